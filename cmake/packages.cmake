@@ -1,0 +1,12 @@
+# Every library from outside, once. README.md says why each is here.
+find_package(fmt REQUIRED)
+find_package(pugixml REQUIRED)
+find_package(nlohmann_json REQUIRED)
+if(NOT TRELLIS_FUZZ)
+  find_package(CLI11 REQUIRED)
+  find_package(GTest REQUIRED)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+endif()
+if(TRELLIS_BENCH)
+  find_package(benchmark REQUIRED)
+endif()

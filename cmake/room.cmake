@@ -1,0 +1,30 @@
+# trellis_room(NAME <room> [DEPENDS <room>...] [LINK <library>...])
+#
+# Makes the OBJECT library room_<room> from every .cpp below the current folder; a new file needs no edit. OBJECT,
+# because a STATIC library drops the files whose only effect is to register themselves. DEPENDS repeats the layer table:
+# a room sees its own headers and those of the rooms it names (one door each in <build>/doors/<room>), so an include
+# that climbs the house does not compile. LINK is private to the room: no header of ours includes a library's.
+function(trellis_room)
+  cmake_parse_arguments(PARSE_ARGV 0 room "" "NAME" "DEPENDS;LINK")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+
+  set(doors ${PROJECT_BINARY_DIR}/doors/${room_NAME})
+  file(REMOVE_RECURSE ${doors})
+  file(MAKE_DIRECTORY ${doors})
+  foreach(seen IN LISTS room_NAME room_DEPENDS)
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${seen} ${doors}/${seen} SYMBOLIC)
+  endforeach()
+
+  add_library(room_${room_NAME} OBJECT ${sources} ${headers})
+  target_include_directories(room_${room_NAME} PRIVATE ${doors})
+  # Asserts and debuggers then name the file and not the door to it.
+  target_compile_options(room_${room_NAME} PRIVATE -ffile-prefix-map=${doors}/=${PROJECT_SOURCE_DIR}/)
+  target_link_libraries(room_${room_NAME} PRIVATE ${room_LINK})
+  foreach(below IN LISTS room_DEPENDS)
+    add_dependencies(room_${room_NAME} room_${below})
+  endforeach()
+
+  set_property(GLOBAL APPEND PROPERTY TRELLIS_ROOMS ${room_NAME})
+  set_property(GLOBAL APPEND PROPERTY TRELLIS_HEADERS ${headers})
+endfunction()

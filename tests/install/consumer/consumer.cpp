@@ -1,0 +1,12 @@
+#include <iostream>
+
+#include "schedule/algorithm.h"
+#include "schedule/verify.h"
+
+int main() {
+  using namespace trellis::schedule;
+  const Schedule ring = make("ring", Request{.collective = Collective::all_reduce, .dims = {4}});
+  const auto report = verify(ring);
+  std::cout << (report.ok() ? "proved" : report.text()) << "\n";
+  return report.ok() ? 0 : 1;
+}

@@ -1,0 +1,53 @@
+"""A fresh installation serves a program of ten lines, found by CMake and by pkg-config, also after it was moved."""
+import os
+import pathlib
+import shutil
+import subprocess
+import unittest
+
+BUILD = pathlib.Path(os.environ["TRELLIS_BINARY_DIR"])
+CONSUMER = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "tests" / "install" / "consumer"
+PLACE = BUILD / "installed"
+
+
+def said(*command, **environment):
+    ran = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                         env={**os.environ, **environment})
+    assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
+    return ran.stdout
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        shutil.rmtree(PLACE, ignore_errors=True)
+        said("cmake", "--install", BUILD, "--prefix", PLACE / "at_first")
+        (PLACE / "at_first").rename(PLACE / "moved")
+        cls.prefix = PLACE / "moved"
+        cls.pkgconfig = next(cls.prefix.rglob("trellis.pc")).parent
+        cls.libraries = cls.pkgconfig.parent
+
+    def test_find_package(self):
+        said("cmake", "-G", "Ninja", "-S", CONSUMER, "-B", PLACE / "cmake", f"-DCMAKE_PREFIX_PATH={self.prefix}",
+             f"-DCMAKE_CXX_COMPILER={os.environ['CXX']}")
+        said("cmake", "--build", PLACE / "cmake")
+        self.assertEqual(said(PLACE / "cmake" / "consumer"), "proved\n")
+
+    def test_pkg_config(self):
+        flags = said("pkg-config", "--cflags", "--libs", "trellis", PKG_CONFIG_PATH=str(self.pkgconfig)).split()
+        program = PLACE / "by_pkg_config"
+        said(os.environ["CXX"], CONSUMER / "consumer.cpp", *flags, "-o", program)
+        self.assertEqual(said(program, LD_LIBRARY_PATH=str(self.libraries)), "proved\n")
+
+    def test_the_program_finds_its_library(self):
+        self.assertRegex(said(self.prefix / "bin" / "trellis", "--version"), r"^trellis ")
+
+    def test_headers_and_nothing_else_below_include(self):
+        installed = [path for path in (self.prefix / "include").rglob("*") if path.is_file()]
+        self.assertTrue(installed)
+        self.assertEqual({path.suffix for path in installed}, {".h"})
+        self.assertEqual({path.relative_to(self.prefix).parts[:2] for path in installed}, {("include", "trellis")})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,188 @@
+"""Each check on the tree is attacked: a violation is planted in a fresh folder, and the check must name it."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CHECKS = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "tools" / "check"
+
+
+class Planted(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def plant(self, path, text):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(text)
+
+    def run_check(self, check):
+        return subprocess.run([sys.executable, "-B", str(CHECKS / f"{check}.py"), str(self.root)],
+                              capture_output=True, text=True)
+
+    def assert_passes(self, check):
+        ran = self.run_check(check)
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+
+    def assert_caught(self, check, words):
+        ran = self.run_check(check)
+        self.assertEqual(ran.returncode, 1, f"not caught: {words}\n{ran.stdout}{ran.stderr}")
+        self.assertIn(words, ran.stdout + ran.stderr)
+
+
+class Layers(Planted):
+    # The rule as house and README state it, written a second time: who may include whom.
+    ALLOWED = {
+        "kernels": set(), "schedule": set(), "sim": {"schedule", "kernels"}, "device": {"kernels"},
+        "ccl": {"schedule", "kernels", "device"}, "train": {"schedule", "kernels", "device", "ccl"},
+    }
+    ON_TOP = ["bench", "tests", "tools"]
+
+    def test_every_pair_of_rooms(self):
+        everything = [*self.ALLOWED, *self.ON_TOP]
+        for here in everything:
+            allowed = self.ALLOWED.get(here, everything)
+            for there in everything:
+                with self.subTest(here=here, there=there):
+                    self.plant(f"{here}/part.cpp", f'#include "{there}/part.h"\n')
+                    if there == here or there in allowed:
+                        self.assert_passes("layers")
+                    else:
+                        self.assert_caught("layers", f"{here}/part.cpp:1: {here} must not include {there}")
+                    (self.root / here / "part.cpp").unlink()
+
+    def test_sim_is_seen_through_the_doors_of_device_alone(self):
+        for path in ["device/simulated.cpp", "device/libnrt/nrt_init.cpp"]:
+            self.plant(path, '#include "sim/machine.h"\n')
+            self.assert_passes("layers")
+        for path in ["device/simulated.h", "device/host.cpp", "device/libnrt.cpp", "ccl/device/simulated.cpp"]:
+            self.plant(path, '#include "sim/machine.h"\n')
+            self.assert_caught("layers", f"{path}:1")
+            (self.root / path).unlink()
+
+    def test_ways_around(self):
+        for line in ['#include <sim/price.h>', '  #  include "sim/price.h"', '#include "../sim/price.h"',
+                     '#include "schedule/../sim/price.h"', '#include "price.h"']:
+            with self.subTest(line=line):
+                self.plant("schedule/part.h", f"#pragma once\n{line}\n")
+                self.assert_caught("layers", "schedule/part.h:2")
+
+    def test_a_room_nobody_planned(self):
+        self.plant("extras/part.cpp", "")
+        self.assert_caught("layers", "extras is no room")
+
+    def test_nothing_to_check_is_no_success(self):
+        self.assert_caught("layers", "found nothing")
+
+
+class Headers(Planted):
+    def test_alone(self):
+        self.plant("schedule/good.h", "#pragma once\n#include <vector>\ninline std::vector<int> f() { return {}; }\n")
+        self.assert_passes("headers")
+        self.plant("schedule/bad.h", "#pragma once\nstd::vector<int> f();\n")
+        self.assert_caught("headers", "schedule/bad.h: does not compile alone")
+
+    def test_once(self):
+        self.plant("schedule/twice.h", "struct A {};\n")
+        self.assert_caught("headers", "schedule/twice.h: no #pragma once")
+
+
+def function(head, lines):
+    return head + " {\n" + "  ++x;\n" * (lines - 2) + "}\n"
+
+
+class Size(Planted):
+    def test_files_and_headers(self):
+        self.plant("schedule/part.cpp", "\n" * 400)
+        self.plant("schedule/part.h", "\n" * 120)
+        self.plant("tools/check.py", "\n" * 400)
+        self.assert_passes("size")
+        for path, lines in [("schedule/part.cpp", 401), ("schedule/part.h", 121), ("tools/check.py", 401)]:
+            self.plant(path, "\n" * lines)
+            self.assert_caught("size", f"{path}: {lines} lines")
+            self.plant(path, "")
+
+    def test_functions(self):
+        heads = ["void f()", "template <class T>\nauto f(T x) -> int", "int C::f(int a) const noexcept",
+                 "C::C(int a) : a_{a}, b_(2), c_{3}", 'extern "C" int f(int a)', "struct X {};\nX f()",
+                 "auto f = [](int x)", "const Registered r{\"{ring\", [](int x)", "int main() try"]
+        for head in heads:
+            with self.subTest(head=head):
+                inner = head.split("\n")[-1] if "struct" in head else head
+                extra = inner.count("\n")
+                self.plant("schedule/part.cpp", function(head, 60 - extra))
+                self.assert_passes("size")
+                self.plant("schedule/part.cpp", "namespace a {\n" + function(head, 61 - extra) + "}\n")
+                self.assert_caught("size", "61 lines, the limit is 60")
+
+    def test_members(self):
+        body = function("  int f(int a)", 61)
+        self.plant("schedule/part.cpp", f"class alignas(8) A : public B {{\n public:\n{body}}};\n")
+        self.assert_caught("size", "schedule/part.cpp:f: 61 lines")
+
+    def test_what_is_no_function(self):
+        many = "  1,\n" * 80
+        self.plant("schedule/part.cpp",
+                   f"namespace a {{\nstruct B {{\n{'  int x;' * 1}\n" + "  int f(int);\n" * 80 + "};\n"
+                   f"constexpr int table[] = {{\n{many}}};\nconst char* text = R\"x(\nvoid f() {{\n" + "\n" * 80 +
+                   ")x\";\n/* void f() {\n" + "\n" * 80 + "*/\nint q = 1'000'000;\nchar c = '{';\n}\n")
+        self.assert_passes("size")
+
+    def test_python_functions(self):
+        self.plant("tools/check.py", "def f():\n" + "    x = 1\n" * 60)
+        self.assert_caught("size", "tools/check.py:f: 61 lines")
+
+    def test_exceptions(self):
+        exceptions = "tools/check/size_exceptions.txt"
+        self.plant("schedule/part.cpp", "\n" * 450)
+        self.plant(exceptions, "# said why\nschedule/part.cpp 450 one table, read top to bottom\n")
+        self.assert_passes("size")
+        self.plant(exceptions, "schedule/part.cpp 449 one table, read top to bottom\n")
+        self.assert_caught("size", "450 lines, the limit is 449")
+        self.plant(exceptions, "schedule/part.cpp 450\n")
+        self.assert_caught("size", "and a reason")
+        self.plant("schedule/part.cpp", "\n" * 400)
+        self.plant(exceptions, "schedule/part.cpp 450 one table, read top to bottom\n")
+        self.assert_caught("size", "needs no exception")
+        self.plant(exceptions, "schedule/gone.cpp 450 one table, read top to bottom\n")
+        self.assert_caught("size", "there is no schedule/gone.cpp")
+
+
+class Format(Planted):
+    def test_a_space_too_many(self):
+        self.plant(".clang-format", (CHECKS.parent.parent / ".clang-format").read_text())
+        self.plant("schedule/part.cpp", "int f() { return 1; }\n")
+        self.assert_passes("format")
+        self.plant("schedule/part.cpp", "int f()  { return 1; }\n")
+        self.assert_caught("format", "schedule/part.cpp")
+
+
+class Names(Planted):
+    def test_names_that_say_nothing(self):
+        self.plant("schedule/database.cpp", "")
+        self.assert_passes("names")
+        for path in ["schedule/utils.h", "schedule/ring_helpers.cpp", "common/ring.h", "tools/FileManager.h",
+                     "tests/base/ring_test.py"]:
+            with self.subTest(path=path):
+                self.plant(path, "")
+                self.assert_caught("names", "says nothing")
+                (self.root / path).unlink()
+
+
+class Ignored(Planted):
+    def test_what_git_ignores_is_not_checked(self):
+        subprocess.run(["git", "init", "-q", str(self.root)], check=True)
+        self.plant(".gitignore", "/build/\n")
+        self.plant("build/utils.h", "")
+        self.assert_passes("names")
+        self.plant("schedule/utils.h", "")
+        self.assert_caught("names", "schedule/utils.h")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,94 @@
+"""The program as a user meets it: help, versions, mistakes, closed pipes and full disks."""
+import os
+import re
+import subprocess
+import unittest
+
+TRELLIS = os.environ["TRELLIS"]
+
+
+def trellis(*arguments, **how):
+    return subprocess.run([TRELLIS, *arguments], capture_output=True, text=True, **how)
+
+
+def subcommands(*path):
+    listed = trellis(*path, "--help").stdout.partition("Subcommands:\n")[2].partition("\nExamples:")[0]
+    return [[*path, name] for name in re.findall(r"^  (\w+)", listed, re.MULTILINE)]
+
+
+def every_command():
+    waiting, found = [[]], []
+    while waiting:
+        found.append(waiting.pop())
+        waiting += subcommands(*found[-1])
+    return found
+
+
+class Help(unittest.TestCase):
+    def test_version(self):
+        ran = trellis("--version")
+        self.assertEqual(ran.returncode, 0)
+        self.assertRegex(ran.stdout, r"^trellis \d+\.\d+\.\d+\n$")
+
+    def test_every_command_has_help_with_examples(self):
+        for path in every_command():
+            for flag in ["-h", "--help"]:
+                with self.subTest(path=path, flag=flag):
+                    ran = trellis(*path, flag)
+                    self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+                    self.assertRegex(ran.stdout, r"\nExamples:\n  trellis")
+
+    def test_a_group_without_a_command_is_a_mistake_and_shows_help(self):
+        for path in every_command():
+            if subcommands(*path):
+                with self.subTest(path=path):
+                    ran = trellis(*path)
+                    self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+                    self.assertIn(f"Usage: {' '.join(['trellis', *path])} [", ran.stderr)
+                    self.assertIn("Examples:", ran.stderr)
+
+
+class Mistakes(unittest.TestCase):
+    def assert_one_line(self, ran, status, words):
+        self.assertEqual((ran.returncode, ran.stdout), (status, ""), ran.stderr)
+        self.assertRegex(ran.stderr, r"^trellis: [^\n]+\n$")
+        self.assertIn(words, ran.stderr)
+
+    def test_a_mistyped_option(self):
+        self.assert_one_line(trellis("--versoin"), 2, "did you mean '--version'?")
+        self.assert_one_line(trellis("--hlep=3"), 2, "did you mean '--help'?")
+        self.assert_one_line(trellis("--quite-other"), 2, "see `trellis --help`")
+
+    def test_a_mistyped_command(self):
+        for path in every_command():
+            if path:
+                with self.subTest(path=path):
+                    slip = path[-1][:-1] + "_"
+                    self.assert_one_line(trellis(*path[:-1], slip), 2, f"did you mean '{path[-1]}'?")
+        self.assert_one_line(trellis("quite-other-thing"), 2, "trellis has no")
+
+    def test_a_mistyped_option_of_every_command(self):
+        for path in every_command():
+            with self.subTest(path=path):
+                self.assert_one_line(trellis(*path, "--hepl"), 2, "did you mean '--help'?")
+
+
+class Output(unittest.TestCase):
+    def test_a_full_disk(self):
+        for arguments in [["--help"], ["--version"]]:
+            with open("/dev/full", "w") as full:
+                ran = subprocess.run([TRELLIS, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(ran.returncode, 1)
+            self.assertRegex(ran.stderr, r"^trellis: [^\n]*No space left on device\n$")
+
+    def test_a_closed_pipe(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        ran = subprocess.run([TRELLIS, "--help"], stdout=writer, stderr=subprocess.PIPE, text=True)
+        os.close(writer)
+        self.assertIn(ran.returncode, (-13, 1))  # SIGPIPE where it is not ignored
+        self.assertNotIn("terminate", ran.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

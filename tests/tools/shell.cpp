@@ -1,0 +1,81 @@
+#include "tools/shell.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+
+namespace trellis::tools {
+namespace {
+
+struct Throwing {
+  std::string what;
+};
+
+void add_throwing(CLI::App& app, Throwing& options) {
+  app.add_option("--what", options.what, "Which exception")->required();
+}
+
+int throw_it(const Throwing& options) {
+  if (options.what == "mistake") throw std::invalid_argument("ranks = -1:\nit must be positive\n");
+  if (options.what == "world") throw std::system_error(ENOENT, std::generic_category(), "cannot read 'x'");
+  if (options.what == "bug") throw std::logic_error("impossible");
+  return options.what == "no" ? 1 : 0;
+}
+
+struct Ran {
+  int status;
+  std::string error;
+};
+
+Ran run_with(const std::vector<std::string>& arguments) {
+  const std::vector<Command> commands = {
+      {.path = "group", .summary = "A group", .examples = "trellis group leaf"},
+      command("group leaf", "A leaf", "trellis group leaf --what no", add_throwing, throw_it)};
+  testing::internal::CaptureStderr();
+  const int status = run(commands, "1.2.3", arguments);
+  return {status, testing::internal::GetCapturedStderr()};
+}
+
+TEST(Shell, TheStatusOfACommandIsTheStatusOfTheProgram) {
+  EXPECT_EQ(run_with({"group", "leaf", "--what", "yes"}).status, 0);
+  EXPECT_EQ(run_with({"group", "leaf", "--what", "no"}).status, 1);
+}
+
+TEST(Shell, AnExceptionIsOneLineAndAStatus) {
+  const Ran mistake = run_with({"group", "leaf", "--what", "mistake"});
+  EXPECT_EQ(mistake.status, 2);
+  EXPECT_EQ(mistake.error, "trellis: ranks = -1:; it must be positive\n");
+  const Ran world = run_with({"group", "leaf", "--what", "world"});
+  EXPECT_EQ(world.status, 1);
+  EXPECT_EQ(world.error, "trellis: cannot read 'x': No such file or directory\n");
+  EXPECT_EQ(run_with({"group", "leaf", "--what", "bug"}).status, 1);
+}
+
+TEST(Shell, AMisspeltRequiredOptionIsNamedRatherThanTheMissingOne) {
+  const Ran ran = run_with({"group", "leaf", "--waht", "no"});
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_EQ(ran.error, "trellis: trellis group leaf has no option '--waht'; did you mean '--what'?\n");
+}
+
+TEST(Shell, AMissingOptionIsNamed) {
+  const Ran ran = run_with({"group", "leaf"});
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_EQ(ran.error, "trellis: --what is required; see `trellis group leaf --help`\n");
+}
+
+TEST(Shell, AMisspeltCommandIsSuggested) {
+  EXPECT_EQ(run_with({"gruop"}).error, "trellis: trellis has no command 'gruop'; did you mean 'group'?\n");
+  EXPECT_EQ(run_with({"group", "laef", "--what", "no"}).error,
+            "trellis: trellis group has no command 'laef'; did you mean 'leaf'?\n");
+  EXPECT_EQ(run_with({"group", "leaf", "--what", "no", "more"}).error,
+            "trellis: trellis group leaf has no argument 'more'; see `trellis group leaf --help`\n");
+}
+
+TEST(Shell, ACommandWithoutExamplesIsRefused) {
+  EXPECT_EQ(run({{.path = "bare", .summary = "No examples", .examples = ""}}, "1.2.3", {"bare"}), 1);
+}
+
+}  // namespace
+}  // namespace trellis::tools

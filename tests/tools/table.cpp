@@ -1,0 +1,62 @@
+#include "tools/table.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace trellis::tools {
+namespace {
+
+Table prices() {
+  Table table("price", {{.name = "algorithm", .align = Align::left},
+                        {.name = "size", .unit = "B"},
+                        {.name = "time", .unit = "s"},
+                        {.name = "bus bw", .unit = "B/s"},
+                        {.name = "proved"}});
+  table.add({"ring", std::int64_t{1048576}, 0.0000123, 46.2e9, true});
+  table.add({"ré", std::int64_t{8}, 0.0, 999.99999, false});
+  return table;
+}
+
+TEST(Table, TextIsAlignedAndCarriesPrefixes) {
+  EXPECT_EQ(prices().text(),
+            "algorithm  size (B)     time     bus bw  proved\n"
+            "ring        1048576  12.3 us  46.2 GB/s     yes\n"
+            "ré                8      0 s     1 kB/s      no\n");
+}
+
+TEST(Table, JsonHasSiValuesAndUnitsInTheKeys) {
+  EXPECT_EQ(prices().json(), R"({
+  "price": [
+    {
+      "algorithm": "ring",
+      "size_B": 1048576,
+      "time_s": 1.23e-05,
+      "bus_bw_B_per_s": 46200000000.0,
+      "proved": true
+    },
+    {
+      "algorithm": "ré",
+      "size_B": 8,
+      "time_s": 0.0,
+      "bus_bw_B_per_s": 999.99999,
+      "proved": false
+    }
+  ]
+}
+)");
+}
+
+TEST(Table, NoRowsIsStillATable) {
+  const Table empty("price", {{.name = "time", .unit = "s"}});
+  EXPECT_EQ(empty.text(), "time\n");
+  EXPECT_EQ(empty.json(), "{\n  \"price\": []\n}\n");
+}
+
+TEST(Table, ARowOfAnotherLengthIsAMistake) {
+  Table table("price", {{.name = "time"}});
+  EXPECT_THROW(table.add({1.0, 2.0}), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace trellis::tools

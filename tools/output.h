@@ -1,0 +1,15 @@
+// Where a command's text goes. Everything is written through here, so that a full disk is an error and not a silence.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace trellis::tools {
+
+// Writes to the file, or to standard output for "" and "-". Throws std::system_error when not all of it arrives.
+void write_output(const std::string& path, std::string_view text);
+
+// The whole file, or all of standard input for "-". Throws std::system_error.
+std::string read_input(const std::string& path);
+
+}  // namespace trellis::tools

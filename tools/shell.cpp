@@ -1,0 +1,137 @@
+#include "tools/shell.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <stdexcept>
+
+#include "tools/nearest.h"
+#include "tools/output.h"
+
+namespace trellis::tools {
+namespace {
+
+// The parsed tree and what each of its leaves runs.
+struct Tree {
+  CLI::App root;
+  std::map<const CLI::App*, std::function<int()>> runs;
+};
+
+std::string footer(const std::string& examples) {
+  if (examples.empty()) throw std::logic_error("a command without an example");
+  std::string text = "\nExamples:\n";
+  for (const std::string& line : CLI::detail::split(examples, '\n')) {
+    if (!line.empty()) text += "  " + line + "\n";
+  }
+  return text;
+}
+
+void grow(Tree& tree, const Command& command) {
+  CLI::App* parent = &tree.root;
+  const std::vector<std::string> words = CLI::detail::split(command.path, ' ');
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) parent = parent->get_subcommand(words[i]);
+  CLI::App* app = parent->add_subcommand(words.back(), command.summary);
+  app->footer(footer(command.examples));
+  if (command.setup) tree.runs[app] = command.setup(*app);
+}
+
+const CLI::App* deepest(const CLI::App* app) {
+  while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+  return app;
+}
+
+// The words a user types before this app's own arguments: "trellis schedule show".
+std::string path_of(const CLI::App* app) {
+  const CLI::App* parent = app->get_parent();
+  return parent == nullptr ? app->get_name() : path_of(parent) + " " + app->get_name();
+}
+
+std::vector<std::string> option_names(const CLI::App* app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app->get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+std::vector<std::string> command_names(const CLI::App* app) {
+  std::vector<std::string> names;
+  for (const CLI::App* child : app->get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(child->get_name());
+  }
+  return names;
+}
+
+std::string unexpected(const CLI::App* app, const std::string& argument) {
+  const bool option = argument.size() > 1 && argument.front() == '-';
+  const std::vector<std::string> known = option ? option_names(app) : command_names(app);
+  const char* kind = option ? "option" : known.empty() ? "argument" : "command";
+  const std::string word = argument.substr(0, option ? argument.find('=') : std::string::npos);
+  const std::string suggestion = nearest(word, known);
+  const std::string help =
+      suggestion.empty() ? fmt::format("see `{} --help`", path_of(app)) : fmt::format("did you mean '{}'?", suggestion);
+  return fmt::format("{} has no {} '{}'; {}", path_of(app), kind, word, help);
+}
+
+// An unknown word is reported before whatever else it made go wrong, such as a required option that it misspells.
+std::string complaint(const CLI::App& root, const CLI::ParseError& error) {
+  const std::vector<std::string> strangers = root.remaining(true);
+  const CLI::App* app = deepest(&root);
+  if (!strangers.empty()) return unexpected(app, strangers.front());
+  return fmt::format("{}; see `{} --help`", error.what(), path_of(app));
+}
+
+int fail(int status, std::string message) {
+  while (!message.empty() && message.back() == '\n') message.pop_back();
+  for (std::size_t at = message.find('\n'); at != std::string::npos; at = message.find('\n', at)) {
+    message.replace(at, 1, "; ");
+  }
+  fmt::print(stderr, "trellis: {}\n", message);
+  return status;
+}
+
+int parse_and_run(Tree& tree, std::vector<std::string> arguments) {
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them off the back
+  try {
+    tree.root.parse(std::move(arguments));
+  } catch (const CLI::CallForHelp&) {
+    write_output("", tree.root.help());
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    write_output("", std::string(version.what()) + "\n");
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return fail(2, complaint(tree.root, error));
+  }
+  const auto run = tree.runs.find(deepest(&tree.root));
+  if (run == tree.runs.end()) {
+    fmt::print(stderr, "{}", tree.root.help());
+    return 2;
+  }
+  const int status = run->second();
+  write_output("", "");
+  return status;
+}
+
+}  // namespace
+
+int run(const std::vector<Command>& commands, const std::string& version, const std::vector<std::string>& arguments) {
+  try {
+    Tree tree;
+    tree.root.name("trellis");
+    tree.root.description("Collectives for Trainium: written down, proved, priced, run.");
+    tree.root.set_version_flag("--version", "trellis " + version, "Print the version and exit");
+    tree.root.footer("\nExamples:\n  trellis --help\n  trellis COMMAND --help\n  trellis --version\n");
+    for (const Command& command : commands) grow(tree, command);
+    return parse_and_run(tree, arguments);
+  } catch (const std::invalid_argument& error) {
+    return fail(2, error.what());
+  } catch (const std::exception& error) {
+    return fail(1, error.what());
+  }
+}
+
+}  // namespace trellis::tools

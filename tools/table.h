@@ -1,0 +1,41 @@
+// A table of results: aligned text for people, one JSON object for programs, from the same cells.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace trellis::tools {
+
+enum class Align { left, right };
+
+struct Column {
+  std::string name;       // words with spaces; a JSON key has underscores instead
+  std::string unit = {};  // SI, or "" for none: "s", "B", "B/s"; the key becomes time_s, busbw_B_per_s
+  Align align = Align::right;
+};
+
+// A double in a column with a unit is shown to people with a prefix, 0.0000123 s as 12.3 us; JSON has the SI value.
+using Cell = std::variant<std::string, std::int64_t, double, bool>;
+
+class Table {
+ public:
+  Table(std::string name, std::vector<Column> columns);
+
+  // One cell a column, or std::invalid_argument.
+  void add(std::vector<Cell> row);
+
+  // A header and a line for each row.
+  std::string text() const;
+
+  // {"name": [{"key": cell, ...}, ...]}, with a line end.
+  std::string json() const;
+
+ private:
+  std::string name_;
+  std::vector<Column> columns_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+}  // namespace trellis::tools
