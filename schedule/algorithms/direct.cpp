@@ -1,0 +1,133 @@
+// Everyone sends straight to whoever needs the data, all at once: one step, at the price of n-1 messages a rank. Sums are
+// formed by their receiver in rank order, so that an all-reduce has the same bits on every rank.
+#include "schedule/direct.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "schedule/algorithm.h"
+
+namespace trellis::schedule {
+namespace {
+
+using enum Collective;
+
+void sum_everywhere(Builder& b, const Share& share) {
+  each_to_each(b, [&](Rank r, Rank peer, Rank distance) { b.copy(share.at(r, 0), share.arrival(peer, 0, distance)); });
+  for (Rank r : b.senders()) add_in_rank_order(b, share, r, 0);
+}
+
+void sum_at_root(Builder& b, const Share& share, Rank root) {
+  to_root(b, root, [&](Rank r, Rank distance) { b.copy(share.at(r, 0), share.arrival(root, 0, distance)); });
+  for (Rank r : b.senders())
+    if (r == root) add_in_rank_order(b, share, root, 0);
+}
+
+// In place a block arrives where one that is still to be sent lies, on both sides of a pair: it waits in scratch.
+void transpose(Builder& b, const Share& share) {
+  const bool staged = b.in_place();
+  const auto waiting = [&](Rank r, Rank from) { return tmp(r, share.chunk(from)); };
+  const auto final = [&](Rank r, Rank from) { return out(r, share.chunk(from)); };
+  each_to_each(b, [&](Rank r, Rank peer, Rank) {
+    b.copy(in(r, share.chunk(peer)), staged ? waiting(peer, r) : final(peer, r));
+  });
+  const Rank n = b.ranks();
+  for (Rank r : b.senders()) {
+    b.copy(in(r, share.chunk(r)), final(r, r));
+    for (Rank distance = 1; staged && distance < n; ++distance) {
+      const Rank from = (r - distance + n) % n;
+      b.copy(waiting(r, from), final(r, from));
+    }
+  }
+}
+
+// In place a rank that sends and receives must not lose what it sends: the arrival waits in scratch.
+void permute_pairs(const Request& request, Builder& b, const Share& share) {
+  std::vector<Pair> pairs = request.pairs;
+  std::ranges::sort(pairs, {}, &Pair::source);
+  const auto target_of = [&](Rank r) {
+    const auto pair = std::ranges::lower_bound(pairs, r, {}, &Pair::source);
+    return pair != pairs.end() && pair->source == r ? pair->target : -1;
+  };
+  const auto source_of = [&](Rank r) {
+    const auto pair = std::ranges::find(pairs, r, &Pair::target);
+    return pair != pairs.end() ? pair->source : -1;
+  };
+  const auto staged = [&](Rank target) { return b.in_place() && target_of(target) >= 0; };
+  const std::int64_t c = share.first;
+  for (Rank r : b.senders(source_of)) {
+    const Rank target = target_of(r);
+    if (target >= 0) b.copy(in(r, c), target != r && staged(target) ? tmp(target, c) : out(target, c));
+  }
+  for (Rank r : b.senders(source_of)) {
+    const Rank target = target_of(r);
+    if (target >= 0 && target != r && staged(target)) b.copy(tmp(target, c), out(target, c));
+  }
+}
+
+void build_share(const Request& request, Builder& b, const Share& share) {
+  const Rank root = request.root;
+  switch (request.collective) {
+    case all_reduce: case barrier: return sum_everywhere(b, share);
+    case reduce: return sum_at_root(b, share, root);
+    case reduce_scatter: case reduce_scatter_v: return sum_at_owners(b, share);
+    case all_gather: case all_gather_v: return send_to_all(b, share);
+    case all_to_all: case all_to_all_v: return transpose(b, share);
+    case permute: return permute_pairs(request, b, share);
+    case broadcast: return from_root(b, root, [&](Rank r) { b.copy(share.at(root, 0), share.at(r, 0)); });
+    case scatter: return from_root(b, root, [&](Rank r) { b.copy(share.at(root, r), share.at(r, r)); });
+    case gather: return to_root(b, root, [&](Rank r, Rank) { b.copy(share.at(r, r), share.at(root, r)); });
+    case send_recv:
+      for (Rank r : b.senders([&](Rank) { return root; }))
+        if (r == root && r != request.peer) b.copy(share.at(root, 0), share.at(request.peer, 0));
+  }
+}
+
+std::int32_t pieces(const Request& r) { return r.channels * r.segments; }
+
+std::int64_t whole(const Request& r) { return (by_block(r.collective) ? std::int64_t{r.ranks()} : 1) * pieces(r); }
+
+void build(const Request& request, Builder& b) {
+  for (std::int32_t i = 0; i < pieces(request); ++i) {
+    Builder on = b.on_channel(i / request.segments);
+    build_share(request, on, {.first = i, .pieces = pieces(request), .whole = whole(request)});
+  }
+}
+
+std::string refuses(const Request& r) {
+  if (r.segments > 1 && !reduces(r.collective))
+    return fmt::format("{} segments: expected 1, as nothing follows the one step", r.segments);
+  if (r.channels > 1 && r.collective == barrier)
+    return fmt::format("{} channels: expected 1, as a barrier carries no data", r.channels);
+  if (const std::int64_t all = r.ranks() * whole(r); reduces(r.collective) && all > std::numeric_limits<std::int32_t>::max())
+    return fmt::format("{} ranks: all arrivals together would be {} chunks of scratch, expected at most {}", r.ranks(), all,
+                       std::numeric_limits<std::int32_t>::max());
+  return "";
+}
+
+Symmetry symmetry(const Request& r) {
+  const Rank n = r.ranks();
+  bool alike = !rooted(r.collective) && r.collective != send_recv;
+  if (r.collective == permute) {
+    const auto shift = [&](const Pair& p) { return (p.target - p.source + n) % n; };
+    alike = std::ssize(r.pairs) == n &&
+            std::ranges::all_of(r.pairs, [&](const Pair& p) { return shift(p) == shift(r.pairs.front()); });
+  }
+  return {{{alike ? Axis::Kind::rotate : Axis::Kind::distinct, n}}};
+}
+
+const Registered registered{{
+    .name = "direct",
+    .summary = "everyone to everyone in one step; an all-reduce sends whole buffers, which Neuron calls single-step Mesh",
+    .constraint = "any rank count",
+    .serves = {all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all, all_to_all_v,
+               all_gather_v, reduce_scatter_v, permute, send_recv, barrier},
+    .refuses = refuses,
+    .pieces = pieces,
+    .build = build,
+    .symmetry = symmetry,
+}};
+
+}  // namespace
+}  // namespace trellis::schedule

@@ -1,0 +1,295 @@
+// One algorithm inside another: any one within the innermost dimensions, any other between them, over as many levels as
+// there are. What each level does is a collective of its own on a part of the ranks and of the data.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+
+#include "schedule/algorithm.h"
+
+namespace trellis::schedule {
+namespace {
+
+using enum Collective;
+
+// An algorithm over the innermost dimensions, and what remains for the levels above.
+struct Level {
+  const Algorithm* algorithm = nullptr;
+  std::vector<Rank> dims;  // its own
+  Request above;           // the same request over the other dims; no dims when this is the last level
+  Rank inner = 1, outer = 1;
+  bool last() const { return above.dims.empty(); }
+};
+
+const char* usual(Collective c, bool last) {
+  const bool ring_serves = c == all_reduce || c == reduce_scatter || c == all_gather || c == broadcast || c == reduce ||
+                           c == all_gather_v || c == reduce_scatter_v;
+  return last && ring_serves ? "ring" : "direct";
+}
+
+// "torus:2" is torus over two dimensions.
+std::pair<std::string, int> split_name(const std::string& level) {
+  const auto colon = level.find(':');
+  if (colon == std::string::npos) return {level, 1};
+  int dims = 0;
+  const char *begin = level.data() + colon + 1, *end = level.data() + level.size();
+  if (auto [stop, error] = std::from_chars(begin, end, dims); error != std::errc{} || stop != end || dims < 1)
+    throw std::invalid_argument(
+        fmt::format("level '{}': expected an algorithm, or one and its dimensions as in torus:2", level));
+  return {level.substr(0, colon), dims};
+}
+
+Level lowest(const Request& r) {
+  std::string name = r.levels.empty() ? usual(r.collective, r.dims.size() == 1) : r.levels.front();
+  const auto [algorithm, count] = split_name(name);
+  if (algorithm == "hierarchical")
+    throw std::invalid_argument("hierarchical cannot be a level of itself: give more levels");
+  const auto dims = static_cast<std::size_t>(count);
+  if (dims > r.dims.size() || (!r.levels.empty() && r.levels.size() == 1 && dims != r.dims.size()))
+    throw std::invalid_argument(fmt::format("the levels cover other dimensions than the {} given", r.dims.size()));
+  Level level{&algorithm_named(algorithm), {r.dims.begin(), r.dims.begin() + count}, r};
+  level.above.dims.erase(level.above.dims.begin(), level.above.dims.begin() + count);
+  if (!r.levels.empty()) level.above.levels.erase(level.above.levels.begin());
+  if (!level.last() && !r.levels.empty() && level.above.levels.empty())
+    throw std::invalid_argument(fmt::format("no level is left for the outer {} dimensions", level.above.dims.size()));
+  level.inner = Request{.dims = level.dims}.ranks();
+  level.outer = level.last() ? 1 : level.above.ranks();
+  level.above.root = r.root / level.inner;
+  return level;
+}
+
+// What this level's algorithm is asked to do among the ranks of one group.
+Request within(const Level& level, const Request& r, Collective collective) {
+  return {.collective = collective,
+          .dims = level.dims,
+          .root = rooted(collective) ? r.root % level.inner : 0,
+          .channels = r.channels};
+}
+
+bool can(const Level& level, const Request& r, Collective collective) {
+  return refusal(*level.algorithm, within(level, r, collective)).empty();
+}
+
+// An all_reduce at a level is itself, or its two halves around the levels above, or a sum to one rank that speaks for
+// the group and passes the result on.
+std::vector<Collective> parts_of(const Level& level, const Request& r) {
+  if (r.collective != all_reduce) return {r.collective};
+  if (level.last() && can(level, r, all_reduce)) return {all_reduce};
+  if (can(level, r, reduce_scatter) && can(level, r, all_gather)) return {reduce_scatter, all_gather};
+  return {reduce, broadcast};
+}
+
+std::string refuses(const Request& r) {
+  const Level level = lowest(r);
+  for (Collective part : parts_of(level, r))
+    if (const std::string why = refusal(*level.algorithm, within(level, r, part)); !why.empty())
+      return fmt::format("{} cannot do {} within {} ranks: {}", level.algorithm->name, name(part), level.inner, why);
+  return level.last() ? "" : refuses(level.above);
+}
+
+// Chunks that one segment of a block is cut into so that every level finds its own cuts.
+std::int64_t cuts(const Request& r) {
+  const Level level = lowest(r);
+  const std::vector<Collective> parts = parts_of(level, r);
+  std::int64_t needed = 1;
+  for (Collective part : parts)
+    needed = std::lcm<std::int64_t>(needed, level.algorithm->pieces(within(level, r, part)));
+  if (r.collective == all_reduce && parts.front() == reduce_scatter) {  // its pieces are of a block of the level
+    const std::int64_t above = level.last() ? 1 : cuts(level.above);
+    return level.inner * std::lcm(needed, above);
+  }
+  return level.last() ? needed : std::lcm(needed, cuts(level.above));
+}
+
+std::int32_t pieces(const Request& r) {
+  const std::int64_t all = cuts(r) * r.segments;
+  if (all > std::numeric_limits<std::int32_t>::max() / 2)
+    throw std::invalid_argument(fmt::format("{} chunks in a block are too many", all));
+  return static_cast<std::int32_t>(all);
+}
+
+// One level at work on data of `block` chunks, or on blocks of that many.
+struct Stage {
+  const Request& request;
+  const Level& level;
+  const Builder& b;
+  std::int64_t block = 1;
+
+  // Does the collective in every group of neighbours; `place` says where a group's data lies.
+  template <class Place>
+  void inside(Collective collective, std::int64_t sub_block, Place place) const {
+    const Request inner = within(level, request, collective);
+    const std::int64_t grain = sub_block / level.algorithm->pieces(inner), scratch = b.scratch_used();
+    const auto run = [&](Rank g) {
+      Part part{.first = g * level.inner, .count = level.inner, .scratch = scratch};
+      place(g, part);
+      part.data.grain = part.input.grain = part.output.grain = grain;
+      Builder group = b.part(part);
+      level.algorithm->build(inner, group);
+    };
+    if (!b.everyone()) {
+      if (const Rank me = b.wanted_rank(); me >= 0) run(me / level.inner);
+      return;
+    }
+    for (Rank g = 0; g < level.outer; ++g) run(g);
+  }
+
+  // Does the levels above among the ranks of each position, or of only one.
+  template <class Place>
+  void above(std::int64_t block_above, Place place, std::optional<Rank> only = {}) const;
+};
+
+void build_level(const Request&, const Builder&, std::int64_t block);
+
+template <class Place>
+void Stage::above(std::int64_t block_above, Place place, std::optional<Rank> only) const {
+  if (level.last()) return;
+  const std::int64_t scratch = b.scratch_used();
+  const auto run = [&](Rank i) {
+    if (only && i != *only) return;
+    Part part{.first = i, .stride = level.inner, .count = level.outer, .scratch = scratch};
+    place(i, part);
+    build_level(level.above, b.part(part), block_above);
+  };
+  if (!b.everyone()) {
+    if (const Rank me = b.wanted_rank(); me >= 0) run(me % level.inner);
+    return;
+  }
+  for (Rank i = 0; i < level.inner; ++i) run(i);
+}
+
+constexpr auto everything = [](Rank, Part&) {};
+
+void sum_everywhere(const Stage& s) {
+  const std::vector<Collective> parts = parts_of(s.level, s.request);
+  if (parts.size() == 1) return s.inside(all_reduce, s.block, everything);
+  if (parts.front() == reduce) {
+    s.inside(reduce, s.block, everything);
+    s.above(s.block, everything, Rank{0});
+    return s.inside(broadcast, s.block, everything);
+  }
+  const std::int64_t share = s.block / s.level.inner;
+  s.inside(reduce_scatter, share, everything);
+  s.above(share, [&](Rank i, Part& part) { part.data.base = i * share; });
+  s.inside(all_gather, share, everything);
+}
+
+// A rank of a group stands for all ranks in its position: their blocks are its block there.
+void sum_or_gather_blocks(const Stage& s) {
+  const auto columns = [&](Rank, Part& part) {
+    part.data.digits = {{s.block, 1}, {s.level.outer, s.level.inner * s.block}, {s.level.inner, s.block}};
+  };
+  const auto column = [&](Rank i, Part& part) {
+    part.data.base = i * s.block;
+    part.data.digits = {{s.block, 1}, {s.level.outer, s.level.inner * s.block}};
+  };
+  const Collective c = s.request.collective;
+  if (reduces(c)) s.inside(c, s.level.outer * s.block, columns);
+  s.above(s.block, column);
+  if (!reduces(c)) s.inside(c, s.level.outer * s.block, columns);
+}
+
+// One rank of each group speaks for it above: the one in the root's position.
+void by_speaker(const Stage& s) {
+  const Collective c = s.request.collective;
+  const bool blocks = by_block(c), inwards = c == reduce || c == gather;
+  const auto own_blocks = [&](Rank g, Part& part) {
+    if (blocks) part.data.base = g * s.level.inner * s.block;
+  };
+  const Rank speaker = s.request.root % s.level.inner;
+  if (inwards) s.inside(c, s.block, own_blocks);
+  s.above(blocks ? s.level.inner * s.block : s.block, everything, speaker);
+  if (!inwards) s.inside(c, s.block, own_blocks);
+}
+
+// First every block goes to the rank of its group that is in the receiver's position; from there, all that a group has
+// for one receiver goes in one piece.
+void exchange(const Stage& s) {
+  const std::int64_t group = s.level.inner * s.block, all = s.level.outer * group;
+  if (s.level.last())
+    return s.inside(all_to_all, s.block, [](Rank, Part& part) {
+      part.input.region = Region::input;
+      part.output.region = Region::output;
+    });
+  const std::int64_t waiting = s.b.scratch_used();
+  for (Rank k = 0; k < s.level.outer; ++k)
+    s.inside(all_to_all, s.block, [&](Rank, Part& part) {
+      part.input = {.region = Region::input, .base = k * group};
+      part.output = {.region = Region::scratch, .base = waiting + k * group};
+      part.scratch = std::max(part.scratch, waiting + all);
+    });
+  s.above(group, [&](Rank, Part& part) {
+    part.input = {.region = Region::scratch, .base = waiting};
+    part.output = {.region = Region::output};
+    part.scratch = std::max(part.scratch, waiting + all);
+  });
+}
+
+void build_level(const Request& r, const Builder& b, std::int64_t block) {
+  const Level level = lowest(r);
+  const Stage stage{r, level, b, block};
+  switch (r.collective) {
+    case all_reduce:
+      return sum_everywhere(stage);
+    case barrier:
+      stage.inside(barrier, block, everything);
+      return stage.above(block, everything);
+    case all_to_all:
+      return exchange(stage);
+    case broadcast:
+    case reduce:
+    case gather:
+    case scatter:
+      return by_speaker(stage);
+    default:
+      return sum_or_gather_blocks(stage);
+  }
+}
+
+// Segments go through all levels one behind the other, so that the levels work at the same time.
+void build(const Request& request, Builder& b) {
+  const std::int64_t block = cuts(request);
+  Request one = request;
+  one.segments = 1;
+  for (std::int32_t segment = 0; segment < request.segments; ++segment) {
+    Part part{.count = request.ranks(), .scratch = b.scratch_used()};
+    part.data.base = segment * block;
+    if (by_block(request.collective)) part.data.digits = {{block, 1}, {request.ranks(), block * request.segments}};
+    part.input = part.output = part.data;
+    part.input.region = Region::input;
+    part.output.region = Region::output;
+    build_level(one, b.part(part), block);
+  }
+}
+
+std::vector<Axis> axes(const Request& r) {
+  const Level level = lowest(r);
+  std::vector<Axis> found;
+  for (Collective part : parts_of(level, r)) {
+    const auto more = symmetry_of(*level.algorithm, within(level, r, part)).axes;
+    if (found.empty()) found = more;
+    if (found != more || rooted(part)) found = {{Axis::Kind::distinct, level.inner}};
+  }
+  if (level.last()) return found;
+  for (const Axis& axis : axes(level.above)) found.push_back(axis);
+  return found;
+}
+
+Symmetry symmetry(const Request& r) { return {axes(r)}; }
+
+const Registered registered{{
+    .name = "hierarchical",
+    .summary = "any algorithm within a host, any other between hosts, over any number of levels",
+    .constraint = "what its levels can serve",
+    .serves = {all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all, all_gather_v,
+               reduce_scatter_v, barrier},
+    .refuses = refuses,
+    .pieces = pieces,
+    .build = build,
+    .symmetry = symmetry,
+}};
+
+}  // namespace
+}  // namespace trellis::schedule

@@ -1,0 +1,66 @@
+// Direct exchanges in two steps: every rank first gets one block to work on, then that block goes where it is wanted. Each
+// block has one rank that adds it up, so that all ranks end with the same bits.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "schedule/algorithm.h"
+#include "schedule/direct.h"
+
+namespace trellis::schedule {
+namespace {
+
+using enum Collective;
+
+std::int32_t shares(const Request& r) { return r.channels * r.segments; }
+std::int32_t pieces(const Request& r) { return shares(r) * r.ranks(); }
+
+void first_step(const Request& request, Builder& b, const Share& share) {
+  const Rank root = request.root;
+  if (request.collective != broadcast) return sum_at_owners(b, share);
+  from_root(b, root, [&](Rank r) { b.copy(share.at(root, r), share.at(r, r)); });
+}
+
+void second_step(const Request& request, Builder& b, const Share& share) {
+  const Rank root = request.root;
+  if (request.collective == all_reduce) return send_to_all(b, share);
+  if (request.collective == reduce)
+    return to_root(b, root, [&](Rank r, Rank) { b.copy(share.at(r, r), share.at(root, r)); });
+  each_to_each(b, [&](Rank r, Rank peer, Rank) {
+    if (peer != root) b.copy(share.at(r, r), share.at(peer, r));
+  });
+}
+
+void build(const Request& request, Builder& b) {
+  for (const auto step : {first_step, second_step})
+    for (std::int32_t i = 0; i < shares(request); ++i) {
+      Builder on = b.on_channel(i / request.segments);
+      step(request, on, {.first = i, .pieces = shares(request), .whole = pieces(request)});
+    }
+}
+
+std::string refuses(const Request& r) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (const std::int64_t all = std::int64_t{shares(r)} * r.ranks() * r.ranks(); all > most)
+    return fmt::format("{} ranks: all arrivals together would be {} chunks of scratch, expected at most {}", r.ranks(), all,
+                       most);
+  return "";
+}
+
+Symmetry symmetry(const Request& r) {
+  return {{{rooted(r.collective) ? Axis::Kind::distinct : Axis::Kind::rotate, r.ranks()}}};
+}
+
+const Registered registered{{
+    .name = "two_step",
+    .summary = "one block a rank by direct exchange, then to all or to the root: least traffic in two steps",
+    .constraint = "any rank count",
+    .serves = {all_reduce, broadcast, reduce},
+    .refuses = refuses,
+    .pieces = pieces,
+    .build = build,
+    .symmetry = symmetry,
+}};
+
+}  // namespace
+}  // namespace trellis::schedule

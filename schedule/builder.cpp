@@ -1,0 +1,176 @@
+#include "schedule/builder.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace trellis::schedule {
+namespace {
+
+constexpr int most_channels = 256;
+
+std::int64_t laid_out(const Window& w, std::int64_t position) {
+  std::int64_t chunk = w.base;
+  for (std::size_t i = 0; i + 1 < w.digits.size(); ++i) {
+    chunk += position % w.digits[i].size * w.digits[i].stride;
+    position /= w.digits[i].size;
+  }
+  return chunk + position * (w.digits.empty() ? 1 : w.digits.back().stride);
+}
+
+// How far the sequence runs on without a gap from this position.
+std::int64_t unbroken(const Window& w, std::int64_t position) {
+  std::int64_t length = 1;
+  for (const Window::Digit& digit : w.digits) {
+    if (digit.stride != length) return std::max<std::int64_t>(1, length - position % length);
+    length *= digit.size;
+  }
+  return w.digits.empty() ? std::numeric_limits<std::int64_t>::max() : length - position % length;
+}
+
+// The outer runs that these chunks of a window stand for.
+std::vector<Hazards::Run> laid_out(const Window& w, std::int64_t first, std::int64_t count) {
+  std::vector<Hazards::Run> runs;
+  std::int64_t position = first * w.grain;
+  for (const std::int64_t end = (first + count) * w.grain; position < end;) {
+    const std::int64_t length = std::min(end - position, unbroken(w, position));
+    const std::int64_t chunk = laid_out(w, position);
+    if (!runs.empty() && runs.back().first + runs.back().count == chunk)
+      runs.back().count += length;
+    else
+      runs.push_back({chunk, length});
+    position += length;
+  }
+  return runs;
+}
+
+Place advanced(Place p, std::int64_t by) {
+  p.first += by;
+  if (p.like >= 0) p.like += by;
+  return p;
+}
+
+}  // namespace
+
+Builder Builder::on_channel(int channel) const {
+  Builder lane = *this;
+  lane.channel_ += channel;
+  if (lane.channel_ >= most_channels)
+    throw std::invalid_argument(
+        fmt::format("channel {} is too many: expected at most {}", lane.channel_, most_channels));
+  return lane;
+}
+
+Builder Builder::part(const Part& part) const {
+  Builder inner = *this;
+  inner.parent_ = std::make_shared<const Builder>(*this);
+  inner.part_ = std::make_shared<const Part>(part);
+  inner.ranks_ = part.count;
+  inner.scratch_used_ = std::make_shared<std::int64_t>(0);
+  return inner;
+}
+
+Rank Builder::wanted_rank() const {
+  if (!parent_) return recorder_->only().value_or(-1);
+  const Rank outer = parent_->wanted_rank();
+  if (outer < part_->first || (outer - part_->first) % part_->stride != 0) return -1;
+  const Rank inner = (outer - part_->first) / part_->stride;
+  return inner < part_->count ? inner : -1;
+}
+
+std::vector<Place> Builder::resolve(const Place& place) const {
+  if (place.region == Region::scratch) *scratch_used_ = std::max(*scratch_used_, place.first + place.count);
+  if (!parent_) return {place};
+  std::vector<Place> resolved;
+  const auto add = [&](const Place& run) {
+    for (const Place& outer : parent_->resolve(run)) resolved.push_back(outer);
+  };
+  const Rank rank = part_->first + place.rank * part_->stride;
+  if (place.region == Region::scratch) {
+    if (place.like < 0) throw std::logic_error("an algorithm took scratch without saying what it is as large as");
+    std::int64_t number = part_->scratch + place.first * part_->data.grain;
+    for (const auto& [first, count] : laid_out(part_->data, place.like, place.count)) {
+      add({rank, Region::scratch, number, count, first});
+      number += count;
+    }
+    return resolved;
+  }
+  const Window& w = place.region == Region::data    ? part_->data
+                    : place.region == Region::input ? part_->input
+                                                    : part_->output;
+  for (const auto& [first, count] : laid_out(w, place.first, place.count))
+    add({rank, w.region, first, count, w.region == Region::scratch ? first - w.base : -1});
+  return resolved;
+}
+
+// Both places as runs of the same lengths.
+template <class Move>
+void Builder::each_run(const Place& from, const Place& to, Move move) const {
+  if (!parent_ && from.region != Region::scratch && to.region != Region::scratch) return move(from, to);
+  const std::vector<Place> sources = resolve(from), targets = resolve(to);
+  std::size_t s = 0, t = 0;
+  std::int64_t source_done = 0, target_done = 0;
+  while (s < sources.size() && t < targets.size()) {
+    Place a = sources[s], b = targets[t];
+    const std::int64_t length = std::min(a.count - source_done, b.count - target_done);
+    a = advanced(a, source_done), b = advanced(b, target_done);
+    a.count = b.count = length;
+    move(a, b);
+    source_done += length, target_done += length;
+    if (source_done == sources[s].count) ++s, source_done = 0;
+    if (target_done == targets[t].count) ++t, target_done = 0;
+  }
+}
+
+void Builder::copy(Place from, Place to) {
+  each_run(from, to, [&](const Place& a, const Place& b) { recorder_->copy(a, b, channel_); });
+}
+
+void Builder::reduce(Place from, Place to) {
+  each_run(from, to, [&](const Place& a, const Place& b) { recorder_->reduce(a, b, channel_); });
+}
+
+void Builder::copy_twice(Place from, Place to, Place also) {
+  const std::vector<Place> sources = resolve(from), targets = resolve(to), others = resolve(also);
+  if (sources.size() == 1 && targets.size() == 1 && others.size() == 1)
+    return recorder_->copy_twice(sources[0], targets[0], others[0], channel_);
+  copy(from, to);
+  copy(from, also);
+}
+
+void Builder::reduce_all(const std::vector<Place>& sources, Place to) {
+  std::int64_t done = 0;
+  std::vector<std::vector<Place>> resolved;
+  for (const Place& source : sources) resolved.push_back(resolve(source));
+  const std::vector<Place> targets = resolve(to);
+  const auto at = [](const std::vector<Place>& runs, std::int64_t position) {
+    for (const Place& run : runs) {
+      if (position < run.count) {
+        Place rest = advanced(run, position);
+        rest.count -= position;
+        return rest;
+      }
+      position -= run.count;
+    }
+    throw std::logic_error("an algorithm summed places of different lengths");
+  };
+  for (const std::int64_t total = std::accumulate(targets.begin(), targets.end(), std::int64_t{0},
+                                                  [](std::int64_t n, const Place&p) { return n + p.count; });
+       done < total;) {
+    Place target = at(targets, done);
+    std::vector<Place> pieces;
+    for (const auto& runs : resolved) {
+      pieces.push_back(at(runs, done));
+      target.count = std::min(target.count, pieces.back().count);
+    }
+    for (Place& piece : pieces) piece.count = target.count;
+    recorder_->reduce_all(pieces, target, channel_);
+    done += target.count;
+  }
+}
+
+void Builder::settle(Place place) {
+  for (const Place& run : resolve(place)) recorder_->settle(run, channel_);
+}
+
+}  // namespace trellis::schedule

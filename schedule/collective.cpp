@@ -1,0 +1,216 @@
+#include "schedule/collective.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+#include <stdexcept>
+
+namespace trellis::schedule {
+namespace {
+
+using enum Collective;
+
+struct Row {
+  Collective collective;
+  std::string_view name;
+  bool reduces, rooted, by_block, uneven;
+};
+
+constexpr std::array<Row, 14> table{{
+    {all_reduce, "all_reduce", true, false, false, false},
+    {reduce_scatter, "reduce_scatter", true, false, true, false},
+    {all_gather, "all_gather", false, false, true, false},
+    {broadcast, "broadcast", false, true, false, false},
+    {reduce, "reduce", true, true, false, false},
+    {gather, "gather", false, true, true, false},
+    {scatter, "scatter", false, true, true, false},
+    {all_to_all, "all_to_all", false, false, true, false},
+    {all_to_all_v, "all_to_all_v", false, false, true, true},
+    {all_gather_v, "all_gather_v", false, false, true, true},
+    {reduce_scatter_v, "reduce_scatter_v", true, false, true, true},
+    {permute, "permute", false, false, false, false},
+    {send_recv, "send_recv", false, false, false, false},
+    {barrier, "barrier", false, false, false, false},
+}};
+
+const Row& row(Collective c) { return table.at(static_cast<std::size_t>(c)); }
+
+bool is_source(const Task& t, Rank rank) {
+  for (const Pair& pair : t.pairs)
+    if (pair.source == rank) return true;
+  return false;
+}
+
+const Pair* pair_into(const Task& t, Rank rank) {
+  for (const Pair& pair : t.pairs)
+    if (pair.target == rank) return &pair;
+  return nullptr;
+}
+
+void check_rank(const char* what, Rank rank, Rank ranks) {
+  if (rank < 0 || rank >= ranks)
+    throw std::invalid_argument(fmt::format("{} {} is not a rank: expected 0 to {}", what, rank, ranks - 1));
+}
+
+void check_pairs(const Task& t) {
+  std::vector<bool> sends(t.ranks), receives(t.ranks);
+  for (const Pair& pair : t.pairs) {
+    check_rank("permute source", pair.source, t.ranks);
+    check_rank("permute target", pair.target, t.ranks);
+    if (sends[pair.source]) throw std::invalid_argument(fmt::format("permute source {} is given twice", pair.source));
+    if (receives[pair.target])
+      throw std::invalid_argument(fmt::format("permute target {} is given twice", pair.target));
+    sends[pair.source] = receives[pair.target] = true;
+  }
+}
+
+}  // namespace
+
+std::span<const Collective> collectives() {
+  static constexpr auto all = [] {
+    std::array<Collective, table.size()> list{};
+    for (std::size_t i = 0; i < list.size(); ++i) list[i] = table[i].collective;
+    return list;
+  }();
+  return all;
+}
+
+std::string_view name(Collective c) { return row(c).name; }
+bool reduces(Collective c) { return row(c).reduces; }
+bool rooted(Collective c) { return row(c).rooted; }
+bool by_block(Collective c) { return row(c).by_block; }
+bool uneven(Collective c) { return row(c).uneven; }
+
+Collective collective_named(std::string_view wanted) {
+  std::string known;
+  for (const Row& r : table) {
+    if (r.name == wanted) return r.collective;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", r.name);
+  }
+  throw std::invalid_argument(fmt::format("no collective is called '{}': expected one of {}", wanted, known));
+}
+
+void check(const Task& t) {
+  if (t.ranks < 1) throw std::invalid_argument(fmt::format("{} ranks: expected at least 1", t.ranks));
+  if (t.pieces < 1) throw std::invalid_argument(fmt::format("{} pieces in a block: expected at least 1", t.pieces));
+  if (data_chunks(t) > std::numeric_limits<std::int32_t>::max())
+    throw std::invalid_argument(fmt::format("{} ranks of {} pieces make {} chunks: expected at most {}", t.ranks,
+                                            t.pieces, data_chunks(t), std::numeric_limits<std::int32_t>::max()));
+  if (rooted(t.collective) || t.collective == send_recv) check_rank("root", t.root, t.ranks);
+  if (t.collective == send_recv) check_rank("peer", t.peer, t.ranks);
+  if (t.collective == permute)
+    check_pairs(t);
+  else if (!t.pairs.empty())
+    throw std::invalid_argument(fmt::format("{} takes no source-target pairs", name(t.collective)));
+}
+
+std::int64_t data_chunks(const Task& t) { return (by_block(t.collective) ? std::int64_t{t.ranks} : 1) * t.pieces; }
+
+std::int64_t input_chunks(const Task& t, Rank rank) {
+  switch (t.collective) {
+    case all_gather:
+    case all_gather_v:
+    case gather:
+      return t.pieces;
+    case broadcast:
+    case scatter:
+    case send_recv:
+      return rank == t.root ? data_chunks(t) : 0;
+    case permute:
+      return is_source(t, rank) ? data_chunks(t) : 0;
+    default:
+      return data_chunks(t);
+  }
+}
+
+std::int64_t output_chunks(const Task& t, Rank rank) {
+  switch (t.collective) {
+    case reduce_scatter:
+    case reduce_scatter_v:
+    case scatter:
+      return t.pieces;
+    case reduce:
+    case gather:
+      return rank == t.root ? data_chunks(t) : 0;
+    case send_recv:
+      return rank == t.peer ? data_chunks(t) : 0;
+    case permute:
+      return pair_into(t, rank) ? data_chunks(t) : 0;
+    default:
+      return data_chunks(t);
+  }
+}
+
+std::int64_t kind_of_data(const Task& t, Rank rank, std::int64_t chunk) {
+  if (t.even) return 0;
+  if (by_block(t.collective) && !uneven(t.collective)) return chunk % t.pieces;
+  if (t.collective != all_to_all_v) return chunk;
+  const std::int64_t source = chunk / t.pieces, piece = chunk % t.pieces;
+  return (source * t.ranks + rank) * t.pieces + piece;
+}
+
+std::int64_t kind_of_input(const Task& t, Rank rank, std::int64_t chunk) {
+  if (t.even) return 0;
+  if (t.collective == all_gather_v) return std::int64_t{rank} * t.pieces + chunk;
+  // The block from s to d is as long as only that pair says.
+  if (t.collective == all_to_all_v) return std::int64_t{rank} * t.ranks * t.pieces + chunk;
+  return kind_of_data(t, rank, chunk);
+}
+
+std::int64_t kind_of_output(const Task& t, Rank rank, std::int64_t chunk) {
+  return kind_of_data(t, rank, t.collective == reduce_scatter_v ? std::int64_t{rank} * t.pieces + chunk : chunk);
+}
+
+Wanted wanted(const Task& t, Rank rank, std::int64_t chunk) {
+  using Form = Wanted::Form;
+  const std::int64_t block = chunk / t.pieces, piece = chunk % t.pieces;
+  switch (t.collective) {
+    case all_reduce:
+    case reduce:
+      return {Form::sum, 0, chunk};
+    case reduce_scatter:
+    case reduce_scatter_v:
+      return {Form::sum, 0, std::int64_t{rank} * t.pieces + chunk};
+    case all_gather:
+    case all_gather_v:
+    case gather:
+      return {Form::copy, static_cast<Rank>(block), piece};
+    case broadcast:
+    case send_recv:
+      return {Form::copy, t.root, chunk};
+    case scatter:
+      return {Form::copy, t.root, std::int64_t{rank} * t.pieces + chunk};
+    case all_to_all:
+    case all_to_all_v:
+      return {Form::copy, static_cast<Rank>(block), std::int64_t{rank} * t.pieces + piece};
+    case permute:
+      return {Form::copy, pair_into(t, rank)->source, chunk};
+    case barrier:
+      return {Form::all_arrived, 0, chunk};
+  }
+  return {};
+}
+
+std::int64_t Cells::at(Buffer buffer, std::int64_t chunk) const {
+  switch (buffer) {
+    case Buffer::input:
+      return input + chunk;
+    case Buffer::output:
+      return output + chunk;
+    case Buffer::scratch:
+      return scratch + chunk;
+  }
+  return -1;
+}
+
+Cells cells(const Task& t, Rank rank) {
+  const std::int64_t in = input_chunks(t, rank), out = output_chunks(t, rank);
+  if (!t.in_place || in == 0 || out == 0) return {0, in, in + out};
+  const std::int64_t own = std::int64_t{rank} * t.pieces;
+  if (in < out) return {own, 0, out};
+  if (out < in) return {0, own, in};
+  return {0, 0, in};
+}
+
+}  // namespace trellis::schedule

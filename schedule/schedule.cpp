@@ -1,0 +1,82 @@
+#include "schedule/schedule.h"
+
+#include <algorithm>
+
+namespace trellis::schedule {
+
+void Program::set_after(Step& step, std::span<const std::int32_t> earlier) {
+  step.after = {static_cast<std::uint32_t>(befores.size()), static_cast<std::uint32_t>(earlier.size())};
+  befores.insert(befores.end(), earlier.begin(), earlier.end());
+}
+
+void Program::set_further(Step& step, std::span<const Slice> more) {
+  step.further = {static_cast<std::uint32_t>(slices.size()), static_cast<std::uint32_t>(more.size())};
+  slices.insert(slices.end(), more.begin(), more.end());
+}
+
+namespace {
+
+bool same_step(const Program& a, const Step& x, const Program& b, const Step& y) {
+  return x.op == y.op && x.channel == y.channel && x.to == y.to && x.from == y.from && x.end == y.end &&
+         x.second == y.second && std::ranges::equal(a.after(x), b.after(y)) &&
+         std::ranges::equal(a.further(x), b.further(y));
+}
+
+}  // namespace
+
+bool same(const Program& a, const Program& b) {
+  return a.scratch == b.scratch && a.rooms == b.rooms &&
+         std::ranges::equal(a.steps, b.steps, [&](const Step& x, const Step& y) { return same_step(a, x, b, y); });
+}
+
+Kinds::Kinds(const Task& task, Rank rank, const Program& program) : task_(task), rank_(rank) {
+  std::int64_t first = 0;
+  for (const Room& room : program.rooms) {
+    rooms_.emplace_back(first, room.like);
+    first += room.count;
+  }
+}
+
+std::int64_t Kinds::of(Buffer buffer, std::int64_t chunk) const {
+  if (task_.even) return 0;
+  if (buffer == Buffer::input) return kind_of_input(task_, rank_, chunk);
+  if (buffer == Buffer::output) return kind_of_output(task_, rank_, chunk);
+  const auto room = std::ranges::upper_bound(rooms_, chunk, {}, [](const auto& r) { return r.first; }) - 1;
+  return kind_of_data(task_, rank_, room->second + chunk - room->first);
+}
+
+std::int64_t Schedule::steps() const {
+  std::int64_t total = 0;
+  for (const Program& program : programs) total += static_cast<std::int64_t>(program.steps.size());
+  return total;
+}
+
+std::string_view name(Op op) {
+  switch (op) {
+    case Op::send:
+      return "send";
+    case Op::recv:
+      return "recv";
+    case Op::recv_reduce:
+      return "recv_reduce";
+    case Op::copy:
+      return "copy";
+    case Op::reduce:
+      return "reduce";
+  }
+  return "?";
+}
+
+std::string_view name(Buffer buffer) {
+  switch (buffer) {
+    case Buffer::input:
+      return "in";
+    case Buffer::output:
+      return "out";
+    case Buffer::scratch:
+      return "tmp";
+  }
+  return "?";
+}
+
+}  // namespace trellis::schedule

@@ -1,0 +1,12 @@
+// One random edit of a schedule, of the kind that a wrong generator, a bad file or a flipped bit would make.
+#pragma once
+#include <random>
+
+#include "schedule/schedule.h"
+
+namespace trellis::schedule {
+
+// Says what it did; empty when this edit had nothing to act on.
+std::string damage(Schedule&, std::mt19937&);
+
+}  // namespace trellis::schedule

@@ -1,0 +1,75 @@
+#include "tests/schedule/requests.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace trellis::schedule {
+namespace {
+
+std::vector<std::vector<Rank>> shapes(Rank most_ranks) {
+  std::vector<std::vector<Rank>> all;
+  for (Rank n = 1; n <= most_ranks; ++n) all.push_back({n});
+  for (const auto& dims : std::vector<std::vector<Rank>>{{2, 2},
+                                                         {2, 3},
+                                                         {3, 2},
+                                                         {4, 2},
+                                                         {2, 4},
+                                                         {1, 4},
+                                                         {2, 2, 2},
+                                                         {3, 3},
+                                                         {4, 4},
+                                                         {2, 2, 4},
+                                                         {4, 2, 2},
+                                                         {3, 2, 2}}) {
+    if (Request{.dims = dims}.ranks() <= most_ranks) all.push_back(dims);
+  }
+  return all;
+}
+
+std::vector<Rank> roots(Collective c, Rank ranks) {
+  if (!rooted(c) || ranks == 1) return {0};
+  return {0, ranks / 2, ranks - 1};
+}
+
+Request filled(Collective c, const std::vector<Rank>& dims, Rank root) {
+  Request request{.collective = c, .dims = dims, .root = root};
+  const Rank ranks = request.ranks();
+  if (c == Collective::send_recv) request.peer = ranks - 1;
+  if (c == Collective::permute)
+    for (Rank r = 0; r + 1 < ranks; ++r) request.pairs.push_back({r, (r * 2 + 1) % (ranks | 1) % ranks});
+  if (c != Collective::permute) return request;
+  std::vector<Pair> distinct;
+  for (const Pair& pair : request.pairs)
+    if (std::ranges::none_of(distinct, [&](const Pair& p) { return p.target == pair.target; }))
+      distinct.push_back(pair);
+  request.pairs = distinct;
+  return request;
+}
+
+}  // namespace
+
+std::string Case::text() const {
+  return fmt::format("{} {} {}{} root {} channels {} segments {}", algorithm->name, name(request.collective),
+                     fmt::join(request.dims, "x"), request.in_place ? " in place" : "", request.root, request.channels,
+                     request.segments);
+}
+
+void each_case(const Algorithm& algorithm, Rank most_ranks, const std::function<void(const Case&)>& visit) {
+  for (Collective c : algorithm.serves)
+    for (const auto& dims : shapes(most_ranks))
+      for (Rank root : roots(c, Request{.dims = dims}.ranks()))
+        for (const bool in_place : {false, true})
+          for (const auto& [channels, segments] : {std::pair(1, 1), {2, 1}, {1, 3}, {3, 2}}) {
+            Request request = filled(c, dims, root);
+            request.in_place = in_place;
+            request.channels = channels;
+            request.segments = segments;
+            if (refusal(algorithm, request).empty()) visit({&algorithm, request});
+          }
+}
+
+void each_case(Rank most_ranks, const std::function<void(const Case&)>& visit) {
+  for (const auto& [name, algorithm] : algorithms()) each_case(algorithm, most_ranks, visit);
+}
+
+}  // namespace trellis::schedule

@@ -1,0 +1,157 @@
+// Planted faults, and the words in which verify reports them.
+#include "schedule/verify.h"
+
+#include <gtest/gtest.h>
+
+#include "schedule/algorithm.h"
+
+namespace trellis::schedule {
+namespace {
+
+using testing::AssertionFailure;
+using testing::AssertionResult;
+using testing::AssertionSuccess;
+
+Step& find(Schedule& s, Rank rank, Op op, int nth = 0) {
+  for (Step& step : s.programs[rank].steps)
+    if (step.op == op && nth-- == 0) return step;
+  throw std::logic_error("no such step");
+}
+
+AssertionResult reports(const Schedule& s, Rank rank, std::string_view words) {
+  const Report report = verify(s);
+  if (report.ok()) return AssertionFailure() << "accepted";
+  if (report.fault->rank != rank)
+    return AssertionFailure() << "blames rank " << report.fault->rank << ": " << report.text();
+  if (report.text().find(words) == std::string::npos) return AssertionFailure() << report.text();
+  return AssertionSuccess();
+}
+
+TEST(Verify, AcceptsAndCounts) {
+  const Report report = verify(make("ring", {.dims = {4}}));
+  EXPECT_TRUE(report.ok());
+  EXPECT_EQ(report.transfers, 24);
+  EXPECT_TRUE(report.same_bits_everywhere);
+  EXPECT_NE(report.text().find("proved"), std::string::npos);
+}
+
+TEST(Verify, NamesAMissingContribution) {
+  Schedule s = make("ring", {.dims = {4}});
+  find(s, 2, Op::recv_reduce).op = Op::recv;
+  const Report report = verify(s);
+  ASSERT_FALSE(report.ok());
+  EXPECT_NE(report.text().find("missing"), std::string::npos) << report.text();
+}
+
+TEST(Verify, NamesARace) {
+  Schedule s = make("ring", {.dims = {4}});
+  for (Step& step : s.programs[1].steps)
+    if (step.op == Op::send && step.after.count > 0) {
+      step.after = {};
+      break;
+    }
+  EXPECT_TRUE(reports(s, 1, "races with step"));
+}
+
+TEST(Verify, NamesTransfersThatDoNotMeet) {
+  Schedule s = make("ring", {.dims = {4}});
+  find(s, 3, Op::send, 1).end.tag = 77;
+  EXPECT_TRUE(reports(s, 3, "is received by no step there"));
+  s = make("ring", {.dims = {4}});
+  find(s, 3, Op::send, 1).end.peer = 9;
+  EXPECT_TRUE(reports(s, 3, "names no other rank"));
+  s = make("ring", {.dims = {4}});
+  find(s, 0, Op::recv_reduce, 1).end.tag = 0;
+  EXPECT_TRUE(reports(s, 0, "a second time"));
+}
+
+TEST(Verify, NamesACircleOfWaits) {
+  Schedule s = make("direct", {.collective = Collective::send_recv, .dims = {2}, .root = 0, .peer = 1});
+  // Each rank sends only after it has received.
+  for (Rank r : {0, 1}) {
+    Program& p = s.programs[r];
+    p = {};
+    p.scratch = 1;
+    p.rooms = {{1, 0}};
+    Step receive{.op = Op::recv, .to = {0, 1, Buffer::scratch}, .end = {1 - r, 0}};
+    Step send{.op = Op::send, .from = {0, 1, Buffer::scratch}, .end = {1 - r, 0}};
+    p.set_after(send, std::vector<std::int32_t>{0});
+    p.steps = {receive, send};
+  }
+  const Report report = verify(s);
+  ASSERT_FALSE(report.ok());
+  EXPECT_NE(report.text().find("deadlock"), std::string::npos) << report.text();
+  EXPECT_NE(report.text().find("which waits for the first"), std::string::npos) << report.text();
+}
+
+TEST(Verify, NamesWritesToTheInputAndBounds) {
+  Schedule s = make("ring", {.dims = {4}});
+  find(s, 0, Op::recv_reduce).to.buffer = Buffer::input;
+  EXPECT_TRUE(reports(s, 0, "writes to the caller's input"));
+  s = make("ring", {.dims = {4}});
+  find(s, 1, Op::send).from.first = 4;
+  EXPECT_TRUE(reports(s, 1, "of which this rank has 4"));
+  s = make("ring", {.dims = {4}});
+  find(s, 1, Op::send).from.count = 0;
+  EXPECT_TRUE(reports(s, 1, "names 0 from"));
+}
+
+TEST(Verify, NamesChunksWhoseSizesDiffer) {
+  Schedule s = make("ring", {.dims = {4}});
+  find(s, 1, Op::recv).to.first ^= 1;
+  const Report report = verify(s);
+  ASSERT_FALSE(report.ok());
+  EXPECT_NE(report.text().find("size can differ"), std::string::npos) << report.text();
+}
+
+TEST(Verify, NamesAWaitForALaterStep) {
+  Schedule s = make("ring", {.dims = {4}});
+  Program& p = s.programs[2];
+  p.set_after(p.steps[0], std::vector<std::int32_t>{3});
+  EXPECT_TRUE(reports(s, 2, "which is not before it"));
+}
+
+TEST(Verify, AcceptsOrderThatGoesThroughAnotherRank) {
+  // Rank 0 sends its chunk to rank 1 and gets it back into the place it sent from: the data itself is the order.
+  Schedule s;
+  s.task = {.collective = Collective::all_reduce, .ranks = 2, .in_place = true, .even = true};
+  s.programs.resize(2);
+  const Slice chunk{0, 1, Buffer::output};
+  Program& zero = s.programs[0];
+  zero.steps = {{.op = Op::send, .from = chunk, .end = {1, 0}}, {.op = Op::recv, .to = chunk, .end = {1, 0}}};
+  Program& one = s.programs[1];
+  Step sum{.op = Op::recv_reduce, .to = chunk, .from = chunk, .end = {0, 0}};
+  Step back{.op = Op::send, .from = chunk, .end = {0, 0}};
+  one.set_after(back, std::vector<std::int32_t>{0});
+  one.steps = {sum, back};
+  // The receive may start before the send has ended: only what the send has delivered is ordered, not its end.
+  EXPECT_TRUE(reports(s, 0, "races with step"));
+  zero.set_after(zero.steps[1], std::vector<std::int32_t>{0});
+  EXPECT_TRUE(verify(s).ok()) << verify(s).text();
+}
+
+TEST(Verify, TellsWhenRanksAddUpInDifferentOrders) {
+  Schedule s = make("ring", {.dims = {3}});
+  EXPECT_TRUE(verify(s).same_bits_everywhere);
+  Schedule t;
+  t.task = {.collective = Collective::all_reduce, .ranks = 3, .in_place = false, .even = true};
+  t.programs.resize(3);
+  for (Rank r = 0; r < 3; ++r) {  // each adds what it gets from its neighbours to its own, starting with its own
+    Program& p = t.programs[r];
+    p.scratch = 2;
+    for (Rank by : {1, 2}) {
+      p.steps.push_back({.op = Op::send, .from = {0, 1, Buffer::input}, .end = {(r + by) % 3, 0}});
+      p.steps.push_back({.op = Op::recv, .to = {by - 1, 1, Buffer::scratch}, .end = {(r + by) % 3, 0}});
+    }
+    Step sum{.op = Op::reduce, .to = {0, 1, Buffer::output}, .from = {0, 1, Buffer::input}};
+    p.set_further(sum, std::vector<Slice>{{0, 1, Buffer::scratch}, {1, 1, Buffer::scratch}});
+    p.set_after(sum, std::vector<std::int32_t>{1, 3});
+    p.steps.push_back(sum);
+  }
+  const Report report = verify(t);
+  EXPECT_TRUE(report.ok()) << report.text();
+  EXPECT_FALSE(report.same_bits_everywhere);
+}
+
+}  // namespace
+}  // namespace trellis::schedule
