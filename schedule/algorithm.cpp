@@ -84,6 +84,7 @@ std::string refusal(const Algorithm& algorithm, const Request& request) {
 
 Task task_of(const Algorithm& algorithm, const Request& request) {
   Task task = conditions(request, algorithm.pieces ? algorithm.pieces(request) : 1);
+  task.even = algorithm.even && algorithm.even(request);
   check(task);
   return task;
 }

@@ -31,8 +31,12 @@ struct Algorithm {
   // Why this request can't be served, in words that name the value; empty when it can. Sees only requests for a
   // collective that is served and whose values are sane.
   std::string (*refuses)(const Request&) = nullptr;
-  std::int32_t (*pieces)(const Request&) = nullptr;  // chunks that a block must be cut into
+  std::int32_t (*pieces)(const Request&) = nullptr;  // chunks that a block must be cut into; null: one
   void (*build)(const Request&, Builder&) = nullptr;
+  // Keeps chunks of different blocks in one place of scratch by turns: where blocks are shares of a buffer that need
+  // not divide evenly, as within another algorithm's all_reduce, it needs them equally large.
+  bool mixes_blocks = false;
+  bool (*even)(const Request&) = nullptr;          // whether all chunks must be equally large; null: no
   Symmetry (*symmetry)(const Request&) = nullptr;  // null: every rank is of its own class
 };
 

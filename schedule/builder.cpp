@@ -12,7 +12,7 @@ constexpr int most_channels = 256;
 std::int64_t laid_out(const Window& w, std::int64_t position) {
   std::int64_t chunk = w.base;
   for (std::size_t i = 0; i + 1 < w.digits.size(); ++i) {
-    chunk += position % w.digits[i].size * w.digits[i].stride;
+    chunk += (position + w.digits[i].shift) % w.digits[i].size * w.digits[i].stride;
     position /= w.digits[i].size;
   }
   return chunk + position * (w.digits.empty() ? 1 : w.digits.back().stride);
@@ -22,7 +22,7 @@ std::int64_t laid_out(const Window& w, std::int64_t position) {
 std::int64_t unbroken(const Window& w, std::int64_t position) {
   std::int64_t length = 1;
   for (const Window::Digit& digit : w.digits) {
-    if (digit.stride != length) return std::max<std::int64_t>(1, length - position % length);
+    if (digit.stride != length || digit.shift != 0) return std::max<std::int64_t>(1, length - position % length);
     length *= digit.size;
   }
   return w.digits.empty() ? std::numeric_limits<std::int64_t>::max() : length - position % length;
@@ -68,6 +68,11 @@ Builder Builder::part(const Part& part) const {
   inner.ranks_ = part.count;
   inner.scratch_used_ = std::make_shared<std::int64_t>(0);
   return inner;
+}
+
+bool Builder::in_place() const {
+  if (!parent_) return recorder_->task().in_place;
+  return part_->input.region == Region::input && part_->output.region == Region::output && parent_->in_place();
 }
 
 Rank Builder::wanted_rank() const {

@@ -26,6 +26,7 @@ struct Window {
   struct Digit {
     std::int64_t size = 1;
     std::int64_t stride = 1;
+    std::int64_t shift = 0;  // this digit begins at `shift` and comes round to it
   };
   Region region = Region::data;
   std::int64_t base = 0;
@@ -56,7 +57,7 @@ class Builder {
 
   Rank ranks() const { return ranks_; }
   bool everyone() const { return !recorder_->only(); }  // all programs are wanted, not just one rank's
-  bool in_place() const { return recorder_->task().in_place && !parent_; }
+  bool in_place() const;                                // what is written to the output overwrites the input
   Builder on_channel(int channel) const;  // what moves through it moves on this channel, counted from ours
   Builder part(const Part&) const;
   std::int64_t scratch_used() const { return *scratch_used_; }  // scratch numbers from here on are free so far

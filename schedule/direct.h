@@ -9,14 +9,13 @@ namespace trellis::schedule {
 struct Share {
   std::int64_t first = 0;   // chunk of a block
   std::int64_t pieces = 1;  // chunks of a block
-  std::int64_t whole = 1;   // chunks of all blocks
 
   std::int64_t chunk(Rank block) const { return block * pieces + first; }
   // Several blocks are one run where this share is all of them.
   Place at(Rank holder, Rank block, Rank blocks = 1) const { return data(holder, chunk(block), blocks); }
-  // Arrivals lie a whole buffer apart, so that each has the size of the data it stands for.
-  Place arrival(Rank holder, Rank block, Rank distance, Rank blocks = 1) const {
-    return tmp(holder, (distance - 1) * whole + chunk(block), blocks);
+  // Scratch for the same: its how-manieth block there.
+  Place arrival(Rank holder, Rank block, std::int64_t slot, Rank blocks = 1) const {
+    return tmp(holder, slot * pieces + first, blocks, chunk(block));
   }
 };
 

@@ -75,7 +75,11 @@ std::vector<Recorder::Part> Recorder::locate(const Owner& o, Hazards::Run data) 
   };
   std::vector<Part> parts;
   const auto add = [&](Buffer buffer, std::int64_t from, std::int64_t to, bool held) {
-    if (from < to) parts.push_back({buffer, {from, to - from}, held});
+    if (from >= to) return;
+    if (!parts.empty() && parts.back().buffer == buffer && parts.back().held == held)
+      parts.back().data.count += to - from;
+    else
+      parts.push_back({buffer, {from, to - from}, held});
   };
   const auto add_untouched = [&](Hazards::Run r) {
     const std::int64_t from = std::clamp(o.input_start, r.first, r.first + r.count);
@@ -128,11 +132,11 @@ Slice Recorder::source(Owner& o, const Place& p, int channel) {
   const Slice there = home(o, p);
   if (p.region != Region::data) return there;
   const Hazards::Run data{p.first, p.count};
-  const bool shared =
-      task_.in_place && o.cells.at(Buffer::input, -o.input_start) == o.cells.at(Buffer::output, -o.output_start);
-  if (shared && there.buffer == Buffer::output && within(o.input_start, o.input_end, data)) return there;
   const std::vector<Part> parts = locate(o, data);
-  if (parts.size() == 1 && parts.front().held) return slice(o, p, parts.front().buffer);
+  if (parts.size() == 1 && parts.front().held) {
+    const Slice found = slice(o, p, parts.front().buffer);
+    return o.cells.at(found.buffer, found.first) == o.cells.at(there.buffer, there.first) ? there : found;
+  }
   gather_at(o, p, there, channel);
   return there;
 }
@@ -256,7 +260,7 @@ std::vector<Program> Recorder::finish() {
     if (has_data_numbers(task_.collective) && o.output_start < o.output_end)
       settle({o.rank, Region::data, o.output_start, o.output_end - o.output_start}, 0);
     order_rounds(o.program, o.rounds);
-    pack_scratch(o.program, o.labels, blocks_alike ? task_.pieces : data_chunks(task_));
+    pack_scratch(o.program, o.rounds, o.labels, blocks_alike ? task_.pieces : data_chunks(task_));
     programs.push_back(std::move(o.program));
   }
   return programs;

@@ -52,7 +52,7 @@ void note_users(const Program& program, std::vector<Unit>& units) {
 }
 
 // Runs through the program in order; memory returns to the pool of its shape when its last reader is listed.
-void assign(std::vector<Unit>& units, Program& program) {
+void assign(std::vector<Unit>& units, std::span<const std::int32_t> rounds, Program& program) {
   constexpr std::int32_t rest = 4;  // steps between the last use and the next
   std::vector<Unit*> by_start, by_end;
   for (Unit& unit : units) by_start.push_back(&unit), by_end.push_back(&unit);
@@ -64,12 +64,14 @@ void assign(std::vector<Unit>& units, Program& program) {
     for (const Room& room : u.rooms) key.emplace_back(room.count, room.like);
     return key;
   };
+  const auto spent = [&](const Unit& old, const Unit& next) {
+    return old.last_step + rest < next.first_step && rounds[old.last_step] < rounds[next.first_step];
+  };
   program.scratch = 0;
   program.rooms.clear();
   auto done = by_end.begin();
   for (Unit* unit : by_start) {
-    for (; done != by_end.end() && (*done)->last_step + rest < unit->first_step; ++done)
-      free[shape(**done)].push_back(*done);
+    for (; done != by_end.end() && spent(**done, *unit); ++done) free[shape(**done)].push_back(*done);
     auto& pool = free[shape(*unit)];
     if (!pool.empty()) {
       unit->previous = pool.front();
@@ -142,7 +144,7 @@ std::vector<Room> Labels::of(std::int32_t first, std::int32_t end) const {
   return rooms;
 }
 
-void pack_scratch(Program& program, const Labels& labels, std::int64_t period) {
+void pack_scratch(Program& program, std::span<const std::int32_t> rounds, const Labels& labels, std::int64_t period) {
   std::vector<Unit> units = find_units(program);
   if (units.empty()) return;
   note_users(program, units);
@@ -150,7 +152,7 @@ void pack_scratch(Program& program, const Labels& labels, std::int64_t period) {
     unit.rooms = labels.of(unit.first, unit.end);
     for (Room& room : unit.rooms) room.like = static_cast<std::int32_t>(room.like % period);
   }
-  assign(units, program);
+  assign(units, rounds, program);
   rewrite(program, units);
 }
 

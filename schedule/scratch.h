@@ -16,8 +16,9 @@ class Labels {
   std::map<std::int32_t, Room> runs_;  // by first chunk
 };
 
-// Data chunks `period` apart are equally large. Adds the order that sharing needs. A run of chunks is used again only
-// some steps after it was last read, so that a pipeline does not stall on it.
-void pack_scratch(Program&, const Labels&, std::int64_t period);
+// Data chunks `period` apart are equally large; rounds[i] is the round of step i. Adds the order that sharing needs. A
+// run of chunks is used again only some steps after it was last read, so that a pipeline does not stall on it, and in a
+// later round, since within one a wait of a rank for itself can close a circle of ranks.
+void pack_scratch(Program&, std::span<const std::int32_t> rounds, const Labels&, std::int64_t period);
 
 }  // namespace trellis::schedule

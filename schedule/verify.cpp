@@ -155,9 +155,11 @@ std::optional<Fault> find_excess(const Schedule& s, const Effort& most) {
       each_slice(program, step, [&](const Slice& x, bool) { touches += std::max(x.count, 0); });
   }
   if (memory > most.cells)
-    return Fault{.text = fmt::format("{} chunks of memory are more than the {} that a proof may take", memory, most.cells)};
+    return Fault{.text =
+                     fmt::format("{} chunks of memory are more than the {} that a proof may take", memory, most.cells)};
   if (touches > most.touches)
-    return Fault{.text = fmt::format("its steps touch {} chunks, more than the {} that a proof may follow", touches, most.touches)};
+    return Fault{.text = fmt::format("its steps touch {} chunks, more than the {} that a proof may follow", touches,
+                                     most.touches)};
   return {};
 }
 

@@ -1,10 +1,8 @@
-// Everyone sends straight to whoever needs the data, all at once: one step, at the price of n-1 messages a rank. Sums are
-// formed by their receiver in rank order, so that an all-reduce has the same bits on every rank.
+// Everyone sends straight to whoever needs the data, all at once: one step, at the price of n-1 messages a rank. Sums
+// are formed by their receiver in rank order, so that an all-reduce has the same bits on every rank.
 #include "schedule/direct.h"
 
 #include <fmt/format.h>
-
-#include <limits>
 
 #include "schedule/algorithm.h"
 
@@ -27,7 +25,7 @@ void sum_at_root(Builder& b, const Share& share, Rank root) {
 // In place a block arrives where one that is still to be sent lies, on both sides of a pair: it waits in scratch.
 void transpose(Builder& b, const Share& share) {
   const bool staged = b.in_place();
-  const auto waiting = [&](Rank r, Rank from) { return tmp(r, share.chunk(from)); };
+  const auto waiting = [&](Rank r, Rank from) { return tmp(r, share.chunk(from), 1, share.chunk(from)); };
   const auto final = [&](Rank r, Rank from) { return out(r, share.chunk(from)); };
   each_to_each(b, [&](Rank r, Rank peer, Rank) {
     b.copy(in(r, share.chunk(peer)), staged ? waiting(peer, r) : final(peer, r));
@@ -58,26 +56,39 @@ void permute_pairs(const Request& request, Builder& b, const Share& share) {
   const std::int64_t c = share.first;
   for (Rank r : b.senders(source_of)) {
     const Rank target = target_of(r);
-    if (target >= 0) b.copy(in(r, c), target != r && staged(target) ? tmp(target, c) : out(target, c));
+    if (target >= 0) b.copy(in(r, c), target != r && staged(target) ? tmp(target, c, 1, c) : out(target, c));
   }
   for (Rank r : b.senders(source_of)) {
     const Rank target = target_of(r);
-    if (target >= 0 && target != r && staged(target)) b.copy(tmp(target, c), out(target, c));
+    if (target >= 0 && target != r && staged(target)) b.copy(tmp(target, c, 1, c), out(target, c));
   }
 }
 
 void build_share(const Request& request, Builder& b, const Share& share) {
   const Rank root = request.root;
   switch (request.collective) {
-    case all_reduce: case barrier: return sum_everywhere(b, share);
-    case reduce: return sum_at_root(b, share, root);
-    case reduce_scatter: case reduce_scatter_v: return sum_at_owners(b, share);
-    case all_gather: case all_gather_v: return send_to_all(b, share);
-    case all_to_all: case all_to_all_v: return transpose(b, share);
-    case permute: return permute_pairs(request, b, share);
-    case broadcast: return from_root(b, root, [&](Rank r) { b.copy(share.at(root, 0), share.at(r, 0)); });
-    case scatter: return from_root(b, root, [&](Rank r) { b.copy(share.at(root, r), share.at(r, r)); });
-    case gather: return to_root(b, root, [&](Rank r, Rank) { b.copy(share.at(r, r), share.at(root, r)); });
+    case all_reduce:
+    case barrier:
+      return sum_everywhere(b, share);
+    case reduce:
+      return sum_at_root(b, share, root);
+    case reduce_scatter:
+    case reduce_scatter_v:
+      return sum_at_owners(b, share);
+    case all_gather:
+    case all_gather_v:
+      return send_to_all(b, share);
+    case all_to_all:
+    case all_to_all_v:
+      return transpose(b, share);
+    case permute:
+      return permute_pairs(request, b, share);
+    case broadcast:
+      return from_root(b, root, [&](Rank r) { b.copy(share.at(root, 0), share.at(r, 0)); });
+    case scatter:
+      return from_root(b, root, [&](Rank r) { b.copy(share.at(root, r), share.at(r, r)); });
+    case gather:
+      return to_root(b, root, [&](Rank r, Rank) { b.copy(share.at(r, r), share.at(root, r)); });
     case send_recv:
       for (Rank r : b.senders([&](Rank) { return root; }))
         if (r == root && r != request.peer) b.copy(share.at(root, 0), share.at(request.peer, 0));
@@ -86,12 +97,10 @@ void build_share(const Request& request, Builder& b, const Share& share) {
 
 std::int32_t pieces(const Request& r) { return r.channels * r.segments; }
 
-std::int64_t whole(const Request& r) { return (by_block(r.collective) ? std::int64_t{r.ranks()} : 1) * pieces(r); }
-
 void build(const Request& request, Builder& b) {
   for (std::int32_t i = 0; i < pieces(request); ++i) {
     Builder on = b.on_channel(i / request.segments);
-    build_share(request, on, {.first = i, .pieces = pieces(request), .whole = whole(request)});
+    build_share(request, on, {.first = i, .pieces = pieces(request)});
   }
 }
 
@@ -100,9 +109,6 @@ std::string refuses(const Request& r) {
     return fmt::format("{} segments: expected 1, as nothing follows the one step", r.segments);
   if (r.channels > 1 && r.collective == barrier)
     return fmt::format("{} channels: expected 1, as a barrier carries no data", r.channels);
-  if (const std::int64_t all = r.ranks() * whole(r); reduces(r.collective) && all > std::numeric_limits<std::int32_t>::max())
-    return fmt::format("{} ranks: all arrivals together would be {} chunks of scratch, expected at most {}", r.ranks(), all,
-                       std::numeric_limits<std::int32_t>::max());
   return "";
 }
 
@@ -119,7 +125,8 @@ Symmetry symmetry(const Request& r) {
 
 const Registered registered{{
     .name = "direct",
-    .summary = "everyone to everyone in one step; an all-reduce sends whole buffers, which Neuron calls single-step Mesh",
+    .summary =
+        "everyone to everyone in one step; an all-reduce sends whole buffers, which Neuron calls single-step Mesh",
     .constraint = "any rank count",
     .serves = {all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all, all_to_all_v,
                all_gather_v, reduce_scatter_v, permute, send_recv, barrier},

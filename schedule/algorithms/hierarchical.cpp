@@ -95,7 +95,7 @@ std::int64_t cuts(const Request& r) {
   const std::vector<Collective> parts = parts_of(level, r);
   std::int64_t needed = 1;
   for (Collective part : parts)
-    needed = std::lcm<std::int64_t>(needed, level.algorithm->pieces(within(level, r, part)));
+    needed = std::lcm<std::int64_t>(needed, task_of(*level.algorithm, within(level, r, part)).pieces);
   if (r.collective == all_reduce && parts.front() == reduce_scatter) {  // its pieces are of a block of the level
     const std::int64_t above = level.last() ? 1 : cuts(level.above);
     return level.inner * std::lcm(needed, above);
@@ -120,8 +120,9 @@ struct Stage {
   // Does the collective in every group of neighbours; `place` says where a group's data lies.
   template <class Place>
   void inside(Collective collective, std::int64_t sub_block, Place place) const {
+    if (level.inner == 1 && collective != all_to_all) return;  // what a rank alone would do is done
     const Request inner = within(level, request, collective);
-    const std::int64_t grain = sub_block / level.algorithm->pieces(inner), scratch = b.scratch_used();
+    const std::int64_t grain = sub_block / task_of(*level.algorithm, inner).pieces, scratch = b.scratch_used();
     const auto run = [&](Rank g) {
       Part part{.first = g * level.inner, .count = level.inner, .scratch = scratch};
       place(g, part);
@@ -176,10 +177,11 @@ void sum_everywhere(const Stage& s) {
   s.inside(all_gather, share, everything);
 }
 
-// A rank of a group stands for all ranks in its position: their blocks are its block there.
+// A rank of a group stands for all ranks in its position: their blocks are its block there. Each group begins with the
+// block of its own column, so that groups that are alike wait alike.
 void sum_or_gather_blocks(const Stage& s) {
-  const auto columns = [&](Rank, Part& part) {
-    part.data.digits = {{s.block, 1}, {s.level.outer, s.level.inner * s.block}, {s.level.inner, s.block}};
+  const auto columns = [&](Rank g, Part& part) {
+    part.data.digits = {{s.block, 1}, {s.level.outer, s.level.inner * s.block, g}, {s.level.inner, s.block}};
   };
   const auto column = [&](Rank i, Part& part) {
     part.data.base = i * s.block;
@@ -205,25 +207,26 @@ void by_speaker(const Stage& s) {
 }
 
 // First every block goes to the rank of its group that is in the receiver's position; from there, all that a group has
-// for one receiver goes in one piece.
+// for one receiver goes in one piece. Each group begins with what it keeps.
 void exchange(const Stage& s) {
-  const std::int64_t group = s.level.inner * s.block, all = s.level.outer * group;
-  if (s.level.last())
-    return s.inside(all_to_all, s.block, [](Rank, Part& part) {
-      part.input.region = Region::input;
-      part.output.region = Region::output;
-    });
-  const std::int64_t waiting = s.b.scratch_used();
-  for (Rank k = 0; k < s.level.outer; ++k)
-    s.inside(all_to_all, s.block, [&](Rank, Part& part) {
-      part.input = {.region = Region::input, .base = k * group};
-      part.output = {.region = Region::scratch, .base = waiting + k * group};
-      part.scratch = std::max(part.scratch, waiting + all);
+  const std::int64_t group = s.level.inner * s.block, waiting = s.b.scratch_used();
+  const auto straight = [](Rank, Part& part) {
+    part.input.region = Region::input;
+    part.output.region = Region::output;
+  };
+  if (s.level.inner == 1 && !s.level.last()) return s.above(s.block, straight);
+  if (s.level.outer == 1) return s.inside(all_to_all, s.block, straight);
+  for (Rank column = 0; column < s.level.outer; ++column)
+    s.inside(all_to_all, s.block, [&](Rank g, Part& part) {
+      const std::int64_t first = (g + column) % s.level.outer * group;
+      part.input = {.region = Region::input, .base = first};
+      part.output = {.region = Region::scratch, .base = waiting + first};
+      part.scratch = std::max(part.scratch, waiting + s.level.outer * group);
     });
   s.above(group, [&](Rank, Part& part) {
     part.input = {.region = Region::scratch, .base = waiting};
     part.output = {.region = Region::output};
-    part.scratch = std::max(part.scratch, waiting + all);
+    part.scratch = std::max(part.scratch, waiting + s.level.outer * group);
   });
 }
 
@@ -264,6 +267,13 @@ void build(const Request& request, Builder& b) {
   }
 }
 
+bool even(const Request& r) {
+  if (r.collective != all_reduce) return false;
+  const Level level = lowest(r);
+  const bool shares = parts_of(level, r).front() == reduce_scatter;
+  return (shares && level.algorithm->mixes_blocks) || (!level.last() && even(level.above));
+}
+
 std::vector<Axis> axes(const Request& r) {
   const Level level = lowest(r);
   std::vector<Axis> found;
@@ -273,11 +283,25 @@ std::vector<Axis> axes(const Request& r) {
     if (found != more || rooted(part)) found = {{Axis::Kind::distinct, level.inner}};
   }
   if (level.last()) return found;
-  for (const Axis& axis : axes(level.above)) found.push_back(axis);
+  // What is done within a group comes in parts: lane by lane, or column by column in a round. Above, the ranks begin
+  // with different parts of it, unless they too go round.
+  const std::vector<Axis> outer = axes(level.above);
+  const bool in_columns = by_block(r.collective) && !rooted(r.collective) && r.collective != all_to_all;
+  const bool round = outer.size() == 1 && outer.front().kind == Axis::Kind::rotate;
+  const bool staggered = in_columns ? !round : r.collective == all_reduce && r.channels > 1;
+  for (Axis axis : outer) {
+    if (staggered) axis.kind = Axis::Kind::distinct;
+    found.push_back(axis);
+  }
   return found;
 }
 
-Symmetry symmetry(const Request& r) { return {axes(r)}; }
+Symmetry symmetry(const Request& r) {
+  // The parts of an exchange, and what it hands to a third level, are in an order that is not turned to each rank's
+  // own.
+  const bool exchanged = r.collective == all_to_all && (r.channels * r.segments > 1 || axes(r).size() > 2);
+  return exchanged ? Symmetry{{{Axis::Kind::distinct, r.ranks()}}} : Symmetry{axes(r)};
+}
 
 const Registered registered{{
     .name = "hierarchical",
@@ -288,6 +312,7 @@ const Registered registered{{
     .refuses = refuses,
     .pieces = pieces,
     .build = build,
+    .even = even,
     .symmetry = symmetry,
 }};
 

@@ -1,9 +1,5 @@
-// Direct exchanges in two steps: every rank first gets one block to work on, then that block goes where it is wanted. Each
-// block has one rank that adds it up, so that all ranks end with the same bits.
-#include <fmt/format.h>
-
-#include <limits>
-
+// Direct exchanges in two steps: every rank first gets one block to work on, then that block goes where it is wanted.
+// Each block has one rank that adds it up, so that all ranks end with the same bits.
 #include "schedule/algorithm.h"
 #include "schedule/direct.h"
 
@@ -35,16 +31,8 @@ void build(const Request& request, Builder& b) {
   for (const auto step : {first_step, second_step})
     for (std::int32_t i = 0; i < shares(request); ++i) {
       Builder on = b.on_channel(i / request.segments);
-      step(request, on, {.first = i, .pieces = shares(request), .whole = pieces(request)});
+      step(request, on, {.first = i, .pieces = shares(request)});
     }
-}
-
-std::string refuses(const Request& r) {
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  if (const std::int64_t all = std::int64_t{shares(r)} * r.ranks() * r.ranks(); all > most)
-    return fmt::format("{} ranks: all arrivals together would be {} chunks of scratch, expected at most {}", r.ranks(), all,
-                       most);
-  return "";
 }
 
 Symmetry symmetry(const Request& r) {
@@ -56,7 +44,6 @@ const Registered registered{{
     .summary = "one block a rank by direct exchange, then to all or to the root: least traffic in two steps",
     .constraint = "any rank count",
     .serves = {all_reduce, broadcast, reduce},
-    .refuses = refuses,
     .pieces = pieces,
     .build = build,
     .symmetry = symmetry,

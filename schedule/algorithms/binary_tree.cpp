@@ -1,0 +1,33 @@
+// One binary tree through which segments follow each other. Its inner ranks send everything twice and its leaves
+// nothing, so it moves half of what two trees do; but it needs only one message a segment, each way.
+#include "schedule/algorithm.h"
+#include "schedule/pipelined_tree.h"
+
+namespace trellis::schedule {
+namespace {
+
+using enum Collective;
+
+std::vector<PipelinedTree> trees_of(const Request& r) {
+  std::vector<PipelinedTree> trees;
+  for (std::int32_t lane = 0; lane < r.channels; ++lane) {
+    PipelinedTree tree{.ranks = r.ranks(), .size = r.ranks()};
+    if (rooted(r.collective)) tree.base = (r.root - tree.top() + 1 + r.ranks()) % r.ranks();
+    tree.first = std::int64_t{lane} * r.segments;
+    tree.segments = r.segments;
+    trees.push_back(tree);
+  }
+  return trees;
+}
+
+const Registered registered{{
+    .name = "binary_tree",
+    .summary = "one pipelined binary tree: log2 latency, few messages",
+    .constraint = "any rank count",
+    .serves = {all_reduce, broadcast, reduce},
+    .pieces = [](const Request& r) { return r.channels * r.segments; },
+    .build = [](const Request& r, Builder& b) { run_trees(r.collective, b, trees_of(r)); },
+}};
+
+}  // namespace
+}  // namespace trellis::schedule

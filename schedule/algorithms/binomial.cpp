@@ -1,0 +1,103 @@
+// A tree of halves: whoever holds the data of a range of ranks hands the farther half to one rank in it, and both go on
+// alike; or backwards, towards the root. A range is one run of blocks, so that a subtree's blocks are one message.
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "schedule/algorithm.h"
+
+namespace trellis::schedule {
+namespace {
+
+using enum Collective;
+
+struct Range {
+  Rank first = 0;
+  Rank count = 1;
+  Rank holder = 0;  // one of them
+  bool has(Rank r) const { return first <= r && r < first + count; }
+};
+
+struct Halves {
+  Range near, far;  // near has the holder; far's has the like place there, as in a hypercube where the halves are equal
+};
+
+Halves split(const Range& range) {
+  const Rank low = (range.count + 1) / 2;
+  Range near{range.first, low, range.holder}, far{range.first + low, range.count - low, 0};
+  if (!near.has(range.holder)) std::swap(near.first, far.first), std::swap(near.count, far.count);
+  far.holder = far.first + std::min(range.holder - near.first, far.count - 1);
+  return {near, far};
+}
+
+struct Tree {
+  Rank ranks = 1;
+  Rank root = 0;
+
+  int depth() const { return std::bit_width(static_cast<std::uint32_t>(ranks - 1)); }
+  Range range_of(Rank r, int level) const {
+    Range range{0, ranks, root};
+    for (; level > 0 && range.count > 1; --level) {
+      const auto [near, far] = split(range);
+      range = near.has(r) ? near : far;
+    }
+    return range;
+  }
+};
+
+// The transfers of one level, between the holder of each range and that of its farther half.
+template <class Move>
+void each_pair(Builder& b, const Tree& tree, int level, bool down, Move move) {
+  const auto pair = [&](Rank r) {
+    const Range range = tree.range_of(r, level);
+    const Range far = range.count > 1 ? split(range).far : range;
+    return down ? std::tuple(range.holder, far.holder, far) : std::tuple(far.holder, range.holder, far);
+  };
+  const auto sender = [&](Rank me) {
+    const auto [from, to, range] = pair(me);
+    return me == to ? from : -1;
+  };
+  for (Rank r : b.senders(sender)) {
+    const auto [from, to, range] = pair(r);
+    if (r == from && from != to) move(from, to, range);
+  }
+}
+
+void build(const Request& request, Builder& b) {
+  const Tree tree{request.ranks(), request.root};
+  const bool down = request.collective == broadcast || request.collective == scatter;
+  for (std::int32_t i = 0; i < request.channels * request.segments; ++i) {
+    Builder on = b.on_channel(i / request.segments);
+    for (int turn = 0; turn < tree.depth(); ++turn)
+      each_pair(on, tree, down ? turn : tree.depth() - 1 - turn, down, [&](Rank from, Rank to, const Range& range) {
+        if (request.collective == broadcast)
+          on.copy(data(from, i), data(to, i));
+        else if (request.collective == reduce)
+          on.reduce(data(from, i), data(to, i));
+        else
+          on.copy(data(from, range.first, range.count), data(to, range.first, range.count));
+      });
+  }
+}
+
+std::int32_t pieces(const Request& r) { return r.channels * r.segments; }
+
+std::string refuses(const Request& r) {
+  if (!by_block(r.collective)) return "";
+  if (r.channels > 1) return fmt::format("{} channels: expected 1, as a subtree's blocks are one message", r.channels);
+  if (r.segments > 1) return fmt::format("{} segments: expected 1, as a subtree's blocks are one message", r.segments);
+  return "";
+}
+
+const Registered registered{{
+    .name = "binomial",
+    .summary = "a tree of halves: fewest steps for small messages from or to a root",
+    .constraint = "any rank count",
+    .serves = {broadcast, reduce, gather, scatter},
+    .refuses = refuses,
+    .pieces = pieces,
+    .build = build,
+}};
+
+}  // namespace
+}  // namespace trellis::schedule

@@ -1,0 +1,144 @@
+// Distances double from step to step, whatever the rank count, and each step sends one message however many blocks it
+// carries. For that, local copies keep the blocks in scratch by their distance from the rank that has them.
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "schedule/algorithm.h"
+
+namespace trellis::schedule {
+namespace {
+
+using enum Collective;
+
+// A scratch run that starts at this position. The blocks are equally large, so that it is as large as any as many are.
+Place staged(Rank r, std::int64_t position, std::int64_t count = 1) { return tmp(r, position, count, 0); }
+
+// Calls move(position, block, count) for the runs of blocks that positions first.. of rank r stand for: position i is
+// the block of the rank i ahead, and the numbers begin again after the last.
+template <class Move>
+void each_run(Rank r, Rank ranks, Rank first, Rank count, Move move) {
+  const Rank block = (r + first) % ranks, before_end = std::min(count, ranks - block);
+  move(first, block, before_end);
+  if (before_end < count) move(first + before_end, 0, count - before_end);
+}
+
+void gather_all(Builder& b) {
+  const Rank n = b.ranks();
+  for (Rank r : b.senders()) b.copy(data(r, r), staged(r, 0));
+  for (Rank distance = 1; distance < n; distance *= 2) {
+    const Rank count = std::min(distance, n - distance);
+    for (Rank r : b.senders([&](Rank me) { return (me + distance) % n; }))
+      b.copy(staged(r, 0, count), staged((r - distance + n) % n, distance, count));
+    for (Rank r : b.senders())
+      each_run(r, n, distance, count, [&](Rank position, Rank block, Rank length) {
+        b.copy(staged(r, position, length), data(r, block, length));
+      });
+  }
+}
+
+// The same backwards: what was spread is now added up.
+void scatter_sums(Builder& b) {
+  const Rank n = b.ranks();
+  if (n == 1) return;
+  const auto farthest = static_cast<Rank>(std::bit_floor(static_cast<std::uint32_t>(n - 1)));
+  for (Rank r : b.senders()) {
+    const auto fetch = [&](Rank position, Rank block, Rank length) {
+      b.copy(data(r, block, length), staged(r, position, length));
+    };
+    each_run(r, n, farthest, n - farthest, fetch);
+    each_run(r, n, 0, farthest, fetch);
+  }
+  for (Rank distance = farthest; distance > 0; distance /= 2) {
+    const Rank count = std::min(distance, n - distance);
+    for (Rank r : b.senders([&](Rank me) { return (me - distance + n) % n; }))
+      b.reduce(staged(r, distance, count), staged((r + distance) % n, 0, count));
+  }
+  for (Rank r : b.senders()) b.copy(staged(r, 0), data(r, r));
+}
+
+// All-to-all: the block at position i still has to go i ranks ahead. The step of each bit of i takes it that far, along
+// with all other positions that have the bit.
+class Journey {
+ public:
+  explicit Journey(Rank ranks) : ranks_(ranks) {}
+
+  Rank travellers(Rank bit) const { return ranks_ / (2 * bit) * bit + std::max(0, ranks_ % (2 * bit) - bit); }
+  Place packed(Rank r, Rank bit, Rank turn, Rank count) const { return staged(r, region(bit, 0) + turn, count); }
+  Place arrived(Rank r, Rank bit, Rank turn, Rank count) const { return staged(r, region(bit, 1) + turn, count); }
+
+  // Where the block at this position lies before the step of the bit, and those after it as far as they lie in a row.
+  Place found(Rank r, Rank position, Rank bit) const {
+    const Rank done = position % bit;
+    if (done == 0) return in(r, (r + position) % ranks_);
+    const Rank last = static_cast<Rank>(std::bit_floor(static_cast<std::uint32_t>(done)));
+    return arrived(r, last, position / (2 * last) * last + position % last,
+                   std::min(2 * last - done, ranks_ - position));
+  }
+
+ private:
+  std::int64_t region(Rank bit, int half) const {
+    return (2 * std::int64_t{std::countr_zero(static_cast<std::uint32_t>(bit))} + half) * ranks_;
+  }
+  Rank ranks_;
+};
+
+void transpose(Builder& b) {
+  const Rank n = b.ranks();
+  const Journey journey(n);
+  Rank bit = 1;
+  for (; bit < n; bit *= 2)
+    for (Rank r : b.senders([&](Rank me) { return (me - bit + n) % n; })) {
+      Rank turn = 0;
+      for (Rank start = bit; start < n; start += 2 * bit)
+        for (Rank position = start; position < std::min(n, start + bit);) {
+          const Place from = journey.found(r, position, bit);
+          b.copy(from, journey.packed(r, bit, turn, static_cast<Rank>(from.count)));
+          position += static_cast<Rank>(from.count), turn += static_cast<Rank>(from.count);
+        }
+      const Rank all = journey.travellers(bit);
+      b.copy(journey.packed(r, bit, 0, all), journey.arrived((r + bit) % n, bit, 0, all));
+    }
+  for (Rank r : b.senders()) {
+    b.copy(in(r, r), out(r, r));
+    for (Rank position = 1; position < n; ++position) {
+      Place from = journey.found(r, position, bit);
+      from.count = 1;
+      b.copy(from, out(r, (r - position + n) % n));
+    }
+  }
+}
+
+void build(const Request& request, Builder& b) {
+  if (request.collective == all_gather)
+    gather_all(b);
+  else if (request.collective == reduce_scatter)
+    scatter_sums(b);
+  else
+    transpose(b);
+}
+
+std::string refuses(const Request& r) {
+  if (r.channels > 1) return fmt::format("{} channels: expected 1, as a step sends one message", r.channels);
+  if (r.segments > 1) return fmt::format("{} segments: expected 1, as a step sends one message", r.segments);
+  return "";
+}
+
+// Where block numbers begin again, a run breaks in two at some ranks and not at others.
+Symmetry symmetry(const Request& r) {
+  return {{{r.collective == all_to_all ? Axis::Kind::rotate : Axis::Kind::distinct, r.ranks()}}};
+}
+
+const Registered registered{{
+    .name = "bruck",
+    .summary = "one message a step, distances doubling; fewest steps for small blocks, at the price of local copies",
+    .constraint = "any rank count",
+    .serves = {all_gather, reduce_scatter, all_to_all},
+    .refuses = refuses,
+    .build = build,
+    .mixes_blocks = true,
+    .symmetry = symmetry,
+}};
+
+}  // namespace
+}  // namespace trellis::schedule

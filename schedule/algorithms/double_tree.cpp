@@ -1,0 +1,49 @@
+// Two binary trees, half of the data through each (Sanders, Speck, Traeff): who passes on in one is a leaf of the
+// other, so that every rank sends and receives each byte about once, and at full rate once the pipeline of segments is
+// filled.
+#include <fmt/format.h>
+
+#include "schedule/algorithm.h"
+#include "schedule/pipelined_tree.h"
+
+namespace trellis::schedule {
+namespace {
+
+using enum Collective;
+
+constexpr std::int32_t most_channels = 128;  // each takes two of the Builder's
+
+// The trees' numbers differ by one, so that even and odd, inner ranks and leaves, change places. A root stands above
+// both and feeds each its half; with a root inside one tree, that rank would have more to send than the others.
+std::vector<PipelinedTree> trees_of(const Request& r) {
+  const bool above = rooted(r.collective);
+  std::vector<PipelinedTree> trees;
+  for (std::int32_t lane = 0; lane < 2 * r.channels; ++lane) {
+    PipelinedTree tree{.ranks = r.ranks(), .size = above ? r.ranks() - 1 : r.ranks()};
+    tree.base = above ? (r.root + 1) % r.ranks() : 0;
+    tree.shift = lane % 2 == 0 ? 0 : tree.size - 1;
+    tree.first = std::int64_t{lane} * r.segments;
+    tree.segments = r.segments;
+    trees.push_back(tree);
+  }
+  return trees;
+}
+
+std::string refuses(const Request& r) {
+  if (r.channels > most_channels)
+    return fmt::format("{} channels of two trees each: expected at most {}", r.channels, most_channels);
+  return "";
+}
+
+const Registered registered{{
+    .name = "double_tree",
+    .summary = "two pipelined binary trees whose inner ranks differ: log2 latency at nearly full rate",
+    .constraint = "any rank count; many segments where there is much data",
+    .serves = {all_reduce, broadcast, reduce},
+    .refuses = refuses,
+    .pieces = [](const Request& r) { return 2 * r.channels * r.segments; },
+    .build = [](const Request& r, Builder& b) { run_trees(r.collective, b, trees_of(r)); },
+}};
+
+}  // namespace
+}  // namespace trellis::schedule

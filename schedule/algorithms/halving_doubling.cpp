@@ -1,0 +1,165 @@
+// Recursive halving adds up, recursive doubling spreads (Rabenseifner): log2 steps each way with the least traffic. A
+// broadcast scatters before it doubles, a reduction gathers after it halved. When the rank count is no power of two,
+// some members of the team also speak for the rank next to them, which is folded in first and told the outcome last.
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "schedule/algorithm.h"
+#include "schedule/halving.h"
+
+namespace trellis::schedule {
+namespace {
+
+using enum Collective;
+
+// Seat v of the team belongs to ranks v*ranks/seats up to the next seat's first: one or two, spread evenly.
+struct Team {
+  Rank ranks = 1;
+  int steps = 0;
+  Rank root = 0;           // sits in its seat itself; 0 where there is no root
+  bool blocks = false;     // blocks belong to ranks, or chunks may be given to seats as suits
+  std::int64_t first = 0;  // chunk of a lane; a lane has one for each seat
+
+  Rank seats() const { return Rank{1} << steps; }
+  Rank first_rank(Rank seat) const { return static_cast<Rank>((std::int64_t{seat} * ranks) >> steps); }
+  Rank seat(Rank r) const { return static_cast<Rank>((((std::int64_t{r} + 1) << steps) - 1) / ranks); }
+  Rank member(Rank s) const { return seat(root) == s ? root : first_rank(s); }
+  // The other rank of a seat that has two, negative when there is none.
+  Rank other(Rank r) const {
+    const Rank start = first_rank(seat(r)), end = first_rank(seat(r) + 1);
+    return end - start < 2 ? -1 : r == start ? start + 1 : start;
+  }
+  bool seated(Rank r) const { return member(seat(r)) == r; }
+  Rank guest(Rank r) const { return seated(r) ? other(r) : -1; }
+  Rank host(Rank r) const { return seated(r) ? -1 : other(r); }
+
+  // The first exchanges are the largest, so they should be with the nearest rank. Where blocks belong to ranks, that
+  // would cut a message into as many runs as blocks; there the farthest comes first and each message is one run.
+  Rank distance(int step) const { return Rank{1} << (blocks ? steps - 1 - step : step); }
+  Rank partner(Rank r, int step) const { return seated(r) ? member(seat(r) ^ distance(step)) : -1; }
+  Rank from_root(Rank r) const { return seat(r) ^ seat(root); }
+  Rank position(Rank r) const {
+    if (blocks) return seat(r);
+    Rank reversed = 0;
+    for (int i = 0; i < steps; ++i) reversed |= (from_root(r) >> i & 1) << (steps - 1 - i);
+    return reversed;
+  }
+  Place share(Rank r, Rank begin, Rank count) const {
+    if (!blocks) return data(r, first + begin, count);
+    const Rank block = first_rank(begin);
+    return data(r, block, first_rank(begin + count) - block);
+  }
+  Place everything(Rank r) const { return share(r, 0, seats()); }
+};
+
+void add_guests(Builder& b, const Team& team) {
+  for (Rank r : b.senders([&](Rank me) { return team.guest(me); }))
+    if (const Rank host = team.host(r); host >= 0) b.reduce(team.everything(r), team.everything(host));
+}
+
+void collect_guests(Builder& b, const Team& team) {
+  for (Rank r : b.senders([&](Rank me) { return team.guest(me); }))
+    if (const Rank host = team.host(r); host >= 0) b.copy(data(r, r), data(host, r));
+}
+
+template <class Part>
+void tell_guests(Builder& b, const Team& team, Part part) {
+  for (Rank r : b.senders([&](Rank me) { return team.host(me); }))
+    if (const Rank guest = team.guest(r); guest >= 0) b.copy(part(r, guest), part(guest, guest));
+}
+
+// The root's range is halved until each seat has its share; in the step of distance d, seats nearer than d have some.
+void scatter_shares(Builder& b, const Team& team) {
+  for (int step = 0; step < team.steps; ++step)
+    for (Rank r : b.senders([&](Rank me) { return team.partner(me, step); })) {
+      const Rank peer = team.partner(r, step);
+      if (peer >= 0 && team.from_root(r) < team.distance(step))
+        b.copy(half(team, peer, step, r), half(team, peer, step, peer));
+    }
+}
+
+void gather_shares(Builder& b, const Team& team) {
+  for (int step = team.steps - 1; step >= 0; --step)
+    for (Rank r : b.senders([&](Rank me) { return team.partner(me, step); })) {
+      const Rank peer = team.partner(r, step);
+      if (peer >= 0 && team.from_root(peer) < team.distance(step))
+        b.copy(half(team, r, step, r), half(team, r, step, peer));
+    }
+}
+
+// Doubling after a scatter: who passed a range on still has it and needs only what it gave away before it got any.
+void fill_up(Builder& b, const Team& team) {
+  for (int step = team.steps - 1; step >= 0; --step)
+    for (Rank r : b.senders([&](Rank me) { return team.partner(me, step); })) {
+      const Rank peer = team.partner(r, step);
+      if (peer >= 0 && team.from_root(peer) >= team.distance(step))
+        b.copy(half(team, r, step, r), half(team, r, step, peer));
+    }
+}
+
+void build_lane(Collective collective, Builder& b, const Team& team) {
+  const auto everything = [&](Rank on, Rank) { return team.everything(on); };
+  const auto own_block = [](Rank on, Rank guest) { return data(on, guest); };
+  switch (collective) {
+    case broadcast:
+      scatter_shares(b, team), fill_up(b, team);
+      return tell_guests(b, team, everything);
+    case reduce:
+      add_guests(b, team), halve(b, team);
+      return gather_shares(b, team);
+    case reduce_scatter:
+    case reduce_scatter_v:
+      add_guests(b, team), halve(b, team);
+      return tell_guests(b, team, own_block);
+    case all_gather:
+    case all_gather_v:
+      collect_guests(b, team), redouble(b, team);
+      return tell_guests(b, team, everything);
+    default:
+      add_guests(b, team), halve(b, team), redouble(b, team);
+      return tell_guests(b, team, everything);
+  }
+}
+
+int steps(const Request& r) { return std::bit_width(static_cast<std::uint32_t>(r.ranks())) - 1; }
+
+std::string refuses(const Request& r) {
+  if (r.segments > 1) return fmt::format("{} segments: expected 1, as each half goes in one message", r.segments);
+  if (r.channels > 1 && by_block(r.collective))
+    return fmt::format("{} channels: expected 1, as shares of several blocks are not one run", r.channels);
+  return "";
+}
+
+std::int32_t pieces(const Request& r) { return by_block(r.collective) ? 1 : r.channels << steps(r); }
+
+void build(const Request& request, Builder& b) {
+  for (std::int32_t channel = 0; channel < request.channels; ++channel) {
+    Builder on = b.on_channel(channel);
+    const Team team{.ranks = request.ranks(),
+                    .steps = steps(request),
+                    .root = rooted(request.collective) ? request.root : 0,
+                    .blocks = by_block(request.collective),
+                    .first = std::int64_t{channel} << steps(request)};
+    build_lane(request.collective, on, team);
+  }
+}
+
+Symmetry symmetry(const Request& r) {
+  const bool alike = !rooted(r.collective) && std::has_single_bit(static_cast<std::uint32_t>(r.ranks()));
+  return {{{alike ? Axis::Kind::flip : Axis::Kind::distinct, r.ranks()}}};
+}
+
+const Registered registered{{
+    .name = "halving_doubling",
+    .summary = "recursive halving and doubling: least traffic in log2 steps, one message a step",
+    .constraint = "any rank count; the rest beyond a power of two costs two more steps of the whole buffer",
+    .serves = {all_reduce, reduce_scatter, all_gather, broadcast, reduce, reduce_scatter_v, all_gather_v},
+    .refuses = refuses,
+    .pieces = pieces,
+    .build = build,
+    .symmetry = symmetry,
+}};
+
+}  // namespace
+}  // namespace trellis::schedule

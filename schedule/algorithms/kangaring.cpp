@@ -1,0 +1,145 @@
+// KangaRing, as the Neuron runtime's documentation describes it: of each two ranks on a chip one is primary, and only
+// primaries form the ring. To gather, one read feeds both the next primary and the reader's own secondary; to sum, the
+// primary adds what arrives, its own and its secondary's in one pass. Lanes come in twos, in which the ranks of a pair
+// change roles and the ring its direction, so that every rank is active in half of them.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "schedule/algorithm.h"
+
+namespace trellis::schedule {
+namespace {
+
+using enum Collective;
+
+// Whatever belongs to one pair of ranks goes round in `parts`: a block for each rank, or one run for both.
+struct Lane {
+  Rank pairs = 0;
+  Rank first_is_secondary = 0;
+  bool backward = false;
+  bool blocks = false;
+  std::int32_t index = 0;  // among the lanes
+  std::int32_t lanes = 1;
+  std::int32_t segments = 1;
+
+  Rank parts() const { return blocks ? 2 : 1; }
+  Rank ahead(Rank pair, Rank by) const { return (backward ? pair - by % pairs + pairs : pair + by) % pairs; }
+  Rank behind(Rank pair, Rank by) const { return (backward ? pair + by : pair - by % pairs + pairs) % pairs; }
+  Rank primary(Rank pair) const { return 2 * pair + first_is_secondary; }
+  Rank owner(Rank pair, Rank part) const { return blocks ? 2 * pair + part : primary(pair); }
+  std::int64_t chunk(Rank pair, Rank part, std::int32_t segment) const {
+    const std::int64_t place = std::int64_t{index} * segments + segment;
+    return blocks ? (std::int64_t{pair} * 2 + part) * lanes * segments + place : place * pairs + pair;
+  }
+  std::int64_t chunks() const { return std::int64_t{pairs} * parts() * lanes * segments; }
+};
+
+constexpr Rank mate(Rank r) { return r ^ 1; }
+constexpr Rank pair_of(Rank r) { return r / 2; }
+
+// The sums that step `step` makes: what belongs to a pair is first summed one ahead of it, and last by its owner.
+void add_up(Builder& b, const Lane& lane, Rank step, Rank part, std::int32_t segment) {
+  const auto adder = [&](Rank pair) { return step + 1 == lane.pairs ? lane.owner(pair, part) : lane.primary(pair); };
+  const auto chunk = [&](Rank pair) { return lane.chunk(lane.behind(pair, step + 1), part, segment); };
+  const auto previous = [&](Rank r) { return lane.primary(lane.behind(pair_of(r), 1)); };
+  const std::int64_t aside = lane.chunks();
+  for (Rank r : b.senders(mate)) {
+    const Rank to = adder(pair_of(r));
+    const std::int64_t c = chunk(pair_of(r));
+    if (r == to) continue;
+    if (step == 0)
+      b.reduce(data(r, c), data(to, c));
+    else
+      b.copy(data(r, c), tmp(to, aside + c, 1, c));
+  }
+  if (step == 0) return;
+  for (Rank r : b.senders(previous)) {
+    if (r != lane.primary(pair_of(r))) continue;
+    const Rank next = lane.ahead(pair_of(r), 1);
+    b.copy(data(r, chunk(next)), tmp(adder(next), chunk(next), 1, chunk(next)));
+  }
+  for (Rank r : b.senders()) {
+    const std::int64_t c = chunk(pair_of(r));
+    if (r == adder(pair_of(r))) b.reduce_all({tmp(r, c, 1, c), data(r, c), tmp(r, aside + c, 1, c)}, data(r, c));
+  }
+}
+
+// What belongs to the pair `step` behind goes on to the next primary and, in the same read, to the reader's mate. Only
+// a secondary's own block starts as two sends: in one, no order of the ranks would let all primaries receive alike.
+void pass_on(Builder& b, const Lane& lane, Rank step, Rank part, std::int32_t segment) {
+  const auto reader = [&](Rank pair) { return step == 0 ? lane.owner(pair, part) : lane.primary(pair); };
+  const auto previous = [&](Rank r) { return reader(lane.behind(pair_of(r), 1)); };
+  const auto next = [&](Rank r) { return lane.primary(lane.ahead(pair_of(r), 1)); };
+  const auto each_reader = [&](const std::vector<Rank>& ranks, auto move) {
+    for (Rank r : ranks)
+      if (r == reader(pair_of(r))) move(r, lane.chunk(lane.behind(pair_of(r), step), part, segment));
+  };
+  const auto to_mate = [&](Rank r, std::int64_t c) { b.copy(data(r, c), data(mate(r), c)); };
+  if (step + 1 == lane.pairs) return each_reader(b.senders(mate), to_mate);
+  if (reader(0) == lane.primary(0))
+    return each_reader(b.senders(previous, mate),
+                       [&](Rank r, std::int64_t c) { b.copy_twice(data(r, c), data(next(r), c), data(mate(r), c)); });
+  each_reader(b.senders(previous), [&](Rank r, std::int64_t c) { b.copy(data(r, c), data(next(r), c)); });
+  each_reader(b.senders(mate), to_mate);
+}
+
+void build_lane(const Request& request, Builder& b, const Lane& lane) {
+  const auto all_steps = [&](auto move) {
+    for (Rank step = 0; step < lane.pairs; ++step)
+      for (Rank part = 0; part < lane.parts(); ++part)
+        for (std::int32_t segment = 0; segment < lane.segments; ++segment) move(b, lane, step, part, segment);
+  };
+  if (request.collective != all_gather && request.collective != all_gather_v) all_steps(add_up);
+  if (request.collective != reduce_scatter && request.collective != reduce_scatter_v) all_steps(pass_on);
+}
+
+std::int64_t cut(const Request& r) { return 2 * std::int64_t{r.channels} * r.segments; }
+
+std::string refuses(const Request& r) {
+  if (r.ranks() > 1 && r.dims.front() % 2 != 0)
+    return fmt::format("{} ranks on a chip: expected an even number, to form pairs", r.dims.front());
+  if (r.channels > 128) return fmt::format("{} channels, of two lanes each: expected at most 128", r.channels);
+  // Scratch holds stand-ins for the data, and two chunks that arrive for each.
+  if (const std::int64_t chunks = 3 * cut(r) * r.ranks(); chunks > std::numeric_limits<std::int32_t>::max())
+    return fmt::format("{} segments in {} lanes for {} ranks: expected at most {} chunks of scratch, not {}",
+                       r.segments, 2 * r.channels, r.ranks(), std::numeric_limits<std::int32_t>::max(), chunks);
+  return "";
+}
+
+std::int32_t pieces(const Request& r) {
+  return static_cast<std::int32_t>(cut(r) * (by_block(r.collective) ? 1 : std::max<Rank>(1, r.ranks() / 2)));
+}
+
+void build(const Request& request, Builder& b) {
+  for (std::int32_t index = 0; index < 2 * request.channels; ++index) {
+    Builder on = b.on_channel(index);
+    build_lane(request, on,
+               {.pairs = request.ranks() / 2,
+                .first_is_secondary = index % 2,
+                .backward = (index % 2 == 1) != (index / 2 % 2 == 1),
+                .blocks = by_block(request.collective),
+                .index = index,
+                .lanes = 2 * request.channels,
+                .segments = request.segments});
+  }
+}
+
+Symmetry symmetry(const Request& r) {
+  if (r.ranks() == 1) return {{{Axis::Kind::distinct, 1}}};
+  return {{{Axis::Kind::distinct, 2}, {Axis::Kind::rotate, r.ranks() / 2}}};
+}
+
+const Registered registered{{
+    .name = "kangaring",
+    .summary = "a ring of every second rank, which reads and writes for its mate on the chip too",
+    .constraint = "an even number of ranks on a chip, the innermost dimension",
+    .serves = {all_reduce, reduce_scatter, all_gather, reduce_scatter_v, all_gather_v},
+    .refuses = refuses,
+    .pieces = pieces,
+    .build = build,
+    .symmetry = symmetry,
+}};
+
+}  // namespace
+}  // namespace trellis::schedule

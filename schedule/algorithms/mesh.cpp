@@ -1,0 +1,168 @@
+// Direct exchange between chips of several ranks, as Neuron's Mesh groups it: each two chips meet at one rank a side,
+// the gate. What is to be summed is summed over the chip before it crosses; what is to be known is passed on inside the
+// chip after it has crossed. The innermost dimension is the chip.
+#include "schedule/algorithm.h"
+#include "schedule/direct.h"
+
+namespace trellis::schedule {
+namespace {
+
+using enum Collective;
+
+struct Mesh {
+  Rank cores = 1;  // ranks of a chip
+  Rank chips = 1;
+
+  Rank core(Rank r) const { return r % cores; }
+  Rank chip(Rank r) const { return r / cores; }
+  Rank rank(Rank chip, Rank core) const { return chip * cores + core; }
+  Rank beside(Rank r, Rank by) const { return rank(chip(r), (core(r) + by + cores) % cores); }
+  Rank ahead(Rank chip, Rank distance) const { return (chip + distance) % chips; }
+  Rank behind(Rank chip, Rank distance) const { return (chip - distance + chips) % chips; }
+
+  // A chip's gate for the chip that is so far behind; turn by turn, the distance that a rank is the gate for, if any.
+  Rank gate(Rank chip, Rank distance) const { return rank(chip, (distance - 1) % cores); }
+  Rank turns() const { return (chips + cores - 2) / cores; }
+  Rank gate_for(Rank r, Rank turn) const {
+    const Rank distance = turn * cores + core(r) + 1;
+    return distance < chips ? distance : 0;
+  }
+  // Where arrivals lie in scratch: those of a turn by the core they come from, then those of other chips.
+  std::int64_t from_beside(Rank turn, Rank by, Rank core) const {
+    return (std::int64_t{turn} * cores + by) * cores + core;
+  }
+  std::int64_t from_chip(Rank distance) const { return from_beside(turns() + 1, 0, 0) + distance; }
+};
+
+// Calls move(block, count) for the share of all blocks of a chip, which is one run where there is only this share.
+template <class Move>
+void each_run(const Mesh& mesh, const Share& share, Rank chip, Move move) {
+  if (share.pieces == 1) return move(mesh.rank(chip, 0), mesh.cores);
+  for (Rank core = 0; core < mesh.cores; ++core) move(mesh.rank(chip, core), 1);
+}
+
+// Calls move(rank, other) for every two ranks of a chip, one pair a rank and round.
+template <class Move>
+void each_beside(Builder& b, const Mesh& mesh, Rank by, Move move) {
+  for (Rank r : b.senders([&](Rank me) { return mesh.beside(me, -by); })) move(r, mesh.beside(r, by));
+}
+
+// What the holder's chip has of these blocks, core by core; in the last turn, of the holder's own block.
+std::vector<Place> on_chip(const Mesh& mesh, const Share& share, Rank holder, Rank turn, Rank block, Rank count) {
+  std::vector<Place> places;
+  for (Rank core = 0; core < mesh.cores; ++core) {
+    const Rank by = (mesh.core(holder) - core + mesh.cores) % mesh.cores;
+    if (by == 0)
+      places.push_back(share.at(holder, block, count));
+    else
+      places.push_back(share.arrival(holder, block, mesh.from_beside(turn, by, mesh.core(block)), count));
+  }
+  return places;
+}
+
+// Each rank gets from beside what it is to pass on for its chip, and the block that is its own.
+void sum_over_chip(Builder& b, const Mesh& mesh, const Share& share) {
+  const Rank turns = mesh.turns();
+  for (Rank turn = 0; turn < turns; ++turn)
+    for (Rank by = 1; by < mesh.cores; ++by)
+      each_beside(b, mesh, by, [&](Rank r, Rank gate) {
+        if (const Rank distance = mesh.gate_for(gate, turn))
+          each_run(mesh, share, mesh.behind(mesh.chip(r), distance), [&](Rank block, Rank count) {
+            const std::int64_t slot = mesh.from_beside(turn, by, mesh.core(block));
+            b.copy(share.at(r, block, count), share.arrival(gate, block, slot, count));
+          });
+      });
+  for (Rank by = 1; by < mesh.cores; ++by)
+    each_beside(b, mesh, by, [&](Rank r, Rank owner) {
+      b.copy(share.at(r, owner), share.arrival(owner, owner, mesh.from_beside(turns, by, mesh.core(owner))));
+    });
+  for (Rank r : b.senders())
+    for (Rank turn = 0; turn < turns && mesh.cores > 1; ++turn)
+      if (const Rank distance = mesh.gate_for(r, turn))
+        each_run(mesh, share, mesh.behind(mesh.chip(r), distance), [&](Rank block, Rank count) {
+          b.reduce_all(on_chip(mesh, share, r, turn, block, count), share.at(r, block, count));
+        });
+}
+
+// The chips' sums go to the blocks' owners, which add them in chip order.
+void sum_over_chips(Builder& b, const Mesh& mesh, const Share& share) {
+  for (Rank distance = 1; distance < mesh.chips; ++distance)
+    for (Rank r : b.senders([&](Rank me) { return mesh.gate(mesh.ahead(mesh.chip(me), distance), distance); })) {
+      if (r != mesh.gate(mesh.chip(r), distance)) continue;
+      for (Rank core = 0; core < mesh.cores; ++core) {
+        const Rank owner = mesh.rank(mesh.behind(mesh.chip(r), distance), core);
+        b.copy(share.at(r, owner), share.arrival(owner, owner, mesh.from_chip(distance)));
+      }
+    }
+  for (Rank r : b.senders()) {
+    std::vector<Place> sources;
+    for (Rank chip = 0; chip < mesh.chips; ++chip) {
+      const std::vector<Place> here = on_chip(mesh, share, r, mesh.turns(), r, 1);
+      if (chip == mesh.chip(r))
+        sources.insert(sources.end(), here.begin(), here.end());
+      else
+        sources.push_back(share.arrival(r, r, mesh.from_chip((chip - mesh.chip(r) + mesh.chips) % mesh.chips)));
+    }
+    b.reduce_all(sources, share.at(r, r));
+  }
+}
+
+void cross_to_gates(Builder& b, const Mesh& mesh, const Share& share) {
+  for (Rank distance = 1; distance < mesh.chips; ++distance) {
+    const auto arriving = [&](Rank me) {
+      std::vector<Rank> chip;
+      for (Rank core = 0; core < mesh.cores && me == mesh.gate(mesh.chip(me), distance); ++core)
+        chip.push_back(mesh.rank(mesh.behind(mesh.chip(me), distance), core));
+      return chip;
+    };
+    for (Rank r : b.senders(arriving))
+      b.copy(share.at(r, r), share.at(mesh.gate(mesh.ahead(mesh.chip(r), distance), distance), r));
+  }
+}
+
+void spread_over_chip(Builder& b, const Mesh& mesh, const Share& share) {
+  for (Rank by = 1; by < mesh.cores; ++by)
+    each_beside(b, mesh, by, [&](Rank r, Rank other) { b.copy(share.at(r, r), share.at(other, r)); });
+  for (Rank turn = 0; turn < mesh.turns(); ++turn)
+    for (Rank by = 1; by < mesh.cores; ++by)
+      each_beside(b, mesh, by, [&](Rank gate, Rank other) {
+        if (const Rank distance = mesh.gate_for(gate, turn))
+          each_run(mesh, share, mesh.behind(mesh.chip(gate), distance), [&](Rank block, Rank count) {
+            b.copy(share.at(gate, block, count), share.at(other, block, count));
+          });
+      });
+}
+
+Mesh mesh_of(const Request& r) { return {.cores = r.dims.front(), .chips = r.ranks() / r.dims.front()}; }
+std::int32_t shares(const Request& r) { return r.channels * r.segments; }
+std::int32_t pieces(const Request& r) { return shares(r) * (r.collective == all_reduce ? r.ranks() : 1); }
+
+void build(const Request& request, Builder& b) {
+  const Mesh mesh = mesh_of(request);
+  const auto each_share = [&](auto step) {
+    for (std::int32_t i = 0; i < shares(request); ++i) {
+      Builder on = b.on_channel(i / request.segments);
+      step(on, mesh, Share{.first = i, .pieces = shares(request)});
+    }
+  };
+  if (reduces(request.collective)) each_share(sum_over_chip), each_share(sum_over_chips);
+  if (request.collective == reduce_scatter || request.collective == reduce_scatter_v) return;
+  each_share(cross_to_gates), each_share(spread_over_chip);
+}
+
+Symmetry symmetry(const Request& r) {
+  return {{{Axis::Kind::distinct, mesh_of(r).cores}, {Axis::Kind::rotate, mesh_of(r).chips}}};
+}
+
+const Registered registered{{
+    .name = "mesh",
+    .summary = "direct exchange between chips, sums formed and blocks spread inside them; few steps for small messages",
+    .constraint = "any rank count; the innermost dimension is a chip",
+    .serves = {all_reduce, reduce_scatter, all_gather, all_gather_v, reduce_scatter_v},
+    .pieces = pieces,
+    .build = build,
+    .symmetry = symmetry,
+}};
+
+}  // namespace
+}  // namespace trellis::schedule

@@ -1,0 +1,114 @@
+// Swing (De Sensi et al., NSDI 2024): butterflies whose partners on a torus are nearer than those of recursive halving,
+// on all links at once. With powers of two, a step of an all-reduce is one message; otherwise each block is one.
+#include <fmt/format.h>
+
+#include "schedule/butterfly.h"
+#include "schedule/torus_lanes.h"
+
+namespace trellis::schedule {
+namespace {
+
+using enum Collective;
+
+// One step, a block at a time: to the partner as a part of its sum, or back from the partner as the finished sum.
+void hand_over(Builder& b, const Butterfly& butterfly, const Handover& handover, const TorusLane& lane, int step,
+               bool back) {
+  const auto partner = [&](Rank r) { return butterfly.partner(r, step); };
+  for (std::int32_t segment = 0; segment < lane.segments; ++segment)
+    for (std::int64_t k = 0; k < handover.blocks(step); ++k)
+      for (Rank r : b.senders(partner)) {
+        const std::int64_t block = handover.block(back ? partner(r) : r, step, k);
+        const std::int64_t chunk = lane.chunk(block, segment);
+        if (back)
+          b.copy(data(r, chunk), data(partner(r), chunk));
+        else
+          b.reduce(data(r, chunk), data(partner(r), chunk));
+      }
+}
+
+void build_lane(const Request& request, Builder& b, const TorusLane& lane) {
+  const Butterfly butterfly(linked(request.dims), lane.first_axis, lane.backward);
+  if (!lane.blocks && butterfly.halves()) {
+    const std::int64_t first = lane.chunk(0, 0);
+    scatter_sums(b, butterfly, first, lane.segments);
+    return gather_positions(b, butterfly, first, lane.segments);
+  }
+  const Handover handover(butterfly);
+  if (request.collective != all_gather && request.collective != all_gather_v)
+    for (int step = 0; step < butterfly.steps(); ++step) hand_over(b, butterfly, handover, lane, step, false);
+  if (request.collective != reduce_scatter && request.collective != reduce_scatter_v)
+    for (int step = butterfly.steps() - 1; step >= 0; --step) hand_over(b, butterfly, handover, lane, step, true);
+}
+
+std::string refuses(const Request& r) {
+  for (Rank size : r.dims)
+    if (size > 1 && size % 2 != 0) return fmt::format("a dimension of {}: expected even ones", size);
+  return refuses_torus_lanes(r);
+}
+
+void build(const Request& request, Builder& b) {
+  for (const TorusLane& lane : torus_lanes(request)) {
+    Builder on = b.on_channel(lane.index);
+    build_lane(request, on, lane);
+  }
+}
+
+// Even places differ from odd ones; shifting by an even number changes nothing.
+Symmetry symmetry(const Request& r) {
+  Symmetry all;
+  for (Rank size : r.dims) {
+    all.axes.push_back({Axis::Kind::distinct, size > 1 ? 2 : 1});
+    all.axes.push_back({Axis::Kind::rotate, size > 1 ? size / 2 : 1});
+  }
+  return all;
+}
+
+std::string refuses_whole(const Request& r) {
+  for (Rank size : r.dims)
+    if ((size & (size - 1)) != 0) return fmt::format("a dimension of {}: expected powers of two", size);
+  return "";
+}
+
+std::int32_t pieces_whole(const Request& r) { return r.channels * r.segments; }
+
+// Partners swap all they have. Far partners first: whoever has met then holds a sum of the same bits.
+void build_whole(const Request& request, Builder& b) {
+  const std::vector<Rank> dims = linked(request.dims);
+  for (std::int32_t lane = 0; lane < request.channels; ++lane) {
+    Builder on = b.on_channel(lane);
+    const Butterfly butterfly(dims, lane / 2 % dims.size(), lane % 2 == 1);
+    for (int step = butterfly.steps() - 1; step >= 0; --step)
+      for (std::int32_t s = 0; s < request.segments; ++s) {
+        const std::int64_t chunk = std::int64_t{lane} * request.segments + s;
+        const std::int64_t arrived = chunk + std::int64_t{step % 2} * pieces_whole(request);
+        const auto partner = [&](Rank r) { return butterfly.partner(r, step); };
+        for (Rank r : on.senders(partner)) on.copy(data(r, chunk), tmp(partner(r), arrived, 1, chunk));
+        for (Rank r : on.senders()) on.reduce(tmp(r, arrived, 1, chunk), data(r, chunk));
+      }
+  }
+}
+
+const Registered registered{{
+    .name = "swing",
+    .summary = "a butterfly on tori with near partners, on all dimensions in both directions at once",
+    .constraint = "even dimensions, powers of two best",
+    .serves = {all_reduce, reduce_scatter, all_gather, reduce_scatter_v, all_gather_v},
+    .refuses = refuses,
+    .pieces = torus_pieces,
+    .build = build,
+    .symmetry = symmetry,
+}};
+
+const Registered registered_whole{{
+    .name = "swing_whole",
+    .summary = "swing for small buffers: partners swap all they have; fewest steps, most traffic",
+    .constraint = "dimensions that are powers of two",
+    .serves = {all_reduce},
+    .refuses = refuses_whole,
+    .pieces = pieces_whole,
+    .build = build_whole,
+    .symmetry = symmetry,
+}};
+
+}  // namespace
+}  // namespace trellis::schedule

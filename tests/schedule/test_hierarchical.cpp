@@ -1,0 +1,88 @@
+// Composition: any algorithm within, any other between, over several levels and several dimensions a level.
+#include <gtest/gtest.h>
+
+#include "schedule/folded.h"
+
+namespace trellis::schedule {
+namespace {
+
+const Algorithm& hierarchical() { return algorithm_named("hierarchical"); }
+
+// Proves the request in place and out of place, alone and with all; false when it is refused.
+bool proves(Request request) {
+  if (!refusal(hierarchical(), request).empty()) return false;
+  for (const bool in_place : {false, true}) {
+    request.in_place = in_place;
+    const Schedule s = make(hierarchical(), request);
+    const Report report = verify(s);
+    std::string levels;
+    for (const std::string& level : request.levels) levels += level + " ";
+    EXPECT_TRUE(report.ok()) << name(request.collective) << " by " << levels << ": " << report.text();
+    for (Rank r = 0; r < s.ranks(); ++r)
+      EXPECT_TRUE(same(make_program(hierarchical(), request, r), s.programs[r])) << levels << "rank " << r;
+  }
+  return true;
+}
+
+TEST(Hierarchical, JoinsAnyTwoAlgorithms) {
+  for (Collective c : hierarchical().serves) {
+    int proved = 0;
+    for (const auto& [inner, a] : algorithms())
+      for (const auto& [outer, b] : algorithms()) {
+        if (inner == "hierarchical" || outer == "hierarchical") continue;
+        proved += proves({.collective = c, .dims = {4, 4}, .root = rooted(c) ? 6 : 0, .levels = {inner, outer}});
+      }
+    EXPECT_GE(proved, 1) << name(c);
+  }
+}
+
+TEST(Hierarchical, JoinsThreeLevels) {
+  for (const auto& levels : std::vector<std::vector<std::string>>{
+           {"direct", "ring", "direct"}, {"ring", "ring", "ring"}, {"two_step", "direct", "ring"}}) {
+    EXPECT_TRUE(proves({.dims = {2, 3, 2}, .levels = levels}));
+    EXPECT_TRUE(proves({.dims = {3, 2, 2}, .channels = 2, .segments = 2, .levels = levels}));
+  }
+  for (Collective c : {Collective::all_to_all, Collective::gather, Collective::scatter, Collective::reduce_scatter,
+                       Collective::all_gather, Collective::broadcast, Collective::reduce})
+    EXPECT_TRUE(proves({.collective = c, .dims = {2, 3, 2}, .root = rooted(c) ? 7 : 0}));
+}
+
+TEST(Hierarchical, TakesSeveralDimensionsForOneLevel) {
+  EXPECT_TRUE(proves({.dims = {2, 2, 3}, .levels = {"direct:2", "ring"}}));
+  EXPECT_TRUE(proves({.dims = {4, 2, 2}, .levels = {"direct", "torus:2"}}));
+}
+
+TEST(Hierarchical, SaysWhatIsWrongWithItsLevels) {
+  const auto complaint = [](std::vector<Rank> dims, std::vector<std::string> levels) {
+    try {
+      make(hierarchical(), {.dims = std::move(dims), .levels = std::move(levels)});
+    } catch (const std::invalid_argument& e) {
+      return std::string(e.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_NE(complaint({4, 4}, {"ring"}).find("cover other dimensions"), std::string::npos);
+  EXPECT_NE(complaint({4, 4}, {"ring", "nonsense"}).find("no algorithm is called 'nonsense'"), std::string::npos);
+  EXPECT_NE(complaint({4, 4}, {"ring", "ring:x"}).find("ring:x"), std::string::npos);
+  EXPECT_NE(complaint({4, 4}, {"ring", "hierarchical"}).find("level of itself"), std::string::npos);
+  EXPECT_NE(complaint({4, 4}, {"pairwise", "dissemination"}).find("cannot do"), std::string::npos);
+}
+
+TEST(Hierarchical, MovesLessBetweenHostsThanAFlatRing) {
+  const auto chunks_between_hosts = [](const Schedule& s, Rank per_host) {
+    double moved = 0;
+    for (Rank r = 0; r < s.ranks(); ++r)
+      for (const Step& step : s.programs[r].steps)
+        if (sends(step.op) && step.end.peer / per_host != r / per_host)
+          moved += double(step.from.count) / s.task.pieces;
+    return moved;
+  };
+  // Two hosts of eight: each host's share crosses once each way, whatever the number of ranks.
+  const Schedule joined = make("hierarchical", {.dims = {8, 2}, .levels = {"direct", "ring"}});
+  EXPECT_DOUBLE_EQ(chunks_between_hosts(joined, 8), 2.0);
+  const Schedule flat = make("direct", {.dims = {16}});
+  EXPECT_DOUBLE_EQ(chunks_between_hosts(flat, 8), 128.0);
+}
+
+}  // namespace
+}  // namespace trellis::schedule
