@@ -36,95 +36,125 @@ Slice& some_slice(Step& step, std::mt19937& random) {
   return random() % 2 ? step.to : step.from;
 }
 
+// An edit of one step, in the program that it belongs to.
+struct Edit {
+  Program& program;
+  std::size_t index;
+  std::mt19937& random;
+
+  Step& step() const { return program.steps[index]; }
+  Step& other() const { return program.steps[pick(random, program.steps.size())]; }
+  std::int32_t small() const { return static_cast<std::int32_t>(random() % 5) - 2; }
+};
+
+std::string change_waits(const Edit& e) {
+  auto after = after_of(e.program, e.step());
+  const auto other = [&](std::size_t below) { return static_cast<std::int32_t>(pick(e.random, below)); };
+  const auto kind = e.random() % 3;
+  if (kind == 0 && e.index > 0) {
+    after.push_back(other(e.index));
+    set_after(e.program, e.step(), after);
+    return "adds a wait";
+  }
+  if (after.empty()) return "";
+  const std::size_t at = pick(e.random, after.size());
+  if (kind == 1)
+    after[at] = other(e.program.steps.size());
+  else
+    after.erase(after.begin() + static_cast<std::ptrdiff_t>(at));
+  set_after(e.program, e.step(), after);
+  return kind == 1 ? "waits for another step" : "drops a wait";
+}
+
+std::string change_steps(const Edit& e) {
+  if (e.random() % 2) {
+    remove_step(e.program, static_cast<std::int32_t>(e.index));
+    return "leaves a step out";
+  }
+  const Step again = e.step();
+  e.program.steps.push_back(again);
+  return "does a step twice";
+}
+
+std::string change_transfer(const Edit& e) {
+  switch (e.random() % 5) {
+    case 0:
+      e.step().end.peer += e.small();
+      return "changes a peer";
+    case 1:
+      e.step().end.tag += e.small();
+      return "changes a tag";
+    case 2:
+      std::swap(e.step().end, e.other().end);
+      return "swaps two transfers";
+    case 3:
+      e.step().channel ^= 1;
+      return "changes a channel";
+    default:
+      if (e.step().second == End{}) return "";
+      std::swap(e.step().end, e.step().second);
+      e.step().second.tag += e.small();
+      return "changes a second end";
+  }
+}
+
+std::string change_places(const Edit& e) {
+  Step& step = e.step();
+  switch (e.random() % 7) {
+    case 0:
+      some_slice(step, e.random).first += e.small();
+      return "moves a run";
+    case 1:
+      some_slice(step, e.random).count += e.small();
+      return "changes a run's length";
+    case 2:
+      some_slice(step, e.random).buffer = static_cast<Buffer>(e.random() % 3);
+      return "changes a buffer";
+    case 3:
+      std::swap(step.to, e.other().to);
+      return "swaps two targets";
+    case 4:
+      std::swap(step.from, e.other().from);
+      return "swaps two sources";
+    case 5: {
+      if (step.further.count == 0) return "";
+      e.program.slices[step.further.first + pick(e.random, step.further.count)].first += e.small();
+      return "moves a further source or target";
+    }
+    default: {
+      if (e.program.rooms.empty()) return "";
+      Room& room = e.program.rooms[pick(e.random, e.program.rooms.size())];
+      (e.random() % 2 ? room.like : room.count) += e.small();
+      return "changes how large scratch is";
+    }
+  }
+}
+
 }  // namespace
 
 std::string damage(Schedule& s, std::mt19937& random) {
   Program& program = s.programs[pick(random, s.programs.size())];
   if (program.steps.empty()) return "";
-  const std::size_t index = pick(random, program.steps.size());
-  Step& step = program.steps[index];
-  Step& other = program.steps[pick(random, program.steps.size())];
-  const auto small = [&] { return static_cast<std::int32_t>(random() % 5) - 2; };
+  const Edit edit{program, pick(random, program.steps.size()), random};
   switch (random() % 18) {
     case 0:
-      some_slice(step, random).first += small();
-      return "moves a run";
-    case 1:
-      some_slice(step, random).count += small();
-      return "changes a run's length";
-    case 2:
-      some_slice(step, random).buffer = static_cast<Buffer>(random() % 3);
-      return "changes a buffer";
-    case 3:
-      step.op = static_cast<Op>(random() % op_count);
+      edit.step().op = static_cast<Op>(random() % op_count);
       return "changes the kind of step";
-    case 4: {
-      auto after = after_of(program, step);
-      if (after.empty()) return "";
-      after.erase(after.begin() + static_cast<std::ptrdiff_t>(pick(random, after.size())));
-      set_after(program, step, after);
-      return "drops a wait";
-    }
-    case 5: {
-      auto after = after_of(program, step);
-      if (after.empty()) return "";
-      after[pick(random, after.size())] = static_cast<std::int32_t>(pick(random, program.steps.size()));
-      set_after(program, step, after);
-      return "waits for another step";
-    }
-    case 6: {
-      auto after = after_of(program, step);
-      if (index == 0) return "";
-      after.push_back(static_cast<std::int32_t>(pick(random, index)));
-      set_after(program, step, after);
-      return "adds a wait";
-    }
+    case 1:
+    case 2:
+    case 3:
+      return change_waits(edit);
+    case 4:
+    case 5:
+      return change_steps(edit);
+    case 6:
     case 7:
-      step.end.peer += small();
-      return "changes a peer";
     case 8:
-      step.end.tag += small();
-      return "changes a tag";
     case 9:
-      std::swap(step.end, other.end);
-      return "swaps two transfers";
     case 10:
-      std::swap(step.to, other.to);
-      return "swaps two targets";
-    case 11:
-      std::swap(step.from, other.from);
-      return "swaps two sources";
-    case 12:
-      step.channel ^= 1;
-      return "changes a channel";
-    case 13:
-      remove_step(program, static_cast<std::int32_t>(index));
-      return "leaves a step out";
-    case 14: {
-      const Step again = step;
-      program.steps.push_back(again);
-      return "does a step twice";
-    }
-    case 15: {
-      if (step.further.count == 0) return "";
-      Slice& further = program.slices[step.further.first + pick(random, step.further.count)];
-      further.first += small();
-      return "moves a further source or target";
-    }
-    case 16: {
-      if (program.rooms.empty()) return "";
-      Room& room = program.rooms[pick(random, program.rooms.size())];
-      if (random() % 2)
-        room.like += small();
-      else
-        room.count += small();
-      return "changes how large scratch is";
-    }
+      return change_transfer(edit);
     default:
-      if (step.second == End{}) return "";
-      std::swap(step.end, step.second);
-      step.second.tag += small();
-      return "changes a second end";
+      return change_places(edit);
   }
 }
 

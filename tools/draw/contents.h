@@ -1,0 +1,35 @@
+// Which of the collective's data each step carries, followed through every buffer that it passes.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "schedule/wiring.h"
+
+namespace trellis::tools::draw {
+
+// One chunk of data by its number in the larger buffer. The source tells apart the like-numbered chunks of several
+// ranks; it is -1 where a chunk is the same data, or part of one sum, on whichever rank it is. Chunk -1 is no data.
+struct Datum {
+  schedule::Rank source = -1;
+  std::int64_t chunk = -1;
+  auto operator<=>(const Datum&) const = default;
+};
+
+class Contents {
+ public:
+  // The schedule must run to its end, and its slices must exist.
+  Contents(const schedule::Schedule&, const schedule::Wiring&);
+  std::span<const Datum> of(schedule::StepId step) const { return {data_.data() + first_[step], count_[step]}; }
+
+ private:
+  std::vector<std::size_t> first_;
+  std::vector<std::uint32_t> count_;
+  std::vector<Datum> data_;
+};
+
+std::int64_t block(const schedule::Task&, const Datum&);           // what a datum's colour stands for
+std::string block_meaning(const schedule::Task&);                  // "block", "destination", ...
+std::string label(const schedule::Task&, std::span<const Datum>);  // "3", "4–7", "2→5 +3"
+
+}  // namespace trellis::tools::draw

@@ -1,0 +1,48 @@
+// Options that ask an algorithm for a schedule, and the small grammars that their values are written in.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schedule/algorithm.h"
+
+namespace trellis::tools {
+
+struct RequestOptions {
+  std::string algorithm;
+  std::string dims;
+  schedule::Rank root = 0;
+  schedule::Rank peer = -1;  // the last rank
+  std::string pairs;
+  bool in_place = false;
+  std::int32_t channels = 1;
+  std::int32_t segments = 1;
+  std::string levels;
+};
+
+void add_request_options(CLI::App&, RequestOptions&);
+std::string first_given(const RequestOptions&);  // "--dims" when it was the first of them that was given; else ""
+
+// What an algorithm is asked for. Throws std::invalid_argument as each of the parsers below does, with the value.
+struct Asked {
+  const schedule::Algorithm* algorithm = nullptr;
+  schedule::Request request;
+};
+Asked asked(schedule::Collective, const RequestOptions&);
+std::string in_words(const Asked&);  // "all_reduce by ring on 4x4, in place, 2 channels"
+
+// Ranks beyond which even one rank's program is refused: its chunks could not be numbered.
+inline constexpr schedule::Rank most_ranks = 1 << 24;
+
+std::string shape_text(const std::vector<schedule::Rank>& dims);       // "4x4"
+std::vector<schedule::Rank> parse_shape(std::string_view text);        // "8", "4x4x4"
+std::vector<schedule::Pair> parse_pairs(std::string_view text);        // "0:1,1:2"
+std::vector<std::string> parse_names(std::string_view text);           // "direct,ring"
+std::vector<schedule::Rank> parse_rank_counts(std::string_view text);  // "1..17,32,64": ascending, each once
+struct Span {
+  std::int32_t first = 0, last = 0;
+};
+Span parse_span(std::string_view text);  // "3..7", "5"
+
+}  // namespace trellis::tools

@@ -1,0 +1,59 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <stdexcept>
+
+#include "tools/command.h"
+#include "tools/draw/picture.h"
+#include "tools/output.h"
+#include "tools/subject.h"
+
+namespace trellis::tools {
+namespace {
+
+struct Options {
+  std::string word;
+  RequestOptions request;
+  std::string output;
+  std::string rounds;
+  std::string colours = "auto";
+  bool down = false;
+};
+
+void add(CLI::App& app, Options& o) {
+  app.add_option("schedule", o.word, "A collective, or a file that holds a schedule")->required();
+  add_request_options(app, o.request);
+  app.add_option("-o,--output", o.output, "Write the SVG here [standard output]");
+  app.add_option("--rounds", o.rounds, "Only these rounds: 1..4");
+  app.add_option("--colours", o.colours, "What they tell: data, channel, sender, or auto")->capture_default_str();
+  app.add_flag("--down", o.down, "Time runs down, and not to the right");
+}
+
+draw::Colours colours_named(const std::string& word) {
+  using enum draw::Colours;
+  const std::map<std::string, draw::Colours> known{
+      {"auto", automatic}, {"data", data}, {"channel", channel}, {"sender", sender}};
+  const auto found = known.find(word);
+  if (found == known.end())
+    throw std::invalid_argument(fmt::format("--colours {}: expected data, channel, sender or auto", word));
+  return found->second;
+}
+
+int run(const Options& o) {
+  draw::Wish wish{.colours = colours_named(o.colours), .down = o.down};
+  if (!o.rounds.empty()) wish.rounds = parse_span(o.rounds);
+  const Subject what = subject(o.word, o.request);
+  if (what.asked) wish.dims = what.asked->request.dims;
+  write_output(o.output, draw::picture(written_out(what), wish));
+  return 0;
+}
+
+const Registered draw_command(
+    command("schedule draw", "Draws a schedule as a space-time diagram in SVG",
+            "trellis schedule draw all_reduce --algorithm ring --dims 8 -o ring.svg\n"
+            "trellis schedule draw all_gather -a ring -d 16 --channels 2 --colours channel > lanes.svg\n"
+            "trellis schedule draw all_reduce -a ring -d 32 --rounds 1..4 -o begin.svg",
+            add, run));
+
+}  // namespace
+}  // namespace trellis::tools

@@ -1,0 +1,79 @@
+#include "tools/subject.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "schedule/msccl_xml.h"
+#include "schedule/mscclpp_json.h"
+#include "schedule/text.h"
+#include "tools/nearest.h"
+#include "tools/output.h"
+
+namespace trellis::tools {
+namespace {
+
+using schedule::Rank;
+
+constexpr Rank most_ranks_written_out = 4096;
+constexpr std::int64_t most_steps_written_out = 8'000'000;
+
+bool names_a_file(const std::string& word) { return word.find_first_of("./-") != std::string::npos; }
+
+}  // namespace
+
+Subject subject(const std::string& word, const RequestOptions& options) {
+  std::vector<std::string> names;
+  for (schedule::Collective c : schedule::collectives()) {
+    if (schedule::name(c) == word) return {.asked = asked(c, options)};
+    names.emplace_back(schedule::name(c));
+  }
+  const std::string meant = nearest(word, names);
+  if (!names_a_file(word) && !meant.empty())
+    throw std::invalid_argument(fmt::format("no collective is called '{}'; did you mean '{}'?", word, meant));
+  RequestOptions rest = options;
+  rest.in_place = false;
+  if (const std::string option = first_given(rest); !option.empty())
+    throw std::invalid_argument(
+        fmt::format("{} goes with a collective: '{}' is none, and a file says for itself what it holds", option, word));
+  return {.asked = {}, .path = word, .in_place = options.in_place};
+}
+
+std::string in_words(const Subject& s) {
+  return s.asked ? in_words(*s.asked) : s.path == "-" ? "standard input" : s.path;
+}
+
+bool too_large(const Asked& a) {
+  const Rank ranks = a.request.ranks();
+  if (ranks > most_ranks_written_out) return true;
+  std::int64_t steps = 0;
+  // A few ranks tell how many steps all have.
+  const std::initializer_list<Rank> looked_at = {0, ranks / 3, ranks - 1};
+  for (Rank r : looked_at) steps += static_cast<std::int64_t>(make_program(*a.algorithm, a.request, r).steps.size());
+  return steps / static_cast<std::int64_t>(looked_at.size()) * ranks > most_steps_written_out;
+}
+
+schedule::Schedule written_out(const Subject& s) {
+  if (!s.asked) return read_schedule(s.path, s.in_place);
+  if (too_large(*s.asked))
+    throw std::invalid_argument(
+        fmt::format("{} is too large to write out for all of its {} ranks", in_words(s), s.asked->request.ranks()));
+  return make(*s.asked->algorithm, s.asked->request);
+}
+
+schedule::Schedule read_schedule(const std::string& path, bool in_place) {
+  const std::string content = read_input(path);
+  const std::size_t start = content.find_first_not_of(" \t\r\n");
+  const char sign = start == std::string::npos ? '\0' : content[start];
+  try {
+    if (sign == '<') return schedule::import_msccl(content, in_place ? std::optional(true) : std::nullopt);
+    if (in_place) throw std::invalid_argument("--in-place: only an MSCCL file leaves it open");
+    if (sign == '{') return schedule::import_mscclpp(content);
+    return schedule::parse(content);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("{}: {}", path == "-" ? "standard input" : path, error.what()));
+  }
+}
+
+}  // namespace trellis::tools

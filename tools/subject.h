@@ -1,0 +1,28 @@
+// What a schedule command is about: a collective that an algorithm is asked for, or a file that holds a schedule.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "tools/request_options.h"
+
+namespace trellis::tools {
+
+struct Subject {
+  std::optional<Asked> asked = {};
+  std::string path = {};  // of the file, when nothing is asked for
+  bool in_place = false;  // of an MSCCL file that can be read both ways, the reading in place
+};
+
+// `word` is a collective's name or else a file's; the options go with a collective only,
+// but for --in-place.
+Subject subject(const std::string& word, const RequestOptions&);
+std::string in_words(const Subject&);
+
+// Every rank's steps. Throws std::invalid_argument when they are too many to write out, or when the file holds no
+// schedule, and std::system_error when it can't be read.
+schedule::Schedule written_out(const Subject&);
+bool too_large(const Asked&);
+
+schedule::Schedule read_schedule(const std::string& path, bool in_place = false);
+
+}  // namespace trellis::tools
