@@ -50,13 +50,32 @@ std::size_t width(const std::string& text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
+// What a unit is called in a JSON key, and how many of it the SI unit is: programs get the units that people compare
+// in.
+struct KeyUnit {
+  const char* unit;
+  const char* key;
+  double scale;
+};
+
+constexpr std::array<KeyUnit, 3> key_units = {{{"s", "us", 1e6}, {"B/s", "GBps", 1e-9}, {"B", "bytes", 1}}};
+
+KeyUnit key_unit(const Column& column) {
+  const auto found =
+      std::find_if(key_units.begin(), key_units.end(), [&](const KeyUnit& u) { return column.unit == u.unit; });
+  return found == key_units.end() ? KeyUnit{"", column.unit.c_str(), 1} : *found;
+}
+
 std::string key(const Column& column) {
   std::string key = column.name;
   std::replace(key.begin(), key.end(), ' ', '_');
-  if (column.unit.empty()) return key;
-  std::string unit = column.unit;
-  for (std::size_t at = unit.find('/'); at != std::string::npos; at = unit.find('/')) unit.replace(at, 1, "_per_");
-  return key + "_" + unit;
+  const std::string unit = key_unit(column).key;
+  return unit.empty() || key == unit ? key : key + "_" + unit;
+}
+
+nlohmann::ordered_json in_key_unit(const Cell& cell, const Column& column) {
+  if (const auto* value = std::get_if<double>(&cell)) return *value * key_unit(column).scale;
+  return std::visit([](const auto& value) { return nlohmann::ordered_json(value); }, cell);
 }
 
 using Line = std::vector<std::string>;
@@ -112,7 +131,7 @@ std::string Table::json() const {
   for (const auto& row : rows_) {
     nlohmann::ordered_json object;
     for (std::size_t c = 0; c < row.size(); ++c) {
-      std::visit([&](const auto& value) { object[key(columns_[c])] = value; }, row[c]);
+      object[key(columns_[c])] = in_key_unit(row[c], columns_[c]);
     }
     rows.push_back(std::move(object));
   }

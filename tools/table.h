@@ -12,11 +12,12 @@ enum class Align { left, right };
 
 struct Column {
   std::string name;       // words with spaces; a JSON key has underscores instead
-  std::string unit = {};  // SI, or "" for none: "s", "B", "B/s"; the key becomes time_s, busbw_B_per_s
+  std::string unit = {};  // SI, or "" for none: "s", "B", "B/s"
   Align align = Align::right;
 };
 
-// A double in a column with a unit is shown to people with a prefix, 0.0000123 s as 12.3 us; JSON has the SI value.
+// A double in a column with a unit is shown to people with a prefix, 0.0000123 s as 12.3 us. In JSON the key names the
+// unit, always the same one: time_us, busbw_GBps, size_bytes (and bytes for a column of that name).
 using Cell = std::variant<std::string, std::int64_t, double, bool>;
 
 class Table {

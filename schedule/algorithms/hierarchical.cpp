@@ -274,23 +274,35 @@ bool even(const Request& r) {
   return (shares && level.algorithm->mixes_blocks) || (!level.last() && even(level.above));
 }
 
-std::vector<Axis> axes(const Request& r) {
-  const Level level = lowest(r);
+bool one_kind(const std::vector<Axis>& axes, Axis::Kind kind) {
+  return std::ranges::all_of(axes, [&](const Axis& axis) { return axis.kind == kind; });
+}
+
+std::vector<Axis> axes_within(const Level& level, const Request& r) {
   std::vector<Axis> found;
   for (Collective part : parts_of(level, r)) {
     const auto more = symmetry_of(*level.algorithm, within(level, r, part)).axes;
     if (found.empty()) found = more;
-    if (found != more || rooted(part)) found = {{Axis::Kind::distinct, level.inner}};
+    if (found != more || rooted(part)) return {{Axis::Kind::distinct, level.inner}};
   }
+  return found;
+}
+
+// What is done within a group comes in parts, lane by lane or column by column. Above, the ranks begin with different
+// parts of it. Blocks are gone through in a round, so that ranks that go round above still find the same.
+std::vector<Axis> axes(const Request& r) {
+  const Level level = lowest(r);
+  std::vector<Axis> found = axes_within(level, r);
   if (level.last()) return found;
-  // What is done within a group comes in parts: lane by lane, or column by column in a round. Above, the ranks begin
-  // with different parts of it, unless they too go round.
-  const std::vector<Axis> outer = axes(level.above);
-  const bool in_columns = by_block(r.collective) && !rooted(r.collective) && r.collective != all_to_all;
-  const bool round = outer.size() == 1 && outer.front().kind == Axis::Kind::rotate;
-  const bool staggered = in_columns ? !round : r.collective == all_reduce && r.channels > 1;
-  for (Axis axis : outer) {
-    if (staggered) axis.kind = Axis::Kind::distinct;
+  std::vector<Axis> outer = axes(level.above);
+  const bool whole = !by_block(r.collective) || rooted(r.collective);
+  const bool cut = std::ranges::any_of(parts_of(level, r), [&](Collective part) {
+    return task_of(*level.algorithm, within(level, r, part)).pieces > 1;
+  });
+  const bool round = one_kind(found, Axis::Kind::rotate) && outer.size() == 1 && one_kind(outer, Axis::Kind::rotate);
+  if (!whole && !round) found = {{Axis::Kind::distinct, level.inner}};
+  for (Axis& axis : outer) {
+    if (whole ? cut : !round) axis.kind = Axis::Kind::distinct;
     found.push_back(axis);
   }
   return found;

@@ -18,8 +18,13 @@ bool proves(Request request) {
     std::string levels;
     for (const std::string& level : request.levels) levels += level + " ";
     EXPECT_TRUE(report.ok()) << name(request.collective) << " by " << levels << ": " << report.text();
-    for (Rank r = 0; r < s.ranks(); ++r)
+    const Symmetry symmetry = symmetry_of(hierarchical(), request);
+    for (Rank r = 0; r < s.ranks(); ++r) {
       EXPECT_TRUE(same(make_program(hierarchical(), request, r), s.programs[r])) << levels << "rank " << r;
+      const Rank like = symmetry.representative(r);
+      const auto fault = find_difference(symmetry, like, s.programs[like], r, s.programs[r]);
+      EXPECT_FALSE(fault) << name(request.collective) << " by " << levels << ": " << fault->text;
+    }
   }
   return true;
 }

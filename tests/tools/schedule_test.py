@@ -179,7 +179,7 @@ class Verify(Case):
             ran = schedule("verify", "--all", "--ranks", "1..4", "--algorithm", "ring", "--jobs", jobs, "--json")
             self.assertEqual((ran.returncode, ran.stderr), (0, ""))
             found = json.loads(ran.stdout)
-            return [{k: v for k, v in row.items() if k != "time_s"} for row in found["proofs"]], found["faults"]
+            return [{k: v for k, v in row.items() if k != "time_us"} for row in found["proofs"]], found["faults"]
 
         self.assertEqual(rows("1"), rows("3"))
         self.assertTrue(all(row["failed"] == 0 and row["proved"] > 0 for row in rows("2")[0]))

@@ -25,21 +25,21 @@ TEST(Table, TextIsAlignedAndCarriesPrefixes) {
             "ré                8      0 s     1 kB/s      no\n");
 }
 
-TEST(Table, JsonHasSiValuesAndUnitsInTheKeys) {
+TEST(Table, JsonNamesTheUnitInTheKey) {
   EXPECT_EQ(prices().json(), R"({
   "price": [
     {
       "algorithm": "ring",
-      "size_B": 1048576,
-      "time_s": 1.23e-05,
-      "bus_bw_B_per_s": 46200000000.0,
+      "size_bytes": 1048576,
+      "time_us": 12.3,
+      "bus_bw_GBps": 46.2,
       "proved": true
     },
     {
       "algorithm": "ré",
-      "size_B": 8,
-      "time_s": 0.0,
-      "bus_bw_B_per_s": 999.99999,
+      "size_bytes": 8,
+      "time_us": 0.0,
+      "bus_bw_GBps": 9.999999900000001e-07,
       "proved": false
     }
   ]
