@@ -16,7 +16,7 @@ namespace {
 using msccl::StepAt;
 using msccl::Type;
 
-constexpr std::int64_t most_touches = std::int64_t{1} << 26;  // chunks that a file's steps may name, all together
+constexpr std::int64_t most_touches = std::int64_t{1} << 22;  // chunks that a file's steps may name, all together
 
 Collective collective_of(const std::string& name) {
   if (name == "allreduce") return Collective::all_reduce;
@@ -156,6 +156,15 @@ class Unroller {
     }
   }
 
+  void must_fit(StepAt at, const Slice& x) const {
+    const std::int64_t room = x.buffer == Buffer::input    ? input_chunks(task_, rank_)
+                              : x.buffer == Buffer::output ? output_chunks(task_, rank_)
+                                                           : program_.scratch;
+    if (x.first >= 0 && x.count > 0 && std::int64_t{x.first} + x.count <= room) return;
+    throw std::invalid_argument(fmt::format("gpu {} tb {} step {}: names {} from {}[{}], of which there are {}", rank_,
+                                            gpu_.blocks[at.block].id, at.step, x.count, name(x.buffer), x.first, room));
+  }
+
   static std::uint8_t channel(const msccl::Block& block) {
     return static_cast<std::uint8_t>(std::max(block.channel, 0));
   }
@@ -171,6 +180,7 @@ class Unroller {
     after_.erase(std::unique(after_.begin(), after_.end()), after_.end());
     program_.set_after(step, after_);
     program_.set_further(step, further);
+    each_slice(program_, step, [&](const Slice& x, bool) { must_fit(at, x); });
     const auto ours = static_cast<std::int32_t>(program_.steps.size());
     if (sends(step.op)) {
       const Cells base = cells(task_, rank_);
