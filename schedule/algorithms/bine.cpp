@@ -1,71 +1,106 @@
-// Bine trees (De Sensi et al., SC 2025): binomial trees over the ring of rank numbers in which the distances are
-// negabinary, so that partners are nearer. Trees for what has a root; the swinging butterfly for the rest, where blocks
-// are taken by position, so that each step is one message, and one more step brings each block to its rank.
+// Bine trees (De Sensi et al., SC 2025): binomial trees over a ring in which the distances are negabinary, so that
+// partners are nearer. Trees for what has a root; the swinging butterfly for the rest, where blocks are taken by
+// position, so that each step is one message, and one more step brings each block to its rank. The ring is that of the
+// rank numbers, or there is one for each dimension of a torus.
 #include <fmt/format.h>
 
 #include <bit>
 #include <limits>
 
-#include "schedule/algorithm.h"
 #include "schedule/butterfly.h"
+#include "schedule/torus_lanes.h"
 
 namespace trellis::schedule {
 namespace {
 
 using enum Collective;
 
-// The tree, by places: how far ahead of the root a rank is. Edges have levels: two places are joined in level k when
-// their numbers in base -2 differ in the lowest k + 1 digits and in these only. A subtree is a range of places round
-// the ring, which level k extends by 2^k places to the side where it was not extended the level before.
-struct Tree {
-  Rank ranks = 1;
+// The tree along one ring, by places: how far ahead of the root a rank is. Edges have levels: two places are joined in
+// level k when their numbers in base -2 differ in the lowest k + 1 digits and in these only. A subtree is a range of
+// places round the ring, which level k extends by 2^k places to the side where it was not extended the level before.
+struct Ring {
+  Rank size = 1;
+  Rank stride = 1;  // between ranks that are neighbours along it
   Rank root = 0;
+  bool mirrored = false;  // places are counted backwards
 
-  int levels() const { return std::bit_width(static_cast<std::uint32_t>(ranks)) - 1; }
-  Rank rank(Rank place) const { return static_cast<Rank>((std::int64_t{place} + root) % ranks); }
-  Rank place(Rank r) const { return (r - root + ranks) % ranks; }
+  int levels() const { return std::bit_width(static_cast<std::uint32_t>(size)) - 1; }
+  Rank coordinate(Rank r) const { return r / stride % size; }
+  Rank coordinate_at(Rank place) const { return (root + (mirrored ? size - place : place)) % size; }
+  Rank place(Rank r) const { return (size + (mirrored ? root - coordinate(r) : coordinate(r) - root)) % size; }
 
   static constexpr std::uint32_t odd_digits = 0xAAAAAAAA;
   static std::uint32_t digits(Rank place) { return (static_cast<std::uint32_t>(place) + odd_digits) ^ odd_digits; }
 
-  Rank partner(Rank place, int level) const {
-    const std::uint32_t flipped = digits(place) ^ ((std::uint32_t{2} << level) - 1);
-    return static_cast<Rank>(((flipped ^ odd_digits) - odd_digits) & static_cast<std::uint32_t>(ranks - 1));
+  Rank partner(Rank r, int level) const {
+    const std::uint32_t flipped = digits(place(r)) ^ ((std::uint32_t{2} << level) - 1);
+    const auto other = static_cast<Rank>(((flipped ^ odd_digits) - odd_digits) & static_cast<std::uint32_t>(size - 1));
+    return r + (coordinate_at(other) - coordinate(r)) * stride;
   }
   // The level in which a place meets its parent: its lowest digits are alike up to there. The root has none.
   int level(Rank place) const {
     if (place == 0) return levels();
-    const std::uint32_t d = digits(place) & static_cast<std::uint32_t>(ranks - 1);
-    return std::min(levels(), d % 2 == 0 ? std::countr_zero(d) : std::countr_one(d)) - 1;
+    const std::uint32_t d = digits(place) & static_cast<std::uint32_t>(size - 1);
+    return (d % 2 == 0 ? std::countr_zero(d) : std::countr_one(d)) - 1;
   }
-  Rank parent(Rank place) const { return partner(place, level(place)); }
   // The first of the 2^level places below a place that meets its parent in this level.
   Rank range(Rank place, int level) const {
     const std::uint32_t side = (std::uint32_t{1} << level) - 1;
     const Rank back = static_cast<Rank>(side & (place % 2 == 0 ? odd_digits : ~odd_digits));
-    return (place - back + ranks) % ranks;
+    return (place - back + size) % size;
   }
 };
 
-// One level: every place that meets its parent in it sends to it (up), or is sent to by it.
+// The steps towards the root, each a level of a ring: near partners first, rings in turn; or ring by ring from the
+// innermost on, so that the ranks below a rank are a range along one ring and everyone along the rings before it.
+class Tree {
+ public:
+  Tree(const std::vector<Rank>& dims, Rank root, std::size_t first_axis, bool mirrored, bool ring_by_ring) {
+    Rank stride = 1;
+    for (Rank size : dims) {
+      rings_.push_back({size, stride, root / stride % size, mirrored});
+      stride *= size;
+    }
+    const Butterfly butterfly(dims, first_axis, mirrored);
+    for (int t = 0; t < butterfly.steps(); ++t) steps_.push_back(butterfly.step(t));
+    if (ring_by_ring) std::ranges::stable_sort(steps_, {}, &Butterfly::Step::axis);
+  }
+
+  int steps() const { return static_cast<int>(steps_.size()); }
+  const Ring& ring(int step) const { return rings_[steps_[step].axis]; }
+  int level(int step) const { return steps_[step].turn; }
+  Rank partner(Rank r, int step) const { return ring(step).partner(r, level(step)); }
+  // Once it has met its parent along any ring, a rank is done.
+  bool meets_parent(Rank r, int step) const {
+    const auto meets = [&](int t) { return ring(t).level(ring(t).place(r)) == level(t); };
+    for (int t = 0; t < step; ++t)
+      if (meets(t)) return false;
+    return meets(step);
+  }
+
+ private:
+  std::vector<Ring> rings_;
+  std::vector<Butterfly::Step> steps_;
+};
+
+// One step: every rank that meets its parent in it sends to it (up), or is sent to by it.
 template <class Move>
-void level_round(Builder& b, const Tree& tree, int level, bool up, Move move) {
-  const auto child = [&](Rank place) { return tree.level(place) == level && place != 0; };
-  const auto sender = [&](Rank me) -> Rank {
-    const Rank place = tree.place(me), other = tree.partner(place, level);
-    return child(up ? other : place) ? tree.rank(other) : -1;
+void tree_round(Builder& b, const Tree& tree, int step, bool up, Move move) {
+  const auto sender = [&](Rank me) {
+    const Rank other = tree.partner(me, step);
+    return tree.meets_parent(up ? other : me, step) ? other : -1;
   };
   for (Rank r : b.senders(sender)) {
-    const Rank place = tree.place(r), other = tree.partner(place, level);
-    if (child(up ? place : other)) move(r, tree.rank(other), up ? place : other);
+    const Rank other = tree.partner(r, step);
+    if (tree.meets_parent(up ? r : other, step)) move(r, other);
   }
 }
 
 // Whole buffers, a segment at a time: down from the root, far partners first, or up to it.
 void pass_whole(Builder& b, const Tree& tree, std::int32_t first, std::int32_t segments, bool up) {
-  for (int i = 0; i < tree.levels(); ++i)
+  for (int i = 0; i < tree.steps(); ++i)
     for (std::int32_t s = first; s < first + segments; ++s)
-      level_round(b, tree, up ? i : tree.levels() - 1 - i, up, [&](Rank from, Rank to, Rank) {
+      tree_round(b, tree, up ? i : tree.steps() - 1 - i, up, [&](Rank from, Rank to) {
         if (up)
           b.reduce(data(from, s), data(to, s));
         else
@@ -73,15 +108,20 @@ void pass_whole(Builder& b, const Tree& tree, std::int32_t first, std::int32_t s
       });
 }
 
-// Blocks of whole subtrees, which may be two runs where the ring of ranks is cut.
+// Blocks of whole subtrees, which may be two runs where the ring is cut.
 void pass_blocks(Builder& b, const Tree& tree, bool up) {
-  for (int i = 0; i < tree.levels(); ++i) {
-    const int level = up ? i : tree.levels() - 1 - i;
-    level_round(b, tree, level, up, [&](Rank from, Rank to, Rank child) {
-      const Rank first = tree.rank(tree.range(child, level)), count = Rank{1} << level;
-      const Rank before_end = std::min(count, tree.ranks - first);
-      b.copy(data(from, first, before_end), data(to, first, before_end));
-      if (before_end < count) b.copy(data(from, 0, count - before_end), data(to, 0, count - before_end));
+  for (int i = 0; i < tree.steps(); ++i) {
+    const int step = up ? i : tree.steps() - 1 - i, level = tree.level(step);
+    const Ring& ring = tree.ring(step);
+    tree_round(b, tree, step, up, [&](Rank from, Rank to) {
+      const Rank child = up ? from : to, before = child - child % (ring.stride * ring.size);
+      const Rank first = ring.coordinate_at(ring.range(ring.place(child), level)), count = Rank{1} << level;
+      const auto pass = [&](Rank start, Rank end) {
+        const Rank block = before + start * ring.stride, blocks = (end - start) * ring.stride;
+        if (blocks > 0) b.copy(data(from, block, blocks), data(to, block, blocks));
+      };
+      pass(first, std::min(first + count, ring.size));
+      pass(0, first + count - ring.size);
     });
   }
 }
@@ -101,10 +141,10 @@ void send_to_position(Builder& b, const Butterfly& butterfly) {
   }
 }
 
-void build_lane(const Request& request, Builder& b, std::int32_t lane) {
-  const Tree tree{request.ranks(), request.root};
-  const Butterfly butterfly({request.ranks()}, 0, lane % 2 == 1);
-  const std::int32_t segments = request.segments, first = lane * segments;
+void build_lane(const Request& request, Builder b, const std::vector<Rank>& dims, const TorusLane& lane) {
+  const Tree tree(dims, request.root, lane.first_axis, lane.backward, by_block(request.collective));
+  const Butterfly butterfly(dims, lane.first_axis, lane.backward);
+  const std::int32_t segments = request.segments, first = lane.index * segments;
   switch (request.collective) {
     case broadcast:
       return pass_whole(b, tree, first, segments, false);
@@ -124,32 +164,63 @@ void build_lane(const Request& request, Builder& b, std::int32_t lane) {
   }
 }
 
+std::string refuses_lanes(const Request& r) {
+  if (!by_block(r.collective) || r.channels * r.segments == 1) return "";
+  return fmt::format("{} channels of {} segments: expected 1 of 1, so that blocks of several ranks are one message",
+                     r.channels, r.segments);
+}
+
 std::string refuses(const Request& r) {
   if ((r.ranks() & (r.ranks() - 1)) != 0) return fmt::format("{} ranks: expected a power of two", r.ranks());
-  if (by_block(r.collective) && r.channels * r.segments > 1)
-    return fmt::format("{} channels of {} segments: expected 1 of 1, so that blocks of several ranks are one message",
-                       r.channels, r.segments);
   if (const std::int64_t chunks = std::int64_t{r.channels} * r.segments * r.ranks();
       chunks > std::numeric_limits<std::int32_t>::max())
     return fmt::format("{} segments in {} channels for {} ranks make {} chunks: expected at most {}", r.segments,
                        r.channels, r.ranks(), chunks, std::numeric_limits<std::int32_t>::max());
-  return "";
+  return refuses_lanes(r);
 }
 
 std::int32_t pieces(const Request& r) { return r.channels * r.segments * (r.collective == all_reduce ? r.ranks() : 1); }
 
 void build(const Request& request, Builder& b) {
   for (std::int32_t channel = 0; channel < request.channels; ++channel) {
-    Builder on = b.on_channel(channel);
-    build_lane(request, on, channel);
+    const bool backward = request.collective == all_reduce && channel % 2 == 1;  // trees: alike, for fewer partners
+    build_lane(request, b.on_channel(channel), {request.ranks()}, {.backward = backward, .index = channel});
   }
 }
 
 // With one message a step wherever a rank's blocks lie, shifting by an even number changes nothing; but the step that
 // brings blocks home does not shift along.
-Symmetry symmetry(const Request& r) {
-  if (r.collective != all_reduce || r.ranks() == 1) return {{{Axis::Kind::distinct, r.ranks()}}};
-  return {{{Axis::Kind::distinct, 2}, {Axis::Kind::rotate, r.ranks() / 2}}};
+Symmetry symmetry_torus(const Request& r) {
+  if (r.collective != all_reduce) return {{{Axis::Kind::distinct, r.ranks()}}};
+  Symmetry all;
+  for (Rank size : r.dims) {
+    all.axes.push_back({Axis::Kind::distinct, size > 1 ? 2 : 1});
+    all.axes.push_back({Axis::Kind::rotate, size > 1 ? size / 2 : 1});
+  }
+  return all;
+}
+
+Symmetry symmetry(const Request& r) { return symmetry_torus({.collective = r.collective, .dims = {r.ranks()}}); }
+
+std::string refuses_torus(const Request& r) {
+  for (Rank size : r.dims)
+    if ((size & (size - 1)) != 0) return fmt::format("a dimension of {}: expected powers of two", size);
+  const std::string lanes = refuses_torus_lanes(r);
+  return lanes.empty() ? refuses_lanes(r) : lanes;
+}
+
+// One lane where blocks are ranks': another would cut each of them, and what goes over would no longer be a run.
+std::vector<TorusLane> lanes(const Request& r) {
+  return by_block(r.collective) ? std::vector<TorusLane>(1) : torus_lanes(r);
+}
+
+std::int32_t pieces_torus(const Request& r) {
+  return static_cast<std::int32_t>(lanes(r).size()) * r.segments * (r.collective == all_reduce ? r.ranks() : 1);
+}
+
+void build_torus(const Request& request, Builder& b) {
+  for (const TorusLane& lane : lanes(request))
+    build_lane(request, b.on_channel(lane.index), linked(request.dims), lane);
 }
 
 const Registered registered{{
@@ -161,6 +232,17 @@ const Registered registered{{
     .pieces = pieces,
     .build = build,
     .symmetry = symmetry,
+}};
+
+const Registered registered_torus{{
+    .name = "bine_torus",
+    .summary = "bine with distances along the dimensions of a torus; whole buffers on all links at once",
+    .constraint = "dimensions that are powers of two",
+    .serves = {all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter},
+    .refuses = refuses_torus,
+    .pieces = pieces_torus,
+    .build = build_torus,
+    .symmetry = symmetry_torus,
 }};
 
 }  // namespace
