@@ -74,11 +74,13 @@ void check(const Request& r) {
 }
 
 std::string refusal(const Algorithm& algorithm, const Request& request) {
-  check(request);
-  if (std::ranges::find(algorithm.serves, request.collective) == algorithm.serves.end())
-    return fmt::format("it serves other collectives");
   if (request.in_place && request.collective == Collective::all_to_all_v)
     return "in place, the blocks sent and received would overlap at different sizes";
+  check(request);
+  if (!request.levels.empty() && !algorithm.has_levels)
+    return fmt::format("it has no levels, and {} are given", request.levels.size());
+  if (std::ranges::find(algorithm.serves, request.collective) == algorithm.serves.end())
+    return "it serves other collectives";
   return algorithm.refuses ? algorithm.refuses(request) : "";
 }
 

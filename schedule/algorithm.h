@@ -36,6 +36,7 @@ struct Algorithm {
   // Keeps chunks of different blocks in one place of scratch by turns: where blocks are shares of a buffer that need
   // not divide evenly, as within another algorithm's all_reduce, it needs them equally large.
   bool mixes_blocks = false;
+  bool has_levels = false;                         // takes Request::levels
   bool (*even)(const Request&) = nullptr;          // whether all chunks must be equally large; null: no
   Symmetry (*symmetry)(const Request&) = nullptr;  // null: every rank is of its own class
 };

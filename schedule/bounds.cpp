@@ -33,19 +33,29 @@ class StepRules {
                                              x.first, room));
       if (written && x.buffer == Buffer::input) return complain(x.first, "writes to the caller's input");
     });
-    if (fault || receives_only(step)) return fault;
+    if (!fault && names_too_much(step)) complain(-1, "names a place or an end that its kind of step has no use for");
+    if (fault || step.op == Op::recv) return fault;
     each_slice(program_, step, [&](const Slice& x, bool) {
       if (fault || x == step.from) return;
       compare(step.from, x, complain);
     });
-    if (step.op == Op::copy)
-      for (const Slice& also : program_.further(step))
-        if (!fault && overlap(step.to, also)) complain(also.first, "writes to one place twice");
+    for (const Slice& more : program_.further(step)) {
+      if (fault) break;
+      if (step.op == Op::reduce)
+        compare(more, step.to, complain);
+      else if (overlap(step.to, more))
+        complain(more.first, "writes to one place twice");
+    }
     return fault;
   }
 
  private:
-  static bool receives_only(const Step& step) { return step.op == Op::recv; }
+  static bool names_too_much(const Step& step) {
+    if (!writes(step.op) && step.to != Slice{}) return true;
+    if (!reads(step.op) && step.from != Slice{}) return true;
+    if (!sends(step.op) && step.second != End{}) return true;
+    return !sends(step.op) && !receives(step.op) && step.end != End{};
+  }
 
   std::int64_t chunks(Buffer buffer) const {
     if (buffer == Buffer::input) return inputs_;

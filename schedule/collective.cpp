@@ -97,8 +97,20 @@ void check(const Task& t) {
   if (data_chunks(t) > std::numeric_limits<std::int32_t>::max())
     throw std::invalid_argument(fmt::format("{} ranks of {} pieces make {} chunks: expected at most {}", t.ranks,
                                             t.pieces, data_chunks(t), std::numeric_limits<std::int32_t>::max()));
-  if (rooted(t.collective) || t.collective == send_recv) check_rank("root", t.root, t.ranks);
-  if (t.collective == send_recv) check_rank("peer", t.peer, t.ranks);
+  const bool has_root = rooted(t.collective) || t.collective == send_recv;
+  if (has_root)
+    check_rank("root", t.root, t.ranks);
+  else if (t.root != 0)
+    throw std::invalid_argument(fmt::format("root {}: {} has none", t.root, name(t.collective)));
+  if (t.collective == send_recv)
+    check_rank("peer", t.peer, t.ranks);
+  else if (t.peer != 0)
+    throw std::invalid_argument(fmt::format("peer {}: {} has none", t.peer, name(t.collective)));
+  if (t.even && uneven(t.collective))
+    throw std::invalid_argument(fmt::format("{} has blocks of all sizes: they can't be even", name(t.collective)));
+  if (t.in_place && t.collective == all_to_all_v)
+    throw std::invalid_argument(
+        "all_to_all_v can't be in place: the blocks sent and received would overlap at different sizes");
   if (t.collective == permute)
     check_pairs(t);
   else if (!t.pairs.empty())

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <queue>
 #include <unordered_set>
 
 namespace trellis::schedule {
 namespace {
 
-// Whether one step of a program always ends before another starts, by the program's own order.
+// Whether one step of a program always ends before another starts, by the program's own order. What one step waits for
+// is followed back no farther than was asked, and kept while the questions are about that step.
 class LocalOrder {
  public:
   explicit LocalOrder(const Program& program) : program_(program), seen_(program.steps.size(), -1) {}
@@ -15,26 +17,32 @@ class LocalOrder {
   bool before(std::int32_t first, std::int32_t then) {
     for (std::int32_t b : program_.after(program_.steps[then]))
       if (b == first) return true;
-    ++query_;
-    open_.assign(1, then);
-    while (!open_.empty()) {
-      const std::int32_t at = open_.back();
-      open_.pop_back();
-      for (std::int32_t b : program_.after(program_.steps[at])) {
-        if (b == first) return true;
-        if (b < first || seen_[b] == query_) continue;
-        seen_[b] = query_;
-        open_.push_back(b);
-      }
+    if (then != then_) {
+      then_ = then;
+      open_ = {};
+      look_behind(then);
     }
-    return false;
+    while (!open_.empty() && open_.top() >= first) {
+      const std::int32_t at = open_.top();
+      open_.pop();
+      look_behind(at);
+    }
+    return seen_[first] == then;
   }
 
  private:
+  void look_behind(std::int32_t step) {
+    for (std::int32_t b : program_.after(program_.steps[step])) {
+      if (seen_[b] == then_) continue;
+      seen_[b] = then_;
+      open_.push(b);
+    }
+  }
+
   const Program& program_;
-  std::vector<std::int64_t> seen_;  // by which query
-  std::vector<std::int32_t> open_;
-  std::int64_t query_ = 0;
+  std::vector<std::int32_t> seen_;          // by the question about which step
+  std::priority_queue<std::int32_t> open_;  // the latest first
+  std::int32_t then_ = -1;
 };
 
 // The same through other ranks: what has arrived must have been sent.

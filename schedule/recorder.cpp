@@ -12,7 +12,7 @@ namespace trellis::schedule {
 namespace {
 
 // Beyond this a whole schedule would not fit in the memory of an ordinary machine.
-constexpr std::int64_t most_steps = 100'000'000;
+constexpr std::int64_t most_steps = 30'000'000;
 constexpr Rank most_ranks = 1 << 20;
 
 bool within(std::int64_t first, std::int64_t end, Hazards::Run run) {

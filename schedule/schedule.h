@@ -26,8 +26,8 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
-// A transfer, as one end names it: who is at the other, and its number among those from sender to receiver on the
-// step's channel.
+// A transfer, as one end names it: who is at the other, and its number, from 0, among those from sender to receiver on
+// the step's channel.
 struct End {
   Rank peer = -1;
   std::int32_t tag = -1;

@@ -46,7 +46,7 @@ Rank Symmetry::image(Rank from, Rank to, Rank other) const {
   for (const Axis& axis : axes) {
     const Rank a = from % axis.size, b = to % axis.size, x = other % axis.size;
     Rank y = x;
-    if (axis.kind == Axis::Kind::rotate) y = (x + b - a + axis.size) % axis.size;
+    if (axis.kind == Axis::Kind::rotate) y = static_cast<Rank>((std::int64_t{x} + b - a + axis.size) % axis.size);
     if (axis.kind == Axis::Kind::flip) y = x ^ a ^ b;
     renamed += y * stride;
     from /= axis.size, to /= axis.size, other /= axis.size;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "schedule/bounds.h"
 #include "schedule/interpret.h"
@@ -41,9 +42,7 @@ std::string describe_sum(const std::vector<Symbols::Leaf>& have, const Wanted& w
 class Outcome {
  public:
   Outcome(const Schedule& s, const Symbols& symbols)
-      : s_(s), symbols_(symbols), right_(s.task.pieces, Symbols::nothing) {
-    right_.resize(data_chunks(s.task), Symbols::nothing);
-  }
+      : s_(s), symbols_(symbols), right_(data_chunks(s.task), Symbols::nothing) {}
 
   std::optional<Fault> check(Rank rank, std::int64_t chunk, Symbol held) {
     const Wanted want = wanted(s_.task, rank, chunk);
@@ -73,14 +72,20 @@ class Outcome {
 
   std::string check_sum(Symbol held, const Wanted& want) {
     Symbol& right = right_[want.chunk];
-    if (held == right) return {};
+    if (held == right || proved_.contains(held)) {
+      same_bits_ &= held == right;
+      return {};
+    }
     const auto ranks = static_cast<std::uint32_t>(s_.ranks());
     const auto leaves = symbols_.expand(held, ranks * std::size_t{2});
     bool good = symbols_.terms(held) == ranks && leaves.size() == ranks;
     for (Rank r = 0; good && r < s_.ranks(); ++r) good = leaves[r] == Symbols::Leaf{r, want.chunk};
     if (!good) return describe_sum(leaves, want, s_.ranks());
-    if (right != Symbols::nothing) same_bits_ = false;
-    right = held;
+    if (right != Symbols::nothing)
+      same_bits_ = false;
+    else
+      right = held;
+    proved_.insert(held);
     return {};
   }
 
@@ -107,7 +112,8 @@ class Outcome {
 
   const Schedule& s_;
   const Symbols& symbols_;
-  std::vector<Symbol> right_;  // by chunk: a sum found to be right
+  std::vector<Symbol> right_;          // by chunk: the first sum found to be right
+  std::unordered_set<Symbol> proved_;  // all of them: each is right for one chunk only
   bool same_bits_ = true;
 };
 
@@ -146,6 +152,8 @@ std::optional<Fault> find_deadlock(const Schedule& s, const Wiring& wiring) {
 }
 
 std::optional<Fault> find_excess(const Schedule& s, const Effort& most) {
+  if (std::ssize(s.programs) != s.ranks())
+    return Fault{.text = fmt::format("{} programs for {} ranks", s.programs.size(), s.ranks())};
   std::int64_t memory = 0, touches = 0;
   for (Rank r = 0; r < s.ranks(); ++r) {
     const Program& program = s.programs[r];
@@ -164,9 +172,9 @@ std::optional<Fault> find_excess(const Schedule& s, const Effort& most) {
 }
 
 std::optional<Fault> find_fault(const Schedule& s, const Effort& most, Report& report) {
+  if (auto fault = find_excess(s, most)) return fault;
   Wiring wiring;
   if (auto fault = Wiring::connect(s, wiring)) return fault;
-  if (auto fault = find_excess(s, most)) return fault;
   for (Rank r = 0; r < s.ranks(); ++r)
     if (auto fault = find_misfit(s.task, s.channels, r, s.programs[r])) return fault;
   if (auto fault = find_unequal_ends(s, wiring)) return fault;

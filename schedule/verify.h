@@ -17,8 +17,8 @@ struct Report {
 
 // What a proof may cost. A schedule that came from outside can claim sizes that no memory holds; it is refused by name.
 struct Effort {
-  std::int64_t cells = std::int64_t{1} << 28;    // chunks of memory, all ranks together
-  std::int64_t touches = std::int64_t{1} << 36;  // chunks that the steps read and write
+  std::int64_t cells = std::int64_t{1} << 26;    // chunks of memory, all ranks together
+  std::int64_t touches = std::int64_t{1} << 31;  // chunks that the steps read and write
 };
 
 Report verify(const Schedule&, const Effort& most = {});

@@ -86,12 +86,19 @@ std::optional<Fault> Wiring::match(const Schedule& s) {
       if (receives(steps[i].op))
         arrivals[r].push_back({steps[i].end.peer, steps[i].end.tag, steps[i].channel, id(r, i)});
     std::ranges::sort(arrivals[r], {}, &Arrival::key);
-    for (std::size_t i = 1; i < arrivals[r].size(); ++i)
-      if (arrivals[r][i - 1].key() == arrivals[r][i].key()) {
+    for (std::size_t i = 0; i < arrivals[r].size(); ++i)
+      if (const Arrival& a = arrivals[r][i]; i > 0 && arrivals[r][i - 1].key() == a.key()) {
         const std::int64_t step = arrivals[r][i].step - first_[r];
         return Fault{r, step, -1,
                      fmt::format("{} receives {} a second time: step {} does too", where(s, r, step),
                                  describe_end(steps[step], steps[step].end), arrivals[r][i - 1].step - first_[r])};
+      } else if (const bool follows =
+                     i > 0 && arrivals[r][i - 1].peer == a.peer && arrivals[r][i - 1].channel == a.channel;
+                 a.tag != (follows ? arrivals[r][i - 1].tag + 1 : 0)) {
+        const std::int64_t step = a.step - first_[r];
+        return Fault{r, step, -1,
+                     fmt::format("{} receives {}, but none is numbered {}", where(s, r, step),
+                                 describe_end(steps[step], steps[step].end), follows ? arrivals[r][i - 1].tag + 1 : 0)};
       }
   }
   partner_.assign(count(), none);

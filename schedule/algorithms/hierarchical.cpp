@@ -52,11 +52,13 @@ Level lowest(const Request& r) {
   Level level{&algorithm_named(algorithm), {r.dims.begin(), r.dims.begin() + count}, r};
   level.above.dims.erase(level.above.dims.begin(), level.above.dims.begin() + count);
   if (!r.levels.empty()) level.above.levels.erase(level.above.levels.begin());
+  if (level.last() && !level.above.levels.empty())
+    throw std::invalid_argument(fmt::format("level '{}' has no dimension left", level.above.levels.front()));
   if (!level.last() && !r.levels.empty() && level.above.levels.empty())
     throw std::invalid_argument(fmt::format("no level is left for the outer {} dimensions", level.above.dims.size()));
   level.inner = Request{.dims = level.dims}.ranks();
   level.outer = level.last() ? 1 : level.above.ranks();
-  level.above.root = r.root / level.inner;
+  level.above.root = rooted(r.collective) ? r.root / level.inner : 0;
   return level;
 }
 
@@ -324,6 +326,7 @@ const Registered registered{{
     .refuses = refuses,
     .pieces = pieces,
     .build = build,
+    .has_levels = true,
     .even = even,
     .symmetry = symmetry,
 }};

@@ -216,9 +216,9 @@ TEST(MscclXml, ComplaintsNameThePlace) {
 TEST(MscclXml, HugeClaimsCostNothing) {
   EXPECT_EQ(complaint(algo("allreduce", 2'000'000'000,
                            {gpu(0, 0, {tb(0, -1, -1, 0, {step(0, "cpy", "i0", "o0", "-1 -1", 0, 2'000'000'000)})})})),
-            "algo: its steps move 2000000000 chunks: at most 67108864 can be followed");
+            "algo: its steps move 2000000000 chunks: at most 4194304 can be followed");
   EXPECT_EQ(verdict(algo("allreduce", 2'000'000'000, {gpu(0, 2'000'000'000, {})})),
-            "6000000000 chunks of memory are more than the 268435456 that a proof may take");
+            "6000000000 chunks of memory are more than the 67108864 that a proof may take");
   std::string deep;
   for (int i = 0; i < 200'000; ++i) deep += "<algo>";
   EXPECT_NE(complaint(deep), "none");

@@ -60,7 +60,11 @@ TEST(Text, EveryAlgorithmComesBackTheSame) {
       for (const Rank ranks : {1, 2, 3, 4, 8})
         for (const bool in_place : {false, true})
           for (const std::int32_t lanes : {1, 2}) {
-            Request request{.collective = collective, .dims = {ranks}, .root = ranks - 1, .peer = ranks - 1};
+            const bool one_to_one = collective == Collective::send_recv;
+            Request request{.collective = collective,
+                            .dims = {ranks},
+                            .root = rooted(collective) || one_to_one ? ranks - 1 : 0,
+                            .peer = one_to_one ? ranks - 1 : 0};
             request.in_place = in_place;
             request.channels = request.segments = lanes;
             if (collective == Collective::permute)
@@ -160,8 +164,8 @@ TEST(Text, ClaimsAreNotBelievedWithoutTheirLines) {
       "line 7: the line ends: expected 'rank 1': 2000000000 ranks are announced");
   const Schedule huge = parse(
       "trellis schedule 1\ncollective all_reduce\nranks 1\npieces 2000000000\nchannels 1\nrank 0 scratch 2147483647\n");
-  EXPECT_EQ(verify(huge).text(), "6147483647 chunks of memory are more than the 268435456 that a proof may take");
-  EXPECT_EQ(verify(one_of_each()).ok(), false);
+  EXPECT_EQ(verify(huge).text(), "6147483647 chunks of memory are more than the 67108864 that a proof may take");
+  EXPECT_THROW(verify(one_of_each()), std::invalid_argument);  // a permute has no root
 }
 
 TEST(Text, DamageIsRefusedOrHarmless) {

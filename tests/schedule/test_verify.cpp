@@ -37,7 +37,9 @@ TEST(Verify, AcceptsAndCounts) {
 
 TEST(Verify, NamesAMissingContribution) {
   Schedule s = make("ring", {.dims = {4}});
-  find(s, 2, Op::recv_reduce).op = Op::recv;
+  Step& sum = find(s, 2, Op::recv_reduce);
+  sum.op = Op::recv;
+  sum.from = {};
   const Report report = verify(s);
   ASSERT_FALSE(report.ok());
   EXPECT_NE(report.text().find("missing"), std::string::npos) << report.text();
