@@ -16,6 +16,8 @@ using File = std::unique_ptr<std::FILE, Close>;
 
 [[noreturn]] void trouble(const std::string& doing) { throw std::system_error(errno, std::generic_category(), doing); }
 
+static_assert(most_input == std::size_t{1} << 30, "the message says 1 GiB");
+
 File open(const std::string& path, const char* mode, const std::string& doing) {
   File file(std::fopen(path.c_str(), mode));
   if (!file) trouble(doing);
@@ -30,7 +32,12 @@ void write(std::FILE* file, std::string_view text, const std::string& doing) {
 std::string read(std::FILE* file, const std::string& doing) {
   std::string text;
   std::array<char, 65536> block;
-  while (const std::size_t got = std::fread(block.data(), 1, block.size(), file)) text.append(block.data(), got);
+  while (const std::size_t got = std::fread(block.data(), 1, block.size(), file)) {
+    if (got > most_input - text.size())
+      throw std::system_error(std::make_error_code(std::errc::file_too_large),
+                              doing + ": it holds more than 1 GiB, the most that is read");
+    text.append(block.data(), got);
+  }
   if (std::ferror(file) != 0) trouble(doing);
   return text;
 }

@@ -71,12 +71,26 @@ const Algorithm& algorithm_for(Collective collective, const std::string& wanted)
   return found->second;
 }
 
+// A value that nothing would look at is a mistake, even where it is the one that is taken anyway.
+void refuse_meaningless(Collective collective, const Algorithm& algorithm, const RequestOptions& o) {
+  const std::string_view name = schedule::name(collective);
+  const bool pair = collective == Collective::send_recv;
+  if (o.root && !schedule::rooted(collective) && !pair)
+    throw std::invalid_argument(fmt::format("--root {}: {} has no root", *o.root, name));
+  if (o.peer && !pair)
+    throw std::invalid_argument(fmt::format("--peer {}: only send_recv has a peer, and this is {}", *o.peer, name));
+  if (!o.pairs.empty() && collective != Collective::permute)
+    throw std::invalid_argument(fmt::format("--pairs {}: only permute has pairs, and this is {}", o.pairs, name));
+  if (!o.levels.empty() && !algorithm.has_levels)
+    throw std::invalid_argument(fmt::format("--levels {}: {} has no levels", o.levels, algorithm.name));
+}
+
 }  // namespace
 
 void add_request_options(CLI::App& app, RequestOptions& o) {
   app.add_option("-a,--algorithm", o.algorithm, "An algorithm by name: see `trellis schedule list`");
   app.add_option("-d,--dims", o.dims, "The machine's shape, innermost first: 8, 4x4, 8x3");
-  app.add_option("--root", o.root, "The root; the sender of send_recv")->capture_default_str();
+  app.add_option("--root", o.root, "The root; the sender of send_recv [0]");
   app.add_option("--peer", o.peer, "The receiver of send_recv [the last rank]");
   app.add_option("--pairs", o.pairs, "Who sends to whom in permute: 0:1,1:2");
   app.add_flag("--in-place", o.in_place, "Input and output share memory");
@@ -88,8 +102,8 @@ void add_request_options(CLI::App& app, RequestOptions& o) {
 std::string first_given(const RequestOptions& o) {
   if (!o.algorithm.empty()) return "--algorithm";
   if (!o.dims.empty()) return "--dims";
-  if (o.root != 0) return "--root";
-  if (o.peer != -1) return "--peer";
+  if (o.root) return "--root";
+  if (o.peer) return "--peer";
   if (!o.pairs.empty()) return "--pairs";
   if (o.in_place) return "--in-place";
   if (o.channels != 1) return "--channels";
@@ -99,12 +113,13 @@ std::string first_given(const RequestOptions& o) {
 
 Asked asked(Collective collective, const RequestOptions& o) {
   const Algorithm& algorithm = algorithm_for(collective, o.algorithm);
+  refuse_meaningless(collective, algorithm, o);
   if (o.dims.empty()) throw std::invalid_argument("no --dims: expected sizes like 8 or 4x4x4");
   if (collective == Collective::permute && o.pairs.empty())
     throw std::invalid_argument("no --pairs: permute needs to know who sends to whom, as in 0:1,1:2");
   schedule::Request request{.collective = collective,
                             .dims = parse_shape(o.dims),
-                            .root = o.root,
+                            .root = o.root.value_or(0),
                             .in_place = o.in_place,
                             .channels = o.channels,
                             .segments = o.segments};
@@ -113,7 +128,7 @@ Asked asked(Collective collective, const RequestOptions& o) {
         fmt::format("{} are {} ranks: expected at most {}", o.dims, request.ranks(), most_ranks));
   if (!o.pairs.empty()) request.pairs = parse_pairs(o.pairs);
   if (!o.levels.empty()) request.levels = parse_names(o.levels);
-  if (collective == Collective::send_recv) request.peer = o.peer == -1 ? request.ranks() - 1 : o.peer;
+  if (collective == Collective::send_recv) request.peer = o.peer.value_or(request.ranks() - 1);
   schedule::check(request);
   return {&algorithm, std::move(request)};
 }

@@ -1,6 +1,7 @@
 // Options that ask an algorithm for a schedule, and the small grammars that their values are written in.
 #pragma once
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,8 +13,8 @@ namespace trellis::tools {
 struct RequestOptions {
   std::string algorithm;
   std::string dims;
-  schedule::Rank root = 0;
-  schedule::Rank peer = -1;  // the last rank
+  std::optional<schedule::Rank> root;  // rank 0
+  std::optional<schedule::Rank> peer;  // the last rank
   std::string pairs;
   bool in_place = false;
   std::int32_t channels = 1;

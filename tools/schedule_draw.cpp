@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <charconv>
 #include <map>
 #include <stdexcept>
 
@@ -16,6 +17,7 @@ struct Options {
   RequestOptions request;
   std::string output;
   std::string rounds;
+  std::string channel;
   std::string colours = "auto";
   bool down = false;
 };
@@ -25,6 +27,7 @@ void add(CLI::App& app, Options& o) {
   add_request_options(app, o.request);
   app.add_option("-o,--output", o.output, "Write the SVG here [standard output]");
   app.add_option("--rounds", o.rounds, "Only these rounds: 1..4");
+  app.add_option("--channel", o.channel, "Only this channel, or all [all, or 0 where all would be a thicket]");
   app.add_option("--colours", o.colours, "What they tell: data, channel, sender, or auto")->capture_default_str();
   app.add_flag("--down", o.down, "Time runs down, and not to the right");
 }
@@ -39,9 +42,19 @@ draw::Colours colours_named(const std::string& word) {
   return found->second;
 }
 
+std::int32_t channel_named(const std::string& word) {
+  if (word == "all") return draw::all_channels;
+  std::int32_t channel = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), channel);
+  if (error != std::errc{} || end != word.data() + word.size() || channel < 0)
+    throw std::invalid_argument(fmt::format("--channel {}: expected all, or a channel's number", word));
+  return channel;
+}
+
 int run(const Options& o) {
   draw::Wish wish{.colours = colours_named(o.colours), .down = o.down};
   if (!o.rounds.empty()) wish.rounds = parse_span(o.rounds);
+  if (!o.channel.empty()) wish.channel = channel_named(o.channel);
   const Subject what = subject(o.word, o.request);
   if (what.asked) wish.dims = what.asked->request.dims;
   write_output(o.output, draw::picture(written_out(what), wish));

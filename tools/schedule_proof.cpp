@@ -15,7 +15,8 @@ using schedule::Schedule;
 
 void tell(Proof& proof, const Schedule& s, const schedule::Report& report) {
   proof.proved = {
-      "every output chunk ends with what the collective wants, whatever the data and its size",
+      fmt::format("every output chunk ends with what the collective wants, whatever the data{}",
+                  s.task.even ? ", for counts that divide evenly" : " and its size"),
       "both ends of every transfer exist and agree in size, and no step leaves its buffers",
       "no step touches a chunk while another writes it, whatever the timing",
       "no step waits for ever, even when nothing on the way can hold data",
@@ -48,6 +49,7 @@ Proof prove_folded(const Asked& a) {
   }
   // The first is the proof on the small machine; what follows is about this one, by samples.
   for (const std::string& words : report.proved) (proof.proved.empty() ? proof.proved : proof.sampled).push_back(words);
+  proof.limits.emplace_back("the result and deadlock are proved on the small machine only");
   return proof;
 }
 
@@ -87,6 +89,7 @@ std::string Proof::text() const {
                                   sampled.empty() ? fmt::format(", {} transfers", transfers) : " looked at");
   for (const std::string& line : proved) words += fmt::format("  {}{}\n", sampled.empty() ? "" : "proved ", line);
   for (const std::string& line : sampled) words += fmt::format("  sampled: {}\n", line);
+  for (const std::string& line : limits) words += fmt::format("  {}\n", line);
   return words;
 }
 

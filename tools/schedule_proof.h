@@ -16,6 +16,7 @@ struct Proof {
   std::int64_t transfers = 0;
   std::vector<std::string> proved;   // a sentence each
   std::vector<std::string> sampled;  // what was only looked at here and there; empty when all is proved
+  std::vector<std::string> limits;   // what was not looked at; empty when all is proved
   std::string fault;                 // empty when there is none
   bool ok() const { return fault.empty(); }
   std::string text() const;

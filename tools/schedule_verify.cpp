@@ -2,8 +2,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 
 #include "tools/command.h"
@@ -32,8 +34,10 @@ struct Options {
 void add(CLI::App& app, Options& o) {
   app.add_option("schedule", o.words, "A collective, or files that hold schedules");
   add_request_options(app, o.request);
-  app.add_flag("--folded", o.folded, "Prove on a small machine, and sample ranks of this one [when it is large]");
+  CLI::Option* folded =
+      app.add_flag("--folded", o.folded, "Prove on a small machine, and sample ranks of this one [when it is large]");
   CLI::Option* all = app.add_flag("--all", o.all, "Every algorithm, collective and shape, in place and not");
+  folded->excludes(all);
   app.add_option("--ranks", o.ranks, "With --all: these counts of ranks")->capture_default_str()->needs(all);
   app.add_option("--collective", o.collective, "With --all: only this one")->needs(all);
   app.add_option("-j,--jobs", o.jobs, "With --all: threads")->check(CLI::Range(1, 1024))->needs(all);
@@ -41,35 +45,72 @@ void add(CLI::App& app, Options& o) {
 }
 
 nlohmann::ordered_json as_json(const Proof& proof) {
-  return {{"schedule", proof.of},         {"ok", proof.ok()},       {"ranks", proof.ranks},     {"steps", proof.steps},
-          {"transfers", proof.transfers}, {"proved", proof.proved}, {"sampled", proof.sampled}, {"fault", proof.fault}};
+  return {
+      {"schedule", proof.of},         {"ok", proof.ok()},       {"ranks", proof.ranks},     {"steps", proof.steps},
+      {"transfers", proof.transfers}, {"proved", proof.proved}, {"sampled", proof.sampled}, {"limits", proof.limits},
+      {"fault", proof.fault}};
 }
 
-int report(const std::vector<Proof>& proofs, bool json) {
+// What ends a command that has many files to look at: the worst of what was found.
+enum Status : int { all_good = 0, faulty = 1, unreadable = 1, unparsable = 2 };
+
+int report(const std::vector<Proof>& proofs, bool json, int status) {
   std::string text;
   auto list = nlohmann::ordered_json::array();
-  bool ok = true;
   for (const Proof& proof : proofs) {
-    ok &= proof.ok();
+    if (!proof.ok()) status = std::max<int>(status, faulty);
     text += proof.text();
     list.push_back(as_json(proof));
   }
   write_output("", json ? nlohmann::ordered_json{{"proofs", list}}.dump(2) + "\n" : text);
-  return ok ? 0 : 1;
+  return status;
+}
+
+// The file's name stands before the fault already.
+std::string without_name(std::string_view message, const std::string& name) {
+  if (message.starts_with(name + ": ")) message.remove_prefix(name.size() + 2);
+  return std::string(message);
+}
+
+// One of several files: what keeps it from being read is said of it, and the others are still proved.
+Proof prove_file(const Subject& what, int& status) {
+  const std::string name = in_words(what);
+  Proof proof{.of = name};
+  try {
+    return prove(written_out(what), name);
+  } catch (const std::invalid_argument& error) {
+    proof.fault = without_name(error.what(), name);
+    status = unparsable;
+  } catch (const std::system_error& error) {
+    proof.fault = error.what();
+    status = std::max<int>(status, unreadable);
+  } catch (const std::bad_alloc&) {
+    proof.fault = "not enough memory to prove it";
+    status = std::max<int>(status, unreadable);
+  }
+  return proof;
 }
 
 int verify_some(const Options& o) {
-  std::vector<Proof> proofs;
+  std::vector<Subject> subjects;
   for (const std::string& word : o.words) {
-    const Subject what = subject(word, o.request);
-    if (what.asked && o.words.size() > 1)
+    subjects.push_back(subject(word, o.request));
+    const bool asked = subjects.back().asked.has_value();
+    if (asked && o.words.size() > 1)
       throw std::invalid_argument(
           fmt::format("'{}' and {} more: expected one collective, or files", word, o.words.size() - 1));
-    if (!what.asked && o.folded) throw std::invalid_argument("--folded goes with a collective, not with a file");
-    proofs.push_back(what.asked ? prove(*what.asked, o.folded || too_large(*what.asked))
-                                : prove(written_out(what), in_words(what)));
+    if (!asked && o.folded) throw std::invalid_argument("--folded goes with a collective, not with a file");
   }
-  return report(proofs, o.json);
+  if (subjects.size() == 1) {
+    const Subject& what = subjects.front();
+    return report({what.asked ? prove(*what.asked, o.folded || too_large(*what.asked))
+                              : prove(written_out(what), in_words(what))},
+                  o.json, all_good);
+  }
+  std::vector<Proof> proofs;
+  int status = all_good;
+  for (const Subject& what : subjects) proofs.push_back(prove_file(what, status));
+  return report(proofs, o.json, status);
 }
 
 // On a terminal, one line that is written over and over, and gone at the end.

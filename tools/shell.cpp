@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <new>
 #include <stdexcept>
 
 #include "tools/nearest.h"
@@ -129,6 +130,8 @@ int run(const std::vector<Command>& commands, const std::string& version, const 
     return parse_and_run(tree, arguments);
   } catch (const std::invalid_argument& error) {
     return fail(2, error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(1, "not enough memory for this: a smaller machine or file may do");
   } catch (const std::exception& error) {
     return fail(1, error.what());
   }

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import subprocess
 import tempfile
 import unittest
@@ -53,6 +54,14 @@ class Mistakes(Case):
             ("ring does not serve barrier: barrier is served by", "show", "barrier", "-a", "ring", "-d", "4"),
             ("did you mean 'all_reduce'?", "draw", "all_reduec"),
             ("root 9 is not a rank: expected 0 to 3", "show", "broadcast", *RING[1:], "--root", "9"),
+            ("--root 0: all_reduce has no root", "show", *RING, "--root", "0"),
+            ("--peer 0: only send_recv has a peer", "show", "broadcast", *RING[1:], "--peer", "0"),
+            ("--pairs 0:1: only permute has pairs", "show", *RING, "--pairs", "0:1"),
+            ("--levels ring: ring has no levels", "show", *RING, "--levels", "ring"),
+            ("--root goes with a collective", "verify", "some.txt", "--root", "0"),
+            ("--folded excludes --all", "verify", "--all", "--folded"),
+            ("--channel x: expected all", "draw", *RING, "--channel", "x"),
+            ("--channel 1: expected all, or 0 to 0", "draw", *RING, "--channel", "1"),
             ("no --pairs", "show", "permute", "-a", "direct", "-d", "4"),
             ("'1-2' in '0:1,1-2' is not a pair", "show", "permute", "-a", "direct", "-d", "4", "--pairs", "0:1,1-2"),
             ("0 channels: expected 1 to", "show", *RING, "--channels", "0"),
@@ -90,6 +99,19 @@ class Mistakes(Case):
             for command in [["show"], ["verify"], ["draw"], ["convert", "--to", "text"]]:
                 with self.subTest(text=text, command=command):
                     self.assert_fails(2, f"{path}: ", *command, str(path))
+
+    def test_a_file_without_end(self):
+        self.assert_fails(1, "cannot read '/dev/zero': it holds more than 1 GiB", "verify", "/dev/zero")
+
+    def test_no_memory(self):
+        def little():
+            resource.setrlimit(resource.RLIMIT_AS, (300 << 20, 300 << 20))
+
+        if "asan" in TRELLIS or "tsan" in TRELLIS:
+            self.skipTest("a sanitizer needs more address space than this leaves")
+        ran = schedule("verify", "/dev/zero", preexec_fn=little)
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+        self.assertRegex(ran.stderr, r"^trellis: not enough memory [^\n]+\n$")
 
     def test_a_full_disk(self):
         for command in [["show", *RING], ["draw", *RING], ["convert", *RING, "--to", "text"]]:
@@ -168,11 +190,36 @@ class Verify(Case):
         good = self.written("good.txt", "convert", *RING, "--to", "text")
         self.assertEqual(self.printed("verify", good, good).count(": proved; "), 2)
 
+    def test_one_bad_file_does_not_hide_the_others(self):
+        good = self.written("good.txt", "convert", *RING, "--to", "text")
+        broken, faulty = self.folder() / "broken.txt", self.folder() / "faulty.txt"
+        broken.write_text("hello\n")
+        faulty.write_text(pathlib.Path(good).read_text().replace("to 1 tag 0", "to 2 tag 0"))
+        for status, bad in [(2, str(broken)), (1, str(faulty)), (1, "no/such.txt")]:
+            with self.subTest(bad):
+                ran = schedule("verify", good, bad, good)
+                self.assertEqual((ran.returncode, ran.stderr), (status, ""))
+                self.assertEqual(ran.stdout.count(": proved; "), 2)
+                self.assertIn(f"{bad}: FAULT\n  ", ran.stdout)
+                ran = schedule("verify", good, bad, good, "--json")
+                self.assertEqual((ran.returncode, ran.stderr), (status, ""))
+                proofs = json.loads(ran.stdout)["proofs"]
+                self.assertEqual([proof["ok"] for proof in proofs], [True, False, True])
+                self.assertEqual([bool(proof["fault"]) for proof in proofs], [False, True, False])
+        self.assertEqual(schedule("verify", "no/such.txt", str(broken), str(faulty)).returncode, 2)
+
+    def test_sizes_are_claimed_only_as_far_as_they_are_proved(self):
+        self.assertIn("whatever the data and its size\n", self.printed("verify", *RING))
+        path = self.folder() / "even.txt"
+        path.write_text(re.sub(r"\n(pieces \d+)\n", r"\n\1\neven\n", self.printed("convert", *RING, "--to", "text")))
+        self.assertIn("whatever the data, for counts that divide evenly\n", self.printed("verify", str(path)))
+
     def test_large_machines_are_folded(self):
         for arguments in [["-d", "100000"], ["-d", "8", "--folded"]]:
             text = self.printed("verify", "barrier", "-a", "dissemination", *arguments)
             self.assertIn("proved when small, sampled at this size", text)
             self.assertIn("\n  sampled: ", text)
+            self.assertIn("\n  the result and deadlock are proved on the small machine only\n", text)
 
     def test_all_is_the_same_with_any_number_of_threads(self):
         def rows(jobs):
@@ -245,6 +292,18 @@ class Draw(Case):
                 for other_x, other_y, other_w, other_h in boxes[:i]:
                     apart = x >= other_x + other_w or other_x >= x + w or y >= other_y + other_h or other_y >= y + h
                     self.assertTrue(apart, arguments)
+
+    def test_a_send_with_two_ends_has_one_box_and_two_tails(self):
+        svg = self.drawn("all_gather", "-a", "kangaring", "-d", "2x4")
+        tails = [len([p for p in g.iter(SVG + "path") if p.get("class") == "wire"]) for g in self.groups(svg, "t")]
+        self.assertEqual((sum(tails), set(tails)), (112, {1, 2}))
+        self.assertIn("one read, sent to two", [text.text for text in svg.iter(SVG + "text")])
+
+    def test_a_thicket_shows_its_first_channel(self):
+        torus = ["all_reduce", "-a", "torus", "-d", "4x4"]
+        self.assertEqual(len(self.groups(self.drawn(*torus), "t")), 192)
+        self.assertEqual(len(self.groups(self.drawn(*torus, "--channel", "all"), "t")), 768)
+        self.assertIn("channel 0 of 4; --channel all", self.printed("draw", *torus))
 
     def test_it_stands_alone(self):
         text = self.printed("draw", *RING)

@@ -88,6 +88,13 @@ std::string block_meaning(const Task& t) {
   return t.ranks > 1 && t.pieces % t.ranks == 0 && t.pieces > t.ranks ? "share" : "chunk";
 }
 
+std::string label_meaning(const Task& t) {
+  if (!from_one_to_one(t.collective)) return "the numbers of its chunks";
+  return t.pieces == 1 ? "its chunk, from rank → to rank" : "its chunk, from rank → to rank, and which part";
+}
+
+std::string label_example(const Task& t) { return from_one_to_one(t.collective) ? arrow(t, {0, t.pieces}) : "3"; }
+
 std::string label(const Task& t, std::span<const Datum> data) {
   if (data.empty() || data.front().chunk < 0) return "";
   if (from_one_to_one(t.collective))

@@ -28,8 +28,11 @@ class Contents {
   std::vector<Datum> data_;
 };
 
-std::int64_t block(const schedule::Task&, const Datum&);           // what a datum's colour stands for
-std::string block_meaning(const schedule::Task&);                  // "block", "destination", ...
+std::int64_t block(const schedule::Task&, const Datum&);  // what a datum's colour stands for
+std::string block_meaning(const schedule::Task&);         // "block", "destination", ...
+// What the numbers on labels are: "the numbers of its chunks".
+std::string label_meaning(const schedule::Task&);
+std::string label_example(const schedule::Task&);                  // "3"
 std::string label(const schedule::Task&, std::span<const Datum>);  // "3", "4–7", "2→5 +3"
 
 }  // namespace trellis::tools::draw

@@ -53,7 +53,8 @@ class Drawing {
     lanes(svg);
     // Lines first, so that no line lies over another transfer's label or mark.
     for (std::size_t i = 0; i < l_.locals.size(); ++i) local(svg, i);
-    for (std::size_t i = 0; i < l_.moves.size(); ++i) move(svg, i);
+    for (std::size_t i = 0; i < l_.moves.size(); ++i)
+      if (!l_.moves[i].shares) move(svg, i);
     draw_legend(&svg, legend, corner, width_ - 2 * margin);
     return std::move(svg).finish();
   }
@@ -77,6 +78,7 @@ class Drawing {
   void badge(Svg&, Point, std::size_t rank) const;
   void move(Svg&, std::size_t) const;
   void tag(Svg&, const Move&, const Ink&) const;
+  void tail(Svg&, const Move&, const Ink&) const;
   void wire(Svg&, const Move&, const Ink&, const std::string& curve) const;
   void local(Svg&, std::size_t) const;
   Legend meanings() const;
@@ -99,8 +101,13 @@ void Drawing::wrap_facts() {
 }
 
 Legend Drawing::meanings() const {
-  Legend found{.colours_mean = w_.colours_mean, .colours = w_.colours, .labelled = l_.labelled, .down = l_.down};
-  for (const Move& m : l_.moves) (m.adds ? found.adds : found.puts) = true;
+  Legend found{.colours_mean = w_.colours_mean, .colours = w_.colours, .labels_mean = w_.labels_mean, .down = l_.down};
+  if (l_.labelled) found.example = w_.label_example;
+  for (const Move& m : l_.moves) {
+    (m.adds ? found.adds : found.puts) = true;
+    found.shared |= m.shares;
+  }
+  for (const Ink& ink : w_.move_inks) found.outlined |= ink.outlined;
   for (const Local& x : l_.locals) (x.adds ? found.sums : found.copies) = true;
   return found;
 }
@@ -159,7 +166,7 @@ void Drawing::tag(Svg& svg, const Move& m, const Ink& ink) const {
   const Point middle = at(m.leaves_along, m.leaves_across);
   const Point size = l_.down ? Point{l_.label_across, l_.label_along} : Point{l_.label_along, l_.label_across};
   const bool striped = l_.labelled && m.blocks.size() > 1 && ink.colour == mixed().colour;
-  draw_label(svg, middle, size, ink, l_.labelled ? m.label : "", striped ? 1 : 0);
+  draw_label(svg, middle, size, ink, l_.labelled ? m.label : "", striped ? 1 : 0, l_.font);
   if (!striped) return;
   const double part = (size.x - 6) / static_cast<double>(m.blocks.size());
   for (std::size_t i = 0; i < m.blocks.size(); ++i)
@@ -180,20 +187,30 @@ void Drawing::wire(Svg& svg, const Move& m, const Ink& ink, const std::string& c
                          draw::ink(m.blocks[i * m.blocks.size() / parts]).colour, 6 * (parts - 1), 6 * (parts - i)));
 }
 
-void Drawing::move(Svg& svg, std::size_t i) const {
-  const Move& m = l_.moves[i];
-  const Ink& ink = w_.move_inks[i];
+// From the label to the mark; straight at first where it passes between the labels of another column.
+void Drawing::tail(Svg& svg, const Move& m, const Ink& ink) const {
   const double begin = m.leaves_along + l_.label_along / 2;
   const double end = m.arrives_along - l_.mark_size / 2 + (m.adds ? 0.5 : 1.5),
-               bend = (end - begin) * (l_.labelled ? 0.42 : 0.3);
-  const Point a = at(begin, m.leaves_across), b = at(begin + bend, m.leaves_across);
-  const Point c = at(end - bend, m.arrives_across), d = at(end, m.arrives_across);
+               bend = (end - m.turns_along) * (l_.labelled ? 0.42 : 0.3);
+  const Point a = at(begin, m.leaves_across), turn = at(m.turns_along, m.leaves_across);
+  const Point b = at(m.turns_along + bend, m.leaves_across), c = at(end - bend, m.arrives_across),
+              d = at(end, m.arrives_across);
+  const std::string straight = m.turns_along > begin + 0.1 ? fmt::format("L{} {}", number(turn.x), number(turn.y)) : "";
+  wire(svg, m, ink,
+       fmt::format("M{} {}{}C{} {} {} {} {} {}", number(a.x), number(a.y), straight, number(b.x), number(b.y),
+                   number(c.x), number(c.y), number(d.x), number(d.y)));
+}
+
+// A send with its ends: one, or this move's and the next one's.
+void Drawing::move(Svg& svg, std::size_t i) const {
+  const std::size_t ends = i + 1 < l_.moves.size() && l_.moves[i + 1].shares ? 2 : 1;
   svg.open("t", w_.moves[i]);
-  const std::string curve = fmt::format("M{} {}C{} {} {} {} {} {}", number(a.x), number(a.y), number(b.x), number(b.y),
-                                        number(c.x), number(c.y), number(d.x), number(d.y));
-  wire(svg, m, ink, curve);
-  tag(svg, m, ink);
-  draw_arrival(svg, at(m.arrives_along, m.arrives_across), m.adds, ink.colour, l_.mark_size, l_.down);
+  for (std::size_t e = i; e < i + ends; ++e) tail(svg, l_.moves[e], w_.move_inks[e]);
+  tag(svg, l_.moves[i], w_.move_inks[i]);
+  for (std::size_t e = i; e < i + ends; ++e) {
+    const Move& m = l_.moves[e];
+    draw_arrival(svg, at(m.arrives_along, m.arrives_across), m.adds, w_.move_inks[e].colour, l_.mark_size, l_.down);
+  }
   svg.close();
 }
 

@@ -17,7 +17,8 @@ struct Words {
   std::vector<std::pair<std::string, std::string>> lanes;  // by rank: its name, and its coordinates if it has some
   std::vector<std::string> moves, locals;                  // what a hover over each says
   std::vector<Ink> move_inks, local_inks;
-  std::string colours_mean;  // before the colours in the legend
+  std::string labels_mean, label_example;  // what the numbers on labels are, and one; empty when there are none
+  std::string colours_mean;                // before the colours in the legend
   std::vector<std::pair<Ink, std::string>> colours;
   std::int32_t first_round = 1;
 };

@@ -15,14 +15,15 @@ void plus(Svg& svg, Point p, double reach, std::string_view colour) {
 
 }  // namespace
 
-void draw_label(Svg& svg, Point middle, Point size, const Ink& ink, std::string_view words, double raised) {
+void draw_label(Svg& svg, Point middle, Point size, const Ink& ink, std::string_view words, double raised,
+                double font) {
   const std::string frame = ink.outlined ? fmt::format("class=\"open\" stroke=\"{}\" stroke-width=\"1.5\"", ink.colour)
                                          : fmt::format("fill=\"{}\"", ink.colour);
   svg.rect({middle.x - size.x / 2, middle.y - size.y / 2}, size, words.empty() ? 2 : 4, frame);
   if (words.empty()) return;
-  svg.text({middle.x, middle.y + 3.4 - raised}, words,
-           ink.outlined ? "font-size=\"9.5\" text-anchor=\"middle\""
-                        : fmt::format("font-size=\"9.5\" text-anchor=\"middle\" style=\"fill:{}\"", ink.text));
+  const std::string fill = ink.outlined ? "" : fmt::format(" style=\"fill:{}\"", ink.text);
+  svg.text({middle.x, middle.y + font * 0.36 - raised}, words,
+           fmt::format("font-size=\"{}\" text-anchor=\"middle\"{}", font, fill));
 }
 
 // An arrow head where data is put, a plus in a circle where it is added.

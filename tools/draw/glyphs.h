@@ -8,7 +8,8 @@
 namespace trellis::tools::draw {
 
 // A box that holds the numbers of what leaves; without words it is a dot.
-void draw_label(Svg&, Point middle, Point size, const Ink&, std::string_view words, double raised = 0);
+void draw_label(Svg&, Point middle, Point size, const Ink&, std::string_view words, double raised = 0,
+                double font = 9.5);
 void draw_arrival(Svg&, Point middle, bool adds, std::string_view colour, double size, bool down);
 void draw_local(Svg&, Point middle, bool adds, std::string_view colour);
 

@@ -1,6 +1,7 @@
 #include "tools/draw/layout.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -13,6 +14,10 @@ using schedule::Rank;
 
 constexpr double lane_gap = 22, group_gap = 22, pad = 7, spacing = 2, local_pitch = 14;
 constexpr double most_labelled_across = 1700, widest_panel = 1250;
+constexpr std::array<double, 3> fonts{9.5, 8, 7};
+// A picture of few rounds that would be longer than this across sets its labels in two columns.
+constexpr double comfortable_across = 900, passage = 5;
+constexpr std::int32_t few_rounds = 3;
 
 // What shares a spot: by rank and round, the places of `moves`.
 using Stacks = std::map<std::pair<Rank, std::int32_t>, std::vector<std::size_t>>;
@@ -26,7 +31,7 @@ Crowd crowd(const Scene& scene) {
   Crowd found{.leaving = {}, .arriving = {}, .locals = {}, .deepest = std::vector<std::size_t>(scene.ranks, 1)};
   for (std::size_t i = 0; i < scene.moves.size(); ++i) {
     const Move& m = scene.moves[i];
-    found.leaving[{m.from, m.round}].push_back(i);
+    if (!m.shares) found.leaving[{m.from, m.round}].push_back(i);
     found.arriving[{m.to, m.round}].push_back(i);
   }
   for (std::size_t i = 0; i < scene.locals.size(); ++i)
@@ -48,17 +53,18 @@ Crowd crowd(const Scene& scene) {
   return found;
 }
 
-// The lanes' middles; returns where the last one ends.
-double place_lanes(const Scene& scene, const Crowd& crowd, double pitch, double least, std::vector<double>& lane) {
+// The lanes' middles, and where the last one ends.
+void place_lanes(Layout& l, const Scene& scene, const Crowd& crowd) {
   double at = 0;
-  lane.clear();
+  l.lane.clear();
   for (Rank r = 0; r < scene.ranks; ++r) {
     if (r > 0) at += lane_gap + (scene.group > 0 && r % scene.group == 0 ? group_gap : 0);
-    const double width = std::max(least, static_cast<double>(crowd.deepest[r]) * pitch);
-    lane.push_back(at + width / 2);
+    const double width = std::max(l.down ? 24.0 : 18.0,
+                                  (static_cast<double>(crowd.deepest[r]) - 1) * l.pitch + l.label_across + spacing);
+    l.lane.push_back(at + width / 2);
     at += width;
   }
-  return at;
+  l.across = at;
 }
 
 double across_of(const Layout& l, Rank rank, std::size_t place, std::size_t of, double pitch) {
@@ -66,11 +72,11 @@ double across_of(const Layout& l, Rank rank, std::size_t place, std::size_t of, 
 }
 
 // Local steps of one moment stand in rows beside each other on their lane; returns how long the longest row is.
-double place_locals(Layout& l, const Crowd& crowd, std::int32_t round, double from, double pitch) {
+double place_locals(Layout& l, const Crowd& crowd, std::int32_t round, double from) {
   std::size_t longest = 0;
   for (const auto& [spot, stack] : crowd.locals) {
     if (spot.second != round) continue;
-    const double width = static_cast<double>(crowd.deepest[spot.first]) * pitch;
+    const double width = static_cast<double>(crowd.deepest[spot.first]) * l.pitch;
     const std::size_t rows = std::clamp(static_cast<std::size_t>(width / local_pitch), std::size_t{1}, stack.size());
     for (std::size_t i = 0; i < stack.size(); ++i) {
       Local& local = l.locals[stack[i]];
@@ -89,22 +95,40 @@ double farthest(const Layout& l, std::int32_t round) {
   return most;
 }
 
+// From the labels to the marks: steep lines are hard to follow, long ones need much room.
+double line_length(const Layout& l, std::int32_t round, std::size_t rounds) {
+  const double far = farthest(l, round);
+  if (l.columns > 1) return std::clamp(far * 0.7, 130.0, 700.0 / static_cast<double>(rounds));
+  return l.labelled ? std::clamp(far * 0.11, 34.0, 130.0) : std::max(far * 0.3, 34.0);
+}
+
 // Places what moves in this round and the local steps before it; returns where the round ends.
-double place_round(Layout& l, const Crowd& all, std::int32_t round, double begin, double pitch) {
+double place_round(Layout& l, const Crowd& all, std::int32_t round, double begin, std::size_t rounds) {
   double at = begin + pad;
-  at += place_locals(l, all, round - 1, at, pitch);
+  at += place_locals(l, all, round - 1, at);
   const double leaves = at + l.label_along / 2;
-  at += l.label_along +
-        (l.labelled ? std::clamp(farthest(l, round) * 0.11, 34.0, 130.0) : std::max(farthest(l, round) * 0.3, 34.0));
+  const double column = l.label_along + passage;
+  const double turns = leaves + l.label_along / 2 + (l.columns - 1) * column;
+  at = turns + line_length(l, round, rounds);
   const double arrives = at + l.mark_size / 2;
   at += l.mark_size + pad;
   const auto each = [&](const Stacks& stacks, auto place) {
     for (const auto& [spot, stack] : stacks)
       for (std::size_t i = 0; spot.second == round && i < stack.size(); ++i)
-        place(l.moves[stack[i]], across_of(l, spot.first, i, stack.size(), pitch));
+        place(l.moves[stack[i]], i, across_of(l, spot.first, i, stack.size(), l.pitch));
   };
-  each(all.leaving, [&](Move& m, double across) { m.leaves_along = leaves, m.leaves_across = across; });
-  each(all.arriving, [&](Move& m, double across) { m.arrives_along = arrives, m.arrives_across = across; });
+  each(all.leaving, [&](Move& m, std::size_t place, double across) {
+    m.leaves_along = leaves + column * static_cast<double>(place % static_cast<std::size_t>(l.columns));
+    m.leaves_across = across, m.turns_along = turns;
+  });
+  each(all.arriving,
+       [&](Move& m, std::size_t, double across) { m.arrives_along = arrives, m.arrives_across = across; });
+  for (std::size_t i = 1; i < l.moves.size(); ++i) {
+    Move& m = l.moves[i];
+    if (!m.shares || m.round != round) continue;
+    const Move& first = l.moves[i - 1];
+    m.leaves_along = first.leaves_along, m.leaves_across = first.leaves_across, m.turns_along = first.turns_along;
+  }
   l.rounds.push_back({begin, at});
   return at;
 }
@@ -123,6 +147,39 @@ void cut_panels(Layout& l, double end) {
   }
 }
 
+// The size of labels in this font, or of dots; in two columns, the line of one passes between two of the other.
+void size_labels(Layout& l, const Scene& scene, double font, std::int32_t columns) {
+  l.font = font;
+  l.columns = columns;
+  l.label_along = l.label_across = l.mark_size = dot;
+  const double between = l.labelled ? spacing : 1;
+  if (l.labelled) {
+    double widest = 20, high = label_height - (fonts.front() - font) * 1.4;
+    for (const Move& m : scene.moves) widest = std::max(widest, text_width(m.label, font) + font * 0.84);
+    l.label_along = l.down ? high : widest;
+    l.label_across = l.down ? widest : high;
+    l.mark_size = columns > 1 ? 9 : 11;
+  }
+  l.pitch = columns > 1 ? (l.label_across + (l.labelled ? passage : 2.0)) / columns : l.label_across + between;
+}
+
+// The largest labels that make a picture of a bearable size; else none.
+void fit(Layout& l, const Scene& scene, const Crowd& crowd) {
+  const bool fold = scene.last - scene.first < few_rounds && std::ranges::max(crowd.deepest) > 3;
+  for (const bool labelled : {true, false}) {
+    l.labelled = labelled;
+    for (const double font : fonts) {
+      size_labels(l, scene, font, 1);
+      place_lanes(l, scene, crowd);
+      if (l.across <= (fold ? comfortable_across : most_labelled_across)) return;
+      if (!fold) continue;
+      size_labels(l, scene, font, 2);
+      place_lanes(l, scene, crowd);
+      if (l.across <= most_labelled_across) return;
+    }
+  }
+}
+
 }  // namespace
 
 double text_width(std::string_view text, double font_size) {
@@ -134,22 +191,12 @@ double text_width(std::string_view text, double font_size) {
 Layout arrange(const Scene& scene, bool down) {
   const Crowd all = crowd(scene);
   Layout l{.down = down, .moves = scene.moves, .locals = scene.locals};
-  double widest = 20;
-  for (const Move& m : scene.moves) widest = std::max(widest, text_width(m.label, 9.5) + 8);
-  l.label_along = down ? label_height : widest;
-  l.label_across = down ? widest : label_height;
-  double pitch = l.label_across + spacing;
-  l.across = place_lanes(scene, all, pitch, down ? 24 : 18, l.lane);
-  if (l.across > most_labelled_across) {
-    l.labelled = false;
-    l.label_along = l.label_across = l.mark_size = dot;
-    pitch = dot + 1;
-    l.across = place_lanes(scene, all, pitch, down ? 24 : 18, l.lane);
-  }
+  fit(l, scene, all);
+  const auto rounds = static_cast<std::size_t>(std::max(scene.last - scene.first + 1, 1));
   double at = 0;
-  for (std::int32_t round = scene.first; round <= scene.last; ++round) at = place_round(l, all, round, at, pitch);
+  for (std::int32_t round = scene.first; round <= scene.last; ++round) at = place_round(l, all, round, at, rounds);
   const double end = at + pad;
-  const double locals = place_locals(l, all, scene.last, end, pitch);
+  const double locals = place_locals(l, all, scene.last, end);
   if (locals > 0 || l.rounds.empty()) at = end + locals;
   cut_panels(l, at);
   return l;

@@ -15,11 +15,13 @@ struct Move {
   std::int32_t round = 0;
   std::int32_t channel = 0;
   std::int32_t tag = 0;
-  bool adds = false;  // at its arrival
+  bool adds = false;    // at its arrival
+  bool shares = false;  // its send and label are those of the move before: one send with two ends
   std::string label;
   std::vector<std::int64_t> blocks;  // in it, each once
-  // Centres of the label and of the mark.
+  // Centres of the label and of the mark; and where the line begins to turn.
   double leaves_along = 0, leaves_across = 0;
+  double turns_along = 0;
   double arrives_along = 0, arrives_across = 0;
 };
 
@@ -48,7 +50,10 @@ struct Band {
 struct Layout {
   bool down = false;                         // time runs down, lanes lie side by side; else time runs right
   bool labelled = true;                      // transfers have room for their labels
+  double font = 9.5;                         // of the labels
   double label_along = 0, label_across = 0;  // size of a label
+  double pitch = 0;                          // across, from one label to the next
+  std::int32_t columns = 1;                  // that labels which leave together stand in, by turns
   double mark_size = 11;                     // of an arrival
   double across = 0;                         // from the first lane to the last
   std::vector<Band> panels;                  // along: what stands in one row, as lines of music do; the next below it

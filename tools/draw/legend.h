@@ -13,7 +13,9 @@ struct Legend {
   std::string colours_mean;
   std::vector<std::pair<Ink, std::string>> colours;
   bool puts = false, adds = false, copies = false, sums = false;  // which marks there are
-  bool labelled = true;
+  std::string labels_mean, example;  // "the numbers of its chunks", "3"; empty: labels are dots
+  bool outlined = false;             // some colours come again in outline
+  bool shared = false;               // some sends have two ends
   bool down = false;
 };
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "schedule/bounds.h"
 #include "tools/draw/contents.h"
@@ -19,6 +21,7 @@ using namespace schedule;
 constexpr Rank most_lanes = 64;
 constexpr std::size_t most_moves = 4000;
 constexpr std::size_t most_colours = 16;
+constexpr std::size_t thicket = 48;            // transfers in one round
 constexpr std::int64_t most_chunks = 1 << 22;  // that steps touch, or that memory holds
 
 std::string count(std::int64_t n, std::string_view word) { return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s"); }
@@ -74,6 +77,7 @@ class Painter {
   void choose_colours();
   std::vector<std::int64_t> blocks_of(StepId) const;
   void collect();
+  std::int32_t chosen_channel() const;
   void add_moves(StepId send);
   void add_local(StepId);
   void words();
@@ -85,6 +89,7 @@ class Painter {
   Pace pace_;
   Contents contents_;
   Span shown_;
+  std::int32_t channel_ = all_channels;
   Scene scene_;
   Words words_;
 };
@@ -99,6 +104,7 @@ std::vector<std::int64_t> Painter::blocks_of(StepId id) const {
 
 void Painter::add_moves(StepId send) {
   const std::string carried = label(s_.task, contents_.of(send));
+  bool shares = false;
   for (const StepId receive : {wiring_.partner(send), wiring_.second_partner(send)}) {
     if (receive == Wiring::none) continue;
     const Step& to = step(receive);
@@ -108,7 +114,14 @@ void Painter::add_moves(StepId send) {
     m.tag = to.end.tag;
     m.adds = to.op == Op::recv_reduce;
     m.label = carried;
+    m.shares = std::exchange(shares, true);
     m.blocks = blocks_of(send);
+    if (m.shares) {
+      scene_.moves.push_back(std::move(m));
+      words_.moves.back() += fmt::format("; and  ⟶  {}", where(s_, wiring_.rank(receive), wiring_.step(receive)));
+      words_.moves.emplace_back();
+      continue;
+    }
     words_.moves.push_back(fmt::format("round {}, channel {}: {}  ⟶  {}{}", m.round, m.channel,
                                        where(s_, m.from, wiring_.step(send)), where(s_, m.to, wiring_.step(receive)),
                                        carried.empty() ? "" : fmt::format("; data {}", carried)));
@@ -130,13 +143,30 @@ void Painter::add_local(StepId id) {
                                       carried.empty() ? "" : fmt::format("; data {}", carried)));
 }
 
+std::int32_t Painter::chosen_channel() const {
+  if (wish_.channel) {
+    if (*wish_.channel >= s_.channels)
+      throw std::invalid_argument(
+          fmt::format("--channel {}: expected all, or 0 to {}", *wish_.channel, s_.channels - 1));
+    return *wish_.channel;
+  }
+  if (s_.channels == 1) return all_channels;
+  std::map<std::int32_t, std::size_t> sent;
+  for (StepId id = 0; id < wiring_.count(); ++id)
+    if (receives(step(id).op) && pace_.round[id] >= shown_.first && pace_.round[id] <= shown_.last)
+      if (++sent[pace_.round[id]] > thicket) return 0;
+  return all_channels;
+}
+
 void Painter::collect() {
   scene_.ranks = s_.ranks();
   scene_.group = wish_.dims.size() > 1 ? wish_.dims.front() : 0;
   scene_.first = shown_.first, scene_.last = shown_.last;
+  channel_ = chosen_channel();
   for (StepId id = 0; id < wiring_.count(); ++id) {
     const std::int32_t round = pace_.round[id];
     const Op op = step(id).op;
+    if (channel_ != all_channels && step(id).channel != channel_) continue;
     if (sends(op) && round >= shown_.first && round <= shown_.last) add_moves(id);
     if ((op == Op::copy || op == Op::reduce) && round >= shown_.first - 1 && round <= shown_.last) add_local(id);
   }
@@ -161,6 +191,11 @@ void Painter::words() {
   facts.push_back(fmt::format("each rank sends {} chunks in {} messages", all.chunks.text(), all.messages.text()));
   if (shown_.first > 1 || shown_.last < pace_.rounds)
     facts.push_back(fmt::format("shown: rounds {} to {}", shown_.first, shown_.last));
+  if (channel_ != all_channels && s_.channels > 1)
+    facts.push_back(fmt::format("shown: channel {} of {}; --channel all draws every one", channel_, s_.channels));
+  for (const Move& m : scene_.moves)
+    if (!m.label.empty()) words_.label_example = label_example(s_.task);
+  words_.labels_mean = label_meaning(s_.task);
   words_.first_round = shown_.first;
   for (Rank r = 0; r < s_.ranks(); ++r) {
     std::vector<Rank> at;

@@ -11,10 +11,14 @@ namespace trellis::tools::draw {
 
 enum class Colours { automatic, data, channel, sender };  // what they tell
 
+inline constexpr std::int32_t all_channels = -1;
+
 struct Wish {
-  std::optional<Span> rounds = {};        // all of them
-  Colours colours = Colours::automatic;   // the data, or the sender where all data is one chunk
-  bool down = false;                      // time runs down and not right
+  std::optional<Span> rounds = {};       // all of them
+  Colours colours = Colours::automatic;  // the data, or the sender where all data is one chunk
+  bool down = false;                     // time runs down and not right
+  // Only this channel's steps; all_channels for all, and if none is named, the first where all would be a thicket.
+  std::optional<std::int32_t> channel = {};
   std::vector<schedule::Rank> dims = {};  // the machine's shape, where it is known
 };
 
