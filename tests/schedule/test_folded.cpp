@@ -36,6 +36,15 @@ TEST(Folded, ProvesWhatIsTooLargeToWriteOut) {
   EXPECT_TRUE(joined.ok()) << joined.fault->text;
 }
 
+TEST(Folded, RefusesToSayWhatItDidNotLookAt) {
+  const Request pair_far_out{.collective = Collective::permute, .dims = {4000}, .pairs = {{3000, 3999}, {3999, 3000}}};
+  EXPECT_THROW(verify_folded(algorithm_named("direct"), pair_far_out), std::invalid_argument);
+  const FoldedReport rooted =
+      verify_folded(algorithm_named("ring"), {.collective = Collective::broadcast, .dims = {5000}, .root = 4321}, 2);
+  EXPECT_TRUE(rooted.ok()) << rooted.fault->text;
+  EXPECT_GT(rooted.steps, 0);
+}
+
 TEST(Folded, TellsWhenRanksAreNotAlike) {
   const Schedule s = make("ring", {.dims = {6}});
   const Symmetry symmetry{{{Axis::Kind::rotate, 6}}};

@@ -69,8 +69,14 @@ TEST(Hierarchical, SaysWhatIsWrongWithItsLevels) {
   EXPECT_NE(complaint({4, 4}, {"ring"}).find("cover other dimensions"), std::string::npos);
   EXPECT_NE(complaint({4, 4}, {"ring", "nonsense"}).find("no algorithm is called 'nonsense'"), std::string::npos);
   EXPECT_NE(complaint({4, 4}, {"ring", "ring:x"}).find("ring:x"), std::string::npos);
+  EXPECT_NE(complaint({4, 2}, {"ring", "ring", "nonsense"}).find("'nonsense' has no dimension left"),
+            std::string::npos);
   EXPECT_NE(complaint({4, 4}, {"ring", "hierarchical"}).find("level of itself"), std::string::npos);
   EXPECT_NE(complaint({4, 4}, {"pairwise", "dissemination"}).find("cannot do"), std::string::npos);
+}
+
+TEST(Hierarchical, IsAloneInTakingLevels) {
+  EXPECT_THROW(make("ring", {.dims = {4}, .levels = {"direct"}}), std::invalid_argument);
 }
 
 TEST(Hierarchical, MovesLessBetweenHostsThanAFlatRing) {

@@ -132,6 +132,42 @@ TEST(Verify, AcceptsOrderThatGoesThroughAnotherRank) {
   EXPECT_TRUE(verify(s).ok()) << verify(s).text();
 }
 
+TEST(Verify, RefusesASumThatHalfOverlapsWhatItReads) {
+  // Right only if chunks are summed in ascending order, which nobody promises.
+  Schedule s;
+  s.task = {.collective = Collective::reduce_scatter, .ranks = 2};
+  s.programs.resize(2);
+  Program& zero = s.programs[0];
+  zero.scratch = 3;
+  zero.rooms = {{1, 0}, {1, 0}, {1, 0}};
+  Step sum{.op = Op::reduce, .to = {0, 2, Buffer::scratch}, .from = {0, 2, Buffer::input}};
+  zero.set_further(sum, std::vector<Slice>{{1, 2, Buffer::scratch}});
+  zero.set_after(sum, std::vector<std::int32_t>{0});
+  zero.steps = {{.op = Op::recv, .to = {1, 2, Buffer::scratch}, .end = {1, 0}}, sum};
+  s.programs[1].steps = {{.op = Op::send, .from = {0, 2, Buffer::input}, .end = {0, 0}}};
+  EXPECT_TRUE(reports(s, 0, "overlaps its own chunks half-way"));
+}
+
+TEST(Verify, RefusesTasksThatVoidTheProof) {
+  EXPECT_THROW(check({.collective = Collective::all_to_all_v, .ranks = 3, .in_place = true}), std::invalid_argument);
+  EXPECT_THROW(check({.collective = Collective::all_gather_v, .ranks = 3, .even = true}), std::invalid_argument);
+  EXPECT_THROW(check({.collective = Collective::all_reduce, .ranks = 3, .root = 1}), std::invalid_argument);
+  EXPECT_THROW(check({.collective = Collective::all_reduce, .ranks = 3, .peer = 1}), std::invalid_argument);
+}
+
+TEST(Verify, NamesGapsInTagsAndIdleFields) {
+  Schedule s = make("ring", {.dims = {4}});
+  find(s, 1, Op::send, 5).end.tag = 6;
+  find(s, 2, Op::recv, 2).end.tag = 6;
+  EXPECT_TRUE(reports(s, 2, "but none is numbered 5"));
+  s = make("ring", {.dims = {4}});
+  find(s, 1, Op::recv).from = {0, 1, Buffer::input};
+  EXPECT_TRUE(reports(s, 1, "has no use for"));
+  s = make("ring", {.dims = {4}});
+  find(s, 1, Op::recv).second = {2, 0};
+  EXPECT_TRUE(reports(s, 1, "has no use for"));
+}
+
 TEST(Verify, TellsWhenRanksAddUpInDifferentOrders) {
   Schedule s = make("ring", {.dims = {3}});
   EXPECT_TRUE(verify(s).same_bits_everywhere);
