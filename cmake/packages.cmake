@@ -1,6 +1,11 @@
 # Every library from outside, once. README.md says why each is here.
+find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(fmt REQUIRED)
 find_package(pugixml REQUIRED)
+# Found by hand: oneDNN's own package asks for OpenCL's development files, which nothing here needs. May be absent.
+find_path(DNNL_INCLUDE_DIR dnnl.hpp)
+find_library(DNNL_LIBRARY dnnl)
+mark_as_advanced(DNNL_INCLUDE_DIR DNNL_LIBRARY)
 find_package(nlohmann_json REQUIRED)
 if(NOT TRELLIS_FUZZ)
   find_package(CLI11 REQUIRED)

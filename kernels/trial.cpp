@@ -1,0 +1,105 @@
+#include "kernels/trial.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace trellis::kernels {
+namespace {
+
+constexpr std::size_t around = 16;  // bytes beside an operand that must stay as they are
+
+}  // namespace
+
+Trial::Memory::Memory(const Memory& other) : bytes_(other.bytes_), offset_(other.offset_), store_(other.store_.size()) {
+  std::memcpy(start() - around, other.start() - around, bytes_ + 2 * around);
+}
+
+std::byte* Trial::Memory::start() const {
+  const auto at = reinterpret_cast<std::uintptr_t>(store_.data());
+  return const_cast<std::byte*>(store_.data()) + (64 - at % 64) + 64 + offset_;
+}
+
+std::vector<std::byte> Trial::Memory::all() const { return {start() - around, start() + bytes_ + around}; }
+
+Trial::Trial(const Kernel& kernel, std::size_t n, std::size_t offset, int sources, std::uint64_t seed)
+    : kernel_(kernel), n_(n), seed_(seed) {
+  for (std::size_t w = 0; w < kernel.writes.size(); ++w) written_.push_back(made(kernel.writes[w], offset + 3 * w));
+  for (int r = 0; r < sources; ++r) {
+    const auto type = kernel.reads[std::min<std::size_t>(static_cast<std::size_t>(r), kernel.reads.size() - 1)];
+    read_.push_back(made(type, offset + 5 * static_cast<std::size_t>(r)));
+  }
+}
+
+std::vector<std::vector<std::byte>> Trial::after(Body body, std::uint64_t first, bool streaming) const {
+  std::vector<Memory> copies = written_;
+  std::vector<void*> writes;
+  std::vector<const void*> reads;
+  for (const Memory& m : copies) writes.push_back(m.start());
+  for (const Memory& m : read_) reads.push_back(m.start());
+  body({.n = n_,
+        .writes = writes.data(),
+        .reads = reads.data(),
+        .sources = static_cast<int>(reads.size()),
+        .first = first,
+        .key = random_key({.seed = seed_, .step = 3, .tensor = 5}),
+        .settings = kernel_.settings,
+        .streaming = streaming});
+  std::vector<std::vector<std::byte>> all;
+  for (const Memory& m : copies) all.push_back(m.all());
+  return all;
+}
+
+std::uint64_t Trial::next() { return random_word({seed_, 77}, count_++); }
+
+Trial::Memory Trial::made(DType type, std::size_t offset) {
+  Memory m(offset, n_ * size_of(type));
+  for (std::size_t i = 0; i < n_; ++i) {
+    std::uint64_t value = next();
+    if (next() % 4 != 0) value = special(type, value);
+    std::memcpy(m.start() + i * size_of(type), &value, size_of(type));
+  }
+  return m;
+}
+
+// Bits of the type near a value of note; floats of middling size otherwise.
+std::uint64_t Trial::special(DType type, std::uint64_t random) const {
+  const int bits = static_cast<int>(size_of(type)) * 8;
+  if (!is_float(type)) return std::uint64_t{random % 3 == 0} << (bits - 1);
+  const bool f64 = type == DType::f64;
+  const int mantissa = f64 ? 52 : format_of(type).mantissa_bits + (type == DType::tf32 ? 13 : 0);
+  const std::uint64_t infinity =
+      f64 ? 0x7FF0'0000'0000'0000 : std::uint64_t{format_of(type).infinity()} << (type == DType::tf32 ? 13 : 0);
+  const std::uint64_t sign = (random >> 8 & 1) << (bits - 1);
+  const std::uint64_t fraction = (random >> 12) & ((std::uint64_t{1} << mantissa) - 1);
+  const std::uint64_t one = (infinity >> 1) & ~((std::uint64_t{1} << mantissa) - 1);
+  switch (random % 8) {
+    case 0:
+      return sign | infinity;
+    case 1:
+      return sign | infinity | fraction;
+    case 2:
+      return sign | fraction;
+    case 3:
+      return sign | (infinity - 1 - random / 16 % 4);
+    case 4:
+      return sign;
+    default:
+      return sign | ((one & ~((std::uint64_t{1} << mantissa) - 1)) + fraction);
+  }
+}
+
+bool agrees(const Kernel& kernel) {
+  if (kernel.tolerance != 0) return true;
+  const int sources = kernel.many ? 3 : static_cast<int>(kernel.reads.size());
+  for (std::size_t n : {0, 1, 63, 257}) {
+    const Trial trial(kernel, n, n % 5 * 8, sources, n);
+    const auto expected = trial.after(kernel.truth, n, false);
+    for (std::size_t i = 0; i < isa_count; ++i)
+      for (const bool streaming : {false, true})
+        if (cpu().has[i] && kernel.twins[i] != nullptr && trial.after(kernel.twins[i], n, streaming) != expected)
+          return false;
+  }
+  return true;
+}
+
+}  // namespace trellis::kernels

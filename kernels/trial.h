@@ -1,0 +1,48 @@
+// One call of a registered kernel on data made to hurt: NaNs, infinities, subnormals, ends of ranges.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "kernels/registry.h"
+
+namespace trellis::kernels {
+
+class Trial {
+ public:
+  // `offset` bytes past a multiple of 64 is where each operand begins, each a little further than the one before.
+  Trial(const Kernel&, std::size_t n, std::size_t offset, int sources, std::uint64_t seed);
+
+  // What the body leaves in the written operands and right around them.
+  std::vector<std::vector<std::byte>> after(Body, std::uint64_t first, bool streaming) const;
+
+ private:
+  class Memory {
+   public:
+    Memory(std::size_t offset, std::size_t bytes) : bytes_(bytes), offset_(offset), store_(bytes + 512) {}
+    Memory(const Memory&);
+    Memory& operator=(const Memory&) = delete;
+    std::byte* start() const;
+    std::vector<std::byte> all() const;
+
+   private:
+    std::size_t bytes_, offset_;
+    std::vector<std::byte> store_;
+  };
+
+  std::uint64_t next();
+  Memory made(DType, std::size_t offset);
+  std::uint64_t special(DType, std::uint64_t random) const;
+
+  const Kernel& kernel_;
+  std::size_t n_;
+  std::uint64_t seed_;
+  std::uint64_t count_ = 0;
+  std::vector<Memory> written_, read_;
+};
+
+// Whether every twin that this CPU can run leaves the truth's bits, over some lengths and alignments. True for kernels
+// with a tolerance, which have checks of their own.
+bool agrees(const Kernel&);
+
+}  // namespace trellis::kernels

@@ -1,0 +1,68 @@
+// fill, scale, axpy in vectors.
+#pragma once
+
+#include <array>
+
+#include "kernels/float_lanes.h"
+#include "kernels/walk_lanes.h"
+
+namespace trellis::kernels::TRELLIS_ISA {
+namespace {
+
+template <DType type, Rounding rounding, bool add>
+void scale(const Stretch& s) {
+  constexpr Format format = format_of(type);
+  constexpr int rows = random_bits(type) == 16 ? 4 : 2;
+  const F factor = f_all(*static_cast<const float*>(s.settings));
+  const void* const src = s.reads[0];
+  void* const dst = s.writes[0];
+  walk<rows, rounding == Rounding::stochastic>(s, size_of(type), [=](auto streams) {
+    return [=](std::ptrdiff_t at, auto which, U bits) __attribute__((always_inline)) {
+      F value = read<format>(src, at, which) * factor;
+      if constexpr (add) value = read<format>(dst, at, which) + value;
+      write_result<format, rounding, decltype(streams)::value>(dst, at, value, bits, which);
+    };
+  });
+}
+
+template <class T>
+void fill(const Stretch& s) {
+  T value;
+  std::memcpy(&value, s.settings, sizeof value);
+  typedef T Many __attribute__((vector_size(4 * lanes)));
+  const Many many = value - Many{};
+  constexpr std::size_t step = sizeof(Many) / sizeof(T);
+  std::size_t i = 0;
+  const auto address = reinterpret_cast<std::uintptr_t>(s.writes[0]);
+  if (s.streaming && address % sizeof(T) == 0) {
+    const std::size_t head = to_alignment(s.writes[0], sizeof(T));
+    for (; i < head && i < s.n; ++i) std::memcpy(static_cast<char*>(s.writes[0]) + i * sizeof(T), &value, sizeof(T));
+    for (; i + step <= s.n; i += step) put<true>(s.writes[0], static_cast<std::ptrdiff_t>(i), many, Full{});
+    fence();
+  }
+  for (; i + step <= s.n; i += step) put<false>(s.writes[0], static_cast<std::ptrdiff_t>(i), many, Full{});
+  for (; i < s.n; ++i) std::memcpy(static_cast<char*>(s.writes[0]) + i * sizeof(T), &value, sizeof(T));
+}
+
+constexpr Rounding near = Rounding::nearest, random = Rounding::stochastic;
+constexpr std::array<Twin, 14> elementwise = {{
+    {Name::of("scale", "f32", "nearest"), scale<DType::f32, near, false>},
+    {Name::of("scale", "bf16", "nearest"), scale<DType::bf16, near, false>},
+    {Name::of("scale", "bf16", "stochastic"), scale<DType::bf16, random, false>},
+    {Name::of("scale", "f16", "nearest"), scale<DType::f16, near, false>},
+    {Name::of("scale", "f16", "stochastic"), scale<DType::f16, random, false>},
+    {Name::of("axpy", "f32", "nearest"), scale<DType::f32, near, true>},
+    {Name::of("axpy", "bf16", "nearest"), scale<DType::bf16, near, true>},
+    {Name::of("axpy", "bf16", "stochastic"), scale<DType::bf16, random, true>},
+    {Name::of("axpy", "f16", "nearest"), scale<DType::f16, near, true>},
+    {Name::of("axpy", "f16", "stochastic"), scale<DType::f16, random, true>},
+    {Name::of("fill", "u8"), fill<std::uint8_t>},
+    {Name::of("fill", "u16"), fill<std::uint16_t>},
+    {Name::of("fill", "u32"), fill<std::uint32_t>},
+    {Name::of("fill", "u64"), fill<std::uint64_t>},
+}};
+
+const Registered registered(this_isa, elementwise);
+
+}  // namespace
+}  // namespace trellis::kernels::TRELLIS_ISA
