@@ -1,0 +1,93 @@
+// The kernels of lamb in vectors.
+#pragma once
+
+#include <array>
+
+#include "kernels/lamb.h"
+#include "kernels/optimizer_lanes.h"
+#include "kernels/sums_lanes.h"
+
+namespace trellis::kernels::TRELLIS_ISA {
+namespace {
+
+// What the direction u is made from.
+struct Direction {
+  F unbias, root, epsilon, decay;
+  TRELLIS_INLINE explicit Direction(const LambSettings& a)
+      : unbias(f_all(a.unbias)), root(f_all(a.root)), epsilon(f_all(a.epsilon)), decay(f_all(a.decay)) {}
+  TRELLIS_INLINE F of(F p, F m, F v) const { return (m * unbias) / (square_root(v) * root + epsilon) + decay * p; }
+};
+
+TRELLIS_INLINE const LambSettings& settings_in(const Stretch& s) {
+  return *static_cast<const LambSettings*>(s.settings);
+}
+
+template <DType gradient>
+void lamb_moments(const Stretch& s) {
+  const LambSettings& a = settings_in(s);
+  const F scale = f_all(a.scale), beta1 = f_all(a.beta1), rest1 = f_all(a.rest1), beta2 = f_all(a.beta2),
+          rest2 = f_all(a.rest2);
+  const Places to = places<2>(s);
+  const void* const gradients = s.reads[0];
+  walk_optimizer<false, false>(s, [=](auto) {
+    return [=](std::ptrdiff_t at, auto which, Draw) __attribute__((always_inline)) {
+      const F g = read<format_of(gradient)>(gradients, at, which) * scale;
+      const F m = beta1 * read<f32_format>(to.at[0], at, which) + rest1 * g;
+      const F v = beta2 * read<f32_format>(to.at[1], at, which) + rest2 * (g * g);
+      write_state<DType::f32>(to.at[0], at, m, U{}, which);
+      write_state<DType::f32>(to.at[1], at, v, U{}, which);
+    };
+  });
+}
+
+template <Keep keep>
+void lamb_squares(const Stretch& s) {
+  const Direction direction(settings_in(s));
+  constexpr int first = keep == Keep::bf16_kahan ? 2 : 1;
+  const void* const values = s.reads[0];
+  const void* const rest = s.reads[1];
+  const void* const ms = s.reads[first];
+  const void* const vs = s.reads[first + 1];
+  sum_parts<2>(
+      s, [=](std::ptrdiff_t at, auto which, int vector, Sums* sums) __attribute__((always_inline)) {
+        const F p = read_kept<keep>(values, rest, at, which);
+        const F u = direction.of(p, read<f32_format>(ms, at, which), read<f32_format>(vs, at, which));
+        const Wide wide_p = wide(p), wide_u = wide(only(u, which));
+        sums[0].add(vector, wide_p, wide_p);
+        sums[1].add(vector, wide_u, wide_u);
+      });
+}
+
+template <Keep keep>
+void lamb_apply(const Stretch& s) {
+  const Direction direction(settings_in(s));
+  const F rate = f_all(settings_in(s).rate);
+  const Places to = places<state_place(keep)>(s);
+  const void* const ms = s.reads[0];
+  const void* const vs = s.reads[1];
+  walk_optimizer<keep == Keep::bf16_stochastic, keep == Keep::f32_copy>(s, [=](auto streams) {
+    return [=](std::ptrdiff_t at, auto which, Draw bits) __attribute__((always_inline)) {
+      const F p = read_kept<keep>(to.at[values_place(keep)], to.at[1], at, which);
+      const F u = direction.of(p, read<f32_format>(ms, at, which), read<f32_format>(vs, at, which));
+      write_kept<keep, decltype(streams)::value>(to, at, p - rate * u, bits.kept, which);
+    };
+  });
+}
+
+constexpr std::array<Twin, 10> lambs = {{
+    {Name::of("lamb", "moments", "f32"), lamb_moments<DType::f32>},
+    {Name::of("lamb", "moments", "bf16"), lamb_moments<DType::bf16>},
+    {Name::of("lamb", "squares", "f32"), lamb_squares<Keep::f32>},
+    {Name::of("lamb", "squares", "bf16_nearest"), lamb_squares<Keep::bf16_nearest>},
+    {Name::of("lamb", "squares", "bf16_kahan"), lamb_squares<Keep::bf16_kahan>},
+    {Name::of("lamb", "apply", "f32"), lamb_apply<Keep::f32>},
+    {Name::of("lamb", "apply", "f32_copy"), lamb_apply<Keep::f32_copy>},
+    {Name::of("lamb", "apply", "bf16_nearest"), lamb_apply<Keep::bf16_nearest>},
+    {Name::of("lamb", "apply", "bf16_stochastic"), lamb_apply<Keep::bf16_stochastic>},
+    {Name::of("lamb", "apply", "bf16_kahan"), lamb_apply<Keep::bf16_kahan>},
+}};
+
+const Registered registered(this_isa, lambs);
+
+}  // namespace
+}  // namespace trellis::kernels::TRELLIS_ISA

@@ -1,0 +1,122 @@
+// Dot, norm and clipping: the defined order to the bit, exactness, threads, bad input.
+#include <gtest/gtest.h>
+
+#include "kernels/clip.h"
+#include "kernels/dot.h"
+#include "kernels/parallel.h"
+#include "tests/kernels/optimizer_case.h"
+
+namespace trellis::kernels {
+namespace {
+
+Array numbers(DType type, std::size_t n, std::uint64_t seed) {
+  Case c(Keep::f32, DType::f32, DType::f32, n);
+  c.fill(seed);
+  Array a(type, n);
+  for (std::size_t i = 0; i < n; ++i) a.set(i, c.values.at(i));
+  return a;
+}
+
+// The order that dot.h defines, said another way: sum j of a part is a tree over the sums whose numbers end alike.
+double tree(const Array& x, const Array& y, std::size_t begin, std::size_t end, std::size_t j, std::size_t width) {
+  if (width < dot_sums) return tree(x, y, begin, end, j, 2 * width) + tree(x, y, begin, end, j + width, 2 * width);
+  double sum = 0;
+  for (std::size_t i = begin + j; i < end; i += dot_sums) sum += x.at(i) * y.at(i);
+  return sum;
+}
+
+double in_order(const Array& x, const Array& y, std::size_t n) {
+  double sum = 0;
+  for (std::size_t begin = 0; begin < n; begin += part_elements)
+    sum += tree(x, y, begin, std::min(n, begin + part_elements), 0, 1);
+  return sum;
+}
+
+constexpr DType dot_types[] = {DType::f32, DType::bf16, DType::f16};
+
+TEST(Dot, IsTheDefinedOrderToTheBit) {
+  for (DType type : dot_types)
+    for (const std::size_t n : {0, 1, 31, 32, 33, 257, 16383, 16384, 16385, 50000}) {
+      Array x = numbers(type, n, 1), y = numbers(type, n, 2);
+      for (const int threads : {1, 2, 5}) {
+        ASSERT_EQ(dot(type, x.from(0), y.from(0), n, threads), in_order(x, y, n)) << name(type) << " " << n;
+        ASSERT_EQ(sum_of_squares(type, x.from(0), n, threads), in_order(x, x, n)) << name(type) << " " << n;
+      }
+      EXPECT_EQ(norm2(type, x.from(0), n), std::sqrt(in_order(x, x, n)));
+      EXPECT_EQ(dot(type, x.from(0), x.from(0), n), sum_of_squares(type, x.from(0), n));
+    }
+}
+
+// Products are exact, so only additions round: at most 512 + 5 in a part, and one a part.
+TEST(Dot, IsAsExactAsItsAdditions) {
+  constexpr std::size_t n = 100000;
+  Array x = numbers(DType::f32, n, 3), y = numbers(DType::f32, n, 4);
+  long double exact = 0, size = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const long double product = static_cast<long double>(x.at(i)) * y.at(i);
+    exact += product, size += std::fabs(product);
+  }
+  EXPECT_NEAR(dot(DType::f32, x.from(0), y.from(0), n), static_cast<double>(exact),
+              static_cast<double>(size) * (512 + 5 + static_cast<double>(parts_of(n))) * 0x1p-53);
+}
+
+// Sixteen squares of 48 bits add up exactly in 53.
+TEST(Dot, HugeAndTinyElementsNeitherOverflowNorVanish) {
+  Array huge(DType::f32, 16, 0x1.FFFFFEp127);
+  EXPECT_EQ(sum_of_squares(DType::f32, huge.from(0), 16), 16 * 0x1.FFFFFEp127 * 0x1.FFFFFEp127);
+  Array tiny(DType::f32, 16, 0x1p-149);
+  EXPECT_EQ(norm2(DType::f32, tiny.from(0), 16), 0x1p-147);
+}
+
+TEST(Dot, NanAndInfinityShow) {
+  Array x = numbers(DType::bf16, 400, 5);
+  x.set(399, -INFINITY);
+  EXPECT_EQ(norm2(DType::bf16, x.from(0), 400), INFINITY);
+  x.set(7, std::nan("1"));
+  for (const double value : {norm2(DType::bf16, x.from(0), 400), dot(DType::bf16, x.from(0), x.from(0), 400)})
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(value), 0x7FF8'0000'0000'0000u);
+}
+
+TEST(Dot, RefusesBadInput) {
+  float x[4] = {};
+  EXPECT_THROW(dot(DType::f32, nullptr, x, 4), std::invalid_argument);
+  EXPECT_THROW(dot(DType::f32, x, nullptr, 4), std::invalid_argument);
+  EXPECT_THROW(sum_of_squares(DType::f32, nullptr, 1), std::invalid_argument);
+  EXPECT_THROW(dot(DType::i32, x, x, 4), std::invalid_argument);
+  EXPECT_THROW(norm2(DType::f64, x, 1), std::invalid_argument);
+  EXPECT_THROW(norm2(DType::f32, x, std::size_t{1} << 62), std::invalid_argument);
+  EXPECT_THROW(norm2(DType::f32, x, 4, 0), std::invalid_argument);
+  EXPECT_EQ(dot(DType::f32, nullptr, nullptr, 0), 0);
+}
+
+TEST(Clip, FactorIsAtMostOne) {
+  EXPECT_EQ(clip_factor(0.5, 1), 1);
+  EXPECT_EQ(clip_factor(3, 1), 1 / (3 + 1e-6));
+  EXPECT_EQ(clip_factor(4, 1, 0), 0.25);
+  EXPECT_EQ(clip_factor(0, 0, 0), 1);
+  EXPECT_EQ(clip_factor(5, 0), 0);
+  EXPECT_EQ(clip_factor(INFINITY, 1), 0);
+  EXPECT_EQ(clip_factor(INFINITY, INFINITY), 1);
+  EXPECT_TRUE(std::isnan(clip_factor(NAN, 1)));
+  for (const double bad : {-1.0, static_cast<double>(NAN)})
+    EXPECT_THROW(clip_factor(1, bad), std::invalid_argument) << bad;
+  EXPECT_THROW(clip_factor(-1, 1), std::invalid_argument);
+  EXPECT_THROW(clip_factor(1, 1, -1), std::invalid_argument);
+  EXPECT_THROW(clip_factor(1, 1, INFINITY), std::invalid_argument);
+}
+
+TEST(Clip, LeavesTheNormThatWasAskedFor) {
+  for (DType type : dot_types) {
+    Array x = numbers(type, 3000, 6);
+    const Array before = x;
+    const double norm = norm2(type, x.from(0), 3000);
+    clip(type, x.from(0), 3000, norm, 2 * norm);
+    EXPECT_EQ(x, before);
+    clip(type, x.from(0), 3000, norm, norm / 4);
+    const double error = type == DType::f32 ? 0x1p-22 : 0x1p-8;
+    EXPECT_NEAR(norm2(type, x.from(0), 3000), norm / 4, norm / 4 * error + 1e-6);
+  }
+}
+
+}  // namespace
+}  // namespace trellis::kernels
