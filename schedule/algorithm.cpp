@@ -3,17 +3,30 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <limits>
 #include <stdexcept>
 
 namespace trellis::schedule {
 namespace {
 
-constexpr std::int32_t most_lanes = 256;
 constexpr std::int32_t most_segments = 1 << 16;
 
 std::map<std::string, Algorithm, std::less<>>& table() {
   static std::map<std::string, Algorithm, std::less<>> entries;
   return entries;
+}
+
+std::int64_t pieces_of(const Algorithm& algorithm, const Request& request) {
+  return algorithm.pieces ? algorithm.pieces(request) : 1;
+}
+
+// More chunks than a Task can number, in words; else empty.
+std::string refuses_chunks(const Request& r, std::int64_t pieces) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t blocks = by_block(r.collective) ? r.ranks() : 1;
+  if (pieces <= most / blocks) return "";
+  return fmt::format("{} channels of {} segments on {} ranks make {} chunks: expected at most {}", r.channels,
+                     r.segments, r.ranks(), pieces > most ? pieces : pieces * blocks, most);
 }
 
 Task conditions(const Request& r, std::int32_t pieces) {
@@ -66,8 +79,8 @@ const Algorithm& algorithm_named(std::string_view wanted) {
 
 void check(const Request& r) {
   if (r.dims.empty()) throw std::invalid_argument("no dims: expected at least one, as in 8 or 4x4");
-  if (r.channels < 1 || r.channels > most_lanes)
-    throw std::invalid_argument(fmt::format("{} channels: expected 1 to {}", r.channels, most_lanes));
+  if (r.channels < 1 || r.channels > most_channels)
+    throw std::invalid_argument(fmt::format("{} channels: expected 1 to {}", r.channels, most_channels));
   if (r.segments < 1 || r.segments > most_segments)
     throw std::invalid_argument(fmt::format("{} segments: expected 1 to {}", r.segments, most_segments));
   check(conditions(r, 1));
@@ -81,11 +94,14 @@ std::string refusal(const Algorithm& algorithm, const Request& request) {
     return fmt::format("it has no levels, and {} are given", request.levels.size());
   if (std::ranges::find(algorithm.serves, request.collective) == algorithm.serves.end())
     return "it serves other collectives";
-  return algorithm.refuses ? algorithm.refuses(request) : "";
+  const std::string why = algorithm.refuses ? algorithm.refuses(request) : "";
+  return why.empty() ? refuses_chunks(request, pieces_of(algorithm, request)) : why;
 }
 
 Task task_of(const Algorithm& algorithm, const Request& request) {
-  Task task = conditions(request, algorithm.pieces ? algorithm.pieces(request) : 1);
+  const std::int64_t pieces = pieces_of(algorithm, request);
+  if (const std::string why = refuses_chunks(request, pieces); !why.empty()) throw std::invalid_argument(why);
+  Task task = conditions(request, static_cast<std::int32_t>(pieces));
   task.even = algorithm.even && algorithm.even(request);
   check(task);
   return task;

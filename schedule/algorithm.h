@@ -20,7 +20,8 @@ struct Request {
   std::int32_t segments = 1;             // parts that each lane's share passes through in turn, as a pipeline
   std::vector<std::string> levels = {};  // hierarchical: the algorithm of each dimension, innermost first
 
-  Rank ranks() const;  // the product of dims
+  Rank ranks() const;                                                        // the product of dims
+  std::int64_t shares() const { return std::int64_t{channels} * segments; }  // of a block: a segment of a lane each
 };
 
 struct Algorithm {
@@ -31,7 +32,7 @@ struct Algorithm {
   // Why this request can't be served, in words that name the value; empty when it can. Sees only requests for a
   // collective that is served and whose values are sane.
   std::string (*refuses)(const Request&) = nullptr;
-  std::int32_t (*pieces)(const Request&) = nullptr;  // chunks that a block must be cut into; null: one
+  std::int64_t (*pieces)(const Request&) = nullptr;  // chunks that a block must be cut into; null: one
   void (*build)(const Request&, Builder&) = nullptr;
   // Keeps chunks of different blocks in one place of scratch by turns: where blocks are shares of a buffer that need
   // not divide evenly, as within another algorithm's all_reduce, it needs them equally large.

@@ -22,11 +22,13 @@ class StepRules {
     const auto complain = [&](std::int64_t chunk, const std::string& why) {
       if (!fault) fault = Fault{rank_, index, chunk, fmt::format("{} {}", where(rank_, program_, index), why)};
     };
+    if (static_cast<int>(step.op) >= op_count) complain(-1, "is of no kind that there is");
     if (step.channel >= channels_) complain(-1, fmt::format("is on channel {} of {}", step.channel, channels_));
     if (step.op != Op::reduce && program_.further(step).size() > (step.op == Op::copy ? 1 : 0))
       complain(-1, "names more places than its kind of step can have");
     if (step.op == Op::reduce && program_.further(step).empty()) complain(-1, "adds up one place only");
     each_slice(program_, step, [&](const Slice& x, bool written) {
+      if (x.buffer > Buffer::scratch) return complain(x.first, "names a buffer that no rank has");
       if (const std::int64_t room = chunks(x.buffer);
           x.count < 1 || x.first < 0 || std::int64_t{x.first} + x.count > room)
         return complain(x.first, fmt::format("names {} from {}[{}], of which this rank has {}", x.count, name(x.buffer),

@@ -7,8 +7,6 @@
 namespace trellis::schedule {
 namespace {
 
-constexpr int most_channels = 256;
-
 std::int64_t laid_out(const Window& w, std::int64_t position) {
   std::int64_t chunk = w.base;
   for (std::size_t i = 0; i + 1 < w.digits.size(); ++i) {

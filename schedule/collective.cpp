@@ -92,6 +92,9 @@ Collective collective_named(std::string_view wanted) {
 }
 
 void check(const Task& t) {
+  if (static_cast<std::size_t>(t.collective) >= table.size())
+    throw std::invalid_argument(
+        fmt::format("collective number {}: expected 0 to {}", static_cast<int>(t.collective), table.size() - 1));
   if (t.ranks < 1) throw std::invalid_argument(fmt::format("{} ranks: expected at least 1", t.ranks));
   if (t.pieces < 1) throw std::invalid_argument(fmt::format("{} pieces in a block: expected at least 1", t.pieces));
   if (data_chunks(t) > std::numeric_limits<std::int32_t>::max())

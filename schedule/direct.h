@@ -1,7 +1,7 @@
 // Exchanges in one step, each rank with every other or with a root, and the sum that a rank forms of what it got.
 // Direct algorithms of one and of two steps are made of these.
 #pragma once
-#include "schedule/builder.h"
+#include "schedule/algorithm.h"
 
 namespace trellis::schedule {
 
@@ -18,6 +18,15 @@ struct Share {
     return tmp(holder, slot * pieces + first, blocks, chunk(block));
   }
 };
+
+// Calls step(builder, share) for each share, on its channel.
+template <class Step>
+void each_share(const Request& request, const Builder& b, Step step) {
+  for (std::int32_t i = 0; i < request.shares(); ++i) {
+    Builder on = b.on_channel(i / request.segments);
+    step(on, Share{.first = i, .pieces = request.shares()});
+  }
+}
 
 // Calls move(rank, peer, distance) for every two ranks. In one round all peers are equally far, so that each rank sends
 // to one and receives from one, and none is everyone's first target.

@@ -4,9 +4,9 @@
 
 namespace trellis::schedule {
 
+// Looked up once: from the run's end it is not far to its start.
 Hazards::Map::iterator Hazards::cut(Run run) {
-  const auto split_at = [&](std::int64_t cell) {
-    auto right = pasts_.lower_bound(cell);
+  const auto split = [&](Map::iterator right, std::int64_t cell) {
     if (right == pasts_.begin() || (right != pasts_.end() && right->first == cell)) return right;
     auto left = std::prev(right);
     if (left->second.end <= cell) return right;
@@ -14,8 +14,10 @@ Hazards::Map::iterator Hazards::cut(Run run) {
     left->second.end = cell;
     return pasts_.emplace_hint(right, cell, std::move(past));
   };
-  split_at(run.first + run.count);
-  return split_at(run.first);
+  const std::int64_t end = run.first + run.count;
+  auto piece = split(pasts_.lower_bound(end), end);
+  while (piece != pasts_.begin() && std::prev(piece)->first >= run.first) --piece;
+  return split(piece, run.first);
 }
 
 void Hazards::read(Run run, std::int32_t step, std::vector<std::int32_t>& after) {

@@ -60,7 +60,11 @@ Slice Recorder::slice(const Owner& o, const Place& p, Buffer buffer) const {
   if (p.region == Region::data && buffer == Buffer::input) first -= o.input_start;
   if (p.region == Region::data && buffer == Buffer::output) first -= o.output_start;
   if (p.region == Region::scratch) first += data_chunks(task_);
-  if (first < 0 || p.count < 1 || first + p.count > std::numeric_limits<std::int32_t>::max())
+  if (constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max(); first + p.count > most)
+    throw std::invalid_argument(
+        fmt::format("rank {} would take more than {} chunks of {}: expected fewer channels, segments or ranks", o.rank,
+                    most, name(buffer)));
+  if (first < 0 || p.count < 1)
     throw std::logic_error(fmt::format("an algorithm named chunks {}+{} of rank {}", p.first, p.count, p.rank));
   return {static_cast<std::int32_t>(first), static_cast<std::int32_t>(p.count), buffer};
 }

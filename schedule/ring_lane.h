@@ -1,4 +1,4 @@
-// One lane of a ring through all ranks in any order: each rank talks to the one behind and the one ahead only. A block
+// Rings through all ranks in any order, a lane each: a rank talks to the one behind and the one ahead only. A block
 // travels once round to be summed and once more to be known; a broadcast or a reduction is the ring cut open at the
 // root.
 #pragma once
@@ -14,11 +14,11 @@ struct RingLane {
   std::function<Rank(Rank)> position_of;  // of each rank
   std::int32_t first = 0;                 // chunk of a block
   std::int32_t segments = 1;              // chunks of it
-  std::int32_t pieces = 1;                // chunks of a block in all lanes
+  std::int64_t pieces = 1;                // chunks of a block in all lanes
 
   Rank ahead(Rank r, Rank by = 1) const { return rank_at((position_of(r) + by) % ranks); }
   Rank behind(Rank r, Rank by = 1) const { return rank_at((position_of(r) - by % ranks + ranks) % ranks); }
-  std::int64_t chunk(Rank block, std::int32_t segment) const { return std::int64_t{block} * pieces + first + segment; }
+  std::int64_t chunk(Rank block, std::int32_t segment) const { return block * pieces + first + segment; }
 
   // The same ranks the other way round.
   RingLane reversed() const {
@@ -85,6 +85,24 @@ inline void build_ring(const Request& request, Builder& b, const RingLane& lane)
       return pass_round(b, lane);
     default:
       sum_round(b, lane), pass_round(b, lane);
+  }
+}
+
+inline std::int64_t ring_pieces(const Request& r) {
+  return r.shares() * (r.collective == Collective::all_reduce ? r.ranks() : 1);
+}
+
+// A ring for each channel, in the order that order_of(channel) gives as a RingLane; odd ones the other way round.
+template <class OrderOf>
+void build_rings(const Request& request, Builder& b, OrderOf order_of) {
+  for (std::int32_t channel = 0; channel < request.channels; ++channel) {
+    Builder on = b.on_channel(channel);
+    RingLane lane = order_of(channel);
+    lane.ranks = request.ranks();
+    lane.first = channel * request.segments;
+    lane.segments = request.segments;
+    lane.pieces = request.shares();
+    build_ring(request, on, channel % 2 == 1 ? lane.reversed() : lane);
   }
 }
 

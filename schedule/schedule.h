@@ -17,6 +17,7 @@ enum class Op : std::uint8_t {
   reduce,       // to = from + further slices, in that order, in one pass with one rounding
 };
 inline constexpr int op_count = 5;
+inline constexpr int most_channels = 256;  // of a schedule
 
 // A run of chunks in one buffer of the rank whose program names it.
 struct Slice {
@@ -38,7 +39,6 @@ struct End {
 struct Range {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
-  bool operator==(const Range&) const = default;
 };
 
 // One step of one rank. It may start once every step in its `after` has finished.

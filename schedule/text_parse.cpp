@@ -89,7 +89,8 @@ constexpr std::array<Field, 10> fields{{
     {"in_place", false, [](Line&, Schedule& s) { s.task.in_place = true; }},
     {"even", false, [](Line&, Schedule& s) { s.task.even = true; }},
     {"algorithm", false, [](Line& line, Schedule& s) { s.algorithm = line.unescaped(); }},
-    {"channels", true, [](Line& line, Schedule& s) { s.channels = line.number("how many channels", 1, 256); }},
+    {"channels", true,
+     [](Line& line, Schedule& s) { s.channels = line.number("how many channels", 1, most_channels); }},
 }};
 
 unsigned bit(const Field& field) { return 1u << (&field - fields.data()); }

@@ -2,12 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 namespace trellis::schedule {
 namespace {
-
-constexpr std::int64_t most_lanes = 256;
 
 std::int64_t count_lanes(const Request& r) { return 2 * static_cast<std::int64_t>(linked(r.dims).size()) * r.channels; }
 
@@ -33,19 +29,31 @@ std::vector<TorusLane> torus_lanes(const Request& r) {
   return lanes;
 }
 
-std::string refuses_torus_lanes(const Request& r) {
-  const std::int64_t lanes = count_lanes(r);
-  if (lanes > most_lanes)
-    return fmt::format("{} channels in {} dimensions make {} lanes: expected at most {}", r.channels,
-                       linked(r.dims).size(), lanes, most_lanes);
-  if (const std::int64_t chunks = lanes * r.segments * r.ranks(); chunks > std::numeric_limits<std::int32_t>::max())
-    return fmt::format("{} lanes of {} segments for {} ranks make {} chunks: expected at most {}", lanes, r.segments,
-                       r.ranks(), chunks, std::numeric_limits<std::int32_t>::max());
+std::string refuses_other_sides(const std::vector<Rank>& dims) {
+  for (Rank size : dims)
+    if ((size & (size - 1)) != 0) return fmt::format("a dimension of {}: expected powers of two", size);
   return "";
 }
 
-std::int32_t torus_pieces(const Request& r) {
-  return static_cast<std::int32_t>(count_lanes(r) * r.segments * (by_block(r.collective) ? 1 : r.ranks()));
+std::string refuses_torus_lanes(const Request& r) {
+  const std::int64_t lanes = count_lanes(r);
+  if (lanes > most_channels)
+    return fmt::format("{} channels in {} dimensions make {} lanes: expected at most {}", r.channels,
+                       linked(r.dims).size(), lanes, most_channels);
+  return "";
+}
+
+std::int64_t torus_pieces(const Request& r) {
+  return count_lanes(r) * r.segments * (by_block(r.collective) ? 1 : r.ranks());
+}
+
+Symmetry even_shifts(const std::vector<Rank>& dims) {
+  Symmetry all;
+  for (Rank size : dims) {
+    all.axes.push_back({Axis::Kind::distinct, size > 1 ? 2 : 1});
+    all.axes.push_back({Axis::Kind::rotate, size > 1 ? size / 2 : 1});
+  }
+  return all;
 }
 
 }  // namespace trellis::schedule

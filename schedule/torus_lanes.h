@@ -23,7 +23,9 @@ struct TorusLane {
 
 std::vector<Rank> linked(const std::vector<Rank>& dims);  // without dimensions of one rank; at least one
 std::vector<TorusLane> torus_lanes(const Request&);
-std::string refuses_torus_lanes(const Request&);  // empty when there are not too many lanes or chunks
-std::int32_t torus_pieces(const Request&);        // chunks in a block: one for each rank where blocks are not ranks'
+std::string refuses_other_sides(const std::vector<Rank>& dims);  // empty when all are powers of two
+std::string refuses_torus_lanes(const Request&);                 // empty when there are not too many
+std::int64_t torus_pieces(const Request&);  // chunks in a block: one for each rank where blocks are not ranks'
+Symmetry even_shifts(const std::vector<Rank>& dims);  // even places differ from odd ones: only they may be shifted
 
 }  // namespace trellis::schedule

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "schedule/bounds.h"
 #include "schedule/interpret.h"
@@ -72,7 +72,7 @@ class Outcome {
 
   std::string check_sum(Symbol held, const Wanted& want) {
     Symbol& right = right_[want.chunk];
-    if (held == right || proved_.contains(held)) {
+    if (const auto known = proved_.find(held); known != proved_.end() && known->second == want.chunk) {
       same_bits_ &= held == right;
       return {};
     }
@@ -85,7 +85,7 @@ class Outcome {
       same_bits_ = false;
     else
       right = held;
-    proved_.insert(held);
+    proved_.emplace(held, want.chunk);
     return {};
   }
 
@@ -112,8 +112,8 @@ class Outcome {
 
   const Schedule& s_;
   const Symbols& symbols_;
-  std::vector<Symbol> right_;          // by chunk: the first sum found to be right
-  std::unordered_set<Symbol> proved_;  // all of them: each is right for one chunk only
+  std::vector<Symbol> right_;                        // by chunk: the first sum found to be right
+  std::unordered_map<Symbol, std::int64_t> proved_;  // all of them, and for which chunk each is right
   bool same_bits_ = true;
 };
 
@@ -152,8 +152,6 @@ std::optional<Fault> find_deadlock(const Schedule& s, const Wiring& wiring) {
 }
 
 std::optional<Fault> find_excess(const Schedule& s, const Effort& most) {
-  if (std::ssize(s.programs) != s.ranks())
-    return Fault{.text = fmt::format("{} programs for {} ranks", s.programs.size(), s.ranks())};
   std::int64_t memory = 0, touches = 0;
   for (Rank r = 0; r < s.ranks(); ++r) {
     const Program& program = s.programs[r];
@@ -172,9 +170,11 @@ std::optional<Fault> find_excess(const Schedule& s, const Effort& most) {
 }
 
 std::optional<Fault> find_fault(const Schedule& s, const Effort& most, Report& report) {
-  if (auto fault = find_excess(s, most)) return fault;
+  if (s.channels < 1 || s.channels > most_channels)
+    return Fault{.text = fmt::format("{} channels: expected 1 to {}", s.channels, most_channels)};
   Wiring wiring;
   if (auto fault = Wiring::connect(s, wiring)) return fault;
+  if (auto fault = find_excess(s, most)) return fault;
   for (Rank r = 0; r < s.ranks(); ++r)
     if (auto fault = find_misfit(s.task, s.channels, r, s.programs[r])) return fault;
   if (auto fault = find_unequal_ends(s, wiring)) return fault;

@@ -23,6 +23,8 @@ struct Arrival {
   auto key() const { return std::tuple(peer, channel, tag); }
 };
 
+bool within(const Range& part, std::size_t list) { return std::uint64_t{part.first} + part.count <= list; }
+
 std::string describe_end(const Step& s, const End& end) {
   return fmt::format("transfer {} with rank {} on channel {}", end.tag, end.peer, s.channel);
 }
@@ -68,11 +70,16 @@ std::optional<Fault> Wiring::number(const Schedule& s) {
   first_.assign(1, 0);
   for (Rank r = 0; r < s.ranks(); ++r) {
     const Program& program = s.programs[r];
-    for (std::size_t i = 0; i < program.steps.size(); ++i)
+    for (std::size_t i = 0; i < program.steps.size(); ++i) {
+      if (const Step& step = program.steps[i];
+          !within(step.after, program.befores.size()) || !within(step.further, program.slices.size()))
+        return Fault{r, static_cast<std::int64_t>(i), -1,
+                     fmt::format("rank {} step {} points beyond its program's lists", r, i)};
       for (std::int32_t before : program.after(program.steps[i]))
         if (before < 0 || before >= static_cast<std::int64_t>(i))
           return Fault{r, static_cast<std::int64_t>(i), -1,
                        fmt::format("{} waits for step {}, which is not before it", where(s, r, i), before)};
+    }
     first_.push_back(first_.back() + static_cast<StepId>(program.steps.size()));
   }
   return {};

@@ -25,7 +25,7 @@ const Registered registered{{
     .summary = "one pipelined binary tree: log2 latency, few messages",
     .constraint = "any rank count",
     .serves = {all_reduce, broadcast, reduce},
-    .pieces = [](const Request& r) { return r.channels * r.segments; },
+    .pieces = [](const Request& r) { return r.shares(); },
     .build = [](const Request& r, Builder& b) { run_trees(r.collective, b, trees_of(r)); },
 }};
 

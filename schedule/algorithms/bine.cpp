@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <limits>
 
 #include "schedule/butterfly.h"
 #include "schedule/torus_lanes.h"
@@ -172,14 +171,10 @@ std::string refuses_lanes(const Request& r) {
 
 std::string refuses(const Request& r) {
   if ((r.ranks() & (r.ranks() - 1)) != 0) return fmt::format("{} ranks: expected a power of two", r.ranks());
-  if (const std::int64_t chunks = std::int64_t{r.channels} * r.segments * r.ranks();
-      chunks > std::numeric_limits<std::int32_t>::max())
-    return fmt::format("{} segments in {} channels for {} ranks make {} chunks: expected at most {}", r.segments,
-                       r.channels, r.ranks(), chunks, std::numeric_limits<std::int32_t>::max());
   return refuses_lanes(r);
 }
 
-std::int32_t pieces(const Request& r) { return r.channels * r.segments * (r.collective == all_reduce ? r.ranks() : 1); }
+std::int64_t pieces(const Request& r) { return r.shares() * (r.collective == all_reduce ? r.ranks() : 1); }
 
 void build(const Request& request, Builder& b) {
   for (std::int32_t channel = 0; channel < request.channels; ++channel) {
@@ -192,21 +187,15 @@ void build(const Request& request, Builder& b) {
 // brings blocks home does not shift along.
 Symmetry symmetry_torus(const Request& r) {
   if (r.collective != all_reduce) return {{{Axis::Kind::distinct, r.ranks()}}};
-  Symmetry all;
-  for (Rank size : r.dims) {
-    all.axes.push_back({Axis::Kind::distinct, size > 1 ? 2 : 1});
-    all.axes.push_back({Axis::Kind::rotate, size > 1 ? size / 2 : 1});
-  }
-  return all;
+  return even_shifts(r.dims);
 }
 
 Symmetry symmetry(const Request& r) { return symmetry_torus({.collective = r.collective, .dims = {r.ranks()}}); }
 
 std::string refuses_torus(const Request& r) {
-  for (Rank size : r.dims)
-    if ((size & (size - 1)) != 0) return fmt::format("a dimension of {}: expected powers of two", size);
-  const std::string lanes = refuses_torus_lanes(r);
-  return lanes.empty() ? refuses_lanes(r) : lanes;
+  for (const std::string& why : {refuses_other_sides(r.dims), refuses_torus_lanes(r), refuses_lanes(r)})
+    if (!why.empty()) return why;
+  return "";
 }
 
 // One lane where blocks are ranks': another would cut each of them, and what goes over would no longer be a run.
@@ -214,8 +203,8 @@ std::vector<TorusLane> lanes(const Request& r) {
   return by_block(r.collective) ? std::vector<TorusLane>(1) : torus_lanes(r);
 }
 
-std::int32_t pieces_torus(const Request& r) {
-  return static_cast<std::int32_t>(lanes(r).size()) * r.segments * (r.collective == all_reduce ? r.ranks() : 1);
+std::int64_t pieces_torus(const Request& r) {
+  return std::ssize(lanes(r)) * r.segments * (r.collective == all_reduce ? r.ranks() : 1);
 }
 
 void build_torus(const Request& request, Builder& b) {

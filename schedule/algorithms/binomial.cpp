@@ -66,7 +66,7 @@ void each_pair(Builder& b, const Tree& tree, int level, bool down, Move move) {
 void build(const Request& request, Builder& b) {
   const Tree tree{request.ranks(), request.root};
   const bool down = request.collective == broadcast || request.collective == scatter;
-  for (std::int32_t i = 0; i < request.channels * request.segments; ++i) {
+  for (std::int32_t i = 0; i < request.shares(); ++i) {
     Builder on = b.on_channel(i / request.segments);
     for (int turn = 0; turn < tree.depth(); ++turn)
       each_pair(on, tree, down ? turn : tree.depth() - 1 - turn, down, [&](Rank from, Rank to, const Range& range) {
@@ -79,8 +79,6 @@ void build(const Request& request, Builder& b) {
       });
   }
 }
-
-std::int32_t pieces(const Request& r) { return r.channels * r.segments; }
 
 std::string refuses(const Request& r) {
   if (!by_block(r.collective)) return "";
@@ -95,7 +93,7 @@ const Registered registered{{
     .constraint = "any rank count",
     .serves = {broadcast, reduce, gather, scatter},
     .refuses = refuses,
-    .pieces = pieces,
+    .pieces = [](const Request& r) { return r.shares(); },
     .build = build,
 }};
 

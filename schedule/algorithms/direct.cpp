@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "schedule/algorithm.h"
-
 namespace trellis::schedule {
 namespace {
 
@@ -95,13 +93,8 @@ void build_share(const Request& request, Builder& b, const Share& share) {
   }
 }
 
-std::int32_t pieces(const Request& r) { return r.channels * r.segments; }
-
 void build(const Request& request, Builder& b) {
-  for (std::int32_t i = 0; i < pieces(request); ++i) {
-    Builder on = b.on_channel(i / request.segments);
-    build_share(request, on, {.first = i, .pieces = pieces(request)});
-  }
+  each_share(request, b, [&](Builder& on, const Share& share) { build_share(request, on, share); });
 }
 
 std::string refuses(const Request& r) {
@@ -131,7 +124,7 @@ const Registered registered{{
     .serves = {all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all, all_to_all_v,
                all_gather_v, reduce_scatter_v, permute, send_recv, barrier},
     .refuses = refuses,
-    .pieces = pieces,
+    .pieces = [](const Request& r) { return r.shares(); },
     .build = build,
     .symmetry = symmetry,
 }};

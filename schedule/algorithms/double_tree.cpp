@@ -11,8 +11,6 @@ namespace {
 
 using enum Collective;
 
-constexpr std::int32_t most_channels = 128;  // each takes two of the Builder's
-
 // The trees' numbers differ by one, so that even and odd, inner ranks and leaves, change places. A root stands above
 // both and feeds each its half; with a root inside one tree, that rank would have more to send than the others.
 std::vector<PipelinedTree> trees_of(const Request& r) {
@@ -30,8 +28,8 @@ std::vector<PipelinedTree> trees_of(const Request& r) {
 }
 
 std::string refuses(const Request& r) {
-  if (r.channels > most_channels)
-    return fmt::format("{} channels of two trees each: expected at most {}", r.channels, most_channels);
+  if (2 * r.channels > most_channels)
+    return fmt::format("{} channels of two trees each: expected at most {}", r.channels, most_channels / 2);
   return "";
 }
 
@@ -41,7 +39,7 @@ const Registered registered{{
     .constraint = "any rank count; many segments where there is much data",
     .serves = {all_reduce, broadcast, reduce},
     .refuses = refuses,
-    .pieces = [](const Request& r) { return 2 * r.channels * r.segments; },
+    .pieces = [](const Request& r) { return 2 * r.shares(); },
     .build = [](const Request& r, Builder& b) { run_trees(r.collective, b, trees_of(r)); },
 }};
 

@@ -16,21 +16,13 @@ Rank entry(const Request& r, std::int32_t channel) {
   return static_cast<Rank>(channel / 2 * std::int64_t{local_ranks(r)} / pairs);
 }
 
-std::int32_t pieces(const Request& r) { return r.channels * r.segments * (r.collective == all_reduce ? r.ranks() : 1); }
-
 void build(const Request& request, Builder& b) {
   const Rank q = local_ranks(request);
-  for (std::int32_t channel = 0; channel < request.channels; ++channel) {
-    Builder on = b.on_channel(channel);
+  build_rings(request, b, [&](std::int32_t channel) {
     const Rank shift = entry(request, channel);
-    const RingLane lane{.ranks = request.ranks(),
-                        .rank_at = [=](Rank position) { return position / q * q + (position % q + shift) % q; },
-                        .position_of = [=](Rank r) { return r / q * q + (r % q - shift + q) % q; },
-                        .first = channel * request.segments,
-                        .segments = request.segments,
-                        .pieces = request.channels * request.segments};
-    build_ring(request, on, channel % 2 == 1 ? lane.reversed() : lane);
-  }
+    return RingLane{.rank_at = [=](Rank position) { return position / q * q + (position % q + shift) % q; },
+                    .position_of = [=](Rank r) { return r / q * q + (r % q - shift + q) % q; }};
+  });
 }
 
 Symmetry symmetry(const Request& r) {
@@ -44,7 +36,7 @@ const Registered registered{{
     .summary = "one ring, host after host; channels cross between hosts at different local ranks",
     .constraint = "any rank count; the innermost dimension is a host",
     .serves = {all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_gather_v, reduce_scatter_v},
-    .pieces = pieces,
+    .pieces = ring_pieces,
     .build = build,
     .symmetry = symmetry,
 }};

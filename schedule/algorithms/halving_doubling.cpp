@@ -131,7 +131,7 @@ std::string refuses(const Request& r) {
   return "";
 }
 
-std::int32_t pieces(const Request& r) { return by_block(r.collective) ? 1 : r.channels << steps(r); }
+std::int64_t pieces(const Request& r) { return by_block(r.collective) ? 1 : std::int64_t{r.channels} << steps(r); }
 
 void build(const Request& request, Builder& b) {
   for (std::int32_t channel = 0; channel < request.channels; ++channel) {

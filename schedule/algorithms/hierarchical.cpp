@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
@@ -91,26 +92,29 @@ std::string refuses(const Request& r) {
   return level.last() ? "" : refuses(level.above);
 }
 
+// Saturates: what is too many chunks stays too many.
+std::int64_t times(std::int64_t a, std::int64_t b) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  return a > most / b ? most : a * b;
+}
+
+std::int64_t common_multiple(std::int64_t a, std::int64_t b) { return times(a / std::gcd(a, b), b); }
+
 // Chunks that one segment of a block is cut into so that every level finds its own cuts.
 std::int64_t cuts(const Request& r) {
   const Level level = lowest(r);
   const std::vector<Collective> parts = parts_of(level, r);
   std::int64_t needed = 1;
   for (Collective part : parts)
-    needed = std::lcm<std::int64_t>(needed, task_of(*level.algorithm, within(level, r, part)).pieces);
+    needed = common_multiple(needed, task_of(*level.algorithm, within(level, r, part)).pieces);
   if (r.collective == all_reduce && parts.front() == reduce_scatter) {  // its pieces are of a block of the level
     const std::int64_t above = level.last() ? 1 : cuts(level.above);
-    return level.inner * std::lcm(needed, above);
+    return times(level.inner, common_multiple(needed, above));
   }
-  return level.last() ? needed : std::lcm(needed, cuts(level.above));
+  return level.last() ? needed : common_multiple(needed, cuts(level.above));
 }
 
-std::int32_t pieces(const Request& r) {
-  const std::int64_t all = cuts(r) * r.segments;
-  if (all > std::numeric_limits<std::int32_t>::max() / 2)
-    throw std::invalid_argument(fmt::format("{} chunks in a block are too many", all));
-  return static_cast<std::int32_t>(all);
-}
+std::int64_t pieces(const Request& r) { return times(cuts(r), r.segments); }
 
 // One level at work on data of `block` chunks, or on blocks of that many.
 struct Stage {

@@ -4,8 +4,6 @@
 // change roles and the ring its direction, so that every rank is active in half of them.
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "schedule/algorithm.h"
 
 namespace trellis::schedule {
@@ -90,25 +88,20 @@ void build_lane(const Request& request, Builder& b, const Lane& lane) {
       for (Rank part = 0; part < lane.parts(); ++part)
         for (std::int32_t segment = 0; segment < lane.segments; ++segment) move(b, lane, step, part, segment);
   };
-  if (request.collective != all_gather && request.collective != all_gather_v) all_steps(add_up);
+  if (reduces(request.collective)) all_steps(add_up);
   if (request.collective != reduce_scatter && request.collective != reduce_scatter_v) all_steps(pass_on);
 }
-
-std::int64_t cut(const Request& r) { return 2 * std::int64_t{r.channels} * r.segments; }
 
 std::string refuses(const Request& r) {
   if (r.ranks() > 1 && r.dims.front() % 2 != 0)
     return fmt::format("{} ranks on a chip: expected an even number, to form pairs", r.dims.front());
-  if (r.channels > 128) return fmt::format("{} channels, of two lanes each: expected at most 128", r.channels);
-  // Scratch holds stand-ins for the data, and two chunks that arrive for each.
-  if (const std::int64_t chunks = 3 * cut(r) * r.ranks(); chunks > std::numeric_limits<std::int32_t>::max())
-    return fmt::format("{} segments in {} lanes for {} ranks: expected at most {} chunks of scratch, not {}",
-                       r.segments, 2 * r.channels, r.ranks(), std::numeric_limits<std::int32_t>::max(), chunks);
+  if (2 * r.channels > most_channels)
+    return fmt::format("{} channels, of two lanes each: expected at most {}", r.channels, most_channels / 2);
   return "";
 }
 
-std::int32_t pieces(const Request& r) {
-  return static_cast<std::int32_t>(cut(r) * (by_block(r.collective) ? 1 : std::max<Rank>(1, r.ranks() / 2)));
+std::int64_t pieces(const Request& r) {
+  return 2 * r.shares() * (by_block(r.collective) ? 1 : std::max<Rank>(1, r.ranks() / 2));
 }
 
 void build(const Request& request, Builder& b) {

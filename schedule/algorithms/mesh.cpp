@@ -1,7 +1,6 @@
 // Direct exchange between chips of several ranks, as Neuron's Mesh groups it: each two chips meet at one rank a side,
 // the gate. What is to be summed is summed over the chip before it crosses; what is to be known is passed on inside the
 // chip after it has crossed. The innermost dimension is the chip.
-#include "schedule/algorithm.h"
 #include "schedule/direct.h"
 
 namespace trellis::schedule {
@@ -134,20 +133,16 @@ void spread_over_chip(Builder& b, const Mesh& mesh, const Share& share) {
 }
 
 Mesh mesh_of(const Request& r) { return {.cores = r.dims.front(), .chips = r.ranks() / r.dims.front()}; }
-std::int32_t shares(const Request& r) { return r.channels * r.segments; }
-std::int32_t pieces(const Request& r) { return shares(r) * (r.collective == all_reduce ? r.ranks() : 1); }
+std::int64_t pieces(const Request& r) { return r.shares() * (r.collective == all_reduce ? r.ranks() : 1); }
 
 void build(const Request& request, Builder& b) {
   const Mesh mesh = mesh_of(request);
-  const auto each_share = [&](auto step) {
-    for (std::int32_t i = 0; i < shares(request); ++i) {
-      Builder on = b.on_channel(i / request.segments);
-      step(on, mesh, Share{.first = i, .pieces = shares(request)});
-    }
+  const auto all_do = [&](auto part) {
+    each_share(request, b, [&](Builder& on, const Share& share) { part(on, mesh, share); });
   };
-  if (reduces(request.collective)) each_share(sum_over_chip), each_share(sum_over_chips);
+  if (reduces(request.collective)) all_do(sum_over_chip), all_do(sum_over_chips);
   if (request.collective == reduce_scatter || request.collective == reduce_scatter_v) return;
-  each_share(cross_to_gates), each_share(spread_over_chip);
+  all_do(cross_to_gates), all_do(spread_over_chip);
 }
 
 Symmetry symmetry(const Request& r) {

@@ -33,7 +33,7 @@ struct Partners {
 struct Lane {
   std::int32_t first = 0;     // chunk of a block
   std::int32_t segments = 1;  // chunks of it
-  std::int32_t pieces = 1;    // chunks of a block in all lanes
+  std::int64_t pieces = 1;    // chunks of a block in all lanes
 
   std::int64_t chunk(Rank block, std::int32_t segment = 0) const {
     return std::int64_t{block} * pieces + first + segment;
@@ -75,12 +75,10 @@ void transpose(Builder& b, const Lane& lane) {
   for (Rank r : b.senders()) b.copy(in(r, lane.chunk(r)), out(r, lane.chunk(r)));
 }
 
-std::int32_t pieces(const Request& r) { return r.channels * r.segments; }
-
 void build(const Request& request, Builder& b) {
   for (std::int32_t channel = 0; channel < request.channels; ++channel) {
     Builder on = b.on_channel(channel);
-    const Lane lane{.first = channel * request.segments, .segments = request.segments, .pieces = pieces(request)};
+    const Lane lane{.first = channel * request.segments, .segments = request.segments, .pieces = request.shares()};
     if (request.collective == all_to_all || request.collective == all_to_all_v)
       transpose(on, lane);
     else
@@ -104,7 +102,7 @@ const Registered registered{{
     .constraint = "any rank count",
     .serves = {all_to_all, all_to_all_v, reduce_scatter, reduce_scatter_v, all_gather, all_gather_v},
     .refuses = refuses,
-    .pieces = pieces,
+    .pieces = [](const Request& r) { return r.shares(); },
     .build = build,
     .symmetry = symmetry,
 }};

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <limits>
 
 #include "schedule/algorithm.h"
 
@@ -154,19 +153,16 @@ void add_up(Builder& b, const Plan& plan) {
 std::string refuses(const Request& r) {
   if (r.channels > 1 && by_block(r.collective))
     return fmt::format("{} channels: expected 1, as several blocks are staged side by side", r.channels);
-  if (const std::int64_t all = std::int64_t{r.channels} * r.ranks(); all > std::numeric_limits<std::int32_t>::max())
-    return fmt::format("{} channels for {} ranks make {} chunks: expected at most {}", r.channels, r.ranks(), all,
-                       std::numeric_limits<std::int32_t>::max());
   return "";
 }
 
-std::int32_t pieces(const Request& r) { return by_block(r.collective) ? 1 : r.channels * r.ranks(); }
+std::int64_t pieces(const Request& r) { return by_block(r.collective) ? 1 : std::int64_t{r.channels} * r.ranks(); }
 
 void build(const Request& request, Builder& b) {
   for (std::int32_t channel = 0; channel < request.channels; ++channel) {
     const Plan plan = plan_of(request, channel);
     Builder on = b.on_channel(channel);
-    if (request.collective != all_gather) add_up(on, plan);
+    if (reduces(request.collective)) add_up(on, plan);
     if (request.collective != reduce_scatter) spread(on, plan);
   }
 }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <limits>
 
 #include "schedule/algorithm.h"
 #include "schedule/halving.h"
@@ -115,7 +114,7 @@ void spread_within_chips(Builder& b, const Team& team) {
 }
 
 void build_lane(Collective collective, Builder& b, const Team& team) {
-  if (collective != all_gather) {
+  if (reduces(collective)) {
     sum_within_chips(b, team);
     halve(b, team);
   }
@@ -162,13 +161,10 @@ std::string refuses(const Request& r) {
   if (r.segments > 1) return fmt::format("{} segments: expected 1, as each half goes in one message", r.segments);
   if (r.channels > 1 && by_block(r.collective))
     return fmt::format("{} channels: expected 1, as shares of several blocks are not one run", r.channels);
-  if (const std::int64_t all = std::int64_t{r.channels} * r.ranks(); all > std::numeric_limits<std::int32_t>::max())
-    return fmt::format("{} channels for {} ranks make {} chunks: expected at most {}", r.channels, r.ranks(), all,
-                       std::numeric_limits<std::int32_t>::max());
   return "";
 }
 
-std::int32_t pieces(const Request& r) { return by_block(r.collective) ? 1 : r.channels * r.ranks(); }
+std::int64_t pieces(const Request& r) { return by_block(r.collective) ? 1 : std::int64_t{r.channels} * r.ranks(); }
 
 void build(const Request& request, Builder& b) {
   const bool blocks = by_block(request.collective);

@@ -35,8 +35,6 @@ void exchange(Builder& b, const Core& core, Rank distance, std::int64_t c, std::
     if (partner(r) >= 0) b.reduce(tmp(r, arrives, 1, c), data(r, c));
 }
 
-std::int32_t pieces(const Request& r) { return r.channels * r.segments; }
-
 void build_lane(const Request& request, Builder& b, std::int64_t first) {
   const Core core(b.ranks());
   const std::int64_t end = first + request.segments;
@@ -45,7 +43,7 @@ void build_lane(const Request& request, Builder& b, std::int64_t first) {
       if (core.left_out(r)) b.reduce(data(r, c), data(core.host(r), c));
   std::int64_t turn = 0;
   for (Rank distance = 1; distance < core.size; distance *= 2, turn = 1 - turn)
-    for (std::int64_t c = first; c < end; ++c) exchange(b, core, distance, c, turn * pieces(request) + c);
+    for (std::int64_t c = first; c < end; ++c) exchange(b, core, distance, c, turn * request.shares() + c);
   for (std::int64_t c = first; c < end; ++c)
     for (Rank r : b.senders([&](Rank me) { return core.host(me); }))
       if (core.guest(r) >= 0) b.copy(data(r, c), data(core.guest(r), c));
@@ -68,7 +66,7 @@ const Registered registered{{
     .summary = "whole buffers between partners at doubling distances; fewest steps, for small messages",
     .constraint = "any rank count; two steps more where it is no power of two",
     .serves = {Collective::all_reduce},
-    .pieces = pieces,
+    .pieces = [](const Request& r) { return r.shares(); },
     .build = build,
     .symmetry = symmetry,
 }};

@@ -34,7 +34,7 @@ void build_lane(const Request& request, Builder& b, const TorusLane& lane) {
     return gather_positions(b, butterfly, first, lane.segments);
   }
   const Handover handover(butterfly);
-  if (request.collective != all_gather && request.collective != all_gather_v)
+  if (reduces(request.collective))
     for (int step = 0; step < butterfly.steps(); ++step) hand_over(b, butterfly, handover, lane, step, false);
   if (request.collective != reduce_scatter && request.collective != reduce_scatter_v)
     for (int step = butterfly.steps() - 1; step >= 0; --step) hand_over(b, butterfly, handover, lane, step, true);
@@ -53,23 +53,7 @@ void build(const Request& request, Builder& b) {
   }
 }
 
-// Even places differ from odd ones; shifting by an even number changes nothing.
-Symmetry symmetry(const Request& r) {
-  Symmetry all;
-  for (Rank size : r.dims) {
-    all.axes.push_back({Axis::Kind::distinct, size > 1 ? 2 : 1});
-    all.axes.push_back({Axis::Kind::rotate, size > 1 ? size / 2 : 1});
-  }
-  return all;
-}
-
-std::string refuses_whole(const Request& r) {
-  for (Rank size : r.dims)
-    if ((size & (size - 1)) != 0) return fmt::format("a dimension of {}: expected powers of two", size);
-  return "";
-}
-
-std::int32_t pieces_whole(const Request& r) { return r.channels * r.segments; }
+Symmetry symmetry(const Request& r) { return even_shifts(r.dims); }
 
 // Partners swap all they have. Far partners first: whoever has met then holds a sum of the same bits.
 void build_whole(const Request& request, Builder& b) {
@@ -80,7 +64,7 @@ void build_whole(const Request& request, Builder& b) {
     for (int step = butterfly.steps() - 1; step >= 0; --step)
       for (std::int32_t s = 0; s < request.segments; ++s) {
         const std::int64_t chunk = std::int64_t{lane} * request.segments + s;
-        const std::int64_t arrived = chunk + std::int64_t{step % 2} * pieces_whole(request);
+        const std::int64_t arrived = chunk + step % 2 * request.shares();
         const auto partner = [&](Rank r) { return butterfly.partner(r, step); };
         for (Rank r : on.senders(partner)) on.copy(data(r, chunk), tmp(partner(r), arrived, 1, chunk));
         for (Rank r : on.senders()) on.reduce(tmp(r, arrived, 1, chunk), data(r, chunk));
@@ -104,8 +88,8 @@ const Registered registered_whole{{
     .summary = "swing for small buffers: partners swap all they have; fewest steps, most traffic",
     .constraint = "dimensions that are powers of two",
     .serves = {all_reduce},
-    .refuses = refuses_whole,
-    .pieces = pieces_whole,
+    .refuses = [](const Request& r) { return refuses_other_sides(r.dims); },
+    .pieces = [](const Request& r) { return r.shares(); },
     .build = build_whole,
     .symmetry = symmetry,
 }};

@@ -74,9 +74,8 @@ void go_round(Builder& b, const Lane& lane, std::size_t i, Rank first_behind, Mo
 }
 
 void build_lane(const Request& request, Builder& b, const Lane& lane) {
-  const bool sums = request.collective != all_gather && request.collective != all_gather_v;
   const bool spreads = request.collective != reduce_scatter && request.collective != reduce_scatter_v;
-  if (sums)
+  if (reduces(request.collective))
     for (std::size_t i = 0; i < lane.stages.size(); ++i)
       go_round(b, lane, i, 1, [&](const Place& from, const Place& to) { b.reduce(from, to); });
   if (spreads)

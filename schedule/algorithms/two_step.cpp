@@ -1,15 +1,11 @@
 // Direct exchanges in two steps: every rank first gets one block to work on, then that block goes where it is wanted.
 // Each block has one rank that adds it up, so that all ranks end with the same bits.
-#include "schedule/algorithm.h"
 #include "schedule/direct.h"
 
 namespace trellis::schedule {
 namespace {
 
 using enum Collective;
-
-std::int32_t shares(const Request& r) { return r.channels * r.segments; }
-std::int32_t pieces(const Request& r) { return shares(r) * r.ranks(); }
 
 void first_step(const Request& request, Builder& b, const Share& share) {
   const Rank root = request.root;
@@ -29,10 +25,7 @@ void second_step(const Request& request, Builder& b, const Share& share) {
 
 void build(const Request& request, Builder& b) {
   for (const auto step : {first_step, second_step})
-    for (std::int32_t i = 0; i < shares(request); ++i) {
-      Builder on = b.on_channel(i / request.segments);
-      step(request, on, {.first = i, .pieces = shares(request)});
-    }
+    each_share(request, b, [&](Builder& on, const Share& share) { step(request, on, share); });
 }
 
 Symmetry symmetry(const Request& r) {
@@ -44,7 +37,7 @@ const Registered registered{{
     .summary = "one block a rank by direct exchange, then to all or to the root: least traffic in two steps",
     .constraint = "any rank count",
     .serves = {all_reduce, broadcast, reduce},
-    .pieces = pieces,
+    .pieces = [](const Request& r) { return r.shares() * r.ranks(); },
     .build = build,
     .symmetry = symmetry,
 }};

@@ -130,13 +130,128 @@ std::string change_places(const Edit& e) {
   }
 }
 
+// Values that no type keeps out of a Step.
+std::string change_bits(const Edit& e) {
+  Step& step = e.step();
+  switch (e.random() % 4) {
+    case 0:
+      step.op = static_cast<Op>(op_count + e.random() % 8);
+      return "does what is no kind of step";
+    case 1:
+      some_slice(step, e.random).buffer = static_cast<Buffer>(3 + e.random() % 8);
+      return "names what is no buffer";
+    case 2:
+      (e.random() % 2 ? step.after.first : step.after.count) ^= 1u << e.random() % 32;
+      return "finds its waits elsewhere";
+    default:
+      (e.random() % 2 ? step.further.first : step.further.count) ^= 1u << e.random() % 32;
+      return "finds its further places elsewhere";
+  }
+}
+
+// A generator's mistake is made by all ranks alike.
+std::string change_everywhere(Schedule& s, std::mt19937& random) {
+  const auto chunks = static_cast<std::int32_t>(std::min<std::int64_t>(data_chunks(s.task), 64));
+  const auto buffer = static_cast<Buffer>(random() % 3);
+  const auto wrong = static_cast<std::int32_t>(pick(random, chunks));
+  const auto right = static_cast<std::int32_t>(pick(random, chunks));
+  const auto change = [&](Slice& slice) {
+    if (slice.count == 1 && slice.buffer == buffer && slice.first == right) slice.first = wrong;
+  };
+  for (Program& program : s.programs) {
+    for (Step& step : program.steps) change(step.to), change(step.from);
+    for (Slice& slice : program.slices) change(slice);
+  }
+  return "takes one chunk for another, on all ranks";
+}
+
+std::string change_collective(Task& t, std::mt19937& random) {
+  const auto all = collectives();
+  t.collective = all[pick(random, all.size())];
+  const bool pairwise = t.collective == Collective::send_recv;
+  if (!rooted(t.collective) && !pairwise) t.root = 0;
+  t.peer = pairwise ? static_cast<Rank>(pick(random, t.ranks)) : 0;
+  t.even = t.even && !uneven(t.collective);
+  t.pairs.clear();
+  for (Rank r = 0; t.collective == Collective::permute && r < t.ranks; ++r) t.pairs.push_back({r, (r + 1) % t.ranks});
+  return "claims to be another collective";
+}
+
+std::string change_pairs(Task& t, std::mt19937& random) {
+  if (t.pairs.empty()) return "";
+  Pair& pair = t.pairs[pick(random, t.pairs.size())];
+  switch (random() % 3) {
+    case 0:
+      std::swap(pair.target, t.pairs[pick(random, t.pairs.size())].target);
+      return "claims to permute otherwise";
+    case 1:
+      pair.target = static_cast<Rank>(pick(random, t.ranks));
+      return "claims another target";
+    default:
+      pair = t.pairs.back();
+      t.pairs.pop_back();
+      return "claims a pair less";
+  }
+}
+
+std::string change_counts(Schedule& s, std::mt19937& random) {
+  Task& t = s.task;
+  const std::int32_t by = random() % 2 ? 1 : -1;
+  switch (random() % 4) {
+    case 0:
+      t.pieces += by;
+      return "claims other pieces";
+    case 1:
+      t.pieces = random() % 2 ? t.pieces * 2 : t.pieces / 2;
+      return "claims twice or half the pieces";
+    case 2:
+      t.ranks += by;
+      if (random() % 2) s.programs.resize(std::max(0, t.ranks));
+      return "claims other ranks";
+    default: {
+      const std::int32_t others[] = {s.channels - 1, s.channels + 1, 0, -1, most_channels + 1};
+      s.channels = others[pick(random, std::size(others))];
+      return "claims other channels";
+    }
+  }
+}
+
 }  // namespace
 
+std::string damage_task(Schedule& s, std::mt19937& random) {
+  Task& t = s.task;
+  switch (random() % 8) {
+    case 0:
+    case 1:
+      return change_collective(t, random);
+    case 2:
+      t.root = static_cast<Rank>(pick(random, t.ranks));
+      return "claims another root";
+    case 3:
+      t.in_place = !t.in_place;
+      return "claims another place";
+    case 4:
+      t.even = !t.even;
+      return "claims other sizes";
+    case 5:
+      if (t.collective == Collective::permute) return change_pairs(t, random);
+      t.peer = static_cast<Rank>(pick(random, t.ranks));
+      return "claims another peer";
+    case 6:
+      if (random() % 4 > 0) return "";
+      t.collective = static_cast<Collective>(collectives().size() + random() % 8);
+      return "claims to be what is no collective";
+    default:
+      return change_counts(s, random);
+  }
+}
+
 std::string damage(Schedule& s, std::mt19937& random) {
+  if (random() % 20 == 0) return change_everywhere(s, random);
   Program& program = s.programs[pick(random, s.programs.size())];
   if (program.steps.empty()) return "";
   const Edit edit{program, pick(random, program.steps.size()), random};
-  switch (random() % 18) {
+  switch (random() % 19) {
     case 0:
       edit.step().op = static_cast<Op>(random() % op_count);
       return "changes the kind of step";
@@ -153,6 +268,8 @@ std::string damage(Schedule& s, std::mt19937& random) {
     case 9:
     case 10:
       return change_transfer(edit);
+    case 11:
+      return change_bits(edit);
     default:
       return change_places(edit);
   }

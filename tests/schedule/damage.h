@@ -6,7 +6,8 @@
 
 namespace trellis::schedule {
 
-// Says what it did; empty when this edit had nothing to act on.
-std::string damage(Schedule&, std::mt19937&);
+// Each says what it did; empty when this edit had nothing to act on.
+std::string damage(Schedule&, std::mt19937&);       // the steps
+std::string damage_task(Schedule&, std::mt19937&);  // what they are said to do
 
 }  // namespace trellis::schedule

@@ -1,5 +1,9 @@
 // What every registered algorithm must do, found by walking the registry.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <limits>
+#include <set>
 
 #include "schedule/folded.h"
 #include "tests/schedule/requests.h"
@@ -70,6 +74,56 @@ TEST_P(EveryAlgorithm, RefusesNonsenseWithTheValue) {
   EXPECT_THROW(make(*GetParam(), request), std::invalid_argument);
   request.dims = {1 << 30, 1 << 30};
   EXPECT_THROW(make(*GetParam(), request), std::invalid_argument);
+}
+
+// Whole numbers of chunks, however large, are counted right and refused where a Task can't hold them.
+TEST(Algorithms, RefuseMoreChunksThanATaskHolds) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  std::set<std::string> refusing;
+  int accepted = 0;
+  for (const auto& [name, a] : algorithms())
+    for (Collective c : a.has_levels ? std::vector<Collective>{} : a.serves)  // levels refuse in their own words
+      for (const auto& dims : std::vector<std::vector<Rank>>{{4}, {1 << 13}, {1 << 24}, {1 << 29}, {1 << 15, 1 << 14}})
+        for (const auto& [channels, segments] : {std::pair(1, 1), {7, 1}, {256, 1}, {1, 1 << 16}, {64, 1 << 16}}) {
+          const Request r{.collective = c, .dims = dims, .channels = channels, .segments = segments};
+          const std::string why = refusal(a, r);
+          if (!why.empty() && why.find(" chunks: expected at most") == std::string::npos) continue;
+          const std::int64_t chunks = (a.pieces ? a.pieces(r) : 1) * (by_block(c) ? r.ranks() : 1);
+          const std::string number = fmt::format("make {} chunks: expected at most {}", chunks, most);
+          EXPECT_EQ(chunks > most, !why.empty()) << name << ": " << chunks << " chunks, " << why;
+          if (why.empty()) {
+            EXPECT_EQ(data_chunks(task_of(a, r)), chunks) << name;
+            ++accepted;
+            continue;
+          }
+          EXPECT_TRUE(why.ends_with(number)) << name << ": " << why << " instead of " << number;
+          EXPECT_THROW(task_of(a, r), std::invalid_argument) << name;
+          EXPECT_THROW(make_program(a, r, 0), std::invalid_argument) << name;
+          refusing.insert(name);
+        }
+  EXPECT_GT(accepted, 100);
+  for (const char* name : {"ring", "flat_ring", "pat", "rdh", "bine", "bine_torus", "kangaring", "torus", "swing",
+                           "halving_doubling", "mesh", "two_step", "direct", "pairwise"})
+    EXPECT_TRUE(refusing.contains(name)) << name;
+}
+
+TEST(Algorithms, CountChunksBeyondThirtyTwoBits) {
+  const Request r{.dims = {1 << 24}, .channels = 256};
+  EXPECT_EQ(refusal(algorithm_named("ring"), r),
+            "256 channels of 1 segments on 16777216 ranks make 4294967296 chunks: expected at most 2147483647");
+  const Request levels{.dims = {1 << 14, 1 << 15}, .channels = 256, .segments = 1 << 16, .levels = {"ring", "ring"}};
+  EXPECT_NE(refusal(algorithm_named("hierarchical"), levels).find("9007199254740992 chunks"), std::string::npos);
+}
+
+// Data that fits can still ask for more scratch than a program can number.
+TEST(Algorithms, RefuseMoreScratchThanAProgramNumbers) {
+  for (const auto& [name, dims] : {std::pair("direct", 256), {"kangaring", 128}}) try {
+      make_program(algorithm_named(name), {.dims = {dims}, .channels = 128, .segments = 1 << 16}, 0);
+      FAIL() << name;
+    } catch (const std::invalid_argument& e) {
+      EXPECT_NE(std::string(e.what()).find("would take more than 2147483647 chunks of tmp"), std::string::npos)
+          << name << ": " << e.what();
+    }
 }
 
 TEST(Algorithms, CoverEveryCollective) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "schedule/interpret.h"
+#include "tests/schedule/buffers.h"
 #include "tests/schedule/requests.h"
 
 namespace trellis::schedule {
@@ -36,6 +37,14 @@ TEST(Interpret, EveryAlgorithmComputesItsCollective) {
         EXPECT_EQ(memory[r][cells(s.task, r).at(Buffer::output, i)], expected(s.task, want))
             << c.text() << " rank " << r;
       }
+  });
+}
+
+TEST(Interpret, EveryAlgorithmFillsTheCallersBuffers) {
+  std::mt19937 random(1);
+  each_case(8, [&](const Case& c) {
+    const Schedule s = make(*c.algorithm, c.request);
+    for (int run = 0; run < 2; ++run) EXPECT_EQ(run_on_buffers(s, random), "") << c.text();
   });
 }
 

@@ -106,6 +106,39 @@ TEST(Verify, NamesChunksWhoseSizesDiffer) {
   EXPECT_NE(report.text().find("size can differ"), std::string::npos) << report.text();
 }
 
+TEST(Verify, NamesARightSumThatIsOfAnotherBlock) {
+  Schedule s = make("direct", {.collective = Collective::reduce_scatter, .dims = {3}});
+  // All ranks send, add up and keep what belongs to rank 0.
+  for (Program& p : s.programs) {
+    for (Step& step : p.steps)
+      if (reads(step.op) && step.from.buffer == Buffer::input) step.from.first = 0;
+    for (Slice& slice : p.slices)
+      if (slice.buffer == Buffer::input) slice.first = 0;
+  }
+  EXPECT_TRUE(reports(s, 1, "in[0] of rank 0 is in it"));
+}
+
+TEST(Verify, RefusesValuesThatMeanNothing) {
+  const auto broken = [](auto edit) {
+    Schedule s = make("ring", {.dims = {4}});
+    edit(s);
+    return s;
+  };
+  EXPECT_TRUE(reports(broken([](Schedule& s) { find(s, 1, Op::send).from.buffer = static_cast<Buffer>(3); }), 1,
+                      "names a buffer that no rank has"));
+  EXPECT_TRUE(reports(broken([](Schedule& s) { find(s, 2, Op::recv).after.count = 1'000'000; }), 2,
+                      "points beyond its program's lists"));
+  EXPECT_TRUE(reports(broken([](Schedule& s) { find(s, 2, Op::recv).further.first = 1'000'000; }), 2,
+                      "points beyond its program's lists"));
+  EXPECT_TRUE(reports(broken([](Schedule& s) { s.channels = 0; }), -1, "0 channels: expected 1 to 256"));
+  EXPECT_TRUE(reports(broken([](Schedule& s) { s.channels = 257; }), -1, "257 channels: expected 1 to 256"));
+  EXPECT_THROW(check(Task{.collective = static_cast<Collective>(collectives().size())}), std::invalid_argument);
+
+  Schedule local = make("direct", {.collective = Collective::all_to_all, .dims = {2}});
+  find(local, 1, Op::copy).op = static_cast<Op>(op_count);
+  EXPECT_TRUE(reports(local, 1, "is of no kind that there is"));
+}
+
 TEST(Verify, NamesAWaitForALaterStep) {
   Schedule s = make("ring", {.dims = {4}});
   Program& p = s.programs[2];
