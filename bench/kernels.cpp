@@ -12,9 +12,10 @@ using namespace trellis::kernels;
 constexpr int rounds = 7;
 
 void measure(benchmark::State& state, const Subject& subject, Regime regime, int threads) {
+  static const Arena arena;
   Speed speed;
   for (auto _ : state) {
-    speed = speed_of(subject, regime, threads, rounds);
+    speed = speed_of(arena, subject, regime, threads, rounds);
     state.SetIterationTime(1 / speed.elements_per_s);
   }
   state.counters["achieved_B_per_s"] = speed.bytes_per_s;

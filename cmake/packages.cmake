@@ -2,10 +2,19 @@
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(fmt REQUIRED)
 find_package(pugixml REQUIRED)
-# Found by hand: oneDNN's own package asks for OpenCL's development files, which nothing here needs. May be absent.
+# Found by hand: hwloc brings no package for CMake.
+find_path(HWLOC_INCLUDE_DIR hwloc.h REQUIRED)
+find_library(HWLOC_LIBRARY hwloc REQUIRED)
+# Likewise: oneDNN's own package asks for OpenCL's development files, which nothing here needs. May be absent.
 find_path(DNNL_INCLUDE_DIR dnnl.hpp)
 find_library(DNNL_LIBRARY dnnl)
-mark_as_advanced(DNNL_INCLUDE_DIR DNNL_LIBRARY)
+mark_as_advanced(HWLOC_INCLUDE_DIR HWLOC_LIBRARY DNNL_INCLUDE_DIR DNNL_LIBRARY)
+# Only the headers: the library is opened when a rank needs it. May be absent; Debian keeps it out of the default path.
+find_path(PMIX_INCLUDE_DIR pmix.h PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/pmix2/include)
+mark_as_advanced(PMIX_INCLUDE_DIR)
+if(NOT PMIX_INCLUDE_DIR)
+  message(STATUS "PMIx not found (libpmix-dev): ranks of mpirun and srun need MASTER_ADDR and MASTER_PORT")
+endif()
 find_package(nlohmann_json REQUIRED)
 if(NOT TRELLIS_FUZZ)
   find_package(CLI11 REQUIRED)

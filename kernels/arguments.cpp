@@ -18,6 +18,9 @@ void check_place(std::string_view kernel, const Operand& o) {
   if (o.bytes == 0) return;
   if (o.data == nullptr)
     throw std::invalid_argument(fmt::format("{}: {} is null and {} bytes long", kernel, o.name, o.bytes));
+  if (begin(o) % o.alignment != 0)
+    throw std::invalid_argument(
+        fmt::format("{}: {} at {:#x} is not at a multiple of {} bytes", kernel, o.name, begin(o), o.alignment));
   if (end(o) < begin(o))
     throw std::invalid_argument(
         fmt::format("{}: {} at {:#x} can't be {} bytes long", kernel, o.name, begin(o), o.bytes));
@@ -52,8 +55,9 @@ std::size_t bytes_of(std::string_view kernel, std::size_t n, std::size_t size) {
 }
 
 void check_threads(std::string_view kernel, int threads) {
-  if (threads < 1 || threads > most_threads)
-    throw std::invalid_argument(fmt::format("{}: {} threads; expected 1 to {}", kernel, threads, most_threads));
+  if (threads < 0 || threads > most_threads)
+    throw std::invalid_argument(
+        fmt::format("{}: {} threads; expected 1 to {}, or 0 for one a core", kernel, threads, most_threads));
 }
 
 void check_random(std::string_view kernel, const Random& random, std::size_t n) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstring>
 #include <stdexcept>
 
 #include "kernels/arguments.h"
@@ -22,13 +23,27 @@ bool known(const Pair& p) {
   return p.rounding == Rounding::nearest || p.to != DType::f64;
 }
 
+template <class T>
+double nearest_double(const void* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return static_cast<double>(value);
+}
+
+// As load has it, but that integers which become f64 are not rounded twice.
+double value_at(const Pair& p, const void* at) {
+  if (p.to == DType::f64 && p.from == DType::i64) return nearest_double<std::int64_t>(at);
+  if (p.to == DType::f64 && p.from == DType::u64) return nearest_double<std::uint64_t>(at);
+  return load(p.from, at);
+}
+
 void cast_truth(const Stretch& s) {
   const Pair& p = *static_cast<const Pair*>(s.settings);
   const auto* src = static_cast<const std::byte*>(s.reads[0]);
   auto* dst = static_cast<std::byte*>(s.writes[0]);
   for (std::size_t i = 0; i < s.n; ++i) {
     const bool random = p.rounding == Rounding::stochastic;
-    store(p.to, dst + i * size_of(p.to), load(p.from, src + i * size_of(p.from)), p.rounding,
+    store(p.to, dst + i * size_of(p.to), value_at(p, src + i * size_of(p.from)), p.rounding,
           random ? random_for(s.key, s.first + i, random_bits(p.to)) : 0);
   }
 }

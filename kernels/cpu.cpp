@@ -1,10 +1,8 @@
 #include "kernels/cpu.h"
 
-#include <sched.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <fstream>
+
+#include "kernels/placement.h"
 
 namespace trellis::kernels {
 namespace {
@@ -15,11 +13,6 @@ std::string model() {
     if (line.starts_with("model name"))
       if (const auto at = line.find(": "); at != std::string::npos) return line.substr(at + 2);
   return "unknown";
-}
-
-std::size_t cache(int question, std::size_t otherwise) {
-  const long bytes = sysconf(question);
-  return bytes > 0 ? static_cast<std::size_t>(bytes) : otherwise;
 }
 
 Cpu found() {
@@ -35,12 +28,11 @@ Cpu found() {
 #endif
   for (std::size_t i = 0; i < isa_count; ++i)
     if (c.has[i]) c.best = static_cast<Isa>(i);
-  c.l1_bytes = cache(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
-  c.l2_bytes = cache(_SC_LEVEL2_CACHE_SIZE, 1 << 20);
-  c.l3_bytes = cache(_SC_LEVEL3_CACHE_SIZE, 0);
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  c.cores = sched_getaffinity(0, sizeof mine, &mine) == 0 ? std::max(CPU_COUNT(&mine), 1) : 1;
+  const Placement here = placement();
+  if (here.l1_bytes != 0) c.l1_bytes = here.l1_bytes;
+  if (here.l2_bytes != 0) c.l2_bytes = here.l2_bytes;
+  c.l3_bytes = here.l3_bytes;
+  c.cores = static_cast<int>(here.cores.size());
   return c;
 }
 

@@ -80,7 +80,10 @@ void check_labels(const std::int32_t* labels, std::size_t rows, std::size_t colu
                       classes, o.ignore));
 }
 
-Operand one_a_row(std::string_view name, const void* data, std::size_t rows) { return {name, data, rows * 4}; }
+template <class T>
+Operand one_a_row(std::string_view name, const T* data, std::size_t rows) {
+  return array_of("cross_entropy", name, data, rows);
+}
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <stdexcept>
 #include <vector>
@@ -46,15 +47,25 @@ const Registered dots([] {
   return all;
 });
 
-double summed(std::string_view op, DType d, std::span<const Operand> reads, std::size_t n, int threads) {
-  if (std::find(std::begin(types), std::end(types), d) == std::end(types))
+using Kernels = std::array<const Kernel*, std::size(types)>;
+
+Kernels kernels_of(std::string_view op) {
+  Kernels all;
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = &kernel_named(fmt::format("{}.{}", op, name(types[i])));
+  return all;
+}
+
+double summed(std::string_view op, const Kernels& kernels, DType d, std::span<const Operand> reads, std::size_t n,
+              int threads) {
+  const auto type = std::find(std::begin(types), std::end(types), d);
+  if (type == std::end(types))
     throw std::invalid_argument(fmt::format("{}: {} is not supported; f32, bf16 and f16 are", op, name(d)));
   check_threads(op, threads);
   check_operands(op, {}, reads, true);
   const void* const arrays[] = {reads.front().data, reads.back().data};
   std::vector<double> parts(parts_of(n));
   void* const writes[] = {parts.data()};
-  run(kernel_named(fmt::format("{}.{}", op, name(d))),
+  run(*kernels[static_cast<std::size_t>(type - std::begin(types))],
       {.n = n, .writes = writes, .reads = arrays, .sources = static_cast<int>(reads.size())}, threads);
   return added_up(parts);
 }
@@ -64,12 +75,14 @@ double summed(std::string_view op, DType d, std::span<const Operand> reads, std:
 double dot(DType d, const void* x, const void* y, std::size_t n, int threads) {
   const std::size_t bytes = bytes_of("dot", n, 8);
   const Operand reads[] = {{"x", x, bytes / 8 * size_of(d)}, {"y", y, bytes / 8 * size_of(d)}};
-  return summed("dot", d, reads, n, threads);
+  static const Kernels kernels = kernels_of("dot");
+  return summed("dot", kernels, d, reads, n, threads);
 }
 
 double sum_of_squares(DType d, const void* x, std::size_t n, int threads) {
   const Operand read{"x", x, bytes_of("squares", n, 8) / 8 * size_of(d)};
-  return summed("squares", d, {&read, 1}, n, threads);
+  static const Kernels kernels = kernels_of("squares");
+  return summed("squares", kernels, d, {&read, 1}, n, threads);
 }
 
 double norm2(DType d, const void* x, std::size_t n, int threads) { return std::sqrt(sum_of_squares(d, x, n, threads)); }

@@ -29,9 +29,23 @@ TRELLIS_INLINE U in_lanes(Code codes) {
   return __builtin_convertvector(codes, U);
 }
 
+#if defined(__AVX512BW__)
+// Each code to the upper half of a lane, by one permutation.
+TRELLIS_INLINE F widened_bf16(H codes) {
+  typedef std::uint16_t Halves __attribute__((vector_size(4 * lanes)));
+  Halves places;
+  for (int i = 0; i < 2 * lanes; ++i) places[i] = static_cast<std::uint16_t>(i / 2);
+  const __m512i wide = _mm512_castsi256_si512((__m256i)codes);
+  return (F)_mm512_maskz_permutexvar_epi16(0xAAAA'AAAA, (__m512i)places, wide);
+}
+#endif
+
 template <Format f, class Which>
 TRELLIS_INLINE F read(const void* array, std::ptrdiff_t at, Which which) {
   const Codes<f> codes = load<Codes<f>>(array, at, which);
+#if defined(__AVX512BW__)
+  if constexpr (f == bf16_format) return widened_bf16(codes);
+#endif
   if constexpr (f == f16_format && has_half)
     return widened_half(codes);
   else

@@ -118,6 +118,26 @@ const Registered lambs([] {
   return all;
 });
 
+struct Known {
+  std::array<const Kernel*, std::size(narrow_types)> moments;
+  std::array<const Kernel*, keep_count> squares, apply;
+};
+
+const Known& known() {
+  static const Known all = [] {
+    Known k{};
+    for (std::size_t i = 0; i < k.moments.size(); ++i)
+      k.moments[i] = &kernel_named(fmt::format("lamb.moments.{}", name(narrow_types[i])));
+    for (std::size_t i = 0; i < keep_count; ++i) {
+      const auto keep = static_cast<Keep>(i);
+      k.squares[i] = &kernel_named(fmt::format("lamb.squares.{}", name(as_read(keep))));
+      k.apply[i] = &kernel_named(fmt::format("lamb.apply.{}", name(keep)));
+    }
+    return k;
+  }();
+  return all;
+}
+
 void check(const Moments& m, const LambOptions& o) {
   check_at_least_zero("lamb", "learning_rate", o.learning_rate);
   check_beta("lamb", "beta1", o.beta1);
@@ -125,7 +145,8 @@ void check(const Moments& m, const LambOptions& o) {
   check_at_least_zero("lamb", "epsilon", o.epsilon);
   check_at_least_zero("lamb", "weight_decay", o.weight_decay);
   if (o.step == 0) throw std::invalid_argument("lamb: step is 0; steps are counted from 1");
-  if (m.type != DType::f32) throw std::invalid_argument("lamb: the moments can only be f32");
+  if (m.type != DType::f32)
+    throw std::invalid_argument(fmt::format("lamb: the moments can't be {}; expected f32", name(m.type)));
   check_threads("lamb", o.threads);
   const LambSettings s = settings_of(1, 1, o);
   check_settled("lamb", "1 / (1 - beta1^step)", s.unbias);
@@ -190,14 +211,14 @@ LambSums lamb_moments(const Weights& w, const Gradient& g, const Moments& m, std
   check(m, o);
   check_scale("lamb", g);
   keep_index("lamb", w.keep);
-  narrow_index("lamb", "the gradient", g.type);
+  const std::size_t narrow = narrow_index("lamb", "the gradient", g.type);
   const Places places = read_by_squares(w, m, n);
   Places read;
   read.add("the gradient", g.values, n, g.type);
   for (const Operand& kept : places.span().first(places.count - 2)) read.all[read.count++] = kept;
   check_operands("lamb", places.span().last(2), read.span(), false);
-  const Kernel& moments = kernel_named(fmt::format("lamb.moments.{}", name(g.type)));
-  const Kernel& squares = kernel_named(fmt::format("lamb.squares.{}", name(as_read(w.keep))));
+  const Kernel& moments = *known().moments[narrow];
+  const Kernel& squares = *known().squares[static_cast<std::size_t>(as_read(w.keep))];
   const LambSettings settings = settings_of(g.scale, 1, o);
   std::vector<double> parts[2];
   for (auto& some : parts) some.resize(parts_of(n));
@@ -222,7 +243,7 @@ void lamb_apply(const Weights& w, const Moments& m, double trust, std::size_t n,
   void* writes[2];
   for (std::size_t i = 0; i < places.written.count; ++i) writes[i] = const_cast<void*>(places.written.all[i].data);
   const void* const reads[] = {m.first, m.second};
-  run(kernel_named(fmt::format("lamb.apply.{}", name(w.keep))),
+  run(*known().apply[static_cast<std::size_t>(w.keep)],
       {.n = n,
        .writes = writes,
        .reads = reads,

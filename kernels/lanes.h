@@ -1,44 +1,10 @@
-// Vectors of 32-bit lanes, as wide as the set of instructions that this file is compiled for. Only the *_lanes.h files
-// include it; the build compiles each once a set. All of it has internal linkage, so that no code for one set can be
-// taken for another's.
+// Vectors to and from memory: whole or in part, through the caches or past them.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <type_traits>
-#include <utility>
-
-#include "kernels/registry.h"
-
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
-
-#ifndef TRELLIS_ISA
-#define TRELLIS_ISA vec128
-#endif
-#define TRELLIS_INLINE [[gnu::always_inline]] inline
+#include "kernels/vector_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
-
-constexpr Isa this_isa = Isa::TRELLIS_ISA;
-
-#if defined(__AVX512F__)
-constexpr int lanes = 16;
-#elif defined(__AVX2__)
-constexpr int lanes = 8;
-#else
-constexpr int lanes = 4;
-#endif
-
-typedef float F __attribute__((vector_size(4 * lanes)));
-typedef std::uint32_t U __attribute__((vector_size(4 * lanes)));
-typedef std::int32_t I __attribute__((vector_size(4 * lanes)));
-typedef std::uint64_t W __attribute__((vector_size(4 * lanes)));  // half as many
-typedef std::uint16_t H __attribute__((vector_size(2 * lanes)));
-typedef std::uint8_t B __attribute__((vector_size(lanes)));
 
 // Which lanes of a vector take part: all, or those from `from` up to `to`.
 struct Full {};
@@ -46,12 +12,11 @@ struct Part {
   int from, to;
 };
 
-TRELLIS_INLINE F as_f(U u) { return (F)u; }
-TRELLIS_INLINE U as_u(F f) { return (U)f; }
-TRELLIS_INLINE U u_all(std::uint32_t v) { return v - U{}; }
-TRELLIS_INLINE F f_all(float v) { return as_f(u_all(__builtin_bit_cast(std::uint32_t, v))); }
-TRELLIS_INLINE U select(I mask, U yes, U no) { return mask ? yes : no; }
-TRELLIS_INLINE F select(I mask, F yes, F no) { return mask ? yes : no; }
+#if defined(__AVX512BW__)
+TRELLIS_INLINE std::uint64_t mask_of(Part p) {
+  return p.from >= p.to ? 0 : (~std::uint64_t{0} >> (64 - p.to)) & (~std::uint64_t{0} << p.from);
+}
+#endif
 
 // Lane 0 stands for element `at` of the array; lanes that take no part are zero.
 template <class V>
@@ -64,6 +29,15 @@ template <class V>
 TRELLIS_INLINE V load(const void* array, std::ptrdiff_t at, Part p) {
   V v{};
   constexpr auto size = static_cast<std::ptrdiff_t>(sizeof(v[0]));
+#if defined(__AVX512BW__)
+  const char* const from = static_cast<const char*>(array) + at * size;
+  const std::uint64_t mask = mask_of(p);
+  if constexpr (sizeof v == 64 && size == 4) return (V)_mm512_maskz_loadu_epi32(static_cast<__mmask16>(mask), from);
+  if constexpr (sizeof v == 64 && size == 2) return (V)_mm512_maskz_loadu_epi16(static_cast<__mmask32>(mask), from);
+  if constexpr (sizeof v == 64 && size == 1) return (V)_mm512_maskz_loadu_epi8(mask, from);
+  if constexpr (sizeof v == 32 && size == 2) return (V)_mm256_maskz_loadu_epi16(static_cast<__mmask16>(mask), from);
+  if constexpr (sizeof v == 16 && size == 1) return (V)_mm_maskz_loadu_epi8(static_cast<__mmask16>(mask), from);
+#endif
   for (int i = p.from; i < p.to; ++i)
     std::memcpy(reinterpret_cast<char*>(&v) + i * size, static_cast<const char*>(array) + (at + i) * size,
                 sizeof(v[0]));
@@ -90,6 +64,18 @@ TRELLIS_INLINE void put(void* array, std::ptrdiff_t at, V v, Full) {
 template <bool streaming, class V>
 TRELLIS_INLINE void put(void* array, std::ptrdiff_t at, V v, Part p) {
   constexpr auto size = static_cast<std::ptrdiff_t>(sizeof(v[0]));
+#if defined(__AVX512BW__)
+  char* const to = static_cast<char*>(array) + at * size;
+  const std::uint64_t mask = mask_of(p);
+  if constexpr (sizeof v == 64 && size == 4)
+    return _mm512_mask_storeu_epi32(to, static_cast<__mmask16>(mask), (__m512i)v);
+  if constexpr (sizeof v == 64 && size == 2)
+    return _mm512_mask_storeu_epi16(to, static_cast<__mmask32>(mask), (__m512i)v);
+  if constexpr (sizeof v == 64 && size == 1) return _mm512_mask_storeu_epi8(to, mask, (__m512i)v);
+  if constexpr (sizeof v == 32 && size == 2)
+    return _mm256_mask_storeu_epi16(to, static_cast<__mmask16>(mask), (__m256i)v);
+  if constexpr (sizeof v == 16 && size == 1) return _mm_mask_storeu_epi8(to, static_cast<__mmask16>(mask), (__m128i)v);
+#endif
   for (int i = p.from; i < p.to; ++i)
     std::memcpy(static_cast<char*>(array) + (at + i) * size, reinterpret_cast<const char*>(&v) + i * size,
                 sizeof(v[0]));

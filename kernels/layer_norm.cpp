@@ -86,8 +86,9 @@ const RegisteredRows registered([] {
   return all;
 });
 
+// May be left out.
 Operand floats(std::string_view name, const float* data, std::size_t n) {
-  return {name, data, data == nullptr ? 0 : n * sizeof(float)};
+  return array_of("layer_norm", name, data, data == nullptr ? 0 : n);
 }
 
 }  // namespace
@@ -118,8 +119,8 @@ void layer_norm_gradient(DType type, const void* dy, const void* x, const void* 
   const Operand out[] = {floats("dweight", dweight, columns), floats("dbias", dbias, columns), {"dx", dx, bytes}};
   const Operand tables[] = {{"dy", dy, bytes}, {"x", x, bytes}};
   const Operand others[] = {{"weight", weight, rows == 0 ? 0 : columns * size_of(type)},
-                            {"means", kept.means, rows * sizeof(float)},
-                            {"scales", kept.scales, rows * sizeof(float)}};
+                            array_of("layer_norm_gradient", "means", kept.means, rows),
+                            array_of("layer_norm_gradient", "scales", kept.scales, rows)};
   check_operands("layer_norm_gradient", out, others, false);
   check_operands("layer_norm_gradient", {out, 2}, tables, false);
   check_operands("layer_norm_gradient", {out + 2, 1}, tables, true);

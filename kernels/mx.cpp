@@ -54,7 +54,6 @@ void check(MxFormat f, const Operand& elements, const Operand& scales, const Ope
   const std::string what = fmt::format("{} of {}", decodes ? "mx_decode" : "mx_encode", name(f));
   if (n % mx_block != 0)
     throw std::invalid_argument(fmt::format("{}: {} elements are not whole blocks of {}", what, n, mx_block));
-  bytes_of(what, n, sizeof(float));
   const Operand blocks[] = {elements, scales};
   if (decodes)
     check_operands(what, {&floats, 1}, blocks, false);
@@ -75,37 +74,37 @@ std::uint32_t get(MxFormat f, const void* elements, std::size_t i) {
   return f != MxFormat::mxfp4_e2m1 ? bytes[i] : (bytes[i / 2] >> (i % 2 * 4)) & 15U;
 }
 
-std::uint8_t scale_of(const float* block, const Elements& e) {
+std::uint8_t scale_of(const float* block, const Elements& e, MxScale kind) {
   float most = 0;
   for (std::size_t i = 0; i < mx_block; ++i) {
     if (!std::isfinite(block[i])) return scale_nan;
     most = std::max(most, std::fabs(block[i]));
   }
   if (most == 0) return 0;
-  return static_cast<std::uint8_t>(std::max(std::ilogb(most) - e.exponent + scale_bias, 0));
+  const int up = kind == MxScale::trainium ? 1 : 0;
+  return static_cast<std::uint8_t>(std::max(std::ilogb(most) - e.exponent + scale_bias + up, 0));
 }
 
 }  // namespace
 
-void mx_encode(MxFormat f, const float* src, void* elements, std::uint8_t* scales, std::size_t n, Rounding rounding,
-               const Random& random) {
+void mx_encode(MxFormat f, const float* src, void* elements, std::uint8_t* scales, std::size_t n, const MxOptions& o) {
   check(f, {"elements", elements, mx_element_bytes(f, n)}, {"scales", scales, n / mx_block},
-        {"src", src, n * sizeof(float)}, false, n);
-  check_random("mx_encode", random, n);
+        array_of("mx_encode", "src", src, n), false, n);
+  check_random("mx_encode", o.random, n);
   const Elements e = elements_of(f);
-  const RandomKey key = random_key(random);
+  const RandomKey key = random_key(o.random);
   for (std::size_t b = 0; b < n / mx_block; ++b) {
-    scales[b] = scale_of(src + b * mx_block, e);
+    scales[b] = scale_of(src + b * mx_block, e, o.scale);
     for (std::size_t i = b * mx_block; i < (b + 1) * mx_block; ++i) {
       const double value = scales[b] == scale_nan ? 0 : std::ldexp(double{src[i]}, scale_bias - scales[b]);
-      put(f, elements, i, element_code(e, value, rounding, random32(key, random.first + i)));
+      put(f, elements, i, element_code(e, value, o.rounding, random32(key, o.random.first + i)));
     }
   }
 }
 
 void mx_decode(MxFormat f, const void* elements, const std::uint8_t* scales, float* dst, std::size_t n) {
   check(f, {"elements", elements, mx_element_bytes(f, n)}, {"scales", scales, n / mx_block},
-        {"dst", dst, n * sizeof(float)}, true, n);
+        array_of("mx_decode", "dst", dst, n), true, n);
   const Elements e = elements_of(f);
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint8_t scale = scales[i / mx_block];

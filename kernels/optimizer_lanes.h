@@ -1,7 +1,8 @@
 // How an optimizer keeps parameters and its state, in vectors, as optimizer.cpp does it one by one.
 #pragma once
 
-#include "kernels/float_lanes.h"
+#include "kernels/draws_lanes.h"
+#include "kernels/pair_lanes.h"
 #include "kernels/parameter.h"
 #include "kernels/walk_lanes.h"
 
@@ -20,36 +21,6 @@ TRELLIS_INLINE F square_root(F f) {
   return f;
 #endif
 }
-
-// Random bits of the parameters and of up to two states. What a kernel does not use costs nothing.
-struct Draw {
-  U kept, state[2];
-};
-class Draws {
- public:
-  explicit Draws(const Stretch& s)
-      : kept_(s.key),
-        first_(static_cast<const StateKeys*>(s.settings)->keys[0]),
-        second_(static_cast<const StateKeys*>(s.settings)->keys[1]) {}
-  TRELLIS_INLINE void make(std::uint64_t group, int lane) {
-    kept_.make(group, lane), first_.make(group, lane), second_.make(group, lane);
-  }
-  template <int rows>
-  TRELLIS_INLINE Draw row(int r) const {
-    return {kept_.row<rows>(r), {first_.row<rows>(r), second_.row<rows>(r)}};
-  }
-
- private:
-  Bits kept_, first_, second_;
-};
-struct NoDraws {
-  explicit NoDraws(const Stretch&) {}
-  TRELLIS_INLINE void make(std::uint64_t, int) {}
-  template <int rows>
-  TRELLIS_INLINE Draw row(int) const {
-    return {U{}, {U{}, U{}}};
-  }
-};
 
 // The written operands, by value: stores could otherwise change the array of pointers for all the compiler knows.
 struct Places {
@@ -98,6 +69,30 @@ TRELLIS_INLINE void write_state(void* array, std::ptrdiff_t at, F value, U rando
   constexpr Rounding rounding = type == DType::bf16 ? Rounding::stochastic : Rounding::nearest;
   write_result<format_of(type), rounding, false>(array, at, value, random, which);
 }
+
+#if defined(__AVX512BW__)
+// Two rows; random as NextDraws has it.
+template <Keep keep>
+TRELLIS_INLINE void write_two_kept(const Places& p, std::ptrdiff_t at, F first, F second, U random) {
+  if constexpr (keep == Keep::bf16_stochastic) {
+    write_two_rows<Rounding::stochastic, false, Nans::canonical>(static_cast<char*>(p.at[0]) + at * 2, first, second,
+                                                                 random);
+  } else {
+    write_kept<keep, false>(p, at, first, U{}, Full{});
+    write_kept<keep, false>(p, at + lanes, second, U{}, Full{});
+  }
+}
+template <DType type>
+TRELLIS_INLINE void write_two_states(void* array, std::ptrdiff_t at, F first, F second, U random) {
+  if constexpr (type == DType::bf16) {
+    write_two_rows<Rounding::stochastic, false, Nans::canonical>(static_cast<char*>(array) + at * 2, first, second,
+                                                                 random);
+  } else {
+    write_state<type>(array, at, first, U{}, Full{});
+    write_state<type>(array, at + lanes, second, U{}, Full{});
+  }
+}
+#endif
 
 // As `walk`, with a step that takes a Draw; only a copy may go past the caches.
 template <bool random, bool copies, class MakeStep>

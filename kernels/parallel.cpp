@@ -36,11 +36,16 @@ void share(void* context, int thread, int threads) {
 
 constexpr std::size_t most_operands = 16;  // that need no memory from the heap
 
+std::size_t read_size(const Kernel& kernel, int i) {
+  return size_of(kernel.reads[std::min<std::size_t>(static_cast<std::size_t>(i), kernel.reads.size() - 1)]);
+}
+
 }  // namespace
 
 void parallel(int threads, std::size_t parts, const std::function<void(std::size_t, std::size_t)>& work) {
   if (parts == 0) return;
-  const int useful = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(threads), parts));
+  const auto wanted = static_cast<std::size_t>(threads == 0 ? cpu().cores : threads);
+  const int useful = static_cast<int>(std::min(wanted, parts));
   if (useful == 1) return work(0, parts);
   Work all{.share = work, .parts = parts};
   all.order.fetch_add(1, std::memory_order_release);
@@ -49,15 +54,7 @@ void parallel(int threads, std::size_t parts, const std::function<void(std::size
   if (all.thrown) std::rethrow_exception(all.thrown);
 }
 
-void run(const Kernel& kernel, Body body, const Stretch& whole, int threads) {
-  std::size_t bytes = 0;
-  for (std::size_t w = 0; w < kernel.writes.size() && !kernel.sums; ++w)
-    bytes += size_of(kernel.writes[w]) * (kernel.updates_operand(w) ? 2 : 1);
-  const auto read_size = [&](int i) {
-    return size_of(kernel.reads[std::min<std::size_t>(i, kernel.reads.size() - 1)]);
-  };
-  for (int i = 0; i < whole.sources; ++i) bytes += read_size(i);
-  const bool streaming = whole.n > cpu().out_of_cache() / std::max<std::size_t>(bytes, 1) && !kernel.updates_operand(0);
+void run_parts(const Kernel& kernel, Body body, const Stretch& whole, int threads) {
   const std::size_t pointers = kernel.writes.size() + static_cast<std::size_t>(whole.sources);
   parallel(threads, parts_of(whole.n), [&](std::size_t from, std::size_t to) {
     std::array<void*, most_operands> few;
@@ -68,17 +65,24 @@ void run(const Kernel& kernel, Body body, const Stretch& whole, int threads) {
       place[w] = static_cast<std::byte*>(whole.writes[w]) + (kernel.sums ? from : at) * size_of(kernel.writes[w]);
     const void** const reads = const_cast<const void**>(place + kernel.writes.size());
     for (int i = 0; i < whole.sources; ++i)
-      reads[i] = static_cast<const std::byte*>(whole.reads[i]) + at * read_size(i);
+      reads[i] = static_cast<const std::byte*>(whole.reads[i]) + at * read_size(kernel, i);
     Stretch stretch = whole;
     stretch.n = std::min(whole.n, to * part_elements) - at;
     stretch.writes = place;
     stretch.reads = reads;
     stretch.first += at;
-    stretch.streaming = streaming;
     body(stretch);
   });
 }
 
-void run(const Kernel& kernel, const Stretch& whole, int threads) { run(kernel, kernel.chosen(), whole, threads); }
+void run(const Kernel& kernel, const Stretch& whole, int threads) {
+  std::size_t bytes = 0;
+  for (std::size_t w = 0; w < kernel.writes.size() && !kernel.sums; ++w)
+    bytes += size_of(kernel.writes[w]) * (kernel.updates_operand(w) ? 2 : 1);
+  for (int i = 0; i < whole.sources; ++i) bytes += read_size(kernel, i);
+  Stretch s = whole;
+  s.streaming = whole.n > cpu().out_of_cache() / std::max<std::size_t>(bytes, 1) && !kernel.updates_operand(0);
+  run_parts(kernel, kernel.chosen(), s, threads);
+}
 
 }  // namespace trellis::kernels

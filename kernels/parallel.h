@@ -16,14 +16,15 @@ inline constexpr std::size_t part_elements = 16384;
 constexpr std::size_t parts_of(std::size_t n) { return n / part_elements + (n % part_elements != 0); }
 
 // Calls work(first part, one past the last part) once a thread, with adjacent shares of all parts; on this thread alone
-// when there is one thread or one part. An exception that work throws comes out of here.
+// when there is one thread or one part. 0 threads: one for each core that this process may use. An exception that work
+// throws comes out of here.
 void parallel(int threads, std::size_t parts, const std::function<void(std::size_t, std::size_t)>& work);
 
 // The chosen body of an elementwise kernel over a whole stretch, by parts among threads. Decides once, from the bytes
 // touched, whether writes go past the caches.
 void run(const Kernel&, const Stretch&, int threads);
 
-// The same with a body of the caller's choice; tests and timings compare them.
-void run(const Kernel&, Body, const Stretch&, int threads);
+// The same with a body and a decision of the caller's; timings compare them.
+void run_parts(const Kernel&, Body, const Stretch&, int threads);
 
 }  // namespace trellis::kernels

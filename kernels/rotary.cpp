@@ -79,6 +79,13 @@ void check_shape(const RotaryShape& s) {
         fmt::format("rotary: {} rows, {} elements apart, are more than memory can hold", s.rows, s.stride));
 }
 
+std::size_t angles_of(std::string_view kernel, std::size_t positions, std::size_t pairs) {
+  if (pairs != 0 && positions > std::numeric_limits<std::size_t>::max() / pairs)
+    throw std::invalid_argument(
+        fmt::format("{}: {} positions of {} pairs are more than memory can hold", kernel, positions, pairs));
+  return positions * pairs;
+}
+
 void check_positions(const RotaryShape& s, const RotaryTable& t, const RotaryOptions& o) {
   if (o.positions == nullptr && s.rows > t.positions)
     throw std::invalid_argument(fmt::format("rotary: {} rows and a table of {} positions", s.rows, t.positions));
@@ -99,11 +106,11 @@ void rotary(DType type, const void* x, void* y, const RotaryShape& shape, const 
   const std::size_t length = shape.heads * shape.head_size;
   if (shape.rows == 0 || length == 0) return;
   const std::size_t bytes = bytes_of("rotary", (shape.rows - 1) * shape.stride + length, size_of(type));
-  const std::size_t table_bytes = bytes_of("rotary", table.positions * (shape.turned / 2), sizeof(float));
+  const std::size_t angles = angles_of("rotary", table.positions, shape.turned / 2);
   const Operand out{"y", y, bytes}, in{"x", x, bytes};
-  const Operand others[] = {{"cosines", table.cosines, table_bytes},
-                            {"sines", table.sines, table_bytes},
-                            {"positions", o.positions, o.positions == nullptr ? 0 : shape.rows * 4}};
+  const Operand others[] = {array_of("rotary", "cosines", table.cosines, angles),
+                            array_of("rotary", "sines", table.sines, angles),
+                            array_of("rotary", "positions", o.positions, o.positions == nullptr ? 0 : shape.rows)};
   check_operands("rotary", {&out, 1}, {&in, 1}, true);
   check_operands("rotary", {&out, 1}, others, false);
   check_positions(shape, table, o);
@@ -121,11 +128,12 @@ void rotary_table(float* cosines, float* sines, std::size_t first, std::size_t c
   if (turned % 2 != 0 || !(base > 0))
     throw std::invalid_argument(fmt::format("rotary_table: no angles for {} elements and base {}", turned, base));
   const std::size_t pairs = turned / 2;
-  if (pairs != 0 && count > std::numeric_limits<std::size_t>::max() / pairs)
+  if (count != 0 && first > std::numeric_limits<std::size_t>::max() - count)
     throw std::invalid_argument(
-        fmt::format("rotary_table: {} positions of {} pairs are more than memory can hold", count, pairs));
-  const std::size_t bytes = bytes_of("rotary_table", count * pairs, sizeof(float));
-  const Operand out[] = {{"cosines", cosines, bytes}, {"sines", sines, bytes}};
+        fmt::format("rotary_table: {} positions from {} on pass the last position", count, first));
+  const std::size_t angles = angles_of("rotary_table", count, pairs);
+  const Operand out[] = {array_of("rotary_table", "cosines", cosines, angles),
+                         array_of("rotary_table", "sines", sines, angles)};
   check_operands("rotary_table", out, {}, false);
   for (std::size_t i = 0; i < pairs; ++i) {
     const double step = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(turned));

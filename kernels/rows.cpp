@@ -29,6 +29,12 @@ RowBody RowKernel::chosen() const {
   return truth;
 }
 
+std::string_view RowKernel::chosen_name() const {
+  for (auto i = static_cast<std::size_t>(cpu().best) + 1; i-- > 0;)
+    if (twins[i] != nullptr) return kernels::name(static_cast<Isa>(i));
+  return "truth";
+}
+
 RegisteredRows::RegisteredRows(std::vector<RowKernel> (*make)()) {
   for (RowKernel& kernel : make()) {
     RowKernel& entry = known()[kernel.name];

@@ -39,7 +39,8 @@ struct RowKernel {
   RowBody truth = nullptr;
   std::array<RowBody, isa_count> twins = {};
 
-  RowBody chosen() const;  // for this CPU
+  RowBody chosen() const;                // for this CPU
+  std::string_view chosen_name() const;  // "avx512", ..., "truth"
 };
 
 struct RowTwin {

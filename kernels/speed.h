@@ -1,6 +1,8 @@
 // How fast a kernel is, as a fraction of the best plain loop with its mix of reads and writes, in one run.
 #pragma once
 
+#include <cstdlib>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -33,7 +35,21 @@ struct Subject {
 // The subjects that the room's README shows.
 std::vector<Subject> speed_subjects();
 
-// rounds: how often both are timed.
-Speed speed_of(const Subject&, Regime, int threads, int rounds);
+// The memory that all timings work on, kernels and loops alike: only the first of them waits for its pages, and none
+// has pages that fall better on the sets of a cache.
+class Arena {
+ public:
+  Arena();  // throws bad_alloc
+  std::byte* begin() const { return memory_.get(); }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  std::unique_ptr<std::byte, Free> memory_;
+};
+
+// rounds: how often both are timed; in the caches, where a timing is short, ten times as often.
+Speed speed_of(const Arena&, const Subject&, Regime, int threads, int rounds);
 
 }  // namespace trellis::kernels

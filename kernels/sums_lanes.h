@@ -41,12 +41,23 @@ TRELLIS_INLINE F only(F f, Part p) {
   return f;
 }
 
+// The product of what came from f32 is exact in f64, so that one rounding or two make no difference.
+TRELLIS_INLINE D plus_product(D sum, D a, D b) {
+#if defined(__AVX512F__)
+  return (D)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)sum);
+#elif defined(__AVX2__)
+  return (D)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)sum);
+#else
+  return sum + a * b;
+#endif
+}
+
 // The 32 sums of one part, and what they come to.
 class Sums {
  public:
   TRELLIS_INLINE void add(int vector, Wide a, Wide b) {
-    sums_[vector].low += a.low * b.low;
-    sums_[vector].high += a.high * b.high;
+    sums_[vector].low = plus_product(sums_[vector].low, a.low, b.low);
+    sums_[vector].high = plus_product(sums_[vector].high, a.high, b.high);
   }
   TRELLIS_INLINE double total() const {
     double all[dot_sums];

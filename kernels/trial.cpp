@@ -3,23 +3,43 @@
 #include <algorithm>
 #include <cstring>
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1  // as GCC says it
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace trellis::kernels {
 namespace {
 
+constexpr std::size_t before = 192;  // so that 64 bytes or more lie in front of an operand, whatever its offset
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t around = 0;
+void guard(const std::byte* from, const std::byte* to) { ASAN_POISON_MEMORY_REGION(from, to - from); }
+#else
 constexpr std::size_t around = 16;  // bytes beside an operand that must stay as they are
+void guard(const std::byte*, const std::byte*) {}
+#endif
 
 }  // namespace
 
-Trial::Memory::Memory(const Memory& other) : bytes_(other.bytes_), offset_(other.offset_), store_(other.store_.size()) {
-  std::memcpy(start() - around, other.start() - around, bytes_ + 2 * around);
+TrialMemory::TrialMemory(std::size_t offset, std::size_t bytes)
+    : bytes_(bytes), offset_(offset % 64), store_(std::make_unique<std::byte[]>(before + bytes + around)) {
+  const auto at = reinterpret_cast<std::uintptr_t>(store_.get() + before - 64);
+  start_ = store_.get() + before - 64 - at % 64 + offset_;
+  guard(store_.get(), start_);
+  guard(start_ + bytes_ + around, store_.get() + before + bytes_ + around);
 }
 
-std::byte* Trial::Memory::start() const {
-  const auto at = reinterpret_cast<std::uintptr_t>(store_.data());
-  return const_cast<std::byte*>(store_.data()) + (64 - at % 64) + 64 + offset_;
+TrialMemory::TrialMemory(const TrialMemory& other) : TrialMemory(other.offset_, other.bytes_) {
+  std::memcpy(start_ - around, other.start_ - around, bytes_ + 2 * around);
 }
 
-std::vector<std::byte> Trial::Memory::all() const { return {start() - around, start() + bytes_ + around}; }
+std::vector<std::byte> TrialMemory::all() const { return {start_ - around, start_ + bytes_ + around}; }
 
 Trial::Trial(const Kernel& kernel, std::size_t n, std::size_t offset, int sources, std::uint64_t seed)
     : kernel_(kernel), n_(n), seed_(seed) {
@@ -31,11 +51,11 @@ Trial::Trial(const Kernel& kernel, std::size_t n, std::size_t offset, int source
 }
 
 std::vector<std::vector<std::byte>> Trial::after(Body body, std::uint64_t first, bool streaming) const {
-  std::vector<Memory> copies = written_;
+  std::vector<TrialMemory> copies = written_;
   std::vector<void*> writes;
   std::vector<const void*> reads;
-  for (const Memory& m : copies) writes.push_back(m.start());
-  for (const Memory& m : read_) reads.push_back(m.start());
+  for (const TrialMemory& m : copies) writes.push_back(m.start());
+  for (const TrialMemory& m : read_) reads.push_back(m.start());
   body({.n = n_,
         .writes = writes.data(),
         .reads = reads.data(),
@@ -45,14 +65,14 @@ std::vector<std::vector<std::byte>> Trial::after(Body body, std::uint64_t first,
         .settings = kernel_.settings,
         .streaming = streaming});
   std::vector<std::vector<std::byte>> all;
-  for (const Memory& m : copies) all.push_back(m.all());
+  for (const TrialMemory& m : copies) all.push_back(m.all());
   return all;
 }
 
 std::uint64_t Trial::next() { return random_word({seed_, 77}, count_++); }
 
-Trial::Memory Trial::made(DType type, std::size_t offset) {
-  Memory m(offset, n_ * size_of(type));
+TrialMemory Trial::made(DType type, std::size_t offset) {
+  TrialMemory m(offset, n_ * size_of(type));
   for (std::size_t i = 0; i < n_; ++i) {
     std::uint64_t value = next();
     if (next() % 4 != 0) value = special(type, value);

@@ -2,11 +2,29 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "kernels/registry.h"
 
 namespace trellis::kernels {
+
+// An operand of a trial. Nothing lies around it that a kernel could read or write unnoticed: under the address
+// sanitizer it is alone, elsewhere it has some bytes on either side that are watched.
+class TrialMemory {
+ public:
+  TrialMemory(std::size_t offset, std::size_t bytes);  // begins `offset` bytes past a multiple of 64
+  TrialMemory(const TrialMemory&);
+  TrialMemory(TrialMemory&&) = default;
+  TrialMemory& operator=(const TrialMemory&) = delete;
+  std::byte* start() const { return start_; }
+  std::vector<std::byte> all() const;  // the operand and what is watched around it
+
+ private:
+  std::size_t bytes_, offset_;
+  std::unique_ptr<std::byte[]> store_;
+  std::byte* start_;
+};
 
 class Trial {
  public:
@@ -17,28 +35,15 @@ class Trial {
   std::vector<std::vector<std::byte>> after(Body, std::uint64_t first, bool streaming) const;
 
  private:
-  class Memory {
-   public:
-    Memory(std::size_t offset, std::size_t bytes) : bytes_(bytes), offset_(offset), store_(bytes + 512) {}
-    Memory(const Memory&);
-    Memory& operator=(const Memory&) = delete;
-    std::byte* start() const;
-    std::vector<std::byte> all() const;
-
-   private:
-    std::size_t bytes_, offset_;
-    std::vector<std::byte> store_;
-  };
-
   std::uint64_t next();
-  Memory made(DType, std::size_t offset);
+  TrialMemory made(DType, std::size_t offset);
   std::uint64_t special(DType, std::uint64_t random) const;
 
   const Kernel& kernel_;
   std::size_t n_;
   std::uint64_t seed_;
   std::uint64_t count_ = 0;
-  std::vector<Memory> written_, read_;
+  std::vector<TrialMemory> written_, read_;
 };
 
 // Whether every twin that this CPU can run leaves the truth's bits, over some lengths and alignments. True for kernels

@@ -1,53 +1,10 @@
 // Walks over a stretch by vectors, and brings each the random bits of its elements.
 #pragma once
 
-#include "kernels/lanes.h"
+#include "kernels/bits_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
-
-// The random bits of elements by vectors, as random.h has them one by one.
-class Bits {
- public:
-  explicit Bits(const RandomKey& key) : start_(key.start), inner_(key.inner) {}
-  explicit Bits(const Stretch& s) : Bits(s.key) {}
-
-  // For the lanes from `lane` on of the rows of a group.
-  TRELLIS_INLINE void make(std::uint64_t group, int lane) {
-    const std::uint64_t word = start_ + (group * 16 + static_cast<std::uint64_t>(lane / 2)) * weyl_step;
-    first_ = (U)mixed(word + steps());
-    second_ = (U)mixed((word + 8 * weyl_step) + steps());
-  }
-  template <int rows>
-  TRELLIS_INLINE U row(int r) const {
-    const U words = r < rows / 2 ? first_ : second_;
-    if constexpr (rows == 2) return words;
-    return r % 2 == 0 ? words & 0xFFFF : words >> 16;
-  }
-
- private:
-  TRELLIS_INLINE W mixed(W x) const {
-    x = (x ^ (x >> 30)) * mix_first;
-    x = (x ^ (x >> 27) ^ inner_) * mix_second;
-    return x ^ (x >> 31);
-  }
-  TRELLIS_INLINE static W steps() {
-    W w{};
-    for (int i = 0; i < lanes / 2; ++i) w[i] = static_cast<std::uint64_t>(i) * weyl_step;
-    return w;
-  }
-  std::uint64_t start_, inner_;
-  U first_ = {}, second_ = {};
-};
-
-struct NoBits {
-  explicit NoBits(const Stretch&) {}
-  void make(std::uint64_t, int) {}
-  template <int rows>
-  TRELLIS_INLINE U row(int) const {
-    return U{};
-  }
-};
 
 // step(at, which, random) is called for each vector: lane 0 is element `at` (negative in a first, partial group),
 // `which` says which lanes take part. A group is `rows` sixteens; a random kernel's begin at multiples in the global
@@ -70,7 +27,10 @@ template <int rows, class Source, class Step>
     const int to = part.to - begin < lanes ? part.to - begin : lanes;
     if (from >= to) continue;
     bits.make(number, lane);
-    step(at + begin, Part{from, to}, bits.template row<rows>(r));
+    if (from == 0 && to == lanes)
+      step(at + begin, Full{}, bits.template row<rows>(r));
+    else
+      step(at + begin, Part{from, to}, bits.template row<rows>(r));
   }
 }
 
@@ -111,6 +71,44 @@ TRELLIS_INLINE void walk(const Stretch& s, std::size_t write_size, const MakeSte
   if (!streams) return walk_from<rows, Source>(s, phase, make_step(std::false_type{}), make_step(std::false_type{}));
   walk_from<rows, Source>(s, phase, make_step(std::true_type{}), make_step(std::false_type{}));
   fence();
+}
+
+// step for the elements from `begin` up to `end`, of any number.
+template <int rows, class Source, class Step>
+TRELLIS_INLINE void walk_range(const Stretch& s, std::size_t begin, std::size_t end, const Step& step) {
+  constexpr std::size_t whole = 16 * rows;
+  const std::size_t phase = (s.first + begin) % whole;
+  std::uint64_t number = (s.first + begin) / whole;
+  for (auto at = static_cast<std::ptrdiff_t>(begin - phase), stop = static_cast<std::ptrdiff_t>(end); at < stop;
+       at += whole, ++number) {
+    const int from = at < static_cast<std::ptrdiff_t>(begin) ? static_cast<int>(phase) : 0;
+    const auto to = static_cast<int>(stop - at < static_cast<std::ptrdiff_t>(whole) ? stop - at : whole);
+    partial_group<rows>(Source(s), number, at, Part{from, to}, step);
+  }
+}
+
+// For kernels that do better with more than a vector at a time: make_block(streams) gives block(at), for `size`
+// elements, a multiple of a group's, that begin at a multiple of 64 bytes of the write, or of a random kernel at a
+// group; step is for what is left over at both ends.
+template <int rows, bool random, int size, class Source = std::conditional_t<random, Bits, NoBits>, class MakeBlock,
+          class Step>
+TRELLIS_INLINE void walk_blocks(const Stretch& s, std::size_t write_size, const MakeBlock& make_block,
+                                const Step& step) {
+  constexpr std::size_t group = 16 * rows;
+  std::size_t head = random ? (group - s.first % group) % group : to_alignment(s.writes[0], write_size);
+  head = head < s.n ? head : s.n;
+  const std::size_t end = head + (s.n - head) / size * size;
+  walk_range<rows, Source>(s, 0, head, step);
+  const auto blocks = [&](const auto& block) __attribute__((always_inline)) {
+    for (std::size_t at = head; at < end; at += size) block(static_cast<std::ptrdiff_t>(at));
+  };
+  if (may_stream<rows, random>(s, write_size)) {
+    blocks(make_block(std::true_type{}));
+    fence();
+  } else {
+    blocks(make_block(std::false_type{}));
+  }
+  walk_range<rows, Source>(s, end, s.n, step);
 }
 
 }  // namespace

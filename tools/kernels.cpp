@@ -1,8 +1,21 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+
+#include "kernels/matmul_trial.h"
+#include "kernels/mx.h"
+#include "kernels/row_trial.h"
 #include "kernels/speed.h"
 #include "kernels/trial.h"
 #include "tools/command.h"
+#include "tools/nearest.h"
 #include "tools/output.h"
 #include "tools/table.h"
 
@@ -18,12 +31,105 @@ struct Options {
 
 void add(CLI::App& app, Options& o) {
   app.add_option("kernel", o.only, "Only the kernels whose names begin so");
-  app.add_flag("--check", o.check, "Hold every fast twin that runs here against the scalar truth");
+  app.add_flag("--check", o.check, "Hold what is used here, and every twin that could be, against the scalar truth");
   app.add_flag("--speed", o.speed, "Time the kernels against plain loops that move as many bytes");
   app.add_flag("--json", o.json, "Print JSON, values in SI units");
 }
 
-Table speeds(const Options& o) {
+// What runs here under a kernel's name; `agrees` is empty where the truth itself does.
+struct Used {
+  std::string what;
+  std::function<bool()> agrees = {};
+};
+using Kernels = std::map<std::string, Used>;
+
+template <class Kernel>
+void add_registered(Kernels& all, const Kernel& kernel) {
+  std::function<bool()> agrees;
+  for (const auto twin : kernel.twins)
+    if (twin != nullptr) agrees = [&kernel] { return kernels::agrees(kernel); };
+  all[kernel.name] = {std::string(kernel.chosen_name()), agrees};
+}
+
+Kernels used_here() {
+  Kernels all;
+  for (const auto& [name, kernel] : kernels::kernels()) add_registered(all, kernel);
+  for (const auto& [name, kernel] : kernels::row_kernels()) add_registered(all, kernel);
+  for (const kernels::Product& p : kernels::products())
+    all[fmt::format("matmul.{}.{}", name(p.from), name(p.to))] = {std::string(kernels::matmul_provider()),
+                                                                  [&p] { return kernels::agrees(p); }};
+  for (const char* plain : {"embedding", "embedding_gradient", "rotary"})
+    for (const kernels::DType type : {kernels::DType::f32, kernels::DType::bf16})
+      all[fmt::format("{}.{}", plain, name(type))] = {"truth"};
+  for (const kernels::MxFormat format : kernels::mx_formats)
+    for (const char* plain : {"mx_encode", "mx_decode"}) all[fmt::format("{}.{}", plain, name(format))] = {"truth"};
+  return all;
+}
+
+// The name up to its word number `words`: "cast.f32" for two.
+std::string beginning(const std::string& name, std::size_t words) {
+  std::size_t end = 0;
+  for (; words > 0 && end != std::string::npos; --words) end = name.find('.', end == 0 ? 0 : end + 1);
+  return name.substr(0, end);
+}
+
+// Those whose names begin with the prefix; some must.
+Kernels chosen(Kernels all, const std::string& prefix) {
+  const auto words = static_cast<std::size_t>(std::ranges::count(prefix, '.') + 1);
+  std::set<std::string> families, alike;
+  for (const auto& [name, used] : all) families.insert(beginning(name, 1)), alike.insert(beginning(name, words));
+  std::erase_if(all, [&](const auto& entry) { return !entry.first.starts_with(prefix); });
+  if (!all.empty()) return all;
+  const std::string near = nearest(prefix, {alike.begin(), alike.end()});
+  if (!near.empty())
+    throw std::invalid_argument(fmt::format("no kernel's name begins with '{}'; did you mean '{}'?", prefix, near));
+  throw std::invalid_argument(
+      fmt::format("no kernel's name begins with '{}'; they begin with {}", prefix, fmt::join(families, ", ")));
+}
+
+// Says on a terminal what is being worked on, one line over the other.
+class Progress {
+ public:
+  explicit Progress(std::size_t all) : all_(all), shown_(isatty(STDERR_FILENO) == 1) {}
+  ~Progress() {
+    if (shown_) fmt::print(stderr, "\r\033[K");
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void next(const std::string& what) {
+    if (shown_) fmt::print(stderr, "\r\033[K{}/{} {}", ++done_, all_, what);
+  }
+
+ private:
+  std::size_t all_, done_ = 0;
+  bool shown_;
+};
+
+std::vector<kernels::Subject> timed(const std::string& prefix) {
+  std::vector<kernels::Subject> all = kernels::speed_subjects();
+  std::set<std::string> families;
+  for (const kernels::Subject& s : all) families.insert(beginning(s.kernel->name, 1));
+  std::erase_if(all, [&](const kernels::Subject& s) { return !s.kernel->name.starts_with(prefix); });
+  if (all.empty())
+    throw std::invalid_argument(fmt::format("no kernel whose name begins with '{}' is timed; there are some of {}",
+                                            prefix, fmt::join(families, ", ")));
+  return all;
+}
+
+struct Timing {
+  kernels::Regime regime;
+  int threads;
+};
+
+// On all cores only what comes from memory: in the caches each core has its own.
+std::vector<Timing> timings() {
+  std::vector<Timing> all;
+  for (const kernels::Regime regime : kernels::regimes) all.push_back({regime, 1});
+  if (kernels::cpu().cores > 1) all.push_back({kernels::Regime::memory, kernels::cpu().cores});
+  return all;
+}
+
+Table speeds(const std::vector<kernels::Subject>& subjects) {
   Table table("kernels", {{.name = "name", .align = Align::left},
                           {.name = "sources"},
                           {.name = "regime", .align = Align::left},
@@ -32,59 +138,82 @@ Table speeds(const Options& o) {
                           {.name = "limit", .unit = "B/s"},
                           {.name = "fraction of limit"},
                           {.name = "limit loop", .align = Align::left}});
-  for (const kernels::Subject& subject : kernels::speed_subjects()) {
-    if (!subject.kernel->name.starts_with(o.only)) continue;
-    for (kernels::Regime regime : kernels::regimes)
-      for (int threads : {1, kernels::cpu().cores}) {
-        if (threads > 1 && regime != kernels::Regime::memory) continue;
-        const kernels::Speed s = kernels::speed_of(subject, regime, threads, rounds);
-        table.add({subject.kernel->name, std::int64_t{subject.sources}, std::string(name(regime)),
-                   std::int64_t{threads}, s.bytes_per_s, s.limit_bytes_per_s, s.fraction_of_limit,
-                   std::string(s.limit)});
-        if (kernels::cpu().cores == 1) break;
-      }
-  }
+  const kernels::Arena arena;
+  Progress progress(subjects.size() * timings().size());
+  for (const kernels::Subject& subject : subjects)
+    for (const auto& [regime, threads] : timings()) {
+      progress.next(fmt::format("{} from {}", subject.kernel->name, name(regime)));
+      const kernels::Speed s = kernels::speed_of(arena, subject, regime, threads, rounds);
+      table.add({subject.kernel->name, std::int64_t{subject.sources}, std::string(name(regime)), std::int64_t{threads},
+                 s.bytes_per_s, s.limit_bytes_per_s, s.fraction_of_limit, std::string(s.limit)});
+    }
   return table;
 }
 
-// Sets `right` to whether all that were checked agree.
-Table listed(const Options& o, bool& right) {
+struct Listing {
+  Table table;
+  std::vector<std::string> wrong;  // kernels that do not agree with their truth
+};
+
+Listing listed(const Kernels& all, bool check) {
   std::vector<Column> columns = {{.name = "name", .align = Align::left}, {.name = "uses", .align = Align::left}};
-  if (o.check) columns.push_back({.name = "agrees", .align = Align::left});
-  Table table("kernels", columns);
-  for (const auto& [name, kernel] : kernels::kernels()) {
-    if (!name.starts_with(o.only)) continue;
-    std::vector<Cell> row = {name, std::string(kernel.chosen_name())};
-    if (o.check) {
-      const bool agrees = kernels::agrees(kernel);
-      right = right && agrees;
+  if (check) columns.push_back({.name = "agrees", .align = Align::left});
+  Listing listing{Table("kernels", columns), {}};
+  Progress progress(check ? all.size() : 0);
+  for (const auto& [name, used] : all) {
+    std::vector<Cell> row = {name, used.what};
+    if (check) {
+      progress.next(name);
+      const bool agrees = !used.agrees || used.agrees();
+      if (!agrees) listing.wrong.push_back(name);
       row.emplace_back(agrees);
     }
-    table.add(std::move(row));
+    listing.table.add(std::move(row));
   }
-  return table;
+  return listing;
 }
 
 std::string heading() {
   const kernels::Cpu& cpu = kernels::cpu();
-  return fmt::format("{}: {} cores, L1 {} KiB, L2 {} KiB, L3 {} KiB; twins for {}\n\n", cpu.model, cpu.cores,
-                     cpu.l1_bytes >> 10, cpu.l2_bytes >> 10, cpu.l3_bytes >> 10, name(cpu.best));
+  return fmt::format("{}: {} core{}, L1 {} KiB, L2 {} KiB, L3 {} KiB; twins for {}\n\n", cpu.model, cpu.cores,
+                     cpu.cores == 1 ? "" : "s", cpu.l1_bytes >> 10, cpu.l2_bytes >> 10, cpu.l3_bytes >> 10,
+                     name(cpu.best));
+}
+
+std::string verdict(const Listing& listing, std::size_t all) {
+  if (listing.wrong.empty())
+    return all == 1 ? "\n1 kernel agrees with its truth\n" : fmt::format("\n{} kernels agree with their truth\n", all);
+  return fmt::format("\n{} of {} kernels DISAGREE with their truth: {}\n", listing.wrong.size(), all,
+                     fmt::join(listing.wrong, ", "));
 }
 
 int run(const Options& o) {
-  if (!o.only.empty() && kernels::kernels().lower_bound(o.only) == kernels::kernels().end())
-    kernels::kernel_named(o.only);
-  bool right = true;
-  const Table table = o.speed && !o.check ? speeds(o) : listed(o, right);
-  write_output("", o.json ? table.json() : heading() + table.text());
-  if (o.speed && o.check && right) write_output("", o.json ? speeds(o).json() : "\n" + speeds(o).text());
-  return right ? 0 : 1;
+  const Kernels all = chosen(used_here(), o.only);
+  std::vector<kernels::Subject> subjects;
+  if (o.speed) subjects = timed(o.only);
+  std::string text = heading();
+  nlohmann::ordered_json whole;
+  int status = 0;
+  if (o.check || !o.speed) {
+    const Listing listing = listed(all, o.check);
+    status = listing.wrong.empty() ? 0 : 1;
+    text += listing.table.text() + (o.check ? verdict(listing, all.size()) : "") + (o.speed ? "\n" : "");
+    whole[o.speed ? "checks" : "kernels"] = nlohmann::ordered_json::parse(listing.table.json())["kernels"];
+  }
+  if (o.speed) {
+    const Table table = speeds(subjects);
+    text += table.text();
+    whole["kernels"] = nlohmann::ordered_json::parse(table.json())["kernels"];
+  }
+  write_output("", o.json ? whole.dump(2) + "\n" : text);
+  return status;
 }
 
 const Registered kernels_command(command("kernels", "Lists, checks and times the arithmetic that this machine will use",
                                          "trellis kernels\n"
                                          "trellis kernels cast.f32 --check\n"
-                                         "trellis kernels --speed --json",
+                                         "trellis kernels reduce --speed\n"
+                                         "trellis kernels --check --speed --json",
                                          add, run));
 
 }  // namespace

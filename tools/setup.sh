@@ -1,8 +1,8 @@
 # Sourced by the commands in this folder: the Debian packages each job needs, and how to get those that are missing.
 
 packages_build="g++ cmake ninja-build pkg-config python3 libfmt-dev libcli11-dev nlohmann-json3-dev libpugixml-dev \
-libdnnl-dev libgtest-dev libbenchmark-dev clang-format"
-packages_fuzz="$packages_build clang libclang-rt-14-dev"
+libdnnl-dev libhwloc-dev libgtest-dev libbenchmark-dev clang-format libpmix-dev openmpi-bin"
+packages_fuzz="$packages_build clang libclang-rt-14-dev libomp-dev"
 
 # Prints those of the named packages that are not installed.
 missing_packages() {

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "kernels/float_lanes.h"
+#include "kernels/pair_lanes.h"
 #include "kernels/walk_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
@@ -22,6 +22,36 @@ void cast(const Stretch& s) {
     };
   });
 }
+
+#if defined(__AVX512BW__)
+// By groups of 64, whose random bits come in two vectors.
+template <Rounding rounding>
+void cast_to_bf16(const Stretch& s) {
+  constexpr bool random = rounding == Rounding::stochastic;
+  constexpr int size = 64;
+  constexpr int ahead = 4096;  // bytes: one stream alone is not brought early enough by the CPU itself
+  const char* const src = static_cast<const char*>(s.reads[0]);
+  char* const dst = static_cast<char*>(s.writes[0]);
+  NextBits bits(s);
+  const auto make_block = [&](auto streams) {
+    return [&](std::ptrdiff_t at) __attribute__((always_inline)) {
+      if constexpr (random) bits.next();
+      const char* const from = src + at * 4;
+      if constexpr (decltype(streams)::value)
+        for (int line = 0; line < size * 4; line += 64) __builtin_prefetch(from + ahead + line, 0, 0);
+#pragma GCC unroll 2
+      for (int i = 0; i < 2; ++i)
+        write_two_rows<rounding, decltype(streams)::value, Nans::kept>(
+            dst + at * 2 + i * 64, load<F>(from, 32 * i, Full{}), load<F>(from, 32 * i + 16, Full{}),
+            random ? bits.two_rows(i == 1) : U{});
+    };
+  };
+  const auto step = [=](std::ptrdiff_t at, auto which, U some) __attribute__((always_inline)) {
+    write<bf16_format, rounding, false>(dst, at, read<f32_format>(src, at, which), some, which);
+  };
+  walk_blocks<4, random, size>(s, 2, make_block, step);
+}
+#endif
 
 template <DType from, DType to, Rounding rounding>
 void cast_through_f32(const Stretch& s) {
@@ -49,8 +79,11 @@ constexpr Twin twin() {
                   to = float_type(i / rounding_count % float_types);
   constexpr auto rounding = static_cast<Rounding>(i % rounding_count);
   constexpr Name name = Name::of("cast", kernels::name(from), kernels::name(to), kernels::name(rounding));
-  if constexpr (to == DType::f32)
-    return {name, cast<from, to, Rounding::nearest>};  // exact, whatever the rounding
+  if constexpr (to == DType::f32) return {name, cast<from, to, Rounding::nearest>};  // exact, whatever the rounding
+#if defined(__AVX512BW__)
+  else if constexpr (from == DType::f32 && to == DType::bf16)
+    return {name, cast_to_bf16<rounding>};
+#endif
   else if constexpr (from == DType::f32)
     return {name, cast<from, to, rounding>};
   else

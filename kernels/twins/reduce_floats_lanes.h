@@ -3,55 +3,89 @@
 
 #include <array>
 
-#include "kernels/reduce_lanes.h"
+#include "kernels/reduce_units_lanes.h"
 #include "kernels/walk_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
-// The operands of a walk; of two sources without a look at the list, which the compiler can't keep in registers.
-template <int known>
-struct Sources {
-  const void* const* list;
-  const void* first;
-  const void* second;
-  int count;
-
-  TRELLIS_INLINE const void* at(int k) const {
-    if constexpr (known == 2) return k == 0 ? first : second;
-    return list[k];
-  }
-};
-
-template <DType type, Reduction op, Rounding rounding, int known>
-void reduce_known(const Stretch& s) {
-  constexpr Format format = format_of(type);
-  constexpr bool random = rounding == Rounding::stochastic;
-  constexpr int rows = random_bits(type) == 16 ? 4 : 2;
-  const Sources<known> sources{s.reads, s.reads[0], s.reads[known == 2 ? 1 : 0], s.sources};
+// A vector, perhaps not a full one.
+template <DType type, Reduction op, Rounding rounding, bool streaming = false>
+TRELLIS_INLINE auto step_of(const Stretch& s, const Joining<op>& joining) {
+  const void* const* const reads = s.reads;
   void* const dst = s.writes[0];
-  const F factor = f_all(static_cast<float>(static_cast<const ReduceSettings*>(s.settings)->factor));
-  const F count = f_all(static_cast<float>(s.sources));
-  walk<rows, random>(s, size_of(type), [=](auto streams) {
-    return [=](std::ptrdiff_t at, auto which, U bits) __attribute__((always_inline)) {
-      const auto source = [=](int k) __attribute__((always_inline)) {
-        const F value = read<format>(sources.at(k), at, which);
-        return op == Reduction::scaled_sum ? value * factor : value;
-      };
-      F sum = source(0);
-      if constexpr (known == 2)
-        sum = joined<op>(sum, source(1));
-      else
-        for (int k = 1; k < sources.count; ++k) sum = joined<op>(sum, source(k));
-      if constexpr (op == Reduction::avg) sum = sum / count;
-      write_result<format, rounding, decltype(streams)::value>(dst, at, sum, bits, which);
+  return [ =, sources = s.sources ](std::ptrdiff_t at, auto which, U bits) __attribute__((always_inline)) {
+    F sum = joining.taken(read<format_of(type)>(reads[0], at, which));
+    for (int k = 1; k < sources; ++k) sum = joined<op>(sum, joining.taken(read<format_of(type)>(reads[k], at, which)));
+    write_result<format_of(type), rounding, streaming>(dst, at, joining.given(sum), bits, which);
+  };
+}
+
+template <DType type, Reduction op, int known>
+void reduce_nearest(const Stretch& s) {
+  constexpr int vectors = type == DType::bf16 ? 8 : 4;
+  const Joining<op> joining(s);
+  const Sources<known> sources(s);
+  void* const dst = s.writes[0];
+  const auto make_block = [&](auto streams) {
+    return [&](std::ptrdiff_t begin) __attribute__((always_inline)) {
+      // Out of the caches two sources do best in short turns.
+      constexpr int units = (decltype(streams)::value && known == 2 ? 2 : vectors) / Unit<type>::vectors;
+#pragma GCC unroll 8
+      for (std::ptrdiff_t at = begin; at < begin + vectors * lanes; at += units * Unit<type>::size) {
+        Unit<type> sums[units];
+        void* const to = const_cast<void*>(place_in(dst, at * static_cast<std::ptrdiff_t>(size_of(type))));
+        join_units<type, op, units>(sources, joining, at, sums);
+        const U random[units] = {};
+        write_units<type, Rounding::nearest, decltype(streams)::value, units>(to, sums, random);
+      }
     };
+  };
+  walk_blocks<4, false, vectors * lanes>(s, size_of(type), make_block,
+                                         step_of<type, op, Rounding::nearest>(s, joining));
+}
+
+#if defined(__AVX512BW__)
+// By groups of 64, whose random bits come in two vectors.
+template <Reduction op, int known>
+void reduce_bf16_stochastic(const Stretch& s) {
+  constexpr DType type = DType::bf16;
+  constexpr int size = 64, units = size / pair_lanes;
+  const Joining<op> joining(s);
+  const Sources<known> sources(s);
+  void* const dst = s.writes[0];
+  NextBits bits(s);
+  const auto make_block = [&](auto streams) {
+    return [&](std::ptrdiff_t at) __attribute__((always_inline)) {
+      Unit<type> sums[units];
+#pragma GCC unroll 2
+      for (int u = 0; u < units; ++u) join_units<type, op, 1>(sources, joining, at + u * pair_lanes, sums + u);
+      bits.next();
+      const U random[units] = {in_order(bits.two_rows(false)), in_order(bits.two_rows(true))};
+      write_units<type, Rounding::stochastic, decltype(streams)::value, units>(
+          const_cast<void*>(place_in(dst, at * static_cast<std::ptrdiff_t>(size_of(type)))), sums, random);
+    };
+  };
+  walk_blocks<4, true, size>(s, size_of(type), make_block, step_of<type, op, Rounding::stochastic>(s, joining));
+}
+#endif
+
+template <DType type, Reduction op>
+void reduce_stochastic(const Stretch& s) {
+#if defined(__AVX512BW__)
+  if constexpr (type == DType::bf16)
+    return by_sources<op>(s, [&](auto known) { reduce_bf16_stochastic<op, decltype(known)::value>(s); });
+#endif
+  const Joining<op> joining(s);
+  walk<random_bits(type) == 16 ? 4 : 2, true>(s, size_of(type), [&](auto streams) {
+    return step_of<type, op, Rounding::stochastic, decltype(streams)::value>(s, joining);
   });
 }
 
 template <DType type, Reduction op, Rounding rounding>
 void reduce_floats(const Stretch& s) {
-  s.sources == 2 ? reduce_known<type, op, rounding, 2>(s) : reduce_known<type, op, rounding, 0>(s);
+  if constexpr (rounding == Rounding::stochastic) return reduce_stochastic<type, op>(s);
+  by_sources<op>(s, [&](auto known) { reduce_nearest<type, op, decltype(known)::value>(s); });
 }
 
 template <std::size_t i>

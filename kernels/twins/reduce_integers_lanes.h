@@ -1,72 +1,68 @@
-// reduce of integers: plain loops over a piece that fits the first cache, which the compiler turns into vectors.
+// reduce of integers, which wrap: in vectors of each type.
 #pragma once
 
 #include <array>
 
-#include "kernels/lanes.h"
-#include "kernels/reduce.h"
+#include "kernels/walk_lanes.h"
+#include "kernels/whole_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
-template <class T, Reduction op>
-TRELLIS_INLINE T joined_whole(T a, T b) {
-  if constexpr (op == Reduction::min) return b < a ? b : a;
-  if constexpr (op == Reduction::max) return b > a ? b : a;
-  using Wrap = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>;
-  if constexpr (op == Reduction::prod) return static_cast<T>(static_cast<Wrap>(a) * static_cast<Wrap>(b));
-  return static_cast<T>(static_cast<Wrap>(a) + static_cast<Wrap>(b));
+template <class T, Reduction op, int vectors, bool streaming, int known, class Which>
+TRELLIS_INLINE void join_whole(const Sources<known>& sources, const Around<T, op>& around, void* dst, std::ptrdiff_t at,
+                               Which which) {
+  using Lanes = typename Whole<T>::Lanes;
+  constexpr std::ptrdiff_t size = sizeof(T), count = Whole<T>::count;
+  Lanes sums[vectors];
+  const void* const first = place_in(sources.first[0], at * size);
+#pragma GCC unroll 8
+  for (int v = 0; v < vectors; ++v) sums[v] = around.taken(load<Lanes>(first, v * count, which));
+  sources.each_other([&](const void* array) __attribute__((always_inline)) {
+    const void* const source = place_in(array, at * size);
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v)
+      sums[v] = joined_whole<T, op>(sums[v], around.taken(load<Lanes>(source, v * count, which)));
+  });
+  void* const to = const_cast<void*>(place_in(dst, at * size));
+#pragma GCC unroll 8
+  for (int v = 0; v < vectors; ++v) put<streaming>(to, v * count, around.given(sums[v]), which);
 }
 
-// Writes a piece, past the caches where that is wanted and the address allows it.
-template <class T>
-TRELLIS_INLINE void put_piece(const Stretch& s, std::size_t at, const T* piece, std::size_t n) {
-  char* const to = static_cast<char*>(s.writes[0]) + at * sizeof(T);
-  std::size_t done = 0;
-  if (s.streaming && reinterpret_cast<std::uintptr_t>(to) % 64 == 0)
-    for (; done + sizeof(U) <= n * sizeof(T); done += sizeof(U)) {
-      U words;
-      std::memcpy(&words, reinterpret_cast<const char*>(piece) + done, sizeof words);
-      put<true>(to + done, 0, words, Full{});
+template <class T, Reduction op, int known>
+void reduce_known(const Stretch& s) {
+  constexpr int vectors = 4, count = Whole<T>::count;
+  const Sources<known> sources(s);
+  const Around<T, op> around(s);
+  void* const dst = s.writes[0];
+  const std::size_t before = to_alignment(dst, sizeof(T)), head = before < s.n ? before : s.n;
+  const std::size_t end = head + (s.n - head) / (vectors * count) * (vectors * count);
+  const auto rest = [&](std::size_t from, std::size_t to) {
+    for (; from < to; from += count) {
+      const std::size_t left = to - from;
+      join_whole<T, op, 1, false>(sources, around, dst, static_cast<std::ptrdiff_t>(from),
+                                  Part{0, static_cast<int>(left < count ? left : count)});
     }
-  std::memcpy(to + done, reinterpret_cast<const char*>(piece) + done, n * sizeof(T) - done);
+  };
+  const auto blocks = [&](auto streams) __attribute__((always_inline)) {
+    for (std::size_t at = head; at < end; at += vectors * count)
+      join_whole<T, op, vectors, decltype(streams)::value>(sources, around, dst, static_cast<std::ptrdiff_t>(at),
+                                                           Full{});
+  };
+  rest(0, head);
+  if (s.streaming && reinterpret_cast<std::uintptr_t>(dst) % sizeof(T) == 0) {
+    blocks(std::true_type{});
+    fence();
+  } else {
+    blocks(std::false_type{});
+  }
+  rest(end, s.n);
 }
 
 template <class T, Reduction op>
 void reduce_whole(const Stretch& s) {
-  constexpr std::size_t most = 4096 / sizeof(T);
-  using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
-  using Wrap = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>;
-  typedef T Loose __attribute__((aligned(1), may_alias));  // at any address
-  const auto factor =
-      static_cast<Wrap>(static_cast<std::int64_t>(static_cast<const ReduceSettings*>(s.settings)->factor));
-  const auto scaled = [factor](T value) __attribute__((always_inline)) {
-    return op == Reduction::scaled_sum ? static_cast<T>(static_cast<Wrap>(value) * factor) : value;
-  };
-  alignas(64) T sum[most];
-  for (std::size_t at = 0; at < s.n; at += most) {
-    const std::size_t n = s.n - at < most ? s.n - at : most;
-    const auto source = [&](int k) { return static_cast<const Loose*>(s.reads[k]) + at; };
-    const Loose* const first = source(0);
-    if (s.sources == 1) {
-      for (std::size_t i = 0; i < n; ++i) sum[i] = scaled(first[i]);
-    } else {
-      const Loose* const second = source(1);
-      for (std::size_t i = 0; i < n; ++i) sum[i] = joined_whole<T, op>(scaled(first[i]), scaled(second[i]));
-    }
-    for (int k = 2; k < s.sources; ++k) {
-      const Loose* const next = source(k);
-      for (std::size_t i = 0; i < n; ++i) sum[i] = joined_whole<T, op>(sum[i], scaled(next[i]));
-    }
-    if constexpr (op == Reduction::avg)
-      for (std::size_t i = 0; i < n; ++i)
-        sum[i] = static_cast<T>(static_cast<Wide>(sum[i]) / static_cast<Wide>(s.sources));
-    put_piece(s, at, sum, n);
-  }
-  if (s.streaming) fence();
+  by_sources<op>(s, [&](auto known) { reduce_known<T, op, decltype(known)::value>(s); });
 }
-
-constexpr Reduction reduction(std::size_t i) { return static_cast<Reduction>(i % reduction_count); }
 
 template <class T, std::size_t i>
 constexpr Twin whole_twin(DType type) {

@@ -44,7 +44,7 @@ TEST(Arguments, AreChecked) {
   has("overlaps", [&] { cast(DType::f32, a.data(), DType::bf16, a.data() + 3, 8); });
   has("overlaps", [&] { cast(DType::f32, a.data(), DType::bf16, a.data(), 8); });
   has("from i32 to u8", [&] { cast(DType::i32, a.data(), DType::u8, h.data(), 8); });
-  has("0 threads", [&] { cast(DType::f32, a.data(), DType::bf16, h.data(), 8, {.threads = 0}); });
+  has("-1 threads", [&] { cast(DType::f32, a.data(), DType::bf16, h.data(), 8, {.threads = -1}); });
   has("memory can hold", [&] { cast(DType::f32, a.data(), DType::bf16, h.data(), std::size_t{1} << 62); });
   has("last index", [&] { cast(DType::f32, a.data(), DType::bf16, h.data(), 8, {.random = {.first = ~0ULL}}); });
   has("0 sources", [&] { reduce(Reduction::sum, DType::f32, {}, a.data(), 8); });
@@ -89,6 +89,24 @@ TEST(Parallel, ExceptionsComeOut) {
                           if (from > 0) throw std::runtime_error("second");
                         }),
                std::runtime_error);
+}
+
+TEST(Cast, WideIntegersBecomeTheNearestDoubleAndFloat) {
+  std::vector<std::int64_t> from;
+  for (const int bit : {0, 23, 24, 25, 52, 53, 54, 60, 62})
+    for (const std::int64_t more : {-3, -2, -1, 0, 1, 2, 3, 1 << 9, (1 << 9) + 1})
+      for (const std::int64_t sign : {-1, 1}) from.push_back(sign * ((std::int64_t{1} << bit) + more));
+  std::vector<double> wide(from.size());
+  std::vector<float> narrow(from.size());
+  cast(DType::i64, from.data(), DType::f64, wide.data(), from.size());
+  cast(DType::i64, from.data(), DType::f32, narrow.data(), from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    EXPECT_EQ(wide[i], static_cast<double>(from[i])) << from[i];
+    EXPECT_EQ(narrow[i], static_cast<float>(from[i])) << from[i];
+  }
+  cast(DType::u64, from.data(), DType::f64, wide.data(), from.size());
+  for (std::size_t i = 0; i < from.size(); ++i)
+    EXPECT_EQ(wide[i], static_cast<double>(static_cast<std::uint64_t>(from[i]))) << from[i];
 }
 
 TEST(Shards, GiveTheBitsOfTheWhole) {
@@ -186,6 +204,23 @@ TEST_P(Mx, SpecialBlocks) {
   EXPECT_TRUE(std::isnan(back[33]));
 }
 
+// By hand: the largest is 7, of exponent 2; the formats' exponents are 8, 15 and 2.
+TEST_P(Mx, ScalesAsDocumented) {
+  const MxFormat f = GetParam();
+  std::vector<float> values(32, 0.75F), back(32);
+  values[3] = -7;
+  std::vector<std::uint8_t> elements(mx_element_bytes(f, 32)), scale(1);
+  const int exponent = f == MxFormat::mxfp8_e4m3 ? 8 : f == MxFormat::mxfp8_e5m2 ? 15 : 2;
+  mx_encode(f, values.data(), elements.data(), scale.data(), 32);
+  EXPECT_EQ(127 + 2 - exponent, scale[0]);
+  mx_decode(f, elements.data(), scale.data(), back.data(), 32);
+  EXPECT_EQ(f == MxFormat::mxfp4_e2m1 ? -6 : -7, back[3]);  // 6 is the largest of e2m1: it saturates
+  mx_encode(f, values.data(), elements.data(), scale.data(), 32, {.scale = MxScale::trainium});
+  EXPECT_EQ(127 + 2 - exponent + 1, scale[0]);
+  mx_decode(f, elements.data(), scale.data(), back.data(), 32);
+  EXPECT_EQ(f == MxFormat::mxfp4_e2m1 ? -8 : -7, back[3]);  // 3.5 halfway between 3 and 4
+}
+
 TEST_P(Mx, ErrorIsSmall) {
   const MxFormat f = GetParam();
   const double bound = f == MxFormat::mxfp8_e4m3 ? 1.0 / 8 : 1.0 / 4;  // saturation at the top included
@@ -193,13 +228,13 @@ TEST_P(Mx, ErrorIsSmall) {
   std::vector<float> back(320);
   std::vector<std::uint8_t> elements(mx_element_bytes(f, 320)), scales(10);
   for (Rounding r : {Rounding::nearest, Rounding::stochastic}) {
-    mx_encode(f, values.data(), elements.data(), scales.data(), 320, r);
+    mx_encode(f, values.data(), elements.data(), scales.data(), 320, {.rounding = r});
     mx_decode(f, elements.data(), scales.data(), back.data(), 320);
     for (std::size_t i = 0; i < 320; ++i) EXPECT_NEAR(values[i], back[i], 2 * bound) << i;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, Mx, testing::Values(MxFormat::mxfp8_e4m3, MxFormat::mxfp8_e5m2, MxFormat::mxfp4_e2m1),
+INSTANTIATE_TEST_SUITE_P(Formats, Mx, testing::ValuesIn(mx_formats),
                          [](const auto& i) { return std::string(name(i.param)); });
 
 }  // namespace

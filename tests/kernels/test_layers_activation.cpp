@@ -150,7 +150,7 @@ TEST(Activations, SayWhatIsWrong) {
   EXPECT_THROW(activate(Activation::silu, DType::f16, x.data(), y.data(), 4), std::invalid_argument);
   EXPECT_THROW(activate(Activation::silu, DType::f32, nullptr, y.data(), 4), std::invalid_argument);
   EXPECT_THROW(activate(Activation::silu, DType::f32, x.data(), x.data() + 1, 3), std::invalid_argument);
-  EXPECT_THROW(activate(Activation::silu, DType::f32, x.data(), y.data(), 4, 0), std::invalid_argument);
+  EXPECT_THROW(activate(Activation::silu, DType::f32, x.data(), y.data(), 4, -1), std::invalid_argument);
   EXPECT_THROW(swiglu_gradient(DType::f32, x.data(), x.data(), x.data(), y.data(), y.data(), 4), std::invalid_argument);
   EXPECT_THROW(swiglu(DType::f32, x.data(), x.data(), y.data(), std::size_t{1} << 62), std::invalid_argument);
   EXPECT_NO_THROW(activate(Activation::silu, DType::f32, x.data(), x.data(), 4));

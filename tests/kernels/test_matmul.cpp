@@ -194,7 +194,7 @@ TEST(Matmul, SaysWhatIsWrong) {
   EXPECT_EQ(with({2, 3, 4}, 4, 3, 2, c.data()), "matmul: rows of c are 3 elements long and only 2 apart");
   EXPECT_NE(with({2, 3, 4}, 4, 3, 3, nullptr).find("c is null"), std::string::npos);
   EXPECT_NE(with({2, 3, 4}, 4, 3, 3, a.data() + 1).find("overlaps a"), std::string::npos);
-  EXPECT_NE(with({2, 3, 4}, 4, 3, 3, c.data(), {.threads = 0}).find("0 threads"), std::string::npos);
+  EXPECT_NE(with({2, 3, 4}, 4, 3, 3, c.data(), {.threads = -1}).find("-1 threads"), std::string::npos);
   EXPECT_NE(with({2, 3, 4}, 4, 3, 3, c.data(), {}, DType::f16).find("no product of f16"), std::string::npos);
   EXPECT_NE(with({2, 3, 4}, 4, 3, 3, c.data(), {}, DType::f32, DType::bf16).find("f32 into bf16"), std::string::npos);
   const std::size_t huge = std::size_t{1} << 62;

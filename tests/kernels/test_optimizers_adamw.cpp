@@ -177,7 +177,7 @@ TEST(AdamW, RefusesBadOptions) {
   says({.weight_decay = INFINITY}, "weight_decay is inf");
   says({.step = 0}, "step is 0");
   says({.order = static_cast<AdamWOrder>(7)}, "number 7");
-  says({.threads = 0}, "0 threads");
+  says({.threads = -1}, "-1 threads");
   says({.random = {.first = ~std::uint64_t{3}}}, "pass the last index");
   says({}, "scale is inf", INFINITY);
   says({}, "scale is nan", NAN);

@@ -1,0 +1,14 @@
+// Bytes from one place to another.
+#pragma once
+
+#include <cstddef>
+
+namespace trellis::kernels {
+
+// How a kernel's stores reach memory: through the caches, or past them, for what nobody reads soon or another core
+// reads next. A matter of speed alone.
+enum class Stores : unsigned char { cached, streaming };
+
+void copy(void* dst, const void* src, std::size_t bytes, Stores = Stores::cached);  // no overlap
+
+}  // namespace trellis::kernels

@@ -1,0 +1,114 @@
+"""trellis kernels: what this machine uses, whether it agrees with the truth, how fast it is."""
+import json
+import os
+import pty
+import re
+import subprocess
+import unittest
+
+TRELLIS = os.environ["TRELLIS"]
+
+
+def kernels(*arguments, **how):
+    return subprocess.run([TRELLIS, "kernels", *arguments], capture_output=True, text=True, **how)
+
+
+class Case(unittest.TestCase):
+    def printed(self, *arguments, **how):
+        ran = kernels(*arguments, **how)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        return ran.stdout
+
+    def rows(self, *arguments, key="kernels"):
+        return json.loads(self.printed(*arguments, "--json"))[key]
+
+    def assert_refused(self, words, *arguments):
+        ran = kernels(*arguments)
+        self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+        self.assertRegex(ran.stderr, r"^trellis: [^\n]+\n$")
+        self.assertIn(words, ran.stderr)
+
+
+class List(Case):
+    def test_every_kind_is_there(self):
+        names = {row["name"] for row in self.rows()}
+        for name in ["cast.f32.bf16.stochastic", "reduce.sum.bf16.nearest", "adamw.bf16_stochastic.bf16.f32", "dot.f32",
+                     "rms_norm.bf16", "softmax_gradient.f32", "cross_entropy.bf16", "silu.f32", "rotary.bf16",
+                     "embedding.f32", "matmul.bf16.f32", "mx_encode.mxfp4_e2m1"]:
+            self.assertIn(name, names)
+        self.assertEqual(len(names), len(self.rows()))
+
+    def test_the_heading_names_the_machine(self):
+        first, empty, header = self.printed().splitlines()[:3]
+        self.assertRegex(first, r"^.+: \d+ cores?, L1 \d+ KiB, L2 \d+ KiB, L3 \d+ KiB; twins for \w+$")
+        self.assertEqual((empty, header.split()), ("", ["name", "uses"]))
+
+    def test_columns_are_aligned(self):
+        lines = self.printed().splitlines()[2:]
+        column = lines[0].index("uses")
+        for line in lines:
+            self.assertEqual((line[column - 1], line[column] != " "), (" ", True), line)
+
+    def test_one_core_when_one_is_allowed(self):
+        core = min(os.sched_getaffinity(0))
+        self.assertIn(": 1 core, ", self.printed("dot", preexec_fn=lambda: os.sched_setaffinity(0, {core})))
+
+    def test_a_prefix(self):
+        self.assertEqual({row["name"] for row in self.rows("rotary")}, {"rotary.f32", "rotary.bf16"})
+        self.assertTrue(all(row["name"].startswith("cast.f32.b") for row in self.rows("cast.f32.b")))
+
+    def test_names_that_nothing_has(self):
+        self.assert_refused("no kernel's name begins with 'sofmax'; did you mean 'softmax'?", "sofmax")
+        self.assert_refused("no kernel's name begins with 'cast.f32.bf17'; did you mean 'cast.f32.bf16'?", "cast.f32.bf17")
+        self.assert_refused("adamw, axpy, cast,", "quite-other")
+        self.assert_refused("'embedding' is timed; there are some of ", "embedding", "--speed")
+        self.assert_refused("has no argument 'axpy'", "cast", "axpy")
+
+
+class Check(Case):
+    def test_everything_agrees(self):
+        rows = self.rows("--check")
+        self.assertEqual([row["name"] for row in rows], [row["name"] for row in self.rows()])
+        self.assertEqual([row["name"] for row in rows if row["agrees"] is not True], [])
+
+    def test_a_verdict_ends_the_table(self):
+        self.assertRegex(self.printed("matmul", "--check"), r"\n3 kernels agree with their truth\n$")
+        self.assertRegex(self.printed("dot.f32", "--check"), r"\ndot\.f32 +\w+ +yes\n\n1 kernel agrees with its truth\n$")
+
+
+class Speed(Case):
+    # The smallest of what is timed; a sanitizer's fractions mean nothing, but they are printed alike.
+    ONE = "dot.f32"
+
+    def assert_speeds(self, rows):
+        self.assertEqual([row["regime"] for row in rows if row["threads"] == 1], ["L1", "L2", "memory"])
+        for row in rows:
+            self.assertEqual(row["name"], self.ONE)
+            self.assertGreater(row["fraction_of_limit"], 0)
+            self.assertGreater(row["speed_GBps"], 0)
+
+    def test_a_table_and_nothing_on_standard_error(self):
+        text = self.printed(self.ONE, "--speed")
+        self.assertRegex(text, r"\nname +sources +regime +threads +speed +limit +fraction of limit +limit loop\n")
+        self.assertEqual(len(re.findall(r"^dot\.f32 .*GB/s", text, re.MULTILINE)), text.count("dot.f32"))
+
+    def test_one_document_also_with_the_check(self):
+        whole = json.loads(self.printed(self.ONE, "--speed", "--check", "--json"))
+        self.assertEqual(set(whole), {"checks", "kernels"})
+        self.assert_speeds(whole["kernels"])
+        self.assertEqual([(row["name"], row["agrees"]) for row in whole["checks"]], [(self.ONE, True)])
+
+    def test_a_terminal_sees_progress(self):
+        reader, writer = pty.openpty()
+        ran = subprocess.run([TRELLIS, "kernels", self.ONE, "--check", "--json"], stdout=subprocess.PIPE, stderr=writer)
+        os.close(writer)
+        said = os.read(reader, 65536).decode()
+        os.close(reader)
+        self.assertEqual(ran.returncode, 0)
+        self.assertIn("1/1 dot.f32", said)
+        self.assertTrue(said.endswith("\r\033[K"), said)  # the line is left empty
+        self.assertEqual(json.loads(ran.stdout)["kernels"][0]["agrees"], True)
+
+
+if __name__ == "__main__":
+    unittest.main()
