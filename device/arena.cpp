@@ -1,0 +1,95 @@
+#include "device/arena.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <new>
+#include <stdexcept>
+#include <system_error>
+
+namespace trellis::device {
+namespace {
+
+constexpr std::size_t page = 4096;
+
+std::size_t physical_bytes() {
+  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+
+}  // namespace
+
+Arena::Arena() {
+  window_.bytes = 4 * physical_bytes() / page * page;  // addresses, not memory: room for holes between allocations
+  window_.fd = memfd_create("trellis-device", MFD_CLOEXEC);
+  if (window_.fd < 0) fail("device memory: memfd_create");
+  void* base = MAP_FAILED;
+  // Less where addresses are rationed (ulimit -v).
+  for (; window_.bytes >= page << 12 && base == MAP_FAILED; window_.bytes /= base == MAP_FAILED ? 2 : 1)
+    if (ftruncate(window_.fd, static_cast<off_t>(window_.bytes)) == 0)
+      base = mmap(nullptr, window_.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, window_.fd, 0);
+  if (base == MAP_FAILED) {
+    const int error = errno;
+    close(window_.fd);
+    throw std::system_error(error, std::generic_category(), "device memory: mmap");
+  }
+  window_.base = static_cast<std::byte*>(base);
+  madvise(base, window_.bytes, MADV_HUGEPAGE);  // where the system allows it for shared memory
+  free_.emplace(0, window_.bytes);
+}
+
+Arena::~Arena() {
+  munmap(window_.base, window_.bytes);
+  close(window_.fd);
+}
+
+void* Arena::allocate(std::size_t bytes) {
+  if (bytes > window_.bytes) throw std::bad_alloc();
+  const std::size_t size = bytes == 0 ? page : (bytes + page - 1) / page * page;
+  const std::lock_guard lock(mutex_);
+  for (auto hole = free_.begin(); hole != free_.end(); ++hole) {
+    const auto [offset, room] = *hole;
+    if (room < size) continue;
+    free_.erase(hole);
+    if (room > size) free_.emplace(offset + size, room - size);
+    used_.emplace(offset, size);
+    return window_.base + offset;
+  }
+  throw std::bad_alloc();
+}
+
+void Arena::release(void* pointer) {
+  if (pointer == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(pointer) - window_.base);
+  const auto found = used_.find(offset);
+  if (static_cast<std::byte*>(pointer) < window_.base || found == used_.end())
+    throw std::invalid_argument(fmt::format("release: {} was not allocated here", pointer));
+  auto [begin, size] = *found;
+  used_.erase(found);
+  fallocate(window_.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
+            static_cast<off_t>(size));
+  auto after = free_.lower_bound(begin);
+  if (after != free_.end() && begin + size == after->first) {
+    size += after->second;
+    after = free_.erase(after);
+  }
+  if (after != free_.begin())
+    if (const auto before = std::prev(after); before->first + before->second == begin) {
+      before->second += size;
+      return;
+    }
+  free_.emplace(begin, size);
+}
+
+std::size_t Arena::allocated_bytes() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t sum = 0;
+  for (const auto& [offset, bytes] : used_) sum += bytes;
+  return sum;
+}
+
+}  // namespace trellis::device

@@ -1,0 +1,68 @@
+// Where memory lives and who works on it: one accelerator, real or not. Pointers that a device gives out are passed to
+// its own functions only; on the host they are ordinary ones.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "kernels/copy.h"
+#include "kernels/divide.h"
+#include "kernels/reduce.h"
+
+namespace trellis::device {
+
+// Work done in the order in which it was handed in, beside the caller. Where a Stream* is asked for, null means: now,
+// in the calling thread.
+class Stream {
+ public:
+  virtual ~Stream() = default;  // waits for what was handed in
+  virtual void submit(std::function<void()> work) = 0;
+  virtual bool idle() const = 0;
+  // Waits for all that was handed in so far. Throws what the first failed piece of work threw, once; what was handed in
+  // after that piece has not been done.
+  virtual void synchronize() = 0;
+};
+
+// A point in a stream's work that others can wait for.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual void record(Stream*) = 0;
+  virtual bool ready() const = 0;  // also before the first record
+  virtual void synchronize() = 0;
+  virtual void wait(Stream*) = 0;  // what is handed to the stream from now on waits for the last record
+};
+
+// The part of the address space that allocate() serves, as a file that other processes can map; fd -1: they can't.
+struct Window {
+  int fd = -1;
+  std::byte* base = nullptr;
+  std::size_t bytes = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string_view name() const = 0;
+
+  virtual void* allocate(std::size_t bytes) = 0;  // aligned to a page; throws std::bad_alloc
+  virtual void release(void*) = 0;
+  virtual Window window() const = 0;
+  virtual std::size_t allocated_bytes() const = 0;
+
+  // Done when they return.
+  virtual void copy(void* dst, const void* src, std::size_t bytes, kernels::Stores = kernels::Stores::cached) = 0;
+  virtual void reduce(kernels::Reduction, kernels::DType, std::span<const void* const> sources, void* dst,
+                      std::size_t n, const kernels::ReduceOptions&) = 0;
+  virtual void divide(kernels::DType, void* data, std::size_t n, std::uint32_t divisor) = 0;
+
+  virtual std::unique_ptr<Stream> stream() = 0;
+  virtual std::unique_ptr<Event> event() = 0;
+};
+
+std::shared_ptr<Device> open(std::string_view name);  // "host"; throws invalid_argument naming what is known
+
+}  // namespace trellis::device
