@@ -1,0 +1,113 @@
+#include "ccl/blame.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+#include <vector>
+
+#include "kernels/reduce.h"
+#include "schedule/collective.h"
+
+namespace trellis::ccl {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto sure = 200ms;  // by then a rank that is alive shows what it is in
+constexpr auto beats = 1s;    // a rank that waits shows a new heartbeat within this, on a crowded machine too
+
+bool fits(const Activity& a, const Activity& b) {
+  return a.collective == b.collective && a.type == b.type && a.reduction == b.reduction && a.root == b.root &&
+         a.count == b.count;
+}
+
+[[noreturn]] void lose(Transport& t, Rank r, const Activity& mine, const std::string& why) {
+  t.mark_lost(r);
+  const Rank first = t.lost();
+  if (first != r)
+    throw PeerLost(
+        first, mine.step,
+        fmt::format("rank {} is lost, as another rank found; we were in {}, step {}", first, text_of(mine), mine.step));
+  throw PeerLost(r, mine.step, fmt::format("rank {} {}; we wait in {}, step {}", r, why, text_of(mine), mine.step));
+}
+
+// The rank that all this waiting comes down to: the one we wait for if it is in nothing, else one that stands still in
+// an operation, else one that has not come so far as we are. A rank may wait for several others and shows one of them,
+// so going from one to the next would not lead there.
+Rank culprit_of(const Transport& t, const Activity& mine, const std::vector<Activity>& before) {
+  if (mine.waits_for < 0) return t.rank();
+  if (!t.activity(mine.waits_for).running) return mine.waits_for;
+  Rank behind = mine.waits_for;
+  for (Rank r = 0; r < t.ranks(); ++r) {
+    const Activity now = t.activity(r);
+    if (r == t.rank()) continue;
+    if (now.running && now.heartbeat == before[static_cast<std::size_t>(r)].heartbeat) return r;
+    if (!now.running && now.operation < t.activity(behind).operation) behind = r;
+  }
+  return behind;
+}
+
+}  // namespace
+
+std::string text_of(const Activity& a) {
+  const auto collective = static_cast<schedule::Collective>(a.collective);
+  if (collective == schedule::Collective::send_recv)
+    return fmt::format("sends and receives after operation {}", a.operation);
+  if (a.operation == 0) return "no operation yet";
+  std::string text = fmt::format("operation {}, {} of {} {}", a.operation, schedule::name(collective), a.count,
+                                 kernels::name(static_cast<kernels::DType>(a.type)));
+  if (schedule::reduces(collective))
+    text += fmt::format(", {}", kernels::name(static_cast<kernels::Reduction>(a.reduction)));
+  if (schedule::rooted(collective)) text += fmt::format(", root {}", a.root);
+  return text;
+}
+
+void explain(const Transport& t, const Activity& mine, const Mismatch& m) {
+  const Activity theirs = t.activity(m.rank);
+  const bool points = static_cast<schedule::Collective>(mine.collective) == schedule::Collective::send_recv;
+  if (points || theirs.operation == 0) throw m;
+  if (theirs.operation == mine.operation && fits(mine, theirs))
+    throw Mismatch(m.rank, fmt::format("{}: an earlier call of the two ranks was different; both are now in {}",
+                                       m.what(), text_of(mine)));
+  throw Mismatch(m.rank, fmt::format("{}: rank {} called {} where rank {} called {}", m.what(), m.rank, text_of(theirs),
+                                     t.rank(), text_of(mine)));
+}
+
+void check_well(Transport& t, const Activity& mine, std::chrono::nanoseconds waited) {
+  if (t.aborted()) throw Aborted(fmt::format("the communicator was aborted while we were in {}", text_of(mine)));
+  if (const Rank lost = t.lost(); lost >= 0) lose(t, lost, mine, "is lost");
+  for (Rank r = 0; r < t.ranks(); ++r)
+    if (r != t.rank() && !t.alive(r)) {
+      // What it sent before it left may still be on its way to us, and be all that we need.
+      if (waited < sure && !t.activity(r).running) continue;
+      lose(t, r, mine, t.activity(r).running ? "died" : "has left");
+    }
+  if (waited < sure || mine.waits_for < 0) return;
+  const Activity theirs = t.activity(mine.waits_for);
+  const auto points = static_cast<std::uint8_t>(schedule::Collective::send_recv);
+  if (mine.collective == points || theirs.collective == points) return;  // these are not counted
+  if (theirs.running && theirs.operation == mine.operation && !fits(mine, theirs))
+    throw Mismatch(mine.waits_for, fmt::format("rank {} called {} where rank {} called {}", mine.waits_for,
+                                               text_of(theirs), t.rank(), text_of(mine)));
+}
+
+void give_up(Transport& t, const Activity& mine, std::chrono::milliseconds timeout) {
+  std::vector<Activity> before;
+  for (Rank r = 0; r < t.ranks(); ++r) before.push_back(t.activity(r));
+  const auto until = Clock::now() + beats;
+  Rank culprit = t.rank();
+  do {
+    std::this_thread::sleep_for(5ms);
+    t.beat(mine.step, mine.waits_for);  // the others may be looking at us
+    check_well(t, mine, timeout);
+    culprit = culprit_of(t, mine, before);
+  } while (Clock::now() < until && t.activity(culprit).running);
+  const Activity theirs = t.activity(culprit);
+  const double seconds = std::chrono::duration<double>(timeout).count();
+  std::string why = fmt::format("did not move on within {} s: it is in {}", seconds, text_of(theirs));
+  if (theirs.operation < mine.operation || (theirs.operation == mine.operation && !theirs.running))
+    why = fmt::format("did not come within {} s: its last was {}", seconds, text_of(theirs));
+  lose(t, culprit, mine, why);
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,22 @@
+// Who is at fault when nothing comes: found by looking at what the others show of themselves.
+#pragma once
+
+#include <chrono>
+
+#include "ccl/transport.h"
+
+namespace trellis::ccl {
+
+// Throws PeerLost when a rank is known to be gone, Aborted when somebody aborted, and, once it has been waited for
+// `waited` long enough to be sure, Mismatch when the rank that is waited for is in another operation than this one.
+void check_well(Transport&, const Activity& mine, std::chrono::nanoseconds waited);
+
+// What a message that does not fit tells about the two calls.
+[[noreturn]] void explain(const Transport&, const Activity& mine, const Mismatch&);
+
+// The time is over: throws, naming the rank that all this waiting comes down to.
+[[noreturn]] void give_up(Transport&, const Activity& mine, std::chrono::milliseconds timeout);
+
+std::string text_of(const Activity&);  // "operation 12, all_reduce of 1024 f32, sum"
+
+}  // namespace trellis::ccl

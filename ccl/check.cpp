@@ -1,0 +1,137 @@
+#include "ccl/check.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <limits>
+#include <numeric>
+
+namespace trellis::ccl {
+namespace {
+
+std::string_view word(const Call& c) { return schedule::name(c.collective); }
+
+std::size_t sum(const std::vector<std::size_t>& counts) {
+  std::size_t total = 0;
+  for (std::size_t c : counts)
+    if (__builtin_add_overflow(total, c, &total)) throw std::invalid_argument("counts: their sum fits no memory");
+  return total;
+}
+
+std::size_t bytes_of(const Call& c, std::size_t elements) {
+  if (elements > std::numeric_limits<std::size_t>::max() / 2 / kernels::size_of(c.type))
+    throw std::invalid_argument(fmt::format("{}: {} elements of {} fit no memory", word(c), elements, name(c.type)));
+  return elements * kernels::size_of(c.type);
+}
+
+void check_rank(const Call& c, std::string_view what, Rank r, Rank ranks) {
+  if (r < 0 || r >= ranks)
+    throw std::invalid_argument(fmt::format("{}: {} {}; expected 0 to {}", word(c), what, r, ranks - 1));
+}
+
+void check_counts(const Call& c, std::string_view what, const std::vector<std::size_t>& counts, Rank ranks) {
+  if (counts.size() != static_cast<std::size_t>(ranks))
+    throw std::invalid_argument(
+        fmt::format("{}: {} {}; expected one for each of {} ranks", word(c), counts.size(), what, ranks));
+}
+
+void check_parts(const Call& c, Rank ranks) {
+  if (schedule::rooted(c.collective) || c.collective == Collective::send_recv) check_rank(c, "root", c.root, ranks);
+  if (c.collective == Collective::send_recv) check_rank(c, "peer", c.peer, ranks);
+  if (schedule::uneven(c.collective)) check_counts(c, "counts", c.counts, ranks);
+  if (c.collective == Collective::all_to_all_v) check_counts(c, "arriving counts", c.arriving_counts, ranks);
+  if (c.collective == Collective::barrier && c.count != 0)
+    throw std::invalid_argument(fmt::format("barrier: {} elements; expected none", c.count));
+  const auto op = static_cast<std::size_t>(c.op.kind);
+  if (op >= kernels::reduction_count)
+    throw std::invalid_argument(fmt::format("{}: no operator has number {}", word(c), op));
+  if (static_cast<std::size_t>(c.type) >= kernels::dtype_count)
+    throw std::invalid_argument(fmt::format("{}: no type has number {}", word(c), static_cast<int>(c.type)));
+}
+
+bool is(const Call& c, std::initializer_list<Collective> any) {
+  for (Collective one : any)
+    if (c.collective == one) return true;
+  return false;
+}
+
+}  // namespace
+
+Extents extents_of(const Call& c, Rank rank, Rank ranks) {
+  using enum Collective;
+  const auto me = static_cast<std::size_t>(rank);
+  const std::size_t one = bytes_of(c, c.count);
+  if (one != 0 && static_cast<std::size_t>(ranks) > std::numeric_limits<std::size_t>::max() / 2 / one)
+    throw std::invalid_argument(
+        fmt::format("{}: {} elements for each of {} ranks fit no memory", word(c), c.count, ranks));
+  const std::size_t all = one * static_cast<std::size_t>(ranks);
+  switch (c.collective) {
+    case all_reduce:
+      return {one, one};
+    case broadcast:
+      return {rank == c.root ? one : 0, one};
+    case reduce:
+      return {one, rank == c.root ? one : 0};
+    case reduce_scatter:
+      return {all, one};
+    case all_gather:
+      return {one, all};
+    case gather:
+      return {one, rank == c.root ? all : 0};
+    case scatter:
+      return {rank == c.root ? all : 0, one};
+    case all_to_all:
+      return {all, all};
+    case all_gather_v:
+      return {bytes_of(c, c.counts[me]), bytes_of(c, sum(c.counts))};
+    case reduce_scatter_v:
+      return {bytes_of(c, sum(c.counts)), bytes_of(c, c.counts[me])};
+    case all_to_all_v:
+      return {bytes_of(c, sum(c.counts)), bytes_of(c, sum(c.arriving_counts))};
+    case send_recv:
+      return {rank == c.root ? one : 0, rank == c.peer ? one : 0};
+    case permute: {
+      Extents e;
+      for (const schedule::Pair& pair : c.pairs) {
+        if (pair.source == rank) e.input = one;
+        if (pair.target == rank) e.output = one;
+      }
+      return e;
+    }
+    case barrier:
+      return {};
+  }
+  return {};
+}
+
+bool check(const Call& c, Rank rank, Rank ranks) {
+  check_parts(c, ranks);
+  const Extents e = extents_of(c, rank, ranks);
+  // A message to oneself is sent by one call and received by another.
+  const bool half =
+      c.collective == Collective::send_recv && c.root == c.peer && (c.input != nullptr || c.output != nullptr);
+  if (e.input != 0 && c.input == nullptr && !half)
+    throw std::invalid_argument(fmt::format("{}: the input is null", word(c)));
+  if (e.output != 0 && c.output == nullptr && !half)
+    throw std::invalid_argument(fmt::format("{}: the output is null", word(c)));
+  const auto in = reinterpret_cast<std::uintptr_t>(c.input), out = reinterpret_cast<std::uintptr_t>(c.output);
+  if (in + e.input < in || out + e.output < out)
+    throw std::invalid_argument(
+        fmt::format("{}: {} bytes from there on pass the end of memory", word(c), std::max(e.input, e.output)));
+  const bool overlap = !half && e.input != 0 && e.output != 0 && in < out + e.output && out < in + e.input;
+  if (!overlap) return false;
+  std::uintptr_t own = bytes_of(c, c.count) * static_cast<std::size_t>(rank);
+  if (schedule::uneven(c.collective))
+    own = bytes_of(c, std::accumulate(c.counts.begin(), c.counts.begin() + rank, std::size_t{0}));
+  using enum Collective;
+  bool in_place = in == out && !is(c, {all_to_all_v, send_recv});
+  if (is(c, {all_gather, all_gather_v, gather})) in_place = in == out + own;
+  if (is(c, {reduce_scatter, reduce_scatter_v, scatter})) in_place = out == in + own;
+  if (!in_place)
+    throw std::invalid_argument(
+        fmt::format("{}: input and output overlap, {} bytes from {} and {} from {}, and not in place", word(c), e.input,
+                    c.input, e.output, const_cast<const void*>(c.output)));
+  return true;
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,223 @@
+#include "ccl/communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "ccl/check.h"
+#include "ccl/group.h"
+#include "ccl/inside.h"
+#include "ccl/transports/open.h"
+
+namespace trellis::ccl {
+namespace {
+
+using Note = Transport::Note;
+
+// What the leader of a new communicator says to the others, where no other store is at hand: one value, once.
+class NoteStore : public Store {
+ public:
+  NoteStore(Transport& t, std::span<const Rank> members, std::uint32_t round)
+      : transport_(t), members_(members), round_(round) {}
+  void set(std::string_view, std::span<const std::byte> value) override {
+    Note note{};
+    if (value.size() + 1 > note.size())
+      throw std::invalid_argument(
+          fmt::format("a note of {} bytes: expected at most {}", value.size(), note.size() - 1));
+    note[0] = static_cast<std::byte>(value.size());
+    std::memcpy(note.data() + 1, value.data(), value.size());
+    transport_.exchange(members_, round_, note, Clock::now() + std::chrono::seconds(30));
+  }
+  Bytes get(std::string_view, Deadline deadline) override {
+    const Note note = transport_.exchange(members_, round_, {}, deadline).front();
+    return {note.begin() + 1, note.begin() + 1 + static_cast<std::ptrdiff_t>(note[0])};
+  }
+  std::int64_t add(std::string_view key, std::int64_t) override {
+    throw std::logic_error(fmt::format("a note can't count '{}'", key));
+  }
+
+ private:
+  Transport& transport_;
+  std::span<const Rank> members_;
+  std::uint32_t round_;
+};
+
+struct Wish {
+  std::int32_t color;  // negative: none
+  std::int32_t key;
+};
+
+}  // namespace
+
+Communicator::Communicator(std::unique_ptr<Inside> inside) : inside_(std::move(inside)) {}
+
+Communicator::~Communicator() { Group::forget(*this); }
+
+std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store, Rank rank, Rank ranks,
+                                                   const Config& config, std::shared_ptr<device::Device> device) {
+  if (ranks < 1) throw std::invalid_argument(fmt::format("{} ranks: expected at least 1", ranks));
+  if (rank < 0 || rank >= ranks) throw std::invalid_argument(fmt::format("rank {}: expected 0 to {}", rank, ranks - 1));
+  if (config.timeout.count() <= 0)
+    throw std::invalid_argument(fmt::format("a timeout of {} ms: expected more than 0", config.timeout.count()));
+  if (!device) device = device::open("host");
+  auto transport = open_transport(store, {rank, ranks, config, device.get(), Clock::now() + config.timeout});
+  return std::unique_ptr<Communicator>(
+      new Communicator(std::make_unique<Inside>(config, std::move(device), std::move(store), std::move(transport))));
+}
+
+Rank Communicator::rank() const { return inside_->rank(); }
+Rank Communicator::ranks() const { return inside_->ranks(); }
+const Config& Communicator::config() const { return inside_->config; }
+device::Device& Communicator::device() { return *inside_->device; }
+std::string_view Communicator::transport() const { return inside_->transport->name(); }
+std::uint64_t Communicator::operations() const { return inside_->operations; }
+
+std::size_t Communicator::memory_bytes() const {
+  return inside_->transport->memory_bytes() + inside_->scratch.bytes() + inside_->scaled.bytes();
+}
+
+std::string Communicator::dump() const { return inside_->dump(); }
+
+std::string Communicator::algorithm(const Call& c) const {
+  return text_of(inside_->planner.choose(c, check(c, rank(), ranks())));
+}
+
+std::exception_ptr Communicator::error() const {
+  const std::lock_guard lock(inside_->error_mutex_);
+  return inside_->error_;
+}
+
+void Communicator::run(const Call& call, device::Stream* stream) {
+  const bool in_place = check(call, rank(), ranks());
+  const bool point = call.collective == Collective::send_recv;
+  if (stream != nullptr || Group::open()) {
+    Group::issue(*this, point ? Operation{.points = {call}} : Operation{.call = call, .in_place = in_place}, stream);
+    return;
+  }
+  Turns::Turn turn(inside_->turns);
+  turn.wait();
+  point ? inside_->open({&call, 1}) : inside_->open(call, in_place);
+  inside_->run();
+}
+
+void Communicator::run(const Call& call, const schedule::Schedule& schedule, device::Stream* stream) {
+  const bool in_place = check(call, rank(), ranks());
+  Group::issue(*this, {.call = call, .in_place = in_place, .planned = inside_->planner.plan(call, in_place, schedule)},
+               stream);
+}
+
+void Communicator::all_reduce(const void* in, void* out, std::size_t count, kernels::DType type, ReduceOp op,
+                              device::Stream* s) {
+  run({.collective = Collective::all_reduce, .input = in, .output = out, .count = count, .type = type, .op = op}, s);
+}
+void Communicator::reduce_scatter(const void* in, void* out, std::size_t count, kernels::DType type, ReduceOp op,
+                                  device::Stream* s) {
+  run({.collective = Collective::reduce_scatter, .input = in, .output = out, .count = count, .type = type, .op = op},
+      s);
+}
+void Communicator::all_gather(const void* in, void* out, std::size_t count, kernels::DType type, device::Stream* s) {
+  run({.collective = Collective::all_gather, .input = in, .output = out, .count = count, .type = type}, s);
+}
+void Communicator::broadcast(const void* in, void* out, std::size_t count, kernels::DType type, Rank root,
+                             device::Stream* s) {
+  run({.collective = Collective::broadcast, .input = in, .output = out, .count = count, .type = type, .root = root}, s);
+}
+void Communicator::reduce(const void* in, void* out, std::size_t count, kernels::DType type, ReduceOp op, Rank root,
+                          device::Stream* s) {
+  run({.collective = Collective::reduce,
+       .input = in,
+       .output = out,
+       .count = count,
+       .type = type,
+       .op = op,
+       .root = root},
+      s);
+}
+void Communicator::gather(const void* in, void* out, std::size_t count, kernels::DType type, Rank root,
+                          device::Stream* s) {
+  run({.collective = Collective::gather, .input = in, .output = out, .count = count, .type = type, .root = root}, s);
+}
+void Communicator::scatter(const void* in, void* out, std::size_t count, kernels::DType type, Rank root,
+                           device::Stream* s) {
+  run({.collective = Collective::scatter, .input = in, .output = out, .count = count, .type = type, .root = root}, s);
+}
+void Communicator::all_to_all(const void* in, void* out, std::size_t count, kernels::DType type, device::Stream* s) {
+  run({.collective = Collective::all_to_all, .input = in, .output = out, .count = count, .type = type}, s);
+}
+void Communicator::barrier(device::Stream* s) { run({.collective = Collective::barrier}, s); }
+void Communicator::send(const void* in, std::size_t count, kernels::DType type, Rank to, device::Stream* s) {
+  run({.collective = Collective::send_recv, .input = in, .count = count, .type = type, .root = rank(), .peer = to}, s);
+}
+void Communicator::recv(void* out, std::size_t count, kernels::DType type, Rank from, device::Stream* s) {
+  run({.collective = Collective::send_recv, .output = out, .count = count, .type = type, .root = from, .peer = rank()},
+      s);
+}
+
+void Communicator::finalize() {
+  Turns::Turn turn(inside_->turns);
+  turn.wait();
+  inside_->check_well();
+}
+
+void Communicator::abort() {
+  inside_->fail(std::make_exception_ptr(Aborted("the communicator was aborted")));
+  inside_->transport->mark_aborted();
+}
+
+std::unique_ptr<Communicator> Communicator::Inside::child(std::span<const Rank> members) {
+  const auto me = static_cast<Rank>(std::ranges::find(members, rank()) - members.begin());
+  auto notes = std::make_shared<NoteStore>(*transport, members, ++rounds);
+  Config same = config;
+  same.transport = std::string(transport->name());
+  auto joined =
+      open_transport(notes, {me, static_cast<Rank>(members.size()), same, device.get(), Clock::now() + config.timeout});
+  return std::unique_ptr<Communicator>(
+      new Communicator(std::make_unique<Inside>(same, device, store, std::move(joined))));
+}
+
+std::unique_ptr<Communicator> Communicator::split(std::optional<int> color, int key) {
+  if (color && *color < 0)
+    throw std::invalid_argument(fmt::format("split: color {}; expected 0 or more, or none", *color));
+  Turns::Turn turn(inside_->turns);
+  turn.wait();
+  inside_->check_well();
+  const Wish mine{color.value_or(-1), key};
+  Note note{};
+  std::memcpy(note.data(), &mine, sizeof mine);
+  std::vector<Rank> members;
+  for (Rank r = 0; r < ranks(); ++r) members.push_back(r);
+  const auto notes =
+      inside_->transport->exchange(members, ++inside_->rounds, note, Clock::now() + inside_->config.timeout);
+  std::vector<std::pair<std::int32_t, Rank>> chosen;
+  for (Rank r = 0; r < ranks(); ++r) {
+    Wish theirs;
+    std::memcpy(&theirs, notes[static_cast<std::size_t>(r)].data(), sizeof theirs);
+    if (color && theirs.color == mine.color) chosen.emplace_back(theirs.key, r);
+  }
+  if (!color) {
+    ++inside_->rounds;  // which the others use
+    return nullptr;
+  }
+  std::ranges::sort(chosen);
+  members.clear();
+  for (const auto& [k, r] : chosen) members.push_back(r);
+  return inside_->child(members);
+}
+
+std::unique_ptr<Communicator> Communicator::shrink(std::span<const Rank> excluded) {
+  std::vector<Rank> members;
+  for (Rank r = 0; r < ranks(); ++r)
+    if (std::ranges::find(excluded, r) == excluded.end()) members.push_back(r);
+  for (Rank r : excluded)
+    if (r < 0 || r >= ranks())
+      throw std::invalid_argument(fmt::format("shrink: rank {}; expected 0 to {}", r, ranks() - 1));
+  if (std::ranges::find(members, rank()) == members.end())
+    throw std::invalid_argument(fmt::format("shrink: rank {} excludes itself", rank()));
+  Turns::Turn turn(inside_->turns);
+  turn.wait();
+  inside_->rounds = (inside_->rounds + 16) / 16 * 16;  // some may have been in a split that failed
+  return inside_->child(members);
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,139 @@
+#include "ccl/compiled.h"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <tuple>
+
+#include "schedule/dataflow.h"
+
+namespace trellis::ccl {
+namespace {
+
+using schedule::End;
+using schedule::Op;
+using schedule::Program;
+using schedule::Slice;
+using schedule::Step;
+
+// Lines by what they are, and for each its messages by (channel, tag, step).
+struct Message {
+  std::uint32_t step;
+  std::int32_t channel;
+  std::int32_t tag;
+};
+using Lines = std::map<std::tuple<bool, Rank, std::int32_t>, std::vector<Message>>;
+
+// Both ends list a lane's messages alike: channel by channel when several share the lane, else by tag.
+Lines lines_of(const Program& program, int lanes) {
+  Lines lines;
+  for (std::uint32_t i = 0; i < program.steps.size(); ++i) {
+    const Step& step = program.steps[i];
+    const auto add = [&](const End& end) {
+      lines[{schedule::receives(step.op), end.peer, step.channel % lanes}].push_back({i, step.channel, end.tag});
+    };
+    if (step.op == Op::send && step.second.peer >= 0) add(step.second);
+    if (schedule::sends(step.op) || schedule::receives(step.op)) add(step.end);
+  }
+  for (auto& [key, messages] : lines)
+    std::ranges::sort(messages, {}, [](const Message& m) { return std::tuple(m.tag, m.channel); });
+  return lines;
+}
+
+class Compiler {
+ public:
+  Compiler(const Program& program, const Layout& layout) : program_(program), layout_(layout) {}
+
+  Compiled done(int lanes) {
+    out_.steps.resize(program_.steps.size());
+    out_.waits.resize(program_.steps.size());
+    for (std::uint32_t i = 0; i < program_.steps.size(); ++i) flatten(i);
+    follow();
+    for (const auto& [key, messages] : lines_of(program_, lanes)) {
+      const auto& [receives, peer, lane] = key;
+      const auto first = static_cast<std::uint32_t>(out_.messages.size());
+      for (const Message& m : messages) out_.messages.push_back(m.step);
+      out_.lines.push_back({peer, lane, receives, first, static_cast<std::uint32_t>(messages.size())});
+    }
+    out_.scratch_elements = layout_.elements(schedule::Buffer::scratch);
+    out_.input_elements = layout_.elements(schedule::Buffer::input);
+    out_.output_elements = layout_.elements(schedule::Buffer::output);
+    return std::move(out_);
+  }
+
+ private:
+  Place place(const Slice& slice) const {
+    const Layout::Run run = layout_.of(slice);
+    return {slice.buffer, run.first, run.elements};
+  }
+
+  void flatten(std::uint32_t i) {
+    const Step& step = program_.steps[i];
+    FlatStep& flat = out_.steps[i];
+    flat.op = step.op;
+    flat.origin = static_cast<std::int32_t>(i);
+    if (schedule::reads(step.op)) flat.from = place(step.from);
+    if (schedule::writes(step.op)) {
+      flat.to = place(step.to);
+      flat.global = layout_.of(step.to).global;
+    }
+    flat.ends = step.op == Op::send && step.second.peer >= 0 ? 2 : 1;
+    flat.further = static_cast<std::uint32_t>(out_.places.size());
+    for (const Slice& more : program_.further(step)) out_.places.push_back(place(more));
+    flat.further_count = static_cast<std::uint32_t>(out_.places.size()) - flat.further;
+    out_.waits[i] = static_cast<std::uint32_t>(program_.after(step).size());
+    const bool local = !schedule::sends(step.op) && !schedule::receives(step.op);
+    if (local && out_.waits[i] == 0) out_.first.push_back(i);
+  }
+
+  void follow() {
+    std::vector<std::vector<std::uint32_t>> follows(program_.steps.size());
+    for (std::uint32_t i = 0; i < program_.steps.size(); ++i)
+      for (std::int32_t before : program_.after(program_.steps[i]))
+        follows[static_cast<std::size_t>(before)].push_back(i);
+    for (std::size_t i = 0; i < follows.size(); ++i) {
+      out_.steps[i].follows = static_cast<std::uint32_t>(out_.followers.size());
+      out_.steps[i].follow_count = static_cast<std::uint32_t>(follows[i].size());
+      out_.followers.insert(out_.followers.end(), follows[i].begin(), follows[i].end());
+    }
+  }
+
+  const Program& program_;
+  const Layout& layout_;
+  Compiled out_;
+};
+
+}  // namespace
+
+Compiled compile(const schedule::Task& task, const Program& program, Rank rank, const Counts& counts,
+                 std::size_t aligned, int lanes) {
+  const Layout layout(task, program, rank, counts, aligned);
+  return Compiler(program, layout).done(lanes);
+}
+
+bool runs_in_order(const schedule::Schedule& s, int lanes) {
+  schedule::Schedule ordered{s.task, s.algorithm, s.channels, s.programs};
+  for (Program& program : ordered.programs) {
+    std::vector<std::vector<std::int32_t>> also(program.steps.size());
+    for (const auto& [key, messages] : lines_of(program, lanes))
+      for (std::size_t m = 1; m < messages.size(); ++m) {
+        // Wiring knows only an `after` that is earlier in the program; the builder numbers messages in that order.
+        if (messages[m].step < messages[m - 1].step) return false;
+        if (messages[m].step != messages[m - 1].step)
+          also[messages[m].step].push_back(static_cast<std::int32_t>(messages[m - 1].step));
+      }
+    for (std::size_t i = 0; i < also.size(); ++i) {
+      std::vector<std::int32_t> all(program.after(program.steps[i]).begin(), program.after(program.steps[i]).end());
+      all.insert(all.end(), also[i].begin(), also[i].end());
+      std::ranges::sort(all);
+      all.erase(std::ranges::unique(all).begin(), all.end());
+      program.set_after(program.steps[i], all);
+    }
+  }
+  schedule::Wiring wiring;
+  if (schedule::Wiring::connect(ordered, wiring)) return false;
+  const auto nothing = [](auto...) {};
+  return schedule::Dataflow(ordered, wiring).run(nothing, nothing);
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,61 @@
+// One rank's program as the executor runs it: a flat list of steps with their places in memory, in elements.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ccl/layout.h"
+
+namespace trellis::ccl {
+
+using Rank = schedule::Rank;
+
+// A run of elements of one of the buffers.
+struct Place {
+  schedule::Buffer buffer = schedule::Buffer::input;
+  std::size_t first = 0;
+  std::size_t elements = 0;
+};
+
+struct FlatStep {
+  schedule::Op op = schedule::Op::copy;
+  Place to = {}, from = {};
+  std::size_t global = 0;     // of the first element of `to`: see Layout::Run
+  std::uint32_t further = 0;  // first of its places in Compiled::places
+  std::uint32_t further_count = 0;
+  std::uint32_t follows = 0;  // first of the steps that wait for it, in Compiled::followers
+  std::uint32_t follow_count = 0;
+  std::uint32_t ends = 1;   // a send to two places ends twice
+  std::int32_t origin = 0;  // its number in the Program
+};
+
+// The messages that go one way over one lane, in order.
+struct Line {
+  Rank peer = 0;
+  std::int32_t lane = 0;
+  bool receives = false;
+  std::uint32_t first = 0;  // in Compiled::messages
+  std::uint32_t count = 0;
+};
+
+struct Compiled {
+  std::vector<FlatStep> steps;
+  std::vector<std::uint32_t> waits;  // of each step: for how many others; the start of each run's own copy
+  std::vector<Place> places;
+  std::vector<std::uint32_t> followers;
+  std::vector<std::uint32_t> messages;  // steps, line by line
+  std::vector<Line> lines;
+  std::vector<std::uint32_t> first;  // local steps that wait for nothing
+  std::size_t scratch_elements = 0;
+  std::size_t input_elements = 0, output_elements = 0;
+};
+
+// lanes: that the transport has for schedules; a schedule's channels share them. `aligned`: see Layout.
+Compiled compile(const schedule::Task&, const schedule::Program&, Rank, const Counts&, std::size_t aligned, int lanes);
+
+// Whether every rank could run its program with the messages of each lane strictly in order, as lanes are: no step is
+// then waited for by an earlier message of its own lane.
+bool runs_in_order(const schedule::Schedule&, int lanes);
+
+}  // namespace trellis::ccl

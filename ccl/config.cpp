@@ -1,0 +1,247 @@
+#include "ccl/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "ccl/rendezvous/pmix.h"
+#include "schedule/algorithm.h"
+
+namespace trellis::ccl {
+namespace {
+
+constexpr int most_ranks = 1 << 24;
+
+// Set to nothing is not set.
+std::optional<std::string> variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing here changes the environment
+  return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
+}
+
+bool is_set(const char* name) { return variable(name).has_value(); }
+
+[[noreturn]] void refuse(std::string_view name, std::string_view value, std::string_view expected) {
+  throw std::invalid_argument(fmt::format("{}={}: expected {}", name, value, expected));
+}
+
+template <class Number>
+std::optional<Number> number_in(const std::string& text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+std::optional<int> integer(const char* name, int least, int most) {
+  const std::optional<std::string> value = variable(name);
+  if (!value) return std::nullopt;
+  const std::optional<int> number = number_in<int>(*value);
+  if (!number || *number < least || *number > most)
+    refuse(name, *value, fmt::format("an integer from {} to {}", least, most));
+  return number;
+}
+
+std::chrono::milliseconds seconds(const char* name, const std::string& value) {
+  constexpr double longest = 1e7;
+  const std::optional<double> number = number_in<double>(value);
+  if (!number || !(*number >= 1e-3) || *number > longest)
+    refuse(name, value, "seconds, from 0.001 to 10000000, such as 30 or 0.5");
+  return std::chrono::milliseconds(std::llround(*number * 1000));
+}
+
+// "ring", or "all_reduce=mesh,all_gather=ring".
+void check_algorithms(const char* name, const std::string& value) {
+  std::size_t at = 0;
+  do {
+    const std::size_t comma = std::min(value.find(',', at), value.size());
+    const std::string_view part = std::string_view(value).substr(at, comma - at);
+    const std::size_t equals = part.find('=');
+    try {
+      const schedule::Algorithm& a = schedule::algorithm_named(part.substr(equals == part.npos ? 0 : equals + 1));
+      if (equals == part.npos && (at != 0 || comma != value.size()))
+        throw std::invalid_argument(fmt::format("'{}' stands beside others and names no collective", part));
+      if (equals != part.npos) {
+        const schedule::Collective c = schedule::collective_named(part.substr(0, equals));
+        if (std::ranges::find(a.serves, c) == a.serves.end())
+          throw std::invalid_argument(fmt::format("{} is no algorithm for {}", a.name, part.substr(0, equals)));
+      }
+    } catch (const std::invalid_argument& e) {
+      refuse(name, value, fmt::format("an algorithm, or collective=algorithm,...; {}", e.what()));
+    }
+    at = comma + 1;
+  } while (at <= value.size());
+}
+
+struct Names {
+  const char *rank, *ranks, *local_rank, *local_ranks, *by;
+};
+constexpr Names torchrun = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "the environment"};
+constexpr Names open_mpi = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+                            "OMPI_COMM_WORLD_LOCAL_SIZE", "mpirun"};
+constexpr Names mpich = {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "mpiexec"};
+
+// Whether this launcher set anything; then all that is needed must be there and fit together.
+bool read_ranks(const Names& names, Launched& l) {
+  const std::optional<int> rank = integer(names.rank, 0, most_ranks - 1);
+  const std::optional<int> ranks = integer(names.ranks, 1, most_ranks);
+  if (!rank && !ranks) return false;
+  if (!rank || !ranks)
+    throw std::invalid_argument(fmt::format("{} is set, but {} is not: a rank needs both",
+                                            rank ? names.rank : names.ranks, rank ? names.ranks : names.rank));
+  if (*rank >= *ranks) refuse(names.rank, std::to_string(*rank), fmt::format("less than {}={}", names.ranks, *ranks));
+  const std::optional<int> local_rank = integer(names.local_rank, 0, most_ranks - 1);
+  const std::optional<int> local_ranks = integer(names.local_ranks, 1, most_ranks);
+  if (local_rank.has_value() != local_ranks.has_value())
+    throw std::invalid_argument(fmt::format("{} is set, but {} is not: a rank needs both or neither",
+                                            local_rank ? names.local_rank : names.local_ranks,
+                                            local_rank ? names.local_ranks : names.local_rank));
+  l.rank = *rank;
+  l.ranks = *ranks;
+  l.local_rank = local_rank.value_or(*rank);
+  l.local_ranks = local_ranks.value_or(*ranks);
+  if (l.local_ranks > l.ranks)
+    refuse(names.local_ranks, std::to_string(l.local_ranks), fmt::format("at most {}={}", names.ranks, l.ranks));
+  if (l.local_rank >= l.local_ranks)
+    refuse(names.local_ranks, std::to_string(l.local_ranks),
+           fmt::format("more than {}={}", names.local_rank, l.local_rank));
+  l.by = names.by;
+  return true;
+}
+
+// The node's entry of a list such as 2(x3),1: two tasks on each of three nodes, one on the fourth.
+int tasks_on_node(const char* name, const std::string& list, int node) {
+  std::size_t at = 0;
+  while (at < list.size()) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    const std::string part = list.substr(at, comma - at);
+    const std::size_t times = part.find("(x");
+    const std::optional<int> tasks = number_in<int>(part.substr(0, times));
+    const std::optional<int> nodes =
+        times == part.npos ? 1 : number_in<int>(part.substr(times + 2, part.size() - std::min(part.size(), times + 3)));
+    if (!tasks || !nodes || *tasks < 1 || *nodes < 1) break;
+    if (node < *nodes) return *tasks;
+    node -= *nodes;
+    at = comma + 1;
+  }
+  refuse(name, list, "tasks a node, such as 2(x3),1, for every node up to SLURM_NODEID");
+}
+
+// In a batch script SLURM_PROCID is set too; a step of srun has an id.
+bool read_slurm(Launched& l) {
+  if (!is_set("SLURM_PROCID") || !is_set("SLURM_STEP_ID")) return false;
+  const char* total = is_set("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+  read_ranks({"SLURM_PROCID", total, "", "", "srun"}, l);
+  const std::optional<int> local_rank = integer("SLURM_LOCALID", 0, most_ranks - 1);
+  if (!local_rank) throw std::invalid_argument("SLURM_PROCID is set, but SLURM_LOCALID is not: a rank needs both");
+  l.local_rank = *local_rank;
+  const char* counts = is_set("SLURM_STEP_TASKS_PER_NODE") ? "SLURM_STEP_TASKS_PER_NODE" : "SLURM_TASKS_PER_NODE";
+  if (const auto list = variable(counts))
+    l.local_ranks = tasks_on_node(counts, *list, integer("SLURM_NODEID", 0, most_ranks).value_or(0));
+  if (l.local_rank >= l.local_ranks)
+    refuse("SLURM_LOCALID", std::to_string(l.local_rank),
+           fmt::format("less than the {} tasks of its node", l.local_ranks));
+  return true;
+}
+
+// The first of a list such as gpu[03-07,12],cpu1: rank 0 runs there.
+std::string first_host(const std::string& list) {
+  std::string host;
+  for (std::size_t i = 0; i < list.size() && list[i] != ','; ++i) {
+    if (list[i] != '[') {
+      host += list[i];
+      continue;
+    }
+    const std::size_t close = std::min(list.find(']', i), list.size());
+    const std::string choices = list.substr(i + 1, close - i - 1);
+    host += choices.substr(0, choices.find_first_of(",-"));
+    i = close;
+  }
+  return host;
+}
+
+// srun without PMIx says on which hosts it runs, and a port follows from the numbers of the job and the step.
+void meet_as_slurm_tells(Launched& l) {
+  constexpr int first_port = 20'000, apart = 8, jobs_apart = 1'500;
+  const std::optional<std::string> hosts = variable("SLURM_STEP_NODELIST");
+  const std::optional<int> job = integer("SLURM_JOB_ID", 0, std::numeric_limits<int>::max());
+  if (!hosts || !job) return;
+  const std::optional<int> step = number_in<int>(variable("SLURM_STEP_ID").value_or(""));
+  l.address = first_host(*hosts);
+  l.port = first_port + apart * static_cast<int>((std::int64_t{*job} * 31 + step.value_or(0)) % jobs_apart);
+}
+
+bool read_pmix(Launched& l) {
+  const std::optional<int> rank = integer("PMIX_RANK", 0, most_ranks - 1);
+  if (!rank) return false;
+  l.rank = *rank;
+  l.ranks = ranks_by_pmix();
+  l.local_rank = l.rank;
+  l.local_ranks = l.ranks;
+  l.by = "PMIx";
+  return true;
+}
+
+}  // namespace
+
+Config config_from_environment() {
+  Config c;
+  if (const auto v = variable("TRELLIS_TIMEOUT")) c.timeout = seconds("TRELLIS_TIMEOUT", *v);
+  if (const auto v = variable("TRELLIS_ALGORITHM")) check_algorithms("TRELLIS_ALGORITHM", c.algorithm = *v);
+  c.selections = variable("TRELLIS_SELECTIONS").value_or("");
+  if (const auto v = variable("TRELLIS_TRANSPORT")) {
+    if (*v != "loopback" && *v != "shared_memory") refuse("TRELLIS_TRANSPORT", *v, "loopback or shared_memory");
+    c.transport = *v;
+  }
+  if (const auto v = variable("TRELLIS_ROUNDING")) {
+    try {
+      c.rounding = kernels::rounding_named(*v);
+    } catch (const std::invalid_argument&) {
+      refuse("TRELLIS_ROUNDING", *v, "nearest, truncate or stochastic");
+    }
+  }
+  if (const auto v = variable("TRELLIS_SEED")) {
+    const std::optional<std::uint64_t> seed = number_in<std::uint64_t>(*v);
+    if (!seed) refuse("TRELLIS_SEED", *v, "an integer from 0 to 18446744073709551615");
+    c.seed = *seed;
+  }
+  c.dump = variable("TRELLIS_DUMP").value_or("");
+  if (const auto v = variable("TRELLIS_SINGLE_COPY")) {
+    if (*v != "0" && *v != "1") refuse("TRELLIS_SINGLE_COPY", *v, "0 or 1");
+    c.single_copy = *v == "1";
+  }
+  return c;
+}
+
+Launched launched_from_environment() {
+  Launched l;
+  // srun can set PMI_RANK too, without saying which ranks share a node; MPICH's mpiexec runs below srun and does say
+  // it.
+  const bool any = read_ranks(torchrun, l) || read_ranks(open_mpi, l) ||
+                   (is_set(mpich.local_rank) && read_ranks(mpich, l)) || read_slurm(l) || read_ranks(mpich, l) ||
+                   read_pmix(l);
+  if (!any) return l;
+  if (is_set("TORCHELASTIC_RUN_ID")) l.by = "torchrun";
+  l.pmix = is_set("PMIX_RANK") && l.by != torchrun.by && l.by != "torchrun";
+  l.secret = secret_from_environment();
+  const std::optional<std::string> address = variable("MASTER_ADDR");
+  const std::optional<int> port = integer("MASTER_PORT", 1, 65535);
+  if (address.has_value() != port.has_value())
+    throw std::invalid_argument(fmt::format("{} is set, but {} is not: the store needs both",
+                                            address ? "MASTER_ADDR" : "MASTER_PORT",
+                                            address ? "MASTER_PORT" : "MASTER_ADDR"));
+  l.address = address.value_or("");
+  l.port = port.value_or(0);
+  if (!address && !l.pmix && l.by == "srun") meet_as_slurm_tells(l);
+  return l;
+}
+
+std::string secret_from_environment() { return variable("TRELLIS_SECRET").value_or(""); }
+
+}  // namespace trellis::ccl

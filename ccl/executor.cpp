@@ -1,0 +1,201 @@
+#include "ccl/executor.h"
+
+#include <utility>
+
+#include "ccl/blame.h"
+
+namespace trellis::ccl {
+namespace {
+
+using schedule::Op;
+
+bool is_local(Op op) { return !schedule::sends(op) && !schedule::receives(op); }
+
+}  // namespace
+
+Executor::Executor(Transport& transport, device::Device& device, std::chrono::milliseconds timeout)
+    : transport_(transport), device_(device), timeout_(timeout) {}
+
+void Executor::begin(const Job& job, const Activity& activity) {
+  const Compiled& c = *job.compiled;
+  job_ = &job;
+  size_ = kernels::size_of(job.type);
+  bases_[static_cast<std::size_t>(schedule::Buffer::input)] = reinterpret_cast<std::uintptr_t>(job.input);
+  bases_[static_cast<std::size_t>(schedule::Buffer::output)] = reinterpret_cast<std::uintptr_t>(job.output);
+  bases_[static_cast<std::size_t>(schedule::Buffer::scratch)] = reinterpret_cast<std::uintptr_t>(job.scratch);
+  waits_ = c.waits;
+  ends_.assign(c.steps.size(), 0);
+  ready_ = c.first;
+  left_ = c.steps.size();
+  live_ = c.lines.size();
+  fronts_.resize(live_);
+  for (std::size_t i = 0; i < live_; ++i) {
+    const Line& line = c.lines[i];
+    Front& front = fronts_[i];
+    front.line = &line;
+    front.next = 0;
+    front.begun = false;
+    if (line.receives)
+      front.receiver = &transport_.receiver(line.peer, line.lane);
+    else
+      front.sender = &transport_.sender(line.peer, line.lane);
+  }
+  waiting_ = false;
+  activity_ = activity;
+  activity_.running = true;
+  transport_.show(activity_);
+}
+
+bool Executor::move() {
+  bool moved = !ready_.empty();
+  while (!ready_.empty()) {
+    const std::uint32_t step = ready_.back();
+    ready_.pop_back();
+    run_local(step);
+    finish(step);
+  }
+  try {
+    for (std::size_t i = 0; i < live_;) {
+      moved |= advance(fronts_[i]);
+      if (fronts_[i].next == fronts_[i].line->count)
+        std::swap(fronts_[i], fronts_[--live_]);
+      else
+        ++i;
+    }
+  } catch (const Mismatch& m) {
+    explain(transport_, activity_, m);
+  }
+  if (moved) waiting_ = false;
+  return moved;
+}
+
+void Executor::idle(std::uint32_t times) {
+  if (transport_.wait(times)) look_around();
+}
+
+void Executor::end() {
+  activity_.running = false;
+  transport_.show(activity_);
+}
+
+void Executor::run(const Job& job, const Activity& activity) {
+  begin(job, activity);
+  for (std::uint32_t idle_times = 0; !done();) {
+    if (move())
+      idle_times = 0;
+    else
+      idle(idle_times++);
+  }
+  end();
+}
+
+// True when a piece has moved.
+bool Executor::advance(Front& front) {
+  bool moved = false;
+  while (front.next < front.line->count) {
+    const std::uint32_t step = job_->compiled->messages[front.line->first + front.next];
+    if (waits_[step] != 0) return moved;
+    if (!front.begun && start(front, step)) {
+      moved = true;
+      continue;
+    }
+    const std::size_t before = front.line->receives ? front.receiving.done : front.sending.done;
+    const bool done =
+        front.line->receives ? front.receiver->advance(front.receiving) : front.sender->advance(front.sending);
+    if (!done) return moved || (front.line->receives ? front.receiving.done : front.sending.done) != before;
+    front.begun = false;
+    ++front.next;
+    moved = true;
+    finish(step);
+  }
+  return moved;
+}
+
+// True when there is nothing to move: both ends see it alike.
+bool Executor::start(Front& front, std::uint32_t step) {
+  const FlatStep& flat = job_->compiled->steps[step];
+  const std::size_t bytes = (front.line->receives ? flat.to : flat.from).elements * size_;
+  if (bytes == 0 && !job_->tokens) {
+    ++front.next;
+    finish(step);
+    return true;
+  }
+  front.begun = true;
+  if (!front.line->receives) {
+    front.sending = {.data = at(flat.from), .bytes = bytes, .mark = job_->mark};
+    return false;
+  }
+  front.receiving = {.consumer = {take, this, step},
+                     .place = flat.op == Op::recv ? at(flat.to) : nullptr,
+                     .bytes = bytes,
+                     .mark = job_->mark};
+  return false;
+}
+
+void Executor::finish(std::uint32_t step) {
+  const FlatStep& flat = job_->compiled->steps[step];
+  if (++ends_[step] < flat.ends) return;
+  --left_;
+  for (std::uint32_t i = 0; i < flat.follow_count; ++i) {
+    const std::uint32_t next = job_->compiled->followers[flat.follows + i];
+    if (--waits_[next] == 0 && is_local(job_->compiled->steps[next].op)) ready_.push_back(next);
+  }
+}
+
+void Executor::run_local(std::uint32_t step) {
+  const FlatStep& flat = job_->compiled->steps[step];
+  const Place* const further = job_->compiled->places.data() + flat.further;
+  if (flat.to.elements == 0) return;
+  if (flat.op == Op::copy) {
+    device_.copy(at(flat.to), at(flat.from), flat.to.elements * size_);
+    for (std::uint32_t i = 0; i < flat.further_count; ++i)
+      device_.copy(at(further[i]), at(flat.from), flat.to.elements * size_);
+    return;
+  }
+  sources_.assign(1, at(flat.from));
+  for (std::uint32_t i = 0; i < flat.further_count; ++i) sources_.push_back(at(further[i]));
+  kernels::ReduceOptions how = job_->how;
+  how.random.first += flat.global;
+  device_.reduce(job_->op, job_->type, sources_, at(flat.to), flat.to.elements, how);
+}
+
+void Executor::take(void* self, std::uint32_t step, std::size_t offset, const std::byte* piece, std::size_t bytes) {
+  auto& executor = *static_cast<Executor*>(self);
+  executor.take_piece(executor.job_->compiled->steps[step], offset, piece, bytes);
+}
+
+void Executor::take_piece(const FlatStep& flat, std::size_t offset, const std::byte* piece, std::size_t bytes) {
+  if (bytes == 0) return;
+  std::byte* const to = at(flat.to) + offset;
+  if (flat.op == Op::recv) return device_.copy(to, piece, bytes);
+  const void* const sources[] = {at(flat.from) + offset, piece};
+  kernels::ReduceOptions how = job_->how;
+  how.random.first += flat.global + offset / size_;
+  device_.reduce(job_->op, job_->type, sources, to, bytes / size_, how);
+}
+
+const Executor::Front* Executor::stuck() const {
+  const Front* sends = nullptr;
+  for (std::size_t i = 0; i < live_; ++i) {
+    if (!fronts_[i].begun) continue;
+    if (fronts_[i].line->receives) return &fronts_[i];
+    if (sends == nullptr) sends = &fronts_[i];
+  }
+  return sends;
+}
+
+void Executor::look_around() {
+  const Clock::time_point now = Clock::now();
+  if (!std::exchange(waiting_, true)) waiting_since_ = now;
+  const Front* front = stuck();
+  if (front != nullptr) {
+    const std::uint32_t step = job_->compiled->messages[front->line->first + front->next];
+    activity_.step = job_->compiled->steps[step].origin;
+    activity_.waits_for = front->line->peer;
+  }
+  transport_.beat(activity_.step, activity_.waits_for);
+  check_well(transport_, activity_, now - waiting_since_);
+  if (now - waiting_since_ > timeout_) give_up(transport_, activity_, timeout_);
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,204 @@
+#include "ccl/inside.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <utility>
+
+#include "ccl/check.h"
+#include "ccl/dump_signal.h"
+#include "ccl/points.h"
+
+namespace trellis::ccl {
+namespace {
+
+constexpr std::uint32_t mark_of_points = 0x706F'696E;
+
+std::uint64_t mixed(std::uint64_t h, std::uint64_t word) {
+  h = (h ^ word) * 0x9E37'79B9'7F4A'7C15;
+  return h ^ h >> 29;
+}
+
+// Ranks that are in the same operation, and mean the same by it, have the same mark.
+std::uint32_t mark_of(const Call& c, std::uint64_t operation) {
+  std::uint64_t h =
+      mixed(operation, static_cast<std::uint64_t>(c.collective) | static_cast<std::uint64_t>(c.type) << 8);
+  h = mixed(h, c.count);
+  if (schedule::reduces(c.collective)) h = mixed(h, static_cast<std::uint64_t>(c.op.kind) + 1);
+  if (schedule::rooted(c.collective)) h = mixed(h, static_cast<std::uint64_t>(c.root) + 1);
+  if (c.collective != Collective::all_to_all_v)
+    for (std::size_t n : c.counts) h = mixed(h, n);
+  return static_cast<std::uint32_t>(h >> 32);
+}
+
+bool scales_first(const Call& c) {
+  return schedule::reduces(c.collective) && c.op.kind == kernels::Reduction::scaled_sum;
+}
+
+Activity activity_of(const Call& c, std::uint64_t operation) {
+  return {.operation = operation,
+          .count = c.count,
+          .root = c.root,
+          .collective = static_cast<std::uint8_t>(c.collective),
+          .type = static_cast<std::uint8_t>(c.type),
+          .reduction = static_cast<std::uint8_t>(c.op.kind)};
+}
+
+}  // namespace
+
+void* Room::of(std::size_t bytes) {
+  if (bytes <= bytes_) return data_;
+  device_.release(std::exchange(data_, nullptr));
+  bytes_ = 0;
+  data_ = device_.allocate(bytes);
+  bytes_ = bytes;
+  return data_;
+}
+
+Communicator::Inside::Inside(Config c, std::shared_ptr<device::Device> d, std::shared_ptr<Store> s,
+                             std::unique_ptr<Transport> t)
+    : config(std::move(c)),
+      device(std::move(d)),
+      store(std::move(s)),
+      transport(std::move(t)),
+      planner(transport->rank(), transport->ranks(), transport->lanes() - 1, config),
+      executor(*transport, *device, config.timeout),
+      scratch(*device),
+      scaled(*device),
+      dumps_(dump_signals_heard()) {
+  if (!config.dump.empty()) hear_dump_signal();
+}
+
+// What is scaled first goes to memory of our own, so that the caller's stays as it is.
+const void* Communicator::Inside::input_of(const Call& c) {
+  if (!scales_first(c)) return c.input;
+  const std::size_t bytes = extents_of(c, rank(), ranks()).input;
+  void* const own = scaled.of(bytes);
+  const void* const sources[] = {c.input};
+  device->reduce(kernels::Reduction::scaled_sum, c.type, sources, own, bytes / kernels::size_of(c.type),
+                 {.rounding = config.rounding,
+                  .random = {.seed = config.seed, .step = operations.load(), .tensor = 1},
+                  .factor = c.op.factor});
+  return own;
+}
+
+void Communicator::Inside::open(const Call& c, bool in_place, const Planned* planned) {
+  check_well();
+  const std::uint64_t operation = operations.fetch_add(1, std::memory_order_relaxed) + 1;
+  const bool averages = schedule::reduces(c.collective) && c.op.kind == kernels::Reduction::avg;
+  const bool sums = averages || c.op.kind == kernels::Reduction::scaled_sum;
+  if (planned == nullptr) planned = &planner.plan(c, in_place && !scales_first(c));
+  divided_ = averages ? planned->compiled.output_elements : 0;
+  job_ = {.compiled = &planned->compiled,
+          .input = input_of(c),
+          .output = c.output,
+          .scratch = scratch.of(planned->compiled.scratch_elements * kernels::size_of(c.type)),
+          .type = c.type,
+          .op = sums ? kernels::Reduction::sum : c.op.kind,
+          .how = {.rounding = config.rounding, .random = {.seed = config.seed, .step = operation}},
+          .mark = mark_of(c, operation),
+          .tokens = c.collective == Collective::barrier};
+  Recorded& r = recorder.begin();
+  r.operation = operation;
+  r.count = c.count;
+  r.points = 0;
+  r.choice = planned->choice;
+  r.root = c.root;
+  r.peer = c.peer;
+  r.collective = c.collective;
+  r.type = c.type;
+  r.op = c.op.kind;
+  executor.begin(job_, activity_of(c, operation));
+}
+
+void Communicator::Inside::open(std::span<const Call> points) {
+  check_well();
+  points_ = compile_points(points, rank(), transport->lanes() - 1);
+  divided_ = 0;
+  job_ = {.compiled = &points_, .type = kernels::DType::u8, .mark = mark_of_points, .tokens = true};
+  const Call& first = points.front();
+  Recorded& r = recorder.begin();
+  r = {.operation = operations,
+       .count = first.count,
+       .points = points.size(),
+       .began = r.began,
+       .root = first.root,
+       .peer = first.peer,
+       .collective = Collective::send_recv,
+       .type = first.type};
+  executor.begin(job_, activity_of(first, operations));
+}
+
+void Communicator::Inside::open(const Operation& o) {
+  o.points.empty() ? open(o.call, o.in_place, o.planned.get()) : open(o.points);
+}
+
+void Communicator::Inside::close() {
+  executor.end();
+  recorder.end();
+  if (divided_ != 0) device->divide(job_.type, job_.output, divided_, static_cast<std::uint32_t>(ranks()));
+}
+
+void Communicator::Inside::run() {
+  try {
+    for (std::uint32_t idle = 0; !executor.done();) {
+      if (executor.move()) {
+        idle = 0;
+        continue;
+      }
+      executor.idle(idle++);
+      if (!config.dump.empty() && dump_signals_heard() != dumps_) {
+        dumps_ = dump_signals_heard();
+        write_dump();
+      }
+    }
+    close();
+  } catch (const PeerLost& lost) {
+    transport->mark_lost(lost.rank);
+    fail(std::current_exception());
+    throw;
+  } catch (...) {
+    fail(std::current_exception());
+    throw;
+  }
+}
+
+void Communicator::Inside::fail(std::exception_ptr e) {
+  {
+    const std::lock_guard lock(error_mutex_);
+    if (error_) return;
+    error_ = std::move(e);
+    failed_ = true;
+  }
+  if (!config.dump.empty()) write_dump();
+}
+
+void Communicator::Inside::write_dump() const {
+  std::ofstream file(fmt::format("{}/trellis_{}_rank{}.json", config.dump, getpid(), rank()));
+  file << dump();  // a folder that can't be written must not hide what has failed
+}
+
+std::string Communicator::Inside::dump() const {
+  const Activity mine = transport->activity(rank());
+  FlightRecorder::Whose whose{.rank = rank(),
+                              .ranks = ranks(),
+                              .waits_for = mine.waits_for,
+                              .step = mine.step,
+                              .timeout_ms = config.timeout.count()};
+  const std::lock_guard lock(error_mutex_);
+  try {
+    if (error_) std::rethrow_exception(error_);
+  } catch (const std::exception& e) {
+    whose.error = e.what();
+  }
+  return recorder.dump(whose);
+}
+
+void Communicator::Inside::check_well() const {
+  if (!failed_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(error_mutex_);
+  std::rethrow_exception(error_);
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,84 @@
+// What a communicator consists of; its users see communicator.h alone.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+#include "ccl/communicator.h"
+#include "ccl/executor.h"
+#include "ccl/planner.h"
+#include "ccl/recorder.h"
+#include "ccl/turns.h"
+
+namespace trellis::ccl {
+
+// Memory of a device that grows as it must.
+class Room {
+ public:
+  explicit Room(device::Device& device) : device_(device) {}
+  ~Room() { device_.release(data_); }
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+  void* of(std::size_t bytes);
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  device::Device& device_;
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// A call that has been checked, or the sends and receives of a group, kept until it is run.
+struct Operation {
+  Call call = {};
+  bool in_place = false;
+  std::shared_ptr<const Planned> planned = nullptr;  // of a schedule of the caller's
+  std::vector<Call> points = {};                     // sends and receives, in order; then `call` does not matter
+};
+
+struct Communicator::Inside {
+  Inside(Config, std::shared_ptr<device::Device>, std::shared_ptr<Store>, std::unique_ptr<Transport>);
+
+  // An operation's life: open, then executor.move() until it is done, then close. What it throws ends the communicator.
+  void open(const Call&, bool in_place, const Planned* = nullptr);
+  void open(std::span<const Call> points);
+  void open(const Operation&);
+  void close();
+  void run();  // what is open, to its end
+  void fail(std::exception_ptr);
+  std::string dump() const;  // the flight recorder's
+  void check_well() const;   // throws what ended the communicator
+
+  Rank rank() const { return transport->rank(); }
+  Rank ranks() const { return transport->ranks(); }
+  std::unique_ptr<Communicator> child(std::span<const Rank> members);
+
+  const Config config;
+  const std::shared_ptr<device::Device> device;
+  const std::shared_ptr<Store> store;
+  const std::unique_ptr<Transport> transport;
+  Planner planner;
+  Executor executor;
+  FlightRecorder recorder;
+  Turns turns;
+  Room scratch, scaled;
+  std::atomic<std::uint64_t> operations = 0;  // collectives, for which all ranks count alike
+  std::uint32_t rounds = 0;                   // of exchange
+
+ private:
+  void write_dump() const;
+  const void* input_of(const Call&);
+
+  mutable std::mutex error_mutex_;
+  std::exception_ptr error_;
+  std::atomic<bool> failed_ = false;
+  std::uint32_t dumps_;  // asked for by signal, and written
+
+  // Of the operation that is open.
+  Compiled points_;
+  Job job_;
+  std::size_t divided_ = 0;  // elements of the output that an average divides at the end
+  friend class Communicator;
+};
+
+}  // namespace trellis::ccl

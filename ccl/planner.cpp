@@ -1,0 +1,178 @@
+#include "ccl/planner.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <system_error>
+
+#include "schedule/verify.h"
+
+namespace trellis::ccl {
+namespace {
+
+constexpr std::size_t line_bytes = 64;
+constexpr std::size_t most_kept = 256;
+constexpr Rank most_proved_here = 128;  // ranks; larger schedules are proved by the tests of their algorithm alone
+
+Selections selections_for(const Config& config) {
+  if (config.selections.empty()) return Selections::built_in();
+  std::ifstream file(config.selections);
+  if (!file) throw std::system_error(errno, std::generic_category(), config.selections);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  try {
+    return Selections::read(text);
+  } catch (const std::invalid_argument& e) {
+    throw std::invalid_argument(fmt::format("{}: {}", config.selections, e.what()));
+  }
+}
+
+// "ring" for whatever it serves, or "all_reduce=mesh,all_gather=ring*2".
+std::map<Collective, Choice> fixed_by(std::string_view text) {
+  std::map<Collective, Choice> fixed;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    const std::string_view item = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::size_t equals = item.find('=');
+    const Choice choice = choice_named(equals == std::string_view::npos ? item : item.substr(equals + 1));
+    const schedule::Algorithm& algorithm = schedule::algorithm_named(choice.algorithm);
+    if (equals != std::string_view::npos)
+      fixed[schedule::collective_named(item.substr(0, equals))] = choice;
+    else
+      for (Collective c : algorithm.serves) fixed[c] = choice;
+  }
+  return fixed;
+}
+
+[[noreturn]] void fail(const schedule::Schedule& s, const std::string& why) {
+  throw std::logic_error(
+      fmt::format("the schedule of {} for {} is wrong: {}", s.algorithm, schedule::name(s.task.collective), why));
+}
+
+void prove(const schedule::Schedule& s, int lanes) {
+  const schedule::Report report = schedule::verify(s);
+  if (!report.ok()) fail(s, report.text());
+  if (!runs_in_order(s, lanes)) fail(s, "it needs messages of one lane out of order");
+}
+
+}  // namespace
+
+Counts counts_of(const Call& call, Rank rank, Rank ranks) {
+  if (call.collective != Collective::all_to_all_v) return {call.count, call.counts};
+  const auto p = static_cast<std::size_t>(ranks);
+  Counts counts{0, std::vector<std::size_t>(p * p)};
+  for (std::size_t r = 0; r < p; ++r) {
+    counts.blocks[static_cast<std::size_t>(rank) * p + r] = call.counts[r];
+    counts.blocks[r * p + static_cast<std::size_t>(rank)] = call.arriving_counts[r];
+  }
+  return counts;
+}
+
+std::size_t larger_bytes(const Call& call, Rank ranks) {
+  std::size_t elements = call.count;
+  if (call.collective == Collective::all_to_all_v)
+    elements = 0;  // ranks know different counts, and must choose alike
+  else if (schedule::uneven(call.collective))
+    elements = std::accumulate(call.counts.begin(), call.counts.end(), std::size_t{0});
+  else if (schedule::by_block(call.collective))
+    elements *= static_cast<std::size_t>(ranks);
+  return elements * kernels::size_of(call.type);
+}
+
+Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config)
+    : rank_(rank),
+      ranks_(ranks),
+      lanes_(lanes),
+      fixed_(fixed_by(config.algorithm)),
+      selections_(selections_for(config)) {}
+
+schedule::Request Planner::request(const Call& call, bool in_place, const Choice& choice) const {
+  return {.collective = call.collective,
+          .dims = {ranks_},
+          .root = call.root,
+          .peer = call.peer,
+          .pairs = call.pairs,
+          .in_place = in_place,
+          .channels = choice.channels,
+          .segments = choice.segments};
+}
+
+bool Planner::serves(const Choice& choice, const Call& call, bool in_place) const {
+  const schedule::Algorithm& algorithm = schedule::algorithm_named(choice.algorithm);
+  const schedule::Request r = request(call, in_place, choice);
+  if (choice.channels > lanes_ || !schedule::refusal(algorithm, r).empty()) return false;
+  return divides(schedule::task_of(algorithm, r), {call.count, {}});
+}
+
+Choice Planner::choose(const Call& call, bool in_place) const {
+  if (const auto fixed = fixed_.find(call.collective); fixed != fixed_.end()) {
+    if (serves(fixed->second, call, in_place)) return fixed->second;
+    const schedule::Algorithm& algorithm = schedule::algorithm_named(fixed->second.algorithm);
+    const std::string why = schedule::refusal(algorithm, request(call, in_place, fixed->second));
+    throw std::invalid_argument(fmt::format("{} was asked for, but can't serve {} of {} on {} ranks: {}",
+                                            text_of(fixed->second), schedule::name(call.collective), call.count, ranks_,
+                                            why.empty() ? algorithm.constraint : why));
+  }
+  for (const Choice& choice : selections_.choices(call.collective, ranks_, larger_bytes(call, ranks_)))
+    if (serves(choice, call, in_place)) return choice;
+  for (const auto& [name, algorithm] : schedule::algorithms())
+    if (serves({name}, call, in_place)) return {name};
+  throw std::invalid_argument(
+      fmt::format("no algorithm serves {} on {} ranks", schedule::name(call.collective), ranks_));
+}
+
+const Planner::Proved& Planner::proved(const Choice& choice, const schedule::Request& r) {
+  const Name name{text_of(choice), r.collective, r.root, r.in_place};
+  const bool kept = r.pairs.empty();
+  if (const auto found = proved_.find(name); kept && found != proved_.end()) return found->second;
+  const schedule::Algorithm& algorithm = schedule::algorithm_named(choice.algorithm);
+  if (rank_ == 0 && ranks_ <= most_proved_here) prove(schedule::make(algorithm, r), lanes_);
+  Proved fresh{schedule::task_of(algorithm, r), schedule::make_program(algorithm, r, rank_)};
+  return proved_[name] = std::move(fresh);
+}
+
+Planned Planner::make(const Call& call, bool in_place) {
+  const Choice choice = choose(call, in_place);
+  const Proved& p = proved(choice, request(call, in_place, choice));
+  return {kept(choice), compile(p.task, p.program, rank_, counts_of(call, rank_, ranks_),
+                                line_bytes / kernels::size_of(call.type), lanes_)};
+}
+
+const Planned& Planner::plan(const Call& call, bool in_place) {
+  const Key key{call.count, call.root, call.collective, static_cast<std::uint8_t>(kernels::size_of(call.type)),
+                in_place};
+  if (last_ != nullptr && key == last_key_) return *last_;
+  last_ = nullptr;
+  if (!call.pairs.empty() || !call.counts.empty()) return passing_ = make(call, in_place);
+  auto found = made_.find(key);
+  if (found == made_.end()) {
+    if (made_.size() == most_kept) made_.clear();
+    found = made_.emplace(key, std::make_unique<Planned>(make(call, in_place))).first;
+  }
+  last_key_ = key;
+  last_ = found->second.get();
+  return *last_;
+}
+
+std::shared_ptr<const Planned> Planner::plan(const Call& call, bool in_place, const schedule::Schedule& s) {
+  if (s.ranks() != ranks_ || s.task.collective != call.collective || s.task.in_place != in_place ||
+      s.task.root != call.root)
+    throw std::invalid_argument(fmt::format(
+        "the schedule is for {} on {} ranks, root {}, {}; the call is {} on {} ranks, root {}, {}",
+        schedule::name(s.task.collective), s.ranks(), s.task.root, s.task.in_place ? "in place" : "out of place",
+        schedule::name(call.collective), ranks_, call.root, in_place ? "in place" : "out of place"));
+  if (!divides(s.task, {call.count, {}}))
+    throw std::invalid_argument(fmt::format("the schedule cuts a block into {} equal chunks: {} elements do not divide",
+                                            s.task.pieces, call.count));
+  const schedule::Report report = schedule::verify(s);
+  if (!report.ok()) throw std::invalid_argument("the schedule is wrong: " + report.text());
+  if (!runs_in_order(s, lanes_)) throw std::invalid_argument("the schedule needs messages of one channel out of order");
+  return std::make_shared<Planned>(
+      Planned{kept({s.algorithm, s.channels, 1}),
+              compile(s.task, s.programs[static_cast<std::size_t>(rank_)], rank_, counts_of(call, rank_, ranks_),
+                      line_bytes / kernels::size_of(call.type), lanes_)});
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,72 @@
+// From a call to the program that serves it: the algorithm chosen, its schedule proved, compiled, and kept.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <unordered_map>
+
+#include "ccl/communicator.h"
+#include "ccl/compiled.h"
+#include "ccl/selector.h"
+#include "schedule/algorithm.h"
+
+namespace trellis::ccl {
+
+struct Planned {
+  const Choice* choice = nullptr;  // lives as long as the planner
+  Compiled compiled = {};
+};
+
+class Planner {
+ public:
+  Planner(Rank rank, Rank ranks, int lanes, const Config&);
+
+  // Lives until so many others have been made that it is forgotten; never during the call that it serves.
+  const Planned& plan(const Call&, bool in_place);
+  std::shared_ptr<const Planned> plan(const Call&, bool in_place, const schedule::Schedule&);
+  Choice choose(const Call&, bool in_place) const;
+
+ private:
+  struct Key {
+    std::size_t count = 0;
+    Rank root = 0;
+    Collective collective = {};
+    std::uint8_t size = 0;
+    bool in_place = false;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& k) const {
+      return k.count * 0x9E37'79B9'7F4A'7C15 ^ static_cast<std::size_t>(k.root) << 20 ^
+             static_cast<std::size_t>(k.collective) << 8 ^ static_cast<std::size_t>(k.size << 1) ^ k.in_place;
+    }
+  };
+  struct Proved {
+    schedule::Task task;
+    schedule::Program program;
+  };
+  using Name = std::tuple<std::string, Collective, Rank, bool>;  // choice, and what else a schedule depends on
+
+  schedule::Request request(const Call&, bool in_place, const Choice&) const;
+  bool serves(const Choice&, const Call&, bool in_place) const;
+  Planned make(const Call&, bool in_place);
+  const Proved& proved(const Choice&, const schedule::Request&);
+  const Choice* kept(const Choice& choice) { return &choices_.emplace(text_of(choice), choice).first->second; }
+
+  const Rank rank_, ranks_;
+  const int lanes_;
+  std::map<Collective, Choice> fixed_;  // by the configuration
+  Selections selections_;
+  std::map<std::string, Choice> choices_;  // all that were ever made
+  std::map<Name, Proved> proved_;
+  std::unordered_map<Key, std::unique_ptr<Planned>, Hash> made_;
+  Key last_key_;
+  const Planned* last_ = nullptr;
+  Planned passing_;  // of calls that are not kept: those with counts of their own
+};
+
+Counts counts_of(const Call&, Rank rank, Rank ranks);
+std::size_t larger_bytes(const Call&, Rank ranks);  // of the larger of the two buffers
+
+}  // namespace trellis::ccl

@@ -1,0 +1,57 @@
+#include "ccl/points.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <stdexcept>
+
+namespace trellis::ccl {
+namespace {
+
+Place address(const void* data, std::size_t bytes) {
+  return {schedule::Buffer::input, reinterpret_cast<std::uintptr_t>(data), bytes};
+}
+
+}  // namespace
+
+Compiled compile_points(std::span<const Call> calls, Rank rank, int lane) {
+  Compiled out;
+  std::map<std::pair<bool, Rank>, std::vector<std::uint32_t>> lines;
+  std::vector<Place> own_sends, own_receives;
+  for (const Call& call : calls) {
+    const std::size_t bytes = call.count * kernels::size_of(call.type);
+    const bool sends = call.root == rank, receives = call.peer == rank;
+    if (sends && receives) {
+      if (call.input != nullptr || bytes == 0) own_sends.push_back(address(call.input, bytes));
+      if (call.output != nullptr || bytes == 0) own_receives.push_back(address(call.output, bytes));
+      continue;
+    }
+    if (!sends && !receives) continue;
+    FlatStep step;
+    step.op = sends ? schedule::Op::send : schedule::Op::recv;
+    (sends ? step.from : step.to) = address(sends ? call.input : call.output, bytes);
+    step.origin = static_cast<std::int32_t>(out.steps.size());
+    lines[{receives, sends ? call.peer : call.root}].push_back(static_cast<std::uint32_t>(out.steps.size()));
+    out.steps.push_back(step);
+  }
+  if (own_sends.size() != own_receives.size())
+    throw std::invalid_argument(fmt::format("rank {} sends to itself {} times and receives {} times in a group", rank,
+                                            own_sends.size(), own_receives.size()));
+  for (std::size_t i = 0; i < own_sends.size(); ++i) {
+    if (own_sends[i].elements != own_receives[i].elements)
+      throw std::invalid_argument(fmt::format("rank {} sends itself {} bytes where it receives {}", rank,
+                                              own_sends[i].elements, own_receives[i].elements));
+    FlatStep step{.op = schedule::Op::copy, .to = own_receives[i], .from = own_sends[i]};
+    out.first.push_back(static_cast<std::uint32_t>(out.steps.size()));
+    out.steps.push_back(step);
+  }
+  out.waits.resize(out.steps.size());
+  for (const auto& [key, steps] : lines) {
+    out.lines.push_back({key.second, lane, key.first, static_cast<std::uint32_t>(out.messages.size()),
+                         static_cast<std::uint32_t>(steps.size())});
+    out.messages.insert(out.messages.end(), steps.begin(), steps.end());
+  }
+  return out;
+}
+
+}  // namespace trellis::ccl

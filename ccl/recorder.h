@@ -1,0 +1,69 @@
+// The last operations of a communicator, kept in a ring so that one can see afterwards what a rank was in.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ccl/communicator.h"
+#include "ccl/selector.h"
+
+namespace trellis::ccl {
+
+// Moments are counted by the CPU's own clock, which is cheap to read, and made nanoseconds only in a dump.
+class Moments {
+ public:
+  Moments();
+  static std::uint64_t now();
+  std::int64_t since_epoch_ns(std::uint64_t moment) const;
+
+ private:
+  std::uint64_t first_;
+  std::int64_t first_ns_;
+  Clock::time_point first_time_;
+};
+
+struct Recorded {
+  std::uint64_t operation = 0;  // as all ranks count collectives; 0: none
+  std::uint64_t count = 0;
+  std::uint64_t points = 0;            // sends and receives, when it consists of these
+  std::uint64_t began = 0, ended = 0;  // moments; ended 0: under way
+  const Choice* choice = nullptr;      // lives as long as the communicator
+  Rank root = 0, peer = 0;
+  Collective collective = {};
+  kernels::DType type = {};
+  kernels::Reduction op = {};
+};
+
+class FlightRecorder {
+ public:
+  static constexpr std::size_t kept = 1024;
+
+  Recorded& begin() {
+    Recorded& r = ring_[begun_++ % kept];
+    r.began = Moments::now();
+    r.ended = 0;
+    return r;
+  }
+  void end() {
+    if (begun_ != 0) ring_[(begun_ - 1) % kept].ended = Moments::now();
+  }
+
+  struct Whose {
+    Rank rank = 0, ranks = 1;
+    std::string error = {};  // what ended the communicator
+    Rank waits_for = -1;
+    std::int32_t step = -1;
+    std::int64_t timeout_ms = 0;
+  };
+  // JSON, in the form of PyTorch's flight recorder, with a part of our own.
+  std::string dump(const Whose&) const;
+
+ private:
+  std::vector<Recorded> ring_ = std::vector<Recorded>(kept);
+  std::uint64_t begun_ = 0;
+  Moments moments_;
+};
+
+}  // namespace trellis::ccl

@@ -1,0 +1,80 @@
+#include "ccl/rendezvous/notes.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <chrono>
+#include <stdexcept>
+#include <system_error>
+
+namespace trellis::ccl {
+
+void check_key(std::string_view key) {
+  if (key.empty() || key.size() > most_key_bytes)
+    throw std::invalid_argument(
+        fmt::format("a store's key has 1 to {} bytes, and this one has {}", most_key_bytes, key.size()));
+}
+
+void check_value(std::span<const std::byte> value) {
+  if (value.size() > most_value_bytes)
+    throw std::invalid_argument(
+        fmt::format("a store's value has at most {} bytes, and this one has {}", most_value_bytes, value.size()));
+}
+
+std::int64_t sum_of(std::string_view key, const Bytes* counter, std::int64_t amount) {
+  std::uint64_t now = 0;
+  if (counter != nullptr) {
+    if (counter->size() != sizeof now)
+      throw std::invalid_argument(
+          fmt::format("note '{}' has {} bytes and is no counter: nothing can be added to it", key, counter->size()));
+    for (std::size_t i = sizeof now; i-- > 0;) now = now << 8 | std::to_integer<std::uint64_t>((*counter)[i]);
+  }
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(static_cast<std::int64_t>(now), amount, &sum))
+    throw std::invalid_argument(
+        fmt::format("counter '{}' is {}: {} more do not fit", key, static_cast<std::int64_t>(now), amount));
+  return sum;
+}
+
+Bytes counter_of(std::int64_t value) {
+  Bytes bytes(sizeof value);
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i));
+  return bytes;
+}
+
+void Notes::set(std::string_view key, std::span<const std::byte> value) {
+  check_key(key);
+  check_value(value);
+  const auto found = notes_.find(key);
+  const std::size_t before = found == notes_.end() ? 0 : key.size() + found->second.size();
+  const std::size_t after = bytes_ - before + key.size() + value.size();
+  if (after > most_notes_bytes)
+    throw std::system_error(
+        ENOSPC, std::generic_category(),
+        fmt::format("the store holds {} bytes, its most, so note '{}' of {}", most_notes_bytes, key, value.size()));
+  bytes_ = after;
+  if (found == notes_.end())
+    notes_.emplace(key, Bytes(value.begin(), value.end()));
+  else
+    found->second.assign(value.begin(), value.end());
+}
+
+const Bytes* Notes::find(std::string_view key) const {
+  const auto found = notes_.find(key);
+  return found == notes_.end() ? nullptr : &found->second;
+}
+
+std::int64_t Notes::add(std::string_view key, std::int64_t amount) {
+  check_key(key);
+  const std::int64_t sum = sum_of(key, find(key), amount);
+  set(key, counter_of(sum));
+  return sum;
+}
+
+void throw_no_note(std::string_view key, Deadline asked_at, const std::string& where) {
+  throw TimedOut(fmt::format("{:.3f} s went by and nobody has set '{}' in {}",
+                             std::chrono::duration<double>(Clock::now() - asked_at).count(), key, where));
+}
+
+}  // namespace trellis::ccl

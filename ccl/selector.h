@@ -1,0 +1,46 @@
+// Which algorithm serves a call: a table from measurement, by collective, ranks, bytes and memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schedule/collective.h"
+
+namespace trellis::ccl {
+
+struct Choice {
+  std::string algorithm;
+  std::int32_t channels = 1;
+  std::int32_t segments = 1;
+  bool operator==(const Choice&) const = default;
+};
+std::string text_of(const Choice&);     // "ring*2/4": two channels, four segments
+Choice choice_named(std::string_view);  // the reverse; throws invalid_argument
+
+// One line of a table: from so many bytes on (of the larger buffer), until the next line of the same group.
+struct Rule {
+  schedule::Collective collective = schedule::Collective::all_reduce;
+  schedule::Rank ranks = 1;
+  std::uint64_t from_bytes = 0;
+  Choice choice;
+};
+
+class Selections {
+ public:
+  static Selections read(std::string_view text);  // throws invalid_argument with the line at fault
+  static const Selections& built_in();
+
+  // The rule for these ranks, or for the nearest number of ranks that has one; of the collective's rules the last that
+  // begins at or below `bytes`. Empty when the table has none for the collective.
+  std::vector<Choice> choices(schedule::Collective, schedule::Rank ranks, std::uint64_t bytes) const;
+  std::string text() const;
+  const std::vector<Rule>& rules() const { return rules_; }
+  void add(Rule);  // keeps them sorted
+
+ private:
+  std::vector<Rule> rules_;
+};
+
+}  // namespace trellis::ccl

@@ -1,0 +1,140 @@
+#include "ccl/transports/lanes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace trellis::ccl {
+namespace {
+
+constexpr std::size_t least_piece = std::size_t{16} << 10;
+constexpr std::size_t bounce_bytes = std::size_t{128} << 10;  // stays in the second cache
+
+// A message that is cut lets its receiver begin before its sender has ended.
+std::size_t piece_of(std::size_t message, std::size_t slot) {
+  const std::size_t share = (message / 4 + 4095) / 4096 * 4096;
+  return std::min(slot, std::max(share, least_piece));
+}
+
+}  // namespace
+
+SharedTransport::LaneSender::LaneSender(SharedTransport& t, Rank to, int lane)
+    : segment_(t.segment_),
+      reach_(*t.reach_),
+      stores_(t.stores_),
+      ring_(segment_.ring(t.rank_, to, lane)),
+      bell_(segment_.area(to).bell),
+      slots_(segment_.slot(t.rank_, to, lane, 0)),
+      slot_bytes_(segment_.shape().slot_bytes),
+      to_(to) {}
+
+bool SharedTransport::LaneSender::full() const {
+  if (sent_ - taken_ < ring_cells) return false;
+  taken_ = ring_.taken.load(std::memory_order_acquire);
+  return sent_ - taken_ >= ring_cells;
+}
+
+bool SharedTransport::LaneSender::could_advance() const {
+  return waiting_ && static_cast<std::int32_t>(ring_.taken.load(std::memory_order_acquire) - wanted_) >= 0;
+}
+
+void SharedTransport::LaneSender::publish(Cell& cell, const Sending& s, std::size_t bytes, Carried carried) {
+  cell.mark = s.mark;
+  cell.bytes = static_cast<std::uint32_t>(bytes);
+  cell.carried = carried;
+  cell.last = s.done + bytes == s.bytes;
+  cell.number.store(++sent_, std::memory_order_release);
+  bell_.ring_if_sleeping();
+}
+
+bool SharedTransport::LaneSender::advance(Sending& s) {
+  const bool done = advance_now(s);
+  waiting_ = !done;
+  return done;
+}
+
+bool SharedTransport::LaneSender::advance_now(Sending& s) {
+  if (s.begun && s.done == s.bytes) {  // offered: until the receiver has read it
+    taken_ = ring_.taken.load(std::memory_order_acquire);
+    return static_cast<std::int32_t>(taken_ - s.ticket) >= 0;
+  }
+  wanted_ = sent_ - ring_cells + 1;
+  if (full()) return false;
+  Cell& cell = ring_.cells[sent_ % ring_cells];
+  if (s.bytes <= Cell::room) {
+    if (s.bytes != 0) std::memcpy(cell.inside, s.data, s.bytes);
+    publish(cell, s, s.bytes, Carried::inside);
+    return true;
+  }
+  if (!s.begun) {
+    s.begun = true;
+    if (const auto place = reach_.offer(to_, s.data, s.bytes)) {
+      cell.lies = {place->where, s.bytes};
+      s.done = s.bytes;
+      publish(cell, s, 0, place->carried);
+      s.ticket = wanted_ = sent_;
+      return false;
+    }
+  }
+  const std::size_t piece = std::min(piece_of(s.bytes, slot_bytes_), s.bytes - s.done);
+  kernels::copy(slots_ + sent_ % ring_cells * slot_bytes_, s.data + s.done, piece, stores_);
+  publish(cell, s, piece, Carried::in_slot);
+  s.done += piece;
+  wanted_ = sent_ - ring_cells + 1;
+  if (s.done < s.bytes) return false;
+  s.begun = false;
+  return true;
+}
+
+SharedTransport::LaneReceiver::LaneReceiver(SharedTransport& t, Rank from, int lane)
+    : reach_(*t.reach_),
+      ring_(t.segment_.ring(from, t.rank_, lane)),
+      bell_(t.segment_.area(from).bell),
+      slots_(t.segment_.slot(from, t.rank_, lane, 0)),
+      slot_bytes_(t.segment_.shape().slot_bytes),
+      from_(from) {}
+
+bool SharedTransport::LaneReceiver::advance(Receiving& r) {
+  waiting_ = !arrived();
+  if (waiting_) return false;
+  consume(r, next());
+  ring_.taken.store(++got_, std::memory_order_release);
+  bell_.ring_if_sleeping();
+  waiting_ = r.done < r.bytes;
+  return !waiting_;
+}
+
+void SharedTransport::LaneReceiver::consume(Receiving& r, const Cell& cell) {
+  const bool lies = cell.carried == Carried::window || cell.carried == Carried::address;
+  const std::size_t bytes = lies ? cell.lies.size : cell.bytes;
+  if (cell.mark != r.mark || bytes > r.bytes - r.done || (cell.last != 0) != (bytes == r.bytes - r.done) ||
+      (cell.carried == Carried::in_slot && bytes > slot_bytes_) ||
+      (cell.carried == Carried::inside && bytes > Cell::room))
+    throw Mismatch(from_, fmt::format("rank {} sent a message that does not fit: {} bytes where {} are due", from_,
+                                      bytes, r.bytes - r.done));
+  const Reach::Place place{cell.carried, lies ? cell.lies.where : 0};
+  const std::byte* piece = cell.inside;
+  if (cell.carried == Carried::in_slot) piece = slots_ + got_ % ring_cells * slot_bytes_;
+  if (lies) piece = reach_.see(from_, place, bytes);
+  if (piece == nullptr) return fetch(r, place, bytes);
+  r.consumer.take(r.consumer.context, r.consumer.message, r.done, piece, bytes);
+  r.done += bytes;
+}
+
+void SharedTransport::LaneReceiver::fetch(Receiving& r, const Reach::Place& place, std::size_t bytes) {
+  if (r.place != nullptr) {
+    reach_.fetch(from_, place, 0, r.place + r.done, bytes);
+    r.done += bytes;
+    return;
+  }
+  bounce_.resize(bounce_bytes);
+  for (std::size_t at = 0; at < bytes; at += bounce_bytes) {
+    const std::size_t piece = std::min(bounce_bytes, bytes - at);
+    reach_.fetch(from_, place, at, bounce_.data(), piece);
+    r.consumer.take(r.consumer.context, r.consumer.message, r.done, bounce_.data(), piece);
+    r.done += piece;
+  }
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,58 @@
+// The two ends of a lane over a segment's ring of cells.
+#pragma once
+
+#include <vector>
+
+#include "ccl/transports/shared.h"
+
+namespace trellis::ccl {
+
+class SharedTransport::LaneSender : public Sender {
+ public:
+  LaneSender(SharedTransport&, Rank to, int lane);
+  bool advance(Sending&) override;
+  bool could_advance() const;  // of one that waits: whether that is over
+
+ private:
+  bool advance_now(Sending&);
+  bool full() const;
+  void publish(Cell&, const Sending&, std::size_t bytes, Carried);
+
+  const Segment segment_;
+  Reach& reach_;
+  const kernels::Stores& stores_;
+  Ring& ring_;
+  Bell& bell_;  // the receiver's
+  std::byte* const slots_;
+  const std::size_t slot_bytes_;
+  const Rank to_;
+  std::uint32_t sent_ = 0;
+  mutable std::uint32_t taken_ = 0;  // as last seen
+  bool waiting_ = false;
+  std::uint32_t wanted_ = 0;  // what `taken` must reach before a waiting one goes on
+};
+
+class SharedTransport::LaneReceiver : public Receiver {
+ public:
+  LaneReceiver(SharedTransport&, Rank from, int lane);
+  bool advance(Receiving&) override;
+  bool could_advance() const { return waiting_ && arrived(); }
+
+ private:
+  const Cell& next() const { return ring_.cells[got_ % ring_cells]; }
+  bool arrived() const { return next().number.load(std::memory_order_acquire) == got_ + 1; }
+  void consume(Receiving&, const Cell&);
+  void fetch(Receiving&, const Reach::Place&, std::size_t bytes);
+
+  Reach& reach_;
+  Ring& ring_;
+  Bell& bell_;  // the sender's
+  const std::byte* const slots_;
+  const std::size_t slot_bytes_;
+  const Rank from_;
+  std::uint32_t got_ = 0;
+  bool waiting_ = false;
+  std::vector<std::byte> bounce_;  // for what can't be seen where it lies and must be worked on
+};
+
+}  // namespace trellis::ccl

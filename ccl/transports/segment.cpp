@@ -1,0 +1,45 @@
+#include "ccl/transports/segment.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace trellis::ccl {
+namespace {
+
+constexpr std::uint64_t magic = 0x7472'656C'6C69'7301;  // the last byte is the layout's version
+constexpr std::size_t page = 4096;
+
+std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
+
+}  // namespace
+
+std::size_t SegmentShape::rings_at() const {
+  return whole_pages(sizeof(Header) + static_cast<std::size_t>(ranks) * sizeof(RankArea));
+}
+
+std::size_t SegmentShape::slots_at() const { return rings_at() + whole_pages(lane_index(0, ranks, 0) * sizeof(Ring)); }
+
+std::size_t SegmentShape::bytes() const { return slots_at() + lane_index(0, ranks, 0) * ring_cells * slot_bytes; }
+
+void Segment::begin(void* zeroed, const SegmentShape& shape) {
+  Header& header = *static_cast<Header*>(zeroed);
+  header.bytes = shape.bytes();
+  header.ranks = shape.ranks;
+  header.lanes = shape.lanes;
+  header.slot_bytes = shape.slot_bytes;
+  header.magic.store(magic, std::memory_order_release);
+}
+
+SegmentShape Segment::read(const void* base, std::size_t bytes) {
+  const Header& header = *static_cast<const Header*>(base);
+  if (bytes < sizeof(Header) || header.magic.load(std::memory_order_acquire) != magic)
+    throw std::invalid_argument("the shared segment was not made by this version of the library");
+  const SegmentShape shape{header.ranks, header.lanes, header.slot_bytes};
+  if (shape.ranks < 1 || shape.lanes < 1 || shape.bytes() != bytes || header.bytes != bytes)
+    throw std::invalid_argument(fmt::format("the shared segment has {} bytes and its header speaks of {}", bytes,
+                                            static_cast<std::uint64_t>(header.bytes)));
+  return shape;
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,179 @@
+#include "ccl/transports/shared.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "ccl/transports/lanes.h"
+#include "kernels/cpu.h"
+
+namespace trellis::ccl {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto nap = 10ms;
+
+std::uint64_t packed(std::int32_t a, std::int32_t b) {
+  return std::uint64_t{static_cast<std::uint32_t>(a)} << 32 | static_cast<std::uint32_t>(b);
+}
+
+}  // namespace
+
+Patience patience_for(Rank ranks_here) {
+  if (ranks_here > kernels::cpu().cores) return {.spins = 16, .yields = 200};
+  return {.spins = 20'000, .yields = 20};
+}
+
+SharedTransport::SharedTransport(std::string_view name, Segment segment, Rank rank, std::unique_ptr<Reach> reach)
+    : name_(name), segment_(segment), rank_(rank), reach_(std::move(reach)), patience_(patience_for(ranks())) {
+  prepare_bells();
+  const std::size_t count = static_cast<std::size_t>(ranks()) * static_cast<std::size_t>(lanes());
+  senders_.resize(count);
+  receivers_.resize(count);
+}
+
+SharedTransport::~SharedTransport() {
+  segment_.area(rank_).left.store(1, std::memory_order_release);
+  ring_all();
+}
+
+Sender& SharedTransport::sender(Rank to, int lane) {
+  auto& end = senders_[static_cast<std::size_t>(to * lanes() + lane)];
+  if (!end) {
+    end = std::make_unique<LaneSender>(*this, to, lane);
+    used_senders_.push_back(end.get());
+  }
+  return *end;
+}
+
+Receiver& SharedTransport::receiver(Rank from, int lane) {
+  auto& end = receivers_[static_cast<std::size_t>(from * lanes() + lane)];
+  if (!end) {
+    end = std::make_unique<LaneReceiver>(*this, from, lane);
+    used_receivers_.push_back(end.get());
+  }
+  return *end;
+}
+
+bool SharedTransport::wait(std::uint32_t idle) {
+  if (idle < patience_.spins) {
+    relax();
+    return false;
+  }
+  if (idle < patience_.spins + patience_.yields) {
+    sched_yield();
+    return false;
+  }
+  segment_.area(rank_).bell.sleep(nap, [&] {
+    return std::ranges::none_of(used_receivers_, [](const LaneReceiver* r) { return r->could_advance(); }) &&
+           std::ranges::none_of(used_senders_, [](const LaneSender* s) { return s->could_advance(); }) && lost() < 0 &&
+           !aborted();
+  });
+  return true;
+}
+
+void SharedTransport::show(const Activity& a) {
+  mine_ = a;
+  RankArea& area = segment_.area(rank_);
+  const std::uint32_t version = area.version.load(std::memory_order_relaxed);
+  area.version.store(version + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  area.record[0].store(a.operation, std::memory_order_relaxed);
+  area.record[1].store(a.count, std::memory_order_relaxed);
+  area.record[2].store(a.heartbeat, std::memory_order_relaxed);
+  area.record[3].store(packed(a.step, a.waits_for), std::memory_order_relaxed);
+  area.record[4].store(packed(a.root, a.collective << 24 | a.type << 16 | a.reduction << 8 | (a.running ? 1 : 0)),
+                       std::memory_order_relaxed);
+  area.version.store(version + 2, std::memory_order_release);
+}
+
+void SharedTransport::beat(std::int32_t step, Rank waits_for) {
+  ++mine_.heartbeat;
+  mine_.step = step;
+  mine_.waits_for = waits_for;
+  show(mine_);
+}
+
+Activity SharedTransport::activity(Rank r) const {
+  const RankArea& area = segment_.area(r);
+  for (;;) {
+    const std::uint32_t before = area.version.load(std::memory_order_acquire);
+    std::uint64_t word[5];
+    for (int i = 0; i < 5; ++i) word[i] = area.record[i].load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    // A rank that died while it wrote leaves an odd version for ever: what is there must do.
+    if (before % 2 == 0 && area.version.load(std::memory_order_relaxed) != before) continue;
+    const auto low = static_cast<std::uint32_t>(word[4]);
+    return {.operation = word[0],
+            .count = word[1],
+            .heartbeat = word[2],
+            .step = static_cast<std::int32_t>(word[3] >> 32),
+            .waits_for = static_cast<Rank>(static_cast<std::uint32_t>(word[3])),
+            .root = static_cast<Rank>(word[4] >> 32),
+            .collective = static_cast<std::uint8_t>(low >> 24),
+            .type = static_cast<std::uint8_t>(low >> 16),
+            .reduction = static_cast<std::uint8_t>(low >> 8),
+            .running = (low & 1) != 0};
+  }
+}
+
+bool SharedTransport::alive(Rank r) {
+  return segment_.area(r).left.load(std::memory_order_acquire) == 0 && reach_->alive(r);
+}
+
+void SharedTransport::ring_all() {
+  for (Rank r = 0; r < ranks(); ++r) segment_.area(r).bell.ring();
+}
+
+void SharedTransport::mark_lost(Rank r) {
+  std::int32_t none = 0;
+  segment_.header().lost.compare_exchange_strong(none, r + 1);
+  ring_all();
+}
+
+void SharedTransport::mark_aborted() {
+  segment_.header().aborted.store(1, std::memory_order_release);
+  ring_all();
+}
+
+void SharedTransport::wait_for_round(std::span<const Rank> members, std::uint32_t round, Deadline deadline) {
+  for (Rank r : members) {
+    std::uint32_t idle = 0;
+    while (static_cast<std::int32_t>(segment_.area(r).round.load(std::memory_order_acquire) - round) < 0) {
+      if (idle++ < 100) {
+        sched_yield();
+        continue;
+      }
+      if (!alive(r)) throw PeerLost(r, -1, fmt::format("rank {} is gone", r));
+      if (Clock::now() > deadline) throw PeerLost(r, -1, fmt::format("rank {} did not join the others in time", r));
+      segment_.area(rank_).bell.sleep(1ms, [] { return true; });
+    }
+  }
+}
+
+std::vector<Transport::Note> SharedTransport::exchange(std::span<const Rank> members, std::uint32_t round,
+                                                       const Note& note, Deadline deadline) {
+  RankArea& mine = segment_.area(rank_);
+  std::uint64_t words[24];
+  static_assert(sizeof words == sizeof(Note));
+  std::memcpy(words, note.data(), sizeof words);
+  for (int i = 0; i < 24; ++i) mine.note[i].store(words[i], std::memory_order_relaxed);
+  mine.round.store(2 * round + 1, std::memory_order_release);
+  for (Rank r : members) segment_.area(r).bell.ring_if_sleeping();
+  wait_for_round(members, 2 * round + 1, deadline);
+  std::vector<Note> notes(members.size());
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    for (int i = 0; i < 24; ++i) words[i] = segment_.area(members[m]).note[i].load(std::memory_order_relaxed);
+    std::memcpy(notes[m].data(), words, sizeof words);
+  }
+  // Nobody writes another note before all have read this one.
+  mine.round.store(2 * round + 2, std::memory_order_release);
+  for (Rank r : members) segment_.area(r).bell.ring_if_sleeping();
+  wait_for_round(members, 2 * round + 2, deadline);
+  return notes;
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,267 @@
+// Ranks that are processes of one host. The segment is a file without a name, so it is gone with the last process that
+// has it open, whatever that process died of. The kernel lets only processes of the same user open it.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "ccl/transports/open.h"
+#include "ccl/transports/shared.h"
+
+namespace trellis::ccl {
+namespace {
+
+constexpr std::size_t slot_bytes = std::size_t{64} << 10;
+constexpr std::size_t least_window = std::size_t{4} << 10;
+constexpr std::size_t least_fetched = std::size_t{256} << 10;
+
+[[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
+
+class File {
+ public:
+  File() = default;
+  explicit File(int fd) : fd_(fd) {}
+  File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  File& operator=(File&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~File() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int fd() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(int fd, std::size_t bytes, int protection) : bytes_(bytes) {
+    base_ = mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (base_ == MAP_FAILED) fail(fmt::format("mmap of {} shared bytes", bytes));
+  }
+  Mapping(Mapping&& other) noexcept
+      : base_(std::exchange(other.base_, MAP_FAILED)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Mapping& operator=(Mapping&& other) noexcept {
+    std::swap(base_, other.base_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Mapping() {
+    if (base_ != MAP_FAILED) munmap(base_, bytes_);
+  }
+  std::byte* base() const { return base_ == MAP_FAILED ? nullptr : static_cast<std::byte*>(base_); }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  void* base_ = MAP_FAILED;
+  std::size_t bytes_ = 0;
+};
+
+File open_of(Rank rank, pid_t pid, int fd) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
+  File file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file && errno == ENOENT) throw PeerLost(rank, -1, fmt::format("rank {} died before its memory was read", rank));
+  if (!file) fail(fmt::format("{}: opening a peer's memory", path));
+  return file;
+}
+
+// What distinguishes hosts, and containers that can't see each other's processes.
+std::string host_name() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  struct stat space = {};
+  stat("/proc/self/ns/pid", &space);
+  return fmt::format("{}/{}", boot, space.st_ino);
+}
+
+struct Announced {
+  std::int32_t pid;
+  std::int32_t fd;
+  std::uint64_t bytes;
+  char host[80];
+};
+
+class OtherProcesses : public Reach {
+ public:
+  OtherProcesses(File file, Mapping mapping, const SegmentShape& shape, const Joining& j)
+      : file_(std::move(file)),
+        mapping_(std::move(mapping)),
+        segment_(mapping_.base(), shape),
+        window_(j.device != nullptr ? j.device->window() : device::Window{}),
+        rank_(j.rank),
+        fetches_(j.config.single_copy),
+        peers_(static_cast<std::size_t>(j.ranks)) {}
+
+  void join() {
+    RankArea& mine = segment_.area(rank_);
+    mine.window_fd.store(window_.fd, std::memory_order_relaxed);
+    mine.window_bytes.store(window_.bytes, std::memory_order_relaxed);
+    mine.base.store(reinterpret_cast<std::uint64_t>(segment_.base()), std::memory_order_relaxed);
+    mine.pid.store(getpid(), std::memory_order_release);
+  }
+
+  std::optional<Place> offer(Rank to, const std::byte* data, std::size_t bytes) override {
+    if (bytes >= least_window && window_.fd >= 0 && data >= window_.base && data < window_.base + window_.bytes)
+      return Place{Carried::window, static_cast<std::uint64_t>(data - window_.base)};
+    if (bytes >= least_fetched && may_fetch(to)) return Place{Carried::address, reinterpret_cast<std::uint64_t>(data)};
+    return std::nullopt;
+  }
+
+  const std::byte* see(Rank from, const Place& place, std::size_t bytes) override {
+    if (place.carried != Carried::window) return nullptr;
+    Mapping& window = peer(from).window;
+    if (window.base() == nullptr) {
+      const RankArea& area = segment_.area(from);
+      const File file = open_of(from, area.pid.load(std::memory_order_acquire), area.window_fd.load());
+      window = Mapping(file.fd(), area.window_bytes.load(), PROT_READ);
+    }
+    if (place.where > window.bytes() || bytes > window.bytes() - place.where)
+      throw std::invalid_argument(
+          fmt::format("rank {} offers {} bytes at {} of a window of {}", from, bytes, place.where, window.bytes()));
+    return window.base() + place.where;
+  }
+
+  void fetch(Rank from, const Place& place, std::size_t offset, std::byte* into, std::size_t bytes) override {
+    for (std::size_t done = 0; done < bytes;) {
+      const iovec mine = {into + done, bytes - done};
+      const iovec theirs = {reinterpret_cast<void*>(place.where + offset + done), bytes - done};
+      const ssize_t got = process_vm_readv(segment_.area(from).pid.load(), &mine, 1, &theirs, 1, 0);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && errno == ESRCH) throw PeerLost(from, -1, fmt::format("rank {} died while it sent", from));
+      if (got <= 0) fail(fmt::format("reading the memory of rank {}", from));
+      done += static_cast<std::size_t>(got);
+    }
+  }
+
+  bool alive(Rank r) override {
+    Peer& p = peer(r);
+    const pid_t pid = segment_.area(r).pid.load(std::memory_order_acquire);
+    if (pid == 0 || pid == getpid()) return true;
+    if (!p.process) p.process = File(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (!p.process) return errno != ESRCH;
+    pollfd ended = {.fd = p.process.fd(), .events = POLLIN, .revents = 0};
+    return poll(&ended, 1, 0) == 0;
+  }
+
+  std::size_t memory_bytes() const override {
+    struct stat file = {};
+    fstat(file_.fd(), &file);
+    return static_cast<std::size_t>(file.st_blocks) * 512 / peers_.size();
+  }
+
+  const Segment& segment() const { return segment_; }
+
+ private:
+  struct Peer {
+    Mapping window;
+    File process;
+    std::int8_t may_fetch = -1;  // not known yet
+  };
+  Peer& peer(Rank r) { return peers_[static_cast<std::size_t>(r)]; }
+
+  // The kernel's rule is about the pair and goes both ways for processes of one user: if we may read its memory, it may
+  // read ours. Where one may trace only its own children it says no, and slots are used.
+  bool may_fetch(Rank to) {
+    Peer& p = peer(to);
+    if (p.may_fetch < 0) {
+      std::byte word[8];
+      const iovec mine = {word, sizeof word};
+      const iovec theirs = {reinterpret_cast<void*>(segment_.area(to).base.load()), sizeof word};
+      p.may_fetch = fetches_ && process_vm_readv(segment_.area(to).pid.load(), &mine, 1, &theirs, 1, 0) == sizeof word;
+    }
+    return p.may_fetch != 0;
+  }
+
+  File file_;
+  Mapping mapping_;
+  Segment segment_;
+  device::Window window_;
+  Rank rank_;
+  bool fetches_;
+  std::vector<Peer> peers_;
+};
+
+std::pair<File, Mapping> made(Store& store, const SegmentShape& shape) {
+  File file(memfd_create("trellis-segment", MFD_CLOEXEC));
+  if (!file || ftruncate(file.fd(), static_cast<off_t>(shape.bytes())) != 0)
+    fail(fmt::format("a shared segment of {} bytes", shape.bytes()));
+  Mapping mapping(file.fd(), shape.bytes(), PROT_READ | PROT_WRITE);
+  Segment::begin(mapping.base(), shape);
+  Announced announced{getpid(), file.fd(), shape.bytes(), {}};
+  const std::string host = host_name();
+  host.copy(announced.host, sizeof announced.host - 1);
+  store.set("segment", std::as_bytes(std::span(&announced, 1)));
+  return {std::move(file), std::move(mapping)};
+}
+
+std::pair<File, Mapping> found(Store& store, Rank rank, Deadline deadline) {
+  const Bytes bytes = store.get("segment", deadline);
+  Announced announced;
+  if (bytes.size() != sizeof announced) throw std::invalid_argument("the store's note about the segment is damaged");
+  std::memcpy(&announced, bytes.data(), sizeof announced);
+  announced.host[sizeof announced.host - 1] = '\0';
+  if (host_name() != announced.host)
+    throw std::invalid_argument(fmt::format(
+        "rank {} runs on another host or in another container than rank 0: shared memory can't join them", rank));
+  File file = open_of(0, announced.pid, announced.fd);
+  struct stat size = {};
+  if (fstat(file.fd(), &size) != 0 || static_cast<std::uint64_t>(size.st_size) != announced.bytes)
+    throw std::invalid_argument(fmt::format("the segment of rank 0 has {} bytes: expected {}",
+                                            static_cast<std::int64_t>(size.st_size), announced.bytes));
+  Mapping mapping(file.fd(), announced.bytes, PROT_READ | PROT_WRITE);
+  return {std::move(file), std::move(mapping)};
+}
+
+void wait_for_all(const Segment& segment, OtherProcesses& others, Rank ranks, Deadline deadline) {
+  for (Rank r = 0; r < ranks; ++r)
+    for (std::uint32_t turn = 0; segment.area(r).pid.load(std::memory_order_acquire) == 0; ++turn) {
+      if (Clock::now() > deadline) throw PeerLost(r, -1, fmt::format("rank {} did not join in time", r));
+      if (turn < 200)
+        sched_yield();
+      else
+        usleep(200);
+      // Rank 0 may have seen all join, done its part and left.
+      if (!others.alive(0) && segment.area(r).pid.load(std::memory_order_acquire) == 0)
+        throw PeerLost(0, -1, "rank 0 died while the ranks joined");
+    }
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> open_shared_memory(std::shared_ptr<Store> store, const Joining& j) {
+  auto [file, mapping] =
+      j.rank == 0 ? made(*store, {j.ranks, channel_lanes + 1, slot_bytes}) : found(*store, j.rank, j.deadline);
+  const SegmentShape shape = Segment::read(mapping.base(), mapping.bytes());
+  if (shape.ranks != j.ranks)
+    throw std::invalid_argument(
+        fmt::format("rank {} was told of {} ranks and rank 0 of {}", j.rank, j.ranks, shape.ranks));
+  auto others = std::make_unique<OtherProcesses>(std::move(file), std::move(mapping), shape, j);
+  const Segment segment = others->segment();
+  others->join();
+  wait_for_all(segment, *others, j.ranks, j.deadline);
+  return std::make_unique<SharedTransport>("shared_memory", segment, j.rank, std::move(others));
+}
+
+std::unique_ptr<Transport> open_transport(std::shared_ptr<Store> store, const Joining& j) {
+  if (j.config.transport == "loopback") return open_loopback(std::move(store), j);
+  if (j.config.transport.empty() || j.config.transport == "shared_memory")
+    return open_shared_memory(std::move(store), j);
+  throw std::invalid_argument(
+      fmt::format("no transport is called '{}'; known are loopback and shared_memory", j.config.transport));
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,196 @@
+#include "ccl/config.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace trellis::ccl {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+// The environment has these variables of ours and of launchers, and no others, as long as it lives.
+class Surroundings {
+ public:
+  explicit Surroundings(const Variables& now) {
+    for (char** v = environ; *v != nullptr; ++v) {
+      const std::string entry = *v;
+      before_.emplace(entry.substr(0, entry.find('=')), entry.substr(entry.find('=') + 1));
+    }
+    clearenv();
+    for (const auto& [name, value] : now) setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Surroundings() {
+    clearenv();
+    for (const auto& [name, value] : before_) setenv(name.c_str(), value.c_str(), 1);
+  }
+  Surroundings(const Surroundings&) = delete;
+  Surroundings& operator=(const Surroundings&) = delete;
+
+ private:
+  Variables before_;
+};
+
+Launched launched(const Variables& v) {
+  const Surroundings here(v);
+  return launched_from_environment();
+}
+
+// What was refused, or nothing.
+template <class F>
+std::string complaint(const Variables& v, F read) {
+  const Surroundings here(v);
+  try {
+    read();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Config, DefaultsWithoutVariables) {
+  const Surroundings here(Variables{{"TRELLIS_TIMEOUT", ""}});
+  const Config c = config_from_environment(), d;
+  EXPECT_EQ(c.timeout, d.timeout);
+  EXPECT_EQ(c.algorithm, "");
+  EXPECT_TRUE(c.single_copy);
+}
+
+TEST(Config, EveryVariableHasItsField) {
+  const Surroundings here(Variables{{"TRELLIS_TIMEOUT", "0.5"},
+                                    {"TRELLIS_ALGORITHM", "all_reduce=ring,broadcast=ring"},
+                                    {"TRELLIS_SELECTIONS", "/tmp/table"},
+                                    {"TRELLIS_TRANSPORT", "loopback"},
+                                    {"TRELLIS_ROUNDING", "stochastic"},
+                                    {"TRELLIS_SEED", "18446744073709551615"},
+                                    {"TRELLIS_DUMP", "/tmp/dumps"},
+                                    {"TRELLIS_SINGLE_COPY", "0"}});
+  const Config c = config_from_environment();
+  EXPECT_EQ(c.timeout, std::chrono::milliseconds(500));
+  EXPECT_EQ(c.algorithm, "all_reduce=ring,broadcast=ring");
+  EXPECT_EQ(c.selections, "/tmp/table");
+  EXPECT_EQ(c.transport, "loopback");
+  EXPECT_EQ(c.rounding, kernels::Rounding::stochastic);
+  EXPECT_EQ(c.seed, UINT64_MAX);
+  EXPECT_EQ(c.dump, "/tmp/dumps");
+  EXPECT_FALSE(c.single_copy);
+}
+
+TEST(Config, WhatMakesNoSenseIsNamedWithItsValue) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> bad = {
+      {"TRELLIS_TIMEOUT", {"0", "-1", "soon", "1s", "nan", "inf", "1e99", " 1"}},
+      {"TRELLIS_ALGORITHM", {"rings", "all_reduce=", "sum=ring", "ring,ring", "all_reduce=ring,", "barrier=ring"}},
+      {"TRELLIS_TRANSPORT", {"tcp", "Loopback"}},
+      {"TRELLIS_ROUNDING", {"up"}},
+      {"TRELLIS_SEED", {"-1", "18446744073709551616", "0x10"}},
+      {"TRELLIS_SINGLE_COPY", {"yes", "2"}}};
+  for (const auto& [name, values] : bad)
+    for (const std::string& value : values) {
+      const std::string said = complaint({{name, value}}, config_from_environment);
+      EXPECT_TRUE(said.starts_with(name + "=" + value + ": expected ")) << name << "=" << value << " gave: " << said;
+    }
+}
+
+TEST(Launched, NobodyIsOneRankAlone) {
+  const Launched l = launched({{"MASTER_ADDR", "left.over"}});
+  EXPECT_EQ(l.rank, 0);
+  EXPECT_EQ(l.ranks, 1);
+  EXPECT_EQ(l.by, "");
+  EXPECT_EQ(l.address, "");
+}
+
+TEST(Launched, ByTorchrun) {
+  const Launched l = launched({{"RANK", "5"},
+                               {"WORLD_SIZE", "8"},
+                               {"LOCAL_RANK", "1"},
+                               {"LOCAL_WORLD_SIZE", "4"},
+                               {"MASTER_ADDR", "node0"},
+                               {"MASTER_PORT", "29500"},
+                               {"TORCHELASTIC_RUN_ID", "none"},
+                               {"TRELLIS_SECRET", "s"},
+                               {"OMPI_COMM_WORLD_RANK", "0"},
+                               {"OMPI_COMM_WORLD_SIZE", "1"}});
+  EXPECT_EQ(l.rank, 5);
+  EXPECT_EQ(l.ranks, 8);
+  EXPECT_EQ(l.local_rank, 1);
+  EXPECT_EQ(l.local_ranks, 4);
+  EXPECT_EQ(l.address, "node0");
+  EXPECT_EQ(l.port, 29500);
+  EXPECT_EQ(l.secret, "s");
+  EXPECT_EQ(l.by, "torchrun");
+}
+
+TEST(Launched, ByOpenMpiAndMpich) {
+  const Launched open = launched({{"OMPI_COMM_WORLD_RANK", "3"},
+                                  {"OMPI_COMM_WORLD_SIZE", "4"},
+                                  {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                                  {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                                  {"PMIX_RANK", "3"},
+                                  {"SLURM_PROCID", "0"},
+                                  {"SLURM_STEP_ID", "0"}});
+  EXPECT_EQ(open.rank * 100 + open.ranks * 10 + open.local_rank, 341);
+  EXPECT_EQ(open.by, "mpirun");
+  EXPECT_TRUE(open.pmix);
+  const Launched mpich =
+      launched({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}});
+  EXPECT_EQ(mpich.rank * 100 + mpich.ranks * 10 + mpich.local_ranks, 122);
+  EXPECT_EQ(mpich.by, "mpiexec");
+  EXPECT_FALSE(mpich.pmix);
+}
+
+Variables slurm(const Variables& more) {
+  Variables v = {{"SLURM_PROCID", "6"},     {"SLURM_NTASKS", "7"},
+                 {"SLURM_LOCALID", "0"},    {"SLURM_STEP_ID", "2"},
+                 {"SLURM_NODEID", "3"},     {"SLURM_STEP_TASKS_PER_NODE", "2(x3),1"},
+                 {"SLURM_JOB_ID", "12345"}, {"PMI_RANK", "6"},
+                 {"PMI_SIZE", "7"},         {"SLURM_STEP_NODELIST", "gpu-[03-07,12],cpu1"}};
+  for (const auto& [name, value] : more) v[name] = value;
+  return v;
+}
+
+TEST(Launched, BySlurm) {
+  const Launched l = launched(slurm({}));
+  EXPECT_EQ(l.rank, 6);
+  EXPECT_EQ(l.ranks, 7);
+  EXPECT_EQ(l.local_ranks, 1);
+  EXPECT_EQ(l.by, "srun");
+  EXPECT_EQ(l.address, "gpu-03");
+  EXPECT_GT(l.port, 1024);
+  EXPECT_NE(l.port, launched(slurm({{"SLURM_STEP_ID", "3"}})).port) << "two steps at once do not meet";
+  EXPECT_EQ(launched(slurm({{"SLURM_NODEID", "1"}, {"SLURM_LOCALID", "1"}})).local_ranks, 2);
+  EXPECT_EQ(launched(slurm({{"PMIX_RANK", "6"}})).address, "") << "PMIx tells better";
+  EXPECT_EQ(launched(slurm({{"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}})).address, "a");
+  EXPECT_EQ(launched({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "0"}}).ranks, 1)
+      << "a batch script is no step of srun";
+}
+
+TEST(Launched, HalfOfItIsRefusedByName) {
+  const std::vector<std::pair<Variables, std::string>> bad = {
+      {{{"RANK", "0"}}, "RANK is set, but WORLD_SIZE is not"},
+      {{{"WORLD_SIZE", "2"}}, "WORLD_SIZE is set, but RANK is not"},
+      {{{"RANK", "2"}, {"WORLD_SIZE", "2"}}, "RANK=2: expected less than WORLD_SIZE=2"},
+      {{{"RANK", "-1"}, {"WORLD_SIZE", "2"}}, "RANK=-1: expected an integer from 0"},
+      {{{"RANK", "x"}, {"WORLD_SIZE", "2"}}, "RANK=x: expected an integer"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}}, "LOCAL_RANK is set, but LOCAL_WORLD_SIZE is not"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "3"}}, "LOCAL_WORLD_SIZE=3"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}}, "MASTER_ADDR is set, but MASTER_PORT is not"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "1"}}, "MASTER_PORT is set, but MASTER_ADDR is not"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "70000"}}, "MASTER_PORT=70000"},
+      {{{"OMPI_COMM_WORLD_RANK", "0"}}, "OMPI_COMM_WORLD_RANK is set, but OMPI_COMM_WORLD_SIZE is not"},
+      {{{"PMI_SIZE", "2"}}, "PMI_SIZE is set, but PMI_RANK is not"},
+      {{{"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", "0"}}, "SLURM_PROCID is set, but SLURM_NTASKS is not"},
+      {slurm({{"SLURM_LOCALID", ""}}), "SLURM_LOCALID is not"},
+      {slurm({{"SLURM_STEP_TASKS_PER_NODE", "2(x3"}}), "SLURM_STEP_TASKS_PER_NODE=2(x3"},
+      {slurm({{"SLURM_NODEID", "9"}}), "SLURM_STEP_TASKS_PER_NODE=2(x3),1: expected tasks a node"}};
+  for (const auto& [variables, words] : bad) {
+    const std::string said = complaint(variables, launched_from_environment);
+    EXPECT_NE(said.find(words), std::string::npos) << "expected: " << words << "\ngot: " << said;
+  }
+}
+
+}  // namespace
+}  // namespace trellis::ccl

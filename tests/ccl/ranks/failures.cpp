@@ -1,0 +1,219 @@
+// Ranks that die, freeze, leave or differ: the others know by the deadline, and can go on.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "tests/ccl/ranks/run.h"
+
+namespace trellis::ccl {
+namespace {
+
+using namespace std::chrono_literals;
+using kernels::DType;
+
+const Config one_second = {.timeout = 1s};
+
+void expect(bool right, const std::string& what) {
+  if (!right) throw std::runtime_error(what);
+}
+
+// Zero, in memory that processes share with those they are forked from.
+template <class T>
+std::atomic<T>* seen_by_all() {
+  return static_cast<std::atomic<T>*>(
+      mmap(nullptr, sizeof(std::atomic<T>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+}
+
+// all_reduces until it fails; what it fails with.
+template <class Error>
+Error failure_of(Communicator& c) {
+  std::vector<float> data(5'000, 1.0F);
+  try {
+    for (int i = 0; i < 1'000'000; ++i) c.all_reduce(data.data(), data.data(), data.size(), DType::f32);
+  } catch (const Error& e) {
+    return e;
+  }
+  throw std::runtime_error("nothing failed");
+}
+
+TEST(Failures, AKilledRankIsNamedAtOnceAndTheOthersGoOn) {
+  for (Rank victim : {0, 2}) {
+    const std::string said =
+        run_processes(4,
+                      [&](Communicator& c) {
+                        if (c.rank() == victim) {
+                          std::thread([] {
+                            std::this_thread::sleep_for(100ms);
+                            kill(getpid(), SIGKILL);
+                          }).detach();
+                          failure_of<PeerLost>(c);
+                        }
+                        const PeerLost lost = failure_of<PeerLost>(c);
+                        expect(lost.rank == victim, fmt::format("rank {} was named: {}", lost.rank, lost.what()));
+                        const auto left = c.shrink(std::array{victim});
+                        std::int32_t one = 1;
+                        left->all_reduce(&one, &one, 1, DType::i32);
+                        expect(left->ranks() == 3 && one == 3, "the survivors' sum");
+                      },
+                      {.timeout = 20s});
+    EXPECT_EQ(said, fmt::format("rank {}: signal 9\n", victim));
+  }
+}
+
+TEST(Failures, AFrozenRankIsNamedByTheDeadline) {
+  const std::string said = run_processes(
+      3,
+      [&](Communicator& c) {
+        if (c.rank() == 1) {
+          std::thread([] {
+            std::this_thread::sleep_for(100ms);
+            kill(getpid(), SIGSTOP);
+          }).detach();
+          failure_of<PeerLost>(c);
+        }
+        const PeerLost lost = failure_of<PeerLost>(c);
+        const auto left = c.shrink(std::array{1});
+        left->barrier();
+        expect(lost.rank == 1, fmt::format("rank {} was named: {}", lost.rank, lost.what()));
+      },
+      one_second);
+  EXPECT_EQ(said, "rank 1: signal 9\n");
+}
+
+TEST(Failures, ARankThatNeverCallsIsNamed) {
+  for (const char* transport : {"loopback", "shared_memory"}) {
+    std::atomic<int>& named = *seen_by_all<int>();
+    const std::string said = run_ranks(
+        transport, 4,
+        [&](Communicator& c) {
+          if (c.rank() == 3) {
+            while (named < 3) std::this_thread::sleep_for(10ms);
+            return;
+          }
+          float x = 0;
+          try {
+            c.all_reduce(&x, &x, 1, DType::f32);
+          } catch (const PeerLost& lost) {
+            expect(lost.rank == 3, fmt::format("rank {} was named: {}", lost.rank, lost.what()));
+            ++named;
+            return;
+          }
+          throw std::runtime_error("nothing failed");
+        },
+        one_second);
+    EXPECT_EQ(said, "") << transport;
+  }
+}
+
+TEST(Failures, DifferentCallsAreNamed) {
+  struct Difference {
+    std::function<void(Communicator&, float*)> first, second;
+    const char* words;
+  };
+  const Difference differences[] = {
+      {[](Communicator& c, float* x) { c.all_reduce(x, x, 4, DType::f32); },
+       [](Communicator& c, float* x) { c.all_reduce(x, x, 5, DType::f32); }, "all_reduce of 5 f32"},
+      {[](Communicator& c, float* x) { c.all_reduce(x, x, 4, DType::f32); },
+       [](Communicator& c, float* x) { c.all_reduce(x, x, 4, DType::i32); }, "all_reduce of 4 i32"},
+      {[](Communicator& c, float* x) { c.all_reduce(x, x, 4, DType::f32); },
+       [](Communicator& c, float* x) { c.all_reduce(x, x, 4, DType::f32, {kernels::Reduction::max}); }, "max"},
+      {[](Communicator& c, float* x) { c.broadcast(x, x, 4, DType::f32, 0); },
+       [](Communicator& c, float* x) { c.broadcast(x, x, 4, DType::f32, 1); },
+       "an earlier call of the two ranks was different"},
+      {[](Communicator& c, float* x) { c.all_reduce(x, x, 4, DType::f32); },
+       [](Communicator& c, float* x) { c.all_gather(x + c.rank(), x, 1, DType::f32); }, "all_gather of 1 f32"},
+  };
+  for (const Difference& d : differences)
+    for (const char* transport : {"loopback", "shared_memory"}) {
+      const std::string said = run_ranks(transport, 2,
+                                         [&](Communicator& c) {
+                                           float x[8] = {};
+                                           try {
+                                             (c.rank() == 0 ? d.first : d.second)(c, x);
+                                             c.barrier();
+                                           } catch (const Mismatch& m) {
+                                             std::this_thread::sleep_for(500ms);  // until the other has seen it too
+                                             if (c.rank() == 0) throw;
+                                           }
+                                         },
+                                         {.timeout = 5s});
+      EXPECT_NE(said.find(d.words), std::string::npos) << transport << ": " << said;
+    }
+}
+
+TEST(Failures, AbortEndsWhatOthersWaitFor) {
+  for (const char* transport : {"loopback", "shared_memory"})
+    EXPECT_EQ(run_ranks(transport, 3,
+                        [](Communicator& c) {
+                          std::thread from_aside;
+                          if (c.rank() == 1)
+                            from_aside = std::thread([&] {
+                              std::this_thread::sleep_for(200ms);
+                              c.abort();
+                            });
+                          float x = 0;
+                          bool ended = false;
+                          try {
+                            if (c.rank() != 2)
+                              c.all_reduce(&x, &x, 1, DType::f32);
+                            else
+                              std::this_thread::sleep_for(400ms);
+                          } catch (const Aborted&) {
+                            ended = true;
+                          }
+                          if (from_aside.joinable()) from_aside.join();
+                          expect(ended == (c.rank() != 2), "abort");
+                          if (c.rank() == 2) return;
+                          try {
+                            c.barrier();
+                          } catch (const Aborted&) {
+                            expect(c.error() != nullptr, "the error is kept");
+                            return;
+                          }
+                          throw std::runtime_error("an aborted communicator went on");
+                        },
+                        {.timeout = 20s}),
+              "");
+}
+
+TEST(Failures, ARankThatWasToldOtherwiseIsNamed) {
+  const auto store = memory_store();
+  EXPECT_THROW(Communicator::create(store, 3, 3, {.transport = "loopback"}), std::invalid_argument);
+  EXPECT_THROW(Communicator::create(store, -1, 3, {.transport = "loopback"}), std::invalid_argument);
+  EXPECT_THROW(Communicator::create(store, 0, 0, {.transport = "loopback"}), std::invalid_argument);
+  EXPECT_THROW(Communicator::create(store, 0, 1, {.transport = "carrier_pigeon"}), std::invalid_argument);
+  EXPECT_THROW(Communicator::create(store, 0, 2, {.timeout = 100ms, .transport = "loopback"}), PeerLost);
+}
+
+TEST(Failures, BadCallsAreRefusedByName) {
+  const auto c = Communicator::create(memory_store(), 0, 1, {.transport = "loopback"});
+  float x[16] = {};
+  const auto refusal = [&](const Call& call) -> std::string {
+    try {
+      c->run(call);
+    } catch (const std::invalid_argument& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal({.output = x, .count = 1}), "all_reduce: the input is null");
+  EXPECT_EQ(refusal({.input = x, .count = 1}), "all_reduce: the output is null");
+  EXPECT_EQ(refusal({.collective = Collective::broadcast, .input = x, .output = x, .count = 1, .root = 1}),
+            "broadcast: root 1; expected 0 to 0");
+  EXPECT_NE(refusal({.input = x, .output = x + 1, .count = 8}).find("overlap"), std::string::npos);
+  EXPECT_NE(refusal({.input = x, .output = x, .count = SIZE_MAX / 4}).find("fit no memory"), std::string::npos);
+  EXPECT_EQ(refusal({.collective = Collective::all_gather_v, .input = x, .output = x}),
+            "all_gather_v: 0 counts; expected one for each of 1 ranks");
+  EXPECT_EQ(refusal({.input = x, .output = x, .count = 1, .type = static_cast<DType>(99)}),
+            "all_reduce: no type has number 99");
+  EXPECT_EQ(refusal({.input = x, .output = x, .count = 8}), "");  // and it goes on
+}
+
+}  // namespace
+}  // namespace trellis::ccl

@@ -1,0 +1,155 @@
+// Sends, receives, groups, streams.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+#include "tests/ccl/ranks/run.h"
+
+namespace trellis::ccl {
+namespace {
+
+using kernels::DType;
+
+class Points : public testing::TestWithParam<std::string> {};
+
+std::vector<std::int32_t> numbers(std::size_t count, std::int32_t first) {
+  std::vector<std::int32_t> v(count);
+  std::iota(v.begin(), v.end(), first);
+  return v;
+}
+
+void expect(bool right, const char* what) {
+  if (!right) throw std::runtime_error(what);
+}
+
+TEST_P(Points, MessagesBetweenTwoComeInOrder) {
+  EXPECT_EQ(run_ranks(GetParam(), 2,
+                      [](Communicator& c) {
+                        for (std::size_t count : {1, 7, 12, 13, 100, 5'000, 300'000, 0, 3}) {
+                          auto mine = numbers(count, static_cast<std::int32_t>(count));
+                          std::vector<std::int32_t> got(count, -1);
+                          if (c.rank() == 0) {
+                            c.send(mine.data(), count, DType::i32, 1);
+                            c.recv(got.data(), count, DType::i32, 1);
+                          } else {
+                            c.recv(got.data(), count, DType::i32, 0);
+                            c.send(got.data(), count, DType::i32, 0);
+                          }
+                          expect(got == mine, "a message came back otherwise");
+                        }
+                      }),
+            "");
+}
+
+// Every rank first sends to all others, then receives: without a group it would hang on messages of this size.
+TEST_P(Points, AGroupOfLargeSendsAndReceivesDoesNotLock) {
+  EXPECT_EQ(run_ranks(GetParam(), 4,
+                      [](Communicator& c) {
+                        const std::size_t count = 200'000;
+                        const auto mine = numbers(count, c.rank() * 1000);
+                        std::vector<std::vector<std::int32_t>> got(4, std::vector<std::int32_t>(count));
+                        Group group;
+                        for (Rank r = 0; r < 4; ++r) c.send(mine.data(), count, DType::i32, r);
+                        for (Rank r = 3; r >= 0; --r)
+                          c.recv(got[static_cast<std::size_t>(r)].data(), count, DType::i32, r);
+                        group.end();
+                        for (Rank r = 0; r < 4; ++r)
+                          expect(got[static_cast<std::size_t>(r)] == numbers(count, r * 1000), "wrong data");
+                      }),
+            "");
+}
+
+TEST_P(Points, AGroupMixesCollectivesSendsAndSeveralMessagesToOnePeer) {
+  EXPECT_EQ(run_ranks(GetParam(), 3,
+                      [](Communicator& c) {
+                        const Rank next = (c.rank() + 1) % 3, before = (c.rank() + 2) % 3;
+                        std::int32_t sum = c.rank() + 1, a = c.rank() * 10, b = a + 1, got_a = -1, got_b = -1;
+                        std::int32_t most = c.rank();
+                        Group group;
+                        c.all_reduce(&sum, &sum, 1, DType::i32);
+                        c.send(&a, 1, DType::i32, next);
+                        c.recv(&got_a, 1, DType::i32, before);
+                        c.all_reduce(&most, &most, 1, DType::i32, {kernels::Reduction::max});
+                        c.send(&b, 1, DType::i32, next);
+                        c.recv(&got_b, 1, DType::i32, before);
+                        expect(sum == c.rank() + 1, "a group began before its end");
+                        group.end();
+                        expect(sum == 6 && most == 2, "a collective of the group is wrong");
+                        expect(got_a == before * 10 && got_b == before * 10 + 1, "messages of the group are wrong");
+                      }),
+            "");
+}
+
+TEST_P(Points, SendsOfAnotherSizeThanReceivedAreAMismatch) {
+  const std::string said = run_ranks(GetParam(), 2, [](Communicator& c) {
+    std::int32_t data[4] = {};
+    if (c.rank() == 0)
+      c.send(data, 4, DType::i32, 1);
+    else
+      c.recv(data, 2, DType::i32, 0);
+  });
+  EXPECT_NE(said.find("rank 1: rank 0 sent a message that does not fit: 16 bytes where 8 are due"), std::string::npos)
+      << said;
+}
+
+TEST_P(Points, StreamsRunBesideTheCaller) {
+  EXPECT_EQ(run_ranks(GetParam(), 2,
+                      [](Communicator& c) {
+                        const auto stream = c.device().stream(), other = c.device().stream();
+                        const auto event = c.device().event();
+                        std::vector<float> data(10'000, 1.0F), sum(10'000);
+                        for (int i = 0; i < 20; ++i) {
+                          c.all_reduce(data.data(), sum.data(), data.size(), DType::f32, {}, stream.get());
+                          event->record(stream.get());
+                          event->wait(other.get());
+                          c.all_reduce(sum.data(), data.data(), data.size(), DType::f32, {kernels::Reduction::avg},
+                                       other.get());
+                          event->record(other.get());
+                          event->wait(stream.get());
+                        }
+                        stream->synchronize();
+                        other->synchronize();
+                        expect(data[9'999] == 1'048'576.0F, "twenty doublings");
+                        c.all_reduce(data.data(), data.data(), 1, DType::f32);  // in this thread, after all of them
+                        expect(data[0] == 2'097'152.0F, "one more");
+                      }),
+            "");
+}
+
+// One thread that is two ranks: neither may wait for the other to be called.
+TEST(Groups, SeveralCommunicatorsOfOneThread) {
+  const auto store = memory_store();
+  std::unique_ptr<Communicator> all[2];
+  std::thread other([&] { all[1] = Communicator::create(store, 1, 2, {.transport = "loopback"}); });
+  all[0] = Communicator::create(store, 0, 2, {.transport = "loopback"});
+  other.join();
+  std::vector<float> data[2] = {std::vector<float>(100'000, 1.0F), std::vector<float>(100'000, 2.0F)};
+  for (int i = 0; i < 3; ++i) {
+    Group group;
+    for (int r = 0; r < 2; ++r) all[r]->all_reduce(data[r].data(), data[r].data(), 100'000, DType::f32);
+    group.end();
+  }
+  EXPECT_EQ(data[0], std::vector<float>(100'000, 12.0F));
+  EXPECT_EQ(data[1], data[0]);
+}
+
+TEST(Groups, OneThatIsNotEndedForgets) {
+  const auto alone = Communicator::create(memory_store(), 0, 1, {.transport = "loopback"});
+  int a = 1, b = 0;
+  {
+    const Group group;
+    alone->all_reduce(&a, &b, 1, DType::i32);
+  }
+  EXPECT_EQ(b, 0);
+  EXPECT_FALSE(Group::open());
+  alone->all_reduce(&a, &b, 1, DType::i32);
+  EXPECT_EQ(b, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, Points, testing::Values("loopback", "shared_memory"),
+                         [](const auto& p) { return p.param; });
+
+}  // namespace
+}  // namespace trellis::ccl

@@ -1,0 +1,110 @@
+#include "tests/ccl/ranks/run.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "ccl/rendezvous/unique_id.h"
+
+namespace trellis::ccl {
+namespace {
+
+std::string outcome(const std::function<void()>& work) {
+  try {
+    work();
+    return "";
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+// How each child ended. Those that stopped are killed once no other is left.
+std::map<Rank, int> ends_of(const std::vector<pid_t>& children) {
+  std::map<Rank, int> ends;
+  std::set<pid_t> stopped;
+  while (ends.size() < children.size()) {
+    if (ends.size() + stopped.size() == children.size())
+      for (pid_t child : stopped) kill(child, SIGKILL);
+    int status = 0;
+    const pid_t child = waitpid(-1, &status, WUNTRACED);
+    const auto found = std::ranges::find(children, child);
+    if (child <= 0 || found == children.end()) continue;
+    if (WIFSTOPPED(status)) {
+      stopped.insert(child);
+      continue;
+    }
+    stopped.erase(child);
+    ends[static_cast<Rank>(found - children.begin())] = status;
+  }
+  return ends;
+}
+
+// What the processes of a test share.
+struct Shared {
+  std::atomic<int> made;
+  UniqueId id;
+  char said[64][512];
+};
+
+}  // namespace
+
+std::string run_threads(Rank ranks, const RankFunction& f, const Config& config) {
+  const auto store = memory_store();
+  Config c = config;
+  c.transport = "loopback";
+  std::mutex mutex;
+  std::string all;
+  std::vector<std::thread> threads;
+  for (Rank r = 0; r < ranks; ++r)
+    threads.emplace_back([&, r] {
+      const std::string said = outcome([&] { f(*Communicator::create(store, r, ranks, c)); });
+      const std::lock_guard lock(mutex);
+      if (!said.empty()) all += fmt::format("rank {}: {}\n", r, said);
+    });
+  for (std::thread& t : threads) t.join();
+  return all;
+}
+
+std::string run_processes(Rank ranks, const RankFunction& f, const Config& config) {
+  void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  Shared& shared = *new (memory) Shared();
+  std::vector<pid_t> children;
+  for (Rank r = 0; r < ranks; ++r) {
+    const pid_t child = fork();
+    if (child != 0) {
+      children.push_back(child);
+      continue;
+    }
+    const std::string said = outcome([&] {
+      if (r == 0) {
+        shared.id = make_unique_id();
+        shared.made = 1;
+      }
+      while (shared.made == 0) usleep(100);
+      const auto store = store_for(shared.id, Clock::now() + config.timeout);
+      f(*Communicator::create(store, r, ranks, config));
+    });
+    said.copy(shared.said[r], sizeof shared.said[r] - 1);
+    _exit(said.empty() ? 0 : 1);
+  }
+  std::string all;
+  for (const auto& [r, status] : ends_of(children)) {
+    if (WIFSIGNALED(status)) all += fmt::format("rank {}: signal {}\n", r, WTERMSIG(status));
+    if (WIFEXITED(status) && WEXITSTATUS(status) != 0) all += fmt::format("rank {}: {}\n", r, shared.said[r]);
+  }
+  munmap(memory, sizeof(Shared));
+  return all;
+}
+
+}  // namespace trellis::ccl

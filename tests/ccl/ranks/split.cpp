@@ -1,0 +1,67 @@
+// Communicators made of others.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/ccl/ranks/run.h"
+
+namespace trellis::ccl {
+namespace {
+
+using kernels::DType;
+
+class Split : public testing::TestWithParam<std::string> {};
+
+void expect(bool right, const char* what) {
+  if (!right) throw std::runtime_error(what);
+}
+
+std::int32_t sum_over(Communicator& c, std::int32_t mine) {
+  c.all_reduce(&mine, &mine, 1, DType::i32);
+  return mine;
+}
+
+TEST_P(Split, ByColorAndKey) {
+  EXPECT_EQ(run_ranks(GetParam(), 5,
+                      [](Communicator& c) {
+                        // 0, 2, 4 backwards; 1 and 3 forwards.
+                        const bool even = c.rank() % 2 == 0;
+                        const auto half = c.split(even ? 0 : 7, even ? -c.rank() : c.rank());
+                        expect(half->ranks() == (even ? 3 : 2), "how many");
+                        expect(half->rank() == (even ? 2 - c.rank() / 2 : c.rank() / 2), "which");
+                        expect(sum_over(*half, c.rank()) == (even ? 6 : 4), "the half's sum");
+                        expect(sum_over(c, c.rank()) == 10, "the whole's sum, meanwhile");
+                        const auto again = half->split(0, 0);
+                        expect(sum_over(*again, 1) == half->ranks(), "a split of a split");
+                      }),
+            "");
+}
+
+TEST_P(Split, WithoutAColorThereIsNone) {
+  EXPECT_EQ(run_ranks(GetParam(), 4,
+                      [](Communicator& c) {
+                        for (int round = 0; round < 3; ++round) {
+                          const auto part = c.split(c.rank() == round ? std::nullopt : std::optional(1), 0);
+                          expect((part == nullptr) == (c.rank() == round), "who has none");
+                          if (part) expect(sum_over(*part, 1) == 3, "the others' sum");
+                        }
+                      }),
+            "");
+}
+
+TEST_P(Split, ShrinkWithoutAFailure) {
+  EXPECT_EQ(run_ranks(GetParam(), 4,
+                      [](Communicator& c) {
+                        if (c.rank() == 1) return c.barrier();
+                        c.barrier();
+                        const auto rest = c.shrink(std::array{1});
+                        expect(sum_over(*rest, c.rank()) == 5, "the rest's sum");
+                      }),
+            "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, Split, testing::Values("loopback", "shared_memory"),
+                         [](const auto& p) { return p.param; });
+
+}  // namespace
+}  // namespace trellis::ccl

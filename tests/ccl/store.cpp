@@ -1,0 +1,171 @@
+// What every store does, whatever keeps its notes.
+#include "ccl/store.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <thread>
+
+#include "ccl/rendezvous/notes.h"
+#include "ccl/rendezvous/sha256.h"
+#include "ccl/rendezvous/tcp_store_server.h"
+
+namespace trellis::ccl {
+namespace {
+
+using namespace std::chrono_literals;
+
+Deadline in(Clock::duration d) { return Clock::now() + d; }
+std::string text(const Bytes& b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
+
+// A place where notes are kept, and a rank's own view of it.
+struct Place {
+  virtual ~Place() = default;
+  virtual std::shared_ptr<Store> join() = 0;
+};
+
+struct MemoryPlace : Place {
+  std::shared_ptr<Store> store = memory_store();
+  std::shared_ptr<Store> join() override { return store; }
+};
+
+struct FilePlace : Place {
+  std::filesystem::path folder = std::filesystem::temp_directory_path() / ("trellis_store_" + fresh_secret());
+  std::shared_ptr<Store> join() override { return file_store(folder); }
+  ~FilePlace() override { std::filesystem::remove_all(folder); }
+};
+
+struct TcpPlace : Place {
+  std::unique_ptr<TcpStoreServer> server = tcp_store_server({.secret = "s"});
+  std::shared_ptr<Store> join() override { return tcp_store("127.0.0.1", server->port(), "s", in(10s)); }
+};
+
+struct Kind {
+  std::string name;
+  std::function<std::unique_ptr<Place>()> make;
+};
+
+class EveryStore : public testing::TestWithParam<Kind> {
+ protected:
+  std::unique_ptr<Place> place = GetParam().make();
+  std::shared_ptr<Store> one = place->join(), other = place->join();
+};
+
+TEST_P(EveryStore, OneSetsAndAnotherGets) {
+  one->set("key", bytes_of("value"));
+  EXPECT_EQ(text(other->get("key", in(10s))), "value");
+  one->set("key", bytes_of("a later one"));
+  EXPECT_EQ(text(other->get("key", in(10s))), "a later one");
+  other->set("nothing", {});
+  EXPECT_TRUE(one->get("nothing", in(10s)).empty());
+}
+
+TEST_P(EveryStore, GetWaitsForTheNote) {
+  std::thread late([&] {
+    std::this_thread::sleep_for(50ms);
+    one->set("late", bytes_of("here"));
+  });
+  const Deadline began = Clock::now();
+  EXPECT_EQ(text(other->get("late", in(10s))), "here");
+  EXPECT_GE(Clock::now() - began, 40ms);
+  late.join();
+}
+
+TEST_P(EveryStore, GetEndsAtItsDeadline) {
+  const Deadline began = Clock::now();
+  try {
+    one->get("never", in(60ms));
+    FAIL() << "got a note that nobody set";
+  } catch (const TimedOut& error) {
+    EXPECT_NE(std::string(error.what()).find("'never'"), std::string::npos) << error.what();
+  }
+  EXPECT_GE(Clock::now() - began, 60ms);
+  EXPECT_LT(Clock::now() - began, 2s);
+  EXPECT_THROW(one->get("never", Clock::now() - 1s), TimedOut);
+  one->set("there", bytes_of("x"));
+  EXPECT_EQ(text(one->get("there", Clock::now() - 1s)), "x") << "what is there needs no time";
+}
+
+TEST_P(EveryStore, CountsFromZero) {
+  EXPECT_EQ(one->add("n", 3), 3);
+  EXPECT_EQ(other->add("n", -5), -2);
+  EXPECT_EQ(one->add("n", 0), -2);
+  EXPECT_EQ(other->get("n", in(10s)), counter_of(-2));
+  one->set("text", bytes_of("seven"));
+  EXPECT_THROW(other->add("text", 1), std::invalid_argument);
+  one->add("large", INT64_MAX);
+  EXPECT_THROW(one->add("large", 1), std::invalid_argument);
+  EXPECT_EQ(one->add("large", 0), INT64_MAX);
+}
+
+TEST_P(EveryStore, ManyAddAtOnce) {
+  constexpr int threads = 4, times = 50;
+  std::atomic<std::int64_t> sum = 0;
+  std::vector<std::thread> adding;
+  for (int t = 0; t < threads; ++t)
+    adding.emplace_back([&] {
+      const std::shared_ptr<Store> mine = place->join();
+      for (int i = 0; i < times; ++i) sum += mine->add("together", 1);
+    });
+  for (std::thread& t : adding) t.join();
+  constexpr std::int64_t n = threads * times;
+  EXPECT_EQ(one->add("together", 0), n);
+  EXPECT_EQ(sum, n * (n + 1) / 2) << "each sum was handed out once";
+}
+
+TEST_P(EveryStore, OneThatWaitsStopsNoOther) {
+  std::thread waits([&] { EXPECT_EQ(text(one->get("later", in(10s))), "v"); });
+  for (int i = 0; i < 20; ++i) one->add("meanwhile", 1);
+  one->set("later", bytes_of("v"));
+  waits.join();
+}
+
+TEST_P(EveryStore, KeysAreAnyBytes) {
+  std::vector<std::string> keys = {"a/b/c",
+                                   "../up",
+                                   ".",
+                                   "..",
+                                   " ",
+                                   "%2F",
+                                   std::string("\0\n\xff", 3),
+                                   "ä",
+                                   "job",
+                                   std::string(most_key_bytes, 'k'),
+                                   std::string(most_key_bytes - 1, 'k') + "l"};
+  for (std::size_t i = 0; i < keys.size(); ++i) one->set(keys[i], bytes_of(std::to_string(i)));
+  for (std::size_t i = 0; i < keys.size(); ++i) EXPECT_EQ(text(other->get(keys[i], in(10s))), std::to_string(i));
+}
+
+TEST_P(EveryStore, LimitsHold) {
+  const Bytes largest(most_value_bytes, std::byte{7}), too_large(most_value_bytes + 1);
+  one->set("large", largest);
+  EXPECT_EQ(other->get("large", in(10s)), largest);
+  EXPECT_THROW(one->set("larger", too_large), std::invalid_argument);
+  EXPECT_THROW(one->set("", largest), std::invalid_argument);
+  EXPECT_THROW(one->set(std::string(most_key_bytes + 1, 'k'), {}), std::invalid_argument);
+  EXPECT_THROW(one->get("", in(1s)), std::invalid_argument);
+  EXPECT_THROW(one->add("", 1), std::invalid_argument);
+  EXPECT_EQ(one->add("still well", 1), 1);
+}
+
+TEST_P(EveryStore, PrefixesKeepKeysApart) {
+  PrefixStore a(one, "a"), b(other, "b");
+  a.set("key", bytes_of("of a"));
+  b.set("key", bytes_of("of b"));
+  EXPECT_EQ(text(a.get("key", in(10s))), "of a");
+  EXPECT_EQ(text(other->get("b/key", in(10s))), "of b");
+  EXPECT_EQ(a.add("n", 1) + b.add("n", 1), 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, EveryStore,
+                         testing::Values(Kind{"memory", [] { return std::make_unique<MemoryPlace>(); }},
+                                         Kind{"file", [] { return std::make_unique<FilePlace>(); }},
+                                         Kind{"tcp", [] { return std::make_unique<TcpPlace>(); }}),
+                         [](const auto& each) { return each.param.name; });
+
+}  // namespace
+}  // namespace trellis::ccl

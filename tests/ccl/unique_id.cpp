@@ -1,0 +1,97 @@
+#include "ccl/rendezvous/unique_id.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <thread>
+
+#include "ccl/rendezvous/notes.h"
+
+namespace trellis::ccl {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string complaint(const UniqueId& id) {
+  try {
+    store_for(id, Clock::now() + 5s);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(UniqueIds, RanksFindOneStore) {
+  const UniqueId id = make_unique_id();
+  std::vector<std::thread> ranks;
+  for (int r = 0; r < 4; ++r)
+    ranks.emplace_back([&] {
+      const auto store = store_for(id, Clock::now() + 10s);
+      store->add("here", 1);
+      store->set("done " + std::to_string(store->add("ticket", 1)), {});
+      for (int i = 1; i <= 4; ++i) store->get("done " + std::to_string(i), Clock::now() + 10s);
+    });
+  for (std::thread& t : ranks) t.join();
+  EXPECT_EQ(store_for(id, Clock::now() + 10s)->add("here", 0), 4);
+}
+
+TEST(UniqueIds, EachHasAStoreOfItsOwn) {
+  const UniqueId a = make_unique_id(), b = make_unique_id();
+  EXPECT_FALSE(a == b);
+  EXPECT_EQ(store_for(a, Clock::now() + 10s)->add("n", 1), 1);
+  EXPECT_EQ(store_for(b, Clock::now() + 10s)->add("n", 1), 1);
+}
+
+TEST(UniqueIds, EveryDamagedByteIsNoticed) {
+  const UniqueId id = make_unique_id();
+  for (std::size_t i = 0; i < id.bytes.size(); ++i)
+    for (unsigned bit : {1U, 128U}) {
+      UniqueId damaged = id;
+      damaged.bytes[i] ^= static_cast<std::byte>(bit);
+      const std::string said = complaint(damaged);
+      EXPECT_NE(said.find(i < 4 ? "not a unique id" : "damaged"), std::string::npos) << i << ": " << said;
+    }
+  EXPECT_NE(complaint(UniqueId{}).find("128 zeros"), std::string::npos);
+}
+
+TEST(UniqueIds, AmongProcesses) {
+  const UniqueId id = make_unique_id();
+  const pid_t child = fork();
+  if (child == 0) {
+    try {
+      store_for(id, Clock::now() + 10s)->set("child", {});
+    } catch (...) {
+      _exit(1);
+    }
+    _exit(0);
+  }
+  store_for(id, Clock::now() + 10s)->get("child", Clock::now() + 10s);
+  int status = 1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+// An id of a process that has ended: the others are told, and within the deadline.
+TEST(UniqueIds, AnIdWhoseProcessHasEndedFindsNobody) {
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const UniqueId id = make_unique_id();
+    _exit(write(pipe_ends[1], id.bytes.data(), id.bytes.size()) == static_cast<ssize_t>(id.bytes.size()) ? 0 : 1);
+  }
+  UniqueId id;
+  ASSERT_EQ(read(pipe_ends[0], id.bytes.data(), id.bytes.size()), static_cast<ssize_t>(id.bytes.size()));
+  waitpid(child, nullptr, 0);
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+  const Deadline began = Clock::now();
+  EXPECT_THROW(store_for(id, began + 200ms), TimedOut);
+  EXPECT_LT(Clock::now() - began, 2s);
+}
+
+}  // namespace
+}  // namespace trellis::ccl
