@@ -79,7 +79,8 @@ std::string unexpected(const CLI::App* app, const std::string& argument) {
 
 // An unknown word is reported before whatever else it made go wrong, such as a required option that it misspells.
 std::string complaint(const CLI::App& root, const CLI::ParseError& error) {
-  const std::vector<std::string> strangers = root.remaining(true);
+  std::vector<std::string> strangers = root.remaining(true);
+  std::erase(strangers, "--");  // what follows it is not ours to judge
   const CLI::App* app = deepest(&root);
   if (!strangers.empty()) return unexpected(app, strangers.front());
   return fmt::format("{}; see `{} --help`", error.what(), path_of(app));

@@ -1,0 +1,252 @@
+"""trellis launch as a user meets it: output, failures, signals, and that nothing stays behind."""
+import os
+import pathlib
+import pty
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+TRELLIS = os.environ["TRELLIS"]
+PATIENCE = 60  # seconds; whatever takes longer hangs
+
+
+def launch(*arguments, **how):
+    return subprocess.run([TRELLIS, "launch", *map(str, arguments)], capture_output=True, text=True, timeout=PATIENCE,
+                          **how)
+
+
+def shell(ranks, script, *options, **how):
+    return launch("-n", ranks, *options, "--", "sh", "-c", script, **how)
+
+
+def python(ranks, script, *options, **how):
+    return launch("-n", ranks, *options, "--", sys.executable, "-c", script, **how)
+
+
+def alive(pid):
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+def wait_until(condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+class Environment(unittest.TestCase):
+    def test_torchruns_variables(self):
+        names = ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR"]
+        ran = shell(3, "echo " + " ".join("$" + name for name in names))
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        self.assertEqual(sorted(ran.stdout.splitlines()), [f"[{r}] {r} 3 {r} 3 0 127.0.0.1" for r in range(3)])
+
+    def test_a_second_node_counts_on(self):
+        environment = {**os.environ, "TRELLIS_SECRET": "s"}
+        ran = shell(2, "echo $RANK $WORLD_SIZE $LOCAL_RANK $GROUP_RANK $MASTER_ADDR:$MASTER_PORT", "--nnodes", 2,
+                    "--node-rank", 1, "--master-addr", "node0", env=environment)
+        self.assertEqual(sorted(ran.stdout.splitlines()), ["[2] 2 4 0 1 node0:29500", "[3] 3 4 1 1 node0:29500"])
+
+    def test_a_fresh_secret_for_all(self):
+        environment = {k: v for k, v in os.environ.items() if k != "TRELLIS_SECRET"}
+        seen = set()
+        for _ in range(2):
+            lines = shell(2, "echo $TRELLIS_SECRET", env=environment).stdout.splitlines()
+            self.assertEqual(len({line.split()[1] for line in lines}), 1)
+            seen.add(lines[0].split()[1])
+            self.assertEqual(len(lines[0].split()[1]), 32)
+        self.assertEqual(len(seen), 2)
+
+    def test_the_port_is_free_and_kept_for_rank_0(self):
+        script = ("import os, socket\n"
+                  "if os.environ['RANK'] == '0':\n"
+                  "    s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
+                  "    s.bind(('127.0.0.1', int(os.environ['MASTER_PORT']))); s.listen(); print('listening')\n")
+        ran = python(2, script)
+        self.assertEqual((ran.returncode, ran.stdout), (0, "[0] listening\n"), ran.stderr)
+
+    def test_arguments_arrive_as_they_are(self):
+        words = ["[1,2]", "--", "bench", "", "a b", "--help", "-n", "[]"]
+        ran = launch("-n", 1, "--", sys.executable, "-c", "import sys; print(sys.argv[1:])", *words)
+        self.assertEqual(ran.stdout, f"[0] {words}\n", ran.stderr)
+
+    def test_input_goes_to_rank_0(self):
+        ran = shell(2, "wc -c", input="12345")
+        self.assertEqual(sorted(ran.stdout.splitlines()), ["[0] 5", "[1] 0"])
+
+    def test_pinned_ranks_have_a_core_each(self):
+        ran = python(2, "import os; print(*os.sched_getaffinity(0))", "--pin")
+        cores = [line.split()[1:] for line in ran.stdout.splitlines()]
+        self.assertTrue(all(len(each) == 1 for each in cores), ran.stdout)
+        if len(os.sched_getaffinity(0)) > 1:
+            self.assertNotEqual(*cores)
+
+
+class Output(unittest.TestCase):
+    def test_lines_stay_whole(self):
+        count = 2000
+        ran = python(4, f"import os\nfor i in range({count}): print(os.environ['RANK'] * 100, flush=i % 7 == 0)")
+        lines = ran.stdout.splitlines()
+        self.assertEqual(len(lines), 4 * count)
+        self.assertEqual(set(lines), {f"[{r}] " + str(r) * 100 for r in range(4)})
+
+    def test_streams_stay_apart_and_partial_lines_are_kept(self):
+        ran = shell(1, "printf 'no end'; printf 'a\\nerr' >&2")
+        self.assertEqual((ran.stdout, ran.stderr), ("[0] no end\n", "[0] a\n[0] err\n"))
+
+    def test_raw(self):
+        ran = shell(2, "printf x", "--raw")
+        self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (0, "xx", ""))
+
+    def test_colour_on_terminals(self):
+        terminal, its_end = pty.openpty()
+        ran = subprocess.run([TRELLIS, "launch", "-n", "1", "--", "echo", "x"], stdout=its_end, timeout=PATIENCE)
+        os.close(its_end)
+        self.assertEqual(ran.returncode, 0)
+        self.assertEqual(os.read(terminal, 100), b"\x1b[31m[0]\x1b[0m x\r\n")
+        os.close(terminal)
+
+    def test_a_reader_that_leaves_ends_the_job(self):
+        started = subprocess.Popen([TRELLIS, "launch", "-n", "2", "--", "yes"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        self.assertIn(started.stdout.readline(), [b"[0] y\n", b"[1] y\n"])
+        started.stdout.close()
+        self.assertEqual(started.wait(PATIENCE), 128 + signal.SIGPIPE)
+        started.stderr.close()
+
+    def test_a_full_disk(self):
+        with open("/dev/full", "w") as full:
+            ran = subprocess.run([TRELLIS, "launch", "-n", "2", "--", "yes"], stdout=full, stderr=subprocess.PIPE,
+                                 text=True, timeout=PATIENCE)
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("No space left on device", ran.stderr)
+
+
+class Failure(unittest.TestCase):
+    def test_the_first_one_ends_the_rest_and_is_named(self):
+        began = time.monotonic()
+        ran = shell(3, 'if [ $RANK = 1 ]; then exit 7; fi; sleep 1000')
+        self.assertEqual(ran.returncode, 7)
+        self.assertRegex(ran.stderr,
+                         r"^trellis launch: rank 1 \(process \d+\) exited with status 7; ending the other 2\n$")
+        self.assertLess(time.monotonic() - began, 8)
+
+    def test_a_signal_is_named(self):
+        ran = shell(2, 'if [ $RANK = 0 ]; then kill -SEGV $$; fi; sleep 1000')
+        self.assertEqual(ran.returncode, 128 + signal.SIGSEGV)
+        self.assertRegex(ran.stderr, r"rank 0 \(process \d+\) was killed by signal 11 \(SIGSEGV\)")
+
+    def test_who_ignores_the_end_is_killed_after_the_grace(self):
+        ran = shell(2, 'if [ $RANK = 0 ]; then sleep 0.3; exit 3; fi; trap "" TERM; while :; do sleep 0.1; done',
+                    "--grace", 0.5)
+        self.assertEqual(ran.returncode, 3)
+        self.assertRegex(ran.stderr, r"rank 1 \(process \d+\) goes on in spite of being told to end: killed")
+
+    def test_a_program_that_is_not_there(self):
+        ran = launch("-n", 3, "--", "/no/such/program")
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+        self.assertEqual(ran.stderr, "trellis: cannot run '/no/such/program': No such file or directory\n")
+
+    def test_mistakes(self):
+        environment = {k: v for k, v in os.environ.items() if k != "TRELLIS_SECRET"}
+        for arguments, words in [(["--", "true"], "-n 0: expected 1 to"), (["-n", 0, "--", "true"], "-n 0"),
+                                 (["-n", 2], "no program"),
+                                 (["-n", 2, "--nnodes", 2, "--node-rank", 2, "--", "true"], "--node-rank 2"),
+                                 (["-n", 2, "--nnodes", 2, "--", "true"], "--master-addr"),
+                                 (["-n", 2, "--nnodes", 2, "--master-addr", "a", "--", "true"], "TRELLIS_SECRET"),
+                                 (["-n", 2, "--rwa", "--", "true"], "did you mean '--raw'?")]:
+            with self.subTest(arguments):
+                ran = launch(*arguments, env=environment)
+                self.assertEqual((ran.returncode, ran.stdout), (2, ""), ran.stderr)
+                self.assertIn(words, ran.stderr)
+
+
+class Ends(unittest.TestCase):
+    """Ranks with a child of their own each, which left their process group or not; the ids of all are in a folder."""
+
+    SCRIPT = ("import os, signal, subprocess, sys, time\n"
+              "subprocess.Popen(['sleep', '1000'])\n"
+              "away = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+              "for s in [signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP]:\n"
+              "    def heard(number, frame):\n"
+              "        open(f'{sys.argv[1]}/heard.{os.environ[\"RANK\"]}.{number}', 'w').close()\n"
+              "        if number != signal.SIGUSR1: sys.exit(0)\n"
+              "    signal.signal(s, heard)\n"
+              "open(f'{sys.argv[1]}/rank.{os.getpid()}.{away.pid}', 'w').close()\n"
+              "while True: time.sleep(0.05)\n")
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.started = subprocess.Popen(
+            [TRELLIS, "launch", "-n", "2", "--", sys.executable, "-c", self.SCRIPT, self.folder.name],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertTrue(wait_until(lambda: len(self.seen("rank")) == 2))
+        ranks = [int(name.split(".")[1]) for name in self.seen("rank")]
+        self.away = [int(name.split(".")[2]) for name in self.seen("rank")]
+        self.below = ranks + self.away + [pid for rank in ranks for pid in self.children(rank)]
+        self.assertEqual(len(set(self.below)), 6)
+
+    def tearDown(self):
+        if self.started.poll() is None:
+            self.started.kill()
+        self.started.communicate(timeout=PATIENCE)
+        for pid in self.below:
+            if alive(pid):
+                os.kill(pid, signal.SIGKILL)
+        self.folder.cleanup()
+
+    def seen(self, what):
+        return [name for name in os.listdir(self.folder.name) if name.startswith(what + ".")]
+
+    @staticmethod
+    def children(pid):
+        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+    def assert_nothing_left(self):
+        self.assertTrue(wait_until(lambda: not any(map(alive, self.below))), [p for p in self.below if alive(p)])
+
+    def test_signals_that_end(self):
+        self.started.send_signal(signal.SIGTERM)
+        self.assertEqual(self.started.wait(PATIENCE), 0, "all ranks ended well")
+        self.assertEqual(len(self.seen("heard")), 2)
+        self.assert_nothing_left()
+
+    def test_interrupted(self):
+        self.started.send_signal(signal.SIGINT)
+        self.started.wait(PATIENCE)
+        self.assertEqual(sorted(name.split(".")[2] for name in self.seen("heard")), ["2", "2"])
+        self.assert_nothing_left()
+
+    def test_signals_that_do_not_end(self):
+        self.started.send_signal(signal.SIGUSR1)
+        self.assertTrue(wait_until(lambda: len(self.seen("heard")) == 2))
+        self.assertIsNone(self.started.poll())
+        self.assertTrue(all(map(alive, self.below)))
+
+    def test_launch_is_killed(self):
+        self.started.kill()
+        self.assert_nothing_left()
+
+    def test_the_process_between_is_killed(self):
+        os.kill(self.children(self.started.pid)[0], signal.SIGKILL)
+        self.assertEqual(self.started.wait(PATIENCE), 1)
+        self.assertIn("SIGKILL", self.started.stderr.read())
+        self.assert_nothing_left()
+
+    def test_a_rank_is_killed(self):
+        os.kill(self.below[0], signal.SIGKILL)
+        self.assertEqual(self.started.wait(PATIENCE), 128 + signal.SIGKILL)
+        self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    unittest.main()

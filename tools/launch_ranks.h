@@ -1,0 +1,28 @@
+// Ranks as processes of this machine: started, watched, ended together.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace trellis::tools {
+
+struct LaunchedJob {
+  std::vector<std::string> program;  // and its arguments
+  int ranks = 0;                     // on this node
+  int nodes = 1;
+  int node = 0;
+  std::string address;  // where rank 0 will listen
+  int port = 0;
+  std::string secret;
+  bool raw = false;  // ranks write to our own output, by themselves
+  bool pin = false;
+  std::chrono::milliseconds grace{10'000};  // from SIGTERM to SIGKILL
+};
+
+// Returns the exit status of the first rank that failed, 128 and the signal when one killed it; 0 when none failed.
+// Throws system_error when the ranks cannot be started. Nothing that it started is left when it returns, nor when this
+// process is killed: ranks belong to a process between, which ends them when this one is gone.
+int launch(const LaunchedJob&);
+
+}  // namespace trellis::tools
