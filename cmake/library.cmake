@@ -5,6 +5,7 @@ include(CMakePackageConfigHelpers)
 get_property(rooms GLOBAL PROPERTY TRELLIS_ROOMS)
 get_property(headers GLOBAL PROPERTY TRELLIS_HEADERS)
 list(TRANSFORM rooms PREPEND room_ OUTPUT_VARIABLE room_targets)
+set(api ${PROJECT_SOURCE_DIR}/ccl/api)
 
 add_library(libtrellis SHARED)
 add_library(trellis::trellis ALIAS libtrellis)
@@ -13,18 +14,59 @@ set_target_properties(libtrellis PROPERTIES
   LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 target_compile_features(libtrellis INTERFACE cxx_std_20)
 target_link_libraries(libtrellis PRIVATE ${room_targets})
+target_link_options(libtrellis PRIVATE LINKER:--version-script=${api}/trellis.map)
+set_property(TARGET libtrellis APPEND PROPERTY LINK_DEPENDS ${api}/trellis.map)
 target_sources(libtrellis PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
 
 install(TARGETS libtrellis EXPORT trellis
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trellis)
 
+# For C, which must not hear of a C++ standard.
+add_library(trellis_c INTERFACE)
+add_library(trellis::c ALIAS trellis_c)
+set_target_properties(trellis_c PROPERTIES EXPORT_NAME c)
+target_include_directories(trellis_c INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${api}>
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/trellis>)
+target_link_libraries(trellis_c INTERFACE $<LINK_ONLY:libtrellis>)
+install(TARGETS trellis_c EXPORT trellis)
+install(FILES ${api}/trellis.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trellis)
+
+# Two libraries over the C API, in a folder of their own, so that only who asks for them meets names that others have
+# too: ccl/api/<folder> becomes trellis::<folder>, with its header below include/trellis/<folder>.
+function(trellis_shaped_like folder header)
+  cmake_parse_arguments(PARSE_ARGV 2 like "" "OUTPUT;VERSION" "")
+  file(GLOB sources CONFIGURE_DEPENDS ${api}/${folder}/*.cpp)
+  set_source_files_properties(${sources} TARGET_DIRECTORY room_ccl PROPERTIES HEADER_FILE_ONLY ON)  # not the room's
+  string(REGEX MATCH "^[0-9]+" major ${like_VERSION})
+  add_library(trellis_${folder} SHARED ${sources})
+  add_library(trellis::${folder} ALIAS trellis_${folder})
+  set_target_properties(trellis_${folder} PROPERTIES
+    OUTPUT_NAME ${like_OUTPUT} EXPORT_NAME ${folder} VERSION ${like_VERSION} SOVERSION ${major}
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/shaped INSTALL_RPATH $ORIGIN/..
+    LINK_DEPENDS ${api}/${folder}/${folder}.map)
+  target_link_options(trellis_${folder} PRIVATE LINKER:--version-script=${api}/${folder}/${folder}.map)
+  target_include_directories(trellis_${folder}
+    PRIVATE ${PROJECT_SOURCE_DIR}
+    INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${api}/${folder}>
+              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/trellis>
+              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/trellis/${folder}>)
+  target_link_libraries(trellis_${folder} PRIVATE trellis_c fmt::fmt)
+  install(TARGETS trellis_${folder} EXPORT trellis LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/trellis)
+  install(FILES ${api}/${folder}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trellis/${folder})
+endfunction()
+trellis_shaped_like(nccl nccl.h OUTPUT nccl VERSION 2.30.7)
+trellis_shaped_like(cuda cuda_runtime.h OUTPUT trellis_cudart VERSION ${PROJECT_VERSION})
+
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/trellis)
 install(EXPORT trellis NAMESPACE trellis:: FILE trellis-config.cmake DESTINATION ${package})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/trellis-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/trellis-config-version.cmake DESTINATION ${package})
 
-# The .pc file finds its prefix from where it lies, so the installed tree can be moved.
+# The .pc files find their prefix from where they lie, so the installed tree can be moved.
 file(RELATIVE_PATH TRELLIS_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-configure_file(${CMAKE_CURRENT_LIST_DIR}/trellis.pc.in ${PROJECT_BINARY_DIR}/trellis.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/trellis.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(name trellis trellis-c trellis-nccl trellis-cuda)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()

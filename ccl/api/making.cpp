@@ -1,0 +1,103 @@
+#include "ccl/api/making.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstring>
+#include <string>
+
+#include "ccl/api/grouping.h"
+#include "ccl/rendezvous/environment.h"
+#include "ccl/rendezvous/unique_id.h"
+
+namespace trellis::ccl::api {
+namespace {
+
+// Waits in short pieces, so that it notices that nobody wants the communicator any more.
+class PatientStore : public Store {
+ public:
+  PatientStore(std::shared_ptr<Store> below, std::shared_ptr<const std::atomic<bool>> given_up)
+      : below_(std::move(below)), given_up_(std::move(given_up)) {}
+  void set(std::string_view key, std::span<const std::byte> value) override { below_->set(key, value); }
+  std::int64_t add(std::string_view key, std::int64_t amount) override { return below_->add(key, amount); }
+  Bytes get(std::string_view key, Deadline deadline) override {
+    for (;;) {
+      if (*given_up_) throw Aborted("the communicator was aborted in its making");
+      const Deadline soon = Clock::now() + std::chrono::milliseconds(100);
+      if (soon >= deadline) return below_->get(key, deadline);
+      try {
+        return below_->get(key, soon);
+      } catch (const TimedOut&) {
+      }
+    }
+  }
+
+ private:
+  const std::shared_ptr<Store> below_;
+  const std::shared_ptr<const std::atomic<bool>> given_up_;
+};
+
+// Waits until all ranks have come; throws PeerLost naming the first that has not. The transports below wait for each
+// other in ways of their own, which could not be given up.
+void wait_for_all(Store& store, Rank rank, Rank ranks, Deadline deadline) {
+  const auto here = [](Rank r) { return fmt::format("here/{}", r); };
+  const std::byte yes[1] = {};
+  store.set(here(rank), yes);
+  if (store.add("arrived", 1) == ranks) store.set("all", yes);
+  try {
+    store.get("all", deadline);
+  } catch (const TimedOut&) {
+    for (Rank r = 0; r < ranks; ++r) {
+      try {
+        store.get(here(r), Clock::now());
+      } catch (const TimedOut&) {
+        throw PeerLost(r, -1, fmt::format("rank {} did not join in time", r));
+      }
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
+Meeting meeting_by(const trellis_unique_id& id) {
+  UniqueId same;
+  static_assert(sizeof same.bytes == sizeof id.bytes);
+  std::memcpy(same.bytes.data(), id.bytes, sizeof id.bytes);
+  return [same](Deadline deadline) { return store_for(same, deadline); };
+}
+
+Meeting meeting_by_environment(const Launched& launched) {
+  static std::atomic<int> made = 0;  // all communicators of a job share its store, and every rank makes them in order
+  return [launched, number = made++](Deadline deadline) {
+    return std::make_shared<PrefixStore>(store_from_environment(launched, deadline), fmt::format("c{}", number));
+  };
+}
+
+void join(Comm& comm, const Meeting& meeting, Rank rank, Rank ranks, const Config& config) {
+  const Deadline deadline = Clock::now() + config.timeout;
+  std::shared_ptr<Store> store = meeting(deadline);
+  if (comm.nonblocking()) store = std::make_shared<PatientStore>(std::move(store), comm.given_up());
+  wait_for_all(*store, rank, ranks, deadline);
+  comm.set(Communicator::create(std::move(store), rank, ranks, config, device()));
+}
+
+trellis_result begin_for(trellis_comm* out, Job job) {
+  void* const handle = comms().add(job.owner);
+  *out = static_cast<trellis_comm>(handle);
+  try {
+    return begin(std::move(job));
+  } catch (...) {
+    *out = nullptr;
+    comms().take(handle);
+    throw;
+  }
+}
+
+void check_ranks(int rank, int ranks) {
+  if (ranks < 1) throw std::invalid_argument(fmt::format("{} ranks: expected at least 1", ranks));
+  if (rank < 0 || rank >= ranks)
+    throw std::invalid_argument(fmt::format("rank {} of {}: expected 0 to {}", rank, ranks, ranks - 1));
+}
+
+}  // namespace trellis::ccl::api

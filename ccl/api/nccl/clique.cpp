@@ -1,0 +1,66 @@
+#include "ccl/api/nccl/clique.h"
+
+#include "ccl/api/nccl/refusal.h"
+
+namespace trellis::nccl {
+
+trellis_comm Clique::for_operations() const {
+  if (revoked) refuse_usage("the communicator was revoked");
+  if (suspended) refuse_usage("the communicator is suspended: call ncclCommResume first");
+  return comm_;
+}
+
+int Clique::add(Scaling scaling) {
+  const std::lock_guard lock(mutex_);
+  scalings_.emplace(next_operator_, scaling);
+  return next_operator_++;
+}
+
+Scaling Clique::scaling(ncclRedOp_t op) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = scalings_.find(static_cast<int>(op));
+  if (found == scalings_.end())
+    refuse_argument(fmt::format("op {}: expected 0 to {}, or what ncclRedOpCreatePreMulSum gave for this communicator",
+                                static_cast<int>(op), ncclNumOps - 1));
+  return found->second;
+}
+
+void Clique::remove(ncclRedOp_t op) {
+  scaling(op);
+  const std::lock_guard lock(mutex_);
+  scalings_.erase(static_cast<int>(op));
+}
+
+void* Clique::add(Region region) {
+  const std::lock_guard lock(mutex_);
+  regions_.emplace(next_region_, region);
+  return reinterpret_cast<void*>(next_region_++);
+}
+
+Region Clique::region(const void* handle, bool window) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = regions_.find(reinterpret_cast<std::uintptr_t>(handle));
+  if (found == regions_.end() || found->second.window != window)
+    refuse_argument(fmt::format("{} is no {} of this communicator, or one that was deregistered", handle,
+                                window ? "window" : "registration"));
+  return found->second;
+}
+
+void Clique::remove(const void* handle, bool window) {
+  region(handle, window);
+  const std::lock_guard lock(mutex_);
+  regions_.erase(reinterpret_cast<std::uintptr_t>(handle));
+}
+
+// Left to the end of the process, like the communicators.
+ccl::api::Handles<Clique>& cliques() {
+  static auto& table = *new ccl::api::Handles<Clique>(0x7C04, "ncclComm_t");
+  return table;
+}
+
+// 1 and 2 are CUDA's names for the default stream, NULL.
+trellis_stream stream_of(cudaStream_t stream) {
+  return reinterpret_cast<std::uintptr_t>(stream) <= 2 ? nullptr : reinterpret_cast<trellis_stream>(stream);
+}
+
+}  // namespace trellis::nccl

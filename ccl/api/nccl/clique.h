@@ -1,0 +1,61 @@
+// What an ncclComm_t stands for: a communicator of the C API, and what NCCL's API keeps beside it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "ccl/api/handles.h"
+#include "ccl/api/nccl/nccl.h"
+#include "ccl/api/trellis.h"
+
+namespace trellis::nccl {
+
+// An operator of ncclRedOpCreatePreMulSum.
+struct Scaling {
+  ncclDataType_t type;
+  const void* scalar;  // read by each call; null: `factor` was read at once
+  double factor;
+};
+
+struct Region {
+  void* begin;
+  std::size_t bytes;
+  bool window;
+};
+
+// The members of a communicator in this process; one rank of it.
+class Clique {
+ public:
+  Clique(trellis_comm comm, int device) : comm_(comm), device_(device) {}
+
+  trellis_comm comm() const { return comm_; }
+  trellis_comm for_operations() const;  // throws Refused when it was revoked or suspended
+  int device() const { return device_; }
+
+  int add(Scaling);
+  Scaling scaling(ncclRedOp_t) const;  // throws Refused, like the next three
+  void remove(ncclRedOp_t);
+  void* add(Region);
+  Region region(const void* handle, bool window) const;
+  void remove(const void* handle, bool window);
+
+  std::atomic<bool> revoked = false, suspended = false;
+
+ private:
+  const trellis_comm comm_;
+  const int device_;
+  mutable std::mutex mutex_;
+  std::map<int, Scaling> scalings_;
+  std::map<std::uintptr_t, Region> regions_;
+  int next_operator_ = ncclNumOps;
+  std::uintptr_t next_region_ = 1;
+};
+
+ccl::api::Handles<Clique>& cliques();
+
+trellis_stream stream_of(cudaStream_t);
+
+}  // namespace trellis::nccl

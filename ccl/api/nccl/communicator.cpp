@@ -1,0 +1,221 @@
+#include "ccl/api/nccl/communicator.h"
+
+#include <cstring>
+#include <vector>
+
+#include "ccl/api/nccl/clique.h"
+#include "ccl/api/nccl/refusal.h"
+#include "ccl/api/nccl/translate.h"
+
+// Of whatever CUDA runtime the program has, ours or another; it may have none.
+extern "C" __attribute__((weak)) int cudaGetDevice(int*);
+
+using namespace trellis::nccl;
+
+namespace {
+
+int current_device() {
+  int device = 0;
+  return cudaGetDevice != nullptr && cudaGetDevice(&device) == 0 ? device : 0;
+}
+
+void* handle_of(trellis_comm comm, int device) { return cliques().add(std::make_shared<Clique>(comm, device)); }
+
+// Makes a communicator with `make`, which gets the place for the C API's handle, and gives it a handle of ours. None
+// comes of a split without a color.
+template <class Make>
+trellis_result make(ncclComm_t* out, const char* name, int device, Make&& make_it) {
+  require(out, name);
+  *out = nullptr;
+  trellis_comm comm = nullptr;
+  const trellis_result result = checked(make_it(&comm));
+  if (comm != nullptr) *out = static_cast<ncclComm_t>(handle_of(comm, device));
+  return result;
+}
+
+trellis_unique_id id_of(const ncclUniqueId& id) {
+  trellis_unique_id same;
+  static_assert(sizeof same == sizeof id);
+  std::memcpy(&same, &id, sizeof same);
+  return same;
+}
+
+ncclResult_t init(ncclComm_t* comm, int nranks, const ncclUniqueId& id, int rank, const ncclConfig_t* config) {
+  return guarded([&] {
+    const Told told(config);
+    const trellis_unique_id same = id_of(id);
+    return make(comm, "comm", current_device(),
+                [&](trellis_comm* made) { return trellis_comm_create(made, nranks, &same, rank, told.config()); });
+  });
+}
+
+ncclResult_t unique_id(ncclUniqueId* id) {
+  return guarded([&] {
+    require(id, "uniqueId");
+    trellis_unique_id made;
+    checked(trellis_unique_id_create(&made));
+    std::memcpy(id, &made, sizeof made);
+  });
+}
+
+}  // namespace
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* uniqueId) { return unique_id(uniqueId); }
+TRELLIS_NCCL_TWIN(ncclGetUniqueId);
+
+ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
+  return init(comm, nranks, commId, rank, nullptr);
+}
+TRELLIS_NCCL_TWIN(ncclCommInitRank);
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config) {
+  return init(comm, nranks, commId, rank, config);
+}
+TRELLIS_NCCL_TWIN(ncclCommInitRankConfig);
+
+ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId, ncclUniqueId* commIds,
+                                      ncclConfig_t* config) {
+  const ncclResult_t fits = guarded([&] {
+    require(commIds, "commIds");
+    if (nId < 1 || nId > nranks) refuse_argument(fmt::format("nId {}: expected 1 to {} ranks", nId, nranks));
+  });
+  return fits == ncclSuccess ? init(newcomm, nranks, commIds[0], myrank, config) : fits;
+}
+TRELLIS_NCCL_TWIN(ncclCommInitRankScalable);
+
+ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
+  return guarded([&] {
+    require(comm, "comm");
+    if (ndev < 1) refuse_argument(fmt::format("ndev {}: expected at least 1", ndev));
+    for (int i = 0; devlist != nullptr && i < ndev; ++i)
+      if (devlist[i] < 0) refuse_argument(fmt::format("devlist[{}] is {}: expected 0 or more", i, devlist[i]));
+    std::vector<trellis_comm> made(static_cast<std::size_t>(ndev));
+    checked(trellis_comm_create_all(made.data(), ndev, nullptr));
+    for (int i = 0; i < ndev; ++i)
+      comm[i] =
+          static_cast<ncclComm_t>(handle_of(made[static_cast<std::size_t>(i)], devlist == nullptr ? i : devlist[i]));
+  });
+}
+TRELLIS_NCCL_TWIN(ncclCommInitAll);
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  return guarded([&]() -> trellis_result {
+    if (comm == nullptr) return TRELLIS_OK;
+    const auto clique = cliques().use(comm);
+    if (clique->revoked) refuse_usage("the communicator was revoked: it can be destroyed, split or shrunk");
+    return trellis_comm_finalize(clique->comm());
+  });
+}
+TRELLIS_NCCL_TWIN(ncclCommFinalize);
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  return guarded([&]() -> trellis_result {
+    return comm == nullptr ? TRELLIS_OK : trellis_comm_destroy(cliques().take(comm)->comm());
+  });
+}
+TRELLIS_NCCL_TWIN(ncclCommDestroy);
+
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  return guarded([&]() -> trellis_result {
+    if (comm == nullptr) return TRELLIS_OK;
+    checked(trellis_comm_abort(cliques().use(comm)->comm()));
+    return trellis_comm_destroy(cliques().take(comm)->comm());
+  });
+}
+TRELLIS_NCCL_TWIN(ncclCommAbort);
+
+ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
+  return guarded([&] {
+    const auto clique = cliques().use(comm);
+    if (revokeFlags != NCCL_REVOKE_DEFAULT) refuse_argument(fmt::format("revokeFlags {}: expected 0", revokeFlags));
+    clique->revoked = true;
+    return trellis_comm_abort(clique->comm());
+  });
+}
+TRELLIS_NCCL_TWIN(ncclCommRevoke);
+
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config) {
+  return guarded([&] {
+    const auto clique = cliques().use(comm);
+    const Told told(config);
+    return make(newcomm, "newcomm", clique->device(), [&](trellis_comm* made) {
+      return trellis_comm_split(clique->comm(), color == NCCL_SPLIT_NOCOLOR ? TRELLIS_NO_COLOR : color, key,
+                                told.config(), made);
+    });
+  });
+}
+TRELLIS_NCCL_TWIN(ncclCommSplit);
+
+ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm,
+                            ncclConfig_t* config, int shrinkFlags) {
+  return guarded([&] {
+    const auto clique = cliques().use(comm);
+    const Told told(config);
+    if (shrinkFlags != NCCL_SHRINK_DEFAULT && shrinkFlags != NCCL_SHRINK_ABORT)
+      refuse_argument(fmt::format("shrinkFlags {}: expected NCCL_SHRINK_DEFAULT or NCCL_SHRINK_ABORT", shrinkFlags));
+    if (shrinkFlags == NCCL_SHRINK_ABORT) checked(trellis_comm_abort(clique->comm()));
+    return make(newcomm, "newcomm", clique->device(), [&](trellis_comm* made) {
+      return trellis_comm_shrink(clique->comm(), excludeRanksList, excludeRanksCount, told.config(), made);
+    });
+  });
+}
+TRELLIS_NCCL_TWIN(ncclCommShrink);
+
+ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* uniqueId) {
+  const ncclResult_t fits = guarded([&] { cliques().use(comm)->for_operations(); });
+  return fits == ncclSuccess ? unique_id(uniqueId) : fits;
+}
+TRELLIS_NCCL_TWIN(ncclCommGetUniqueId);
+
+ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId* uniqueId, int rank, ncclComm_t* newcomm,
+                          ncclConfig_t* config) {
+  return guarded([&] {
+    const Told told(config);
+    const trellis_unique_id id = uniqueId == nullptr ? trellis_unique_id{} : id_of(*uniqueId);
+    trellis_comm parent = nullptr;
+    int device = current_device();
+    if (comm != nullptr) {
+      const auto clique = cliques().use(comm);
+      parent = clique->for_operations();
+      device = clique->device();
+    }
+    return make(newcomm, "newcomm", device, [&](trellis_comm* made) {
+      return trellis_comm_grow(parent, nRanks, uniqueId == nullptr ? nullptr : &id, rank, told.config(), made);
+    });
+  });
+}
+TRELLIS_NCCL_TWIN(ncclCommGrow);
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
+  return guarded([&] {
+    require(asyncError, "asyncError");
+    trellis_result state = TRELLIS_OK;
+    checked(trellis_comm_async_error(cliques().use(comm)->comm(), &state));
+    *asyncError = result_of(state);
+  });
+}
+TRELLIS_NCCL_TWIN(ncclCommGetAsyncError);
+
+ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
+  return guarded([&] {
+    require(count, "count");
+    return trellis_comm_ranks(cliques().use(comm)->comm(), count);
+  });
+}
+TRELLIS_NCCL_TWIN(ncclCommCount);
+
+ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
+  return guarded([&] {
+    require(device, "device");
+    *device = cliques().use(comm)->device();
+  });
+}
+TRELLIS_NCCL_TWIN(ncclCommCuDevice);
+
+ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
+  return guarded([&] {
+    require(rank, "rank");
+    return trellis_comm_rank(cliques().use(comm)->comm(), rank);
+  });
+}
+TRELLIS_NCCL_TWIN(ncclCommUserRank);

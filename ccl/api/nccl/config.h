@@ -1,0 +1,56 @@
+// What a communicator of NCCL's host API can be told, and what a simulated group tells.
+#pragma once
+
+#include "ccl/api/nccl/types.h"
+
+#define NCCL_API_MAGIC 0xcafebeef
+#define NCCL_CONFIG_UNDEF_INT INT_MIN
+#define NCCL_CONFIG_UNDEF_PTR NULL
+#define NCCL_UNDEF_FLOAT (-1.0f)
+
+// A new one must be set to NCCL_CONFIG_INITIALIZER. Of the fields `blocking` has an effect; the others are checked for
+// values that NCCL does not take, and mean nothing on a host.
+typedef struct ncclConfig_v23000 {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  int blocking;             // 0: making, dividing and finalizing go on in the background; 1: the default
+  int cgaClusterSize;       // 0 to 8
+  int minCTAs;              // from 1
+  int maxCTAs;              // from minCTAs
+  const char* netName;      // any
+  int splitShare;           // 0 or 1
+  int trafficClass;         // from 0
+  const char* commName;     // any
+  int collnetEnable;        // 0 or 1
+  int CTAPolicy;            // NCCL_CTA_POLICY_*
+  int shrinkShare;          // 0 or 1
+  int nvlsCTAs;             // from 1
+  int nChannelsPerNetPeer;  // from 1
+  int nvlinkCentricSched;   // 0 or 1
+  int graphUsageMode;       // 0 to 2
+  int numRmaCtx;            // from 1
+  int maxP2pPeers;          // any
+  int graphStreamOrdering;  // 0 or 1; with 0 graphUsageMode is 0 or 1
+} ncclConfig_t;
+
+#define NCCL_CONFIG_INITIALIZER                                                                            \
+  {                                                                                                        \
+    sizeof(ncclConfig_t), NCCL_API_MAGIC, NCCL_VERSION_CODE, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT,        \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,        \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,        \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT         \
+  }
+
+// A new one must be set to NCCL_SIM_INFO_INITIALIZER.
+typedef struct ncclSimInfo_v22200 {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  float estimatedTime;  // NCCL_UNDEF_FLOAT: not known
+} ncclSimInfo_t;
+
+#define NCCL_SIM_INFO_MAGIC 0x74685283
+#define NCCL_SIM_INFO_INITIALIZER \
+  { sizeof(ncclSimInfo_t), NCCL_SIM_INFO_MAGIC, NCCL_VERSION_CODE, NCCL_UNDEF_FLOAT }

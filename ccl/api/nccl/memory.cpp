@@ -1,0 +1,101 @@
+#include "ccl/api/nccl/clique.h"
+#include "ccl/api/nccl/refusal.h"
+
+using namespace trellis::nccl;
+
+ncclResult_t ncclMemAlloc(void** ptr, size_t size) {
+  return guarded([&] {
+    require(ptr, "ptr");
+    return trellis_alloc(ptr, size);
+  });
+}
+TRELLIS_NCCL_TWIN(ncclMemAlloc);
+
+ncclResult_t ncclMemFree(void* ptr) {
+  return guarded([&] { return trellis_free(ptr); });
+}
+TRELLIS_NCCL_TWIN(ncclMemFree);
+
+ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle) {
+  return guarded([&] {
+    require(handle, "handle");
+    const auto clique = cliques().use(comm);
+    require(buff, "buff");
+    if (size == 0) refuse_argument("size 0: expected at least 1");
+    *handle = clique->add(Region{buff, size, false});
+  });
+}
+TRELLIS_NCCL_TWIN(ncclCommRegister);
+
+ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle) {
+  return guarded([&] { cliques().use(comm)->remove(handle, false); });
+}
+TRELLIS_NCCL_TWIN(ncclCommDeregister);
+
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win, int winFlags) {
+  return guarded([&] {
+    require(win, "win");
+    const auto clique = cliques().use(comm);
+    require(buff, "buff");
+    if (size == 0) refuse_argument("size 0: expected at least 1");
+    if (reinterpret_cast<std::uintptr_t>(buff) % NCCL_WIN_REQUIRED_ALIGNMENT != 0)
+      refuse_argument(fmt::format("buff {}: expected a multiple of {}", buff, NCCL_WIN_REQUIRED_ALIGNMENT));
+    if ((winFlags & ~(NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING)) != 0)
+      refuse_argument(fmt::format("winFlags {:#x}: expected NCCL_WIN_* alone", winFlags));
+    *win = static_cast<ncclWindow_t>(clique->add(Region{buff, size, true}));
+  });
+}
+TRELLIS_NCCL_TWIN(ncclCommWindowRegister);
+
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) {
+  return guarded([&] { cliques().use(comm)->remove(win, true); });
+}
+TRELLIS_NCCL_TWIN(ncclCommWindowDeregister);
+
+ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void** outUserPtr) {
+  return guarded([&] {
+    require(outUserPtr, "outUserPtr");
+    *outUserPtr = cliques().use(comm)->region(win, true).begin;
+  });
+}
+TRELLIS_NCCL_TWIN(ncclWinGetUserPtr);
+
+ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags) {
+  return guarded([&] {
+    const auto clique = cliques().use(comm);
+    if (flags != NCCL_SUSPEND_MEM) refuse_argument(fmt::format("flags {:#x}: expected NCCL_SUSPEND_MEM", flags));
+    if (clique->suspended.exchange(true)) refuse_usage("the communicator is suspended already");
+  });
+}
+TRELLIS_NCCL_TWIN(ncclCommSuspend);
+
+ncclResult_t ncclCommResume(ncclComm_t comm) {
+  return guarded([&] {
+    if (!cliques().use(comm)->suspended.exchange(false)) refuse_usage("the communicator is not suspended");
+  });
+}
+TRELLIS_NCCL_TWIN(ncclCommResume);
+
+ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t* value) {
+  return guarded([&] {
+    require(value, "value");
+    const auto clique = cliques().use(comm);
+    size_t bytes = 0;
+    checked(trellis_comm_memory_bytes(clique->comm(), &bytes));
+    switch (static_cast<int>(stat)) {
+      case ncclStatGpuMemSuspend:
+        *value = 0;
+        return;
+      case ncclStatGpuMemSuspended:
+        *value = clique->suspended ? 1 : 0;
+        return;
+      case ncclStatGpuMemPersist:
+      case ncclStatGpuMemTotal:
+        *value = bytes;
+        return;
+      default:
+        refuse_argument(fmt::format("stat {}: expected 0 to {}", static_cast<int>(stat), int{ncclStatGpuMemTotal}));
+    }
+  });
+}
+TRELLIS_NCCL_TWIN(ncclCommMemStats);

@@ -1,0 +1,200 @@
+#include "ccl/api/nccl/operations.h"
+
+#include "ccl/api/nccl/clique.h"
+#include "ccl/api/nccl/refusal.h"
+#include "ccl/api/nccl/translate.h"
+
+using namespace trellis::nccl;
+
+namespace {
+
+// What all operations have; the rest is set by `complete`, which gets the communicator too.
+struct Buffers {
+  const void* in;
+  void* out;
+  size_t count;
+  ncclDataType_t type;
+};
+
+template <class Complete>
+ncclResult_t run(trellis_collective collective, const Buffers& b, ncclComm_t comm, cudaStream_t stream,
+                 Complete&& complete) {
+  return guarded([&] {
+    const auto clique = cliques().use(comm);
+    const trellis_comm own = clique->for_operations();
+    trellis_call call = TRELLIS_CALL_INIT;
+    call.collective = collective;
+    call.in = b.in;
+    call.out = b.out;
+    call.count = b.count;
+    call.type = type_of(b.type);
+    complete(call, *clique);
+    return trellis_run(own, &call, stream_of(stream));
+  });
+}
+
+ncclResult_t move(trellis_collective collective, const Buffers& b, int root, ncclComm_t comm, cudaStream_t stream) {
+  return run(collective, b, comm, stream, [&](trellis_call& call, const Clique&) { call.root = root; });
+}
+
+ncclResult_t reduce(trellis_collective collective, const Buffers& b, ncclRedOp_t op, int root, ncclComm_t comm,
+                    cudaStream_t stream) {
+  return run(collective, b, comm, stream, [&](trellis_call& call, const Clique& clique) {
+    call.root = root;
+    set_reduction(call, op, clique, b.type, stream);
+  });
+}
+
+// Validates what it can, so that a program hears of its own mistakes first.
+ncclResult_t refuse_one_sided(ncclComm_t comm, int peer) {
+  return guarded([&] {
+    const auto clique = cliques().use(comm);
+    int ranks = 0;
+    checked(trellis_comm_ranks(clique->for_operations(), &ranks));
+    if (peer < 0 || peer >= ranks) refuse_argument(fmt::format("peer {}: expected 0 to {}", peer, ranks - 1));
+    refuse_usage("one-sided operations need memory that peers can write, and ranks here can only read each other's");
+  });
+}
+
+}  // namespace
+
+ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return reduce(TRELLIS_ALL_REDUCE, {sendbuff, recvbuff, count, datatype}, op, 0, comm, stream);
+}
+TRELLIS_NCCL_TWIN(ncclAllReduce);
+
+ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
+                        int root, ncclComm_t comm, cudaStream_t stream) {
+  return reduce(TRELLIS_REDUCE, {sendbuff, recvbuff, count, datatype}, op, root, comm, stream);
+}
+TRELLIS_NCCL_TWIN(ncclReduce);
+
+ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype,
+                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return reduce(TRELLIS_REDUCE_SCATTER, {sendbuff, recvbuff, recvcount, datatype}, op, 0, comm, stream);
+}
+TRELLIS_NCCL_TWIN(ncclReduceScatter);
+
+ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return move(TRELLIS_BROADCAST, {sendbuff, recvbuff, count, datatype}, root, comm, stream);
+}
+TRELLIS_NCCL_TWIN(ncclBroadcast);
+
+ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+                       cudaStream_t stream) {
+  return move(TRELLIS_BROADCAST, {buff, buff, count, datatype}, root, comm, stream);
+}
+TRELLIS_NCCL_TWIN(ncclBcast);
+
+ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return move(TRELLIS_ALL_GATHER, {sendbuff, recvbuff, sendcount, datatype}, 0, comm, stream);
+}
+TRELLIS_NCCL_TWIN(ncclAllGather);
+
+ncclResult_t ncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
+                          cudaStream_t stream) {
+  return move(TRELLIS_ALL_TO_ALL, {sendbuff, recvbuff, count, datatype}, 0, comm, stream);
+}
+TRELLIS_NCCL_TWIN(ncclAlltoAll);
+
+ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                        ncclComm_t comm, cudaStream_t stream) {
+  return move(TRELLIS_GATHER, {sendbuff, recvbuff, count, datatype}, root, comm, stream);
+}
+TRELLIS_NCCL_TWIN(ncclGather);
+
+ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                         ncclComm_t comm, cudaStream_t stream) {
+  return move(TRELLIS_SCATTER, {sendbuff, recvbuff, count, datatype}, root, comm, stream);
+}
+TRELLIS_NCCL_TWIN(ncclScatter);
+
+ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return guarded([&] {
+    const trellis_comm own = cliques().use(comm)->for_operations();
+    return trellis_send(own, sendbuff, count, type_of(datatype), peer, stream_of(stream));
+  });
+}
+TRELLIS_NCCL_TWIN(ncclSend);
+
+ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return guarded([&] {
+    const trellis_comm own = cliques().use(comm)->for_operations();
+    return trellis_recv(own, recvbuff, count, type_of(datatype), peer, stream_of(stream));
+  });
+}
+TRELLIS_NCCL_TWIN(ncclRecv);
+
+ncclResult_t ncclPutSignal(const void*, size_t, ncclDataType_t, int peer, ncclWindow_t, size_t, int, int, unsigned int,
+                           ncclComm_t comm, cudaStream_t) {
+  return refuse_one_sided(comm, peer);
+}
+TRELLIS_NCCL_TWIN(ncclPutSignal);
+
+ncclResult_t ncclSignal(int peer, int, int, unsigned int, ncclComm_t comm, cudaStream_t) {
+  return refuse_one_sided(comm, peer);
+}
+TRELLIS_NCCL_TWIN(ncclSignal);
+
+ncclResult_t ncclWaitSignal(int nDesc, ncclWaitSignalDesc_t* signalDescs, ncclComm_t comm, cudaStream_t) {
+  const ncclResult_t fits = guarded([&] {
+    require(signalDescs, "signalDescs");
+    if (nDesc < 1) refuse_argument(fmt::format("nDesc {}: expected at least 1", nDesc));
+  });
+  return fits == ncclSuccess ? refuse_one_sided(comm, signalDescs[0].peer) : fits;
+}
+TRELLIS_NCCL_TWIN(ncclWaitSignal);
+
+ncclResult_t ncclGroupStart(void) {
+  return guarded([] { return trellis_group_start(); });
+}
+TRELLIS_NCCL_TWIN(ncclGroupStart);
+
+ncclResult_t ncclGroupEnd(void) {
+  return guarded([] { return trellis_group_end(); });
+}
+TRELLIS_NCCL_TWIN(ncclGroupEnd);
+
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* simInfo) {
+  return guarded([&] {
+    if (simInfo != nullptr) {
+      check(*simInfo);
+      simInfo->estimatedTime = NCCL_UNDEF_FLOAT;
+    }
+    return trellis_group_forget();
+  });
+}
+TRELLIS_NCCL_TWIN(ncclGroupSimulateEnd);
+
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t datatype,
+                                      ncclScalarResidence_t residence, ncclComm_t comm) {
+  return guarded([&] {
+    require(op, "op");
+    require(scalar, "scalar");
+    const auto clique = cliques().use(comm);
+    Scaling scaling{datatype, scalar, 1};
+    if (residence == ncclScalarHostImmediate) {
+      scaling.scalar = nullptr;
+      checked(trellis_type_load(type_of(datatype), scalar, &scaling.factor));
+    } else if (residence != ncclScalarDevice) {
+      refuse_argument(fmt::format("residence {}: expected 0 or 1", static_cast<int>(residence)));
+    }
+    type_of(datatype);
+    *op = static_cast<ncclRedOp_t>(clique->add(scaling));
+  });
+}
+TRELLIS_NCCL_TWIN(ncclRedOpCreatePreMulSum);
+
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
+  return guarded([&] {
+    if (op >= 0 && op < ncclNumOps)
+      refuse_argument(fmt::format("op {} is built in and can't be destroyed", static_cast<int>(op)));
+    cliques().use(comm)->remove(op);
+  });
+}
+TRELLIS_NCCL_TWIN(ncclRedOpDestroy);

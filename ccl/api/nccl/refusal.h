@@ -1,0 +1,52 @@
+// How a function of NCCL's API ends: results of the C API as NCCL's, and what this layer itself refuses.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <type_traits>
+
+#include "ccl/api/nccl/types.h"
+#include "ccl/api/trellis.h"
+
+namespace trellis::nccl {
+
+struct Refused : std::runtime_error {
+  Refused(trellis_result r, const std::string& text) : std::runtime_error(text), result(r) {}
+  trellis_result result;
+};
+
+ncclResult_t result_of(trellis_result);
+
+// Throws Refused unless the C API's function is done, or in progress.
+trellis_result checked(trellis_result);
+
+trellis_result note_thrown() noexcept;  // what is being handled, as this thread's last failure
+
+// Runs the body of a function: one that returns nothing has succeeded when it returns; one that returns a
+// trellis_result hands it on.
+template <class Body>
+ncclResult_t guarded(Body&& body) noexcept {
+  try {
+    if constexpr (std::is_void_v<std::invoke_result_t<Body>>) {
+      body();
+      return ncclSuccess;
+    } else {
+      return result_of(body());
+    }
+  } catch (...) {
+    return result_of(note_thrown());
+  }
+}
+
+[[noreturn]] inline void refuse_argument(const std::string& text) { throw Refused(TRELLIS_INVALID_ARGUMENT, text); }
+[[noreturn]] inline void refuse_usage(const std::string& text) { throw Refused(TRELLIS_INVALID_USAGE, text); }
+
+inline void require(const void* pointer, const char* name) {
+  if (pointer == nullptr) refuse_argument(fmt::format("{} is NULL", name));
+}
+
+// Defines the twin of a function that stands before it in the file.
+#define TRELLIS_NCCL_TWIN(name) extern "C" __attribute__((alias(#name))) decltype(name) p##name
+
+}  // namespace trellis::nccl

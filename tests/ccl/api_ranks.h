@@ -1,0 +1,54 @@
+// Ranks of the C API within this process, and how its failures are looked at.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ccl/api/trellis.h"
+
+namespace trellis::ccl {
+
+struct Ranks {
+  explicit Ranks(int n, double timeout_s = 20) : comms(static_cast<std::size_t>(n)) {
+    trellis_config config = TRELLIS_CONFIG_INIT;
+    config.timeout_s = timeout_s;
+    EXPECT_EQ(trellis_comm_create_all(comms.data(), n, &config), TRELLIS_OK) << trellis_last_error();
+  }
+  ~Ranks() {
+    each([](int, trellis_comm comm) { trellis_comm_destroy(comm); });
+  }
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+
+  trellis_comm operator[](int rank) const { return comms[static_cast<std::size_t>(rank)]; }
+  int count() const { return static_cast<int>(comms.size()); }
+
+  // One thread a rank.
+  void each(const std::function<void(int, trellis_comm)>& body) const {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < count(); ++rank) threads.emplace_back([&, rank] { body(rank, (*this)[rank]); });
+  }
+
+  std::vector<trellis_comm> comms;
+};
+
+// How a call ended, as a test says it, with the message that it left.
+inline testing::AssertionResult done(trellis_result result) {
+  if (result == TRELLIS_OK) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << trellis_result_text(result) << ": " << trellis_last_error();
+}
+
+// It failed with this result, and the message names the value at fault.
+inline testing::AssertionResult refused(trellis_result result, trellis_result expected, const std::string& words) {
+  const std::string message = trellis_last_error();
+  if (result == expected && trellis_last_result() == expected && message.find(words) != std::string::npos)
+    return testing::AssertionSuccess();
+  return testing::AssertionFailure() << trellis_result_text(result) << ": '" << message << "'; expected "
+                                     << trellis_result_text(expected) << " with '" << words << "'";
+}
+
+}  // namespace trellis::ccl

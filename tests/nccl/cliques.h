@@ -1,0 +1,51 @@
+// Ranks of NCCL's API within this process, and how its failures are looked at.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ccl/api/cuda/cuda_runtime.h"
+#include "ccl/api/nccl/nccl.h"
+
+namespace trellis::nccl {
+
+struct Cliques {
+  explicit Cliques(int n) : comms(static_cast<std::size_t>(n)) {
+    EXPECT_EQ(ncclCommInitAll(comms.data(), n, nullptr), ncclSuccess) << ncclGetLastError(nullptr);
+  }
+  ~Cliques() {
+    each([](int, ncclComm_t comm) { ncclCommDestroy(comm); });
+  }
+  Cliques(const Cliques&) = delete;
+  Cliques& operator=(const Cliques&) = delete;
+
+  ncclComm_t operator[](int rank) const { return comms[static_cast<std::size_t>(rank)]; }
+  int count() const { return static_cast<int>(comms.size()); }
+
+  // One thread a rank.
+  void each(const std::function<void(int, ncclComm_t)>& body) const {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < count(); ++rank) threads.emplace_back([&, rank] { body(rank, (*this)[rank]); });
+  }
+
+  std::vector<ncclComm_t> comms;
+};
+
+inline testing::AssertionResult done(ncclResult_t result) {
+  if (result == ncclSuccess) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << ncclGetErrorString(result) << ": " << ncclGetLastError(nullptr);
+}
+
+// It failed with this result, and the message names the value at fault.
+inline testing::AssertionResult refused(ncclResult_t result, ncclResult_t expected, const std::string& words) {
+  const std::string message = ncclGetLastError(nullptr);
+  if (result == expected && message.find(words) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << ncclGetErrorString(result) << " (" << result << "): '" << message
+                                     << "'; expected " << ncclGetErrorString(expected) << " with '" << words << "'";
+}
+
+}  // namespace trellis::nccl
