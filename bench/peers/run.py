@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Times our collectives beside those of the MPI libraries that are installed: run.py BUILD [options]
+
+Builds mpi_peer.c with each of mpicc.openmpi and mpicc.mpich that there is, then takes turns: every round runs each library
+once over all sizes, so that what the machine does meanwhile hits all alike. Prints the median over the rounds of each
+run's median, the 99th percentile likewise, and how many times faster we are than the best of the others.
+
+Debian: apt install libopenmpi-dev openmpi-bin libmpich-dev mpich
+"""
+import argparse
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).parent
+SIZES = [8, 64, 512, 4096, 32 << 10, 256 << 10, 2 << 20, 16 << 20]
+
+
+def sizes_in(text):
+    units = {"k": 10, "m": 20, "g": 30}
+    return [int(word[:-1]) << units[word[-1].lower()] if word[-1].lower() in units else int(word)
+            for word in text.split(",")]
+
+
+def peers(folder):
+    """name -> function from (ranks, op) to a command line without the sizes."""
+    found = {}
+    for name in ("openmpi", "mpich"):
+        compiler, launcher = shutil.which(f"mpicc.{name}"), shutil.which(f"mpirun.{name}")
+        if not compiler or not launcher:
+            continue
+        program = folder / f"mpi_peer.{name}"
+        subprocess.run([compiler, "-O2", "-o", program, HERE / "mpi_peer.c"], check=True)
+
+        def command(ranks, op, name=name, launcher=launcher, program=program):
+            crowded = ranks > len(os.sched_getaffinity(0))
+            words = [launcher, "-n", str(ranks)]
+            if name == "openmpi":
+                words += ["--allow-run-as-root"]
+                words += ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"] if crowded else ["--bind-to", "core"]
+            elif not crowded:
+                words += ["-bind-to", "core"]
+            return [*words, str(program), op]
+        found[name] = command
+    return found
+
+
+def ours(build, memory):
+    def command(ranks, op):
+        pin = [] if ranks > len(os.sched_getaffinity(0)) else ["--pin"]
+        return [str(build / "trellis"), "launch", "--raw", "-n", str(ranks), *pin, "--",
+                str(build / "bench" / "ccl_peer"), op, memory]
+    return command
+
+
+def run(command, sizes):
+    """size -> (median, 99th percentile, what else the line says)"""
+    env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    done = subprocess.run([*command, *map(str, sizes)], capture_output=True, text=True, timeout=600, env=env)
+    if done.returncode != 0:
+        sys.exit(f"run.py: {' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    return {int(w[0]): (float(w[1]), float(w[2]), w[3] if len(w) > 3 else "") for w in lines}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path, help="a build folder, best of the release preset")
+    parser.add_argument("-n", "--ranks", type=int, default=2)
+    parser.add_argument("--op", default="all_reduce",
+                        help="all_reduce, reduce_scatter, all_gather, all_to_all, broadcast or sendrecv")
+    parser.add_argument("--sizes", type=sizes_in, default=SIZES, help="such as 8,4K,2M")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        mpi = peers(pathlib.Path(folder))
+        if not mpi:
+            print("no MPI library is installed; only our own times", file=sys.stderr)
+        subjects = {"ours": ours(options.build, "malloc"), "ours, device memory": ours(options.build, "device"), **mpi}
+        seen = {name: [] for name in subjects}
+        for number in range(options.rounds):
+            for name, command in subjects.items():
+                if sys.stderr.isatty():
+                    print(f"\rround {number + 1} of {options.rounds}: {name:24}", end="", file=sys.stderr)
+                seen[name].append(run(command(options.ranks, options.op), options.sizes))
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    show(options, seen, list(mpi))
+
+
+def show(options, seen, mpi):
+    print(f"{options.op} of f32, {options.ranks} ranks on {len(os.sched_getaffinity(0))} cores; "
+          f"us, median and 99th percentile, medians of {options.rounds} rounds")
+    print(f"{'bytes':>10}" + "".join(f"  {name:>21}" for name in seen) + f"  {'times faster':>12}  {'device':>7}  algorithm")
+    for size in options.sizes:
+        middle = {name: statistics.median(r[size][0] for r in runs) for name, runs in seen.items()}
+        tail = {name: statistics.median(r[size][1] for r in runs) for name, runs in seen.items()}
+        best = min((middle[name] for name in mpi), default=float("nan"))
+        print(f"{size:>10}" + "".join(f"  {middle[name]:>10.2f} {tail[name]:>10.2f}" for name in seen)
+              + f"  {best / middle['ours']:>12.2f}  {best / middle['ours, device memory']:>7.2f}"
+              + f"  {seen['ours'][0][size][2]}")
+
+
+if __name__ == "__main__":
+    main()
