@@ -15,7 +15,7 @@ MAY_INCLUDE = {
     "train":    ["schedule", "kernels", "device", "ccl"],
 }
 DOORS = {("device", "sim"): ["device/simulated.cpp", "device/libnrt/"]}
-ON_TOP = ["bench", "tests", "tools"]
+ON_TOP = ["bench", "examples", "tests", "tools"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')
 ROOMS = [*MAY_INCLUDE, *ON_TOP]
