@@ -76,12 +76,15 @@ void explain(const Transport& t, const Activity& mine, const Mismatch& m) {
 void check_well(Transport& t, const Activity& mine, std::chrono::nanoseconds waited) {
   if (t.aborted()) throw Aborted(fmt::format("the communicator was aborted while we were in {}", text_of(mine)));
   if (const Rank lost = t.lost(); lost >= 0) lose(t, lost, mine, "is lost");
-  for (Rank r = 0; r < t.ranks(); ++r)
-    if (r != t.rank() && !t.alive(r)) {
-      // What it sent before it left may still be on its way to us, and be all that we need.
-      if (waited < sure && !t.activity(r).running) continue;
-      lose(t, r, mine, t.activity(r).running ? "died" : "has left");
-    }
+  for (Rank r = 0; r < t.ranks(); ++r) {
+    if (r == t.rank() || t.alive(r)) continue;
+    const Activity theirs = t.activity(r);
+    if (theirs.running) lose(t, r, mine, "died");
+    // It went between operations. Whoever has come as far as we are is through with this one, and what it sent is on
+    // its way; it is missed when we still wait for that very rank after a while.
+    if (waited < sure || (theirs.operation >= mine.operation && r != mine.waits_for)) continue;
+    lose(t, r, mine, "has left");
+  }
   if (waited < sure || mine.waits_for < 0) return;
   const Activity theirs = t.activity(mine.waits_for);
   const auto points = static_cast<std::uint8_t>(schedule::Collective::send_recv);

@@ -7,12 +7,19 @@
 namespace trellis::kernels {
 namespace {
 
+// With a sanitizer the build compiles one set of instructions.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool sanitized = true;
+#else
+constexpr bool sanitized = false;
+#endif
+
 void compare(const RowKernel& kernel, std::size_t rows, std::size_t columns, std::size_t offset, const void* settings) {
   const RowTrial trial(kernel, rows, columns, offset, rows * 1000 + columns);
   const std::size_t from = columns % 3 == 0 ? (kernel.by_columns ? columns : rows) / 3 : 0;
   const auto expected = trial.after(kernel.truth, settings, from);
   for (std::size_t i = 0; i < isa_count; ++i)
-    if (cpu().has[i]) {
+    if (cpu().has[i] && kernel.twins[i] != nullptr) {
       ASSERT_TRUE(expected == trial.after(kernel.twins[i], settings, from))
           << kernel.name << " " << name(static_cast<Isa>(i)) << " rows=" << rows << " columns=" << columns
           << " offset=" << offset;
@@ -23,7 +30,8 @@ TEST(RowTwins, EqualTheTruth) {
   EXPECT_EQ(row_kernels().size(), 20u);
   for (const auto& [name, kernel] : row_kernels()) {
     ASSERT_NE(kernel.truth, nullptr) << name;
-    for (std::size_t i = 0; i < isa_count; ++i) ASSERT_TRUE(!cpu().has[i] || kernel.twins[i] != nullptr) << name;
+    for (std::size_t i = 0; i < isa_count; ++i)
+      ASSERT_TRUE(!cpu().has[i] || kernel.twins[i] != nullptr || (sanitized && i != 0)) << name;
     for (std::size_t columns = 1; columns <= 257; columns += columns < 70 || columns > 250 ? 1 : 13)
       compare(kernel, 9 + columns % 8, columns, columns % 4 * 16, kernel.settings);
     compare(kernel, 600, 21, 0, kernel.settings);
