@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using kernels::DType;
 
-const Config one_second = {.timeout = 1s};
+const Config two_seconds = {.timeout = 2s};
 
 void expect(bool right, const std::string& what) {
   if (!right) throw std::runtime_error(what);
@@ -82,7 +82,7 @@ TEST(Failures, AFrozenRankIsNamedByTheDeadline) {
         left->barrier();
         expect(lost.rank == 1, fmt::format("rank {} was named: {}", lost.rank, lost.what()));
       },
-      one_second);
+      two_seconds);
   EXPECT_EQ(said, "rank 1: signal 9\n");
 }
 
@@ -106,7 +106,7 @@ TEST(Failures, ARankThatNeverCallsIsNamed) {
           }
           throw std::runtime_error("nothing failed");
         },
-        one_second);
+        two_seconds);
     EXPECT_EQ(said, "") << transport;
   }
 }

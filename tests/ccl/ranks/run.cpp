@@ -92,7 +92,7 @@ std::string run_processes(Rank ranks, const RankFunction& f, const Config& confi
         shared.made = 1;
       }
       while (shared.made == 0) usleep(100);
-      const auto store = store_for(shared.id, Clock::now() + config.timeout);
+      const auto store = store_for(shared.id, Clock::now() + config.timeout + std::chrono::seconds(30));
       f(*Communicator::create(store, r, ranks, config));
     });
     said.copy(shared.said[r], sizeof shared.said[r] - 1);
