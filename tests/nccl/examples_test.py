@@ -1,0 +1,99 @@
+"""The examples, built against a fresh installation as their readers would, and run."""
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import unittest
+
+BUILD = pathlib.Path(os.environ["TRELLIS_BINARY_DIR"])
+SOURCE = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"])
+PLACE = BUILD / "examples"
+PREFIX = PLACE / "prefix"
+SANITIZED = "TRELLIS_SANITIZED:BOOL=ON" in (BUILD / "CMakeCache.txt").read_text()
+
+
+def said(*command, **environment):
+    ran = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300,
+                         env={**os.environ, **environment})
+    assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
+    return ran.stdout
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def as_ranks(program, count):
+    """Runs the program as a launcher would: what each rank said, in order."""
+    port = str(free_port())
+    started = [subprocess.Popen([str(program)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={
+        **os.environ, "RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_RANK": str(rank),
+        "LOCAL_WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TRELLIS_SECRET": "examples",
+    }) for rank in range(count)]
+    try:
+        outputs = [process.communicate(timeout=120)[0] for process in started]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    assert all(process.returncode == 0 for process in started), outputs
+    return outputs
+
+
+@unittest.skipIf(SANITIZED, "the library carries a sanitizer, so a plain program cannot load it")
+class Examples(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        shutil.rmtree(PLACE, ignore_errors=True)
+        said("cmake", "--install", BUILD, "--prefix", PREFIX)
+        said("cmake", "-G", "Ninja", "-S", SOURCE / "examples", "-B", PLACE / "build", f"-DCMAKE_PREFIX_PATH={PREFIX}",
+             f"-DCMAKE_CXX_COMPILER={os.environ['CXX']}", "-DCMAKE_C_FLAGS=-Wall -Wextra -Werror")
+        said("cmake", "--build", PLACE / "build")
+
+    def test_all_reduce(self):
+        for name in ["all_reduce_c", "all_reduce_cpp"]:
+            with self.subTest(name):
+                self.assertEqual(as_ranks(PLACE / "build" / name, 3),
+                                 [f"rank {rank} of 3: the sum is 6\n" for rank in range(3)])
+                self.assertEqual(said(PLACE / "build" / name), "rank 0 of 1: the sum is 1\n")
+
+    def test_all_reduce_under_trellis_launch(self):
+        trellis = os.environ["TRELLIS"]
+        if subprocess.run([trellis, "launch", "--help"], capture_output=True).returncode != 0:
+            self.skipTest("this trellis has no launch")
+        for name in ["all_reduce_c", "all_reduce_cpp"]:
+            with self.subTest(name):
+                lines = said(trellis, "launch", "-n", "3", "--", PLACE / "build" / name)
+                self.assertEqual(sorted(re.findall(r"rank (\d) of 3: the sum is 6", lines)), ["0", "1", "2"])
+
+    def test_one_thread_drives_all_devices(self):
+        self.assertEqual(said(PLACE / "build" / "nccl_one_thread"), "2 devices: 0 wrong\n")
+
+    def test_a_thread_for_each_rank(self):
+        self.assertEqual(sorted(said(PLACE / "build" / "nccl_thread_per_rank").splitlines()),
+                         ["rank 0: 0 wrong", "rank 1: 0 wrong"])
+
+    def test_a_process_for_each_rank(self):
+        program = PLACE / "build" / "nccl_process_per_rank"
+        if not program.exists() or not shutil.which("mpirun"):
+            self.skipTest("no MPI is installed")
+        lines = said("mpirun", "--oversubscribe", "-n", "2", program, OMPI_ALLOW_RUN_AS_ROOT="1",
+                     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1").splitlines()
+        self.assertEqual(sorted(lines), ["rank 0 of 2: 0 wrong", "rank 1 of 2: 0 wrong"])
+
+    def test_pkg_config_serves_c_programs(self):
+        configs = str(next(PREFIX.rglob("trellis-c.pc")).parent)
+        libraries = str(pathlib.Path(configs).parent)
+        for example, packages in [("all_reduce", ["trellis-c"]), ("nccl_one_thread", ["trellis-nccl", "trellis-cuda"])]:
+            flags = said("pkg-config", "--cflags", "--libs", *packages, PKG_CONFIG_PATH=configs).split()
+            program = PLACE / f"{example}_by_pkg_config"
+            said("cc", SOURCE / "examples" / f"{example}.c", *flags, f"-Wl,-rpath-link,{libraries}", "-o", program)
+            said(program, LD_LIBRARY_PATH=f"{libraries}:{libraries}/trellis")
+
+
+if __name__ == "__main__":
+    unittest.main()
