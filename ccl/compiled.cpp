@@ -125,8 +125,8 @@ bool runs_in_order(const schedule::Schedule& s, int lanes) {
     for (std::size_t i = 0; i < also.size(); ++i) {
       std::vector<std::int32_t> all(program.after(program.steps[i]).begin(), program.after(program.steps[i]).end());
       all.insert(all.end(), also[i].begin(), also[i].end());
-      std::ranges::sort(all);
-      all.erase(std::ranges::unique(all).begin(), all.end());
+      std::sort(all.begin(), all.end());
+      all.erase(std::unique(all.begin(), all.end()), all.end());
       program.set_after(program.steps[i], all);
     }
   }

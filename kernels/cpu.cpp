@@ -2,6 +2,10 @@
 
 #include <fstream>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include "kernels/placement.h"
 
 namespace trellis::kernels {
@@ -15,16 +19,24 @@ std::string model() {
   return "unknown";
 }
 
+#if defined(__x86_64__)
+// Conversion between half and single precision; not every compiler's __builtin_cpu_supports knows its name.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 Cpu found() {
   Cpu c;
   c.model = model();
   c.has[0] = true;
 #if defined(__x86_64__)
-  c.has[static_cast<std::size_t>(Isa::avx2)] =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-  c.has[static_cast<std::size_t>(Isa::avx512)] =
-      c.has[static_cast<std::size_t>(Isa::avx2)] && __builtin_cpu_supports("avx512f") &&
-      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  const auto has = [&](Isa isa) -> bool& { return c.has[static_cast<std::size_t>(isa)]; };
+  has(Isa::avx2) = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+  has(Isa::avx512) = has(Isa::avx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  has(Isa::avx512bf16) = has(Isa::avx512) && __builtin_cpu_supports("avx512bf16");
 #endif
   for (std::size_t i = 0; i < isa_count; ++i)
     if (c.has[i]) c.best = static_cast<Isa>(i);

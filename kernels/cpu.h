@@ -9,13 +9,13 @@
 
 namespace trellis::kernels {
 
-// The sets of instructions that twins are compiled for, slowest first. vec128 is what every CPU of the build's kind has
-// (SSE2, NEON).
-enum class Isa : std::uint8_t { vec128, avx2, avx512 };
-inline constexpr std::size_t isa_count = 3;
+// The sets of instructions that twins are compiled for, slowest first; each holds the one before it. vec128 is what
+// every CPU of the build's kind has (SSE2, NEON).
+enum class Isa : std::uint8_t { vec128, avx2, avx512, avx512bf16 };
+inline constexpr std::size_t isa_count = 4;
 
 constexpr std::string_view name(Isa isa) {
-  constexpr std::string_view names[] = {"vec128", "avx2", "avx512"};
+  constexpr std::string_view names[] = {"vec128", "avx2", "avx512", "avx512bf16"};
   return names[static_cast<std::size_t>(isa)];
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/draws_lanes.h"
-#include "kernels/pair_lanes.h"
+#include "kernels/pair_writes_lanes.h"
 #include "kernels/parameter.h"
 #include "kernels/walk_lanes.h"
 

@@ -78,37 +78,5 @@ TRELLIS_INLINE U rounded(F first, F second, U random) {
 TRELLIS_INLINE __mmask16 nans_in(F a, F b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q); }
 #endif
 
-// Writes 32 values, in order; random as the rows of walk_lanes.h have it.
-#if defined(__AVX512BW__)
-template <Rounding rounding, bool streaming, Nans nans>
-TRELLIS_INLINE void write_two_rows(void* array, F first, F second, U random) {
-  if (nans_in(first, second) == 0) [[likely]]
-    return put<streaming>(array, 0, rounded<rounding>(first, second, random), Full{});
-  write<bf16_format, rounding, streaming, nans>(array, 0, first, random & 0xFFFF, Full{});
-  write<bf16_format, rounding, streaming, nans>(array, lanes, second, random >> 16, Full{});
-}
-#endif
-
-// Writes pairs one after the other. random: 16 bits for each element, in the elements' order; only of stochastic
-// rounding.
-template <Rounding rounding, bool streaming, Nans nans, int count>
-TRELLIS_INLINE void write_pairs(void* array, const Pair* pairs, const U* random) {
-#if defined(__AVX512BW__)
-  unsigned bad = 0;
-#pragma GCC unroll 8
-  for (int i = 0; i < count; ++i) bad |= nans_in(pairs[i].even, pairs[i].odd);
-  if (bad == 0) [[likely]] {
-#pragma GCC unroll 8
-    for (int i = 0; i < count; ++i) put<streaming>(array, i * lanes, rounded<rounding>(pairs[i], random[i]), Full{});
-    return;
-  }
-#endif
-  for (int i = 0; i < count; ++i) {
-    const U even = narrowed<bf16_format, rounding, nans>(pairs[i].even, random[i] & 0xFFFF);
-    const U odd = narrowed<bf16_format, rounding, nans>(pairs[i].odd, random[i] >> 16);
-    put<streaming>(array, i * lanes, even | odd << 16, Full{});
-  }
-}
-
 }  // namespace
 }  // namespace trellis::kernels::TRELLIS_ISA

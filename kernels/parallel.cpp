@@ -81,7 +81,8 @@ void run(const Kernel& kernel, const Stretch& whole, int threads) {
     bytes += size_of(kernel.writes[w]) * (kernel.updates_operand(w) ? 2 : 1);
   for (int i = 0; i < whole.sources; ++i) bytes += read_size(kernel, i);
   Stretch s = whole;
-  s.streaming = whole.n > cpu().out_of_cache() / std::max<std::size_t>(bytes, 1) && !kernel.updates_operand(0);
+  const bool large = whole.n > cpu().out_of_cache() / std::max<std::size_t>(bytes, 1);
+  s.streaming = whole.streaming || (large && !kernel.updates_operand(0));
   run_parts(kernel, kernel.chosen(), s, threads);
 }
 

@@ -200,7 +200,8 @@ void reduce(Reduction op, DType type, std::span<const void* const> sources, void
        .sources = static_cast<int>(sources.size()),
        .first = o.random.first,
        .key = random_key(o.random),
-       .settings = &settings},
+       .settings = &settings,
+       .streaming = o.stores == Stores::streaming},
       o.threads);
 }
 

@@ -1,7 +1,7 @@
 // Floats read, joined and written by units: what a load brings and a store takes away.
 #pragma once
 
-#include "kernels/pair_lanes.h"
+#include "kernels/pair_writes_lanes.h"
 #include "kernels/reduce_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {

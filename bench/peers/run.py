@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Times our collectives beside those of the MPI libraries that are installed: run.py BUILD [options]
+"""Times our collectives beside those of the MPI libraries and of Gloo, where installed: run.py BUILD [options]
 
-Builds mpi_peer.c with each of mpicc.openmpi and mpicc.mpich that there is, then takes turns: every round runs each library
-once over all sizes, so that what the machine does meanwhile hits all alike. Prints the median over the rounds of each
-run's median, the 99th percentile likewise, and how many times faster we are than the best of the others.
+Builds mpi_peer.c with each of mpicc.openmpi and mpicc.mpich that there is, and gloo_peer.cpp, then takes turns: every
+round runs each library once over all sizes, so that what the machine does meanwhile hits all alike. Prints the median over
+the rounds of each run's median, the 99th percentile likewise, and how many times faster we are than the best of the others.
 
-Debian: apt install libopenmpi-dev openmpi-bin libmpich-dev mpich
+Debian: apt install libopenmpi-dev openmpi-bin libmpich-dev mpich libgloo-dev
 """
 import argparse
 import os
@@ -26,9 +26,17 @@ def sizes_in(text):
             for word in text.split(",")]
 
 
-def peers(folder):
+def peers(folder, build):
     """name -> function from (ranks, op) to a command line without the sizes."""
     found = {}
+    if pathlib.Path("/usr/include/gloo").exists():
+        program = folder / "gloo_peer"
+        subprocess.run(["g++", "-O2", "-o", program, HERE / "gloo_peer.cpp", "-lgloo", "-lpthread"], check=True)
+
+        def gloo(ranks, op, program=program):
+            # Its ranks meet in a folder, which must be new each time.
+            return [*launched(build, ranks), str(program), tempfile.mkdtemp(dir=folder), op]
+        found["gloo"] = gloo
     for name in ("openmpi", "mpich"):
         compiler, launcher = shutil.which(f"mpicc.{name}"), shutil.which(f"mpirun.{name}")
         if not compiler or not launcher:
@@ -49,11 +57,14 @@ def peers(folder):
     return found
 
 
+def launched(build, ranks):
+    pin = [] if ranks > len(os.sched_getaffinity(0)) else ["--pin"]
+    return [str(build / "trellis"), "launch", "--raw", "-n", str(ranks), *pin, "--"]
+
+
 def ours(build, memory):
     def command(ranks, op):
-        pin = [] if ranks > len(os.sched_getaffinity(0)) else ["--pin"]
-        return [str(build / "trellis"), "launch", "--raw", "-n", str(ranks), *pin, "--",
-                str(build / "bench" / "ccl_peer"), op, memory]
+        return [*launched(build, ranks), str(build / "bench" / "ccl_peer"), op, memory]
     return command
 
 
@@ -77,10 +88,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        mpi = peers(pathlib.Path(folder))
-        if not mpi:
-            print("no MPI library is installed; only our own times", file=sys.stderr)
-        subjects = {"ours": ours(options.build, "malloc"), "ours, device memory": ours(options.build, "device"), **mpi}
+        others = peers(pathlib.Path(folder), options.build)
+        if not others:
+            print("neither an MPI library nor Gloo is installed; only our own times", file=sys.stderr)
+        subjects = {"ours": ours(options.build, "malloc"), "ours, device memory": ours(options.build, "device"), **others}
         seen = {name: [] for name in subjects}
         for number in range(options.rounds):
             for name, command in subjects.items():
@@ -89,17 +100,17 @@ def main():
                 seen[name].append(run(command(options.ranks, options.op), options.sizes))
     if sys.stderr.isatty():
         print(file=sys.stderr)
-    show(options, seen, list(mpi))
+    show(options, seen, list(others))
 
 
-def show(options, seen, mpi):
+def show(options, seen, others):
     print(f"{options.op} of f32, {options.ranks} ranks on {len(os.sched_getaffinity(0))} cores; "
           f"us, median and 99th percentile, medians of {options.rounds} rounds")
     print(f"{'bytes':>10}" + "".join(f"  {name:>21}" for name in seen) + f"  {'times faster':>12}  {'device':>7}  algorithm")
     for size in options.sizes:
         middle = {name: statistics.median(r[size][0] for r in runs) for name, runs in seen.items()}
         tail = {name: statistics.median(r[size][1] for r in runs) for name, runs in seen.items()}
-        best = min((middle[name] for name in mpi), default=float("nan"))
+        best = min((middle[name] for name in others), default=float("nan"))
         print(f"{size:>10}" + "".join(f"  {middle[name]:>10.2f} {tail[name]:>10.2f}" for name in seen)
               + f"  {best / middle['ours']:>12.2f}  {best / middle['ours, device memory']:>7.2f}"
               + f"  {seen['ours'][0][size][2]}")

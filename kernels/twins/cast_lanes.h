@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "kernels/pair_lanes.h"
+#include "kernels/pair_writes_lanes.h"
 #include "kernels/walk_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
@@ -39,11 +39,14 @@ void cast_to_bf16(const Stretch& s) {
       const char* const from = src + at * 4;
       if constexpr (decltype(streams)::value)
         for (int line = 0; line < size * 4; line += 64) __builtin_prefetch(from + ahead + line, 0, 0);
+      if constexpr (random)
+        return write_four_rows<decltype(streams)::value, Nans::kept>(
+            dst + at * 2, {load<F>(from, 0, Full{}), load<F>(from, 16, Full{})},
+            {load<F>(from, 32, Full{}), load<F>(from, 48, Full{})}, bits);
 #pragma GCC unroll 2
       for (int i = 0; i < 2; ++i)
         write_two_rows<rounding, decltype(streams)::value, Nans::kept>(
-            dst + at * 2 + i * 64, load<F>(from, 32 * i, Full{}), load<F>(from, 32 * i + 16, Full{}),
-            random ? bits.two_rows(i == 1) : U{});
+            dst + at * 2 + i * 64, load<F>(from, 32 * i, Full{}), load<F>(from, 32 * i + 16, Full{}), U{});
     };
   };
   const auto step = [=](std::ptrdiff_t at, auto which, U some) __attribute__((always_inline)) {

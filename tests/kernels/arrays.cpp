@@ -148,6 +148,18 @@ TEST(Reduce, RoundsOnce) {
   EXPECT_EQ(264, widen_bf16(large[0]));
 }
 
+TEST(Reduce, StoresPastTheCachesAreOnlyAnotherWay) {
+  for (const std::size_t n : {1U, 63U, 1000U})
+    for (const std::size_t shift : {0U, 1U, 16U}) {
+      const std::vector<float> a = numbers(n + shift, 1), b = numbers(n + shift, 2);
+      const void* const sources[] = {a.data() + shift, b.data()};
+      std::vector<float> cached(n + shift), streamed(n + shift);
+      reduce(Reduction::sum, DType::f32, sources, cached.data() + shift, n);
+      reduce(Reduction::sum, DType::f32, sources, streamed.data() + shift, n, {.stores = Stores::streaming});
+      EXPECT_EQ(streamed, cached) << n << " floats from " << shift;
+    }
+}
+
 TEST(Reduce, NanAndZeros) {
   const std::vector<float> a = {NAN, 1, -0.0F, INFINITY}, b = {1, -NAN, 0.0F, -INFINITY};
   const void* const sources[] = {a.data(), b.data()};

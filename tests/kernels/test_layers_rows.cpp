@@ -31,7 +31,9 @@ TEST(RowTwins, EqualTheTruth) {
   for (const auto& [name, kernel] : row_kernels()) {
     ASSERT_NE(kernel.truth, nullptr) << name;
     for (std::size_t i = 0; i < isa_count; ++i)
-      ASSERT_TRUE(!cpu().has[i] || kernel.twins[i] != nullptr || (sanitized && i != 0)) << name;
+      ASSERT_TRUE(!cpu().has[i] || kernel.twins[i] != nullptr || (sanitized && i != 0) ||
+                  static_cast<Isa>(i) == Isa::avx512bf16)
+          << name;
     for (std::size_t columns = 1; columns <= 257; columns += columns < 70 || columns > 250 ? 1 : 13)
       compare(kernel, 9 + columns % 8, columns, columns % 4 * 16, kernel.settings);
     compare(kernel, 600, 21, 0, kernel.settings);
