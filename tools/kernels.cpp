@@ -129,25 +129,46 @@ std::vector<Timing> timings() {
   return all;
 }
 
-Table speeds(const std::vector<kernels::Subject>& subjects) {
-  Table table("kernels", {{.name = "name", .align = Align::left},
-                          {.name = "sources"},
-                          {.name = "regime", .align = Align::left},
-                          {.name = "threads"},
-                          {.name = "speed", .unit = "B/s"},
-                          {.name = "limit", .unit = "B/s"},
-                          {.name = "fraction of limit"},
-                          {.name = "limit loop", .align = Align::left}});
+// The same results twice: a line each for programs, and for people a line for each kernel.
+struct Speeds {
+  Table all, summary;
+};
+
+std::string heading_of(const Timing& t) {
+  return std::string(name(t.regime)) + (t.threads == 1 ? "" : fmt::format(", {} threads", t.threads));
+}
+
+Speeds speeds(const std::vector<kernels::Subject>& subjects) {
+  Table all("kernels", {{.name = "name", .align = Align::left},
+                        {.name = "sources"},
+                        {.name = "regime", .align = Align::left},
+                        {.name = "threads"},
+                        {.name = "speed", .unit = "B/s"},
+                        {.name = "limit", .unit = "B/s"},
+                        {.name = "fraction of limit"},
+                        {.name = "limit loop", .align = Align::left}});
+  std::vector<Column> columns = {{.name = "name", .align = Align::left}, {.name = "sources"}};
+  for (const Timing& t : timings()) columns.push_back({.name = heading_of(t)});
+  columns.push_back({.name = "loop's speed", .unit = "B/s"});
+  columns.push_back({.name = "loop", .align = Align::left});
+  Table summary("fractions", columns);
   const kernels::Arena arena;
   Progress progress(subjects.size() * timings().size());
-  for (const kernels::Subject& subject : subjects)
+  for (const kernels::Subject& subject : subjects) {
+    std::vector<Cell> row = {subject.kernel->name, std::int64_t{subject.sources}};
+    kernels::Speed s;
     for (const auto& [regime, threads] : timings()) {
       progress.next(fmt::format("{} from {}", subject.kernel->name, name(regime)));
-      const kernels::Speed s = kernels::speed_of(arena, subject, regime, threads, rounds);
-      table.add({subject.kernel->name, std::int64_t{subject.sources}, std::string(name(regime)), std::int64_t{threads},
-                 s.bytes_per_s, s.limit_bytes_per_s, s.fraction_of_limit, std::string(s.limit)});
+      s = kernels::speed_of(arena, subject, regime, threads, rounds);
+      all.add({subject.kernel->name, std::int64_t{subject.sources}, std::string(name(regime)), std::int64_t{threads},
+               s.bytes_per_s, s.limit_bytes_per_s, s.fraction_of_limit, std::string(s.limit)});
+      row.emplace_back(fmt::format("{:.2f}", s.fraction_of_limit));
     }
-  return table;
+    row.emplace_back(s.limit_bytes_per_s);
+    row.emplace_back(std::string(s.limit));
+    summary.add(std::move(row));
+  }
+  return {all, summary};
 }
 
 struct Listing {
@@ -201,9 +222,11 @@ int run(const Options& o) {
     whole[o.speed ? "checks" : "kernels"] = nlohmann::ordered_json::parse(listing.table.json())["kernels"];
   }
   if (o.speed) {
-    const Table table = speeds(subjects);
-    text += table.text();
-    whole["kernels"] = nlohmann::ordered_json::parse(table.json())["kernels"];
+    const Speeds table = speeds(subjects);
+    text +=
+        "As a fraction of the best plain loop with the same mix of reads and writes; its own speed is from memory\n\n";
+    text += table.summary.text();
+    whole["kernels"] = nlohmann::ordered_json::parse(table.all.json())["kernels"];
   }
   write_output("", o.json ? whole.dump(2) + "\n" : text);
   return status;

@@ -89,7 +89,7 @@ class Speed(Case):
 
     def test_a_table_and_nothing_on_standard_error(self):
         text = self.printed(self.ONE, "--speed")
-        self.assertRegex(text, r"\nname +sources +regime +threads +speed +limit +fraction of limit +limit loop\n")
+        self.assertRegex(text, r"\nname +sources +L1 +L2 +memory.* +loop's speed +loop\n")
         self.assertEqual(len(re.findall(r"^dot\.f32 .*GB/s", text, re.MULTILINE)), text.count("dot.f32"))
 
     def test_one_document_also_with_the_check(self):
