@@ -17,8 +17,8 @@ constexpr auto sure = 200ms;  // by then a rank that is alive shows what it is i
 constexpr auto beats = 1s;    // a rank that waits shows a new heartbeat within this, on a crowded machine too
 
 bool fits(const Activity& a, const Activity& b) {
-  return a.collective == b.collective && a.type == b.type && a.reduction == b.reduction && a.root == b.root &&
-         a.count == b.count;
+  return a.collective == b.collective && a.type == b.type && a.wire == b.wire && a.reduction == b.reduction &&
+         a.root == b.root && a.count == b.count;
 }
 
 [[noreturn]] void lose(Transport& t, Rank r, const Activity& mine, const std::string& why) {
@@ -56,6 +56,7 @@ std::string text_of(const Activity& a) {
   if (a.operation == 0) return "no operation yet";
   std::string text = fmt::format("operation {}, {} of {} {}", a.operation, schedule::name(collective), a.count,
                                  kernels::name(static_cast<kernels::DType>(a.type)));
+  if (a.wire != a.type) text += fmt::format(" as {}", kernels::name(static_cast<kernels::DType>(a.wire)));
   if (schedule::reduces(collective))
     text += fmt::format(", {}", kernels::name(static_cast<kernels::Reduction>(a.reduction)));
   if (schedule::rooted(collective)) text += fmt::format(", root {}", a.root);

@@ -60,6 +60,8 @@ std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store,
   if (rank < 0 || rank >= ranks) throw std::invalid_argument(fmt::format("rank {}: expected 0 to {}", rank, ranks - 1));
   if (config.timeout.count() <= 0)
     throw std::invalid_argument(fmt::format("a timeout of {} ms: expected more than 0", config.timeout.count()));
+  if (config.wire != kernels::DType::f32 && config.wire != kernels::DType::bf16)
+    throw std::invalid_argument(fmt::format("messages of f32 as {}: expected f32 or bf16", name(config.wire)));
   if (!device) device = device::open("host");
   auto transport = open_transport(store, {rank, ranks, config, device.get(), Clock::now() + config.timeout});
   return std::unique_ptr<Communicator>(
@@ -74,7 +76,8 @@ std::string_view Communicator::transport() const { return inside_->transport->na
 std::uint64_t Communicator::operations() const { return inside_->operations; }
 
 std::size_t Communicator::memory_bytes() const {
-  return inside_->transport->memory_bytes() + inside_->scratch.bytes() + inside_->scaled.bytes();
+  return inside_->transport->memory_bytes() + inside_->scratch.bytes() + inside_->scaled.bytes() +
+         inside_->recorder.memory_bytes();
 }
 
 std::string Communicator::dump() const { return inside_->dump(); }

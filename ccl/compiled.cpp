@@ -44,7 +44,7 @@ class Compiler {
  public:
   Compiler(const Program& program, const Layout& layout) : program_(program), layout_(layout) {}
 
-  Compiled done(int lanes) {
+  Compiled done(int lanes, const Origins* origins) {
     out_.steps.resize(program_.steps.size());
     out_.waits.resize(program_.steps.size());
     for (std::uint32_t i = 0; i < program_.steps.size(); ++i) flatten(i);
@@ -55,6 +55,7 @@ class Compiler {
       for (const Message& m : messages) out_.messages.push_back(m.step);
       out_.lines.push_back({peer, lane, receives, first, static_cast<std::uint32_t>(messages.size())});
     }
+    if (origins != nullptr) trace(*origins);
     out_.scratch_elements = layout_.elements(schedule::Buffer::scratch);
     out_.input_elements = layout_.elements(schedule::Buffer::input);
     out_.output_elements = layout_.elements(schedule::Buffer::output);
@@ -73,10 +74,7 @@ class Compiler {
     flat.op = step.op;
     flat.origin = static_cast<std::int32_t>(i);
     if (schedule::reads(step.op)) flat.from = place(step.from);
-    if (schedule::writes(step.op)) {
-      flat.to = place(step.to);
-      flat.global = layout_.of(step.to).global;
-    }
+    if (schedule::writes(step.op)) flat.to = place(step.to);
     flat.ends = step.op == Op::send && step.second.peer >= 0 ? 2 : 1;
     flat.further = static_cast<std::uint32_t>(out_.places.size());
     for (const Slice& more : program_.further(step)) out_.places.push_back(place(more));
@@ -84,6 +82,37 @@ class Compiler {
     out_.waits[i] = static_cast<std::uint32_t>(program_.after(step).size());
     const bool local = !schedule::sends(step.op) && !schedule::receives(step.op);
     if (local && out_.waits[i] == 0) out_.first.push_back(i);
+  }
+
+  schedule::Range runs(const Slice& slice, const std::vector<Origin>& origins) {
+    const auto first = static_cast<std::uint32_t>(out_.runs.size());
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(origins.size()); ++i) {
+      const Origin& origin = origins[static_cast<std::size_t>(i)];
+      OriginRun run{.elements = layout_.of({slice.first + i, 1, slice.buffer}).elements,
+                    .of = origin.of,
+                    .rounds = origin.rounds};
+      if (origin.of != 0) run.first = layout_.of({origin.chunk, 1, schedule::Buffer::input}).first;
+      OriginRun* const last = out_.runs.size() > first ? &out_.runs.back() : nullptr;
+      if (last != nullptr && last->of == run.of && last->rounds == run.rounds &&
+          (run.of == 0 || last->first + last->elements == run.first))
+        last->elements += run.elements;
+      else
+        out_.runs.push_back(run);
+    }
+    return {first, static_cast<std::uint32_t>(out_.runs.size()) - first};
+  }
+
+  void trace(const Origins& origins) {
+    for (std::size_t i = 0; i < program_.steps.size(); ++i) {
+      const Step& step = program_.steps[i];
+      const StepOrigins& seen = origins.steps[i];
+      out_.step_runs.push_back({.from = runs(step.from, seen.from),
+                                .to = runs(step.to, seen.to),
+                                .further = static_cast<std::uint32_t>(out_.further_runs.size())});
+      for (std::size_t k = 0; k < seen.further.size(); ++k)
+        out_.further_runs.push_back(runs(program_.further(step)[k], seen.further[k]));
+    }
+    out_.output_runs = runs({0, 0, schedule::Buffer::output}, origins.output);
   }
 
   void follow() {
@@ -106,9 +135,9 @@ class Compiler {
 }  // namespace
 
 Compiled compile(const schedule::Task& task, const Program& program, Rank rank, const Counts& counts,
-                 std::size_t aligned, int lanes) {
+                 std::size_t aligned, int lanes, const Origins* origins) {
   const Layout layout(task, program, rank, counts, aligned);
-  return Compiler(program, layout).done(lanes);
+  return Compiler(program, layout).done(lanes, origins);
 }
 
 bool runs_in_order(const schedule::Schedule& s, int lanes) {

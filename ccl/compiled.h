@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ccl/layout.h"
+#include "ccl/origins.h"
 
 namespace trellis::ccl {
 
@@ -18,10 +19,23 @@ struct Place {
   std::size_t elements = 0;
 };
 
+// Elements of a place, from where the last such run ends, whose values have one origin.
+struct OriginRun {
+  std::size_t elements = 0;
+  std::size_t first = 0;  // element of the contributions' input
+  std::uint64_t of = 0;   // see Origin
+  bool rounds = false;
+};
+
+// A step's places again, as runs of Compiled::runs.
+struct StepRuns {
+  schedule::Range from = {}, to = {};
+  std::uint32_t further = 0;  // the first of one for each of its further places, in Compiled::further_runs
+};
+
 struct FlatStep {
   schedule::Op op = schedule::Op::copy;
   Place to = {}, from = {};
-  std::size_t global = 0;     // of the first element of `to`: see Layout::Run
   std::uint32_t further = 0;  // first of its places in Compiled::places
   std::uint32_t further_count = 0;
   std::uint32_t follows = 0;  // first of the steps that wait for it, in Compiled::followers
@@ -49,10 +63,17 @@ struct Compiled {
   std::vector<std::uint32_t> first;  // local steps that wait for nothing
   std::size_t scratch_elements = 0;
   std::size_t input_elements = 0, output_elements = 0;
+
+  // Where origins were asked for; else empty.
+  std::vector<StepRuns> step_runs;
+  std::vector<schedule::Range> further_runs;
+  std::vector<OriginRun> runs;
+  schedule::Range output_runs = {};
 };
 
 // lanes: that the transport has for schedules; a schedule's channels share them. `aligned`: see Layout.
-Compiled compile(const schedule::Task&, const schedule::Program&, Rank, const Counts&, std::size_t aligned, int lanes);
+Compiled compile(const schedule::Task&, const schedule::Program&, Rank, const Counts&, std::size_t aligned, int lanes,
+                 const Origins* = nullptr);
 
 // Whether every rank could run its program with the messages of each lane strictly in order, as lanes are: no step is
 // then waited for by an earlier message of its own lane.

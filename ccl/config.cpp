@@ -211,6 +211,10 @@ Config config_from_environment() {
     if (!seed) refuse("TRELLIS_SEED", *v, "an integer from 0 to 18446744073709551615");
     c.seed = *seed;
   }
+  if (const auto v = variable("TRELLIS_WIRE")) {
+    if (*v != "f32" && *v != "bf16") refuse("TRELLIS_WIRE", *v, "f32 or bf16");
+    c.wire = kernels::dtype_named(*v);
+  }
   c.dump = variable("TRELLIS_DUMP").value_or("");
   if (const auto v = variable("TRELLIS_SINGLE_COPY")) {
     if (*v != "0" && *v != "1") refuse("TRELLIS_SINGLE_COPY", *v, "0 or 1");

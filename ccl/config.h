@@ -14,10 +14,13 @@ struct Config {
   std::string algorithm = "";   // TRELLIS_ALGORITHM: "ring", "all_reduce=mesh,all_gather=ring"; else by table
   std::string selections = "";  // TRELLIS_SELECTIONS: a selection table's file; else the one built in
   std::string transport = "";   // TRELLIS_TRANSPORT: "loopback", "shared_memory"; else what fits
-  kernels::Rounding rounding = kernels::Rounding::nearest;  // TRELLIS_ROUNDING: of 16 and 8-bit sums
+  kernels::Rounding rounding = kernels::Rounding::nearest;  // TRELLIS_ROUNDING: of narrow sums, and of f32 to `wire`
   std::uint64_t seed = 0;                                   // TRELLIS_SEED: of stochastic rounding
-  std::string dump = "";    // TRELLIS_DUMP: folder for the flight recorder's files; empty: none is written
-  bool single_copy = true;  // TRELLIS_SINGLE_COPY: read large buffers out of the peer's own memory
+  kernels::DType wire = kernels::DType::f32;  // TRELLIS_WIRE: "f32", or "bf16": f32 is rounded to bf16 to be sent
+  std::string dump = "";  // TRELLIS_DUMP: folder for the flight recorder's files; empty: none is written
+  // TRELLIS_SINGLE_COPY: read large buffers out of the peer's own memory by process_vm_readv; bench/peers/run.py tells
+  // whether that is any faster here
+  bool single_copy = false;
 };
 
 // The defaults, with what the environment sets. Throws invalid_argument naming the variable, its value and what it may

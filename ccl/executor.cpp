@@ -14,15 +14,13 @@ bool is_local(Op op) { return !schedule::sends(op) && !schedule::receives(op); }
 }  // namespace
 
 Executor::Executor(Transport& transport, device::Device& device, std::chrono::milliseconds timeout)
-    : transport_(transport), device_(device), timeout_(timeout) {}
+    : transport_(transport), device_(device), timeout_(timeout), rounder_(device) {}
 
 void Executor::begin(const Job& job, const Activity& activity) {
   const Compiled& c = *job.compiled;
   job_ = &job;
-  size_ = kernels::size_of(job.type);
-  bases_[static_cast<std::size_t>(schedule::Buffer::input)] = reinterpret_cast<std::uintptr_t>(job.input);
-  bases_[static_cast<std::size_t>(schedule::Buffer::output)] = reinterpret_cast<std::uintptr_t>(job.output);
-  bases_[static_cast<std::size_t>(schedule::Buffer::scratch)] = reinterpret_cast<std::uintptr_t>(job.scratch);
+  rounds_ = job.rounds();
+  if (rounds_) rounder_.begin(job);
   waits_ = c.waits;
   ends_.assign(c.steps.size(), 0);
   ready_ = c.first;
@@ -74,6 +72,7 @@ void Executor::idle(std::uint32_t times) {
 }
 
 void Executor::end() {
+  if (rounds_) rounder_.end();
   activity_.running = false;
   transport_.show(activity_);
 }
@@ -114,7 +113,7 @@ bool Executor::advance(Front& front) {
 // True when there is nothing to move: both ends see it alike.
 bool Executor::start(Front& front, std::uint32_t step) {
   const FlatStep& flat = job_->compiled->steps[step];
-  const std::size_t bytes = (front.line->receives ? flat.to : flat.from).elements * size_;
+  const std::size_t bytes = (front.line->receives ? flat.to : flat.from).elements * kernels::size_of(job_->wire);
   if (bytes == 0 && !job_->tokens) {
     ++front.next;
     finish(step);
@@ -122,11 +121,15 @@ bool Executor::start(Front& front, std::uint32_t step) {
   }
   front.begun = true;
   if (!front.line->receives) {
-    front.sending = {.data = at(flat.from), .bytes = bytes, .mark = job_->mark};
+    front.sending = {.data = job_->at(flat.from), .bytes = bytes, .mark = job_->mark};
+    if (job_->narrows()) {
+      front.sending.producer = &producer_;
+      front.sending.message = step;
+    }
     return false;
   }
   front.receiving = {.consumer = {take, this, step},
-                     .place = flat.op == Op::recv ? at(flat.to) : nullptr,
+                     .place = flat.op == Op::recv && !job_->narrows() ? job_->at(flat.to) : nullptr,
                      .bytes = bytes,
                      .mark = job_->mark};
   return false;
@@ -146,32 +149,35 @@ void Executor::run_local(std::uint32_t step) {
   const FlatStep& flat = job_->compiled->steps[step];
   const Place* const further = job_->compiled->places.data() + flat.further;
   if (flat.to.elements == 0) return;
+  if (rounds_) return rounder_.local(step);
   if (flat.op == Op::copy) {
-    device_.copy(at(flat.to), at(flat.from), flat.to.elements * size_);
+    const std::size_t bytes = flat.to.elements * kernels::size_of(job_->type);
+    device_.copy(job_->at(flat.to), job_->at(flat.from), bytes, job_->how.stores);
     for (std::uint32_t i = 0; i < flat.further_count; ++i)
-      device_.copy(at(further[i]), at(flat.from), flat.to.elements * size_);
+      device_.copy(job_->at(further[i]), job_->at(flat.from), bytes, job_->how.stores);
     return;
   }
-  sources_.assign(1, at(flat.from));
-  for (std::uint32_t i = 0; i < flat.further_count; ++i) sources_.push_back(at(further[i]));
-  kernels::ReduceOptions how = job_->how;
-  how.random.first += flat.global;
-  device_.reduce(job_->op, job_->type, sources_, at(flat.to), flat.to.elements, how);
+  sources_.assign(1, job_->at(flat.from));
+  for (std::uint32_t i = 0; i < flat.further_count; ++i) sources_.push_back(job_->at(further[i]));
+  device_.reduce(job_->op, job_->type, sources_, job_->at(flat.to), flat.to.elements, job_->how);
 }
 
 void Executor::take(void* self, std::uint32_t step, std::size_t offset, const std::byte* piece, std::size_t bytes) {
   auto& executor = *static_cast<Executor*>(self);
+  if (bytes == 0) return;
+  if (executor.rounds_) return executor.rounder_.take(step, offset, piece, bytes);
   executor.take_piece(executor.job_->compiled->steps[step], offset, piece, bytes);
 }
 
 void Executor::take_piece(const FlatStep& flat, std::size_t offset, const std::byte* piece, std::size_t bytes) {
-  if (bytes == 0) return;
-  std::byte* const to = at(flat.to) + offset;
-  if (flat.op == Op::recv) return device_.copy(to, piece, bytes);
-  const void* const sources[] = {at(flat.from) + offset, piece};
-  kernels::ReduceOptions how = job_->how;
-  how.random.first += flat.global + offset / size_;
-  device_.reduce(job_->op, job_->type, sources, to, bytes / size_, how);
+  std::byte* const to = job_->at(flat.to) + offset;
+  if (flat.op == Op::recv) return device_.copy(to, piece, bytes, job_->how.stores);
+  const void* const sources[] = {job_->at(flat.from) + offset, piece};
+  device_.reduce(job_->op, job_->type, sources, to, bytes / kernels::size_of(job_->type), job_->how);
+}
+
+void Executor::make(void* self, std::uint32_t step, std::size_t offset, std::byte* piece, std::size_t bytes) {
+  static_cast<Executor*>(self)->rounder_.send(step, offset, piece, bytes);
 }
 
 const Executor::Front* Executor::stuck() const {

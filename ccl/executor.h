@@ -3,24 +3,11 @@
 
 #include <vector>
 
-#include "ccl/compiled.h"
+#include "ccl/job.h"
+#include "ccl/rounder.h"
 #include "ccl/transport.h"
-#include "device/device.h"
 
 namespace trellis::ccl {
-
-// What a program is run on.
-struct Job {
-  const Compiled* compiled = nullptr;
-  const void* input = nullptr;
-  void* output = nullptr;
-  void* scratch = nullptr;
-  kernels::DType type = kernels::DType::u8;
-  kernels::Reduction op = kernels::Reduction::sum;
-  kernels::ReduceOptions how = {};  // rounding and random bits
-  std::uint32_t mark = 0;           // equal on all ranks when they run the same thing
-  bool tokens = false;              // messages without bytes are sent too: they say that somebody has come
-};
 
 class Executor {
  public:
@@ -55,22 +42,20 @@ class Executor {
   void run_local(std::uint32_t step);
   static void take(void* self, std::uint32_t step, std::size_t offset, const std::byte* piece, std::size_t bytes);
   void take_piece(const FlatStep&, std::size_t offset, const std::byte* piece, std::size_t bytes);
+  static void make(void* self, std::uint32_t step, std::size_t offset, std::byte* piece, std::size_t bytes);
 
   void look_around();          // nothing has come for a while
   const Front* stuck() const;  // the first line that waits for a peer
 
-  std::byte* at(const Place& p) const {
-    return reinterpret_cast<std::byte*>(bases_[static_cast<std::size_t>(p.buffer)] + p.first * size_);
-  }
-
   Transport& transport_;
   device::Device& device_;
   std::chrono::milliseconds timeout_;
+  Rounder rounder_;
 
   const Job* job_ = nullptr;
   Activity activity_;
-  std::uintptr_t bases_[3] = {};
-  std::size_t size_ = 1;
+  const Producer producer_{make, this};
+  bool rounds_ = false;  // the rounder does the arithmetic
   std::vector<Front> fronts_;
   std::size_t live_ = 0;  // fronts that have messages left come first
   std::vector<std::uint32_t> waits_;

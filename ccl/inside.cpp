@@ -9,6 +9,7 @@
 #include "ccl/check.h"
 #include "ccl/dump_signal.h"
 #include "ccl/points.h"
+#include "kernels/cpu.h"
 
 namespace trellis::ccl {
 namespace {
@@ -21,9 +22,10 @@ std::uint64_t mixed(std::uint64_t h, std::uint64_t word) {
 }
 
 // Ranks that are in the same operation, and mean the same by it, have the same mark.
-std::uint32_t mark_of(const Call& c, std::uint64_t operation) {
+std::uint32_t mark_of(const Call& c, kernels::DType wire, std::uint64_t operation) {
   std::uint64_t h =
-      mixed(operation, static_cast<std::uint64_t>(c.collective) | static_cast<std::uint64_t>(c.type) << 8);
+      mixed(operation, static_cast<std::uint64_t>(c.collective) | static_cast<std::uint64_t>(c.type) << 8 |
+                           static_cast<std::uint64_t>(wire) << 16);
   h = mixed(h, c.count);
   if (schedule::reduces(c.collective)) h = mixed(h, static_cast<std::uint64_t>(c.op.kind) + 1);
   if (schedule::rooted(c.collective)) h = mixed(h, static_cast<std::uint64_t>(c.root) + 1);
@@ -36,13 +38,22 @@ bool scales_first(const Call& c) {
   return schedule::reduces(c.collective) && c.op.kind == kernels::Reduction::scaled_sum;
 }
 
-Activity activity_of(const Call& c, std::uint64_t operation) {
+Activity activity_of(const Call& c, kernels::DType wire, std::uint64_t operation) {
   return {.operation = operation,
           .count = c.count,
           .root = c.root,
           .collective = static_cast<std::uint8_t>(c.collective),
           .type = static_cast<std::uint8_t>(c.type),
+          .wire = static_cast<std::uint8_t>(wire),
           .reduction = static_cast<std::uint8_t>(c.op.kind)};
+}
+
+// What all ranks touch fits the last cache they share, or it does not: then results go past it, and leave it to what
+// is still to be read.
+kernels::Stores stores_for(std::size_t bytes_touched, Rank ranks) {
+  const std::size_t cache = kernels::cpu().l3_bytes;
+  return cache != 0 && bytes_touched > cache / static_cast<std::size_t>(ranks) ? kernels::Stores::streaming
+                                                                               : kernels::Stores::cached;
 }
 
 }  // namespace
@@ -78,7 +89,7 @@ const void* Communicator::Inside::input_of(const Call& c) {
   const void* const sources[] = {c.input};
   device->reduce(kernels::Reduction::scaled_sum, c.type, sources, own, bytes / kernels::size_of(c.type),
                  {.rounding = config.rounding,
-                  .random = {.seed = config.seed, .step = operations.load(), .tensor = 1},
+                  .random = {.seed = config.seed, .step = operations.load(), .tensor = origin_of(rank())},
                   .factor = c.op.factor});
   return own;
 }
@@ -89,15 +100,19 @@ void Communicator::Inside::open(const Call& c, bool in_place, const Planned* pla
   const bool averages = schedule::reduces(c.collective) && c.op.kind == kernels::Reduction::avg;
   const bool sums = averages || c.op.kind == kernels::Reduction::scaled_sum;
   if (planned == nullptr) planned = &planner.plan(c, in_place && !scales_first(c));
-  divided_ = averages ? planned->compiled.output_elements : 0;
-  job_ = {.compiled = &planned->compiled,
-          .input = input_of(c),
-          .output = c.output,
-          .scratch = scratch.of(planned->compiled.scratch_elements * kernels::size_of(c.type)),
+  const Compiled& compiled = planned->compiled;
+  const kernels::DType wire = planner.wire_of(c);
+  const std::size_t size = kernels::size_of(c.type);
+  divided_ = averages ? compiled.output_elements : 0;
+  job_ = {.compiled = &compiled,
+          .buffers = {const_cast<void*>(input_of(c)), c.output, scratch.of(compiled.scratch_elements * size)},
           .type = c.type,
+          .wire = wire,
           .op = sums ? kernels::Reduction::sum : c.op.kind,
-          .how = {.rounding = config.rounding, .random = {.seed = config.seed, .step = operation}},
-          .mark = mark_of(c, operation),
+          .how = {.rounding = config.rounding,
+                  .random = {.seed = config.seed, .step = operation},
+                  .stores = stores_for((compiled.input_elements + compiled.output_elements) * size, ranks())},
+          .mark = mark_of(c, wire, operation),
           .tokens = c.collective == Collective::barrier};
   Recorded& r = recorder.begin();
   r.operation = operation;
@@ -109,7 +124,7 @@ void Communicator::Inside::open(const Call& c, bool in_place, const Planned* pla
   r.collective = c.collective;
   r.type = c.type;
   r.op = c.op.kind;
-  executor.begin(job_, activity_of(c, operation));
+  executor.begin(job_, activity_of(c, wire, operation));
 }
 
 void Communicator::Inside::open(std::span<const Call> points) {
@@ -127,7 +142,7 @@ void Communicator::Inside::open(std::span<const Call> points) {
        .peer = first.peer,
        .collective = Collective::send_recv,
        .type = first.type};
-  executor.begin(job_, activity_of(first, operations));
+  executor.begin(job_, activity_of(first, first.type, operations));
 }
 
 void Communicator::Inside::open(const Operation& o) {
@@ -137,7 +152,8 @@ void Communicator::Inside::open(const Operation& o) {
 void Communicator::Inside::close() {
   executor.end();
   recorder.end();
-  if (divided_ != 0) device->divide(job_.type, job_.output, divided_, static_cast<std::uint32_t>(ranks()));
+  if (divided_ != 0)
+    device->divide(job_.type, job_.at({schedule::Buffer::output}), divided_, static_cast<std::uint32_t>(ranks()));
 }
 
 void Communicator::Inside::run() {

@@ -25,18 +25,6 @@ Layout::Layout(const schedule::Task& task, const schedule::Program& program, sch
   begins_[index(Buffer::input)] = begins(Buffer::input, schedule::input_chunks(task, rank), kinds);
   begins_[index(Buffer::output)] = begins(Buffer::output, schedule::output_chunks(task, rank), kinds);
   begins_[index(Buffer::scratch)] = begins(Buffer::scratch, program.scratch, kinds);
-
-  // The larger buffer, as this rank would see it.
-  std::vector<std::size_t> data(1, 0);
-  for (std::int64_t i = 0; i < schedule::data_chunks(task); ++i)
-    data.push_back(data.back() + size_of(schedule::kind_of_data(task, rank, i)));
-  const bool blocks = schedule::by_block(task.collective);
-  own_ = blocks ? data[static_cast<std::size_t>(rank) * static_cast<std::size_t>(task.pieces)] : 0;
-  for (const Buffer b : {Buffer::input, Buffer::output})
-    smaller_[index(b)] = blocks && begins_[index(b)].size() < data.size();
-  for (const schedule::Room& room : program.rooms)
-    for (std::int32_t i = 0; i < room.count; ++i) like_.push_back(data[static_cast<std::size_t>(room.like + i)]);
-  like_.resize(static_cast<std::size_t>(program.scratch));
 }
 
 std::size_t Layout::piece(std::size_t block, std::int64_t i) const {
@@ -65,12 +53,7 @@ Layout::Run Layout::of(const schedule::Slice& slice) const {
   const std::vector<std::size_t>& begins = begins_[index(slice.buffer)];
   const std::size_t first = begins[static_cast<std::size_t>(slice.first)];
   const std::size_t end = begins[static_cast<std::size_t>(slice.first + slice.count)];
-  std::size_t global = first;
-  if (slice.buffer == Buffer::scratch)
-    global = like_[static_cast<std::size_t>(slice.first)];
-  else if (smaller_[index(slice.buffer)])
-    global += own_;
-  return {first, end - first, global};
+  return {first, end - first};
 }
 
 }  // namespace trellis::ccl

@@ -24,7 +24,6 @@ class Layout {
   struct Run {
     std::size_t first = 0;  // element of the buffer
     std::size_t elements = 0;
-    std::size_t global = 0;  // which element of the larger buffer the first is, or is like: for random bits
   };
   Run of(const schedule::Slice&) const;
   std::size_t elements(schedule::Buffer) const;
@@ -38,9 +37,6 @@ class Layout {
   const Counts& counts_;
   std::size_t aligned_;
   std::vector<std::size_t> begins_[3];  // of each buffer's chunks, and its end
-  std::vector<std::size_t> like_;       // scratch chunks: where in the larger buffer those lie that they are like
-  std::size_t own_ = 0;                 // where in the larger buffer this rank's block begins
-  bool smaller_[3] = {};                // buffers that hold only this rank's block
 };
 
 // Whether blocks of these counts can be cut as the task demands.

@@ -85,6 +85,8 @@ Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config)
     : rank_(rank),
       ranks_(ranks),
       lanes_(lanes),
+      wire_(config.wire),
+      rounding_(config.rounding),
       fixed_(fixed_by(config.algorithm)),
       selections_(selections_for(config)) {}
 
@@ -123,26 +125,42 @@ Choice Planner::choose(const Call& call, bool in_place) const {
       fmt::format("no algorithm serves {} on {} ranks", schedule::name(call.collective), ranks_));
 }
 
-const Planner::Proved& Planner::proved(const Choice& choice, const schedule::Request& r) {
-  const Name name{text_of(choice), r.collective, r.root, r.in_place};
+kernels::DType Planner::wire_of(const Call& c) const {
+  if (wire_ == kernels::DType::f32) return c.type;
+  using enum kernels::Reduction;
+  const bool adds = c.op.kind == sum || c.op.kind == avg || c.op.kind == scaled_sum;
+  const bool narrows = c.type == kernels::DType::f32 && (!schedule::reduces(c.collective) || adds);
+  return narrows && c.collective != Collective::barrier ? wire_ : c.type;
+}
+
+bool Planner::traces(const Call& c) const {
+  if (wire_ == kernels::DType::f32 && rounding_ != kernels::Rounding::stochastic) return false;
+  const bool narrow = kernels::is_float(c.type) && c.type != kernels::DType::f32 && c.type != kernels::DType::f64;
+  return wire_of(c) != c.type ||
+         (narrow && schedule::reduces(c.collective) && rounding_ == kernels::Rounding::stochastic);
+}
+
+const Planner::Proved& Planner::proved(const Choice& choice, const schedule::Request& r, bool traced) {
+  const Name name{text_of(choice), r.collective, r.root, r.in_place, traced};
   const bool kept = r.pairs.empty();
   if (const auto found = proved_.find(name); kept && found != proved_.end()) return found->second;
   const schedule::Algorithm& algorithm = schedule::algorithm_named(choice.algorithm);
   if (rank_ == 0 && ranks_ <= most_proved_here) prove(schedule::make(algorithm, r), lanes_);
   Proved fresh{schedule::task_of(algorithm, r), schedule::make_program(algorithm, r, rank_)};
+  if (traced) fresh.origins = origins_of(schedule::make(algorithm, r), rank_);
   return proved_[name] = std::move(fresh);
 }
 
 Planned Planner::make(const Call& call, bool in_place) {
   const Choice choice = choose(call, in_place);
-  const Proved& p = proved(choice, request(call, in_place, choice));
+  const Proved& p = proved(choice, request(call, in_place, choice), traces(call));
   return {kept(choice), compile(p.task, p.program, rank_, counts_of(call, rank_, ranks_),
-                                line_bytes / kernels::size_of(call.type), lanes_)};
+                                line_bytes / kernels::size_of(call.type), lanes_, p.origins ? &*p.origins : nullptr)};
 }
 
 const Planned& Planner::plan(const Call& call, bool in_place) {
-  const Key key{call.count, call.root, call.collective, static_cast<std::uint8_t>(kernels::size_of(call.type)),
-                in_place};
+  const Key key{call.count, call.root,   call.collective, static_cast<std::uint8_t>(kernels::size_of(call.type)),
+                in_place,   traces(call)};
   if (last_ != nullptr && key == last_key_) return *last_;
   last_ = nullptr;
   if (!call.pairs.empty() || !call.counts.empty()) return passing_ = make(call, in_place);
@@ -169,10 +187,12 @@ std::shared_ptr<const Planned> Planner::plan(const Call& call, bool in_place, co
   const schedule::Report report = schedule::verify(s);
   if (!report.ok()) throw std::invalid_argument("the schedule is wrong: " + report.text());
   if (!runs_in_order(s, lanes_)) throw std::invalid_argument("the schedule needs messages of one channel out of order");
+  std::optional<Origins> origins;
+  if (traces(call)) origins = origins_of(s, rank_);
   return std::make_shared<Planned>(
       Planned{kept({s.algorithm, s.channels, 1}),
               compile(s.task, s.programs[static_cast<std::size_t>(rank_)], rank_, counts_of(call, rank_, ranks_),
-                      line_bytes / kernels::size_of(call.type), lanes_)});
+                      line_bytes / kernels::size_of(call.type), lanes_, origins ? &*origins : nullptr)});
 }
 
 }  // namespace trellis::ccl

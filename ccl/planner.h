@@ -4,6 +4,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "ccl/communicator.h"
@@ -26,6 +27,7 @@ class Planner {
   const Planned& plan(const Call&, bool in_place);
   std::shared_ptr<const Planned> plan(const Call&, bool in_place, const schedule::Schedule&);
   Choice choose(const Call&, bool in_place) const;
+  kernels::DType wire_of(const Call&) const;  // the type that the call's messages have
 
  private:
   struct Key {
@@ -34,28 +36,34 @@ class Planner {
     Collective collective = {};
     std::uint8_t size = 0;
     bool in_place = false;
+    bool traced = false;
     bool operator==(const Key&) const = default;
   };
   struct Hash {
     std::size_t operator()(const Key& k) const {
       return k.count * 0x9E37'79B9'7F4A'7C15 ^ static_cast<std::size_t>(k.root) << 20 ^
-             static_cast<std::size_t>(k.collective) << 8 ^ static_cast<std::size_t>(k.size << 1) ^ k.in_place;
+             static_cast<std::size_t>(k.collective) << 8 ^ static_cast<std::size_t>(k.size << 2) ^
+             static_cast<std::size_t>(k.traced << 1) ^ k.in_place;
     }
   };
   struct Proved {
     schedule::Task task;
     schedule::Program program;
+    std::optional<Origins> origins = {};
   };
-  using Name = std::tuple<std::string, Collective, Rank, bool>;  // choice, and what else a schedule depends on
+  using Name = std::tuple<std::string, Collective, Rank, bool, bool>;  // choice, and what else this depends on
 
   schedule::Request request(const Call&, bool in_place, const Choice&) const;
   bool serves(const Choice&, const Call&, bool in_place) const;
+  bool traces(const Call&) const;  // values are rounded on their way, by their origins
   Planned make(const Call&, bool in_place);
-  const Proved& proved(const Choice&, const schedule::Request&);
+  const Proved& proved(const Choice&, const schedule::Request&, bool traced);
   const Choice* kept(const Choice& choice) { return &choices_.emplace(text_of(choice), choice).first->second; }
 
   const Rank rank_, ranks_;
   const int lanes_;
+  const kernels::DType wire_;
+  const kernels::Rounding rounding_;
   std::map<Collective, Choice> fixed_;  // by the configuration
   Selections selections_;
   std::map<std::string, Choice> choices_;  // all that were ever made

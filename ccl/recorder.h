@@ -40,8 +40,10 @@ class FlightRecorder {
  public:
   static constexpr std::size_t kept = 1024;
 
+  FlightRecorder() { ring_.reserve(kept); }
   Recorded& begin() {
-    Recorded& r = ring_[begun_++ % kept];
+    Recorded& r = begun_ < kept ? ring_.emplace_back() : ring_[begun_ % kept];
+    ++begun_;
     r.began = Moments::now();
     r.ended = 0;
     return r;
@@ -59,9 +61,10 @@ class FlightRecorder {
   };
   // JSON, in the form of PyTorch's flight recorder, with a part of our own.
   std::string dump(const Whose&) const;
+  std::size_t memory_bytes() const { return ring_.size() * sizeof(Recorded); }
 
  private:
-  std::vector<Recorded> ring_ = std::vector<Recorded>(kept);
+  std::vector<Recorded> ring_;  // room for all that is kept, so that nothing moves; untouched until it is used
   std::uint64_t begun_ = 0;
   Moments moments_;
 };

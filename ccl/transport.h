@@ -18,13 +18,21 @@
 
 namespace trellis::ccl {
 
+// Makes messages that do not lie in memory as they are sent, piece by piece: called in order, for all of a message.
+struct Producer {
+  void (*make)(void* context, std::uint32_t message, std::size_t offset, std::byte* piece, std::size_t bytes) = nullptr;
+  void* context = nullptr;
+};
+
 // A message on its way out. Both ends must name the same size and mark; a difference is a Mismatch.
 struct Sending {
   const std::byte* data = nullptr;
+  const Producer* producer = nullptr;  // of this message; null: the data are sent as they lie
   std::size_t bytes = 0;
   std::uint32_t mark = 0;
-  std::size_t done = 0;      // bytes that have left; the transport's own
-  std::uint32_t ticket = 0;  // the same
+  std::uint32_t message = 0;  // the producer's own number for it
+  std::size_t done = 0;       // bytes that have left; the transport's own
+  std::uint32_t ticket = 0;   // the same
   bool begun = false;
 };
 
@@ -66,6 +74,7 @@ struct Activity {
   Rank root = 0;
   std::uint8_t collective = 0;
   std::uint8_t type = 0;
+  std::uint8_t wire = 0;  // the type of messages
   std::uint8_t reduction = 0;
   bool running = false;
 };

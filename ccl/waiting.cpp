@@ -7,13 +7,17 @@
 #include <unistd.h>
 
 #include <climits>
+#include <mutex>
+#include <system_error>
+
+#include "ccl/quiet_thread.h"
 
 namespace trellis::ccl {
 namespace {
 
-// Decided once, before the first use.
-bool kernel_barriers() {
-  static const bool there = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+// Whether the kernel puts barriers into this process's threads when a sleeper asks for them.
+std::atomic<bool>& kernel_barriers() {
+  static constinit std::atomic<bool> there = false;
   return there;
 }
 
@@ -21,17 +25,28 @@ void* address(std::atomic<std::uint32_t>& word) { return static_cast<void*>(&wor
 
 }  // namespace
 
-void prepare_bells() { kernel_barriers(); }
+void prepare_bells() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    try {
+      quiet_thread([] {
+        if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0)
+          kernel_barriers().store(true, std::memory_order_release);
+      }).detach();
+    } catch (const std::system_error&) {  // no thread to be had: fences will do
+    }
+  });
+}
 
-// Both sides fence as well: a peer may run where the kernel has no such barriers. The sleeper's costs nothing that
-// counts; the ringer's is left out where the kernel does it.
+// Both sides fence as well: a peer may have no such barriers, or not yet. The sleeper's costs nothing that counts; the
+// ringer's is left out where the kernel does it.
 void Bell::barrier_everywhere() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (kernel_barriers()) syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+  syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
 void Bell::ring_if_sleeping() {
-  if (!kernel_barriers()) std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!kernel_barriers().load(std::memory_order_acquire)) std::atomic_thread_fence(std::memory_order_seq_cst);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (sleeping.load(std::memory_order_relaxed) != 0) ring();
 }

@@ -39,7 +39,8 @@ struct alignas(128) Bell {
   void wait(std::uint32_t heard, std::chrono::nanoseconds most);
 };
 
-// Once a process, before its first Bell: asks the kernel for such barriers. Where it has none, bells use fences.
+// Once a process, before its first Bell: asks the kernel for such barriers. That can take it tens of milliseconds, so
+// nobody waits; until then, and where there are none, bells use fences.
 void prepare_bells();
 
 }  // namespace trellis::ccl

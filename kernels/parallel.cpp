@@ -55,6 +55,8 @@ void parallel(int threads, std::size_t parts, const std::function<void(std::size
 }
 
 void run_parts(const Kernel& kernel, Body body, const Stretch& whole, int threads) {
+  if (whole.n == 0) return;
+  if (threads == 1 || parts_of(whole.n) == 1) return body(whole);
   const std::size_t pointers = kernel.writes.size() + static_cast<std::size_t>(whole.sources);
   parallel(threads, parts_of(whole.n), [&](std::size_t from, std::size_t to) {
     std::array<void*, most_operands> few;

@@ -199,7 +199,7 @@ void reduce(Reduction op, DType type, std::span<const void* const> sources, void
        .reads = sources.data(),
        .sources = static_cast<int>(sources.size()),
        .first = o.random.first,
-       .key = random_key(o.random),
+       .key = settings.rounding == Rounding::stochastic ? random_key(o.random) : RandomKey{},
        .settings = &settings,
        .streaming = o.stores == Stores::streaming},
       o.threads);

@@ -22,6 +22,7 @@ constexpr int usual_port = 29'500;  // torchrun's
 struct Options {
   LaunchedJob job;
   double grace_s = 10;
+  bool pin = false, no_pin = false;
 };
 
 void add(CLI::App& app, Options& o) {
@@ -30,7 +31,8 @@ void add(CLI::App& app, Options& o) {
       "Each rank finds in its environment what torchrun sets: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,\n"
       "GROUP_RANK, MASTER_ADDR, MASTER_PORT; OMP_NUM_THREADS, unless it is set, as the cores a rank; and\n"
       "TRELLIS_SECRET, without which no other process can join the job. Every line that a rank prints gets [RANK] in\n"
-      "front. Rank 0 reads standard input, unless that is a terminal.\n\n"
+      "front. Rank 0 reads standard input, unless that is a terminal. Where cores are as many as ranks or more, each\n"
+      "rank is kept on its equal part of them.\n\n"
       "The first rank that fails ends the others: SIGTERM, and SIGKILL after --grace; its status is the exit status,\n"
       "128 and the number of the signal when one killed it. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are\n"
       "passed on to all ranks; asked to end twice, launch kills. Whatever becomes of launch, no rank stays behind.\n\n"
@@ -42,7 +44,8 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--master-addr", o.job.address, "The host of node 0; 127.0.0.1 on one node");
   app.add_option("--master-port", o.job.port, "Its port; a free one on one node, 29500 on several");
   app.add_flag("--raw", o.job.raw, "Ranks print by themselves, without prefixes");
-  app.add_flag("--pin", o.job.pin, "Each rank stays on a core of its own, neighbours in cache side by side");
+  auto* const pin = app.add_flag("--pin", o.pin, "Each rank stays on one core, in the order of trellis topo show -n");
+  app.add_flag("--no-pin", o.no_pin, "Ranks run on any core")->excludes(pin);
   app.add_option("--grace", o.grace_s, "Seconds from SIGTERM to SIGKILL")->capture_default_str();
   app.add_option("program", o.job.program, "The program and its arguments, after --");
 }
@@ -89,6 +92,7 @@ void check(const Options& o) {
 int run(const Options& o) {
   check(o);
   LaunchedJob job = o.job;
+  job.pin = o.pin ? Pin::core : o.no_pin ? Pin::none : Pin::share;
   job.program = after_dashes(job.program);
   job.grace = std::chrono::milliseconds(std::llround(o.grace_s * 1000));
   if (job.nodes > 1 && job.address.empty())

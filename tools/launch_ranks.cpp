@@ -17,9 +17,9 @@
 #include <optional>
 #include <system_error>
 
-#include "kernels/placement.h"
 #include "tools/launch_lines.h"
 #include "tools/launch_start.h"
+#include "tools/topo_machine.h"
 
 namespace trellis::tools {
 namespace {
@@ -55,6 +55,21 @@ std::string in_words(int status) {
 }
 
 int exit_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+// Of the ranks in turn: one for each, or fewer.
+std::vector<RankPlace> places_for(const LaunchedJob& job) {
+  const TopoMachine host = host_machine();
+  const int cores = static_cast<int>(usable_cores(host.whole).size()), each = std::max(1, cores / job.ranks);
+  std::vector<RankPlace> places;
+  // Kept to all cores, a rank would not follow when there are more.
+  if (host.here && job.pin == Pin::share && job.ranks > 1)
+    for (auto& threads : rank_threads(host, job.ranks, Share::equal)) places.push_back({std::move(threads), each});
+  if (host.here && job.pin == Pin::core)
+    for (auto& threads : rank_threads(host, std::min(job.ranks, cores), Share::one))
+      places.push_back({std::move(threads)});
+  if (places.empty()) places.push_back({.cores = each});
+  return places;
+}
 
 // One of our own outputs, which several ranks share. Never blocks: what it does not take waits here.
 class Outlet {
@@ -128,9 +143,9 @@ class Keeper {
 
  private:
   void start() {
-    const std::vector<int> cores = job_.pin ? kernels::placement().cores : std::vector<int>{-1};
+    const std::vector<RankPlace> places = places_for(job_);
     for (int local = 0; local < job_.ranks; ++local) {
-      StartedRank s = start_rank(job_, local, cores[static_cast<std::size_t>(local) % cores.size()]);
+      StartedRank s = start_rank(job_, local, places[static_cast<std::size_t>(local) % places.size()]);
       const int number = job_.node * job_.ranks + local;
       ranks_.push_back({s.pid, number});
       if (s.output) streams_.push_back({std::move(s.output), Lines(prefix(number, outlets_[0])), &outlets_[0]});

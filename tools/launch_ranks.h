@@ -2,10 +2,17 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace trellis::tools {
+
+enum class Pin : std::uint8_t {
+  none,
+  share,  // each rank has its part of the cores, where there are as many as ranks
+  core,   // each has one; where ranks are more, they take turns
+};
 
 struct LaunchedJob {
   std::vector<std::string> program;  // and its arguments
@@ -16,7 +23,7 @@ struct LaunchedJob {
   int port = 0;
   std::string secret;
   bool raw = false;  // ranks write to our own output, by themselves
-  bool pin = false;
+  Pin pin = Pin::share;
   std::chrono::milliseconds grace{10'000};  // from SIGTERM to SIGKILL
 };
 

@@ -33,7 +33,7 @@ std::pair<Descriptor, Descriptor> pipe_ends() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-std::vector<std::string> environment_of(const LaunchedJob& job, int local_rank) {
+std::vector<std::string> environment_of(const LaunchedJob& job, int local_rank, int cores) {
   std::map<std::string, std::string> ours = {{"RANK", std::to_string(job.node * job.ranks + local_rank)},
                                              {"WORLD_SIZE", std::to_string(job.nodes * job.ranks)},
                                              {"LOCAL_RANK", std::to_string(local_rank)},
@@ -53,8 +53,7 @@ std::vector<std::string> environment_of(const LaunchedJob& job, int local_rank) 
                           name.starts_with("PMI") || name.starts_with("SLURM_PROCID");
     if (!ours.contains(name) && !anothers) entries.push_back(entry);
   }
-  if (!threads_told && job.ranks > 1)
-    ours.emplace("OMP_NUM_THREADS", std::to_string(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN) / job.ranks)));
+  if (!threads_told && job.ranks > 1) ours.emplace("OMP_NUM_THREADS", std::to_string(cores));
   for (const auto& [name, value] : ours) entries.push_back(name + "=" + value);
   return entries;
 }
@@ -68,15 +67,15 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 // In the new process, up to the program. Comes back with errno when that cannot be run.
 void become(std::vector<std::string> program, std::vector<std::string> environment, pid_t parent, int input, int output,
-            int errors, int core) {
+            int errors, const std::vector<int>& threads) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before it could be watched
-  if (core >= 0) {
-    cpu_set_t cores;
-    CPU_ZERO(&cores);
-    CPU_SET(core, &cores);
-    if (sched_setaffinity(0, sizeof cores, &cores) != 0) return;
+  if (!threads.empty()) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const int thread : threads) CPU_SET(thread, &set);
+    sched_setaffinity(0, sizeof set, &set);  // a wish: where it is refused, ranks run all the same
   }
   if (input >= 0) dup2(input, 0);
   if (output >= 0) dup2(output, 1);
@@ -110,7 +109,7 @@ std::vector<pid_t> children() {
 
 }  // namespace
 
-StartedRank start_rank(const LaunchedJob& job, int local_rank, int core) {
+StartedRank start_rank(const LaunchedJob& job, int local_rank, const RankPlace& place) {
   StartedRank rank;
   Descriptor output, errors;
   if (!job.raw) {
@@ -122,12 +121,13 @@ StartedRank start_rank(const LaunchedJob& job, int local_rank, int core) {
   // are not in its foreground.
   const bool reads = job.node == 0 && local_rank == 0 && isatty(0) == 0;
   const Descriptor nothing(reads ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC));
-  std::vector<std::string> environment = environment_of(job, local_rank);
+  std::vector<std::string> environment = environment_of(job, local_rank, place.cores);
   const pid_t parent = getpid();
   rank.pid = fork();
   if (rank.pid < 0) throw failure("a process for a rank");
   if (rank.pid == 0) {
-    become(job.program, std::move(environment), parent, nothing.number(), output.number(), errors.number(), core);
+    become(job.program, std::move(environment), parent, nothing.number(), output.number(), errors.number(),
+           place.threads);
     const int error = errno;
     _exit(write(tells.number(), &error, sizeof error) > 0 ? 127 : 126);
   }

@@ -51,6 +51,10 @@ void write_output(const std::string& path, std::string_view text) {
   write(file.get(), text, doing);
 }
 
+void expect_writable(const std::string& path) {
+  if (!path.empty() && path != "-") open(path, "ab", "cannot write '" + path + "'");
+}
+
 std::string read_input(const std::string& path) {
   if (path == "-") return read(stdin, "cannot read standard input");
   const std::string doing = "cannot read '" + path + "'";

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <new>
+#include <sstream>
 #include <stdexcept>
 
 #include "tools/nearest.h"
@@ -18,6 +20,16 @@ namespace {
 struct Tree {
   CLI::App root;
   std::map<const CLI::App*, std::function<int()>> runs;
+};
+
+// Beside the others a command has a line; what more there is stands in its own help.
+class Listing : public CLI::Formatter {
+  std::string make_subcommand(const CLI::App* command) const override {
+    std::ostringstream out;
+    const std::string all = command->get_description(), line = all.substr(0, all.find('\n'));
+    CLI::detail::format_help(out, command->get_name(), line.substr(0, line.find_last_not_of('.') + 1), column_width_);
+    return out.str();
+  }
 };
 
 std::string footer(const std::string& examples) {
@@ -124,6 +136,7 @@ int run(const std::vector<Command>& commands, const std::string& version, const 
   try {
     Tree tree;
     tree.root.name("trellis");
+    tree.root.formatter(std::make_shared<Listing>());
     tree.root.description("Collectives for Trainium: written down, proved, priced, run.");
     tree.root.set_version_flag("--version", "trellis " + version, "Print the version and exit");
     tree.root.footer("\nExamples:\n  trellis --help\n  trellis COMMAND --help\n  trellis --version\n");

@@ -34,8 +34,8 @@ def peers(folder, build):
         subprocess.run(["g++", "-O2", "-o", program, HERE / "gloo_peer.cpp", "-lgloo", "-lpthread"], check=True)
 
         def gloo(ranks, op, program=program):
-            # Its ranks meet in a folder, which must be new each time.
-            return [*launched(build, ranks), str(program), tempfile.mkdtemp(dir=folder), op]
+            # Its ranks meet in a folder, which must be new each time. Each has a second thread, so none is pinned.
+            return [*launched(build, ranks, pinned=False), str(program), tempfile.mkdtemp(dir=folder), op]
         found["gloo"] = gloo
     for name in ("openmpi", "mpich"):
         compiler, launcher = shutil.which(f"mpicc.{name}"), shutil.which(f"mpirun.{name}")
@@ -57,8 +57,8 @@ def peers(folder, build):
     return found
 
 
-def launched(build, ranks):
-    pin = [] if ranks > len(os.sched_getaffinity(0)) else ["--pin"]
+def launched(build, ranks, pinned=True):
+    pin = ["--pin"] if pinned and ranks <= len(os.sched_getaffinity(0)) else []
     return [str(build / "trellis"), "launch", "--raw", "-n", str(ranks), *pin, "--"]
 
 

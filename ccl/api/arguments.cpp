@@ -74,7 +74,8 @@ trellis_config checked(const trellis_config* given) {
   if (c.timeout_s != 0 && (!(c.timeout_s >= 1e-3) || c.timeout_s > 1e7))
     throw std::invalid_argument(
         fmt::format("config.timeout_s is {}: expected 0, or seconds from 0.001 to 10000000", c.timeout_s));
-  if (c.reserved != 0) throw std::invalid_argument(fmt::format("config.reserved is {}: expected 0", c.reserved));
+  if (c.wire != 0 && c.wire != TRELLIS_F32 && c.wire != TRELLIS_BF16)
+    throw std::invalid_argument(fmt::format("config.wire is {}: expected 0, TRELLIS_F32 or TRELLIS_BF16", c.wire));
   return c;
 }
 
@@ -109,6 +110,7 @@ Settings settings_of(const trellis_config* given) {
   if (c.dump != nullptr) s.config.dump = c.dump;
   if (c.seed != 0) s.config.seed = c.seed;
   if (c.single_copy != 0) s.config.single_copy = c.single_copy == TRELLIS_ON;
+  if (c.wire != 0) s.config.wire = type_of(c.wire);
   return s;
 }
 
@@ -116,7 +118,7 @@ bool nonblocking_child(const trellis_config* given, bool parent) {
   if (given == nullptr) return parent;
   const trellis_config c = checked(given);
   if (c.timeout_s != 0 || c.algorithm != nullptr || c.selections != nullptr || c.transport != nullptr ||
-      c.rounding != nullptr || c.dump != nullptr || c.seed != 0 || c.single_copy != 0)
+      c.rounding != nullptr || c.dump != nullptr || c.seed != 0 || c.single_copy != 0 || c.wire != 0)
     throw std::invalid_argument("config: a child is configured like its parent, but for `nonblocking`");
   return c.nonblocking == 1;
 }

@@ -51,5 +51,6 @@ trellis_result trellis_config_from_environment(trellis_config* config) {
     config->dump = text(kept.dump);
     config->seed = c.seed;
     config->single_copy = c.single_copy ? TRELLIS_ON : TRELLIS_OFF;
+    config->wire = static_cast<int>(c.wire);
   });
 }

@@ -1,43 +1,35 @@
 #include "ccl/rendezvous/tcp_store_server.h"
 
-#include <pthread.h>
-
-#include <csignal>
 #include <exception>
 #include <optional>
 
+#include "ccl/quiet_thread.h"
 #include "ccl/rendezvous/store_loop.h"
 
 namespace trellis::ccl {
 namespace {
 
-// Signals are for the program's own threads.
-std::thread quiet_thread(std::shared_ptr<StoreLoop> loop, std::optional<std::chrono::milliseconds> linger) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
-  std::thread thread([loop = std::move(loop), linger] {
+std::thread serving_thread(std::shared_ptr<StoreLoop> loop, std::optional<std::chrono::milliseconds> linger) {
+  return quiet_thread([loop = std::move(loop), linger] {
     try {
       loop->run(linger);
     } catch (const std::exception&) {  // no memory, no descriptors: the clients notice that it is gone
       loop->give_up();
     }
   });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
 }
 
 int serve_alone(TcpStoreServing serving, std::optional<std::chrono::milliseconds> linger) {
   auto loop = std::make_shared<StoreLoop>(std::move(serving));
   const int port = loop->port();
-  quiet_thread(std::move(loop), linger).detach();
+  serving_thread(std::move(loop), linger).detach();
   return port;
 }
 
 }  // namespace
 
 TcpStoreServer::TcpStoreServer(TcpStoreServing serving)
-    : loop_(std::make_shared<StoreLoop>(std::move(serving))), thread_(quiet_thread(loop_, std::nullopt)) {}
+    : loop_(std::make_shared<StoreLoop>(std::move(serving))), thread_(serving_thread(loop_, std::nullopt)) {}
 
 TcpStoreServer::~TcpStoreServer() {
   loop_->stop();

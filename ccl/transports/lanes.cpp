@@ -17,12 +17,15 @@ std::size_t piece_of(std::size_t message, std::size_t slot) {
   return std::min(slot, std::max(share, least_piece));
 }
 
+void make(const Sending& s, std::byte* piece, std::size_t bytes) {
+  s.producer->make(s.producer->context, s.message, s.done, piece, bytes);
+}
+
 }  // namespace
 
 SharedTransport::LaneSender::LaneSender(SharedTransport& t, Rank to, int lane)
     : segment_(t.segment_),
       reach_(*t.reach_),
-      stores_(t.stores_),
       ring_(segment_.ring(t.rank_, to, lane)),
       bell_(segment_.area(to).bell),
       slots_(segment_.slot(t.rank_, to, lane, 0)),
@@ -31,8 +34,31 @@ SharedTransport::LaneSender::LaneSender(SharedTransport& t, Rank to, int lane)
 
 bool SharedTransport::LaneSender::full() const {
   if (sent_ - taken_ < ring_cells) return false;
-  taken_ = ring_.taken.load(std::memory_order_acquire);
+  look();
   return sent_ - taken_ >= ring_cells;
+}
+
+// How far the receiver has come, and what its part of the pieces cost.
+void SharedTransport::LaneSender::look() const {
+  const std::uint32_t before = taken_;
+  taken_ = ring_.taken.load(std::memory_order_acquire);
+  for (std::uint32_t n = before; n != taken_; ++n) {
+    Copied& copied = copied_[n % ring_cells];
+    if (copied.bytes != 0)
+      choice_.learn(copied.stores, copied.ticks + ring_.took[n % ring_cells].load(std::memory_order_relaxed),
+                    copied.bytes);
+    copied.bytes = 0;
+  }
+}
+
+void SharedTransport::LaneSender::copy(std::byte* slot, const std::byte* data, std::size_t bytes) {
+  if (bytes < least_learned) return kernels::copy(slot, data, bytes);
+  const kernels::Stores stores = choice_.next();
+  const std::uint64_t begin = ticks();
+  kernels::copy(slot, data, bytes, stores);
+  copied_[sent_ % ring_cells] = {.bytes = static_cast<std::uint32_t>(bytes),
+                                 .ticks = static_cast<std::uint32_t>(ticks() - begin),
+                                 .stores = stores};
 }
 
 bool SharedTransport::LaneSender::could_advance() const {
@@ -56,20 +82,24 @@ bool SharedTransport::LaneSender::advance(Sending& s) {
 
 bool SharedTransport::LaneSender::advance_now(Sending& s) {
   if (s.begun && s.done == s.bytes) {  // offered: until the receiver has read it
-    taken_ = ring_.taken.load(std::memory_order_acquire);
+    look();
     return static_cast<std::int32_t>(taken_ - s.ticket) >= 0;
   }
   wanted_ = sent_ - ring_cells + 1;
   if (full()) return false;
   Cell& cell = ring_.cells[sent_ % ring_cells];
   if (s.bytes <= Cell::room) {
-    if (s.bytes != 0) std::memcpy(cell.inside, s.data, s.bytes);
+    if (s.producer != nullptr)
+      make(s, cell.inside, s.bytes);
+    else if (s.bytes != 0)
+      std::memcpy(cell.inside, s.data, s.bytes);
     publish(cell, s, s.bytes, Carried::inside);
     return true;
   }
   if (!s.begun) {
     s.begun = true;
-    if (const auto place = reach_.offer(to_, s.data, s.bytes)) {
+    const auto place = s.producer != nullptr ? std::nullopt : reach_.offer(to_, s.data, s.bytes);
+    if (place) {
       cell.lies = {place->where, s.bytes};
       s.done = s.bytes;
       publish(cell, s, 0, place->carried);
@@ -78,7 +108,11 @@ bool SharedTransport::LaneSender::advance_now(Sending& s) {
     }
   }
   const std::size_t piece = std::min(piece_of(s.bytes, slot_bytes_), s.bytes - s.done);
-  kernels::copy(slots_ + sent_ % ring_cells * slot_bytes_, s.data + s.done, piece, stores_);
+  std::byte* const slot = slots_ + sent_ % ring_cells * slot_bytes_;
+  if (s.producer != nullptr)
+    make(s, slot, piece);
+  else
+    copy(slot, s.data + s.done, piece);
   publish(cell, s, piece, Carried::in_slot);
   s.done += piece;
   wanted_ = sent_ - ring_cells + 1;
@@ -98,7 +132,10 @@ SharedTransport::LaneReceiver::LaneReceiver(SharedTransport& t, Rank from, int l
 bool SharedTransport::LaneReceiver::advance(Receiving& r) {
   waiting_ = !arrived();
   if (waiting_) return false;
+  const std::uint64_t begin = next().carried == Carried::in_slot ? ticks() : 0;
   consume(r, next());
+  if (begin != 0)
+    ring_.took[got_ % ring_cells].store(static_cast<std::uint32_t>(ticks() - begin), std::memory_order_relaxed);
   ring_.taken.store(++got_, std::memory_order_release);
   bell_.ring_if_sleeping();
   waiting_ = r.done < r.bytes;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ccl/transports/shared.h"
+#include "ccl/transports/stores_choice.h"
 
 namespace trellis::ccl {
 
@@ -16,11 +17,12 @@ class SharedTransport::LaneSender : public Sender {
  private:
   bool advance_now(Sending&);
   bool full() const;
+  void look() const;
+  void copy(std::byte* slot, const std::byte* data, std::size_t bytes);
   void publish(Cell&, const Sending&, std::size_t bytes, Carried);
 
   const Segment segment_;
   Reach& reach_;
-  const kernels::Stores& stores_;
   Ring& ring_;
   Bell& bell_;  // the receiver's
   std::byte* const slots_;
@@ -28,6 +30,13 @@ class SharedTransport::LaneSender : public Sender {
   const Rank to_;
   std::uint32_t sent_ = 0;
   mutable std::uint32_t taken_ = 0;  // as last seen
+  struct Copied {
+    std::uint32_t bytes = 0;  // 0: nothing to learn from
+    std::uint32_t ticks = 0;
+    kernels::Stores stores = kernels::Stores::cached;
+  };
+  mutable Copied copied_[ring_cells];  // what is in the slots
+  mutable StoresChoice choice_;
   bool waiting_ = false;
   std::uint32_t wanted_ = 0;  // what `taken` must reach before a waiting one goes on
 };
@@ -37,6 +46,7 @@ class SharedTransport::LaneReceiver : public Receiver {
   LaneReceiver(SharedTransport&, Rank from, int lane);
   bool advance(Receiving&) override;
   bool could_advance() const { return waiting_ && arrived(); }
+  std::size_t memory_bytes() const { return sizeof *this + bounce_.capacity(); }
 
  private:
   const Cell& next() const { return ring_.cells[got_ % ring_cells]; }

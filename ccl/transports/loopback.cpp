@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -28,6 +29,19 @@ class Heap {
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
   void* base() const { return base_; }
+
+  // Of pages that somebody has touched.
+  std::size_t bytes_in_use() const {
+    constexpr std::size_t page = 4096, pages = 4096;  // looked at together
+    unsigned char seen[pages];
+    std::size_t sum = 0;
+    for (std::size_t at = 0; at < bytes_; at += page * pages) {
+      const std::size_t part = std::min(page * pages, bytes_ - at);
+      if (mincore(static_cast<std::byte*>(base_) + at, part, seen) != 0) continue;
+      for (std::size_t i = 0; i < (part + page - 1) / page; ++i) sum += (seen[i] & 1) * page;
+    }
+    return sum;
+  }
   std::size_t bytes() const { return bytes_; }
 
  private:
@@ -37,7 +51,7 @@ class Heap {
 
 class SameProcess : public Reach {
  public:
-  explicit SameProcess(std::shared_ptr<Heap> heap) : heap_(std::move(heap)) {}
+  SameProcess(std::shared_ptr<Heap> heap, Rank ranks) : heap_(std::move(heap)), ranks_(ranks) {}
   std::optional<Place> offer(Rank, const std::byte* data, std::size_t bytes) override {
     if (bytes < least_direct) return std::nullopt;
     return Place{Carried::address, reinterpret_cast<std::uint64_t>(data)};
@@ -49,12 +63,11 @@ class SameProcess : public Reach {
     std::memcpy(into, reinterpret_cast<const std::byte*>(place.where) + offset, bytes);
   }
   bool alive(Rank) override { return true; }
-  std::size_t memory_bytes() const override {
-    return heap_->bytes() < (std::size_t{1} << 20) ? heap_->bytes() : std::size_t{1} << 20;
-  }
+  std::size_t memory_bytes() const override { return heap_->bytes_in_use() / static_cast<std::size_t>(ranks_); }
 
  private:
   std::shared_ptr<Heap> heap_;
+  const Rank ranks_;
 };
 
 // The store carries the address of rank 0's owner of the heap; everybody takes a share before rank 0 goes on.
@@ -83,13 +96,14 @@ std::unique_ptr<Transport> open_loopback(std::shared_ptr<Store> store, const Joi
     heap = *handed.heap;
   }
   const Segment segment(heap->base(), {j.ranks, channel_lanes + 1, slot_bytes});
+  segment.show_cores(j.rank);
   segment.area(j.rank).pid.store(getpid(), std::memory_order_release);
   for (Rank r = 0; r < j.ranks; ++r)
     while (segment.area(r).pid.load(std::memory_order_acquire) == 0) {
       if (Clock::now() > j.deadline) throw PeerLost(r, -1, fmt::format("rank {} did not join in time", r));
       sched_yield();
     }
-  return std::make_unique<SharedTransport>("loopback", segment, j.rank, std::make_unique<SameProcess>(heap));
+  return std::make_unique<SharedTransport>("loopback", segment, j.rank, std::make_unique<SameProcess>(heap, j.ranks));
 }
 
 }  // namespace trellis::ccl

@@ -1,13 +1,16 @@
 #include "ccl/transports/segment.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
+#include <bit>
+#include <cstring>
 #include <stdexcept>
 
 namespace trellis::ccl {
 namespace {
 
-constexpr std::uint64_t magic = 0x7472'656C'6C69'7301;  // the last byte is the layout's version
+constexpr std::uint64_t magic = 0x7472'656C'6C69'7302;  // the last byte is the layout's version
 constexpr std::size_t page = 4096;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
@@ -40,6 +43,25 @@ SegmentShape Segment::read(const void* base, std::size_t bytes) {
     throw std::invalid_argument(fmt::format("the shared segment has {} bytes and its header speaks of {}", bytes,
                                             static_cast<std::uint64_t>(header.bytes)));
   return shape;
+}
+
+void Segment::show_cores(Rank rank) const {
+  cpu_set_t mine;
+  static_assert(sizeof mine == sizeof RankArea::cores);
+  if (sched_getaffinity(0, sizeof mine, &mine) != 0) std::memset(&mine, 0xFF, sizeof mine);
+  std::uint64_t words[16];
+  std::memcpy(words, &mine, sizeof mine);
+  for (int i = 0; i < 16; ++i) area(rank).cores[i].store(words[i], std::memory_order_relaxed);
+}
+
+int Segment::cores() const {
+  int count = 0;
+  for (int i = 0; i < 16; ++i) {
+    std::uint64_t all = 0;
+    for (Rank r = 0; r < shape_.ranks; ++r) all |= area(r).cores[i].load(std::memory_order_relaxed);
+    count += std::popcount(all);
+  }
+  return count;
 }
 
 }  // namespace trellis::ccl

@@ -41,6 +41,7 @@ inline constexpr std::uint32_t ring_cells = 8;
 
 struct alignas(64) Ring {
   alignas(64) std::atomic<std::uint32_t> taken;  // cells that the receiver is done with
+  std::atomic<std::uint32_t> took[ring_cells];   // ticks that it needed for the slots
   Cell cells[ring_cells];
 };
 
@@ -52,6 +53,7 @@ struct alignas(128) RankArea {
   std::atomic<std::uint64_t> window_bytes;
   std::atomic<std::uint64_t> base;                 // where the segment lies in its address space
   std::atomic<std::uint32_t> left;                 // it has finished with the segment
+  std::atomic<std::uint64_t> cores[16];            // where it may run, by bits
   alignas(64) std::atomic<std::uint32_t> version;  // of the record; odd while it is written
   std::atomic<std::uint64_t> record[5];            // an Activity
   alignas(64) std::atomic<std::uint32_t> round;    // of the note
@@ -103,6 +105,9 @@ class Segment {
     return base_ + shape_.slots_at() + (shape_.lane_index(from, to, lane) * ring_cells + cell) * shape_.slot_bytes;
   }
   std::byte* base() const { return base_; }
+
+  void show_cores(Rank) const;  // of the calling thread, before it joins
+  int cores() const;            // that its ranks, which have joined, may run on between them
 
  private:
   std::byte* base_ = nullptr;

@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "ccl/transports/lanes.h"
-#include "kernels/cpu.h"
 
 namespace trellis::ccl {
 namespace {
@@ -22,13 +21,17 @@ std::uint64_t packed(std::int32_t a, std::int32_t b) {
 
 }  // namespace
 
-Patience patience_for(Rank ranks_here) {
-  if (ranks_here > kernels::cpu().cores) return {.spins = 16, .yields = 200};
+Patience patience_for(Rank ranks, int cores) {
+  if (ranks > cores) return {.spins = 16, .yields = 200};
   return {.spins = 20'000, .yields = 20};
 }
 
 SharedTransport::SharedTransport(std::string_view name, Segment segment, Rank rank, std::unique_ptr<Reach> reach)
-    : name_(name), segment_(segment), rank_(rank), reach_(std::move(reach)), patience_(patience_for(ranks())) {
+    : name_(name),
+      segment_(segment),
+      rank_(rank),
+      reach_(std::move(reach)),
+      patience_(patience_for(ranks(), segment_.cores())) {
   prepare_bells();
   const std::size_t count = static_cast<std::size_t>(ranks()) * static_cast<std::size_t>(lanes());
   senders_.resize(count);
@@ -38,6 +41,13 @@ SharedTransport::SharedTransport(std::string_view name, Segment segment, Rank ra
 SharedTransport::~SharedTransport() {
   segment_.area(rank_).left.store(1, std::memory_order_release);
   ring_all();
+}
+
+std::size_t SharedTransport::memory_bytes() const {
+  std::size_t sum = reach_->memory_bytes() + (senders_.size() + receivers_.size()) * sizeof(void*) +
+                    used_senders_.size() * sizeof(LaneSender);
+  for (const LaneReceiver* r : used_receivers_) sum += r->memory_bytes();
+  return sum;
 }
 
 Sender& SharedTransport::sender(Rank to, int lane) {
@@ -85,8 +95,9 @@ void SharedTransport::show(const Activity& a) {
   area.record[1].store(a.count, std::memory_order_relaxed);
   area.record[2].store(a.heartbeat, std::memory_order_relaxed);
   area.record[3].store(packed(a.step, a.waits_for), std::memory_order_relaxed);
-  area.record[4].store(packed(a.root, a.collective << 24 | a.type << 16 | a.reduction << 8 | (a.running ? 1 : 0)),
-                       std::memory_order_relaxed);
+  area.record[4].store(
+      packed(a.root, a.collective << 24 | a.type << 16 | a.reduction << 8 | a.wire << 1 | (a.running ? 1 : 0)),
+      std::memory_order_relaxed);
   area.version.store(version + 2, std::memory_order_release);
 }
 
@@ -115,6 +126,7 @@ Activity SharedTransport::activity(Rank r) const {
             .root = static_cast<Rank>(word[4] >> 32),
             .collective = static_cast<std::uint8_t>(low >> 24),
             .type = static_cast<std::uint8_t>(low >> 16),
+            .wire = static_cast<std::uint8_t>(low >> 1 & 0x7F),
             .reduction = static_cast<std::uint8_t>(low >> 8),
             .running = (low & 1) != 0};
   }

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "ccl/transports/segment.h"
-#include "kernels/copy.h"
 
 namespace trellis::ccl {
 
@@ -23,7 +22,7 @@ class Reach {
   virtual const std::byte* see(Rank from, const Place&, std::size_t bytes) = 0;  // null: only fetch() gets it
   virtual void fetch(Rank from, const Place&, std::size_t offset, std::byte* into, std::size_t bytes) = 0;
   virtual bool alive(Rank) = 0;
-  virtual std::size_t memory_bytes() const = 0;
+  virtual std::size_t memory_bytes() const = 0;  // this rank's share of the segment, as far as it is in use
 };
 
 // How long to wait in which way: see Transport::wait.
@@ -31,7 +30,7 @@ struct Patience {
   std::uint32_t spins = 0;   // times a core's pause
   std::uint32_t yields = 0;  // then times giving the core to another thread, then sleep
 };
-Patience patience_for(Rank ranks_here);
+Patience patience_for(Rank ranks, int cores);  // of ranks that share so many cores
 
 class SharedTransport : public Transport {
  public:
@@ -54,7 +53,7 @@ class SharedTransport : public Transport {
   bool aborted() const override { return segment_.header().aborted.load(std::memory_order_relaxed) != 0; }
   std::vector<Note> exchange(std::span<const Rank> members, std::uint32_t round, const Note&, Deadline) override;
   std::string_view name() const override { return name_; }
-  std::size_t memory_bytes() const override { return reach_->memory_bytes(); }
+  std::size_t memory_bytes() const override;
 
  private:
   class LaneSender;
@@ -72,7 +71,6 @@ class SharedTransport : public Transport {
   std::vector<LaneSender*> used_senders_;
   std::vector<LaneReceiver*> used_receivers_;
   Activity mine_;
-  kernels::Stores stores_ = kernels::Stores::cached;  // into slots
 };
 
 }  // namespace trellis::ccl

@@ -111,6 +111,7 @@ class OtherProcesses : public Reach {
     mine.window_fd.store(window_.fd, std::memory_order_relaxed);
     mine.window_bytes.store(window_.bytes, std::memory_order_relaxed);
     mine.base.store(reinterpret_cast<std::uint64_t>(segment_.base()), std::memory_order_relaxed);
+    segment_.show_cores(rank_);
     mine.pid.store(getpid(), std::memory_order_release);
   }
 

@@ -15,10 +15,13 @@ void copied(char* to, const char* from, std::size_t bytes) {
   const auto n = static_cast<std::ptrdiff_t>(bytes);
   std::ptrdiff_t i = 0;
   for (; i + at_once <= n; i += at_once) {
-    U v[4];
-    std::memcpy(v, from + i, sizeof v);
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) put<streaming>(to + i, k * lanes, v[k], Full{});
+    // By name: as an array they would go through the stack.
+    const U a = load<U>(from + i, 0, Full{}), b = load<U>(from + i, lanes, Full{}),
+            c = load<U>(from + i, 2 * lanes, Full{}), d = load<U>(from + i, 3 * lanes, Full{});
+    put<streaming>(to + i, 0, a, Full{});
+    put<streaming>(to + i, lanes, b, Full{});
+    put<streaming>(to + i, 2 * lanes, c, Full{});
+    put<streaming>(to + i, 3 * lanes, d, Full{});
   }
   std::memcpy(to + i, from + i, static_cast<std::size_t>(n - i));
 }

@@ -228,5 +228,18 @@ TEST(Api, OnStreamsACallReturnsAtOnce) {
   for (trellis_stream s : streams) EXPECT_TRUE(done(trellis_stream_destroy(s)));
 }
 
+TEST(Api, F32TravelsAsTheConfigSays) {
+  trellis_config config = TRELLIS_CONFIG_INIT;
+  config.wire = TRELLIS_BF16;
+  config.algorithm = "recursive_doubling";
+  Ranks r(2, config);
+  r.each([](int rank, trellis_comm comm) {
+    const float mine = rank == 0 ? 1 + 0x1p-9F : 3;
+    float sum = 0;
+    EXPECT_TRUE(done(trellis_all_reduce(comm, &mine, &sum, 1, TRELLIS_F32, TRELLIS_SUM, nullptr)));
+    EXPECT_EQ(sum, 4);
+  });
+}
+
 }  // namespace
 }  // namespace trellis::ccl

@@ -13,9 +13,8 @@
 namespace trellis::ccl {
 
 struct Ranks {
-  explicit Ranks(int n, double timeout_s = 20) : comms(static_cast<std::size_t>(n)) {
-    trellis_config config = TRELLIS_CONFIG_INIT;
-    config.timeout_s = timeout_s;
+  explicit Ranks(int n, double timeout_s = 20) : Ranks(n, patient_for(timeout_s)) {}
+  Ranks(int n, const trellis_config& config) : comms(static_cast<std::size_t>(n)) {
     EXPECT_EQ(trellis_comm_create_all(comms.data(), n, &config), TRELLIS_OK) << trellis_last_error();
   }
   ~Ranks() {
@@ -31,6 +30,12 @@ struct Ranks {
   void each(const std::function<void(int, trellis_comm)>& body) const {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < count(); ++rank) threads.emplace_back([&, rank] { body(rank, (*this)[rank]); });
+  }
+
+  static trellis_config patient_for(double timeout_s) {
+    trellis_config config = TRELLIS_CONFIG_INIT;
+    config.timeout_s = timeout_s;
+    return config;
   }
 
   std::vector<trellis_comm> comms;

@@ -201,7 +201,7 @@ TEST(ApiRefuses, ConfigsThatCannotBe) {
   EXPECT_TRUE(refused(with([](auto& c) { c.timeout_s = -4; }), bad, "config.timeout_s is -4"));
   EXPECT_TRUE(refused(with([](auto& c) { c.timeout_s = NAN; }), bad, "config.timeout_s is nan"));
   EXPECT_TRUE(refused(with([](auto& c) { c.single_copy = 3; }), bad, "config.single_copy is 3"));
-  EXPECT_TRUE(refused(with([](auto& c) { c.reserved = 6; }), bad, "config.reserved is 6"));
+  EXPECT_TRUE(refused(with([](auto& c) { c.wire = 6; }), bad, "config.wire is 6"));
   EXPECT_TRUE(refused(with([](auto& c) { c.rounding = "up"; }), bad, "up"));
   EXPECT_TRUE(refused(with([](auto& c) { c.transport = "pigeon"; }), bad, "pigeon"));
   EXPECT_TRUE(refused(with([](auto& c) { c.algorithm = "guess"; }), bad, "guess"));

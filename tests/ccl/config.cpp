@@ -57,7 +57,8 @@ TEST(Config, DefaultsWithoutVariables) {
   const Config c = config_from_environment(), d;
   EXPECT_EQ(c.timeout, d.timeout);
   EXPECT_EQ(c.algorithm, "");
-  EXPECT_TRUE(c.single_copy);
+  EXPECT_FALSE(c.single_copy);
+  EXPECT_EQ(c.wire, kernels::DType::f32);
 }
 
 TEST(Config, EveryVariableHasItsField) {
@@ -67,8 +68,9 @@ TEST(Config, EveryVariableHasItsField) {
                                     {"TRELLIS_TRANSPORT", "loopback"},
                                     {"TRELLIS_ROUNDING", "stochastic"},
                                     {"TRELLIS_SEED", "18446744073709551615"},
+                                    {"TRELLIS_WIRE", "bf16"},
                                     {"TRELLIS_DUMP", "/tmp/dumps"},
-                                    {"TRELLIS_SINGLE_COPY", "0"}});
+                                    {"TRELLIS_SINGLE_COPY", "1"}});
   const Config c = config_from_environment();
   EXPECT_EQ(c.timeout, std::chrono::milliseconds(500));
   EXPECT_EQ(c.algorithm, "all_reduce=ring,broadcast=ring");
@@ -76,8 +78,9 @@ TEST(Config, EveryVariableHasItsField) {
   EXPECT_EQ(c.transport, "loopback");
   EXPECT_EQ(c.rounding, kernels::Rounding::stochastic);
   EXPECT_EQ(c.seed, UINT64_MAX);
+  EXPECT_EQ(c.wire, kernels::DType::bf16);
   EXPECT_EQ(c.dump, "/tmp/dumps");
-  EXPECT_FALSE(c.single_copy);
+  EXPECT_TRUE(c.single_copy);
 }
 
 TEST(Config, WhatMakesNoSenseIsNamedWithItsValue) {
@@ -87,6 +90,7 @@ TEST(Config, WhatMakesNoSenseIsNamedWithItsValue) {
       {"TRELLIS_TRANSPORT", {"tcp", "Loopback"}},
       {"TRELLIS_ROUNDING", {"up"}},
       {"TRELLIS_SEED", {"-1", "18446744073709551616", "0x10"}},
+      {"TRELLIS_WIRE", {"f16", "BF16", "1"}},
       {"TRELLIS_SINGLE_COPY", {"yes", "2"}}};
   for (const auto& [name, values] : bad)
     for (const std::string& value : values) {

@@ -26,11 +26,11 @@ typedef struct trellis_config {
   const char* algorithm;   // TRELLIS_ALGORITHM: "ring", or "all_reduce=mesh,all_gather=ring"; else by a table
   const char* selections;  // TRELLIS_SELECTIONS: the file with that table; else the built-in one
   const char* transport;   // TRELLIS_TRANSPORT: "loopback", "shared_memory"; else what fits
-  const char* rounding;    // TRELLIS_ROUNDING: "nearest" (default), "truncate", "stochastic": of 16 and 8-bit sums
+  const char* rounding;    // TRELLIS_ROUNDING: "nearest" (default), "truncate", "stochastic": narrow sums, and `wire`
   const char* dump;        // TRELLIS_DUMP: folder for the flight recorder's files; else none is written
   uint64_t seed;           // TRELLIS_SEED, 0: of stochastic rounding
   int single_copy;         // TRELLIS_SINGLE_COPY, on: read large buffers out of the peer's own memory
-  int reserved;            // 0
+  int wire;                // TRELLIS_WIRE, TRELLIS_F32: TRELLIS_BF16: f32 is sent, and so rounded, as bf16
 } trellis_config;
 
 #define TRELLIS_CONFIG_INIT \

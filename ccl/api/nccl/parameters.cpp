@@ -27,6 +27,7 @@ constexpr ncclParamHandle parameters[] = {
     {"TRELLIS_TRANSPORT", [](const trellis_config& c) { return text_of(c.transport); }},
     {"TRELLIS_ROUNDING", [](const trellis_config& c) { return text_of(c.rounding); }},
     {"TRELLIS_SEED", [](const trellis_config& c) { return fmt::format("{}", c.seed); }},
+    {"TRELLIS_WIRE", [](const trellis_config& c) { return text_of(trellis_type_name(c.wire)); }},
     {"TRELLIS_DUMP", [](const trellis_config& c) { return text_of(c.dump); }},
     {"TRELLIS_SINGLE_COPY", [](const trellis_config& c) { return fmt::format("{:d}", c.single_copy == TRELLIS_ON); }},
 };

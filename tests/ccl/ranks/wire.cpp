@@ -1,0 +1,193 @@
+// f32 that travels as bf16: the same bits on every rank, as ccl/README.md defines them.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "schedule/algorithm.h"
+#include "tests/ccl/ranks/cases.h"
+#include "tests/ccl/ranks/run.h"
+
+namespace trellis::ccl {
+namespace {
+
+using kernels::DType;
+using kernels::Reduction;
+using kernels::Rounding;
+
+Config narrow(Rounding rounding, const std::string& algorithm = "") {
+  return {.algorithm = algorithm, .rounding = rounding, .seed = 11, .wire = DType::bf16};
+}
+
+// f32 sums of each kind by turns; now and then what travels as it is.
+void f32_kind(Call& call, std::size_t turn) {
+  constexpr Reduction ops[] = {Reduction::sum, Reduction::avg, Reduction::scaled_sum, Reduction::max};
+  call.op = {ops[turn % 4], 0.3};
+}
+
+void expect(bool right, const std::string& what) {
+  if (!right) throw std::runtime_error(what);
+}
+
+class Wire : public testing::TestWithParam<std::tuple<std::string, Rank, Rounding>> {};
+
+TEST_P(Wire, EveryAlgorithmRoundsAlikeOnEveryRank) {
+  const auto& [transport, ranks, rounding] = GetParam();
+  const std::size_t many[] = {0, 1, 13, 5000};
+  const std::size_t few[] = {13, 150};
+  EXPECT_EQ(run_cases(transport, ranks, sanitized || ranks > 5 ? std::span<const std::size_t>(few) : many, f32_kind,
+                      narrow(rounding)),
+            "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Wire,
+                         testing::Combine(testing::Values("loopback", "shared_memory"),
+                                          testing::Values(1, 2, 3, 4, 5, 8),
+                                          testing::Values(Rounding::nearest, Rounding::stochastic)),
+                         [](const auto& p) {
+                           return fmt::format("{}_{}_{}", std::get<0>(p.param), std::get<1>(p.param),
+                                              name(std::get<2>(p.param)));
+                         });
+
+// Large enough for several pieces of a message, which do not end where chunks do.
+TEST(Wire, LargeMessages) {
+  for (const char* transport : {"loopback", "shared_memory"})
+    for (const char* algorithm : {"ring*2/3", "recursive_doubling", "mesh"})
+      for (const bool in_place : {false, true}) {
+        Case c;
+        c.algorithm = algorithm;
+        c.in_place = in_place;
+        c.call.count = 400'003;
+        EXPECT_EQ(run_ranks(
+                      transport, 3, [&](Communicator& comm) { run_case(comm, c, 1); },
+                      narrow(Rounding::stochastic, algorithm)),
+                  "");
+      }
+}
+
+// Worked out by hand. 1 + 2^-9 lies between the bf16 values 1 and 1 + 2^-7.
+TEST(Wire, WhatIsSentIsRoundedEverywhereAndWhatStaysIsNot) {
+  const float a = 1 + 0x1p-9F, b = 3;
+  EXPECT_EQ(run_threads(
+                2,
+                [&](Communicator& c) {
+                  const float mine = c.rank() == 0 ? a : b;
+                  float sum = 0;
+                  c.all_reduce(&mine, &sum, 1, DType::f32);
+                  expect(sum == 4, fmt::format("the sum is {}", sum));
+                  expect(mine == (c.rank() == 0 ? a : b), "the input was changed");
+                  float moved = mine;
+                  c.broadcast(&moved, &moved, 1, DType::f32, 0);
+                  expect(moved == 1, "the root keeps other bits than it sends");
+                  const float both[] = {a, a};
+                  float block = 0;
+                  c.reduce_scatter(both, &block, 1, DType::f32);
+                  expect(block == 1 + a, fmt::format("one sent, one not, and the sum in f32: {}", block));
+                },
+                narrow(Rounding::nearest, "recursive_doubling,broadcast=binomial,reduce_scatter=direct")),
+            "");
+}
+
+TEST(Wire, OtherTypesAndOperatorsTravelAsTheyAre) {
+  EXPECT_EQ(run_threads(
+                2,
+                [](Communicator& c) {
+                  const float a = 1 + 0x1p-20F;
+                  const double d = a;
+                  float most = 0;
+                  double sum = 0;
+                  c.all_reduce(&a, &most, 1, DType::f32, {Reduction::max});
+                  c.all_reduce(&d, &sum, 1, DType::f64);
+                  expect(most == a && sum == 2 * d, "rounded");
+                  float got = 0;
+                  Group group;
+                  c.send(&a, 1, DType::f32, 1 - c.rank());
+                  c.recv(&got, 1, DType::f32, 1 - c.rank());
+                  group.end();
+                  expect(got == a, "a send was rounded");
+                },
+                narrow(Rounding::nearest)),
+            "");
+}
+
+// By a schedule of the caller's, and what is permuted.
+TEST(Wire, SchedulesOfTheCallersRoundToo) {
+  EXPECT_EQ(run_threads(
+                3,
+                [](Communicator& c) {
+                  const std::vector<float> mine(1000, 1.001F + static_cast<float>(c.rank()));
+                  std::vector<float> wanted(1000), sum(1000);
+                  c.all_reduce(mine.data(), wanted.data(), 1000, DType::f32);
+                  c.run({.input = mine.data(), .output = sum.data(), .count = 1000},
+                        schedule::make("ring", {.dims = {3}}));
+                  expect(sum == wanted, "other bits than by name");
+                  float moved = 1 + 0x1p-9F;
+                  c.run({.collective = Collective::permute,
+                         .input = &moved,
+                         .output = &moved,
+                         .count = 1,
+                         .pairs = {{0, 1}, {1, 0}}});
+                  expect(moved == (c.rank() == 2 ? 1 + 0x1p-9F : 1), "a permutation");
+                },
+                narrow(Rounding::nearest, "all_reduce=ring")),
+            "");
+}
+
+// The mean over many operations is the exact sum, also where one rounding follows another.
+TEST(Wire, StochasticRoundingHasNoBias) {
+  constexpr Rank ranks = 4;
+  constexpr std::size_t count = 4096;
+  constexpr int times = 64;
+  EXPECT_EQ(run_threads(
+                ranks,
+                [&](Communicator& c) {
+                  const std::vector<float> mine(count, 1 + 0.3F * 0x1p-7F + static_cast<float>(c.rank()));
+                  std::vector<float> sum(count);
+                  double mean = 0;
+                  for (int i = 0; i < times; ++i) {
+                    c.all_reduce(mine.data(), sum.data(), count, DType::f32);
+                    for (float s : sum) mean += s / (count * double{times});
+                  }
+                  const double exact = 10 + 4 * 0.3 * 0x1p-7;
+                  // A rounding to steps of 2^-4 or less varies by at most 2^-6 or so; four times five of them.
+                  const double sigma = 0x1p-5 / std::sqrt(count * double{times});
+                  expect(std::abs(mean - exact) < 5 * sigma, fmt::format("{} is not {}", mean, exact));
+                },
+                narrow(Rounding::stochastic, "ring")),
+            "");
+}
+
+// It also shows how many bytes a message has.
+TEST(Wire, RanksThatWereToldDifferentlyFindOut) {
+  const auto store = memory_store();
+  std::string said;
+  const auto run = [&](Rank rank) {
+    const auto c = Communicator::create(store, rank, 2,
+                                        {.timeout = std::chrono::seconds(20),
+                                         .algorithm = "recursive_doubling",
+                                         .transport = "loopback",
+                                         .wire = rank == 0 ? DType::bf16 : DType::f32});
+    float data[10] = {};
+    try {
+      c->all_reduce(data, data, 10, DType::f32);
+    } catch (const Mismatch& m) {
+      if (rank == 1) said = m.what();
+    }
+  };
+  std::thread other([&] { run(0); });
+  run(1);
+  other.join();
+  EXPECT_NE(said.find("20 bytes where 40 are due"), std::string::npos) << said;
+  EXPECT_NE(said.find("rank 0 called operation 1, all_reduce of 10 f32 as bf16, sum where rank 1 called operation 1, "
+                      "all_reduce of 10 f32, sum"),
+            std::string::npos)
+      << said;
+}
+
+TEST(Wire, IsF32OrBf16) {
+  EXPECT_THROW(Communicator::create(memory_store(), 0, 1, {.wire = DType::f16}), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace trellis::ccl

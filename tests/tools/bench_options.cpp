@@ -1,0 +1,162 @@
+#include "tools/bench_options.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace trellis::tools {
+namespace {
+
+using Words = std::vector<std::string>;
+
+BenchSettings read(Words words) {
+  CLI::App app;
+  BenchOptions options;
+  add_bench_options(app, options);
+  std::ranges::reverse(words);  // CLI11 takes them off the back
+  app.parse(words);
+  return bench_settings(options);
+}
+
+std::string refusal(const Words& words) {
+  try {
+    read(words);
+  } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+TEST(BenchOptions, DefaultsAreThoseOfTheGrammar) {
+  const BenchSettings nccl = read({"all_reduce_perf"}), nccom = read({"all_reduce"});
+  EXPECT_EQ(nccl.style, Style::nccl);
+  EXPECT_EQ(nccom.style, Style::nccom);
+  EXPECT_EQ(nccl.types, std::vector{kernels::DType::f32});
+  EXPECT_EQ(nccom.types, std::vector{kernels::DType::u8});
+  EXPECT_EQ(nccl.warm_ups, 1);
+  EXPECT_EQ(nccom.warm_ups, 5);
+  EXPECT_EQ(nccl.check_passes, 1);
+  EXPECT_EQ(nccom.check_passes, 0);
+  EXPECT_TRUE(nccl.in_place);
+  EXPECT_FALSE(nccom.in_place);
+  EXPECT_EQ(nccl.sizes, std::vector<std::uint64_t>{32u << 20});
+  EXPECT_EQ(nccom.sizes, nccl.sizes);
+  EXPECT_EQ(nccom.stats, Words{"avg"});
+}
+
+TEST(BenchOptions, SizesStepAsTheGrammarSays) {
+  EXPECT_EQ(read({"all_reduce_perf", "-b", "1M", "-e", "3M"}).sizes,
+            (std::vector<std::uint64_t>{1 << 20, 2 << 20, 3 << 20}));
+  EXPECT_EQ(read({"all_reduce", "-b", "0", "-e", "100"}).sizes.size(), 11u);
+  EXPECT_EQ(read({"all_reduce", "-b", "8", "-e", "1kb", "-f", "4"}).sizes,
+            (std::vector<std::uint64_t>{8, 32, 128, 512}));
+  EXPECT_EQ(read({"barrier"}).sizes, std::vector<std::uint64_t>{0});
+}
+
+TEST(BenchOptions, LettersWithTwoMeanings) {
+  const BenchSettings nccl =
+      read({"broadcast_perf", "-r", "1", "-N", "3", "-I", "1", "-S", "1", "-t", "4", "-u", "2", "-c", "0"});
+  EXPECT_EQ(nccl.roots, std::vector<ccl::Rank>{1});
+  EXPECT_EQ(nccl.cycles, 3);
+  EXPECT_TRUE(nccl.per_iteration);
+  EXPECT_TRUE(nccl.timestamps);
+  EXPECT_EQ(nccl.ranks, 4);
+  EXPECT_TRUE(nccl.threads);
+  EXPECT_EQ(nccl.unaligned, 2);
+  EXPECT_EQ(nccl.check_passes, 0);
+  const BenchSettings nccom =
+      read({"broadcast", "-r", "4", "-N", "1", "-I", "8", "-t", "avg", "p50", "p99", "-c", "all_ones"});
+  EXPECT_EQ(nccom.roots, std::vector<ccl::Rank>{0});
+  EXPECT_EQ(nccom.ranks, 4);
+  EXPECT_FALSE(nccom.threads);
+  EXPECT_EQ(nccom.repeated, 8);
+  EXPECT_EQ(nccom.stats, (Words{"avg", "p50", "p99"}));
+  EXPECT_TRUE(nccom.all_ones);
+  EXPECT_EQ(nccom.check_passes, 1);
+}
+
+TEST(BenchOptions, StyleCanBeForced) {
+  EXPECT_EQ(read({"all_reduce", "--style", "nccl", "-r", "0"}).ranks, 0);
+  EXPECT_EQ(read({"all_reduce_perf", "--style", "nccom", "-r", "3"}).ranks, 3);
+  EXPECT_EQ(refusal({"all_reduce", "--style", "mpi"}), "--style mpi: expected nccl or nccom");
+}
+
+TEST(BenchOptions, TheOperationMayFollowAFlagThatTakesValues) {
+  EXPECT_EQ(read({"-t", "avg", "p99", "allr"}).stats, (Words{"avg", "p99"}));
+  EXPECT_EQ(read({"-c", "all_gather"}).op.collective, schedule::Collective::all_gather);
+  EXPECT_EQ(read({"-c", "all_gather"}).check_passes, 1);
+  EXPECT_EQ(read({"-r", "2", "-I", "3", "allr"}).ranks, 2);
+  EXPECT_EQ(read({"-c", "1", "all_gather_perf"}).check_passes, 1);
+  EXPECT_EQ(refusal({"-r", "2"}), "no operation: trellis bench all_reduce, trellis bench all_reduce_perf, ...");
+}
+
+TEST(BenchOptions, AllKinds) {
+  EXPECT_EQ(read({"all_reduce_perf", "-d", "all"}).types.size(), kernels::dtype_count);
+  EXPECT_EQ(read({"all_reduce_perf", "-o", "all"}).reductions.size(), kernels::reduction_count);
+  EXPECT_EQ(read({"all_gather_perf", "-o", "all"}).reductions.size(), 1u);
+  EXPECT_TRUE(read({"reduce_perf", "-r", "all"}).roots.empty());
+}
+
+TEST(BenchOptions, PairsInBothSpellings) {
+  const std::vector<schedule::Pair> both = {{0, 1}, {1, 0}};
+  EXPECT_EQ(read({"permute", "--custom-src-target-pairs", "[[0,1],[1,0]]"}).pairs, both);
+  EXPECT_EQ(read({"permute", "--custom-src-target-pairs", "0:1,1:0"}).pairs, both);
+  EXPECT_NE(refusal({"permute", "--custom-src-target-pairs", "[[0]]"}).find("expected 0:1,1:0"), std::string::npos);
+}
+
+TEST(BenchOptions, WhatMeansNothingHereIsRefusedUnlessItIsTheDefault) {
+  for (const Words& words : std::vector<Words>{{"-G", "0"},
+                                               {"-p", "1"},
+                                               {"-z", "0"},
+                                               {"-y", "0"},
+                                               {"-x", "0"},
+                                               {"-D", "0"},
+                                               {"-V", "16"},
+                                               {"--nnodes", "1"}}) {
+    Words all = words;
+    all.emplace_back("all_reduce_perf");
+    EXPECT_EQ(refusal(all), "accepted") << words.front();
+  }
+  EXPECT_EQ(refusal({"all_reduce_perf", "-G", "1"}),
+            "--cudagraph 1: there are no graphs: plans are kept by themselves");
+  EXPECT_EQ(refusal({"allr", "--hosts", "a,b"}),
+            "--hosts a,b: run it under trellis launch, mpirun or srun on the hosts");
+  EXPECT_EQ(refusal({"allr", "-S"}), "-S: run it under srun, which starts the ranks");
+  EXPECT_NE(refusal({"allr", "-N", "2"}).find("expected a whole number from 1 to 1"), std::string::npos);
+  EXPECT_EQ(refusal({"allr", "--sb2sb"}), "--sb2sb: there is no SBUF on this device");
+}
+
+TEST(BenchOptions, MistakesNameTheFlagAndTheValue) {
+  EXPECT_EQ(refusal({"allr", "-b", "5x"}), "'5x' is no size: expected one like 8, 64KB, 1M or 2GiB");
+  EXPECT_EQ(refusal({"allr", "-b", "2M", "-e", "1M"}), "-b 2M -e 1M: expected the first to be the smaller");
+  EXPECT_EQ(refusal({"allr", "-f", "1"}), "-f 1: expected at least 2");
+  EXPECT_EQ(refusal({"allr", "-n", "0"}), "-n 0: expected 1 to 100000000");
+  for (const std::string bad : {"mean", "p101", "p", "p5x", "p-1"})
+    EXPECT_EQ(refusal({"allr", "-t", bad}), "-t " + bad + ": expected avg or p0 to p100");
+  EXPECT_EQ(refusal({"allr", "-a", "-1"}), "-a -1: expected 0 to 3");
+  EXPECT_EQ(refusal({"allr", "-M", "1"}), "--memory: the table of nccl-tests has it: --style nccl");
+  EXPECT_EQ(refusal({"all_reduce_perf", "--show-input-output-size"}),
+            "--show-input-output-size: the table of nccom-test has it: --style nccom");
+  EXPECT_EQ(refusal({"allr", "-b", "0", "-e", "0", "--plot", "x.svg"}), "--plot: expected a size above 0");
+  EXPECT_EQ(refusal({"allr", "--check", "zeros"}), "--check zeros: expected random or all_ones");
+  EXPECT_EQ(refusal({"all_reduce_perf", "-t", "4", "5"}),
+            "-t 4 5: in the grammar of nccl-tests it takes one number of threads");
+  EXPECT_EQ(refusal({"all_reduce_perf", "-r", "3"}), "accepted");  // of what has no root it means nothing, as there
+  EXPECT_EQ(refusal({"reduce_perf", "-r", "x"}), "--root x: expected a whole number from 0 to 16777216");
+  EXPECT_EQ(refusal({"all_reduce_perf", "--ranks", "3", "-t", "2"}), "3 ranks and 2 threads: expected one of them");
+  EXPECT_EQ(refusal({"allr", "--streams", "0"}), "--streams 0: expected 1 to 64");
+}
+
+TEST(BenchOptions, BlocksOfTheNcclStyleAreMultiplesOf16Bytes) {
+  const auto count = [](const char* op, std::uint64_t bytes) {
+    const BenchSettings s = read({op, "-d", "f32"});
+    return calls_for(s, bytes, kernels::DType::f32, kernels::Reduction::sum, 0, 3).front().count;
+  };
+  EXPECT_EQ(count("all_gather_perf", 100), 8u);
+  EXPECT_EQ(count("all_gather", 108), 9u);
+  EXPECT_EQ(count("all_gather_perf", 40), 0u);
+  EXPECT_EQ(count("all_reduce_perf", 100), 25u);
+}
+
+}  // namespace
+}  // namespace trellis::tools

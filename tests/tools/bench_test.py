@@ -1,0 +1,239 @@
+"""trellis bench: real ranks that check what they compute, in the words of both grammars. No test looks at a time."""
+import csv
+import json
+import os
+import pathlib
+import pty
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+TRELLIS = os.environ["TRELLIS"]
+QUICK = ["-n", "3", "-w", "1", "-T", "60"]
+COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "gather", "scatter", "all_to_all",
+               "all_to_all_v", "all_gather_v", "reduce_scatter_v", "permute", "send_recv", "sendrecv"]
+LAUNCHERS = re.compile(r"^(RANK|WORLD_SIZE|LOCAL_|MASTER_|OMPI_|PMI|SLURM_|TRELLIS_[A-Z])")
+
+
+def bench(*arguments, **how):
+    environment = {k: v for k, v in os.environ.items() if not LAUNCHERS.match(k)} | how.pop("environment", {})
+    return subprocess.run([TRELLIS, "bench", *arguments], capture_output=True, text=True, env=environment, **how)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return str(pathlib.Path(self.folder.name, name))
+
+    def printed(self, *arguments, **how):
+        ran = bench(*arguments, *QUICK, **how)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""), ran.stdout)
+        return ran.stdout
+
+    def rows(self, *arguments, **how):
+        path = self.path("results.json")
+        self.printed(*arguments, "--json", path, **how)
+        with open(path) as file:
+            return json.load(file)["results"]
+
+    def assert_refused(self, status, words, *arguments, **how):
+        ran = bench(*arguments, **how)
+        self.assertEqual(ran.returncode, status, ran.stdout + ran.stderr)
+        self.assertRegex(ran.stderr, r"^trellis: [^\n]+\n$")
+        self.assertIn(words, ran.stderr)
+
+
+class Check(Case):
+    def test_every_collective_is_right_by_interpreter_and_by_closed_form(self):
+        for op in COLLECTIVES:
+            for limit in ["1M", "1"]:
+                with self.subTest(op=op, limit=limit):
+                    rows = self.rows(op, "-r", "2", "-b", "40", "-e", "40000", "-f", "100", "-d", "fp32", "--check",
+                                     "--in-place", "--interpret-up-to", limit)
+                    self.assertGreaterEqual(len(rows), 2)
+                    self.assertEqual([row["wrong"] for row in rows], [0] * len(rows))
+
+    def test_three_ranks_every_type_and_operator(self):
+        rows = self.rows("all_reduce_perf", "-t", "3", "-b", "1K", "-e", "1K", "-d", "all", "-o", "all")
+        self.assertEqual({row["wrong"] for row in rows}, {0})
+        self.assertEqual((len({row["type"] for row in rows}), len({row["redop"] for row in rows})), (17, 6))
+
+    def test_rounding_of_sums_and_of_what_is_sent(self):
+        for type, environment in [("bf16", {"TRELLIS_ROUNDING": "stochastic"}), ("fp32", {"TRELLIS_WIRE": "bf16"}),
+                                  ("fp32", {"TRELLIS_WIRE": "bf16", "TRELLIS_ROUNDING": "stochastic"})]:
+            for flags in [["all_reduce", "--streams", "2"], ["reduce_scatter", "-m", "2"], ["sendrecv"]]:
+                for limit in ["1M", "1"]:
+                    with self.subTest(type=type, environment=environment, flags=flags, limit=limit):
+                        rows = self.rows(*flags, "-r", "3", "-b", "12K", "-e", "12K", "-d", type, "--check", "--in-place",
+                                         "--interpret-up-to", limit, environment=environment)
+                        self.assertEqual({row["wrong"] for row in rows}, {0})
+
+    def test_every_root(self):
+        rows = self.rows("broadcast_perf", "--ranks", "3", "-b", "4K", "-e", "4K", "-r", "all")
+        self.assertEqual({(row["root"], row["wrong"]) for row in rows}, {(0, 0), (1, 0), (2, 0)})
+
+    def test_shared_memory_streams_groups_and_repetitions(self):
+        for flags in [["-R", "2"], ["--streams", "2"], ["-m", "3"], ["-I", "2"], ["--threads"], ["--untouched"],
+                      ["--check", "all_ones"], ["--algorithm", "ring*2/2"], ["--no-pin"], ["--unalign", "1"]]:
+            with self.subTest(flags=flags):
+                check = [] if "--check" in flags else ["--check"]
+                rows = self.rows("all_reduce", "-r", "2", "-b", "64K", "-e", "64K", "-d", "bf16", *check, *flags)
+                self.assertEqual([row["wrong"] for row in rows], [0])
+
+    def test_counts_of_uneven_blocks(self):
+        path = self.path("counts.json")
+        for op, counts in [("all_gatherv", [1, 3]), ("reduce_scatter_v", {"counts": [0, 5]}),
+                           ("alltoallv", [[1, 2], [0, 3]])]:
+            pathlib.Path(path).write_text(json.dumps(counts))
+            with self.subTest(op=op):
+                rows = self.rows(op, "-r", "2", "-b", "6K", "-e", "6K", "--check", "--variable-size-op-metadata", path)
+                self.assertEqual([row["wrong"] for row in rows], [0])
+
+
+class Tables(Case):
+    def test_the_table_of_nccl_tests(self):
+        text = self.printed("all_gather_perf", "--ranks", "2", "-b", "1K", "-e", "4K", "-f", "2")
+        rows = [line.split() for line in text.splitlines() if not line.startswith("#")]
+        self.assertEqual([row[:5] for row in rows], [[str(1024 << i), str(128 << i), "float", "none", "-1"] for i in range(3)])
+        self.assertTrue(all(len(row) == 13 and row[8] == row[12] == "0" for row in rows))
+        self.assertIn("# Collective test starting: all_gather_perf\n", text)
+        self.assertEqual(len(re.findall(r"^#  Rank +[01] Group +0 Pid +\d+ on ", text, re.MULTILINE)), 2)
+        self.assertRegex(text, r"\n# Out of bounds values : 0 OK\n# Avg bus bandwidth    : [\d.e+-]+\n#\n# Collective test "
+                               r"concluded: all_gather_perf\n$")
+
+    def test_the_table_of_nccom_test(self):
+        text = self.printed("allr", "-r", "2", "-b", "1kb", "-e", "4kb", "-f", "2", "-t", "avg", "p50", "p99",
+                            "--show-algorithm", "--algorithm", "ring")
+        heading, *rows, last = text.splitlines()
+        self.assertEqual(heading.split(), ["size(B)", "count(elems)", "type", "time:avg(us)", "time:p50(us)", "time:p99(us)",
+                                           "algbw(GB/s)", "busbw(GB/s)", "algorithm"])
+        self.assertEqual([row.split()[:3] + row.split()[-1:] for row in rows],
+                         [[str(1024 << i), str(1024 << i), "uint8", "ring"] for i in range(3)])
+        self.assertRegex(last, r"^Avg bus bandwidth:\t[\d.e+-]+GB/s$")
+
+    def test_json_csv_and_plot_tell_the_same(self):
+        rows = self.rows("all_reduce_perf", "--ranks", "2", "-b", "8", "-e", "512", "-f", "8", "--csv", self.path("r.csv"),
+                         "--plot", self.path("r.svg"))
+        for key in ["op", "bytes", "count", "type", "time_us", "algbw_GBps", "busbw_GBps", "wrong"]:
+            self.assertTrue(all(key in row for row in rows), key)
+        self.assertEqual([(row["bytes"], row["in_place"]) for row in rows],
+                         [(8, False), (8, True), (64, False), (64, True), (512, False), (512, True)])
+        with open(self.path("r.csv"), newline="") as file:
+            table = list(csv.DictReader(file))
+        self.assertEqual([row["bytes"] for row in table], [str(row["bytes"]) for row in rows])
+        svg = pathlib.Path(self.path("r.svg")).read_text()
+        self.assertEqual(svg.count('class="curve"'), 2 * 2 + 2)  # two panels and the legend
+
+    def test_the_other_names_of_the_json_flag(self):
+        for flag in ["-J", "--report-to-json-file"]:
+            self.printed("allr", "-r", "2", "-b", "8", "-e", "8", flag, self.path("other.json"))
+            self.assertEqual(len(json.loads(pathlib.Path(self.path("other.json")).read_text())["results"]), 1)
+
+    def test_a_terminal_sees_progress(self):
+        reader, writer = pty.openpty()
+        ran = subprocess.run([TRELLIS, "bench", "allr", "-r", "2", "-b", "8", "-e", "8", *QUICK], stdout=subprocess.PIPE,
+                             stderr=writer)
+        os.close(writer)
+        said = os.read(reader, 65536).decode()
+        os.close(reader)
+        self.assertEqual(ran.returncode, 0)
+        self.assertIn("1/1 allr 8 B", said)
+        self.assertTrue(said.endswith("\r\033[K"), said)
+
+
+class Jobs(Case):
+    def test_under_launch(self):
+        ran = subprocess.run([TRELLIS, "launch", "-n", "3", "--raw", "--", TRELLIS, "bench", "all_reduce", "-b", "8K",
+                              "-e", "8K", "--check", *QUICK], capture_output=True, text=True)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        self.assertEqual(ran.stdout.count("size(B)"), 1)  # rank 0 alone prints
+
+    def test_as_many_ranks_as_were_launched(self):
+        alone = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29999"}
+        self.assert_refused(2, "2 ranks are asked for", "allr", "-r", "2", environment=alone)
+        self.assertIn("8192", self.printed("allr", "-b", "8K", "-e", "8K", environment=alone))
+
+    def test_more_ranks_than_cores(self):
+        rows = self.rows("all_reduce", "-r", "9", "-b", "4K", "-e", "4K", "--check")
+        self.assertEqual([(row["ranks"], row["wrong"]) for row in rows], [(9, 0)])
+
+    def test_a_killed_rank_ends_it_and_is_named(self):
+        running = subprocess.Popen([TRELLIS, "bench", "all_reduce_perf", "--ranks", "3", "-b", "8K", "-e", "8K", "-N", "0"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        pids = {}
+        for line in running.stdout:
+            found = re.match(r"#  Rank +(\d+) Group +0 Pid +(\d+) ", line)
+            if found:
+                pids[int(found[1])] = int(found[2])
+            if not line.startswith("#"):
+                break
+        os.kill(pids[1], signal.SIGKILL)
+        _, said = running.communicate(timeout=60)
+        self.assertEqual(running.returncode, 1)
+        self.assertRegex(said, r"^trellis: [^\n]*rank 1[^\n]*\n$")
+        self.assertEqual([pid for pid in pids.values() if os.path.exists(f"/proc/{pid}")], [])
+
+    def test_no_rank_outlives_its_parent(self):
+        running = subprocess.Popen([TRELLIS, "bench", "all_reduce_perf", "--ranks", "2", "-b", "8K", "-e", "8K", "-N", "0"],
+                                   stdout=subprocess.PIPE, text=True)
+        pids = []
+        for line in running.stdout:
+            pids += re.findall(r" Pid +(\d+) ", line)
+            if not line.startswith("#"):
+                break
+        running.kill()
+        running.stdout.close()
+        running.wait()
+        deadline = time.monotonic() + 30
+        alive = pids
+        while alive and time.monotonic() < deadline:
+            alive = [pid for pid in pids if os.path.exists(f"/proc/{pid}") and state(pid) != "Z"]
+            time.sleep(0.01)
+        self.assertEqual((len(pids), alive), (2, []))
+
+
+def state(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
+
+
+class Mistakes(Case):
+    def test_one_line_each(self):
+        self.assert_refused(2, "did you mean 'all_reduce'?", "al_reduce")
+        self.assert_refused(2, "did you mean '--minbytes'?", "allr", "--minbyte", "8")
+        self.assert_refused(2, "'5x' is no size", "allr", "-b", "5x")
+        self.assert_refused(2, "no operation", "-b", "8")
+        self.assert_refused(2, "--cudagraph 1: there are no graphs", "all_reduce_perf", "-G", "1")
+        self.assert_refused(2, "root 5: expected 0 to 1", "broadcast", "-r", "2", "--root", "5")
+        self.assert_refused(2, "of memory, and", "allr", "-r", "2", "-b", "8T", "-e", "8T")
+        self.assert_refused(2, "no algorithm is called 'rung'", "allr", "-r", "2", "--algorithm", "rung")
+        self.assert_refused(2, "counts for 3 blocks", "allgv", "-r", "2", "--variable-size-op-metadata", self.three())
+        self.assert_refused(1, "No such file", "allgv", "--variable-size-op-metadata", self.path("none"))
+
+    def three(self):
+        path = self.path("three.json")
+        pathlib.Path(path).write_text("[1, 2, 3]")
+        return path
+
+    def test_results_that_cannot_be_written(self):
+        for flag in ["--json", "--csv", "--plot"]:
+            ran = bench("allr", "-r", "2", "-b", "8", "-e", "8", *QUICK, flag, self.path("no/such/folder"))
+            self.assertEqual((ran.returncode, ran.stdout), (1, ""))  # before anything is measured
+            self.assertRegex(ran.stderr, r"^trellis: cannot write [^\n]+\n$")
+        with open("/dev/full", "w") as full:
+            ran = subprocess.run([TRELLIS, "bench", "allr", "-r", "2", "-b", "8", "-e", "8", *QUICK], stdout=full,
+                                 stderr=subprocess.PIPE, text=True)
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("No space left on device", ran.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

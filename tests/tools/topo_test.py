@@ -1,0 +1,122 @@
+"""trellis topo: this host as it is, machines that hwloc is told of, and that ranks run where it says."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TRELLIS = os.environ["TRELLIS"]
+BIG = {"HWLOC_SYNTHETIC": "pack:2 l3:4 core:8 pu:2"}
+
+
+def trellis(*arguments, **environment):
+    return subprocess.run([TRELLIS, *map(str, arguments)], capture_output=True, text=True, env=os.environ | environment)
+
+
+class Case(unittest.TestCase):
+    def printed(self, *arguments, **environment):
+        ran = trellis(*arguments, **environment)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""), ran.stdout)
+        return ran.stdout
+
+    def topo(self, *arguments, **environment):
+        return json.loads(self.printed("topo", "show", "--json", *arguments, **environment))
+
+
+def threads(part):
+    own = [part["number"]] if part["kind"] == "thread" and part["usable"] else []
+    return own + [t for inner in part.get("parts", []) for t in threads(inner)]
+
+
+class Host(Case):
+    def test_it_has_the_threads_that_we_have(self):
+        host = self.topo()
+        self.assertEqual(sorted(threads(host["whole"])), sorted(os.sched_getaffinity(0)))
+        self.assertEqual((host["machine"], host["here"], host["ranks"]), ("host", True, []))
+
+    def test_it_follows_taskset(self):
+        first = min(os.sched_getaffinity(0))
+        ran = subprocess.run([sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{first}]);"
+                              f"os.execv({TRELLIS!r}, [{TRELLIS!r}, 'topo', 'show', '--json', '-n', '1'])"],
+                             capture_output=True, text=True)
+        host = json.loads(ran.stdout)
+        self.assertEqual((threads(host["whole"]), host["ranks"][0]["threads"]), ([first], [first]))
+
+    def test_text(self):
+        text = self.printed("topo", "show", "host", "-n", "1")
+        self.assertRegex(text, r"^host: [^\n]*\bcores?, \d+ threads?[^\n]*\n1 rank, on a core each\n\n")
+        self.assertEqual(len(re.findall(r"core \d+: thread[^\n]*  rank 0$", text, re.MULTILINE)), 1)
+
+    def test_slips(self):
+        for words, arguments in [("did you mean 'host'?", ["hots"]), ("known is host", ["trn2.48xlarge"]),
+                                 ("-n 0: expected 1 to", ["-n", "0"]), ("--equal needs -n", ["--equal"])]:
+            for command in ["show", "draw"]:
+                ran = trellis("topo", command, *arguments)
+                self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+                self.assertRegex(ran.stderr, r"^trellis: [^\n]+\n$")
+                self.assertIn(words, ran.stderr)
+
+
+class Described(Case):
+    def test_ranks_fill_one_l3_before_another(self):
+        for ranks, caches in [(1, 1), (8, 1), (9, 4), (32, 4), (33, 8), (64, 8)]:
+            placed = self.topo("-n", ranks, **BIG)["ranks"]
+            self.assertEqual(len({rank["cores"][0] for rank in placed}), ranks)
+            self.assertLessEqual(len({rank["l3"][0] for rank in placed}), caches)
+            self.assertEqual([rank["cores"][0] for rank in placed], sorted(rank["cores"][0] for rank in placed))
+        self.assertEqual(self.topo("-n", 65, **BIG)["ranks"], [])
+
+    def test_a_picture(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(pathlib.Path(folder, "big.svg"))
+            self.assertEqual(self.printed("topo", "draw", "-n", 6, "-o", path, **BIG), "")
+            svg = pathlib.Path(path).read_text()
+        self.assertEqual((svg.count('class="core"'), svg.count(">rank ")), (64, 6))
+
+
+class Started(Case):
+    """Ranks run where it says they would. Of a machine that is only described they are kept nowhere."""
+
+    def places(self, *options, **environment):
+        ran = trellis("launch", "-n", 2, *options, "--", sys.executable, "-c",
+                      "import os; print(*sorted(os.sched_getaffinity(0)))", **environment)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        return sorted([int(word) for word in line.split()[1:]] for line in ran.stdout.splitlines())
+
+    def test_by_bench(self):
+        placed = self.topo("-n", 2)["ranks"]
+        for flags in [[], ["--threads"]]:
+            text = self.printed("bench", "all_reduce_perf", "--ranks", 2, "-b", 8, "-e", 8, "-n", 1, *flags)
+            if placed:
+                self.assertEqual(re.findall(r"\[thread (\d+)\]", text), [str(rank["threads"][0]) for rank in placed])
+            else:
+                self.assertEqual(re.findall(r"\[thread[^]]*\]", text)[0::2], re.findall(r"\[thread[^]]*\]", text)[1::2])
+
+    def test_by_launch(self):
+        everywhere = [sorted(os.sched_getaffinity(0))] * 2
+        for options, asked in [([], ["--equal"]), (["--pin"], [])]:
+            placed = self.topo("-n", 2, *asked)["ranks"]
+            if placed:
+                self.assertEqual(self.places(*options), sorted(sorted(rank["threads"]) for rank in placed))
+        self.assertEqual(self.places("--no-pin"), everywhere)
+        self.assertEqual(self.places(**BIG), everywhere)
+
+    def test_threads_are_as_many_as_cores(self):
+        environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
+        cores = len(self.topo("-n", 1, "--equal")["ranks"][0]["cores"])
+        for option, each in [("--pin", 1), ("--no-pin", max(1, cores // 2))]:
+            ran = subprocess.run([TRELLIS, "launch", "-n", "2", option, "--", "sh", "-c", "echo $OMP_NUM_THREADS"],
+                                 capture_output=True, text=True, env=environment)
+            self.assertEqual({line.split()[1] for line in ran.stdout.splitlines()}, {str(each)})
+
+    def test_pin_and_no_pin(self):
+        ran = trellis("launch", "-n", 2, "--pin", "--no-pin", "--", "true")
+        self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+        self.assertRegex(ran.stderr, r"^trellis: [^\n]*--no-pin[^\n]*\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,92 @@
+"""trellis tune: tables that the library reads, and explanations. No test looks at a time."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+TRELLIS = os.environ["TRELLIS"]
+
+
+def trellis(*arguments, **environment):
+    return subprocess.run([TRELLIS, *arguments], capture_output=True, text=True, env=os.environ | environment)
+
+
+class Case(unittest.TestCase):
+    def printed(self, *arguments, **environment):
+        ran = trellis(*arguments, **environment)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""), ran.stdout)
+        return ran.stdout
+
+
+class Tune(Case):
+    def test_a_table_that_bench_then_uses(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(pathlib.Path(folder, "table.txt"))
+            self.assertEqual(self.printed("tune", "-n", "2", "--sizes", "64,64KB", "--collectives", "all_reduce,barrier",
+                                          "-o", path), "")
+            lines = pathlib.Path(path).read_text().splitlines()
+            self.assertTrue(lines[0].startswith("# "))
+            rules = [line.split() for line in lines[1:]]
+            self.assertEqual([rule[:3] for rule in rules if rule[2] == "0"], [["all_reduce", "2", "0"], ["barrier", "2", "0"]])
+            self.assertLessEqual(len(rules), 3)
+            row = self.printed("bench", "allr", "-r", "2", "-b", "64", "-e", "64", "-n", "2", "--show-algorithm",
+                               TRELLIS_SELECTIONS=path).splitlines()[1]
+            self.assertEqual(row.split()[-1], rules[0][3])
+
+    def test_slips(self):
+        for words, arguments in [("did you mean 'all_reduce'?", ["--collectives", "al_reduce"]),
+                                 ("expected sizes like 8..16MB", ["--sizes", "64..8"]),
+                                 ("'0' in '0' is not a count of ranks", ["-n", "0"]),
+                                 ("expected one number of ranks", ["--explain", "all_reduce", "64KB", "-n", "2,3"]),
+                                 ("-n 2000: expected at most", ["-n", "2000"]),
+                                 ("'64Q' is no size", ["--explain", "all_reduce", "64Q"])]:
+            ran = trellis("tune", *arguments)
+            self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+            self.assertRegex(ran.stderr, r"^trellis: [^\n]+\n$")
+            self.assertIn(words, ran.stderr)
+
+
+    def test_a_file_that_cannot_be_written_is_known_at_once(self):
+        ran = trellis("tune", "-o", "/no/such/folder")
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+        self.assertRegex(ran.stderr, r"^trellis: cannot write [^\n]+\n$")
+
+    def test_it_is_no_rank_itself(self):
+        ran = trellis("tune", "-n", "2", RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="29998")
+        self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+        self.assertIn("starts its ranks itself", ran.stderr)
+
+
+class Explain(Case):
+    def test_what_is_selected_why_and_what_the_others_cost(self):
+        text = self.printed("tune", "--explain", "all_reduce", "64KB", "-n", "2")
+        first, why, empty, heading, *rows = text.splitlines()
+        selected = re.fullmatch(r"all_reduce of 64 KiB on 2 ranks: (\S+)", first)[1]
+        self.assertRegex(why, r"^the built-in table: .+")
+        self.assertEqual((empty, heading.split()[:2]), ("", ["algorithm", "time"]))
+        self.assertEqual([row.split()[0] for row in rows if row.endswith("yes")], [selected])
+        self.assertGreater(len(rows), 10)
+        self.assertGreaterEqual(min(int(row.split()[-2]) for row in rows), 5)  # samples
+        self.assertGreater(len(self.printed("tune", "--explain", "all_reduce", "64KB", "-n", "2", "--all").splitlines()),
+                           2 * len(rows))
+
+    def test_costs_are_sorted(self):
+        rows = json.loads(self.printed("tune", "--explain", "barrier", "0", "-n", "2", "--json"))["costs"]
+        times = [row["time_us"] for row in rows]
+        self.assertEqual(times, sorted(times))
+
+    def test_a_table_and_a_variable_in_force(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(pathlib.Path(folder, "table.txt"))
+            pathlib.Path(path).write_text("all_reduce 2 0 ring*2\nall_reduce 2 4096 direct\n")
+            text = self.printed("tune", "--explain", "all_reduce", "1KB", "-n", "2", TRELLIS_SELECTIONS=path)
+            self.assertIn(f"1 KiB on 2 ranks: ring*2\nthe table {path}: the rule 'all_reduce 2 0 ring*2' begins at 0\n", text)
+            text = self.printed("tune", "--explain", "all_reduce", "1KB", "-n", "2", TRELLIS_ALGORITHM="all_reduce=mesh")
+            self.assertIn("1 KiB on 2 ranks: mesh\nTRELLIS_ALGORITHM=all_reduce=mesh says so", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

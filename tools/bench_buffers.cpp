@@ -1,0 +1,69 @@
+#include "tools/bench_buffers.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <numeric>
+
+#include "ccl/check.h"
+
+namespace trellis::tools {
+namespace {
+
+using schedule::Collective;
+
+constexpr std::align_val_t alignment{4096};
+
+}  // namespace
+
+bool has_in_place(Collective c) {
+  return c != Collective::all_to_all_v && c != Collective::send_recv && c != Collective::barrier;
+}
+
+BenchBuffers::BenchBuffers(device::Device& device, bool of_device, std::size_t input, std::size_t output,
+                           std::size_t offset)
+    : device_(device), of_device_(of_device), offset_(offset) {
+  first_ = allocate(std::max(input, output));
+  try {
+    second_ = allocate(output);
+  } catch (...) {
+    release(first_);
+    throw;
+  }
+}
+
+BenchBuffers::~BenchBuffers() {
+  release(first_);
+  release(second_);
+}
+
+std::byte* BenchBuffers::allocate(std::size_t bytes) {
+  const std::size_t all = bytes + offset_ + 1;
+  void* const memory = of_device_ ? device_.allocate(all) : ::operator new(all, alignment);
+  std::memset(memory, 0, all);
+  return static_cast<std::byte*>(memory);
+}
+
+void BenchBuffers::release(std::byte* memory) {
+  if (of_device_)
+    device_.release(memory);
+  else
+    ::operator delete(memory, alignment);
+}
+
+void BenchBuffers::place(ccl::Call& call, ccl::Rank rank, ccl::Rank ranks, bool in_place) const {
+  const ccl::Extents e = ccl::extents_of(call, rank, ranks);
+  std::byte *in = first_ + offset_, *out = second_ + offset_;
+  if (in_place && e.input != 0 && e.output != 0) {
+    std::size_t own = std::min(e.input, e.output) * static_cast<std::size_t>(rank);
+    if (schedule::uneven(call.collective))
+      own = size_of(call.type) * std::accumulate(call.counts.begin(), call.counts.begin() + rank, std::size_t{0});
+    out = in;
+    if (e.input < e.output) in += own;
+    if (e.output < e.input) out += own;
+  }
+  call.input = in;
+  call.output = out;
+}
+
+}  // namespace trellis::tools

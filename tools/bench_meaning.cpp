@@ -1,0 +1,310 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "tools/bench_options.h"
+#include "tools/nearest.h"
+#include "tools/output.h"
+#include "tools/request_options.h"
+
+namespace trellis::tools {
+namespace {
+
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 44;
+constexpr std::size_t most_sizes = 100'000;
+constexpr std::int64_t most_iterations_asked = 100'000'000;
+
+struct Idle {
+  std::string_view flag;
+  std::vector<std::string_view> allowed;  // none: whatever was given is refused
+  std::string_view why;
+};
+
+const std::vector<Idle>& idle_flags() {
+  static const std::vector<Idle> all = {
+      {"--parallel_init", {"0", "1"}, "ranks always begin side by side"},
+      {"--blocking", {"0", "1"}, "a call without a stream returns when it is done, which is 1"},
+      {"--stream_null", {"0", "1"}, "with one stream it is always the null stream, which is the calling thread"},
+      {"--cudagraph", {"0"}, "there are no graphs: plans are kept by themselves"},
+      {"--cta_policy", {"0"}, "there are no thread blocks on this device"},
+      {"--device_implementation", {"0"}, "there are no kernels that communicate on this device"},
+      {"--device_cta_count", {"0", "16"}, "there are no thread blocks on this device"},
+      {"--warmup_inside", {"0"}, "there is no executable to warm up within: use -w"},
+      {"--nnodes", {"1"}, "on several nodes, run it under trellis launch, mpirun or srun on each"},
+      {"--coalesced-cc-size-ratio", {"1"}, "operations of one group have one size: use -m for a group"},
+      {"--data-parallel-dimension", {"1"}, "all ranks form one group"},
+      {"--vcpu-pin-mode", {"0", "none"}, "ranks are pinned when there are cores enough; --no-pin turns it off"},
+      {"--data-collector-port", {"60006"}, "results are collected over the communicator itself"},
+      {"--data-collector-host", {}, "results are collected over the communicator itself"},
+      {"--hosts", {}, "run it under trellis launch, mpirun or srun on the hosts"},
+      {"--hosts-file", {}, "run it under trellis launch, mpirun or srun on the hosts"},
+      {"--mpi-log-dir", {}, "what starts the ranks has their output: mpirun --output-filename"},
+      {"--slurm-mode", {}, "run it under srun, which starts the ranks"},
+      {"--slurm-vcpus-per-node", {}, "run it under srun, which knows the nodes' CPUs"},
+      {"--slurm-setup-script", {}, "run it under srun, after the script"},
+      {"--slurm-job-id", {}, "run it under srun --jobid"},
+      {"--slurm-use-head-node-neuron-bench", {}, "run it under srun"},
+      {"--streams-json", {}, "streams are alike here: use --streams N"},
+      {"--custom-replica-groups", {}, "all ranks form one group"},
+      {"--unique-buff", {}, "an operation uses the same buffers each time"},
+      {"--shared-output-buff", {}, "an operation uses the same buffers each time"},
+      {"--sb2sb", {}, "there is no SBUF on this device"},
+      {"--input-shape", {}, "buffers are flat here: use -b and -e"},
+      {"--cc-dim", {}, "buffers are flat here"}};
+  return all;
+}
+
+void refuse_idle(const BenchOptions& o) {
+  for (const Idle& idle : idle_flags()) {
+    const auto found = o.idle.find(std::string(idle.flag));
+    if (found == o.idle.end() || o.app->count(std::string(idle.flag)) == 0) continue;
+    const std::string value = found->second.empty() ? "" : found->second.front();
+    if (std::ranges::find(idle.allowed, value) != idle.allowed.end()) continue;
+    throw std::invalid_argument(fmt::format("{}{}{}: {}", idle.flag, value.empty() ? "" : " ", value, idle.why));
+  }
+}
+
+// A flag whose value may be left out, or that takes several, swallows the operation behind it.
+void find_op_behind_flags(BenchOptions& o) {
+  for (auto& [letter, values] : o.clashing)
+    if (o.op.empty() && !values.empty() && is_bench_op(values.back())) {
+      o.op = values.back();
+      values.pop_back();
+    }
+}
+
+Style style_of(const BenchOptions& o) {
+  if (o.style.empty()) return o.op.ends_with("_perf") ? Style::nccl : Style::nccom;
+  if (o.style == "nccl") return Style::nccl;
+  if (o.style == "nccom") return Style::nccom;
+  throw std::invalid_argument(fmt::format("--style {}: expected nccl or nccom", o.style));
+}
+
+// What only the other grammar's table has.
+void refuse_columns(const BenchOptions& o, Style style) {
+  const bool nccl = style == Style::nccl;
+  const std::vector<const char*> flags =
+      nccl ? std::vector<const char*>{"--show-input-output-size"}
+           : std::vector<const char*>{"--report_timestamps", "--memory", "--per_iter_timing", "--per_iter_skip"};
+  for (const char* flag : flags)
+    if (o.app->count(flag) != 0)
+      throw std::invalid_argument(fmt::format("{}: the table of {} has it: --style {}", flag,
+                                              nccl ? "nccom-test" : "nccl-tests", nccl ? "nccom" : "nccl"));
+}
+
+int small(std::string_view flag, const std::vector<std::string>& values, std::int64_t least, std::int64_t most) {
+  return static_cast<int>(parse_count(flag, values.empty() ? "" : values.front(), least, most));
+}
+
+void read_nccl(BenchOptions& o) {
+  const auto given = [&](char letter) { return !o.clashing[letter].empty() && !o.clashing[letter].front().empty(); };
+  if (given('r')) o.root = o.clashing['r'].front();
+  if (given('N')) o.cycles = small("-N", o.clashing['N'], 0, 1 << 30);
+  if (given('I')) o.per_iteration = small("-I", o.clashing['I'], 0, 1);
+  if (given('S')) o.timestamps = small("-S", o.clashing['S'], 0, 1);
+  if (given('u')) o.unaligned = small("-u", o.clashing['u'], 0, 1 << 20);
+  if (o.clashing['t'].size() > 1)
+    throw std::invalid_argument(fmt::format("-t {} {}: in the grammar of nccl-tests it takes one number of threads",
+                                            o.clashing['t'][0], o.clashing['t'][1]));
+  if (given('t')) o.threads_each = small("-t", o.clashing['t'], 1, 1024);
+  o.passes = given('c') ? small("-c", o.clashing['c'], 0, 1'000'000) : 1;
+  if (o.clashing['c'].empty() && o.app->count("-c") != 0) o.passes = 1;
+}
+
+void read_nccom(BenchOptions& o, bool& all_ones) {
+  const auto value = [&](char letter) { return o.clashing[letter].empty() ? "" : o.clashing[letter].front(); };
+  const auto given = [&](char letter) { return !value(letter).empty(); };
+  if (given('r')) o.workers = small("-r", o.clashing['r'], 1, 1 << 20);
+  if (given('N')) small("-N (nodes; run it under trellis launch, mpirun or srun on each)", o.clashing['N'], 1, 1);
+  if (given('I')) o.repeated = small("-I", o.clashing['I'], 1, 1'000'000);
+  if (o.app->count("-S") != 0) throw std::invalid_argument("-S: run it under srun, which starts the ranks");
+  if (given('u')) throw std::invalid_argument("-u: run it under srun, which knows the nodes' CPUs");
+  o.stats = o.clashing['t'];
+  o.passes = o.app->count("-c") != 0 ? 1 : 0;
+  if (value('c') == "all_ones")
+    all_ones = true;
+  else if (given('c') && value('c') == "0")
+    o.passes = 0;
+  else if (given('c') && value('c') != "random" && value('c') != "1")
+    throw std::invalid_argument(fmt::format("--check {}: expected random or all_ones", value('c')));
+}
+
+std::vector<std::string> stats_of(const std::vector<std::string>& asked) {
+  std::vector<std::string> stats = asked.empty() ? std::vector<std::string>{"avg"} : asked;
+  for (const std::string& s : stats)
+    if (s != "avg") {
+      int percent = -1;
+      const char* const end = s.data() + s.size();
+      if (!s.starts_with("p") || std::from_chars(s.data() + 1, end, percent).ptr != end || percent < 0 || percent > 100)
+        throw std::invalid_argument(fmt::format("-t {}: expected avg or p0 to p100", s));
+    }
+  return stats;
+}
+
+void set_sizes(BenchSettings& s, const BenchOptions& o) {
+  const std::uint64_t least = parse_bytes(o.least), most = parse_bytes(o.most);
+  if (least > most)
+    throw std::invalid_argument(fmt::format("-b {} -e {}: expected the first to be the smaller", o.least, o.most));
+  if (most > most_bytes) throw std::invalid_argument(fmt::format("-e {}: expected at most 16T", o.most));
+  if (o.factor != 0 && o.factor < 2) throw std::invalid_argument(fmt::format("-f {}: expected at least 2", o.factor));
+  std::uint64_t step =
+      s.style == Style::nccl ? std::uint64_t{1} << 20 : std::max<std::uint64_t>((most - least) / 10, 1);
+  if (!o.step.empty()) step = parse_bytes(o.step);
+  if (step == 0) throw std::invalid_argument("-i 0: expected at least 1");
+  s.step_text = o.factor != 0 ? fmt::format("step: {}(factor)", o.factor) : fmt::format("step: {}(bytes)", step);
+  s.most_bytes = most;
+  if (s.op.collective == schedule::Collective::barrier) {
+    s.sizes = {0};
+    return;
+  }
+  if (o.factor != 0 && least == 0) throw std::invalid_argument("-b 0 -f: expected a first size that can be multiplied");
+  for (std::uint64_t bytes = least; bytes <= most;
+       bytes = o.factor != 0 ? bytes * static_cast<std::uint64_t>(o.factor) : bytes + step) {
+    if (s.sizes.size() == most_sizes)
+      throw std::invalid_argument(fmt::format("-b {} -e {}: more than {} sizes", o.least, o.most, most_sizes));
+    s.sizes.push_back(bytes);
+  }
+}
+
+void set_kinds(BenchSettings& s, const BenchOptions& o) {
+  if (o.type == "all")
+    s.types.assign(kernels::dtypes().begin(), kernels::dtypes().end());
+  else
+    s.types = {o.type.empty() ? (s.style == Style::nccl ? kernels::DType::f32 : kernels::DType::u8)
+                              : bench_type(o.type, s.style)};
+  if (o.reduction == "all" && schedule::reduces(s.op.collective))
+    for (std::size_t i = 0; i < kernels::reduction_count; ++i)
+      s.reductions.push_back(static_cast<kernels::Reduction>(i));
+  else
+    s.reductions = {o.reduction == "all" ? kernels::Reduction::sum : bench_reduction(o.reduction)};
+  const bool root = schedule::rooted(s.op.collective) || s.op.collective == schedule::Collective::send_recv;
+  s.roots = {0};
+  if (o.root == "all" && root)
+    s.roots.clear();
+  else if (o.root != "all" && !o.root.empty())
+    s.roots = {static_cast<ccl::Rank>(parse_count("--root", o.root, 0, 1 << 24))};
+  if (!root) s.roots = {0};
+}
+
+void set_ranks(BenchSettings& s, const BenchOptions& o) {
+  const int each = o.threads_each * o.devices_each;
+  s.ranks = o.ranks != 0 ? o.ranks : o.workers;
+  if (o.threads_each < 1 || o.devices_each < 1)
+    throw std::invalid_argument(fmt::format("-t {} -g {}: expected at least 1", o.threads_each, o.devices_each));
+  if (each > 1 && s.ranks != 0 && s.ranks != each)
+    throw std::invalid_argument(fmt::format("{} ranks and {} threads: expected one of them", s.ranks, each));
+  if (each > 1) s.ranks = each;
+  if (s.ranks < 0) throw std::invalid_argument(fmt::format("{} ranks: expected at least 1", s.ranks));
+  s.threads = o.threads || each > 1;
+  if (o.streams < 1 || o.streams > 64)
+    throw std::invalid_argument(fmt::format("--streams {}: expected 1 to 64", o.streams));
+  s.streams = o.streams;
+  s.pin = !o.no_pin && o.streams == 1;
+  if (o.timeout_s < 0) throw std::invalid_argument(fmt::format("-T {}: expected at least 1", o.timeout_s));
+  if (o.timeout_s != 0) s.timeout = std::chrono::seconds(o.timeout_s);
+}
+
+std::vector<schedule::Pair> pairs_in(const std::string& text) {
+  if (text.empty() || text.front() != '[') return text.empty() ? std::vector<schedule::Pair>{} : parse_pairs(text);
+  try {
+    std::vector<schedule::Pair> pairs;
+    for (const auto& pair : nlohmann::json::parse(text)) pairs.push_back({pair.at(0), pair.at(1)});
+    return pairs;
+  } catch (const nlohmann::json::exception&) {
+    throw std::invalid_argument(fmt::format("--custom-src-target-pairs {}: expected 0:1,1:0 or [[0,1],[1,0]]", text));
+  }
+}
+
+// Counts as parts of the largest.
+std::vector<std::vector<double>> weights_in(const std::string& path) {
+  if (path.empty()) return {};
+  std::vector<std::vector<double>> rows;
+  try {
+    nlohmann::json json = nlohmann::json::parse(read_input(path));
+    if (json.is_object()) json = json.at("counts");
+    if (!json.empty() && !json.at(0).is_array()) json = nlohmann::json::array({json});
+    rows = json.get<std::vector<std::vector<double>>>();
+  } catch (const nlohmann::json::exception&) {
+    throw std::invalid_argument(fmt::format("'{}' holds no counts: expected [1, 2], or a list for each sender", path));
+  }
+  double most = 0;
+  for (const auto& row : rows)
+    for (const double w : row) {
+      if (!(w >= 0)) throw std::invalid_argument(fmt::format("'{}': count {}; expected 0 or more", path, w));
+      most = std::max(most, w);
+    }
+  if (most == 0) throw std::invalid_argument(fmt::format("'{}': no count above 0", path));
+  for (auto& row : rows)
+    for (double& w : row) w /= most;
+  return rows;
+}
+
+void check_numbers(const BenchOptions& o) {
+  const auto within = [](const char* flag, std::int64_t value, std::int64_t least, std::int64_t most) {
+    if (value < least || value > most)
+      throw std::invalid_argument(fmt::format("{} {}: expected {} to {}", flag, value, least, most));
+  };
+  if (o.app->count("-n") != 0) within("-n", o.iterations, 1, most_iterations_asked);
+  if (o.app->count("-w") != 0) within("-w", o.warm_ups, 0, most_iterations_asked);
+  within("-m", o.grouped, 1, 4096);
+  within("--inside", o.repeated, 1, 1'000'000);
+  within("-R", o.registered, 0, 2);
+  if (o.app->count("-a") != 0) within("-a", o.average, 0, 3);
+  within("-K", o.skipped, 0, most_iterations_asked);
+  within("--unalign", o.unaligned, 0, 1 << 20);
+  for (const auto& [flag, value] :
+       {std::pair{"-C", o.cpu_time}, {"-S", o.timestamps}, {"-M", o.memory}, {"-I", o.per_iteration}})
+    within(flag, value, 0, 1);
+}
+
+}  // namespace
+
+BenchSettings bench_settings(BenchOptions o) {
+  find_op_behind_flags(o);
+  refuse_idle(o);
+  if (o.op.empty())
+    throw std::invalid_argument("no operation: trellis bench all_reduce, trellis bench all_reduce_perf, ...");
+  BenchSettings s;
+  s.op = bench_op(o.op);
+  s.style = style_of(o);
+  refuse_columns(o, s.style);
+  s.style == Style::nccl ? read_nccl(o) : read_nccom(o, s.all_ones);
+  check_numbers(o);
+  set_sizes(s, o);
+  set_kinds(s, o);
+  set_ranks(s, o);
+  s.iterations = o.iterations;
+  s.warm_ups = o.warm_ups >= 0 ? o.warm_ups : s.style == Style::nccl ? 1 : 5;
+  s.grouped = o.grouped;
+  s.repeated = o.repeated;
+  s.cycles = o.cycles;
+  s.merge = o.average < 0 ? Merge::slowest : static_cast<Merge>(o.average);
+  s.untouched = o.untouched;
+  s.cpu_time = o.cpu_time != 0;
+  s.check_passes = o.passes;
+  s.seed = o.seed;
+  s.interpret_up_to = parse_bytes(o.interpret_up_to);
+  s.in_place = s.style == Style::nccl || o.in_place;
+  s.device_memory = o.registered != 0;
+  s.unaligned = o.unaligned;
+  s.per_iteration = o.per_iteration != 0;
+  s.skipped = o.skipped;
+  s.timestamps = o.timestamps != 0;
+  s.memory_report = o.memory != 0;
+  s.show_algorithm = o.show_algorithm;
+  s.show_sizes = o.show_sizes;
+  s.stats = stats_of(o.stats);
+  s.algorithm = o.algorithm;
+  s.pairs = pairs_in(o.pairs);
+  s.weights = weights_in(o.counts_file);
+  if (!o.plot.empty() && s.sizes.back() == 0) throw std::invalid_argument("--plot: expected a size above 0");
+  s.json = o.json;
+  s.csv = o.csv;
+  s.plot = o.plot;
+  return s;
+}
+
+}  // namespace trellis::tools

@@ -1,0 +1,42 @@
+// The flags of nccl-tests and of nccom-test, and our own, as they were typed; and what they mean together.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/bench_settings.h"
+
+namespace trellis::tools {
+
+struct BenchOptions {
+  std::string op, style;
+
+  // Those whose meaning depends on the grammar, by their letter: r N I S t u c.
+  std::map<char, std::vector<std::string>> clashing;
+  // Those that can mean nothing here, by their long names.
+  std::map<std::string, std::vector<std::string>> idle;
+
+  std::string least = "32M", most = "32M", step;
+  int factor = 0;
+  std::string type, reduction = "sum", root;
+  int iterations = 0, warm_ups = -1, grouped = 1, repeated = 1, cycles = 1, average = -1, skipped = 0;
+  int registered = 0, unaligned = 0, threads_each = 1, devices_each = 1, timeout_s = 0, passes = -1;
+  int cpu_time = 0, timestamps = 0, memory = 0, per_iteration = 0;
+  int workers = 0, ranks = 0, streams = 1;
+  std::uint64_t seed = 1;
+  std::vector<std::string> stats;
+  std::string pairs, counts_file, algorithm, interpret_up_to = "64KB";
+  std::string json, csv, plot;
+  bool show_algorithm = false, show_sizes = false, threads = false, no_pin = false, untouched = false, in_place = false;
+  const CLI::App* app = nullptr;
+};
+
+void add_bench_options(CLI::App&, BenchOptions&);
+
+// Throws invalid_argument, naming the flag, its value and what was expected.
+BenchSettings bench_settings(BenchOptions);
+
+}  // namespace trellis::tools

@@ -1,0 +1,44 @@
+// Data of small whole numbers whose results are known in closed form, whatever the algorithm: for checks of any size,
+// and for filling buffers at the speed of memory.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "ccl/communicator.h"
+
+namespace trellis::tools {
+
+// Of one operation as its ranks put it: `calls` has one for each. At each element two ranks contribute numbers from 1
+// to 3 and the others what changes nothing, so that sums stay exact in every type and for any number of ranks.
+class Pattern {
+ public:
+  Pattern(std::span<const ccl::Call> calls, ccl::Rank rank, std::uint64_t seed, bool ones = false);
+
+  void fill(void* input);
+  std::uint64_t wrong(const void* output);  // elements of this rank's output that are not as they must be
+
+ private:
+  using Tile = std::vector<std::byte>;
+  struct Part {
+    std::size_t first = 0, elements = 0;
+    std::size_t phase = 0;  // where in the tile its first element is
+    ccl::Rank source = 0;   // whose data it is; everybody's
+  };
+  static constexpr ccl::Rank everybody = -1;
+
+  const Tile& tile(ccl::Rank source);
+  double value(ccl::Rank source, std::size_t index) const;
+  double total(std::size_t index) const;
+
+  ccl::Call call_;
+  ccl::Rank rank_, ranks_;
+  std::uint64_t seed_;
+  bool ones_;
+  std::vector<Part> inputs_, outputs_;
+  std::map<ccl::Rank, Tile> tiles_;
+};
+
+}  // namespace trellis::tools

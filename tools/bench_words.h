@@ -1,0 +1,41 @@
+// The words of benchmarks: operations, types and sizes as nccl-tests, nccom-test and Trellis write them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/reduce.h"
+#include "schedule/collective.h"
+
+namespace trellis::tools {
+
+// Whose flags and whose table.
+enum class Style : std::uint8_t { nccl, nccom };
+
+struct BenchOp {
+  schedule::Collective collective = schedule::Collective::all_reduce;
+  std::string word;    // as the user put it
+  bool shift = false;  // sendrecv: every rank sends to the next one, as a permutation
+};
+
+// "all_reduce", "allr", "alltoall_perf". Throws invalid_argument, with the word that was probably meant.
+BenchOp bench_op(std::string_view word);
+bool is_bench_op(std::string_view word);
+
+// "64KB", "64K", "64KiB", "65536", in any case: K is 1024. Throws invalid_argument.
+std::uint64_t parse_bytes(std::string_view text);
+std::string bytes_text(std::uint64_t);  // "64 KiB"
+
+// "float", "bfloat16", "bf16", "fp8_e5m2", ... Throws invalid_argument. f8e4m3 of nccl-tests is our f8e4m3fn.
+kernels::DType bench_type(std::string_view word, Style);
+std::string_view type_word(kernels::DType, Style);
+
+kernels::Reduction bench_reduction(std::string_view word);  // mulsum is scaled_sum
+std::string_view reduction_word(kernels::Reduction, Style);
+
+std::vector<std::string> words_between(std::string_view text, char separator);
+std::int64_t parse_count(std::string_view what, std::string_view text, std::int64_t least, std::int64_t most);
+
+}  // namespace trellis::tools

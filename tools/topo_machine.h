@@ -1,0 +1,47 @@
+// A machine's packages, memory, caches and cores within each other, and the hardware threads that ranks get on it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trellis::tools {
+
+struct Part {
+  enum class Kind : std::uint8_t { machine, package, die, group, memory, cache, core, thread };
+  Kind kind = Kind::machine;
+  int number = 0;           // of threads and memory the operating system's, of others a count from 0
+  int level = 0;            // of a cache
+  std::uint64_t bytes = 0;  // of a cache, of memory
+  bool usable = true;       // of a thread: this process may run on it
+  std::vector<Part> parts = {};
+};
+
+struct TopoMachine {
+  std::string name;
+  bool here = true;  // it is the machine that this process runs on
+  Part whole;
+};
+
+// By hwloc, asked anew at every call. It follows taskset; HWLOC_XMLFILE and HWLOC_SYNTHETIC put another in its place.
+TopoMachine host_machine();
+
+// "host". Throws invalid_argument, with the word that was probably meant.
+TopoMachine machine_named(const std::string& name);
+
+std::vector<int> usable_threads(const Part&);
+std::vector<const Part*> usable_cores(const Part&);  // those with a usable thread; neighbours in cache side by side
+
+// How cores go to ranks.
+enum class Share : std::uint8_t {
+  one,  // a thread of a core each: of the smallest part of the machine with enough cores, so of one L3 if that will do
+  equal,  // as many whole cores each as there are for everybody
+};
+
+// The threads of each rank; empty when there are fewer cores than ranks.
+std::vector<std::vector<int>> rank_threads(const TopoMachine&, int ranks, Share);
+
+// {0, 1, 2, 8}: "0-2,8"
+std::string ranges(std::vector<int>);
+
+}  // namespace trellis::tools
