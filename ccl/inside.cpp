@@ -211,7 +211,9 @@ std::string Communicator::Inside::dump() const {
   return recorder.dump(whose);
 }
 
-void Communicator::Inside::check_well() const {
+// What was sent before an abort may still lie there: nothing is begun with it.
+void Communicator::Inside::check_well() {
+  if (transport->aborted()) fail(std::make_exception_ptr(Aborted("the communicator was aborted")));
   if (!failed_.load(std::memory_order_relaxed)) return;
   const std::lock_guard lock(error_mutex_);
   std::rethrow_exception(error_);

@@ -47,7 +47,7 @@ struct Communicator::Inside {
   void run();  // what is open, to its end
   void fail(std::exception_ptr);
   std::string dump() const;  // the flight recorder's
-  void check_well() const;   // throws what ended the communicator
+  void check_well();         // throws what ended the communicator
 
   Rank rank() const { return transport->rank(); }
   Rank ranks() const { return transport->ranks(); }

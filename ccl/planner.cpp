@@ -117,7 +117,7 @@ Choice Planner::choose(const Call& call, bool in_place) const {
                                             text_of(fixed->second), schedule::name(call.collective), call.count, ranks_,
                                             why.empty() ? algorithm.constraint : why));
   }
-  for (const Choice& choice : selections_.choices(call.collective, ranks_, larger_bytes(call, ranks_)))
+  for (const Choice& choice : selections_.choices(call.collective, ranks_, larger_bytes(call, ranks_), call.type))
     if (serves(choice, call, in_place)) return choice;
   for (const auto& [name, algorithm] : schedule::algorithms())
     if (serves({name}, call, in_place)) return {name};
@@ -159,8 +159,7 @@ Planned Planner::make(const Call& call, bool in_place) {
 }
 
 const Planned& Planner::plan(const Call& call, bool in_place) {
-  const Key key{call.count, call.root,   call.collective, static_cast<std::uint8_t>(kernels::size_of(call.type)),
-                in_place,   traces(call)};
+  const Key key{call.count, call.root, call.collective, call.type, in_place, traces(call)};
   if (last_ != nullptr && key == last_key_) return *last_;
   last_ = nullptr;
   if (!call.pairs.empty() || !call.counts.empty()) return passing_ = make(call, in_place);

@@ -34,7 +34,7 @@ class Planner {
     std::size_t count = 0;
     Rank root = 0;
     Collective collective = {};
-    std::uint8_t size = 0;
+    kernels::DType type = {};
     bool in_place = false;
     bool traced = false;
     bool operator==(const Key&) const = default;
@@ -42,7 +42,7 @@ class Planner {
   struct Hash {
     std::size_t operator()(const Key& k) const {
       return k.count * 0x9E37'79B9'7F4A'7C15 ^ static_cast<std::size_t>(k.root) << 20 ^
-             static_cast<std::size_t>(k.collective) << 8 ^ static_cast<std::size_t>(k.size << 2) ^
+             static_cast<std::size_t>(k.collective) << 8 ^ static_cast<std::size_t>(k.type) << 2 ^
              static_cast<std::size_t>(k.traced << 1) ^ k.in_place;
     }
   };

@@ -32,12 +32,15 @@ std::vector<std::string_view> words_of(std::string_view line) {
 }
 
 auto group(const Rule& r) { return std::tuple(r.collective, r.ranks); }
-auto order(const Rule& r) { return std::tuple(r.collective, r.ranks, r.from_bytes); }
+auto order(const Rule& r) { return std::tuple(r.collective, r.ranks, r.type, r.from_bytes); }
 
 Rule rule_in(const std::vector<std::string_view>& words) {
-  if (words.size() != 4) throw std::invalid_argument("expected: collective ranks from_bytes algorithm");
-  return {schedule::collective_named(words[0]), number_in<schedule::Rank>(words[1], "number of ranks"),
-          number_in<std::uint64_t>(words[2], "number of bytes"), choice_named(words[3])};
+  if (words.size() != 4 && words.size() != 5)
+    throw std::invalid_argument("expected: collective ranks from_bytes algorithm [type]");
+  Rule rule{schedule::collective_named(words[0]), number_in<schedule::Rank>(words[1], "number of ranks"),
+            number_in<std::uint64_t>(words[2], "number of bytes"), choice_named(words[3])};
+  if (words.size() == 5) rule.type = kernels::dtype_named(words[4]);
+  return rule;
 }
 
 }  // namespace
@@ -63,6 +66,12 @@ Choice choice_named(std::string_view text) {
   return c;
 }
 
+std::string text_of(const Rule& r) {
+  const std::string text =
+      fmt::format("{} {} {} {}", schedule::name(r.collective), r.ranks, r.from_bytes, text_of(r.choice));
+  return r.type ? fmt::format("{} {}", text, kernels::name(*r.type)) : text;
+}
+
 void Selections::add(Rule rule) {
   rules_.insert(std::ranges::upper_bound(rules_, order(rule), {}, order), std::move(rule));
 }
@@ -84,22 +93,25 @@ Selections Selections::read(std::string_view text) {
 }
 
 std::string Selections::text() const {
-  std::string text = "# collective ranks from_bytes algorithm[*channels][/segments]\n";
-  for (const Rule& r : rules_)
-    text += fmt::format("{} {} {} {}\n", schedule::name(r.collective), r.ranks, r.from_bytes, text_of(r.choice));
+  std::string text = "# collective ranks from_bytes algorithm[*channels][/segments] [type]\n";
+  for (const Rule& r : rules_) text += text_of(r) + "\n";
   return text;
 }
 
-std::vector<Choice> Selections::choices(schedule::Collective collective, schedule::Rank ranks,
-                                        std::uint64_t bytes) const {
+std::vector<Choice> Selections::choices(schedule::Collective collective, schedule::Rank ranks, std::uint64_t bytes,
+                                        kernels::DType type) const {
   schedule::Rank nearest = 0;
   for (const Rule& r : rules_)
     if (r.collective == collective && (nearest == 0 || std::abs(r.ranks - ranks) < std::abs(nearest - ranks)))
       nearest = r.ranks;
-  std::vector<Choice> found;
+  std::vector<Choice> typed, any;
   for (const Rule& r : rules_)
-    if (group(r) == std::tuple(collective, nearest) && r.from_bytes <= bytes) found.insert(found.begin(), r.choice);
-  return found;
+    if (group(r) == std::tuple(collective, nearest) && r.from_bytes <= bytes && (!r.type || r.type == type)) {
+      std::vector<Choice>& found = r.type ? typed : any;
+      found.insert(found.begin(), r.choice);
+    }
+  typed.insert(typed.end(), any.begin(), any.end());
+  return typed;
 }
 
 }  // namespace trellis::ccl

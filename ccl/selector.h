@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "kernels/dtype.h"
 #include "schedule/collective.h"
 
 namespace trellis::ccl {
@@ -25,7 +27,9 @@ struct Rule {
   schedule::Rank ranks = 1;
   std::uint64_t from_bytes = 0;
   Choice choice;
+  std::optional<kernels::DType> type = {};  // none: every type that has no rules of its own
 };
+std::string text_of(const Rule&);  // as in a table
 
 class Selections {
  public:
@@ -33,8 +37,8 @@ class Selections {
   static const Selections& built_in();
 
   // The rule for these ranks, or for the nearest number of ranks that has one; of the collective's rules the last that
-  // begins at or below `bytes`. Empty when the table has none for the collective.
-  std::vector<Choice> choices(schedule::Collective, schedule::Rank ranks, std::uint64_t bytes) const;
+  // begins at or below `bytes`, those of the type first. Empty when the table has none for the collective.
+  std::vector<Choice> choices(schedule::Collective, schedule::Rank ranks, std::uint64_t bytes, kernels::DType) const;
   std::string text() const;
   const std::vector<Rule>& rules() const { return rules_; }
   void add(Rule);  // keeps them sorted

@@ -41,4 +41,7 @@ class Pattern {
   std::map<ccl::Rank, Tile> tiles_;
 };
 
+// Reads every cache line, as a user of the data would.
+void look_through(const void* data, std::size_t bytes);
+
 }  // namespace trellis::tools

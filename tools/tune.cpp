@@ -37,7 +37,7 @@ constexpr const char* description =
 struct Options {
   std::string ranks = "2,4,8", sizes = "8..16MB";
   std::vector<std::string> collectives, explain;
-  std::string output;
+  std::string type, output;
   bool all = false, json = false;
 };
 
@@ -47,6 +47,8 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--sizes", o.sizes, "Sizes of the larger buffer: 8..16MB by powers of two; 64KB,1MB")
       ->capture_default_str();
   app.add_option("--collectives", o.collectives, "Which; all that have a choice")->delimiter(',');
+  app.add_option("-d,--type", o.type,
+                 "Measure with this type, and make the rules its own; else fp32, and rules for all");
   app.add_option("--explain", o.explain, "A collective and a size")->expected(2);
   app.add_option("-o,--output", o.output, "The table's file; printed without");
   app.add_flag("--all", o.all, "With --explain: every choice, and not the best of each algorithm alone");
@@ -63,6 +65,10 @@ std::vector<Collective> tuned_collectives(const std::vector<std::string>& names)
   return all;
 }
 
+kernels::DType type_of(const Options& o) {
+  return o.type.empty() ? kernels::DType::f32 : bench_type(o.type, Style::nccom);
+}
+
 // What ranks measure with: what the environment says, but for algorithms.
 BenchSettings settings_for(Collective c) {
   BenchSettings s;
@@ -71,12 +77,13 @@ BenchSettings settings_for(Collective c) {
 }
 
 // The costs of one collective at each size.
-std::vector<SizeCosts> measured(const Crew& crew, Collective c, const std::vector<ccl::Choice>& choices,
-                                const std::vector<std::uint64_t>& sizes, BenchProgress& progress) {
+std::vector<SizeCosts> measured(const Crew& crew, Collective c, kernels::DType type,
+                                const std::vector<ccl::Choice>& choices, const std::vector<std::uint64_t>& sizes,
+                                BenchProgress& progress) {
   const BenchSettings s = settings_for(c);
   Bench bench(s, crew);
   try {
-    Contest contest(bench, crew, c, choices);
+    Contest contest(bench, crew, c, type, choices);
     std::vector<SizeCosts> all;
     ccl::Choice held;
     for (const std::uint64_t bytes : sizes) {
@@ -92,8 +99,8 @@ std::vector<SizeCosts> measured(const Crew& crew, Collective c, const std::vecto
 }
 
 // The rules come out of rank 0's process as text.
-std::vector<ccl::Rule> tuned(Collective c, ccl::Rank ranks, const std::vector<std::uint64_t>& sizes,
-                             BenchProgress& progress) {
+std::vector<ccl::Rule> tuned(Collective c, ccl::Rank ranks, kernels::DType type,
+                             const std::vector<std::uint64_t>& sizes, BenchProgress& progress) {
   std::array<int, 2> ends;
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "a pipe");
   const ccl::Descriptor from(ends[0]);
@@ -101,7 +108,7 @@ std::vector<ccl::Rule> tuned(Collective c, ccl::Rank ranks, const std::vector<st
   const std::vector<ccl::Choice> choices = candidates(c, ranks);
   run_crew({.ranks = ranks}, [&](const Crew& crew) {
     BenchProgress silent(0, false);
-    const auto costs = measured(crew, c, choices, sizes, crew.rank == 0 ? progress : silent);
+    const auto costs = measured(crew, c, type, choices, sizes, crew.rank == 0 ? progress : silent);
     if (crew.rank != 0) return 0;
     ccl::Selections found;
     for (const ccl::Rule& rule : rules_for(c, ranks, costs)) found.add(rule);
@@ -137,7 +144,10 @@ int tune(const Options& o) {
   for (const Collective c : collectives)
     for (const ccl::Rank ranks : counts) {
       const std::vector<std::uint64_t> some = c == Collective::barrier ? std::vector<std::uint64_t>{0} : sizes;
-      for (const ccl::Rule& rule : tuned(c, ranks, some, progress)) table.add(rule);
+      for (ccl::Rule rule : tuned(c, ranks, type_of(o), some, progress)) {
+        if (!o.type.empty()) rule.type = type_of(o);
+        table.add(rule);
+      }
     }
   progress.clear();
   write_output(o.output, table.text());
@@ -163,7 +173,8 @@ void print_explanation(const Options& o, const Bench& bench, const ccl::Call& ca
   const ccl::Choice selected = ccl::choice_named(bench.work.front()->algorithm(call));
   std::string why = by_configuration(config);
   if (why.empty())
-    why = source_of(config) + ": " + reason(table_in_force(config), call.collective, bench.ranks(), bytes, selected);
+    why = source_of(config) + ": " +
+          reason(table_in_force(config), call.collective, bench.ranks(), bytes, call.type, selected);
   Table table("costs", {{.name = "algorithm", .align = Align::left},
                         {.name = "time", .unit = "s"},
                         {.name = "of the cheapest"},
@@ -193,9 +204,9 @@ int explain(const Options& o) {
     const BenchSettings s = settings_for(c);
     Bench bench(s, crew);
     try {
-      Contest contest(bench, crew, c, choices);
+      Contest contest(bench, crew, c, type_of(o), choices);
       const std::vector<Cost> costs = contest.run(bytes, nullptr);
-      ccl::Call call = calls_for(s, bytes, kernels::DType::f32, kernels::Reduction::sum, 0, crew.ranks).front();
+      ccl::Call call = calls_for(s, bytes, type_of(o), kernels::Reduction::sum, 0, crew.ranks).front();
       const ccl::Extents e = ccl::extents_of(call, 0, crew.ranks);
       const BenchBuffers buffers(bench.control->device(), false, e.input, e.output, 0);
       buffers.place(call, 0, crew.ranks, false);
@@ -213,6 +224,7 @@ int run(const Options& o) { return o.explain.empty() ? tune(o) : explain(o); }
 
 const Registered tune_command(command("tune", "Measures which algorithm is best for what on this machine",
                                       "trellis tune -o host.txt\n"
+                                      "trellis tune -d bf16 --collectives all_reduce >> host.txt\n"
                                       "trellis tune --ranks 2,4 --sizes 1KB..4MB --collectives all_reduce,all_gather\n"
                                       "TRELLIS_SELECTIONS=host.txt trellis bench all_reduce --show-algorithm\n"
                                       "trellis tune --explain all_reduce 64KB -n 8",

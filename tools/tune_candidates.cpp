@@ -85,8 +85,9 @@ double Contest::Entrant::median() const {
   return sorted[sorted.size() / 2];
 }
 
-Contest::Contest(Bench& bench, const Crew& crew, Collective collective, std::vector<Choice> choices)
-    : bench_(bench), collective_(collective) {
+Contest::Contest(Bench& bench, const Crew& crew, Collective collective, kernels::DType type,
+                 std::vector<Choice> choices)
+    : bench_(bench), collective_(collective), type_(type) {
   for (const Choice& choice : choices) {
     ccl::Config config = bench.work.front()->config();
     config.algorithm = fmt::format("{}={}", schedule::name(collective), text_of(choice));
@@ -99,20 +100,29 @@ Contest::Contest(Bench& bench, const Crew& crew, Collective collective, std::vec
 void Contest::prepare(std::uint64_t bytes) {
   BenchSettings s;
   s.op.collective = collective_;
-  // Whole cache lines in each block, as users have them; f32, on which tables are made.
-  calls_ = calls_for(s, bytes, kernels::DType::f32, kernels::Reduction::sum, 0, bench_.ranks());
+  // Whole cache lines in each block, as users have them.
+  calls_ = calls_for(s, bytes, type_, kernels::Reduction::sum, 0, bench_.ranks());
   mine_ = calls_[static_cast<std::size_t>(bench_.rank())];
   const ccl::Extents e = ccl::extents_of(mine_, bench_.rank(), bench_.ranks());
   buffers_ = std::make_unique<BenchBuffers>(bench_.control->device(), false, e.input, e.output, 0);
   buffers_->place(mine_, bench_.rank(), bench_.ranks(), false);
+  pattern_ = std::make_unique<Pattern>(calls_, bench_.rank(), 1);
+  output_bytes_ = e.output;
+  back_to_back_ = bytes <= back_to_back_bytes;
   for (Entrant& one : entrants_) {
     one.samples.clear();
     one.serves = one.alive = serves_count(one.choice, mine_, bench_.ranks());
   }
 }
 
-// The time of one operation, of several after each other.
+// The time of one operation: of several after each other, or of one whose input has just been written, as
+// back_to_back_bytes has it.
 double Contest::sample(Entrant& one, int operations) {
+  if (!back_to_back_) {
+    look_through(mine_.output, output_bytes_);
+    pattern_->fill(const_cast<void*>(mine_.input));
+    operations = 1;
+  }
   bench_.control->barrier();
   const auto before = ccl::Clock::now();
   for (int i = 0; i < operations; ++i) one.work->run(mine_);

@@ -29,7 +29,7 @@ struct Cost {
 // Measures one collective for one number of ranks. All ranks use it alike.
 class Contest {
  public:
-  Contest(Bench&, const Crew&, schedule::Collective, std::vector<ccl::Choice>);
+  Contest(Bench&, const Crew&, schedule::Collective, kernels::DType, std::vector<ccl::Choice>);
 
   // The costs at so many bytes of the larger buffer, the cheapest first. Candidates take turns, so that what changes
   // on the machine meets all alike; the slower half drops out of each round but for `incumbent`, which stays.
@@ -50,10 +50,14 @@ class Contest {
 
   Bench& bench_;
   schedule::Collective collective_;
+  kernels::DType type_;
   std::vector<Entrant> entrants_;
   std::vector<ccl::Call> calls_;
   ccl::Call mine_;
   std::unique_ptr<BenchBuffers> buffers_;
+  std::unique_ptr<Pattern> pattern_;
+  std::size_t output_bytes_ = 0;
+  bool back_to_back_ = false;
 };
 
 }  // namespace trellis::tools

@@ -31,7 +31,7 @@ std::vector<ccl::Rule> rules_for(schedule::Collective collective, ccl::Rank rank
 }
 
 std::string reason(const ccl::Selections& table, schedule::Collective collective, ccl::Rank ranks, std::uint64_t bytes,
-                   const ccl::Choice& selected) {
+                   kernels::DType type, const ccl::Choice& selected) {
   ccl::Rank nearest = 0;
   for (const ccl::Rule& r : table.rules())
     if (r.collective == collective && (nearest == 0 || std::abs(r.ranks - ranks) < std::abs(nearest - ranks)))
@@ -41,16 +41,16 @@ std::string reason(const ccl::Selections& table, schedule::Collective collective
   const ccl::Rule* used = nullptr;
   std::size_t passed = 0;  // rules that apply to more bytes than the one used, and can't serve
   for (const ccl::Rule& r : table.rules()) {
-    if (r.collective != collective || r.ranks != nearest || r.from_bytes > bytes) continue;
+    if (r.collective != collective || r.ranks != nearest || r.from_bytes > bytes || (r.type && r.type != type))
+      continue;
     ++passed;
     if (r.choice == selected) used = &r, passed = 0;
   }
   if (used == nullptr)
     return fmt::format("no rule of the table for {} on {} ranks can serve this: it is the first by name that does",
                        schedule::name(collective), nearest);
-  std::string text =
-      fmt::format("the rule '{} {} {} {}' begins at {}", schedule::name(collective), used->ranks, used->from_bytes,
-                  text_of(used->choice), used->from_bytes == 0 ? "0" : bytes_text(used->from_bytes));
+  std::string text = fmt::format("the rule '{}' begins at {}", text_of(*used),
+                                 used->from_bytes == 0 ? "0" : bytes_text(used->from_bytes));
   if (nearest != ranks) text += fmt::format(", and {} is the nearest number of ranks that has rules", nearest);
   if (passed != 0) text += fmt::format("; {} later {} can't serve this", passed, passed == 1 ? "rule" : "rules");
   return text;

@@ -24,7 +24,7 @@ const Cost* winner(const std::vector<Cost>&, const ccl::Choice* incumbent);
 std::vector<ccl::Rule> rules_for(schedule::Collective, ccl::Rank ranks, const std::vector<SizeCosts>&);
 
 // Why a table serves so many bytes by `selected`, in a sentence.
-std::string reason(const ccl::Selections&, schedule::Collective, ccl::Rank ranks, std::uint64_t bytes,
+std::string reason(const ccl::Selections&, schedule::Collective, ccl::Rank ranks, std::uint64_t bytes, kernels::DType,
                    const ccl::Choice& selected);
 
 // "8..16MB": by powers of two; "8,4KB,1MB". Rising, each once. Throws invalid_argument.

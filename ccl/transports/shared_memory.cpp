@@ -2,7 +2,9 @@
 // has it open, whatever that process died of. The kernel lets only processes of the same user open it.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/mempolicy.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -95,6 +97,19 @@ struct Announced {
   char host[80];
 };
 
+// The slots that a rank reads lie in the memory of the node it runs on: a wish, without which they lie where they are
+// first written.
+void bind_to_reader(const Segment& segment, Rank reader) {
+  unsigned node = 0;
+  constexpr unsigned most = 8 * sizeof(unsigned long);
+  if (getcpu(nullptr, &node) != 0 || node >= most) return;
+  const unsigned long nodes = 1UL << node;
+  const SegmentShape& shape = segment.shape();
+  const std::size_t bytes =
+      static_cast<std::size_t>(shape.ranks) * static_cast<std::size_t>(shape.lanes) * ring_cells * shape.slot_bytes;
+  syscall(SYS_mbind, segment.slot(0, reader, 0, 0), bytes, MPOL_PREFERRED, &nodes, most + 1, 0);
+}
+
 class OtherProcesses : public Reach {
  public:
   OtherProcesses(File file, Mapping mapping, const SegmentShape& shape, const Joining& j)
@@ -112,6 +127,7 @@ class OtherProcesses : public Reach {
     mine.window_bytes.store(window_.bytes, std::memory_order_relaxed);
     mine.base.store(reinterpret_cast<std::uint64_t>(segment_.base()), std::memory_order_relaxed);
     segment_.show_cores(rank_);
+    bind_to_reader(segment_, rank_);
     mine.pid.store(getpid(), std::memory_order_release);
   }
 

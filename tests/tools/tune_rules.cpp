@@ -56,13 +56,13 @@ TEST(TuneRules, Sizes) {
 
 TEST(TuneRules, AReasonNamesTheRule) {
   const auto all = ccl::Selections::read("all_reduce 2 0 mesh\nall_reduce 8 0 mesh\nall_reduce 8 65536 ring\n");
-  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 1 << 20, {"ring"}),
+  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 1 << 20, kernels::DType::f32, {"ring"}),
             "the rule 'all_reduce 8 65536 ring' begins at 64 KiB");
-  EXPECT_EQ(reason(all, Collective::all_reduce, 7, 8, {"mesh"}),
+  EXPECT_EQ(reason(all, Collective::all_reduce, 7, 8, kernels::DType::f32, {"mesh"}),
             "the rule 'all_reduce 8 0 mesh' begins at 0, and 8 is the nearest number of ranks that has rules");
-  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 1 << 20, {"mesh"}),
+  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 1 << 20, kernels::DType::f32, {"mesh"}),
             "the rule 'all_reduce 8 0 mesh' begins at 0; 1 later rule can't serve this");
-  EXPECT_EQ(reason(all, Collective::broadcast, 8, 8, {"ring"}),
+  EXPECT_EQ(reason(all, Collective::broadcast, 8, 8, kernels::DType::f32, {"ring"}),
             "the table has no rule for broadcast: it is the first by name that serves");
 }
 

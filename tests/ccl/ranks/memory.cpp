@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
+
 #include "tests/ccl/ranks/run.h"
 
 namespace trellis::ccl {
@@ -41,6 +44,22 @@ TEST(Memory, LargeBuffersCanBeReadWhereTheyLie) {
                             throw std::runtime_error(fmt::format("element {} is {}, not {}", i, out[i], 2 * in[i]));
                       },
                       {.algorithm = "all_reduce=mesh", .single_copy = true}),
+            "");
+}
+
+TEST(Memory, SlotsLieWithTheirReader) {
+  if (!std::ifstream("/proc/self/numa_maps")) GTEST_SKIP() << "this kernel knows no NUMA nodes";
+  EXPECT_EQ(run_ranks("shared_memory", 2,
+                      [](Communicator& c) {
+                        c.barrier();
+                        std::ifstream maps("/proc/self/numa_maps");
+                        int bound = 0;
+                        for (std::string line; std::getline(maps, line);)
+                          bound += line.find("trellis-segment") != std::string::npos &&
+                                   line.find(" prefer") != std::string::npos;
+                        c.barrier();
+                        if (bound == 0) throw std::runtime_error("no part of the segment is bound");
+                      }),
             "");
 }
 
