@@ -86,9 +86,11 @@ def main():
                         help="all_reduce, reduce_scatter, all_gather, all_to_all, broadcast or sendrecv")
     parser.add_argument("--sizes", type=sizes_in, default=SIZES, help="such as 8,4K,2M")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--peers", default="gloo,openmpi,mpich", help="those that take part, if installed")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        others = peers(pathlib.Path(folder), options.build)
+        others = {name: command for name, command in peers(pathlib.Path(folder), options.build).items()
+                  if name in options.peers.split(",")}
         if not others:
             print("neither an MPI library nor Gloo is installed; only our own times", file=sys.stderr)
         subjects = {"ours": ours(options.build, "malloc"), "ours, device memory": ours(options.build, "device"), **others}
