@@ -75,6 +75,21 @@ Turns_ turns_for(const std::vector<Issued>& issued) {
   return turns;
 }
 
+// What a group mostly is: sends and receives of one communicator, here and now. False: it is something else.
+bool run_points(std::vector<Issued>& issued) {
+  Inside* const inside = issued.front().inside;
+  for (const Issued& one : issued)
+    if (one.inside != inside || one.stream != nullptr || one.operation.points.size() != 1) return false;
+  std::vector<Call> points;
+  points.reserve(issued.size());
+  for (Issued& one : issued) points.push_back(std::move(one.operation.points.front()));
+  Turns::Turn turn(inside->turns);
+  turn.wait();
+  inside->open(points);
+  inside->run();
+  return true;
+}
+
 // A stream that takes part waits for the one that does the work, and that one for what it held before.
 void submit(std::vector<Issued> issued) {
   device::Stream* stream = nullptr;
@@ -140,7 +155,10 @@ Group::~Group() {
 void Group::end() {
   if (std::exchange(ended_, true)) return;
   if (--noted.depth != 0 || noted.issued.empty()) return;
-  submit(std::exchange(noted.issued, {}));
+  std::vector<Issued> issued = std::exchange(noted.issued, {});
+  if (!run_points(issued)) return submit(std::move(issued));
+  issued.clear();
+  if (noted.issued.capacity() == 0) noted.issued = std::move(issued);  // room for the next group
 }
 
 bool Group::open() { return noted.depth != 0; }

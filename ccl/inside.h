@@ -76,6 +76,7 @@ struct Communicator::Inside {
 
   // Of the operation that is open.
   Compiled points_;
+  std::vector<Call> compiled_points_;  // what points_ was made of
   Job job_;
   std::size_t divided_ = 0;  // elements of the output that an average divides at the end
   friend class Communicator;

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <map>
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace trellis::ccl {
 namespace {
@@ -16,7 +17,7 @@ Place address(const void* data, std::size_t bytes) {
 
 Compiled compile_points(std::span<const Call> calls, Rank rank, int lane) {
   Compiled out;
-  std::map<std::pair<bool, Rank>, std::vector<std::uint32_t>> lines;
+  std::vector<std::pair<std::pair<bool, Rank>, std::uint32_t>> lined;  // steps by whether they receive, and the peer
   std::vector<Place> own_sends, own_receives;
   for (const Call& call : calls) {
     const std::size_t bytes = call.count * kernels::size_of(call.type);
@@ -31,7 +32,7 @@ Compiled compile_points(std::span<const Call> calls, Rank rank, int lane) {
     step.op = sends ? schedule::Op::send : schedule::Op::recv;
     (sends ? step.from : step.to) = address(sends ? call.input : call.output, bytes);
     step.origin = static_cast<std::int32_t>(out.steps.size());
-    lines[{receives, sends ? call.peer : call.root}].push_back(static_cast<std::uint32_t>(out.steps.size()));
+    lined.push_back({{receives, sends ? call.peer : call.root}, static_cast<std::uint32_t>(out.steps.size())});
     out.steps.push_back(step);
   }
   if (own_sends.size() != own_receives.size())
@@ -46,10 +47,13 @@ Compiled compile_points(std::span<const Call> calls, Rank rank, int lane) {
     out.steps.push_back(step);
   }
   out.waits.resize(out.steps.size());
-  for (const auto& [key, steps] : lines) {
-    out.lines.push_back({key.second, lane, key.first, static_cast<std::uint32_t>(out.messages.size()),
-                         static_cast<std::uint32_t>(steps.size())});
-    out.messages.insert(out.messages.end(), steps.begin(), steps.end());
+  std::sort(lined.begin(), lined.end());
+  for (std::size_t i = 0; i < lined.size(); ++i) {
+    const auto& [receives, peer] = lined[i].first;
+    if (i == 0 || lined[i - 1].first != lined[i].first)
+      out.lines.push_back({peer, lane, receives, static_cast<std::uint32_t>(i), 0});
+    ++out.lines.back().count;
+    out.messages.push_back(lined[i].second);
   }
   return out;
 }
