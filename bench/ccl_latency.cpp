@@ -1,13 +1,21 @@
-// Where the time of an all_reduce of 8 bytes between two ranks goes: a cache line's way from core to core, which nobody
-// can save; the sum; the call, its checks and records, which a rank alone has too; and the rest, lanes and waiting.
+// Where the time of an operation on 8 bytes between two ranks goes. Nobody can save a cache line's way from core to
+// core (line_and_back: twice that). A message is such a line, and its part of the lanes (message_and_back: twice that).
+// Then there is the sum, and what a rank alone has too (..._alone): of that the check, the turn, and the record in
+// turn.
 #include <benchmark/benchmark.h>
 #include <sched.h>
 
 #include <atomic>
+#include <cstring>
 #include <thread>
 
+#include "ccl/check.h"
 #include "ccl/communicator.h"
+#include "ccl/recorder.h"
 #include "ccl/store.h"
+#include "ccl/transports/open.h"
+#include "ccl/turns.h"
+#include "ccl/waiting.h"
 #include "kernels/placement.h"
 #include "kernels/reduce.h"
 
@@ -42,7 +50,7 @@ class Other {
   std::thread thread_;
 };
 
-void line_one_way(benchmark::State& state) {
+void line_and_back(benchmark::State& state) {
   struct alignas(128) Line {
     std::atomic<std::uint64_t> value = 0;
   };
@@ -63,7 +71,55 @@ void line_one_way(benchmark::State& state) {
   }
   over = true;
   other.end();
-  state.SetItemsProcessed(2 * state.iterations());  // items_per_second: ways
+}
+
+// One end of a pair of lanes that passes 8 bytes to and fro, with nothing above the transport.
+class End {
+ public:
+  End(const std::shared_ptr<ccl::Store>& store, ccl::Rank rank)
+      : device_(device::open("host")),
+        transport_(ccl::open_loopback(
+            store, {.rank = rank, .ranks = 2, .device = device_.get(), .deadline = ccl::Clock::now() + limit})),
+        sender_(transport_->sender(1 - rank, 0)),
+        receiver_(transport_->receiver(1 - rank, 0)) {}
+
+  void send(const std::uint64_t& word) {
+    ccl::Sending s{.data = reinterpret_cast<const std::byte*>(&word), .bytes = sizeof word};
+    while (!sender_.advance(s)) ccl::relax();
+  }
+  std::uint64_t receive() {
+    std::uint64_t word = 0;
+    const auto take = [](void* to, std::uint32_t, std::size_t, const std::byte* piece, std::size_t bytes) {
+      std::memcpy(to, piece, bytes);
+    };
+    ccl::Receiving r{.consumer = {take, &word}, .bytes = sizeof word};
+    while (!receiver_.advance(r)) ccl::relax();
+    return word;
+  }
+
+ private:
+  static constexpr std::chrono::seconds limit{20};
+  std::shared_ptr<device::Device> device_;
+  std::unique_ptr<ccl::Transport> transport_;
+  ccl::Sender& sender_;
+  ccl::Receiver& receiver_;
+};
+
+void message_and_back(benchmark::State& state) {
+  const auto store = ccl::memory_store();
+  constexpr std::uint64_t last = 1;
+  Other other([&] {
+    End end(store, 1);
+    for (std::uint64_t word = 0; word != last;) end.send(word = end.receive());
+  });
+  End end(store, 0);
+  for (auto _ : state) {
+    end.send(0);
+    end.receive();
+  }
+  end.send(last);
+  end.receive();
+  other.end();
 }
 
 void sum_of_two(benchmark::State& state) {
@@ -75,34 +131,87 @@ void sum_of_two(benchmark::State& state) {
   }
 }
 
-void call_alone(benchmark::State& state) {
-  const auto c = ccl::Communicator::create(ccl::memory_store(), 0, 1, {.transport = "loopback"});
+void check_alone(benchmark::State& state) {
+  float in[2] = {1, 2}, out[2];
+  const ccl::Call call{.input = in, .output = out, .count = 2};
+  for (auto _ : state) benchmark::DoNotOptimize(ccl::check(call, 0, 2));
+}
+
+void turn_alone(benchmark::State& state) {
+  ccl::Turns turns;
+  for (auto _ : state) {
+    ccl::Turns::Turn turn(turns);
+    turn.wait();
+  }
+}
+
+void record_alone(benchmark::State& state) {
+  ccl::FlightRecorder recorder;
+  for (auto _ : state) {
+    recorder.begin().operation = 1;
+    recorder.end();
+  }
+}
+
+std::unique_ptr<ccl::Communicator> rank_alone() {
+  return ccl::Communicator::create(ccl::memory_store(), 0, 1, {.transport = "loopback"});
+}
+
+void all_reduce_alone(benchmark::State& state) {
+  const auto c = rank_alone();
   float in[2] = {1, 2}, out[2];
   for (auto _ : state) c->all_reduce(in, out, 2, kernels::DType::f32);
 }
 
-void all_reduce_of_two(benchmark::State& state) {
+void exchange(ccl::Communicator& c, const float* in, float* out) {
+  ccl::Group group;
+  c.send(in, 2, kernels::DType::f32, c.ranks() - 1 - c.rank());
+  c.recv(out, 2, kernels::DType::f32, c.ranks() - 1 - c.rank());
+  group.end();
+}
+
+void exchange_alone(benchmark::State& state) {
+  const auto c = rank_alone();
+  const float in[2] = {1, 2};
+  float out[2];
+  for (auto _ : state) exchange(*c, in, out);
+}
+
+// Two ranks; the other one goes on until the second element that comes out says that it is over.
+template <class Operation>
+void of_two(benchmark::State& state, Operation operation) {
   const auto store = ccl::memory_store();
   const auto join = [&](ccl::Rank rank) {
     return ccl::Communicator::create(store, rank, 2, {.transport = "loopback"});
   };
-  // Goes on until the sum of the second elements says that it is over.
   Other other([&] {
     const auto c = join(1);
-    float in[2] = {1, 0}, out[2] = {0, 0};
-    while (out[1] == 0) c->all_reduce(in, out, 2, kernels::DType::f32);
+    const float in[2] = {1, 0};
+    float out[2] = {0, 0};
+    while (out[1] == 0) operation(*c, in, out);
   });
   const auto c = join(0);
   float in[2] = {1, 0}, out[2];
-  for (auto _ : state) c->all_reduce(in, out, 2, kernels::DType::f32);
+  for (auto _ : state) operation(*c, in, out);
   in[1] = 1;
-  c->all_reduce(in, out, 2, kernels::DType::f32);
+  operation(*c, in, out);
   other.end();
 }
 
-BENCHMARK(line_one_way)->UseRealTime();
+void all_reduce_of_two(benchmark::State& state) {
+  of_two(state, [](auto& c, const float* in, float* out) { c.all_reduce(in, out, 2, kernels::DType::f32); });
+}
+void exchange_of_two(benchmark::State& state) { of_two(state, exchange); }
+
+BENCHMARK(line_and_back)->UseRealTime();
+BENCHMARK(message_and_back)->UseRealTime();
 BENCHMARK(sum_of_two);
-BENCHMARK(call_alone);
+BENCHMARK(check_alone);
+BENCHMARK(turn_alone);
+BENCHMARK(record_alone);
+BENCHMARK(all_reduce_alone);
+BENCHMARK(exchange_alone);
 BENCHMARK(all_reduce_of_two)->UseRealTime();
+BENCHMARK(exchange_of_two)->UseRealTime();
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "ccl/check.h"
-#include "ccl/group.h"
 #include "ccl/inside.h"
 #include "ccl/transports/open.h"
 
@@ -73,6 +72,15 @@ Rank Communicator::ranks() const { return inside_->ranks(); }
 const Config& Communicator::config() const { return inside_->config; }
 device::Device& Communicator::device() { return *inside_->device; }
 std::string_view Communicator::transport() const { return inside_->transport->name(); }
+
+std::unique_ptr<Exposed> Communicator::expose(void* data, std::size_t bytes) {
+  if (data == nullptr || bytes == 0)
+    throw std::invalid_argument(fmt::format("expose: {} bytes at {}; expected some", bytes, data));
+  if (reinterpret_cast<std::uintptr_t>(data) > UINTPTR_MAX - bytes)
+    throw std::invalid_argument(fmt::format("expose: {} bytes at {} go past the last address", bytes, data));
+  return inside_->transport->expose(data, bytes);
+}
+
 std::uint64_t Communicator::operations() const { return inside_->operations; }
 
 std::size_t Communicator::memory_bytes() const {
@@ -93,14 +101,15 @@ std::exception_ptr Communicator::error() const {
 
 void Communicator::run(const Call& call, device::Stream* stream) {
   const bool in_place = check(call, rank(), ranks());
-  const bool point = call.collective == Collective::send_recv;
-  if (stream != nullptr || Group::open()) {
-    Group::issue(*this, point ? Operation{.points = {call}} : Operation{.call = call, .in_place = in_place}, stream);
-    return;
-  }
+  if (stream != nullptr || Group::open()) return Group::issue(*this, {.call = call, .in_place = in_place}, stream);
   Turns::Turn turn(inside_->turns);
   turn.wait();
-  point ? inside_->open({&call, 1}) : inside_->open(call, in_place);
+  if (call.collective == Collective::send_recv) {
+    const Point point = point_of(call);
+    inside_->open({&point, 1});
+  } else {
+    inside_->open(call, in_place);
+  }
   inside_->run();
 }
 

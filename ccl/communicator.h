@@ -10,6 +10,7 @@
 #include <span>
 
 #include "ccl/config.h"
+#include "ccl/exposed.h"
 #include "ccl/store.h"
 #include "device/device.h"
 #include "schedule/schedule.h"
@@ -56,7 +57,7 @@ class Communicator {
   std::string_view transport() const;
 
   void run(const Call&, device::Stream* = nullptr);
-  // The same along a schedule of the caller's: proved first, by every rank for itself.
+  // Along a schedule of the caller's, which every rank proves for itself first.
   void run(const Call&, const schedule::Schedule&, device::Stream* = nullptr);
 
   void all_reduce(const void* in, void* out, std::size_t count, kernels::DType, ReduceOp = {}, device::Stream* = {});
@@ -76,6 +77,8 @@ class Communicator {
   std::unique_ptr<Communicator> split(std::optional<int> color, int key);
   // Those that are left, without `excluded`; every one of them calls it, also after a failure.
   std::unique_ptr<Communicator> shrink(std::span<const Rank> excluded);
+  // Lets peers read the caller's own memory where it lies; Device::share's rules hold. Goes before this does.
+  std::unique_ptr<Exposed> expose(void* data, std::size_t bytes);
 
   void abort();     // from any thread: what runs here or on other ranks ends with Aborted
   void finalize();  // waits for what was begun
@@ -85,8 +88,7 @@ class Communicator {
   std::uint64_t operations() const;  // begun so far
   std::string dump() const;          // the last of them, as JSON: see `trellis doctor`
 
-  // The algorithm that a call would use: "ring*2".
-  std::string algorithm(const Call&) const;
+  std::string algorithm(const Call&) const;  // that a call would use: "ring*2"
 
   struct Inside;
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ccl/rendezvous/pmix.h"
+#include "ccl/selector.h"
 #include "schedule/algorithm.h"
 
 namespace trellis::ccl {
@@ -195,6 +196,13 @@ Config config_from_environment() {
   if (const auto v = variable("TRELLIS_TIMEOUT")) c.timeout = seconds("TRELLIS_TIMEOUT", *v);
   if (const auto v = variable("TRELLIS_ALGORITHM")) check_algorithms("TRELLIS_ALGORITHM", c.algorithm = *v);
   c.selections = variable("TRELLIS_SELECTIONS").value_or("");
+  if (const auto v = variable("TRELLIS_MACHINE")) {
+    try {
+      expect_machine(c.machine = *v);
+    } catch (const std::invalid_argument& e) {
+      refuse("TRELLIS_MACHINE", *v, fmt::format("a machine's name; {}", e.what()));
+    }
+  }
   if (const auto v = variable("TRELLIS_TRANSPORT")) {
     if (*v != "loopback" && *v != "shared_memory") refuse("TRELLIS_TRANSPORT", *v, "loopback or shared_memory");
     c.transport = *v;

@@ -11,9 +11,10 @@ namespace trellis::ccl {
 
 struct Config {
   std::chrono::milliseconds timeout{30'000};  // TRELLIS_TIMEOUT (seconds): how long a rank waits for another one
-  std::string algorithm = "";   // TRELLIS_ALGORITHM: "ring", "all_reduce=mesh,all_gather=ring"; else by table
-  std::string selections = "";  // TRELLIS_SELECTIONS: a selection table's file; else the one built in
-  std::string transport = "";   // TRELLIS_TRANSPORT: "loopback", "shared_memory"; else what fits
+  std::string algorithm = "";    // TRELLIS_ALGORITHM: "ring", "all_reduce=mesh,all_gather=ring"; else by table
+  std::string selections = "";   // TRELLIS_SELECTIONS: a selection table's file; else the one built in
+  std::string machine = "host";  // TRELLIS_MACHINE: whose rules of that table serve, before those of any machine
+  std::string transport = "";    // TRELLIS_TRANSPORT: "loopback", "shared_memory"; else what fits
   kernels::Rounding rounding = kernels::Rounding::nearest;  // TRELLIS_ROUNDING: of narrow sums, and of f32 to `wire`
   std::uint64_t seed = 0;                                   // TRELLIS_SEED: of stochastic rounding
   kernels::DType wire = kernels::DType::f32;  // TRELLIS_WIRE: "f32", or "bf16": f32 is rounded to bf16 to be sent

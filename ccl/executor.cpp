@@ -74,7 +74,7 @@ void Executor::idle(std::uint32_t times) {
 void Executor::end() {
   if (rounds_) rounder_.end();
   activity_.running = false;
-  transport_.show(activity_);
+  transport_.rest();
 }
 
 void Executor::run(const Job& job, const Activity& activity) {

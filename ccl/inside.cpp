@@ -9,7 +9,6 @@
 
 #include "ccl/check.h"
 #include "ccl/dump_signal.h"
-#include "ccl/points.h"
 #include "kernels/cpu.h"
 
 namespace trellis::ccl {
@@ -57,11 +56,6 @@ kernels::Stores stores_for(std::size_t bytes_touched, Rank ranks) {
                                                                                : kernels::Stores::cached;
 }
 
-bool same_point(const Call& a, const Call& b) {
-  return a.input == b.input && a.output == b.output && a.count == b.count && a.type == b.type && a.root == b.root &&
-         a.peer == b.peer;
-}
-
 }  // namespace
 
 void* Room::of(std::size_t bytes) {
@@ -102,7 +96,8 @@ const void* Communicator::Inside::input_of(const Call& c) {
 
 void Communicator::Inside::open(const Call& c, bool in_place, const Planned* planned) {
   check_well();
-  const std::uint64_t operation = operations.fetch_add(1, std::memory_order_relaxed) + 1;
+  const std::uint64_t operation = operations.load(std::memory_order_relaxed) + 1;  // others only read it
+  operations.store(operation, std::memory_order_relaxed);
   const bool averages = schedule::reduces(c.collective) && c.op.kind == kernels::Reduction::avg;
   const bool sums = averages || c.op.kind == kernels::Reduction::scaled_sum;
   if (planned == nullptr) planned = &planner.plan(c, in_place && !scales_first(c));
@@ -133,30 +128,29 @@ void Communicator::Inside::open(const Call& c, bool in_place, const Planned* pla
   executor.begin(job_, activity_of(c, wire, operation));
 }
 
-void Communicator::Inside::open(std::span<const Call> points) {
+void Communicator::Inside::open(std::span<const Point> points) {
   check_well();
-  if (!std::ranges::equal(points, compiled_points_, same_point)) {
+  if (!std::ranges::equal(points, compiled_points_)) {
     compiled_points_.clear();  // for when what follows throws
     points_ = compile_points(points, rank(), transport->lanes() - 1);
     compiled_points_.assign(points.begin(), points.end());
   }
   divided_ = 0;
   job_ = {.compiled = &points_, .type = kernels::DType::u8, .mark = mark_of_points, .tokens = true};
-  const Call& first = points.front();
+  const Point& first = points.front();
   Recorded& r = recorder.begin();
   r = {.operation = operations,
        .count = first.count,
        .points = points.size(),
        .began = r.began,
-       .root = first.root,
-       .peer = first.peer,
+       .root = first.from,
+       .peer = first.to,
        .collective = Collective::send_recv,
        .type = first.type};
-  executor.begin(job_, activity_of(first, first.type, operations));
-}
-
-void Communicator::Inside::open(const Operation& o) {
-  o.points.empty() ? open(o.call, o.in_place, o.planned.get()) : open(o.points);
+  executor.begin(
+      job_,
+      activity_of({.collective = Collective::send_recv, .count = first.count, .type = first.type, .root = first.from},
+                  first.type, operations));
 }
 
 void Communicator::Inside::close() {
@@ -173,20 +167,29 @@ void Communicator::Inside::run() {
         idle = 0;
         continue;
       }
-      executor.idle(idle++);
-      if (!config.dump.empty() && dump_signals_heard() != dumps_) {
-        dumps_ = dump_signals_heard();
-        write_dump();
-      }
+      this->idle(idle++);
     }
     close();
+  } catch (...) {
+    tell_of_loss(std::current_exception());
+    fail(std::current_exception());
+    throw;
+  }
+}
+
+void Communicator::Inside::idle(std::uint32_t times) {
+  executor.idle(times);
+  if (config.dump.empty() || dump_signals_heard() == dumps_) return;
+  dumps_ = dump_signals_heard();
+  write_dump();
+}
+
+void Communicator::Inside::tell_of_loss(std::exception_ptr e) {
+  try {
+    std::rethrow_exception(std::move(e));
   } catch (const PeerLost& lost) {
     transport->mark_lost(lost.rank);
-    fail(std::current_exception());
-    throw;
-  } catch (...) {
-    fail(std::current_exception());
-    throw;
+  } catch (...) {  // of anything else the others hear otherwise
   }
 }
 

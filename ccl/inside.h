@@ -7,6 +7,7 @@
 #include "ccl/communicator.h"
 #include "ccl/executor.h"
 #include "ccl/planner.h"
+#include "ccl/points.h"
 #include "ccl/recorder.h"
 #include "ccl/turns.h"
 
@@ -28,12 +29,11 @@ class Room {
   std::size_t bytes_ = 0;
 };
 
-// A call that has been checked, or the sends and receives of a group, kept until it is run.
+// A call that has been checked, kept until it is run.
 struct Operation {
   Call call = {};
   bool in_place = false;
   std::shared_ptr<const Planned> planned = nullptr;  // of a schedule of the caller's
-  std::vector<Call> points = {};                     // sends and receives, in order; then `call` does not matter
 };
 
 struct Communicator::Inside {
@@ -41,10 +41,11 @@ struct Communicator::Inside {
 
   // An operation's life: open, then executor.move() until it is done, then close. What it throws ends the communicator.
   void open(const Call&, bool in_place, const Planned* = nullptr);
-  void open(std::span<const Call> points);
-  void open(const Operation&);
+  void open(std::span<const Point>);
   void close();
-  void run();  // what is open, to its end
+  void run();                             // what is open, to its end
+  void idle(std::uint32_t times);         // so often in a row nothing has moved
+  void tell_of_loss(std::exception_ptr);  // everybody, if it is a PeerLost of this communicator
   void fail(std::exception_ptr);
   std::string dump() const;  // the flight recorder's
   void check_well();         // throws what ended the communicator
@@ -64,6 +65,7 @@ struct Communicator::Inside {
   Room scratch, scaled;
   std::atomic<std::uint64_t> operations = 0;  // collectives, for which all ranks count alike
   std::uint32_t rounds = 0;                   // of exchange
+  std::vector<Point> gathered;                // room for those of a group
 
  private:
   void write_dump() const;
@@ -76,7 +78,7 @@ struct Communicator::Inside {
 
   // Of the operation that is open.
   Compiled points_;
-  std::vector<Call> compiled_points_;  // what points_ was made of
+  std::vector<Point> compiled_points_;  // what points_ was made of
   Job job_;
   std::size_t divided_ = 0;  // elements of the output that an average divides at the end
   friend class Communicator;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <numeric>
@@ -88,7 +89,8 @@ Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config)
       wire_(config.wire),
       rounding_(config.rounding),
       fixed_(fixed_by(config.algorithm)),
-      selections_(selections_for(config)) {}
+      selections_(selections_for(config)),
+      machine_(config.machine) {}
 
 schedule::Request Planner::request(const Call& call, bool in_place, const Choice& choice) const {
   return {.collective = call.collective,
@@ -117,7 +119,8 @@ Choice Planner::choose(const Call& call, bool in_place) const {
                                             text_of(fixed->second), schedule::name(call.collective), call.count, ranks_,
                                             why.empty() ? algorithm.constraint : why));
   }
-  for (const Choice& choice : selections_.choices(call.collective, ranks_, larger_bytes(call, ranks_), call.type))
+  for (const Choice& choice :
+       selections_.choices(call.collective, ranks_, larger_bytes(call, ranks_), call.type, machine_))
     if (serves(choice, call, in_place)) return choice;
   for (const auto& [name, algorithm] : schedule::algorithms())
     if (serves({name}, call, in_place)) return {name};
@@ -160,9 +163,9 @@ Planned Planner::make(const Call& call, bool in_place) {
 
 const Planned& Planner::plan(const Call& call, bool in_place) {
   const Key key{call.count, call.root, call.collective, call.type, in_place, traces(call)};
+  if (schedule::uneven(call.collective) || call.collective == Collective::permute) return plan_passing(call, key);
   if (last_ != nullptr && key == last_key_) return *last_;
   last_ = nullptr;
-  if (!call.pairs.empty() || !call.counts.empty()) return passing_ = make(call, in_place);
   auto found = made_.find(key);
   if (found == made_.end()) {
     if (made_.size() == most_kept) made_.clear();
@@ -171,6 +174,21 @@ const Planned& Planner::plan(const Call& call, bool in_place) {
   last_key_ = key;
   last_ = found->second.get();
   return *last_;
+}
+
+const Planned& Planner::plan_passing(const Call& call, const Key& key) {
+  auto at = std::ranges::find_if(passing_, [&](const auto& p) {
+    return p->key == key && p->counts == call.counts && p->arriving_counts == call.arriving_counts &&
+           p->pairs == call.pairs;
+  });
+  if (at == passing_.end()) {
+    auto fresh = std::make_unique<Passing>(
+        Passing{key, call.pairs, call.counts, call.arriving_counts, make(call, key.in_place)});
+    if (passing_.size() == most_passing) passing_.pop_back();
+    at = passing_.insert(passing_.end(), std::move(fresh));
+  }
+  std::rotate(passing_.begin(), at, at + 1);
+  return passing_.front()->planned;
 }
 
 std::shared_ptr<const Planned> Planner::plan(const Call& call, bool in_place, const schedule::Schedule& s) {

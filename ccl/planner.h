@@ -66,12 +66,24 @@ class Planner {
   const kernels::Rounding rounding_;
   std::map<Collective, Choice> fixed_;  // by the configuration
   Selections selections_;
+  const std::string machine_;
   std::map<std::string, Choice> choices_;  // all that were ever made
   std::map<Name, Proved> proved_;
   std::unordered_map<Key, std::unique_ptr<Planned>, Hash> made_;
   Key last_key_;
   const Planned* last_ = nullptr;
-  Planned passing_;  // of calls that are not kept: those with counts of their own
+
+  // Of calls with counts or pairs of their own, of which there can be any number: the last few.
+  struct Passing {
+    Key key = {};
+    std::vector<schedule::Pair> pairs = {};
+    std::vector<std::size_t> counts = {}, arriving_counts = {};
+    Planned planned = {};
+  };
+  const Planned& plan_passing(const Call&, const Key&);
+
+  static constexpr std::size_t most_passing = 8;
+  std::vector<std::unique_ptr<Passing>> passing_;  // the latest used first
 };
 
 Counts counts_of(const Call&, Rank rank, Rank ranks);

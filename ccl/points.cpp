@@ -15,24 +15,24 @@ Place address(const void* data, std::size_t bytes) {
 
 }  // namespace
 
-Compiled compile_points(std::span<const Call> calls, Rank rank, int lane) {
+Compiled compile_points(std::span<const Point> points, Rank rank, int lane) {
   Compiled out;
   std::vector<std::pair<std::pair<bool, Rank>, std::uint32_t>> lined;  // steps by whether they receive, and the peer
   std::vector<Place> own_sends, own_receives;
-  for (const Call& call : calls) {
-    const std::size_t bytes = call.count * kernels::size_of(call.type);
-    const bool sends = call.root == rank, receives = call.peer == rank;
+  for (const Point& p : points) {
+    const std::size_t bytes = p.count * kernels::size_of(p.type);
+    const bool sends = p.from == rank, receives = p.to == rank;
     if (sends && receives) {
-      if (call.input != nullptr || bytes == 0) own_sends.push_back(address(call.input, bytes));
-      if (call.output != nullptr || bytes == 0) own_receives.push_back(address(call.output, bytes));
+      if (p.input != nullptr || bytes == 0) own_sends.push_back(address(p.input, bytes));
+      if (p.output != nullptr || bytes == 0) own_receives.push_back(address(p.output, bytes));
       continue;
     }
     if (!sends && !receives) continue;
     FlatStep step;
     step.op = sends ? schedule::Op::send : schedule::Op::recv;
-    (sends ? step.from : step.to) = address(sends ? call.input : call.output, bytes);
+    (sends ? step.from : step.to) = address(sends ? p.input : p.output, bytes);
     step.origin = static_cast<std::int32_t>(out.steps.size());
-    lined.push_back({{receives, sends ? call.peer : call.root}, static_cast<std::uint32_t>(out.steps.size())});
+    lined.push_back({{receives, sends ? p.to : p.from}, static_cast<std::uint32_t>(out.steps.size())});
     out.steps.push_back(step);
   }
   if (own_sends.size() != own_receives.size())

@@ -6,8 +6,19 @@
 
 namespace trellis::ccl {
 
+// A Call of send_recv, without what that does not need.
+struct Point {
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::size_t count = 0;
+  kernels::DType type = kernels::DType::f32;
+  Rank from = 0, to = 0;
+  bool operator==(const Point&) const = default;
+};
+inline Point point_of(const Call& c) { return {c.input, c.output, c.count, c.type, c.root, c.peer}; }
+
 // Its places are addresses, in bytes, whatever the buffer. Throws invalid_argument when a rank's sends to itself do not
 // meet as many receives of the same size.
-Compiled compile_points(std::span<const Call>, Rank rank, int lane);
+Compiled compile_points(std::span<const Point>, Rank rank, int lane);
 
 }  // namespace trellis::ccl

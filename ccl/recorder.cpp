@@ -56,14 +56,6 @@ Moments::Moments()
               .count()),
       first_time_(Clock::now()) {}
 
-std::uint64_t Moments::now() {
-#if defined(__x86_64__)
-  return __builtin_ia32_rdtsc();
-#else
-  return static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
-#endif
-}
-
 // The clock's pace is what it has made since the beginning.
 std::int64_t Moments::since_epoch_ns(std::uint64_t moment) const {
   const double passed = std::chrono::duration<double, std::nano>(Clock::now() - first_time_).count();

@@ -15,7 +15,13 @@ namespace trellis::ccl {
 class Moments {
  public:
   Moments();
-  static std::uint64_t now();
+  static std::uint64_t now() {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    return static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
+#endif
+  }
   std::int64_t since_epoch_ns(std::uint64_t moment) const;
 
  private:

@@ -31,8 +31,10 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-auto group(const Rule& r) { return std::tuple(r.collective, r.ranks); }
-auto order(const Rule& r) { return std::tuple(r.collective, r.ranks, r.type, r.from_bytes); }
+// Any machine's first: no name begins with what comes before '*'.
+auto order(const Rule& r) {
+  return std::tuple(std::string_view(r.machine), r.collective, r.ranks, r.type, r.from_bytes);
+}
 
 Rule rule_in(const std::vector<std::string_view>& words) {
   if (words.size() != 4 && words.size() != 5)
@@ -43,7 +45,23 @@ Rule rule_in(const std::vector<std::string_view>& words) {
   return rule;
 }
 
+std::string machine_in(const std::vector<std::string_view>& words) {
+  if (words.size() != 2) throw std::invalid_argument("expected: machine NAME");
+  expect_machine(words[1]);
+  return std::string(words[1]);
+}
+
 }  // namespace
+
+void expect_machine(std::string_view name) {
+  const auto fits = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           std::string_view(".-_:+").find(c) != std::string_view::npos;
+  };
+  if (name != any_machine && (name.empty() || !std::ranges::all_of(name, fits)))
+    throw std::invalid_argument(
+        fmt::format("'{}' is no machine's name: expected letters, digits and any of .-_:+, or * for all", name));
+}
 
 std::string text_of(const Choice& c) {
   std::string text = c.algorithm;
@@ -78,13 +96,20 @@ void Selections::add(Rule rule) {
 
 Selections Selections::read(std::string_view text) {
   Selections all;
+  std::string machine = any_machine;
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const auto words = words_of(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (words.empty()) continue;
     try {
-      all.add(rule_in(words));
+      if (words[0] == "machine") {
+        machine = machine_in(words);
+        continue;
+      }
+      Rule rule = rule_in(words);
+      rule.machine = machine;
+      all.add(std::move(rule));
     } catch (const std::invalid_argument& e) {
       throw std::invalid_argument(fmt::format("line {}: {}", number, e.what()));
     }
@@ -94,23 +119,38 @@ Selections Selections::read(std::string_view text) {
 
 std::string Selections::text() const {
   std::string text = "# collective ranks from_bytes algorithm[*channels][/segments] [type]\n";
-  for (const Rule& r : rules_) text += text_of(r) + "\n";
+  std::string_view machine;
+  for (const Rule& r : rules_) {
+    if (r.machine != machine) text += fmt::format("machine {}\n", machine = r.machine);
+    text += text_of(r) + "\n";
+  }
   return text;
 }
 
-std::vector<Choice> Selections::choices(schedule::Collective collective, schedule::Rank ranks, std::uint64_t bytes,
-                                        kernels::DType type) const {
+schedule::Rank Selections::nearest(schedule::Collective collective, schedule::Rank ranks,
+                                   std::string_view machine) const {
   schedule::Rank nearest = 0;
   for (const Rule& r : rules_)
-    if (r.collective == collective && (nearest == 0 || std::abs(r.ranks - ranks) < std::abs(nearest - ranks)))
+    if (r.machine == machine && r.collective == collective &&
+        (nearest == 0 || std::abs(r.ranks - ranks) < std::abs(nearest - ranks)))
       nearest = r.ranks;
+  return nearest;
+}
+
+std::vector<Choice> Selections::choices(schedule::Collective collective, schedule::Rank ranks, std::uint64_t bytes,
+                                        kernels::DType type, std::string_view machine) const {
   std::vector<Choice> typed, any;
+  const schedule::Rank near = nearest(collective, ranks, machine);
   for (const Rule& r : rules_)
-    if (group(r) == std::tuple(collective, nearest) && r.from_bytes <= bytes && (!r.type || r.type == type)) {
+    if (std::tuple(std::string_view(r.machine), r.collective, r.ranks) == std::tuple(machine, collective, near) &&
+        r.from_bytes <= bytes && (!r.type || r.type == type)) {
       std::vector<Choice>& found = r.type ? typed : any;
       found.insert(found.begin(), r.choice);
     }
   typed.insert(typed.end(), any.begin(), any.end());
+  if (machine == any_machine) return typed;
+  const std::vector<Choice> others = choices(collective, ranks, bytes, type, any_machine);
+  typed.insert(typed.end(), others.begin(), others.end());
   return typed;
 }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "ccl/errors.h"
+#include "ccl/exposed.h"
 
 namespace trellis::ccl {
 
@@ -32,8 +34,8 @@ struct Sending {
   std::uint32_t mark = 0;
   std::uint32_t message = 0;  // the producer's own number for it
   std::size_t done = 0;       // bytes that have left; the transport's own
-  std::uint32_t ticket = 0;   // the same
-  bool begun = false;
+  std::uint32_t ticket = 0;   // of what was offered where it lies; the same
+  bool offered = false;
 };
 
 // What becomes of a piece that has arrived: called in order, for all of the message.
@@ -85,6 +87,7 @@ class Transport {
   virtual Rank rank() const = 0;
   virtual Rank ranks() const = 0;
   virtual int lanes() const = 0;  // of each ordered pair; the last is for send and recv
+  virtual std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) = 0;
   virtual Sender& sender(Rank to, int lane) = 0;
   virtual Receiver& receiver(Rank from, int lane) = 0;
 
@@ -93,6 +96,7 @@ class Transport {
   virtual bool wait(std::uint32_t idle) = 0;
 
   virtual void show(const Activity&) = 0;                    // what this rank does
+  virtual void rest() = 0;                                   // it has done it
   virtual void beat(std::int32_t step, Rank waits_for) = 0;  // it still does, waiting for that rank
   virtual Activity activity(Rank) const = 0;
   virtual bool alive(Rank) = 0;      // false once its process is known to be gone

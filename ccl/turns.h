@@ -14,28 +14,24 @@ class Turns {
   // A place in the order, taken at the call. Going without having been used counts as done.
   class Turn {
    public:
-    explicit Turn(Turns& turns) : turns_(turns), number_(turns.issued_.fetch_add(1)) {}
+    explicit Turn(Turns& turns) : turns_(turns), number_(turns.take()) {}
     ~Turn() { turns_.done(number_); }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
-    void wait() {
-      if (turns_.current_.load(std::memory_order_acquire) != number_) turns_.wait(number_);
-    }
+    void wait() { turns_.wait(number_); }
 
    private:
     Turns& turns_;
     std::uint64_t number_;
   };
 
- private:
+  // The same by number, for who keeps it himself: take() once, wait() at most once, done() once.
+  std::uint64_t take() { return issued_.fetch_add(1); }
+  void wait(std::uint64_t number) {
+    if (current_.load(std::memory_order_acquire) != number) wait_long(number);
+  }
   // In order and with nobody waiting, a turn takes no lock: whoever waits, or is done early, says so in `others_`
   // before it looks at `current_`, and whoever is done moves `current_` before it looks at `others_`.
-  void wait(std::uint64_t number) {
-    std::unique_lock lock(mutex_);
-    ++others_;
-    changed_.wait(lock, [&] { return current_ == number; });
-    --others_;
-  }
   void done(std::uint64_t number) {
     if (current_.load(std::memory_order_relaxed) == number) {
       current_.store(number + 1);
@@ -52,6 +48,14 @@ class Turns {
       ++current_;
     }
     changed_.notify_all();
+  }
+
+ private:
+  void wait_long(std::uint64_t number) {
+    std::unique_lock lock(mutex_);
+    ++others_;
+    changed_.wait(lock, [&] { return current_ == number; });
+    --others_;
   }
 
   std::atomic<std::uint64_t> issued_ = 0, current_ = 0;

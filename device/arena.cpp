@@ -9,10 +9,10 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "device/pages.h"
+
 namespace trellis::device {
 namespace {
-
-constexpr std::size_t page = 4096;
 
 std::size_t physical_bytes() {
   return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));

@@ -1,6 +1,7 @@
 // Memory in one large sparse file that other processes can map. Pages that are not in use cost nothing.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <mutex>
@@ -19,13 +20,29 @@ class Arena {
   void* allocate(std::size_t bytes);
   void release(void*);  // gives the pages back
   Window window() const { return window_; }
+  InWindow find(const void* data, std::size_t bytes) const;
+  std::unique_ptr<Shared> share(void* data, std::size_t bytes);
   std::size_t allocated_bytes() const;
 
  private:
+  // Pages of the process's that are in the file.
+  struct Moved {
+    std::size_t bytes = 0;
+    std::size_t offset = 0;
+    int uses = 0;
+  };
+  class Sharing;
+  using MovedPages = std::map<std::byte*, Moved>;
+  MovedPages::iterator moved_with(std::byte* begin, std::size_t bytes);
+  void end_sharing(std::byte* begin);
+
   Window window_;
   mutable std::mutex mutex_;
   std::map<std::size_t, std::size_t> free_;  // offset to bytes, merged with their neighbours
   std::map<std::size_t, std::size_t> used_;
+  std::mutex sharing_;  // held while pages move
+  MovedPages moved_;
+  std::atomic<bool> any_moved_ = false;  // so that find() takes no lock where nothing is shared
 };
 
 }  // namespace trellis::device

@@ -43,6 +43,20 @@ struct Window {
   std::size_t bytes = 0;
 };
 
+// Of a run of bytes, where the window's file has them: the first `outside` nowhere, the next `bytes` at `offset`.
+struct InWindow {
+  std::size_t outside = 0;
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+};
+
+// Memory of the caller's own that is in the window too, until this goes.
+class Shared {
+ public:
+  virtual ~Shared() = default;
+  virtual std::size_t bytes() const = 0;  // that peers can read there; 0: it is memory that can't be
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -51,7 +65,12 @@ class Device {
   virtual void* allocate(std::size_t bytes) = 0;  // aligned to a page; throws std::bad_alloc
   virtual void release(void*) = 0;
   virtual Window window() const = 0;
-  virtual std::size_t allocated_bytes() const = 0;
+  virtual InWindow find(const void* data, std::size_t bytes) const = 0;
+  // Moves the whole pages of what malloc or mmap gave into the window's file; addresses and contents stay. Nobody may
+  // write to them meanwhile; a process forked later has them in common with this one. The result goes before the memory
+  // is given back, and before the device. Throws system_error, bad_alloc.
+  virtual std::unique_ptr<Shared> share(void* data, std::size_t bytes) = 0;
+  virtual std::size_t allocated_bytes() const = 0;  // of the window: allocated, or shared
 
   // Done when they return.
   virtual void copy(void* dst, const void* src, std::size_t bytes, kernels::Stores = kernels::Stores::cached) = 0;

@@ -137,6 +137,8 @@ class Host : public Device {
   void* allocate(std::size_t bytes) override { return arena_.allocate(bytes); }
   void release(void* pointer) override { arena_.release(pointer); }
   Window window() const override { return arena_.window(); }
+  InWindow find(const void* data, std::size_t bytes) const override { return arena_.find(data, bytes); }
+  std::unique_ptr<Shared> share(void* data, std::size_t bytes) override { return arena_.share(data, bytes); }
   std::size_t allocated_bytes() const override { return arena_.allocated_bytes(); }
   void copy(void* dst, const void* src, std::size_t bytes, kernels::Stores stores) override {
     kernels::copy(dst, src, bytes, stores);

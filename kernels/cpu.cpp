@@ -7,6 +7,7 @@
 #endif
 
 #include "kernels/placement.h"
+#include "kernels/system_files.h"
 
 namespace trellis::kernels {
 namespace {
@@ -27,6 +28,12 @@ bool has_f16c() {
 }
 #endif
 
+// Where the system's files say nothing of caches: hwloc asks the CPU itself, and takes milliseconds.
+CacheSizes asked_of_hwloc() {
+  const Placement here = placement();
+  return {here.l1_bytes, here.l2_bytes, here.l3_bytes};
+}
+
 Cpu found() {
   Cpu c;
   c.model = model();
@@ -40,11 +47,13 @@ Cpu found() {
 #endif
   for (std::size_t i = 0; i < isa_count; ++i)
     if (c.has[i]) c.best = static_cast<Isa>(i);
-  const Placement here = placement();
-  if (here.l1_bytes != 0) c.l1_bytes = here.l1_bytes;
-  if (here.l2_bytes != 0) c.l2_bytes = here.l2_bytes;
-  c.l3_bytes = here.l3_bytes;
-  c.cores = static_cast<int>(here.cores.size());
+  const std::vector<int> threads = affinity();
+  CacheSizes caches = cache_sizes(threads.front());
+  if (caches.l1_bytes == 0) caches = asked_of_hwloc();
+  if (caches.l1_bytes != 0) c.l1_bytes = caches.l1_bytes;
+  if (caches.l2_bytes != 0) c.l2_bytes = caches.l2_bytes;
+  c.l3_bytes = caches.l3_bytes;
+  c.cores = count_cores(threads);
   return c;
 }
 

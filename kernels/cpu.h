@@ -26,7 +26,7 @@ struct Cpu {
   std::size_t l1_bytes = 32 << 10;  // data, of one core
   std::size_t l2_bytes = 1 << 20;
   std::size_t l3_bytes = 0;  // 0: none that is known
-  int cores = 1;             // that this process may use, and so the threads that 0 stands for: placement.h
+  int cores = 1;             // that this process may use, and so the threads that 0 stands for
 
   // Stores go past the caches from this many bytes touched by a call: twice what the caches can hold.
   std::size_t out_of_cache() const { return 2 * (l3_bytes != 0 ? l3_bytes : l2_bytes * 4); }

@@ -1,47 +1,18 @@
 #include <hwloc.h>
 
-#include <cerrno>
-#include <memory>
-#include <new>
-#include <system_error>
-#include <type_traits>
 #include <utility>
 
+#include "kernels/topology.h"
 #include "tools/topo_machine.h"
 
 namespace trellis::tools {
 namespace {
 
-struct Destroy {
-  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
-  void operator()(hwloc_bitmap_t set) const { hwloc_bitmap_free(set); }
-};
-using Topology = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, Destroy>;
-using Set = std::unique_ptr<std::remove_pointer_t<hwloc_bitmap_t>, Destroy>;
-
-[[noreturn]] void trouble(const char* doing) { throw std::system_error(errno, std::generic_category(), doing); }
-
-Topology loaded() {
-  hwloc_topology_t made = nullptr;
-  if (hwloc_topology_init(&made) != 0) trouble("cannot describe this machine's cores");
-  Topology topology(made);
-  if (hwloc_topology_load(made) != 0) trouble("cannot find this machine's cores");
-  return topology;
-}
-
-// The threads that this one may run on; of a machine that is only described, all.
-Set allowed(hwloc_topology_t topology) {
-  Set set(hwloc_bitmap_dup(hwloc_topology_get_topology_cpuset(topology)));
-  if (!set) throw std::bad_alloc();
-  if (hwloc_topology_is_thissystem(topology) != 0 && hwloc_get_cpubind(topology, set.get(), HWLOC_CPUBIND_THREAD) != 0)
-    trouble("cannot ask where this thread may run");
-  return set;
-}
-
 class Reader {
  public:
-  explicit Reader(hwloc_topology_t topology)
-      : allowed_(allowed(topology)), knows_cores_(hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0) {}
+  explicit Reader(const kernels::Topology& topology)
+      : allowed_(kernels::usable_threads(topology)),
+        knows_cores_(hwloc_get_nbobjs_by_type(topology.get(), HWLOC_OBJ_CORE) > 0) {}
 
   Part part(hwloc_obj_t o) const {
     Part p = plain(o);
@@ -90,16 +61,16 @@ class Reader {
     }
   }
 
-  Set allowed_;
+  kernels::ThreadSet allowed_;
   bool knows_cores_;
 };
 
 }  // namespace
 
 TopoMachine host_machine() {
-  const Topology topology = loaded();
+  const kernels::Topology topology = kernels::load_topology();
   const bool here = hwloc_topology_is_thissystem(topology.get()) != 0;
-  return {"host", here, Reader(topology.get()).part(hwloc_get_root_obj(topology.get()))};
+  return {"host", here, Reader(topology).part(hwloc_get_root_obj(topology.get()))};
 }
 
 }  // namespace trellis::tools

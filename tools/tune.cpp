@@ -30,14 +30,17 @@ constexpr const char* description =
     "For each collective, number of ranks and size, every algorithm that serves it, with 1, 2 and 4 channels and\n"
     "segments, runs in turn with the others; the slower half drops out of each round. Neighbouring sizes with one\n"
     "winner become one rule, and a winner must be better by 3% to take over from its smaller neighbour. The table is\n"
-    "used where TRELLIS_SELECTIONS names it, and built in as ccl/selections/host.txt.\n\n"
+    "used where TRELLIS_SELECTIONS names it, by who calls the machine as the table does (TRELLIS_MACHINE, else host).\n"
+    "Tables may stand in one file one after another. The one with --machine '*' for every machine that has no rules "
+    "of\n"
+    "its own is built in, as ccl/selections/host.txt.\n\n"
     "With --explain it says which algorithm the table in force selects for a collective and a size, why, and what the\n"
     "others cost: measured now, each algorithm with the channels and segments that suit it best, the cheapest first.";
 
 struct Options {
   std::string ranks = "2,4,8", sizes = "8..16MB";
   std::vector<std::string> collectives, explain;
-  std::string type, output;
+  std::string type, output, machine;
   bool all = false, json = false;
 };
 
@@ -50,6 +53,8 @@ void add(CLI::App& app, Options& o) {
   app.add_option("-d,--type", o.type,
                  "Measure with this type, and make the rules its own; else fp32, and rules for all");
   app.add_option("--explain", o.explain, "A collective and a size")->expected(2);
+  app.add_option("--machine", o.machine,
+                 "The machine that the rules are for, * for any; else TRELLIS_MACHINE, or host");
   app.add_option("-o,--output", o.output, "The table's file; printed without");
   app.add_flag("--all", o.all, "With --explain: every choice, and not the best of each algorithm alone");
   app.add_flag("--json", o.json, "With --explain: JSON, values in SI units");
@@ -138,6 +143,8 @@ int tune(const Options& o) {
   if (const std::string by = ccl::launched_from_environment().by; !by.empty())
     throw std::invalid_argument(
         fmt::format("this is a rank of a job, by {}: trellis tune starts its ranks itself, in several numbers", by));
+  const std::string machine = o.machine.empty() ? ccl::config_from_environment().machine : o.machine;
+  ccl::expect_machine(machine);
   expect_writable(o.output);
   BenchProgress progress(collectives.size() * counts.size() * sizes.size(), true);
   ccl::Selections table;
@@ -145,6 +152,7 @@ int tune(const Options& o) {
     for (const ccl::Rank ranks : counts) {
       const std::vector<std::uint64_t> some = c == Collective::barrier ? std::vector<std::uint64_t>{0} : sizes;
       for (ccl::Rule rule : tuned(c, ranks, type_of(o), some, progress)) {
+        rule.machine = machine;
         if (!o.type.empty()) rule.type = type_of(o);
         table.add(rule);
       }
@@ -174,7 +182,8 @@ void print_explanation(const Options& o, const Bench& bench, const ccl::Call& ca
   std::string why = by_configuration(config);
   if (why.empty())
     why = source_of(config) + ": " +
-          reason(table_in_force(config), call.collective, bench.ranks(), bytes, call.type, selected);
+          reason(table_in_force(config), call.collective, bench.ranks(), bytes, call.type,
+                 o.machine.empty() ? config.machine : o.machine, selected);
   Table table("costs", {{.name = "algorithm", .align = Align::left},
                         {.name = "time", .unit = "s"},
                         {.name = "of the cheapest"},

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <stdexcept>
 
 #include "tools/bench_words.h"
@@ -31,28 +30,33 @@ std::vector<ccl::Rule> rules_for(schedule::Collective collective, ccl::Rank rank
 }
 
 std::string reason(const ccl::Selections& table, schedule::Collective collective, ccl::Rank ranks, std::uint64_t bytes,
-                   kernels::DType type, const ccl::Choice& selected) {
-  ccl::Rank nearest = 0;
-  for (const ccl::Rule& r : table.rules())
-    if (r.collective == collective && (nearest == 0 || std::abs(r.ranks - ranks) < std::abs(nearest - ranks)))
-      nearest = r.ranks;
-  if (nearest == 0)
-    return fmt::format("the table has no rule for {}: it is the first by name that serves", schedule::name(collective));
+                   kernels::DType type, std::string_view machine, const ccl::Choice& selected) {
   const ccl::Rule* used = nullptr;
-  std::size_t passed = 0;  // rules that apply to more bytes than the one used, and can't serve
-  for (const ccl::Rule& r : table.rules()) {
-    if (r.collective != collective || r.ranks != nearest || r.from_bytes > bytes || (r.type && r.type != type))
-      continue;
-    ++passed;
-    if (r.choice == selected) used = &r, passed = 0;
+  ccl::Rank nearest = 0;
+  std::size_t passed = 0;  // rules that come before the one used, and can't serve
+  for (const std::string_view whose : {machine, std::string_view(ccl::any_machine)}) {
+    nearest = table.nearest(collective, ranks, whose);
+    std::size_t later = 0;  // rules that apply to more bytes
+    for (const ccl::Rule& r : table.rules()) {
+      if (r.machine != whose || r.collective != collective || r.ranks != nearest || r.from_bytes > bytes ||
+          (r.type && r.type != type))
+        continue;
+      ++later;
+      if (r.choice == selected) used = &r, later = 0;
+    }
+    passed += later;
+    if (used != nullptr || whose == ccl::any_machine) break;
   }
+  if (used == nullptr && table.nearest(collective, ranks, machine) == 0 && nearest == 0)
+    return fmt::format("the table has no rule for {}: it is the first by name that serves", schedule::name(collective));
   if (used == nullptr)
-    return fmt::format("no rule of the table for {} on {} ranks can serve this: it is the first by name that does",
-                       schedule::name(collective), nearest);
-  std::string text = fmt::format("the rule '{}' begins at {}", text_of(*used),
+    return fmt::format("no rule of the table for {} can serve this: it is the first by name that does",
+                       schedule::name(collective));
+  std::string text = fmt::format("the rule '{}'{} begins at {}", text_of(*used),
+                                 used->machine == ccl::any_machine ? "" : " of machine " + used->machine,
                                  used->from_bytes == 0 ? "0" : bytes_text(used->from_bytes));
   if (nearest != ranks) text += fmt::format(", and {} is the nearest number of ranks that has rules", nearest);
-  if (passed != 0) text += fmt::format("; {} later {} can't serve this", passed, passed == 1 ? "rule" : "rules");
+  if (passed != 0) text += fmt::format("; {} {} before it can't serve this", passed, passed == 1 ? "rule" : "rules");
   return text;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ccl/selector.h"
@@ -20,12 +21,12 @@ inline constexpr double worth_changing = 0.03;  // of the time, for another algo
 // better by so much. Null: nothing was measured.
 const Cost* winner(const std::vector<Cost>&, const ccl::Choice* incumbent);
 
-// The rules for sizes that rise; the first begins at 0 bytes. Neighbours with one winner are one rule.
+// The rules, of any machine, for sizes that rise; the first begins at 0 bytes. Neighbours with one winner are one rule.
 std::vector<ccl::Rule> rules_for(schedule::Collective, ccl::Rank ranks, const std::vector<SizeCosts>&);
 
-// Why a table serves so many bytes by `selected`, in a sentence.
+// Why a table serves so many bytes on that machine by `selected`, in a sentence.
 std::string reason(const ccl::Selections&, schedule::Collective, ccl::Rank ranks, std::uint64_t bytes, kernels::DType,
-                   const ccl::Choice& selected);
+                   std::string_view machine, const ccl::Choice& selected);
 
 // "8..16MB": by powers of two; "8,4KB,1MB". Rising, each once. Throws invalid_argument.
 std::vector<std::uint64_t> parse_sizes(std::string_view);

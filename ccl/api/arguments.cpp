@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "ccl/api/boundary.h"
+#include "ccl/selector.h"
 
 namespace trellis::ccl::api {
 namespace {
@@ -111,6 +112,7 @@ Settings settings_of(const trellis_config* given) {
   if (c.seed != 0) s.config.seed = c.seed;
   if (c.single_copy != 0) s.config.single_copy = c.single_copy == TRELLIS_ON;
   if (c.wire != 0) s.config.wire = type_of(c.wire);
+  if (c.machine != nullptr) expect_machine(s.config.machine = c.machine);
   return s;
 }
 
@@ -118,7 +120,8 @@ bool nonblocking_child(const trellis_config* given, bool parent) {
   if (given == nullptr) return parent;
   const trellis_config c = checked(given);
   if (c.timeout_s != 0 || c.algorithm != nullptr || c.selections != nullptr || c.transport != nullptr ||
-      c.rounding != nullptr || c.dump != nullptr || c.seed != 0 || c.single_copy != 0 || c.wire != 0)
+      c.rounding != nullptr || c.dump != nullptr || c.seed != 0 || c.single_copy != 0 || c.wire != 0 ||
+      c.machine != nullptr)
     throw std::invalid_argument("config: a child is configured like its parent, but for `nonblocking`");
   return c.nonblocking == 1;
 }

@@ -52,5 +52,6 @@ trellis_result trellis_config_from_environment(trellis_config* config) {
     config->seed = c.seed;
     config->single_copy = c.single_copy ? TRELLIS_ON : TRELLIS_OFF;
     config->wire = static_cast<int>(c.wire);
+    config->machine = text(kept.machine);
   });
 }

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "ccl/api/registrations.h"
 #include "ccl/communicator.h"
 
 namespace trellis::ccl::api {
@@ -29,6 +30,8 @@ class Comm {
   bool has_communicator() const;
   std::exception_ptr error() const;  // of its making, or what ended it
 
+  Registrations& registrations() { return registrations_; }
+
   void give_up();  // ends the making, or what runs on it
 
   void await();  // until it is not in progress: bounded by the deadlines of what is
@@ -49,6 +52,7 @@ class Comm {
   const std::shared_ptr<std::atomic<bool>> given_up_ = std::make_shared<std::atomic<bool>>(false);
   std::exception_ptr failed_;
   std::unique_ptr<Communicator> communicator_;
+  Registrations registrations_;  // which go before it
   std::thread thread_;
 };
 

@@ -14,5 +14,6 @@
 #include "ccl/api/c/device.h"
 #include "ccl/api/c/group.h"
 #include "ccl/api/c/operations.h"
+#include "ccl/api/c/registration.h"
 #include "ccl/api/c/result.h"
 #include "ccl/api/c/types.h"

@@ -81,7 +81,7 @@ bool SharedTransport::LaneSender::advance(Sending& s) {
 }
 
 bool SharedTransport::LaneSender::advance_now(Sending& s) {
-  if (s.begun && s.done == s.bytes) {  // offered: until the receiver has read it
+  if (s.offered && s.done == s.bytes) {  // until the receiver has read it
     look();
     return static_cast<std::int32_t>(taken_ - s.ticket) >= 0;
   }
@@ -96,29 +96,26 @@ bool SharedTransport::LaneSender::advance_now(Sending& s) {
     publish(cell, s, s.bytes, Carried::inside);
     return true;
   }
-  if (!s.begun) {
-    s.begun = true;
-    const auto place = s.producer != nullptr ? std::nullopt : reach_.offer(to_, s.data, s.bytes);
-    if (place) {
-      cell.lies = {place->where, s.bytes};
-      s.done = s.bytes;
-      publish(cell, s, 0, place->carried);
-      s.ticket = wanted_ = sent_;
-      return false;
-    }
+  const Reach::Offer offer = s.producer != nullptr ? Reach::Offer{.bytes = s.bytes - s.done}
+                                                   : reach_.offer(to_, s.data + s.done, s.bytes - s.done);
+  if (offer.place) {
+    cell.lies = {offer.place->where, offer.bytes};
+    publish(cell, s, offer.bytes, offer.place->carried);
+    s.offered = true;
+    s.ticket = sent_;
+    s.done += offer.bytes;
+  } else {
+    const std::size_t piece = std::min(piece_of(s.bytes, slot_bytes_), offer.bytes);
+    std::byte* const slot = slots_ + (sent_ % ring_cells) * slot_bytes_;
+    if (s.producer != nullptr)
+      make(s, slot, piece);
+    else
+      copy(slot, s.data + s.done, piece);
+    publish(cell, s, piece, Carried::in_slot);
+    s.done += piece;
   }
-  const std::size_t piece = std::min(piece_of(s.bytes, slot_bytes_), s.bytes - s.done);
-  std::byte* const slot = slots_ + sent_ % ring_cells * slot_bytes_;
-  if (s.producer != nullptr)
-    make(s, slot, piece);
-  else
-    copy(slot, s.data + s.done, piece);
-  publish(cell, s, piece, Carried::in_slot);
-  s.done += piece;
-  wanted_ = sent_ - ring_cells + 1;
-  if (s.done < s.bytes) return false;
-  s.begun = false;
-  return true;
+  wanted_ = s.done == s.bytes ? s.ticket : sent_ - ring_cells + 1;
+  return s.done == s.bytes && !s.offered;
 }
 
 SharedTransport::LaneReceiver::LaneReceiver(SharedTransport& t, Rank from, int lane)

@@ -49,13 +49,23 @@ class Heap {
   std::size_t bytes_;
 };
 
+class AllOfIt : public Exposed {
+ public:
+  explicit AllOfIt(std::size_t bytes) : bytes_(bytes) {}
+  std::size_t readable_bytes() const override { return bytes_; }
+
+ private:
+  std::size_t bytes_;
+};
+
 class SameProcess : public Reach {
  public:
   SameProcess(std::shared_ptr<Heap> heap, Rank ranks) : heap_(std::move(heap)), ranks_(ranks) {}
-  std::optional<Place> offer(Rank, const std::byte* data, std::size_t bytes) override {
-    if (bytes < least_direct) return std::nullopt;
-    return Place{Carried::address, reinterpret_cast<std::uint64_t>(data)};
+  Offer offer(Rank, const std::byte* data, std::size_t bytes) override {
+    if (bytes < least_direct) return {.bytes = bytes};
+    return {Place{Carried::address, reinterpret_cast<std::uint64_t>(data)}, bytes};
   }
+  std::unique_ptr<Exposed> expose(void*, std::size_t bytes) override { return std::make_unique<AllOfIt>(bytes); }
   const std::byte* see(Rank, const Place& place, std::size_t) override {
     return reinterpret_cast<const std::byte*>(place.where);
   }

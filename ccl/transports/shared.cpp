@@ -14,17 +14,23 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto nap = 10ms;
+constexpr int looks = 4;  // at what is waited for, in a row, which is cheaper than to try and advance
 
 std::uint64_t packed(std::int32_t a, std::int32_t b) {
   return std::uint64_t{static_cast<std::uint32_t>(a)} << 32 | static_cast<std::uint32_t>(b);
 }
 
+// The last word of a record: what kind of operation it is, and whether it runs.
+std::uint64_t kind_of(const Activity& a) {
+  return packed(a.root, a.collective << 24 | a.type << 16 | a.reduction << 8 | a.wire << 1 | (a.running ? 1 : 0));
+}
+
 }  // namespace
 
 Patience patience_for(Rank ranks, int cores) {
-  if (ranks > cores) return {.spins = 16, .yields = 200};
+  if (ranks > cores) return {.spins = 4, .yields = 200};
   // Most messages come while it spins. Then other threads, of this rank's other streams for one, may have the core.
-  return {.spins = 1000, .yields = 2000};
+  return {.spins = 250, .yields = 2000};
 }
 
 SharedTransport::SharedTransport(std::string_view name, Segment segment, Rank rank, std::unique_ptr<Reach> reach)
@@ -71,19 +77,20 @@ Receiver& SharedTransport::receiver(Rank from, int lane) {
 
 bool SharedTransport::wait(std::uint32_t idle) {
   if (idle < patience_.spins) {
-    relax();
+    for (int i = 0; i < looks && !could_advance(); ++i) relax();
     return false;
   }
   if (idle < patience_.spins + patience_.yields) {
     sched_yield();
     return false;
   }
-  segment_.area(rank_).bell.sleep(nap, [&] {
-    return std::ranges::none_of(used_receivers_, [](const LaneReceiver* r) { return r->could_advance(); }) &&
-           std::ranges::none_of(used_senders_, [](const LaneSender* s) { return s->could_advance(); }) && lost() < 0 &&
-           !aborted();
-  });
+  segment_.area(rank_).bell.sleep(nap, [&] { return !could_advance() && lost() < 0 && !aborted(); });
   return true;
+}
+
+bool SharedTransport::could_advance() const {
+  return std::ranges::any_of(used_receivers_, [](const LaneReceiver* r) { return r->could_advance(); }) ||
+         std::ranges::any_of(used_senders_, [](const LaneSender* s) { return s->could_advance(); });
 }
 
 void SharedTransport::show(const Activity& a) {
@@ -96,10 +103,14 @@ void SharedTransport::show(const Activity& a) {
   area.record[1].store(a.count, std::memory_order_relaxed);
   area.record[2].store(a.heartbeat, std::memory_order_relaxed);
   area.record[3].store(packed(a.step, a.waits_for), std::memory_order_relaxed);
-  area.record[4].store(
-      packed(a.root, a.collective << 24 | a.type << 16 | a.reduction << 8 | a.wire << 1 | (a.running ? 1 : 0)),
-      std::memory_order_relaxed);
+  area.record[4].store(kind_of(a), std::memory_order_relaxed);
   area.version.store(version + 2, std::memory_order_release);
+}
+
+// One word, which fits the others before and after: no new version.
+void SharedTransport::rest() {
+  mine_.running = false;
+  segment_.area(rank_).record[4].store(kind_of(mine_), std::memory_order_release);
 }
 
 void SharedTransport::beat(std::int32_t step, Rank waits_for) {

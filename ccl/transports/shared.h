@@ -17,8 +17,13 @@ class Reach {
     std::uint64_t where;
   };
   virtual ~Reach() = default;
-  // How a peer could read these bytes of ours without a copy into a slot, if it is worth while.
-  virtual std::optional<Place> offer(Rank to, const std::byte* data, std::size_t bytes) = 0;
+  // Of these bytes of ours the first few: where a peer could read them, or no place when they had better be copied.
+  struct Offer {
+    std::optional<Place> place = {};
+    std::size_t bytes = 0;
+  };
+  virtual Offer offer(Rank to, const std::byte* data, std::size_t bytes) = 0;
+  virtual std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) = 0;
   virtual const std::byte* see(Rank from, const Place&, std::size_t bytes) = 0;  // null: only fetch() gets it
   virtual void fetch(Rank from, const Place&, std::size_t offset, std::byte* into, std::size_t bytes) = 0;
   virtual bool alive(Rank) = 0;
@@ -27,7 +32,7 @@ class Reach {
 
 // How long to wait in which way: see Transport::wait.
 struct Patience {
-  std::uint32_t spins = 0;   // times a core's pause
+  std::uint32_t spins = 0;   // times a few looks, with a core's pause between them
   std::uint32_t yields = 0;  // then times giving the core to another thread, then sleep
 };
 Patience patience_for(Rank ranks, int cores);  // of ranks that share so many cores
@@ -40,10 +45,12 @@ class SharedTransport : public Transport {
   Rank rank() const override { return rank_; }
   Rank ranks() const override { return segment_.shape().ranks; }
   int lanes() const override { return segment_.shape().lanes; }
+  std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) override { return reach_->expose(data, bytes); }
   Sender& sender(Rank to, int lane) override;
   Receiver& receiver(Rank from, int lane) override;
   bool wait(std::uint32_t idle) override;
   void show(const Activity&) override;
+  void rest() override;
   void beat(std::int32_t step, Rank waits_for) override;
   Activity activity(Rank) const override;
   bool alive(Rank) override;
@@ -58,6 +65,7 @@ class SharedTransport : public Transport {
  private:
   class LaneSender;
   class LaneReceiver;
+  bool could_advance() const;  // one of the ends that wait
   void ring_all();
   void wait_for_round(std::span<const Rank> members, std::uint32_t round, Deadline);
 

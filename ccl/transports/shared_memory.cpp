@@ -25,6 +25,8 @@ namespace {
 
 constexpr std::size_t slot_bytes = std::size_t{64} << 10;
 constexpr std::size_t least_window = std::size_t{4} << 10;
+constexpr std::size_t least_shared = std::size_t{32} << 10;  // of a message that lies partly in the window
+constexpr std::size_t whole_elements = 64;                   // bytes: the size of every type divides it
 constexpr std::size_t least_fetched = std::size_t{256} << 10;
 
 [[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
@@ -110,32 +112,55 @@ void bind_to_reader(const Segment& segment, Rank reader) {
   syscall(SYS_mbind, segment.slot(0, reader, 0, 0), bytes, MPOL_PREFERRED, &nodes, most + 1, 0);
 }
 
+// In the device's window.
+class InWindow : public Exposed {
+ public:
+  explicit InWindow(std::unique_ptr<device::Shared> shared) : shared_(std::move(shared)) {}
+  std::size_t readable_bytes() const override { return shared_->bytes(); }
+
+ private:
+  std::unique_ptr<device::Shared> shared_;
+};
+
 class OtherProcesses : public Reach {
  public:
   OtherProcesses(File file, Mapping mapping, const SegmentShape& shape, const Joining& j)
       : file_(std::move(file)),
         mapping_(std::move(mapping)),
         segment_(mapping_.base(), shape),
-        window_(j.device != nullptr ? j.device->window() : device::Window{}),
+        device_(*j.device),
         rank_(j.rank),
         fetches_(j.config.single_copy),
         peers_(static_cast<std::size_t>(j.ranks)) {}
 
   void join() {
     RankArea& mine = segment_.area(rank_);
-    mine.window_fd.store(window_.fd, std::memory_order_relaxed);
-    mine.window_bytes.store(window_.bytes, std::memory_order_relaxed);
+    const device::Window window = device_.window();
+    mine.window_fd.store(window.fd, std::memory_order_relaxed);
+    mine.window_bytes.store(window.bytes, std::memory_order_relaxed);
     mine.base.store(reinterpret_cast<std::uint64_t>(segment_.base()), std::memory_order_relaxed);
     segment_.show_cores(rank_);
     bind_to_reader(segment_, rank_);
     mine.pid.store(getpid(), std::memory_order_release);
   }
 
-  std::optional<Place> offer(Rank to, const std::byte* data, std::size_t bytes) override {
-    if (bytes >= least_window && window_.fd >= 0 && data >= window_.base && data < window_.base + window_.bytes)
-      return Place{Carried::window, static_cast<std::uint64_t>(data - window_.base)};
-    if (bytes >= least_fetched && may_fetch(to)) return Place{Carried::address, reinterpret_cast<std::uint64_t>(data)};
-    return std::nullopt;
+  // What is shared begins and ends with a page, and a message anywhere: its parts are cut where an element ends.
+  Offer offer(Rank to, const std::byte* data, std::size_t bytes) override {
+    if (bytes < least_window) return {.bytes = bytes};
+    const device::InWindow found = device_.find(data, bytes);
+    if (found.outside == 0 && found.bytes == bytes) return {Place{Carried::window, found.offset}, bytes};
+    if (found.bytes >= least_shared) {
+      if (found.outside == 0)
+        return {Place{Carried::window, found.offset}, found.bytes / whole_elements * whole_elements};
+      return {.bytes = std::min(bytes, (found.outside + whole_elements - 1) / whole_elements * whole_elements)};
+    }
+    if (bytes >= least_fetched && may_fetch(to))
+      return {Place{Carried::address, reinterpret_cast<std::uint64_t>(data)}, bytes};
+    return {.bytes = bytes};
+  }
+
+  std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) override {
+    return std::make_unique<InWindow>(device_.share(data, bytes));
   }
 
   const std::byte* see(Rank from, const Place& place, std::size_t bytes) override {
@@ -206,7 +231,7 @@ class OtherProcesses : public Reach {
   File file_;
   Mapping mapping_;
   Segment segment_;
-  device::Window window_;
+  device::Device& device_;
   Rank rank_;
   bool fetches_;
   std::vector<Peer> peers_;

@@ -31,6 +31,32 @@ TEST(ApiDevice, MemoryIsAlignedCountedAndGivenBackOnce) {
   EXPECT_TRUE(done(trellis_free(memory)));
 }
 
+TEST(ApiDevice, RegistrationsAreCountedAndEndOnce) {
+  const Ranks r(2);
+  std::vector<float> data(10'000);
+  std::size_t bytes = 1, readable = 1;
+  ASSERT_TRUE(done(trellis_comm_registered_bytes(r[0], &bytes, &readable)));
+  EXPECT_EQ(bytes + readable, 0u);
+  trellis_registration one = nullptr, two = nullptr;
+  ASSERT_TRUE(done(trellis_comm_register(r[0], data.data(), 40'000, &one)));
+  ASSERT_TRUE(done(trellis_comm_register(r[0], data.data(), 400, &two)));
+  ASSERT_TRUE(done(trellis_comm_registered_bytes(r[0], &bytes, &readable)));
+  EXPECT_EQ(bytes, 40'400u);
+  EXPECT_GE(readable, 8 * 4096u) << "its whole pages";
+  EXPECT_LE(readable, 40'000u);
+  EXPECT_TRUE(done(trellis_comm_deregister(r[0], one)));
+  EXPECT_TRUE(refused(trellis_comm_deregister(r[0], one), TRELLIS_INVALID_ARGUMENT, "deregistered"));
+  EXPECT_TRUE(refused(trellis_comm_deregister(r[1], two), TRELLIS_INVALID_ARGUMENT, "of this communicator"));
+  ASSERT_TRUE(done(trellis_comm_registered_bytes(r[0], &bytes, nullptr)));
+  EXPECT_EQ(bytes, 400u);
+  EXPECT_TRUE(refused(trellis_comm_register(r[0], nullptr, 8, &one), TRELLIS_INVALID_ARGUMENT, "data is NULL"));
+  EXPECT_TRUE(refused(trellis_comm_register(r[0], data.data(), 0, &one), TRELLIS_INVALID_ARGUMENT, "0 bytes"));
+  EXPECT_TRUE(
+      refused(trellis_comm_register(r[0], data.data(), 8, nullptr), TRELLIS_INVALID_ARGUMENT, "registration is NULL"));
+  EXPECT_TRUE(refused(trellis_comm_register(nullptr, data.data(), 8, &one), TRELLIS_INVALID_ARGUMENT, "is NULL"));
+  EXPECT_EQ(one, nullptr);
+}
+
 TEST(ApiDevice, AStreamDoesItsWorkInOrder) {
   trellis_stream stream = nullptr;
   ASSERT_TRUE(done(trellis_stream_create(&stream)));
@@ -118,7 +144,7 @@ TEST(ApiNumbers, NeverChange) {
   EXPECT_STREQ(trellis_result_text(TRELLIS_PEER_LOST), "a peer was lost");
   for (int r = 0; r < TRELLIS_RESULTS; ++r) EXPECT_STRNE(trellis_result_text(r), "no result of this library");
   EXPECT_EQ(trellis_version(), 10000);
-  EXPECT_EQ(sizeof(trellis_config), 80u);
+  EXPECT_EQ(sizeof(trellis_config), 88u);
   EXPECT_EQ(sizeof(trellis_call), 88u);
 }
 

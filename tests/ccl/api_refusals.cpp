@@ -223,7 +223,7 @@ TEST(ApiRefuses, FieldsThatThisLibraryDoesNotKnow) {
   EXPECT_TRUE(done(trellis_comm_create_all(&comm, 1, &longer.known)));
   EXPECT_TRUE(done(trellis_comm_destroy(comm)));
   longer.more = 1;
-  EXPECT_TRUE(refused(trellis_comm_create_all(&comm, 1, &longer.known), bad, "byte 80"));
+  EXPECT_TRUE(refused(trellis_comm_create_all(&comm, 1, &longer.known), bad, "byte 88"));
 }
 
 TEST(ApiRefuses, AGroupThatIsNotOpen) {

@@ -57,6 +57,7 @@ TEST(Config, DefaultsWithoutVariables) {
   const Config c = config_from_environment(), d;
   EXPECT_EQ(c.timeout, d.timeout);
   EXPECT_EQ(c.algorithm, "");
+  EXPECT_EQ(c.machine, "host");
   EXPECT_FALSE(c.single_copy);
   EXPECT_EQ(c.wire, kernels::DType::f32);
 }
@@ -65,6 +66,7 @@ TEST(Config, EveryVariableHasItsField) {
   const Surroundings here(Variables{{"TRELLIS_TIMEOUT", "0.5"},
                                     {"TRELLIS_ALGORITHM", "all_reduce=ring,broadcast=ring"},
                                     {"TRELLIS_SELECTIONS", "/tmp/table"},
+                                    {"TRELLIS_MACHINE", "trn2.48xlarge"},
                                     {"TRELLIS_TRANSPORT", "loopback"},
                                     {"TRELLIS_ROUNDING", "stochastic"},
                                     {"TRELLIS_SEED", "18446744073709551615"},
@@ -75,6 +77,7 @@ TEST(Config, EveryVariableHasItsField) {
   EXPECT_EQ(c.timeout, std::chrono::milliseconds(500));
   EXPECT_EQ(c.algorithm, "all_reduce=ring,broadcast=ring");
   EXPECT_EQ(c.selections, "/tmp/table");
+  EXPECT_EQ(c.machine, "trn2.48xlarge");
   EXPECT_EQ(c.transport, "loopback");
   EXPECT_EQ(c.rounding, kernels::Rounding::stochastic);
   EXPECT_EQ(c.seed, UINT64_MAX);
@@ -87,6 +90,7 @@ TEST(Config, WhatMakesNoSenseIsNamedWithItsValue) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> bad = {
       {"TRELLIS_TIMEOUT", {"0", "-1", "soon", "1s", "nan", "inf", "1e99", " 1"}},
       {"TRELLIS_ALGORITHM", {"rings", "all_reduce=", "sum=ring", "ring,ring", "all_reduce=ring,", "barrier=ring"}},
+      {"TRELLIS_MACHINE", {"two words", "**", "#1"}},
       {"TRELLIS_TRANSPORT", {"tcp", "Loopback"}},
       {"TRELLIS_ROUNDING", {"up"}},
       {"TRELLIS_SEED", {"-1", "18446744073709551616", "0x10"}},

@@ -19,10 +19,16 @@ all_reduce 2 65536 ring*2/4
 all_reduce 2 1024 mesh bf16
 all_reduce 8 0 mesh
 all_gather 4 0 direct
+machine trn2.48xlarge                  # all that follows, to the next such line
+all_reduce 16 0 ring*4
+all_reduce 16 4096 bine bf16
+machine *
+broadcast 2 64 binomial
 )";
 
-std::string first(Collective c, schedule::Rank ranks, std::uint64_t bytes, DType type = DType::f32) {
-  const auto choices = Selections::read(table).choices(c, ranks, bytes, type);
+std::string first(Collective c, schedule::Rank ranks, std::uint64_t bytes, DType type = DType::f32,
+                  const char* machine = "host") {
+  const auto choices = Selections::read(table).choices(c, ranks, bytes, type, machine);
   return choices.empty() ? "nothing" : text_of(choices.front());
 }
 
@@ -31,6 +37,7 @@ TEST(Selections, TheLastRuleThatBeginsAtTheSizeOrBelow) {
   EXPECT_EQ(first(Collective::all_reduce, 2, 65535), "recursive_doubling");
   EXPECT_EQ(first(Collective::all_reduce, 2, 65536), "ring*2/4");
   EXPECT_EQ(first(Collective::broadcast, 2, 8), "nothing");
+  EXPECT_EQ(first(Collective::broadcast, 2, 64), "binomial");
 }
 
 TEST(Selections, TheNearestNumberOfRanksCounts) {
@@ -42,14 +49,31 @@ TEST(Selections, TheNearestNumberOfRanksCounts) {
 TEST(Selections, RulesOfATypeComeBeforeThoseOfAll) {
   EXPECT_EQ(first(Collective::all_reduce, 2, 1 << 20, DType::bf16), "mesh");
   EXPECT_EQ(first(Collective::all_reduce, 2, 8, DType::bf16), "recursive_doubling");
-  const auto all = Selections::read(table).choices(Collective::all_reduce, 2, 1 << 20, DType::bf16);
+  const auto all = Selections::read(table).choices(Collective::all_reduce, 2, 1 << 20, DType::bf16, "host");
   EXPECT_EQ(all.size(), 3U);  // and the others after it, for what it can't serve
+}
+
+TEST(Selections, AMachinesRulesComeBeforeThoseOfAnyMachine) {
+  EXPECT_EQ(first(Collective::all_reduce, 2, 8, DType::f32, "trn2.48xlarge"), "ring*4");
+  EXPECT_EQ(first(Collective::all_reduce, 2, 4096, DType::bf16, "trn2.48xlarge"), "bine");
+  EXPECT_EQ(first(Collective::all_gather, 2, 8, DType::f32, "trn2.48xlarge"), "direct") << "it has none of its own";
+  EXPECT_EQ(first(Collective::all_reduce, 16, 8, DType::f32, "trn1.32xlarge"), "mesh");
+  EXPECT_EQ(first(Collective::all_reduce, 16, 8, DType::f32, "*"), "mesh");
+  const auto all = Selections::read(table).choices(Collective::all_reduce, 16, 8192, DType::bf16, "trn2.48xlarge");
+  std::string text;
+  for (const Choice& c : all) text += text_of(c) + " ";
+  EXPECT_EQ(text, "bine ring*4 mesh ");
 }
 
 TEST(Selections, TextReadsBack) {
   const std::string text = Selections::read(table).text();
   EXPECT_EQ(Selections::read(text).text(), text);
+  EXPECT_NE(text.find("\nmachine *\nall_reduce 2 0 recursive_doubling\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\nall_reduce 2 1024 mesh bf16\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nmachine trn2.48xlarge\nall_reduce 16 0 ring*4\n"), std::string::npos) << text;
+  EXPECT_EQ(Selections::read(text + text).text().size(),
+            2 * text.size() - text.find('\n') - 1 - std::string("machine *\nmachine trn2.48xlarge\n").size())
+      << "one table after another is a table";
 }
 
 TEST(Selections, WhatIsWrongIsNamedWithItsLine) {
@@ -63,6 +87,10 @@ TEST(Selections, WhatIsWrongIsNamedWithItsLine) {
   };
   EXPECT_EQ(complaint("all_reduce 2 0\n"), "line 1: expected: collective ranks from_bytes algorithm [type]");
   EXPECT_EQ(complaint("\nall_reduce -2 0 ring\n"), "line 2: '-2' is no number of ranks: expected a whole number");
+  EXPECT_EQ(complaint("machine\n"), "line 1: expected: machine NAME");
+  EXPECT_EQ(complaint("# first\nmachine a b\n"), "line 2: expected: machine NAME");
+  EXPECT_EQ(complaint("machine trn2,48\n"),
+            "line 1: 'trn2,48' is no machine's name: expected letters, digits and any of .-_:+, or * for all");
   EXPECT_NE(complaint("all_reduce 2 0 ring f33").find("line 1: "), std::string::npos);
   EXPECT_NE(complaint("all_reduc 2 0 ring").find("all_reduce"), std::string::npos);
   EXPECT_NE(complaint("all_reduce 2 0 ring*0").find("ALGORITHM[*CHANNELS][/SEGMENTS]"), std::string::npos);

@@ -2,6 +2,7 @@
 #include "device/device.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <atomic>
 #include <chrono>
@@ -105,6 +106,101 @@ TEST_P(Devices, Arithmetic) {
   EXPECT_EQ(b[999], 1998.0F);
   device_->divide(kernels::DType::f32, b, 1000, 2);
   EXPECT_EQ(std::memcmp(a, b, 4000), 0);
+}
+
+// Memory as malloc gives it, whose borders are not those of pages.
+class Own {
+ public:
+  explicit Own(std::size_t bytes) : all_(bytes + 4096) {
+    const auto address = reinterpret_cast<std::uintptr_t>(all_.data());
+    data_ = all_.data() + (4096 - address % 4096) % 4096 + 16;
+    bytes_ = bytes - 16;
+    for (std::size_t i = 0; i < bytes_; ++i) data_[i] = value(i);
+  }
+  static std::byte value(std::size_t i) { return static_cast<std::byte>(i * 7 + i / 4096); }
+  bool is_as_it_was() const {
+    for (std::size_t i = 0; i < bytes_; ++i)
+      if (data_[i] != value(i)) return false;
+    return true;
+  }
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> all_;
+  std::byte* data_;
+  std::size_t bytes_;
+};
+
+TEST_P(Devices, SharedMemoryStaysWhereItIsAndIsInTheWindow) {
+  const Own own(10 * 4096 + 100);
+  EXPECT_EQ(device_->find(own.data(), own.bytes()).outside, own.bytes());
+  {
+    const auto shared = device_->share(own.data(), own.bytes());
+    EXPECT_TRUE(own.is_as_it_was());
+    EXPECT_EQ(shared->bytes(), 9 * 4096u) << "its whole pages";
+    EXPECT_EQ(device_->allocated_bytes(), shared->bytes());
+    const InWindow found = device_->find(own.data(), own.bytes());
+    ASSERT_EQ(found.outside, 4096u - 16);
+    ASSERT_EQ(found.bytes, 9 * 4096u);
+    const std::byte* const there = device_->window().base + found.offset;
+    EXPECT_EQ(std::memcmp(there, own.data() + found.outside, found.bytes), 0);
+    own.data()[5000] = std::byte{99};
+    EXPECT_EQ(there[5000 - found.outside], std::byte{99}) << "one page, two places";
+    own.data()[5000] = Own::value(5000);
+    const InWindow part = device_->find(own.data() + 2 * 4096, 4096);
+    EXPECT_EQ(part.outside, 0u);
+    EXPECT_EQ(part.offset, found.offset + 4096 + 16);
+    EXPECT_EQ(part.bytes, 4096u);
+    EXPECT_EQ(device_->find(own.data() + 10 * 4096, 50).outside, 50u) << "after its last whole page";
+  }
+  EXPECT_TRUE(own.is_as_it_was());
+  EXPECT_EQ(device_->find(own.data(), own.bytes()).outside, own.bytes());
+  EXPECT_EQ(device_->allocated_bytes(), 0u);
+}
+
+TEST_P(Devices, MemoryIsSharedUntilTheLastUserGoes) {
+  const Own own(20 * 4096);
+  auto first = device_->share(own.data(), own.bytes()), within = device_->share(own.data() + 8192, 3 * 4096);
+  EXPECT_EQ(within->bytes(), 2 * 4096u);
+  first.reset();
+  EXPECT_EQ(device_->find(own.data() + 8192, 4096).outside, 0u);
+  within.reset();
+  EXPECT_EQ(device_->find(own.data() + 8192, 4096).outside, 4096u);
+  EXPECT_TRUE(own.is_as_it_was());
+}
+
+TEST_P(Devices, WhatCanNotBeSharedIsLeftAsItIs) {
+  std::byte on_the_stack[3 * 4096] = {};
+  EXPECT_EQ(device_->share(on_the_stack, sizeof on_the_stack)->bytes(), 0u);
+  EXPECT_EQ(device_->share(reinterpret_cast<void*>(8192), 3 * 4096)->bytes(), 0u) << "nothing is there";
+  static const std::byte fixed[3 * 4096] = {std::byte{1}};
+  EXPECT_EQ(device_->share(const_cast<std::byte*>(fixed), sizeof fixed)->bytes(), 0u);
+  const Own little(1000);
+  EXPECT_EQ(device_->share(little.data(), little.bytes())->bytes(), 0u);
+  void* const allocated = device_->allocate(10'000);
+  EXPECT_EQ(device_->share(allocated, 10'000)->bytes(), 10'000u) << "it is there as it is";
+  device_->release(allocated);
+  EXPECT_EQ(device_->allocated_bytes(), 0u);
+}
+
+// An address that was given back while it was shared may be somebody else's by now.
+TEST_P(Devices, MemoryThatWasGivenBackTooSoonIsLeftAlone) {
+  constexpr std::size_t bytes = 8 * 4096;
+  const auto map = [](void* where, int fixed) {
+    return static_cast<char*>(mmap(where, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0));
+  };
+  char* const memory = map(nullptr, 0);
+  auto shared = device_->share(memory, bytes);
+  ASSERT_EQ(shared->bytes(), bytes);
+  ASSERT_EQ(munmap(memory, bytes), 0);
+  ASSERT_EQ(map(memory, MAP_FIXED), memory);
+  std::memset(memory, 5, bytes);
+  EXPECT_THROW(device_->share(memory, bytes), std::invalid_argument);
+  shared.reset();
+  EXPECT_EQ(memory[bytes - 1], 5);
+  EXPECT_EQ(device_->share(memory, bytes)->bytes(), bytes);
+  munmap(memory, bytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Devices, testing::Values("host"));

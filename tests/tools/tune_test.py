@@ -29,7 +29,8 @@ class Tune(Case):
                                           "-o", path), "")
             lines = pathlib.Path(path).read_text().splitlines()
             self.assertTrue(lines[0].startswith("# "))
-            rules = [line.split() for line in lines[1:]]
+            self.assertEqual(lines[1], "machine host")
+            rules = [line.split() for line in lines[2:]]
             self.assertEqual([rule[:3] for rule in rules if rule[2] == "0"], [["all_reduce", "2", "0"], ["barrier", "2", "0"]])
             self.assertLessEqual(len(rules), 3)
             row = self.printed("bench", "allr", "-r", "2", "-b", "64", "-e", "64", "-n", "2", "--show-algorithm",
@@ -42,6 +43,7 @@ class Tune(Case):
                                  ("'0' in '0' is not a count of ranks", ["-n", "0"]),
                                  ("expected one number of ranks", ["--explain", "all_reduce", "64KB", "-n", "2,3"]),
                                  ("-n 2000: expected at most", ["-n", "2000"]),
+                                 ("'two words' is no machine's name", ["--machine", "two words"]),
                                  ("'64Q' is no size", ["--explain", "all_reduce", "64Q"])]:
             ran = trellis("tune", *arguments)
             self.assertEqual((ran.returncode, ran.stdout), (2, ""))
@@ -84,6 +86,10 @@ class Explain(Case):
             pathlib.Path(path).write_text("all_reduce 2 0 ring*2\nall_reduce 2 4096 direct\n")
             text = self.printed("tune", "--explain", "all_reduce", "1KB", "-n", "2", TRELLIS_SELECTIONS=path)
             self.assertIn(f"1 KiB on 2 ranks: ring*2\nthe table {path}: the rule 'all_reduce 2 0 ring*2' begins at 0\n", text)
+            pathlib.Path(path).write_text("all_reduce 2 0 ring*2\nmachine there\nall_reduce 2 0 mesh\n")
+            text = self.printed("tune", "--explain", "all_reduce", "1KB", "-n", "2", TRELLIS_SELECTIONS=path,
+                                TRELLIS_MACHINE="there")
+            self.assertIn(f"1 KiB on 2 ranks: mesh\nthe table {path}: the rule 'all_reduce 2 0 mesh' of machine there", text)
             text = self.printed("tune", "--explain", "all_reduce", "1KB", "-n", "2", TRELLIS_ALGORITHM="all_reduce=mesh")
             self.assertIn("1 KiB on 2 ranks: mesh\nTRELLIS_ALGORITHM=all_reduce=mesh says so", text)
 

@@ -31,10 +31,11 @@ typedef struct trellis_config {
   uint64_t seed;           // TRELLIS_SEED, 0: of stochastic rounding
   int single_copy;         // TRELLIS_SINGLE_COPY, on: read large buffers out of the peer's own memory
   int wire;                // TRELLIS_WIRE, TRELLIS_F32: TRELLIS_BF16: f32 is sent, and so rounded, as bf16
+  const char* machine;     // TRELLIS_MACHINE, "host": whose rules of the table serve, before those of any machine
 } trellis_config;
 
 #define TRELLIS_CONFIG_INIT \
-  { sizeof(trellis_config), TRELLIS_VERSION, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0 }
+  { sizeof(trellis_config), TRELLIS_VERSION, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL }
 
 // Fills the struct with what a communicator would get: the defaults, with what the environment sets. The texts are the
 // library's, valid until the next call of this function in this thread. TRELLIS_INVALID_ARGUMENT: a variable has a

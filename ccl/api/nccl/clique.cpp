@@ -31,9 +31,11 @@ void Clique::remove(ncclRedOp_t op) {
   scalings_.erase(static_cast<int>(op));
 }
 
-void* Clique::add(Region region) {
+void* Clique::add(void* begin, std::size_t bytes, bool window) {
+  trellis_registration registration = nullptr;
+  checked(trellis_comm_register(comm_, begin, bytes, &registration));
   const std::lock_guard lock(mutex_);
-  regions_.emplace(next_region_, region);
+  regions_.emplace(next_region_, Region{begin, window, registration});
   return reinterpret_cast<void*>(next_region_++);
 }
 
@@ -47,9 +49,12 @@ Region Clique::region(const void* handle, bool window) const {
 }
 
 void Clique::remove(const void* handle, bool window) {
-  region(handle, window);
-  const std::lock_guard lock(mutex_);
-  regions_.erase(reinterpret_cast<std::uintptr_t>(handle));
+  const Region known = region(handle, window);
+  {
+    const std::lock_guard lock(mutex_);
+    if (regions_.erase(reinterpret_cast<std::uintptr_t>(handle)) == 0) return;  // another thread was faster
+  }
+  checked(trellis_comm_deregister(comm_, known.registration));
 }
 
 // Left to the end of the process, like the communicators.

@@ -22,8 +22,8 @@ struct Scaling {
 
 struct Region {
   void* begin;
-  std::size_t bytes;
   bool window;
+  trellis_registration registration;
 };
 
 // The members of a communicator in this process; one rank of it.
@@ -38,7 +38,7 @@ class Clique {
   int add(Scaling);
   Scaling scaling(ncclRedOp_t) const;  // throws Refused, like the next three
   void remove(ncclRedOp_t);
-  void* add(Region);
+  void* add(void* begin, std::size_t bytes, bool window);
   Region region(const void* handle, bool window) const;
   void remove(const void* handle, bool window);
 

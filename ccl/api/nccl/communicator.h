@@ -71,8 +71,9 @@ TRELLIS_NCCL(ncclResult_t, ncclCommUserRank, const ncclComm_t comm, int* rank);
 TRELLIS_NCCL(ncclResult_t, ncclMemAlloc, void** ptr, size_t size);
 TRELLIS_NCCL(ncclResult_t, ncclMemFree, void* ptr);
 
-// Notes a buffer, until it is deregistered. Nothing depends on it here: what ncclMemAlloc gave can be read by peers
-// from the start. A window begins at a multiple of NCCL_WIN_REQUIRED_ALIGNMENT.
+// Until it is deregistered, peers read a registered buffer where it is, as they do what ncclMemAlloc gave, registered
+// or not: what trellis_comm_register says of it holds. A window, which begins at a multiple of
+// NCCL_WIN_REQUIRED_ALIGNMENT, is a buffer like others; its ranks need not agree.
 TRELLIS_NCCL(ncclResult_t, ncclCommRegister, const ncclComm_t comm, void* buff, size_t size, void** handle);
 TRELLIS_NCCL(ncclResult_t, ncclCommDeregister, const ncclComm_t comm, void* handle);
 TRELLIS_NCCL(ncclResult_t, ncclCommWindowRegister, ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win,

@@ -22,7 +22,7 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, vo
     const auto clique = cliques().use(comm);
     require(buff, "buff");
     if (size == 0) refuse_argument("size 0: expected at least 1");
-    *handle = clique->add(Region{buff, size, false});
+    *handle = clique->add(buff, size, false);
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommRegister);
@@ -42,7 +42,7 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, nc
       refuse_argument(fmt::format("buff {}: expected a multiple of {}", buff, NCCL_WIN_REQUIRED_ALIGNMENT));
     if ((winFlags & ~(NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING)) != 0)
       refuse_argument(fmt::format("winFlags {:#x}: expected NCCL_WIN_* alone", winFlags));
-    *win = static_cast<ncclWindow_t>(clique->add(Region{buff, size, true}));
+    *win = static_cast<ncclWindow_t>(clique->add(buff, size, true));
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommWindowRegister);

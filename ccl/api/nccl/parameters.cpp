@@ -24,6 +24,7 @@ constexpr ncclParamHandle parameters[] = {
     {"TRELLIS_TIMEOUT", [](const trellis_config& c) { return fmt::format("{}", c.timeout_s); }},
     {"TRELLIS_ALGORITHM", [](const trellis_config& c) { return text_of(c.algorithm); }},
     {"TRELLIS_SELECTIONS", [](const trellis_config& c) { return text_of(c.selections); }},
+    {"TRELLIS_MACHINE", [](const trellis_config& c) { return text_of(c.machine); }},
     {"TRELLIS_TRANSPORT", [](const trellis_config& c) { return text_of(c.transport); }},
     {"TRELLIS_ROUNDING", [](const trellis_config& c) { return text_of(c.rounding); }},
     {"TRELLIS_SEED", [](const trellis_config& c) { return fmt::format("{}", c.seed); }},

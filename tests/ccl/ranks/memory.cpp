@@ -47,6 +47,63 @@ TEST(Memory, LargeBuffersCanBeReadWhereTheyLie) {
             "");
 }
 
+// Bytes of slots that an operation on so much of the memory has taken into use, and whether its result is right.
+std::size_t slots_for(Communicator& c, float* data, std::size_t elements) {
+  c.barrier();
+  const std::size_t before = c.memory_bytes();
+  c.barrier();
+  for (std::size_t i = 0; i < elements; ++i) data[i] = c.rank() == 0 ? static_cast<float>(i % 1000) : -1.0F;
+  c.broadcast(data, data, elements, kernels::DType::f32, 0);
+  for (std::size_t i = 0; i < elements; ++i)
+    if (data[i] != static_cast<float>(i % 1000))
+      throw std::runtime_error(fmt::format("element {} of {} is {}", i, elements, data[i]));
+  c.barrier();
+  return (c.memory_bytes() - before) * static_cast<std::size_t>(c.ranks());
+}
+
+// Messages begin and end within pages that are not in the window as a whole.
+TEST(Memory, ExposedMemoryIsReadWhereItLies) {
+  constexpr std::size_t elements = std::size_t{1} << 20, page = 4096;
+  const Config config{.algorithm = "broadcast=direct"};
+  EXPECT_EQ(run_ranks(
+                "shared_memory", 2,
+                [](Communicator& c) {
+                  std::vector<float> memory(elements);
+                  auto exposed = c.expose(memory.data(), elements * sizeof(float));
+                  if (exposed->readable_bytes() < elements * sizeof(float) - 2 * page)
+                    throw std::runtime_error(fmt::format("{} bytes readable", exposed->readable_bytes()));
+                  const std::size_t most = 16 * page;  // the ends of messages, some of them in each slot
+                  for (const std::size_t count : {elements, elements - 1001, std::size_t{9000}, std::size_t{1500}})
+                    for (const std::size_t first : {0, 1, 777})
+                      if (const std::size_t used = slots_for(c, memory.data() + first, count - first); used > most)
+                        throw std::runtime_error(fmt::format("{} bytes of slots for {}", used, count));
+                  exposed.reset();
+                  if (const std::size_t used = slots_for(c, memory.data(), elements); used <= most)
+                    throw std::runtime_error(fmt::format("{} bytes of slots when it was over", used));
+                },
+                config),
+            "");
+}
+
+TEST(Memory, AllMemoryIsReadableBetweenThreads) {
+  EXPECT_EQ(run_ranks("loopback", 2,
+                      [](Communicator& c) {
+                        float on_the_stack[100];
+                        if (c.expose(on_the_stack, sizeof on_the_stack)->readable_bytes() != sizeof on_the_stack)
+                          throw std::runtime_error("not all is readable");
+                        for (const auto& [data, bytes] :
+                             {std::pair<void*, std::size_t>{nullptr, 8}, {on_the_stack, 0}, {on_the_stack, SIZE_MAX}}) {
+                          try {
+                            c.expose(data, bytes);
+                          } catch (const std::invalid_argument&) {
+                            continue;
+                          }
+                          throw std::runtime_error(fmt::format("{} bytes at {} were exposed", bytes, data));
+                        }
+                      }),
+            "");
+}
+
 TEST(Memory, SlotsLieWithTheirReader) {
   if (!std::ifstream("/proc/self/numa_maps")) GTEST_SKIP() << "this kernel knows no NUMA nodes";
   EXPECT_EQ(run_ranks("shared_memory", 2,

@@ -43,6 +43,36 @@ TEST_P(Points, MessagesBetweenTwoComeInOrder) {
             "");
 }
 
+// More different calls than plans of such are kept, each several times and in turn.
+TEST_P(Points, CallsWithCountsOrPairsOfTheirOwnKeepApart) {
+  EXPECT_EQ(run_ranks(GetParam(), 2,
+                      [](Communicator& c) {
+                        const auto mine = numbers(100, 1000 * c.rank());
+                        for (std::size_t round = 0; round < 3; ++round)
+                          for (std::size_t n = 0; n < 12; ++n) {
+                            std::vector<std::int32_t> all(n + 5, -1), got(7, -1);
+                            c.run({.collective = Collective::all_gather_v,
+                                   .input = mine.data(),
+                                   .output = all.data(),
+                                   .type = DType::i32,
+                                   .counts = {n, 5}});
+                            for (std::size_t i = 0; i < all.size(); ++i)
+                              expect(all[i] == static_cast<std::int32_t>(i < n ? i : 1000 + i - n), "wrong data");
+                            const bool crossed = n % 2 == 0;
+                            c.run({.collective = Collective::permute,
+                                   .input = mine.data(),
+                                   .output = got.data(),
+                                   .count = 7,
+                                   .type = DType::i32,
+                                   .pairs = crossed ? std::vector<schedule::Pair>{{0, 1}, {1, 0}}
+                                                    : std::vector<schedule::Pair>{{0, 0}, {1, 1}}});
+                            const Rank from = crossed ? 1 - c.rank() : c.rank();
+                            expect(got == numbers(7, 1000 * from), "it came from somewhere else");
+                          }
+                      }),
+            "");
+}
+
 // Every rank first sends to all others, then receives: without a group it would hang on messages of this size.
 TEST_P(Points, AGroupOfLargeSendsAndReceivesDoesNotLock) {
   EXPECT_EQ(run_ranks(GetParam(), 4,

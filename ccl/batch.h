@@ -1,0 +1,51 @@
+// The operations of a group, or a single one on a stream, with their communicators' turns.
+#pragma once
+
+#include "ccl/inside.h"
+
+namespace trellis::ccl {
+
+// Runs a communicator's own operations one after the other, those of several beside each other, all sends and receives
+// first and at once. Used again after clear(), it allocates nothing.
+class Batch {
+ public:
+  Batch() = default;
+  ~Batch() { clear(); }
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  void add(Communicator::Inside&, Operation&&, device::Stream*);
+  void forget(const Communicator::Inside*);
+  bool empty() const { return points_.empty() && operations_.empty(); }
+  const std::vector<device::Stream*>& streams() const { return streams_; }  // that it is on, but for null
+  device::Device& device() const;
+
+  void take_turns();  // when it is handed in
+  void run();         // waits for them, and for the end of all operations
+  void clear();       // gives the turns back, whether or not they were used
+
+ private:
+  template <class What>
+  struct Issued {
+    Communicator::Inside* inside = nullptr;
+    What what = {};
+  };
+  // A communicator's operations.
+  struct Strand {
+    Communicator::Inside* inside = nullptr;
+    std::uint64_t turn = 0;
+    std::size_t next = 0;         // of operations_, to be looked at
+    bool has_met_points = false;  // sends and receives have been begun, if there are any
+    bool open = false;            // an operation is under way
+  };
+  void take_turn(Communicator::Inside*);
+  bool open_next(Strand&);  // false: nothing is left
+  void end_all(const Communicator::Inside* at_fault);
+
+  std::vector<Issued<Point>> points_;
+  std::vector<Issued<Operation>> operations_;
+  std::vector<device::Stream*> streams_;
+  std::vector<Strand> strands_;
+};
+
+}  // namespace trellis::ccl

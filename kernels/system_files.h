@@ -1,0 +1,27 @@
+// What Linux's files say of cores and caches, in microseconds and without a library: less than placement(), and nothing
+// of which cores are neighbours.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace trellis::kernels {
+
+inline constexpr const char* system_cpu_folder = "/sys/devices/system/cpu";
+
+// Of the data caches of a hardware thread; 0: there is none, or the files do not tell.
+struct CacheSizes {
+  std::size_t l1_bytes = 0;
+  std::size_t l2_bytes = 0;
+  std::size_t l3_bytes = 0;
+};
+CacheSizes cache_sizes(int thread, const std::string& folder = system_cpu_folder);
+
+// How many physical cores these hardware threads belong to. One that the files don't know counts as a core.
+int count_cores(const std::vector<int>& threads, const std::string& folder = system_cpu_folder);
+
+// The hardware threads that the calling thread may run on, by the operating system's numbers. Never empty.
+std::vector<int> affinity();
+
+}  // namespace trellis::kernels

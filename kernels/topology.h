@@ -1,0 +1,25 @@
+// hwloc's description of this machine. Who looks into it includes hwloc.h for himself.
+#pragma once
+
+#include <memory>
+
+struct hwloc_bitmap_s;
+struct hwloc_topology;
+
+namespace trellis::kernels {
+
+struct DestroyTopology {
+  void operator()(hwloc_topology*) const;
+  void operator()(hwloc_bitmap_s*) const;
+};
+using Topology = std::unique_ptr<hwloc_topology, DestroyTopology>;
+using ThreadSet = std::unique_ptr<hwloc_bitmap_s, DestroyTopology>;
+
+// Memory, packages, caches and cores, asked anew at every call: that takes milliseconds. HWLOC_XMLFILE and
+// HWLOC_SYNTHETIC put another machine in this one's place.
+Topology load_topology();
+
+// The hardware threads that the calling thread may run on; of a machine that is only described, all.
+ThreadSet usable_threads(const Topology&);
+
+}  // namespace trellis::kernels

@@ -1,0 +1,81 @@
+// What the system's files say of cores and caches, here and in folders made up for it.
+#include "kernels/system_files.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "kernels/cpu.h"
+#include "kernels/placement.h"
+
+namespace trellis::kernels {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SystemFiles : public testing::Test {
+ protected:
+  SystemFiles() : folder_(fs::temp_directory_path() / ("trellis_system_files_" + std::to_string(getpid()))) {}
+  ~SystemFiles() override { fs::remove_all(folder_); }
+
+  void write(const std::string& path, const std::string& line) {
+    fs::create_directories((folder_ / path).parent_path());
+    std::ofstream(folder_ / path) << line << "\n";
+  }
+  void write_cache(int thread, int index, const std::string& level, const std::string& type, const std::string& size) {
+    const std::string cache = "cpu" + std::to_string(thread) + "/cache/index" + std::to_string(index) + "/";
+    write(cache + "level", level), write(cache + "type", type), write(cache + "size", size);
+  }
+  std::string folder() const { return folder_.string(); }
+
+ private:
+  const fs::path folder_;
+};
+
+TEST_F(SystemFiles, TellTheDataCachesOfAThread) {
+  write_cache(3, 0, "1", "Data", "48K");
+  write_cache(3, 1, "1", "Instruction", "64K");
+  write_cache(3, 2, "2", "Unified", "2M");
+  write_cache(3, 3, "3", "Unified", "32768K");
+  const CacheSizes sizes = cache_sizes(3, folder());
+  EXPECT_EQ(sizes.l1_bytes, 48u << 10);
+  EXPECT_EQ(sizes.l2_bytes, 2u << 20);
+  EXPECT_EQ(sizes.l3_bytes, 32u << 20);
+  EXPECT_EQ(cache_sizes(4, folder()).l1_bytes, 0u) << "a thread of which there are no files";
+}
+
+TEST_F(SystemFiles, ThatMakeNoSenseTellNothing) {
+  write_cache(0, 0, "1", "Data", "48 kilobytes");
+  write_cache(0, 1, "2", "Unified", "");
+  write_cache(0, 2, "9", "Unified", "1K");
+  const CacheSizes sizes = cache_sizes(0, folder());
+  EXPECT_EQ(sizes.l1_bytes, 0u);
+  EXPECT_EQ(sizes.l2_bytes, 0u);
+  EXPECT_EQ(sizes.l3_bytes, 0u);
+}
+
+TEST_F(SystemFiles, CountThreadsOfACoreOnce) {
+  for (const int thread : {0, 4}) write("cpu" + std::to_string(thread) + "/topology/thread_siblings_list", "0,4");
+  for (const int thread : {1, 5}) write("cpu" + std::to_string(thread) + "/topology/thread_siblings_list", "1,5");
+  EXPECT_EQ(count_cores({0, 1, 4, 5}, folder()), 2);
+  EXPECT_EQ(count_cores({4, 5}, folder()), 2);
+  EXPECT_EQ(count_cores({0, 4}, folder()), 1);
+  EXPECT_EQ(count_cores({0, 4, 6, 7}, folder()), 3) << "two of which there are no files";
+}
+
+TEST(Cpu, IsTheOneThatHwlocFinds) {
+  const Placement here = placement();
+  EXPECT_EQ(static_cast<std::size_t>(cpu().cores), here.cores.size());
+  EXPECT_EQ(cpu().l3_bytes, here.l3_bytes);
+  if (here.l1_bytes != 0) {
+    EXPECT_EQ(cpu().l1_bytes, here.l1_bytes);
+  }
+  if (here.l2_bytes != 0) {
+    EXPECT_EQ(cpu().l2_bytes, here.l2_bytes);
+  }
+}
+
+}  // namespace
+}  // namespace trellis::kernels
