@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "ccl/check.h"
+#include "tools/bench_on.h"
 #include "tools/bench_options.h"
 #include "tools/bench_progress.h"
 #include "tools/bench_result.h"
@@ -210,6 +211,7 @@ int Sweep::run_all() {
 
 int run(const BenchOptions& options) {
   const BenchSettings s = bench_settings(options);
+  if (!options.on.empty()) return bench_on(options.on, s);
   return run_crew({.ranks = s.ranks, .threads = s.threads, .pin = s.pin, .timeout = s.timeout},
                   [&](const Crew& crew) { return Sweep(s, crew).run(); });
 }
@@ -221,6 +223,7 @@ const Registered bench_command(
             "trellis bench all_gather --ranks 8 -b 64K -e 64K --check --show-algorithm\n"
             "trellis bench reduce_scatter_perf -b 1K -e 64M -f 4 -R 2 --plot bandwidth.svg --json results.json\n"
             "trellis bench all_reduce -b 64K -e 64K --algorithm ring*2/4 --streams 2\n"
+            "trellis bench all_reduce --on sim:trn2.48xlarge -b 1M -e 64M\n"
             "trellis launch -n 4 --raw -- trellis bench all_to_all_perf -b 1M -e 1M\n"
             "mpirun -n 4 trellis bench broadcast_perf -b 8 -e 1M -f 8 -r all",
             add_bench_options, run));

@@ -106,6 +106,7 @@ void add_sweep(CLI::App& app, BenchOptions& o) {
   with(app.add_option("--custom-src-target-pairs", o.pairs, "Of permute: 0:1,1:0 or [[0,1],[1,0]]"));
   with(app.add_option("--variable-size-op-metadata", o.counts_file,
                       "JSON with counts of the _v forms, {\"counts\": [..]} or [[..], ..], scaled to each size"));
+  with(app.add_option("--on", o.on, "Simulated: sim:trn2.48xlarge, sim:torus:4x4"));
   with(app.add_option("--algorithm", o.algorithm, "One for all sizes: ring*2/4 [by the selection table]"));
   with(app.add_flag("--in-place", o.in_place, "Measure in place, too (as nccl-tests does anyway)"));
   with(app.add_flag("--untouched", o.untouched, "Leave buffers alone between iterations"));

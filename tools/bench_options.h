@@ -12,7 +12,7 @@
 namespace trellis::tools {
 
 struct BenchOptions {
-  std::string op, style;
+  std::string op, style, on;
 
   // Those whose meaning depends on the grammar, by their letter: r N I S t u c.
   std::map<char, std::vector<std::string>> clashing;

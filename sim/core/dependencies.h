@@ -1,0 +1,70 @@
+// Who must have finished before an instruction may touch what it touches: found from the memory it reads and writes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "sim/core/program.h"
+
+namespace trellis::sim::core {
+
+// One instruction's touch of memory. Processors (engines and DMA rings) do their own in order.
+struct Access {
+  std::uint32_t processor = 0;
+  std::uint32_t number = 0;  // of the instruction on its processor, from 1
+  bool writes = false;
+  bool adds = false;  // a product added to what PSUM holds
+  bool ring = false;  // by a DMA
+};
+
+class Dependencies {
+ public:
+  // Notes the access and calls back, for each earlier one that must have finished, with its processor and number.
+  template <class Found>
+  void touch(const Program& program, std::uint8_t core, const View& view, const Access& access, Found found) {
+    const Place place = place_of(program, core, view);
+    for (std::int64_t b = place.first >> place.shift; b <= (place.last - 1) >> place.shift; ++b)
+      each_conflict(areas_[{place.area, b}], place, access, found);
+  }
+
+ private:
+  // A box: rows by bytes of a row. In HBM rows are `stride` apart, and `first`, `last` span all of it.
+  struct Place {
+    std::int64_t area = 0;
+    int shift = 0;
+    std::int64_t first = 0, last = 0;
+    std::int64_t row = 0, rows = 0;
+    std::int64_t stride = 0, column = 0, width = 0;
+  };
+  struct Entry {
+    Place place;
+    Access access;
+  };
+  using Bucket = std::vector<Entry>;
+
+  static Place place_of(const Program&, std::uint8_t core, const View&);
+  static bool overlap(const Place&, const Place&);
+  static bool covers(const Place&, const Place&);
+  static bool waits_for(const Access& now, const Access& before);
+
+  template <class Found>
+  static void each_conflict(Bucket& bucket, const Place& place, const Access& access, Found found) {
+    std::size_t kept = 0;
+    for (std::size_t e = 0; e < bucket.size(); ++e) {
+      const Entry& entry = bucket[e];
+      const bool meets = overlap(place, entry.place);
+      if (meets && waits_for(access, entry.access)) found(entry.access);
+      // What a write covers, or a later read of the same processor, needs no memory of its own.
+      const bool same = entry.access.processor == access.processor && !entry.access.writes;
+      const bool gone = meets && (access.writes ? covers(place, entry.place) : same && covers(place, entry.place));
+      if (!gone) bucket[kept++] = bucket[e];
+    }
+    bucket.resize(kept);
+    bucket.push_back({place, access});
+  }
+
+  std::map<std::pair<std::int64_t, std::int64_t>, Bucket> areas_;
+};
+
+}  // namespace trellis::sim::core

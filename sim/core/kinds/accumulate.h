@@ -1,0 +1,31 @@
+// Reductions into the accumulators that Vector and Scalar keep, one a partition, as reduce_cmd says.
+#pragma once
+
+#include "sim/core/kinds/rows.h"
+
+namespace trellis::sim::core {
+
+class Accumulate {
+ public:
+  // otherwise: the command and the operation where the attributes are absent.
+  Accumulate(const Call&, Memory&, const View* result, ReduceCommand otherwise, AluOp op);
+  // A row of results joins its partition's accumulator, which is then written to the result where there is one.
+  void row(std::int64_t row, const float* values, std::size_t n);
+
+ private:
+  float start(float kept) const;
+
+  const Call& call_;
+  Memory& memory_;
+  const View* result_;
+  ReduceCommand command_;
+  AluOp op_;
+  bool negate_;
+  float load_;
+  std::size_t lane_;  // of row 0
+};
+
+std::vector<KeyRule> with_accumulator(std::vector<KeyRule> own);
+void check_accumulator(const Call&, const View* result);
+
+}  // namespace trellis::sim::core

@@ -1,0 +1,94 @@
+// func(data scale + bias) on the Scalar engine, and the same with the sum of each row.
+#include <fmt/format.h>
+
+#include "sim/core/kinds/function.h"
+#include "sim/core/kinds/rows.h"
+#include "sim/core/kinds/rules.h"
+
+namespace trellis::sim::core {
+namespace {
+
+// Inputs: data, then bias unless it is an attribute, then scale unless it is one. What is absent is 0 and 1.
+struct Columns {
+  const View* bias = nullptr;
+  const View* scale = nullptr;
+
+  explicit Columns(const Call& call) {
+    std::size_t next = 1;
+    if (!call.has(Key::bias) && next < call.inputs.size()) bias = &call.in(next++);
+    if (!call.has(Key::scale) && next < call.inputs.size()) scale = &call.in(next++);
+    used = next;
+  }
+  std::size_t used = 0;
+};
+
+void check(const Call& call) {
+  const Columns columns(call);
+  if (columns.used != call.inputs.size()) refuse(call, "bias or scale is given both as an attribute and as a column");
+  if (columns.bias != nullptr) expect_elements(call, "bias", *columns.bias, 1);
+  if (columns.scale != nullptr) expect_elements(call, "scale", *columns.scale, 1);
+  if (columns.scale != nullptr && columns.scale->type != DType::f32)
+    refuse(call, fmt::format("scale is {}; expected f32", name(columns.scale->type)));
+  const auto func = static_cast<Function>(call.number(Key::func));
+  if (func == Function::prelu && !call.has(Key::value)) refuse(call, "prelu needs value, its slope below 0");
+  if (call.outputs.size() == 2) {
+    expect_elements(call, "sums", call.out(1), 1);
+    expect_reduction(call, Key::op);
+  }
+}
+
+double cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+  return row_cycles(call, row, chip, call.in().elements(),
+                    is_16bit(call.in().type) && is_16bit(call.out().type) ? 1 : 0);
+}
+
+void run(const Call& call, Memory& memory) {
+  const Columns columns(call);
+  Source data(memory, call.in());
+  Scalar scale(memory, columns.scale, call.number(Key::scale, 1));
+  Scalar bias(memory, columns.bias, call.number(Key::bias, 0));
+  Sink out(call, memory, call.out());
+  const auto func = static_cast<Function>(call.number(Key::func));
+  const auto slope = static_cast<float>(call.number(Key::value, func == Function::lrelu ? 0.01 : 0));
+  const bool reduces = call.outputs.size() == 2;
+  const AluOp op = reduction_of(call, Key::op, AluOp::add);
+  const std::size_t n = out.elements();
+  std::vector<float> affine(n);
+  for (std::int64_t r = 0; r < call.out().rows; ++r) {
+    const float* __restrict x = data.row(r);
+    float* __restrict t = affine.data();
+    const float s = scale.at(r), b = bias.at(r);
+    for (std::size_t i = 0; i < n; ++i) t[i] = x[i] * s + b;
+    evaluate(func, t, out.row(), n, slope);
+    if (reduces) {
+      const float sum = reduced(op, out.row(), n);
+      memory.write(call.out(1), r, &sum);
+    }
+    out.store(r);
+  }
+}
+
+const Registered activation({.name = "activation",
+                             .summary = "out = func(data scale + bias); bias and scale are numbers or columns",
+                             .engines = {Engine::scalar},
+                             .outputs = {{"out"}},
+                             .inputs = {{"data"}, {"bias", true}, {"scale", true}},
+                             .keys = with_rounding({{Key::func, true}, {Key::scale}, {Key::bias}, {Key::value}}),
+                             .shape = Shape::elementwise,
+                             .check = check,
+                             .cycles = cycles,
+                             .run = run});
+
+const Registered activation_reduce(
+    {.name = "activation_reduce",
+     .summary = "as activation, and sums = the reduction (op, add where absent) of each row of the results",
+     .engines = {Engine::scalar},
+     .outputs = {{"out"}, {"sums"}},
+     .inputs = {{"data"}, {"bias", true}, {"scale", true}},
+     .keys = with_rounding({{Key::func, true}, {Key::op}, {Key::scale}, {Key::bias}, {Key::value}}),
+     .check = check,
+     .cycles = cycles,
+     .run = run});
+
+}  // namespace
+}  // namespace trellis::sim::core

@@ -1,0 +1,61 @@
+// What engines' sequencers do by themselves: registers, loops, semaphores.
+#include <fmt/format.h>
+
+#include "sim/core/kinds/rules.h"
+#include "sim/core/memory.h"
+
+namespace trellis::sim::core {
+namespace {
+
+const std::vector<Engine> every_engine = {Engine::tensor, Engine::vector, Engine::scalar, Engine::gpsimd, Engine::sync};
+
+void check_loop(const Call& call) {
+  if (call.number(Key::count) < 1)
+    refuse(call, fmt::format("count is {}; expected at least 1", call.number(Key::count)));
+}
+
+const Registered kinds_of_control[] = {
+    Registered({.name = "register_move",
+                .summary = "register to = value",
+                .engines = every_engine,
+                .outputs = {},
+                .inputs = {},
+                .keys = {{Key::target, true}, {Key::value, true}},
+                .sequencer = true,
+                .control = Control::move}),
+    Registered({.name = "register_add",
+                .summary = "register to += value",
+                .engines = every_engine,
+                .outputs = {},
+                .inputs = {},
+                .keys = {{Key::target, true}, {Key::value, true}},
+                .sequencer = true,
+                .control = Control::add}),
+    Registered({.name = "loop",
+                .summary = "up to its end_loop count times, register to = start, start + step, ...",
+                .engines = every_engine,
+                .outputs = {},
+                .inputs = {},
+                .keys = {{Key::target, true}, {Key::count, true}, {Key::start}, {Key::step}},
+                .sequencer = true,
+                .control = Control::loop,
+                .check = check_loop}),
+    Registered({.name = "end_loop",
+                .summary = "the end of a loop",
+                .engines = every_engine,
+                .outputs = {},
+                .inputs = {},
+                .keys = {},
+                .sequencer = true,
+                .control = Control::end_loop}),
+    Registered({.name = "semaphore",
+                .summary = "waits or signals, and nothing else",
+                .engines = every_engine,
+                .outputs = {},
+                .inputs = {},
+                .keys = {},
+                .sequencer = true}),
+};
+
+}  // namespace
+}  // namespace trellis::sim::core

@@ -1,0 +1,30 @@
+// Patterns of numbers.
+#include "sim/core/kinds/pattern.h"
+#include "sim/core/kinds/rows.h"
+#include "sim/core/kinds/rules.h"
+
+namespace trellis::sim::core {
+namespace {
+
+void run(const Call& call, Memory& memory) {
+  const View& out = call.out();
+  const Pattern pattern(call, out);
+  std::vector<std::int64_t> values(static_cast<std::size_t>(out.elements()));
+  std::vector<double> row(values.size());
+  for (std::int64_t r = 0; r < out.rows; ++r) {
+    pattern.row(r, values.data());
+    for (std::size_t i = 0; i < row.size(); ++i) row[i] = static_cast<double>(values[i]);
+    memory.write(out, r, row.data());
+  }
+}
+
+const Registered iota({.name = "iota",
+                       .summary = "out = start + row rows + element step (or by dimension: step, step1, ...)",
+                       .engines = {Engine::gpsimd},
+                       .outputs = {{"out"}},
+                       .inputs = {},
+                       .keys = {{Key::start}, {Key::step}, {Key::step1}, {Key::step2}, {Key::step3}, {Key::rows}},
+                       .run = run});
+
+}  // namespace
+}  // namespace trellis::sim::core

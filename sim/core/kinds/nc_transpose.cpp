@@ -1,0 +1,62 @@
+// out[F x P] = in[P x F], bit for bit: 128 x 128 by Tensor into PSUM, 32 x 32 by Vector.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "sim/core/kinds/rows.h"
+#include "sim/core/kinds/rules.h"
+
+namespace trellis::sim::core {
+namespace {
+
+void check(const Call& call) {
+  const View &in = call.in(), &out = call.out();
+  const bool tensor = call.instruction.engine == Engine::tensor;
+  const std::int64_t most = tensor ? 128 : 32;
+  if (in.rows > most || in.elements() > most)
+    refuse(call, fmt::format("data is {} x {}; {} transposes at most {} x {}", in.rows, in.elements(),
+                             name(call.instruction.engine), most, most));
+  if (tensor && call.space(in) != Space::sbuf) refuse(call, "data lies in PSUM; the Tensor engine reads SBUF alone");
+  if (tensor && call.space(out) != Space::psum) refuse(call, "out lies in SBUF; the Tensor engine writes PSUM alone");
+  if (in.type != out.type)
+    refuse(call, fmt::format("data is {} and out {}; a transpose keeps the type", name(in.type), name(out.type)));
+  expect_rows(call, "out", out, in.elements());
+  expect_elements(call, "out", out, in.rows);
+}
+
+double cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+  const View& in = call.in();
+  if (call.instruction.engine != Engine::tensor) return row_cycles(call, row, chip, in.elements());
+  const auto rows = std::max<std::int64_t>(in.rows, std::min<std::int64_t>(64, in.elements()));
+  const bool wide = kernels::size_of(in.type) > 2;
+  return static_cast<double>(rows) * (wide ? chip.tensor.transpose_f32 : chip.tensor.row_cycles_wide) +
+         chip.tensor.load_exposed;
+}
+
+void run(const Call& call, Memory& memory) {
+  const View &in = call.in(), &out = call.out();
+  const std::size_t size = kernels::size_of(in.type);
+  const auto p = static_cast<std::size_t>(in.rows), f = static_cast<std::size_t>(in.elements());
+  std::vector<std::byte> tile(p * f * size), row(p * size);
+  for (std::size_t r = 0; r < p; ++r) memory.read_bytes(in, static_cast<std::int64_t>(r), &tile[r * f * size]);
+  for (std::size_t c = 0; c < f; ++c) {
+    for (std::size_t r = 0; r < p; ++r) std::memcpy(&row[r * size], &tile[(r * f + c) * size], size);
+    memory.write_bytes(out, static_cast<std::int64_t>(c), row.data());
+  }
+}
+
+const Registered nc_transpose({.name = "nc_transpose",
+                               .summary = "partitions and elements change places",
+                               .engines = {Engine::tensor, Engine::vector},
+                               .outputs = {{"out"}},
+                               .inputs = {{"data"}},
+                               .keys = {},
+                               .check = check,
+                               .cycles = cycles,
+                               .run = run,
+                               .cost = "Tensor: tensor.row.16bit, tensor.row.transpose.f32, tensor.load.exposed"});
+
+}  // namespace
+}  // namespace trellis::sim::core

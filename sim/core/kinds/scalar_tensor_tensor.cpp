@@ -1,0 +1,61 @@
+// out = (data op operand0) op1 other, operand0 a number or a column, other a tile.
+#include <fmt/format.h>
+
+#include "sim/core/kinds/rules.h"
+#include "sim/core/kinds/tensor_scalar.h"
+
+namespace trellis::sim::core {
+namespace {
+
+bool plain(AluOp op) {
+  return op == AluOp::add || op == AluOp::multiply || op == AluOp::subtract || op == AluOp::bypass;
+}
+
+// Inputs: data, other, and the column where there is one.
+void check(const Call& call) {
+  const std::size_t columns = ScalarStep::needs_column(call, false) ? 1 : 0;
+  if (call.inputs.size() != 2 + columns)
+    refuse(call, fmt::format("{} inputs; expected {}: data, other and, where op has no number, a column",
+                             call.inputs.size(), 2 + columns));
+  if (columns != 0) expect_elements(call, "operand0", call.in(2), 1);
+  expect_arithmetic(call, Key::op);
+  expect_arithmetic(call, Key::op1);
+}
+
+double cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+  bool bf16 = call.out().type == DType::bf16;
+  for (std::size_t i = 0; i < 2; ++i) bf16 = bf16 && call.in(i).type == DType::bf16;
+  const std::int64_t n = call.out().elements();
+  const bool fast = bf16 && n % 2 == 0 && plain(call.alu(Key::op)) && plain(call.alu(Key::op1));
+  return row_cycles(call, row, chip, n, fast ? 1 : 0);
+}
+
+void run(const Call& call, Memory& memory) {
+  Source data(memory, call.in(0)), other(memory, call.in(1));
+  Sink out(call, memory, call.out());
+  std::size_t column = 2;
+  ScalarStep first(call, memory, false, column);
+  const bool reversed = call.number(Key::reverse1) != 0;
+  std::vector<float> middle(out.elements());
+  for (std::int64_t r = 0; r < call.out().rows; ++r) {
+    first.apply(r, data.row(r), middle.data(), middle.size());
+    const Term a{middle.data()}, b = other.operand(r);
+    arithmetic(call.alu(Key::op1), reversed ? b : a, reversed ? a : b, out.row(), out.elements());
+    out.store(r);
+  }
+}
+
+const Registered scalar_tensor_tensor(
+    {.name = "scalar_tensor_tensor",
+     .summary = "out = (data op operand0) op1 other; operand0 is value or a column",
+     .engines = {Engine::vector},
+     .outputs = {{"out"}},
+     .inputs = {{"data"}, {"other"}, {"operand0", true}},
+     .keys = with_rounding({{Key::op, true}, {Key::value}, {Key::reverse}, {Key::op1, true}, {Key::reverse1}}),
+     .shape = Shape::elementwise,
+     .check = check,
+     .cycles = cycles,
+     .run = run});
+
+}  // namespace
+}  // namespace trellis::sim::core

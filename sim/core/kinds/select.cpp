@@ -1,0 +1,241 @@
+// Choices between two values by a predicate: given, by a range of places, or by an affine pattern.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "sim/core/kinds/accumulate.h"
+#include "sim/core/kinds/pattern.h"
+#include "sim/core/kinds/rules.h"
+
+namespace trellis::sim::core {
+namespace {
+
+void expect_same_shape(const Call& call, std::string_view operand, const View& v) {
+  expect_rows(call, operand, v, call.out().rows);
+  expect_elements(call, operand, v, call.out().elements());
+}
+
+void expect_one_psum(const Call& call, const View& a, const View& b) {
+  if (call.space(a) == Space::psum && call.space(b) == Space::psum)
+    refuse(call, "values and predicate both lie in PSUM; expected one of them in SBUF");
+}
+
+// A predicate's row as 1 and 0.
+class Predicate {
+ public:
+  Predicate(const Call& call, Memory& memory, const View& v)
+      : source_(memory, v), row_(source_.elements()), reversed_(call.number(Key::reverse) != 0) {}
+  const float* row(std::int64_t r) {
+    const float* from = source_.row(r);
+    for (std::size_t i = 0; i < row_.size(); ++i) row_[i] = (from[i] != 0) != reversed_ ? 1.0F : 0.0F;
+    return row_.data();
+  }
+
+ private:
+  Source source_;
+  std::vector<float> row_;
+  bool reversed_;
+};
+
+void pick(const float* __restrict yes, Term a, Term b, float* __restrict out, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = yes[i] != 0 ? a.at[a.spread ? 0 : i] : b.at[b.spread ? 0 : i];
+}
+
+double select_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+  bool psum = false;
+  for (const View& v : call.inputs) psum = psum || call.space(v) == Space::psum;
+  return row_cycles(call, row, chip, call.out().elements(), psum ? 1 : 0);
+}
+
+// Inputs: predicate, and the values unless they are a number.
+void check_predicated(const Call& call) {
+  const DType type = call.in().type;
+  if (type != DType::u8 && type != DType::u16 && type != DType::u32)
+    refuse(call, fmt::format("predicate is {}; expected u8, u16 or u32", name(type)));
+  expect_same_shape(call, "predicate", call.in());
+  if (call.inputs.size() == 1) {
+    if (!call.has(Key::value)) refuse(call, "expected value or a tile, what is copied");
+    return;
+  }
+  expect_same_shape(call, "source", call.in(1));
+  expect_one_psum(call, call.in(0), call.in(1));
+  if (call.in(1).type != call.out().type)
+    refuse(call,
+           fmt::format("source is {} and out {}; expected one type", name(call.in(1).type), name(call.out().type)));
+}
+
+void predicated(const Call& call, Memory& memory) {
+  Predicate yes(call, memory, call.in());
+  const View& out = call.out();
+  const auto n = static_cast<std::size_t>(out.elements());
+  std::vector<double> row(n), values(n, call.number(Key::value));
+  for (std::int64_t r = 0; r < out.rows; ++r) {
+    const float* chosen = yes.row(r);
+    memory.read(out, r, row.data());
+    if (call.inputs.size() == 2) memory.read(call.in(1), r, values.data());
+    for (std::size_t i = 0; i < n; ++i)
+      if (chosen[i] != 0) row[i] = values[i];
+    memory.write(out, r, row.data());
+  }
+}
+
+const Registered tensor_copy_predicated({.name = "tensor_copy_predicated",
+                                         .summary = "out = source (or value) where predicate is not 0 (reverse: is 0)",
+                                         .engines = {Engine::vector},
+                                         .outputs = {{"out"}},
+                                         .inputs = {{"predicate"}, {"source", true}},
+                                         .keys = {{Key::value}, {Key::reverse}},
+                                         .check = check_predicated,
+                                         .cycles = select_cycles,
+                                         .run = predicated});
+
+const View* result_of(const Call& call) { return call.outputs.size() == 2 ? &call.out(1) : nullptr; }
+
+// Inputs: predicate, on_true, and on_false unless it is a number.
+void check_select(const Call& call) {
+  if (kernels::is_float(call.in(0).type))
+    refuse(call, fmt::format("predicate is {}; expected an integer type", name(call.in(0).type)));
+  for (std::size_t i = 0; i < 2; ++i) expect_same_shape(call, i == 0 ? "predicate" : "on_true", call.in(i));
+  expect_one_psum(call, call.in(0), call.in(1));
+  if (call.inputs.size() == 2 && !call.has(Key::value)) refuse(call, "expected value or on_false");
+  if (call.inputs.size() == 3 && call.in(2).elements() != 1) expect_same_shape(call, "on_false", call.in(2));
+  check_accumulator(call, result_of(call));
+}
+
+void select(const Call& call, Memory& memory) {
+  Predicate yes(call, memory, call.in(0));
+  Source on_true(memory, call.in(1));
+  Sink out(call, memory, call.out());
+  const bool tile = call.inputs.size() == 3 && call.in(2).elements() != 1;
+  Source on_false(memory, call.in(tile ? 2 : 1));
+  Scalar number(memory, call.inputs.size() == 3 && !tile ? &call.in(2) : nullptr, call.number(Key::value));
+  const ReduceCommand otherwise = result_of(call) != nullptr ? ReduceCommand::reset_reduce : ReduceCommand::idle;
+  Accumulate most(call, memory, result_of(call), otherwise, AluOp::max);
+  for (std::int64_t r = 0; r < call.out().rows; ++r) {
+    pick(yes.row(r), on_true.operand(r), tile ? on_false.operand(r) : number.operand(r), out.row(), out.elements());
+    most.row(r, out.row(), out.elements());
+    out.store(r);
+  }
+}
+
+const std::vector<OperandRule> select_inputs = {{"predicate"}, {"on_true"}, {"on_false", true}};
+
+const Registered select_kind(
+    {.name = "select",
+     .summary = "out = on_true where predicate is not 0 (reverse: is 0), else on_false or value",
+     .engines = {Engine::vector},
+     .outputs = {{"out"}},
+     .inputs = select_inputs,
+     .keys = with_rounding({{Key::value}, {Key::reverse}}),
+     .check = check_select,
+     .cycles = select_cycles,
+     .run = select});
+
+const Registered select_reduce({.name = "select_reduce",
+                                .summary = "as select, and result = each row of it reduced (max where absent)",
+                                .engines = {Engine::vector},
+                                .outputs = {{"out"}, {"result", true}},
+                                .inputs = select_inputs,
+                                .keys = with_rounding(with_accumulator({{Key::value}, {Key::reverse}})),
+                                .check = check_select,
+                                .cycles = select_cycles,
+                                .run = select});
+
+void expect_compare(const Call& call, Key key) {
+  if (!is_compare(call.alu(key)) || call.alu(key) == AluOp::not_equal)
+    refuse(call,
+           fmt::format("{} is {}; expected is_equal, is_gt, is_ge, is_lt or is_le", name(key), name(call.alu(key))));
+}
+
+// Inputs: data, bound0, bound1.
+void check_range(const Call& call) {
+  expect_compare(call, Key::compare);
+  expect_compare(call, Key::compare1);
+  expect_same_shape(call, "data", call.in(0));
+  if (!kernels::is_float(call.in(0).type))
+    refuse(call, fmt::format("data is {}; expected a floating type", name(call.in(0).type)));
+  for (const std::size_t i : {1U, 2U}) {
+    expect_elements(call, "bound", call.in(i), 1);
+    expect_rows(call, "bound", call.in(i), call.out().rows);
+    if (call.in(i).type != DType::f32) refuse(call, fmt::format("bound is {}; expected f32", name(call.in(i).type)));
+  }
+  if (call.number(Key::start) + static_cast<double>(call.out().elements()) > 0x1p24)
+    refuse(call, "start and elements reach beyond 2^24, where f32 has no longer every integer");
+  check_accumulator(call, result_of(call));
+}
+
+void range(const Call& call, Memory& memory) {
+  Source data(memory, call.in(0));
+  Scalar low(memory, &call.in(1), 0), high(memory, &call.in(2), 0);
+  Sink out(call, memory, call.out());
+  Accumulate most(call, memory, result_of(call), ReduceCommand::reset_reduce, AluOp::max);
+  const std::size_t n = out.elements();
+  std::vector<float> place(n), first(n), second(n), both(n);
+  for (std::size_t i = 0; i < n; ++i) place[i] = static_cast<float>(call.number(Key::start)) + static_cast<float>(i);
+  const auto otherwise =
+      static_cast<float>(call.number(Key::value, -static_cast<double>(std::numeric_limits<float>::max())));
+  for (std::int64_t r = 0; r < call.out().rows; ++r) {
+    arithmetic(call.alu(Key::compare), {place.data()}, low.operand(r), first.data(), n);
+    arithmetic(call.alu(Key::compare1), {place.data()}, high.operand(r), second.data(), n);
+    arithmetic(AluOp::multiply, {first.data()}, {second.data()}, both.data(), n);
+    pick(both.data(), data.operand(r), {&otherwise, true}, out.row(), n);
+    most.row(r, out.row(), n);
+    out.store(r);
+  }
+}
+
+const Registered range_select(
+    {.name = "range_select",
+     .summary = "out = data where (start + place) cmp bound0 and cmp1 bound1, else value (the least f32)",
+     .engines = {Engine::vector},
+     .outputs = {{"out"}, {"result", true}},
+     .inputs = {{"data"}, {"bound0"}, {"bound1"}},
+     .keys = with_rounding(with_accumulator({{Key::compare, true}, {Key::compare1, true}, {Key::start}, {Key::value}})),
+     .generation = 3,
+     .check = check_range,
+     .run = range});
+
+void check_affine(const Call& call) {
+  expect_same_shape(call, "data", call.in());
+  if (call.has(Key::compare) && !is_compare(call.alu(Key::compare)))
+    refuse(call, fmt::format("cmp is {}; expected a comparison", name(call.alu(Key::compare))));
+}
+
+void affine(const Call& call, Memory& memory) {
+  const View& out_view = call.out();
+  const Pattern pattern(call, out_view);
+  Source data(memory, call.in());
+  Sink out(call, memory, out_view);
+  const std::size_t n = out.elements();
+  std::vector<std::int64_t> values(n);
+  std::vector<float> numbers(n), yes(n);
+  const float zero = 0;
+  const auto otherwise = static_cast<float>(call.number(Key::value));
+  const auto compare = static_cast<AluOp>(call.number(Key::compare, static_cast<double>(AluOp::is_equal)));
+  for (std::int64_t r = 0; r < out_view.rows; ++r) {
+    pattern.row(r, values.data());
+    for (std::size_t i = 0; i < n; ++i) numbers[i] = static_cast<float>(values[i]);
+    arithmetic(compare, {numbers.data()}, {&zero, true}, yes.data(), n);
+    pick(yes.data(), data.operand(r), {&otherwise, true}, out.row(), n);
+    out.store(r);
+  }
+}
+
+const Registered affine_select({.name = "affine_select",
+                                .summary = "out = data where the pattern (as iota's) cmp 0, else value",
+                                .engines = {Engine::gpsimd},
+                                .outputs = {{"out", false, in_sbuf}},
+                                .inputs = {{"data", false, in_sbuf}},
+                                .keys = {{Key::value, true},
+                                         {Key::compare},
+                                         {Key::start},
+                                         {Key::step},
+                                         {Key::step1},
+                                         {Key::step2},
+                                         {Key::step3},
+                                         {Key::rows}},
+                                .check = check_affine,
+                                .run = affine});
+
+}  // namespace
+}  // namespace trellis::sim::core

@@ -1,0 +1,213 @@
+// Functions of one tile on other engines than Scalar, and Scalar's more flexible form.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/core/kinds/accumulate.h"
+#include "sim/core/kinds/function.h"
+#include "sim/core/kinds/rules.h"
+#include "sim/core/kinds/tensor_scalar.h"
+
+namespace trellis::sim::core {
+namespace {
+
+template <Function f>
+void apply(const Call& call, Memory& memory) {
+  Source in(memory, call.in());
+  Sink out(call, memory, call.out());
+  for (std::int64_t r = 0; r < call.out().rows; ++r) {
+    evaluate(f, in.row(r), out.row(), out.elements());
+    out.store(r);
+  }
+}
+
+const Registered reciprocal({.name = "reciprocal",
+                             .summary = "out = 1 / data",
+                             .engines = {Engine::vector, Engine::scalar},
+                             .outputs = {{"out"}},
+                             .inputs = {{"data"}},
+                             .keys = with_rounding(),
+                             .shape = Shape::elementwise,
+                             .run = apply<Function::reciprocal>});
+
+const Registered rsqrt({.name = "rsqrt",
+                        .summary = "out = 1 / sqrt(data), more precisely than Scalar's",
+                        .engines = {Engine::gpsimd},
+                        .outputs = {{"out", false, in_sbuf}},
+                        .inputs = {{"data", false, in_sbuf}},
+                        .keys = with_rounding(),
+                        .shape = Shape::elementwise,
+                        .run = apply<Function::rsqrt>});
+
+const View* result_of(const Call& call) { return call.outputs.size() == 2 ? &call.out(1) : nullptr; }
+
+void expect_shape(const Call& call) {
+  expect_rows(call, "data", call.in(), call.out().rows);
+  expect_elements(call, "data", call.in(), call.out().elements());
+}
+
+// Inputs: data, and a column of what is subtracted unless value says it (0).
+void check_exponential(const Call& call) {
+  expect_shape(call);
+  if (call.inputs.size() == 2) expect_elements(call, "most", call.in(1), 1);
+  if (call.inputs.size() == 2 && call.has(Key::value)) refuse(call, "both value and a column");
+  if (call.inputs.size() == 2) expect_rows(call, "most", call.in(1), call.out().rows);
+  check_accumulator(call, result_of(call));
+}
+
+void exponential(const Call& call, Memory& memory) {
+  Source in(memory, call.in());
+  Scalar most(memory, call.inputs.size() == 2 ? &call.in(1) : nullptr, call.number(Key::value));
+  Sink out(call, memory, call.out());
+  const ReduceCommand otherwise = result_of(call) != nullptr ? ReduceCommand::reset_reduce : ReduceCommand::idle;
+  Accumulate sum(call, memory, result_of(call), otherwise, AluOp::add);
+  std::vector<float> shifted(out.elements());
+  for (std::int64_t r = 0; r < call.out().rows; ++r) {
+    arithmetic(AluOp::subtract, {in.row(r)}, most.operand(r), shifted.data(), shifted.size());
+    evaluate(Function::exp, shifted.data(), out.row(), out.elements());
+    sum.row(r, out.row(), out.elements());
+    out.store(r);
+  }
+}
+
+const Registered exponential_kind(
+    {.name = "exponential",
+     .summary = "out = exp(data - value), or less a column; result = the rows' sums, as reduce_cmd says",
+     .engines = {Engine::vector},
+     .outputs = {{"out"}, {"result", true}},
+     .inputs = {{"data"}, {"most", true}},
+     .keys = with_rounding(with_accumulator({{Key::value}})),
+     .generation = 4,
+     .check = check_exponential,
+     .run = exponential});
+
+void check_activate2(const Call& call) {
+  expect_shape(call);
+  check_scalar_steps(call, 1);
+  using enum AluOp;
+  const AluOp first = call.has(Key::op) ? call.alu(Key::op) : bypass;
+  const AluOp second = call.has(Key::op1) ? call.alu(Key::op1) : bypass;
+  const bool legal = second == bypass ? first == multiply || first == add || first == subtract || first == bypass
+                                      : first == multiply && (second == add || second == subtract);
+  if (!legal)
+    refuse(call, fmt::format("op is {} and op1 {}; expected multiply with add, subtract or bypass, or add, subtract "
+                             "or bypass alone",
+                             name(first), name(second)));
+  const AluOp reduction = reduction_of(call, Key::reduce, add);
+  if (reduction != add && reduction != max && reduction != min && reduction != abs_max && reduction != abs_min)
+    refuse(call, fmt::format("reduce is {}; expected add, max, min, abs_max or abs_min", name(reduction)));
+  if (static_cast<ReduceCommand>(call.number(Key::reduce_command)) == ReduceCommand::load_reduce)
+    refuse(call, "reduce_cmd is load_reduce; expected another, value1 being the second operand");
+  check_accumulator(call, result_of(call));
+}
+
+double activate2_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+  const bool fast = is_16bit(call.in().type) && is_16bit(call.out().type);
+  const double elements = row_cycles(call, row, chip, call.in().elements(), fast ? 1 : 0);
+  return result_of(call) != nullptr ? elements : elements - row.fixed;  // fixed: to read the accumulators
+}
+
+void activate2(const Call& call, Memory& memory) {
+  Source in(memory, call.in());
+  Sink out(call, memory, call.out());
+  std::size_t column = 1;
+  ScalarStep first(call, memory, false, column), second(call, memory, true, column);
+  if (!call.has(Key::op)) first.op = AluOp::bypass;
+  if (!call.has(Key::op1)) second.op = AluOp::bypass;
+  const ReduceCommand otherwise = result_of(call) != nullptr ? ReduceCommand::reset_reduce : ReduceCommand::idle;
+  Accumulate sum(call, memory, result_of(call), otherwise, AluOp::add);
+  const auto func = static_cast<Function>(call.number(Key::func));
+  std::vector<float> a(out.elements()), b(a.size());
+  for (std::int64_t r = 0; r < call.out().rows; ++r) {
+    first.apply(r, in.row(r), a.data(), a.size());
+    second.apply(r, a.data(), b.data(), b.size());
+    evaluate(func, b.data(), out.row(), out.elements(), static_cast<float>(call.number(Key::bias)));
+    sum.row(r, out.row(), out.elements());
+    out.store(r);
+  }
+}
+
+const Registered activate2_kind(
+    {.name = "activate2",
+     .summary = "out = func((data op operand0) op1 operand1), and result as reduce_cmd says; bias: prelu's slope",
+     .engines = {Engine::scalar},
+     .outputs = {{"out"}, {"result", true}},
+     .inputs = {{"data"}, {"operand0", true}, {"operand1", true}},
+     .keys = with_rounding({{Key::func, true},
+                            {Key::op},
+                            {Key::value},
+                            {Key::reverse},
+                            {Key::op1},
+                            {Key::value1},
+                            {Key::reverse1},
+                            {Key::bias},
+                            {Key::reduce},
+                            {Key::reduce_command},
+                            {Key::negate}}),
+     .generation = 4,
+     .check = check_activate2,
+     .cycles = activate2_cycles,
+     .run = activate2,
+     .not_yet = "load_reduce"});
+
+// The place is `scale` times the number that the second input holds, in elements.
+void check_dynamic(const Call& call) {
+  expect_elements(call, "source", call.in(0), call.out().elements());
+  expect_rows(call, "source", call.in(0), call.out().rows);
+  expect_rows(call, "offset", call.in(1), 1);
+  expect_elements(call, "offset", call.in(1), 1);
+  if (kernels::is_float(call.in(1).type))
+    refuse(call, fmt::format("offset is {}; expected an integer type", name(call.in(1).type)));
+}
+
+// fixed: the least of an instruction whose place is not known beforehand.
+double dynamic_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+  return std::max(row_cycles(call, row, chip, call.out().elements()) - row.fixed, row.fixed);
+}
+
+View moved(const Call& call, Memory& memory, View v) {
+  double offset = 0;
+  memory.read(call.in(1), 0, &offset);
+  const auto bytes = static_cast<std::int64_t>(offset * call.number(Key::scale, 1)) *
+                     static_cast<std::int64_t>(kernels::size_of(v.type));
+  v.offset += bytes;
+  const Buffer& b = call.buffer(v);
+  std::int64_t last = 0;
+  for (int d = 0; d < v.dims; ++d)
+    last += (v.dim[static_cast<std::size_t>(d)].count - 1) * v.dim[static_cast<std::size_t>(d)].stride;
+  if (v.offset < 0 || v.offset + (last + 1) * static_cast<std::int64_t>(kernels::size_of(v.type)) > b.bytes)
+    refuse(call, fmt::format("offset {} leads out of {}", offset, b.name));
+  return v;
+}
+
+template <bool source>
+void copy_moved(const Call& call, Memory& memory) {
+  const View in = source ? moved(call, memory, call.in(0)) : call.in(0);
+  const View out = source ? call.out() : moved(call, memory, call.out());
+  Source from(memory, in);
+  Sink to(call, memory, out);
+  for (std::int64_t r = 0; r < out.rows; ++r) to.store(r, from.row(r));
+}
+
+Kind dynamic(std::string name, std::string summary, void (*run)(const Call&, Memory&)) {
+  return {.name = std::move(name),
+          .summary = std::move(summary),
+          .engines = {Engine::vector, Engine::scalar, Engine::gpsimd},
+          .outputs = {{"out"}},
+          .inputs = {{"source"}, {"offset", false, in_sbuf}},
+          .keys = with_rounding({{Key::scale}}),
+          .indirect = true,
+          .check = check_dynamic,
+          .cycles = dynamic_cycles,
+          .run = run};
+}
+
+const Registered dynamic_copies[] = {
+    Registered(
+        dynamic("tensor_copy_dynamic_src", "out = source, moved by offset times scale elements", copy_moved<true>)),
+    Registered(
+        dynamic("tensor_copy_dynamic_dst", "out, moved by offset times scale elements, = source", copy_moved<false>)),
+};
+
+}  // namespace
+}  // namespace trellis::sim::core

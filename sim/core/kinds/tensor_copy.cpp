@@ -1,0 +1,63 @@
+// Copies and constants.
+#include <vector>
+
+#include "sim/core/kinds/rows.h"
+#include "sim/core/kinds/rules.h"
+
+namespace trellis::sim::core {
+namespace {
+
+double copy_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+  return row_cycles(call, row, chip, call.out().elements(), copy_speed(call.out(), call.in(), call, chip));
+}
+
+void copy(const Call& call, Memory& memory) {
+  const View &in = call.in(), &out = call.out();
+  if (in.type == out.type) {  // bit for bit
+    std::vector<std::byte> row(static_cast<std::size_t>(in.elements()) * kernels::size_of(in.type));
+    for (std::int64_t r = 0; r < out.rows; ++r) {
+      memory.read_bytes(in, r, row.data());
+      memory.write_bytes(out, r, row.data());
+    }
+    return;
+  }
+  Source source(memory, in);
+  Sink sink(call, memory, out);
+  for (std::int64_t r = 0; r < out.rows; ++r) sink.store(r, source.row(r));
+}
+
+void check_copy(const Call& call) { expect_elements(call, "source", call.in(), call.out().elements()); }
+
+const Registered tensor_copy({.name = "tensor_copy",
+                              .summary = "out = source, cast through f32 where the types differ",
+                              .engines = {Engine::vector, Engine::scalar, Engine::gpsimd},
+                              .outputs = {{"out"}},
+                              .inputs = {{"source"}},
+                              .keys = with_rounding(),
+                              .shape = Shape::elementwise,
+                              .check = check_copy,
+                              .cycles = copy_cycles,
+                              .run = copy});
+
+double memset_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+  const bool fast = call.number(Key::value) == 0 && kernels::size_of(call.out().type) == 2;
+  return row_cycles(call, row, chip, call.out().elements(), fast ? 1 : 0);
+}
+
+void set(const Call& call, Memory& memory) {
+  const View& out = call.out();
+  const std::vector<double> row(static_cast<std::size_t>(out.elements()), call.number(Key::value));
+  for (std::int64_t r = 0; r < out.rows; ++r) memory.write(out, r, row.data());
+}
+
+const Registered memset_kind({.name = "memset",
+                              .summary = "out = value",
+                              .engines = {Engine::vector, Engine::gpsimd},
+                              .outputs = {{"out"}},
+                              .inputs = {},
+                              .keys = {{Key::value, true}},
+                              .cycles = memset_cycles,
+                              .run = set});
+
+}  // namespace
+}  // namespace trellis::sim::core

@@ -1,0 +1,27 @@
+// One arithmetic of a tile with a number or a column, as several kinds have it.
+#pragma once
+
+#include "sim/core/kinds/rows.h"
+
+namespace trellis::sim::core {
+
+// The operation of Key::op, or of Key::op1 for the second. Its operand is the attribute value (value1), or else the
+// next of the inputs that are columns.
+class ScalarStep {
+ public:
+  ScalarStep(const Call&, Memory&, bool second, std::size_t& next_column);
+  static bool needs_column(const Call&, bool second);
+  void apply(std::int64_t row, const float* data, float* out, std::size_t n);
+  void apply(std::int64_t row, const std::uint64_t* data, int bits, std::uint64_t* out, std::size_t n);
+
+  AluOp op;
+
+ private:
+  bool reversed_;
+  Scalar scalar_;
+};
+
+// Throws unless each operation has its operand. other_inputs: those before the columns.
+void check_scalar_steps(const Call&, std::size_t other_inputs);
+
+}  // namespace trellis::sim::core

@@ -1,0 +1,26 @@
+// What a kernel's author writes operands with: a tensor, a tile, or a part of one.
+#pragma once
+
+#include "sim/core/program.h"
+
+namespace trellis::sim::core {
+
+// A view with the verbs that make parts of it; rows are partitions on chip.
+struct Operand {
+  View view;
+
+  std::int64_t rows() const { return view.rows; }
+  std::int64_t columns() const { return view.elements(); }
+  DType type() const { return view.type; }
+
+  // Each throws invalid_argument for what lies outside. columns and every take rows of one dimension.
+  Operand row_range(std::int64_t first, std::int64_t count) const;
+  Operand column_range(std::int64_t first, std::int64_t count) const;
+  Operand every(std::int64_t step, std::int64_t first, std::int64_t count) const;  // columns first, first + step, ...
+  Operand shaped(std::initializer_list<std::int64_t> counts) const;  // a row of as many elements, in dimensions
+  Operand transposed_free() const;                                   // of two free dimensions: the other one first
+  Operand as(DType) const;                                           // the same bytes, of a type as wide
+  Operand spread_rows(std::int64_t rows) const;                      // HBM: one row, read again and again
+};
+
+}  // namespace trellis::sim::core

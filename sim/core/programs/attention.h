@@ -1,0 +1,54 @@
+// What attention and its gradient have in common: sizes, layouts, the mask, and the truth in f64.
+#pragma once
+
+#include "sim/core/programs/truth.h"
+#include "sim/core/shipped.h"
+#include "sim/core/verbs.h"
+
+namespace trellis::sim::core::attention {
+
+inline constexpr std::int64_t head_size = 128, lanes = 128;
+double scale();  // of exponents: 1 / sqrt(head_size)
+
+struct Sizes {
+  std::int64_t length, heads;
+  DType type;
+  bool causal;
+};
+
+Sizes sizes_of(const Arguments&);
+
+// Blocks of 128 rows of a table [.. x head_size] side by side: row p has row first + p of each block.
+Operand interleaved(const Operand& table, std::int64_t first, std::int64_t blocks);
+// 128 x 128: 0 on and below the diagonal, and above it what no power survives.
+Operand mask(Builder&);
+
+// q and k are [heads head_size x length], v is [heads length x head_size].
+class Inputs {
+ public:
+  Inputs(const Sizes&, Memory&);
+  double query(std::int64_t head, std::int64_t at, std::int64_t d) const { return q_[column(head, at, d)]; }
+  double key(std::int64_t head, std::int64_t at, std::int64_t d) const { return k_[column(head, at, d)]; }
+  double value(std::int64_t head, std::int64_t at, std::int64_t d) const { return v_[row(head, at, d)]; }
+  std::size_t row(std::int64_t head, std::int64_t at, std::int64_t d) const {
+    return static_cast<std::size_t>((head * sizes.length + at) * head_size + d);
+  }
+  std::size_t column(std::int64_t head, std::int64_t at, std::int64_t d) const {
+    return static_cast<std::size_t>((head * head_size + d) * sizes.length + at);
+  }
+
+  const Sizes sizes;
+
+ private:
+  std::vector<double> q_, k_, v_;
+};
+
+// What a query makes of the keys that it sees.
+struct Row {
+  std::vector<double> weights;
+  double lse = 0;
+  double exponent_error = 0;  // at most, of any exponent in f32
+};
+Row row_of(const Inputs&, std::int64_t head, std::int64_t query);
+
+}  // namespace trellis::sim::core::attention

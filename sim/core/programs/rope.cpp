@@ -1,0 +1,129 @@
+#include "kernels/rotary.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "sim/core/programs/pieces.h"
+#include "sim/core/rotation.h"
+#include "sim/core/shipped.h"
+#include "sim/core/verbs.h"
+
+// Rotary embedding of heads x positions x size, the halves of a head's elements being the pairs: the first half times
+// cosine less the second times sine, the second times cosine plus the first times sine. A partition holds `run`
+// positions in a row; the tables are loaded for every tile, as a kernel over single heads does, or once.
+namespace trellis::sim::core {
+namespace {
+
+struct Sizes {
+  std::int64_t heads, positions, size, run;
+  bool kept;
+
+  std::int64_t half() const { return size / 2; }
+  std::int64_t tile() const { return 128 * run; }  // positions
+};
+
+Sizes sizes_of(const Arguments& a) {
+  const Sizes s{a.count("heads"), a.count("positions"), a.count("size"), a.count("run"), a.word("tables") == "kept"};
+  if (s.size % 2 != 0 || s.positions % s.tile() != 0)
+    throw std::invalid_argument(
+        fmt::format("rope: size={} positions={} run={}; expected an even size and positions in "
+                    "multiples of 128 run",
+                    s.size, s.positions, s.run));
+  return s;
+}
+
+// Positions from `first` on, `run` of them in a partition.
+Operand rows_of(const Operand& table, std::int64_t first, const Sizes& s, std::int64_t elements) {
+  return part_of(table, {first * elements, 128, s.run * elements});
+}
+
+// One half of every position in a tile of x.
+Operand half_of(const Operand& tile, const Sizes& s, std::int64_t which) {
+  Operand part = tile;
+  const std::int64_t size = static_cast<std::int64_t>(kernels::size_of(tile.view.type));
+  part.view.offset += which * s.half() * size;
+  part.view.dims = 2;
+  part.view.dim[0] = {static_cast<std::int32_t>(s.run), static_cast<std::int32_t>(s.size)};
+  part.view.dim[1] = {static_cast<std::int32_t>(s.half()), 1};
+  return part;
+}
+
+struct Tiles {
+  Operand x, y, cosines, sines, left, right;
+};
+
+void turn(Builder& b, const Sizes& s, const Tiles& t) {
+  const Operand a = half_of(t.x, s, 0), c = half_of(t.x, s, 1);
+  const auto table = [&](const Operand& o) { return o.shaped({s.run, s.half()}); };
+  const Operand cosines = table(t.cosines), sines = table(t.sines), left = table(t.left), right = table(t.right);
+  const Operand first = half_of(t.y, s, 0), second = half_of(t.y, s, 1);
+  tensor_tensor(b, left, c, AluOp::multiply, sines);
+  tensor_tensor(b, right, a, AluOp::multiply, sines);
+  tensor_tensor(b, first, a, AluOp::multiply, cosines);
+  tensor_tensor(b, second, c, AluOp::multiply, cosines);
+  tensor_tensor(b, first, first, AluOp::subtract, left);
+  tensor_tensor(b, second, second, AluOp::add, right);
+}
+
+Program build(const Arguments& a, const ChipSpec& chip) {
+  Builder b("rope", chip);
+  const Sizes s = sizes_of(a);
+  const Operand x = b.input("x", DType::f32, 1, s.heads * s.positions * s.size),
+                y = b.output("y", DType::f32, 1, s.heads * s.positions * s.size),
+                cosines = b.input("cosines", DType::f32, 1, s.positions * s.half()),
+                sines = b.input("sines", DType::f32, 1, s.positions * s.half());
+  const std::int64_t tiles = s.positions / s.tile(), half = s.run * s.half();
+  const int turns = s.run > 8 ? 2 : 4;
+  Rotation xs(b, "x_tile", DType::f32, 128, 2 * half, turns), ys(b, "y_tile", DType::f32, 128, 2 * half, turns);
+  Rotation lefts(b, "left", DType::f32, 128, half, 2), rights(b, "right", DType::f32, 128, half, 2);
+  Rotation cosine_tiles(b, "cosine_tile", DType::f32, 128, half, s.kept ? static_cast<int>(tiles) : turns);
+  Rotation sine_tiles(b, "sine_tile", DType::f32, 128, half, s.kept ? static_cast<int>(tiles) : turns);
+  for (std::int64_t head = 0; head < s.heads; ++head)
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+      const std::int64_t position = tile * s.tile(), at = head * s.positions + position;
+      const Tiles t{xs.next(), ys.next(), cosine_tiles.next(), sine_tiles.next(), lefts.next(), rights.next()};
+      load(b, t.x, rows_of(x, at, s, s.size));
+      if (!s.kept || head == 0) {
+        load(b, t.cosines, rows_of(cosines, position, s, s.half()), Engine::scalar);
+        load(b, t.sines, rows_of(sines, position, s, s.half()), Engine::scalar);
+      }
+      turn(b, s, t);
+      store(b, rows_of(y, at, s, s.size), t.y);
+    }
+  return b.finish();
+}
+
+void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
+  const Sizes s = sizes_of(a);
+  fill_normal(memory, "x", DType::f32, seed);
+  kernels::rotary_table(memory.hbm_as<float>("cosines").data(), memory.hbm_as<float>("sines").data(), 0,
+                        static_cast<std::size_t>(s.positions), static_cast<std::size_t>(s.size));
+}
+
+std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
+  const Sizes s = sizes_of(a);
+  const auto positions = static_cast<std::size_t>(s.positions), size = static_cast<std::size_t>(s.size);
+  const std::span<const float> x = memory.hbm_as<float>("x");
+  std::vector<float> truth(x.size());
+  for (std::size_t head = 0; head < static_cast<std::size_t>(s.heads); ++head) {
+    const std::size_t at = head * positions * size;
+    kernels::rotary(DType::f32, &x[at], &truth[at], {positions, 1, size, size, size},
+                    {memory.hbm_as<float>("cosines").data(), memory.hbm_as<float>("sines").data(), positions});
+  }
+  return {compare_bits("y", DType::f32, memory.hbm("y").data(), truth.data(), truth.size())};
+}
+
+const RegisteredProgram registered({.name = "rope",
+                                    .summary = "rotary position embedding in f32",
+                                    .parameters = {{"heads", "how many", 64, {}},
+                                                   {"positions", "of each head", 4096, {}},
+                                                   {"size", "elements of a head at a position", 128, {}},
+                                                   {"run", "positions of a partition in a tile", 8, {}},
+                                                   {"tables", "of cosines and sines", 0, {"kept", "reloaded"}}},
+                                    .build = build,
+                                    .fill = fill,
+                                    .compare = compare});
+
+}  // namespace
+}  // namespace trellis::sim::core

@@ -1,0 +1,55 @@
+// Finds races: two touches of the same memory, one of them a write, that no semaphore puts in order. What the timing
+// made of it in this run does not matter, but for semaphores that several engines or rings raise: their raises count in
+// the order in which they came.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/chip.h"
+#include "sim/core/dependencies.h"
+#include "sim/core/run.h"
+
+namespace trellis::sim::core {
+
+class RaceDetector final : public Observer {
+ public:
+  RaceDetector(const Program&, const ChipSpec&);
+
+  void issued(std::uint32_t instruction, const std::int64_t* registers, Time) override;
+  void finished(std::uint32_t instruction, Time) override;
+
+  // A sentence for each pair of instructions that race, in the order found, at most `most_races`.
+  const std::vector<std::string>& races() const { return races_; }
+  static constexpr std::size_t most_races = 20;
+
+ private:
+  using Clock = std::vector<std::uint32_t>;  // how many instructions each processor has finished for sure
+  struct Raise {
+    std::int64_t value;  // the semaphore's from then on
+    Clock clock;
+  };
+
+  std::uint32_t processor_of(const Instruction&) const;
+  void join_waits(const Instruction&, const std::int64_t* registers, Clock&) const;
+  void touch(std::uint32_t at, const View&, const std::int64_t* registers, Access, const Clock&);
+  void report(std::uint32_t at, bool writes, const View&, const Access& earlier);
+  std::string described(std::uint32_t at) const;
+
+  const Program& program_;
+  const ChipSpec& chip_;
+  Dependencies dependencies_;
+  std::vector<std::uint32_t> counts_;                     // issued by each processor
+  std::vector<Clock> known_;                              // by stream
+  std::vector<std::vector<Raise>> raises_;                // of each semaphore
+  std::vector<std::vector<std::uint32_t>> instructions_;  // by processor: the instruction of each number
+  std::map<std::uint32_t, std::vector<std::pair<std::uint32_t, Clock>>> flying_;  // instruction -> (number, clock)
+  std::map<std::pair<std::uint32_t, std::uint32_t>, bool> reported_;
+  std::vector<std::string> races_;
+};
+
+// The program run for its races alone.
+std::vector<std::string> races(const Program&, const ChipSpec&);
+
+}  // namespace trellis::sim::core

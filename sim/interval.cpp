@@ -1,0 +1,61 @@
+#include "sim/interval.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/figure_units.h"
+
+namespace trellis::sim {
+namespace {
+
+// A fitted figure without a range is as sure as its fit: this part of it either way.
+constexpr double fitted_residual = 0.15;
+
+std::string shown(double value, Dimension dimension) {
+  const Unit& unit = unit_for(value, dimension);
+  return fmt::format("{:.4g}{}{}", value / unit.size, unit.name.empty() ? "" : " ", unit.name);
+}
+
+// Only what this price could hang on is tried.
+bool matters(std::string_view key, const MachineSpec& spec, std::string_view era) {
+  if (key.starts_with("era.")) return key.starts_with(fmt::format("era.{}.", era));
+  for (const Level& level : spec.levels)
+    if (key.starts_with(level.name + ".")) return true;
+  return !spec.chip.empty() && (key.starts_with("collective.") || key.starts_with("hbm.") || key == "dma.start" ||
+                                key == "dma.engine.rate" || key == "semaphore.latency");
+}
+
+}  // namespace
+
+Interval interval(const Pattern& pattern, const MachineSpec& spec, const PriceOptions& options, Time middle) {
+  Interval found{middle, middle, {}};
+  PriceOptions quick = options;
+  quick.explain = false;
+  const std::string era = options.era.empty() ? spec.era : options.era;
+  double below = 0, above = 0;
+  for (const auto& [key, figure] : spec.figures.all()) {
+    if (figure.mark == Mark::documented || !matters(key, spec, era)) continue;
+    double ends[] = {figure.low, figure.high};
+    if (figure.low == figure.high) {
+      if (figure.mark == Mark::assumed || figure.value == 0) continue;
+      ends[0] = figure.value * (1 - fitted_residual), ends[1] = figure.value * (1 + fitted_residual);
+    }
+    Sway sway{key, shown(ends[0], figure.dimension), shown(ends[1], figure.dimension), middle, middle};
+    for (double end : ends) {
+      MachineSpec other = spec;
+      other.figures.set(key, end);
+      const Time time = price(pattern, Machine(std::move(other)), quick).time;
+      sway.low = std::min(sway.low, time), sway.high = std::max(sway.high, time);
+    }
+    below += std::pow(in_us(middle - sway.low), 2), above += std::pow(in_us(sway.high - middle), 2);
+    if (sway.width() > 0) found.sways.push_back(std::move(sway));
+  }
+  found.low -= static_cast<Time>(std::sqrt(below) * us);
+  found.high += static_cast<Time>(std::sqrt(above) * us);
+  std::ranges::stable_sort(found.sways, std::greater<>(), &Sway::width);
+  return found;
+}
+
+}  // namespace trellis::sim

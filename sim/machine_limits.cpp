@@ -1,0 +1,63 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+
+#include "sim/machine.h"
+
+namespace trellis::sim {
+
+std::vector<std::string> Machine::eras() const {
+  std::set<std::string> found;
+  for (const auto& [key, figure] : spec_.figures.all())
+    if (key.starts_with("era.")) found.insert(key.substr(4, key.rfind('.') - 4));
+  return {found.begin(), found.end()};
+}
+
+Overheads Machine::overheads(std::string_view era) const {
+  if (spec_.chip.empty() && era.empty()) return {};
+  const std::string name(era.empty() ? std::string_view(spec_.era) : era);
+  const auto known = eras();
+  if (std::ranges::find(known, name) == known.end())
+    throw std::invalid_argument(fmt::format("{} has no era '{}': expected {}", spec_.name, name,
+                                            known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+  const Figures& f = spec_.figures;
+  const auto of_era = [&](const char* key) { return f.time(fmt::format("era.{}.{}", name, key)); };
+  return {.launch = of_era("launch"),
+          .handshake = of_era("handshake"),
+          .reduce = of_era("reduce"),
+          .message = of_era("message"),
+          .counts = of_era("counts"),
+          .dma_start = f.time("dma.start"),
+          .semaphore = f.time("semaphore.latency")};
+}
+
+// The sum over its ways out. What several chips share counts in parts.
+double Machine::injection() const {
+  double sum = 0;
+  for (const auto& fabric : fabrics_) {
+    if (fabric->attached()) {
+      sum += fabric->ports().front().rate / fabric->ports().front().span;
+      continue;
+    }
+    for (const Port& port : fabric->ports()) sum += port.rate;
+  }
+  return sum;
+}
+
+// Where the machine is cut in two halves, the outermost fabric of more than one unit is cut, and so are all the links
+// that join what lies within its units to the outside.
+double Machine::bisection() const {
+  double sum = 0;
+  for (std::size_t i = fabrics_.size(); i-- > 0;) {
+    const Fabric& fabric = *fabrics_[i];
+    if (fabric.size() < 2) continue;
+    sum += fabric.bisection() * (fabric.attached() ? 1 : fabric.inner());
+    break;
+  }
+  return sum;
+}
+
+}  // namespace trellis::sim

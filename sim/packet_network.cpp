@@ -1,0 +1,110 @@
+#include "sim/packet_network.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace trellis::sim {
+namespace {
+
+// Packets of a flow beyond one a hop: enough to keep every resource on its way busy.
+constexpr std::uint32_t spare_packets = 2;
+
+}  // namespace
+
+PacketNetwork::PacketNetwork(std::vector<Rate> capacities, double packet_bytes)
+    : packet_(static_cast<Work>(packet_bytes) * work_of_byte) {
+  assert(packet_ > 0);
+  resources_.resize(capacities.size());
+  for (std::size_t i = 0; i < capacities.size(); ++i) resources_[i].capacity = capacities[i];
+  carried_.assign(capacities.size(), 0);
+}
+
+void PacketNetwork::start(std::span<const Use> uses, Work work, std::uint64_t tag) {
+  auto id = static_cast<std::uint32_t>(flows_.size());
+  if (free_.empty()) {
+    flows_.emplace_back();
+  } else {
+    id = free_.back();
+    free_.pop_back();
+  }
+  Flow& f = flows_[id];
+  f = {};
+  for (const Use& u : uses) {
+    f.hops.push_back({.use = u});
+    carried_[u.resource] += static_cast<double>(work) / static_cast<double>(work_of_byte) * u.weight / one_use;
+  }
+  f.packets = static_cast<std::uint32_t>((work + packet_ - 1) / packet_);
+  f.last = work - packet_ * (f.packets - 1);
+  f.tag = tag;
+  fresh_.push_back(id);
+}
+
+void PacketNetwork::settle() {
+  for (std::uint32_t id : fresh_) feed(id);
+  fresh_.clear();
+}
+
+void PacketNetwork::feed(std::uint32_t id) {
+  Flow& f = flows_[id];
+  const auto most = static_cast<std::uint32_t>(f.hops.size()) + spare_packets;
+  while (f.begun < f.packets && f.begun - f.hops.back().passed < most) {
+    ++f.begun;
+    arrive({id, 0});
+  }
+}
+
+void PacketNetwork::arrive(Turn turn) {
+  Hop& hop = flows_[turn.flow].hops[turn.hop];
+  ++hop.waiting;
+  if (hop.listed) return;
+  hop.listed = true;
+  resources_[hop.use.resource].turns.push_back(turn);
+  serve(hop.use.resource);
+}
+
+void PacketNetwork::serve(std::uint32_t number) {
+  Resource& r = resources_[number];
+  if (r.busy || r.turns.empty()) return;
+  r.current = r.turns.front();
+  r.turns.pop_front();
+  Flow& f = flows_[r.current.flow];
+  Hop& hop = f.hops[r.current.hop];
+  // Only its predecessor being served can come before a packet, and then there is nothing in service here.
+  const Work work = hop.passed + 1 == f.packets ? f.last : packet_;
+  if (--hop.waiting > 0)
+    r.turns.push_back(r.current);
+  else
+    hop.listed = false;
+  r.busy = true;
+  const Work speed = static_cast<Work>(r.capacity) * one_use;
+  served_.push(now_ + static_cast<Time>((work * hop.use.weight + speed - 1) / speed), number);
+}
+
+bool PacketNetwork::pass(Turn turn) {
+  Flow& f = flows_[turn.flow];
+  ++f.hops[turn.hop].passed;
+  if (turn.hop + 1 < f.hops.size()) {
+    arrive({turn.flow, turn.hop + 1});
+    return false;
+  }
+  feed(turn.flow);
+  return f.hops[turn.hop].passed == f.packets;
+}
+
+void PacketNetwork::advance(Time to, std::vector<std::uint64_t>& ended) {
+  now_ = to;
+  while (served_.next() == to) {
+    served_.pop(row_);
+    for (std::uint32_t number : row_) {
+      resources_[number].busy = false;
+      const Turn turn = resources_[number].current;
+      if (pass(turn)) {
+        ended.push_back(flows_[turn.flow].tag);
+        free_.push_back(turn.flow);
+      }
+    }
+    for (std::uint32_t number : row_) serve(number);
+  }
+}
+
+}  // namespace trellis::sim

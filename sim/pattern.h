@@ -1,0 +1,80 @@
+// A schedule as the simulator walks it: what moves, how many other things each move waits for, and what it lets go. A
+// move is a whole transfer, kept by its sender, or a local step. Ranks of one class share one program.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "schedule/algorithm.h"
+#include "schedule/schedule.h"
+
+namespace trellis::sim {
+
+using schedule::Rank;
+
+inline constexpr std::int32_t no_peer = -1;
+
+struct Move {
+  std::uint32_t waits = 0;                        // steps that must end first, at all its ends
+  std::uint32_t chunks = 0;                       // that it moves or writes
+  std::int32_t peer = no_peer, second = no_peer;  // transfer: where to, among the class's peers
+  std::uint32_t step = 0;                         // of the program
+  std::uint32_t arrival = 0, second_arrival = 0;  // transfer: the receiving step, in the receiver's program
+  std::uint16_t sources = 1;                      // what is read at the place that is written, and arrives there
+  bool adds = false;                              // what is read is summed
+  bool copies_twice = false;                      // local: one read, two writes
+  bool staged = false;                            // transfer: what arrives is but one of the sources of one local sum
+  bool forwards = false;                          // local sum: all that is done with it is to send it on
+  std::uint16_t summed = 0;                       // transfer: of such a sum, the sources
+};
+
+// A move that a step's end lets go: the rank's own, or one kept by a peer that sends to it.
+struct Follower {
+  std::uint32_t move = 0;
+  std::int32_t peer = no_peer;
+};
+
+struct PatternClass {
+  Rank representative = 0;
+  std::vector<Rank> peers;  // by their names as seen from the representative
+  std::vector<Move> moves;
+  std::vector<Follower> followers;
+  std::vector<std::uint32_t> begin;  // of each step's followers, and one beyond
+};
+
+class Pattern {
+ public:
+  explicit Pattern(const schedule::Schedule&);
+  // So few elements in each block that chunks are empty but for the first ones.
+  Pattern(const schedule::Schedule&, std::int64_t elements);
+  // Programs of like ranks are made once.
+  Pattern(const schedule::Algorithm&, const schedule::Request&);
+
+  const schedule::Task& task() const { return task_; }
+  Rank ranks() const { return task_.ranks; }
+  const schedule::Symmetry& symmetry() const { return symmetry_; }
+  const std::vector<PatternClass>& classes() const { return classes_; }
+  std::uint32_t class_of(Rank) const;
+  Rank peer(Rank of, Rank as_named) const;              // a peer's name as seen from this rank
+  std::int64_t moves() const;                           // of all ranks
+  bool sized() const { return elements_.has_value(); }  // chunks are one element or none
+
+ private:
+  struct Lines;
+  void compile(const std::vector<schedule::Program>&);
+  void add_moves(const schedule::Program&, PatternClass&, Lines&);
+  void join(const schedule::Program&, PatternClass&, const std::vector<Lines>&);
+  void add_followers(const schedule::Program&, PatternClass&, const std::vector<Lines>&);
+  void find_streams(const schedule::Program&, PatternClass&, const std::vector<Follower>& by_step);
+  std::uint32_t sized(Rank, const schedule::Program&, const schedule::Slice&) const;
+
+  schedule::Task task_;
+  schedule::Symmetry symmetry_;
+  std::vector<PatternClass> classes_;
+  std::unordered_map<Rank, std::uint32_t> numbers_;  // of representatives
+  std::optional<std::int64_t> elements_;
+};
+
+}  // namespace trellis::sim

@@ -1,0 +1,97 @@
+#include "sim/price.h"
+
+#include <algorithm>
+
+namespace trellis::sim {
+namespace {
+
+constexpr std::int64_t most_traced = 20'000'000;
+constexpr Rank most_written = 1024;  // beyond, chunks that are empty are not told apart
+
+// Backwards from the end, by what each move waited for last.
+std::vector<Leg> critical_path(const Run& run, const Overheads& overheads, Time end) {
+  const auto& traces = run.traces();
+  std::int64_t at = -1;
+  Time last = -1;
+  for (std::int64_t i = 0; i < std::ssize(traces); ++i)
+    if (const Time arrived = traces[i].end + run.latency(i); arrived > last) last = arrived, at = i;
+  std::vector<Leg> legs;
+  Time until = end;
+  while (at >= 0) {
+    const Trace& t = traces[at];
+    const Run::Place where = run.place(at);
+    legs.push_back({Leg::Kind::latency, until - t.end, where.rank, where.peer});
+    legs.push_back({Leg::Kind::moving, t.end - t.begin, where.rank, where.peer, run.narrowest(at)});
+    legs.push_back({Leg::Kind::software, t.begin - t.ready, where.rank, where.peer});
+    until = t.ready;
+    at = t.cause;
+  }
+  legs.push_back({Leg::Kind::launch, std::min(until, overheads.launch + overheads.counts)});
+  std::erase_if(legs, [](const Leg& leg) { return leg.time <= 0; });
+  std::ranges::reverse(legs);
+  return legs;
+}
+
+// A folded run has gone through one resource of each kind that is alike.
+void find_busiest(const Run& run, const Machine& machine, Price& price) {
+  double most = 0;
+  const auto look = [&](ResourceId r) {
+    const double rate = machine.rate(r);
+    if (rate <= 0) return;
+    const double load = run.carried(r) / rate;
+    if (load > most) most = load, price.busiest = r;
+  };
+  const ResourceId ports = machine.resources() / static_cast<ResourceId>(machine.ranks());
+  if (const Folding* folding = run.folding()) {
+    const auto owners = folding->representatives();
+    for (ResourceId port = 0; port < ports; ++port)
+      for (Rank owner : owners) look(port * static_cast<ResourceId>(machine.ranks()) + static_cast<ResourceId>(owner));
+  } else {
+    for (ResourceId r = 0; r < machine.resources(); ++r) look(r);
+  }
+  if (price.busiest == no_resource || price.time == 0) return;
+  price.busiest_name = machine.resource_name(price.busiest);
+  price.busiest_share = most / in_seconds(price.time);
+}
+
+}  // namespace
+
+Price price(const Pattern& pattern, const Machine& machine, const PriceOptions& options) {
+  const bool trace = options.explain && pattern.moves() <= most_traced;
+  Job job{.pattern = &pattern, .bytes = options.bytes, .members = options.members};
+  if (pattern.sized()) job.chunk_bytes = options.element;
+  Run run(
+      machine, {job},
+      {.era = options.era, .fold = options.fold, .packets = options.packets, .limit = options.limit, .trace = trace});
+  Price price{.time = run.run(), .bytes = options.bytes};
+  if (price.time == forever) return price;
+  price.algbw = price.time > 0 ? options.bytes / in_seconds(price.time) : 0;
+  price.busbw = price.algbw * bus_factor(pattern.task());
+  price.bounds = lower_bounds(pattern.task(), machine, options);
+  price.simulated = run.simulated();
+  price.transfers = run.transfers();
+  find_busiest(run, machine, price);
+  if (trace) price.path = critical_path(run, machine.overheads(options.era), price.time);
+  return price;
+}
+
+Price price(const schedule::Schedule& s, const Machine& machine, const PriceOptions& options) {
+  return price(Pattern(s), machine, options);
+}
+
+Pattern pattern_for(const schedule::Algorithm& algorithm, const schedule::Request& request,
+                    const PriceOptions& options) {
+  const schedule::Task task = task_of(algorithm, request);
+  const auto blocks = std::max<std::int64_t>(1, schedule::data_chunks(task) / task.pieces);
+  const auto elements = static_cast<std::int64_t>(options.bytes / options.element) / blocks;
+  if (options.bytes > 0 && elements < task.pieces && task.ranks <= most_written)
+    return Pattern(make(algorithm, request), std::max<std::int64_t>(1, elements));
+  return Pattern(algorithm, request);
+}
+
+Price price(const schedule::Algorithm& algorithm, const schedule::Request& request, const Machine& machine,
+            const PriceOptions& options) {
+  return price(pattern_for(algorithm, request, options), machine, options);
+}
+
+}  // namespace trellis::sim

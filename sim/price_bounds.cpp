@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "sim/price.h"
+
+namespace trellis::sim {
+namespace {
+
+using enum schedule::Collective;
+using schedule::Task;
+
+// Of the larger buffer: what a rank must send at least, and what must cross from one half of the ranks to the other.
+struct Needs {
+  double sent = 0, crossing = 0;
+};
+
+Needs needs(const Task& t) {
+  const double n = t.ranks;
+  if (t.ranks < 2) return {};
+  switch (t.collective) {
+    case all_reduce:
+      return {2 * (n - 1) / n, 1};
+    case reduce_scatter:
+    case reduce_scatter_v:
+    case all_gather:
+    case all_gather_v:
+      return {(n - 1) / n, 0.5};
+    case all_to_all:
+    case all_to_all_v:
+      return {(n - 1) / n, n / 4};
+    case broadcast:
+    case reduce:
+    case gather:
+    case scatter:
+      return {0, 0.5};
+    default:
+      return {};
+  }
+}
+
+std::string_view words(Leg::Kind kind) {
+  switch (kind) {
+    case Leg::Kind::launch:
+      return "launch";
+    case Leg::Kind::software:
+      return "handshakes and DMA starts";
+    case Leg::Kind::moving:
+      return "moving bytes";
+    case Leg::Kind::latency:
+      return "latency of links and semaphores";
+  }
+  return "";
+}
+
+}  // namespace
+
+double bus_factor(const Task& t) {
+  const double n = t.ranks;
+  switch (t.collective) {
+    case all_reduce:
+      return 2 * (n - 1) / n;
+    case reduce_scatter:
+    case reduce_scatter_v:
+    case all_gather:
+    case all_gather_v:
+    case all_to_all:
+    case all_to_all_v:
+    case gather:
+    case scatter:
+      return (n - 1) / n;
+    default:
+      return 1;
+  }
+}
+
+// Ranks of one chip need not send each other anything over links, so that a chip sends its ranks' parts but what
+// belongs within it.
+Bounds lower_bounds(const Task& task, const Machine& machine, const PriceOptions& options) {
+  Bounds bounds;
+  const Overheads o = machine.overheads(options.era);
+  const bool all = options.members.empty();
+  bounds.latency = o.launch;
+  if (task.ranks > 1) {
+    Time farthest = 0;
+    std::vector<ResourceId> way;
+    const Rank first = all ? 0 : options.members[0];
+    for (Rank i = 1; i<task.ranks; i = task.ranks> 4096 ? i * 2 : i + 1) {
+      way.clear();
+      machine.route(first, all ? i : options.members[i], way);
+      Time sum = 0;
+      for (ResourceId r : way) sum += machine.latency(r);
+      farthest = std::max(farthest, sum);
+    }
+    bounds.latency += o.handshake + farthest + o.semaphore;
+  }
+  if (!all || machine.chips() < 2 || task.ranks != machine.ranks()) return bounds;
+  const double chips = machine.chips();
+  const Needs most = needs(task);
+  const double factor = task.ranks > 1 ? (chips - 1) / chips / ((task.ranks - 1.0) / task.ranks) : 1;
+  const bool exchange = task.collective == all_to_all || task.collective == all_to_all_v;
+  const double sent = most.sent * factor * options.bytes * (exchange ? machine.cores() : 1);
+  if (machine.injection() > 0) bounds.bandwidth = o.launch + transfer_time(sent, machine.injection());
+  if (machine.bisection() > 0)
+    bounds.bisection = o.launch + transfer_time(most.crossing * options.bytes, machine.bisection());
+  return bounds;
+}
+
+std::string path_in_words(const Price& price, const Machine& machine) {
+  std::map<std::string, Time> parts;
+  Time sum = 0;
+  for (const Leg& leg : price.path) {
+    std::string what(words(leg.kind));
+    if (leg.kind == Leg::Kind::moving && leg.resource != no_resource)
+      what += fmt::format(" over {}", machine.port_name(leg.resource));
+    parts[what] += leg.time;
+    sum += leg.time;
+  }
+  std::vector<std::pair<Time, std::string>> sorted;
+  for (const auto& [what, time] : parts) sorted.emplace_back(time, what);
+  std::ranges::sort(sorted, std::greater<>());
+  std::string text;
+  for (const auto& [time, what] : sorted)
+    text += fmt::format("{}{:.0f}% {}", text.empty() ? "" : ", ",
+                        100.0 * static_cast<double>(time) / static_cast<double>(sum), what);
+  return text;
+}
+
+}  // namespace trellis::sim

@@ -1,0 +1,80 @@
+// The state of a Run and its inner loop.
+#pragma once
+
+#include <unordered_map>
+
+#include "sim/instant_queue.h"
+#include "sim/run.h"
+
+namespace trellis::sim {
+
+class Run::Engine {
+ public:
+  Engine(const Machine&, std::vector<Job>, RunSettings);
+  Time run();
+
+  // Ranks of one program. Their like moves are numbered side by side, as they happen at about one time.
+  struct Row {
+    std::uint64_t first_move = 0;
+    std::vector<std::uint32_t> seats = {};
+  };
+  // A rank of a job, one that others may be folded into.
+  struct Seat {
+    std::uint32_t job = 0, program = 0;  // the class in the job's pattern
+    std::uint32_t first_peer = 0;
+    std::uint32_t stride = 1;  // between its moves' numbers
+    std::uint64_t first_move = 0;
+    Rank rank = 0;  // of the machine
+    float slowness = 1;
+    Time busy = 0;  // its collective cores, until then
+  };
+  struct Peer {
+    std::uint32_t seat = 0;
+    Rank rank = 0;
+    std::uint32_t first = 0, count = 0;  // the links on the way there
+    Time latency = 0;
+  };
+  enum class Kind : std::uint8_t { ready, begin, sent, arrived, arrived_second };
+  struct Event {
+    std::uint32_t seat = 0, move = 0;
+    Kind kind = Kind::ready;
+  };
+
+  const PatternClass& program(const Seat& s) const { return jobs_[s.job].pattern->classes()[s.program]; }
+  void uses_of(const Seat&, const Move&, std::vector<Use>&) const;
+  bool needs_no_bytes(const Seat&, const Move&) const;
+  std::uint64_t number(const Seat& s, std::uint32_t move) const {
+    return s.first_move + std::uint64_t{s.stride} * move;
+  }
+  struct Numbered {
+    std::uint32_t seat = 0, move = 0;
+  };
+  Numbered numbered(std::int64_t number) const;
+
+  const Machine& machine_;
+  std::vector<Job> jobs_;
+  RunSettings settings_;
+  Overheads overheads_;
+  std::unique_ptr<Folding> folding_;  // null: every rank is gone through
+  std::unique_ptr<Network> network_;
+  std::vector<Seat> seats_;
+  std::vector<Row> rows_;
+  std::uint64_t moves_ = 0;
+  std::vector<Peer> peers_;
+  std::vector<Use> links_;
+  std::vector<Trace> traces_;
+  std::vector<Time> ended_;
+  std::unordered_map<ResourceId, std::uint32_t> folded_;  // the network's numbers, where they are not the machine's
+  std::int64_t transfers_ = 0, events_ = 0;
+
+ private:
+  void add_seats(std::uint32_t job);
+  void add_peers(std::uint32_t job, std::uint32_t first_seat);
+  std::uint32_t number(ResourceId);
+  std::uint32_t number_known(ResourceId r) const { return folding_ ? folded_.at(folding_->representative(r)) : r; }
+
+  std::vector<Work> chunk_work_;  // of each job
+  std::vector<Rate> capacities_;
+};
+
+}  // namespace trellis::sim

@@ -1,0 +1,141 @@
+#include "sim/sweep.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <exception>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+namespace trellis::sim {
+namespace {
+
+using Key = std::pair<Way, double>;
+
+// What the threads share.
+class SweepWork {
+ public:
+  SweepWork(const Sweep& sweep, const SweepControl& control) : sweep_(sweep), control_(control) {
+    const std::set<Way> wanted(sweep.ways.begin(), sweep.ways.end());
+    const std::set<double> sizes(sweep.sizes.begin(), sweep.sizes.end());
+    for (const Cost& c : control.known)
+      if (wanted.contains(c.way) && sizes.contains(c.bytes) && known_.insert({c.way, c.bytes}).second)
+        costs_.push_back(c);
+  }
+
+  // One thread's part: ways in turn, each with all its sizes, as these share a pattern.
+  void part(const MachineSpec& spec) {
+    try {
+      const Machine machine(spec);  // reading figures notes what was read, so that each thread has its own
+      Pricer pricer(machine, sweep_.group, sweep_.settings);
+      for (std::size_t i = next_++; i < sweep_.ways.size(); i = next_++) {
+        if (!price_all(pricer, sweep_.ways[i])) return;
+        pricer.forget(sweep_.ways[i]);
+      }
+    } catch (...) {
+      const std::lock_guard hold(mutex_);
+      if (!error_) error_ = std::current_exception();
+      stop_ = true;
+    }
+  }
+
+  std::vector<Cost> result() {
+    if (error_) std::rethrow_exception(error_);
+    return std::move(costs_);
+  }
+
+ private:
+  bool price_all(Pricer& pricer, const Way& way) {
+    for (const double bytes : sweep_.sizes) {
+      if (known_.contains({way, bytes})) continue;
+      if (stop_ || (control_.stopped && control_.stopped())) return false;
+      const Cost cost{way, bytes, pricer.price(way, bytes).time};
+      const std::lock_guard hold(mutex_);
+      costs_.push_back(cost);
+      if (control_.found) control_.found(cost);
+    }
+    return true;
+  }
+
+  const Sweep& sweep_;
+  const SweepControl& control_;
+  std::set<Key> known_;
+  std::atomic<std::size_t> next_ = 0;
+  std::atomic<bool> stop_ = false;
+  std::mutex mutex_;
+  std::vector<Cost> costs_;
+  std::exception_ptr error_;
+};
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t end = std::min(line.find(' ', at), line.size());
+    words.push_back(line.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+template <class Number>
+bool read(std::string_view word, Number& value) {
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  return error == std::errc{} && end == word.data() + word.size();
+}
+
+// The collective and all else of a request that is not the way.
+std::string subject(const Sweep& s) {
+  return fmt::format("{}.{}{}.{}", schedule::name(s.settings.collective), s.group.name,
+                     s.settings.in_place ? ".in" : "", s.settings.element);
+}
+
+}  // namespace
+
+std::vector<Cost> sweep(const Machine& machine, const Sweep& sweep, const SweepControl& control) {
+  SweepWork work(sweep, control);
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 1; i < control.threads; ++i) threads.emplace_back([&] { work.part(machine.spec()); });
+    work.part(machine.spec());
+  }
+  return work.result();
+}
+
+std::string fingerprint(const MachineSpec& spec, std::string_view era) {
+  std::string text = fmt::format("{} {} {}\n", spec.name, spec.chip, era.empty() ? std::string_view(spec.era) : era);
+  for (const Level& level : spec.levels)
+    text += fmt::format("{} {} {}\n", level.kind, level.name, fmt::join(level.dims, "x"));
+  for (const Defect& d : spec.defects)
+    text += fmt::format("{} {} {} {}\n", static_cast<int>(d.kind), d.from, d.to, d.factor);
+  text += spec.figures.text();
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return fmt::format("{:016x}", hash);
+}
+
+std::string point_line(std::string_view fingerprint, const Sweep& s, const Cost& c) {
+  return fmt::format("{} {} {} {} {} ps\n", fingerprint, subject(s), text_of(c.way), c.bytes, c.time);
+}
+
+std::vector<Cost> read_points(std::string_view text, std::string_view fingerprint, const Sweep& s) {
+  std::vector<Cost> points;
+  const std::string wanted = subject(s);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const auto words = words_of(text.substr(at, end - at));
+    at = end + 1;
+    Cost cost;
+    if (words.size() != 6 || words[5] != "ps" || words[0] != fingerprint || words[1] != wanted) continue;
+    if (!read(words[3], cost.bytes) || !read(words[4], cost.time)) continue;
+    cost.way = way_named(words[2]);
+    points.push_back(std::move(cost));
+  }
+  return points;
+}
+
+}  // namespace trellis::sim

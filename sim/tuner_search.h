@@ -1,0 +1,36 @@
+// Looks for better ways than the algorithms as they are: any of them at each level of a hierarchy, over every way to
+// take the machine's dimensions together or apart.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "sim/sweep.h"
+
+namespace trellis::sim {
+
+// The shapes of so many ranks that keep the order of `dims`: neighbours taken together, and each cut into its factors.
+std::vector<std::vector<Rank>> shapes_of(const std::vector<Rank>& dims);
+
+// Every composition of algorithms over every such shape of at least two levels. Of algorithms that come to the same
+// schedule at a level, one.
+std::vector<Way> compositions(const Pricer&, const std::vector<std::string>& algorithms, std::size_t most_levels);
+
+struct Search {
+  std::vector<std::string> algorithms = {};  // for the levels; empty: all
+  std::size_t most_levels = 3;
+  std::size_t finalists = 6;  // of each sort, that are tried with other lanes and parts
+  std::vector<std::int32_t> lanes = {1, 2, 4}, parts = {1, 4};
+};
+
+struct SearchResult {
+  std::vector<Cost> fixed;  // the algorithms as they are, the fastest first
+  std::vector<Cost> found;  // compositions, likewise
+};
+
+// What it has found when it is stopped.
+SearchResult search(const Machine&, const Group&, const Pricer::Settings&, double bytes, const Search&,
+                    const SweepControl&);
+
+}  // namespace trellis::sim

@@ -1,0 +1,44 @@
+// Which algorithm runs a workload's collective, and its pattern, made once for all that are alike.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sim/choice.h"
+#include "sim/workload.h"
+#include "sim/workload_play.h"
+
+namespace trellis::sim {
+
+struct Chosen {
+  std::string words;  // "ring, 2 channels"
+  std::shared_ptr<const Pattern> pattern;
+  double chunk_bytes = 0;  // where chunks are one element or none
+  Time alone = 0;          // by price, where nothing else is under way
+};
+
+class Choices {
+ public:
+  Choices(const Machine& machine, const PlayOptions& options) : machine_(machine), options_(options) {}
+
+  // The named algorithm, or the best by price: of every one that serves, and of the best ones with several channels.
+  // Groups that lie alike have the same. `members`: never empty. Throws invalid_argument.
+  const Chosen& choose(const Part&, const std::vector<Rank>& members);
+
+ private:
+  using Key = std::tuple<schedule::Collective, double, Rank, Rank, std::string, const void*, std::vector<Rank>>;
+
+  Chosen chosen(const Part&, const std::vector<Rank>& members) const;
+  std::vector<Candidate> serving(const Part&, Rank ranks, const std::string& only) const;
+  Chosen priced(const Candidate&, const PriceOptions&, bool only) const;
+  double moves(const Pattern&, const PriceOptions&) const;
+
+  const Machine& machine_;
+  const PlayOptions& options_;
+  std::map<Key, Chosen> chosen_;
+};
+
+}  // namespace trellis::sim

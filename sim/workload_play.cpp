@@ -1,0 +1,231 @@
+#include "sim/workload_play.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <stdexcept>
+
+#include "sim/run.h"
+#include "sim/workload_choice.h"
+
+namespace trellis::sim {
+namespace {
+
+// What a rank can compute in a second, and read and write of its HBM.
+struct Rates {
+  double flops = 0, memory = 0;
+};
+
+Rates rates_of(const Machine& machine, const PlayOptions& options) {
+  Rates rates{options.flops, options.memory};
+  if (machine.spec().chip.empty()) return rates;
+  const Figures& f = machine.spec().figures;
+  if (rates.memory <= 0) rates.memory = f.rate("hbm.rate") / machine.cores();
+  if (rates.flops <= 0) {
+    const double core = 2 * f.number("tensor.rows") * f.number("tensor.columns") * f.frequency("tensor.clock") /
+                        std::max(f.cycles("tensor.row.16bit"), 1e-9);
+    rates.flops = core * f.number("cores") / machine.cores();
+  }
+  return rates;
+}
+
+// Collectives of which each begins before all earlier ones have ended, by their starts from the first one's.
+struct Period {
+  std::vector<std::uint32_t> parts;
+  std::vector<Time> starts;
+};
+
+class Player {
+ public:
+  Player(const Workload& workload, const Machine& machine, const PlayOptions& options)
+      : workload_(workload), machine_(machine), options_(options), choices_(machine, options) {
+    if (workload.ranks > machine.ranks())
+      throw std::invalid_argument(
+          fmt::format("{} is for {} ranks: {} has {}", workload.name, workload.ranks, machine.name(), machine.ranks()));
+    machine.overheads(options.era);
+    everyone_.resize(static_cast<std::size_t>(workload.ranks));
+    std::iota(everyone_.begin(), everyone_.end(), 0);
+    set_durations();
+  }
+
+  // Durations follow from starts, and starts from durations. What happens before some instant depends on nothing later,
+  // so each round puts at least one more start right, and the first round that changes nothing has all.
+  Played play() {
+    Played played;
+    played.parts.resize(workload_.parts.size());
+    do {
+      ++played.rounds;
+      set_starts(played);
+    } while (change_durations(played));
+    played.simulated = simulated_;
+    for (std::size_t i = 0; i < played.parts.size(); ++i)
+      if (chosen_[i] != nullptr) played.parts[i].algorithm = chosen_[i]->words;
+    return played;
+  }
+
+ private:
+  const std::vector<Rank>& members(const Part& part) const { return part.members.empty() ? everyone_ : part.members; }
+  static bool runs(const Part& part, std::size_t size) { return part.kind == Part::Kind::collective && size > 1; }
+
+  void set_durations() {
+    const Rates rates = rates_of(machine_, options_);
+    durations_.resize(workload_.parts.size());
+    chosen_.resize(workload_.parts.size());
+    for (std::uint32_t i = 0; i < workload_.parts.size(); ++i) {
+      const Part& part = workload_.parts[i];
+      if (part.kind == Part::Kind::compute) {
+        durations_[i] = compute_time(part, rates);
+      } else if (runs(part, members(part).size())) {
+        chosen_[i] = &choices_.choose(part, members(part));
+        durations_[i] = chosen_[i]->alone;
+        collectives_.push_back(i);
+      }
+    }
+  }
+
+  Time compute_time(const Part& part, const Rates& rates) const {
+    Time time = part.time;
+    const auto add = [&](double amount, double rate, const char* what) {
+      if (amount <= 0) return;
+      if (rate <= 0)
+        throw std::invalid_argument(fmt::format("{}: {} says nothing of {}: state the rate, or the task's time",
+                                                part.name, machine_.name(), what));
+      time = std::max(time, transfer_time(amount, rate));
+    };
+    add(part.flops, rates.flops, "FLOPs a second");
+    add(part.bytes, rates.memory, "memory");
+    double slowness = 1;
+    for (std::uint32_t cell : part.cells)
+      for (Rank r : workload_.cells[cell].ranks) slowness = std::max(slowness, machine_.slowness(r));
+    return slowness == 1 ? time : static_cast<Time>(static_cast<double>(time) * slowness);
+  }
+
+  void set_starts(Played& played) const {
+    played.time = 0;
+    for (std::size_t i = 0; i < played.parts.size(); ++i) {
+      PlayedPart& part = played.parts[i];
+      part.start = 0, part.cause = -1;
+      for (std::uint32_t before : workload_.parts[i].after)
+        if (played.parts[before].end > part.start) part.start = played.parts[before].end, part.cause = before;
+      part.end = part.start + durations_[i];
+      played.time = std::max(played.time, part.end);
+    }
+  }
+
+  bool change_durations(const Played& played) {
+    bool changed = false;
+    std::ranges::stable_sort(collectives_, {}, [&](std::uint32_t i) { return played.parts[i].start; });
+    for (std::size_t first = 0; first < collectives_.size();) {
+      Period period;
+      const Time from = played.parts[collectives_[first]].start;
+      Time until = from;
+      for (; first < collectives_.size(); ++first) {
+        const PlayedPart& part = played.parts[collectives_[first]];
+        if (part.start >= until && !period.parts.empty() && part.start > from) break;
+        period.parts.push_back(collectives_[first]);
+        period.starts.push_back(part.start - from);
+        until = std::max(until, part.end);
+      }
+      const std::vector<Time>& took = run(period);
+      for (std::size_t i = 0; i < period.parts.size(); ++i) {
+        Time& duration = durations_[period.parts[i]];
+        changed |= duration != took[i];
+        duration = took[i];
+      }
+    }
+    return changed;
+  }
+
+  // How long each took. The same collectives at the same distances take as long as they did before.
+  const std::vector<Time>& run(const Period& period) {
+    Key key;
+    for (std::size_t i = 0; i < period.parts.size(); ++i) {
+      const Part& part = workload_.parts[period.parts[i]];
+      key.emplace_back(chosen_[period.parts[i]]->pattern.get(), part.bytes, number_of(members(part)), period.starts[i]);
+    }
+    const auto found = took_.find(key);
+    if (found != took_.end()) return found->second;
+    std::vector<Job> jobs;
+    for (std::size_t i = 0; i < period.parts.size(); ++i) {
+      const Part& part = workload_.parts[period.parts[i]];
+      const Chosen& choice = *chosen_[period.parts[i]];
+      Job job{.pattern = choice.pattern.get(), .bytes = part.bytes, .chunk_bytes = choice.chunk_bytes};
+      if (static_cast<Rank>(members(part).size()) != machine_.ranks() || !part.members.empty())
+        job.members = members(part);
+      job.start = period.starts[i];
+      jobs.push_back(std::move(job));
+    }
+    Run run(machine_, std::move(jobs), {.era = options_.era, .packets = options_.packets});
+    run.run();
+    std::vector<Time> took;
+    for (std::size_t i = 0; i < period.parts.size(); ++i) took.push_back(run.ended(i) - period.starts[i]);
+    ++simulated_;
+    return took_.emplace(std::move(key), std::move(took)).first->second;
+  }
+
+  std::size_t number_of(const std::vector<Rank>& ranks) {
+    return numbers_.try_emplace(ranks, numbers_.size()).first->second;
+  }
+
+  using Key = std::vector<std::tuple<const Pattern*, double, std::size_t, Time>>;
+
+  const Workload& workload_;
+  const Machine& machine_;
+  const PlayOptions& options_;
+  Choices choices_;
+  std::vector<Rank> everyone_;
+  std::vector<Time> durations_;
+  std::vector<const Chosen*> chosen_;
+  std::vector<std::uint32_t> collectives_;
+  std::map<std::vector<Rank>, std::size_t> numbers_;
+  std::map<Key, std::vector<Time>> took_;
+  std::int64_t simulated_ = 0;
+};
+
+using Stretches = std::vector<std::pair<Time, Time>>;
+
+Time length(Stretches& stretches) {
+  std::ranges::sort(stretches);
+  Time sum = 0, until = 0;
+  for (const auto& [start, end] : stretches) {
+    sum += std::max<Time>(0, end - std::max(start, until));
+    until = std::max(until, end);
+  }
+  return sum;
+}
+
+void account(const Workload& workload, Played& played) {
+  std::vector<Stretches> compute(workload.cells.size()), comm(workload.cells.size());
+  for (std::size_t i = 0; i < workload.parts.size(); ++i)
+    for (std::uint32_t cell : workload.parts[i].cells)
+      (workload.parts[i].kind == Part::Kind::compute ? compute : comm)[cell].emplace_back(played.parts[i].start,
+                                                                                          played.parts[i].end);
+  for (std::size_t cell = 0; cell < workload.cells.size(); ++cell) {
+    PlayedCell one{.compute = length(compute[cell]), .comm = length(comm[cell])};
+    compute[cell].insert(compute[cell].end(), comm[cell].begin(), comm[cell].end());
+    const Time busy = length(compute[cell]);
+    one.exposed = busy - one.compute;
+    one.idle = played.time - busy;
+    played.cells.push_back(one);
+    played.exposed_most = std::max(played.exposed_most, one.exposed);
+    played.exposed_mean += static_cast<double>(one.exposed) * static_cast<double>(workload.cells[cell].ranks.size()) /
+                           static_cast<double>(workload.ranks);
+  }
+  if (played.parts.empty()) return;
+  const auto last = std::ranges::max_element(played.parts, {}, &PlayedPart::end) - played.parts.begin();
+  for (std::int64_t at = last; at >= 0; at = played.parts[static_cast<std::size_t>(at)].cause)
+    played.path.push_back(static_cast<std::uint32_t>(at));
+  std::ranges::reverse(played.path);
+}
+
+}  // namespace
+
+Played play(const Workload& workload, const Machine& machine, const PlayOptions& options) {
+  Played played = Player(workload, machine, options).play();
+  account(workload, played);
+  return played;
+}
+
+}  // namespace trellis::sim

@@ -1,0 +1,54 @@
+// Plays a workload on a machine: computation takes its time, collectives run as schedules and share the machine with
+// all others that are under way.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/machine.h"
+#include "sim/timeline.h"
+#include "sim/workload.h"
+
+namespace trellis::sim {
+
+struct PlayOptions {
+  std::string era = {};        // of the machine's software; empty: its usual one
+  std::string algorithm = {};  // for collectives that name none; empty: the best by price
+  double flops = 0;            // a second, of a rank; 0: its chip's tensor engine in bf16
+  double memory = 0;           // bytes a second, of a rank; 0: its part of the chip's HBM
+  double element = 4;          // bytes
+  bool packets = false;
+};
+
+struct PlayedPart {
+  Time start = 0, end = 0;
+  std::int64_t cause = -1;  // the part whose end it waited for last; -1: none
+  std::string algorithm = {};
+};
+
+// Of one cell's time.
+struct PlayedCell {
+  Time compute = 0;  // at least one computation runs
+  Time comm = 0;     // at least one collective
+  Time exposed = 0;  // a collective and no computation
+  Time idle = 0;     // neither
+};
+
+struct Played {
+  Time time = 0;
+  std::vector<PlayedPart> parts;
+  std::vector<PlayedCell> cells;
+  std::vector<std::uint32_t> path;  // parts, the first first: each waited for the one before
+  Time exposed_most = 0;            // of any rank
+  double exposed_mean = 0;          // picoseconds, over ranks
+  std::int64_t simulated = 0;       // runs of collectives that were gone through
+  int rounds = 0;                   // until every collective began when those before it had ended
+};
+
+// A collective begins when all its members have come to it and ends when the last of it has. Throws invalid_argument
+// for a workload that does not fit the machine, for an algorithm that does not serve, for rates that are not known.
+Played play(const Workload&, const Machine&, const PlayOptions& = {});
+
+Timeline timeline_of(const Workload&, const Played&);
+
+}  // namespace trellis::sim

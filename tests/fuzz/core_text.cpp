@@ -1,0 +1,21 @@
+// Any text as a program of a NeuronCore: it is refused, or it comes back the same when printed, and the rules have a
+// verdict on it.
+#include <cstdint>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "sim/core/assembler.h"
+#include "sim/core/check.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace trellis::sim;
+  static const ChipSpec chip = chip_named("trn3");
+  try {
+    const core::Program program = core::parse({reinterpret_cast<const char*>(data), size});
+    const std::string text = core::print(program);
+    if (core::print(core::parse(text)) != text) std::abort();
+    core::check(program, chip);
+  } catch (const std::invalid_argument&) {
+  }
+  return 0;
+}

@@ -1,0 +1,156 @@
+#include "sim/import_machine.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <stdexcept>
+
+namespace trellis::sim {
+namespace {
+
+std::string fault(std::string_view text) {
+  try {
+    Machine machine(import_machine("net", text));
+  } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
+  return "none";
+}
+
+Time latency(const Machine& m, Rank from, Rank to) {
+  std::vector<ResourceId> way;
+  m.route(from, to, way);
+  Time sum = 0;
+  for (ResourceId r : way) sum += m.latency(r);
+  return sum;
+}
+
+double rate(const Machine& m, Rank from, Rank to) {
+  std::vector<ResourceId> way;
+  m.route(from, to, way);
+  double least = m.rate(way.at(0));
+  for (ResourceId r : way) least = std::min(least, m.rate(r));
+  return least;
+}
+
+TEST(ImportAstra, GigabytesArePowersOfTwo) {
+  const Machine m(import_machine("net",
+                                 "# two dimensions\n"
+                                 "topology: [ Switch, Ring ]  # Ring, Switch\n"
+                                 "npus_count: [ 8, 4 ]\n"
+                                 "bandwidth: [ 400, 50.0 ]  # GB/s\n"
+                                 "latency: [ 936.25, 1000 ]\n"));
+  EXPECT_EQ(m.dims(), (std::vector<Rank>{8, 4}));
+  EXPECT_EQ(rate(m, 0, 1), 400.0 * (1 << 30));
+  EXPECT_EQ(rate(m, 0, 8), 50.0 * (1 << 30));
+  EXPECT_EQ(latency(m, 0, 1), 2 * 936'250);
+  EXPECT_EQ(latency(m, 0, 8), 1'000'000);
+}
+
+TEST(ImportAstra, Faults) {
+  const std::string rest = "\nnpus_count: [ 8 ]\nbandwidth: [ 50 ]\nlatency: [ 500 ]\n";
+  EXPECT_EQ(fault("topology: [ Ring ]" + rest), "none");
+  EXPECT_EQ(fault("topology: [ Mesh ]" + rest), "net: topology 'Mesh': expected Ring, FullyConnected or Switch");
+  EXPECT_EQ(fault("topology: [ Ring, Ring ]" + rest), "net: npus_count of 1 dimensions, topology of 2");
+  EXPECT_EQ(fault("topology: [ Ring ]\nnpus_count: [ 8 ]\nbandwidth: [ tbd ]\nlatency: [ 5 ]\n"),
+            "net: 'tbd' as bandwidth: expected a number above 0");
+  EXPECT_EQ(fault("topology: [ Ring ]\nnpus_count: [ 8 ]\nbandwidth: [ 5 ]\n"),
+            "net: expected a line 'latency: [ ... ]'");
+  EXPECT_EQ(fault("topology: [ Ring ]\nnpus: [ 8 ]" + rest),
+            "net: line 2: 'npus': expected topology, npus_count, bandwidth or latency");
+}
+
+std::string platform(const std::string& attributes) {
+  return "<?xml version='1.0'?><!DOCTYPE platform SYSTEM \"simgrid.dtd\"><platform version=\"4.1\"><zone id=\"w\" "
+         "routing=\"Full\"><cluster id=\"c\" prefix=\"n-\" suffix=\"\" speed=\"1Gf\" " +
+         attributes + "/></zone></platform>";
+}
+
+TEST(ImportSimgrid, Clusters) {
+  const std::string links = "bw=\"125MBps\" lat=\"50us\" ";
+  const Machine torus(import_machine("p", platform(links + "topology='TORUS' topo_parameters='3,2,2' radical='0-11'")));
+  EXPECT_EQ(torus.dims(), (std::vector<Rank>{3, 2, 2}));
+  EXPECT_EQ(rate(torus, 0, 3), 125e6);
+  EXPECT_EQ(latency(torus, 0, 4), 2 * 50 * us);
+  const Machine flat(import_machine("p", platform(links + "radical='0-7,9'")));
+  EXPECT_EQ(flat.ranks(), 9);
+  EXPECT_EQ(latency(flat, 0, 8), 100 * us);
+  const Machine tree(
+      import_machine("p", platform(links + "topology='FAT_TREE' topo_parameters='2;4,4;1,2;1,2' radical='0-15'")));
+  EXPECT_EQ(tree.ranks(), 16);
+  EXPECT_EQ(latency(tree, 0, 15), 200 * us);
+  const Machine fly(
+      import_machine("p", platform(links + "topology='DRAGONFLY' topo_parameters='3,2;1,1;5,1;2' radical='0-29'")));
+  EXPECT_EQ(fly.ranks(), 30);
+  EXPECT_EQ(rate(fly, 0, 29), 125e6);
+}
+
+TEST(ImportSimgrid, Faults) {
+  const std::string links = "bw=\"125MBps\" lat=\"50us\" ";
+  EXPECT_EQ(fault("<platform/>"), "net: 0 <cluster> elements: expected one, and no hosts beside it");
+  EXPECT_EQ(fault(platform(links + "topology='TORUS' topo_parameters='3,2' radical='0-11'")),
+            "net: topo_parameters=\"3,2\" are 6 hosts, radical 12");
+  EXPECT_EQ(fault(platform("bw=\"125furlong\" lat=\"50us\" radical='0-1'")),
+            "net: bw=\"125furlong\": 'furlong' is no unit of it");
+  EXPECT_EQ(fault(platform(links + "radical='0-9' bb_bw='200MBps'")),
+            "net: a backbone of 200000000 B/s that 10 hosts share: only one that holds nothing up can be said");
+  EXPECT_NE(fault("<platform><cluster").find("net: byte "), std::string::npos);
+}
+
+std::string nccl(int gpus, const std::function<std::string(int)>& links) {
+  std::string text = "<system version=\"1\"><cpu numaid=\"0\">";
+  for (int i = 0; i < gpus; ++i)
+    text += "<pci busid=\"" + std::to_string(i) +
+            "\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"0\" sm=\"80\">" + links(i) + "</gpu></pci>";
+  return text + "</cpu></system>";
+}
+
+TEST(ImportNccl, SwitchesLinksAndPcie) {
+  const Machine switched(
+      import_machine("t", nccl(8, [](int) { return "<nvlink target='s' count='12' tclass='0x068000'/>"; })));
+  EXPECT_EQ(switched.ranks(), 8);
+  EXPECT_EQ(rate(switched, 0, 7), 240e9);
+  const auto to_all = [](int own) {
+    std::string links;
+    for (int i = 0; i < 4; ++i)
+      if (i != own) links += "<nvlink target='" + std::to_string(i) + "' count='2' tclass='0x030200'/>";
+    return links;
+  };
+  const Machine joined(import_machine("t", nccl(4, to_all)));
+  EXPECT_EQ(rate(joined, 1, 3), 40e9);
+  const Machine pcie(import_machine("t", nccl(2, [](int) { return ""; })));
+  EXPECT_NEAR(rate(pcie, 0, 1), 31.5e9, 0.1e9);
+  EXPECT_EQ(fault(nccl(3, [](int i) { return i == 0 ? "<nvlink target='1' count='1'/>" : ""; })),
+            "net: gpus that reach some others over links and some not: only all alike can be said");
+  EXPECT_EQ(fault("<system/>"), "net: no <gpu>: expected a topology with its gpus, as NCCL_TOPO_DUMP_FILE writes it");
+}
+
+TEST(ImportHwloc, DevicesByTheirSlowestLink) {
+  const auto device = [](const char* place, const char* speed) {
+    return std::string("<object type='PCIDev' pci_busid='") + place + "' pci_link_speed='" + speed +
+           "'><object type='OSDev' name='cuda' osdev_type='5'/><object type='OSDev' name='card' "
+           "osdev_type='1'/></object>";
+  };
+  const Machine m(import_machine("h", "<topology version='2.0'><object type='Machine'>" +
+                                          device("0000:01:00.0", "31.5") + device("0000:02:00.0", "15.75") +
+                                          "</object></topology>"));
+  EXPECT_EQ(m.ranks(), 2);
+  EXPECT_EQ(rate(m, 0, 1), 15.75e9);
+  EXPECT_EQ(fault("<topology/>"), "net: no gpu and no coprocessor: nothing that could be a rank");
+  const Machine linked(import_machine(
+      "h",
+      "<topology><distances2 nbobjs='2' name='NVLinkBandwidth'><u64values length='9'>1000000 25000 </u64values>"
+      "<u64values length='9'>25000 1000000 </u64values></distances2></topology>"));
+  EXPECT_EQ(rate(linked, 0, 1), 25e9);
+}
+
+TEST(ImportMachine, KnowsTheFormats) {
+  EXPECT_EQ(Machine(import_machine(
+                        "m", "level ring r 4\nr.rate = 1 GB/s | documented | x\nr.latency = 1 us | documented | x\n"))
+                .ranks(),
+            4);
+  EXPECT_EQ(fault("<html/>"), "net: <html>: expected <platform> (SimGrid), <system> (NCCL) or <topology> (hwloc)");
+}
+
+}  // namespace
+}  // namespace trellis::sim

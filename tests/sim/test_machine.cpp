@@ -1,0 +1,99 @@
+#include "sim/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace trellis::sim {
+namespace {
+
+std::vector<ResourceId> way(const Machine& m, Rank from, Rank to) {
+  std::vector<ResourceId> found;
+  m.route(from, to, found);
+  return found;
+}
+
+const char* const shapes[] = {"torus:4x4x4",
+                              "ring:7",
+                              "mesh:3x5",
+                              "full:6",
+                              "switch:9",
+                              "clos:80",
+                              "fattree:4x4x4",
+                              "dragonfly:2x4x9",
+                              "cores:4/torus:4x4",
+                              "cores:2/torus:4x4/clos:40",
+                              "switch:8/ring:2/clos:4"};
+
+// Every way begins at its source, ends at its target, and takes no more links than the machine is wide.
+TEST(Machine, EveryTwoRanksAreJoined) {
+  std::vector<std::string> names(std::begin(shapes), std::end(shapes));
+  for (const std::string& name : machine_names()) names.push_back(name);
+  names.push_back("trn2.48xlarge x 4");
+  names.push_back("trn1.32xlarge x 3");
+  for (const std::string& name : names) {
+    const Machine m = machine_named(name);
+    std::size_t widest = 8;
+    for (Rank d : m.dims()) widest += static_cast<std::size_t>(d);
+    for (Rank a = 0; a < m.ranks(); a += 1 + m.ranks() / 37)
+      for (Rank b = 0; b < m.ranks(); b += 1 + m.ranks() / 53) {
+        const auto links = way(m, a, b);
+        EXPECT_EQ(links.empty(), a / m.cores() == b / m.cores()) << name << ' ' << a << ' ' << b;
+        EXPECT_LE(links.size(), widest) << name;
+        for (ResourceId r : links) {
+          EXPECT_GT(m.rate(r), 0) << name << ' ' << m.resource_name(r);
+          EXPECT_EQ(m.owner(r) % m.span(r), 0) << m.resource_name(r);
+        }
+      }
+  }
+}
+
+TEST(Machine, TorusTakesTheShortWayDimensionByDimension) {
+  const Machine m = machine_named("torus:8x8");
+  EXPECT_EQ(way(m, 0, 1).size(), 1U);
+  EXPECT_EQ(way(m, 0, 7).size(), 1U);
+  EXPECT_EQ(way(m, 0, 3 + 8 * 5).size(), 6U);
+  EXPECT_EQ(m.resource_name(way(m, 0, 7)[0]), "torus x- of rank 0");
+  EXPECT_EQ(way(m, 0, 4)[0], way(m, 0, 1)[0]);  // both are equally short: forwards
+}
+
+TEST(Machine, GoesRoundDeadLinks) {
+  MachineSpec spec = machine_spec("torus:4x4");
+  what_if(spec, "dead:0-1");
+  const Machine m(spec);
+  const auto links = way(m, 0, 1);
+  ASSERT_FALSE(links.empty());
+  for (ResourceId r : links) EXPECT_GT(m.rate(r), 0);
+  MachineSpec alone = machine_spec("mesh:2");
+  what_if(alone, "dead:0-1");
+  EXPECT_THROW(way(Machine(alone), 0, 1), std::invalid_argument);
+}
+
+TEST(Machine, ClustersJoinHostsByTheirInterfaces) {
+  const Machine m = machine_named("trn2.48xlarge x 4");
+  EXPECT_EQ(m.ranks(), 256);
+  EXPECT_EQ(m.dims(), (std::vector<Rank>{4, 4, 4, 4}));
+  bool interface = false;
+  for (ResourceId r : way(m, 0, 70)) interface = interface || m.port_name(r).starts_with("efa");
+  EXPECT_TRUE(interface);
+}
+
+TEST(Machine, SaysWhatIsWrong) {
+  for (const char* name :
+       {"trn9", "torus", "torus:", "torus:4y4", "donut:4", "torus:0", "trn2.48xlarge x 0", "gpu.hgx y 2"})
+    EXPECT_THROW(machine_named(name), std::invalid_argument) << name;
+  for (const char* text : {"slow:0-1", "dead:0", "nic:0-1:0.5", "hbm:x:1", "foo=1", "straggler:0:-1"}) {
+    MachineSpec spec = machine_spec("trn2.48xlarge");
+    EXPECT_THROW(what_if(spec, text), std::invalid_argument) << text;
+  }
+  EXPECT_THROW(machine_named("trn2.48xlarge").overheads("1999"), std::invalid_argument);
+}
+
+TEST(Machine, AMillionChipsTakeNoMemory) {
+  const Machine m = machine_named("torus:100x100x100");
+  EXPECT_EQ(m.ranks(), 1'000'000);
+  EXPECT_EQ(way(m, 0, 999'999).size(), 3U);
+}
+
+}  // namespace
+}  // namespace trellis::sim

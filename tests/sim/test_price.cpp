@@ -1,0 +1,141 @@
+#include "sim/price.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/choice.h"
+#include "sim/interval.h"
+
+namespace trellis::sim {
+namespace {
+
+using schedule::Collective;
+using schedule::Request;
+
+constexpr double rate = 50e9;  // of the links of plain shapes
+constexpr Time latency = 500 * ns;
+
+Price priced(const char* algorithm, const Request& request, const Machine& m, PriceOptions options) {
+  return price(schedule::algorithm_named(algorithm), request, m, options);
+}
+
+TEST(Price, RingIsItsClosedForm) {
+  for (Rank n : {2, 3, 8, 64, 100}) {
+    const Machine m = machine_named("ring:" + std::to_string(n));
+    const double chunk = 1 << 20;
+    const Price p = priced("ring", {.dims = {n}, .in_place = true}, m, {.bytes = chunk * n});
+    EXPECT_EQ(p.time, 2 * (n - 1) * (latency + transfer_time(chunk, rate))) << n;
+  }
+}
+
+TEST(Price, HalvingDoublingIsItsClosedForm) {
+  for (Rank n : {2, 4, 8, 16, 32}) {
+    const Machine m = machine_named("full:" + std::to_string(n));
+    const double bytes = 1 << 25;
+    Time expected = 0;
+    for (Rank part = 2; part <= n; part *= 2) expected += 2 * (latency + transfer_time(bytes / part, rate));
+    EXPECT_EQ(priced("halving_doubling", {.dims = {n}, .in_place = true}, m, {.bytes = bytes}).time, expected) << n;
+  }
+}
+
+TEST(Price, TreeIsItsClosedForm) {
+  for (Rank n : {2, 4, 8, 16, 64}) {
+    const Machine m = machine_named("full:" + std::to_string(n));
+    Time expected = 0;
+    for (Rank reached = 1; reached < n; reached *= 2) expected += latency + transfer_time(1e6, rate);
+    const Request request{.collective = Collective::broadcast, .dims = {n}, .in_place = true};
+    EXPECT_LE(priced("binomial", request, m, {.bytes = 1e6}).time, 2 * expected) << n;
+    EXPECT_GE(priced("binomial", request, m, {.bytes = 1e6}).time, latency + transfer_time(1e6, rate)) << n;
+  }
+}
+
+// To the picosecond, wherever something folds.
+TEST(Price, FoldedIsUnfolded) {
+  int folded = 0;
+  for (const char* name : {"ring:8", "torus:4x4", "torus:4x2x3", "torus:4x4x4", "switch:8", "full:8",
+                           "cores:4/torus:2x2", "clos:64", "trn2.48xlarge", "trn1.32xlarge x 2", "trn2u"}) {
+    const Machine m = machine_named(name);
+    for (Collective c :
+         {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter, Collective::all_to_all})
+      for (const auto& [algorithm_name, algorithm] : schedule::algorithms()) {
+        const auto dims = usual_dims(algorithm_name, m, m.ranks());
+        const Request request{.collective = c, .dims = dims};
+        if (!refusal(algorithm, request).empty() || m.ranks() > 64 * 2) continue;
+        const Pattern pattern(algorithm, request);
+        const Price one = price(pattern, m, {.bytes = 12'345'678, .fold = true});
+        const Price all = price(pattern, m, {.bytes = 12'345'678, .fold = false});
+        EXPECT_EQ(one.time, all.time) << name << ' ' << schedule::name(c) << ' ' << algorithm_name;
+        EXPECT_EQ(all.simulated, m.ranks());
+        folded += one.simulated < m.ranks();
+      }
+  }
+  EXPECT_GT(folded, 60);
+}
+
+TEST(Price, NothingBeatsTheBounds) {
+  for (const char* name : {"ring:8", "torus:4x4", "switch:8", "full:8", "trn2.48xlarge", "trn1.32xlarge x 2"}) {
+    const Machine m = machine_named(name);
+    for (const auto& [algorithm_name, algorithm] : schedule::algorithms())
+      for (Collective c : {Collective::all_reduce, Collective::all_gather, Collective::all_to_all}) {
+        const Request request{.collective = c, .dims = usual_dims(algorithm_name, m, m.ranks())};
+        if (!refusal(algorithm, request).empty()) continue;
+        const Price p = price(algorithm, request, m, {.bytes = 1 << 26});
+        EXPECT_GE(p.time, p.bounds.most()) << name << ' ' << schedule::name(c) << ' ' << algorithm_name;
+      }
+  }
+}
+
+TEST(Price, ASlowLinkCostsTimeAndUnfolds) {
+  MachineSpec spec = machine_spec("torus:4x4");
+  const Request request{.dims = {4, 4}, .in_place = true};
+  const Price well = priced("torus", request, Machine(spec), {.bytes = 1 << 26});
+  what_if(spec, "slow:0-1:0.5");
+  const Price ill = priced("torus", request, Machine(spec), {.bytes = 1 << 26});
+  EXPECT_GT(ill.time, well.time);
+  EXPECT_EQ(well.simulated, 1);
+  EXPECT_EQ(ill.simulated, 16);
+  EXPECT_EQ(ill.busiest_name, "torus x+ of rank 0");
+}
+
+TEST(Price, TheCriticalPathAddsUp) {
+  const Machine m = machine_named("trn2.48xlarge");
+  const Price p = priced("rdh", {.dims = {4, 4, 4}}, m, {.bytes = 1 << 24, .explain = true});
+  Time sum = 0;
+  for (const Leg& leg : p.path) sum += leg.time;
+  EXPECT_EQ(sum, p.time);
+  EXPECT_NE(path_in_words(p, m).find("moving bytes over"), std::string::npos);
+}
+
+TEST(Price, AnIntervalHoldsItsMiddle) {
+  const MachineSpec spec = machine_spec("trn2.48xlarge");
+  const Pattern pattern(schedule::algorithm_named("rdh"), {.dims = {4, 4, 4}});
+  const PriceOptions options{.bytes = 1 << 24};
+  const Time middle = price(pattern, Machine(spec), options).time;
+  const Interval i = interval(pattern, spec, options, middle);
+  EXPECT_LT(i.low, middle);
+  EXPECT_GT(i.high, middle);
+  ASSERT_FALSE(i.sways.empty());
+  EXPECT_GE(i.sways.front().width(), i.sways.back().width());
+}
+
+// Where the runtime's documentation says that it changes over: below about 1 MB mesh, to about 56 MB rdh, then
+// kangaring.
+TEST(Price, ArrivesAtThePublishedRegions) {
+  const Machine m = machine_named("trn2.48xlarge");
+  const auto best = [&](double bytes) {
+    std::string name;
+    Time least = forever;
+    for (const char* algorithm : {"mesh", "rdh", "kangaring"})
+      for (std::int32_t channels : {1, 2, 4}) {
+        const Request request{.dims = usual_dims(algorithm, m, 64), .channels = channels};
+        const Time time = priced(algorithm, request, m, {.bytes = bytes}).time;
+        if (time < least) least = time, name = algorithm;
+      }
+    return name;
+  };
+  for (double bytes : {4096.0, 65536.0, 400e3}) EXPECT_EQ(best(bytes), "mesh") << bytes;
+  for (double bytes : {2e6, 4e6, 12e6, 24e6}) EXPECT_EQ(best(bytes), "rdh") << bytes;
+  for (double bytes : {112e6, 512e6}) EXPECT_EQ(best(bytes), "kangaring") << bytes;
+}
+
+}  // namespace
+}  // namespace trellis::sim

@@ -1,0 +1,182 @@
+#include "sim/tuner.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <set>
+
+#include "schedule/verify.h"
+#include "sim/sweep.h"
+#include "sim/tuner_search.h"
+
+namespace trellis::sim {
+namespace {
+
+using schedule::Collective;
+
+TEST(Tuner, WaysReadBackAsTheyWereWritten) {
+  for (const Way& way : {Way{"ring"}, Way{"ring", 2, 4}, Way{"hierarchical", 1, 8, {"mesh", "ring"}, {4, 16}},
+                         Way{"hierarchical", 2, 1, {"torus:2", "direct"}}})
+    EXPECT_EQ(way_named(text_of(way)), way) << text_of(way);
+  for (const char* wrong : {"", "*2", "ring*0", "ring/x", "ring*"})
+    EXPECT_THROW(way_named(wrong), std::invalid_argument) << wrong;
+}
+
+TEST(Tuner, GroupsAreWholeOrAcross) {
+  const Machine machine = machine_named("cores:2/torus:4x4/clos:3");
+  std::set<Rank> sizes;
+  for (const Group& g : groups_of(machine)) {
+    sizes.insert(g.ranks());
+    if (g.members.empty()) continue;
+    ASSERT_EQ(std::ssize(g.members), g.ranks()) << g.name;
+    const Rank stride = g.members[1] - g.members[0];
+    EXPECT_EQ(g.across, stride > 1) << g.name;
+    EXPECT_LT(g.members.back(), machine.ranks()) << g.name;
+  }
+  EXPECT_EQ(sizes, (std::set<Rank>{2, 3, 8, 12, 32, 48, 96}));
+  EXPECT_EQ(group_named(machine, "across-3").members, (std::vector<Rank>{0, 32, 64}));
+  EXPECT_THROW(group_named(machine, "across-5"), std::invalid_argument);
+  EXPECT_EQ(first_ranks(machine, 16).dims, (std::vector<Rank>{2, 4, 2}));
+  EXPECT_EQ(first_ranks(machine, 6).ranks(), 6);
+  EXPECT_THROW(first_ranks(machine, 97), std::invalid_argument);
+}
+
+TEST(Tuner, PriceIsTheOneOfPrice) {
+  const Machine machine = machine_named("torus:4x4");
+  Pricer pricer(machine, groups_of(machine).front(), {});
+  const Way way{"ring", 2};
+  for (const double bytes : {8.0, 1e3, 1e6, 1e8, 1e6}) {  // also twice, and with fewer elements than chunks
+    const auto request = pricer.request(way);
+    const Price plain = price(schedule::algorithm_named("ring"), request, machine, {.bytes = bytes});
+    EXPECT_EQ(pricer.price(way, bytes).time, plain.time) << bytes;
+  }
+}
+
+TEST(Tuner, RegionsChangeOnlyForWhatIsWorthIt) {
+  const Way a{"a"}, a2{"a", 2}, b{"b"};
+  const std::vector<Cost> costs = {{a, 8, 100},   {b, 8, 200},  {a, 16, 101}, {b, 16, 100}, {a, 32, 200},
+                                   {a2, 32, 150}, {b, 32, 170}, {b, 64, 150}, {a, 64, 300}, {a2, 64, 290}};
+  const auto by_way = regions_of(costs, false);
+  ASSERT_EQ(by_way.size(), 3U);
+  EXPECT_EQ(by_way[0].way, a);
+  EXPECT_EQ(by_way[0].from, 0);
+  EXPECT_EQ(by_way[1].way, a2);
+  EXPECT_EQ(by_way[1].from, 32);
+  EXPECT_EQ(by_way[2].way, b);
+  const auto by_family = regions_of(costs, true);
+  ASSERT_EQ(by_family.size(), 2U);
+  EXPECT_EQ(by_family[1].from, 64);
+}
+
+// Latency against bandwidth: with n ranks on a ring of links, one exchange of everything beats n steps of a part until
+// the bytes matter.
+TEST(Tuner, CrossoverLiesWhereTheTwoCostTheSame) {
+  const Machine machine = machine_named("switch:16");
+  Pricer pricer(machine, groups_of(machine).front(), {});
+  const Way before{"recursive_doubling"}, after{"ring"};
+  ASSERT_LT(pricer.price(before, 64).time, pricer.price(after, 64).time);
+  ASSERT_GT(pricer.price(before, 1e9).time, pricer.price(after, 1e9).time);
+  const double at = crossover(pricer, before, after, 64, 1e9, 1.001);
+  const auto x = static_cast<double>(pricer.price(before, at).time),
+             y = static_cast<double>(pricer.price(after, at).time);
+  EXPECT_NEAR(x / y, 1, 0.01);
+}
+
+Sweep small_sweep(const Machine& machine) {
+  Sweep s{groups_of(machine).front(), {.collective = Collective::all_gather}, {}, {64, 4096, 1 << 20}};
+  s.ways = ways_of(Pricer(machine, s.group, s.settings), {}, {1, 2}, {1});
+  return s;
+}
+
+std::set<std::string> lines(const std::vector<Cost>& costs, const Sweep& s) {
+  std::set<std::string> all;
+  for (const Cost& c : costs) all.insert(point_line("0", s, c));
+  return all;
+}
+
+TEST(Sweep, TwoThreadsFindWhatOneDoes) {
+  const Machine machine = machine_named("cores:2/ring:4");
+  const Sweep s = small_sweep(machine);
+  const auto one = sweep(machine, s, {.threads = 1}), two = sweep(machine, s, {.threads = 2});
+  EXPECT_EQ(one.size(), s.points());
+  EXPECT_EQ(lines(one, s), lines(two, s));
+}
+
+TEST(Sweep, GoesOnWhereItWasStopped) {
+  const Machine machine = machine_named("cores:2/ring:4");
+  const Sweep s = small_sweep(machine);
+  const std::string print = fingerprint(machine.spec(), "");
+  std::string file;
+  std::atomic<int> left = 7;
+  const auto part = sweep(
+      machine, s,
+      {.stopped = [&] { return left <= 0; }, .found = [&](const Cost& c) { --left, file += point_line(print, s, c); }});
+  EXPECT_EQ(part.size(), 7U);
+  file += point_line(print, s, {s.ways.back(), 64, 1}).substr(0, 30);  // cut off
+  const auto known = read_points(file, print, s);
+  EXPECT_EQ(known.size(), 7U);
+  std::size_t fresh = 0;
+  const auto all = sweep(machine, s, {.known = known, .found = [&](const Cost&) { ++fresh; }});
+  EXPECT_EQ(fresh, s.points() - 7);
+  EXPECT_EQ(lines(all, s), lines(sweep(machine, s, {}), s));
+}
+
+TEST(Sweep, PointsOfAnotherMachineOrEraAreNotTaken) {
+  MachineSpec spec = machine_spec("ring:4");
+  const std::string before = fingerprint(spec, "");
+  what_if(spec, "ring.rate=60 GB/s");
+  const std::string other = fingerprint(spec, "");
+  EXPECT_NE(before, other);
+  what_if(spec, "slow:0-1:0.5");
+  EXPECT_NE(fingerprint(spec, ""), other);
+  EXPECT_NE(fingerprint(machine_spec("trn2.48xlarge"), "2023"), fingerprint(machine_spec("trn2.48xlarge"), "2025"));
+  const Sweep s = small_sweep(machine_named("ring:4"));
+  const std::string line = point_line(before, s, {s.ways.front(), 64, 5});
+  EXPECT_EQ(read_points(line, before, s).size(), 1U);
+  EXPECT_TRUE(read_points(line, other, s).empty());
+}
+
+TEST(Sweep, AnErrorOfOneThreadIsThrown) {
+  const Machine machine = machine_named("ring:4");
+  Sweep s = small_sweep(machine);
+  s.settings.era = "of nobody";
+  EXPECT_THROW(sweep(machine, s, {.threads = 2}), std::invalid_argument);
+}
+
+TEST(Search, ShapesKeepTheOrderAndTheProduct) {
+  const auto shapes = shapes_of({4, 3});
+  EXPECT_EQ(shapes.size(), 4U);
+  for (const auto& shape : shapes) {
+    Rank product = 1;
+    for (const Rank dim : shape) product *= dim;
+    EXPECT_EQ(product, 12);
+  }
+  EXPECT_EQ(shapes_of({1}), (std::vector<std::vector<Rank>>{{1}}));
+}
+
+TEST(Search, CompositionsAreProvedRight) {
+  const Machine machine = machine_named("cores:2/ring:4");
+  const Pricer pricer(machine, groups_of(machine).front(), {.collective = Collective::all_reduce});
+  const auto ways = compositions(pricer, {"ring", "direct", "mesh"}, 3);
+  EXPECT_GT(ways.size(), 8U);
+  for (const Way& way : ways) {
+    const auto report = schedule::verify(make(schedule::algorithm_named(way.algorithm), pricer.request(way)));
+    EXPECT_TRUE(report.ok()) << text_of(way) << ": " << report.text();
+  }
+}
+
+// Slow links between hosts: few bytes should cross them.
+TEST(Search, AHierarchyIsFoundWhereOneIsDue) {
+  MachineSpec spec = machine_spec("full:4/clos:4");
+  what_if(spec, "clos.rate=5 GB/s");
+  const Machine machine(spec);
+  const auto result = search(machine, groups_of(machine).front(), {.collective = Collective::all_gather}, 1 << 26,
+                             {.most_levels = 2, .finalists = 4, .lanes = {1}, .parts = {1, 4}}, {.threads = 2});
+  ASSERT_FALSE(result.found.empty());
+  ASSERT_FALSE(result.fixed.empty());
+  EXPECT_TRUE(std::ranges::is_sorted(result.found, {}, &Cost::time));
+  EXPECT_LE(result.found.front().time, result.fixed.front().time);
+}
+
+}  // namespace
+}  // namespace trellis::sim

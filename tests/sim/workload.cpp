@@ -1,0 +1,210 @@
+#include "sim/workload.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <stdexcept>
+
+#include "sim/price.h"
+#include "sim/summary.h"
+#include "sim/workload_play.h"
+
+namespace trellis::sim {
+namespace {
+
+std::string fault(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
+  return "none";
+}
+
+std::string fault_of(std::string_view text) {
+  return fault([&] { read_workload("step", text); });
+}
+
+Played played(std::string_view text, const std::string& machine, const PlayOptions& options = {}) {
+  return play(read_workload("step", text), machine_named(machine), options);
+}
+
+// An algorithm that is named runs with as many channels as suit it best.
+Time priced(const std::string& machine, double bytes, const char* algorithm = "ring") {
+  const Machine m = machine_named(machine);
+  Time best = forever;
+  for (const std::int32_t channels : {1, 2, 4}) {
+    const schedule::Request request{.dims = {m.ranks()}, .channels = channels};
+    best = std::min(best, price(schedule::algorithm_named(algorithm), request, m, {.bytes = bytes}).time);
+  }
+  return best;
+}
+
+TEST(Workload, RanksThatDoTheSameAreOneCell) {
+  const Workload all = read_workload("step", "ranks 1000\ncompute a 1us\nall_reduce b 1MB after a\n");
+  EXPECT_EQ(all.cells.size(), 1U);
+  EXPECT_EQ(all.parts.size(), 2U);
+  EXPECT_EQ(all.parts[1].after, std::vector<std::uint32_t>{0});
+  const Workload rows =
+      read_workload("step", "ranks 8\ngroup tp 0-3 4-7\ncompute a 1us\nall_reduce b 1MB on tp after a\n");
+  EXPECT_EQ(rows.cells.size(), 2U);
+  EXPECT_EQ(rows.parts.size(), 4U);
+  EXPECT_EQ(rows.parts[3].members, (std::vector<Rank>{4, 5, 6, 7}));
+  const Workload grid = read_workload(
+      "step",
+      "ranks 8\ngroup tp 0-3 4-7\ngroup dp 0,4 1,5 2-6:4 3-7:4\nall_reduce a 1MB on tp\nall_reduce b 1MB on dp\n");
+  EXPECT_EQ(grid.cells.size(), 8U);
+  EXPECT_EQ(grid.parts[4].members, (std::vector<Rank>{2, 6}));
+  EXPECT_EQ(grid.parts[4].after, (std::vector<std::uint32_t>{0, 1})) << "the stream comm goes in order";
+}
+
+TEST(Workload, FaultsNameTheLineAndTheValue) {
+  const std::pair<const char*, const char*> faults[] = {
+      {"", "step: expected a line 'ranks N'"},
+      {"compute a 1us", "step, line 1: 'compute': expected 'ranks N' first"},
+      {"ranks 0", "step, line 1: '0' as a number of ranks: expected 1 to 2097151"},
+      {"ranks 4\n\nranks 4", "step, line 3: 'ranks' a second time"},
+      {"ranks 4\ncompute a",
+       "step, line 2: compute a: expected a time, or FLOPs and bytes, as in 120us or 1.2TFLOP 300MB"},
+      {"ranks 4\ncompute a 12parsec",
+       "step, line 2: '12parsec': expected a time, FLOPs or bytes, as in 120us, 1.2TFLOP or 300MB"},
+      {"ranks 4\ncompute a 1XFLOP",
+       "step, line 2: '1XFLOP': expected a time, FLOPs or bytes, as in 120us, 1.2TFLOP or 300MB"},
+      {"ranks 4\ncompute a 1us by ring", "step, line 2: 'by': expected on, after or stream"},
+      {"ranks 4\ncompute a 1us\ncompute a 1us", "step, line 3: 'a' is the name of an earlier task"},
+      {"ranks 4\ncompute a 1us after b", "step, line 2: after 'b': expected the names of earlier tasks"},
+      {"ranks 4\ncompute a 1us on 0-4", "step, line 2: '4' as a rank: expected 0 to 3"},
+      {"ranks 4\ncompute a 1us on tp", "step, line 2: 'tp': expected a group () or ranks, as in 0-3"},
+      {"ranks 4\ncompute a 1us on 3-0", "step, line 2: '3-0': expected the lower rank first"},
+      {"ranks 4\ncompute a 1us on 0,0", "step, line 2: rank 0 stands twice in a group, or in two of one name"},
+      {"ranks 4\ncompute a 1us on 0-3:0", "step, line 2: '0-3:0': expected a distance of at least 1"},
+      {"ranks 4\nall_reduce a", "step, line 2: all_reduce a: expected bytes, as in 64MB"},
+      {"ranks 4\nall_reduce a 3us", "step, line 2: '3us': expected bytes, as in 64MB or 8KiB"},
+      {"ranks 4\nall_reduce a 3MB root 1", "step, line 2: 'root': all_reduce has none"},
+      {"ranks 4\nbroadcast a 3MB on 0-1 root 2", "step, line 2: root 2 of a group of 2"},
+      {"ranks 4\nsend_recv a 3MB", "step, line 2: send_recv a: expected BYTES from RANK to RANK"},
+      {"ranks 4\nsend_recv a 3MB from 1 to 1", "step, line 2: send_recv from 1 to itself"},
+      {"ranks 4\ncompute a 1us on 0\ncompute b 1us on 1 after a",
+       "step, line 3: 'b' waits for 'a', in which none of its ranks takes part"}};
+  for (const auto& [text, message] : faults) EXPECT_EQ(fault_of(text), message);
+}
+
+TEST(Play, ComputationAndCollectivesFollowEachOther) {
+  const Played p =
+      played("ranks 8\ncompute a 10us\nall_reduce b 8MB by ring after a\ncompute c 5us after b\n", "ring:8");
+  const Time took = priced("ring:8", 8e6);
+  EXPECT_EQ(p.time, 15 * us + took);
+  EXPECT_EQ(p.path, (std::vector<std::uint32_t>{0, 1, 2}));
+  EXPECT_EQ(p.exposed_most, took);
+  EXPECT_TRUE(p.parts[1].algorithm.starts_with("ring")) << p.parts[1].algorithm;
+}
+
+TEST(Play, CommunicationHidesBehindComputation) {
+  const Played p =
+      played("ranks 8\ncompute a 10us\nall_reduce b 8MB by ring after a\ncompute c 5ms after a\n", "ring:8");
+  EXPECT_EQ(p.time, 10 * us + 5 * ms);
+  EXPECT_EQ(p.exposed_most, 0);
+  EXPECT_EQ(p.cells[0].compute, p.time);
+  EXPECT_EQ(p.path, (std::vector<std::uint32_t>{0, 2}));
+}
+
+TEST(Play, CollectivesAtOnceShareTheLinks) {
+  const std::string two = "ranks 8\nall_reduce a 8GB by ring stream x\nall_reduce b 8GB by ring stream y\n";
+  const Time alone = priced("ring:8", 8e9), both = played(two, "ring:8").time;
+  EXPECT_NEAR(static_cast<double>(both), 2.0 * static_cast<double>(alone), 0.001 * static_cast<double>(alone));
+  const std::string apart =
+      "ranks 8\nall_reduce a 8GB on 0-3 by ring stream x\nall_reduce b 8GB on 4-7 by ring stream y\n";
+  const Played p = played(apart, "switch:8");
+  EXPECT_EQ(p.time, priced("switch:4", 8e9)) << "each has its own links";
+}
+
+// One that begins while another is under way: both are slowed for as long as they share, and no longer.
+TEST(Play, ALateComerSharesTheRest) {
+  const Time alone = priced("ring:8", 8e9);
+  const Time start = alone / 2;
+  const std::string text = "ranks 8\nall_reduce a 8GB by ring stream x\ncompute wait " + std::to_string(start) +
+                           "ps stream y\nall_reduce b 8GB by ring stream y after wait\n";
+  const Played p = played(text, "ring:8");
+  const auto near = [](Time time, double wanted) { EXPECT_NEAR(static_cast<double>(time), wanted, 0.01 * wanted); };
+  near(p.parts[0].end, 1.5 * static_cast<double>(alone));
+  near(p.time, 2.0 * static_cast<double>(alone));
+  EXPECT_EQ(p.parts[2].start, start);
+  EXPECT_GE(p.rounds, 2);
+}
+
+TEST(Play, EveryPartBeginsWhenTheLastThatItWaitsForEnds) {
+  std::string text = "ranks 16\ngroup tp 0-3 4-7 8-11 12-15\ngroup dp 0-15:4 1-15:4 2-15:4 3-15:4\n";
+  for (int layer = 0; layer < 4; ++layer) {
+    const std::string l = std::to_string(layer);
+    text += "compute bwd" + l + " " + std::to_string(50 + 10 * layer) + "us" +
+            (layer > 0 ? " after tp" + std::to_string(layer - 1) : "") + "\nall_reduce tp" + l +
+            " 4MB on tp after bwd" + l + "\nreduce_scatter dp" + l + " 64MB on dp stream data after bwd" + l + "\n";
+  }
+  const Workload workload = read_workload("step", text);
+  const Played p = play(workload, machine_named("torus:4x4"));
+  for (std::size_t i = 0; i < workload.parts.size(); ++i) {
+    Time ready = 0;
+    for (std::uint32_t before : workload.parts[i].after) ready = std::max(ready, p.parts[before].end);
+    EXPECT_EQ(p.parts[i].start, ready);
+    EXPECT_GT(p.parts[i].end, ready);
+  }
+  for (const PlayedCell& cell : p.cells) EXPECT_EQ(cell.compute + cell.exposed + cell.idle, p.time);
+  for (std::size_t i = 1; i < p.path.size(); ++i) EXPECT_EQ(p.parts[p.path[i]].start, p.parts[p.path[i - 1]].end);
+  const Timeline timeline = timeline_of(workload, p);
+  EXPECT_EQ(timeline.end, p.time);
+  Time on_path = 0;
+  for (const Piece& piece : critical_path(timeline)) on_path += piece.end - piece.start;
+  EXPECT_EQ(on_path, p.time);
+}
+
+TEST(Play, TakesTheBestAlgorithm) {
+  const std::string text = "ranks 8\nall_reduce a 64MB\n";
+  const Time best = played(text, "ring:8").time;
+  for (const char* one : {"ring", "halving_doubling", "recursive_doubling"})
+    EXPECT_LE(best, played(text, "ring:8", {.algorithm = one}).time);
+}
+
+TEST(Play, ComputesAtTheChipsRates) {
+  const std::string text = "ranks 64\ncompute a 1TFLOP\ncompute b 1GB after a\n";
+  EXPECT_EQ(played(text, "trn2.48xlarge", {.flops = 100e12, .memory = 500e9}).time, 10 * ms + 2 * ms);
+  EXPECT_GT(played(text, "trn2.48xlarge").time, 0);
+  EXPECT_EQ(fault([] { played("ranks 4\ncompute a 1TFLOP\n", "ring:4"); }),
+            "a: ring:4 says nothing of FLOPs a second: state the rate, or the task's time");
+}
+
+TEST(Play, AStragglerHoldsUpItsGroup) {
+  MachineSpec spec = machine_spec("ring:4");
+  what_if(spec, "straggler:2:0.5");
+  const Workload workload =
+      read_workload("step", "ranks 4\ngroup tp 0-1 2-3\ncompute a 10us\nbarrier b on tp after a\n");
+  const Played p = play(workload, Machine(spec));
+  EXPECT_EQ(p.parts[0].end, 10 * us);
+  EXPECT_EQ(p.parts[1].end, 20 * us);
+}
+
+TEST(Play, AScheduleFromOutsideRunsAsItIs) {
+  Workload workload = read_workload("step", "ranks 4\nall_reduce a 4MB\n");
+  workload.parts[0].schedule =
+      std::make_shared<schedule::Schedule>(schedule::make("ring", schedule::Request{.dims = {4}}));
+  const Machine ring = machine_named("ring:4");
+  EXPECT_EQ(play(workload, ring).time, price(*workload.parts[0].schedule, ring, {.bytes = 4e6}).time);
+  workload.parts[0].schedule =
+      std::make_shared<schedule::Schedule>(schedule::make("ring", schedule::Request{.dims = {3}}));
+  EXPECT_EQ(fault([&] { play(workload, machine_named("ring:4")); }), "a: a schedule for 3 ranks among 4");
+}
+
+TEST(Play, RefusesWhatDoesNotFit) {
+  EXPECT_EQ(fault([] { played("ranks 8\ncompute a 1us\n", "ring:4"); }), "step is for 8 ranks: ring:4 has 4");
+  EXPECT_NE(fault([] { played("ranks 4\nall_reduce a 1MB by nothing\n", "ring:4"); }).find("'nothing'"),
+            std::string::npos);
+}
+
+// A step of many chips that all do the same is folded to one.
+TEST(Play, ManyChipsThatAreAlikeCostLittle) {
+  const Played p = played("ranks 110592\ncompute a 1ms\nall_reduce b 1GB after a by torus\n", "torus:48x48x48");
+  EXPECT_EQ(p.cells.size(), 1U);
+  EXPECT_GT(p.time, ms);
+}
+
+}  // namespace
+}  // namespace trellis::sim

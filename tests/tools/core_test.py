@@ -1,0 +1,76 @@
+"""trellis core: run, show, check and profile, as a user types them."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+TRELLIS = os.environ["TRELLIS"]
+SMALL = ["-p", "M=256", "-p", "K=256", "-p", "N=512"]
+
+
+def trellis(*words, status=0):
+    done = subprocess.run([TRELLIS, "core", *map(str, words)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == status, (words, done.returncode, done.stdout, done.stderr)
+    return done
+
+
+class Core(unittest.TestCase):
+    def test_list_names_programs_instructions_and_chips(self):
+        self.assertIn("flash_attention", trellis("list").stdout)
+        self.assertIn("nc_matmul", trellis("list", "instructions").stdout)
+        self.assertEqual(trellis("list", "chips").stdout.split(), ["ideal", "inf2", "trn1", "trn2", "trn3"])
+
+    def test_run_computes_and_times_alike(self):
+        whole = json.loads(trellis("run", "matmul", *SMALL, "--json").stdout)
+        timed = json.loads(trellis("run", "matmul", *SMALL, "--timing-only", "--json").stdout)
+        self.assertEqual(whole["time_ps"], timed["time_ps"])
+        self.assertEqual([c["wrong"] for c in whole["compared"]], [0])
+        self.assertEqual(timed["compared"], [])
+
+    def test_a_program_runs_from_its_text(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text, a, b, c = (pathlib.Path(folder) / name for name in ("p.txt", "a", "b", "c"))
+            trellis("show", "matmul", *SMALL, "-o", text)
+            self.assertIn("no fault found", trellis("check", text).stdout)
+            a.write_bytes(b"\x80\x3f" * (256 * 256))  # ones, in bf16
+            b.write_bytes(b"\x80\x3f" * (256 * 512))
+            run = trellis("run", text, "--input", f"a={a}", "--input", f"b={b}", "--save", f"c={c}", "--json")
+            self.assertEqual(c.read_bytes(), b"\x80\x43" * (256 * 512))  # 256
+            self.assertEqual(json.loads(run.stdout)["time_ps"],
+                             json.loads(trellis("run", "matmul", *SMALL, "--json").stdout)["time_ps"])
+
+    def test_check_finds_a_race(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text = pathlib.Path(folder) / "p.txt"
+            shown = trellis("show", "matmul", *SMALL).stdout
+            text.write_text(shown.replace(" wait ring4>=1", ""))
+            done = trellis("check", text, status=1)
+            self.assertIn("and no semaphore puts them in order", done.stdout)
+
+    def test_profile_writes_what_the_name_says(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, start in (("p.html", b"<!"), ("p.json", b"{"), ("p.pftrace", b"\x0a")):
+                path = pathlib.Path(folder) / name
+                done = trellis("profile", "matmul", *SMALL, "-o", path)
+                self.assertTrue(path.read_bytes().lower().startswith(start), path.read_bytes()[:20])
+                self.assertIn("tensor", done.stdout)
+
+    def test_what_if_changes_a_figure(self):
+        plain = json.loads(trellis("run", "matmul", *SMALL, "--timing-only", "--json").stdout)
+        slow = json.loads(trellis("run", "matmul", *SMALL, "--timing-only", "--what-if", "dma.start=5us", "--json").stdout)
+        self.assertGreater(slow["time_ps"], plain["time_ps"] + 4_000_000)
+
+    def test_bad_input_is_named(self):
+        for words, complaint in ((["run", "matmull"], "no program 'matmull'"),
+                                 (["run", "matmul", "-p", "Q=3"], "no parameter 'Q'"),
+                                 (["run", "matmul", "-p", "M=100"], "multiples of 128"),
+                                 (["run", "matmul", "--chip", "trn9"], "no 'trn9' among the chips"),
+                                 (["run", "matmul", "--what-if", "dma.strat=1us"], "no figure 'dma.strat'"),
+                                 (["profile", "matmul", "-o", "x.png"], "expected a name that ends in")):
+            self.assertIn(complaint, trellis(*words, status=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,133 @@
+"""trellis machine tune, trellis machine search and trellis bench --on: tables, charts, explanations, and going on."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree as xml
+
+TRELLIS = os.environ["TRELLIS"]
+
+
+def trellis(*arguments, **environment):
+    return subprocess.run([TRELLIS, *map(str, arguments)], capture_output=True, text=True, timeout=300,
+                          env=os.environ | environment)
+
+
+class Case(unittest.TestCase):
+    def printed(self, *arguments, **environment):
+        ran = trellis(*arguments, **environment)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""), ran.stdout)
+        return ran.stdout
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+
+class Tune(Case):
+    def test_a_table_that_the_library_takes_and_a_chart(self):
+        table, chart = self.folder / "table.txt", self.folder / "chart.svg"
+        text = self.printed("machine", "tune", "full:4", "--collectives", "all_reduce,all_gather", "--sizes", "8..1MB",
+                            "--rows", "-o", table, "--chart", chart)
+        self.assertIn("all_reduce on 4 ranks (all of 4)", text)
+        lines = table.read_text().splitlines()
+        self.assertEqual(lines[1], "machine full:4")
+        self.assertEqual({line.split()[1] for line in lines[2:]}, {"4"})
+        first = next(line for line in lines if line.startswith("all_reduce 4 0 ")).split()[3]
+        row = self.printed("bench", "allr", "-r", "4", "-b", "16", "-e", "16", "-n", "2", "--show-algorithm",
+                           TRELLIS_SELECTIONS=str(table), TRELLIS_MACHINE="full:4").splitlines()[1]
+        self.assertEqual(row.split()[-1], first)
+        root = xml.parse(chart).getroot()
+        words = " ".join(root.itertext())
+        self.assertIn("all_gather on 4 ranks", words)
+        self.assertTrue(root.tag.endswith("svg"))
+
+    def test_published_family_changes_places_once_and_in_order(self):
+        text = self.printed("machine", "tune", "trn2.48xlarge", "--collectives", "all_reduce", "--algorithms",
+                            "mesh,rdh,kangaring", "--sizes", "1KB..1GB")
+        names = re.findall(r"from +\S+ \S+ +(\w+)", text)
+        self.assertEqual(names, ["mesh", "rdh", "kangaring"], text)
+
+    def test_points_are_not_priced_again(self):
+        points = self.folder / "points"
+        words = ["machine", "tune", "ring:8", "--collectives", "all_reduce", "--sizes", "8..64KB", "--points", points]
+        first = self.printed(*words)
+        size = points.stat().st_size
+        self.assertEqual(self.printed(*words), first)
+        self.assertEqual(points.stat().st_size, size)
+        points.write_text(points.read_text()[: size // 2])  # within a line, most likely
+        self.assertEqual(self.printed(*words), first)
+
+    def test_interrupted_it_gives_what_it_has_and_goes_on(self):
+        points = self.folder / "points"
+        words = ["machine", "tune", "trn2.48xlarge", "--collectives", "all_reduce", "--points", str(points)]
+        started = subprocess.Popen([TRELLIS, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and (not points.exists() or points.stat().st_size < 500):
+            time.sleep(0.02)
+        started.send_signal(signal.SIGINT)
+        out, err = started.communicate(timeout=120)
+        self.assertEqual((started.returncode, err), (1, ""))
+        self.assertRegex(out, r"interrupted: \d+ of \d+ points are done")
+        self.assertIn("all_reduce on 64 ranks", out)
+
+    def test_explanations(self):
+        text = self.printed("machine", "tune", "trn2.48xlarge", "--explain", "all_reduce", "64KB", "--channels", "1",
+                            "--segments", "1")
+        self.assertIn("all_reduce of 64 KiB on 64 ranks of trn2.48xlarge", text)
+        self.assertRegex(text, r"\d+% ")
+        self.assertRegex(text, r"nothing is faster than \S+ us by latency")
+
+    def test_slips(self):
+        for words, arguments in [("no machine is called 'trn9'", ["tune", "trn9"]),
+                                 ("has no group 'inner-5': expected all", ["tune", "ring:4", "--groups", "inner-5"]),
+                                 ("expected sizes like 8..16MB", ["tune", "ring:4", "--sizes", "64..8"]),
+                                 ("did you mean 'all_reduce'?", ["tune", "ring:4", "--collectives", "al_reduce"]),
+                                 ("machine is required", ["tune"]),
+                                 ("op is required", ["search", "ring:4"])]:
+            ran = trellis("machine", *arguments)
+            self.assertEqual((ran.returncode, ran.stdout), (2, ""), ran.stderr)
+            self.assertRegex(ran.stderr, r"^trellis: [^\n]+\n$")
+            self.assertIn(words, ran.stderr)
+
+
+class Search(Case):
+    def test_what_is_found_is_proved_and_can_be_read(self):
+        found = self.folder / "found.txt"
+        text = self.printed("machine", "search", "full:4/clos:2", "all_gather", "--bytes", "16MB", "--levels", "2",
+                            "--algorithms", "ring,direct,mesh", "-o", found)
+        self.assertIn("compositions priced", text)
+        self.assertRegex(text, r"hierarchical\(.*\)@")
+        self.assertEqual(trellis("schedule", "verify", found).returncode, 0)
+        again = text.splitlines()[-1].split()
+        self.assertEqual(again[:3], ["trellis", "schedule", "verify"])
+        self.printed(*again[1:])
+
+
+class Bench(Case):
+    def test_tables_of_both_styles(self):
+        nccl = self.printed("bench", "all_reduce_perf", "--on", "sim:trn2.48xlarge", "-b", "1M", "-e", "4M", "-f", "2",
+                            "--algorithm", "mesh")
+        rows = [line.split() for line in nccl.splitlines() if not line.startswith("#") and line.strip()]
+        self.assertEqual([row[0] for row in rows], ["1048576", "2097152", "4194304"])
+        times = [float(row[5]) for row in rows]
+        self.assertEqual(times, sorted(times))
+        for row in rows:
+            self.assertAlmostEqual(float(row[6]), int(row[0]) / float(row[5]) * 1e-3, delta=0.02 * float(row[6]) + 0.01)
+        nccom = self.printed("bench", "allr", "--on", "sim:ring:8", "-b", "1kb", "-e", "1kb", "--show-algorithm")
+        self.assertEqual(nccom.splitlines()[1].split()[0], "1024")
+
+    def test_slips(self):
+        for words, place in [("expected sim:MACHINE", "elsewhere"), ("no machine is called 'trn9'", "sim:trn9")]:
+            ran = trellis("bench", "allr", "--on", place)
+            self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+            self.assertIn(words, ran.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

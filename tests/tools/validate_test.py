@@ -1,0 +1,79 @@
+"""trellis validate on the records that ship: its targets, the order of optimisation stages, and bad input."""
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import tempfile
+import unittest
+
+TRELLIS = os.environ["TRELLIS"]
+RECORDS = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "sim/published/measured.json"
+
+
+def trellis(*words):
+    return subprocess.run([TRELLIS, *map(str, words)], capture_output=True, text=True, timeout=300)
+
+
+class Validate(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        done = trellis("validate", RECORDS, "--json")
+        assert done.returncode == 0, done.stderr
+        cls.records = {r["id"]: r for r in json.loads(done.stdout)["records"]}
+
+    def errors(self, *kinds, fitted=False):
+        return [abs(r["error"]) for r in self.records.values()
+                if r["simulated"] is not None and r["fitted"] == fitted and r["id"].split(".")[0] in kinds]
+
+    def test_every_record_is_answered(self):
+        published = json.loads(RECORDS.read_text())
+        self.assertEqual([r["id"] for r in published], list(self.records))
+        for record in self.records.values():
+            self.assertTrue((record["simulated"] is None) == bool(record["why_not"]), record)
+
+    def test_instructions_and_dma_meet_their_targets(self):
+        errors = self.errors("instr", "dma")
+        self.assertGreater(len(errors), 20)
+        self.assertLess(statistics.median(errors), 0.10)
+        self.assertLess(max(errors), 0.25)
+
+    def test_tutorial_kernels_meet_their_targets(self):
+        tutorials = [abs(r["error"]) for r in self.records.values()
+                     if r["simulated"] is not None and not r["fitted"] and r["unit"] in ("us", "ms")
+                     and r["id"].startswith(("kernel.matmul_tutorial", "kernel.mamba", "kernel.layernorm"))]
+        self.assertGreater(len(tutorials), 15)
+        self.assertLess(statistics.median(tutorials), 0.15)
+        self.assertLess(max(tutorials), 0.35)
+
+    def test_stages_keep_their_order(self):
+        for better, worse in (
+                ("matmul_tutorial.trn1.bf16.fully_optimised", "matmul_tutorial.trn1.bf16.hoist_load"),
+                ("matmul_tutorial.trn1.bf16.hoist_load", "matmul_tutorial.trn1.bf16.tiled"),
+                ("matmul_opt.trn2.fp32.v3", "matmul_opt.trn2.fp32.v2"),
+                ("layernorm.trn1.v2.p50", "layernorm.trn1.v1.p50"),
+                ("mamba.trn1.profile.v2.4096ch", "mamba.trn1.profile.v1.4096ch"),
+                ("mamba.trn1.profile.v3.seq8192", "mamba.trn1.profile.v2.seq8192")):
+            self.assertLess(self.records["kernel." + better]["simulated"], self.records["kernel." + worse]["simulated"])
+
+    def test_the_report_ends_with_what_it_could_not_model(self):
+        done = trellis("validate", RECORDS, "--only", "dma.")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("not fitted", done.stdout)
+        self.assertRegex(done.stdout.split("not modelled")[1], r"dma\.transpose_event\.trn1 +it does not say how much")
+
+    def test_bad_input_is_named(self):
+        for text, complaint in (("{", "parse error"), ("3", "expected a list of records"),
+                                ('[{"id": "a"}]', "record 0 (a): 'unit' must be a string"),
+                                ('[{"id": "a", "unit": "us", "value": "x"}]', "(a): 'value' must be a number")):
+            with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+                file.write(text)
+                file.flush()
+                done = trellis("validate", file.name)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(complaint, done.stderr)
+        self.assertNotEqual(trellis("validate", "/nowhere.json").returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,30 @@
+// What the core commands work on: a program that ships, by name, or a text file with one.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/core/assembler.h"
+#include "sim/core/shipped.h"
+
+namespace trellis::tools {
+
+struct CoreSubject {
+  std::string program;
+  std::string chip = "trn2";
+  std::vector<std::string> parameters;  // NAME=VALUE
+  std::vector<std::string> what_if;     // FIGURE=VALUE
+};
+
+void add_core_subject(CLI::App&, CoreSubject&);
+
+// The chip, with the figures that were changed.
+sim::ChipSpec chip_of(const CoreSubject&);
+// The one that ships; null for a file.
+const sim::core::Shipped* shipped_of(const CoreSubject&);
+sim::core::Arguments arguments_of(const CoreSubject&, const sim::core::Shipped&);
+sim::core::Program program_of(const CoreSubject&, const sim::ChipSpec&);
+
+}  // namespace trellis::tools

@@ -1,0 +1,292 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+
+#include "ccl/rendezvous/socket.h"
+#include "ccl/selector.h"
+#include "sim/sweep.h"
+#include "tools/bench_progress.h"
+#include "tools/bench_words.h"
+#include "tools/command.h"
+#include "tools/machine_stop.h"
+#include "tools/machine_tune_chart.h"
+#include "tools/output.h"
+#include "tools/table.h"
+#include "tools/tune_rules.h"
+
+namespace trellis::tools {
+namespace {
+
+using schedule::Collective;
+using sim::Cost;
+using sim::Group;
+using sim::Machine;
+using sim::Pricer;
+using sim::Region;
+using sim::Way;
+
+constexpr const char* description =
+    "Prices every algorithm with several lanes and parts on a simulated machine, over sizes and groups of its ranks,\n"
+    "and says which is best from where on: as regions, as a chart, and as a selection table for ccl/.\n\n"
+    "Groups are all ranks, inner-N (the first N: a chip, a row, a host) and across-N (one of each of these). With\n"
+    "--points, finished points are kept in a file, and a sweep that was interrupted goes on where it ended. Rules of\n"
+    "across groups are those of a machine of their own, NAME:across. TRELLIS_SELECTIONS=FILE and TRELLIS_MACHINE=NAME\n"
+    "make the library use the table.";
+
+struct Options {
+  std::string machine, sizes = "8..1GB", era, output, chart, points, name;
+  std::vector<std::string> collectives = {"all_reduce", "all_gather", "reduce_scatter"}, groups = {"all"}, algorithms,
+                           what_if, explain;
+  std::vector<std::int32_t> lanes = {1, 2, 4}, parts = {1};
+  int threads = 0;
+  bool rows = false;
+};
+
+void add(CLI::App& app, Options& o) {
+  app.description(description);
+  app.add_option("machine", o.machine, "A machine's name, or a shape like torus:4x4")->required();
+  app.add_option("--collectives", o.collectives, "Which")->delimiter(',')->capture_default_str();
+  app.add_option("--groups", o.groups, "Of ranks: all, inner-16, across-4, or every")->delimiter(',');
+  app.add_option("--sizes", o.sizes, "Of the larger buffer: 8..1GB by powers of two; 64KB,1MB")->capture_default_str();
+  app.add_option("--algorithms", o.algorithms, "Only these")->delimiter(',');
+  app.add_option("--channels", o.lanes, "Lanes to try")->delimiter(',')->capture_default_str();
+  app.add_option("--segments", o.parts, "Parts to try")->delimiter(',')->capture_default_str();
+  app.add_option("--era", o.era, "Of the machine's software; its usual one");
+  app.add_option("--what-if", o.what_if, "Another figure or a defect: \"efa.rate=12 GB/s\", dead:0-1");
+  app.add_flag("--rows", o.rows, "Show algorithms all ranks in one row, as ccl/ does, and not the machine's shape");
+  app.add_option("--threads", o.threads, "To price with; as many as there are processors");
+  app.add_option("--points", o.points, "A file of finished points, to go on from");
+  app.add_option("-o,--output", o.output, "The selection table's file");
+  app.add_option("--name", o.name, "The machine's name in the table; as here");
+  app.add_option("--chart", o.chart, "The crossover chart's file, as SVG");
+  app.add_option("--explain", o.explain, "A collective and a size: why it is served as it is")->expected(2);
+}
+
+Machine machine_for(const Options& o) {
+  sim::MachineSpec spec = sim::machine_spec(o.machine);
+  for (const std::string& change : o.what_if) sim::what_if(spec, change);
+  return Machine(std::move(spec));
+}
+
+std::vector<Group> groups_for(const Options& o, const Machine& machine) {
+  std::vector<Group> groups;
+  for (const std::string& name : o.groups) {
+    if (name == "every") {
+      groups = sim::groups_of(machine);
+      break;
+    }
+    groups.push_back(sim::group_named(machine, name));
+  }
+  for (Group& g : groups)
+    if (o.rows) g.dims = {g.ranks()};
+  return groups;
+}
+
+std::vector<double> sizes_for(const Options& o) {
+  const std::vector<std::uint64_t> sizes = parse_sizes(o.sizes);
+  return {sizes.begin(), sizes.end()};
+}
+
+// A name that a table takes, of one that may have blanks and slashes.
+std::string table_name(const Options& o) {
+  std::string name = o.name.empty() ? o.machine : o.name;
+  for (char& c : name)
+    if (std::string_view(" /*=,").find(c) != std::string_view::npos) c = '-';
+  ccl::expect_machine(name);
+  return name;
+}
+
+// Finished points, kept as they come.
+class Points {
+ public:
+  Points(std::string path, const Machine& machine, const std::string& era)
+      : path_(std::move(path)), fingerprint_(sim::fingerprint(machine.spec(), era)) {
+    if (path_.empty()) return;
+    if (std::filesystem::exists(path_)) text_ = read_input(path_);
+    file_ = ccl::Descriptor(open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+    if (file_.number() < 0) throw std::system_error(errno, std::generic_category(), path_);
+    if (!text_.empty() && text_.back() != '\n') append("\n");  // of a line that was cut off
+  }
+  std::vector<Cost> known(const sim::Sweep& s) const { return sim::read_points(text_, fingerprint_, s); }
+  void keep(const sim::Sweep& s, const Cost& c) {
+    if (!path_.empty()) append(sim::point_line(fingerprint_, s, c));
+  }
+
+ private:
+  void append(const std::string& line) {
+    const ssize_t done = write(file_.number(), line.data(), line.size());
+    if (done != static_cast<ssize_t>(line.size())) throw std::system_error(errno, std::generic_category(), path_);
+  }
+  std::string path_, fingerprint_, text_;
+  ccl::Descriptor file_;
+};
+
+// What became of one collective in one group.
+struct Tuned {
+  Collective collective;
+  Group group;
+  std::vector<Cost> costs;
+  std::vector<Region> regions;   // by lanes and parts too, with the sizes where they change places
+  std::vector<Region> families;  // by algorithm
+};
+
+// Between the sizes of the sweep the two that change places are priced until the place is known.
+std::vector<Region> exact(Pricer& pricer, std::vector<Region> regions, const std::vector<double>& sizes) {
+  for (std::size_t i = 1; i < regions.size(); ++i) {
+    const auto at = std::ranges::find(sizes, regions[i].from);
+    if (at == sizes.end() || at == sizes.begin()) continue;
+    regions[i].from = sim::crossover(pricer, regions[i - 1].way, regions[i].way, *(at - 1), *at);
+  }
+  return regions;
+}
+
+sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collective, const Group& group) {
+  sim::Sweep s{group, {.collective = collective, .era = o.era}, {}, sizes_for(o)};
+  s.ways = sim::ways_of(Pricer(machine, group, s.settings), o.algorithms, o.lanes, o.parts);
+  return s;
+}
+
+int threads_for(const Options& o) {
+  return o.threads > 0 ? o.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+Tuned tuned(const Options& o, const Machine& machine, const sim::Sweep& s, Points& points, BenchProgress& progress,
+            const Interrupts& interrupts) {
+  sim::SweepControl control{.threads = threads_for(o), .known = points.known(s)};
+  progress.skip(control.known.size());
+  control.stopped = [&] { return interrupts.asked(); };
+  control.found = [&](const Cost& c) {
+    progress.next(fmt::format("{} of {} by {}", schedule::name(s.settings.collective), s.group.name, text_of(c.way)));
+    points.keep(s, c);
+  };
+  Tuned t{s.settings.collective, s.group, sim::sweep(machine, s, control), {}, {}};
+  t.regions = sim::regions_of(t.costs, false);
+  t.families = sim::regions_of(t.costs, true);
+  if (interrupts.asked()) return t;
+  Pricer pricer(machine, s.group, s.settings);
+  t.regions = exact(pricer, std::move(t.regions), s.sizes);
+  t.families = exact(pricer, std::move(t.families), s.sizes);
+  return t;
+}
+
+std::string regions_text(const Tuned& t) {
+  std::string text = fmt::format("{} on {} ranks ({} of {})\n", schedule::name(t.collective), t.group.ranks(),
+                                 t.group.name, fmt::join(t.group.dims, "x"));
+  for (const Region& r : t.families)
+    text += fmt::format("  from {:>10}  {:30} {}\n", sim_bytes_text(r.from), text_of(r.way), sim_time_text(r.time));
+  return text;
+}
+
+ccl::Selections table_of(const Options& o, const std::vector<Tuned>& all) {
+  ccl::Selections table;
+  std::set<std::string> taken;  // of two groups of one size the first has the rules
+  for (const Tuned& t : all) {
+    const std::string machine = table_name(o) + (t.group.across ? ":across" : "");
+    if (!taken.insert(fmt::format("{} {} {}", machine, schedule::name(t.collective), t.group.ranks())).second) continue;
+    for (const Region& r : t.regions)
+      table.add({t.collective,
+                 t.group.ranks(),
+                 static_cast<std::uint64_t>(r.from),
+                 {r.way.algorithm, r.way.channels, r.way.segments},
+                 {},
+                 machine});
+  }
+  return table;
+}
+
+int tune(const Options& o) {
+  const Machine machine = machine_for(o);
+  for (const std::string& path : {o.output, o.chart})
+    if (!path.empty()) expect_writable(path);
+  table_name(o);
+  std::vector<sim::Sweep> sweeps;
+  std::size_t all = 0;
+  for (const Group& group : groups_for(o, machine))
+    for (const std::string& name : o.collectives) {
+      sweeps.push_back(sweep_for(o, machine, bench_op(name).collective, group));
+      all += sweeps.back().points();
+    }
+  Points points(o.points, machine, o.era);
+  const Interrupts interrupts;
+  BenchProgress progress(all, true);
+  std::vector<Tuned> done;
+  std::size_t finished = 0;
+  for (const sim::Sweep& s : sweeps) {
+    done.push_back(tuned(o, machine, s, points, progress, interrupts));
+    finished += done.back().costs.size();
+    if (interrupts.asked()) break;
+  }
+  progress.clear();
+  std::erase_if(done, [](const Tuned& t) { return t.costs.empty(); });
+  if (finished < all)
+    write_output("",
+                 fmt::format("interrupted: {} of {} points are done, and what follows is of these\n", finished, all));
+  std::vector<TuneChart> charts;
+  for (const Tuned& t : done) {
+    write_output("", regions_text(t));
+    charts.push_back({fmt::format("{} on {} ranks ({})", schedule::name(t.collective), t.group.ranks(), t.group.name),
+                      t.costs, t.families});
+  }
+  if (!o.output.empty()) write_output(o.output, table_of(o, done).text());
+  if (!o.chart.empty()) write_output(o.chart, tune_chart(machine.name(), charts));
+  return finished < all ? 1 : 0;
+}
+
+std::string where_it_goes(const Machine& machine, const Way& way, const sim::Price& p) {
+  std::string text = fmt::format("{}: {}, {}\n", text_of(way), sim_time_text(p.time), sim::path_in_words(p, machine));
+  if (!p.busiest_name.empty())
+    text += fmt::format("  {} is the busiest, {:.0f}% of the time\n", p.busiest_name, 100 * p.busiest_share);
+  return text;
+}
+
+int explain(const Options& o) {
+  const Machine machine = machine_for(o);
+  const double bytes = static_cast<double>(parse_bytes(o.explain[1]));
+  Options one = o;
+  one.sizes = o.explain[1];
+  const Group group = groups_for(o, machine).front();
+  const sim::Sweep s = sweep_for(one, machine, bench_op(o.explain[0]).collective, group);
+  std::vector<Cost> costs = sim::sweep(machine, s, {.threads = threads_for(o)});
+  std::ranges::stable_sort(costs, {}, &Cost::time);
+  if (costs.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} there", o.explain[0]));
+  Table table("costs",
+              {{.name = "algorithm", .align = Align::left}, {.name = "time", .unit = "s"}, {.name = "of the fastest"}});
+  std::set<std::string> seen;
+  std::vector<Way> two;
+  for (const Cost& c : costs) {
+    if (!seen.insert(sim::family_of(c.way)).second) continue;
+    if (two.size() < 2) two.push_back(c.way);
+    table.add({text_of(c.way), sim::in_seconds(c.time),
+               static_cast<double>(c.time) / static_cast<double>(costs.front().time)});
+  }
+  Pricer pricer(machine, group, s.settings);
+  std::string text =
+      fmt::format("{} of {} on {} ranks of {}\n", o.explain[0], sim_bytes_text(bytes), group.ranks(), machine.name());
+  for (const Way& way : two) text += where_it_goes(machine, way, pricer.price(way, bytes, true));
+  const sim::Bounds bounds = pricer.price(two.front(), bytes).bounds;
+  text += fmt::format("nothing is faster than {} by latency, {} by bandwidth, {} by bisection\n\n",
+                      sim_time_text(bounds.latency), sim_time_text(bounds.bandwidth), sim_time_text(bounds.bisection));
+  write_output("", text + table.text());
+  return 0;
+}
+
+int run(const Options& o) { return o.explain.empty() ? tune(o) : explain(o); }
+
+const Registered sim_tune_command(
+    command("machine tune", "Finds which algorithm is best for what on a simulated machine",
+            "trellis machine tune trn2.48xlarge --collectives all_reduce --chart crossover.svg\n"
+            "trellis machine tune trn2.48xlarge --algorithms mesh,rdh,kangaring,ring --segments 1\n"
+            "trellis machine tune \"trn1.32xlarge x 4\" --groups every --points sweep.points -o trn1x4.txt\n"
+            "trellis machine tune trn2.48xlarge --explain all_reduce 64KB",
+            add, run));
+
+}  // namespace
+}  // namespace trellis::tools
