@@ -31,8 +31,8 @@ class Perfetto(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
-        subprocess.run([TESTS, "--gtest_filter=Report.WritesItsFiles"], cwd=cls.folder.name, check=True, timeout=60,
-                       stdout=subprocess.DEVNULL)
+        subprocess.run([TESTS, "--gtest_filter=Report.WritesItsFiles"], check=True, timeout=60, stdout=subprocess.DEVNULL,
+                       env={**os.environ, "TRELLIS_REPORTS": cls.folder.name})
         cls.path = pathlib.Path(cls.folder.name) / "report_example.perfetto"
         cls.trace = cls.path.read_bytes()
 

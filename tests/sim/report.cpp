@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -14,7 +16,10 @@
 namespace trellis::sim {
 namespace {
 
-void write(const std::string& path, const std::string& bytes) {
+// Where the Python tests look for them, or else among what is temporary.
+void write(const std::string& name, const std::string& bytes) {
+  const char* folder = std::getenv("TRELLIS_REPORTS");
+  const std::filesystem::path path = std::filesystem::path(folder != nullptr ? folder : testing::TempDir()) / name;
   std::ofstream file(path, std::ios::binary);
   file << bytes;
   EXPECT_TRUE(file.flush()) << path;
@@ -48,7 +53,7 @@ Timeline large(std::size_t spans) {
   return t;
 }
 
-// Into the working folder, where the Python tests look at them with other programs' eyes.
+// The Python tests look at them with other programs' eyes.
 TEST(Report, WritesItsFiles) {
   write("report_example.perfetto", perfetto(example()));
   write("report_example.json", chrome_trace(example()));

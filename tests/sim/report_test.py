@@ -25,8 +25,8 @@ class Report(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
-        subprocess.run([TESTS, "--gtest_filter=Report.Writes*"], cwd=cls.folder.name, check=True, timeout=120,
-                       stdout=subprocess.DEVNULL)
+        subprocess.run([TESTS, "--gtest_filter=Report.Writes*"], check=True, timeout=120, stdout=subprocess.DEVNULL,
+                       env={**os.environ, "TRELLIS_REPORTS": cls.folder.name})
 
     def page(self, name, **more):
         page = browser.Page(**more)
