@@ -2,20 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "sim/text_buffer.h"
 #include "sim/timeline_rows.h"
 
 namespace trellis::sim {
 namespace {
-
-using Text = fmt::memory_buffer;
-
-template <class... Values>
-void put(Text& text, fmt::format_string<Values...> form, Values&&... values) {
-  fmt::format_to(std::back_inserter(text), form, std::forward<Values>(values)...);
-}
 
 std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);

@@ -4,20 +4,13 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
 
 #include "sim/report_parts.h"
 #include "sim/summary_words.h"
+#include "sim/text_buffer.h"
 
 namespace trellis::sim {
 namespace {
-
-using Text = fmt::memory_buffer;
-
-template <class... Values>
-void put(Text& text, fmt::format_string<Values...> form, Values&&... values) {
-  fmt::format_to(std::back_inserter(text), form, std::forward<Values>(values)...);
-}
 
 void put_heading(Text& text, const Summary& s, const std::string& title) {
   put(text, "<header><h1>{}</h1>\n<dl>", escaped_html(title));

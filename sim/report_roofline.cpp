@@ -2,20 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "sim/report_parts.h"
 #include "sim/summary_words.h"
+#include "sim/text_buffer.h"
 
 namespace trellis::sim {
 namespace {
-
-using Text = fmt::memory_buffer;
-
-template <class... Values>
-void put(Text& text, fmt::format_string<Values...> form, Values&&... values) {
-  fmt::format_to(std::back_inserter(text), form, std::forward<Values>(values)...);
-}
 
 constexpr double wide = 640, high = 360, left = 96, right = 20, top = 16, bottom = 44;
 

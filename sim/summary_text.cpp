@@ -1,21 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 
 #include "sim/summary.h"
 #include "sim/summary_words.h"
+#include "sim/text_buffer.h"
 
 namespace trellis::sim {
 namespace {
-
-using Text = fmt::memory_buffer;
-
-template <class... Values>
-void put(Text& text, fmt::format_string<Values...> form, Values&&... values) {
-  fmt::format_to(std::back_inserter(text), form, std::forward<Values>(values)...);
-}
 
 std::string track_name(const Timeline& timeline, std::uint32_t track) {
   const Track& t = timeline.tracks[track];

@@ -17,7 +17,7 @@ Builder::Builder(std::string name, const ChipSpec& chip, std::uint8_t cores) : c
   const auto bank = static_cast<std::int64_t>(chip.memory.psum_bytes) / chip.memory.psum_banks;
   sbuf_.assign(cores, FreeSpace(static_cast<std::int64_t>(chip.memory.sbuf_bytes), 64));
   psum_.assign(cores, FreeSpace(static_cast<std::int64_t>(chip.memory.psum_bytes), bank));
-  counts_.assign(static_cast<std::size_t>(cores * (engine_count + chip.dma.rings)), 0);
+  counts_.assign(processors(program_, chip.dma.rings), 0);
   known_.assign(static_cast<std::size_t>(cores * engine_count), std::vector<std::uint32_t>(counts_.size(), 0));
 }
 
@@ -109,26 +109,19 @@ void Builder::add(std::string_view kind, Engine engine, std::initializer_list<Op
   waits_by_hand_.clear();
   signals_by_hand_.clear();
   program_.instructions.push_back(i);
-  processor_.push_back(processor_of(i));
+  processor_.push_back(processor_of(program_, i, chip_.dma.rings));
   number_.push_back(++counts_[processor_.back()]);
   if (!by_hand) derive(i, at);
 }
 
-std::uint32_t Builder::processor_of(const Instruction& i) const {
-  if (i.kind->dma)
-    return static_cast<std::uint32_t>(program_.cores * engine_count + i.core * chip_.dma.rings + i.queue);
-  return static_cast<std::uint32_t>(i.core * engine_count) + static_cast<std::uint32_t>(i.engine);
-}
-
 void Builder::derive(const Instruction& i, std::uint32_t at) {
-  const auto stream = static_cast<std::uint32_t>(i.core * engine_count) + static_cast<std::uint32_t>(i.engine);
+  const auto stream = static_cast<std::uint32_t>(stream_of(i));
   const Call call(program_, i);
-  const bool adds = i.engine == Engine::tensor && call.number(Key::accumulate) != 0;
-  Access access{.processor = processor_[at], .number = number_[at], .adds = adds, .ring = i.kind->dma};
+  Access access = access_of(program_, i, processor_[at], number_[at]);
   const auto touch = [&](const View& v, bool writes) {
     if (program_.buffers[static_cast<std::size_t>(v.buffer)].role == Role::input && !writes) return;
     access.writes = writes;
-    dependencies_.touch(program_, i.core, v, access, [&](const Access& earlier) { need(stream, at, earlier); });
+    dependencies_.touch(program_, v, access, [&](const Access& earlier) { need(stream, at, earlier); });
   };
   for (const View& v : call.inputs) touch(v, false);
   for (const View& v : call.outputs) touch(v, true);

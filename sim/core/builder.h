@@ -56,7 +56,6 @@ class Builder {
 
   Operand hbm(std::string name, DType, std::int64_t rows, std::int64_t columns, Role);
   Operand on_chip(std::string name, Space, DType, std::int64_t rows, std::int64_t columns, std::uint8_t core);
-  std::uint32_t processor_of(const Instruction&) const;
   void derive(const Instruction&, std::uint32_t at);
   void need(std::uint32_t stream, std::uint32_t at, const Access& earlier);
   void write_semaphores();

@@ -107,7 +107,7 @@ class Loops {
 
   void visit(std::size_t at) {
     const Instruction& i = program_.instructions[at];
-    auto& open = open_[static_cast<std::size_t>(i.core * engine_count) + static_cast<std::size_t>(i.engine)];
+    auto& open = open_[stream_of(i)];
     if (i.kind->control == Control::loop) open.push_back(at);
     if (i.kind->control != Control::end_loop) return;
     if (open.empty()) fail(fmt::format("loop: an end_loop of {} without a loop", name(i.engine)));

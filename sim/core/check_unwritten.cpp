@@ -108,8 +108,7 @@ class Follower {
         semaphores_(program.semaphores.size()) {
     for (std::uint32_t at = 0; at < program.instructions.size(); ++at) {
       const Instruction& i = program.instructions[at];
-      streams_[static_cast<std::size_t>(i.core * engine_count) + static_cast<std::size_t>(i.engine)].order.push_back(
-          at);
+      streams_[stream_of(i)].order.push_back(at);
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/core/kind.h"
 #include "sim/core/memory.h"
 
 namespace trellis::sim::core {
@@ -21,7 +22,21 @@ std::int64_t width_of(const View& v) {
 
 }  // namespace
 
-Dependencies::Place Dependencies::place_of(const Program& program, std::uint8_t core, const View& v) {
+std::uint32_t processor_of(const Program& program, const Instruction& i, int rings) {
+  if (!i.kind->dma) return static_cast<std::uint32_t>(stream_of(i));
+  return static_cast<std::uint32_t>(program.cores * engine_count + i.core * rings + i.queue);
+}
+
+std::size_t processors(const Program& program, int rings) {
+  return static_cast<std::size_t>(program.cores * (engine_count + rings));
+}
+
+Access access_of(const Program& program, const Instruction& i, std::uint32_t processor, std::uint32_t number) {
+  const bool adds = i.engine == Engine::tensor && Call(program, i).number(Key::accumulate) != 0;
+  return {.processor = processor, .number = number, .adds = adds};
+}
+
+Dependencies::Place Dependencies::place_of(const Program& program, const View& v) {
   const Buffer& b = program.buffers[static_cast<std::size_t>(v.buffer)];
   Place p;
   p.width = width_of(v);
@@ -37,7 +52,6 @@ Dependencies::Place Dependencies::place_of(const Program& program, std::uint8_t 
     p.rows = v.rows;
     return p;
   }
-  (void)core;
   p.area = -1 - (b.core * 2 + (b.space == Space::psum ? 1 : 0));
   p.shift = on_chip_shift;
   p.row = b.partition + v.row;

@@ -9,21 +9,26 @@
 
 namespace trellis::sim::core {
 
-// One instruction's touch of memory. Processors (engines and DMA rings) do their own in order.
+// What does its own in order: the engines of all cores, then the DMA rings of all cores, of which each has `rings`.
+std::uint32_t processor_of(const Program&, const Instruction&, int rings);
+std::size_t processors(const Program&, int rings);
+
+// One instruction's touch of memory.
 struct Access {
   std::uint32_t processor = 0;
   std::uint32_t number = 0;  // of the instruction on its processor, from 1
   bool writes = false;
   bool adds = false;  // a product added to what PSUM holds
-  bool ring = false;  // by a DMA
 };
+
+Access access_of(const Program&, const Instruction&, std::uint32_t processor, std::uint32_t number);
 
 class Dependencies {
  public:
   // Notes the access and calls back, for each earlier one that must have finished, with its processor and number.
   template <class Found>
-  void touch(const Program& program, std::uint8_t core, const View& view, const Access& access, Found found) {
-    const Place place = place_of(program, core, view);
+  void touch(const Program& program, const View& view, const Access& access, Found found) {
+    const Place place = place_of(program, view);
     for (std::int64_t b = place.first >> place.shift; b <= (place.last - 1) >> place.shift; ++b)
       each_conflict(areas_[{place.area, b}], place, access, found);
   }
@@ -43,7 +48,7 @@ class Dependencies {
   };
   using Bucket = std::vector<Entry>;
 
-  static Place place_of(const Program&, std::uint8_t core, const View&);
+  static Place place_of(const Program&, const View&);
   static bool overlap(const Place&, const Place&);
   static bool covers(const Place&, const Place&);
   static bool waits_for(const Access& now, const Access& before);

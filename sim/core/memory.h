@@ -52,9 +52,7 @@ class Memory {
     return scratch_.get();
   }
   // What the instruction's engine keeps.
-  EngineState& state(const Instruction& i) {
-    return states_[static_cast<std::size_t>(i.core * engine_count) + static_cast<std::size_t>(i.engine)];
-  }
+  EngineState& state(const Instruction& i) { return states_[stream_of(i)]; }
 
  private:
   struct Place {

@@ -53,6 +53,11 @@ struct Instruction {
   std::uint32_t line = 0;  // of the text it was read from; 0: none
 };
 
+// Its place among all engines of a program's cores.
+constexpr std::size_t stream_of(const Instruction& i) {
+  return static_cast<std::size_t>(i.core) * engine_count + static_cast<std::size_t>(i.engine);
+}
+
 struct Program {
   std::string name;
   std::uint8_t cores = 1;  // physical cores of one logical core

@@ -12,16 +12,10 @@ namespace trellis::sim::core {
 RaceDetector::RaceDetector(const Program& program, const ChipSpec& chip)
     : program_(program),
       chip_(chip),
-      counts_(static_cast<std::size_t>(program.cores * (engine_count + chip.dma.rings)), 0),
+      counts_(processors(program, chip.dma.rings), 0),
       known_(static_cast<std::size_t>(program.cores * engine_count), Clock(counts_.size(), 0)),
       raises_(program.semaphores.size()),
       instructions_(counts_.size()) {}
-
-std::uint32_t RaceDetector::processor_of(const Instruction& i) const {
-  if (i.kind->dma)
-    return static_cast<std::uint32_t>(program_.cores * engine_count + i.core * chip_.dma.rings + i.queue);
-  return static_cast<std::uint32_t>(i.core * engine_count) + static_cast<std::uint32_t>(i.engine);
-}
 
 // What had finished when the semaphore reached the value.
 void RaceDetector::join_waits(const Instruction& i, const std::int64_t* registers, Clock& clock) const {
@@ -37,14 +31,13 @@ void RaceDetector::join_waits(const Instruction& i, const std::int64_t* register
 
 void RaceDetector::issued(std::uint32_t at, const std::int64_t* registers, Time) {
   const Instruction& i = program_.instructions[at];
-  Clock& clock = known_[static_cast<std::size_t>(i.core * engine_count) + static_cast<std::size_t>(i.engine)];
+  Clock& clock = known_[stream_of(i)];
   join_waits(i, registers, clock);
-  const std::uint32_t processor = processor_of(i);
+  const std::uint32_t processor = processor_of(program_, i, chip_.dma.rings);
   const std::uint32_t number = ++counts_[processor];
   instructions_[processor].push_back(at);
   const Call call(program_, i);
-  const bool adds = i.engine == Engine::tensor && call.number(Key::accumulate) != 0;
-  Access access{.processor = processor, .number = number, .adds = adds, .ring = i.kind->dma};
+  Access access = access_of(program_, i, processor, number);
   for (const View& v : call.inputs) touch(at, v, registers, access, clock);
   access.writes = true;
   for (const View& v : call.outputs) touch(at, v, registers, access, clock);
@@ -60,7 +53,7 @@ void RaceDetector::touch(std::uint32_t at, const View& view, const std::int64_t*
     v.offset += registers[v.index] * v.index_scale;
     v.index = -1;
   }
-  dependencies_.touch(program_, program_.instructions[at].core, v, access, [&](const Access& earlier) {
+  dependencies_.touch(program_, v, access, [&](const Access& earlier) {
     const bool itself = earlier.processor == access.processor && earlier.number == access.number;
     if (!itself && clock[earlier.processor] < earlier.number) report(at, access.writes, v, earlier);
   });

@@ -31,7 +31,6 @@ class RaceDetector final : public Observer {
     Clock clock;
   };
 
-  std::uint32_t processor_of(const Instruction&) const;
   void join_waits(const Instruction&, const std::int64_t* registers, Clock&) const;
   void touch(std::uint32_t at, const View&, const std::int64_t* registers, Access, const Clock&);
   void report(std::uint32_t at, bool writes, const View&, const Access& earlier);

@@ -27,7 +27,6 @@ void Streams::issue(std::uint16_t number) {
     const std::uint32_t at = s.order[s.next];
     const Instruction& i = program_.instructions[at];
     if (const WaitFor* w = unmet(s, i)) {
-      s.blocked = true;
       semaphores_[static_cast<std::size_t>(w->semaphore)].waiting.push_back(number);
       return;
     }
@@ -115,9 +114,9 @@ void Streams::trigger(std::uint16_t number, std::uint32_t at, std::int64_t span)
   totals_.hbm_written += work.hbm_written;
 }
 
-// A transfer ends when its engine may be turns of a loop ahead: it takes its registers with it.
+// A transfer ends when its engine may be far ahead: it takes its registers with it.
 std::int32_t Streams::keep_registers(const Stream& s, const Instruction& i) {
-  if (options_.memory == nullptr || s.loops.empty()) return -1;
+  if (options_.memory == nullptr) return -1;
   const Call call(program_, i);
   const auto indexed = [](const View& v) { return v.index >= 0; };
   if (std::ranges::none_of(call.outputs, indexed) && std::ranges::none_of(call.inputs, indexed) &&
@@ -188,12 +187,11 @@ void Streams::finish(std::uint32_t number) {
       options_.timeline->samples.push_back({sem.counter, queue_.now(), static_cast<double>(sem.value)});
     for (std::size_t w = 0; w < sem.waiting.size();) {
       Stream& s = streams_[sem.waiting[w]];
-      if (unmet(s, program_.instructions[s.order[s.next]]) != nullptr &&
-          unmet(s, program_.instructions[s.order[s.next]])->semaphore == signal.semaphore) {
+      const WaitFor* missing = unmet(s, program_.instructions[s.order[s.next]]);
+      if (missing != nullptr && missing->semaphore == signal.semaphore) {
         ++w;
         continue;
       }
-      s.blocked = false;
       s.why = sem.by_dma ? Wait::data : Wait::semaphore;
       s.cause = sem.cause;
       queue_.push(std::max(queue_.now(), s.free), {What::issue, sem.waiting[w], 0});

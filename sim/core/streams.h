@@ -31,9 +31,8 @@ class Streams {
   struct Stream {
     std::vector<std::uint32_t> order;  // its instructions
     std::size_t next = 0;
-    Time free = 0;  // when it can start another
-    Time done = 0;  // the last one's end: results come in order
-    bool blocked = false;
+    Time free = 0;            // when it can start another
+    Time done = 0;            // the last one's end: results come in order
     Wait why = Wait::none;    // it was blocked last
     std::int64_t cause = -1;  // the span that ended that, or the one before
     std::int16_t table = -1;  // that Scalar holds

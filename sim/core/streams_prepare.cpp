@@ -52,7 +52,7 @@ void Streams::prepare() {
       p.label = options_.timeline->label_of(label);
     }
     prepared_.push_back(p);
-    streams_[static_cast<std::size_t>(i.core * engine_count) + static_cast<std::size_t>(i.engine)].order.push_back(at);
+    streams_[stream_of(i)].order.push_back(at);
   }
 }
 

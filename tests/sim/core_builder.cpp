@@ -5,18 +5,10 @@
 
 #include "sim/core/assembler.h"
 #include "sim/core/verbs.h"
+#include "tests/sim/why.h"
 
 namespace trellis::sim::core {
 namespace {
-
-std::string why(const auto& what) {
-  try {
-    what();
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 TEST(CoreBuilder, DerivesSemaphoresFromWhatIsTouched) {
   const ChipSpec chip = chip_named("trn2");

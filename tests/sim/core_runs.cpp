@@ -8,18 +8,10 @@
 #include "sim/core/races.h"
 #include "sim/core/shipped.h"
 #include "sim/core/verbs.h"
+#include "tests/sim/why.h"
 
 namespace trellis::sim::core {
 namespace {
-
-std::string why(const auto& what) {
-  try {
-    what();
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 class OnEveryChip : public testing::TestWithParam<std::string> {
  protected:
@@ -179,6 +171,25 @@ end_loop sync
   run(p, chip, {.memory = &memory});
   const auto out = memory.hbm_as<float>("out");
   for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], static_cast<float>(i));
+}
+
+// Nor may what is moved into a register after the trigger lead it astray.
+TEST(CoreRuns, TransfersDoNotSeeLaterRegisters) {
+  const ChipSpec chip = chip_named("trn2");
+  const Program p = parse(R"(program moved cores=1
+hbm in f32 bytes=512 input
+hbm out f32 bytes=512 output
+register_move sync to=3 value=0
+dma_copy sync ring=0 out[0+1 @0 64x1 /256 r3*256] <- in[0+1 @0 64x1 /256 r3*256]
+register_move sync to=3 value=1
+dma_copy sync ring=0 out[0+1 @0 64x1 /256 r3*256] <- in[0+1 @0 64x1 /256 r3*256]
+)");
+  Memory memory(p, chip);
+  const auto in = memory.hbm_as<float>("in");
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i + 1);
+  run(p, chip, {.memory = &memory});
+  const auto out = memory.hbm_as<float>("out");
+  for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], static_cast<float>(i + 1));
 }
 
 }  // namespace
