@@ -5,11 +5,17 @@
 
 namespace trellis::ccl {
 
+void Batch::add(Communicator::Inside& inside, Point&& point, device::Stream* stream) {
+  points_.push_back({&inside, point});
+  use(stream);
+}
+
 void Batch::add(Communicator::Inside& inside, Operation&& operation, device::Stream* stream) {
-  if (operation.call.collective == Collective::send_recv && operation.planned == nullptr)
-    points_.push_back({&inside, point_of(operation.call)});
-  else
-    operations_.push_back({&inside, std::move(operation)});
+  operations_.push_back({&inside, std::move(operation)});
+  use(stream);
+}
+
+void Batch::use(device::Stream* stream) {
   if (stream != nullptr && std::ranges::find(streams_, stream) == streams_.end()) streams_.push_back(stream);
 }
 

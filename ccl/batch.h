@@ -14,6 +14,7 @@ class Batch {
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
+  void add(Communicator::Inside&, Point&&, device::Stream*);
   void add(Communicator::Inside&, Operation&&, device::Stream*);
   void forget(const Communicator::Inside*);
   bool empty() const { return points_.empty() && operations_.empty(); }
@@ -38,6 +39,7 @@ class Batch {
     bool has_met_points = false;  // sends and receives have been begun, if there are any
     bool open = false;            // an operation is under way
   };
+  void use(device::Stream*);
   void take_turn(Communicator::Inside*);
   bool open_next(Strand&);  // false: nothing is left
   void end_all(const Communicator::Inside* at_fault);

@@ -18,10 +18,16 @@ std::size_t sum(const std::vector<std::size_t>& counts) {
   return total;
 }
 
+// Half of what could be addressed is more than there is.
+bool fits(std::size_t a, std::size_t b, std::size_t& product) {
+  return !__builtin_mul_overflow(a, b, &product) && product <= std::numeric_limits<std::size_t>::max() / 2;
+}
+
 std::size_t bytes_of(const Call& c, std::size_t elements) {
-  if (elements > std::numeric_limits<std::size_t>::max() / 2 / kernels::size_of(c.type))
+  std::size_t bytes = 0;
+  if (!fits(elements, kernels::size_of(c.type), bytes))
     throw std::invalid_argument(fmt::format("{}: {} elements of {} fit no memory", word(c), elements, name(c.type)));
-  return elements * kernels::size_of(c.type);
+  return bytes;
 }
 
 void check_rank(const Call& c, std::string_view what, Rank r, Rank ranks) {
@@ -61,10 +67,10 @@ Extents extents_of(const Call& c, Rank rank, Rank ranks) {
   using enum Collective;
   const auto me = static_cast<std::size_t>(rank);
   const std::size_t one = bytes_of(c, c.count);
-  if (one != 0 && static_cast<std::size_t>(ranks) > std::numeric_limits<std::size_t>::max() / 2 / one)
+  std::size_t all = 0;
+  if (!fits(one, static_cast<std::size_t>(ranks), all))
     throw std::invalid_argument(
         fmt::format("{}: {} elements for each of {} ranks fit no memory", word(c), c.count, ranks));
-  const std::size_t all = one * static_cast<std::size_t>(ranks);
   switch (c.collective) {
     case all_reduce:
       return {one, one};

@@ -101,10 +101,14 @@ std::exception_ptr Communicator::error() const {
 
 void Communicator::run(const Call& call, device::Stream* stream) {
   const bool in_place = check(call, rank(), ranks());
-  if (stream != nullptr || Group::open()) return Group::issue(*this, {.call = call, .in_place = in_place}, stream);
+  const bool points = call.collective == Collective::send_recv;
+  if (stream != nullptr || Group::open()) {
+    if (points) return Group::issue(*this, point_of(call), stream);
+    return Group::issue(*this, Operation{.call = call, .in_place = in_place}, stream);
+  }
   Turns::Turn turn(inside_->turns);
   turn.wait();
-  if (call.collective == Collective::send_recv) {
+  if (points) {
     const Point point = point_of(call);
     inside_->open({&point, 1});
   } else {
@@ -115,8 +119,9 @@ void Communicator::run(const Call& call, device::Stream* stream) {
 
 void Communicator::run(const Call& call, const schedule::Schedule& schedule, device::Stream* stream) {
   const bool in_place = check(call, rank(), ranks());
-  Group::issue(*this, {.call = call, .in_place = in_place, .planned = inside_->planner.plan(call, in_place, schedule)},
-               stream);
+  Group::issue(
+      *this, Operation{.call = call, .in_place = in_place, .planned = inside_->planner.plan(call, in_place, schedule)},
+      stream);
 }
 
 void Communicator::all_reduce(const void* in, void* out, std::size_t count, kernels::DType type, ReduceOp op,

@@ -111,7 +111,8 @@ class Group {
 
  private:
   friend class Communicator;
-  static void issue(Communicator&, struct Operation&&, device::Stream*);  // now, or when the group ends
+  template <class What>
+  static void issue(Communicator&, What&&, device::Stream*);  // now, or when the group ends
   static void forget(const Communicator&);
 
   bool ended_ = false;

@@ -25,23 +25,24 @@ void Executor::begin(const Job& job, const Activity& activity) {
   ends_.assign(c.steps.size(), 0);
   ready_ = c.first;
   left_ = c.steps.size();
-  live_ = c.lines.size();
-  fronts_.resize(live_);
-  for (std::size_t i = 0; i < live_; ++i) {
+  fronts_.resize(c.lines.size());
+  live_.clear();
+  for (std::size_t i = 0; i < c.lines.size(); ++i) {
+    live_.push_back(static_cast<std::uint32_t>(i));
     const Line& line = c.lines[i];
     Front& front = fronts_[i];
     front.line = &line;
     front.next = 0;
     front.begun = false;
-    if (line.receives)
-      front.receiver = &transport_.receiver(line.peer, line.lane);
-    else
-      front.sender = &transport_.sender(line.peer, line.lane);
+    front.receiver = line.receives ? &transport_.receiver(line.peer, line.lane) : nullptr;
+    front.sender = line.receives ? nullptr : &transport_.sender(line.peer, line.lane);
   }
   waiting_ = false;
   activity_ = activity;
   activity_.running = true;
   transport_.show(activity_);
+  for (Front& front : fronts_)
+    if (front.sender != nullptr) advance(front);
 }
 
 bool Executor::move() {
@@ -53,12 +54,15 @@ bool Executor::move() {
     finish(step);
   }
   try {
-    for (std::size_t i = 0; i < live_;) {
-      moved |= advance(fronts_[i]);
-      if (fronts_[i].next == fronts_[i].line->count)
-        std::swap(fronts_[i], fronts_[--live_]);
-      else
+    for (std::size_t i = 0; i < live_.size();) {
+      Front& front = fronts_[live_[i]];
+      moved |= advance(front);
+      if (front.next != front.line->count) {
         ++i;
+        continue;
+      }
+      live_[i] = live_.back();
+      live_.pop_back();
     }
   } catch (const Mismatch& m) {
     explain(transport_, activity_, m);
@@ -182,7 +186,7 @@ void Executor::make(void* self, std::uint32_t step, std::size_t offset, std::byt
 
 const Executor::Front* Executor::stuck() const {
   const Front* sends = nullptr;
-  for (std::size_t i = 0; i < live_; ++i) {
+  for (const std::uint32_t i : live_) {
     if (!fronts_[i].begun) continue;
     if (fronts_[i].line->receives) return &fronts_[i];
     if (sends == nullptr) sends = &fronts_[i];

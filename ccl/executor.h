@@ -17,7 +17,8 @@ class Executor {
   void run(const Job&, const Activity&);
 
   // The same in pieces, so that one thread can run several executors: begin(), then move() until done(), with idle()
-  // called when none of them has moved. The job stays where it is until then.
+  // called when none of them has moved. The job stays where it is until then. What can be sent leaves in begin():
+  // whatever the caller has to do besides is done while it is on its way.
   void begin(const Job&, const Activity&);
   bool move();  // true when something happened
   bool done() const { return left_ == 0 && ready_.empty(); }
@@ -57,7 +58,7 @@ class Executor {
   const Producer producer_{make, this};
   bool rounds_ = false;  // the rounder does the arithmetic
   std::vector<Front> fronts_;
-  std::size_t live_ = 0;  // fronts that have messages left come first
+  std::vector<std::uint32_t> live_;  // fronts that have messages left
   std::vector<std::uint32_t> waits_;
   std::vector<std::uint8_t> ends_;
   std::vector<std::uint32_t> ready_;  // local steps

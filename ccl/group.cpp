@@ -62,11 +62,14 @@ void Group::forget(const Communicator& c) {
   if (noted != nullptr) noted->forget(c.inside_.get());
 }
 
-void Group::issue(Communicator& c, Operation&& operation, device::Stream* stream) {
-  if (open()) return noted->add(*c.inside_, std::move(operation), stream);
+template <class What>
+void Group::issue(Communicator& c, What&& what, device::Stream* stream) {
+  if (open()) return noted->add(*c.inside_, std::move(what), stream);
   auto batch = std::make_unique<Batch>();
-  batch->add(*c.inside_, std::move(operation), stream);
+  batch->add(*c.inside_, std::move(what), stream);
   start(std::move(batch));
 }
+template void Group::issue(Communicator&, Point&&, device::Stream*);
+template void Group::issue(Communicator&, Operation&&, device::Stream*);
 
 }  // namespace trellis::ccl

@@ -77,6 +77,8 @@ Communicator::Inside::Inside(Config c, std::shared_ptr<device::Device> d, std::s
       executor(*transport, *device, config.timeout),
       scratch(*device),
       scaled(*device),
+      rank_(transport->rank()),
+      ranks_(transport->ranks()),
       dumps_(dump_signals_heard()) {
   if (!config.dump.empty()) hear_dump_signal();
 }
@@ -115,6 +117,7 @@ void Communicator::Inside::open(const Call& c, bool in_place, const Planned* pla
                   .stores = stores_for((compiled.input_elements + compiled.output_elements) * size, ranks())},
           .mark = mark_of(c, wire, operation),
           .tokens = c.collective == Collective::barrier};
+  begin(activity_of(c, wire, operation));
   Recorded& r = recorder.begin();
   r.operation = operation;
   r.count = c.count;
@@ -125,7 +128,6 @@ void Communicator::Inside::open(const Call& c, bool in_place, const Planned* pla
   r.collective = c.collective;
   r.type = c.type;
   r.op = c.op.kind;
-  executor.begin(job_, activity_of(c, wire, operation));
 }
 
 void Communicator::Inside::open(std::span<const Point> points) {
@@ -138,6 +140,8 @@ void Communicator::Inside::open(std::span<const Point> points) {
   divided_ = 0;
   job_ = {.compiled = &points_, .type = kernels::DType::u8, .mark = mark_of_points, .tokens = true};
   const Point& first = points.front();
+  begin(activity_of({.collective = Collective::send_recv, .count = first.count, .type = first.type, .root = first.from},
+                    first.type, operations));
   Recorded& r = recorder.begin();
   r = {.operation = operations,
        .count = first.count,
@@ -147,10 +151,16 @@ void Communicator::Inside::open(std::span<const Point> points) {
        .peer = first.to,
        .collective = Collective::send_recv,
        .type = first.type};
-  executor.begin(
-      job_,
-      activity_of({.collective = Collective::send_recv, .count = first.count, .type = first.type, .root = first.from},
-                  first.type, operations));
+}
+
+void Communicator::Inside::begin(const Activity& activity) {
+  try {
+    executor.begin(job_, activity);
+  } catch (...) {
+    tell_of_loss(std::current_exception());
+    fail(std::current_exception());
+    throw;
+  }
 }
 
 void Communicator::Inside::close() {

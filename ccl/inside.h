@@ -50,8 +50,8 @@ struct Communicator::Inside {
   std::string dump() const;  // the flight recorder's
   void check_well();         // throws what ended the communicator
 
-  Rank rank() const { return transport->rank(); }
-  Rank ranks() const { return transport->ranks(); }
+  Rank rank() const { return rank_; }
+  Rank ranks() const { return ranks_; }
   std::unique_ptr<Communicator> child(std::span<const Rank> members);
 
   const Config config;
@@ -68,9 +68,11 @@ struct Communicator::Inside {
   std::vector<Point> gathered;                // room for those of a group
 
  private:
+  void begin(const Activity&);  // of job_
   void write_dump() const;
   const void* input_of(const Call&);
 
+  const Rank rank_, ranks_;
   mutable std::mutex error_mutex_;
   std::exception_ptr error_;
   std::atomic<bool> failed_ = false;

@@ -164,16 +164,19 @@ Planned Planner::make(const Call& call, bool in_place) {
 const Planned& Planner::plan(const Call& call, bool in_place) {
   const Key key{call.count, call.root, call.collective, call.type, in_place, traces(call)};
   if (schedule::uneven(call.collective) || call.collective == Collective::permute) return plan_passing(call, key);
-  if (last_ != nullptr && key == last_key_) return *last_;
-  last_ = nullptr;
+  Last& last = last_[static_cast<std::size_t>(call.collective)];
+  if (last.planned != nullptr && key == last.key) return *last.planned;
   auto found = made_.find(key);
   if (found == made_.end()) {
-    if (made_.size() == most_kept) made_.clear();
-    found = made_.emplace(key, std::make_unique<Planned>(make(call, in_place))).first;
+    auto fresh = std::make_unique<Planned>(make(call, in_place));
+    if (made_.size() == most_kept) {
+      last_ = {};
+      made_.clear();
+    }
+    found = made_.emplace(key, std::move(fresh)).first;
   }
-  last_key_ = key;
-  last_ = found->second.get();
-  return *last_;
+  last = {key, found->second.get()};
+  return *last.planned;
 }
 
 const Planned& Planner::plan_passing(const Call& call, const Key& key) {

@@ -1,6 +1,7 @@
 // From a call to the program that serves it: the algorithm chosen, its schedule proved, compiled, and kept.
 #pragma once
 
+#include <array>
 #include <list>
 #include <map>
 #include <memory>
@@ -70,8 +71,11 @@ class Planner {
   std::map<std::string, Choice> choices_;  // all that were ever made
   std::map<Name, Proved> proved_;
   std::unordered_map<Key, std::unique_ptr<Planned>, Hash> made_;
-  Key last_key_;
-  const Planned* last_ = nullptr;
+  struct Last {
+    Key key = {};
+    const Planned* planned = nullptr;
+  };
+  std::array<Last, static_cast<std::size_t>(Collective::barrier) + 1> last_ = {};  // of each collective
 
   // Of calls with counts or pairs of their own, of which there can be any number: the last few.
   struct Passing {

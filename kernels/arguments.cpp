@@ -48,10 +48,11 @@ void check_operands(std::string_view kernel, std::span<const Operand> writes, st
 }
 
 std::size_t bytes_of(std::string_view kernel, std::size_t n, std::size_t size) {
-  if (n > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / size)
+  std::ptrdiff_t bytes = 0;
+  if (__builtin_mul_overflow(n, size, &bytes))
     throw std::invalid_argument(
         fmt::format("{}: {} elements of {} bytes are more than memory can hold", kernel, n, size));
-  return n * size;
+  return static_cast<std::size_t>(bytes);
 }
 
 void check_threads(std::string_view kernel, int threads) {

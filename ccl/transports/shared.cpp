@@ -28,7 +28,7 @@ std::uint64_t kind_of(const Activity& a) {
 }  // namespace
 
 Patience patience_for(Rank ranks, int cores) {
-  if (ranks > cores) return {.spins = 4, .yields = 200};
+  if (ranks > cores) return {.spins = 0, .yields = 200};
   // Most messages come while it spins. Then other threads, of this rank's other streams for one, may have the core.
   return {.spins = 250, .yields = 2000};
 }
