@@ -1,0 +1,68 @@
+// Calls like one that was made before ask the heap for nothing.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "tests/ccl/ranks/run.h"
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+namespace {
+thread_local std::size_t allocations = 0;  // of this thread
+}
+
+void* operator new(std::size_t bytes) {
+  ++allocations;
+  if (void* memory = std::malloc(bytes != 0 ? bytes : 1)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace trellis::ccl {
+namespace {
+
+constexpr int like_calls = 20;
+
+// Each rank is a thread of its own: what it allocates while it makes the call again and again.
+template <class Call>
+std::string allocated_by(const Call& call) {
+  return run_ranks("loopback", 2, [&](Communicator& c) {
+    for (int i = 0; i < like_calls; ++i) call(c);
+    const std::size_t before = allocations;
+    for (int i = 0; i < like_calls; ++i) call(c);
+    if (allocations != before) throw std::runtime_error(std::to_string(allocations - before) + " allocations");
+  });
+}
+
+TEST(Allocations, AreCounted) {
+  EXPECT_NE(allocated_by([](Communicator&) { ::operator delete(::operator new(8)); }), "");
+}
+
+TEST(Allocations, NoneForACollective) {
+  EXPECT_EQ(allocated_by([](Communicator& c) {
+              float in[3000] = {}, out[3000];
+              c.all_reduce(in, out, 3000, kernels::DType::f32);
+              c.broadcast(out, out, 3, kernels::DType::f32, 1);
+              c.barrier();
+            }),
+            "");
+}
+
+TEST(Allocations, NoneForAGroup) {
+  EXPECT_EQ(allocated_by([](Communicator& c) {
+              float in[300] = {}, out[300];
+              Group group;
+              c.send(in, 300, kernels::DType::f32, 1 - c.rank());
+              c.recv(out, 300, kernels::DType::f32, 1 - c.rank());
+              c.all_reduce(in, in, 300, kernels::DType::f32);
+              group.end();
+            }),
+            "");
+}
+
+}  // namespace
+}  // namespace trellis::ccl
+
+#endif
