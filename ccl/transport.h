@@ -94,6 +94,7 @@ class Transport {
   // Gives way to others, longer the longer nothing happened: `idle` counts the calls since something did. Wakes when a
   // message arrives or room appears. True when it has been long enough to look whether all are well.
   virtual bool wait(std::uint32_t idle) = 0;
+  virtual bool could_advance() const = 0;  // one of the ends that wait; what a rank sent before it went is seen
 
   virtual void show(const Activity&) = 0;                    // what this rank does
   virtual void rest() = 0;                                   // it has done it

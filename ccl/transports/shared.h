@@ -49,6 +49,7 @@ class SharedTransport : public Transport {
   Sender& sender(Rank to, int lane) override;
   Receiver& receiver(Rank from, int lane) override;
   bool wait(std::uint32_t idle) override;
+  bool could_advance() const override;
   void show(const Activity&) override;
   void rest() override;
   void beat(std::int32_t step, Rank waits_for) override;
@@ -65,7 +66,6 @@ class SharedTransport : public Transport {
  private:
   class LaneSender;
   class LaneReceiver;
-  bool could_advance() const;  // one of the ends that wait
   void ring_all();
   void wait_for_round(std::span<const Rank> members, std::uint32_t round, Deadline);
 
