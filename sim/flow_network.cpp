@@ -10,26 +10,35 @@ namespace {
 
 constexpr Rate unbounded = std::numeric_limits<Rate>::max();
 constexpr double byte_work = 1e15;
+Time time_of(Work work, Rate rate) {
+  if (rate == unbounded) return 0;
+  const auto speed = static_cast<Work>(rate);
+  return static_cast<Time>((work + speed - 1) / speed);
+}
+
+constexpr std::size_t most_nearby = 64;  // flows
+constexpr std::size_t ahead = 12;        // flows, of which memory is asked for before they are come to
 
 }  // namespace
 
 FlowNetwork::FlowNetwork(std::vector<Rate> capacities) : lost_(unbounded) {
   resources_.resize(capacities.size());
-  for (std::size_t i = 0; i < capacities.size(); ++i) resources_[i].capacity = capacities[i] * one_use;
+  for (std::size_t i = 0; i < capacities.size(); ++i)
+    resources_[i].capacity = capacities[i] * one_use, resources_[i].each = capacities[i];
   carried_.assign(capacities.size(), 0);
 }
 
-std::uint32_t FlowNetwork::take_parts(std::size_t count) {
-  if (count >= free_parts_.size()) free_parts_.resize(count + 1);
-  auto& free = free_parts_[count];
-  if (free.empty()) {
-    const auto first = static_cast<std::uint32_t>(parts_.size());
-    parts_.resize(parts_.size() + count);
-    return first;
-  }
-  const std::uint32_t first = free.back();
-  free.pop_back();
-  return first;
+// With room for its parts, which a flow keeps when it has ended.
+FlowNetwork::FlowId FlowNetwork::take_flow(std::size_t parts) {
+  const FlowId id = free_.take();
+  if (id == flows_.size()) flows_.emplace_back();
+  Flow& f = flows_[id];
+  f.parts = static_cast<std::uint16_t>(parts);
+  if (f.room >= f.parts) return id;
+  f.first = static_cast<std::uint32_t>(parts_.size());
+  f.room = f.parts;
+  parts_.resize(parts_.size() + parts);
+  return id;
 }
 
 void FlowNetwork::link(FlowId flow, Part& part, std::uint32_t index) {
@@ -50,23 +59,15 @@ void FlowNetwork::unlink(const Part& part) {
 }
 
 void FlowNetwork::start(std::span<const Use> uses, Work work, std::uint64_t tag) {
-  FlowId id = static_cast<FlowId>(flows_.size());
-  if (free_flows_.empty()) {
-    flows_.emplace_back();
-  } else {
-    id = free_flows_.back();
-    free_flows_.pop_back();
-  }
+  const FlowId id = take_flow(uses.size());
   Flow& f = flows_[id];
   f.left = work, f.rate = 0, f.since = now_, f.end = 0, f.tag = tag, f.fresh = true;
-  f.parts = static_cast<std::uint16_t>(uses.size());
-  f.first = take_parts(uses.size());
-  const double bytes = static_cast<double>(work) / (byte_work * one_use);
+  if (work != bytes_.work) bytes_ = {work, static_cast<double>(work) / (byte_work * one_use)};
   for (std::uint32_t i = 0; i < f.parts; ++i) {
     Part& part = parts_[f.first + i];
     part.resource = uses[i].resource, part.weight = uses[i].weight;
     link(id, part, f.first + i);
-    carried_[part.resource] += bytes * part.weight;
+    carried_[part.resource] += bytes_.sixteenths * part.weight;
   }
   fresh_.push_back(id);
   ++counts_.flows;
@@ -81,9 +82,8 @@ void FlowNetwork::remove(FlowId id) {
       lost_ = std::min(lost_, f.rate);
     }
   }
-  free_parts_[f.parts].push_back(f.first);
   f.end = 0;
-  free_flows_.push_back(id);
+  free_.give_back(id);
 }
 
 void FlowNetwork::advance(Time to, std::vector<std::uint64_t>& ended) {
@@ -91,38 +91,44 @@ void FlowNetwork::advance(Time to, std::vector<std::uint64_t>& ended) {
   now_ = to;
   while (ends_.next() == to) {
     ends_.pop(row_);
-    for (const End& e : row_) {
-      if (flows_[e.flow].end != e.end) continue;  // it has got another rate since
-      ended.push_back(flows_[e.flow].tag);
-      remove(e.flow);
+    sorter_.sort(row_);
+    for (std::size_t i = 0; i < row_.size(); ++i) {
+      if (i + ahead < row_.size()) __builtin_prefetch(&flows_[row_[i + ahead]]);
+      const FlowId id = row_[i];
+      if (flows_[id].end != to) continue;  // it has got another rate since
+      ended.push_back(flows_[id].tag);
+      remove(id);
     }
   }
 }
 
-bool FlowNetwork::alone(const Flow& f) {
-  return std::ranges::all_of(parts(f), [&](const Part& p) { return resources_[p.resource].flows == 1; });
-}
-
+// What a flow can have that shares nothing; 0 for one that does.
 Rate FlowNetwork::lone_rate(const Flow& f) {
   Rate rate = unbounded;
-  for (const Part& p : parts(f)) rate = std::min(rate, resources_[p.resource].capacity / p.weight);
-  return rate;
+  for (const Part& p : parts(f)) {
+    const Resource& r = resources_[p.resource];
+    if (r.flows > 1) return 0;
+    rate = std::min(rate, p.weight == one_use ? r.each : r.capacity / p.weight);
+  }
+  return std::max<Rate>(rate, 1);
 }
 
 // Sets the rate from now on.
 void FlowNetwork::give(Flow& f, FlowId id, Rate rate) {
-  if (!f.fresh && rate == f.rate) return;
-  const Work done = static_cast<Work>(f.rate) * static_cast<Work>(now_ - f.since);
-  f.left = done < f.left ? f.left - done : 0;
+  assert(rate > 0);
+  if (!f.fresh) {
+    if (rate == f.rate) return;
+    const Work done = static_cast<Work>(f.rate) * static_cast<Work>(now_ - f.since);
+    f.left = done < f.left ? f.left - done : 0;
+  }
   f.since = now_;
   f.rate = rate;
   f.fresh = false;
-  assert(rate > 0);
-  const auto speed = static_cast<Work>(rate);
-  const Time end = rate == unbounded ? now_ : now_ + static_cast<Time>((f.left + speed - 1) / speed);
+  if (f.left != last_.left || rate != last_.rate) last_ = {f.left, rate, time_of(f.left, rate)};
+  const Time end = now_ + last_.time;
   if (end == f.end) return;
   f.end = end;
-  ends_.push(end, {id, end});
+  ends_.push(end, id);
 }
 
 // What every flow on the resource could have if those that are slower stay as they are and all others want more.
@@ -169,14 +175,10 @@ void FlowNetwork::visit(std::uint32_t resource) {
   shares_.push_back({resource, r.capacity, 0});
 }
 
-// The flows that a change can reach, and all resources that they are on.
-void FlowNetwork::gather(Rate from) {
-  ++mark_;
-  shares_.clear();
+// From the resources visited so far: the flows that a change to these can reach, and all resources that they are on.
+// False: they are more than `most`.
+bool FlowNetwork::gather(Rate from, std::size_t most) {
   region_.clear();
-  for (std::uint32_t resource : changed_) visit(resource);
-  for (FlowId id : fresh_)
-    for (const Part& p : parts(flows_[id])) visit(p.resource);
   for (std::size_t next = 0; next < shares_.size(); ++next) {
     Rate left = shares_[next].left;
     std::int64_t weight = 0;
@@ -190,16 +192,36 @@ void FlowNetwork::gather(Rate from) {
       weight += part.weight;
       if (f.mark == mark_) continue;
       f.mark = mark_;
+      if (region_.size() == most) return false;
       region_.push_back(part.flow);
       for (const Part& p : parts(f)) visit(p.resource);
     }
     shares_[next].left = left, shares_[next].weight = weight;
   }
+  return true;
+}
+
+// Where all flows on a resource are on nothing else.
+bool FlowNetwork::share_one(std::uint32_t resource) {
+  std::int64_t weight = 0;
+  for (std::uint32_t i = resources_[resource].first; i != none; i = parts_[i].after) {
+    if (flows_[parts_[i].flow].parts > 1) return false;
+    weight += parts_[i].weight;
+  }
+  const Rate each = std::max<Rate>(resources_[resource].capacity / weight, 1);
+  resources_[resource].mark = mark_;
+  for (std::uint32_t i = resources_[resource].first; i != none; i = parts_[i].after) {
+    give(flows_[parts_[i].flow], parts_[i].flow, each);
+    ++counts_.solved_flows;
+  }
+  return true;
 }
 
 // Water filling: the resource with the least for each of its flows sets their rate, then the next. Those that offer the
 // same do so at once, so that no order matters.
 void FlowNetwork::fill() {
+  ++counts_.solves;
+  counts_.solved_flows += std::ssize(region_);
   offers_.clear();
   for (std::uint32_t i = 0; i < shares_.size(); ++i)
     if (shares_[i].weight > 0) offers_.push_back({shares_[i].each(), i});
@@ -239,22 +261,47 @@ void FlowNetwork::fill() {
   }
 }
 
-void FlowNetwork::settle() {
-  bool solve = !changed_.empty();
+// Every change by itself, with all that it can reach. False: one can reach too much for that.
+bool FlowNetwork::solve_nearby() {
+  ++mark_;
   for (FlowId id : fresh_) {
     Flow& f = flows_[id];
-    if (alone(f))
-      give(f, id, lone_rate(f));
-    else
-      solve = true;
-  }
-  if (solve) {
-    std::erase_if(fresh_, [&](FlowId id) { return !flows_[id].fresh; });
-    gather(lowest_change());
-    ++counts_.solves;
-    counts_.solved_flows += static_cast<std::int64_t>(region_.size());
+    if (!f.fresh) continue;  // settled together with another
+    if (const Rate rate = lone_rate(f); rate > 0) {
+      give(f, id, rate);
+      continue;
+    }
+    if (f.parts == 1 && share_one(parts_[f.first].resource)) continue;
+    shares_.clear();
+    for (const Part& p : parts(f)) visit(p.resource);
+    if (!gather(0, most_nearby)) return false;
     fill();
   }
+  for (std::uint32_t resource : changed_) {
+    if (resources_[resource].mark == mark_ || resources_[resource].flows == 0 || share_one(resource)) continue;
+    shares_.clear();
+    visit(resource);
+    if (!gather(0, most_nearby)) return false;
+    fill();
+  }
+  return true;
+}
+
+// All changes at once, with what they can reach.
+void FlowNetwork::solve_reached() {
+  std::erase_if(fresh_, [&](FlowId id) { return !flows_[id].fresh; });
+  const Rate from = lowest_change();
+  ++mark_;
+  shares_.clear();
+  for (std::uint32_t resource : changed_) visit(resource);
+  for (FlowId id : fresh_)
+    for (const Part& p : parts(flows_[id])) visit(p.resource);
+  gather(from, flows_.size());
+  fill();
+}
+
+void FlowNetwork::settle() {
+  if (!solve_nearby()) solve_reached();
   fresh_.clear();
   changed_.clear();
   lost_ = unbounded;

@@ -1,11 +1,14 @@
 // Transfers as flows that share each resource by max-min fairness. After a change only those rates are worked out again
-// that it can reach: flows slower than what changed keep theirs, and so does everything that hangs on them alone.
+// that it can reach: what shares no resource with it, by way of however many others, keeps its own; and where that is
+// much, flows slower than what changed keep theirs, and so does everything that hangs on them alone.
 #pragma once
 
 #include <vector>
 
+#include "sim/free_numbers.h"
 #include "sim/instant_queue.h"
 #include "sim/network.h"
+#include "sim/sort_runs.h"
 
 namespace trellis::sim {
 
@@ -21,7 +24,7 @@ class FlowNetwork : public Network {
   Rate rate(std::uint64_t tag) const;  // of a flow on its way; for tests
 
   struct Counts {
-    std::int64_t flows = 0, solves = 0, solved_flows = 0, repeated = 0;
+    std::int64_t flows = 0, solves = 0, solved_flows = 0;
   };
   const Counts& counts() const { return counts_; }
 
@@ -33,19 +36,20 @@ class FlowNetwork : public Network {
     FlowId flow = 0;
     std::uint32_t before = none, after = none;
   };
-  struct Flow {
+  struct alignas(64) Flow {
     Work left = 0;
     Rate rate = 0;
     Time since = 0;  // when `left` was true
     Time end = 0;
     std::uint64_t tag = 0;
     std::uint32_t first = 0;  // of its parts
-    std::uint16_t parts = 0;
+    std::uint16_t parts = 0, room = 0;
     bool fresh = false;      // not yet settled
     std::uint32_t mark = 0;  // the last solve that it was part of
   };
   struct Resource {
     Rate capacity = 0;  // in weights: sixteenths
+    Rate each = 0;      // of a single flow of one use
     std::uint32_t first = none;
     std::uint32_t flows = 0;
     std::uint32_t mark = 0;   // the last solve that it was part of
@@ -62,42 +66,51 @@ class FlowNetwork : public Network {
     std::uint32_t share = 0;
     bool operator>(const Offer& o) const { return each > o.each; }
   };
-  struct End {
-    FlowId flow = 0;
-    Time end = 0;
-  };
 
   std::span<Part> parts(const Flow& f) { return {parts_.data() + f.first, f.parts}; }
-  std::uint32_t take_parts(std::size_t count);
+  FlowId take_flow(std::size_t parts);
   void link(FlowId, Part&, std::uint32_t index);
   void unlink(const Part&);
   void remove(FlowId);
-  bool alone(const Flow&);
   Rate lone_rate(const Flow&);
+  void give(Flow&, FlowId, Rate);
+
+  bool solve_nearby();
+  void solve_reached();
   Rate fair_share(std::uint32_t resource);
   Rate lowest_change();
-  void gather(Rate from);
   void visit(std::uint32_t resource);
+  bool share_one(std::uint32_t resource);
+  bool gather(Rate from, std::size_t most);
   void fill();
-  void give(Flow&, FlowId, Rate);
 
   std::vector<Resource> resources_;
   std::vector<Flow> flows_;
-  std::vector<FlowId> free_flows_;
+  FreeNumbers free_;
   std::vector<Part> parts_;
-  std::vector<std::vector<std::uint32_t>> free_parts_;  // by count
-  InstantQueue<End> ends_;
+  InstantQueue<FlowId> ends_;
   Time now_ = 0;
 
   std::vector<FlowId> fresh_;
   std::vector<std::uint32_t> changed_;  // resources that lost a flow
   Rate lost_ = 0;                       // the slowest that they lost
   std::uint32_t mark_ = 0;
+  // What was worked out last: flows that start together are mostly alike.
+  struct {
+    Work left = 0;
+    Rate rate = 0;
+    Time time = 0;
+  } last_;
+  struct {
+    Work work = 0;
+    double sixteenths = 0;  // of a byte
+  } bytes_;
   std::vector<Share> shares_;
   std::vector<FlowId> region_;
   std::vector<Offer> offers_;
   std::vector<std::uint32_t> tight_;
-  std::vector<End> row_;
+  std::vector<FlowId> row_;
+  RunSorter<FlowId> sorter_;
   Counts counts_;
 };
 

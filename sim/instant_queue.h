@@ -5,66 +5,64 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
-#include "sim/units.h"
+#include "sim/event_queue.h"
 
 namespace trellis::sim {
 
 template <class Event>
 class InstantQueue {
  public:
-  bool empty() const { return heap_.empty(); }
-  Time next() const { return heap_.empty() ? forever : heap_.front().time; }
+  InstantQueue() = default;
+  InstantQueue(const InstantQueue&) = delete;
+  InstantQueue& operator=(const InstantQueue&) = delete;
+
+  bool empty() const { return instants_.empty(); }
+  Time next() const { return instants_.next(); }
 
   void push(Time time, const Event& event) {
-    Recent& recent = recent_[slot(time)];
-    if (recent.time != time) recent = {time, new_row(time)};
-    Row& row = rows_[recent.row];
-    Block* last = &blocks_[row.last];
-    if (last->count == block_size) {
-      const std::uint32_t fresh = take_block();
-      blocks_[row.last].next = fresh;
-      row.last = fresh;
-      last = &blocks_[fresh];
-    }
-    last->events[last->count++] = event;
+    if (time != time_) find(time);
+    if (at_ == end_) grow();
+    *at_++ = event;
   }
 
   // Makes `row` events of the earliest instant. There may be more of that instant: see next().
-  Time pop(std::vector<Event>& row) {
+  Time pop(std::vector<Event>& events) {
     assert(!empty());
-    const Node first = heap_.front();
-    std::ranges::pop_heap(heap_, std::greater<>());
-    heap_.pop_back();
-    if (Recent& recent = recent_[slot(first.time)]; recent.row == first.row) recent = {};
-    row.clear();
-    for (std::uint32_t at = rows_[first.row].first; at != none;) {
-      const Block& block = blocks_[at];
-      row.insert(row.end(), block.events, block.events + block.count);
-      free_blocks_.push_back(at);
-      at = block.next;
+    leave();
+    const std::uint32_t number = instants_.pop();
+    if (Recent& recent = recent_[slot(instants_.now())]; recent.row == number) recent = {};
+    time_ = -1;
+    events.clear();
+    const Row& row = rows_[number];
+    std::uint32_t kind = 0;
+    for (std::uint32_t at = row.first; at != none; kind = std::min(kind + 1, kinds - 1)) {
+      Chunks& chunks = chunks_[kind];
+      const auto begin = chunks.events.begin() + (std::ptrdiff_t{at} << shift(kind));
+      const std::uint32_t next = chunks.next[at];
+      events.insert(events.end(), begin, begin + (next == none ? row.used : size(kind)));
+      chunks.free.push_back(at);
+      at = next;
     }
-    free_rows_.push_back(first.row);
-    return first.time;
+    free_rows_.push_back(number);
+    return instants_.now();
   }
 
  private:
   static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
-  static constexpr std::uint32_t block_size = 8, recent_bits = 10;
-  struct Block {
-    Event events[block_size];
-    std::uint32_t count = 0, next = none;
+  static constexpr std::uint32_t recent_bits = 10;
+  // A row's events lie in chunks of 4, 8, 16 and so on.
+  static constexpr std::uint32_t kinds = 16;
+  static constexpr std::uint32_t shift(std::uint32_t kind) { return kind + 2; }
+  static constexpr std::uint32_t size(std::uint32_t kind) { return 1U << shift(kind); }
+  struct Chunks {
+    std::vector<Event> events;
+    std::vector<std::uint32_t> next, free;
   };
   struct Row {
-    std::uint32_t first = none, last = none;
-  };
-  struct Node {
-    Time time = 0;
-    std::uint64_t order = 0;
-    std::uint32_t row = 0;
-    bool operator>(const Node& o) const { return time != o.time ? time > o.time : order > o.order; }
+    std::uint32_t first = none, last = none;  // chunks
+    std::uint32_t kind = 0, used = 0;         // of the last
   };
   // Rows that were pushed to of late. One that is forgotten is not looked for: a second one is begun.
   struct Recent {
@@ -76,37 +74,64 @@ class InstantQueue {
     return static_cast<std::size_t>(static_cast<std::uint64_t>(time) * 0x9e3779b97f4a7c15U >> (64 - recent_bits));
   }
 
+  // Pushing goes on at the row of this time.
+  void find(Time time) {
+    leave();
+    Recent& recent = recent_[slot(time)];
+    if (recent.time != time) recent = {time, new_row(time)};
+    time_ = time, row_ = recent.row;
+    enter();
+  }
+  void leave() {
+    if (time_ >= 0) rows_[row_].used = static_cast<std::uint32_t>(at_ - begin_);
+  }
+  void enter() {
+    const Row& row = rows_[row_];
+    begin_ = chunks_[row.kind].events.data() + (std::size_t{row.last} << shift(row.kind));
+    at_ = begin_ + row.used, end_ = begin_ + size(row.kind);
+  }
+  void grow() {
+    Row& row = rows_[row_];
+    const std::uint32_t kind = std::min(row.kind + 1, kinds - 1), fresh = take_chunk(kind);
+    chunks_[row.kind].next[row.last] = fresh;
+    row.last = fresh, row.kind = kind, row.used = 0;
+    enter();
+  }
+
   std::uint32_t new_row(Time time) {
-    const std::uint32_t block = take_block();
     if (free_rows_.empty()) {
       free_rows_.push_back(static_cast<std::uint32_t>(rows_.size()));
       rows_.emplace_back();
     }
     const std::uint32_t row = free_rows_.back();
     free_rows_.pop_back();
-    rows_[row] = {block, block};
-    heap_.push_back({time, order_++, row});
-    std::ranges::push_heap(heap_, std::greater<>());
+    const std::uint32_t chunk = take_chunk(0);
+    rows_[row] = {chunk, chunk};
+    instants_.push(time, row);
     return row;
   }
 
-  std::uint32_t take_block() {
-    if (free_blocks_.empty()) {
-      free_blocks_.push_back(static_cast<std::uint32_t>(blocks_.size()));
-      blocks_.emplace_back();
+  std::uint32_t take_chunk(std::uint32_t kind) {
+    Chunks& chunks = chunks_[kind];
+    if (chunks.free.empty()) {
+      chunks.free.push_back(static_cast<std::uint32_t>(chunks.next.size()));
+      chunks.next.push_back(none);
+      chunks.events.resize(chunks.events.size() + size(kind));
     }
-    const std::uint32_t block = free_blocks_.back();
-    free_blocks_.pop_back();
-    blocks_[block].count = 0, blocks_[block].next = none;
-    return block;
+    const std::uint32_t chunk = chunks.free.back();
+    chunks.free.pop_back();
+    chunks.next[chunk] = none;
+    return chunk;
   }
 
-  std::vector<Node> heap_;
+  EventQueue<std::uint32_t> instants_;  // rows
   std::vector<Row> rows_;
-  std::vector<Block> blocks_;
-  std::vector<std::uint32_t> free_rows_, free_blocks_;
-  std::uint64_t order_ = 0;
+  Chunks chunks_[kinds];
+  std::vector<std::uint32_t> free_rows_;
   Recent recent_[std::size_t{1} << recent_bits];
+  Time time_ = -1;  // that was pushed to last; -1: none
+  std::uint32_t row_ = none;
+  Event *begin_ = nullptr, *at_ = nullptr, *end_ = nullptr;  // in its last chunk
 };
 
 }  // namespace trellis::sim

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 
 #include "sim/flow_network.h"
@@ -11,15 +10,6 @@
 
 namespace trellis::sim {
 namespace {
-
-using Id = std::uint64_t;  // a move of a seat
-constexpr Id id_of(std::uint32_t seat, std::uint32_t move) { return Id{seat} << 32 | move; }
-constexpr std::uint32_t seat_in(Id id) { return static_cast<std::uint32_t>(id >> 32); }
-constexpr std::uint32_t move_in(Id id) { return static_cast<std::uint32_t>(id); }
-
-Time scaled(Time t, float slowness) {
-  return slowness == 1.0F ? t : static_cast<Time>(static_cast<double>(t) * static_cast<double>(slowness));
-}
 
 // Uses of one resource are one.
 void add_use(std::vector<Use>& uses, std::uint32_t resource, std::uint32_t weight) {
@@ -32,162 +22,6 @@ void add_use(std::vector<Use>& uses, std::uint32_t resource, std::uint32_t weigh
 }
 
 }  // namespace
-
-// The heart: what happens, instant by instant.
-template <class Count>
-class Loop {
- public:
-  explicit Loop(Run::Engine& engine)
-      : e_(engine), trace_(!engine.traces_.empty()), semaphore_(engine.overheads_.semaphore) {
-    waits_.reserve(e_.moves_);
-    for (const auto& row : e_.rows_)
-      for (const Move& m : e_.program(e_.seats_[row.seats[0]]).moves)
-        waits_.insert(waits_.end(), row.seats.size(), static_cast<Count>(m.waits));
-  }
-
-  Time run(const std::vector<Work>& chunk_work) {
-    chunk_work_ = &chunk_work;
-    open();
-    std::vector<Run::Engine::Event> row;
-    std::vector<Id> ended;
-    Network& network = *e_.network_;
-    while (true) {
-      start_ready();
-      network.settle();
-      const Time next = std::min(queue_.next(), network.next());
-      if (next == forever) break;
-      if (next > e_.settings_.limit) return forever;
-      now_ = next;
-      ended.clear();
-      network.advance(next, ended);
-      for (Id id : ended) end(seat_in(id), move_in(id));
-      while (queue_.next() == next) {
-        queue_.pop(row);
-        e_.events_ += std::ssize(row);
-        for (const auto& event : row) happen(event);
-      }
-    }
-    if (done_ < std::ssize(waits_))
-      throw std::invalid_argument(
-          fmt::format("{} of {} moves of the schedule can never start", std::ssize(waits_) - done_, waits_.size()));
-    return now_;
-  }
-
- private:
-  using Kind = Run::Engine::Kind;
-
-  void open() {
-    for (std::uint32_t i = 0; i < e_.seats_.size(); ++i) {
-      const auto& seat = e_.seats_[i];
-      const Job& job = e_.jobs_[seat.job];
-      const Overheads& o = e_.overheads_;
-      const Time start = job.start + o.launch + (uneven(job.pattern->task().collective) ? o.counts : 0);
-      e_.ended_[seat.job] = start;
-      const auto& moves = e_.program(seat).moves;
-      for (std::uint32_t m = 0; m < moves.size(); ++m)
-        if (moves[m].waits == 0) queue_.push(start, {i, m, Kind::ready});
-    }
-  }
-
-  void happen(const Run::Engine::Event& event) {
-    const auto& seat = e_.seats_[event.seat];
-    if (event.kind == Kind::begin) return begin(event.seat, event.move);
-    if (event.kind == Kind::ready) {
-      if (trace_) e_.traces_[e_.number(seat, event.move)].ready = now_;
-      ready_.push_back(id_of(event.seat, event.move));
-      return;
-    }
-    const Move& m = e_.program(seat).moves[event.move];
-    const Id cause = e_.number(seat, event.move);
-    if (event.kind == Kind::sent) return let_go(event.seat, m.step, cause);
-    const bool also = event.kind == Kind::arrived_second;
-    const auto& peer = e_.peers_[seat.first_peer + static_cast<std::uint32_t>(also ? m.second : m.peer)];
-    let_go(peer.seat, also ? m.second_arrival : m.arrival, cause);
-  }
-
-  void start_ready() {
-    if (e_.overheads_.message > 0) std::ranges::sort(ready_);
-    for (std::size_t i = 0; i < ready_.size(); ++i) start(seat_in(ready_[i]), move_in(ready_[i]));
-    ready_.clear();
-  }
-
-  // What precedes the bytes: a place in the line of the sender's collective cores, the handshake, the DMA's start.
-  void start(std::uint32_t at, std::uint32_t number) {
-    auto& seat = e_.seats_[at];
-    const Move& m = e_.program(seat).moves[number];
-    const Overheads& o = e_.overheads_;
-    const bool bytes = !e_.needs_no_bytes(seat, m);
-    Time before = m.adds && bytes ? o.reduce : 0;
-    float slowness = seat.slowness;
-    if (m.peer != no_peer) {
-      before += o.handshake;
-      slowness =
-          std::max(slowness, e_.seats_[e_.peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)].seat].slowness);
-    }
-    if (bytes) before += o.dma_start;
-    before = scaled(before, slowness);
-    if (o.message > 0 && m.peer != no_peer) {
-      seat.busy = std::max(seat.busy, now_) + scaled(o.message, slowness);
-      before += seat.busy - now_;
-    }
-    if (before == 0) return begin(at, number);
-    queue_.push(now_ + before, {at, number, Kind::begin});
-  }
-
-  void begin(std::uint32_t at, std::uint32_t number) {
-    const auto& seat = e_.seats_[at];
-    const Move& m = e_.program(seat).moves[number];
-    if (trace_) e_.traces_[e_.number(seat, number)].begin = now_;
-    const Work work = e_.needs_no_bytes(seat, m) ? 0 : (*chunk_work_)[seat.job] * m.chunks;
-    if (m.peer != no_peer) ++e_.transfers_;
-    uses_.clear();
-    if (work > 0) e_.uses_of(seat, m, uses_);
-    if (uses_.empty()) return end(at, number);
-    e_.network_->start(uses_, work, id_of(at, number));
-  }
-
-  void end(std::uint32_t at, std::uint32_t number) {
-    const auto& seat = e_.seats_[at];
-    const Move& m = e_.program(seat).moves[number];
-    ++done_;
-    if (trace_) e_.traces_[e_.number(seat, number)].end = now_;
-    if (semaphore_ == 0)
-      let_go(at, m.step, e_.number(seat, number));
-    else
-      queue_.push(now_ + semaphore_, {at, number, Kind::sent});
-    if (m.peer == no_peer) return;
-    const auto* peers = e_.peers_.data() + seat.first_peer;
-    queue_.push(now_ + peers[m.peer].latency + semaphore_, {at, number, Kind::arrived});
-    if (m.second != no_peer)
-      queue_.push(now_ + peers[m.second].latency + semaphore_, {at, number, Kind::arrived_second});
-  }
-
-  void let_go(std::uint32_t at, std::uint32_t step, Id cause) {
-    const auto& seat = e_.seats_[at];
-    const PatternClass& program = e_.program(seat);
-    e_.ended_[seat.job] = std::max(e_.ended_[seat.job], now_);
-    for (std::uint32_t i = program.begin[step]; i < program.begin[step + 1]; ++i) {
-      const Follower& f = program.followers[i];
-      const std::uint32_t target =
-          f.peer == no_peer ? at : e_.peers_[seat.first_peer + static_cast<std::uint32_t>(f.peer)].seat;
-      const std::uint64_t move = e_.number(e_.seats_[target], f.move);
-      if (--waits_[move] != 0) continue;
-      if (trace_) e_.traces_[move].cause = static_cast<std::int64_t>(cause), e_.traces_[move].ready = now_;
-      ready_.push_back(id_of(target, f.move));
-    }
-  }
-
-  Run::Engine& e_;
-  const bool trace_;
-  const Time semaphore_;
-  const std::vector<Work>* chunk_work_ = nullptr;
-  std::vector<Count> waits_;
-  InstantQueue<Run::Engine::Event> queue_;
-  std::vector<Id> ready_;
-  std::vector<Use> uses_;
-  Time now_ = 0;
-  std::int64_t done_ = 0;
-};
 
 Run::Engine::Engine(const Machine& machine, std::vector<Job> jobs, RunSettings settings)
     : machine_(machine), jobs_(std::move(jobs)), settings_(std::move(settings)) {
@@ -211,9 +45,10 @@ Run::Engine::Engine(const Machine& machine, std::vector<Job> jobs, RunSettings s
     chunk_work_.push_back(chunk > 0 ? static_cast<Work>(chunk) * work_of_byte
                                     : static_cast<Work>(jobs_[job].bytes) * work_of_byte / chunks);
   }
-  for (const Seat& seat : seats_)
-    for (ResourceId r : {machine_.hbm(seat.rank), machine_.dma(seat.rank)})
-      if (r != no_resource) number(r);
+  for (Seat& seat : seats_) {
+    seat.hbm = one_pass(machine_.hbm(seat.rank));
+    seat.dma = one_pass(machine_.dma(seat.rank));
+  }
   ended_.assign(jobs_.size(), 0);
   if (settings_.trace) traces_.resize(moves_);
   if (settings_.packets)
@@ -230,6 +65,11 @@ std::uint32_t Run::Engine::number(ResourceId r) {
   const auto [at, fresh] = folded_.try_emplace(one, static_cast<std::uint32_t>(capacities_.size()));
   if (fresh) capacities_.push_back(rate_of(machine_.rate(one)));
   return at->second;
+}
+
+Use Run::Engine::one_pass(ResourceId r) {
+  if (r == no_resource) return {0, 0};
+  return {number(r), one_use * (folding_ ? folding_->sharers(r) : 1)};
 }
 
 void Run::Engine::add_seats(std::uint32_t job) {
@@ -306,14 +146,13 @@ void Run::Engine::add_peers(std::uint32_t job, std::uint32_t first_seat) {
 // engines read and write; where what arrives is added to what is there, the receiver's read that. Two that are fed by
 // one read pay for that once.
 void Run::Engine::uses_of(const Seat& seat, const Move& m, std::vector<Use>& uses) const {
-  const auto use = [&](ResourceId r, std::uint32_t touches) {
-    if (r == no_resource || touches == 0) return;
-    add_use(uses, number_known(r), touches * one_use * (folding_ ? folding_->sharers(r) : 1));
+  const auto use = [&](const Use& pass, std::uint32_t touches) {
+    if (pass.weight > 0 && touches > 0) add_use(uses, pass.resource, touches * pass.weight);
   };
   if (m.peer == no_peer) {
     const std::uint32_t touches = m.sources + (m.copies_twice ? 2U : 1U);
-    use(machine_.hbm(seat.rank), touches);
-    return use(machine_.dma(seat.rank), touches);
+    use(seat.hbm, touches);
+    return use(seat.dma, touches);
   }
   const Peer& peer = peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)];
   uses.insert(uses.end(), links_.begin() + peer.first, links_.begin() + peer.first + peer.count);
@@ -322,14 +161,16 @@ void Run::Engine::uses_of(const Seat& seat, const Move& m, std::vector<Use>& use
     const Peer& also = peers_[seat.first_peer + static_cast<std::uint32_t>(m.second)];
     for (std::uint32_t i = also.first; i < also.first + also.count; ++i)
       add_use(uses, links_[i].resource, links_[i].weight);
-    use(machine_.hbm(also.rank), 1);
+    use(seats_[also.seat].hbm, 1);
     ++writes;
   }
   const std::uint32_t reads = m.summed > 0 ? m.summed : 1;
-  use(machine_.hbm(seat.rank), reads);
-  use(machine_.dma(seat.rank), reads + writes);
-  use(machine_.hbm(peer.rank), m.adds ? 2 : 1);
-  if (m.adds) use(machine_.dma(peer.rank), 1);
+  use(seat.hbm, reads);
+  use(seat.dma, reads + writes);
+  if (seat.hbm.weight + seat.dma.weight == 0) return;  // no chip
+  const Seat& receiver = seats_[peer.seat];
+  use(receiver.hbm, m.adds ? 2 : 1);
+  if (m.adds) use(receiver.dma, 1);
 }
 
 // A source of a sum on the same chip is read where it lies, and a sum that is only sent on is formed on its way.
@@ -344,15 +185,6 @@ Run::Engine::Numbered Run::Engine::numbered(std::int64_t number) const {
   const Row& row = *(std::ranges::upper_bound(rows_, wanted, {}, &Row::first_move) - 1);
   const std::uint64_t place = wanted - row.first_move, stride = row.seats.size();
   return {row.seats[place % stride], static_cast<std::uint32_t>(place / stride)};
-}
-
-Time Run::Engine::run() {
-  std::uint32_t most = 0;
-  for (const Job& job : jobs_)
-    for (const PatternClass& c : job.pattern->classes())
-      for (const Move& m : c.moves) most = std::max(most, m.waits);
-  if (most <= std::numeric_limits<std::uint8_t>::max()) return Loop<std::uint8_t>(*this).run(chunk_work_);
-  return Loop<std::uint32_t>(*this).run(chunk_work_);
 }
 
 }  // namespace trellis::sim

@@ -26,18 +26,14 @@ class Run::Engine {
     std::uint64_t first_move = 0;
     Rank rank = 0;  // of the machine
     float slowness = 1;
-    Time busy = 0;  // its collective cores, until then
+    Time busy = 0;           // its collective cores, until then
+    Use hbm = {}, dma = {};  // what one pass over them is; weight 0: nothing bounds it
   };
   struct Peer {
     std::uint32_t seat = 0;
     Rank rank = 0;
     std::uint32_t first = 0, count = 0;  // the links on the way there
     Time latency = 0;
-  };
-  enum class Kind : std::uint8_t { ready, begin, sent, arrived, arrived_second };
-  struct Event {
-    std::uint32_t seat = 0, move = 0;
-    Kind kind = Kind::ready;
   };
 
   const PatternClass& program(const Seat& s) const { return jobs_[s.job].pattern->classes()[s.program]; }
@@ -62,6 +58,7 @@ class Run::Engine {
   std::uint64_t moves_ = 0;
   std::vector<Peer> peers_;
   std::vector<Use> links_;
+  std::vector<Work> chunk_work_;  // of each job
   std::vector<Trace> traces_;
   std::vector<Time> ended_;
   std::unordered_map<ResourceId, std::uint32_t> folded_;  // the network's numbers, where they are not the machine's
@@ -71,9 +68,8 @@ class Run::Engine {
   void add_seats(std::uint32_t job);
   void add_peers(std::uint32_t job, std::uint32_t first_seat);
   std::uint32_t number(ResourceId);
-  std::uint32_t number_known(ResourceId r) const { return folding_ ? folded_.at(folding_->representative(r)) : r; }
+  Use one_pass(ResourceId);
 
-  std::vector<Work> chunk_work_;  // of each job
   std::vector<Rate> capacities_;
 };
 

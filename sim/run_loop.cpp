@@ -1,0 +1,198 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <stdexcept>
+
+#include "sim/run_engine.h"
+#include "sim/sort_runs.h"
+
+namespace trellis::sim {
+namespace {
+
+// What happens to a move of a seat, as one number: those of one instant are gone through in the order of their seats,
+// in which memory lies.
+enum class Kind : std::uint8_t { ready, begin, sent, arrived, arrived_second };
+using Event = std::uint64_t;
+constexpr std::uint32_t move_bits = 29, most_moves = 1U << move_bits;
+
+constexpr Event event_of(std::uint32_t seat, std::uint32_t move, Kind kind = Kind::ready) {
+  return Event{seat} << 32 | Event{static_cast<std::uint8_t>(kind)} << move_bits | move;
+}
+constexpr std::uint32_t seat_in(Event e) { return static_cast<std::uint32_t>(e >> 32); }
+constexpr std::uint32_t move_in(Event e) { return static_cast<std::uint32_t>(e) & (most_moves - 1); }
+constexpr Kind kind_in(Event e) { return static_cast<Kind>(static_cast<std::uint32_t>(e) >> move_bits); }
+
+Time scaled(Time t, float slowness) {
+  return slowness == 1.0F ? t : static_cast<Time>(static_cast<double>(t) * static_cast<double>(slowness));
+}
+
+// The heart: what happens, instant by instant. Count: of what a move may wait for.
+template <class Count>
+class Loop {
+ public:
+  explicit Loop(Run::Engine& engine)
+      : e_(engine),
+        trace_(!engine.traces_.empty()),
+        o_(engine.overheads_),
+        plain_(o_.handshake + o_.reduce + o_.message + o_.dma_start == 0) {
+    waits_.reserve(e_.moves_);
+    for (const auto& row : e_.rows_)
+      for (const Move& m : e_.program(e_.seats_[row.seats[0]]).moves)
+        waits_.insert(waits_.end(), row.seats.size(), static_cast<Count>(m.waits));
+  }
+
+  Time run() {
+    open();
+    std::vector<Event> row, ended;
+    RunSorter<Event> sorter;
+    Network& network = *e_.network_;
+    while (true) {
+      sorter.sort(ready_);
+      for (std::size_t i = 0; i < ready_.size(); ++i) start(seat_in(ready_[i]), move_in(ready_[i]));
+      ready_.clear();
+      network.settle();
+      const Time next = std::min(queue_.next(), network.next());
+      if (next == forever) break;
+      if (next > e_.settings_.limit) return forever;
+      now_ = next;
+      ended.clear();
+      network.advance(next, ended);
+      sorter.sort(ended);
+      for (Event move : ended) end(seat_in(move), move_in(move));
+      while (queue_.next() == next) {
+        queue_.pop(row);
+        e_.events_ += std::ssize(row);
+        sorter.sort(row);
+        for (Event event : row) happen(event);
+      }
+    }
+    if (done_ < std::ssize(waits_))
+      throw std::invalid_argument(
+          fmt::format("{} of {} moves of the schedule can never start", std::ssize(waits_) - done_, waits_.size()));
+    return now_;
+  }
+
+ private:
+  void open() {
+    for (std::uint32_t i = 0; i < e_.seats_.size(); ++i) {
+      const auto& seat = e_.seats_[i];
+      const Job& job = e_.jobs_[seat.job];
+      const Time start = job.start + o_.launch + (uneven(job.pattern->task().collective) ? o_.counts : 0);
+      e_.ended_[seat.job] = start;
+      const auto& moves = e_.program(seat).moves;
+      assert(moves.size() <= most_moves);
+      for (std::uint32_t m = 0; m < moves.size(); ++m)
+        if (moves[m].waits == 0) queue_.push(start, event_of(i, m));
+    }
+  }
+
+  void happen(Event event) {
+    const std::uint32_t at = seat_in(event), number = move_in(event);
+    const auto& seat = e_.seats_[at];
+    const Kind kind = kind_in(event);
+    if (kind == Kind::begin) return begin(at, number);
+    const std::uint64_t cause = e_.number(seat, number);
+    if (kind == Kind::ready) {
+      if (trace_) e_.traces_[cause].ready = now_;
+      ready_.push_back(event);
+      return;
+    }
+    const Move& m = e_.program(seat).moves[number];
+    if (kind == Kind::sent) return let_go(at, m.step, cause);
+    const bool also = kind == Kind::arrived_second;
+    const auto& peer = e_.peers_[seat.first_peer + static_cast<std::uint32_t>(also ? m.second : m.peer)];
+    let_go(peer.seat, also ? m.second_arrival : m.arrival, cause);
+  }
+
+  // What precedes the bytes: a place in the line of the sender's collective cores, the handshake, the DMA's start.
+  void start(std::uint32_t at, std::uint32_t number) {
+    if (plain_) return begin(at, number);
+    auto& seat = e_.seats_[at];
+    const Move& m = e_.program(seat).moves[number];
+    const bool bytes = !e_.needs_no_bytes(seat, m);
+    Time before = m.adds && bytes ? o_.reduce : 0;
+    float slowness = seat.slowness;
+    if (m.peer != no_peer) {
+      before += o_.handshake;
+      slowness =
+          std::max(slowness, e_.seats_[e_.peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)].seat].slowness);
+    }
+    if (bytes) before += o_.dma_start;
+    before = scaled(before, slowness);
+    if (o_.message > 0 && m.peer != no_peer) {
+      seat.busy = std::max(seat.busy, now_) + scaled(o_.message, slowness);
+      before += seat.busy - now_;
+    }
+    if (before == 0) return begin(at, number);
+    queue_.push(now_ + before, event_of(at, number, Kind::begin));
+  }
+
+  void begin(std::uint32_t at, std::uint32_t number) {
+    const auto& seat = e_.seats_[at];
+    const Move& m = e_.program(seat).moves[number];
+    if (trace_) e_.traces_[e_.number(seat, number)].begin = now_;
+    const Work work = e_.needs_no_bytes(seat, m) ? 0 : e_.chunk_work_[seat.job] * m.chunks;
+    if (m.peer != no_peer) ++e_.transfers_;
+    uses_.clear();
+    if (work > 0) e_.uses_of(seat, m, uses_);
+    if (uses_.empty()) return end(at, number);
+    e_.network_->start(uses_, work, event_of(at, number));
+  }
+
+  void end(std::uint32_t at, std::uint32_t number) {
+    const auto& seat = e_.seats_[at];
+    const Move& m = e_.program(seat).moves[number];
+    ++done_;
+    if (trace_) e_.traces_[e_.number(seat, number)].end = now_;
+    if (o_.semaphore == 0)
+      let_go(at, m.step, e_.number(seat, number));
+    else
+      queue_.push(now_ + o_.semaphore, event_of(at, number, Kind::sent));
+    if (m.peer == no_peer) return;
+    const auto* peers = e_.peers_.data() + seat.first_peer;
+    queue_.push(now_ + peers[m.peer].latency + o_.semaphore, event_of(at, number, Kind::arrived));
+    if (m.second != no_peer)
+      queue_.push(now_ + peers[m.second].latency + o_.semaphore, event_of(at, number, Kind::arrived_second));
+  }
+
+  void let_go(std::uint32_t at, std::uint32_t step, std::uint64_t cause) {
+    const auto& seat = e_.seats_[at];
+    const PatternClass& program = e_.program(seat);
+    e_.ended_[seat.job] = std::max(e_.ended_[seat.job], now_);
+    for (std::uint32_t i = program.begin[step]; i < program.begin[step + 1]; ++i) {
+      const Follower& f = program.followers[i];
+      const std::uint32_t target =
+          f.peer == no_peer ? at : e_.peers_[seat.first_peer + static_cast<std::uint32_t>(f.peer)].seat;
+      const std::uint64_t move = e_.number(e_.seats_[target], f.move);
+      if (--waits_[move] != 0) continue;
+      if (trace_) e_.traces_[move].cause = static_cast<std::int64_t>(cause), e_.traces_[move].ready = now_;
+      ready_.push_back(event_of(target, f.move));
+    }
+  }
+
+  Run::Engine& e_;
+  const bool trace_;
+  const Overheads& o_;
+  const bool plain_;  // nothing precedes the bytes
+  std::vector<Count> waits_;
+  InstantQueue<Event> queue_;
+  std::vector<Event> ready_;
+  std::vector<Use> uses_;
+  Time now_ = 0;
+  std::int64_t done_ = 0;
+};
+
+}  // namespace
+
+Time Run::Engine::run() {
+  std::uint32_t most = 0;
+  for (const Job& job : jobs_)
+    for (const PatternClass& c : job.pattern->classes())
+      for (const Move& m : c.moves) most = std::max(most, m.waits);
+  if (most <= std::numeric_limits<std::uint8_t>::max()) return Loop<std::uint8_t>(*this).run();
+  return Loop<std::uint32_t>(*this).run();
+}
+
+}  // namespace trellis::sim
