@@ -44,6 +44,15 @@ Machine::Machine(MachineSpec spec) : spec_(std::move(spec)) {
   add_defects();
 }
 
+bool Machine::between_hosts(ResourceId r) const {
+  const auto port = static_cast<std::int32_t>(r / static_cast<ResourceId>(ranks_));
+  for (std::size_t i = 0; i < fabrics_.size(); ++i) {
+    const auto ports = static_cast<std::int32_t>(fabrics_[i]->ports().size());
+    if (port >= first_port_[i] && port < first_port_[i] + ports) return spec_.levels[i].name == spec_.cluster.name;
+  }
+  return false;
+}
+
 // HBM as stacks, each shared by the ranks that lie nearest; and of a rank's DMA engines those that its collective cores
 // can keep busy.
 void Machine::add_engines() {

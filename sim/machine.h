@@ -49,6 +49,7 @@ struct Overheads {
   Time handshake = 0;  // before every transfer
   Time reduce = 0;     // before a transfer that adds, or a local step that does
   Time message = 0;    // that a rank's collective cores are busy with each of its sends
+  Time away = 0;       // from the end of a rank's send to another host until it can begin the next such one
   Time counts = 0;     // once a collective with counts of its own for each rank
   Time dma_start = 0;  // before bytes move
   Time semaphore = 0;  // from the last byte's arrival to the step that waited for it
@@ -81,6 +82,7 @@ class Machine {
   std::uint32_t resources() const { return static_cast<std::uint32_t>(ports_.size()) * ranks_; }
   std::string resource_name(ResourceId) const;  // "neuronlink x+ of chip 3"
   std::string_view port_name(ResourceId r) const { return ports_[r / ranks_].name; }
+  bool between_hosts(ResourceId) const;
 
   std::vector<std::string> eras() const;
   Overheads overheads(std::string_view era) const;  // "": the usual one; throws invalid_argument, naming the known

@@ -29,6 +29,7 @@ Overheads Machine::overheads(std::string_view era) const {
           .handshake = of_era("handshake"),
           .reduce = of_era("reduce"),
           .message = of_era("message"),
+          .away = of_era("away"),
           .counts = of_era("counts"),
           .dma_start = f.time("dma.start"),
           .semaphore = f.time("semaphore.latency")};

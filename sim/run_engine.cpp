@@ -129,6 +129,7 @@ void Run::Engine::add_peers(std::uint32_t job, std::uint32_t first_seat) {
       uses.clear();
       for (ResourceId link : way) {
         peer.latency += machine_.latency(link);
+        peer.away |= machine_.between_hosts(link);
         const std::uint32_t weight = one_use * (folding_ ? folding_->sharers(link) : 1);
         if (folding_)
           add_use(uses, number(link), weight);

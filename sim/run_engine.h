@@ -26,14 +26,16 @@ class Run::Engine {
     std::uint64_t first_move = 0;
     Rank rank = 0;  // of the machine
     float slowness = 1;
-    Time busy = 0;           // its collective cores, until then
-    Use hbm = {}, dma = {};  // what one pass over them is; weight 0: nothing bounds it
+    Time busy = 0;            // its collective cores, until then
+    bool sends_away = false;  // to another host, or has not come round from it
+    Use hbm = {}, dma = {};   // what one pass over them is; weight 0: nothing bounds it
   };
   struct Peer {
     std::uint32_t seat = 0;
     Rank rank = 0;
     std::uint32_t first = 0, count = 0;  // the links on the way there
     Time latency = 0;
+    bool away = false;  // on another host
   };
 
   const PatternClass& program(const Seat& s) const { return jobs_[s.job].pattern->classes()[s.program]; }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cassert>
+#include <deque>
 #include <limits>
 #include <stdexcept>
+#include <unordered_map>
 
 #include "sim/run_engine.h"
 #include "sim/sort_runs.h"
@@ -13,7 +15,7 @@ namespace {
 
 // What happens to a move of a seat, as one number: those of one instant are gone through in the order of their seats,
 // in which memory lies.
-enum class Kind : std::uint8_t { ready, begin, sent, arrived, arrived_second };
+enum class Kind : std::uint8_t { ready, begin, sent, arrived, arrived_second, may_send };
 using Event = std::uint64_t;
 constexpr std::uint32_t move_bits = 29, most_moves = 1U << move_bits;
 
@@ -36,7 +38,7 @@ class Loop {
       : e_(engine),
         trace_(!engine.traces_.empty()),
         o_(engine.overheads_),
-        plain_(o_.handshake + o_.reduce + o_.message + o_.dma_start == 0) {
+        plain_(o_.handshake + o_.reduce + o_.message + o_.away + o_.dma_start == 0) {
     waits_.reserve(e_.moves_);
     for (const auto& row : e_.rows_)
       for (const Move& m : e_.program(e_.seats_[row.seats[0]]).moves)
@@ -71,7 +73,7 @@ class Loop {
     if (done_ < std::ssize(waits_))
       throw std::invalid_argument(
           fmt::format("{} of {} moves of the schedule can never start", std::ssize(waits_) - done_, waits_.size()));
-    return now_;
+    return *std::ranges::max_element(e_.ended_);
   }
 
  private:
@@ -92,7 +94,8 @@ class Loop {
     const std::uint32_t at = seat_in(event), number = move_in(event);
     const auto& seat = e_.seats_[at];
     const Kind kind = kind_in(event);
-    if (kind == Kind::begin) return begin(at, number);
+    if (kind == Kind::begin) return begin_in_turn(at, number);
+    if (kind == Kind::may_send) return let_next_send(at);
     const std::uint64_t cause = e_.number(seat, number);
     if (kind == Kind::ready) {
       if (trace_) e_.traces_[cause].ready = now_;
@@ -106,6 +109,32 @@ class Loop {
     let_go(peer.seat, also ? m.second_arrival : m.arrival, cause);
   }
 
+  bool goes_away(const Run::Engine::Seat& seat, const Move& m) const {
+    return o_.away > 0 && m.peer != no_peer && !e_.needs_no_bytes(seat, m) &&
+           e_.peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)].away;
+  }
+
+  // A rank sends to other hosts one at a time.
+  void begin_in_turn(std::uint32_t at, std::uint32_t number) {
+    auto& seat = e_.seats_[at];
+    if (goes_away(seat, e_.program(seat).moves[number])) {
+      if (seat.sends_away) return lines_[at].push_back(number);
+      seat.sends_away = true;
+    }
+    begin(at, number);
+  }
+
+  void let_next_send(std::uint32_t at) {
+    const auto line = lines_.find(at);
+    if (line == lines_.end() || line->second.empty()) {
+      e_.seats_[at].sends_away = false;
+      return;
+    }
+    const std::uint32_t next = line->second.front();
+    line->second.pop_front();
+    begin(at, next);
+  }
+
   // What precedes the bytes: a place in the line of the sender's collective cores, the handshake, the DMA's start.
   void start(std::uint32_t at, std::uint32_t number) {
     if (plain_) return begin(at, number);
@@ -115,9 +144,9 @@ class Loop {
     Time before = m.adds && bytes ? o_.reduce : 0;
     float slowness = seat.slowness;
     if (m.peer != no_peer) {
+      const auto& peer = e_.peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)];
       before += o_.handshake;
-      slowness =
-          std::max(slowness, e_.seats_[e_.peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)].seat].slowness);
+      slowness = std::max(slowness, e_.seats_[peer.seat].slowness);
     }
     if (bytes) before += o_.dma_start;
     before = scaled(before, slowness);
@@ -125,7 +154,7 @@ class Loop {
       seat.busy = std::max(seat.busy, now_) + scaled(o_.message, slowness);
       before += seat.busy - now_;
     }
-    if (before == 0) return begin(at, number);
+    if (before == 0) return begin_in_turn(at, number);
     queue_.push(now_ + before, event_of(at, number, Kind::begin));
   }
 
@@ -145,6 +174,7 @@ class Loop {
     const auto& seat = e_.seats_[at];
     const Move& m = e_.program(seat).moves[number];
     ++done_;
+    if (goes_away(seat, m)) queue_.push(now_ + scaled(o_.away, seat.slowness), event_of(at, number, Kind::may_send));
     if (trace_) e_.traces_[e_.number(seat, number)].end = now_;
     if (o_.semaphore == 0)
       let_go(at, m.step, e_.number(seat, number));
@@ -179,6 +209,7 @@ class Loop {
   std::vector<Count> waits_;
   InstantQueue<Event> queue_;
   std::vector<Event> ready_;
+  std::unordered_map<std::uint32_t, std::deque<std::uint32_t>> lines_;  // by seat: moves that begin in turn
   std::vector<Use> uses_;
   Time now_ = 0;
   std::int64_t done_ = 0;
