@@ -30,7 +30,7 @@ bool matters(std::string_view key, const MachineSpec& spec, std::string_view era
 }  // namespace
 
 Interval interval(const Pattern& pattern, const MachineSpec& spec, const PriceOptions& options, Time middle) {
-  Interval found{middle, middle, {}};
+  Interval found{.low = middle, .high = middle};
   PriceOptions quick = options;
   quick.explain = false;
   const std::string era = options.era.empty() ? spec.era : options.era;
@@ -47,6 +47,10 @@ Interval interval(const Pattern& pattern, const MachineSpec& spec, const PriceOp
       MachineSpec other = spec;
       other.figures.set(key, end);
       const Time time = price(pattern, Machine(std::move(other)), quick).time;
+      if (time == forever) {
+        found.all_tried = false;
+        continue;
+      }
       sway.low = std::min(sway.low, time), sway.high = std::max(sway.high, time);
     }
     below += std::pow(in_us(middle - sway.low), 2), above += std::pow(in_us(sway.high - middle), 2);

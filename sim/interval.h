@@ -20,6 +20,7 @@ struct Sway {
 struct Interval {
   Time low = 0, high = 0;   // every figure's sway, as if they were independent
   std::vector<Sway> sways;  // the widest first; those that do nothing are left out
+  bool all_tried = true;    // false: stopped before the end, and some figures are left out
 };
 
 Interval interval(const Pattern&, const MachineSpec&, const PriceOptions&, Time middle);

@@ -200,7 +200,7 @@ double Machine::rate(ResourceId r) const {
 std::string Machine::resource_name(ResourceId r) const {
   const Port& port = ports_[r / ranks_];
   const Rank from = owner(r);
-  if (port.span < cores_ || cores_ == 1) return fmt::format("{} of rank {}", port.name, from);
+  if (port.span < cores_) return fmt::format("{} of rank {}", port.name, from);
   const Chip chip = from / cores_, chips = port.span / cores_;
   if (chips == 1) return fmt::format("{} of chip {}", port.name, chip);
   return fmt::format("{} of chips {} to {}", port.name, chip, chip + chips - 1);

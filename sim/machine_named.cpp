@@ -8,7 +8,7 @@
 
 #include "sim/data.h"
 #include "sim/dims_text.h"
-#include "sim/machine.h"
+#include "sim/machine_several.h"
 
 namespace trellis::sim {
 namespace {
@@ -29,19 +29,6 @@ MachineSpec shape(std::string_view name) {
     spec.levels.push_back({kind, kind, dims_of(part.substr(colon + 1))});
   }
   return spec;
-}
-
-// "NAME x 4": the number, and what stands before it.
-std::optional<Chip> several(std::string_view& name) {
-  const std::size_t digits = name.find_last_not_of("0123456789") + 1;
-  if (digits == 0 || digits == name.size()) return {};
-  std::size_t sign = name.find_last_not_of(' ', digits - 1);
-  if (sign == name.npos || sign == 0 || (name[sign] != 'x' && name[sign] != '*')) return {};
-  Chip count = 0;
-  const auto [end, error] = std::from_chars(name.data() + digits, name.data() + name.size(), count);
-  if (error != std::errc{} || count < 1) return {};
-  name = name.substr(0, name.find_last_not_of(' ', sign - 1) + 1);
-  return count;
 }
 
 std::optional<double> positive(std::string_view text) {
@@ -84,6 +71,25 @@ Defect defect(std::string_view text) {
 
 }  // namespace
 
+std::optional<Chip> several(std::string_view& name) {
+  const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+  if (digits == 0 || digits == name.size()) return {};
+  std::size_t sign = name.find_last_not_of(' ', digits - 1);
+  if (sign == name.npos || sign == 0 || (name[sign] != 'x' && name[sign] != '*')) return {};
+  Chip count = 0;
+  const auto [end, error] = std::from_chars(name.data() + digits, name.data() + name.size(), count);
+  if (error != std::errc{} || count < 1) return {};
+  name = name.substr(0, name.find_last_not_of(' ', sign - 1) + 1);
+  return count;
+}
+
+MachineSpec joined(MachineSpec one, Chip count, std::string_view name) {
+  if (one.cluster.kind.empty()) throw std::invalid_argument(fmt::format("{} is not joined to others", one.name));
+  one.levels.push_back({one.cluster.kind, one.cluster.name, {count}});
+  one.name = name;
+  return one;
+}
+
 MachineSpec machine_spec(std::string_view name) {
   if (name.find(':') != name.npos) return shape(name);
   std::string_view one = name;
@@ -94,11 +100,7 @@ MachineSpec machine_spec(std::string_view name) {
     throw std::invalid_argument(
         fmt::format("no machine is called '{}': expected {}; or a shape like torus:4x4", one, fmt::join(names, ", ")));
   MachineSpec spec = read_machine(one, data_text("machines", one));
-  if (!count) return spec;
-  if (spec.cluster.kind.empty()) throw std::invalid_argument(fmt::format("{} is not joined to others", one));
-  spec.levels.push_back({spec.cluster.kind, spec.cluster.name, {*count}});
-  spec.name = name;
-  return spec;
+  return count ? joined(std::move(spec), *count, name) : spec;
 }
 
 Machine machine_named(std::string_view name) { return Machine(machine_spec(name)); }

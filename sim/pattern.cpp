@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 namespace trellis::sim {
@@ -62,6 +63,17 @@ Pattern::Pattern(const Schedule& s, std::int64_t elements)
   compile(s.programs);
 }
 
+Pattern::Pattern(const Schedule& s, std::vector<std::int64_t> blocks)
+    : task_(s.task), symmetry_(all_distinct(s.ranks())), blocks_(std::move(blocks)) {
+  const auto expected =
+      static_cast<std::size_t>(task_.ranks) *
+      (task_.collective == schedule::Collective::all_to_all_v ? static_cast<std::size_t>(task_.ranks) : 1);
+  if (blocks_.size() != expected)
+    throw std::invalid_argument(
+        fmt::format("{} blocks of {}: expected {}", blocks_.size(), name(task_.collective), expected));
+  compile(s.programs);
+}
+
 Pattern::Pattern(const schedule::Algorithm& algorithm, const schedule::Request& request)
     : task_(task_of(algorithm, request)), symmetry_(symmetry_of(algorithm, request)) {
   std::vector<Program> programs;
@@ -103,12 +115,23 @@ void Pattern::compile(const std::vector<Program>& programs) {
 
 std::uint32_t Pattern::sized(Rank r, const Program& program, const schedule::Slice& slice) const {
   const bool unknown = slice.buffer == schedule::Buffer::scratch && program.rooms.empty();
-  if (!elements_ || unknown) return static_cast<std::uint32_t>(slice.count);
+  if (!sized() || unknown) return static_cast<std::uint32_t>(slice.count);
   const schedule::Kinds kinds(task_, r, program);
-  std::uint32_t full = 0;
+  std::int64_t sum = 0;
   for (std::int32_t i = 0; i < slice.count; ++i)
-    if (kinds.of(slice.buffer, std::int64_t{slice.first} + i) % task_.pieces < *elements_) ++full;
-  return full;
+    sum += elements_of(kinds.of(slice.buffer, std::int64_t{slice.first} + i));
+  if (sum > std::numeric_limits<std::uint32_t>::max())
+    throw std::invalid_argument(fmt::format("a transfer of {} elements: expected at most 2^32 - 1", sum));
+  return static_cast<std::uint32_t>(sum);
+}
+
+// Of a chunk. Pieces of a block are equally large but for the last ones, which have what is left.
+std::int64_t Pattern::elements_of(std::int64_t kind) const {
+  const std::int64_t piece = kind % task_.pieces;
+  if (blocks_.empty()) return piece < *elements_ ? 1 : 0;
+  const std::int64_t block = blocks_[static_cast<std::size_t>(kind / task_.pieces)];
+  const std::int64_t usual = (block + task_.pieces - 1) / task_.pieces;
+  return std::clamp<std::int64_t>(block - usual * piece, 0, usual);
 }
 
 void Pattern::add_moves(const Program& program, PatternClass& c, Lines& lines) {

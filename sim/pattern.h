@@ -49,6 +49,8 @@ class Pattern {
   explicit Pattern(const schedule::Schedule&);
   // So few elements in each block that chunks are empty but for the first ones.
   Pattern(const schedule::Schedule&, std::int64_t elements);
+  // Blocks of so many elements each, as the _v forms have them (all_to_all_v: of source * ranks + target).
+  Pattern(const schedule::Schedule&, std::vector<std::int64_t> blocks);
   // Programs of like ranks are made once.
   Pattern(const schedule::Algorithm&, const schedule::Request&);
 
@@ -57,9 +59,9 @@ class Pattern {
   const schedule::Symmetry& symmetry() const { return symmetry_; }
   const std::vector<PatternClass>& classes() const { return classes_; }
   std::uint32_t class_of(Rank) const;
-  Rank peer(Rank of, Rank as_named) const;              // a peer's name as seen from this rank
-  std::int64_t moves() const;                           // of all ranks
-  bool sized() const { return elements_.has_value(); }  // chunks are one element or none
+  Rank peer(Rank of, Rank as_named) const;                                  // a peer's name as seen from this rank
+  std::int64_t moves() const;                                               // of all ranks
+  bool sized() const { return elements_.has_value() || !blocks_.empty(); }  // chunks are counted in elements
 
  private:
   struct Lines;
@@ -68,6 +70,7 @@ class Pattern {
   void join(const schedule::Program&, PatternClass&, const std::vector<Lines>&);
   void add_followers(const schedule::Program&, PatternClass&, const std::vector<Lines>&);
   void find_streams(const schedule::Program&, PatternClass&, const std::vector<Follower>& by_step);
+  std::int64_t elements_of(std::int64_t kind) const;
   std::uint32_t sized(Rank, const schedule::Program&, const schedule::Slice&) const;
 
   schedule::Task task_;
@@ -75,6 +78,7 @@ class Pattern {
   std::vector<PatternClass> classes_;
   std::unordered_map<Rank, std::uint32_t> numbers_;  // of representatives
   std::optional<std::int64_t> elements_;
+  std::vector<std::int64_t> blocks_;
 };
 
 }  // namespace trellis::sim

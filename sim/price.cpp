@@ -2,35 +2,12 @@
 
 #include <algorithm>
 
+#include "sim/price_path.h"
+
 namespace trellis::sim {
 namespace {
 
-constexpr std::int64_t most_traced = 20'000'000;
 constexpr Rank most_written = 1024;  // beyond, chunks that are empty are not told apart
-
-// Backwards from the end, by what each move waited for last.
-std::vector<Leg> critical_path(const Run& run, const Overheads& overheads, Time end) {
-  const auto& traces = run.traces();
-  std::int64_t at = -1;
-  Time last = -1;
-  for (std::int64_t i = 0; i < std::ssize(traces); ++i)
-    if (const Time arrived = traces[i].end + run.latency(i); arrived > last) last = arrived, at = i;
-  std::vector<Leg> legs;
-  Time until = end;
-  while (at >= 0) {
-    const Trace& t = traces[at];
-    const Run::Place where = run.place(at);
-    legs.push_back({Leg::Kind::latency, until - t.end, where.rank, where.peer});
-    legs.push_back({Leg::Kind::moving, t.end - t.begin, where.rank, where.peer, run.narrowest(at)});
-    legs.push_back({Leg::Kind::software, t.begin - t.ready, where.rank, where.peer});
-    until = t.ready;
-    at = t.cause;
-  }
-  legs.push_back({Leg::Kind::launch, std::min(until, overheads.launch + overheads.counts)});
-  std::erase_if(legs, [](const Leg& leg) { return leg.time <= 0; });
-  std::ranges::reverse(legs);
-  return legs;
-}
 
 // A folded run has gone through one resource of each kind that is alike.
 void find_busiest(const Run& run, const Machine& machine, Price& price) {
@@ -56,22 +33,39 @@ void find_busiest(const Run& run, const Machine& machine, Price& price) {
 
 }  // namespace
 
-Price price(const Pattern& pattern, const Machine& machine, const PriceOptions& options) {
-  const bool trace = options.explain && pattern.moves() <= most_traced;
+double moves_gone_through(const Pattern& pattern, const Machine& machine, const PriceOptions& options) {
+  const auto all = static_cast<double>(pattern.moves());
+  const bool whole = options.members.empty() && pattern.ranks() == machine.ranks();
+  if (!options.fold || !whole || !machine.spec().defects.empty()) return all;
+  return all * static_cast<double>(shared_symmetry(pattern.symmetry(), machine.alike()).classes()) /
+         static_cast<double>(pattern.ranks());
+}
+
+std::unique_ptr<Run> run_for(const Pattern& pattern, const Machine& machine, const PriceOptions& options, bool trace) {
   Job job{.pattern = &pattern, .bytes = options.bytes, .members = options.members};
   if (pattern.sized()) job.chunk_bytes = options.element;
-  Run run(
-      machine, {job},
-      {.era = options.era, .fold = options.fold, .packets = options.packets, .limit = options.limit, .trace = trace});
-  Price price{.time = run.run(), .bytes = options.bytes};
+  return std::make_unique<Run>(machine, std::vector<Job>{job},
+                               RunSettings{.era = options.era,
+                                           .fold = options.fold,
+                                           .packets = options.packets,
+                                           .limit = options.limit,
+                                           .trace = trace,
+                                           .stopped = options.stopped});
+}
+
+Price price(const Pattern& pattern, const Machine& machine, const PriceOptions& options) {
+  const bool trace =
+      options.explain && moves_gone_through(pattern, machine, options) <= static_cast<double>(most_traced);
+  const auto run = run_for(pattern, machine, options, trace);
+  Price price{.time = run->run(), .bytes = options.bytes};
   if (price.time == forever) return price;
   price.algbw = price.time > 0 ? options.bytes / in_seconds(price.time) : 0;
   price.busbw = price.algbw * bus_factor(pattern.task());
   price.bounds = lower_bounds(pattern.task(), machine, options);
-  price.simulated = run.simulated();
-  price.transfers = run.transfers();
-  find_busiest(run, machine, price);
-  if (trace) price.path = critical_path(run, machine.overheads(options.era), price.time);
+  price.simulated = run->simulated();
+  price.transfers = run->transfers();
+  find_busiest(*run, machine, price);
+  if (trace) price.path = critical_path(*run, critical_moves(*run), machine.overheads(options.era), price.time);
   return price;
 }
 

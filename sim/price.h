@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,8 +17,9 @@ struct PriceOptions {
   std::string era = {};  // of the machine's software; empty: its usual one
   bool fold = true;
   bool packets = false;
-  Time limit = forever;            // give up beyond; the price is then forever
-  bool explain = false;            // find the critical path
+  Time limit = forever;                            // give up beyond; the price is then forever
+  bool explain = false;                            // find the critical path
+  std::function<bool(Time, double)> stopped = {};  // as in RunSettings; the price is then forever
   std::vector<Rank> members = {};  // which of the machine's ranks take part, in the order of their ranks; empty: all
 };
 
@@ -53,11 +56,15 @@ Price price(const schedule::Schedule&, const Machine&, const PriceOptions&);
 // Written out only where nothing folds; a program for a class of like ranks is made once.
 Price price(const schedule::Algorithm&, const schedule::Request&, const Machine&, const PriceOptions&);
 Price price(const Pattern&, const Machine&, const PriceOptions&);
+// What a price goes through, before it does; with `trace` to look at afterwards, up to so many moves of these.
+inline constexpr std::int64_t most_traced = 20'000'000;
+double moves_gone_through(const Pattern&, const Machine&, const PriceOptions&);
+std::unique_ptr<Run> run_for(const Pattern&, const Machine&, const PriceOptions&, bool trace);
 Pattern pattern_for(const schedule::Algorithm&, const schedule::Request&, const PriceOptions&);
 
 double bus_factor(const schedule::Task&);  // busbw over algbw
 Bounds lower_bounds(const schedule::Task&, const Machine&, const PriceOptions&);
-// "71% moving bytes over neuronlink x+, 20% software", largest first.
+// "71% chip 12 waits for its send to chip 44 over efa out, 20% handshakes and DMA starts", largest first.
 std::string path_in_words(const Price&, const Machine&);
 
 }  // namespace trellis::sim

@@ -1,7 +1,4 @@
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <map>
 
 #include "sim/price.h"
 
@@ -38,20 +35,6 @@ Needs needs(const Task& t) {
     default:
       return {};
   }
-}
-
-std::string_view words(Leg::Kind kind) {
-  switch (kind) {
-    case Leg::Kind::launch:
-      return "launch";
-    case Leg::Kind::software:
-      return "handshakes and DMA starts";
-    case Leg::Kind::moving:
-      return "moving bytes";
-    case Leg::Kind::latency:
-      return "latency of links and semaphores";
-  }
-  return "";
 }
 
 }  // namespace
@@ -105,26 +88,6 @@ Bounds lower_bounds(const Task& task, const Machine& machine, const PriceOptions
   if (machine.bisection() > 0)
     bounds.bisection = o.launch + transfer_time(most.crossing * options.bytes, machine.bisection());
   return bounds;
-}
-
-std::string path_in_words(const Price& price, const Machine& machine) {
-  std::map<std::string, Time> parts;
-  Time sum = 0;
-  for (const Leg& leg : price.path) {
-    std::string what(words(leg.kind));
-    if (leg.kind == Leg::Kind::moving && leg.resource != no_resource)
-      what += fmt::format(" over {}", machine.port_name(leg.resource));
-    parts[what] += leg.time;
-    sum += leg.time;
-  }
-  std::vector<std::pair<Time, std::string>> sorted;
-  for (const auto& [what, time] : parts) sorted.emplace_back(time, what);
-  std::ranges::sort(sorted, std::greater<>());
-  std::string text;
-  for (const auto& [time, what] : sorted)
-    text += fmt::format("{}{:.0f}% {}", text.empty() ? "" : ", ",
-                        100.0 * static_cast<double>(time) / static_cast<double>(sum), what);
-  return text;
 }
 
 }  // namespace trellis::sim

@@ -131,7 +131,7 @@ std::string html_report(const Timeline& timeline, const ReportOptions& options) 
       "<meta name='color-scheme' content='light dark'><title>{}</title>\n<style>{}</style></head>\n<body>\n",
       escaped_html(options.title), report_style);
   put_heading(text, summary, options.title);
-  put(text, "{}", report_body);
+  put(text, "{}{}", options.introduction, report_body);
   put_merged(text, blocks);
   put_path(text, timeline, summary);
   put_tracks(text, timeline, summary, options.most_tracks);

@@ -12,6 +12,7 @@ namespace trellis::sim {
 
 struct ReportOptions {
   std::string title = "timeline";
+  std::string introduction = {};  // HTML, put between the heading and the timeline
   Peaks peaks = {};
   std::size_t most_blocks = 200'000;  // drawn; of more spans the shortest are merged, and the page says so
   std::size_t most_tracks = 200;      // in the table

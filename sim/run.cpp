@@ -1,6 +1,6 @@
 #include "sim/run.h"
 
-#include <limits>
+#include <algorithm>
 
 #include "sim/run_engine.h"
 
@@ -13,6 +13,7 @@ Run::~Run() = default;
 
 Time Run::run() { return engine_->run(); }
 Time Run::ended(std::size_t job) const { return engine_->ended_.at(job); }
+Time Run::load_ended(std::size_t load) const { return engine_->loads_ended_.at(load); }
 const Folding* Run::folding() const { return engine_->folding_.get(); }
 Rank Run::simulated() const { return static_cast<Rank>(engine_->seats_.size()); }
 std::int64_t Run::transfers() const { return engine_->transfers_; }
@@ -31,8 +32,10 @@ Run::Place Run::place(std::int64_t number) const {
   const auto [at, move] = e.numbered(number);
   const Engine::Seat& seat = e.seats_[at];
   const Move& m = e.program(seat).moves[move];
-  const auto peer = m.peer == no_peer ? -1 : e.peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)].rank;
-  return {seat.job, seat.rank, peer, &m};
+  const auto rank_of = [&](std::int32_t peer) {
+    return peer == no_peer ? -1 : e.peers_[seat.first_peer + static_cast<std::uint32_t>(peer)].rank;
+  };
+  return {seat.job, seat.rank, rank_of(m.peer), rank_of(m.second), &m};
 }
 
 Time Run::latency(std::int64_t number) const {
@@ -43,20 +46,46 @@ Time Run::latency(std::int64_t number) const {
   return m.peer == no_peer ? 0 : e.peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)].latency;
 }
 
+double Run::bytes(std::int64_t number) const {
+  const Engine& e = *engine_;
+  const auto [at, move] = e.numbered(number);
+  const Engine::Seat& seat = e.seats_[at];
+  const Move& m = e.program(seat).moves[move];
+  if (e.needs_no_bytes(seat, m)) return 0;
+  const Job& job = e.jobs_[seat.job];
+  const double chunks = static_cast<double>(std::max<std::int64_t>(1, schedule::data_chunks(job.pattern->task())));
+  return m.chunks * (job.chunk_bytes > 0 ? job.chunk_bytes : job.bytes / chunks);
+}
+
+void Run::uses(std::int64_t number, std::vector<ResourceId>& found) const {
+  const Engine& e = *engine_;
+  const Place where = place(number);
+  found.clear();
+  if (bytes(number) <= 0) return;
+  const auto use = [&](ResourceId r) {
+    if (r == no_resource) return;
+    if (e.folding_) r = e.folding_->representative(r);
+    if (std::ranges::find(found, r) == found.end()) found.push_back(r);
+  };
+  use(e.machine_.hbm(where.rank)), use(e.machine_.dma(where.rank));
+  std::vector<ResourceId> way;
+  for (Rank to : {where.peer, where.also}) {
+    if (to < 0) continue;
+    use(e.machine_.hbm(to));
+    e.machine_.route(where.rank, to, way);
+  }
+  if (where.peer >= 0 && where.move->adds) use(e.machine_.dma(where.peer));
+  for (ResourceId r : way) use(r);
+}
+
 // Where a byte takes longest.
 ResourceId Run::narrowest(std::int64_t number) const {
   const Engine& e = *engine_;
-  const Place where = place(number);
-  std::vector<ResourceId> used{e.machine_.hbm(where.rank), e.machine_.dma(where.rank)};
-  if (where.peer >= 0) {
-    used.push_back(e.machine_.hbm(where.peer));
-    if (where.move->adds) used.push_back(e.machine_.dma(where.peer));
-    e.machine_.route(where.rank, where.peer, used);
-  }
+  std::vector<ResourceId> used;
+  uses(number, used);
   ResourceId found = no_resource;
   double most = 0;
   for (ResourceId r : used) {
-    if (r == no_resource) continue;
     const double load = carried(r) / e.machine_.rate(r);
     if (load > most) most = load, found = r;
   }

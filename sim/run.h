@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,6 +25,13 @@ struct Job {
   Time start = 0;
 };
 
+// What computation reads and writes of a rank's HBM meanwhile, at so many bytes a second where nothing is in its way.
+struct Load {
+  Rank rank = 0;
+  double bytes = 0, rate = 0;
+  Time start = 0;
+};
+
 struct RunSettings {
   std::string era = {};   // the machine's usual one
   bool fold = true;       // let one rank stand for those that are like it
@@ -31,6 +39,9 @@ struct RunSettings {
   double packet = 65536;  // bytes
   Time limit = forever;   // of simulated time: give up beyond
   bool trace = false;     // remember when each move ran, and why not earlier
+  std::vector<Load> loads = {};
+  // Asked now and then with the time reached and the part of all moves that is done; true: give up.
+  std::function<bool(Time, double)> stopped = {};
 };
 
 // When a move ran. `cause`: the move whose end it waited for last, as a number in Run's order; -1: none.
@@ -49,6 +60,7 @@ class Run {
   Time run();  // when the last of it ended
 
   Time ended(std::size_t job) const;
+  Time load_ended(std::size_t load) const;
   const Folding* folding() const;    // what it was folded by; null: it was not
   double carried(ResourceId) const;  // bytes, by passes over them
   Rank simulated() const;            // ranks that were gone through
@@ -60,11 +72,15 @@ class Run {
   struct Place {
     std::size_t job = 0;
     Rank rank = 0, peer = -1;  // of the machine; -1: local
+    Rank also = -1;            // a second one who gets the same bytes
     const Move* move = nullptr;
   };
   Place place(std::int64_t number) const;
   Time latency(std::int64_t number) const;          // from the last byte's leaving to the receiver's next step
   ResourceId narrowest(std::int64_t number) const;  // of what the move uses; no_resource: nothing
+  double bytes(std::int64_t number) const;          // that it moves
+  // What it uses of the machine; in a folded run, of those that were gone through.
+  void uses(std::int64_t number, std::vector<ResourceId>&) const;
 
   class Engine;
 

@@ -27,14 +27,21 @@ Run::Engine::Engine(const Machine& machine, std::vector<Job> jobs, RunSettings s
     : machine_(machine), jobs_(std::move(jobs)), settings_(std::move(settings)) {
   overheads_ = machine_.overheads(settings_.era);
   const bool whole = jobs_.size() == 1 && jobs_[0].members.empty() && jobs_[0].pattern->ranks() == machine_.ranks();
-  if (settings_.fold && whole && machine_.spec().defects.empty()) {
+  if (settings_.fold && settings_.loads.empty() && whole && machine_.spec().defects.empty()) {
     folding_ = std::make_unique<Folding>(machine_, shared_symmetry(jobs_[0].pattern->symmetry(), machine_.alike()));
     if (!folding_->folds()) folding_.reset();
   }
   if (!folding_) {
     capacities_.resize(machine_.resources());
     for (ResourceId r = 0; r < capacities_.size(); ++r) capacities_[r] = rate_of(machine_.rate(r));
+    first_load_ = machine_.resources();
+    for (const Load& load : settings_.loads) {
+      if (machine_.hbm(load.rank) == no_resource)
+        throw std::invalid_argument(fmt::format("a load on rank {}: {} has no HBM", load.rank, machine_.name()));
+      capacities_.push_back(rate_of(load.rate) + 1);
+    }
   }
+  loads_ended_.assign(settings_.loads.size(), 0);
   for (std::uint32_t job = 0; job < jobs_.size(); ++job) {
     const auto first = static_cast<std::uint32_t>(seats_.size());
     add_seats(job);

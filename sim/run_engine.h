@@ -63,6 +63,8 @@ class Run::Engine {
   std::vector<Work> chunk_work_;  // of each job
   std::vector<Trace> traces_;
   std::vector<Time> ended_;
+  std::vector<Time> loads_ended_;
+  std::uint32_t first_load_ = 0;  // the network's resource that bounds the first load; the others follow
   std::unordered_map<ResourceId, std::uint32_t> folded_;  // the network's numbers, where they are not the machine's
   std::int64_t transfers_ = 0, events_ = 0;
 

@@ -14,8 +14,8 @@ namespace trellis::sim {
 namespace {
 
 // What happens to a move of a seat, as one number: those of one instant are gone through in the order of their seats,
-// in which memory lies.
-enum class Kind : std::uint8_t { ready, begin, sent, arrived, arrived_second, may_send };
+// in which memory lies. Loads are numbered on from the seats.
+enum class Kind : std::uint8_t { ready, begin, sent, arrived, arrived_second, may_send, load };
 using Event = std::uint64_t;
 constexpr std::uint32_t move_bits = 29, most_moves = 1U << move_bits;
 
@@ -57,12 +57,12 @@ class Loop {
       network.settle();
       const Time next = std::min(queue_.next(), network.next());
       if (next == forever) break;
-      if (next > e_.settings_.limit) return forever;
+      if (next > e_.settings_.limit || stopped()) return forever;
       now_ = next;
       ended.clear();
       network.advance(next, ended);
       sorter.sort(ended);
-      for (Event move : ended) end(seat_in(move), move_in(move));
+      for (Event e : ended) seat_in(e) < e_.seats_.size() ? end(seat_in(e), move_in(e)) : end_load(seat_in(e));
       while (queue_.next() == next) {
         queue_.pop(row);
         e_.events_ += std::ssize(row);
@@ -73,10 +73,19 @@ class Loop {
     if (done_ < std::ssize(waits_))
       throw std::invalid_argument(
           fmt::format("{} of {} moves of the schedule can never start", std::ssize(waits_) - done_, waits_.size()));
-    return *std::ranges::max_element(e_.ended_);
+    Time last = *std::ranges::max_element(e_.ended_);
+    for (const Time load : e_.loads_ended_) last = std::max(last, load);
+    return last;
   }
 
  private:
+  bool stopped() {
+    const std::int64_t past = e_.events_ + e_.transfers_;
+    if (!e_.settings_.stopped || past < asked_ + events_between) return false;
+    asked_ = past;
+    return e_.settings_.stopped(now_, static_cast<double>(done_) / static_cast<double>(waits_.size()));
+  }
+
   void open() {
     for (std::uint32_t i = 0; i < e_.seats_.size(); ++i) {
       const auto& seat = e_.seats_[i];
@@ -88,12 +97,31 @@ class Loop {
       for (std::uint32_t m = 0; m < moves.size(); ++m)
         if (moves[m].waits == 0) queue_.push(start, event_of(i, m));
     }
+    for (std::uint32_t i = 0; i < e_.settings_.loads.size(); ++i)
+      queue_.push(e_.settings_.loads[i].start, event_of(tag_of_load(i), 0, Kind::load));
   }
+
+  std::uint32_t tag_of_load(std::uint32_t number) const {
+    return static_cast<std::uint32_t>(e_.seats_.size()) + number;
+  }
+  std::uint32_t load_of_tag(std::uint32_t tag) const { return tag - static_cast<std::uint32_t>(e_.seats_.size()); }
+
+  void begin_load(std::uint32_t tag) {
+    const std::uint32_t number = load_of_tag(tag);
+    const Load& load = e_.settings_.loads[number];
+    const Use uses[] = {{e_.machine_.hbm(load.rank), one_use}, {e_.first_load_ + number, one_use}};
+    const Work work = static_cast<Work>(load.bytes) * work_of_byte;
+    if (work == 0 || load.rate <= 0) return end_load(tag);
+    e_.network_->start(uses, work, event_of(tag, 0));
+  }
+
+  void end_load(std::uint32_t tag) { e_.loads_ended_[load_of_tag(tag)] = now_; }
 
   void happen(Event event) {
     const std::uint32_t at = seat_in(event), number = move_in(event);
-    const auto& seat = e_.seats_[at];
     const Kind kind = kind_in(event);
+    if (kind == Kind::load) return begin_load(at);
+    const auto& seat = e_.seats_[at];
     if (kind == Kind::begin) return begin_in_turn(at, number);
     if (kind == Kind::may_send) return let_next_send(at);
     const std::uint64_t cause = e_.number(seat, number);
@@ -213,6 +241,8 @@ class Loop {
   std::vector<Use> uses_;
   Time now_ = 0;
   std::int64_t done_ = 0;
+  static constexpr std::int64_t events_between = 1024;  // two asks whether to go on
+  std::int64_t asked_ = 0;                              // at so many events
 };
 
 }  // namespace

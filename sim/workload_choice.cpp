@@ -44,19 +44,10 @@ std::vector<Candidate> Choices::serving(const Part& part, Rank ranks, const std:
   return all;
 }
 
-// How many moves a price goes through: of one rank of each kind that the machine and the algorithm both know.
-double Choices::moves(const Pattern& pattern, const PriceOptions& options) const {
-  const bool folds = options.members.empty() && machine_.spec().defects.empty();
-  const double share = folds ? static_cast<double>(shared_symmetry(pattern.symmetry(), machine_.alike()).classes()) /
-                                   static_cast<double>(pattern.ranks())
-                             : 1;
-  return static_cast<double>(pattern.moves()) * share;
-}
-
 Chosen Choices::priced(const Candidate& c, const PriceOptions& options, bool only) const {
   Chosen chosen{.words = in_words(c), .pattern = nullptr, .alone = forever};
   const auto pattern = std::make_shared<const Pattern>(pattern_for(*c.algorithm, c.request, options));
-  if (!only && moves(*pattern, options) > most_moves) return chosen;
+  if (!only && moves_gone_through(*pattern, machine_, options) > most_moves) return chosen;
   chosen.chunk_bytes = pattern->sized() ? options.element : 0;
   chosen.alone = price(*pattern, machine_, options).time;
   chosen.pattern = pattern;

@@ -34,7 +34,6 @@ class Choices {
   Chosen chosen(const Part&, const std::vector<Rank>& members) const;
   std::vector<Candidate> serving(const Part&, Rank ranks, const std::string& only) const;
   Chosen priced(const Candidate&, const PriceOptions&, bool only) const;
-  double moves(const Pattern&, const PriceOptions&) const;
 
   const Machine& machine_;
   const PlayOptions& options_;

@@ -31,10 +31,24 @@ Rates rates_of(const Machine& machine, const PlayOptions& options) {
   return rates;
 }
 
-// Collectives of which each begins before all earlier ones have ended, by their starts from the first one's.
+// What is left of a computation that reads and writes memory when collectives are under way.
+struct Rest {
+  std::uint32_t part = 0;
+  double bytes = 0, rate = 0;  // of each rank
+  Time start = 0, time = 0;    // from the period's start on, and how long undisturbed
+};
+
+// Collectives of which each begins before all earlier ones have ended, by their starts from the first one's; and the
+// computations that share memory with them.
 struct Period {
   std::vector<std::uint32_t> parts;
   std::vector<Time> starts;
+  std::vector<Rest> rests;
+};
+
+// How long each collective took, and how much longer each computation for them.
+struct Took {
+  std::vector<Time> collectives, delays;
 };
 
 class Player {
@@ -77,12 +91,14 @@ class Player {
       const Part& part = workload_.parts[i];
       if (part.kind == Part::Kind::compute) {
         durations_[i] = compute_time(part, rates);
+        if (part.bytes > 0 && durations_[i] > 0 && machine_.hbm(0) != no_resource) sharing_.push_back(i);
       } else if (runs(part, members(part).size())) {
         chosen_[i] = &choices_.choose(part, members(part));
         durations_[i] = chosen_[i]->alone;
         collectives_.push_back(i);
       }
     }
+    alone_ = durations_;
   }
 
   Time compute_time(const Part& part, const Rates& rates) const {
@@ -114,8 +130,26 @@ class Player {
     }
   }
 
+  // The computations that meet a period, each as far as it has not yet come by then.
+  void add_rests(Period& period, const Played& played, Time from, Time until, const std::vector<Time>& delays) const {
+    for (std::size_t k = 0; k < sharing_.size(); ++k) {
+      const Part& part = workload_.parts[sharing_[k]];
+      const PlayedPart& when = played.parts[sharing_[k]];
+      if (when.start >= until || when.end <= from) continue;
+      const Time alone = alone_[sharing_[k]], done = std::max<Time>(0, from - when.start - delays[k]);
+      if (done >= alone) continue;
+      const double most = machine_.rate(machine_.hbm(0)) / machine_.span(machine_.hbm(0));
+      period.rests.push_back({.part = static_cast<std::uint32_t>(k),
+                              .bytes = part.bytes * static_cast<double>(alone - done) / static_cast<double>(alone),
+                              .rate = std::min(most, part.bytes / in_seconds(alone)),
+                              .start = std::max<Time>(0, when.start - from),
+                              .time = alone - done});
+    }
+  }
+
   bool change_durations(const Played& played) {
     bool changed = false;
+    std::vector<Time> delays(sharing_.size(), 0);
     std::ranges::stable_sort(collectives_, {}, [&](std::uint32_t i) { return played.parts[i].start; });
     for (std::size_t first = 0; first < collectives_.size();) {
       Period period;
@@ -128,22 +162,47 @@ class Player {
         period.starts.push_back(part.start - from);
         until = std::max(until, part.end);
       }
-      const std::vector<Time>& took = run(period);
-      for (std::size_t i = 0; i < period.parts.size(); ++i) {
-        Time& duration = durations_[period.parts[i]];
-        changed |= duration != took[i];
-        duration = took[i];
-      }
+      add_rests(period, played, from, until, delays);
+      const Took& took = run(period);
+      for (std::size_t i = 0; i < period.parts.size(); ++i) changed |= set(period.parts[i], took.collectives[i]);
+      for (std::size_t i = 0; i < period.rests.size(); ++i) delays[period.rests[i].part] += took.delays[i];
     }
+    for (std::size_t k = 0; k < sharing_.size(); ++k) changed |= set(sharing_[k], alone_[sharing_[k]] + delays[k]);
     return changed;
   }
 
-  // How long each took. The same collectives at the same distances take as long as they did before.
-  const std::vector<Time>& run(const Period& period) {
+  bool set(std::uint32_t part, Time duration) {
+    const bool changes = durations_[part] != duration;
+    durations_[part] = duration;
+    return changes;
+  }
+
+  std::vector<Load> loads_of(const Period& period) const {
+    std::vector<Load> loads;
+    for (const Rest& rest : period.rests)
+      for (std::uint32_t cell : workload_.parts[sharing_[rest.part]].cells)
+        for (Rank r : workload_.cells[cell].ranks) loads.push_back({r, rest.bytes, rest.rate, rest.start});
+    return loads;
+  }
+
+  // Rates are whole numbers, so that less than this part of a delay is none.
+  static Time delay(const Rest& rest, Time ended) {
+    const Time late = ended - rest.start - rest.time;
+    return late * 1'000'000 < rest.time ? 0 : late;
+  }
+
+  // The same collectives at the same distances take as long as they did before.
+  const Took& run(const Period& period) {
     Key key;
     for (std::size_t i = 0; i < period.parts.size(); ++i) {
       const Part& part = workload_.parts[period.parts[i]];
       key.emplace_back(chosen_[period.parts[i]]->pattern.get(), part.bytes, number_of(members(part)), period.starts[i]);
+    }
+    for (const Rest& rest : period.rests) {
+      const auto& cells = workload_.parts[sharing_[rest.part]].cells;
+      const std::size_t who = cell_numbers_.try_emplace(cells, cell_numbers_.size()).first->second;
+      key.emplace_back(nullptr, rest.bytes, who, rest.start);
+      key.emplace_back(nullptr, rest.rate, who, rest.time);
     }
     const auto found = took_.find(key);
     if (found != took_.end()) return found->second;
@@ -157,10 +216,18 @@ class Player {
       job.start = period.starts[i];
       jobs.push_back(std::move(job));
     }
-    Run run(machine_, std::move(jobs), {.era = options_.era, .packets = options_.packets});
+    Run run(machine_, std::move(jobs), {.era = options_.era, .packets = options_.packets, .loads = loads_of(period)});
     run.run();
-    std::vector<Time> took;
-    for (std::size_t i = 0; i < period.parts.size(); ++i) took.push_back(run.ended(i) - period.starts[i]);
+    Took took;
+    for (std::size_t i = 0; i < period.parts.size(); ++i) took.collectives.push_back(run.ended(i) - period.starts[i]);
+    std::size_t load = 0;
+    for (const Rest& rest : period.rests) {
+      Time last = 0;
+      for (std::uint32_t cell : workload_.parts[sharing_[rest.part]].cells)
+        for (std::size_t r = 0; r < workload_.cells[cell].ranks.size(); ++r)
+          last = std::max(last, run.load_ended(load++));
+      took.delays.push_back(delay(rest, last));
+    }
     ++simulated_;
     return took_.emplace(std::move(key), std::move(took)).first->second;
   }
@@ -180,7 +247,10 @@ class Player {
   std::vector<const Chosen*> chosen_;
   std::vector<std::uint32_t> collectives_;
   std::map<std::vector<Rank>, std::size_t> numbers_;
-  std::map<Key, std::vector<Time>> took_;
+  std::map<std::vector<std::uint32_t>, std::size_t> cell_numbers_;
+  std::map<Key, Took> took_;
+  std::vector<std::uint32_t> sharing_;  // computations that read and write memory
+  std::vector<Time> alone_;             // of each part, where nothing is in its way
   std::int64_t simulated_ = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "sim/tuner.h"
 #include "tools/bench_buffers.h"
 #include "tools/bench_result.h"
+#include "tools/machine_typed.h"
 #include "tools/output.h"
 
 namespace trellis::tools {
@@ -54,7 +56,9 @@ class Simulated {
     const auto calls = calls_for(s_, bytes, type, op, root, s_.ranks);
     sim::Pricer& pricer = pricer_for(type, in_place, root, calls.front());
     const auto moved = larger_buffer_bytes(calls);
-    const auto best = sim::fastest(pricer, ways(pricer), static_cast<double>(moved));
+    const bool weighted = schedule::uneven(s_.op.collective) && !s_.weights.empty();
+    const auto best = weighted ? fastest_of(pricer, calls, static_cast<double>(moved))
+                               : sim::fastest(pricer, ways(pricer), static_cast<double>(moved));
     if (!best) throw std::invalid_argument(fmt::format("no algorithm serves {} there", s_.op.word));
     const bool rooted = schedule::rooted(s_.op.collective) || s_.op.collective == schedule::Collective::send_recv;
     BenchResult r{.collective = s_.op.collective,
@@ -72,6 +76,23 @@ class Simulated {
       r.input_bytes += e.input, r.output_bytes += e.output;
     }
     return r;
+  }
+
+  // Where blocks differ, a pattern of each way for just these.
+  std::optional<sim::Cost> fastest_of(const sim::Pricer& pricer, const std::vector<ccl::Call>& calls,
+                                      double bytes) const {
+    std::vector<std::int64_t> blocks(calls.front().counts.begin(), calls.front().counts.end());
+    for (std::size_t r = 1; r < calls.size() && s_.op.collective == schedule::Collective::all_to_all_v; ++r)
+      blocks.insert(blocks.end(), calls[r].counts.begin(), calls[r].counts.end());
+    const sim::PriceOptions options{
+        .bytes = bytes, .element = static_cast<double>(size_of(calls.front().type)), .members = group_.members};
+    std::optional<sim::Cost> best;
+    for (const sim::Way& way : ways(pricer)) {
+      const auto schedule = make(schedule::algorithm_named(way.algorithm), pricer.request(way));
+      const sim::Time time = sim::price(sim::Pattern(schedule, blocks), machine_, options).time;
+      if (!best || time < best->time) best = sim::Cost{way, bytes, time};
+    }
+    return best;
   }
 
   sim::Pricer& pricer_for(kernels::DType type, bool in_place, ccl::Rank root, const ccl::Call& call) {
@@ -114,12 +135,7 @@ class Simulated {
 int bench_on(const std::string& place, BenchSettings s) {
   if (!place.starts_with(simulator))
     throw std::invalid_argument(fmt::format("--on {}: expected sim:MACHINE, as in sim:trn2.48xlarge", place));
-  if (schedule::uneven(s.op.collective))
-    throw std::invalid_argument(
-        fmt::format("--on {}: {} has counts of its own for each rank, which only a run for "
-                    "real knows",
-                    place, s.op.word));
-  const sim::Machine machine = sim::machine_named(place.substr(simulator.size()));
+  const sim::Machine machine(typed_machine(place.substr(simulator.size())));
   if (s.ranks == 0) s.ranks = machine.ranks();
   return Simulated(s, machine).run();
 }

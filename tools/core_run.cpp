@@ -2,19 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "sim/chrome.h"
 #include "sim/core/check.h"
 #include "sim/core/run.h"
-#include "sim/perfetto.h"
-#include "sim/report.h"
 #include "sim/summary.h"
 #include "tools/command.h"
 #include "tools/core_subject.h"
 #include "tools/output.h"
+#include "tools/timeline_file.h"
 
 namespace trellis::tools {
 namespace {
@@ -50,7 +47,7 @@ void add_profile(CLI::App& app, Options& o) {
       "roofline. -o decides what else is written: .html a page to look at, .pftrace for ui.perfetto.dev, .json for\n"
       "chrome://tracing.");
   add_core_subject(app, o.subject);
-  app.add_option("-o,--output", o.output, "FILE.html, FILE.pftrace or FILE.json");
+  app.add_option("-o,--output", o.output, timeline_help);
   app.add_flag("--json", o.json, "Print the summary as JSON");
 }
 
@@ -160,19 +157,14 @@ sim::Peaks peaks_of(const sim::ChipSpec& chip) {
 
 int profile(const Options& o) {
   const sim::ChipSpec chip = chip_of(o.subject);
-  const std::string ending = std::filesystem::path(o.output).extension();
-  if (!o.output.empty() && ending != ".html" && ending != ".pftrace" && ending != ".json")
-    throw std::invalid_argument(fmt::format("-o {}: expected a name that ends in .html, .pftrace or .json", o.output));
-  if (!o.output.empty()) expect_writable(o.output);
+  expect_timeline_file(o.output);
   const Program program = program_of(o.subject, chip);
   check(program, chip);
   sim::Timeline timeline;
   const RunTotals totals = run(program, chip, {.timeline = &timeline});
   const sim::Peaks peaks = peaks_of(chip);
   const std::string title = fmt::format("{} on {}", program.name, chip.name);
-  if (ending == ".html") write_output(o.output, sim::html_report(timeline, {.title = title, .peaks = peaks}));
-  if (ending == ".pftrace") write_output(o.output, sim::perfetto(timeline));
-  if (ending == ".json") write_output(o.output, sim::chrome_trace(timeline));
+  if (!o.output.empty()) write_timeline(o.output, timeline, {.title = title, .peaks = peaks});
   const sim::Summary summary = sim::summarize(timeline, peaks);
   write_output("", o.json ? sim::summary_json(timeline, summary)
                           : totals_text(program, totals, chip) + sim::summary_text(timeline, summary));

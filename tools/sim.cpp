@@ -1,16 +1,21 @@
-// trellis sim: what a collective takes on a simulated machine, and why.
+// trellis sim: what a collective, or a workload, takes on a simulated machine, and why.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "sim/choice.h"
-#include "sim/interval.h"
+#include "sim/price_path.h"
+#include "sim/summary_words.h"
+#include "tools/bench_words.h"
 #include "tools/command.h"
+#include "tools/machine_typed.h"
 #include "tools/output.h"
+#include "tools/play_file.h"
+#include "tools/price_watch.h"
 #include "tools/request_options.h"
+#include "tools/sim_answer.h"
+#include "tools/subject.h"
+#include "tools/timeline_file.h"
 
 namespace trellis::tools {
 namespace {
@@ -18,151 +23,227 @@ namespace {
 using namespace sim;
 
 struct Options {
-  std::string collective, machine = "trn2.48xlarge", bytes = "1MiB", era;
+  std::string what, machine = "trn2.48xlarge", bytes = "1MiB", era, memory, output, shown;
   RequestOptions request;
   std::vector<std::string> what_if;
+  double tflops = 0;
   int ranks = 0;
   bool json = false, explain = false, packets = false, no_fold = false;
 };
 
 void add(CLI::App& app, Options& o) {
-  app.description(
-      "Prices a collective on a simulated machine: how long it takes, what bounds it, and how sure that is.\n\n"
-      "Machines are data files, several of one (\"trn2.48xlarge x 4\"), or shapes: torus:16x32x32, ring:64, switch:8,\n"
-      "clos:64, fattree:4x8x16, dragonfly:4x8x33, full:8, and these within each other: cores:4/torus:4x4/clos:16.");
-  app.add_option("collective", o.collective, "all_reduce, all_gather, ...")->required();
+  app.description(fmt::format(
+      "Prices a collective on a simulated machine: how long it takes, what bounds it, and how sure that is. Or "
+      "plays a\nfile: a workload, a trace of one, or a schedule, as `trellis play` does; see its help for "
+      "what such files say.\n\n{}\n\n"
+      "-o writes what ran where and when: rows for each rank's software, bytes and waiting, and for each "
+      "link, HBM and\nDMA engine that it used. The page has the result beside its lower bounds, the phases, "
+      "the critical path in words and\nthe machine's picture with its links as they were used. Ctrl-C ends a "
+      "long run with what it has.",
+      machine_grammar));
+  app.add_option("collective", o.what, "all_reduce, all_gather, ...; or a file")->required();
   app.add_option("-m,--machine", o.machine, "The machine")->capture_default_str();
-  app.add_option("-b,--bytes", o.bytes, "Size of the larger buffer: 8, 64KiB, 1GiB")->capture_default_str();
+  app.add_option("-b,--bytes", o.bytes, "Size of the larger buffer: 8, 64KiB, 1GiB (K, M, G: of 1024)")
+      ->capture_default_str();
   app.add_option("-n,--ranks", o.ranks, "Only the machine's first so many ranks [all]")->check(CLI::NonNegativeNumber);
   app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
-  app.add_option("--what-if", o.what_if,
-                 "KEY=VALUE of the machine's figures, dead:0-1, slow:0-1:0.5, nic:RANK:0.5, hbm:RANK:0.5 or "
-                 "straggler:RANK:0.5; repeatable");
-  app.add_flag("--explain", o.explain, "The critical path, and the figures that the answer hangs on");
+  app.add_option("--what-if", o.what_if, change_grammar);
+  app.add_flag("--explain", o.explain, "The critical path, the phases, and the figures that the answer hangs on");
   app.add_flag("--packets", o.packets, "Packet by packet and not as flows: slow");
   app.add_flag("--unfolded", o.no_fold, "Go through every rank even where they are alike");
+  app.add_option("-o,--output", o.output, timeline_help);
+  app.add_option("--show", o.shown, "Ranks whose rows -o writes: 0-15,44 [those gone through, as many as fit]");
+  app.add_option("--tflops", o.tflops, "Of a file: that a rank computes in a second [as its chip does in bf16]")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--memory", o.memory, "Of a file: what a rank reads and writes, 700GB/s [its part of the HBM]");
   app.add_flag("--json", o.json, "Print JSON");
   add_request_options(app, o.request);
 }
 
-double bytes_of(const std::string& text) {
-  std::size_t end = 0;
-  double value = -1;
-  try {
-    value = std::stod(text, &end);
-  } catch (const std::exception&) {
+bool is_auto(const Options& o) { return o.request.algorithm.empty() || o.request.algorithm == "auto"; }
+
+int play(const Options& o) {
+  RequestOptions rest = o.request;
+  rest.algorithm.clear(), rest.in_place = false;
+  std::string stranger = first_given(rest);
+  if (o.ranks > 0) stranger = "--ranks";
+  if (o.explain) stranger = "--explain";
+  if (o.no_fold) stranger = "--unfolded";
+  if (!o.shown.empty()) stranger = "--show";
+  if (!stranger.empty())
+    throw std::invalid_argument(fmt::format("{} goes with a collective, and {} is a file", stranger, o.what));
+  return play_file({.file = o.what,
+                    .machine = o.machine,
+                    .bytes = o.bytes,
+                    .algorithm = is_auto(o) ? "" : o.request.algorithm,
+                    .era = o.era,
+                    .memory = o.memory,
+                    .output = o.output,
+                    .what_if = o.what_if,
+                    .tflops = o.tflops,
+                    .json = o.json,
+                    .packets = o.packets,
+                    .in_place = o.request.in_place});
+}
+
+std::vector<Rank> ranks_named(const std::string& text) {
+  std::vector<Rank> ranks;
+  if (text.empty()) return ranks;
+  for (const std::string& part : words_between(text, ',')) {
+    const std::size_t dash = part.find('-');
+    const auto count = [&](std::string_view word) {
+      return static_cast<Rank>(parse_count("--show", word, 0, most_ranks));
+    };
+    const Rank first = count(std::string_view(part).substr(0, dash));
+    const Rank last = dash == part.npos ? first : count(std::string_view(part).substr(dash + 1));
+    for (Rank r = first; r <= last; ++r) ranks.push_back(r);
   }
-  std::string unit = text.substr(end);
-  double scale = 1;
-  const std::pair<const char*, double> units[] = {
-      {"", 1},     {"B", 1},    {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0},
-      {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}};
-  const auto* known = std::ranges::find(units, unit, [](const auto& u) { return std::string(u.first); });
-  if (known == std::end(units) || value < 0)
-    throw std::invalid_argument(fmt::format("'{}': expected a size like 8, 64KiB or 1GB", text));
-  scale = known->second;
-  return value * scale;
+  return ranks;
 }
 
-std::string time_text(Time t) {
-  const double s = in_seconds(t);
-  if (s < 1e-6) return fmt::format("{:.1f} ns", s * 1e9);
-  if (s < 1e-3) return fmt::format("{:.2f} us", s * 1e6);
-  if (s < 1) return fmt::format("{:.3f} ms", s * 1e3);
-  return fmt::format("{:.3f} s", s);
-}
-
-Candidate wanted(const Options& o, const Machine& machine, const PriceOptions& options, std::vector<Candidate>& tried) {
-  const auto collective = schedule::collective_named(o.collective);
-  const schedule::Rank ranks = o.ranks > 0 ? o.ranks : machine.ranks();
-  if (o.request.algorithm.empty() || o.request.algorithm == "auto") {
-    tried = best_first(collective, machine, ranks, options);
-    if (tried.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} here", o.collective));
-    return tried.front();
+// One collective on one machine, step by step, each of which can be long and can be interrupted.
+class Pricing {
+ public:
+  Pricing(const Options& o, MachineSpec spec) : o_(o), spec_(std::move(spec)), machine_(spec_) {
+    options_ = {.bytes = static_cast<double>(parse_bytes(o.bytes)),
+                .era = o.era,
+                .fold = !o.no_fold,
+                .packets = o.packets,
+                .explain = o.explain || !o.output.empty()};
+    options_.stopped = [this](Time reached, double done) { return watch_.stopped(reached, done); };
+    if (o.ranks > machine_.ranks())
+      throw std::invalid_argument(fmt::format("-n {}: {} has {} ranks", o.ranks, machine_.name(), machine_.ranks()));
+    for (Rank r = 0; r < o.ranks && o.ranks < machine_.ranks(); ++r) options_.members.push_back(r);
+    answer_ = {
+        .collective = o.what, .bytes_text = bytes_text(parse_bytes(o.bytes)), .era = o.era, .explain = o.explain};
   }
-  RequestOptions request = o.request;
-  if (request.dims.empty()) request.dims = shape_text(usual_dims(o.request.algorithm, machine, ranks));
-  const Asked a = asked(collective, request);
-  if (a.request.ranks() != ranks)
-    throw std::invalid_argument(
-        fmt::format("--dims {} are {} ranks: expected {}", request.dims, a.request.ranks(), ranks));
-  return {a.algorithm, a.request, 0};
-}
 
-nlohmann::json json_of(const Options& o, const Candidate& c, const Price& p, const Interval& interval) {
-  nlohmann::json j{{"collective", o.collective},
-                   {"machine", o.machine},
-                   {"algorithm", c.algorithm->name},
-                   {"dims", c.request.dims},
-                   {"channels", c.request.channels},
-                   {"segments", c.request.segments},
-                   {"ranks", c.request.ranks()},
-                   {"bytes", p.bytes},
-                   {"time_us", in_us(p.time)},
-                   {"time_ps", p.time},
-                   {"time_low_us", in_us(interval.low)},
-                   {"time_high_us", in_us(interval.high)},
-                   {"algbw_GBps", p.algbw * 1e-9},
-                   {"busbw_GBps", p.busbw * 1e-9},
-                   {"bound_latency_us", in_us(p.bounds.latency)},
-                   {"bound_bandwidth_us", in_us(p.bounds.bandwidth)},
-                   {"bound_bisection_us", in_us(p.bounds.bisection)},
-                   {"busiest", p.busiest_name},
-                   {"busiest_share", p.busiest_share},
-                   {"ranks_simulated", p.simulated},
-                   {"transfers_simulated", p.transfers}};
-  for (const Sway& s : interval.sways)
-    j["hangs_on"].push_back({{"figure", s.figure}, {"low_us", in_us(s.low)}, {"high_us", in_us(s.high)}});
-  return j;
-}
+  int run() {
+    choose();
+    const Pattern pattern = pattern_for(*answer_.chosen.algorithm, answer_.chosen.request, options_);
+    if (!price(pattern)) return 1;
+    if (options_.explain) look(pattern);
+    watch_.clear();
+    write_output("", o_.json ? sim_json(answer_, machine_) : sim_text(answer_, machine_));
+    return answer_.interrupted.empty() ? 0 : 1;
+  }
 
-std::string text_of(const Options& o, const Machine& machine, const Candidate& c, const Price& p, const Interval& i,
-                    const std::vector<Candidate>& tried) {
-  std::string text = fmt::format("{} of {} on {}: {} by {} ({}, {} channels)\n", o.collective, o.bytes, machine.name(),
-                                 time_text(p.time), c.algorithm->name, shape_text(c.request.dims), c.request.channels);
-  text += fmt::format("  between       {} and {}, by the machine's figures that are not documented\n", time_text(i.low),
-                      time_text(i.high));
-  text += fmt::format("  algbw, busbw  {:.3f} GB/s, {:.3f} GB/s\n", p.algbw * 1e-9, p.busbw * 1e-9);
-  text += fmt::format("  bounds        latency {}, bandwidth {}, bisection {}\n", time_text(p.bounds.latency),
-                      time_text(p.bounds.bandwidth), time_text(p.bounds.bisection));
-  if (!p.busiest_name.empty())
-    text += fmt::format("  busiest       {}, {:.0f}% of the time\n", p.busiest_name, 100 * p.busiest_share);
-  if (!p.path.empty()) text += fmt::format("  time goes to  {}\n", path_in_words(p, machine));
-  if (o.explain)
-    for (std::size_t k = 0; k < std::min<std::size_t>(3, i.sways.size()); ++k)
-      text += fmt::format("  hangs on      {} = {} to {}: {} to {}\n", i.sways[k].figure, i.sways[k].low_text,
-                          i.sways[k].high_text, time_text(i.sways[k].low), time_text(i.sways[k].high));
-  for (std::size_t k = 1; k < std::min<std::size_t>(4, tried.size()); ++k)
-    text += fmt::format("  rather than   {} by {} ({}, {} channels)\n", time_text(tried[k].time),
-                        tried[k].algorithm->name, shape_text(tried[k].request.dims), tried[k].request.channels);
-  text += fmt::format("  gone through  {} of {} ranks, {} transfers\n", p.simulated, c.request.ranks(), p.transfers);
-  return text;
-}
+ private:
+  void choose() {
+    const auto collective = schedule::collective_named(o_.what);
+    const Rank ranks = o_.ranks > 0 ? o_.ranks : machine_.ranks();
+    if (!is_auto(o_)) {
+      RequestOptions request = o_.request;
+      if (request.dims.empty()) request.dims = shape_text(usual_dims(request.algorithm, machine_, ranks));
+      const Asked a = asked(collective, request);
+      if (a.request.ranks() != ranks)
+        throw std::invalid_argument(
+            fmt::format("--dims {} are {} ranks: expected {}", request.dims, a.request.ranks(), ranks));
+      answer_.chosen = {a.algorithm, a.request, 0};
+      return;
+    }
+    watch_.begin("trying the algorithms");
+    answer_.tried = best_first(collective, machine_, ranks, options_);
+    if (answer_.tried.empty() && watch_.interrupted())
+      throw std::runtime_error("interrupted before any algorithm was priced");
+    if (answer_.tried.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} here", o_.what));
+    answer_.chosen = answer_.tried.front();
+    if (!watch_.interrupted()) return;
+    answer_.interrupted = "only some of the algorithms were tried, and no figures but as they are";
+    options_.stopped = {};  // what was the best can be priced again
+  }
+
+  bool price(const Pattern& pattern) {
+    watch_.begin("pricing");
+    answer_.price = sim::price(pattern, machine_, options_);
+    if (answer_.price.time == forever) {
+      watch_.clear();
+      write_output(
+          "",
+          fmt::format(
+              "interrupted: {} of {} by {} takes longer than {}; {:.1f}% of its moves were done{}\n", o_.what,
+              answer_.bytes_text, answer_.chosen.algorithm->name, time_words(watch_.reached()), 100 * watch_.done(),
+              watch_.done() > 0
+                  ? fmt::format(", so about {} in all",
+                                time_words(static_cast<Time>(static_cast<double>(watch_.reached()) / watch_.done())))
+                  : ""));
+      return false;
+    }
+    answer_.interval = {.low = answer_.price.time, .high = answer_.price.time};
+    if (!answer_.interrupted.empty()) return true;
+    watch_.begin("pricing again with other figures");
+    answer_.interval = interval(pattern, spec_, options_, answer_.price.time);
+    if (!answer_.interval.all_tried) answer_.interrupted = "not all figures were tried at the ends of their ranges";
+    return true;
+  }
+
+  // The same once more, to look at.
+  void look(const Pattern& pattern) {
+    if (moves_gone_through(pattern, machine_, options_) > static_cast<double>(most_traced)) {
+      if (!o_.output.empty())
+        throw std::invalid_argument(fmt::format(
+            "-o {}: {:.0f} million moves are gone through, and at most {} million can be shown: fewer ranks (-n), an "
+            "algorithm with fewer steps, or a machine without defects, which folds",
+            o_.output, moves_gone_through(pattern, machine_, options_) * 1e-6, most_traced / 1'000'000));
+      return;
+    }
+    watch_.begin("once more for the timeline");
+    const auto run = run_for(pattern, machine_, options_, true);
+    if (run->run() == forever) {
+      answer_.interrupted = "phases and timeline are missing";
+      return;
+    }
+    answer_.phases = phases_of(*run, machine_, critical_moves(*run), answer_.price.time);
+    if (!o_.output.empty()) write(*run);
+  }
+
+  void write(const Run& run) {
+    const Seen seen = timeline_of(run, machine_, {.ranks = ranks_named(o_.shown)});
+    std::vector<std::string>& notes = answer_.notes;
+    const Rank all = answer_.chosen.request.ranks();
+    if (seen.gone_through < all)
+      notes.push_back(
+          fmt::format("{} of {} ranks were gone through; each stands for those that schedule and machine "
+                      "cannot tell apart from it. --unfolded goes through all.",
+                      seen.gone_through, all));
+    if (std::ssize(seen.shown) < seen.gone_through)
+      notes.push_back(
+          fmt::format("The timeline shows {} ranks of {}, and its critical path is theirs; --show 0-15,44 "
+                      "chooses others.",
+                      seen.shown.size(), seen.gone_through));
+    const std::string title = fmt::format("{} of {} on {} by {}", o_.what, answer_.bytes_text, machine_.name(),
+                                          answer_.chosen.algorithm->name);
+    std::string page;
+    if (is_page(o_.output)) page = sim_page(answer_, machine_, run);
+    write_timeline(o_.output, seen.timeline, {.title = title, .introduction = page});
+  }
+
+  const Options& o_;
+  const MachineSpec spec_;
+  const Machine machine_;
+  PriceOptions options_;
+  PriceWatch watch_;
+  SimAnswer answer_;
+};
 
 int run(const Options& o) {
-  MachineSpec spec = machine_spec(o.machine);
-  for (const std::string& each : o.what_if) what_if(spec, each);
-  const Machine machine(spec);
-  PriceOptions options{
-      .bytes = bytes_of(o.bytes), .era = o.era, .fold = !o.no_fold, .packets = o.packets, .explain = o.explain};
-  if (o.ranks > machine.ranks())
-    throw std::invalid_argument(fmt::format("-n {}: {} has {} ranks", o.ranks, machine.name(), machine.ranks()));
-  for (Rank r = 0; r < o.ranks && o.ranks < machine.ranks(); ++r) options.members.push_back(r);
-  std::vector<Candidate> tried;
-  const Candidate c = wanted(o, machine, options, tried);
-  const Pattern pattern = pattern_for(*c.algorithm, c.request, options);
-  const Price p = price(pattern, machine, options);
-  const Interval i = interval(pattern, spec, options, p.time);
-  write_output("", o.json ? json_of(o, c, p, i).dump(2) + "\n" : text_of(o, machine, c, p, i, tried));
-  return 0;
+  if (!collective_meant(o.what)) return play(o);
+  for (const auto& [given, option] : {std::pair(o.tflops > 0, "--tflops"), {!o.memory.empty(), "--memory"}})
+    if (given) throw std::invalid_argument(fmt::format("{} goes with a file, and {} is a collective", option, o.what));
+  if (!o.shown.empty() && o.output.empty()) throw std::invalid_argument("--show goes with -o");
+  expect_timeline_file(o.output);
+  return Pricing(o, typed_machine(o.machine, o.what_if)).run();
 }
 
-const Registered simulate(command("sim", "Prices a collective on a simulated machine",
-                                  "trellis sim all_reduce --machine trn2.48xlarge --bytes 64MiB --explain\n"
-                                  "trellis sim all_reduce --machine torus:16x32x32 -a torus --bytes 1GiB\n"
-                                  "trellis sim all_gather --machine \"trn2.48xlarge x 4\" --bytes 16MiB --json\n"
-                                  "trellis sim all_reduce --machine torus:4x4x4 -a torus --what-if slow:0-1:0.5",
-                                  add, run));
+const Registered simulate(
+    command("sim", "Prices a collective or a workload on a simulated machine",
+            "trellis sim all_reduce --machine trn2.48xlarge --bytes 64MiB --explain\n"
+            "trellis sim all_reduce --machine \"trn2.48xlarge x 4\" --bytes 1GiB -o all_reduce.html\n"
+            "trellis sim all_reduce --machine torus:16x32x32 -a torus --bytes 1GiB\n"
+            "trellis sim all_gather --machine \"trn2.48xlarge x 4\" --bytes 16MiB --json\n"
+            "trellis sim all_reduce --machine torus:4x4x4 -a torus --what-if slow:0-1:0.5\n"
+            "trellis sim step.txt --machine trn2.48xlarge -o step.html",
+            add, run));
 
 }  // namespace
 }  // namespace trellis::tools

@@ -23,15 +23,20 @@ bool names_a_file(const std::string& word) { return word.find_first_of("./-") !=
 
 }  // namespace
 
-Subject subject(const std::string& word, const RequestOptions& options) {
+std::optional<schedule::Collective> collective_meant(const std::string& word) {
   std::vector<std::string> names;
   for (schedule::Collective c : schedule::collectives()) {
-    if (schedule::name(c) == word) return {.asked = asked(c, options)};
+    if (schedule::name(c) == word) return c;
     names.emplace_back(schedule::name(c));
   }
   const std::string meant = nearest(word, names);
   if (!names_a_file(word) && !meant.empty())
     throw std::invalid_argument(fmt::format("no collective is called '{}'; did you mean '{}'?", word, meant));
+  return {};
+}
+
+Subject subject(const std::string& word, const RequestOptions& options) {
+  if (const auto collective = collective_meant(word)) return {.asked = asked(*collective, options)};
   RequestOptions rest = options;
   rest.in_place = false;
   if (const std::string option = first_given(rest); !option.empty())

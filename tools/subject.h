@@ -13,6 +13,9 @@ struct Subject {
   bool in_place = false;  // of an MSCCL file that can be read both ways, the reading in place
 };
 
+// The collective that the word names; none: it is a file's name. Throws invalid_argument for what was meant as a name.
+std::optional<schedule::Collective> collective_meant(const std::string& word);
+
 // `word` is a collective's name or else a file's; the options go with a collective only,
 // but for --in-place.
 Subject subject(const std::string& word, const RequestOptions&);

@@ -4,7 +4,10 @@
 #include <stdexcept>
 
 #include "tools/command.h"
+#include "tools/machine_typed.h"
+#include "tools/nearest.h"
 #include "tools/output.h"
+#include "tools/topo_sim.h"
 #include "tools/topo_views.h"
 
 namespace trellis::tools {
@@ -14,19 +17,25 @@ constexpr int most_ranks = 1 << 20;
 
 struct Options {
   std::string machine = "host", output;
+  std::vector<std::string> what_if;
   std::optional<int> ranks;
   bool equal = false, json = false;
 };
 
 void add_machine(CLI::App& app, Options& o) {
-  app.add_option("machine", o.machine, "host: the machine that this runs on")->capture_default_str();
+  app.add_option("machine", o.machine, "host: the machine that this runs on; or a simulated one")
+      ->capture_default_str();
+  app.add_option("--what-if", o.what_if, std::string("Of a simulated one: ") + change_grammar);
   app.add_option("-n,--ranks", o.ranks, "Shows where so many ranks would be kept");
   app.add_flag("--equal", o.equal, "All cores in equal parts, as trellis launch gives them, and not a core each");
 }
 
 void add_show(CLI::App& app, Options& o) {
   app.description(
-      "Shows packages, NUMA nodes, caches, cores and hardware threads within each other, and where ranks go.\n\n"
+      "Shows a machine. Of a simulated one: its levels, each kind of link with rate and latency, the bisection, and "
+      "the\n"
+      "figures behind these with their marks and sources. Of this host: packages, NUMA nodes, caches, cores and\n"
+      "hardware threads within each other, and where ranks go.\n\n"
       "Ranks get cores in this order: those of the smallest part of the machine that has enough, one L3 if that will\n"
       "do, and neighbours side by side. trellis bench and trellis launch --pin keep each rank on one; trellis launch\n"
       "alone gives each an equal part of all cores (--equal). Where ranks are more than cores, none is kept anywhere.\n"
@@ -36,6 +45,11 @@ void add_show(CLI::App& app, Options& o) {
 }
 
 void add_draw(CLI::App& app, Options& o) {
+  app.description(fmt::format(
+      "Draws a machine as SVG. A simulated one as an architect would: chips within their torus, hosts, network\n"
+      "interfaces, switches; what repeats too often is drawn once, the rest as boxes. What each link is, its "
+      "rate\nand its latency are shown on it.\n\n{}",
+      machine_grammar));
   add_machine(app, o);
   app.add_option("-o,--output", o.output, "Write the SVG here [standard output]");
 }
@@ -49,7 +63,24 @@ PlacedRanks placed_on(const TopoMachine& machine, const Options& o) {
   return placed;
 }
 
+// A word that is nearly `host` is taken for that by machine_named, which says so.
+bool is_simulated(const Options& o) {
+  if (o.machine == "host" || !nearest(o.machine, {"host"}).empty()) {
+    if (!o.what_if.empty()) throw std::invalid_argument("--what-if goes with a simulated machine, and host is none");
+    return false;
+  }
+  if (o.ranks || o.equal)
+    throw std::invalid_argument(
+        fmt::format("{} goes with host: a simulated machine says itself where ranks are", o.ranks ? "-n" : "--equal"));
+  return true;
+}
+
 int show(const Options& o) {
+  if (is_simulated(o)) {
+    const sim::Machine machine(typed_machine(o.machine, o.what_if));
+    write_output("", o.json ? sim_topo_json(machine) : sim_topo_text(machine));
+    return 0;
+  }
   const TopoMachine machine = machine_named(o.machine);
   const PlacedRanks placed = placed_on(machine, o);
   write_output("", o.json ? topo_json(machine, placed) : topo_text(machine, placed));
@@ -57,21 +88,29 @@ int show(const Options& o) {
 }
 
 int draw(const Options& o) {
+  if (is_simulated(o)) {
+    write_output(o.output, sim_topo_picture(sim::Machine(typed_machine(o.machine, o.what_if))));
+    return 0;
+  }
   const TopoMachine machine = machine_named(o.machine);
   write_output(o.output, topo_picture(machine, placed_on(machine, o)));
   return 0;
 }
 
 const Registered group({.path = "topo",
-                        .summary = "Machines: their memory, caches and cores, and where ranks go",
-                        .examples = "trellis topo show -n 4\ntrellis topo draw -n 4 -o host.svg"});
+                        .summary = "Machines: this host and simulated ones, as text and as pictures",
+                        .examples = "trellis topo show -n 4\ntrellis topo draw trn2.48xlarge -o trn2.svg"});
 const Registered show_command(command("topo show", "Shows a machine, and where ranks go on it",
                                       "trellis topo show\n"
+                                      "trellis topo show \"trn2.48xlarge x 4\"\n"
+                                      "trellis topo show torus:4x4x4 --what-if slow:0-1:0.5 --json\n"
                                       "trellis topo show host -n 4 --json\n"
                                       "HWLOC_SYNTHETIC='pack:2 l3:4 core:8 pu:2' trellis topo show -n 6",
                                       add_show, show));
 const Registered draw_command(command("topo draw", "Draws a machine, and where ranks go on it, as SVG",
                                       "trellis topo draw -n 4 -o host.svg\n"
+                                      "trellis topo draw \"trn2.48xlarge x 4\" -o cluster.svg\n"
+                                      "trellis topo draw network.yml -o network.svg\n"
                                       "trellis topo draw host -n 2 --equal > host.svg",
                                       add_draw, draw));
 

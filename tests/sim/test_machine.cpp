@@ -53,7 +53,7 @@ TEST(Machine, TorusTakesTheShortWayDimensionByDimension) {
   EXPECT_EQ(way(m, 0, 1).size(), 1U);
   EXPECT_EQ(way(m, 0, 7).size(), 1U);
   EXPECT_EQ(way(m, 0, 3 + 8 * 5).size(), 6U);
-  EXPECT_EQ(m.resource_name(way(m, 0, 7)[0]), "torus x- of rank 0");
+  EXPECT_EQ(m.resource_name(way(m, 0, 7)[0]), "torus x- of chip 0");
   EXPECT_EQ(way(m, 0, 4)[0], way(m, 0, 1)[0]);  // both are equally short: forwards
 }
 

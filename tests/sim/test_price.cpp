@@ -93,7 +93,7 @@ TEST(Price, ASlowLinkCostsTimeAndUnfolds) {
   EXPECT_GT(ill.time, well.time);
   EXPECT_EQ(well.simulated, 1);
   EXPECT_EQ(ill.simulated, 16);
-  EXPECT_EQ(ill.busiest_name, "torus x+ of rank 0");
+  EXPECT_EQ(ill.busiest_name, "torus x+ of chip 0");
 }
 
 TEST(Price, TheCriticalPathAddsUp) {

@@ -1,0 +1,27 @@
+// The simulated machine that a command's user means: a name, a shape, or a file of ours or of another tool.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/machine.h"
+
+namespace trellis::tools {
+
+// For a command's help, what can be typed.
+inline constexpr const char* machine_grammar =
+    "Machines are data files of sim/machines, several of one (\"trn2.48xlarge x 4\"), or shapes: torus:16x32x32, "
+    "ring:64,\n"
+    "switch:8, clos:64, fattree:4x8x16, dragonfly:4x8x33, full:8, and these within each other: "
+    "cores:4/torus:4x4/clos:16.\n"
+    "A path is a machine file of ours, an ASTRA-sim network (.yml), a SimGrid platform, an NCCL topology or one of "
+    "hwloc\n"
+    "(.xml); several of one as well (\"rack.machine x 4\").";
+inline constexpr const char* change_grammar =
+    "KEY=VALUE of the machine's figures, dead:0-1, slow:0-1:0.5, nic:RANK:0.5, hbm:RANK:0.5 or straggler:RANK:0.5; "
+    "repeatable";
+
+// Changes as sim::what_if reads them. Throws invalid_argument, naming the known machines, and system_error.
+sim::MachineSpec typed_machine(const std::string& typed, const std::vector<std::string>& changes = {});
+
+}  // namespace trellis::tools

@@ -1,0 +1,186 @@
+#include "tools/play_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <stdexcept>
+
+#include "schedule/verify.h"
+#include "sim/chakra.h"
+#include "sim/figure_units.h"
+#include "sim/price.h"
+#include "sim/summary_words.h"
+#include "sim/workload_play.h"
+#include "tools/bench_words.h"
+#include "tools/machine_typed.h"
+#include "tools/output.h"
+#include "tools/subject.h"
+#include "tools/table.h"
+#include "tools/timeline_file.h"
+
+namespace trellis::tools {
+namespace {
+
+using namespace sim;
+
+double rate_of(const std::string& text) {
+  double value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const Unit* unit = find_unit({end, text.data() + text.size()});
+  if (error != std::errc{} || !(value >= 0 && value < 1e18) || unit == nullptr || unit->dimension != Dimension::rate)
+    throw std::invalid_argument(fmt::format("--memory {}: expected a rate like 700GB/s", text));
+  return in_own_unit(value, *unit);
+}
+
+// step.0.et and its brothers, or the one file.
+std::vector<std::string> trace_paths(const std::string& path) {
+  const std::string stem = path.substr(0, path.size() - 3);
+  const std::size_t dot = stem.rfind('.');
+  if (dot == stem.npos || stem.substr(dot + 1).find_first_not_of("0123456789") != stem.npos) return {path};
+  std::vector<std::string> paths;
+  while (true) {
+    const std::string next = fmt::format("{}.{}.et", stem.substr(0, dot), paths.size());
+    if (!std::filesystem::exists(next)) break;
+    paths.push_back(next);
+  }
+  return paths.empty() ? std::vector<std::string>{path} : paths;
+}
+
+Workload trace(const Playing& o) {
+  std::vector<std::string> texts;
+  const std::vector<std::string> paths = trace_paths(o.file);
+  for (const std::string& path : paths) texts.push_back(read_input(path));
+  std::vector<ChakraFile> files;
+  for (std::size_t i = 0; i < paths.size(); ++i) files.push_back({paths[i], texts[i]});
+  return read_chakra(o.file, files);
+}
+
+Workload given_schedule(const Playing& o) {
+  auto schedule = std::make_shared<schedule::Schedule>(read_schedule(o.file, o.in_place));
+  if (const schedule::Report report = schedule::verify(*schedule); !report.ok())
+    throw std::runtime_error(fmt::format("{}: {}", o.file, report.text()));
+  Workload workload{.name = o.file, .ranks = schedule->ranks(), .cells = {}, .parts = {}};
+  sim::Cell& all = workload.cells.emplace_back();
+  all.ranks.resize(static_cast<std::size_t>(schedule->ranks()));
+  std::iota(all.ranks.begin(), all.ranks.end(), 0);
+  Part part;
+  part.kind = Part::Kind::collective;
+  part.name = schedule->algorithm.empty() ? "schedule" : schedule->algorithm;
+  part.stream = "comm", part.cells = {0};
+  part.collective = schedule->task.collective;
+  part.bytes = static_cast<double>(parse_bytes(o.bytes));
+  part.schedule = std::move(schedule);
+  workload.parts.push_back(std::move(part));
+  return workload;
+}
+
+Workload workload_of(const Playing& o) {
+  const std::string ending = std::filesystem::path(o.file).extension();
+  if (ending == ".et") return trace(o);
+  if (ending == ".xml" || ending == ".json") return given_schedule(o);
+  return read_workload(o.file, read_input(o.file));
+}
+
+// Tasks of one name together, those first that most of the critical path lies in.
+struct Row {
+  std::string what, algorithm;
+  std::int64_t parts = 0;
+  Time first = forever, last = 0, path = 0;
+};
+
+Table rows_of(const Workload& workload, const Played& played) {
+  std::map<std::string, Row> by_name;
+  for (std::size_t i = 0; i < workload.parts.size(); ++i) {
+    const Part& part = workload.parts[i];
+    Row& row = by_name[part.name];
+    row.what = part.kind == Part::Kind::compute ? "compute" : text(workload, part);
+    row.algorithm = played.parts[i].algorithm;
+    ++row.parts;
+    row.first = std::min(row.first, played.parts[i].start);
+    row.last = std::max(row.last, played.parts[i].end);
+  }
+  for (std::uint32_t i : played.path)
+    by_name[workload.parts[i].name].path += played.parts[i].end - played.parts[i].start;
+  std::vector<std::pair<std::string, Row>> rows(by_name.begin(), by_name.end());
+  std::ranges::stable_sort(rows, std::greater{},
+                           [](const auto& r) { return std::pair(r.second.path, -r.second.first); });
+  constexpr std::size_t most = 20;
+  if (rows.size() > most) rows.resize(most);
+  Table table("tasks", {{.name = "task", .align = Align::left},
+                        {.name = "what", .align = Align::left},
+                        {.name = "algorithm", .align = Align::left},
+                        {.name = "times"},
+                        {.name = "from", .unit = "s"},
+                        {.name = "to", .unit = "s"},
+                        {.name = "on the path"}});
+  for (const auto& [name, row] : rows)
+    table.add({name, row.what, row.algorithm, row.parts, in_seconds(row.first), in_seconds(row.last),
+               share_words(row.path, played.time)});
+  return table;
+}
+
+std::string text_of(const Workload& workload, const Machine& machine, const Played& played) {
+  std::string out = fmt::format("{} on {}: {}\n", workload.name, machine.name(), time_words(played.time));
+  Time on_path = 0;
+  for (std::uint32_t i : played.path)
+    if (workload.parts[i].kind == Part::Kind::collective) on_path += played.parts[i].end - played.parts[i].start;
+  const auto mean = static_cast<Time>(played.exposed_mean);
+  out += fmt::format("  communication  exposed for {} in the mean ({}), {} at most ({})\n", time_words(mean),
+                     share_words(mean, played.time), time_words(played.exposed_most),
+                     share_words(played.exposed_most, played.time));
+  out += fmt::format("  critical path  {} tasks, {} of it communication\n", played.path.size(),
+                     share_words(on_path, played.time));
+  if (workload.parts.size() == 1 && workload.parts[0].schedule && played.time > 0) {
+    const double algbw = workload.parts[0].bytes / in_seconds(played.time);
+    out += fmt::format("  algbw, busbw   {:.3f} GB/s, {:.3f} GB/s\n", algbw * 1e-9,
+                       algbw * bus_factor(workload.parts[0].schedule->task) * 1e-9);
+  }
+  return out + "\n" + rows_of(workload, played).text();
+}
+
+std::string json_of(const Workload& workload, const Machine& machine, const Played& played) {
+  nlohmann::ordered_json out{{"workload", workload.name},
+                             {"machine", machine.name()},
+                             {"ranks", workload.ranks},
+                             {"time_us", in_us(played.time)},
+                             {"time_ps", played.time},
+                             {"exposed_mean_us", played.exposed_mean * 1e-6},
+                             {"exposed_most_us", in_us(played.exposed_most)}};
+  out["tasks"] = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < workload.parts.size(); ++i) {
+    const Part& part = workload.parts[i];
+    const bool compute = part.kind == Part::Kind::compute;
+    nlohmann::ordered_json task{{"task", part.name},
+                                {"what", compute ? "compute" : name(part.collective)},
+                                {"rank", workload.cells[part.cells.front()].ranks.front()},
+                                {"start_ps", played.parts[i].start},
+                                {"end_ps", played.parts[i].end}};
+    if (!compute) task["bytes"] = part.bytes, task["algorithm"] = played.parts[i].algorithm;
+    out["tasks"].push_back(std::move(task));
+  }
+  out["path"] = played.path;
+  return out.dump(1) + "\n";
+}
+
+}  // namespace
+
+int play_file(const Playing& o) {
+  expect_timeline_file(o.output);
+  PlayOptions options{.era = o.era, .algorithm = o.algorithm, .flops = o.tflops * 1e12, .packets = o.packets};
+  if (!o.memory.empty()) options.memory = rate_of(o.memory);
+  const Machine machine(typed_machine(o.machine, o.what_if));
+  const Workload workload = workload_of(o);
+  const Played played = play(workload, machine, options);
+  if (!o.output.empty())
+    write_timeline(o.output, timeline_of(workload, played),
+                   {.title = fmt::format("{} on {}", workload.name, machine.name())});
+  write_output("", o.json ? json_of(workload, machine, played) : text_of(workload, machine, played));
+  return 0;
+}
+
+}  // namespace trellis::tools

@@ -1,0 +1,103 @@
+#include "tools/sim_answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "sim/price_path.h"
+#include "sim/summary_words.h"
+#include "tools/machine_tune_chart.h"
+#include "tools/request_options.h"
+#include "tools/table.h"
+
+namespace trellis::tools {
+namespace {
+
+using namespace sim;
+
+std::string by_words(const Candidate& c) {
+  return fmt::format("{} ({}, {} channels)", c.algorithm->name, shape_text(c.request.dims), c.request.channels);
+}
+
+Table phase_table(const SimAnswer& a) {
+  Table table("phases", {{.name = "phase", .align = Align::left},
+                         {.name = "from", .unit = "s"},
+                         {.name = "to", .unit = "s"},
+                         {.name = "on the path", .align = Align::right},
+                         {.name = "transfers"}});
+  for (const Phase& p : a.phases)
+    table.add({p.name, in_seconds(p.from), in_seconds(p.to), share_words(p.on_path, a.price.time), p.transfers});
+  return table;
+}
+
+}  // namespace
+
+std::string sim_text(const SimAnswer& a, const Machine& machine) {
+  const Price& p = a.price;
+  std::string text = fmt::format("{} of {} on {}: {} by {}\n", a.collective, a.bytes_text, machine.name(),
+                                 sim_time_text(p.time), by_words(a.chosen));
+  const auto line = [&](std::string_view what, const std::string& value) {
+    text += fmt::format("  {:13} {}\n", what, value);
+  };
+  if (!a.interrupted.empty()) line("interrupted", a.interrupted);
+  line("between", fmt::format("{} and {}, by the machine's figures that are not documented",
+                              sim_time_text(a.interval.low), sim_time_text(a.interval.high)));
+  line("algbw, busbw", fmt::format("{:.3f} GB/s, {:.3f} GB/s", p.algbw * 1e-9, p.busbw * 1e-9));
+  line("bounds", fmt::format("latency {}, bandwidth {}, bisection {}", sim_time_text(p.bounds.latency),
+                             sim_time_text(p.bounds.bandwidth), sim_time_text(p.bounds.bisection)));
+  if (!p.busiest_name.empty())
+    line("busiest", fmt::format("{}, {:.0f}% of the time", p.busiest_name, 100 * p.busiest_share));
+  if (!p.path.empty()) line("time goes to", path_in_words(p, machine));
+  if (a.explain)
+    for (const Sway& s : std::span(a.interval.sways).first(std::min<std::size_t>(3, a.interval.sways.size())))
+      line("hangs on", fmt::format("{} = {} to {}: {} to {}", s.figure, s.low_text, s.high_text, sim_time_text(s.low),
+                                   sim_time_text(s.high)));
+  for (std::size_t k = 1; k < std::min<std::size_t>(4, a.tried.size()); ++k)
+    line("rather than", fmt::format("{} by {}", sim_time_text(a.tried[k].time), by_words(a.tried[k])));
+  line("gone through", fmt::format("{} of {} ranks, {} transfers", p.simulated, a.chosen.request.ranks(), p.transfers));
+  for (const std::string& note : a.notes) line("shown", note);
+  if (a.explain && !a.phases.empty()) text += "\n" + phase_table(a).text();
+  return text;
+}
+
+std::string sim_json(const SimAnswer& a, const Machine& machine) {
+  const Price& p = a.price;
+  nlohmann::ordered_json j{{"collective", a.collective},
+                           {"machine", machine.name()},
+                           {"algorithm", a.chosen.algorithm->name},
+                           {"dims", a.chosen.request.dims},
+                           {"channels", a.chosen.request.channels},
+                           {"segments", a.chosen.request.segments},
+                           {"ranks", a.chosen.request.ranks()},
+                           {"bytes", p.bytes},
+                           {"time_us", in_us(p.time)},
+                           {"time_ps", p.time},
+                           {"time_low_us", in_us(a.interval.low)},
+                           {"time_high_us", in_us(a.interval.high)},
+                           {"algbw_GBps", p.algbw * 1e-9},
+                           {"busbw_GBps", p.busbw * 1e-9},
+                           {"bound_latency_us", in_us(p.bounds.latency)},
+                           {"bound_bandwidth_us", in_us(p.bounds.bandwidth)},
+                           {"bound_bisection_us", in_us(p.bounds.bisection)},
+                           {"busiest", p.busiest_name},
+                           {"busiest_share", p.busiest_share},
+                           {"ranks_simulated", p.simulated},
+                           {"transfers_simulated", p.transfers},
+                           {"interrupted", a.interrupted}};
+  for (const Sway& s : a.interval.sways)
+    j["hangs_on"].push_back({{"figure", s.figure}, {"low_us", in_us(s.low)}, {"high_us", in_us(s.high)}});
+  for (const PathShare& s : path_shares(p, machine))
+    j["path"].push_back({{"what", s.words}, {"time_us", in_us(s.time)}});
+  for (const Phase& phase : a.phases)
+    j["phases"].push_back({{"phase", phase.name},
+                           {"from_us", in_us(phase.from)},
+                           {"to_us", in_us(phase.to)},
+                           {"on_path_us", in_us(phase.on_path)},
+                           {"transfers", phase.transfers},
+                           {"bytes", phase.bytes}});
+  return j.dump(2) + "\n";
+}
+
+}  // namespace trellis::tools

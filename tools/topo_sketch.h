@@ -1,0 +1,84 @@
+// A simulated machine as shapes and wires on paper, each with the resources that it stands for. What would not fit is
+// left out where it repeats: one unit is drawn in full, the others as boxes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/draw/svg.h"
+#include "tools/topo_plan.h"
+
+namespace trellis::tools {
+
+using draw::Point;
+
+struct Shape {
+  enum class Kind : std::uint8_t { chip, unit, box, node, port } kind = Kind::chip;
+  Point at, size;  // corner
+  std::string label, below;
+  std::string title = {};
+  std::vector<ResourceId> inside = {};
+};
+
+struct Wire {
+  std::vector<Point> points;  // two: straight; four: a curve; more: a line with round corners
+  std::vector<ResourceId> resources;
+  int layer = 0;
+  bool bundle = false, cut = false;  // stands for several; something is left out on its way
+};
+
+struct Words {
+  Point at;
+  std::string text;
+  bool centred = true;
+};
+
+struct Sketch {
+  Point size;
+  std::vector<Shape> shapes;
+  std::vector<Wire> wires;
+  std::vector<Words> words;
+
+  void add(Sketch other, Point at);
+};
+
+// Numbers from 0 on, and the last: all of them, or the first ones and the last where they are more than `most`.
+std::vector<Chip> kept(Chip count, Chip most);
+
+class Sketcher {
+ public:
+  explicit Sketcher(const sim::Machine& machine) : plan_(machine) {}
+  Sketch whole() const;
+  const TopoPlan& plan() const { return plan_; }
+
+ private:
+  // What begins at this chip and consists of so many layers.
+  Sketch unit(std::size_t layers, Chip first, bool full) const;
+  Sketch chip(Chip) const;
+  Sketch box(std::size_t layers, Chip first) const;
+  Sketch framed(Sketch, std::size_t layers, Chip first) const;
+  bool all_full(std::size_t layer) const;
+
+  Sketch torus(std::size_t layer, Chip first) const;   // rings, meshes
+  Sketch cube(std::size_t layer, Chip first) const;    // of three dimensions of chips
+  Sketch circle(std::size_t layer, Chip first) const;  // a ring, or all with all
+  Sketch tree(std::size_t layer, Chip first) const;
+  Sketch dragonfly(std::size_t layer, Chip first) const;
+  Sketch group(std::size_t layer, Chip first) const;  // of a dragonfly
+
+  struct Node {  // part of a tree
+    Sketch sketch;
+    Point top;  // where its way up begins
+    std::vector<ResourceId> up;
+  };
+  Node leaf_unit(std::size_t layer, Chip first, bool full) const;
+  Node branch(std::size_t layer, Chip first, Chip units, std::size_t height, bool full) const;
+  Node joined(std::size_t layer, std::vector<Node>, Chip all, std::size_t height, Chip first) const;
+
+  Wire neighbours(std::size_t layer, Chip from, Chip to, std::size_t axis) const;
+  std::vector<Chip> strides(const Layer&) const;
+
+  TopoPlan plan_;
+};
+
+}  // namespace trellis::tools
