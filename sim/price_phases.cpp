@@ -26,7 +26,8 @@ class Names {
 
   std::string of(std::int64_t move) {
     const Run::Place where = run_.place(move);
-    const char* does = where.move->adds ? "sum" : "copy";
+    // What is but brought together to be summed there belongs to the sum.
+    const char* does = where.move->adds || where.move->staged ? "sum" : "copy";
     if (where.peer < 0) return fmt::format("{} in memory", does);
     used_.clear();
     machine_.route(where.rank, where.peer, used_);

@@ -188,7 +188,8 @@ class Drawing {
       std::string before;
       for (const sim::Port& port : ports) {
         const std::string rate = fmt::format("{} {} each way", kind_of(port, layer), sim::rate_words(port.rate));
-        if (rate != before) line += fmt::format("{} {}", before.empty() ? ":" : ",", before = rate);
+        if (rate != before) line += ", " + rate;
+        before = rate;
       }
       if (!ports.empty() && ports.front().latency > 0)
         line += fmt::format(", {}", sim::time_words(ports.front().latency));

@@ -206,5 +206,27 @@ TEST(Play, ManyChipsThatAreAlikeCostLittle) {
   EXPECT_GT(p.time, ms);
 }
 
+// Who needs little of the memory gets it, so that it is the computation at full rate that takes longer.
+TEST(Play, ComputationAndCollectivesShareMemory) {
+  const std::string machine = "trn2.48xlarge";
+  const Played compute = played("ranks 64\ncompute a 3GB\n", machine);
+  const Played sum = played("ranks 64\nall_reduce b 256MB by ring\n", machine);
+  const Played both = played("ranks 64\ncompute a 3GB\nall_reduce b 256MB by ring\n", machine);
+  EXPECT_GT(both.parts[0].end, compute.parts[0].end);
+  EXPECT_GE(both.parts[1].end, sum.parts[0].end);
+  EXPECT_LT(both.time, compute.time + sum.time);
+  // What computes more than it reads leaves room; its own time stays as it is, to the picosecond.
+  const Played slow = played("ranks 64\ncompute a 100ms 3GB\nall_reduce b 256MB by ring\n", machine);
+  EXPECT_EQ(slow.parts[0].end, 100 * ms);
+}
+
+TEST(Play, CollectivesAtOnceSlowEachOther) {
+  const std::string group = "ranks 64\ngroup tp 0-3 4-7 8-11 12-15\n";
+  const Played one = played(group + "all_reduce a 64MB on tp by ring\n", "trn2.48xlarge");
+  const Played two =
+      played(group + "all_reduce a 64MB on tp by ring\nall_reduce b 64MB by ring stream data\n", "trn2.48xlarge");
+  EXPECT_GT(two.parts[0].end, one.parts[0].end);
+}
+
 }  // namespace
 }  // namespace trellis::sim

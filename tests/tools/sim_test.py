@@ -1,9 +1,13 @@
 """trellis sim and trellis play, as a user types them."""
+import html.parser
 import json
 import os
 import pathlib
+import re
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 TRELLIS = os.environ["TRELLIS"]
@@ -19,6 +23,24 @@ def trellis(*words, status=0):
 
 def priced(*words):
     return json.loads(trellis(*words, "--json").stdout)
+
+
+class Tags(html.parser.HTMLParser):
+    """Whether every element that is opened is closed, and what it would load."""
+    EMPTY = {"meta", "input", "br", "link"}
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.loads = [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.loads += [value for key, value in attributes if key in ("src", "href")]
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag, tag
 
 
 class Sim(unittest.TestCase):
@@ -46,11 +68,94 @@ class Sim(unittest.TestCase):
             self.assertIn("gradients", done.stdout)
             self.assertTrue(page.read_text().lower().startswith("<!"))
 
+    def written(self, name, *words):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / name
+            trellis(*words, "-o", path)
+            return path.read_bytes()
+
+    def test_a_page_stands_alone_and_says_it_in_words(self):
+        page = self.written("ring.html", *RING, "--what-if", "slow:2-3:0.1", "--explain").decode()
+        tags = Tags(page)
+        self.assertEqual((tags.open, tags.loads), ([], []))
+        text = re.sub(r"<[^>]+>", " ", page.split("<script")[0])
+        for words in ("Result", "bound by latency", "bound by bandwidth", "bound by bisection", "Phases",
+                      "sum over ring", "copy over ring", "of the time: chip 2 waits for its send to chip 3 over ring x+",
+                      "ring x+ of chip 2: 5.00 GB/s", "% used"):
+            self.assertIn(words, text)
+        self.assertRegex(page, r'class="wire u5"')
+
+    def test_traces_have_a_row_for_each_rank_and_link(self):
+        trace = json.loads(self.written("ring.json", *RING, "--unfolded"))
+        names = [e["args"]["name"] for e in trace["traceEvents"] if e["name"] in ("process_name", "thread_name")]
+        for rank in range(16):
+            self.assertIn(f"chip {rank}", names)
+            self.assertIn(f"ring x+ of chip {rank}", names)
+        self.assertTrue(self.written("ring.pftrace", *RING))
+
+    def test_what_is_not_shown_is_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "ring.json"
+            self.assertIn("1 of 16 ranks were gone through", trellis(*RING, "-o", path).stdout)
+            self.assertIn("The timeline shows 2 ranks of 16",
+                          trellis(*RING, "--unfolded", "--show", "3,5", "-o", path).stdout)
+            self.assertIn("chip 5", path.read_text())
+            done = subprocess.run([TRELLIS, *RING, "--show", "5", "-o", path], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("rank 5 was not gone through", done.stderr)
+
+    def test_machines_are_files_as_well(self):
+        with tempfile.TemporaryDirectory() as folder:
+            astra = pathlib.Path(folder) / "network.yml"
+            astra.write_text("topology: [ Ring ]\nnpus_count: [ 8 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n")
+            own = pathlib.Path(folder) / "rack.machine"
+            own.write_text("level ring wire 4\ncluster switch net\nwire.rate = 10 GB/s | documented | here\n"
+                           "wire.latency = 1 us | documented | here\nnet.rate = 5 GB/s | documented | here\n"
+                           "net.latency = 5 us | documented | here\n")
+            for machine, ranks in ((astra, 8), (own, 4), (f"{own} x 3", 12)):
+                one = priced("sim", "all_reduce", "-m", machine, "-b", "8MiB", "-a", "ring")
+                self.assertEqual(one["ranks"], ranks)
+                self.assertEqual(json.loads(trellis("topo", "show", machine, "--json").stdout)["ranks"], ranks)
+                self.assertTrue(trellis("topo", "draw", machine).stdout.endswith("</svg>\n"))
+            slow = priced("sim", "all_reduce", "-m", own, "-a", "ring", "--what-if", "wire.rate=1GB/s", "-b", "8MiB")
+            fast = priced("sim", "all_reduce", "-m", own, "-a", "ring", "-b", "8MiB")
+            self.assertGreater(slow["time_us"], 5 * fast["time_us"])
+
+    def test_a_workload_is_played_by_sim_too(self):
+        words = [STEP, "--machine", "trn2.48xlarge", "-a", "ring"]
+        self.assertEqual(trellis("sim", *words).stdout, trellis("play", *words).stdout)
+
+    def test_collectives_at_once_slow_each_other(self):
+        tasks = {t["task"]: t for t in priced("play", STEP, "--machine", "trn2.48xlarge", "-a", "ring")["tasks"]}
+        took = {name: t["end_ps"] - t["start_ps"] for name, t in tasks.items()}
+        self.assertGreater(took["sums2"], 1.5 * took["sums"])
+        self.assertGreater(took["gradients2"], took["gradients1"])
+
+    def test_sizes_are_read_as_by_bench(self):
+        self.assertEqual(priced("sim", "all_reduce", "-m", "ring:4", "-a", "ring", "-b", "1M")["bytes"], 1 << 20)
+        self.assertEqual(priced("sim", "all_reduce", "-m", "ring:4", "-a", "ring", "-b", "64kb")["bytes"], 1 << 16)
+
+    def test_interrupted_it_gives_what_it_has(self):
+        words = ["sim", "all_reduce", "-m", "torus:16x16x16", "-a", "torus", "-b", "1GiB", "--unfolded"]
+        with subprocess.Popen([TRELLIS, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+            time.sleep(1)
+            run.send_signal(signal.SIGINT)
+            out, complaint = run.communicate(timeout=300)
+        self.assertEqual((run.returncode, complaint), (1, ""))
+        self.assertIn("interrupted", out)
+
     def test_bad_input_is_named(self):
         for words, complaint in ((["sim", "all_reduce", "--machine", "trn9"], "trn9"),
                                  (["sim", "all_reduce", "--machine", "ring:4", "--what-if", "dead:0-9"], "9"),
                                  (["sim", "all_reduce", "--machine", "ring:0"], "expected sizes like 8"),
                                  (["sim", "all_reduce", "--bytes", "many"], "many"),
+                                 (["sim", "all_redce"], "did you mean 'all_reduce'?"),
+                                 (["sim", "/nowhere.txt"], "/nowhere.txt"),
+                                 (["sim", str(STEP), "--explain"], "--explain goes with a collective"),
+                                 (["sim", "all_reduce", "--tflops", "3"], "--tflops goes with a file"),
+                                 (["sim", "all_reduce", "-m", "ring:4", "-o", "x.png"], ".html, .pftrace or .json"),
+                                 (["sim", "all_reduce", "-m", "/nowhere.yml"], "/nowhere.yml"),
+                                 (["topo", "show", "/nowhere.yml"], "/nowhere.yml"),
                                  (["play", "/nowhere.txt"], "/nowhere.txt")):
             done = subprocess.run([TRELLIS, *words], capture_output=True, text=True, timeout=60)
             self.assertIn(done.returncode, (1, 2), words)

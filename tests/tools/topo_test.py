@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 TRELLIS = os.environ["TRELLIS"]
 BIG = {"HWLOC_SYNTHETIC": "pack:2 l3:4 core:8 pu:2"}
@@ -51,7 +52,7 @@ class Host(Case):
         self.assertEqual(len(re.findall(r"core \d+: thread[^\n]*  rank 0$", text, re.MULTILINE)), 1)
 
     def test_slips(self):
-        for words, arguments in [("did you mean 'host'?", ["hots"]), ("known is host", ["trn2.48xlarge"]),
+        for words, arguments in [("did you mean 'host'?", ["hots"]), ("-n goes with host", ["trn2.48xlarge", "-n", "2"]),
                                  ("-n 0: expected 1 to", ["-n", "0"]), ("--equal needs -n", ["--equal"])]:
             for command in ["show", "draw"]:
                 ran = trellis("topo", command, *arguments)
@@ -116,6 +117,29 @@ class Started(Case):
         ran = trellis("launch", "-n", 2, "--pin", "--no-pin", "--", "true")
         self.assertEqual((ran.returncode, ran.stdout), (2, ""))
         self.assertRegex(ran.stderr, r"^trellis: [^\n]*--no-pin[^\n]*\n$")
+
+
+
+class Simulated(Case):
+    def test_every_machine_is_shown_and_drawn(self):
+        for machine in ["trn1.32xlarge", "trn2.48xlarge", "trn2.48xlarge x 4", "trn2u", "gpu.hgx", "torus:4x4x4",
+                        "fattree:4x8x16", "dragonfly:4x8x33", "torus:16x32x32"]:
+            text = self.printed("topo", "show", machine)
+            self.assertTrue(text.startswith(machine + ": "), text[:60])
+            drawn = xml.etree.ElementTree.fromstring(self.printed("topo", "draw", machine))
+            self.assertEqual(drawn.tag, "{http://www.w3.org/2000/svg}svg")
+
+    def test_figures_have_marks_and_sources(self):
+        shown = json.loads(self.printed("topo", "show", "trn2.48xlarge", "--json"))
+        figures = {f["figure"]: f for f in shown["figures"]}
+        self.assertEqual((shown["ranks"], shown["chips"]), (64, 16))
+        self.assertEqual(figures["neuronlink.rate"]["mark"], "fitted")
+        self.assertTrue(figures["neuronlink.rate"]["records"])
+        self.assertTrue(all(f["source"] or f["records"] for f in figures.values()))
+
+    def test_damage_is_shown(self):
+        self.assertIn("what if", self.printed("topo", "show", "ring:4", "--what-if", "slow:0-1:0.5"))
+        self.assertIn("dead", self.printed("topo", "draw", "ring:4", "--what-if", "dead:0-1"))
 
 
 if __name__ == "__main__":
