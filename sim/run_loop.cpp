@@ -73,8 +73,9 @@ class Loop {
     if (done_ < std::ssize(waits_))
       throw std::invalid_argument(
           fmt::format("{} of {} moves of the schedule can never start", std::ssize(waits_) - done_, waits_.size()));
-    Time last = *std::ranges::max_element(e_.ended_);
-    for (const Time load : e_.loads_ended_) last = std::max(last, load);
+    Time last = 0;
+    for (const Time end : e_.ended_) last = std::max(last, end);
+    for (const Time end : e_.loads_ended_) last = std::max(last, end);
     return last;
   }
 
