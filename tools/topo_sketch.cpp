@@ -13,7 +13,7 @@ namespace {
 
 constexpr Point chip_size{44, 36}, box_size{118, 54};
 constexpr double between_chips = 26, between_units = 40, margin = 18, letter = 6.4, title_height = 22;
-constexpr Chip most_in_full = 160;  // chips that are all drawn
+constexpr Chip most_in_full = 100;  // chips that are all drawn
 constexpr Chip most_on_circle = 32;
 
 // Where the line from the middle of a rectangle of this size towards a point leaves it.

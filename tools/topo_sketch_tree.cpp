@@ -82,10 +82,12 @@ Sketcher::Node Sketcher::branch(std::size_t at, Chip first, Chip units, std::siz
   const bool alone = below.size() == 1;
   std::vector<Node> nodes;
   std::size_t cut_before = 0;
-  const std::vector<Chip> shown = kept(children, alone ? 16 : height == 1 ? 8 : 5);
+  const bool chips = height == 1 && layer.inner() == 1;
+  const std::vector<Chip> shown = kept(children, alone && chips ? 16 : height == 1 ? 8 : 5);
+  const bool all_in_full = chips || (all_full(at) && children <= std::ssize(shown));
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const Chip begins = shown[i] * each, count = std::min(each, units - begins);
-    const bool in_full = i == 0 || all_full(at) || (height == 1 && layer.inner() == 1);
+    const bool in_full = i == 0 || all_in_full;
     nodes.push_back(branch(at, first + begins * layer.inner(), count, height - 1, in_full));
     if (i > 0 && shown[i] != shown[i - 1] + 1) cut_before = i;
   }
