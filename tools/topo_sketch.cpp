@@ -25,6 +25,24 @@ Point edge(Point middle, Point size, Point towards) {
 
 Point centre(const Shape& s) { return {s.at.x + s.size.x / 2, s.at.y + s.size.y / 2}; }
 
+// From one unit of a grid to the next along an axis, 0 across and 1 down.
+std::vector<Point> straight(std::size_t axis, const Shape& a, const Shape& b) {
+  const Point from = centre(a), to = centre(b);
+  if (axis == 0) return {{a.at.x + a.size.x, from.y}, {b.at.x, to.y}};
+  return {{from.x, a.at.y + a.size.y}, {to.x, b.at.y}};
+}
+
+// From the first unit round outside to the last one.
+std::vector<Point> closing(std::size_t axis, const Shape& a, const Shape& b) {
+  const Point from = centre(a), to = centre(b);
+  const double right = b.at.x + b.size.x, bottom = b.at.y + b.size.y;
+  if (axis == 0)
+    return {{a.at.x, from.y},          {a.at.x - 15, from.y}, {a.at.x - 15, a.at.y - 13},
+            {right + 13, a.at.y - 13}, {right + 13, to.y},    {right, to.y}};
+  return {{from.x, a.at.y},         {from.x, a.at.y - 7}, {a.at.x - 7, a.at.y - 7},
+          {a.at.x - 7, bottom + 8}, {to.x, bottom + 8},   {to.x, bottom}};
+}
+
 }  // namespace
 
 void Sketch::add(Sketch other, Point at) {
@@ -127,76 +145,71 @@ Wire Sketcher::neighbours(std::size_t at, Chip from, Chip to, std::size_t axis) 
   return wire;
 }
 
-// A grid of its first two dimensions; links that close it run round outside. Of further dimensions one plane is shown.
-Sketch Sketcher::torus(std::size_t at, Chip first) const {
-  const Layer& layer = plan_.layers()[at];
-  const auto& dims = layer.fabric->dims();
-  const bool chips = layer.inner() == 1, closed = layer.level.kind != "mesh", full = all_full(at);
-  const double gap = chips ? between_chips : between_units;
-  const auto stride = strides(layer);
-  const std::vector<Chip> xs = kept(dims[0], chips ? 16 : 6), ys = kept(dims.size() > 1 ? dims[1] : 1, chips ? 16 : 6);
-  const auto chip_at = [&](std::size_t x, std::size_t y) { return first + xs[x] * stride[0] + ys[y] * stride[1]; };
-  std::vector<double> wide(xs.size()), high(ys.size());
+Sketch Sketcher::placed(std::size_t at, Grid& grid) const {
+  const bool full = all_full(at);
+  const double gap = plan_.layers()[at].inner() == 1 ? between_chips : between_units;
+  const std::size_t across = grid.xs.size();
+  std::vector<double> wide(across), high(grid.ys.size());
   std::vector<Sketch> units;
-  for (std::size_t y = 0; y < ys.size(); ++y)
-    for (std::size_t x = 0; x < xs.size(); ++x) {
-      const bool in_full = full || (x == 0 && y == 0);
-      Sketch one = unit(at, chip_at(x, y), in_full);
-      if (at > 0 && in_full) one = framed(std::move(one), at, chip_at(x, y));
-      wide[x] = std::max(wide[x], one.size.x), high[y] = std::max(high[y], one.size.y);
-      units.push_back(std::move(one));
-    }
+  for (std::size_t i = 0; i < across * grid.ys.size(); ++i) {
+    const Chip first = grid.chip(i % across, i / across);
+    const bool in_full = full || i == 0;
+    Sketch one = unit(at, first, in_full);
+    if (at > 0 && in_full) one = framed(std::move(one), at, first);
+    wide[i % across] = std::max(wide[i % across], one.size.x);
+    high[i / across] = std::max(high[i / across], one.size.y);
+    units.push_back(std::move(one));
+  }
   Sketch s;
-  std::vector<Shape> frames;  // where each unit is
   double top = margin;
-  for (std::size_t y = 0; y < ys.size(); top += high[y++] + gap) {
+  for (std::size_t y = 0; y < grid.ys.size(); top += high[y++] + gap) {
     double left = margin;
-    for (std::size_t x = 0; x < xs.size(); left += wide[x++] + gap) {
-      Sketch& one = units[y * xs.size() + x];
+    for (std::size_t x = 0; x < across; left += wide[x++] + gap) {
+      Sketch& one = units[y * across + x];
       const Point corner{left + (wide[x] - one.size.x) / 2, top + (high[y] - one.size.y) / 2};
-      frames.push_back({.at = corner, .size = one.size, .label = "", .below = ""});
+      grid.frames.push_back({.at = corner, .size = one.size, .label = "", .below = ""});
       s.add(std::move(one), corner);
     }
   }
   s.size.x += margin, s.size.y += margin;
-  const auto frame = [&](std::size_t x, std::size_t y) -> const Shape& { return frames[y * xs.size() + x]; };
-  const auto join = [&](std::size_t axis, std::size_t x, std::size_t y, std::size_t to_x, std::size_t to_y, bool cut) {
-    Wire wire = neighbours(at, chip_at(x, y), chip_at(to_x, to_y), axis);
-    const Shape &a = frame(x, y), &b = frame(to_x, to_y);
-    const Point from = centre(a), to = centre(b);
-    wire.cut = cut;
-    wire.points = axis == 0 ? std::vector<Point>{{a.at.x + a.size.x, from.y}, {b.at.x, to.y}}
-                            : std::vector<Point>{{from.x, a.at.y + a.size.y}, {to.x, b.at.y}};
-    s.wires.push_back(std::move(wire));
+  return s;
+}
+
+// A grid of its first two dimensions; links that close it run round outside. Of further dimensions one plane is shown.
+Sketch Sketcher::torus(std::size_t at, Chip first) const {
+  const Layer& layer = plan_.layers()[at];
+  const auto& dims = layer.fabric->dims();
+  const bool closed = layer.level.kind != "mesh";
+  const Chip most = layer.inner() == 1 ? 16 : 6;
+  const auto stride = strides(layer);
+  Grid grid{first, {stride[0], stride[1]}, kept(dims[0], most), kept(dims.size() > 1 ? dims[1] : 1, most), {}};
+  Sketch s = placed(at, grid);
+  // Along one axis, in each row across it.
+  const auto join = [&](std::size_t axis) {
+    const std::vector<Chip>&along = axis == 0 ? grid.xs : grid.ys, &rows = axis == 0 ? grid.ys : grid.xs;
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      const auto x = [&](std::size_t i) { return axis == 0 ? i : row; };
+      const auto y = [&](std::size_t i) { return axis == 0 ? row : i; };
+      for (std::size_t i = 0; i < along.size(); ++i) {
+        const bool last = i + 1 == along.size();
+        if (last && (!closed || dims[axis] <= 2)) continue;
+        const std::size_t next = last ? 0 : i + 1;
+        Wire wire = neighbours(at, grid.chip(x(i), y(i)), grid.chip(x(next), y(next)), axis);
+        const Shape &a = grid.frame(x(i), y(i)), &b = grid.frame(x(next), y(next));
+        wire.points = last ? closing(axis, b, a) : straight(axis, a, b);
+        wire.cut = !last && along[next] != along[i] + 1;
+        s.wires.push_back(std::move(wire));
+      }
+    }
   };
-  const auto close = [&](std::size_t axis, std::size_t x, std::size_t y) {
-    const Shape& a = axis == 0 ? frame(0, y) : frame(x, 0);
-    const Shape& b = axis == 0 ? frame(xs.size() - 1, y) : frame(x, ys.size() - 1);
-    Wire wire = axis == 0 ? neighbours(at, chip_at(xs.size() - 1, y), chip_at(0, y), 0)
-                          : neighbours(at, chip_at(x, ys.size() - 1), chip_at(x, 0), 1);
-    const Point from = centre(a), to = centre(b);
-    const double right = b.at.x + b.size.x, bottom = b.at.y + b.size.y;
-    if (axis == 0)
-      wire.points = {{a.at.x, from.y},          {a.at.x - 15, from.y}, {a.at.x - 15, a.at.y - 13},
-                     {right + 13, a.at.y - 13}, {right + 13, to.y},    {right, to.y}};
-    else
-      wire.points = {{from.x, a.at.y},         {from.x, a.at.y - 7}, {a.at.x - 7, a.at.y - 7},
-                     {a.at.x - 7, bottom + 8}, {to.x, bottom + 8},   {to.x, bottom}};
-    s.wires.push_back(std::move(wire));
-  };
-  for (std::size_t y = 0; y < ys.size(); ++y) {
-    for (std::size_t x = 0; x + 1 < xs.size(); ++x) join(0, x, y, x + 1, y, xs[x + 1] != xs[x] + 1);
-    if (closed && dims[0] > 2) close(0, 0, y);
-  }
-  for (std::size_t x = 0; x < xs.size() && dims.size() > 1; ++x) {
-    for (std::size_t y = 0; y + 1 < ys.size(); ++y) join(1, x, y, x, y + 1, ys[y + 1] != ys[y] + 1);
-    if (closed && dims[1] > 2) close(1, x, 0);
-  }
-  for (std::size_t axis = 2; axis < dims.size(); ++axis)
-    s.words.push_back({{margin, s.size.y + 16.0 * static_cast<double>(axis - 1)},
+  join(0);
+  if (dims.size() > 1) join(1);
+  for (std::size_t axis = 2; axis < dims.size(); ++axis) {
+    s.size.y += 16;
+    s.words.push_back({{margin, s.size.y - 4},
                        fmt::format("and {} more such planes along dimension {}", dims[axis] - 1, axis + 1),
                        false});
-  if (dims.size() > 2) s.size.y += 16.0 * static_cast<double>(dims.size() - 1);
+  }
   return s;
 }
 

@@ -59,6 +59,14 @@ class Sketcher {
   Sketch framed(Sketch, std::size_t layers, Chip first) const;
   bool all_full(std::size_t layer) const;
 
+  struct Grid {  // units in rows
+    Chip first = 0, stride[2] = {1, 1};
+    std::vector<Chip> xs, ys;   // the shown ones
+    std::vector<Shape> frames;  // where each is
+    Chip chip(std::size_t x, std::size_t y) const { return first + xs[x] * stride[0] + ys[y] * stride[1]; }
+    const Shape& frame(std::size_t x, std::size_t y) const { return frames[y * xs.size() + x]; }
+  };
+  Sketch placed(std::size_t layer, Grid&) const;
   Sketch torus(std::size_t layer, Chip first) const;   // rings, meshes
   Sketch cube(std::size_t layer, Chip first) const;    // of three dimensions of chips
   Sketch circle(std::size_t layer, Chip first) const;  // a ring, or all with all

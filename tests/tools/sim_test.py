@@ -131,6 +131,18 @@ class Sim(unittest.TestCase):
         self.assertGreater(took["sums2"], 1.5 * took["sums"])
         self.assertGreater(took["gradients2"], took["gradients1"])
 
+    def test_blocks_of_their_own_sizes(self):
+        def table(op, *words):
+            return trellis("bench", op, "--on", "sim:trn2.48xlarge", "-r", 4, "-b", "64K", "-e", "4M", "-f", 8, *words).stdout
+
+        with tempfile.TemporaryDirectory() as folder:
+            counts = pathlib.Path(folder) / "counts.json"
+            for op in ("all_gather_v", "reduce_scatter_v", "all_to_all_v"):
+                counts.write_text('{"counts": [1, 1, 1, 1]}')
+                self.assertEqual(table(op, "--variable-size-op-metadata", counts), table(op))
+                counts.write_text('{"counts": [4, 0, 1, 1]}')
+                self.assertNotEqual(table(op, "--variable-size-op-metadata", counts), table(op))
+
     def test_sizes_are_read_as_by_bench(self):
         self.assertEqual(priced("sim", "all_reduce", "-m", "ring:4", "-a", "ring", "-b", "1M")["bytes"], 1 << 20)
         self.assertEqual(priced("sim", "all_reduce", "-m", "ring:4", "-a", "ring", "-b", "64kb")["bytes"], 1 << 16)
