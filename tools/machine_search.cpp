@@ -14,6 +14,7 @@
 #include "tools/command.h"
 #include "tools/machine_stop.h"
 #include "tools/machine_tune_chart.h"
+#include "tools/machine_typed.h"
 #include "tools/output.h"
 #include "tools/table.h"
 
@@ -38,7 +39,7 @@ void add(CLI::App& app, Options& o) {
       "taking the machine's dimensions together or apart. Each is priced; the fastest are tried with several lanes "
       "and\n"
       "parts; what is reported was proved right first.");
-  app.add_option("machine", o.machine, "A machine's name, or a shape like torus:4x4")->required();
+  app.add_option("machine", o.machine, "A machine's name, a shape like torus:4x4, or a file")->required();
   app.add_option("op", o.collective, "The collective")->required();
   app.add_option("--bytes", o.bytes, "Size of the larger buffer")->capture_default_str();
   app.add_option("--group", o.group, "Of ranks: all, inner-16, across-4")->capture_default_str();
@@ -76,9 +77,7 @@ std::string reproduced_by(const Options& o, const Pricer& pricer, const Way& way
 }
 
 int run(const Options& o) {
-  sim::MachineSpec spec = sim::machine_spec(o.machine);
-  for (const std::string& change : o.what_if) sim::what_if(spec, change);
-  const Machine machine(std::move(spec));
+  const Machine machine(typed_machine(o.machine, o.what_if));
   const sim::Group group = sim::group_named(machine, o.group);
   const Pricer::Settings settings{.collective = bench_op(o.collective).collective, .era = o.era};
   const double bytes = static_cast<double>(parse_bytes(o.bytes));

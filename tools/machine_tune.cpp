@@ -18,6 +18,7 @@
 #include "tools/command.h"
 #include "tools/machine_stop.h"
 #include "tools/machine_tune_chart.h"
+#include "tools/machine_typed.h"
 #include "tools/output.h"
 #include "tools/table.h"
 #include "tools/tune_rules.h"
@@ -52,7 +53,7 @@ struct Options {
 
 void add(CLI::App& app, Options& o) {
   app.description(description);
-  app.add_option("machine", o.machine, "A machine's name, or a shape like torus:4x4")->required();
+  app.add_option("machine", o.machine, "A machine's name, a shape like torus:4x4, or a file")->required();
   app.add_option("--collectives", o.collectives, "Which")->delimiter(',')->capture_default_str();
   app.add_option("--groups", o.groups, "Of ranks: all, inner-16, across-4, or every")->delimiter(',');
   app.add_option("--sizes", o.sizes, "Of the larger buffer: 8..1GB by powers of two; 64KB,1MB")->capture_default_str();
@@ -70,11 +71,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--explain", o.explain, "A collective and a size: why it is served as it is")->expected(2);
 }
 
-Machine machine_for(const Options& o) {
-  sim::MachineSpec spec = sim::machine_spec(o.machine);
-  for (const std::string& change : o.what_if) sim::what_if(spec, change);
-  return Machine(std::move(spec));
-}
+Machine machine_for(const Options& o) { return Machine(typed_machine(o.machine, o.what_if)); }
 
 std::vector<Group> groups_for(const Options& o, const Machine& machine) {
   std::vector<Group> groups;

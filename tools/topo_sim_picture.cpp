@@ -215,8 +215,11 @@ class Drawing {
                fmt::format("class=\"u{}\" stroke-width=\"{}\"", c, number(1.5 + 0.45 * static_cast<double>(c))));
       svg.text({x + 27, y + 4}, labels[c], "class=\"dim\"");
     }
+    const bool engines = !sketcher_.plan().engines(0).empty();
     svg.text({margin, y + 4 + legend_line},
-             "of a link the busier direction; a chip's colour is that of its HBM or DMA engines", "class=\"dim\"");
+             engines ? "of a link the busier direction; a chip's colour is that of its HBM or DMA engines"
+                     : "of a link the busier direction",
+             "class=\"dim\"");
   }
 
   const sim::Machine& machine_;
