@@ -61,11 +61,11 @@ class Writer {
       if (!owns_.contains(r))
         throw std::invalid_argument(fmt::format("rank {} was not gone through: it is like rank {}", r,
                                                 r < machine_.ranks() && r >= 0 ? representative(r) : 0));
+    const std::set<Rank> wanted(options.ranks.begin(), options.ranks.end());
     std::size_t room = options.most_spans;
     for (const auto& [rank, own] : owns_) {
       const std::size_t needed = own.moves.size() * spans_of_move;
-      const bool wanted = std::ranges::find(options.ranks, rank) != options.ranks.end();
-      if (!options.ranks.empty() && !wanted) continue;
+      if (!wanted.empty() && !wanted.contains(rank)) continue;
       if (!seen_.shown.empty() && needed > room) break;
       seen_.shown.push_back(rank);
       room -= std::min(room, needed);
