@@ -70,6 +70,7 @@ void FlowNetwork::start(std::span<const Use> uses, Work work, std::uint64_t tag)
     carried_[part.resource] += bytes_.sixteenths * part.weight;
   }
   fresh_.push_back(id);
+  ++moving_;
   ++counts_.flows;
 }
 
@@ -84,6 +85,7 @@ void FlowNetwork::remove(FlowId id) {
   }
   f.end = 0;
   free_.give_back(id);
+  --moving_;
 }
 
 void FlowNetwork::advance(Time to, std::vector<std::uint64_t>& ended) {
@@ -246,6 +248,11 @@ void FlowNetwork::fill() {
         std::ranges::push_heap(offers_, std::greater<>());
       }
     }
+    if (offers_.empty()) {  // there is nothing else: all that are left get it
+      for (FlowId id : region_)
+        if (flows_[id].mark == mark_) give(flows_[id], id, std::max<Rate>(each, 1));
+      return;
+    }
     for (std::uint32_t t : tight_)
       for (std::uint32_t i = resources_[shares_[t].resource].first; i != none; i = parts_[i].after) {
         Flow& f = flows_[parts_[i].flow];
@@ -287,8 +294,26 @@ bool FlowNetwork::solve_nearby() {
   return true;
 }
 
+// Nothing is on its way but what is new.
+void FlowNetwork::gather_fresh() {
+  region_ = fresh_;
+  for (FlowId id : region_) {
+    flows_[id].mark = mark_;
+    for (const Part& p : parts(flows_[id])) {
+      visit(p.resource);
+      shares_[resources_[p.resource].place].weight += p.weight;
+    }
+  }
+}
+
 // All changes at once, with what they can reach.
 void FlowNetwork::solve_reached() {
+  if (fresh_.size() == moving_) {
+    ++mark_;
+    shares_.clear();
+    gather_fresh();
+    return fill();
+  }
   std::erase_if(fresh_, [&](FlowId id) { return !flows_[id].fresh; });
   const Rate from = lowest_change();
   ++mark_;

@@ -82,11 +82,13 @@ class FlowNetwork : public Network {
   void visit(std::uint32_t resource);
   bool share_one(std::uint32_t resource);
   bool gather(Rate from, std::size_t most);
+  void gather_fresh();
   void fill();
 
   std::vector<Resource> resources_;
   std::vector<Flow> flows_;
   FreeNumbers free_;
+  std::size_t moving_ = 0;
   std::vector<Part> parts_;
   InstantQueue<FlowId> ends_;
   Time now_ = 0;

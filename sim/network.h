@@ -31,8 +31,9 @@ class Network {
 
   // Starts a transfer now; `tag` is the caller's. It moves once settle() has been called.
   virtual void start(std::span<const Use>, Work, std::uint64_t tag) = 0;
-  virtual void settle() = 0;      // after all starts of an instant
-  virtual Time next() const = 0;  // when something ends, at the earliest; forever: nothing is on its way
+  virtual void settle() = 0;  // after all starts of an instant
+  // When something ends, at the earliest, but perhaps nothing does then; forever: nothing is on its way.
+  virtual Time next() const = 0;
   virtual void advance(Time to, std::vector<std::uint64_t>& ended) = 0;  // `to`: next() at most; appends the tags
 
   double carried(std::uint32_t resource) const { return carried_[resource]; }  // bytes so far, weighted

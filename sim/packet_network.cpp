@@ -62,31 +62,37 @@ void PacketNetwork::arrive(Turn turn) {
   serve(hop.use.resource);
 }
 
+Time PacketNetwork::service(const Hop& hop, Work work) const {
+  const Work speed = static_cast<Work>(resources_[hop.use.resource].capacity) * one_use;
+  return static_cast<Time>((work * hop.use.weight + speed - 1) / speed);
+}
+
+// The next resource may begin once what it has of the packet lasts until the rest is there.
 void PacketNetwork::serve(std::uint32_t number) {
   Resource& r = resources_[number];
   if (r.busy || r.turns.empty()) return;
-  r.current = r.turns.front();
+  const Turn turn = r.turns.front();
   r.turns.pop_front();
-  Flow& f = flows_[r.current.flow];
-  Hop& hop = f.hops[r.current.hop];
-  // Only its predecessor being served can come before a packet, and then there is nothing in service here.
-  const Work work = hop.passed + 1 == f.packets ? f.last : packet_;
+  Flow& f = flows_[turn.flow];
+  Hop& hop = f.hops[turn.hop];
+  const Work work = ++hop.served == f.packets ? f.last : packet_;
   if (--hop.waiting > 0)
-    r.turns.push_back(r.current);
+    r.turns.push_back(turn);
   else
     hop.listed = false;
   r.busy = true;
-  const Work speed = static_cast<Work>(r.capacity) * one_use;
-  served_.push(now_ + static_cast<Time>((work * hop.use.weight + speed - 1) / speed), number);
+  r.current = turn;
+  const Time time = service(hop, work);
+  served_.push(now_ + time, number);
+  if (turn.hop + 1 == f.hops.size()) return;
+  const Time lead = time - service(f.hops[turn.hop + 1], work);
+  heads_.push(now_ + std::max<Time>(lead, 0), {turn.flow, turn.hop + 1});
 }
 
 bool PacketNetwork::pass(Turn turn) {
   Flow& f = flows_[turn.flow];
   ++f.hops[turn.hop].passed;
-  if (turn.hop + 1 < f.hops.size()) {
-    arrive({turn.flow, turn.hop + 1});
-    return false;
-  }
+  if (turn.hop + 1 < f.hops.size()) return false;
   feed(turn.flow);
   return f.hops[turn.hop].passed == f.packets;
 }
@@ -104,6 +110,10 @@ void PacketNetwork::advance(Time to, std::vector<std::uint64_t>& ended) {
       }
     }
     for (std::uint32_t number : row_) serve(number);
+  }
+  while (heads_.next() == to) {
+    heads_.pop(turns_);
+    for (const Turn& turn : turns_) arrive(turn);
   }
 }
 

@@ -1,7 +1,8 @@
-// Transfers packet by packet: each is stored before it is sent on, and a resource serves the transfers that wait for it
-// by turns. A transfer has only so many packets on their way. Slow, and what the flows of FlowNetwork are held against.
+// Transfers packet by packet: a packet is sent on while it still arrives, and a resource serves the transfers that wait
+// for it by turns. A transfer has only so many packets on their way. Slow, and what FlowNetwork is held against.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <vector>
 
@@ -16,15 +17,15 @@ class PacketNetwork : public Network {
 
   void start(std::span<const Use>, Work, std::uint64_t tag) override;
   void settle() override;
-  Time next() const override { return served_.next(); }
+  Time next() const override { return std::min(served_.next(), heads_.next()); }
   void advance(Time to, std::vector<std::uint64_t>& ended) override;
 
  private:
   struct Hop {
     Use use;
-    std::uint32_t waiting = 0;  // packets, but for the one that is served
-    std::uint32_t passed = 0;
-    bool listed = false;  // it has a turn
+    std::uint32_t waiting = 0;             // packets
+    std::uint32_t served = 0, passed = 0;  // begun to be, and all through
+    bool listed = false;                   // it has a turn
   };
   struct Flow {
     std::vector<Hop> hops;
@@ -46,12 +47,15 @@ class PacketNetwork : public Network {
   void arrive(Turn);
   void serve(std::uint32_t resource);
   bool pass(Turn);  // true: the flow has ended
+  Time service(const Hop&, Work) const;
 
   std::vector<Resource> resources_;
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> free_, fresh_;
   InstantQueue<std::uint32_t> served_;  // resources that are through with a packet
+  InstantQueue<Turn> heads_;            // packets' beginnings, on their way to the next resource
   std::vector<std::uint32_t> row_;
+  std::vector<Turn> turns_;
   Work packet_ = 0;
   Time now_ = 0;
 };

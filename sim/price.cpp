@@ -48,6 +48,7 @@ std::unique_ptr<Run> run_for(const Pattern& pattern, const Machine& machine, con
                                RunSettings{.era = options.era,
                                            .fold = options.fold,
                                            .packets = options.packets,
+                                           .packet = options.packet,
                                            .limit = options.limit,
                                            .trace = trace,
                                            .stopped = options.stopped});

@@ -17,6 +17,7 @@ struct PriceOptions {
   std::string era = {};  // of the machine's software; empty: its usual one
   bool fold = true;
   bool packets = false;
+  double packet = 4096;                            // bytes
   Time limit = forever;                            // give up beyond; the price is then forever
   bool explain = false;                            // find the critical path
   std::function<bool(Time, double)> stopped = {};  // as in RunSettings; the price is then forever

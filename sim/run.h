@@ -33,12 +33,12 @@ struct Load {
 };
 
 struct RunSettings {
-  std::string era = {};   // the machine's usual one
-  bool fold = true;       // let one rank stand for those that are like it
-  bool packets = false;   // packet by packet, and not as flows
-  double packet = 65536;  // bytes
-  Time limit = forever;   // of simulated time: give up beyond
-  bool trace = false;     // remember when each move ran, and why not earlier
+  std::string era = {};  // the machine's usual one
+  bool fold = true;      // let one rank stand for those that are like it
+  bool packets = false;  // packet by packet, and not as flows
+  double packet = 4096;  // bytes
+  Time limit = forever;  // of simulated time: give up beyond
+  bool trace = false;    // remember when each move ran, and why not earlier
   std::vector<Load> loads = {};
   // Asked now and then with the time reached and the part of all moves that is done; true: give up.
   std::function<bool(Time, double)> stopped = {};

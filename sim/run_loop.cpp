@@ -55,6 +55,8 @@ class Loop {
       for (std::size_t i = 0; i < ready_.size(); ++i) start(seat_in(ready_[i]), move_in(ready_[i]));
       ready_.clear();
       network.settle();
+      if (done_ == std::ssize(waits_) && loads_left_ == 0 && queue_.empty())
+        break;  // whatever the network may still have noted
       const Time next = std::min(queue_.next(), network.next());
       if (next == forever) break;
       if (next > e_.settings_.limit || stopped()) return forever;
@@ -98,6 +100,7 @@ class Loop {
       for (std::uint32_t m = 0; m < moves.size(); ++m)
         if (moves[m].waits == 0) queue_.push(start, event_of(i, m));
     }
+    loads_left_ = e_.settings_.loads.size();
     for (std::uint32_t i = 0; i < e_.settings_.loads.size(); ++i)
       queue_.push(e_.settings_.loads[i].start, event_of(tag_of_load(i), 0, Kind::load));
   }
@@ -116,7 +119,10 @@ class Loop {
     e_.network_->start(uses, work, event_of(tag, 0));
   }
 
-  void end_load(std::uint32_t tag) { e_.loads_ended_[load_of_tag(tag)] = now_; }
+  void end_load(std::uint32_t tag) {
+    e_.loads_ended_[load_of_tag(tag)] = now_;
+    --loads_left_;
+  }
 
   void happen(Event event) {
     const std::uint32_t at = seat_in(event), number = move_in(event);
@@ -242,6 +248,7 @@ class Loop {
   std::vector<Use> uses_;
   Time now_ = 0;
   std::int64_t done_ = 0;
+  std::size_t loads_left_ = 0;
   static constexpr std::int64_t events_between = 1024;  // two asks whether to go on
   std::int64_t asked_ = 0;                              // at so many events
 };

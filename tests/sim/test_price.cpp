@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+
 #include "sim/choice.h"
 #include "sim/interval.h"
 
@@ -37,14 +39,30 @@ TEST(Price, HalvingDoublingIsItsClosedForm) {
   }
 }
 
+// A rank sends to all its children at once. Where each pair has a link of its own, only the longest chain counts: each
+// level halves the ranks below. Where all that a rank sends shares its way up, a rank with k children sends them k at a
+// kth of the rate, and the longest chain is by those that have most.
 TEST(Price, TreeIsItsClosedForm) {
-  for (Rank n : {2, 4, 8, 16, 64}) {
+  constexpr double bytes = 1e6;
+  for (Rank n : {2, 3, 4, 7, 8, 16, 21, 64, 100}) {
     const Machine m = machine_named("full:" + std::to_string(n));
-    Time expected = 0;
-    for (Rank reached = 1; reached < n; reached *= 2) expected += latency + transfer_time(1e6, rate);
     const Request request{.collective = Collective::broadcast, .dims = {n}, .in_place = true};
-    EXPECT_LE(priced("binomial", request, m, {.bytes = 1e6}).time, 2 * expected) << n;
-    EXPECT_GE(priced("binomial", request, m, {.bytes = 1e6}).time, latency + transfer_time(1e6, rate)) << n;
+    const int levels = std::bit_width(static_cast<std::uint32_t>(n)) - 1;
+    EXPECT_EQ(priced("binomial", request, m, {.bytes = bytes}).time, levels * (latency + transfer_time(bytes, rate)))
+        << n;
+  }
+  for (Rank n : {2, 4, 8, 32, 128}) {
+    const Machine m = machine_named("switch:" + std::to_string(n));
+    const Request request{.collective = Collective::broadcast, .dims = {n}, .in_place = true};
+    std::vector<ResourceId> way;
+    m.route(0, 1, way);
+    Time expected = 0;
+    for (int children = std::bit_width(static_cast<std::uint32_t>(n)) - 1; children > 0; --children) {
+      const auto part = static_cast<Work>(rate_of(rate) / children), work = static_cast<Work>(bytes) * work_of_byte;
+      expected += static_cast<Time>((work + part - 1) / part);
+      for (ResourceId r : way) expected += m.latency(r);
+    }
+    EXPECT_EQ(priced("binomial", request, m, {.bytes = bytes}).time, expected) << n;
   }
 }
 
@@ -94,6 +112,20 @@ TEST(Price, ASlowLinkCostsTimeAndUnfolds) {
   EXPECT_EQ(well.simulated, 1);
   EXPECT_EQ(ill.simulated, 16);
   EXPECT_EQ(ill.busiest_name, "torus x+ of chip 0");
+}
+
+// And not with an end that was foreseen while the transfer shared its links.
+TEST(Price, ARunEndsWhenTheLastTransferHasArrived) {
+  MachineSpec spec = machine_spec("ring:64");
+  what_if(spec, "slow:3-4:0.5");
+  const Machine m(spec);
+  const Pattern pattern(schedule::algorithm_named("ring"), {.dims = {64}, .in_place = true});
+  sim::Run run(m, {{.pattern = &pattern, .bytes = 1 << 26}}, {.trace = true});
+  const Time end = run.run();
+  Time last = 0;
+  for (std::int64_t i = 0; i < std::ssize(run.traces()); ++i)
+    last = std::max(last, run.traces()[static_cast<std::size_t>(i)].end + run.latency(i));
+  EXPECT_EQ(end, last);
 }
 
 TEST(Price, TheCriticalPathAddsUp) {
