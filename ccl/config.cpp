@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ccl/given.h"
 #include "ccl/rendezvous/pmix.h"
 #include "ccl/selector.h"
 #include "schedule/algorithm.h"
@@ -57,27 +58,25 @@ std::chrono::milliseconds seconds(const char* name, const std::string& value) {
   return std::chrono::milliseconds(std::llround(*number * 1000));
 }
 
-// "ring", or "all_reduce=mesh,all_gather=ring".
+// "ring", or "all_reduce=mesh,all_gather=ring*2".
 void check_algorithms(const char* name, const std::string& value) {
-  std::size_t at = 0;
-  do {
-    const std::size_t comma = std::min(value.find(',', at), value.size());
-    const std::string_view part = std::string_view(value).substr(at, comma - at);
-    const std::size_t equals = part.find('=');
-    try {
-      const schedule::Algorithm& a = schedule::algorithm_named(part.substr(equals == part.npos ? 0 : equals + 1));
-      if (equals == part.npos && (at != 0 || comma != value.size()))
+  try {
+    const std::vector<std::string> parts = schedule::split_at_commas(value);
+    for (const std::string_view part : parts) {
+      const std::size_t equals = part.find('=');
+      const schedule::Way way = schedule::way_named(part.substr(equals == part.npos ? 0 : equals + 1));
+      if (is_file(way)) continue;
+      const schedule::Algorithm& a = schedule::algorithm_named(way.algorithm);
+      if (equals == part.npos && parts.size() > 1)
         throw std::invalid_argument(fmt::format("'{}' stands beside others and names no collective", part));
-      if (equals != part.npos) {
-        const schedule::Collective c = schedule::collective_named(part.substr(0, equals));
-        if (std::ranges::find(a.serves, c) == a.serves.end())
-          throw std::invalid_argument(fmt::format("{} is no algorithm for {}", a.name, part.substr(0, equals)));
-      }
-    } catch (const std::invalid_argument& e) {
-      refuse(name, value, fmt::format("an algorithm, or collective=algorithm,...; {}", e.what()));
+      if (equals == part.npos) continue;
+      const schedule::Collective c = schedule::collective_named(part.substr(0, equals));
+      if (std::ranges::find(a.serves, c) == a.serves.end())
+        throw std::invalid_argument(fmt::format("{} is no algorithm for {}", a.name, part.substr(0, equals)));
     }
-    at = comma + 1;
-  } while (at <= value.size());
+  } catch (const std::invalid_argument& e) {
+    refuse(name, value, fmt::format("an algorithm, or collective=algorithm,...; {}", e.what()));
+  }
 }
 
 struct Names {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <system_error>
 
+#include "ccl/given.h"
 #include "schedule/verify.h"
 
 namespace trellis::ccl {
@@ -32,19 +33,24 @@ Selections selections_for(const Config& config) {
 // "ring" for whatever it serves, or "all_reduce=mesh,all_gather=ring*2".
 std::map<Collective, Choice> fixed_by(std::string_view text) {
   std::map<Collective, Choice> fixed;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    const std::string_view item = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  if (text.empty()) return fixed;
+  for (const std::string& word : schedule::split_at_commas(text)) {
+    const std::string_view item = word;
     const std::size_t equals = item.find('=');
-    const Choice choice = choice_named(equals == std::string_view::npos ? item : item.substr(equals + 1));
-    const schedule::Algorithm& algorithm = schedule::algorithm_named(choice.algorithm);
+    const Choice choice = schedule::way_named(equals == std::string_view::npos ? item : item.substr(equals + 1));
     if (equals != std::string_view::npos)
       fixed[schedule::collective_named(item.substr(0, equals))] = choice;
+    else if (is_file(choice))
+      fixed[given_schedule(choice).task.collective] = choice;
     else
-      for (Collective c : algorithm.serves) fixed[c] = choice;
+      for (Collective c : schedule::algorithm_named(choice.algorithm).serves) fixed[c] = choice;
   }
   return fixed;
+}
+
+std::string in_words(const schedule::Task& t) {
+  return fmt::format("{} on {} ranks, root {}, {}", schedule::name(t.collective), t.ranks, t.root,
+                     t.in_place ? "in place" : "out of place");
 }
 
 [[noreturn]] void fail(const schedule::Schedule& s, const std::string& why) {
@@ -93,37 +99,49 @@ Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config)
       machine_(config.machine) {}
 
 schedule::Request Planner::request(const Call& call, bool in_place, const Choice& choice) const {
-  return {.collective = call.collective,
-          .dims = {ranks_},
-          .root = call.root,
-          .peer = call.peer,
-          .pairs = call.pairs,
-          .in_place = in_place,
-          .channels = choice.channels,
-          .segments = choice.segments};
+  return schedule::request_by(choice, {.collective = call.collective,
+                                       .dims = {ranks_},
+                                       .root = call.root,
+                                       .peer = call.peer,
+                                       .pairs = call.pairs,
+                                       .in_place = in_place});
 }
 
-bool Planner::serves(const Choice& choice, const Call& call, bool in_place) const {
+const schedule::Schedule& Planner::given(const Choice& choice) const {
+  const auto found = given_.find(choice.algorithm);
+  return found != given_.end() ? found->second : given_.emplace(choice.algorithm, given_schedule(choice)).first->second;
+}
+
+// Empty when it serves.
+std::string Planner::refusal(const Choice& choice, const Call& call, bool in_place) const {
+  if (is_file(choice)) {
+    const schedule::Task& task = given(choice).task;
+    schedule::Task wanted = schedule::conditions(request(call, in_place, choice), task.pieces);
+    wanted.even = task.even;
+    if (wanted != task) return "it is for " + in_words(task);
+    return divides(task, {call.count, {}}) ? "" : "the count does not divide into its chunks";
+  }
   const schedule::Algorithm& algorithm = schedule::algorithm_named(choice.algorithm);
   const schedule::Request r = request(call, in_place, choice);
-  if (choice.channels > lanes_ || !schedule::refusal(algorithm, r).empty()) return false;
-  return divides(schedule::task_of(algorithm, r), {call.count, {}});
+  if (choice.channels > lanes_) return fmt::format("there are {} lanes", lanes_);
+  if (r.ranks() != ranks_) return fmt::format("its shape has {} ranks", r.ranks());
+  if (const std::string why = schedule::refusal(algorithm, r); !why.empty()) return why;
+  return divides(schedule::task_of(algorithm, r), {call.count, {}}) ? "" : "the count does not divide into its chunks";
 }
 
 Choice Planner::choose(const Call& call, bool in_place) const {
   if (const auto fixed = fixed_.find(call.collective); fixed != fixed_.end()) {
-    if (serves(fixed->second, call, in_place)) return fixed->second;
-    const schedule::Algorithm& algorithm = schedule::algorithm_named(fixed->second.algorithm);
-    const std::string why = schedule::refusal(algorithm, request(call, in_place, fixed->second));
+    const std::string why = refusal(fixed->second, call, in_place);
+    if (why.empty()) return fixed->second;
     throw std::invalid_argument(fmt::format("{} was asked for, but can't serve {} of {} on {} ranks: {}",
                                             text_of(fixed->second), schedule::name(call.collective), call.count, ranks_,
-                                            why.empty() ? algorithm.constraint : why));
+                                            why));
   }
   for (const Choice& choice :
        selections_.choices(call.collective, ranks_, larger_bytes(call, ranks_), call.type, machine_))
-    if (serves(choice, call, in_place)) return choice;
+    if (refusal(choice, call, in_place).empty()) return choice;
   for (const auto& [name, algorithm] : schedule::algorithms())
-    if (serves({name}, call, in_place)) return {name};
+    if (refusal({name}, call, in_place).empty()) return {name};
   throw std::invalid_argument(
       fmt::format("no algorithm serves {} on {} ranks", schedule::name(call.collective), ranks_));
 }
@@ -147,6 +165,16 @@ const Planner::Proved& Planner::proved(const Choice& choice, const schedule::Req
   const Name name{text_of(choice), r.collective, r.root, r.in_place, traced};
   const bool kept = r.pairs.empty();
   if (const auto found = proved_.find(name); kept && found != proved_.end()) return found->second;
+  if (is_file(choice)) {
+    const schedule::Schedule& s = given(choice);
+    if (const schedule::Report report = schedule::verify(s); !report.ok())
+      throw std::invalid_argument(fmt::format("{} is wrong: {}", text_of(choice), report.text()));
+    if (!runs_in_order(s, lanes_))
+      throw std::invalid_argument(fmt::format("{} needs messages of one channel out of order", text_of(choice)));
+    Proved fresh{s.task, s.programs[static_cast<std::size_t>(rank_)]};
+    if (traced) fresh.origins = origins_of(s, rank_);
+    return proved_[name] = std::move(fresh);
+  }
   const schedule::Algorithm& algorithm = schedule::algorithm_named(choice.algorithm);
   if (rank_ == 0 && ranks_ <= most_proved_here) prove(schedule::make(algorithm, r), lanes_);
   Proved fresh{schedule::task_of(algorithm, r), schedule::make_program(algorithm, r, rank_)};
@@ -197,10 +225,9 @@ const Planned& Planner::plan_passing(const Call& call, const Key& key) {
 std::shared_ptr<const Planned> Planner::plan(const Call& call, bool in_place, const schedule::Schedule& s) {
   if (s.ranks() != ranks_ || s.task.collective != call.collective || s.task.in_place != in_place ||
       s.task.root != call.root)
-    throw std::invalid_argument(fmt::format(
-        "the schedule is for {} on {} ranks, root {}, {}; the call is {} on {} ranks, root {}, {}",
-        schedule::name(s.task.collective), s.ranks(), s.task.root, s.task.in_place ? "in place" : "out of place",
-        schedule::name(call.collective), ranks_, call.root, in_place ? "in place" : "out of place"));
+    throw std::invalid_argument(fmt::format("the schedule is for {}; the call is {} on {} ranks, root {}, {}",
+                                            in_words(s.task), schedule::name(call.collective), ranks_, call.root,
+                                            in_place ? "in place" : "out of place"));
   if (!divides(s.task, {call.count, {}}))
     throw std::invalid_argument(fmt::format("the schedule cuts a block into {} equal chunks: {} elements do not divide",
                                             s.task.pieces, call.count));

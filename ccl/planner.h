@@ -55,7 +55,8 @@ class Planner {
   using Name = std::tuple<std::string, Collective, Rank, bool, bool>;  // choice, and what else this depends on
 
   schedule::Request request(const Call&, bool in_place, const Choice&) const;
-  bool serves(const Choice&, const Call&, bool in_place) const;
+  std::string refusal(const Choice&, const Call&, bool in_place) const;
+  const schedule::Schedule& given(const Choice&) const;
   bool traces(const Call&) const;  // values are rounded on their way, by their origins
   Planned make(const Call&, bool in_place);
   const Proved& proved(const Choice&, const schedule::Request&, bool traced);
@@ -70,6 +71,7 @@ class Planner {
   const std::string machine_;
   std::map<std::string, Choice> choices_;  // all that were ever made
   std::map<Name, Proved> proved_;
+  mutable std::map<std::string, schedule::Schedule> given_;  // by choice: read from files
   std::unordered_map<Key, std::unique_ptr<Planned>, Hash> made_;
   struct Last {
     Key key = {};

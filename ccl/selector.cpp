@@ -40,7 +40,7 @@ Rule rule_in(const std::vector<std::string_view>& words) {
   if (words.size() != 4 && words.size() != 5)
     throw std::invalid_argument("expected: collective ranks from_bytes algorithm [type]");
   Rule rule{schedule::collective_named(words[0]), number_in<schedule::Rank>(words[1], "number of ranks"),
-            number_in<std::uint64_t>(words[2], "number of bytes"), choice_named(words[3])};
+            number_in<std::uint64_t>(words[2], "number of bytes"), schedule::way_named(words[3])};
   if (words.size() == 5) rule.type = kernels::dtype_named(words[4]);
   return rule;
 }
@@ -61,27 +61,6 @@ void expect_machine(std::string_view name) {
   if (name != any_machine && (name.empty() || !std::ranges::all_of(name, fits)))
     throw std::invalid_argument(
         fmt::format("'{}' is no machine's name: expected letters, digits and any of .-_:+, or * for all", name));
-}
-
-std::string text_of(const Choice& c) {
-  std::string text = c.algorithm;
-  if (c.channels != 1) text += fmt::format("*{}", c.channels);
-  if (c.segments != 1) text += fmt::format("/{}", c.segments);
-  return text;
-}
-
-Choice choice_named(std::string_view text) {
-  Choice c;
-  const std::size_t slash = text.find('/');
-  if (slash != std::string_view::npos)
-    c.segments = number_in<std::int32_t>(text.substr(slash + 1), "number of segments");
-  text = text.substr(0, slash);
-  const std::size_t star = text.find('*');
-  if (star != std::string_view::npos) c.channels = number_in<std::int32_t>(text.substr(star + 1), "number of channels");
-  c.algorithm = text.substr(0, star);
-  if (c.algorithm.empty() || c.channels < 1 || c.segments < 1)
-    throw std::invalid_argument(fmt::format("'{}' is no choice: expected ALGORITHM[*CHANNELS][/SEGMENTS]", text));
-  return c;
 }
 
 std::string text_of(const Rule& r) {
@@ -118,7 +97,7 @@ Selections Selections::read(std::string_view text) {
 }
 
 std::string Selections::text() const {
-  std::string text = "# collective ranks from_bytes algorithm[*channels][/segments] [type]\n";
+  std::string text = "# collective ranks from_bytes algorithm[(levels)][@dims][^order][*channels][/segments] [type]\n";
   std::string_view machine;
   for (const Rule& r : rules_) {
     if (r.machine != machine) text += fmt::format("machine {}\n", machine = r.machine);

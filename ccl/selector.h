@@ -9,18 +9,11 @@
 #include <vector>
 
 #include "kernels/dtype.h"
-#include "schedule/collective.h"
+#include "schedule/way.h"
 
 namespace trellis::ccl {
 
-struct Choice {
-  std::string algorithm;
-  std::int32_t channels = 1;
-  std::int32_t segments = 1;
-  bool operator==(const Choice&) const = default;
-};
-std::string text_of(const Choice&);     // "ring*2/4": two channels, four segments
-Choice choice_named(std::string_view);  // the reverse; throws invalid_argument
+using Choice = schedule::Way;
 
 // One line of a table: from so many bytes on (of the larger buffer), until the next line of the same group.
 struct Rule {

@@ -18,9 +18,12 @@ struct Request {
   bool in_place = false;
   std::int32_t channels = 1;             // parallel lanes, each carrying its share of every block
   std::int32_t segments = 1;             // parts that each lane's share passes through in turn, as a pipeline
-  std::vector<std::string> levels = {};  // hierarchical: the algorithm of each dimension, innermost first
+  std::vector<std::string> levels = {};  // hierarchical: the algorithm of each dimension, innermost first; split: parts
+  std::vector<std::int32_t> order =
+      {};  // the dimensions as the algorithm is to see them, innermost first; empty: as they are
 
-  Rank ranks() const;                                                        // the product of dims
+  Rank ranks() const;        // the product of dims
+  Request in_order() const;  // what the algorithm is asked for: dims and ranks by their new names, and no order
   std::int64_t shares() const { return std::int64_t{channels} * segments; }  // of a block: a segment of a lane each
 };
 
@@ -52,9 +55,11 @@ const Algorithm& algorithm_named(std::string_view);  // throws invalid_argument,
 
 void check(const Request&);                                    // throws invalid_argument with the value at fault
 std::string refusal(const Algorithm&, const Request&);         // empty when it serves the request
+Task conditions(const Request&, std::int32_t pieces);          // of the collective, for blocks so cut
 Task task_of(const Algorithm&, const Request&);                // the conditions that the schedule will meet
 Schedule make(const Algorithm&, const Request&);               // every rank's program
 Program make_program(const Algorithm&, const Request&, Rank);  // one rank's, without building the others'
+void build(const Algorithm&, const Request&, Builder&);        // as the request's order has it
 Symmetry symmetry_of(const Algorithm&, const Request&);
 
 Schedule make(std::string_view algorithm, const Request&);

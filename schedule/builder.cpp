@@ -50,13 +50,43 @@ Place advanced(Place p, std::int64_t by) {
 
 }  // namespace
 
+Rank Part::outer(Rank inner) const {
+  if (dims.empty()) return first + inner * stride;
+  Rank outer = first;
+  for (const Dim& d : dims) {
+    outer += inner % d.size * d.stride;
+    inner /= d.size;
+  }
+  return outer;
+}
+
+Rank Part::inner(Rank outer) const {
+  if (outer < first) return -1;
+  if (dims.empty()) {
+    const Rank inner = (outer - first) / stride;
+    return (outer - first) % stride == 0 && inner < count ? inner : -1;
+  }
+  Rank inner = 0, place = 1;
+  for (const Dim& d : dims) {
+    inner += (outer - first) / d.stride % d.size * place;
+    place *= d.size;
+  }
+  return inner;
+}
+
 Builder Builder::on_channel(int channel) const {
   Builder lane = *this;
-  lane.channel_ += channel;
+  lane.channel_ += channel * spacing_;
   if (lane.channel_ >= most_channels)
     throw std::invalid_argument(
         fmt::format("channel {} is too many: expected at most {}", lane.channel_, most_channels));
   return lane;
+}
+
+Builder Builder::beside(int builders, int number) const {
+  Builder one = on_channel(number);
+  one.spacing_ *= builders;
+  return one;
 }
 
 Builder Builder::part(const Part& part) const {
@@ -75,10 +105,7 @@ bool Builder::in_place() const {
 
 Rank Builder::wanted_rank() const {
   if (!parent_) return recorder_->only().value_or(-1);
-  const Rank outer = parent_->wanted_rank();
-  if (outer < part_->first || (outer - part_->first) % part_->stride != 0) return -1;
-  const Rank inner = (outer - part_->first) / part_->stride;
-  return inner < part_->count ? inner : -1;
+  return part_->inner(parent_->wanted_rank());
 }
 
 std::vector<Place> Builder::resolve(const Place& place) const {
@@ -88,7 +115,7 @@ std::vector<Place> Builder::resolve(const Place& place) const {
   const auto add = [&](const Place& run) {
     for (const Place& outer : parent_->resolve(run)) resolved.push_back(outer);
   };
-  const Rank rank = part_->first + place.rank * part_->stride;
+  const Rank rank = part_->outer(place.rank);
   if (place.region == Region::scratch) {
     if (place.like < 0) throw std::logic_error("an algorithm took scratch without saying what it is as large as");
     std::int64_t number = part_->scratch + place.first * part_->data.grain;

@@ -34,14 +34,21 @@ struct Window {
   std::vector<Digit> digits = {};  // empty: one after the other
 };
 
-// Part of a machine: ranks first, first + stride, ...; and where its chunks lie. Its scratch is as finely cut as its
-// data.
+// Part of a machine: ranks first, first + stride, ..., or those that dims count through; and where its chunks lie. Its
+// scratch is as finely cut as its data.
 struct Part {
+  struct Dim {
+    Rank size = 1, stride = 1;
+  };
   Rank first = 0;
   Rank stride = 1;
   Rank count = 1;
   Window data = {}, input = {}, output = {};
-  std::int64_t scratch = 0;  // the number that its own scratch begins with here
+  std::int64_t scratch = 0;    // the number that its own scratch begins with here
+  std::vector<Dim> dims = {};  // innermost first, instead of `stride`
+
+  Rank outer(Rank inner) const;
+  Rank inner(Rank outer) const;  // -1: it is not in it
 };
 
 class Builder {
@@ -60,6 +67,7 @@ class Builder {
   bool in_place() const;                                // what is written to the output overwrites the input
   Builder on_channel(int channel) const;  // what moves through it moves on this channel, counted from ours
   Builder part(const Part&) const;
+  Builder beside(int builders, int number) const;               // one of so many that have no channel in common
   std::int64_t scratch_used() const { return *scratch_used_; }  // scratch numbers from here on are free so far
 
   // Begins a round and gives the ranks that its loop over senders must visit: all of them, or, when one rank's program
@@ -97,6 +105,7 @@ class Builder {
   Recorder* recorder_;
   Rank ranks_ = 1;
   int channel_ = 0;
+  int spacing_ = 1;  // of the channels that are asked for
   std::shared_ptr<std::int64_t> scratch_used_;
   std::shared_ptr<const Builder> parent_;  // what we are a part of
   std::shared_ptr<const Part> part_;

@@ -1,11 +1,13 @@
 #include "sim/choice.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "sim/folding.h"
 
 namespace trellis::sim {
 namespace {
-
-constexpr std::int64_t most_moves = 40'000'000;  // beyond, a candidate is not tried
 
 Rank product(const std::vector<Rank>& dims) {
   Rank n = 1;
@@ -42,6 +44,168 @@ std::vector<std::vector<Rank>> shapes(const Machine& machine, Rank ranks) {
   return all;
 }
 
+// One way that is in the running, by what is known of it so far.
+struct Entry {
+  std::size_t place = 0;  // among those given
+  Time least = 0;
+  std::int64_t moves = 0;
+  bool closely = false;  // by all transfers, and not by one rank's steps
+
+  bool operator<(const Entry& o) const {
+    return std::tuple(least, moves, place) < std::tuple(o.least, o.moves, o.place);
+  }
+};
+
+// The least of what is known is looked at more closely, until nothing that is left can be the best.
+class Contest {
+ public:
+  Contest(Pricer& pricer, const std::vector<Way>& ways, double bytes, const ChoiceLimits& limits)
+      : pricer_(pricer), ways_(ways), bytes_(bytes), limits_(limits) {}
+
+  Choice run() {
+    for (std::size_t i = 0; i < ways_.size(); ++i) outline(i);
+    while (!entries_.empty()) {
+      Entry entry = *entries_.begin();
+      entries_.erase(entries_.begin());
+      if (hopeless(entry)) {
+        note(entry.least, entry.place);
+        continue;
+      }
+      if (entry.closely)
+        price(entry);
+      else
+        look_closely(entry);
+    }
+    for (const auto& [time, place] : best_) choice_.best.push_back({ways_[place], bytes_, time});
+    for (const Result& r : least_)
+      if (own_best(r.second) == best_.end()) choice_.others.push_back({ways_[r.second], bytes_, r.first});
+    std::ranges::stable_sort(choice_.others, {}, &Cost::time);
+    return std::move(choice_);
+  }
+
+ private:
+  using Result = std::pair<Time, std::size_t>;  // and its place
+
+  void outline(std::size_t place) {
+    const Way& way = ways_[place];
+    const schedule::Algorithm& algorithm = schedule::algorithm_named(way.algorithm);
+    const schedule::Request request = pricer_.request(way);
+    if (schedule::symmetry_of(algorithm, request).classes() > limits_.most_classes) return give_up(place);
+    const schedule::Program program = schedule::make_program(algorithm, request, 0);
+    const auto moves = std::ranges::count_if(program.steps, [](const auto& s) { return !receives(s.op); });
+    const Time least = least_time(program, 0, task_of(algorithm, request), pricer_.machine(), pricer_.options(bytes_));
+    entries_.insert({place, least, static_cast<std::int64_t>(moves) * request.ranks(), false});
+  }
+
+  // Of ranks, that a price goes through.
+  double kinds(const schedule::Symmetry& symmetry) const {
+    const Machine& machine = pricer_.machine();
+    const bool folds = pricer_.settings().fold && pricer_.group().members.empty() && machine.spec().defects.empty();
+    return folds ? shared_symmetry(symmetry, machine.alike()).classes() : pricer_.group().ranks();
+  }
+
+  void look_closely(Entry entry) {
+    const Way& way = ways_[entry.place];
+    const schedule::Symmetry symmetry =
+        schedule::symmetry_of(schedule::algorithm_named(way.algorithm), pricer_.request(way));
+    const double share = kinds(symmetry) / pricer_.group().ranks();
+    if (static_cast<double>(entry.moves) * share > static_cast<double>(limits_.most_moves)) return give_up(entry.place);
+    const Pattern& pattern = pricer_.pattern(way, bytes_);
+    if (static_cast<double>(pattern.moves()) * share > static_cast<double>(limits_.most_moves)) {
+      give_up(entry.place);
+    } else {
+      entry.least = std::max(entry.least, pricer_.least(way, bytes_, limit_for(entry)));
+      entry.closely = true;
+      if (entry.least == forever) note(limit_for(entry), entry.place);
+      if (entry.least != forever && known_.insert({way.algorithm, content(pattern)}).second) entries_.insert(entry);
+    }
+    if (hopeless(entry)) pricer_.forget(way);
+  }
+
+  bool hopeless(const Entry& entry) {
+    const Time limit = limit_for(entry);
+    return limit != forever && static_cast<double>(entry.least) > static_cast<double>(limit) * (1 - limits_.within);
+  }
+
+  // Algorithms that make nothing of a shape make one schedule of several: the first of these is enough.
+  using Content = std::pair<std::uint64_t, std::uint64_t>;
+  static Content content(const Pattern& pattern) {
+    Content hash{0xcbf29ce484222325, 0x9e3779b97f4a7c15};  // FNV-1a, and the same with other numbers
+    const auto add = [&](std::int64_t value) {
+      hash.first = (hash.first ^ static_cast<std::uint64_t>(value)) * 0x100000001b3;
+      hash.second = (hash.second ^ static_cast<std::uint64_t>(value)) * 0x9fb21c651e98df25;
+      hash.second ^= hash.second >> 29;
+    };
+    for (const schedule::Axis& axis : pattern.symmetry().axes) add(static_cast<int>(axis.kind)), add(axis.size);
+    add(pattern.task().pieces);
+    for (const PatternClass& c : pattern.classes()) {
+      add(c.representative);
+      for (const Rank peer : c.peers) add(peer);
+      for (const Move& m : c.moves) {
+        for (const std::int64_t value :
+             {std::int64_t{m.waits}, std::int64_t{m.chunks}, std::int64_t{m.peer}, std::int64_t{m.second},
+              std::int64_t{m.arrival}, std::int64_t{m.second_arrival}, std::int64_t{m.sources}, std::int64_t{m.summed},
+              std::int64_t{m.step}})
+          add(value);
+        add(m.adds | m.copies_twice << 1 | m.staged << 2 | m.forwards << 3);
+      }
+      for (const Follower& f : c.followers) add(f.move), add(f.peer);
+      for (const std::uint32_t begin : c.begin) add(begin);
+    }
+    return hash;
+  }
+
+  void give_up(std::size_t place) { choice_.untried.push_back(ways_[place]); }
+
+  // The least of its algorithm.
+  void note(Time time, std::size_t place) {
+    const auto own = std::ranges::find_if(
+        least_, [&](const Result& r) { return ways_[r.second].algorithm == ways_[place].algorithm; });
+    if (own == least_.end())
+      least_.emplace_back(time, place);
+    else
+      *own = std::min(*own, Result{time, place});
+  }
+
+  std::vector<Result>::iterator own_best(std::size_t place) {
+    return std::ranges::find_if(best_,
+                                [&](const Result& r) { return ways_[r.second].algorithm == ways_[place].algorithm; });
+  }
+
+  // Beyond it a way is neither its algorithm's best nor that one of the first.
+  Time limit_for(const Entry& entry) {
+    const auto own = own_best(entry.place);
+    Time limit = own == best_.end() ? forever : own->first;
+    if (best_.size() >= limits_.algorithms) limit = std::min(limit, best_[limits_.algorithms - 1].first);
+    return limit;
+  }
+
+  void price(const Entry& entry) {
+    const Result result{pricer_.price(ways_[entry.place], bytes_, false, limit_for(entry)).time, entry.place};
+    pricer_.forget(ways_[entry.place]);
+    note(result.first == forever ? entry.least : result.first, entry.place);
+    if (result.first == forever) return;
+    ++choice_.priced;
+    const auto own = own_best(entry.place);
+    if (own == best_.end())
+      best_.push_back(result);
+    else
+      *own = std::min(*own, result);
+    std::ranges::sort(best_);
+    if (best_.size() > limits_.algorithms) best_.resize(limits_.algorithms);
+  }
+
+  Pricer& pricer_;
+  const std::vector<Way>& ways_;
+  const double bytes_;
+  const ChoiceLimits limits_;
+  std::set<Entry> entries_;
+  std::set<std::pair<std::string, Content>> known_;
+  std::vector<Result> best_;   // of each algorithm
+  std::vector<Result> least_;  // likewise, of all that were not the best
+  Choice choice_;
+};
+
 }  // namespace
 
 std::vector<Rank> usual_dims(std::string_view algorithm, const Machine& machine, Rank ranks) {
@@ -57,38 +221,24 @@ std::vector<Rank> usual_dims(std::string_view algorithm, const Machine& machine,
   return algorithm == "flat_ring" ? all.back() : all.front();
 }
 
-std::vector<Candidate> candidates(schedule::Collective collective, const Machine& machine, Rank ranks) {
-  std::vector<Candidate> all;
+std::vector<Way> usual_ways(const Pricer& pricer) {
+  std::vector<Way> ways;
   for (const auto& [name, algorithm] : schedule::algorithms())
-    for (const auto& dims : shapes(machine, ranks))
-      for (const std::int32_t channels : {1, 2, 4}) {
-        const schedule::Request request{.collective = collective, .dims = dims, .channels = channels};
-        if (refusal(algorithm, request).empty()) all.push_back({&algorithm, request, 0});
-      }
-  return all;
+    for (const auto& dims : shapes(pricer.machine(), pricer.group().ranks()))
+      for (const std::int32_t channels : {1, 2, 4})
+        if (Way way{.algorithm = name, .channels = channels, .dims = dims}; pricer.refusal(way).empty())
+          ways.push_back(std::move(way));
+  return ways;
 }
 
-// Those with few moves come first, and what takes half as long again as the best is given up.
-std::vector<Candidate> best_first(schedule::Collective collective, const Machine& machine, Rank ranks,
-                                  const PriceOptions& options) {
-  std::vector<std::pair<Candidate, Pattern>> tries;
-  for (Candidate& c : candidates(collective, machine, ranks)) {
-    Pattern pattern = pattern_for(*c.algorithm, c.request, options);
-    if (pattern.moves() > most_moves && static_cast<Rank>(pattern.classes().size()) > ranks / 8) continue;
-    tries.emplace_back(std::move(c), std::move(pattern));
-  }
-  std::ranges::stable_sort(tries, {}, [](const auto& t) { return t.second.moves(); });
-  PriceOptions quick = options;
-  quick.explain = false;
-  std::vector<Candidate> all;
-  for (auto& [candidate, pattern] : tries) {
-    candidate.time = price(pattern, machine, quick).time;
-    if (candidate.time == forever) continue;
-    quick.limit = std::min(quick.limit, candidate.time + candidate.time / 2);
-    all.push_back(std::move(candidate));
-  }
-  std::ranges::stable_sort(all, {}, &Candidate::time);
-  return all;
+Choice choose(Pricer& pricer, const std::vector<Way>& ways, double bytes, const ChoiceLimits& limits) {
+  return Contest(pricer, ways, bytes, limits).run();
+}
+
+std::optional<Cost> fastest(Pricer& pricer, const std::vector<Way>& ways, double bytes) {
+  const Choice choice = choose(pricer, ways, bytes);
+  if (choice.best.empty()) return std::nullopt;
+  return choice.best.front();
 }
 
 }  // namespace trellis::sim

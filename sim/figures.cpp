@@ -142,7 +142,8 @@ void Figures::expect_all_used(std::string_view what) const {
 std::string Figures::text() const {
   std::string text;
   for (const auto& [key, f] : figures_)
-    text += fmt::format("{} = {} | {}{}{} | {}\n", key, value_text(f), name(f.mark), f.records.empty() ? "" : " ",
+    text += fmt::format("{} = {} | {}{}{}{} | {}\n", key, value_text(f), name(f.mark),
+                        f.residual > 0 ? fmt::format(" {:.6g}%", 100 * f.residual) : "", f.records.empty() ? "" : " ",
                         fmt::join(f.records, " "), f.source);
   return text;
 }

@@ -26,6 +26,7 @@ struct Figure {
   Mark mark = Mark::documented;
   double low = 0, high = 0;               // of assumed and fitted; value otherwise
   std::vector<std::string> records = {};  // of fitted
+  double residual = 0;                    // of fitted: the part by which its records are missed; 0: not said
   std::string source = {};
 };
 
@@ -35,7 +36,8 @@ struct Figure {
 //   tensor.clock = 2.8 GHz | documented | nki/guides/architecture/trainium_inferentia2_arch.rst
 //   vector.latency = 339 ns | fitted instr.trn1.tensor_tensor.fp32.8192.64p | 2N and this, at 1.12 GHz
 //   hbm.latency = 300 ns 150..600 | assumed | as other HBM2e controllers
-// An assumed figure states its range; a fitted one its records. Asking remembers what was asked for, so that threads
+// An assumed figure states its range; a fitted one its records, after the part by which they are missed where that is
+// known: `fitted 4% RECORD...`. Asking remembers what was asked for, so that threads
 // have a copy each.
 class Figures {
  public:

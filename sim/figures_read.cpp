@@ -165,11 +165,21 @@ class Reader {
     return value;
   }
 
+  void read_residual(Figure& figure) const {
+    const std::string word = figure.records.front();
+    const auto percent = read_number(std::string_view(word).substr(0, word.size() - 1));
+    if (!percent || *percent <= 0 || *percent >= 100)
+      fail(fmt::format("'{}' is no residual: expected a part above 0% and below 100%", word));
+    figure.residual = *percent / 100;
+    figure.records.erase(figure.records.begin());
+  }
+
   void read_mark(std::string_view text, Figure& figure) const {
     const std::string_view word = take_to(text, blanks);
     if (word == name(Mark::fitted)) {
       figure.mark = Mark::fitted;
       for (; !text.empty();) figure.records.emplace_back(take_to(text, blanks));
+      if (!figure.records.empty() && figure.records.front().ends_with('%')) read_residual(figure);
       if (figure.records.empty()) fail("expected the records that it is fitted to after 'fitted'");
       return;
     }

@@ -10,8 +10,9 @@
 namespace trellis::sim {
 namespace {
 
-// A fitted figure without a range is as sure as its fit: this part of it either way.
-constexpr double fitted_residual = 0.15;
+// A fitted figure without a range is as sure as its fit. One record is met exactly by any figure that is fitted to it,
+// so that where the data says nothing of what was missed, this part of it either way.
+constexpr double usual_residual = 0.15;
 
 std::string shown(double value, Dimension dimension) {
   const Unit& unit = unit_for(value, dimension);
@@ -40,7 +41,8 @@ Interval interval(const Pattern& pattern, const MachineSpec& spec, const PriceOp
     double ends[] = {figure.low, figure.high};
     if (figure.low == figure.high) {
       if (figure.mark == Mark::assumed || figure.value == 0) continue;
-      ends[0] = figure.value * (1 - fitted_residual), ends[1] = figure.value * (1 + fitted_residual);
+      const double residual = figure.residual > 0 ? figure.residual : usual_residual;
+      ends[0] = figure.value * (1 - residual), ends[1] = figure.value * (1 + residual);
     }
     Sway sway{key, shown(ends[0], figure.dimension), shown(ends[1], figure.dimension), middle, middle};
     for (double end : ends) {

@@ -9,14 +9,18 @@ namespace {
 
 constexpr Rank most_written = 1024;  // beyond, chunks that are empty are not told apart
 
+struct Busiest {
+  ResourceId resource = no_resource;
+  double seconds = 0;  // that it is busy
+};
+
 // A folded run has gone through one resource of each kind that is alike.
-void find_busiest(const Run& run, const Machine& machine, Price& price) {
-  double most = 0;
+Busiest busiest(const Run& run, const Machine& machine) {
+  Busiest most;
   const auto look = [&](ResourceId r) {
     const double rate = machine.rate(r);
     if (rate <= 0) return;
-    const double load = run.carried(r) / rate;
-    if (load > most) most = load, price.busiest = r;
+    if (const double load = run.carried(r) / rate; load > most.seconds) most = {r, load};
   };
   const ResourceId ports = machine.resources() / static_cast<ResourceId>(machine.ranks());
   if (const Folding* folding = run.folding()) {
@@ -26,9 +30,16 @@ void find_busiest(const Run& run, const Machine& machine, Price& price) {
   } else {
     for (ResourceId r = 0; r < machine.resources(); ++r) look(r);
   }
-  if (price.busiest == no_resource || price.time == 0) return;
-  price.busiest_name = machine.resource_name(price.busiest);
-  price.busiest_share = most / in_seconds(price.time);
+  return most;
+}
+
+std::unique_ptr<Run> run_of(const Pattern& pattern, const Machine& machine, const PriceOptions& options,
+                            RunSettings settings) {
+  Job job{.pattern = &pattern, .bytes = options.bytes, .members = options.members};
+  if (pattern.sized()) job.chunk_bytes = options.element;
+  settings.era = options.era, settings.fold = options.fold;
+  settings.limit = options.limit, settings.stopped = options.stopped;
+  return std::make_unique<Run>(machine, std::vector<Job>{job}, std::move(settings));
 }
 
 }  // namespace
@@ -42,16 +53,7 @@ double moves_gone_through(const Pattern& pattern, const Machine& machine, const 
 }
 
 std::unique_ptr<Run> run_for(const Pattern& pattern, const Machine& machine, const PriceOptions& options, bool trace) {
-  Job job{.pattern = &pattern, .bytes = options.bytes, .members = options.members};
-  if (pattern.sized()) job.chunk_bytes = options.element;
-  return std::make_unique<Run>(machine, std::vector<Job>{job},
-                               RunSettings{.era = options.era,
-                                           .fold = options.fold,
-                                           .packets = options.packets,
-                                           .packet = options.packet,
-                                           .limit = options.limit,
-                                           .trace = trace,
-                                           .stopped = options.stopped});
+  return run_of(pattern, machine, options, {.packets = options.packets, .packet = options.packet, .trace = trace});
 }
 
 Price price(const Pattern& pattern, const Machine& machine, const PriceOptions& options) {
@@ -65,9 +67,23 @@ Price price(const Pattern& pattern, const Machine& machine, const PriceOptions& 
   price.bounds = lower_bounds(pattern.task(), machine, options);
   price.simulated = run->simulated();
   price.transfers = run->transfers();
-  find_busiest(*run, machine, price);
+  if (const Busiest most = busiest(*run, machine); most.resource != no_resource && price.time > 0) {
+    price.busiest = most.resource;
+    price.busiest_name = machine.resource_name(most.resource);
+    price.busiest_share = most.seconds / in_seconds(price.time);
+  }
   if (trace) price.path = critical_path(*run, critical_moves(*run), machine.overheads(options.era), price.time);
   return price;
+}
+
+// Times are rounded to picoseconds at every event, so that a sum of loads may be more by a trace.
+Time least_time(const Pattern& pattern, const Machine& machine, const PriceOptions& options) {
+  constexpr double rounding = 1e-5;
+  const auto run = run_of(pattern, machine, options, {.alone = true});
+  const Time chain = run->run();
+  if (chain == forever) return chain;
+  const double load = busiest(*run, machine).seconds * static_cast<double>(second) * (1 - rounding);
+  return std::max(chain, machine.overheads(options.era).launch + static_cast<Time>(load));
 }
 
 Price price(const schedule::Schedule& s, const Machine& machine, const PriceOptions& options) {

@@ -61,6 +61,10 @@ Price price(const Pattern&, const Machine&, const PriceOptions&);
 inline constexpr std::int64_t most_traced = 20'000'000;
 double moves_gone_through(const Pattern&, const Machine&, const PriceOptions&);
 std::unique_ptr<Run> run_for(const Pattern&, const Machine&, const PriceOptions&, bool trace);
+// What no run of it can beat: each transfer as if alone, each resource as if never idle. A small part of price's work.
+Time least_time(const Pattern&, const Machine&, const PriceOptions&);
+// The same by one rank's steps and what these move; far less work, and less is known.
+Time least_time(const schedule::Program&, Rank, const schedule::Task&, const Machine&, const PriceOptions&);
 Pattern pattern_for(const schedule::Algorithm&, const schedule::Request&, const PriceOptions&);
 
 double bus_factor(const schedule::Task&);  // busbw over algbw

@@ -36,6 +36,7 @@ struct RunSettings {
   std::string era = {};  // the machine's usual one
   bool fold = true;      // let one rank stand for those that are like it
   bool packets = false;  // packet by packet, and not as flows
+  bool alone = false;    // nothing waits for anything else that moves: what no order of the transfers could beat
   double packet = 4096;  // bytes
   Time limit = forever;  // of simulated time: give up beyond
   bool trace = false;    // remember when each move ran, and why not earlier

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "sim/alone_network.h"
 #include "sim/flow_network.h"
 #include "sim/packet_network.h"
 
@@ -58,7 +59,10 @@ Run::Engine::Engine(const Machine& machine, std::vector<Job> jobs, RunSettings s
   }
   ended_.assign(jobs_.size(), 0);
   if (settings_.trace) traces_.resize(moves_);
-  if (settings_.packets)
+  if (settings_.alone) {
+    overheads_.message = overheads_.away = 0;
+    network_ = std::make_unique<AloneNetwork>(capacities_);
+  } else if (settings_.packets)
     network_ = std::make_unique<PacketNetwork>(capacities_, settings_.packet);
   else
     network_ = std::make_unique<FlowNetwork>(capacities_);

@@ -4,34 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
 
-#include "sim/dims_text.h"
-
 namespace trellis::sim {
 namespace {
-
-std::int32_t count_in(std::string_view text, std::string_view whole) {
-  std::int32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 1)
-    throw std::invalid_argument(
-        fmt::format("'{}' is no way: expected ALGORITHM[(LEVEL,...)][@DIMS][*CHANNELS][/SEGMENTS]", whole));
-  return value;
-}
-
-std::vector<std::string> split(std::string_view text) {
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    words.emplace_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return words;
-}
 
 Rank product(const std::vector<Rank>& dims) {
   return std::accumulate(dims.begin(), dims.end(), Rank{1}, std::multiplies<>());
@@ -44,41 +22,6 @@ std::vector<Rank> every(Rank stride, Rank count) {
 }
 
 }  // namespace
-
-std::string family_of(const Way& w) {
-  std::string text = w.algorithm;
-  if (!w.levels.empty()) text += fmt::format("({})", fmt::join(w.levels, ","));
-  if (!w.dims.empty()) text += fmt::format("@{}", fmt::join(w.dims, "x"));
-  return text;
-}
-
-std::string text_of(const Way& w) {
-  std::string text = family_of(w);
-  if (w.channels != 1) text += fmt::format("*{}", w.channels);
-  if (w.segments != 1) text += fmt::format("/{}", w.segments);
-  return text;
-}
-
-Way way_named(std::string_view text) {
-  Way way;
-  std::string_view rest = text;
-  const auto cut = [&](char sign) -> std::optional<std::string_view> {
-    const std::size_t at = rest.rfind(sign);
-    if (at == rest.npos) return std::nullopt;
-    const std::string_view after = rest.substr(at + 1);
-    rest = rest.substr(0, at);
-    return after;
-  };
-  const auto count = [&](std::optional<std::string_view> word) { return word ? count_in(*word, text) : 1; };
-  way.segments = count(cut('/'));
-  way.channels = count(cut('*'));
-  if (const auto dims = cut('@')) way.dims = dims_of(*dims);
-  if (rest.ends_with(')'))
-    if (const auto levels = cut('(')) way.levels = split(levels->substr(0, levels->size() - 1));
-  way.algorithm = rest;
-  if (rest.empty()) count_in(rest, text);
-  return way;
-}
 
 Rank Group::ranks() const { return product(dims); }
 
@@ -136,36 +79,48 @@ Pricer::Pricer(const Machine& machine, Group group, Settings settings)
 
 schedule::Request Pricer::request(const Way& w) const {
   const bool peers = settings_.collective == schedule::Collective::send_recv;
-  return {.collective = settings_.collective,
-          .dims = w.dims.empty() ? group_.dims : w.dims,
-          .root = settings_.root,
-          .peer = peers ? group_.ranks() - 1 : 0,
-          .pairs = settings_.pairs,
-          .in_place = settings_.in_place,
-          .channels = w.channels,
-          .segments = w.segments,
-          .levels = w.levels};
+  return schedule::request_by(w, {.collective = settings_.collective,
+                                  .dims = group_.dims,
+                                  .root = settings_.root,
+                                  .peer = peers ? group_.ranks() - 1 : 0,
+                                  .pairs = settings_.pairs,
+                                  .in_place = settings_.in_place});
 }
 
 std::string Pricer::refusal(const Way& w) const {
   return schedule::refusal(schedule::algorithm_named(w.algorithm), request(w));
 }
 
-// Where there are fewer elements than chunks, the pattern depends on how many: price() makes one for each size.
-Price Pricer::price(const Way& way, double bytes, bool explain) {
+PriceOptions Pricer::options(double bytes, Time limit) const {
+  return {.bytes = bytes,
+          .element = settings_.element,
+          .era = settings_.era,
+          .fold = settings_.fold,
+          .packets = settings_.packets,
+          .limit = limit,
+          .stopped = settings_.stopped,
+          .members = group_.members};
+}
+
+// Where there are fewer elements than chunks, it depends on how many.
+const Pattern& Pricer::pattern(const Way& way, double bytes) {
   const schedule::Algorithm& algorithm = schedule::algorithm_named(way.algorithm);
   const schedule::Request wanted = request(way);
-  const PriceOptions options{.bytes = bytes,
-                             .element = settings_.element,
-                             .era = settings_.era,
-                             .explain = explain,
-                             .members = group_.members};
-  const schedule::Task task = task_of(algorithm, wanted);
-  if (bytes < settings_.element * static_cast<double>(schedule::data_chunks(task)))
-    return sim::price(algorithm, wanted, machine_, options);
+  const bool few = bytes < settings_.element * static_cast<double>(schedule::data_chunks(task_of(algorithm, wanted)));
   std::unique_ptr<Pattern>& kept = patterns_[way];
-  if (!kept) kept = std::make_unique<Pattern>(algorithm, wanted);
-  return sim::price(*kept, machine_, options);
+  if (!kept || few || kept->sized())
+    kept = std::make_unique<Pattern>(few ? pattern_for(algorithm, wanted, options(bytes)) : Pattern(algorithm, wanted));
+  return *kept;
+}
+
+Price Pricer::price(const Way& way, double bytes, bool explain, Time limit) {
+  PriceOptions how = options(bytes, limit);
+  how.explain = explain;
+  return sim::price(pattern(way, bytes), machine_, how);
+}
+
+Time Pricer::least(const Way& way, double bytes, Time limit) {
+  return least_time(pattern(way, bytes), machine_, options(bytes, limit));
 }
 
 std::vector<Way> ways_of(const Pricer& pricer, const std::vector<std::string>& algorithms,
@@ -179,15 +134,6 @@ std::vector<Way> ways_of(const Pricer& pricer, const std::vector<std::string>& a
       for (const std::int32_t segments : parts)
         if (const Way way{name, channels, segments}; pricer.refusal(way).empty()) ways.push_back(way);
   return ways;
-}
-
-std::optional<Cost> fastest(Pricer& pricer, const std::vector<Way>& ways, double bytes) {
-  std::optional<Cost> best;
-  for (const Way& way : ways) {
-    const Time time = pricer.price(way, bytes).time;
-    if (!best || time < best->time) best = Cost{way, bytes, time};
-  }
-  return best;
 }
 
 std::vector<Region> regions_of(std::vector<Cost> costs, bool family) {

@@ -1,28 +1,22 @@
 // What each way of doing a collective costs among some ranks of a machine, over sizes; and which is best from where on.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "schedule/way.h"
 #include "sim/price.h"
 
 namespace trellis::sim {
 
-// An algorithm with its lanes and parts, and, where it has levels, what is done at each.
-struct Way {
-  std::string algorithm;
-  std::int32_t channels = 1, segments = 1;
-  std::vector<std::string> levels = {};
-  std::vector<Rank> dims = {};  // the group's shape as the algorithm is to see it; empty: as it is
-  auto operator<=>(const Way&) const = default;
-};
-std::string text_of(const Way&);    // "ring*2/4", "hierarchical(mesh,ring)@4x16*2"
-Way way_named(std::string_view);    // the reverse; throws invalid_argument
-std::string family_of(const Way&);  // without lanes and parts: "hierarchical(mesh,ring)@4x16"
+using schedule::family_of;
+using schedule::text_of;
+using schedule::Way;
+using schedule::way_named;
 
 // Ranks of a machine that do a collective together, and their shape, innermost dimension first.
 struct Group {
@@ -55,15 +49,20 @@ class Pricer {
     Rank root = 0;
     std::vector<schedule::Pair> pairs = {};
     bool in_place = false;
+    bool fold = true, packets = false;
+    std::function<bool(Time, double)> stopped = {};  // as in RunSettings
   };
   Pricer(const Machine&, Group, Settings);
 
   // Why the algorithm can't do it so; empty when it can.
   std::string refusal(const Way&) const;
-  Price price(const Way&, double bytes, bool explain = false);
+  Price price(const Way&, double bytes, bool explain = false, Time limit = forever);
+  Time least(const Way&, double bytes, Time limit = forever);  // no price is lower
+  const Pattern& pattern(const Way&, double bytes);      // lives until it is forgotten, or another size is asked for
   void forget(const Way& way) { patterns_.erase(way); }  // what was made for it
 
   schedule::Request request(const Way&) const;
+  PriceOptions options(double bytes, Time limit = forever) const;
   const Machine& machine() const { return machine_; }
   const Group& group() const { return group_; }
   const Settings& settings() const { return settings_; }
@@ -79,9 +78,6 @@ class Pricer {
 // nothing new because the algorithm has no more data to cut.
 std::vector<Way> ways_of(const Pricer&, const std::vector<std::string>& algorithms,
                          const std::vector<std::int32_t>& lanes, const std::vector<std::int32_t>& parts);
-// The fastest of these; none: no way serves.
-std::optional<Cost> fastest(Pricer&, const std::vector<Way>&, double bytes);
-
 // From `from` bytes on, until the next one, this way is chosen.
 struct Region {
   double from = 0;

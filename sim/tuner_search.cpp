@@ -1,5 +1,7 @@
 #include "sim/tuner_search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -144,18 +146,63 @@ std::vector<Way> compositions(const Pricer& pricer, const std::vector<std::strin
   return ways;
 }
 
+std::vector<Way> orders(const Pricer& pricer, const std::vector<std::string>& algorithms) {
+  constexpr std::size_t most_dims = 4;  // 23 other orders
+  const Shape& dims = pricer.group().dims;
+  std::vector<Way> ways;
+  if (dims.size() < 2 || dims.size() > most_dims) return ways;
+  std::vector<std::int32_t> order(dims.size());
+  std::iota(order.begin(), order.end(), 0);
+  while (std::ranges::next_permutation(order).found)
+    for (const auto& [name, algorithm] : schedule::algorithms()) {
+      if (!algorithms.empty() && std::ranges::find(algorithms, name) == algorithms.end()) continue;
+      if (Way way{.algorithm = name, .dims = dims, .order = order}; pricer.refusal(way).empty())
+        ways.push_back(std::move(way));
+    }
+  return ways;
+}
+
+std::vector<Way> splits(const Pricer& pricer, const std::vector<Cost>& fastest_first, std::size_t most_ways) {
+  constexpr std::int64_t most_chunks = 512;  // of a block, for each rank
+  std::vector<std::string> parts;
+  for (const Cost& c : fastest_first) {
+    Way way = c.way;
+    way.channels = way.segments = 1;
+    const std::string text = text_of(way);
+    const bool split = schedule::algorithm_named(way.algorithm).has_levels && way.levels.empty();
+    if (!split && std::ranges::find(parts, text) == parts.end()) parts.push_back(text);
+    if (parts.size() == most_ways) break;
+  }
+  std::vector<Way> ways;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    for (std::size_t j = i + 1; j < parts.size(); ++j)
+      for (const auto& [most, least] : {std::pair(1, 1), std::pair(3, 2), std::pair(2, 1), std::pair(3, 1)}) {
+        Way way{.algorithm = "split",
+                .levels = {fmt::format("{}:{}", parts[i], most), fmt::format("{}:{}", parts[j], least)}};
+        if (pricer.refusal(way).empty() && pieces_of(pricer, way) <= most_chunks * pricer.group().ranks())
+          ways.push_back(std::move(way));
+      }
+  return ways;
+}
+
 SearchResult search(const Machine& machine, const Group& group, const Pricer::Settings& settings, double bytes,
                     const Search& how, const SweepControl& control) {
   const Pricer pricer(machine, group, settings);
-  const auto plain_then_fine = [&](std::vector<Way> ways) {
-    std::vector<Cost> all = sorted(sweep(machine, {group, settings, std::move(ways), {bytes}}, control));
-    const std::vector<Cost> finer = sweep(machine, {group, settings, finer_ways(pricer, how, all), {bytes}}, control);
-    all.insert(all.end(), finer.begin(), finer.end());
-    return sorted(std::move(all));
+  const auto priced = [&](std::vector<Way> ways) {
+    return sorted(sweep(machine, {group, settings, std::move(ways), {bytes}}, control));
+  };
+  const auto with = [](std::vector<Cost> costs, const std::vector<Cost>& more) {
+    costs.insert(costs.end(), more.begin(), more.end());
+    return sorted(std::move(costs));
   };
   SearchResult result;
-  result.fixed = plain_then_fine(ways_of(pricer, {}, {1}, {1}));
-  result.found = plain_then_fine(compositions(pricer, how.algorithms, how.most_levels));
+  result.fixed = priced(ways_of(pricer, {}, {1}, {1}));
+  result.found = priced(compositions(pricer, how.algorithms, how.most_levels));
+  result.found = with(std::move(result.found), priced(orders(pricer, how.algorithms)));
+  const std::vector<Cost> both = with(result.fixed, result.found);
+  result.found = with(std::move(result.found), priced(splits(pricer, both, how.finalists)));
+  for (std::vector<Cost>* costs : {&result.fixed, &result.found})
+    *costs = with(std::move(*costs), priced(finer_ways(pricer, how, *costs)));
   return result;
 }
 

@@ -1,5 +1,5 @@
 // Looks for better ways than the algorithms as they are: any of them at each level of a hierarchy, over every way to
-// take the machine's dimensions together or apart.
+// take the machine's dimensions together or apart; the dimensions in other orders; two ways at once, each with a share.
 #pragma once
 
 #include <cstddef>
@@ -17,16 +17,22 @@ std::vector<std::vector<Rank>> shapes_of(const std::vector<Rank>& dims);
 // schedule at a level, one.
 std::vector<Way> compositions(const Pricer&, const std::vector<std::string>& algorithms, std::size_t most_levels);
 
+// Every algorithm with the group's dimensions in each order but their own.
+std::vector<Way> orders(const Pricer&, const std::vector<std::string>& algorithms);
+
+// The data cut between two of these ways, which run at once: the first ones, with the faster one's share the larger.
+std::vector<Way> splits(const Pricer&, const std::vector<Cost>& fastest_first, std::size_t most_ways);
+
 struct Search {
   std::vector<std::string> algorithms = {};  // for the levels; empty: all
   std::size_t most_levels = 3;
-  std::size_t finalists = 6;  // of each sort, that are tried with other lanes and parts
+  std::size_t finalists = 6;  // of each sort, that are tried with other lanes and parts, and beside each other
   std::vector<std::int32_t> lanes = {1, 2, 4}, parts = {1, 4};
 };
 
 struct SearchResult {
   std::vector<Cost> fixed;  // the algorithms as they are, the fastest first
-  std::vector<Cost> found;  // compositions, likewise
+  std::vector<Cost> found;  // compositions, other orders and splits, likewise
 };
 
 // What it has found when it is stopped.

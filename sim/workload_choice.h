@@ -24,7 +24,7 @@ class Choices {
  public:
   Choices(const Machine& machine, const PlayOptions& options) : machine_(machine), options_(options) {}
 
-  // The named algorithm, or the best by price: of every one that serves, and of the best ones with several channels.
+  // The named algorithm, or the best by price: of all that serve, with several channels.
   // Groups that lie alike have the same. `members`: never empty. Throws invalid_argument.
   const Chosen& choose(const Part&, const std::vector<Rank>& members);
 
@@ -32,8 +32,6 @@ class Choices {
   using Key = std::tuple<schedule::Collective, double, Rank, Rank, std::string, const void*, std::vector<Rank>>;
 
   Chosen chosen(const Part&, const std::vector<Rank>& members) const;
-  std::vector<Candidate> serving(const Part&, Rank ranks, const std::string& only) const;
-  Chosen priced(const Candidate&, const PriceOptions&, bool only) const;
 
   const Machine& machine_;
   const PlayOptions& options_;

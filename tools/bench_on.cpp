@@ -10,7 +10,7 @@
 
 #include "ccl/check.h"
 #include "ccl/selector.h"
-#include "sim/tuner.h"
+#include "sim/choice.h"
 #include "tools/bench_buffers.h"
 #include "tools/bench_result.h"
 #include "tools/machine_typed.h"
@@ -109,8 +109,7 @@ class Simulated {
 
   std::vector<sim::Way> ways(const sim::Pricer& pricer) const {
     if (s_.algorithm.empty()) return sim::ways_of(pricer, {}, {1, 2, 4}, {1});
-    const ccl::Choice choice = ccl::choice_named(s_.algorithm);
-    const sim::Way way{choice.algorithm, choice.channels, choice.segments};
+    const sim::Way way = schedule::way_named(s_.algorithm);
     if (const std::string why = pricer.refusal(way); !why.empty())
       throw std::invalid_argument(fmt::format("--algorithm {}: {}", s_.algorithm, why));
     return {way};

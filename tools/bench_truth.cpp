@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ccl/check.h"
+#include "ccl/given.h"
 #include "ccl/layout.h"
 #include "ccl/origins.h"
 #include "ccl/planner.h"
@@ -30,15 +31,14 @@ bool scales(const Call& c) { return c.op.kind == kernels::Reduction::scaled_sum 
 bool averages(const Call& c) { return c.op.kind == kernels::Reduction::avg && schedule::reduces(c.collective); }
 
 Schedule schedule_of(const Call& call, Rank ranks, bool in_place, const std::string& text) {
-  const ccl::Choice choice = ccl::choice_named(text);
-  return schedule::make(choice.algorithm, {.collective = call.collective,
-                                           .dims = {ranks},
-                                           .root = call.root,
-                                           .peer = call.peer,
-                                           .pairs = call.pairs,
-                                           .in_place = in_place && !scales(call),
-                                           .channels = choice.channels,
-                                           .segments = choice.segments});
+  const ccl::Choice choice = schedule::way_named(text);
+  if (ccl::is_file(choice)) return ccl::given_schedule(choice);
+  return schedule::make(choice.algorithm, schedule::request_by(choice, {.collective = call.collective,
+                                                                        .dims = {ranks},
+                                                                        .root = call.root,
+                                                                        .peer = call.peer,
+                                                                        .pairs = call.pairs,
+                                                                        .in_place = in_place && !scales(call)}));
 }
 
 // A chunk's value as a formula: what a rank contributed, or the sum of others.

@@ -2,12 +2,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <optional>
 #include <stdexcept>
 #include <thread>
 
+#include "schedule/msccl_xml.h"
 #include "schedule/text.h"
 #include "schedule/verify.h"
+#include "sim/synthesis.h"
 #include "sim/tuner_search.h"
 #include "tools/bench_progress.h"
 #include "tools/bench_words.h"
@@ -31,14 +32,19 @@ struct Options {
   std::vector<std::string> algorithms, what_if;
   std::size_t levels = 3, finalists = 6, shown = 5;
   int threads = 0;
+  bool synthesise = false;
 };
 
 void add(CLI::App& app, Options& o) {
   app.description(
       "Looks for a schedule that beats the algorithms as they are: hierarchies of any algorithms, over every way of\n"
-      "taking the machine's dimensions together or apart. Each is priced; the fastest are tried with several lanes "
-      "and\n"
-      "parts; what is reported was proved right first.");
+      "taking the machine's dimensions together or apart; the dimensions in other orders; and two ways at once, each\n"
+      "with a share of the data. Each is priced; the fastest are tried with several lanes and parts.\n\n"
+      "--synthesise makes schedules for the machine as it is, with its dead and slow links: over time, whenever a "
+      "link\n"
+      "is idle, a chunk that its far end needs is put on it. What is reported was proved right first.\n\n"
+      "The library runs the file: TRELLIS_ALGORITHM=all_reduce=file:found.schedule, or trellis bench --algorithm\n"
+      "file:found.schedule.");
   app.add_option("machine", o.machine, "A machine's name, a shape like torus:4x4, or a file")->required();
   app.add_option("op", o.collective, "The collective")->required();
   app.add_option("--bytes", o.bytes, "Size of the larger buffer")->capture_default_str();
@@ -50,7 +56,8 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--era", o.era, "Of the machine's software; its usual one");
   app.add_option("--what-if", o.what_if, "Another figure or a defect: \"efa.rate=12 GB/s\", dead:0-1");
   app.add_option("--threads", o.threads, "To price with; as many as there are processors");
-  app.add_option("-o,--output", o.output, "The schedule found, as text");
+  app.add_flag("--synthesise", o.synthesise, "Make schedules for the machine's links, too");
+  app.add_option("-o,--output", o.output, "The schedule found, as text; as MSCCL's XML where the name ends in .xml");
 }
 
 std::string table_text(const char* name, const std::vector<Cost>& costs, std::size_t shown) {
@@ -60,27 +67,56 @@ std::string table_text(const char* name, const std::vector<Cost>& costs, std::si
   return table.text();
 }
 
-// The first that is proved right; what fails is our own fault, and said.
-std::optional<schedule::Schedule> proved(const Pricer& pricer, const Way& way, std::string& text) {
-  schedule::Schedule s = make(schedule::algorithm_named(way.algorithm), pricer.request(way));
-  const schedule::Report report = schedule::verify(s);
-  text += fmt::format("{}: {}\n", text_of(way), report.text());
-  if (!report.ok()) return std::nullopt;
-  return s;
-}
+// The best of all that was looked for.
+struct Found {
+  std::string name;
+  sim::Time time = 0;
+  schedule::Schedule schedule;
+  std::string again;  // the command that makes it
+};
 
 std::string reproduced_by(const Options& o, const Pricer& pricer, const Way& way) {
   const schedule::Request r = pricer.request(way);
-  return fmt::format("trellis schedule verify {} -a {} --dims {} --levels {} --channels {} --segments {}\n",
-                     o.collective, way.algorithm, fmt::join(r.dims, "x"), fmt::join(r.levels, ","), r.channels,
-                     r.segments);
+  std::string text = fmt::format("trellis schedule verify {} -a {} --dims {} --channels {} --segments {}", o.collective,
+                                 way.algorithm, fmt::join(r.dims, "x"), r.channels, r.segments);
+  const bool quoted = std::ranges::any_of(r.levels, [](const auto& l) { return l.find('(') != l.npos; });
+  if (!r.levels.empty()) text += fmt::format(" --levels {1}{0}{1}", fmt::join(r.levels, ","), quoted ? "'" : "");
+  if (!r.order.empty()) text += fmt::format(" --order {}", fmt::join(r.order, "."));
+  return text + "\n";
+}
+
+Found best_of(const Options& o, const Pricer& pricer, double bytes, const std::vector<Cost>& found,
+              const std::vector<sim::Synthesised>& made) {
+  if (!made.empty() && (found.empty() || made.front().time < found.front().time))
+    return {text_of(made.front().how), made.front().time,
+            synthesised(pricer.machine(), pricer.group(), pricer.settings(), bytes, made.front().how), ""};
+  const Way& way = found.front().way;
+  return {text_of(way), found.front().time, make(schedule::algorithm_named(way.algorithm), pricer.request(way)),
+          reproduced_by(o, pricer, way)};
+}
+
+std::string where_it_goes(const Machine& machine, const std::string& name, const sim::Price& p) {
+  return fmt::format("{}: {}; {}, {:.0f}% of the time\n", name, sim::path_in_words(p, machine), p.busiest_name,
+                     100 * p.busiest_share);
+}
+
+void write_schedule(const std::string& path, const schedule::Schedule& s) {
+  if (path.empty()) return;
+  write_output(path, path.ends_with(".xml") ? schedule::export_msccl(s) : schedule::print(s));
+}
+
+std::string made_text(const std::vector<sim::Synthesised>& made, std::size_t shown) {
+  Table table("made", {{.name = "made", .align = Align::left}, {.name = "time", .unit = "s"}});
+  for (std::size_t i = 0; i < std::min(shown, made.size()); ++i)
+    table.add({text_of(made[i].how), sim::in_seconds(made[i].time)});
+  return table.text() + "\n";
 }
 
 int run(const Options& o) {
   const Machine machine(typed_machine(o.machine, o.what_if));
   const sim::Group group = sim::group_named(machine, o.group);
   const Pricer::Settings settings{.collective = bench_op(o.collective).collective, .era = o.era};
-  const double bytes = static_cast<double>(parse_bytes(o.bytes));
+  const auto bytes = static_cast<double>(parse_bytes(o.bytes));
   if (!o.output.empty()) expect_writable(o.output);
   const Interrupts interrupts;
   BenchProgress progress(0, true);
@@ -91,34 +127,39 @@ int run(const Options& o) {
   const sim::SearchResult result =
       sim::search(machine, group, settings, bytes,
                   {.algorithms = o.algorithms, .most_levels = o.levels, .finalists = o.finalists}, control);
+  std::vector<sim::Synthesised> made;
+  if (o.synthesise) made = sim::syntheses(machine, group, settings, bytes, control);
   progress.clear();
-  if (result.fixed.empty() || result.found.empty())
+  if (result.fixed.empty() || (result.found.empty() && made.empty()))
     throw std::invalid_argument(fmt::format("nothing was found for {} on {} ranks", o.collective, group.ranks()));
-  std::string text =
-      fmt::format("{} of {} on {} ranks of {}: {} compositions priced{}\n\n", o.collective, sim_bytes_text(bytes),
-                  group.ranks(), machine.name(), result.found.size(), interrupts.asked() ? ", then interrupted" : "");
+  std::string text = fmt::format("{} of {} on {} ranks of {}: {} compositions{} priced{}\n\n", o.collective,
+                                 sim_bytes_text(bytes), group.ranks(), machine.name(), result.found.size(),
+                                 made.empty() ? "" : fmt::format(" and {} syntheses", made.size()),
+                                 interrupts.asked() ? ", then interrupted" : "");
   text += table_text("fixed", result.fixed, o.shown) + "\n" + table_text("found", result.found, o.shown) + "\n";
+  if (!made.empty()) text += made_text(made, o.shown);
   Pricer pricer(machine, group, settings);
-  const Way &fixed = result.fixed.front().way, &found = result.found.front().way;
-  const auto schedule = proved(pricer, found, text);
-  if (schedule && !o.output.empty()) write_output(o.output, schedule::print(*schedule));
-  for (const Way& way : {fixed, found}) {
-    const sim::Price p = pricer.price(way, bytes, true);
-    text += fmt::format("{}: {}; {}, {:.0f}% of the time\n", text_of(way), sim::path_in_words(p, machine),
-                        p.busiest_name, 100 * p.busiest_share);
-  }
-  const double gain =
-      1 - static_cast<double>(result.found.front().time) / static_cast<double>(result.fixed.front().time);
+  const Found best = best_of(o, pricer, bytes, result.found, made);
+  const schedule::Report report = schedule::verify(best.schedule);
+  text += fmt::format("{}: {}\n", best.name, report.text());
+  if (report.ok()) write_schedule(o.output, best.schedule);
+  const Cost& fixed = result.fixed.front();
+  sim::PriceOptions explained = pricer.options(bytes);
+  explained.explain = true;
+  text += where_it_goes(machine, text_of(fixed.way), pricer.price(fixed.way, bytes, true));
+  text += where_it_goes(machine, best.name, sim::price(best.schedule, machine, explained));
+  const double gain = 1 - static_cast<double>(best.time) / static_cast<double>(fixed.time);
   text += gain > 0 ? fmt::format("found: {:.1f}% less time than the best as they are\n", 100 * gain)
-                   : fmt::format("none is better than {}\n", text_of(fixed));
-  write_output("", text + reproduced_by(o, pricer, found));
-  return schedule ? 0 : 1;
+                   : fmt::format("none is better than {}\n", text_of(fixed.way));
+  write_output("", text + best.again);
+  return report.ok() ? 0 : 1;
 }
 
 const Registered sim_search_command(
     command("machine search", "Looks for a composition that beats the best algorithm on a simulated machine",
             "trellis machine search \"trn1.32xlarge x 4\" all_reduce --bytes 64MB\n"
-            "trellis machine search torus:4x4x4 all_reduce --bytes 1MB --what-if dead:0-1 -o found.txt",
+            "trellis machine search torus:4x4x4 all_reduce --bytes 64MB --what-if dead:0-1 --synthesise -o "
+            "found.schedule",
             add, run));
 
 }  // namespace

@@ -1,21 +1,16 @@
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 #include <stdexcept>
-#include <system_error>
 #include <thread>
 
-#include "ccl/rendezvous/socket.h"
 #include "ccl/selector.h"
-#include "sim/sweep.h"
 #include "tools/bench_progress.h"
 #include "tools/bench_words.h"
 #include "tools/command.h"
+#include "tools/machine_points.h"
 #include "tools/machine_stop.h"
 #include "tools/machine_tune_chart.h"
 #include "tools/machine_typed.h"
@@ -39,13 +34,16 @@ constexpr const char* description =
     "and says which is best from where on: as regions, as a chart, and as a selection table for ccl/.\n\n"
     "Groups are all ranks, inner-N (the first N: a chip, a row, a host) and across-N (one of each of these). With\n"
     "--points, finished points are kept in a file, and a sweep that was interrupted goes on where it ended. Rules of\n"
-    "across groups are those of a machine of their own, NAME:across. TRELLIS_SELECTIONS=FILE and TRELLIS_MACHINE=NAME\n"
+    "across groups are those of a machine of their own, NAME:across. Under trellis launch, mpirun or srun the ranks "
+    "share\n"
+    "the sweep by files that all of them see: FILE of --points, FILE.1, FILE.2, ... TRELLIS_SELECTIONS=FILE and "
+    "TRELLIS_MACHINE=NAME\n"
     "make the library use the table.";
 
 struct Options {
   std::string machine, sizes = "8..1GB", era, output, chart, points, name;
   std::vector<std::string> collectives = {"all_reduce", "all_gather", "reduce_scatter"}, groups = {"all"}, algorithms,
-                           what_if, explain;
+                           what_if, explain, published;
   std::vector<std::int32_t> lanes = {1, 2, 4}, parts = {1};
   int threads = 0;
   bool rows = false;
@@ -62,12 +60,14 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--segments", o.parts, "Parts to try")->delimiter(',')->capture_default_str();
   app.add_option("--era", o.era, "Of the machine's software; its usual one");
   app.add_option("--what-if", o.what_if, "Another figure or a defect: \"efa.rate=12 GB/s\", dead:0-1");
-  app.add_flag("--rows", o.rows, "Show algorithms all ranks in one row, as ccl/ does, and not the machine's shape");
+  app.add_flag("--rows", o.rows, "Show algorithms all ranks in one row, and not the machine's shape");
   app.add_option("--threads", o.threads, "To price with; as many as there are processors");
   app.add_option("--points", o.points, "A file of finished points, to go on from");
   app.add_option("-o,--output", o.output, "The selection table's file");
   app.add_option("--name", o.name, "The machine's name in the table; as here");
   app.add_option("--chart", o.chart, "The crossover chart's file, as SVG");
+  app.add_option("--published", o.published, "Regions to draw beside ours: mesh:0,rdh:1MB,kangaring:56MB")
+      ->delimiter(',');
   app.add_option("--explain", o.explain, "A collective and a size: why it is served as it is")->expected(2);
 }
 
@@ -87,6 +87,19 @@ std::vector<Group> groups_for(const Options& o, const Machine& machine) {
   return groups;
 }
 
+std::vector<PublishedRegion> published_in(const Options& o) {
+  std::vector<PublishedRegion> regions;
+  for (const std::string& word : o.published) {
+    const std::size_t colon = std::min(word.find(':'), word.size());
+    if (colon + 1 >= word.size())
+      throw std::invalid_argument(
+          fmt::format("--published {}: expected a name and where it begins, as in rdh:1MB", word));
+    const std::string from = word.substr(colon + 1);
+    regions.push_back({word.substr(0, colon), from == "0" ? 0 : static_cast<double>(parse_bytes(from))});
+  }
+  return regions;
+}
+
 std::vector<double> sizes_for(const Options& o) {
   const std::vector<std::uint64_t> sizes = parse_sizes(o.sizes);
   return {sizes.begin(), sizes.end()};
@@ -100,31 +113,6 @@ std::string table_name(const Options& o) {
   ccl::expect_machine(name);
   return name;
 }
-
-// Finished points, kept as they come.
-class Points {
- public:
-  Points(std::string path, const Machine& machine, const std::string& era)
-      : path_(std::move(path)), fingerprint_(sim::fingerprint(machine.spec(), era)) {
-    if (path_.empty()) return;
-    if (std::filesystem::exists(path_)) text_ = read_input(path_);
-    file_ = ccl::Descriptor(open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-    if (file_.number() < 0) throw std::system_error(errno, std::generic_category(), path_);
-    if (!text_.empty() && text_.back() != '\n') append("\n");  // of a line that was cut off
-  }
-  std::vector<Cost> known(const sim::Sweep& s) const { return sim::read_points(text_, fingerprint_, s); }
-  void keep(const sim::Sweep& s, const Cost& c) {
-    if (!path_.empty()) append(sim::point_line(fingerprint_, s, c));
-  }
-
- private:
-  void append(const std::string& line) {
-    const ssize_t done = write(file_.number(), line.data(), line.size());
-    if (done != static_cast<ssize_t>(line.size())) throw std::system_error(errno, std::generic_category(), path_);
-  }
-  std::string path_, fingerprint_, text_;
-  ccl::Descriptor file_;
-};
 
 // What became of one collective in one group.
 struct Tuned {
@@ -156,18 +144,18 @@ int threads_for(const Options& o) {
 }
 
 Tuned tuned(const Options& o, const Machine& machine, const sim::Sweep& s, Points& points, BenchProgress& progress,
-            const Interrupts& interrupts) {
-  sim::SweepControl control{.threads = threads_for(o), .known = points.known(s)};
-  progress.skip(control.known.size());
+            const Interrupts& interrupts, const ccl::Launched& launched) {
+  sim::SweepControl control{.threads = threads_for(o)};
+  progress.skip(points.known(s).size());
   control.stopped = [&] { return interrupts.asked(); };
   control.found = [&](const Cost& c) {
     progress.next(fmt::format("{} of {} by {}", schedule::name(s.settings.collective), s.group.name, text_of(c.way)));
     points.keep(s, c);
   };
-  Tuned t{s.settings.collective, s.group, sim::sweep(machine, s, control), {}, {}};
+  Tuned t{s.settings.collective, s.group, shared_sweep(machine, s, control, points, launched), {}, {}};
   t.regions = sim::regions_of(t.costs, false);
   t.families = sim::regions_of(t.costs, true);
-  if (interrupts.asked()) return t;
+  if (interrupts.asked() || t.costs.empty()) return t;
   Pricer pricer(machine, s.group, s.settings);
   t.regions = exact(pricer, std::move(t.regions), s.sizes);
   t.families = exact(pricer, std::move(t.families), s.sizes);
@@ -182,6 +170,12 @@ std::string regions_text(const Tuned& t) {
   return text;
 }
 
+// In the group's shape, as the library, which knows of no machine, has all ranks in one row.
+Way way_in(const Group& group, Way way) {
+  if (way.dims.empty() && group.dims.size() > 1) way.dims = group.dims;
+  return way;
+}
+
 ccl::Selections table_of(const Options& o, const std::vector<Tuned>& all) {
   ccl::Selections table;
   std::set<std::string> taken;  // of two groups of one size the first has the rules
@@ -189,12 +183,8 @@ ccl::Selections table_of(const Options& o, const std::vector<Tuned>& all) {
     const std::string machine = table_name(o) + (t.group.across ? ":across" : "");
     if (!taken.insert(fmt::format("{} {} {}", machine, schedule::name(t.collective), t.group.ranks())).second) continue;
     for (const Region& r : t.regions)
-      table.add({t.collective,
-                 t.group.ranks(),
-                 static_cast<std::uint64_t>(r.from),
-                 {r.way.algorithm, r.way.channels, r.way.segments},
-                 {},
-                 machine});
+      table.add(
+          {t.collective, t.group.ranks(), static_cast<std::uint64_t>(r.from), way_in(t.group, r.way), {}, machine});
   }
   return table;
 }
@@ -211,17 +201,22 @@ int tune(const Options& o) {
       sweeps.push_back(sweep_for(o, machine, bench_op(name).collective, group));
       all += sweeps.back().points();
     }
-  Points points(o.points, machine, o.era);
+  const ccl::Launched launched = ccl::launched_from_environment();
+  if (launched.ranks > 1 && o.points.empty())
+    throw std::invalid_argument(fmt::format("{} ranks by {}: --points FILE says where they share what they have done",
+                                            launched.ranks, launched.by));
+  Points points(o.points, machine, o.era, launched);
   const Interrupts interrupts;
   BenchProgress progress(all, true);
   std::vector<Tuned> done;
   std::size_t finished = 0;
   for (const sim::Sweep& s : sweeps) {
-    done.push_back(tuned(o, machine, s, points, progress, interrupts));
+    done.push_back(tuned(o, machine, s, points, progress, interrupts, launched));
     finished += done.back().costs.size();
     if (interrupts.asked()) break;
   }
   progress.clear();
+  if (launched.rank > 0) return interrupts.asked() ? 1 : 0;
   std::erase_if(done, [](const Tuned& t) { return t.costs.empty(); });
   if (finished < all)
     write_output("",
@@ -230,7 +225,7 @@ int tune(const Options& o) {
   for (const Tuned& t : done) {
     write_output("", regions_text(t));
     charts.push_back({fmt::format("{} on {} ranks ({})", schedule::name(t.collective), t.group.ranks(), t.group.name),
-                      t.costs, t.families});
+                      t.costs, t.families, published_in(o)});
   }
   if (!o.output.empty()) write_output(o.output, table_of(o, done).text());
   if (!o.chart.empty()) write_output(o.chart, tune_chart(machine.name(), charts));

@@ -120,6 +120,23 @@ void draw_regions(Svg& svg, const Panel& p, const std::vector<sim::Region>& regi
   }
 }
 
+// A strip along the foot of the panel.
+void draw_published(Svg& svg, const Panel& p, const std::vector<PublishedRegion>& regions,
+                    const std::map<std::string, draw::Ink>& inks) {
+  constexpr double strip = 18;
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    const double from = p.x_at(regions[i].from);
+    const double to = i + 1 < regions.size() ? p.x_at(regions[i + 1].from) : left + width;
+    const auto ink = inks.find(regions[i].name);
+    svg.open("published", fmt::format("{} from {}", regions[i].name, sim_bytes_text(regions[i].from)));
+    svg.rect({from, p.y + height - strip}, {to - from, strip}, 0,
+             fmt::format("fill=\"{}\" fill-opacity=\".45\"", ink == inks.end() ? "#888" : ink->second.colour));
+    svg.close();
+    svg.text({(from + to) / 2, p.y + height - 5}, "published: " + regions[i].name,
+             "font-size=\"10\" text-anchor=\"middle\"");
+  }
+}
+
 void draw_panel(Svg& svg, const TuneChart& chart, double y) {
   const auto lines = lines_of(chart.costs);
   const auto names = nearest_first(lines);
@@ -129,6 +146,7 @@ void draw_panel(Svg& svg, const TuneChart& chart, double y) {
   svg.text({left, y - 26}, chart.title, "font-size=\"13\" font-weight=\"600\"");
   draw_regions(svg, p, chart.regions, inks);
   draw_grid(svg, p);
+  draw_published(svg, p, chart.published, inks);
   svg.rect({left, y}, {width, height}, 0, "class=\"frame\"");
   for (std::size_t i = 0; i < names.size(); ++i) {
     const draw::Ink& ink = inks[names[i]];

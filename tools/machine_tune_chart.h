@@ -8,10 +8,16 @@
 
 namespace trellis::tools {
 
+struct PublishedRegion {
+  std::string name;
+  double from = 0;  // bytes
+};
+
 struct TuneChart {
   std::string title;             // "all_reduce on 64 ranks"
   std::vector<sim::Cost> costs;  // of any ways; an algorithm's line is the best of its lanes and parts
   std::vector<sim::Region> regions;
+  std::vector<PublishedRegion> published = {};  // by others, on the real machine
 };
 
 // A panel for each, one below the other, as SVG. Throws invalid_argument when there is nothing to draw.

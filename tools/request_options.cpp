@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "schedule/way.h"
 #include "tools/nearest.h"
 
 namespace trellis::tools {
@@ -96,7 +97,10 @@ void add_request_options(CLI::App& app, RequestOptions& o) {
   app.add_flag("--in-place", o.in_place, "Input and output share memory");
   app.add_option("--channels", o.channels, "Parallel lanes")->capture_default_str();
   app.add_option("--segments", o.segments, "Parts that follow each other as a pipeline")->capture_default_str();
-  app.add_option("--levels", o.levels, "Hierarchical: the algorithm of each dimension, innermost first: direct,ring");
+  app.add_option("--levels", o.levels,
+                 "Hierarchical: the algorithm of each dimension, innermost first: direct,ring. Split: its parts and "
+                 "their weights: ring:3,direct:2");
+  app.add_option("--order", o.order, "The dimensions as the algorithm is to see them, innermost first: 1.0 [0.1]");
 }
 
 std::string first_given(const RequestOptions& o) {
@@ -108,6 +112,7 @@ std::string first_given(const RequestOptions& o) {
   if (o.in_place) return "--in-place";
   if (o.channels != 1) return "--channels";
   if (o.segments != 1) return "--segments";
+  if (!o.order.empty()) return "--order";
   return o.levels.empty() ? "" : "--levels";
 }
 
@@ -128,6 +133,7 @@ Asked asked(Collective collective, const RequestOptions& o) {
         fmt::format("{} are {} ranks: expected at most {}", o.dims, request.ranks(), most_ranks));
   if (!o.pairs.empty()) request.pairs = parse_pairs(o.pairs);
   if (!o.levels.empty()) request.levels = parse_names(o.levels);
+  if (!o.order.empty()) request.order = parse_order(o.order);
   if (collective == Collective::send_recv) request.peer = o.peer.value_or(request.ranks() - 1);
   schedule::check(request);
   return {&algorithm, std::move(request)};
@@ -145,6 +151,7 @@ std::string in_words(const Asked& a) {
   if (r.channels != 1) text += fmt::format(", {} channels", r.channels);
   if (r.segments != 1) text += fmt::format(", {} segments", r.segments);
   if (!r.levels.empty()) text += fmt::format(", levels {}", fmt::join(r.levels, ","));
+  if (!r.order.empty()) text += fmt::format(", order {}", fmt::join(r.order, "."));
   return text;
 }
 
@@ -176,12 +183,23 @@ std::vector<schedule::Pair> parse_pairs(std::string_view text) {
 
 std::vector<std::string> parse_names(std::string_view text) {
   std::vector<std::string> names;
-  for (std::string_view part : split(text, ',')) {
+  for (const std::string& part : schedule::split_at_commas(text)) {
     if (part.empty())
       throw std::invalid_argument(fmt::format("'{}' has an empty name: expected names like direct,ring", text));
     names.emplace_back(part);
   }
   return names;
+}
+
+std::vector<std::int32_t> parse_order(std::string_view text) {
+  std::vector<std::int32_t> order;
+  for (std::string_view part : split(text, '.')) {
+    const auto dimension = number(part);
+    if (!dimension)
+      throw std::invalid_argument(fmt::format("'{}' is no order of dimensions: expected one like 1.0.2", text));
+    order.push_back(*dimension);
+  }
+  return order;
 }
 
 std::vector<Rank> parse_rank_counts(std::string_view text) {

@@ -20,6 +20,7 @@ struct RequestOptions {
   std::int32_t channels = 1;
   std::int32_t segments = 1;
   std::string levels;
+  std::string order;
 };
 
 void add_request_options(CLI::App&, RequestOptions&);
@@ -40,6 +41,7 @@ std::string shape_text(const std::vector<schedule::Rank>& dims);       // "4x4"
 std::vector<schedule::Rank> parse_shape(std::string_view text);        // "8", "4x4x4"
 std::vector<schedule::Pair> parse_pairs(std::string_view text);        // "0:1,1:2"
 std::vector<std::string> parse_names(std::string_view text);           // "direct,ring"
+std::vector<std::int32_t> parse_order(std::string_view text);          // "1.0.2"
 std::vector<schedule::Rank> parse_rank_counts(std::string_view text);  // "1..17,32,64": ascending, each once
 struct Span {
   std::int32_t first = 0, last = 0;

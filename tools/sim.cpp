@@ -139,15 +139,22 @@ class Pricing {
       if (a.request.ranks() != ranks)
         throw std::invalid_argument(
             fmt::format("--dims {} are {} ranks: expected {}", request.dims, a.request.ranks(), ranks));
-      answer_.chosen = {a.algorithm, a.request, 0};
+      answer_.chosen = a;
       return;
     }
     watch_.begin("trying the algorithms");
-    answer_.tried = best_first(collective, machine_, ranks, options_);
-    if (answer_.tried.empty() && watch_.interrupted())
+    Pricer pricer(machine_, {"", {ranks}, options_.members},
+                  {.collective = collective,
+                   .era = options_.era,
+                   .fold = options_.fold,
+                   .packets = options_.packets,
+                   .stopped = options_.stopped});
+    answer_.choice = sim::choose(pricer, usual_ways(pricer), options_.bytes, {.within = usual_within});
+    if (answer_.choice.best.empty() && watch_.interrupted())
       throw std::runtime_error("interrupted before any algorithm was priced");
-    if (answer_.tried.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} here", o_.what));
-    answer_.chosen = answer_.tried.front();
+    if (answer_.choice.best.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} here", o_.what));
+    const Way& way = answer_.choice.best.front().way;
+    answer_.chosen = {&schedule::algorithm_named(way.algorithm), pricer.request(way)};
     if (!watch_.interrupted()) return;
     answer_.interrupted = "only some of the algorithms were tried, and no figures but as they are";
     options_.stopped = {};  // what was the best can be priced again

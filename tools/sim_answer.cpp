@@ -9,7 +9,6 @@
 #include "sim/price_path.h"
 #include "sim/summary_words.h"
 #include "tools/machine_tune_chart.h"
-#include "tools/request_options.h"
 #include "tools/table.h"
 
 namespace trellis::tools {
@@ -17,7 +16,7 @@ namespace {
 
 using namespace sim;
 
-std::string by_words(const Candidate& c) {
+std::string by_words(const Asked& c) {
   return fmt::format("{} ({}, {} channels)", c.algorithm->name, shape_text(c.request.dims), c.request.channels);
 }
 
@@ -54,8 +53,12 @@ std::string sim_text(const SimAnswer& a, const Machine& machine) {
     for (const Sway& s : std::span(a.interval.sways).first(std::min<std::size_t>(3, a.interval.sways.size())))
       line("hangs on", fmt::format("{} = {} to {}: {} to {}", s.figure, s.low_text, s.high_text, sim_time_text(s.low),
                                    sim_time_text(s.high)));
-  for (std::size_t k = 1; k < std::min<std::size_t>(4, a.tried.size()); ++k)
-    line("rather than", fmt::format("{} by {}", sim_time_text(a.tried[k].time), by_words(a.tried[k])));
+  const auto& others = a.choice.others;
+  for (const Cost& other : std::span(others).first(std::min(most_compared, others.size())))
+    line("rather than", fmt::format("at least {} by {}", sim_time_text(other.time), text_of(other.way)));
+  if (!a.choice.untried.empty())
+    line("too large",
+         fmt::format("{} ways were not tried: {}, ...", a.choice.untried.size(), text_of(a.choice.untried.front())));
   line("gone through", fmt::format("{} of {} ranks, {} transfers", p.simulated, a.chosen.request.ranks(), p.transfers));
   for (const std::string& note : a.notes) line("shown", note);
   if (a.explain && !a.phases.empty()) text += "\n" + phase_table(a).text();

@@ -8,13 +8,14 @@
 #include "sim/choice.h"
 #include "sim/interval.h"
 #include "sim/price_timeline.h"
+#include "tools/request_options.h"
 
 namespace trellis::tools {
 
 struct SimAnswer {
   std::string collective, bytes_text, era;
-  sim::Candidate chosen;
-  std::vector<sim::Candidate> tried;  // the best first; none: one algorithm was asked for
+  Asked chosen;
+  sim::Choice choice;  // what it was chosen from; empty: it was asked for
   sim::Price price;
   sim::Interval interval;
   std::vector<sim::Phase> phases;  // where they were looked at
@@ -23,6 +24,7 @@ struct SimAnswer {
   bool explain = false;
 };
 
+inline constexpr std::size_t most_compared = 3;  // algorithms that the best was preferred to
 std::string sim_text(const SimAnswer&, const sim::Machine&);
 std::string sim_json(const SimAnswer&, const sim::Machine&);
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "sim/price_path.h"
 #include "sim/report_parts.h"
@@ -79,10 +80,9 @@ class Page {
     bound("bound by bandwidth", p.bounds.bandwidth, "what each chip must send, over all its ways out");
     bound("bound by bisection", p.bounds.bisection, "what must cross between the machine's halves");
     put(text_, "</table>\n");
-    for (std::size_t k = 1; k < std::min<std::size_t>(4, a_.tried.size()); ++k)
-      put(text_, "<p>rather than {} by {} ({}, {} channels)</p>\n", sim_time_text(a_.tried[k].time),
-          escaped_html(a_.tried[k].algorithm->name), shape_text(a_.tried[k].request.dims),
-          a_.tried[k].request.channels);
+    const auto& others = a_.choice.others;
+    for (const Cost& other : std::span(others).first(std::min(most_compared, others.size())))
+      put(text_, "<p>rather than at least {} by {}</p>\n", sim_time_text(other.time), escaped_html(text_of(other.way)));
     if (!a_.interrupted.empty()) put(text_, "<p>interrupted: {}</p>\n", escaped_html(a_.interrupted));
     put(text_, "</section>\n");
   }

@@ -178,7 +178,7 @@ std::string by_configuration(const ccl::Config& config) {
 void print_explanation(const Options& o, const Bench& bench, const ccl::Call& call, std::uint64_t bytes,
                        const std::vector<Cost>& costs) {
   const ccl::Config config = ccl::config_from_environment();
-  const ccl::Choice selected = ccl::choice_named(bench.work.front()->algorithm(call));
+  const ccl::Choice selected = schedule::way_named(bench.work.front()->algorithm(call));
   std::string why = by_configuration(config);
   if (why.empty())
     why = source_of(config) + ": " +

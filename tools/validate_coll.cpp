@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "sim/choice.h"
 #include "sim/data.h"
-#include "sim/tuner.h"
 #include "tools/bench_words.h"
 #include "tools/validate_record.h"
 

@@ -22,6 +22,8 @@ all_gather 4 0 direct
 machine trn2.48xlarge                  # all that follows, to the next such line
 all_reduce 16 0 ring*4
 all_reduce 16 4096 bine bf16
+all_gather 8 0 split(hierarchical(mesh,ring)@4x2:3,torus@4x2^1.0)*2
+all_gather 8 4096 file:found/all.schedule
 machine *
 broadcast 2 64 binomial
 )";
@@ -38,6 +40,14 @@ TEST(Selections, TheLastRuleThatBeginsAtTheSizeOrBelow) {
   EXPECT_EQ(first(Collective::all_reduce, 2, 65536), "ring*2/4");
   EXPECT_EQ(first(Collective::broadcast, 2, 8), "nothing");
   EXPECT_EQ(first(Collective::broadcast, 2, 64), "binomial");
+}
+
+TEST(Selections, AChoiceMayHaveAShapeAndPartsOrBeAFile) {
+  EXPECT_EQ(first(Collective::all_gather, 8, 64, DType::f32, "trn2.48xlarge"),
+            "split(hierarchical(mesh,ring)@4x2:3,torus@4x2^1.0)*2");
+  EXPECT_EQ(first(Collective::all_gather, 8, 4096, DType::f32, "trn2.48xlarge"), "file:found/all.schedule");
+  const std::string text = Selections::read(table).text();
+  EXPECT_EQ(Selections::read(text).text(), text);
 }
 
 TEST(Selections, TheNearestNumberOfRanksCounts) {

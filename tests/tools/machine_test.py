@@ -76,6 +76,60 @@ class Tune(Case):
         self.assertRegex(out, r"interrupted: \d+ of \d+ points are done")
         self.assertIn("all_reduce on 64 ranks", out)
 
+    def test_ranks_share_a_sweep_and_the_first_has_it_all(self):
+        points = self.folder / "points"
+        words = ["machine", "tune", "ring:8", "--collectives", "all_reduce,all_gather", "--sizes", "8..64KB"]
+        alone = self.printed(*words)
+        ran = trellis("launch", "-n", "3", TRELLIS, *words, "--points", points)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        lines = [line.split("] ", 1)[-1] for line in ran.stdout.splitlines()]
+        self.assertEqual([line for line in lines if "  from" in line],
+                         [line for line in alone.splitlines() if "  from" in line])
+        parts = [self.folder / name for name in ("points", "points.1", "points.2")]
+        for part in parts:
+            self.assertGreater(part.stat().st_size, 0, part)
+        size = points.stat().st_size
+        self.assertEqual(self.printed(*words, "--points", points), alone)
+        self.assertEqual(points.stat().st_size, size)  # nothing was left to price, or to join
+        for part in parts[1:]:
+            self.assertEqual(set(part.read_text().splitlines()) - set(points.read_text().splitlines()), set())
+        ran = trellis("machine", "tune", "ring:8", RANK="0", WORLD_SIZE="2")
+        self.assertEqual(ran.returncode, 2)
+        self.assertIn("--points FILE says where they share", ran.stderr)
+
+    def test_a_part_of_a_sweep_is_joined_by_a_later_run(self):
+        points = self.folder / "points"
+        words = ["machine", "tune", "ring:8", "--collectives", "all_reduce", "--sizes", "8..64KB", "--points", points]
+        self.assertEqual(self.printed(*words, RANK="1", WORLD_SIZE="2"), "")  # as if rank 0 had been lost
+        self.assertFalse(points.exists())
+        part = (self.folder / "points.1").read_text()
+        self.printed(*words)
+        self.assertEqual(set(part.splitlines()) - set(points.read_text().splitlines()), set())
+
+    def test_the_library_runs_what_the_table_of_a_machine_says(self):
+        table = self.folder / "table.txt"
+        self.printed("machine", "tune", "trn1.32xlarge", "--groups", "inner-8", "--collectives",
+                     "all_reduce,all_gather", "--sizes", "1KB,64KB,1MB", "--algorithms", "torus,hierarchical,bine",
+                     "-o", table)
+        rules = [line.split() for line in table.read_text().splitlines() if line.startswith("all_")]
+        self.assertTrue(all(rule[1] == "8" and "@2x4" in rule[3] for rule in rules), rules)
+        for operation in ["all_reduce", "all_gather"]:
+            for size in [4096, 262144]:
+                wanted = [rule[3] for rule in rules if rule[0] == operation and int(rule[2]) <= size][-1]
+                text = self.printed("bench", operation + "_perf", "-t", "8", "-b", size, "-e", size, "-n", "2", "-w",
+                                    "1", "-c", "1", "--show-algorithm", TRELLIS_SELECTIONS=str(table),
+                                    TRELLIS_MACHINE="trn1.32xlarge", TRELLIS_TRANSPORT="loopback")
+                self.assertIn(wanted, text)
+
+    def test_published_regions_stand_beside_ours(self):
+        chart = self.folder / "chart.svg"
+        self.printed("machine", "tune", "ring:4", "--collectives", "all_reduce", "--sizes", "8..1MB", "--chart", chart,
+                     "--published", "mesh:0,ring:64KB")
+        words = " ".join(xml.parse(chart).getroot().itertext())
+        self.assertIn("published: mesh", words)
+        ran = trellis("machine", "tune", "ring:4", "--published", "mesh")
+        self.assertEqual(ran.returncode, 2)
+
     def test_explanations(self):
         text = self.printed("machine", "tune", "trn2.48xlarge", "--explain", "all_reduce", "64KB", "--channels", "1",
                             "--segments", "1")
@@ -107,6 +161,31 @@ class Search(Case):
         again = text.splitlines()[-1].split()
         self.assertEqual(again[:3], ["trellis", "schedule", "verify"])
         self.printed(*again[1:])
+
+
+    def test_a_schedule_is_made_for_a_machine_with_a_dead_link_and_the_library_runs_it(self):
+        for name in ["found.schedule", "found.xml"]:
+            found = self.folder / name
+            text = self.printed("machine", "search", "torus:3x3", "all_reduce", "--bytes", "16MB", "--levels", "2",
+                                "--algorithms", "ring,direct", "--what-if", "dead:0-1", "--synthesise", "-o", found)
+            self.assertRegex(text, r"synthesised, \d+ pieces?.*: ")
+            self.assertRegex(text, r"found: \d+\.\d% less time")
+            self.assertEqual(trellis("schedule", "verify", found).returncode, 0)
+            run = self.printed("bench", "all_reduce_perf", "-t", "9", "-b", "64K", "-e", "64K", "-n", "2", "-w", "1",
+                               "-c", "1", "--algorithm", f"file:{found}", "--show-algorithm")
+            self.assertIn(f"file:{found}", run)
+        ran = trellis("bench", "allr", "-r", "4", "-b", "64", "-e", "64", "--algorithm", f"file:{found}")
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("on 9 ranks", ran.stderr)
+
+    def test_orders_and_splits_are_found_and_can_be_made_again(self):
+        text = self.printed("machine", "search", "torus:4x2", "all_gather", "--bytes", "64MB", "--levels", "2",
+                            "--algorithms", "ring,torus", "--show", "400")
+        self.assertRegex(text, r"torus@4x2\^1\.0 ")
+        self.assertRegex(text, r"split\(\S+:\d,\S+:\d\)")
+        self.printed("schedule", "verify", "all_gather", "-a", "split", "--dims", "4x2", "--levels",
+                     "torus:3,hierarchical(ring,ring)@4x2:2")
+        self.printed("schedule", "verify", "all_gather", "-a", "torus", "--dims", "4x2", "--order", "1.0")
 
 
 class Bench(Case):

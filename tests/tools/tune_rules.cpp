@@ -15,7 +15,7 @@ using schedule::Collective;
 std::vector<Cost> costs(std::vector<std::pair<const char*, double>> all) {
   std::ranges::stable_sort(all, {}, &std::pair<const char*, double>::second);
   std::vector<Cost> found;
-  for (const auto& [name, us] : all) found.push_back({ccl::choice_named(name), us, 9});
+  for (const auto& [name, us] : all) found.push_back({schedule::way_named(name), us, 9});
   return found;
 }
 
@@ -92,7 +92,7 @@ TEST(TuneCandidates, EachIsServedAndThereOnce) {
     }
   const auto all = candidates(Collective::all_reduce, 2);
   for (const char* name : {"ring", "ring*2/4", "mesh", "recursive_doubling"})
-    EXPECT_NE(std::ranges::find(all, ccl::choice_named(name)), all.end()) << name;
+    EXPECT_NE(std::ranges::find(all, schedule::way_named(name)), all.end()) << name;
 }
 
 }  // namespace

@@ -1,0 +1,133 @@
+// Several ways at once, each with a share of every block: where one leaves links idle, another can use them. A part is
+// written as a Way with a weight: torus:3 and torus^1.0:2 carry three and two fifths.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+
+#include "schedule/algorithm.h"
+#include "schedule/way.h"
+
+namespace trellis::schedule {
+namespace {
+
+using enum Collective;
+
+constexpr std::int64_t most_weight = 1000;
+
+struct Share {
+  const Algorithm* algorithm = nullptr;
+  Request request;
+  std::int64_t weight = 1;
+};
+
+Share share_of(const Request& whole, const std::string& level) {
+  const std::size_t colon = level.rfind(':');
+  const bool weighed = colon != level.npos && level.find(')', colon) == level.npos;
+  Share share;
+  if (weighed) {
+    const char *begin = level.data() + colon + 1, *end = level.data() + level.size();
+    const auto [stop, error] = std::from_chars(begin, end, share.weight);
+    if (error != std::errc{} || stop != end || share.weight < 1 || share.weight > most_weight)
+      throw std::invalid_argument(
+          fmt::format("part '{}': expected a way and its weight, 1 to {}, as in torus:3", level, most_weight));
+  }
+  Way way = way_named(weighed ? std::string_view(level).substr(0, colon) : level);
+  way.channels *= whole.channels, way.segments *= whole.segments;
+  share.algorithm = &algorithm_named(way.algorithm);
+  share.request = request_by(way, whole);
+  return share;
+}
+
+std::vector<Share> shares_of(const Request& r) {
+  std::vector<Share> shares;
+  for (const std::string& level : r.levels) shares.push_back(share_of(r, level));
+  return shares;
+}
+
+std::string refuses(const Request& r) {
+  if (r.levels.size() < 2)
+    return fmt::format("it needs at least two parts, as in split(ring:2,direct), not {}", r.levels.size());
+  for (const Share& share : shares_of(r)) {
+    if (share.algorithm->name == "split") return "a part of it cannot be split again: give more parts";
+    if (share.request.ranks() != r.ranks())
+      return fmt::format("a part has {} ranks, and the whole {}", share.request.ranks(), r.ranks());
+    if (const std::string why = refusal(*share.algorithm, share.request); !why.empty())
+      return fmt::format("{} cannot do its part: {}", share.algorithm->name, why);
+  }
+  return "";
+}
+
+std::int64_t pieces_of(const Share& s) { return task_of(*s.algorithm, s.request).pieces; }
+
+// Chunks for each unit of weight, so that every part finds its own cuts in its share; saturates.
+std::int64_t chunks_of_weight(const std::vector<Share>& shares) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  std::int64_t chunks = 1;
+  for (const Share& s : shares) {
+    const std::int64_t own = pieces_of(s);
+    chunks = std::min(most, std::lcm(chunks, own / std::gcd(own, s.weight)));
+  }
+  return chunks;
+}
+
+std::int64_t pieces(const Request& r) {
+  std::int64_t weights = 0;
+  const std::vector<Share> shares = shares_of(r);
+  for (const Share& s : shares) weights += s.weight;
+  return weights * chunks_of_weight(shares);
+}
+
+void build(const Request& request, Builder& b) {
+  const std::vector<Share> shares = shares_of(request);
+  const std::int64_t each = chunks_of_weight(shares), block = pieces(request);
+  std::int64_t base = 0;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const Share& s = shares[i];
+    const std::int64_t own = s.weight * each;
+    Part part{.count = request.ranks(), .scratch = b.scratch_used()};
+    part.data.base = base;
+    if (by_block(request.collective)) part.data.digits = {{own, 1}, {request.ranks(), block}};
+    part.data.grain = own / pieces_of(s);
+    part.input = part.output = part.data;
+    part.input.region = Region::input;
+    part.output.region = Region::output;
+    Builder beside = b.beside(static_cast<int>(shares.size()), static_cast<int>(i)).part(part);
+    schedule::build(*s.algorithm, s.request, beside);
+    base += own;
+  }
+}
+
+bool even(const Request& r) {
+  for (const Share& s : shares_of(r))
+    if (s.algorithm->mixes_blocks || task_of(*s.algorithm, s.request).even) return true;
+  return false;
+}
+
+Symmetry symmetry(const Request& r) {
+  const std::vector<Share> shares = shares_of(r);
+  if (shares.empty()) return {{{Axis::Kind::distinct, r.ranks()}}};
+  Symmetry first = symmetry_of(*shares.front().algorithm, shares.front().request);
+  for (const Share& s : shares)
+    if (symmetry_of(*s.algorithm, s.request).axes != first.axes) return {{{Axis::Kind::distinct, r.ranks()}}};
+  return first;
+}
+
+const Registered registered{{
+    .name = "split",
+    .summary = "several algorithms at once, each with a share of the data",
+    .constraint = "what its parts can serve",
+    .serves = {all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all, all_gather_v,
+               reduce_scatter_v},
+    .refuses = refuses,
+    .pieces = pieces,
+    .build = build,
+    .has_levels = true,
+    .even = even,
+    .symmetry = symmetry,
+}};
+
+}  // namespace
+}  // namespace trellis::schedule

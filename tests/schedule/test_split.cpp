@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include "schedule/algorithm.h"
+#include "schedule/verify.h"
+#include "schedule/way.h"
+
+namespace trellis::schedule {
+namespace {
+
+Request request_for(Collective c, std::vector<Rank> dims, const Way& way) {
+  Request r{.collective = c, .dims = std::move(dims)};
+  if (rooted(c)) r.root = r.ranks() - 1;
+  if (c == Collective::send_recv) r.root = 1, r.peer = r.ranks() - 1;
+  if (c == Collective::permute) r.pairs = {{0, 1}, {1, 3}};
+  return request_by(way, r);
+}
+
+TEST(Order, EveryAlgorithmIsRightInEveryOrder) {
+  int served = 0;
+  for (const auto& [name, algorithm] : algorithms())
+    for (const Collective c : collectives())
+      for (const char* order : {"1.0", "0.1"})
+        for (const bool in_place : {false, true}) {
+          Request r = request_for(c, {4, 2}, way_named(name + "^" + order));
+          r.in_place = in_place;
+          if (!refusal(algorithm, r).empty()) continue;
+          ++served;
+          const Report report = verify(make(algorithm, r));
+          EXPECT_TRUE(report.ok()) << name << " " << trellis::schedule::name(c) << " " << order << ": "
+                                   << report.text();
+          for (Rank rank = 0; rank < r.ranks(); rank += 3)
+            EXPECT_TRUE(same(make_program(algorithm, r, rank), make(algorithm, r).programs[rank])) << name;
+        }
+  EXPECT_GT(served, 200);
+}
+
+TEST(Order, TheFirstDimensionIsGoneThroughFirst) {
+  const Request plain{.dims = {2, 4}}, other{.dims = {4, 2}, .order = {1, 0}};
+  const Program a = make_program(algorithm_named("hierarchical"), plain, 0),
+                b = make_program(algorithm_named("hierarchical"), other, 0);
+  ASSERT_FALSE(a.steps.empty());
+  EXPECT_EQ(a.steps.front().end.peer, 1);  // the other one of two neighbours
+  EXPECT_EQ(b.steps.front().end.peer, 4);
+}
+
+TEST(Order, WhatIsNoneIsRefused) {
+  for (const std::vector<std::int32_t>& order :
+       {std::vector{0}, std::vector{0, 0}, std::vector{0, 2}, std::vector{0, 1, 2}})
+    EXPECT_THROW(make("ring", {.dims = {4, 2}, .order = order}), std::invalid_argument);
+}
+
+TEST(Split, TwoWaysCarryTheirSharesAtOnce) {
+  for (const char* text : {"split(ring:2,direct)", "split(torus,torus^1.0:3)*2", "split(mesh:3,rdh:2,ring)/2",
+                           "split(hierarchical(direct,ring)@4x2,kangaring)", "split(ring*2,pairwise)"}) {
+    const Way way = way_named(text);
+    EXPECT_EQ(text_of(way), text);
+    int served = 0;
+    for (const Collective c : collectives())
+      for (const bool in_place : {false, true}) {
+        Request r = request_for(c, {4, 2}, way);
+        r.in_place = in_place;
+        if (!refusal(algorithm_named("split"), r).empty()) continue;
+        ++served;
+        const Schedule s = make("split", r);
+        const Report report = verify(s);
+        EXPECT_TRUE(report.ok()) << text << " " << name(c) << ": " << report.text();
+        EXPECT_TRUE(same(make_program(algorithm_named("split"), r, 5), s.programs[5])) << text << " " << name(c);
+      }
+    EXPECT_GT(served, 0) << text;
+  }
+}
+
+TEST(Split, SlipsAreRefused) {
+  for (const char* text : {"split(ring)", "split(ring:0,direct)", "split(ring:x,direct)", "split(ring@3,direct)",
+                           "split(nobody,ring)", "split(split(ring,direct),ring)"})
+    EXPECT_THROW(make("split", request_by(way_named(text), {.dims = {4, 2}})), std::invalid_argument) << text;
+}
+
+TEST(Way, ReadsBackAsItWasWritten) {
+  for (const char* text : {"ring", "ring*2/4", "torus@4x16^1.0", "hierarchical(mesh,torus:2)@4x4x4*2",
+                           "split(hierarchical(mesh,ring)@4x2:3,torus^1.0)/2", "file:some/found.schedule"})
+    EXPECT_EQ(text_of(way_named(text)), text);
+  for (const char* wrong : {"", "*2", "ring*0", "ring/x", "ring*", "ring@", "ring@4x", "ring^", "a(b", "a)b", "a(b))"})
+    EXPECT_THROW(way_named(wrong), std::invalid_argument) << wrong;
+}
+
+}  // namespace
+}  // namespace trellis::schedule

@@ -1,0 +1,123 @@
+#include "sim/choice.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+namespace trellis::sim {
+namespace {
+
+using enum schedule::Collective;
+
+struct Place {
+  const char* machine;
+  const char* change = "";
+};
+constexpr Place places[] = {{"torus:4x4"},    {"cores:4/torus:2x2"},          {"cores:2/ring:4/clos:2"},
+                            {"trn2.3xlarge"}, {"torus:4x3", "slow:0-1:0.25"}, {"ring:6", "straggler:2:0.5"}};
+
+Machine machine_at(const Place& place) {
+  MachineSpec spec = machine_spec(place.machine);
+  if (*place.change != 0) what_if(spec, place.change);
+  return Machine(spec);
+}
+
+// The best of each algorithm, the fastest first: every way priced to its end.
+std::vector<Cost> by_pricing_all(Pricer& pricer, const std::vector<Way>& ways, double bytes) {
+  std::vector<Cost> best;
+  for (const Way& way : ways) {
+    const Cost cost{way, bytes, pricer.price(way, bytes).time};
+    const auto own = std::ranges::find(best, way.algorithm, [](const Cost& c) { return c.way.algorithm; });
+    if (own == best.end())
+      best.push_back(cost);
+    else if (cost.time < own->time)
+      *own = cost;
+  }
+  const auto place = [&](const Cost& c) { return std::ranges::find(ways, c.way) - ways.begin(); };
+  std::ranges::sort(
+      best, [&](const Cost& a, const Cost& b) { return a.time != b.time ? a.time < b.time : place(a) < place(b); });
+  return best;
+}
+
+TEST(Choice, IsThatOfPricingEveryWay) {
+  for (const Place& place : places) {
+    const Machine machine = machine_at(place);
+    for (const auto collective : {all_reduce, all_gather, reduce_scatter, all_to_all, broadcast}) {
+      Pricer pricer(machine, groups_of(machine).front(), {.collective = collective});
+      const std::vector<Way> ways = usual_ways(pricer);
+      for (const double bytes : {8.0, 5000.0, 1e6, 1e8}) {
+        const std::vector<Cost> all = by_pricing_all(pricer, ways, bytes);
+        for (const std::size_t algorithms : {1, 3}) {
+          const Choice choice = choose(pricer, ways, bytes, {.algorithms = algorithms});
+          ASSERT_EQ(choice.best.size(), std::min(algorithms, all.size()));
+          EXPECT_TRUE(choice.untried.empty());
+          for (std::size_t i = 0; i < choice.best.size(); ++i) {
+            EXPECT_EQ(text_of(choice.best[i].way), text_of(all[i].way))
+                << place.machine << " " << name(collective) << " " << bytes << " " << i;
+            EXPECT_EQ(choice.best[i].time, all[i].time);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Choice, WithinSoMuchItIsThatOfPricingEveryWay) {
+  const Machine machine = machine_named("cores:4/torus:2x2");
+  for (const auto collective : {all_reduce, all_to_all}) {
+    Pricer pricer(machine, groups_of(machine).front(), {.collective = collective});
+    const std::vector<Way> ways = usual_ways(pricer);
+    for (const double bytes : {1e4, 1e8}) {
+      const auto exact = static_cast<double>(by_pricing_all(pricer, ways, bytes).front().time);
+      for (const double within : {0.005, 0.2})
+        EXPECT_LE(static_cast<double>(choose(pricer, ways, bytes, {.within = within}).best.front().time) * (1 - within),
+                  exact);
+    }
+  }
+}
+
+TEST(Choice, NoPriceIsBelowWhatAWayTakesAtLeast) {
+  for (const Place& place : places) {
+    const Machine machine = machine_at(place);
+    for (const auto collective : {all_reduce, all_to_all, broadcast}) {
+      Pricer pricer(machine, groups_of(machine).front(), {.collective = collective});
+      for (const Way& way : usual_ways(pricer)) {
+        const auto& algorithm = schedule::algorithm_named(way.algorithm);
+        for (const double bytes : {8.0, 1e6, 1e8}) {
+          const Time time = pricer.price(way, bytes).time;
+          EXPECT_LE(pricer.least(way, bytes), time) << place.machine << " " << text_of(way) << " " << bytes;
+          EXPECT_EQ(pricer.least(way, bytes, pricer.least(way, bytes) - 1), forever);
+          const auto task = task_of(algorithm, pricer.request(way));
+          for (Rank r = 0; r < machine.ranks(); r += 3)
+            EXPECT_LE(
+                least_time(make_program(algorithm, pricer.request(way), r), r, task, machine, pricer.options(bytes)),
+                time)
+                << place.machine << " " << text_of(way) << " " << bytes << " rank " << r;
+        }
+      }
+    }
+  }
+}
+
+TEST(Choice, FewWaysArePricedToTheEnd) {
+  const Machine machine = machine_named("trn2.48xlarge");
+  Pricer pricer(machine, groups_of(machine).front(), {});
+  const std::vector<Way> ways = usual_ways(pricer);
+  for (const double bytes : {1e6, 1e9}) {
+    const Choice choice = choose(pricer, ways, bytes);
+    EXPECT_LT(choice.priced, ways.size() / 4) << bytes;
+  }
+}
+
+TEST(Choice, WhatIsTooLargeIsSaid) {
+  const Machine machine = machine_named("ring:8");
+  Pricer pricer(machine, groups_of(machine).front(), {});
+  const std::vector<Way> ways = usual_ways(pricer);
+  EXPECT_EQ(choose(pricer, ways, 1e6, {.most_moves = 0}).untried.size(), ways.size());
+  EXPECT_TRUE(choose(pricer, ways, 1e6, {.most_moves = 0}).best.empty());
+  EXPECT_FALSE(fastest(pricer, {}, 1e6).has_value());
+}
+
+}  // namespace
+}  // namespace trellis::sim
