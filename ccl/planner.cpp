@@ -112,6 +112,14 @@ const schedule::Schedule& Planner::given(const Choice& choice) const {
   return found != given_.end() ? found->second : given_.emplace(choice.algorithm, given_schedule(choice)).first->second;
 }
 
+// One row's lanes suit every algorithm; other shapes can have more channels between two ranks than there are lanes.
+bool Planner::in_order(const Choice& choice, const schedule::Request& r) const {
+  if (choice.dims.empty() && choice.order.empty()) return true;
+  const auto [found, fresh] = in_order_.try_emplace(Name{text_of(choice), r.collective, r.root, r.in_place, false});
+  if (fresh) found->second = runs_in_order(schedule::make(choice.algorithm, r), lanes_);
+  return found->second;
+}
+
 // Empty when it serves.
 std::string Planner::refusal(const Choice& choice, const Call& call, bool in_place) const {
   if (is_file(choice)) {
@@ -126,6 +134,7 @@ std::string Planner::refusal(const Choice& choice, const Call& call, bool in_pla
   if (choice.channels > lanes_) return fmt::format("there are {} lanes", lanes_);
   if (r.ranks() != ranks_) return fmt::format("its shape has {} ranks", r.ranks());
   if (const std::string why = schedule::refusal(algorithm, r); !why.empty()) return why;
+  if (!in_order(choice, r)) return "it needs messages of one lane out of order";
   return divides(schedule::task_of(algorithm, r), {call.count, {}}) ? "" : "the count does not divide into its chunks";
 }
 

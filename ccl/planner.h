@@ -57,6 +57,7 @@ class Planner {
   schedule::Request request(const Call&, bool in_place, const Choice&) const;
   std::string refusal(const Choice&, const Call&, bool in_place) const;
   const schedule::Schedule& given(const Choice&) const;
+  bool in_order(const Choice&, const schedule::Request&) const;
   bool traces(const Call&) const;  // values are rounded on their way, by their origins
   Planned make(const Call&, bool in_place);
   const Proved& proved(const Choice&, const schedule::Request&, bool traced);
@@ -72,6 +73,7 @@ class Planner {
   std::map<std::string, Choice> choices_;  // all that were ever made
   std::map<Name, Proved> proved_;
   mutable std::map<std::string, schedule::Schedule> given_;  // by choice: read from files
+  mutable std::map<Name, bool> in_order_;                    // of choices with a shape
   std::unordered_map<Key, std::unique_ptr<Planned>, Hash> made_;
   struct Last {
     Key key = {};

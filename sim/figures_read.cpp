@@ -172,6 +172,7 @@ class Reader {
       fail(fmt::format("'{}' is no residual: expected a part above 0% and below 100%", word));
     figure.residual = *percent / 100;
     figure.records.erase(figure.records.begin());
+    if (figure.records.empty()) fail(fmt::format("expected the records that it is fitted to after 'fitted {}'", word));
   }
 
   void read_mark(std::string_view text, Figure& figure) const {

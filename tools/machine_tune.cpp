@@ -6,7 +6,9 @@
 #include <stdexcept>
 #include <thread>
 
+#include "ccl/compiled.h"
 #include "ccl/selector.h"
+#include "ccl/transports/open.h"
 #include "tools/bench_progress.h"
 #include "tools/bench_words.h"
 #include "tools/command.h"
@@ -133,9 +135,17 @@ std::vector<Region> exact(Pricer& pricer, std::vector<Region> regions, const std
   return regions;
 }
 
+// For a table, of what the library's lanes can carry.
 sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collective, const Group& group) {
   sim::Sweep s{group, {.collective = collective, .era = o.era}, {}, sizes_for(o)};
   s.ways = sim::ways_of(Pricer(machine, group, s.settings), o.algorithms, o.lanes, o.parts);
+  const auto runs = [&](const Way& way) {
+    const Pricer pricer(machine, group, s.settings);
+    return ccl::runs_in_order(make(schedule::algorithm_named(way.algorithm), pricer.request(way)), ccl::channel_lanes);
+  };
+  constexpr sim::Rank most_tried = 256;  // beyond, the library finds out
+  if (!o.output.empty() && group.dims.size() > 1 && group.ranks() <= most_tried)
+    std::erase_if(s.ways, [&](const Way& way) { return !runs(way); });
   return s;
 }
 

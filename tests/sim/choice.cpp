@@ -14,8 +14,7 @@ struct Place {
   const char* machine;
   const char* change = "";
 };
-constexpr Place places[] = {{"torus:4x4"},    {"cores:4/torus:2x2"},          {"cores:2/ring:4/clos:2"},
-                            {"trn2.3xlarge"}, {"torus:4x3", "slow:0-1:0.25"}, {"ring:6", "straggler:2:0.5"}};
+constexpr Place places[] = {{"torus:4x2"}, {"cores:2/ring:2/clos:2"}, {"trn2.3xlarge"}, {"torus:3x2", "slow:0-1:0.25"}};
 
 Machine machine_at(const Place& place) {
   MachineSpec spec = machine_spec(place.machine);
@@ -46,7 +45,7 @@ TEST(Choice, IsThatOfPricingEveryWay) {
     for (const auto collective : {all_reduce, all_gather, reduce_scatter, all_to_all, broadcast}) {
       Pricer pricer(machine, groups_of(machine).front(), {.collective = collective});
       const std::vector<Way> ways = usual_ways(pricer);
-      for (const double bytes : {8.0, 5000.0, 1e6, 1e8}) {
+      for (const double bytes : {8.0, 5000.0, 1e8}) {
         const std::vector<Cost> all = by_pricing_all(pricer, ways, bytes);
         for (const std::size_t algorithms : {1, 3}) {
           const Choice choice = choose(pricer, ways, bytes, {.algorithms = algorithms});
@@ -64,7 +63,7 @@ TEST(Choice, IsThatOfPricingEveryWay) {
 }
 
 TEST(Choice, WithinSoMuchItIsThatOfPricingEveryWay) {
-  const Machine machine = machine_named("cores:4/torus:2x2");
+  const Machine machine = machine_named("cores:2/ring:4");
   for (const auto collective : {all_reduce, all_to_all}) {
     Pricer pricer(machine, groups_of(machine).front(), {.collective = collective});
     const std::vector<Way> ways = usual_ways(pricer);

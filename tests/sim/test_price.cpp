@@ -1,5 +1,6 @@
 #include "sim/price.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -147,6 +148,26 @@ TEST(Price, AnIntervalHoldsItsMiddle) {
   EXPECT_GT(i.high, middle);
   ASSERT_FALSE(i.sways.empty());
   EXPECT_GE(i.sways.front().width(), i.sways.back().width());
+}
+
+// What is known to miss its records by more is known less well.
+TEST(Price, AFittedFigureIsAsSureAsItsResidual) {
+  MachineSpec spec = machine_spec("ring:4");
+  const auto low = [&](const char* mark) {
+    std::string text = spec.figures.text();
+    const std::size_t at = text.find("ring.rate = ");
+    text.replace(at, text.find('\n', at) - at, fmt::format("ring.rate = 50 GB/s | fitted {} | so", mark));
+    MachineSpec other = spec;
+    other.figures = Figures::read(text);
+    EXPECT_EQ(Figures::read(other.figures.text()).text(), other.figures.text());
+    const Pattern pattern(schedule::algorithm_named("ring"), {.dims = {4}});
+    const PriceOptions options{.bytes = 1e8};
+    return interval(pattern, other, options, price(pattern, Machine(other), options).time).low;
+  };
+  EXPECT_LT(low("30% a.record"), low("a.record"));
+  EXPECT_LT(low("a.record"), low("4% a.record"));
+  for (const char* wrong : {"0% a.record", "100% a.record", "x% a.record", "4%"})
+    EXPECT_THROW(Figures::read(fmt::format("a = 1 | fitted {} | so", wrong)), std::invalid_argument) << wrong;
 }
 
 // Where the runtime's documentation says that it changes over: below about 1 MB mesh, to about 56 MB rdh, then
