@@ -153,6 +153,7 @@ Half half(const Machine& machine, const Group& group, const Pricer::Settings& se
   h.sent = Spread(h.graph, owners, chunk_bytes, how.seed).run();
   if (backwards) {
     for (Sent& s : h.sent) s = {s.chunk, s.edge, -s.arrival, -s.start};
+    std::ranges::reverse(h.sent);  // where a transfer takes no time, what followed it comes before it all the same
     std::ranges::stable_sort(h.sent, {}, &Sent::start);
   }
   return h;

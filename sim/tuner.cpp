@@ -107,10 +107,11 @@ const Pattern& Pricer::pattern(const Way& way, double bytes) {
   const schedule::Algorithm& algorithm = schedule::algorithm_named(way.algorithm);
   const schedule::Request wanted = request(way);
   const bool few = bytes < settings_.element * static_cast<double>(schedule::data_chunks(task_of(algorithm, wanted)));
-  std::unique_ptr<Pattern>& kept = patterns_[way];
-  if (!kept || few || kept->sized())
-    kept = std::make_unique<Pattern>(few ? pattern_for(algorithm, wanted, options(bytes)) : Pattern(algorithm, wanted));
-  return *kept;
+  Made& kept = patterns_[way];
+  if (!kept.pattern || ((few || kept.pattern->sized()) && kept.bytes != bytes))
+    kept = {bytes, std::make_unique<Pattern>(few ? pattern_for(algorithm, wanted, options(bytes))
+                                                 : Pattern(algorithm, wanted))};
+  return *kept.pattern;
 }
 
 Price Pricer::price(const Way& way, double bytes, bool explain, Time limit) {

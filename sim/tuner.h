@@ -71,7 +71,11 @@ class Pricer {
   const Machine& machine_;
   Group group_;
   Settings settings_;
-  std::map<Way, std::unique_ptr<Pattern>> patterns_;
+  struct Made {
+    double bytes = 0;
+    std::unique_ptr<Pattern> pattern = {};
+  };
+  std::map<Way, Made> patterns_;
 };
 
 // Every algorithm that serves it, or of the named ones, with each number of lanes and parts, but for those that come to

@@ -50,7 +50,7 @@ TEST(Order, WhatIsNoneIsRefused) {
 }
 
 TEST(Split, TwoWaysCarryTheirSharesAtOnce) {
-  for (const char* text : {"split(ring:2,direct)", "split(torus,torus^1.0:3)*2", "split(mesh:3,rdh:2,ring)/2",
+  for (const char* text : {"split(ring:2,direct)", "split(torus,torus^1.0:3)*2", "split(mesh:3,rdh:2,ring)",
                            "split(hierarchical(direct,ring)@4x2,kangaring)", "split(ring*2,pairwise)"}) {
     const Way way = way_named(text);
     EXPECT_EQ(text_of(way), text);
