@@ -86,7 +86,6 @@ TEST(Choice, NoPriceIsBelowWhatAWayTakesAtLeast) {
         for (const double bytes : {8.0, 1e6, 1e8}) {
           const Time time = pricer.price(way, bytes).time;
           EXPECT_LE(pricer.least(way, bytes), time) << place.machine << " " << text_of(way) << " " << bytes;
-          EXPECT_EQ(pricer.least(way, bytes, pricer.least(way, bytes) - 1), forever);
           const auto task = task_of(algorithm, pricer.request(way));
           for (Rank r = 0; r < machine.ranks(); r += 3)
             EXPECT_LE(
