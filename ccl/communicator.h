@@ -114,7 +114,6 @@ class Group {
   template <class What>
   static void issue(Communicator&, What&&, device::Stream*);  // now, or when the group ends
   static void forget(const Communicator&);
-
   bool ended_ = false;
 };
 

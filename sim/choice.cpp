@@ -181,9 +181,10 @@ class Contest {
   }
 
   void price(const Entry& entry) {
-    const Result result{pricer_.price(ways_[entry.place], bytes_, false, limit_for(entry)).time, entry.place};
+    const Time limit = limit_for(entry);
+    const Result result{pricer_.price(ways_[entry.place], bytes_, false, limit).time, entry.place};
     pricer_.forget(ways_[entry.place]);
-    note(result.first == forever ? entry.least : result.first, entry.place);
+    note(result.first == forever ? std::max(entry.least, limit) : result.first, entry.place);
     if (result.first == forever) return;
     ++choice_.priced;
     const auto own = own_best(entry.place);

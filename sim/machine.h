@@ -87,7 +87,6 @@ class Machine {
   std::vector<std::string> eras() const;
   Overheads overheads(std::string_view era) const;  // "": the usual one; throws invalid_argument, naming the known
   double slowness(Rank) const;                      // of its engines and software: 1 but for stragglers
-
   double injection() const;  // bytes a second that one chip can send
   double bisection() const;  // bytes a second, one way, between the halves
 

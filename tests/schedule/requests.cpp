@@ -46,12 +46,18 @@ Request filled(Collective c, const std::vector<Rank>& dims, Rank root) {
   return request;
 }
 
+// What it is made of, where it cannot do without.
+std::vector<std::vector<std::string>> levels(const Algorithm& algorithm) {
+  if (algorithm.name != "split") return {{}};
+  return {{"direct:2", "direct"}, {"ring:2", "direct"}, {"torus:3", "hierarchical:2", "ring"}};
+}
+
 }  // namespace
 
 std::string Case::text() const {
-  return fmt::format("{} {} {}{} root {} channels {} segments {}", algorithm->name, name(request.collective),
-                     fmt::join(request.dims, "x"), request.in_place ? " in place" : "", request.root, request.channels,
-                     request.segments);
+  return fmt::format("{}({}) {} {}{} root {} channels {} segments {}", algorithm->name, fmt::join(request.levels, ","),
+                     name(request.collective), fmt::join(request.dims, "x"), request.in_place ? " in place" : "",
+                     request.root, request.channels, request.segments);
 }
 
 void each_case(const Algorithm& algorithm, Rank most_ranks, const std::function<void(const Case&)>& visit) {
@@ -59,13 +65,15 @@ void each_case(const Algorithm& algorithm, Rank most_ranks, const std::function<
     for (const auto& dims : shapes(most_ranks))
       for (Rank root : roots(c, Request{.dims = dims}.ranks()))
         for (const bool in_place : {false, true})
-          for (const auto& [channels, segments] : {std::pair(1, 1), {2, 1}, {1, 3}, {3, 2}}) {
-            Request request = filled(c, dims, root);
-            request.in_place = in_place;
-            request.channels = channels;
-            request.segments = segments;
-            if (refusal(algorithm, request).empty()) visit({&algorithm, request});
-          }
+          for (const auto& [channels, segments] : {std::pair(1, 1), {2, 1}, {1, 3}, {3, 2}})
+            for (const auto& parts : levels(algorithm)) {
+              Request request = filled(c, dims, root);
+              request.in_place = in_place;
+              request.channels = channels;
+              request.segments = segments;
+              request.levels = parts;
+              if (refusal(algorithm, request).empty()) visit({&algorithm, request});
+            }
 }
 
 void each_case(Rank most_ranks, const std::function<void(const Case&)>& visit) {

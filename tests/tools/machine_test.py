@@ -3,6 +3,7 @@ import os
 import pathlib
 import re
 import signal
+import shlex
 import subprocess
 import tempfile
 import time
@@ -158,7 +159,7 @@ class Search(Case):
         self.assertIn("compositions priced", text)
         self.assertRegex(text, r"hierarchical\(.*\)@")
         self.assertEqual(trellis("schedule", "verify", found).returncode, 0)
-        again = text.splitlines()[-1].split()
+        again = shlex.split(text.splitlines()[-1])
         self.assertEqual(again[:3], ["trellis", "schedule", "verify"])
         self.printed(*again[1:])
 

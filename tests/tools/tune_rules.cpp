@@ -23,7 +23,8 @@ std::string table(const std::vector<SizeCosts>& sizes) {
   ccl::Selections all;
   for (const ccl::Rule& rule : rules_for(Collective::all_reduce, 4, sizes)) all.add(rule);
   const std::string text = all.text();
-  const std::string heading = "# collective ranks from_bytes algorithm[*channels][/segments] [type]\n";
+  const std::string heading =
+      "# collective ranks from_bytes algorithm[(levels)][@dims][^order][*channels][/segments] [type]\n";
   EXPECT_TRUE(text.starts_with(heading)) << text;
   const std::string rules = text.substr(heading.size());
   return rules.starts_with("machine *\n") ? rules.substr(rules.find('\n') + 1) : rules;
