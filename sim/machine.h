@@ -87,8 +87,8 @@ class Machine {
   std::vector<std::string> eras() const;
   Overheads overheads(std::string_view era) const;  // "": the usual one; throws invalid_argument, naming the known
   double slowness(Rank) const;                      // of its engines and software: 1 but for stragglers
-  double injection() const;  // bytes a second that one chip can send
-  double bisection() const;  // bytes a second, one way, between the halves
+  double injection() const;                         // bytes a second that one chip can send
+  double bisection() const;                         // bytes a second, one way, between the halves
 
  private:
   void add_engines();

@@ -2,8 +2,8 @@
 import os
 import pathlib
 import re
-import signal
 import shlex
+import signal
 import subprocess
 import tempfile
 import time
