@@ -160,6 +160,14 @@ void Builder::reduce(Place from, Place to) {
   each_run(from, to, [&](const Place& a, const Place& b) { recorder_->reduce(a, b, channel_); });
 }
 
+void Builder::reduce_both(Place a, Place b, std::int64_t waits) {
+  const std::vector<Place> ours = resolve(a), theirs = resolve(b);
+  const std::vector<Place> ours_wait = resolve(tmp(a.rank, waits, a.count, a.first));
+  const std::vector<Place> theirs_wait = resolve(tmp(b.rank, waits, b.count, b.first));
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    recorder_->reduce_both(ours[i], theirs[i], ours_wait[i], theirs_wait[i], channel_);
+}
+
 void Builder::copy_twice(Place from, Place to, Place also) {
   const std::vector<Place> sources = resolve(from), targets = resolve(to), others = resolve(also);
   if (sources.size() == 1 && targets.size() == 1 && others.size() == 1)

@@ -56,9 +56,12 @@ class Builder {
   Builder(Recorder& recorder, Rank ranks)
       : recorder_(&recorder), ranks_(ranks), scratch_used_(std::make_shared<std::int64_t>(0)) {}
 
-  void copy(Place from, Place to);                               // to = from
-  void copy_twice(Place from, Place to, Place also);             // to = also = from: one read, two writes, other ranks
-  void reduce(Place from, Place to);                             // to = to + from
+  void copy(Place from, Place to);                    // to = from
+  void copy_twice(Place from, Place to, Place also);  // to = also = from: one read, two writes, other ranks
+  void reduce(Place from, Place to);                  // to = to + from
+  // a = b = a + b, of the same chunks of two ranks. Where a sum would come over what is being sent, what arrives waits
+  // in the scratch of this number.
+  void reduce_both(Place a, Place b, std::int64_t waits);
   void reduce_all(const std::vector<Place>& sources, Place to);  // to = the sum in that order, all on to's rank
   void settle(Place);                                            // bring these chunks together in one buffer
 

@@ -189,24 +189,41 @@ End Recorder::next(Counts& counts, Rank peer, int channel) const {
   return {peer, counts[key]++};
 }
 
-void Recorder::send(const Place& from, const Place& to, bool adding, int channel) {
-  if (Owner* o = owner(from.rank)) {
-    Step step{.op = Op::send, .channel = static_cast<std::uint8_t>(channel)};
-    step.from = source(*o, from, channel);
-    step.end = next(o->sent, to.rank, channel);
-    add(*o, step);
-  }
-  if (Owner* o = owner(to.rank)) {
-    Step step{.op = adding ? Op::recv_reduce : Op::recv, .channel = static_cast<std::uint8_t>(channel)};
-    if (adding) step.from = source(*o, to, channel);
-    step.to = home(*o, to);
-    step.end = next(o->received, from.rank, channel);
-    add(*o, step);
-  }
+void Recorder::send(const Place& from, Rank to, int channel) {
+  Owner* o = owner(from.rank);
+  if (!o) return;
+  Step step{.op = Op::send, .channel = static_cast<std::uint8_t>(channel)};
+  step.from = source(*o, from, channel);
+  step.end = next(o->sent, to, channel);
+  add(*o, step);
+}
+
+void Recorder::receive(const Place& to, Rank from, bool adding, int channel) {
+  Owner* o = owner(to.rank);
+  if (!o) return;
+  Step step{.op = adding ? Op::recv_reduce : Op::recv, .channel = static_cast<std::uint8_t>(channel)};
+  if (adding) step.from = source(*o, to, channel);
+  step.to = home(*o, to);
+  step.end = next(o->received, from, channel);
+  add(*o, step);
+}
+
+// Adds what arrives to what is being sent.
+void Recorder::receive_beside(const Place& to, Rank from, const Place& waits, int channel) {
+  Owner* o = owner(to.rank);
+  if (!o) return;
+  const Slice being_sent = source(*o, to, channel), sum = home(*o, to);
+  const bool apart = o->cells.at(being_sent.buffer, being_sent.first) != o->cells.at(sum.buffer, sum.first);
+  if (apart) return receive(to, from, true, channel);
+  receive(waits, from, false, channel);
+  reduce(waits, to, channel);
 }
 
 void Recorder::copy(const Place& from, const Place& to, int channel) {
-  if (from.rank != to.rank) return send(from, to, false, channel);
+  if (from.rank != to.rank) {
+    send(from, to.rank, channel);
+    return receive(to, from.rank, false, channel);
+  }
   Owner* o = owner(to.rank);
   if (!o) return;
   Step step{.op = Op::copy, .channel = static_cast<std::uint8_t>(channel)};
@@ -226,19 +243,23 @@ void Recorder::copy_twice(const Place& from, const Place& to, const Place& also,
     step.second = next(o->sent, also.rank, channel);
     add(*o, step);
   }
-  for (const Place* target : {&to, &also})
-    if (Owner* o = owner(target->rank)) {
-      Step step{.op = Op::recv, .channel = lane};
-      step.to = home(*o, *target);
-      step.end = next(o->received, from.rank, channel);
-      add(*o, step);
-    }
+  for (const Place* target : {&to, &also}) receive(*target, from.rank, false, channel);
 }
 
 void Recorder::reduce(const Place& from, const Place& to, int channel) {
-  if (from.rank != to.rank) return send(from, to, true, channel);
+  if (from.rank != to.rank) {
+    send(from, to.rank, channel);
+    return receive(to, from.rank, true, channel);
+  }
   const Place sources[] = {to, from};
   reduce_all(sources, to, channel);
+}
+
+void Recorder::reduce_both(const Place& a, const Place& b, const Place& a_waits, const Place& b_waits, int channel) {
+  send(a, b.rank, channel);
+  send(b, a.rank, channel);
+  receive_beside(a, b.rank, a_waits, channel);
+  receive_beside(b, a.rank, b_waits, channel);
 }
 
 void Recorder::reduce_all(std::span<const Place> sources, const Place& to, int channel) {

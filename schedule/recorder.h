@@ -29,6 +29,7 @@ class Recorder {
   void copy(const Place& from, const Place& to, int channel);
   void copy_twice(const Place& from, const Place& to, const Place& also, int channel);
   void reduce(const Place& from, const Place& to, int channel);
+  void reduce_both(const Place& a, const Place& b, const Place& a_waits, const Place& b_waits, int channel);
   void reduce_all(std::span<const Place> sources, const Place& to, int channel);
   void settle(const Place&, int channel);  // brings all chunks of the place together, where a write to it would go
 
@@ -66,7 +67,9 @@ class Recorder {
   void gather_at(Owner&, const Place&, const Slice& home, int channel);
   void add(Owner&, Step, std::span<const Slice> further = {});
   End next(Counts&, Rank peer, int channel) const;
-  void send(const Place& from, const Place& to, bool adding, int channel);
+  void send(const Place& from, Rank to, int channel);
+  void receive(const Place& to, Rank from, bool adding, int channel);
+  void receive_beside(const Place& to, Rank from, const Place& waits, int channel);
 
   Task task_;
   std::optional<Rank> only_;

@@ -26,13 +26,11 @@ struct Core {
   Rank host(Rank r) const { return left_out(r) ? r + 1 : -1; }
 };
 
-// Sums are exchanged before either partner adds, and arrive in two places by turns, so that one may be added meanwhile.
-void exchange(Builder& b, const Core& core, Rank distance, std::int64_t c, std::int64_t arrives) {
+// Sums are exchanged before either partner adds, and wait in two places by turns, so that one may be added meanwhile.
+void exchange(Builder& b, const Core& core, Rank distance, std::int64_t c, std::int64_t waits) {
   const auto partner = [&](Rank r) { return core.partner(r, distance); };
   for (Rank r : b.senders(partner))
-    if (partner(r) >= 0) b.copy(data(r, c), tmp(partner(r), arrives, 1, c));
-  for (Rank r : b.senders())
-    if (partner(r) >= 0) b.reduce(tmp(r, arrives, 1, c), data(r, c));
+    if (partner(r) > r) b.reduce_both(data(r, c), data(partner(r), c), waits);
 }
 
 void build_lane(const Request& request, Builder& b, std::int64_t first) {
