@@ -14,7 +14,7 @@ set_target_properties(libtrellis PROPERTIES
   LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 target_compile_features(libtrellis INTERFACE cxx_std_20)
 target_link_libraries(libtrellis PRIVATE ${room_targets})
-target_link_options(libtrellis PRIVATE LINKER:--version-script=${api}/trellis.map)
+target_link_options(libtrellis PRIVATE LINKER:--version-script=${api}/trellis.map LINKER:-Bsymbolic-functions)
 set_property(TARGET libtrellis APPEND PROPERTY LINK_DEPENDS ${api}/trellis.map)
 target_sources(libtrellis PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
 

@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <limits>
 #include <stdexcept>
 
 namespace trellis::kernels {
 namespace {
-
-constexpr int most_threads = 1024;
 
 std::uintptr_t begin(const Operand& o) { return reinterpret_cast<std::uintptr_t>(o.data); }
 std::uintptr_t end(const Operand& o) { return begin(o) + o.bytes; }
@@ -47,24 +44,19 @@ void check_operands(std::string_view kernel, std::span<const Operand> writes, st
   }
 }
 
-std::size_t bytes_of(std::string_view kernel, std::size_t n, std::size_t size) {
-  std::ptrdiff_t bytes = 0;
-  if (__builtin_mul_overflow(n, size, &bytes))
-    throw std::invalid_argument(
-        fmt::format("{}: {} elements of {} bytes are more than memory can hold", kernel, n, size));
-  return static_cast<std::size_t>(bytes);
+void refuse_bytes(std::string_view kernel, std::size_t n, std::size_t size) {
+  throw std::invalid_argument(
+      fmt::format("{}: {} elements of {} bytes are more than memory can hold", kernel, n, size));
 }
 
-void check_threads(std::string_view kernel, int threads) {
-  if (threads < 0 || threads > most_threads)
-    throw std::invalid_argument(
-        fmt::format("{}: {} threads; expected 1 to {}, or 0 for one a core", kernel, threads, most_threads));
+void refuse_threads(std::string_view kernel, int threads) {
+  throw std::invalid_argument(
+      fmt::format("{}: {} threads; expected 1 to {}, or 0 for one a core", kernel, threads, most_threads));
 }
 
-void check_random(std::string_view kernel, const Random& random, std::size_t n) {
-  if (random.first > std::numeric_limits<std::uint64_t>::max() - n)
-    throw std::invalid_argument(
-        fmt::format("{}: {} elements from index {} on pass the last index", kernel, n, random.first));
+void refuse_random(std::string_view kernel, const Random& random, std::size_t n) {
+  throw std::invalid_argument(
+      fmt::format("{}: {} elements from index {} on pass the last index", kernel, n, random.first));
 }
 
 }  // namespace trellis::kernels

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -22,8 +24,21 @@ struct Operand {
 void check_operands(std::string_view kernel, std::span<const Operand> writes, std::span<const Operand> reads,
                     bool in_place);
 
+// Whether that is so at a glance, for what is written and one operand that is read, of the same size: where it is not,
+// check_operands says what is wrong, if anything.
+inline bool plainly_right(const void* written, const void* read, std::size_t bytes) {
+  const auto w = reinterpret_cast<std::uintptr_t>(written), r = reinterpret_cast<std::uintptr_t>(read);
+  const std::uintptr_t apart = w > r ? w - r : r - w;
+  return w != 0 && r != 0 && (apart == 0 || apart >= bytes) && w + bytes >= w && r + bytes >= r;
+}
+
 // n elements of `size` bytes; throws when that does not fit.
-std::size_t bytes_of(std::string_view kernel, std::size_t n, std::size_t size);
+[[noreturn]] void refuse_bytes(std::string_view kernel, std::size_t n, std::size_t size);
+inline std::size_t bytes_of(std::string_view kernel, std::size_t n, std::size_t size) {
+  std::ptrdiff_t bytes = 0;
+  if (__builtin_mul_overflow(n, size, &bytes)) refuse_bytes(kernel, n, size);
+  return static_cast<std::size_t>(bytes);
+}
 
 // n elements of a type of C++.
 template <class T>
@@ -32,9 +47,16 @@ Operand array_of(std::string_view kernel, std::string_view name, const T* data, 
 }
 
 // From 0, which stands for one thread a core, to a thousand or so.
-void check_threads(std::string_view kernel, int threads);
+inline constexpr int most_threads = 1024;
+[[noreturn]] void refuse_threads(std::string_view kernel, int threads);
+inline void check_threads(std::string_view kernel, int threads) {
+  if (threads < 0 || threads > most_threads) refuse_threads(kernel, threads);
+}
 
 // n elements from random.first on do not pass the last index there is.
-void check_random(std::string_view kernel, const Random&, std::size_t n);
+[[noreturn]] void refuse_random(std::string_view kernel, const Random&, std::size_t n);
+inline void check_random(std::string_view kernel, const Random& random, std::size_t n) {
+  if (random.first > std::numeric_limits<std::uint64_t>::max() - n) refuse_random(kernel, random, n);
+}
 
 }  // namespace trellis::kernels

@@ -45,10 +45,8 @@ constexpr std::string_view name(Rounding r) {
   return names[static_cast<std::size_t>(r)];
 }
 
-constexpr std::size_t size_of(DType d) {
-  constexpr std::size_t sizes[] = {8, 4, 4, 2, 2, 1, 1, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8};
-  return sizes[static_cast<std::size_t>(d)];
-}
+inline constexpr std::uint8_t dtype_sizes[] = {8, 4, 4, 2, 2, 1, 1, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8};
+constexpr std::size_t size_of(DType d) { return dtype_sizes[static_cast<std::size_t>(d)]; }
 
 constexpr bool is_float(DType d) { return d <= DType::f8e5m2; }
 

@@ -187,9 +187,9 @@ void reduce(Reduction op, DType type, std::span<const void* const> sources, void
   check_threads("reduce", o.threads);
   check_random("reduce", o.random, n);
   const std::size_t bytes = bytes_of("reduce", n, size_of(type));
-  const Operand write{"dst", dst, bytes};
   for (const void* source : sources) {
-    const Operand read{"a source", source, bytes};
+    if (plainly_right(dst, source, bytes)) continue;
+    const Operand write{"dst", dst, bytes}, read{"a source", source, bytes};
     check_operands("reduce", {&write, 1}, {&read, 1}, true);
   }
   void* const writes[] = {dst};
