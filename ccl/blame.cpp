@@ -96,14 +96,15 @@ void check_well(Transport& t, const Activity& mine, std::chrono::nanoseconds wai
                                                text_of(theirs), t.rank(), text_of(mine)));
 }
 
-void give_up(Transport& t, const Activity& mine, std::chrono::milliseconds timeout) {
+void give_up(Transport& t, Activity& mine, std::chrono::milliseconds timeout) {
   std::vector<Activity> before;
   for (Rank r = 0; r < t.ranks(); ++r) before.push_back(t.activity(r));
   const auto until = Clock::now() + beats;
   Rank culprit = t.rank();
   do {
     std::this_thread::sleep_for(5ms);
-    t.beat(mine.step, mine.waits_for);  // the others may be looking at us
+    ++mine.heartbeat;
+    t.show(mine);  // the others may be looking at us
     check_well(t, mine, timeout);
     culprit = culprit_of(t, mine, before);
   } while (Clock::now() < until && t.activity(culprit).running);

@@ -15,7 +15,7 @@ void check_well(Transport&, const Activity& mine, std::chrono::nanoseconds waite
 [[noreturn]] void explain(const Transport&, const Activity& mine, const Mismatch&);
 
 // The time is over: throws, naming the rank that all this waiting comes down to.
-[[noreturn]] void give_up(Transport&, const Activity& mine, std::chrono::milliseconds timeout);
+[[noreturn]] void give_up(Transport&, Activity& mine, std::chrono::milliseconds timeout);
 
 std::string text_of(const Activity&);  // "operation 12, all_reduce of 1024 f32, sum"
 

@@ -30,10 +30,11 @@ std::size_t bytes_of(const Call& c, std::size_t elements) {
   return bytes;
 }
 
-void check_rank(const Call& c, std::string_view what, Rank r, Rank ranks) {
-  if (r < 0 || r >= ranks)
-    throw std::invalid_argument(fmt::format("{}: {} {}; expected 0 to {}", word(c), what, r, ranks - 1));
+[[noreturn]] void refuse_rank(const Call& c, std::string_view what, Rank r, Rank ranks) {
+  throw std::invalid_argument(fmt::format("{}: {} {}; expected 0 to {}", word(c), what, r, ranks - 1));
 }
+
+bool is_rank(Rank r, Rank ranks) { return r >= 0 && r < ranks; }
 
 void check_counts(const Call& c, std::string_view what, const std::vector<std::size_t>& counts, Rank ranks) {
   if (counts.size() != static_cast<std::size_t>(ranks))
@@ -42,8 +43,9 @@ void check_counts(const Call& c, std::string_view what, const std::vector<std::s
 }
 
 void check_parts(const Call& c, Rank ranks) {
-  if (schedule::rooted(c.collective) || c.collective == Collective::send_recv) check_rank(c, "root", c.root, ranks);
-  if (c.collective == Collective::send_recv) check_rank(c, "peer", c.peer, ranks);
+  const bool point = c.collective == Collective::send_recv;
+  if ((point || schedule::rooted(c.collective)) && !is_rank(c.root, ranks)) refuse_rank(c, "root", c.root, ranks);
+  if (point && !is_rank(c.peer, ranks)) refuse_rank(c, "peer", c.peer, ranks);
   if (schedule::uneven(c.collective)) check_counts(c, "counts", c.counts, ranks);
   if (c.collective == Collective::all_to_all_v) check_counts(c, "arriving counts", c.arriving_counts, ranks);
   if (c.collective == Collective::barrier && c.count != 0)
@@ -68,7 +70,7 @@ Extents extents_of(const Call& c, Rank rank, Rank ranks) {
   const auto me = static_cast<std::size_t>(rank);
   const std::size_t one = bytes_of(c, c.count);
   std::size_t all = 0;
-  if (!fits(one, static_cast<std::size_t>(ranks), all))
+  if (schedule::by_block(c.collective) && !fits(one, static_cast<std::size_t>(ranks), all))
     throw std::invalid_argument(
         fmt::format("{}: {} elements for each of {} ranks fit no memory", word(c), c.count, ranks));
   switch (c.collective) {

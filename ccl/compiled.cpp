@@ -46,7 +46,7 @@ class Compiler {
 
   Compiled done(int lanes, const Origins* origins) {
     out_.steps.resize(program_.steps.size());
-    out_.waits.resize(program_.steps.size());
+    out_.ahead.resize(program_.steps.size());
     for (std::uint32_t i = 0; i < program_.steps.size(); ++i) flatten(i);
     follow();
     for (const auto& [key, messages] : lines_of(program_, lanes)) {
@@ -75,13 +75,13 @@ class Compiler {
     flat.origin = static_cast<std::int32_t>(i);
     if (schedule::reads(step.op)) flat.from = place(step.from);
     if (schedule::writes(step.op)) flat.to = place(step.to);
-    flat.ends = step.op == Op::send && step.second.peer >= 0 ? 2 : 1;
     flat.further = static_cast<std::uint32_t>(out_.places.size());
     for (const Slice& more : program_.further(step)) out_.places.push_back(place(more));
     flat.further_count = static_cast<std::uint32_t>(out_.places.size()) - flat.further;
-    out_.waits[i] = static_cast<std::uint32_t>(program_.after(step).size());
+    out_.ahead[i] = {.waits = static_cast<std::uint32_t>(program_.after(step).size()),
+                     .ends = step.op == Op::send && step.second.peer >= 0 ? 2U : 1U};
     const bool local = !schedule::sends(step.op) && !schedule::receives(step.op);
-    if (local && out_.waits[i] == 0) out_.first.push_back(i);
+    if (local && out_.ahead[i].waits == 0) out_.first.push_back(i);
   }
 
   schedule::Range runs(const Slice& slice, const std::vector<Origin>& origins) {

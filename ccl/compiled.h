@@ -40,8 +40,13 @@ struct FlatStep {
   std::uint32_t further_count = 0;
   std::uint32_t follows = 0;  // first of the steps that wait for it, in Compiled::followers
   std::uint32_t follow_count = 0;
-  std::uint32_t ends = 1;   // a send to two places ends twice
   std::int32_t origin = 0;  // its number in the Program
+};
+
+// What a step has before it, as it changes while the program runs.
+struct Ahead {
+  std::uint32_t waits = 0;  // for so many other steps
+  std::uint32_t ends = 1;   // a send to two places ends twice
 };
 
 // The messages that go one way over one lane, in order.
@@ -55,7 +60,7 @@ struct Line {
 
 struct Compiled {
   std::vector<FlatStep> steps;
-  std::vector<std::uint32_t> waits;  // of each step: for how many others; the start of each run's own copy
+  std::vector<Ahead> ahead;  // of each step; the start of each run's own copy
   std::vector<Place> places;
   std::vector<std::uint32_t> followers;
   std::vector<std::uint32_t> messages;  // steps, line by line

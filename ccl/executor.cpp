@@ -1,5 +1,6 @@
 #include "ccl/executor.h"
 
+#include <numeric>
 #include <utility>
 
 #include "ccl/blame.h"
@@ -16,33 +17,30 @@ bool is_local(Op op) { return !schedule::sends(op) && !schedule::receives(op); }
 Executor::Executor(Transport& transport, device::Device& device, std::chrono::milliseconds timeout)
     : transport_(transport), device_(device), timeout_(timeout), rounder_(device) {}
 
-void Executor::begin(const Job& job, const Activity& activity) {
+void Executor::begin(const Job& job) {
   const Compiled& c = *job.compiled;
   job_ = &job;
   rounds_ = job.rounds();
   if (rounds_) rounder_.begin(job);
-  waits_ = c.waits;
-  ends_.assign(c.steps.size(), 0);
+  ahead_ = c.ahead;
   ready_ = c.first;
   left_ = c.steps.size();
   fronts_.resize(c.lines.size());
-  live_.clear();
-  for (std::size_t i = 0; i < c.lines.size(); ++i) {
-    live_.push_back(static_cast<std::uint32_t>(i));
-    const Line& line = c.lines[i];
-    Front& front = fronts_[i];
-    front.line = &line;
-    front.next = 0;
-    front.begun = false;
-    front.receiver = line.receives ? &transport_.receiver(line.peer, line.lane) : nullptr;
-    front.sender = line.receives ? nullptr : &transport_.sender(line.peer, line.lane);
+  live_.resize(c.lines.size());
+  std::iota(live_.begin(), live_.end(), 0);
+  Front* front = fronts_.data();
+  for (const Line& line : c.lines) {
+    front->line = &line;
+    front->next = 0;
+    front->begun = false;
+    front->receiver = line.receives ? &transport_.receiver(line.peer, line.lane) : nullptr;
+    front->sender = line.receives ? nullptr : &transport_.sender(line.peer, line.lane);
+    ++front;
   }
   waiting_ = false;
-  activity_ = activity;
-  activity_.running = true;
-  transport_.show(activity_);
-  for (Front& front : fronts_)
-    if (front.sender != nullptr) advance(front);
+  transport_.show(*job.activity);
+  for (Front& f : fronts_)
+    if (f.sender != nullptr) advance(f);
 }
 
 bool Executor::move() {
@@ -65,7 +63,7 @@ bool Executor::move() {
       live_.pop_back();
     }
   } catch (const Mismatch& m) {
-    explain(transport_, activity_, m);
+    explain(transport_, *job_->activity, m);
   }
   if (moved) waiting_ = false;
   return moved;
@@ -77,19 +75,7 @@ void Executor::idle(std::uint32_t times) {
 
 void Executor::end() {
   if (rounds_) rounder_.end();
-  activity_.running = false;
   transport_.rest();
-}
-
-void Executor::run(const Job& job, const Activity& activity) {
-  begin(job, activity);
-  for (std::uint32_t idle_times = 0; !done();) {
-    if (move())
-      idle_times = 0;
-    else
-      idle(idle_times++);
-  }
-  end();
 }
 
 // True when a piece has moved.
@@ -97,7 +83,7 @@ bool Executor::advance(Front& front) {
   bool moved = false;
   while (front.next < front.line->count) {
     const std::uint32_t step = job_->compiled->messages[front.line->first + front.next];
-    if (waits_[step] != 0) return moved;
+    if (ahead_[step].waits != 0) return moved;
     if (!front.begun && start(front, step)) {
       moved = true;
       continue;
@@ -141,11 +127,11 @@ bool Executor::start(Front& front, std::uint32_t step) {
 
 void Executor::finish(std::uint32_t step) {
   const FlatStep& flat = job_->compiled->steps[step];
-  if (++ends_[step] < flat.ends) return;
+  if (--ahead_[step].ends != 0) return;
   --left_;
   for (std::uint32_t i = 0; i < flat.follow_count; ++i) {
     const std::uint32_t next = job_->compiled->followers[flat.follows + i];
-    if (--waits_[next] == 0 && is_local(job_->compiled->steps[next].op)) ready_.push_back(next);
+    if (--ahead_[next].waits == 0 && is_local(job_->compiled->steps[next].op)) ready_.push_back(next);
   }
 }
 
@@ -197,15 +183,16 @@ const Executor::Front* Executor::stuck() const {
 void Executor::look_around() {
   const Clock::time_point now = Clock::now();
   if (!std::exchange(waiting_, true)) waiting_since_ = now;
-  const Front* front = stuck();
-  if (front != nullptr) {
+  Activity& mine = *job_->activity;
+  if (const Front* front = stuck(); front != nullptr) {
     const std::uint32_t step = job_->compiled->messages[front->line->first + front->next];
-    activity_.step = job_->compiled->steps[step].origin;
-    activity_.waits_for = front->line->peer;
+    mine.step = job_->compiled->steps[step].origin;
+    mine.waits_for = front->line->peer;
   }
-  transport_.beat(activity_.step, activity_.waits_for);
-  check_well(transport_, activity_, now - waiting_since_);
-  if (now - waiting_since_ > timeout_) give_up(transport_, activity_, timeout_);
+  ++mine.heartbeat;
+  transport_.show(mine);
+  check_well(transport_, mine, now - waiting_since_);
+  if (now - waiting_since_ > timeout_) give_up(transport_, mine, timeout_);
 }
 
 }  // namespace trellis::ccl

@@ -13,13 +13,12 @@ class Executor {
  public:
   Executor(Transport&, device::Device&, std::chrono::milliseconds timeout);
 
-  // All of these throw PeerLost, Mismatch, Aborted. The transport is of no use after that.
-  void run(const Job&, const Activity&);
-
-  // The same in pieces, so that one thread can run several executors: begin(), then move() until done(), with idle()
-  // called when none of them has moved. The job stays where it is until then. What can be sent leaves in begin():
+  // In pieces, so that one thread can run several executors: begin(), then move() until done(), with idle() called when
+  // none of them has moved, then end(). The job stays where it is until then. What can be sent leaves in begin():
   // whatever the caller has to do besides is done while it is on its way.
-  void begin(const Job&, const Activity&);
+  //
+  // All of these throw PeerLost, Mismatch, Aborted. The transport is of no use after that.
+  void begin(const Job&);
   bool move();  // true when something happened
   bool done() const { return left_ == 0 && ready_.empty(); }
   void idle(std::uint32_t times);  // so often in a row
@@ -54,13 +53,11 @@ class Executor {
   Rounder rounder_;
 
   const Job* job_ = nullptr;
-  Activity activity_;
   const Producer producer_{make, this};
   bool rounds_ = false;  // the rounder does the arithmetic
   std::vector<Front> fronts_;
   std::vector<std::uint32_t> live_;  // fronts that have messages left
-  std::vector<std::uint32_t> waits_;
-  std::vector<std::uint8_t> ends_;
+  std::vector<Ahead> ahead_;
   std::vector<std::uint32_t> ready_;  // local steps
   std::vector<const void*> sources_;
   std::size_t left_ = 0;

@@ -38,24 +38,6 @@ bool scales_first(const Call& c) {
   return schedule::reduces(c.collective) && c.op.kind == kernels::Reduction::scaled_sum;
 }
 
-Activity activity_of(const Call& c, kernels::DType wire, std::uint64_t operation) {
-  return {.operation = operation,
-          .count = c.count,
-          .root = c.root,
-          .collective = static_cast<std::uint8_t>(c.collective),
-          .type = static_cast<std::uint8_t>(c.type),
-          .wire = static_cast<std::uint8_t>(wire),
-          .reduction = static_cast<std::uint8_t>(c.op.kind)};
-}
-
-// What all ranks touch fits the last cache they share, or it does not: then results go past it, and leave it to what
-// is still to be read.
-kernels::Stores stores_for(std::size_t bytes_touched, Rank ranks) {
-  const std::size_t cache = kernels::cpu().l3_bytes;
-  return cache != 0 && bytes_touched > cache / static_cast<std::size_t>(ranks) ? kernels::Stores::streaming
-                                                                               : kernels::Stores::cached;
-}
-
 }  // namespace
 
 void* Room::of(std::size_t bytes) {
@@ -79,8 +61,11 @@ Communicator::Inside::Inside(Config c, std::shared_ptr<device::Device> d, std::s
       scaled(*device),
       rank_(transport->rank()),
       ranks_(transport->ranks()),
+      cache_share_(kernels::cpu().l3_bytes / static_cast<std::size_t>(ranks_)),
       dumps_(dump_signals_heard()) {
   if (!config.dump.empty()) hear_dump_signal();
+  job_.activity = &activity_;
+  job_.how.random.seed = config.seed;
 }
 
 // What is scaled first goes to memory of our own, so that the caller's stays as it is.
@@ -96,6 +81,14 @@ const void* Communicator::Inside::input_of(const Call& c) {
   return own;
 }
 
+// What all ranks touch fits the last cache they share, or it does not: then results go past it, and leave it to what
+// is still to be read.
+kernels::Stores Communicator::Inside::stores_for(std::size_t bytes_touched) const {
+  return cache_share_ != 0 && bytes_touched > cache_share_ ? kernels::Stores::streaming : kernels::Stores::cached;
+}
+
+// What the members held of an earlier operation is overwritten one by one, as this is the way of every small message
+// and they are many.
 void Communicator::Inside::open(const Call& c, bool in_place, const Planned* planned) {
   check_well();
   const std::uint64_t operation = operations.load(std::memory_order_relaxed) + 1;  // others only read it
@@ -107,17 +100,31 @@ void Communicator::Inside::open(const Call& c, bool in_place, const Planned* pla
   const kernels::DType wire = planner.wire_of(c);
   const std::size_t size = kernels::size_of(c.type);
   divided_ = averages ? compiled.output_elements : 0;
-  job_ = {.compiled = &compiled,
-          .buffers = {const_cast<void*>(input_of(c)), c.output, scratch.of(compiled.scratch_elements * size)},
-          .type = c.type,
-          .wire = wire,
-          .op = sums ? kernels::Reduction::sum : c.op.kind,
-          .how = {.rounding = config.rounding,
-                  .random = {.seed = config.seed, .step = operation},
-                  .stores = stores_for((compiled.input_elements + compiled.output_elements) * size, ranks())},
-          .mark = mark_of(c, wire, operation),
-          .tokens = c.collective == Collective::barrier};
-  begin(activity_of(c, wire, operation));
+
+  activity_.operation = operation;
+  activity_.count = c.count;
+  activity_.step = -1;
+  activity_.waits_for = -1;
+  activity_.root = c.root;
+  activity_.collective = static_cast<std::uint8_t>(c.collective);
+  activity_.type = static_cast<std::uint8_t>(c.type);
+  activity_.wire = static_cast<std::uint8_t>(wire);
+  activity_.reduction = static_cast<std::uint8_t>(c.op.kind);
+
+  job_.compiled = &compiled;
+  job_.buffers[0] = const_cast<void*>(input_of(c));
+  job_.buffers[1] = c.output;
+  job_.buffers[2] = scratch.of(compiled.scratch_elements * size);
+  job_.type = c.type;
+  job_.wire = wire;
+  job_.op = sums ? kernels::Reduction::sum : c.op.kind;
+  job_.how.rounding = config.rounding;
+  job_.how.random.step = operation;
+  job_.how.stores = stores_for((compiled.input_elements + compiled.output_elements) * size);
+  job_.mark = mark_of(c, wire, operation);
+  job_.tokens = c.collective == Collective::barrier;
+  begin();
+
   Recorded& r = recorder.begin();
   r.operation = operation;
   r.count = c.count;
@@ -138,10 +145,22 @@ void Communicator::Inside::open(std::span<const Point> points) {
     compiled_points_.assign(points.begin(), points.end());
   }
   divided_ = 0;
-  job_ = {.compiled = &points_, .type = kernels::DType::u8, .mark = mark_of_points, .tokens = true};
   const Point& first = points.front();
-  begin(activity_of({.collective = Collective::send_recv, .count = first.count, .type = first.type, .root = first.from},
-                    first.type, operations));
+  activity_ = {.operation = operations,
+               .count = first.count,
+               .heartbeat = activity_.heartbeat,
+               .root = first.from,
+               .collective = static_cast<std::uint8_t>(Collective::send_recv),
+               .type = static_cast<std::uint8_t>(first.type),
+               .wire = static_cast<std::uint8_t>(first.type),
+               .running = true};
+  job_.compiled = &points_;
+  for (void*& buffer : job_.buffers) buffer = nullptr;
+  job_.type = job_.wire = kernels::DType::u8;
+  job_.how.stores = kernels::Stores::cached;
+  job_.mark = mark_of_points;
+  job_.tokens = true;
+  begin();
   Recorded& r = recorder.begin();
   r = {.operation = operations,
        .count = first.count,
@@ -153,9 +172,9 @@ void Communicator::Inside::open(std::span<const Point> points) {
        .type = first.type};
 }
 
-void Communicator::Inside::begin(const Activity& activity) {
+void Communicator::Inside::begin() {
   try {
-    executor.begin(job_, activity);
+    executor.begin(job_);
   } catch (...) {
     tell_of_loss(std::current_exception());
     fail(std::current_exception());

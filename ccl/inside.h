@@ -68,11 +68,13 @@ struct Communicator::Inside {
   std::vector<Point> gathered;                // room for those of a group
 
  private:
-  void begin(const Activity&);  // of job_
+  void begin();  // job_
+  kernels::Stores stores_for(std::size_t bytes_touched) const;
   void write_dump() const;
   const void* input_of(const Call&);
 
   const Rank rank_, ranks_;
+  const std::size_t cache_share_;  // of the last cache, for each rank; 0: none is known
   mutable std::mutex error_mutex_;
   std::exception_ptr error_;
   std::atomic<bool> failed_ = false;
@@ -81,6 +83,7 @@ struct Communicator::Inside {
   // Of the operation that is open.
   Compiled points_;
   std::vector<Point> compiled_points_;  // what points_ was made of
+  Activity activity_ = {.running = true};
   Job job_;
   std::size_t divided_ = 0;  // elements of the output that an average divides at the end
   friend class Communicator;

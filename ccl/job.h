@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ccl/compiled.h"
+#include "ccl/transport.h"
 #include "kernels/reduce.h"
 
 namespace trellis::ccl {
@@ -14,6 +15,7 @@ struct Job {
   kernels::Reduction op = kernels::Reduction::sum;
   kernels::ReduceOptions how = {};  // rounding, random bits, and how results are stored
   std::uint32_t mark = 0;           // equal on all ranks when they run the same thing
+  Activity* activity = nullptr;     // what the others see of it, kept up while it runs
   bool tokens = false;              // messages without bytes are sent too: they say that somebody has come
 
   bool rounds() const { return !compiled->step_runs.empty(); }  // on the way: see Rounder

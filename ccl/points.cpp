@@ -46,7 +46,7 @@ Compiled compile_points(std::span<const Point> points, Rank rank, int lane) {
     out.first.push_back(static_cast<std::uint32_t>(out.steps.size()));
     out.steps.push_back(step);
   }
-  out.waits.resize(out.steps.size());
+  out.ahead.resize(out.steps.size());
   std::sort(lined.begin(), lined.end());
   for (std::size_t i = 0; i < lined.size(); ++i) {
     const auto& [receives, peer] = lined[i].first;

@@ -70,7 +70,7 @@ class Receiver {
 struct Activity {
   std::uint64_t operation = 0;  // how many were begun on this communicator
   std::uint64_t count = 0;
-  std::uint64_t heartbeat = 0;  // changes as long as the rank waits
+  std::uint64_t heartbeat = 0;  // counts on as long as the rank waits
   std::int32_t step = -1;
   Rank waits_for = -1;
   Rank root = 0;
@@ -96,9 +96,8 @@ class Transport {
   virtual bool wait(std::uint32_t idle) = 0;
   virtual bool could_advance() const = 0;  // one of the ends that wait; what a rank sent before it went is seen
 
-  virtual void show(const Activity&) = 0;                    // what this rank does
-  virtual void rest() = 0;                                   // it has done it
-  virtual void beat(std::int32_t step, Rank waits_for) = 0;  // it still does, waiting for that rank
+  virtual void show(const Activity&) = 0;  // what this rank does
+  virtual void rest() = 0;                 // it has done it
   virtual Activity activity(Rank) const = 0;
   virtual bool alive(Rank) = 0;      // false once its process is known to be gone
   virtual void mark_lost(Rank) = 0;  // tells everybody

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -30,23 +31,19 @@ class Turns {
   void wait(std::uint64_t number) {
     if (current_.load(std::memory_order_acquire) != number) wait_long(number);
   }
-  // In order and with nobody waiting, a turn takes no lock: whoever waits, or is done early, says so in `others_`
-  // before it looks at `current_`, and whoever is done moves `current_` before it looks at `others_`.
+  // In order and with nobody waiting, a turn takes no lock, and no barrier between the store and the load: whoever
+  // waits looks again after a while, should this have missed him.
   void done(std::uint64_t number) {
     if (current_.load(std::memory_order_relaxed) == number) {
-      current_.store(number + 1);
-      if (others_.load() == 0) return;
+      current_.store(number + 1, std::memory_order_release);
+      if (others_.load(std::memory_order_relaxed) == 0) return;
     }
     const std::lock_guard lock(mutex_);
     if (current_ <= number) {
       early_.insert(number);
       ++others_;
     }
-    while (!early_.empty() && *early_.begin() == current_) {
-      early_.erase(early_.begin());
-      --others_;
-      ++current_;
-    }
+    move_on();
     changed_.notify_all();
   }
 
@@ -54,8 +51,17 @@ class Turns {
   void wait_long(std::uint64_t number) {
     std::unique_lock lock(mutex_);
     ++others_;
-    changed_.wait(lock, [&] { return current_ == number; });
+    for (move_on(); current_ != number; move_on()) changed_.wait_for(lock, std::chrono::milliseconds(1));
     --others_;
+  }
+
+  // Over those that were done early. With the lock.
+  void move_on() {
+    while (!early_.empty() && *early_.begin() == current_) {
+      early_.erase(early_.begin());
+      --others_;
+      ++current_;
+    }
   }
 
   std::atomic<std::uint64_t> issued_ = 0, current_ = 0;

@@ -129,7 +129,8 @@ SharedTransport::LaneReceiver::LaneReceiver(SharedTransport& t, Rank from, int l
 bool SharedTransport::LaneReceiver::advance(Receiving& r) {
   waiting_ = !arrived();
   if (waiting_) return false;
-  const std::uint64_t begin = next().carried == Carried::in_slot ? ticks() : 0;
+  const bool measured = next().carried == Carried::in_slot && next().bytes >= least_learned;
+  const std::uint64_t begin = measured ? ticks() : 0;
   consume(r, next());
   if (begin != 0)
     ring_.took[got_ % ring_cells].store(static_cast<std::uint32_t>(ticks() - begin), std::memory_order_relaxed);

@@ -19,14 +19,15 @@ enum class Carried : std::uint16_t {
   address,  // where it lies in the sender's address space
 };
 
-// One cache line: written by the sender, `number` last. It is one more than the cell's place in the lane's sequence.
-struct alignas(64) Cell {
+// Two cache lines that are fetched together: written by the sender, `number` last. It is one more than the cell's place
+// in the lane's sequence.
+struct alignas(128) Cell {
   std::atomic<std::uint32_t> number;
   std::uint32_t mark;
   std::uint32_t bytes;  // of this piece; unused when it lies elsewhere
   Carried carried;
   std::uint16_t last;  // the message ends with it
-  static constexpr std::size_t room = 48;
+  static constexpr std::size_t room = 112;
   union {
     std::byte inside[room];
     struct {
@@ -35,7 +36,7 @@ struct alignas(64) Cell {
     } lies;
   };
 };
-static_assert(sizeof(Cell) == 64);
+static_assert(sizeof(Cell) == 128);
 
 inline constexpr std::uint32_t ring_cells = 8;
 

@@ -14,15 +14,19 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto nap = 10ms;
-constexpr int looks = 4;  // at what is waited for, in a row, which is cheaper than to try and advance
+constexpr std::uint32_t eager = 20;  // times of so many looks without a pause: what is on its way comes within these
+constexpr int looks = 4;             // at what is waited for, in a row, which is cheaper than to try and advance
 
 std::uint64_t packed(std::int32_t a, std::int32_t b) {
   return std::uint64_t{static_cast<std::uint32_t>(a)} << 32 | static_cast<std::uint32_t>(b);
 }
 
+constexpr std::uint64_t running_bit = 1;
+
 // The last word of a record: what kind of operation it is, and whether it runs.
 std::uint64_t kind_of(const Activity& a) {
-  return packed(a.root, a.collective << 24 | a.type << 16 | a.reduction << 8 | a.wire << 1 | (a.running ? 1 : 0));
+  return packed(a.root, a.collective << 24 | a.type << 16 | a.reduction << 8 | a.wire << 1) |
+         (a.running ? running_bit : 0);
 }
 
 }  // namespace
@@ -77,7 +81,8 @@ Receiver& SharedTransport::receiver(Rank from, int lane) {
 
 bool SharedTransport::wait(std::uint32_t idle) {
   if (idle < patience_.spins) {
-    for (int i = 0; i < looks && !could_advance(); ++i) relax();
+    for (int i = 0; i < looks && !could_advance(); ++i)
+      if (idle >= eager) relax();
     return false;
   }
   if (idle < patience_.spins + patience_.yields) {
@@ -94,7 +99,6 @@ bool SharedTransport::could_advance() const {
 }
 
 void SharedTransport::show(const Activity& a) {
-  mine_ = a;
   RankArea& area = segment_.area(rank_);
   const std::uint32_t version = area.version.load(std::memory_order_relaxed);
   area.version.store(version + 1, std::memory_order_relaxed);
@@ -107,17 +111,10 @@ void SharedTransport::show(const Activity& a) {
   area.version.store(version + 2, std::memory_order_release);
 }
 
-// One word, which fits the others before and after: no new version.
+// One bit of a word that fits the others before and after: no new version.
 void SharedTransport::rest() {
-  mine_.running = false;
-  segment_.area(rank_).record[4].store(kind_of(mine_), std::memory_order_release);
-}
-
-void SharedTransport::beat(std::int32_t step, Rank waits_for) {
-  ++mine_.heartbeat;
-  mine_.step = step;
-  mine_.waits_for = waits_for;
-  show(mine_);
+  std::atomic<std::uint64_t>& kind = segment_.area(rank_).record[4];
+  kind.store(kind.load(std::memory_order_relaxed) & ~running_bit, std::memory_order_release);
 }
 
 Activity SharedTransport::activity(Rank r) const {
@@ -140,7 +137,7 @@ Activity SharedTransport::activity(Rank r) const {
             .type = static_cast<std::uint8_t>(low >> 16),
             .wire = static_cast<std::uint8_t>(low >> 1 & 0x7F),
             .reduction = static_cast<std::uint8_t>(low >> 8),
-            .running = (low & 1) != 0};
+            .running = (low & running_bit) != 0};
   }
 }
 

@@ -52,7 +52,6 @@ class SharedTransport : public Transport {
   bool could_advance() const override;
   void show(const Activity&) override;
   void rest() override;
-  void beat(std::int32_t step, Rank waits_for) override;
   Activity activity(Rank) const override;
   bool alive(Rank) override;
   void mark_lost(Rank) override;
@@ -78,7 +77,6 @@ class SharedTransport : public Transport {
   std::vector<std::unique_ptr<LaneReceiver>> receivers_;  // the same
   std::vector<LaneSender*> used_senders_;
   std::vector<LaneReceiver*> used_receivers_;
-  Activity mine_;
 };
 
 }  // namespace trellis::ccl
