@@ -31,10 +31,16 @@ bool matters(std::string_view key, const MachineSpec& spec, std::string_view era
 }  // namespace
 
 Interval interval(const Pattern& pattern, const MachineSpec& spec, const PriceOptions& options, Time middle) {
-  Interval found{.low = middle, .high = middle};
   PriceOptions quick = options;
   quick.explain = false;
-  const std::string era = options.era.empty() ? spec.era : options.era;
+  return interval(spec, options.era, middle,
+                  [&](const Machine& machine) { return price(pattern, machine, quick).time; });
+}
+
+Interval interval(const MachineSpec& spec, std::string_view asked_era, Time middle,
+                  const std::function<Time(const Machine&)>& time_on) {
+  Interval found{.low = middle, .high = middle};
+  const std::string_view era = asked_era.empty() ? spec.era : asked_era;
   double below = 0, above = 0;
   for (const auto& [key, figure] : spec.figures.all()) {
     if (figure.mark == Mark::documented || !matters(key, spec, era)) continue;
@@ -48,7 +54,7 @@ Interval interval(const Pattern& pattern, const MachineSpec& spec, const PriceOp
     for (double end : ends) {
       MachineSpec other = spec;
       other.figures.set(key, end);
-      const Time time = price(pattern, Machine(std::move(other)), quick).time;
+      const Time time = time_on(Machine(std::move(other)));
       if (time == forever) {
         found.all_tried = false;
         continue;

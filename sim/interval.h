@@ -2,7 +2,9 @@
 // its range.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/price.h"
@@ -24,5 +26,9 @@ struct Interval {
 };
 
 Interval interval(const Pattern&, const MachineSpec&, const PriceOptions&, Time middle);
+// Of any time that a machine makes: `time_on` works it out, `forever` where it was stopped. `era`: empty: the usual
+// one.
+Interval interval(const MachineSpec&, std::string_view era, Time middle,
+                  const std::function<Time(const Machine&)>& time_on);
 
 }  // namespace trellis::sim

@@ -53,6 +53,7 @@ struct Overheads {
   Time counts = 0;     // once a collective with counts of its own for each rank
   Time dma_start = 0;  // before bytes move
   Time semaphore = 0;  // from the last byte's arrival to the step that waited for it
+  double noise = 0;    // where asked for: the mean part by which launch, handshake, reduce and away take longer
 };
 
 class Machine {
@@ -113,7 +114,6 @@ Machine machine_named(std::string_view);
 MachineSpec machine_spec(std::string_view name);
 MachineSpec read_machine(std::string_view name, std::string_view text);
 std::vector<std::string> machine_names();
-
 // "efa.rate=12GB/s", "dead:0-1", "slow:0-1:0.5", "nic:12:0.5", "hbm:3:0.7", "straggler:5:0.8".
 void what_if(MachineSpec&, std::string_view);
 

@@ -32,7 +32,8 @@ Overheads Machine::overheads(std::string_view era) const {
           .away = of_era("away"),
           .counts = of_era("counts"),
           .dma_start = f.time("dma.start"),
-          .semaphore = f.time("semaphore.latency")};
+          .semaphore = f.time("semaphore.latency"),
+          .noise = f.has("noise.software") ? f.number("noise.software") : 0};
 }
 
 // The sum over its ways out. What several chips share counts in parts.

@@ -38,7 +38,7 @@ std::unique_ptr<Run> run_of(const Pattern& pattern, const Machine& machine, cons
   Job job{.pattern = &pattern, .bytes = options.bytes, .members = options.members};
   if (pattern.sized()) job.chunk_bytes = options.element;
   settings.era = options.era, settings.fold = options.fold;
-  settings.limit = options.limit, settings.stopped = options.stopped;
+  settings.limit = options.limit, settings.stopped = options.stopped, settings.noise = options.noise;
   return std::make_unique<Run>(machine, std::vector<Job>{job}, std::move(settings));
 }
 
@@ -47,7 +47,7 @@ std::unique_ptr<Run> run_of(const Pattern& pattern, const Machine& machine, cons
 double moves_gone_through(const Pattern& pattern, const Machine& machine, const PriceOptions& options) {
   const auto all = static_cast<double>(pattern.moves());
   const bool whole = options.members.empty() && pattern.ranks() == machine.ranks();
-  if (!options.fold || !whole || !machine.spec().defects.empty()) return all;
+  if (!options.fold || options.noise || !whole || !machine.spec().defects.empty()) return all;
   return all * static_cast<double>(shared_symmetry(pattern.symmetry(), machine.alike()).classes()) /
          static_cast<double>(pattern.ranks());
 }

@@ -21,6 +21,7 @@ struct PriceOptions {
   Time limit = forever;                            // give up beyond; the price is then forever
   bool explain = false;                            // find the critical path
   std::function<bool(Time, double)> stopped = {};  // as in RunSettings; the price is then forever
+  std::optional<std::uint64_t> noise = {};         // as in RunSettings
   std::vector<Rank> members = {};  // which of the machine's ranks take part, in the order of their ranks; empty: all
 };
 
@@ -29,7 +30,8 @@ struct Bounds {
   Time latency = 0;    // the launch, and one transfer between the ranks farthest from each other
   Time bandwidth = 0;  // what each chip must send, over all its ways out
   Time bisection = 0;  // what must pass from one half of the machine to the other
-  Time most() const { return std::max(latency, std::max(bandwidth, bisection)); }
+  Time memory = 0;     // what a chip's ranks must read and write of its HBM
+  Time most() const { return std::max({latency, bandwidth, bisection, memory}); }
 };
 
 // A stretch of the critical path: each begins when the one before it ends.

@@ -10,9 +10,10 @@ namespace {
 using enum schedule::Collective;
 using schedule::Task;
 
-// Of the larger buffer: what a rank must send at least, and what must cross from one half of the ranks to the other.
+// Of the larger buffer: what a rank must send at least, what must cross from one half of the ranks to the other, and
+// what a rank must read and write of memory.
 struct Needs {
-  double sent = 0, crossing = 0;
+  double sent = 0, crossing = 0, touched = 0;
 };
 
 Needs needs(const Task& t) {
@@ -20,20 +21,21 @@ Needs needs(const Task& t) {
   if (t.ranks < 2) return {};
   switch (t.collective) {
     case all_reduce:
-      return {2 * (n - 1) / n, 1};
+      return {2 * (n - 1) / n, 1, 2};
     case reduce_scatter:
     case reduce_scatter_v:
+      return {(n - 1) / n, 0.5, 1 + 1 / n};
     case all_gather:
     case all_gather_v:
-      return {(n - 1) / n, 0.5};
+      return {(n - 1) / n, 0.5, 1};
     case all_to_all:
     case all_to_all_v:
-      return {(n - 1) / n, n / 4};
+      return {(n - 1) / n, n / 4, 2 * (n - 1) / n};
     case broadcast:
     case reduce:
     case gather:
     case scatter:
-      return {0, 0.5};
+      return {0, 0.5, 0};
     default:
       return {};
   }
@@ -99,14 +101,21 @@ Bounds lower_bounds(const Task& task, const Machine& machine, const PriceOptions
     }
     bounds.latency += o.handshake + farthest + o.semaphore;
   }
+  const Needs most = needs(task);
+  const ResourceId hbm = machine.hbm(all ? 0 : options.members[0]);
+  if (hbm != no_resource && most.touched > 0) {
+    const auto here = [&](Rank r) { return machine.hbm(r) == hbm; };
+    const auto sharers = all ? machine.span(hbm) : std::ranges::count_if(options.members, here);
+    bounds.memory =
+        o.launch + transfer_time(most.touched * options.bytes * static_cast<double>(sharers), machine.rate(hbm));
+  }
   if (!all || machine.chips() < 2 || task.ranks != machine.ranks()) return bounds;
   const double chips = machine.chips();
-  const Needs most = needs(task);
   const double factor = task.ranks > 1 ? (chips - 1) / chips / ((task.ranks - 1.0) / task.ranks) : 1;
   const bool exchange = task.collective == all_to_all || task.collective == all_to_all_v;
   const double sent = most.sent * factor * options.bytes * (exchange ? machine.cores() : 1);
-  if (machine.injection() > 0) bounds.bandwidth = o.launch + transfer_time(sent, machine.injection());
-  if (machine.bisection() > 0)
+  if (machine.injection() > 0 && sent > 0) bounds.bandwidth = o.launch + transfer_time(sent, machine.injection());
+  if (machine.bisection() > 0 && most.crossing > 0)
     bounds.bisection = o.launch + transfer_time(most.crossing * options.bytes, machine.bisection());
   return bounds;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,6 +42,7 @@ struct RunSettings {
   Time limit = forever;  // of simulated time: give up beyond
   bool trace = false;    // remember when each move ran, and why not earlier
   std::vector<Load> loads = {};
+  std::optional<std::uint64_t> noise = {};  // a seed: software's delays are longer by chance, of every rank its own
   // Asked now and then with the time reached and the part of all moves that is done; true: give up.
   std::function<bool(Time, double)> stopped = {};
 };

@@ -28,7 +28,7 @@ Run::Engine::Engine(const Machine& machine, std::vector<Job> jobs, RunSettings s
     : machine_(machine), jobs_(std::move(jobs)), settings_(std::move(settings)) {
   overheads_ = machine_.overheads(settings_.era);
   const bool whole = jobs_.size() == 1 && jobs_[0].members.empty() && jobs_[0].pattern->ranks() == machine_.ranks();
-  if (settings_.fold && settings_.loads.empty() && whole && machine_.spec().defects.empty()) {
+  if (settings_.fold && !settings_.noise && settings_.loads.empty() && whole && machine_.spec().defects.empty()) {
     folding_ = std::make_unique<Folding>(machine_, shared_symmetry(jobs_[0].pattern->symmetry(), machine_.alike()));
     if (!folding_->folds()) folding_.reset();
   }

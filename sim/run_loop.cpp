@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <deque>
 #include <limits>
 #include <stdexcept>
 #include <unordered_map>
 
+#include "kernels/random.h"
 #include "sim/run_engine.h"
 #include "sim/sort_runs.h"
 
@@ -38,7 +40,9 @@ class Loop {
       : e_(engine),
         trace_(!engine.traces_.empty()),
         o_(engine.overheads_),
-        plain_(o_.handshake + o_.reduce + o_.message + o_.away + o_.dma_start == 0) {
+        plain_(o_.handshake + o_.reduce + o_.message + o_.away + o_.dma_start == 0),
+        noise_(engine.settings_.noise ? o_.noise : 0),
+        chance_(kernels::random_key({.seed = engine.settings_.noise.value_or(0)})) {
     waits_.reserve(e_.moves_);
     for (const auto& row : e_.rows_)
       for (const Move& m : e_.program(e_.seats_[row.seats[0]]).moves)
@@ -93,7 +97,8 @@ class Loop {
     for (std::uint32_t i = 0; i < e_.seats_.size(); ++i) {
       const auto& seat = e_.seats_[i];
       const Job& job = e_.jobs_[seat.job];
-      const Time start = job.start + o_.launch + (uneven(job.pattern->task().collective) ? o_.counts : 0);
+      const Time software = o_.launch + (uneven(job.pattern->task().collective) ? o_.counts : 0);
+      const Time start = job.start + noisy(software, i, Delay::launch);
       e_.ended_[seat.job] = start;
       const auto& moves = e_.program(seat).moves;
       assert(moves.size() <= most_moves);
@@ -170,6 +175,16 @@ class Loop {
     begin(at, next);
   }
 
+  enum class Delay : std::uint8_t { launch, step, away };
+
+  // Longer by chance: the same for the same seed, delay and number of it.
+  Time noisy(Time delay, std::uint64_t number, Delay what) const {
+    if (noise_ <= 0 || delay == 0) return delay;
+    const std::uint64_t word = kernels::random_word(chance_, number * 4 + static_cast<std::uint64_t>(what));
+    const double uniform = (static_cast<double>(word >> 11) + 1) * 0x1p-53;  // above 0, at most 1
+    return delay + static_cast<Time>(noise_ * static_cast<double>(delay) * -std::log(uniform));
+  }
+
   // What precedes the bytes: a place in the line of the sender's collective cores, the handshake, the DMA's start.
   void start(std::uint32_t at, std::uint32_t number) {
     if (plain_) return begin(at, number);
@@ -177,10 +192,11 @@ class Loop {
     const Move& m = e_.program(seat).moves[number];
     const bool bytes = !e_.needs_no_bytes(seat, m);
     Time before = m.adds && bytes ? o_.reduce : 0;
+    if (m.peer != no_peer) before += o_.handshake;
+    before = noisy(before, e_.number(seat, number), Delay::step);
     float slowness = seat.slowness;
     if (m.peer != no_peer) {
       const auto& peer = e_.peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)];
-      before += o_.handshake;
       slowness = std::max(slowness, e_.seats_[peer.seat].slowness);
     }
     if (bytes) before += o_.dma_start;
@@ -209,7 +225,10 @@ class Loop {
     const auto& seat = e_.seats_[at];
     const Move& m = e_.program(seat).moves[number];
     ++done_;
-    if (goes_away(seat, m)) queue_.push(now_ + scaled(o_.away, seat.slowness), event_of(at, number, Kind::may_send));
+    if (goes_away(seat, m)) {
+      const Time away = noisy(o_.away, e_.number(seat, number), Delay::away);
+      queue_.push(now_ + scaled(away, seat.slowness), event_of(at, number, Kind::may_send));
+    }
     if (trace_) e_.traces_[e_.number(seat, number)].end = now_;
     if (o_.semaphore == 0)
       let_go(at, m.step, e_.number(seat, number));
@@ -241,6 +260,8 @@ class Loop {
   const bool trace_;
   const Overheads& o_;
   const bool plain_;  // nothing precedes the bytes
+  const double noise_;
+  const kernels::RandomKey chance_;
   std::vector<Count> waits_;
   InstantQueue<Event> queue_;
   std::vector<Event> ready_;

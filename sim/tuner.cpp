@@ -82,7 +82,9 @@ schedule::Request Pricer::request(const Way& w) const {
   return schedule::request_by(w, {.collective = settings_.collective,
                                   .dims = group_.dims,
                                   .root = settings_.root,
-                                  .peer = peers ? group_.ranks() - 1 : 0,
+                                  .peer = !peers               ? 0
+                                          : settings_.peer < 0 ? group_.ranks() - 1
+                                                               : settings_.peer,
                                   .pairs = settings_.pairs,
                                   .in_place = settings_.in_place});
 }
@@ -92,7 +94,7 @@ std::string Pricer::refusal(const Way& w) const {
 }
 
 PriceOptions Pricer::options(double bytes, Time limit) const {
-  return {.bytes = bytes,
+  return {.bytes = settings_.collective == schedule::Collective::barrier ? 0 : bytes,
           .element = settings_.element,
           .era = settings_.era,
           .fold = settings_.fold,

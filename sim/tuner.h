@@ -47,6 +47,7 @@ class Pricer {
     std::string era = {};  // the machine's usual one
     double element = 4;    // bytes
     Rank root = 0;
+    Rank peer = -1;  // the receiver of send_recv; below 0: the last rank
     std::vector<schedule::Pair> pairs = {};
     bool in_place = false;
     bool fold = true, packets = false;

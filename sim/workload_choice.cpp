@@ -8,16 +8,20 @@
 namespace trellis::sim {
 namespace {
 
-std::string in_words(const Way& way) {
-  return way.channels > 1 ? fmt::format("{}, {} channels", way.algorithm, way.channels) : way.algorithm;
-}
-
-// Two ranks need no shape.
+// An algorithm's name alone leaves it open how it goes. Two ranks need no shape.
 std::vector<Way> ways_for(const Pricer& pricer, const std::string& only) {
+  if (!only.empty()) {
+    Way way = way_named(only);
+    schedule::algorithm_named(way.algorithm);
+    if (way != Way{.algorithm = way.algorithm}) {
+      if (const std::string why = pricer.refusal(way); !why.empty())
+        throw std::invalid_argument(fmt::format("'{}': {}", only, why));
+      return {std::move(way)};
+    }
+  }
   const bool two = pricer.settings().collective == schedule::Collective::send_recv;
   std::vector<Way> ways = two ? ways_of(pricer, {}, {1}, {1}) : usual_ways(pricer);
   if (only.empty()) return ways;
-  schedule::algorithm_named(only);
   const std::vector<Rank> dims = two ? std::vector<Rank>{} : usual_dims(only, pricer.machine(), pricer.group().ranks());
   std::erase_if(ways, [&](const Way& way) { return way.algorithm != only || way.dims != dims; });
   return ways;
@@ -33,11 +37,15 @@ Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const
                  .era = options_.era,
                  .element = options_.element,
                  .root = two ? 0 : part.root,
-                 .packets = options_.packets});
+                 .packets = options_.packets,
+                 .stopped = options_.stopped});
   if (part.schedule) {
     if (part.schedule->task.ranks != ranks)
       throw std::invalid_argument(
           fmt::format("{}: a schedule for {} ranks among {}", part.name, part.schedule->task.ranks, ranks));
+    if (part.schedule->task.collective != part.collective)
+      throw std::invalid_argument(fmt::format("{}: a schedule of {} for {}", part.name,
+                                              name(part.schedule->task.collective), name(part.collective)));
     Chosen given{.words = "the schedule given", .pattern = std::make_shared<const Pattern>(*part.schedule)};
     given.alone = price(*given.pattern, machine_, pricer.options(part.bytes)).time;
     return given;
@@ -47,15 +55,20 @@ Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const
   if (ways.empty())
     throw std::invalid_argument(fmt::format("{}: no algorithm{} serves {} among {}", part.name,
                                             only.empty() ? "" : " called " + only, name(part.collective), ranks));
+  if (ways.size() == 1) {
+    const auto pattern = std::make_shared<const Pattern>(pricer.pattern(ways[0], part.bytes));
+    return {text_of(ways[0]), pattern, pattern->sized() ? options_.element : 0, pricer.price(ways[0], part.bytes).time};
+  }
   ChoiceLimits limits{.within = usual_within};
   if (!only.empty()) limits.most_moves = limits.most_classes = std::numeric_limits<std::int64_t>::max();
   const Choice choice = sim::choose(pricer, ways, part.bytes, limits);
+  if (choice.best.empty() && choice.untried.empty() && options_.stopped) return {};
   if (choice.best.empty())
     throw std::invalid_argument(fmt::format("{}: {} among {} is too much to try every algorithm: name one", part.name,
                                             name(part.collective), ranks));
   const Cost& best = choice.best.front();
   const auto pattern = std::make_shared<const Pattern>(pricer.pattern(best.way, part.bytes));
-  return {in_words(best.way), pattern, pattern->sized() ? options_.element : 0, best.time};
+  return {text_of(best.way), pattern, pattern->sized() ? options_.element : 0, best.time};
 }
 
 // On a machine without defects groups that lie alike cost about the same: as far apart, and as far from an aligned one.

@@ -14,17 +14,17 @@
 namespace trellis::sim {
 
 struct Chosen {
-  std::string words;  // "ring, 2 channels"
-  std::shared_ptr<const Pattern> pattern;
-  double chunk_bytes = 0;  // where chunks are one element or none
-  Time alone = 0;          // by price, where nothing else is under way
+  std::string words;                       // the way, "ring@16*2"
+  std::shared_ptr<const Pattern> pattern;  // null: stopped before there was one
+  double chunk_bytes = 0;                  // where chunks are one element or none
+  Time alone = 0;                          // by price, where nothing else is under way
 };
 
 class Choices {
  public:
   Choices(const Machine& machine, const PlayOptions& options) : machine_(machine), options_(options) {}
 
-  // The named algorithm, or the best by price: of all that serve, with several channels.
+  // The named way, or the best by price: of all that serve, or of those of the named algorithm.
   // Groups that lie alike have the same. `members`: never empty. Throws invalid_argument.
   const Chosen& choose(const Part&, const std::vector<Rank>& members);
 

@@ -69,10 +69,12 @@ class Player {
   Played play() {
     Played played;
     played.parts.resize(workload_.parts.size());
+    if (stopped_) return {.time = forever};
     do {
       ++played.rounds;
       set_starts(played);
-    } while (change_durations(played));
+    } while (!stopped_ && change_durations(played));
+    if (stopped_) return {.time = forever};
     played.simulated = simulated_;
     for (std::size_t i = 0; i < played.parts.size(); ++i)
       if (chosen_[i] != nullptr) played.parts[i].algorithm = chosen_[i]->words;
@@ -95,6 +97,8 @@ class Player {
       } else if (runs(part, members(part).size())) {
         chosen_[i] = &choices_.choose(part, members(part));
         durations_[i] = chosen_[i]->alone;
+        stopped_ = stopped_ || chosen_[i]->pattern == nullptr || durations_[i] == forever;
+        if (stopped_) return;
         collectives_.push_back(i);
       }
     }
@@ -164,6 +168,7 @@ class Player {
       }
       add_rests(period, played, from, until, delays);
       const Took& took = run(period);
+      if (stopped_) return false;
       for (std::size_t i = 0; i < period.parts.size(); ++i) changed |= set(period.parts[i], took.collectives[i]);
       for (std::size_t i = 0; i < period.rests.size(); ++i) delays[period.rests[i].part] += took.delays[i];
     }
@@ -216,8 +221,9 @@ class Player {
       job.start = period.starts[i];
       jobs.push_back(std::move(job));
     }
-    Run run(machine_, std::move(jobs), {.era = options_.era, .packets = options_.packets, .loads = loads_of(period)});
-    run.run();
+    Run run(machine_, std::move(jobs),
+            {.era = options_.era, .packets = options_.packets, .loads = loads_of(period), .stopped = options_.stopped});
+    stopped_ = run.run() == forever;
     Took took;
     for (std::size_t i = 0; i < period.parts.size(); ++i) took.collectives.push_back(run.ended(i) - period.starts[i]);
     std::size_t load = 0;
@@ -252,6 +258,7 @@ class Player {
   std::vector<std::uint32_t> sharing_;  // computations that read and write memory
   std::vector<Time> alone_;             // of each part, where nothing is in its way
   std::int64_t simulated_ = 0;
+  bool stopped_ = false;
 };
 
 using Stretches = std::vector<std::pair<Time, Time>>;
@@ -294,7 +301,7 @@ void account(const Workload& workload, Played& played) {
 
 Played play(const Workload& workload, const Machine& machine, const PlayOptions& options) {
   Played played = Player(workload, machine, options).play();
-  account(workload, played);
+  if (played.time != forever) account(workload, played);
   return played;
 }
 

@@ -2,6 +2,7 @@
 // all others that are under way.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,13 @@ struct PlayOptions {
   double memory = 0;           // bytes a second, of a rank; 0: its part of the chip's HBM
   double element = 4;          // bytes
   bool packets = false;
+  std::function<bool(Time, double)> stopped = {};  // as in RunSettings, of each run
 };
 
 struct PlayedPart {
   Time start = 0, end = 0;
-  std::int64_t cause = -1;  // the part whose end it waited for last; -1: none
-  std::string algorithm = {};
+  std::int64_t cause = -1;     // the part whose end it waited for last; -1: none
+  std::string algorithm = {};  // the way it went, as `by` and PlayOptions take it
 };
 
 // Of one cell's time.
@@ -35,7 +37,7 @@ struct PlayedCell {
 };
 
 struct Played {
-  Time time = 0;
+  Time time = 0;  // forever: it was stopped, and nothing else is known
   std::vector<PlayedPart> parts;
   std::vector<PlayedCell> cells;
   std::vector<std::uint32_t> path;  // parts, the first first: each waited for the one before
