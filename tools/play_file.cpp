@@ -8,9 +8,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 
-#include "schedule/verify.h"
 #include "sim/chakra.h"
 #include "sim/figure_units.h"
 #include "sim/price.h"
@@ -19,6 +19,9 @@
 #include "tools/bench_words.h"
 #include "tools/machine_typed.h"
 #include "tools/output.h"
+#include "tools/play_page.h"
+#include "tools/price_watch.h"
+#include "tools/sim_answer.h"
 #include "tools/subject.h"
 #include "tools/table.h"
 #include "tools/timeline_file.h"
@@ -61,9 +64,7 @@ Workload trace(const Playing& o) {
 }
 
 Workload given_schedule(const Playing& o) {
-  auto schedule = std::make_shared<schedule::Schedule>(read_schedule(o.file, o.in_place));
-  if (const schedule::Report report = schedule::verify(*schedule); !report.ok())
-    throw std::runtime_error(fmt::format("{}: {}", o.file, report.text()));
+  auto schedule = std::make_shared<schedule::Schedule>(read_proved(o.file, o.in_place));
   Workload workload{.name = o.file, .ranks = schedule->ranks(), .cells = {}, .parts = {}};
   sim::Cell& all = workload.cells.emplace_back();
   all.ranks.resize(static_cast<std::size_t>(schedule->ranks()));
@@ -80,10 +81,22 @@ Workload given_schedule(const Playing& o) {
 }
 
 Workload workload_of(const Playing& o) {
-  const std::string ending = std::filesystem::path(o.file).extension();
-  if (ending == ".et") return trace(o);
-  if (ending == ".xml" || ending == ".json") return given_schedule(o);
+  if (std::filesystem::path(o.file).extension() == ".et") return trace(o);
+  if (holds_schedule(o.file)) return given_schedule(o);
   return read_workload(o.file, read_input(o.file));
+}
+
+// `file:PATH` in place of an algorithm's name.
+void read_schedules(Workload& workload, const std::string& usual) {
+  std::map<std::string, std::shared_ptr<const schedule::Schedule>> read;
+  for (Part& part : workload.parts) {
+    const std::string& way = part.algorithm.empty() ? usual : part.algorithm;
+    if (part.kind != Part::Kind::collective || part.schedule || !way.starts_with(schedule::file_way)) continue;
+    auto& schedule = read[way];
+    if (!schedule)
+      schedule = std::make_shared<const schedule::Schedule>(read_proved(way.substr(schedule::file_way.size())));
+    part.schedule = schedule;
+  }
 }
 
 // Tasks of one name together, those first that most of the critical path lies in.
@@ -124,8 +137,20 @@ Table rows_of(const Workload& workload, const Played& played) {
   return table;
 }
 
-std::string text_of(const Workload& workload, const Machine& machine, const Played& played) {
+// Each collective as it went, so that other figures change no choice.
+Workload fixed(Workload workload, const Played& played) {
+  for (std::size_t i = 0; i < workload.parts.size(); ++i)
+    if (!workload.parts[i].schedule) workload.parts[i].algorithm = played.parts[i].algorithm;
+  return workload;
+}
+
+std::string text_of(const Workload& workload, const Machine& machine, const Played& played, const Interval& interval,
+                    const std::string& interrupted) {
   std::string out = fmt::format("{} on {}: {}\n", workload.name, machine.name(), time_words(played.time));
+  if (!interrupted.empty()) out += fmt::format("  interrupted    {}\n", interrupted);
+  if (interval.high > 0) out += fmt::format("  between        {}\n", interval_words(interval));
+  for (const Sway& s : std::span(interval.sways).first(std::min<std::size_t>(3, interval.sways.size())))
+    out += fmt::format("  hangs on       {}\n", sway_words(s));
   Time on_path = 0;
   for (std::uint32_t i : played.path)
     if (workload.parts[i].kind == Part::Kind::collective) on_path += played.parts[i].end - played.parts[i].start;
@@ -143,14 +168,17 @@ std::string text_of(const Workload& workload, const Machine& machine, const Play
   return out + "\n" + rows_of(workload, played).text();
 }
 
-std::string json_of(const Workload& workload, const Machine& machine, const Played& played) {
+std::string json_of(const Workload& workload, const Machine& machine, const Played& played, const Interval& interval,
+                    const std::string& interrupted) {
   nlohmann::ordered_json out{{"workload", workload.name},
                              {"machine", machine.name()},
                              {"ranks", workload.ranks},
                              {"time_us", in_us(played.time)},
                              {"time_ps", played.time},
                              {"exposed_mean_us", played.exposed_mean * 1e-6},
-                             {"exposed_most_us", in_us(played.exposed_most)}};
+                             {"exposed_most_us", in_us(played.exposed_most)},
+                             {"interrupted", interrupted}};
+  put_interval(out, interval);
   out["tasks"] = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < workload.parts.size(); ++i) {
     const Part& part = workload.parts[i];
@@ -173,14 +201,28 @@ int play_file(const Playing& o) {
   expect_timeline_file(o.output);
   PlayOptions options{.era = o.era, .algorithm = o.algorithm, .flops = o.tflops * 1e12, .packets = o.packets};
   if (!o.memory.empty()) options.memory = rate_of(o.memory);
-  const Machine machine(typed_machine(o.machine, o.what_if));
-  const Workload workload = workload_of(o);
+  const MachineSpec spec = typed_machine(o.machine, o.what_if);
+  const Machine machine(spec);
+  Workload workload = workload_of(o);
+  read_schedules(workload, o.algorithm);
+  PriceWatch watch;
+  options.stopped = [&](Time reached, double done) { return watch.stopped(reached, done); };
+  watch.begin("playing");
   const Played played = play(workload, machine, options);
+  if (played.time == forever) throw std::runtime_error("interrupted before the end was reached");
+  watch.begin("playing again with other figures");
+  const Workload same = fixed(workload, played);
+  const Interval sure =
+      interval(spec, o.era, played.time, [&](const Machine& other) { return play(same, other, options).time; });
+  watch.clear();
+  const std::string interrupted = sure.all_tried ? "" : "not all figures were tried at the ends of their ranges";
   if (!o.output.empty())
     write_timeline(o.output, timeline_of(workload, played),
-                   {.title = fmt::format("{} on {}", workload.name, machine.name())});
-  write_output("", o.json ? json_of(workload, machine, played) : text_of(workload, machine, played));
-  return 0;
+                   {.title = fmt::format("{} on {}", workload.name, machine.name()),
+                    .introduction = is_page(o.output) ? play_page(workload, machine, played, sure) : ""});
+  write_output("", o.json ? json_of(workload, machine, played, sure, interrupted)
+                          : text_of(workload, machine, played, sure, interrupted));
+  return interrupted.empty() ? 0 : 1;
 }
 
 }  // namespace trellis::tools

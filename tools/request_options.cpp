@@ -73,7 +73,7 @@ const Algorithm& algorithm_for(Collective collective, const std::string& wanted)
 }
 
 // A value that nothing would look at is a mistake, even where it is the one that is taken anyway.
-void refuse_meaningless(Collective collective, const Algorithm& algorithm, const RequestOptions& o) {
+void refuse_meaningless(Collective collective, const RequestOptions& o) {
   const std::string_view name = schedule::name(collective);
   const bool pair = collective == Collective::send_recv;
   if (o.root && !schedule::rooted(collective) && !pair)
@@ -82,14 +82,13 @@ void refuse_meaningless(Collective collective, const Algorithm& algorithm, const
     throw std::invalid_argument(fmt::format("--peer {}: only send_recv has a peer, and this is {}", *o.peer, name));
   if (!o.pairs.empty() && collective != Collective::permute)
     throw std::invalid_argument(fmt::format("--pairs {}: only permute has pairs, and this is {}", o.pairs, name));
-  if (!o.levels.empty() && !algorithm.has_levels)
-    throw std::invalid_argument(fmt::format("--levels {}: {} has no levels", o.levels, algorithm.name));
 }
 
 }  // namespace
 
 void add_request_options(CLI::App& app, RequestOptions& o) {
-  app.add_option("-a,--algorithm", o.algorithm, "An algorithm by name: see `trellis schedule list`");
+  app.add_option("-a,--algorithm", o.algorithm,
+                 "An algorithm by name, see `trellis schedule list`; or with how it goes, as in torus@4x4^1.0*2");
   app.add_option("-d,--dims", o.dims, "The machine's shape, innermost first: 8, 4x4, 8x3");
   app.add_option("--root", o.root, "The root; the sender of send_recv [0]");
   app.add_option("--peer", o.peer, "The receiver of send_recv [the last rank]");
@@ -116,25 +115,50 @@ std::string first_given(const RequestOptions& o) {
   return o.levels.empty() ? "" : "--levels";
 }
 
-Asked asked(Collective collective, const RequestOptions& o) {
-  const Algorithm& algorithm = algorithm_for(collective, o.algorithm);
-  refuse_meaningless(collective, algorithm, o);
-  if (o.dims.empty()) throw std::invalid_argument("no --dims: expected sizes like 8 or 4x4x4");
+RequestOptions with_way(RequestOptions o) {
+  if (o.algorithm.find_first_of("(@^*/") == std::string::npos) return o;
+  const schedule::Way way = schedule::way_named(o.algorithm);
+  const auto given = [&](const char* option, bool by_option, bool by_way) {
+    if (by_option && by_way)
+      throw std::invalid_argument(fmt::format("{}: --algorithm {} says it, too", option, o.algorithm));
+    return by_way;
+  };
+  if (given("--dims", !o.dims.empty(), !way.dims.empty())) o.dims = shape_text(way.dims);
+  if (given("--channels", o.channels != 1, way.channels != 1)) o.channels = way.channels;
+  if (given("--segments", o.segments != 1, way.segments != 1)) o.segments = way.segments;
+  if (given("--levels", !o.levels.empty(), !way.levels.empty()))
+    o.levels = fmt::format("{}", fmt::join(way.levels, ","));
+  if (given("--order", !o.order.empty(), !way.order.empty())) o.order = fmt::format("{}", fmt::join(way.order, "."));
+  o.algorithm = way.algorithm;
+  return o;
+}
+
+schedule::Request request_of(Collective collective, const RequestOptions& o, std::vector<Rank> dims) {
+  refuse_meaningless(collective, o);
   if (collective == Collective::permute && o.pairs.empty())
     throw std::invalid_argument("no --pairs: permute needs to know who sends to whom, as in 0:1,1:2");
-  schedule::Request request{.collective = collective,
-                            .dims = parse_shape(o.dims),
-                            .root = o.root.value_or(0),
-                            .in_place = o.in_place,
-                            .channels = o.channels,
-                            .segments = o.segments};
+  schedule::Request request{
+      .collective = collective, .dims = std::move(dims), .root = o.root.value_or(0), .in_place = o.in_place};
   if (request.ranks() > most_ranks)
     throw std::invalid_argument(
-        fmt::format("{} are {} ranks: expected at most {}", o.dims, request.ranks(), most_ranks));
+        fmt::format("{} are {} ranks: expected at most {}", shape_text(request.dims), request.ranks(), most_ranks));
   if (!o.pairs.empty()) request.pairs = parse_pairs(o.pairs);
+  if (collective == Collective::send_recv) request.peer = o.peer.value_or(request.ranks() - 1);
+  schedule::check(request);
+  return request;
+}
+
+Asked asked(Collective collective, const RequestOptions& given) {
+  const RequestOptions o = with_way(given);
+  const Algorithm& algorithm = algorithm_for(collective, o.algorithm);
+  refuse_meaningless(collective, o);
+  if (!o.levels.empty() && !algorithm.has_levels)
+    throw std::invalid_argument(fmt::format("--levels {}: {} has no levels", o.levels, algorithm.name));
+  if (o.dims.empty()) throw std::invalid_argument("no --dims: expected sizes like 8 or 4x4x4");
+  schedule::Request request = request_of(collective, o, parse_shape(o.dims));
+  request.channels = o.channels, request.segments = o.segments;
   if (!o.levels.empty()) request.levels = parse_names(o.levels);
   if (!o.order.empty()) request.order = parse_order(o.order);
-  if (collective == Collective::send_recv) request.peer = o.peer.value_or(request.ranks() - 1);
   schedule::check(request);
   return {&algorithm, std::move(request)};
 }

@@ -32,6 +32,10 @@ struct Asked {
   schedule::Request request;
 };
 Asked asked(schedule::Collective, const RequestOptions&);
+// With what `algorithm` says as a way, "torus@4x4^1.0*2", in the fields for it.
+RequestOptions with_way(RequestOptions);
+// The collective itself, before any algorithm: root, peer, pairs, in place; by how many ranks.
+schedule::Request request_of(schedule::Collective, const RequestOptions&, std::vector<schedule::Rank> dims);
 std::string in_words(const Asked&);  // "all_reduce by ring on 4x4, in place, 2 channels"
 
 // Ranks beyond which even one rank's program is refused: its chunks could not be numbered.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
 #include "sim/price_path.h"
@@ -27,15 +28,17 @@ struct Options {
   RequestOptions request;
   std::vector<std::string> what_if;
   double tflops = 0;
-  int ranks = 0;
+  int ranks = 0, noise = 0;
+  std::uint64_t seed = 1;
   bool json = false, explain = false, packets = false, no_fold = false;
 };
 
 void add(CLI::App& app, Options& o) {
   app.description(fmt::format(
-      "Prices a collective on a simulated machine: how long it takes, what bounds it, and how sure that is. Or "
-      "plays a\nfile: a workload, a trace of one, or a schedule, as `trellis play` does; see its help for "
-      "what such files say.\n\n{}\n\n"
+      "Prices a collective on a simulated machine: how long it takes, what bounds it, and how sure that is; by the "
+      "best\nalgorithm, or as -a says: an algorithm, a way as tables and searches write it, or file:PATH. A schedule's "
+      "file (ours,\nMSCCL's .xml or MSCCL++'s .json) is priced likewise; a workload or a trace of one is played, as "
+      "`trellis play` does;\nsee its help for what such files say.\n\n{}\n\n"
       "-o writes what ran where and when: rows for each rank's software, bytes and waiting, and for each "
       "link, HBM and\nDMA engine that it used. The page has the result beside its lower bounds, the phases, "
       "the critical path in words and\nthe machine's picture with its links as they were used. Ctrl-C ends a "
@@ -49,6 +52,9 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
   app.add_option("--what-if", o.what_if, change_grammar);
   app.add_flag("--explain", o.explain, "The critical path, the phases, and the figures that the answer hangs on");
+  app.add_option("--noise", o.noise, "Price it so many times more, with delays of software that are longer by chance")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--seed", o.seed, "Of the first of these; the others count on from it")->capture_default_str();
   app.add_flag("--packets", o.packets, "Packet by packet and not as flows: slow");
   app.add_flag("--unfolded", o.no_fold, "Go through every rank even where they are alike");
   app.add_option("-o,--output", o.output, timeline_help);
@@ -62,6 +68,12 @@ void add(CLI::App& app, Options& o) {
 
 bool is_auto(const Options& o) { return o.request.algorithm.empty() || o.request.algorithm == "auto"; }
 
+// "file:PATH" of -a, and a file that holds a schedule in a collective's place.
+std::string schedule_file(const Options& o) {
+  if (o.request.algorithm.starts_with(schedule::file_way)) return o.request.algorithm.substr(schedule::file_way.size());
+  return collective_meant(o.what) || !holds_schedule(o.what) ? "" : o.what;
+}
+
 int play(const Options& o) {
   RequestOptions rest = o.request;
   rest.algorithm.clear(), rest.in_place = false;
@@ -69,6 +81,7 @@ int play(const Options& o) {
   if (o.ranks > 0) stranger = "--ranks";
   if (o.explain) stranger = "--explain";
   if (o.no_fold) stranger = "--unfolded";
+  if (o.noise > 0) stranger = "--noise";
   if (!o.shown.empty()) stranger = "--show";
   if (!stranger.empty())
     throw std::invalid_argument(fmt::format("{} goes with a collective, and {} is a file", stranger, o.what));
@@ -105,23 +118,31 @@ std::vector<Rank> ranks_named(const std::string& text) {
 class Pricing {
  public:
   Pricing(const Options& o, MachineSpec spec) : o_(o), spec_(std::move(spec)), machine_(spec_) {
-    options_ = {.bytes = static_cast<double>(parse_bytes(o.bytes)),
-                .era = o.era,
-                .fold = !o.no_fold,
-                .packets = o.packets,
-                .explain = o.explain || !o.output.empty()};
+    options_ = {.era = o.era, .fold = !o.no_fold, .packets = o.packets, .explain = o.explain || !o.output.empty()};
     options_.stopped = [this](Time reached, double done) { return watch_.stopped(reached, done); };
     if (o.ranks > machine_.ranks())
       throw std::invalid_argument(fmt::format("-n {}: {} has {} ranks", o.ranks, machine_.name(), machine_.ranks()));
-    for (Rank r = 0; r < o.ranks && o.ranks < machine_.ranks(); ++r) options_.members.push_back(r);
-    answer_ = {
-        .collective = o.what, .bytes_text = bytes_text(parse_bytes(o.bytes)), .era = o.era, .explain = o.explain};
+    answer_ = {.collective = o.what, .era = o.era, .explain = o.explain};
+    ranks_ = o.ranks > 0 ? o.ranks : machine_.ranks();
+    if (o.noise > 0 && machine_.overheads(o.era).noise <= 0)
+      throw std::invalid_argument(
+          fmt::format("--noise: {} has no software that is late by chance: expected a machine with "
+                      "a chip, and noise.software above 0",
+                      machine_.name()));
   }
 
   int run() {
-    choose();
-    const Pattern pattern = pattern_for(*answer_.chosen.algorithm, answer_.chosen.request, options_);
+    if (const std::string file = schedule_file(o_); !file.empty()) read(file);
+    const bool barrier = answer_.collective == schedule::name(schedule::Collective::barrier);
+    options_.bytes = barrier ? 0 : static_cast<double>(parse_bytes(o_.bytes));
+    answer_.words = answer_.collective;
+    if (!barrier) answer_.words += " of " + bytes_text(parse_bytes(o_.bytes));
+    for (Rank r = 0; r < ranks_ && ranks_ < machine_.ranks(); ++r) options_.members.push_back(r);
+    if (!given_) choose();
+    const Pattern pattern =
+        given_ ? Pattern(*given_) : pattern_for(*answer_.chosen.algorithm, answer_.chosen.request, options_);
     if (!price(pattern)) return 1;
+    draw_noise(pattern);
     if (options_.explain) look(pattern);
     watch_.clear();
     write_output("", o_.json ? sim_json(answer_, machine_) : sim_text(answer_, machine_));
@@ -129,23 +150,74 @@ class Pricing {
   }
 
  private:
+  // A schedule instead of an algorithm, on as many of the machine's ranks as it has.
+  void read(const std::string& file) {
+    RequestOptions rest = o_.request;
+    rest.algorithm.clear(), rest.in_place = false;
+    if (const std::string option = first_given(rest); !option.empty())
+      throw std::invalid_argument(fmt::format("{}: {} says for itself how it goes", option, file));
+    given_ = read_proved(file, o_.request.in_place);
+    const schedule::Task& task = given_->task;
+    if (o_.request.algorithm.starts_with(schedule::file_way) && o_.what != schedule::name(task.collective))
+      throw std::invalid_argument(
+          fmt::format("{} is a schedule of {}, not of {}", file, schedule::name(task.collective), o_.what));
+    if (task.ranks > machine_.ranks() || (o_.ranks > 0 && o_.ranks != task.ranks))
+      throw std::invalid_argument(fmt::format("{} is for {} ranks: {} has {}{}", file, task.ranks, machine_.name(),
+                                              machine_.ranks(),
+                                              o_.ranks > 0 ? fmt::format(", and -n says {}", o_.ranks) : ""));
+    ranks_ = task.ranks;
+    file_ = {.name = fmt::format("{}{}", schedule::file_way, file)};
+    answer_.collective = schedule::name(task.collective);
+    answer_.chosen = {&file_, {.collective = task.collective, .dims = {ranks_}, .in_place = task.in_place}};
+  }
+
+  // Other seeds, everything else as it was.
+  void draw_noise(const Pattern& pattern) {
+    if (o_.noise == 0 || !answer_.interrupted.empty()) return;
+    watch_.begin("pricing with noise");
+    PriceOptions noisy = options_;
+    noisy.explain = false;
+    for (int i = 0; i < o_.noise; ++i) {
+      noisy.noise = o_.seed + static_cast<std::uint64_t>(i);
+      const Time time = sim::price(pattern, machine_, noisy).time;
+      if (time != forever) answer_.noisy.push_back(time);
+      if (time != forever) continue;
+      answer_.interrupted = fmt::format("{} of {} times with noise are missing", o_.noise - i, o_.noise);
+      break;
+    }
+    std::ranges::sort(answer_.noisy);
+  }
+
+  // What only an algorithm would look at goes with one.
+  schedule::Request request() const {
+    RequestOptions rest = o_.request;
+    rest.algorithm.clear(), rest.root.reset(), rest.peer.reset(), rest.pairs.clear(), rest.in_place = false;
+    if (const std::string option = first_given(rest); !option.empty())
+      throw std::invalid_argument(
+          fmt::format("{} goes with --algorithm: without one every way of every algorithm is in the running", option));
+    return request_of(schedule::collective_named(o_.what), o_.request, {ranks_});
+  }
+
   void choose() {
-    const auto collective = schedule::collective_named(o_.what);
-    const Rank ranks = o_.ranks > 0 ? o_.ranks : machine_.ranks();
     if (!is_auto(o_)) {
-      RequestOptions request = o_.request;
-      if (request.dims.empty()) request.dims = shape_text(usual_dims(request.algorithm, machine_, ranks));
-      const Asked a = asked(collective, request);
-      if (a.request.ranks() != ranks)
+      RequestOptions request = with_way(o_.request);
+      if (request.dims.empty()) request.dims = shape_text(usual_dims(request.algorithm, machine_, ranks_));
+      const Asked a = asked(schedule::collective_named(o_.what), request);
+      if (a.request.ranks() != ranks_)
         throw std::invalid_argument(
-            fmt::format("--dims {} are {} ranks: expected {}", request.dims, a.request.ranks(), ranks));
+            fmt::format("--dims {} are {} ranks: expected {}", request.dims, a.request.ranks(), ranks_));
       answer_.chosen = a;
       return;
     }
+    const schedule::Request wanted = request();
     watch_.begin("trying the algorithms");
-    Pricer pricer(machine_, {"", {ranks}, options_.members},
-                  {.collective = collective,
+    Pricer pricer(machine_, {"", {ranks_}, options_.members},
+                  {.collective = wanted.collective,
                    .era = options_.era,
+                   .root = wanted.root,
+                   .peer = wanted.peer,
+                   .pairs = wanted.pairs,
+                   .in_place = wanted.in_place,
                    .fold = options_.fold,
                    .packets = options_.packets,
                    .stopped = options_.stopped});
@@ -168,15 +240,14 @@ class Pricing {
       write_output(
           "",
           fmt::format(
-              "interrupted: {} of {} by {} takes longer than {}; {:.1f}% of its moves were done{}\n", o_.what,
-              answer_.bytes_text, answer_.chosen.algorithm->name, time_words(watch_.reached()), 100 * watch_.done(),
+              "interrupted: {} by {} takes longer than {}; {:.1f}% of its moves were done{}\n", answer_.words,
+              answer_.chosen.algorithm->name, time_words(watch_.reached()), 100 * watch_.done(),
               watch_.done() > 0
                   ? fmt::format(", so about {} in all",
                                 time_words(static_cast<Time>(static_cast<double>(watch_.reached()) / watch_.done())))
                   : ""));
       return false;
     }
-    answer_.interval = {.low = answer_.price.time, .high = answer_.price.time};
     if (!answer_.interrupted.empty()) return true;
     watch_.begin("pricing again with other figures");
     answer_.interval = interval(pattern, spec_, options_, answer_.price.time);
@@ -218,8 +289,8 @@ class Pricing {
           fmt::format("The timeline shows {} ranks of {}, and its critical path is theirs; --show 0-15,44 "
                       "chooses others.",
                       seen.shown.size(), seen.gone_through));
-    const std::string title = fmt::format("{} of {} on {} by {}", o_.what, answer_.bytes_text, machine_.name(),
-                                          answer_.chosen.algorithm->name);
+    const std::string title =
+        fmt::format("{} on {} by {}", answer_.words, machine_.name(), answer_.chosen.algorithm->name);
     std::string page;
     if (is_page(o_.output)) page = sim_page(answer_, machine_, run);
     write_timeline(o_.output, seen.timeline, {.title = title, .introduction = page});
@@ -229,12 +300,15 @@ class Pricing {
   const MachineSpec spec_;
   const Machine machine_;
   PriceOptions options_;
+  Rank ranks_ = 0;  // that take part
+  std::optional<schedule::Schedule> given_;
+  schedule::Algorithm file_;  // its name
   PriceWatch watch_;
   SimAnswer answer_;
 };
 
 int run(const Options& o) {
-  if (!collective_meant(o.what)) return play(o);
+  if (!collective_meant(o.what) && schedule_file(o).empty()) return play(o);
   for (const auto& [given, option] : {std::pair(o.tflops > 0, "--tflops"), {!o.memory.empty(), "--memory"}})
     if (given) throw std::invalid_argument(fmt::format("{} goes with a file, and {} is a collective", option, o.what));
   if (!o.shown.empty() && o.output.empty()) throw std::invalid_argument("--show goes with -o");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -16,10 +17,6 @@ namespace {
 
 using namespace sim;
 
-std::string by_words(const Asked& c) {
-  return fmt::format("{} ({}, {} channels)", c.algorithm->name, shape_text(c.request.dims), c.request.channels);
-}
-
 Table phase_table(const SimAnswer& a) {
   Table table("phases", {{.name = "phase", .align = Align::left},
                          {.name = "from", .unit = "s"},
@@ -31,28 +28,72 @@ Table phase_table(const SimAnswer& a) {
   return table;
 }
 
+// The part of them that are no longer is at least this.
+Time quantile(const std::vector<Time>& ascending, double part) {
+  const auto count = static_cast<double>(ascending.size());
+  return ascending[static_cast<std::size_t>(std::max(1.0, std::ceil(part * count))) - 1];
+}
+
+std::string noise_words(const SimAnswer& a) {
+  return fmt::format("{} to {}, half of {} up to {}, 99% up to {}", sim_time_text(a.noisy.front()),
+                     sim_time_text(a.noisy.back()), a.noisy.size(), sim_time_text(quantile(a.noisy, 0.5)),
+                     sim_time_text(quantile(a.noisy, 0.99)));
+}
+
 }  // namespace
+
+void put_interval(nlohmann::ordered_json& j, const Interval& interval) {
+  if (interval.high <= 0) return;
+  j["time_low_us"] = in_us(interval.low), j["time_high_us"] = in_us(interval.high);
+  j["hangs_on"] = nlohmann::ordered_json::array();
+  for (const Sway& s : interval.sways)
+    j["hangs_on"].push_back({{"figure", s.figure}, {"low_us", in_us(s.low)}, {"high_us", in_us(s.high)}});
+}
+
+std::string way_words(const Asked& c) {
+  const schedule::Request& r = c.request;
+  if (c.algorithm->name.starts_with(schedule::file_way)) return c.algorithm->name;
+  return schedule::text_of({c.algorithm->name, r.channels, r.segments, r.levels, r.dims, r.order});
+}
+
+std::string interval_words(const Interval& interval) {
+  return fmt::format("{} and {}, by the machine's figures that are not documented{}", sim_time_text(interval.low),
+                     sim_time_text(interval.high),
+                     interval.sways.empty() ? "" : fmt::format(", above all {}", interval.sways.front().figure));
+}
+
+std::string sway_words(const Sway& s) {
+  return fmt::format("{} = {} to {}: {} to {}", s.figure, s.low_text, s.high_text, sim_time_text(s.low),
+                     sim_time_text(s.high));
+}
+
+std::string bounds_words(const Bounds& bounds) {
+  std::string text = fmt::format("latency {}", sim_time_text(bounds.latency));
+  const auto add = [&](std::string_view what, Time time) {
+    if (time > 0) text += fmt::format(", {} {}", what, sim_time_text(time));
+  };
+  add("bandwidth", bounds.bandwidth), add("bisection", bounds.bisection), add("memory", bounds.memory);
+  return text;
+}
 
 std::string sim_text(const SimAnswer& a, const Machine& machine) {
   const Price& p = a.price;
-  std::string text = fmt::format("{} of {} on {}: {} by {}\n", a.collective, a.bytes_text, machine.name(),
-                                 sim_time_text(p.time), by_words(a.chosen));
+  std::string text =
+      fmt::format("{} on {}: {} by {}\n", a.words, machine.name(), sim_time_text(p.time), way_words(a.chosen));
   const auto line = [&](std::string_view what, const std::string& value) {
     text += fmt::format("  {:13} {}\n", what, value);
   };
   if (!a.interrupted.empty()) line("interrupted", a.interrupted);
-  line("between", fmt::format("{} and {}, by the machine's figures that are not documented",
-                              sim_time_text(a.interval.low), sim_time_text(a.interval.high)));
+  if (a.interval.high > 0) line("between", interval_words(a.interval));
+  if (!a.noisy.empty()) line("with noise", noise_words(a));
   line("algbw, busbw", fmt::format("{:.3f} GB/s, {:.3f} GB/s", p.algbw * 1e-9, p.busbw * 1e-9));
-  line("bounds", fmt::format("latency {}, bandwidth {}, bisection {}", sim_time_text(p.bounds.latency),
-                             sim_time_text(p.bounds.bandwidth), sim_time_text(p.bounds.bisection)));
+  line("bounds", bounds_words(p.bounds));
   if (!p.busiest_name.empty())
     line("busiest", fmt::format("{}, {:.0f}% of the time", p.busiest_name, 100 * p.busiest_share));
   if (!p.path.empty()) line("time goes to", path_in_words(p, machine));
   if (a.explain)
     for (const Sway& s : std::span(a.interval.sways).first(std::min<std::size_t>(3, a.interval.sways.size())))
-      line("hangs on", fmt::format("{} = {} to {}: {} to {}", s.figure, s.low_text, s.high_text, sim_time_text(s.low),
-                                   sim_time_text(s.high)));
+      line("hangs on", sway_words(s));
   const auto& others = a.choice.others;
   for (const Cost& other : std::span(others).first(std::min(most_compared, others.size())))
     line("rather than", fmt::format("at least {} by {}", sim_time_text(other.time), text_of(other.way)));
@@ -70,6 +111,7 @@ std::string sim_json(const SimAnswer& a, const Machine& machine) {
   nlohmann::ordered_json j{{"collective", a.collective},
                            {"machine", machine.name()},
                            {"algorithm", a.chosen.algorithm->name},
+                           {"way", way_words(a.chosen)},
                            {"dims", a.chosen.request.dims},
                            {"channels", a.chosen.request.channels},
                            {"segments", a.chosen.request.segments},
@@ -77,20 +119,24 @@ std::string sim_json(const SimAnswer& a, const Machine& machine) {
                            {"bytes", p.bytes},
                            {"time_us", in_us(p.time)},
                            {"time_ps", p.time},
-                           {"time_low_us", in_us(a.interval.low)},
-                           {"time_high_us", in_us(a.interval.high)},
                            {"algbw_GBps", p.algbw * 1e-9},
                            {"busbw_GBps", p.busbw * 1e-9},
                            {"bound_latency_us", in_us(p.bounds.latency)},
                            {"bound_bandwidth_us", in_us(p.bounds.bandwidth)},
                            {"bound_bisection_us", in_us(p.bounds.bisection)},
+                           {"bound_memory_us", in_us(p.bounds.memory)},
                            {"busiest", p.busiest_name},
                            {"busiest_share", p.busiest_share},
                            {"ranks_simulated", p.simulated},
                            {"transfers_simulated", p.transfers},
                            {"interrupted", a.interrupted}};
-  for (const Sway& s : a.interval.sways)
-    j["hangs_on"].push_back({{"figure", s.figure}, {"low_us", in_us(s.low)}, {"high_us", in_us(s.high)}});
+  put_interval(j, a.interval);
+  if (!a.noisy.empty())
+    j["noise"] = {{"runs", a.noisy.size()},
+                  {"least_us", in_us(a.noisy.front())},
+                  {"p50_us", in_us(quantile(a.noisy, 0.5))},
+                  {"p99_us", in_us(quantile(a.noisy, 0.99))},
+                  {"most_us", in_us(a.noisy.back())}};
   for (const PathShare& s : path_shares(p, machine))
     j["path"].push_back({{"what", s.words}, {"time_us", in_us(s.time)}});
   for (const Phase& phase : a.phases)

@@ -8,6 +8,7 @@
 #include "sim/report_parts.h"
 #include "sim/summary_words.h"
 #include "sim/text_buffer.h"
+#include "tools/answer_page.h"
 #include "tools/machine_tune_chart.h"
 #include "tools/request_options.h"
 #include "tools/sim_answer.h"
@@ -18,90 +19,45 @@ namespace {
 
 using namespace sim;
 
-constexpr std::string_view style = R"css(<style>
-.answer { max-width: 900px; } .answer table { width: 100%; } .answer td.wide { width: 45%; position: relative; }
-.answer .place { position: relative; height: 12px; background: var(--panel); border-radius: 3px; }
-.answer .place i { position: absolute; top: 0; height: 12px; border-radius: 3px; min-width: 1px; }
-.answer i.result { background: var(--busy); } .answer i.bound { background: var(--idle); }
-.answer i.range { background: var(--stalled); opacity: .45; }
-.answer th { color: var(--faint); font-weight: normal; border-bottom: 1px solid var(--line); }
-.answer p { margin: 4px 0; } .answer .lead { font-size: 16px; }
-.picture svg { width: auto; max-width: 100%; height: auto; } .notes { color: var(--faint); }
-</style>
-)css";
-
 class Page {
  public:
-  Page(const SimAnswer& a, const Machine& machine) : a_(a), machine_(machine) {
-    whole_ = static_cast<double>(std::max({a.interval.high, a.price.time, a.price.bounds.most(), Time{1}}));
-  }
+  Page(const SimAnswer& a, const Machine& machine)
+      : a_(a), machine_(machine), page_(std::max({a.interval.high, a.price.time, a.price.bounds.most()})) {}
 
   std::string html(const Run& run) {
-    put(text_, "{}", style);
     put_result();
-    put_path();
+    const Price& p = a_.price;
+    page_.put_shares(
+        path_shares(p, machine_), p.time,
+        p.busiest_name.empty() ? "" : fmt::format("{}, {:.0f}% of the time", p.busiest_name, 100 * p.busiest_share));
     put_phases();
-    put_sways();
+    page_.put_sways(a_.interval);
     put_picture(run);
     for (const std::string& note : a_.notes) put(text_, "<p class='notes'>{}</p>\n", escaped_html(note));
     put(text_, "<h2>Timeline</h2>\n");
-    return fmt::to_string(text_);
+    return page_.html();
   }
 
  private:
-  // A bar over the time from 0 to the longest that is shown.
-  std::string bar(Time from, Time to, std::string_view css) const {
-    return fmt::format("<i class='{}' style='left:{:.2f}%;width:{:.2f}%'></i>", css,
-                       100 * static_cast<double>(from) / whole_, 100 * static_cast<double>(to - from) / whole_);
-  }
-
-  void put_row(std::string_view what, const std::string& value, const std::string& bars, std::string_view more = "") {
-    put(text_,
-        "<tr><td>{}</td><td class='n'>{}</td><td class='wide'><div class='place'>{}</div></td><td>{}</td></tr>\n", what,
-        value, bars, escaped_html(more));
-  }
-
   void put_result() {
     const Price& p = a_.price;
-    const auto& request = a_.chosen.request;
     put(text_,
-        "<section class='answer'><h2>Result</h2>\n<p class='lead'>{} by {} ({}, {} channels): {:.2f} GB/s, bus {:.2f} "
-        "GB/s</p>\n<table id='result'>\n",
-        sim_time_text(p.time), escaped_html(a_.chosen.algorithm->name), shape_text(request.dims), request.channels,
-        p.algbw * 1e-9, p.busbw * 1e-9);
-    put_row("simulated", sim_time_text(p.time),
-            bar(0, p.time, "result") + bar(a_.interval.low, a_.interval.high, "range"),
-            fmt::format("between {} and {} by figures that are not documented", sim_time_text(a_.interval.low),
-                        sim_time_text(a_.interval.high)));
+        "<section class='answer'><h2>Result</h2>\n<p class='lead'>{} by {}: {:.2f} GB/s, bus {:.2f} GB/s</p>\n"
+        "<table id='result'>\n",
+        sim_time_text(p.time), escaped_html(way_words(a_.chosen)), p.algbw * 1e-9, p.busbw * 1e-9);
+    page_.put_result_row(p.time, a_.interval);
     const auto bound = [&](std::string_view what, Time time, std::string_view more) {
-      put_row(what, time > 0 ? sim_time_text(time) : "none", bar(0, time, "bound"), more);
+      page_.put_row(what, time > 0 ? sim_time_text(time) : "none", page_.bar(0, time, "bound"), more);
     };
     bound("bound by latency", p.bounds.latency, "the launch and one transfer between the farthest ranks");
     bound("bound by bandwidth", p.bounds.bandwidth, "what each chip must send, over all its ways out");
     bound("bound by bisection", p.bounds.bisection, "what must cross between the machine's halves");
+    bound("bound by memory", p.bounds.memory, "what a chip's ranks must read and write of its HBM");
     put(text_, "</table>\n");
     const auto& others = a_.choice.others;
     for (const Cost& other : std::span(others).first(std::min(most_compared, others.size())))
       put(text_, "<p>rather than at least {} by {}</p>\n", sim_time_text(other.time), escaped_html(text_of(other.way)));
     if (!a_.interrupted.empty()) put(text_, "<p>interrupted: {}</p>\n", escaped_html(a_.interrupted));
-    put(text_, "</section>\n");
-  }
-
-  void put_path() {
-    const auto shares = path_shares(a_.price, machine_);
-    if (shares.empty()) return;
-    put(text_,
-        "<section class='answer'><h2>Where the time goes</h2>\n<p class='lead'>{} of the time: {}</p>\n<table>\n",
-        share_words(shares.front().time, a_.price.time), escaped_html(shares.front().words));
-    for (const PathShare& s : shares)
-      put(text_,
-          "<tr><td class='n'>{0}</td><td class='bar'><i class='busy' style='width:{0}'></i></td>"
-          "<td class='n'>{1}</td><td>{2}</td></tr>\n",
-          share_words(s.time, a_.price.time), sim_time_text(s.time), escaped_html(s.words));
-    put(text_, "</table>\n");
-    if (!a_.price.busiest_name.empty())
-      put(text_, "<p>busiest: {}, {:.0f}% of the time</p>\n", escaped_html(a_.price.busiest_name),
-          100 * a_.price.busiest_share);
     put(text_, "</section>\n");
   }
 
@@ -118,19 +74,7 @@ class Page {
           "<tr><td>{}</td><td class='n'>{}</td><td class='wide'><div class='place' title='{} to {}'>{}</div></td>"
           "<td class='n'>{}</td><td class='n'>{}</td></tr>\n",
           escaped_html(p.name), sim_time_text(p.to - p.from), sim_time_text(p.from), sim_time_text(p.to),
-          bar(p.from, p.to, "result"), share_words(p.on_path, a_.price.time), p.transfers);
-    put(text_, "</table></section>\n");
-  }
-
-  void put_sways() {
-    constexpr std::size_t most = 6;
-    if (a_.interval.sways.empty()) return;
-    put(text_, "<section class='answer'><h2>What the answer hangs on</h2>\n<table>\n");
-    for (std::size_t i = 0; i < std::min(most, a_.interval.sways.size()); ++i) {
-      const Sway& s = a_.interval.sways[i];
-      put_row(escaped_html(s.figure), fmt::format("{} to {}", sim_time_text(s.low), sim_time_text(s.high)),
-              bar(s.low, s.high, "range"), fmt::format("where it is {} to {}", s.low_text, s.high_text));
-    }
+          page_.bar(p.from, p.to, "result"), share_words(p.on_path, a_.price.time), p.transfers);
     put(text_, "</table></section>\n");
   }
 
@@ -147,8 +91,8 @@ class Page {
 
   const SimAnswer& a_;
   const Machine& machine_;
-  double whole_ = 1;
-  Text text_;
+  AnswerPage page_;
+  Text& text_ = page_.text();
 };
 
 }  // namespace

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <stdexcept>
 
 #include "schedule/msccl_xml.h"
 #include "schedule/mscclpp_json.h"
 #include "schedule/text.h"
+#include "schedule/verify.h"
 #include "tools/nearest.h"
 #include "tools/output.h"
 
@@ -79,6 +81,24 @@ schedule::Schedule read_schedule(const std::string& path, bool in_place) {
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(fmt::format("{}: {}", path == "-" ? "standard input" : path, error.what()));
   }
+}
+
+schedule::Schedule read_proved(const std::string& path, bool in_place) {
+  schedule::Schedule found = read_schedule(path, in_place);
+  if (const schedule::Report report = schedule::verify(found); !report.ok())
+    throw std::runtime_error(fmt::format("{}: {}", path, report.text()));
+  return found;
+}
+
+bool holds_schedule(const std::string& path) {
+  const std::string ending = std::filesystem::path(path).extension();
+  if (ending == ".xml" || ending == ".json") return true;
+  if (ending == ".et" || path == "-") return false;
+  const std::string text = read_input(path);
+  std::size_t at = 0;
+  while (at < text.size() && (text[at] == '#' || text[at] == '\n'))
+    at = std::min(text.find('\n', at), text.size() - 1) + 1;
+  return std::string_view(text).substr(at).starts_with("trellis schedule ");
 }
 
 }  // namespace trellis::tools

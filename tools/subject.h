@@ -27,5 +27,9 @@ schedule::Schedule written_out(const Subject&);
 bool too_large(const Asked&);
 
 schedule::Schedule read_schedule(const std::string& path, bool in_place = false);
+// And proved. Throws runtime_error with what is wrong with it.
+schedule::Schedule read_proved(const std::string& path, bool in_place = false);
+// A schedule of ours, of MSCCL (.xml) or of MSCCL++ (.json), by its name or its first words.
+bool holds_schedule(const std::string& path);
 
 }  // namespace trellis::tools

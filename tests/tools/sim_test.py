@@ -61,12 +61,70 @@ class Sim(unittest.TestCase):
     def test_explains(self):
         self.assertIn("time goes to", trellis(*RING, "--explain").stdout)
 
+    def refused(self, *words):
+        done = subprocess.run([TRELLIS, *words], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2, done.stdout)
+        return done.stderr
+
+    def test_what_nothing_would_look_at_is_refused(self):
+        self.assertIn("--channels goes with --algorithm", self.refused("sim", "all_reduce", "--channels", "2"))
+        self.assertIn("all_reduce has no root", self.refused("sim", "all_reduce", "--root", "1"))
+        self.assertIn("no --pairs", self.refused("sim", "permute", "-m", "ring:4"))
+        self.assertIn("root 9", self.refused("sim", "broadcast", "-m", "ring:4", "--root", "9"))
+        self.assertIn("says it, too", self.refused("sim", "all_reduce", "-m", "torus:4x4", "-a", "torus@4x4", "-d", "4x4"))
+
+    def test_near_ends_are_reached_sooner(self):
+        near, far = (priced("sim", "send_recv", "-m", "ring:16", "--peer", peer)["time_us"] for peer in (1, 8))
+        self.assertLess(near, far)
+
+    def test_a_barrier_moves_no_bytes(self):
+        words = ("sim", "barrier", "-m", "trn2.48xlarge")
+        self.assertEqual(priced(*words, "-b", "1GiB")["time_us"], priced(*words, "-b", "8")["time_us"])
+
+    def test_a_way_in_one_word_is_its_options(self):
+        words = ("sim", "all_reduce", "-m", "torus:4x4", "-b", "1MiB")
+        way = priced(*words, "-a", "torus@4x4^1.0*2")
+        self.assertEqual(way["time_us"],
+                         priced(*words, "-a", "torus", "-d", "4x4", "--order", "1.0", "--channels", "2")["time_us"])
+        self.assertEqual(way["way"], "torus@4x4^1.0*2")
+
+    def test_a_schedule_from_a_file_is_priced(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "ring.schedule"
+            path.write_text(trellis("schedule", "show", "all_reduce", "-a", "ring", "-d", "16").stdout)
+            machine = ("-m", "ring:16", "-b", "16MiB")
+            time = priced("sim", "all_reduce", *machine, "-a", "ring")["time_us"]
+            self.assertEqual(priced("sim", path, *machine)["time_us"], time)
+            self.assertEqual(priced("sim", "all_reduce", *machine, "-a", f"file:{path}")["time_us"], time)
+            self.assertEqual(priced("play", path, *machine)["time_us"], time)
+            step = pathlib.Path(folder) / "step.txt"
+            step.write_text(f"ranks 16\nall_reduce a 16MiB by file:{path}\n")
+            self.assertEqual(priced("play", step, *machine)["time_us"], time)
+            self.assertIn("not of all_gather", self.refused("sim", "all_gather", *machine, "-a", f"file:{path}"))
+
+    def test_noise_is_the_same_for_the_same_seed_and_only_adds(self):
+        words = ("sim", "all_reduce", "-m", "trn2.48xlarge", "-b", "64KiB", "-a", "rdh", "--noise", 5)
+        first, again, other = priced(*words), priced(*words), priced(*words, "--seed", 9)
+        self.assertEqual(first["noise"], again["noise"])
+        self.assertNotEqual(first["noise"], other["noise"])
+        self.assertGreater(first["noise"]["least_us"], first["time_us"])
+        self.assertIn("has no software", self.refused("sim", "all_reduce", "-m", "ring:4", "--noise", "1"))
+
+    def test_a_step_is_as_sure_as_its_figures(self):
+        step = priced("play", STEP, "--machine", "trn2.48xlarge", "-a", "ring")
+        self.assertLess(step["time_low_us"], step["time_us"])
+        self.assertGreater(step["time_high_us"], step["time_us"])
+        self.assertTrue(step["hangs_on"])
+
     def test_a_step_is_played(self):
         with tempfile.TemporaryDirectory() as folder:
             page = pathlib.Path(folder) / "step.html"
             done = trellis("play", STEP, "--machine", "trn2.48xlarge", "-a", "ring", "-o", page)
             self.assertIn("gradients", done.stdout)
-            self.assertTrue(page.read_text().lower().startswith("<!"))
+            text = page.read_text()
+            self.assertTrue(text.lower().startswith("<!"))
+            for words in ("Result", "a rank computes", "nothing hides it", "of the time: ", "What the answer hangs on"):
+                self.assertIn(words, text)
 
     def written(self, name, *words):
         with tempfile.TemporaryDirectory() as folder:
