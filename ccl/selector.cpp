@@ -41,6 +41,8 @@ Rule rule_in(const std::vector<std::string_view>& words) {
     throw std::invalid_argument("expected: collective ranks from_bytes algorithm [type]");
   Rule rule{schedule::collective_named(words[0]), number_in<schedule::Rank>(words[1], "number of ranks"),
             number_in<std::uint64_t>(words[2], "number of bytes"), schedule::way_named(words[3])};
+  if (rule.ranks < 1)
+    throw std::invalid_argument(fmt::format("'{}' is no number of ranks: expected at least 1", words[1]));
   if (words.size() == 5) rule.type = kernels::dtype_named(words[4]);
   return rule;
 }
