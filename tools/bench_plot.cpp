@@ -18,13 +18,6 @@ using draw::Svg;
 
 constexpr double left = 76, right = 24, panel_width = 620, panel_height = 220, top = 84, between = 52;
 constexpr double legend_line = 20, legend_gap = 48;
-constexpr std::string_view style =
-    R"(text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;fill:#1f2328}
-.paper{fill:#fbfbfa}.grid{stroke:#e1e4e8;stroke-width:1}.frame{fill:none;stroke:#c3c8ce}.dim{fill:#646c76}
-.curve{fill:none;stroke-width:2;stroke-linejoin:round}.band{opacity:.16}.dashed{stroke-dasharray:6 4}
-@media (prefers-color-scheme:dark){text{fill:#e3e6ea}.paper{fill:#16191d}.grid{stroke:#2b3138}.frame{stroke:#454c55}
-.dim{fill:#9aa3ad}}
-)";
 
 struct Dot {
   double bytes, value, low, high;  // low and high: the band around it
@@ -170,7 +163,7 @@ std::string bench_plot(const std::vector<BenchResult>& results) {
   const double height = legend + legend_line * static_cast<double>(curves.size()) + 10;
   const double width = left + panel_width + right;
   const std::string title = fmt::format("{} on {} ranks", schedule::name(first.collective), first.ranks);
-  Svg svg(width, height, style, title);
+  Svg svg(width, height, draw::chart_style, title);
   svg.rect({0, 0}, {width, height}, 0, "class=\"paper\"");
   svg.text({26, 34}, title, "font-size=\"18\" font-weight=\"600\"");
   svg.text({26, 54}, "median of the iterations; the band is from p10 to p90", "class=\"dim\" font-size=\"12\"");

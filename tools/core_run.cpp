@@ -51,12 +51,6 @@ void add_profile(CLI::App& app, Options& o) {
   app.add_flag("--json", o.json, "Print the summary as JSON");
 }
 
-std::pair<std::string, std::string> halves(const std::string& text, std::string_view option) {
-  const std::size_t equals = text.find('=');
-  if (equals == text.npos) throw std::invalid_argument(fmt::format("{} {}: expected NAME=FILE", option, text));
-  return {text.substr(0, equals), text.substr(equals + 1)};
-}
-
 std::string totals_text(const Program& p, const RunTotals& t, const sim::ChipSpec& chip) {
   std::string out = fmt::format("{} on {}: {:.3f} us, {} instructions, {} DMA descriptors\n", p.name, chip.name,
                                 in_us(t.time), t.instructions, t.descriptors);
@@ -113,7 +107,7 @@ std::string run_json(const Program& p, const RunTotals& t, const sim::ChipSpec& 
 
 void read_inputs(const Options& o, Memory& memory) {
   for (const std::string& input : o.inputs) {
-    const auto [name, file] = halves(input, "--input");
+    const auto [name, file] = halves(input, "--input", "NAME=FILE");
     const std::span<std::byte> to = memory.hbm(name);
     const std::string bytes = read_input(file);
     if (bytes.size() != to.size())
@@ -138,7 +132,7 @@ int run_program(const Options& o) {
   if (memory && ships != nullptr && ships->compare != nullptr && o.inputs.empty())
     comparisons = ships->compare(arguments_of(o.subject, *ships), *memory);
   for (const std::string& output : o.outputs) {
-    const auto [name, file] = halves(output, "--save");
+    const auto [name, file] = halves(output, "--save", "NAME=FILE");
     if (!memory) throw std::invalid_argument("--save needs a run that computes: leave out --timing-only");
     const std::span<std::byte> bytes = memory->hbm(name);
     write_output(file, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});

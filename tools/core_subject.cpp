@@ -9,18 +9,15 @@
 #include "tools/output.h"
 
 namespace trellis::tools {
-namespace {
 
 using namespace sim::core;
 
-std::pair<std::string, std::string> halves(const std::string& text, std::string_view option) {
+std::pair<std::string, std::string> halves(const std::string& text, std::string_view option, std::string_view form) {
   const std::size_t equals = text.find('=');
   if (equals == text.npos || equals == 0)
-    throw std::invalid_argument(fmt::format("{} {}: expected NAME=VALUE", option, text));
+    throw std::invalid_argument(fmt::format("{} {}: expected {}", option, text, form));
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
-
-}  // namespace
 
 void add_core_subject(CLI::App& app, CoreSubject& s) {
   app.add_option("program", s.program, "One that ships (trellis core list), or a text file with one")->required();
@@ -35,7 +32,7 @@ sim::ChipSpec chip_of(const CoreSubject& s) {
   const auto others = [](std::string_view other) { return sim::data_text("chips", other); };
   sim::Figures figures = sim::Figures::read(sim::data_text("chips", s.chip), others);
   for (const std::string& change : s.what_if) {
-    const auto [key, value] = halves(change, "--what-if");
+    const auto [key, value] = halves(change, "--what-if", "FIGURE=VALUE");
     figures.set(key, std::string_view(value));
   }
   return sim::ChipSpec(s.chip, std::move(figures));
@@ -51,7 +48,7 @@ const Shipped* shipped_of(const CoreSubject& s) {
 Arguments arguments_of(const CoreSubject& s, const Shipped& program) {
   Arguments arguments(program.parameters);
   for (const std::string& p : s.parameters) {
-    const auto [name, value] = halves(p, "-p");
+    const auto [name, value] = halves(p, "-p", "NAME=VALUE");
     arguments.set(name, value);
   }
   return arguments;

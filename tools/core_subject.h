@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/core/assembler.h"
@@ -19,6 +21,9 @@ struct CoreSubject {
 };
 
 void add_core_subject(CLI::App&, CoreSubject&);
+
+// What an option has before and after its '='; throws invalid_argument, with the form that was expected.
+std::pair<std::string, std::string> halves(const std::string& text, std::string_view option, std::string_view form);
 
 // The chip, with the figures that were changed.
 sim::ChipSpec chip_of(const CoreSubject&);

@@ -20,13 +20,6 @@ using draw::Svg;
 
 constexpr double left = 76, right = 170, width = 640, height = 320, top = 96, between = 76, legend_line = 18;
 constexpr std::size_t most_lines = 10;  // beyond, the chart is unreadable: the slowest are left out
-constexpr std::string_view style =
-    R"(text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;fill:#1f2328}
-.paper{fill:#fbfbfa}.grid{stroke:#e1e4e8;stroke-width:1}.frame{fill:none;stroke:#c3c8ce}.dim{fill:#646c76}
-.curve{fill:none;stroke-width:2;stroke-linejoin:round}.region{opacity:.13}.dashed{stroke-dasharray:6 4}
-@media (prefers-color-scheme:dark){text{fill:#e3e6ea}.paper{fill:#16191d}.grid{stroke:#2b3138}.frame{stroke:#454c55}
-.dim{fill:#9aa3ad}}
-)";
 
 using Line = std::map<double, sim::Time>;  // time by bytes
 
@@ -186,7 +179,7 @@ std::string tune_chart(const std::string& machine, const std::vector<TuneChart>&
   if (charts.empty() || std::ranges::any_of(charts, [](const TuneChart& c) { return c.costs.empty(); }))
     throw std::invalid_argument("nothing to draw: no point of the sweep is done");
   const double all = top + static_cast<double>(charts.size()) * (height + between) + 10;
-  Svg svg(left + width + right, all, style, "crossover of algorithms on " + machine);
+  Svg svg(left + width + right, all, draw::chart_style, "crossover of algorithms on " + machine);
   svg.rect({0, 0}, {left + width + right, all}, 0, "class=\"paper\"");
   svg.text({26, 34}, machine, "font-size=\"18\" font-weight=\"600\"");
   svg.text({26, 54}, "simulated time over the size of the larger buffer; shaded: which algorithm is chosen",

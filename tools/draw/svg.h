@@ -5,6 +5,16 @@
 
 namespace trellis::tools::draw {
 
+// Of charts: light and dark paper, a grid, curves, and what is shaded.
+inline constexpr std::string_view chart_style =
+    R"(text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;fill:#1f2328}
+.paper{fill:#fbfbfa}.grid{stroke:#e1e4e8;stroke-width:1}.frame{fill:none;stroke:#c3c8ce}.dim{fill:#646c76}
+.curve{fill:none;stroke-width:2;stroke-linejoin:round}.band{opacity:.16}.region{opacity:.13}
+.dashed{stroke-dasharray:6 4}
+@media (prefers-color-scheme:dark){text{fill:#e3e6ea}.paper{fill:#16191d}.grid{stroke:#2b3138}.frame{stroke:#454c55}
+.dim{fill:#9aa3ad}}
+)";
+
 struct Point {
   double x = 0, y = 0;
 };

@@ -94,4 +94,24 @@ std::vector<KeyRule> with_rounding(std::vector<KeyRule> own) {
   return own;
 }
 
+void copy_rows(const Call& call, Memory& memory, const View& in, const View& out) {
+  if (in.type == out.type) {
+    const auto bytes = static_cast<std::size_t>(in.elements()) * kernels::size_of(in.type);
+    const bool plain = contiguous(in) && contiguous(out);
+    std::vector<std::byte> row(bytes);
+    for (std::int64_t r = 0; r < out.rows; ++r) {
+      if (plain) {
+        std::memmove(memory.row(out, r), memory.row(in, r), bytes);
+        continue;
+      }
+      memory.read_bytes(in, r, row.data());
+      memory.write_bytes(out, r, row.data());
+    }
+    return;
+  }
+  Source source(memory, in);
+  Sink sink(call, memory, out);
+  for (std::int64_t r = 0; r < out.rows; ++r) sink.store(r, source.row(r));
+}
+
 }  // namespace trellis::sim::core

@@ -83,4 +83,7 @@ class Bits {
 // those of kernels::cast over a whole array of which the output is a part. These, and the kind's own.
 std::vector<KeyRule> with_rounding(std::vector<KeyRule> own = {});
 
+// Row after row, where both sides are cut alike: bit for bit, or cast through floats where the types differ.
+void copy_rows(const Call&, Memory&, const View& in, const View& out);
+
 }  // namespace trellis::sim::core

@@ -11,20 +11,7 @@ double copy_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
   return row_cycles(call, row, chip, call.out().elements(), copy_speed(call.out(), call.in(), call, chip));
 }
 
-void copy(const Call& call, Memory& memory) {
-  const View &in = call.in(), &out = call.out();
-  if (in.type == out.type) {  // bit for bit
-    std::vector<std::byte> row(static_cast<std::size_t>(in.elements()) * kernels::size_of(in.type));
-    for (std::int64_t r = 0; r < out.rows; ++r) {
-      memory.read_bytes(in, r, row.data());
-      memory.write_bytes(out, r, row.data());
-    }
-    return;
-  }
-  Source source(memory, in);
-  Sink sink(call, memory, out);
-  for (std::int64_t r = 0; r < out.rows; ++r) sink.store(r, source.row(r));
-}
+void copy(const Call& call, Memory& memory) { copy_rows(call, memory, call.in(), call.out()); }
 
 void check_copy(const Call& call) { expect_elements(call, "source", call.in(), call.out().elements()); }
 
