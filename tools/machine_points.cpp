@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <stdexcept>
+#include <string_view>
 #include <system_error>
 
 #include "tools/output.h"
@@ -18,11 +20,27 @@ namespace trellis::tools {
 using sim::Cost;
 using sim::Sweep;
 
+namespace {
+
+constexpr std::size_t fingerprint_digits = 16;
+
+// Its first line begins with a machine's fingerprint, as far as it goes.
+bool may_be_points(std::string_view text) {
+  const std::string_view first = text.substr(0, text.find('\n'));
+  const std::size_t digits = std::min(first.find_first_not_of("0123456789abcdef"), first.size());
+  return digits == first.size() ? digits <= fingerprint_digits : digits == fingerprint_digits && first[digits] == ' ';
+}
+
+}  // namespace
+
 Points::Points(std::string path, const sim::Machine& machine, const std::string& era, const ccl::Launched& launched)
     : path_(std::move(path)), fingerprint_(sim::fingerprint(machine.spec(), era)) {
   if (path_.empty()) return;
   own_ = launched.rank == 0 ? path_ : fmt::format("{}.{}", path_, launched.rank);
   const std::string text = std::filesystem::exists(own_) ? read_input(own_) : "";
+  if (!may_be_points(text))
+    throw std::invalid_argument(fmt::format(
+        "--points {}: something else is in this file: expected a new one, or one of an earlier sweep", own_));
   file_ = ccl::Descriptor(open(own_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (file_.number() < 0) throw std::system_error(errno, std::generic_category(), own_);
   if (!text.empty() && text.back() != '\n') append("\n");  // of a line that was cut off
@@ -46,8 +64,12 @@ std::vector<Cost> Points::known(const Sweep& s) const {
   std::vector<Cost> all;
   if (path_.empty()) return all;
   for (const std::string& path : paths()) {
-    const std::vector<Cost> some = sim::read_points(read_input(path), fingerprint_, s);
-    all.insert(all.end(), some.begin(), some.end());
+    try {
+      const std::vector<Cost> some = sim::read_points(read_input(path), fingerprint_, s);
+      all.insert(all.end(), some.begin(), some.end());
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(fmt::format("{}: damaged: {}; take that line out", path, error.what()));
+    }
   }
   return all;
 }

@@ -54,6 +54,23 @@ class Tune(Case):
         names = re.findall(r"from +\S+ \S+ +(\w+)", text)
         self.assertEqual(names, ["mesh", "rdh", "kangaring"], text)
 
+    def test_another_file_is_not_taken_for_points(self):
+        points = self.folder / "points"
+        words = ["machine", "tune", "ring:8", "--collectives", "all_reduce", "--sizes", "8", "--points", points]
+        points.write_text("a letter\n")
+        done = subprocess.run([TRELLIS, *map(str, words)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("something else is in this file", done.stderr)
+        self.assertEqual(points.read_text(), "a letter\n")
+        points.unlink()
+        trellis(*words)
+        lines = points.read_text().splitlines()
+        lines[1] = " ".join(w + "^" if i == 2 else w for i, w in enumerate(lines[1].split()))
+        points.write_text("\n".join(lines) + "\n")
+        done = subprocess.run([TRELLIS, *map(str, words)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("points: damaged: ", done.stderr)
+
     def test_points_are_not_priced_again(self):
         points = self.folder / "points"
         words = ["machine", "tune", "ring:8", "--collectives", "all_reduce", "--sizes", "8..64KB", "--points", points]
