@@ -113,17 +113,24 @@ std::string era_of(const Record& r, const Machine& machine) {
   return host ? from_host : said;
 }
 
-// What that runtime had: rings alone, until the algorithms of its documentation came.
+// What that runtime had: rings alone, until the algorithms of its documentation came. What has a root goes round a ring
+// in parts that follow each other, as no rank could else send before it has all; the later runtime, which has meshes,
+// can also send it to each rank at once.
 std::vector<Way> ways_for(const Record& r, const Pricer& pricer) {
   std::vector<std::string> names = {"ring", "flat_ring", "direct"};
   if (!pricer.settings().era.starts_with("2023")) names = {"mesh", "rdh", "kangaring", "ring", "flat_ring", "direct"};
   if (const std::string said = r.word("algorithm"); !said.empty()) names = {said};
-  std::vector<Way> ways = sim::ways_of(pricer, names, {1, 2, 4}, {1});
+  const bool rooted = schedule::rooted(pricer.settings().collective);
+  const std::vector<std::int32_t> parts =
+      rooted ? std::vector<std::int32_t>{1, 4, 16, 64} : std::vector<std::int32_t>{1};
+  std::vector<Way> ways = sim::ways_of(pricer, names, {1, 2, 4}, parts);
   const Rank ranks = pricer.group().ranks(), nodes = nodes_of(r);
   for (Way& way : ways)
     if (way.algorithm == "flat_ring") way.dims = {ranks / nodes, nodes};  // it sees hosts, not chips
   const bool ring = std::ranges::any_of(ways, [](const Way& w) { return w.algorithm != "direct"; });
-  if (names.size() > 1 && ring) std::erase_if(ways, [](const Way& w) { return w.algorithm == "direct"; });
+  const bool meshes = std::ranges::find(names, "mesh") != names.end();
+  if (names.size() > 1 && ring && !(rooted && meshes))
+    std::erase_if(ways, [](const Way& w) { return w.algorithm == "direct"; });
   return ways;
 }
 
