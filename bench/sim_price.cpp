@@ -86,8 +86,10 @@ void ring_unfolded(benchmark::State& state) {
   price_one(state, name.c_str(), "ring", {.dims = {n}, .in_place = true}, {.bytes = gib, .fold = false});
 }
 
-void ring_1024_one_slow_link_memory(benchmark::State& state) {
-  price_one(state, "ring:1024", "ring", {.dims = {1024}, .in_place = true}, {.bytes = gib}, "slow:0-1:0.5");
+void ring_one_slow_link_memory(benchmark::State& state) {
+  const auto n = static_cast<std::int32_t>(state.range(0));
+  const std::string name = "ring:" + std::to_string(n);
+  price_one(state, name.c_str(), "ring", {.dims = {n}, .in_place = true}, {.bytes = gib}, "slow:0-1:0.5");
 }
 
 void all_to_all(benchmark::State& state) {
@@ -111,8 +113,10 @@ BENCHMARK(torus_folded)->Arg(16)->Arg(48)->Arg(100)->Unit(benchmark::kMillisecon
 BENCHMARK(torus_8x16x16_one_slow_link)->Unit(benchmark::kMillisecond);
 BENCHMARK(ring_unfolded)->Arg(256)->Unit(benchmark::kMillisecond);
 BENCHMARK(ring_unfolded)->Name("ring_unfolded-memory")->Arg(4096)->Iterations(1)->Unit(benchmark::kMillisecond);
-BENCHMARK(ring_1024_one_slow_link_memory)
-    ->Name("ring_1024_one_slow_link-memory")
+BENCHMARK(ring_one_slow_link_memory)
+    ->Name("ring_one_slow_link-memory")
+    ->Arg(1024)
+    ->Arg(4096)
     ->Iterations(1)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(all_to_all)->Arg(512)->Arg(1024)->Unit(benchmark::kMillisecond);

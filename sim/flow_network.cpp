@@ -10,21 +10,16 @@ namespace {
 
 constexpr Rate unbounded = std::numeric_limits<Rate>::max();
 constexpr double byte_work = 1e15;
-Time time_of(Work work, Rate rate) {
-  if (rate == unbounded) return 0;
-  const auto speed = static_cast<Work>(rate);
-  return static_cast<Time>((work + speed - 1) / speed);
-}
 
-constexpr std::size_t most_nearby = 64;  // flows
-constexpr std::size_t ahead = 12;        // flows, of which memory is asked for before they are come to
+constexpr std::uint32_t enough_to_pool = 8;  // flows on one resource and nothing else
+constexpr std::size_t most_nearby = 64;      // flows
+constexpr std::size_t ahead = 12;            // flows, of which memory is asked for before they are come to
 
 }  // namespace
 
 FlowNetwork::FlowNetwork(std::vector<Rate> capacities) : lost_(unbounded) {
   resources_.resize(capacities.size());
-  for (std::size_t i = 0; i < capacities.size(); ++i)
-    resources_[i].capacity = capacities[i] * one_use, resources_[i].each = capacities[i];
+  for (std::size_t i = 0; i < capacities.size(); ++i) resources_[i].capacity = capacities[i] * one_use;
   carried_.assign(capacities.size(), 0);
 }
 
@@ -41,7 +36,8 @@ FlowNetwork::FlowId FlowNetwork::take_flow(std::size_t parts) {
   return id;
 }
 
-void FlowNetwork::link(FlowId flow, Part& part, std::uint32_t index) {
+void FlowNetwork::link(FlowId flow, std::uint32_t index) {
+  Part& part = parts_[index];
   Resource& r = resources_[part.resource];
   part.flow = flow;
   part.before = none;
@@ -49,13 +45,15 @@ void FlowNetwork::link(FlowId flow, Part& part, std::uint32_t index) {
   if (r.first != none) parts_[r.first].before = index;
   r.first = index;
   ++r.flows;
+  if (flows_[flow].parts > 1) ++r.joined;
 }
 
-void FlowNetwork::unlink(const Part& part) {
+void FlowNetwork::unlink(const Flow& f, const Part& part) {
   Resource& r = resources_[part.resource];
   (part.before == none ? r.first : parts_[part.before].after) = part.after;
   if (part.after != none) parts_[part.after].before = part.before;
   --r.flows;
+  if (f.parts > 1) --r.joined;
 }
 
 void FlowNetwork::start(std::span<const Use> uses, Work work, std::uint64_t tag) {
@@ -63,22 +61,26 @@ void FlowNetwork::start(std::span<const Use> uses, Work work, std::uint64_t tag)
   Flow& f = flows_[id];
   f.left = work, f.rate = 0, f.since = now_, f.end = 0, f.tag = tag, f.fresh = true;
   if (work != bytes_.work) bytes_ = {work, static_cast<double>(work) / (byte_work * one_use)};
+  ++moving_;
   for (std::uint32_t i = 0; i < f.parts; ++i) {
     Part& part = parts_[f.first + i];
     part.resource = uses[i].resource, part.weight = uses[i].weight;
-    link(id, part, f.first + i);
+    link(id, f.first + i);
     carried_[part.resource] += bytes_.sixteenths * part.weight;
+    if (f.parts > 1) break_pool(part.resource);
   }
-  fresh_.push_back(id);
-  ++moving_;
-  ++counts_.flows;
+  if (pool_of(f) != none)
+    join_pool(id);
+  else
+    fresh_.push_back(id);
 }
 
 void FlowNetwork::remove(FlowId id) {
   Flow& f = flows_[id];
   for (const Part& part : parts(f)) {
-    unlink(part);
-    if (resources_[part.resource].flows > 0) {
+    unlink(f, part);
+    const Resource& r = resources_[part.resource];
+    if (r.flows > 0 && r.pool == none) {
       changed_.push_back(part.resource);
       lost_ = std::min(lost_, f.rate);
     }
@@ -97,8 +99,13 @@ void FlowNetwork::advance(Time to, std::vector<std::uint64_t>& ended) {
     for (std::size_t i = 0; i < row_.size(); ++i) {
       if (i + ahead < row_.size()) __builtin_prefetch(&flows_[row_[i + ahead]]);
       const FlowId id = row_[i];
-      if (flows_[id].end != to) continue;  // it has got another rate since
-      ended.push_back(flows_[id].tag);
+      const Flow& f = flows_[id];
+      if (f.end != to) continue;  // it has got another rate since
+      if (pool_of(f) != none) {
+        end_first(parts_[f.first].resource, ended);
+        continue;
+      }
+      ended.push_back(f.tag);
       remove(id);
     }
   }
@@ -110,26 +117,32 @@ Rate FlowNetwork::lone_rate(const Flow& f) {
   for (const Part& p : parts(f)) {
     const Resource& r = resources_[p.resource];
     if (r.flows > 1) return 0;
-    rate = std::min(rate, p.weight == one_use ? r.each : r.capacity / p.weight);
+    rate = std::min(rate, p.weight == one_use ? r.capacity / one_use : r.capacity / p.weight);
   }
   return std::max<Rate>(rate, 1);
+}
+
+// What is left of it is so now.
+void FlowNetwork::bring_up(Flow& f) {
+  const Work done = static_cast<Work>(f.rate) * static_cast<Work>(now_ - f.since);
+  f.left = done < f.left ? f.left - done : 0;
+  f.since = now_;
 }
 
 // Sets the rate from now on.
 void FlowNetwork::give(Flow& f, FlowId id, Rate rate) {
   assert(rate > 0);
-  if (!f.fresh) {
-    if (rate == f.rate) return;
-    const Work done = static_cast<Work>(f.rate) * static_cast<Work>(now_ - f.since);
-    f.left = done < f.left ? f.left - done : 0;
-  }
-  f.since = now_;
+  if (!f.fresh && rate == f.rate) return;
+  bring_up(f);
   f.rate = rate;
   f.fresh = false;
-  if (f.left != last_.left || rate != last_.rate) last_ = {f.left, rate, time_of(f.left, rate)};
-  const Time end = now_ + last_.time;
-  if (end == f.end) return;
-  f.end = end;
+  if (f.left != last_.left || rate != last_.rate) last_ = {f.left, rate, rate == unbounded ? 0 : time_of(f.left, rate)};
+  set_end(id, now_ + last_.time);
+}
+
+void FlowNetwork::set_end(FlowId id, Time end) {
+  if (end == flows_[id].end) return;
+  flows_[id].end = end;
   ends_.push(end, id);
 }
 
@@ -205,32 +218,30 @@ bool FlowNetwork::gather(Rate from, std::size_t most) {
 
 // Where all flows on a resource are on nothing else.
 bool FlowNetwork::share_one(std::uint32_t resource) {
+  Resource& r = resources_[resource];
+  if (r.joined > 0) return false;
+  r.mark = mark_;
+  if (r.flows >= enough_to_pool) {
+    make_pool(resource);
+    return true;
+  }
   std::int64_t weight = 0;
-  for (std::uint32_t i = resources_[resource].first; i != none; i = parts_[i].after) {
-    if (flows_[parts_[i].flow].parts > 1) return false;
-    weight += parts_[i].weight;
-  }
-  const Rate each = std::max<Rate>(resources_[resource].capacity / weight, 1);
-  resources_[resource].mark = mark_;
-  for (std::uint32_t i = resources_[resource].first; i != none; i = parts_[i].after) {
-    give(flows_[parts_[i].flow], parts_[i].flow, each);
-    ++counts_.solved_flows;
-  }
+  for (std::uint32_t i = r.first; i != none; i = parts_[i].after) weight += parts_[i].weight;
+  const Rate each = std::max<Rate>(r.capacity / weight, 1);
+  for (std::uint32_t i = r.first; i != none; i = parts_[i].after) give(flows_[parts_[i].flow], parts_[i].flow, each);
   return true;
 }
 
 // Water filling: the resource with the least for each of its flows sets their rate, then the next. Those that offer the
 // same do so at once, so that no order matters.
 void FlowNetwork::fill() {
-  ++counts_.solves;
-  counts_.solved_flows += std::ssize(region_);
   offers_.clear();
   for (std::uint32_t i = 0; i < shares_.size(); ++i)
     if (shares_[i].weight > 0) offers_.push_back({shares_[i].each(), i});
   std::ranges::make_heap(offers_, std::greater<>());
   const auto pop = [&] {
     std::ranges::pop_heap(offers_, std::greater<>());
-    const Offer offer = offers_.back();
+    const FlowOffer offer = offers_.back();
     offers_.pop_back();
     return offer;
   };
@@ -238,8 +249,8 @@ void FlowNetwork::fill() {
     const Rate each = offers_.front().each;
     tight_.clear();
     while (!offers_.empty() && offers_.front().each == each) {
-      const Offer offer = pop();
-      const Share& share = shares_[offer.share];
+      const FlowOffer offer = pop();
+      const FlowShare& share = shares_[offer.share];
       if (share.weight == 0) continue;
       if (share.each() == each) {
         tight_.push_back(offer.share);
@@ -259,7 +270,7 @@ void FlowNetwork::fill() {
         if (f.mark != mark_) continue;
         f.mark = mark_ - 1;
         for (const Part& p : parts(f)) {
-          Share& share = shares_[resources_[p.resource].place];
+          FlowShare& share = shares_[resources_[p.resource].place];
           share.left -= p.weight * each;
           share.weight -= p.weight;
         }
@@ -308,17 +319,19 @@ void FlowNetwork::gather_fresh() {
 
 // All changes at once, with what they can reach.
 void FlowNetwork::solve_reached() {
-  if (fresh_.size() == moving_) {
+  const bool all_new = fresh_.size() == moving_;
+  std::erase_if(fresh_, [&](FlowId id) { return !flows_[id].fresh; });
+  if (all_new) {
     ++mark_;
     shares_.clear();
     gather_fresh();
     return fill();
   }
-  std::erase_if(fresh_, [&](FlowId id) { return !flows_[id].fresh; });
   const Rate from = lowest_change();
   ++mark_;
   shares_.clear();
-  for (std::uint32_t resource : changed_) visit(resource);
+  for (std::uint32_t resource : changed_)
+    if (resources_[resource].pool == none) visit(resource);
   for (FlowId id : fresh_)
     for (const Part& p : parts(flows_[id])) visit(p.resource);
   gather(from, flows_.size());
@@ -326,6 +339,7 @@ void FlowNetwork::solve_reached() {
 }
 
 void FlowNetwork::settle() {
+  settle_pools();
   if (!solve_nearby()) solve_reached();
   fresh_.clear();
   changed_.clear();
@@ -334,7 +348,10 @@ void FlowNetwork::settle() {
 
 Rate FlowNetwork::rate(std::uint64_t tag) const {
   for (const Flow& f : flows_)
-    if (f.end != 0 && f.tag == tag) return f.rate;
+    if (f.end != 0 && f.tag == tag) {
+      const std::uint32_t pool = pool_of(f);
+      return pool == none ? f.rate : pools_[pool].rate();
+    }
   return 0;
 }
 

@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "sim/flow_pool.h"
+#include "sim/flow_shares.h"
 #include "sim/free_numbers.h"
 #include "sim/instant_queue.h"
 #include "sim/network.h"
@@ -23,14 +25,10 @@ class FlowNetwork : public Network {
 
   Rate rate(std::uint64_t tag) const;  // of a flow on its way; for tests
 
-  struct Counts {
-    std::int64_t flows = 0, solves = 0, solved_flows = 0;
-  };
-  const Counts& counts() const { return counts_; }
-
  private:
   using FlowId = std::uint32_t;
   static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
+  static constexpr Time in_pool = -1;
   struct Part {  // of a flow, in one resource's list
     std::uint32_t resource = 0, weight = 0;
     FlowId flow = 0;
@@ -40,7 +38,7 @@ class FlowNetwork : public Network {
     Work left = 0;
     Rate rate = 0;
     Time since = 0;  // when `left` was true
-    Time end = 0;
+    Time end = 0;    // in_pool: when its pool says
     std::uint64_t tag = 0;
     std::uint32_t first = 0;  // of its parts
     std::uint16_t parts = 0, room = 0;
@@ -49,31 +47,32 @@ class FlowNetwork : public Network {
   };
   struct Resource {
     Rate capacity = 0;  // in weights: sixteenths
-    Rate each = 0;      // of a single flow of one use
     std::uint32_t first = none;
     std::uint32_t flows = 0;
-    std::uint32_t mark = 0;   // the last solve that it was part of
-    std::uint32_t place = 0;  // in it
-  };
-  struct Share {  // a resource within a solve
-    std::uint32_t resource = 0;
-    Rate left = 0;            // of the capacity
-    std::int64_t weight = 0;  // of flows without a rate
-    Rate each() const { return left / weight; }
-  };
-  struct Offer {
-    Rate each = 0;
-    std::uint32_t share = 0;
-    bool operator>(const Offer& o) const { return each > o.each; }
+    std::uint32_t joined = 0;   // of these, that are on other resources too
+    std::uint32_t pool = none;  // where all are shared in one
+    std::uint32_t mark = 0;     // the last solve that it was part of
+    std::uint32_t place = 0;    // in it
   };
 
   std::span<Part> parts(const Flow& f) { return {parts_.data() + f.first, f.parts}; }
   FlowId take_flow(std::size_t parts);
-  void link(FlowId, Part&, std::uint32_t index);
-  void unlink(const Part&);
+  void link(FlowId, std::uint32_t index);
+  void unlink(const Flow&, const Part&);
   void remove(FlowId);
   Rate lone_rate(const Flow&);
+  void bring_up(Flow&);
   void give(Flow&, FlowId, Rate);
+  void set_end(FlowId, Time);
+
+  std::uint32_t pool_of(const Flow&) const;
+  void make_pool(std::uint32_t resource);
+  void break_pool(std::uint32_t resource);
+  void join_pool(FlowId);
+  void add(FlowPool&, FlowId);
+  void watch_first(FlowPool&);
+  void end_first(std::uint32_t resource, std::vector<std::uint64_t>& ended);
+  void settle_pools();
 
   bool solve_nearby();
   void solve_reached();
@@ -96,6 +95,9 @@ class FlowNetwork : public Network {
   std::vector<FlowId> fresh_;
   std::vector<std::uint32_t> changed_;  // resources that lost a flow
   Rate lost_ = 0;                       // the slowest that they lost
+  std::vector<FlowPool> pools_;
+  FreeNumbers free_pools_;
+  std::vector<std::uint32_t> changed_pools_;  // by their resources
   std::uint32_t mark_ = 0;
   // What was worked out last: flows that start together are mostly alike.
   struct {
@@ -107,13 +109,12 @@ class FlowNetwork : public Network {
     Work work = 0;
     double sixteenths = 0;  // of a byte
   } bytes_;
-  std::vector<Share> shares_;
+  std::vector<FlowShare> shares_;
   std::vector<FlowId> region_;
-  std::vector<Offer> offers_;
+  std::vector<FlowOffer> offers_;
   std::vector<std::uint32_t> tight_;
   std::vector<FlowId> row_;
   RunSorter<FlowId> sorter_;
-  Counts counts_;
 };
 
 }  // namespace trellis::sim

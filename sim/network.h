@@ -15,6 +15,10 @@ __extension__ using Work = unsigned __int128;  // Rate x picoseconds
 inline constexpr Work work_of_byte = Work{1'000} * static_cast<Work>(second);
 
 inline Rate rate_of(double bytes_per_second) { return static_cast<Rate>(bytes_per_second * 1e3); }
+inline Time time_of(Work work, Rate rate) {  // rounded up
+  const auto speed = static_cast<Work>(rate);
+  return static_cast<Time>((work + speed - 1) / speed);
+}
 
 // A transfer's part in a resource. `weight`: resource time for a byte, in sixteenths of the usual: several passes over
 // it, a slower kind of pass, or several like transfers that one stands for.

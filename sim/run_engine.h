@@ -26,9 +26,10 @@ class Run::Engine {
     std::uint64_t first_move = 0;
     Rank rank = 0;  // of the machine
     float slowness = 1;
-    Time busy = 0;            // its collective cores, until then
-    bool sends_away = false;  // to another host, or has not come round from it
-    Use hbm = {}, dma = {};   // what one pass over them is; weight 0: nothing bounds it
+    Time busy = 0;                 // its collective cores, until then
+    bool sends_away = false;       // to another host, or has not come round from it
+    std::uint32_t first_wait = 0;  // in the Loop's count of what its moves wait for, in blocks
+    Use hbm = {}, dma = {};        // what one pass over them is; weight 0: nothing bounds it
   };
   struct Peer {
     std::uint32_t seat = 0;

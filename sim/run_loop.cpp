@@ -43,10 +43,7 @@ class Loop {
         plain_(o_.handshake + o_.reduce + o_.message + o_.away + o_.dma_start == 0),
         noise_(engine.settings_.noise ? o_.noise : 0),
         chance_(kernels::random_key({.seed = engine.settings_.noise.value_or(0)})) {
-    waits_.reserve(e_.moves_);
-    for (const auto& row : e_.rows_)
-      for (const Move& m : e_.program(e_.seats_[row.seats[0]]).moves)
-        waits_.insert(waits_.end(), row.seats.size(), static_cast<Count>(m.waits));
+    for (const auto& row : e_.rows_) add_waits(row);
   }
 
   Time run() {
@@ -59,8 +56,7 @@ class Loop {
       for (std::size_t i = 0; i < ready_.size(); ++i) start(seat_in(ready_[i]), move_in(ready_[i]));
       ready_.clear();
       network.settle();
-      if (done_ == std::ssize(waits_) && loads_left_ == 0 && queue_.empty())
-        break;  // whatever the network may still have noted
+      if (done_ == moves() && loads_left_ == 0 && queue_.empty()) break;  // whatever the network may still have noted
       const Time next = std::min(queue_.next(), network.next());
       if (next == forever) break;
       if (next > e_.settings_.limit || stopped()) return forever;
@@ -76,9 +72,9 @@ class Loop {
         for (Event event : row) happen(event);
       }
     }
-    if (done_ < std::ssize(waits_))
+    if (done_ < moves())
       throw std::invalid_argument(
-          fmt::format("{} of {} moves of the schedule can never start", std::ssize(waits_) - done_, waits_.size()));
+          fmt::format("{} of {} moves of the schedule can never start", moves() - done_, moves()));
     Time last = 0;
     for (const Time end : e_.ended_) last = std::max(last, end);
     for (const Time end : e_.loads_ended_) last = std::max(last, end);
@@ -86,11 +82,29 @@ class Loop {
   }
 
  private:
+  std::int64_t moves() const { return static_cast<std::int64_t>(e_.moves_); }
+
+  // Ranks of a row mostly do their like moves at one time, or else each does one after the other: a few of each rank's
+  // lie together, and beside them the other ranks'.
+  static constexpr std::uint32_t block = 16;  // moves
+  void add_waits(const Run::Engine::Row& row) {
+    const auto& program = e_.program(e_.seats_[row.seats[0]]).moves;
+    const std::size_t first = waits_.size() / block, blocks = (program.size() + block - 1) / block;
+    for (std::size_t i = 0; i < row.seats.size(); ++i)
+      e_.seats_[row.seats[i]].first_wait = static_cast<std::uint32_t>(first + i);
+    waits_.resize(waits_.size() + blocks * row.seats.size() * block);
+    for (const std::uint32_t at : row.seats)
+      for (std::uint32_t m = 0; m < program.size(); ++m) waits(e_.seats_[at], m) = static_cast<Count>(program[m].waits);
+  }
+  Count& waits(const Run::Engine::Seat& seat, std::uint32_t move) {
+    return waits_[(seat.first_wait + std::size_t{seat.stride} * (move / block)) * block + move % block];
+  }
+
   bool stopped() {
     const std::int64_t past = e_.events_ + e_.transfers_;
     if (!e_.settings_.stopped || past < asked_ + events_between) return false;
     asked_ = past;
-    return e_.settings_.stopped(now_, static_cast<double>(done_) / static_cast<double>(waits_.size()));
+    return e_.settings_.stopped(now_, static_cast<double>(done_) / static_cast<double>(moves()));
   }
 
   void open() {
@@ -249,9 +263,12 @@ class Loop {
       const Follower& f = program.followers[i];
       const std::uint32_t target =
           f.peer == no_peer ? at : e_.peers_[seat.first_peer + static_cast<std::uint32_t>(f.peer)].seat;
-      const std::uint64_t move = e_.number(e_.seats_[target], f.move);
-      if (--waits_[move] != 0) continue;
-      if (trace_) e_.traces_[move].cause = static_cast<std::int64_t>(cause), e_.traces_[move].ready = now_;
+      const auto& keeper = e_.seats_[target];
+      if (--waits(keeper, f.move) != 0) continue;
+      if (trace_) {
+        Trace& trace = e_.traces_[e_.number(keeper, f.move)];
+        trace.cause = static_cast<std::int64_t>(cause), trace.ready = now_;
+      }
       ready_.push_back(event_of(target, f.move));
     }
   }

@@ -66,11 +66,14 @@ std::vector<Rate> fair_rates(const std::vector<Rate>& capacities, const std::vec
 
 std::uint32_t below(std::mt19937& random, std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); }
 
-std::vector<Transfer> random_transfers(std::mt19937& random, std::uint32_t resources, int count, bool staggered) {
+// `apart`: nearly all are on one resource alone.
+std::vector<Transfer> random_transfers(std::mt19937& random, std::uint32_t resources, int count, bool staggered,
+                                       bool apart = false) {
   std::vector<Transfer> all;
   for (int i = 0; i < count; ++i) {
     Transfer t{{}, work_of_byte * (1'000'000 + below(random, 3'000'000)), 0};
-    for (auto hops = static_cast<std::uint32_t>(1 + random() % 4); t.uses.size() < hops;) {
+    const std::uint32_t most_hops = apart && below(random, 100) > 0 ? 1 : 4;
+    for (auto hops = 1 + below(random, most_hops); t.uses.size() < hops;) {
       const auto r = static_cast<std::uint32_t>(random() % resources);
       if (std::ranges::none_of(t.uses, [&](const Use& u) { return u.resource == r; }))
         t.uses.push_back({r, random() % 4 == 0 ? 32U : 16U});
@@ -115,6 +118,50 @@ TEST(FlowNetwork, SharesAsWaterFillingDoes) {
       if (now != forever) network.advance(now, ended);
     }
     EXPECT_EQ(ended.size(), flows.size());
+  }
+}
+
+// When each ends if all rates are worked out from scratch after each that starts or ends.
+std::map<std::uint64_t, Time> obvious_ends(const std::vector<Rate>& capacities, std::vector<Transfer> flows) {
+  std::map<std::uint64_t, Time> found;
+  Time now = 0;
+  while (found.size() < flows.size()) {
+    std::vector<Transfer> moving;
+    std::vector<std::size_t> tags;
+    Time next = forever;
+    for (std::size_t f = 0; f < flows.size(); ++f) {
+      if (found.contains(f)) continue;
+      if (flows[f].start <= now)
+        moving.push_back(flows[f]), tags.push_back(f);
+      else
+        next = std::min(next, flows[f].start);
+    }
+    const auto rates = fair_rates(capacities, moving);
+    for (std::size_t i = 0; i < moving.size(); ++i) next = std::min(next, now + time_of(moving[i].work, rates[i]));
+    for (std::size_t i = 0; i < moving.size(); ++i) {
+      const Work done = static_cast<Work>(rates[i]) * static_cast<Work>(next - now);
+      if (done < moving[i].work)
+        flows[tags[i]].work -= done;
+      else
+        found[tags[i]] = next;
+    }
+    now = next;
+  }
+  return found;
+}
+
+// To the picosecond, where many share a resource that few others reach into.
+TEST(FlowNetwork, EndsAsObviously) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 60; ++round) {
+    const std::uint32_t resources = 4 + below(random, 3);
+    std::vector<Rate> capacities;
+    for (std::uint32_t r = 0; r < resources; ++r) capacities.push_back(gigabyte * (1 + below(random, 100)));
+    auto flows = random_transfers(random, resources, 100, true, round % 4 != 0);
+    if (round % 2 == 0)
+      for (std::size_t f = 0; f < flows.size(); f += 3) flows[f].work = flows[0].work;
+    FlowNetwork network(capacities);
+    EXPECT_EQ(ends(network, flows), obvious_ends(capacities, flows)) << round;
   }
 }
 

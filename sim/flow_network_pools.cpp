@@ -1,0 +1,90 @@
+#include "sim/flow_network.h"
+
+namespace trellis::sim {
+namespace {
+
+constexpr std::uint32_t too_few = 3;  // flows, for a pool to go on
+
+}  // namespace
+
+std::uint32_t FlowNetwork::pool_of(const Flow& f) const {
+  return f.parts == 1 ? resources_[parts_[f.first].resource].pool : none;
+}
+
+// Of all flows on the resource.
+void FlowNetwork::make_pool(std::uint32_t resource) {
+  Resource& r = resources_[resource];
+  r.pool = free_pools_.take();
+  if (r.pool == pools_.size()) pools_.emplace_back();
+  FlowPool& pool = pools_[r.pool];
+  pool.open(r.capacity, now_);
+  for (std::uint32_t i = r.first; i != none; i = parts_[i].after) {
+    bring_up(flows_[parts_[i].flow]);
+    add(pool, parts_[i].flow);
+  }
+  watch_first(pool);
+}
+
+void FlowNetwork::add(FlowPool& pool, FlowId id) {
+  Flow& f = flows_[id];
+  pool.add(id, f.left, parts_[f.first].weight);
+  f.fresh = false;
+  f.end = in_pool;
+}
+
+void FlowNetwork::join_pool(FlowId id) {
+  const std::uint32_t resource = parts_[flows_[id].first].resource;
+  FlowPool& pool = pools_[resources_[resource].pool];
+  pool.catch_up(now_);
+  add(pool, id);
+  changed_pools_.push_back(resource);
+}
+
+// Only the first to end has its end noted.
+void FlowNetwork::watch_first(FlowPool& pool) {
+  const FlowPool::Member& first = pool.first();
+  if (pool.watched != first.flow && pool.watched != none) flows_[pool.watched].end = in_pool;
+  pool.watched = first.flow;
+  set_end(first.flow, pool.end(first));
+}
+
+void FlowNetwork::end_first(std::uint32_t resource, std::vector<std::uint64_t>& ended) {
+  FlowPool& pool = pools_[resources_[resource].pool];
+  pool.catch_up(now_);
+  for (; pool.first_has_ended(); pool.drop_first()) {
+    ended.push_back(flows_[pool.first().flow].tag);
+    remove(pool.first().flow);
+  }
+  pool.watched = none;
+  changed_pools_.push_back(resource);
+}
+
+// Its flows go on as they were, each by itself.
+void FlowNetwork::break_pool(std::uint32_t resource) {
+  Resource& r = resources_[resource];
+  if (r.pool == none) return;
+  FlowPool& pool = pools_[r.pool];
+  pool.catch_up(now_);
+  for (const FlowPool::Member& m : pool.members()) {
+    Flow& f = flows_[m.flow];
+    f.left = pool.left(m), f.rate = pool.rate(), f.since = now_;
+    set_end(m.flow, pool.end(m));
+  }
+  pool.close();
+  free_pools_.give_back(r.pool);
+  r.pool = none;
+}
+
+void FlowNetwork::settle_pools() {
+  for (const std::uint32_t resource : changed_pools_) {
+    const Resource& r = resources_[resource];
+    if (r.pool == none) continue;
+    if (r.flows <= too_few)
+      break_pool(resource);
+    else
+      watch_first(pools_[r.pool]);
+  }
+  changed_pools_.clear();
+}
+
+}  // namespace trellis::sim
