@@ -281,6 +281,7 @@ void FlowNetwork::fill() {
 
 // Every change by itself, with all that it can reach. False: one can reach too much for that.
 bool FlowNetwork::solve_nearby() {
+  const Rate from = fresh_.size() == moving_ ? 0 : lowest_change();
   ++mark_;
   for (FlowId id : fresh_) {
     Flow& f = flows_[id];
@@ -292,14 +293,14 @@ bool FlowNetwork::solve_nearby() {
     if (f.parts == 1 && share_one(parts_[f.first].resource)) continue;
     shares_.clear();
     for (const Part& p : parts(f)) visit(p.resource);
-    if (!gather(0, most_nearby)) return false;
+    if (!gather(from, most_nearby)) return false;
     fill();
   }
   for (std::uint32_t resource : changed_) {
     if (resources_[resource].mark == mark_ || resources_[resource].flows == 0 || share_one(resource)) continue;
     shares_.clear();
     visit(resource);
-    if (!gather(0, most_nearby)) return false;
+    if (!gather(from, most_nearby)) return false;
     fill();
   }
   return true;
