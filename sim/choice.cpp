@@ -91,10 +91,8 @@ class Contest {
     const schedule::Algorithm& algorithm = schedule::algorithm_named(way.algorithm);
     const schedule::Request request = pricer_.request(way);
     if (schedule::symmetry_of(algorithm, request).classes() > limits_.most_classes) return give_up(place);
-    const schedule::Program program = schedule::make_program(algorithm, request, 0);
-    const auto moves = std::ranges::count_if(program.steps, [](const auto& s) { return !receives(s.op); });
-    const Time least = least_time(program, 0, task_of(algorithm, request), pricer_.machine(), pricer_.options(bytes_));
-    entries_.insert({place, least, static_cast<std::int64_t>(moves) * request.ranks(), false});
+    const Pricer::Outline known = pricer_.outline(way, bytes_);
+    entries_.insert({place, known.least, known.moves, false});
   }
 
   // Of ranks, that a price goes through.

@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <limits>
-#include <map>
+#include <unordered_map>
 
 #include "sim/price.h"
 
@@ -128,8 +128,8 @@ Time least_time(const schedule::Program& program, Rank rank, const Task& task, c
   const auto chunks = static_cast<double>(std::max<std::int64_t>(1, schedule::data_chunks(task)));
   const double chunk = options.bytes < options.element * chunks ? 0 : options.bytes / chunks;
   const auto place = [&](Rank r) { return options.members.empty() ? r : options.members[r]; };
-  std::map<std::pair<Rank, bool>, Lone> ways;
-  std::map<ResourceId, double> loads;
+  std::unordered_map<std::int64_t, Lone> ways;  // by peer and direction
+  std::unordered_map<ResourceId, double> loads;
   std::vector<Time> ends(program.steps.size());
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const schedule::Step& s = program.steps[i];
@@ -137,7 +137,7 @@ Time least_time(const schedule::Program& program, Rank rank, const Task& task, c
     ends[i] += o.semaphore;
     if (!sends(s.op) && !receives(s.op)) continue;
     const bool out = sends(s.op);
-    const auto [found, fresh] = ways.try_emplace({s.end.peer, out});
+    const auto [found, fresh] = ways.try_emplace(std::int64_t{s.end.peer} * 2 + (out ? 1 : 0));
     Lone& way = found->second;
     if (fresh)
       way = out ? lone(machine, place(rank), place(s.end.peer)) : lone(machine, place(s.end.peer), place(rank));

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <charconv>
 #include <exception>
+#include <iterator>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -24,8 +26,7 @@ class SweepWork {
     const std::set<Way> wanted(sweep.ways.begin(), sweep.ways.end());
     const std::set<double> sizes(sweep.sizes.begin(), sweep.sizes.end());
     for (const Cost& c : control.known)
-      if (wanted.contains(c.way) && sizes.contains(c.bytes) && known_.insert({c.way, c.bytes}).second)
-        costs_.push_back(c);
+      if (wanted.contains(c.way) && sizes.contains(c.bytes) && known_.insert({c.way, c.bytes}).second) note(c);
   }
 
   // One thread's part: ways in turn, each with all its sizes, as these share a pattern.
@@ -54,12 +55,39 @@ class SweepWork {
     for (const double bytes : sweep_.sizes) {
       if (known_.contains({way, bytes})) continue;
       if (stop_ || (control_.stopped && control_.stopped())) return false;
-      const Cost cost{way, bytes, pricer.price(way, bytes).time};
+      const Cost cost{way, bytes, price(pricer, way, bytes)};
+      if (cost.time == forever && control_.stopped && control_.stopped()) return false;  // on the way
       const std::lock_guard hold(mutex_);
-      costs_.push_back(cost);
+      note(cost);
       if (control_.found) control_.found(cost);
     }
     return true;
+  }
+
+  // What is slower than all that are wanted is given up, at the first look or on the way. Which of these it is depends
+  // on the others before it; what the fastest are does not.
+  Time price(Pricer& pricer, const Way& way, double bytes) {
+    if (sweep_.wanted == 0) return pricer.price(way, bytes).time;
+    const Time limit = limit_for(bytes);
+    if (limit != forever && (pricer.outline(way, bytes).least > limit || pricer.least(way, bytes, limit) > limit))
+      return forever;
+    return pricer.price(way, bytes, false, limit).time;
+  }
+
+  Time limit_for(double bytes) {
+    const std::lock_guard hold(mutex_);
+    const std::multiset<Time>& fastest = fastest_[bytes];
+    return fastest.size() < sweep_.wanted ? sweep_.limit : std::min(sweep_.limit, *fastest.rbegin());
+  }
+
+  void note(const Cost& cost) {
+    if (sweep_.wanted > 0) {
+      if (cost.time == forever) return;
+      std::multiset<Time>& fastest = fastest_[cost.bytes];
+      fastest.insert(cost.time);
+      if (fastest.size() > sweep_.wanted) fastest.erase(std::prev(fastest.end()));
+    }
+    costs_.push_back(cost);
   }
 
   const Sweep& sweep_;
@@ -69,6 +97,7 @@ class SweepWork {
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;
   std::vector<Cost> costs_;
+  std::map<double, std::multiset<Time>> fastest_;  // of each size, as many as are wanted
   std::exception_ptr error_;
 };
 

@@ -15,18 +15,21 @@ struct Sweep {
   Pricer::Settings settings;
   std::vector<Way> ways;
   std::vector<double> sizes;  // bytes of the larger buffer
+  std::size_t wanted = 0;     // of each size, only so many of the fastest; 0: all
+  Time limit = forever;       // where not all are wanted: and none that takes longer
   std::size_t points() const { return ways.size() * sizes.size(); }
 };
 
 struct SweepControl {
   int threads = 1;
-  std::vector<Cost> known = {};                 // points that need no pricing
-  std::function<bool()> stopped = {};           // asked before each point
-  std::function<void(const Cost&)> found = {};  // each new point, one at a time
+  std::vector<Cost> known = {};        // points that need no pricing
+  std::function<bool()> stopped = {};  // asked before each point
+  // Each new point, one at a time; its time is `forever` where it was given up, as more than are wanted are faster.
+  std::function<void(const Cost&)> found = {};
 };
 
-// The known points that belong to it and the new ones; all of them unless it was stopped. An error of one thread stops
-// the others and is thrown.
+// The known points that belong to it and the new ones that were not given up; all of them unless it was stopped. An
+// error of one thread stops the others and is thrown.
 std::vector<Cost> sweep(const Machine&, const Sweep&, const SweepControl&);
 
 // A word that is another one when any figure, level, defect or the era is.

@@ -275,7 +275,11 @@ std::vector<Synthesised> syntheses(const Machine& machine, const Group& group, c
                                    double bytes, const SweepControl& control) {
   constexpr std::int64_t most_tried = 300'000;  // transfers
   std::vector<Synthesised> all;
-  PriceOptions options{.bytes = bytes, .element = settings.element, .era = settings.era, .members = group.members};
+  PriceOptions options{.bytes = bytes,
+                       .element = settings.element,
+                       .era = settings.era,
+                       .stopped = settings.stopped,
+                       .members = group.members};
   for (const std::int32_t pieces : {1, 2, 4, 8, 16, 32})
     for (const std::int32_t depth : {1, 2, 4, 0}) {
       const std::int64_t shares = schedule::rooted(settings.collective) ? 1 : group.ranks();

@@ -126,6 +126,15 @@ Time Pricer::least(const Way& way, double bytes, Time limit) {
   return least_time(pattern(way, bytes), machine_, options(bytes, limit));
 }
 
+Pricer::Outline Pricer::outline(const Way& way, double bytes) const {
+  const schedule::Algorithm& algorithm = schedule::algorithm_named(way.algorithm);
+  const schedule::Request wanted = request(way);
+  const schedule::Program program = make_program(algorithm, wanted, 0);
+  const auto moves = std::ranges::count_if(program.steps, [](const auto& s) { return !receives(s.op); });
+  return {least_time(program, 0, task_of(algorithm, wanted), machine_, options(bytes)),
+          static_cast<std::int64_t>(moves) * wanted.ranks()};
+}
+
 std::vector<Way> ways_of(const Pricer& pricer, const std::vector<std::string>& algorithms,
                          const std::vector<std::int32_t>& lanes, const std::vector<std::int32_t>& parts) {
   std::vector<std::string> names = algorithms;

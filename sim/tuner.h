@@ -59,6 +59,11 @@ class Pricer {
   std::string refusal(const Way&) const;
   Price price(const Way&, double bytes, bool explain = false, Time limit = forever);
   Time least(const Way&, double bytes, Time limit = forever);  // no price is lower
+  struct Outline {
+    Time least = 0;
+    std::int64_t moves = 0;  // of all ranks, if they do as much as the first one
+  };
+  Outline outline(const Way&, double bytes) const;       // likewise, by one rank's steps: far less work
   const Pattern& pattern(const Way&, double bytes);      // lives until it is forgotten, or another size is asked for
   void forget(const Way& way) { patterns_.erase(way); }  // what was made for it
 

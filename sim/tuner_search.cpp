@@ -101,6 +101,28 @@ std::vector<Way> finer_ways(const Pricer& pricer, const Search& how, const std::
   return ways;
 }
 
+// Those that could be the fastest by one rank's steps, as far as the moves last; how many are left out is added up.
+std::vector<Way> promising(const Pricer& pricer, std::vector<Way> ways, double bytes, std::int64_t most_moves,
+                           std::size_t& left_out) {
+  struct Known {
+    Pricer::Outline outline;
+    std::size_t place = 0;
+  };
+  std::vector<Known> known;
+  for (std::size_t i = 0; i < ways.size(); ++i) known.push_back({pricer.outline(ways[i], bytes), i});
+  std::ranges::stable_sort(known, {}, [](const Known& k) { return k.outline.least; });
+  const std::int64_t most_for_one = most_moves / Search::ways_at_least;
+  std::vector<Way> kept;
+  for (const Known& k : known) {
+    if (k.outline.moves > most_for_one) continue;
+    if (k.outline.moves > most_moves) break;
+    most_moves -= k.outline.moves;
+    kept.push_back(std::move(ways[k.place]));
+  }
+  left_out += ways.size() - kept.size();
+  return kept;
+}
+
 }  // namespace
 
 std::vector<Shape> shapes_of(const Shape& dims) {
@@ -188,21 +210,29 @@ std::vector<Way> splits(const Pricer& pricer, const std::vector<Cost>& fastest_f
 SearchResult search(const Machine& machine, const Group& group, const Pricer::Settings& settings, double bytes,
                     const Search& how, const SweepControl& control) {
   const Pricer pricer(machine, group, settings);
-  const auto priced = [&](std::vector<Way> ways) {
-    return sorted(sweep(machine, {group, settings, std::move(ways), {bytes}}, control));
-  };
-  const auto with = [](std::vector<Cost> costs, const std::vector<Cost>& more) {
-    costs.insert(costs.end(), more.begin(), more.end());
-    return sorted(std::move(costs));
-  };
+  const std::size_t wanted = std::max(how.finalists, how.shown);
   SearchResult result;
-  result.fixed = priced(ways_of(pricer, {}, {1}, {1}));
-  result.found = priced(compositions(pricer, how.algorithms, how.most_levels));
-  result.found = with(std::move(result.found), priced(orders(pricer, how.algorithms)));
-  const std::vector<Cost> both = with(result.fixed, result.found);
-  result.found = with(std::move(result.found), priced(splits(pricer, both, how.finalists)));
-  for (std::vector<Cost>* costs : {&result.fixed, &result.found})
-    *costs = with(std::move(*costs), priced(finer_ways(pricer, how, *costs)));
+  SweepControl counted = control;
+  counted.found = [&](const Cost& c) {
+    ++result.tried;
+    if (control.found) control.found(c);
+  };
+  const auto add = [&](std::vector<Cost>& costs, std::vector<Way> ways, const SweepControl& by) {
+    ways = promising(pricer, std::move(ways), bytes, how.most_moves, result.untried);
+    const Time limit = costs.size() < wanted ? forever : costs[wanted - 1].time;
+    const std::vector<Cost> more = sweep(machine, {group, settings, std::move(ways), {bytes}, wanted, limit}, by);
+    costs.insert(costs.end(), more.begin(), more.end());
+    costs = sorted(std::move(costs));
+    costs.resize(std::min(costs.size(), wanted));
+  };
+  result.fixed = sorted(sweep(machine, {group, settings, ways_of(pricer, {}, {1}, {1}), {bytes}}, control));
+  add(result.found, compositions(pricer, how.algorithms, how.most_levels), counted);
+  add(result.found, orders(pricer, how.algorithms), counted);
+  std::vector<Cost> both = result.fixed;
+  both.insert(both.end(), result.found.begin(), result.found.end());
+  add(result.found, splits(pricer, sorted(std::move(both)), how.finalists), counted);
+  add(result.found, finer_ways(pricer, how, result.found), counted);
+  add(result.fixed, finer_ways(pricer, how, result.fixed), control);
   return result;
 }
 

@@ -28,11 +28,17 @@ struct Search {
   std::size_t most_levels = 3;
   std::size_t finalists = 6;  // of each sort, that are tried with other lanes and parts, and beside each other
   std::vector<std::int32_t> lanes = {1, 2, 4}, parts = {1, 4};
+  std::size_t shown = 5;  // of the fastest that are found, so many are wanted and no fewer than the finalists
+  // That are gone through for each sort of way: the most promising first, as far as these last.
+  std::int64_t most_moves = 2'000'000;
+  static constexpr std::int64_t ways_at_least = 40;  // a way that would take more than its part of them is left out
 };
 
 struct SearchResult {
-  std::vector<Cost> fixed;  // the algorithms as they are, the fastest first
-  std::vector<Cost> found;  // compositions, other orders and splits, likewise
+  std::vector<Cost> fixed;  // the algorithms as they are, with their lanes and parts: the fastest, these first
+  std::vector<Cost> found;  // compositions, other orders and splits, likewise: the fastest
+  std::size_t tried = 0;    // of these
+  std::size_t untried = 0;  // the least promising
 };
 
 // What it has found when it is stopped.

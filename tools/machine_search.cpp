@@ -31,6 +31,7 @@ struct Options {
   std::string machine, collective, bytes = "1MB", group = "all", era, output;
   std::vector<std::string> algorithms, what_if;
   std::size_t levels = 3, finalists = 6, shown = 5;
+  std::int64_t most_moves = sim::Search{}.most_moves;
   int threads = 0;
   bool synthesise = false;
 };
@@ -53,6 +54,10 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--levels", o.levels, "At most so many")->check(CLI::Range(2, 8))->capture_default_str();
   app.add_option("--finalists", o.finalists, "That are tried with lanes and parts")->capture_default_str();
   app.add_option("--show", o.shown, "Lines of each table")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--moves", o.most_moves,
+                 "That are gone through of each sort of way, the most promising first: more takes longer")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--era", o.era, "Of the machine's software; its usual one");
   app.add_option("--what-if", o.what_if, "Another figure or a defect: \"efa.rate=12 GB/s\", dead:0-1");
   app.add_option("--threads", o.threads, "To price with; as many as there are processors");
@@ -124,17 +129,24 @@ int run(const Options& o) {
   if (o.threads <= 0) control.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   control.stopped = [&] { return interrupts.asked(); };
   control.found = [&](const Cost& c) { progress.next(text_of(c.way)); };
-  const sim::SearchResult result =
-      sim::search(machine, group, settings, bytes,
-                  {.algorithms = o.algorithms, .most_levels = o.levels, .finalists = o.finalists}, control);
+  Pricer::Settings while_asked = settings;
+  while_asked.stopped = [&](sim::Time, double) { return interrupts.asked(); };
+  const sim::SearchResult result = sim::search(machine, group, while_asked, bytes,
+                                               {.algorithms = o.algorithms,
+                                                .most_levels = o.levels,
+                                                .finalists = o.finalists,
+                                                .shown = o.shown,
+                                                .most_moves = o.most_moves},
+                                               control);
   std::vector<sim::Synthesised> made;
-  if (o.synthesise) made = sim::syntheses(machine, group, settings, bytes, control);
+  if (o.synthesise) made = sim::syntheses(machine, group, while_asked, bytes, control);
   progress.clear();
   if (result.fixed.empty() || (result.found.empty() && made.empty()))
     throw std::invalid_argument(fmt::format("nothing was found for {} on {} ranks", o.collective, group.ranks()));
-  std::string text = fmt::format("{} of {} on {} ranks of {}: {} compositions{} priced{}\n\n", o.collective,
-                                 sim_bytes_text(bytes), group.ranks(), machine.name(), result.found.size(),
+  std::string text = fmt::format("{} of {} on {} ranks of {}: {} compositions{} tried{}{}\n\n", o.collective,
+                                 sim_bytes_text(bytes), group.ranks(), machine.name(), result.tried,
                                  made.empty() ? "" : fmt::format(" and {} syntheses", made.size()),
+                                 result.untried > 0 ? fmt::format(", {} left out: see --moves", result.untried) : "",
                                  interrupts.asked() ? ", then interrupted" : "");
   text += table_text("fixed", result.fixed, o.shown) + "\n" + table_text("found", result.found, o.shown) + "\n";
   if (!made.empty()) text += made_text(made, o.shown);

@@ -165,6 +165,45 @@ TEST(Search, CompositionsAreProvedRight) {
   }
 }
 
+// What is given up on the way is never one of the fastest.
+TEST(Search, ASweepFindsTheFastestWithoutPricingAll) {
+  MachineSpec spec = machine_spec("torus:4x4");
+  what_if(spec, "dead:0-1");
+  const Machine machine(spec);
+  const Pricer pricer(machine, groups_of(machine).front(), {});
+  Sweep s{pricer.group(), {}, compositions(pricer, {"ring", "direct", "mesh", "rdh", "bine"}, 3), {1 << 24}};
+  const auto fastest_times = [&](const SweepControl& control) {
+    std::vector<Time> times;
+    for (const Cost& c : sweep(machine, s, control)) times.push_back(c.time);
+    std::ranges::sort(times);
+    times.resize(std::min<std::size_t>(times.size(), 4));
+    return times;
+  };
+  const auto all = fastest_times({});
+  ASSERT_GT(s.ways.size(), 20U);
+  s.wanted = 4;
+  int given_up = 0;
+  EXPECT_EQ(fastest_times({.found = [&](const Cost& c) { given_up += c.time == forever; }}), all);
+  EXPECT_GT(given_up, 0);
+  EXPECT_EQ(fastest_times({.threads = 2}), all);
+  s.limit = all[1];
+  EXPECT_EQ(fastest_times({}).front(), all.front());
+}
+
+TEST(Search, TheMostPromisingAreTriedFirst) {
+  const Machine machine(machine_spec("torus:4x4"));
+  const Group group = groups_of(machine).front();
+  const Search all{.algorithms = {"ring", "direct", "mesh"}, .most_levels = 2, .lanes = {1}, .parts = {1}};
+  Search few = all;
+  few.most_moves = 20'000;
+  const auto everything = search(machine, group, {}, 1 << 24, all, {}),
+             part = search(machine, group, {}, 1 << 24, few, {});
+  EXPECT_EQ(everything.untried, 0U);
+  EXPECT_GT(part.untried, 0U);
+  EXPECT_LT(part.tried, everything.tried);
+  EXPECT_GE(part.found.front().time, everything.found.front().time);
+}
+
 // Slow links between hosts: few bytes should cross them.
 TEST(Search, AHierarchyIsFoundWhereOneIsDue) {
   MachineSpec spec = machine_spec("full:4/clos:4");

@@ -173,7 +173,7 @@ class Search(Case):
         found = self.folder / "found.txt"
         text = self.printed("machine", "search", "full:4/clos:2", "all_gather", "--bytes", "16MB", "--levels", "2",
                             "--algorithms", "ring,direct,mesh", "-o", found)
-        self.assertIn("compositions priced", text)
+        self.assertIn("compositions tried", text)
         self.assertRegex(text, r"hierarchical\(.*\)@")
         self.assertEqual(trellis("schedule", "verify", found).returncode, 0)
         again = shlex.split(text.splitlines()[-1])
