@@ -83,7 +83,10 @@ void Machine::add_defects() {
     switch (d.kind) {
       case Defect::Kind::link:
         links(d.from, d.to, 0, found);
-        if (found.empty()) throw std::invalid_argument(fmt::format("no link leads from {} to {}", d.from, d.to));
+        if (found.empty())
+          throw std::invalid_argument(fmt::format("no link leads from rank {} to {}: ranks {} to {} are of one chip",
+                                                  d.from, d.to, d.from - d.from % cores_,
+                                                  d.from - d.from % cores_ + cores_ - 1));
         found.resize(1);
         break;
       case Defect::Kind::nic:

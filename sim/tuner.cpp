@@ -90,7 +90,10 @@ schedule::Request Pricer::request(const Way& w) const {
 }
 
 std::string Pricer::refusal(const Way& w) const {
-  return schedule::refusal(schedule::algorithm_named(w.algorithm), request(w));
+  const schedule::Request wanted = request(w);
+  if (wanted.ranks() != group_.ranks())
+    return fmt::format("{} are {} ranks, and here are {}", fmt::join(wanted.dims, "x"), wanted.ranks(), group_.ranks());
+  return schedule::refusal(schedule::algorithm_named(w.algorithm), wanted);
 }
 
 PriceOptions Pricer::options(double bytes, Time limit) const {

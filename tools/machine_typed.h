@@ -18,8 +18,8 @@ inline constexpr const char* machine_grammar =
     "hwloc\n"
     "(.xml); several of one as well (\"rack.machine x 4\").";
 inline constexpr const char* change_grammar =
-    "KEY=VALUE of the machine's figures, dead:0-1, slow:0-1:0.5, nic:RANK:0.5, hbm:RANK:0.5 or straggler:RANK:0.5; "
-    "repeatable";
+    "KEY=VALUE of the machine's figures; dead:0-1 or slow:0-1:0.5, the first link of the way from one rank to the "
+    "other; nic:RANK:0.5, hbm:RANK:0.5 or straggler:RANK:0.5, its speed as a part of the usual; repeatable";
 
 // Changes as sim::what_if reads them. Throws invalid_argument, naming the known machines, and system_error.
 sim::MachineSpec typed_machine(const std::string& typed, const std::vector<std::string>& changes = {});

@@ -40,6 +40,21 @@ Time priced(const std::string& machine, double bytes, const char* algorithm = "r
   return best;
 }
 
+TEST(Workload, AWayGoesAsItSays) {
+  const Machine m = machine_named("torus:4x4");
+  const schedule::Request request{.dims = {4, 4}, .channels = 2, .order = {1, 0}};
+  const Played p = played("ranks 16\nall_reduce a 1MiB by torus@4x4^1.0*2\n", "torus:4x4");
+  EXPECT_EQ(p.time, price(schedule::algorithm_named("torus"), request, m, {.bytes = 1 << 20}).time);
+  EXPECT_EQ(p.parts[0].algorithm, "torus@4x4^1.0*2");
+  EXPECT_NE(fault([] { played("ranks 16\nall_reduce a 1MiB by torus@3x4\n", "torus:4x4"); }), "none");
+}
+
+TEST(Workload, WhatIsStoppedHasNoTime) {
+  const auto stop = [](Time, double) { return true; };
+  const std::string step = "ranks 64\nall_reduce a 1GiB by ring*4\nall_reduce b 1GiB by kangaring stream other\n";
+  EXPECT_EQ(played(step, "trn2.48xlarge", {.packets = true, .stopped = stop}).time, forever);
+}
+
 TEST(Workload, RanksThatDoTheSameAreOneCell) {
   const Workload all = read_workload("step", "ranks 1000\ncompute a 1us\nall_reduce b 1MB after a\n");
   EXPECT_EQ(all.cells.size(), 1U);
