@@ -281,8 +281,13 @@ void FlowNetwork::fill() {
 
 // Every change by itself, with all that it can reach. False: one can reach too much for that.
 bool FlowNetwork::solve_nearby() {
-  const Rate from = fresh_.size() == moving_ ? 0 : lowest_change();
   ++mark_;
+  Rate from = fresh_.size() == moving_ ? 0 : -1;  // not known yet
+  const auto find_from = [&] {
+    if (from >= 0) return;
+    from = lowest_change();
+    ++mark_;
+  };
   for (FlowId id : fresh_) {
     Flow& f = flows_[id];
     if (!f.fresh) continue;  // settled together with another
@@ -291,6 +296,7 @@ bool FlowNetwork::solve_nearby() {
       continue;
     }
     if (f.parts == 1 && share_one(parts_[f.first].resource)) continue;
+    find_from();
     shares_.clear();
     for (const Part& p : parts(f)) visit(p.resource);
     if (!gather(from, most_nearby)) return false;
@@ -298,6 +304,7 @@ bool FlowNetwork::solve_nearby() {
   }
   for (std::uint32_t resource : changed_) {
     if (resources_[resource].mark == mark_ || resources_[resource].flows == 0 || share_one(resource)) continue;
+    find_from();
     shares_.clear();
     visit(resource);
     if (!gather(from, most_nearby)) return false;
