@@ -40,9 +40,9 @@ static_assert(sizeof(Cell) == 128);
 
 inline constexpr std::uint32_t ring_cells = 8;
 
-struct alignas(64) Ring {
-  alignas(64) std::atomic<std::uint32_t> taken;  // cells that the receiver is done with
-  std::atomic<std::uint32_t> took[ring_cells];   // ticks that it needed for the slots
+struct alignas(128) Ring {
+  std::atomic<std::uint32_t> taken;             // cells that the receiver is done with
+  std::atomic<std::uint32_t> took[ring_cells];  // ticks that it needed for the slots
   Cell cells[ring_cells];
 };
 
