@@ -65,6 +65,7 @@ Communicator::Inside::Inside(Config c, std::shared_ptr<device::Device> d, std::s
       dumps_(dump_signals_heard()) {
   if (!config.dump.empty()) hear_dump_signal();
   job_.activity = &activity_;
+  job_.how.rounding = config.rounding;
   job_.how.random.seed = config.seed;
 }
 
@@ -118,7 +119,6 @@ void Communicator::Inside::open(const Call& c, bool in_place, const Planned* pla
   job_.type = c.type;
   job_.wire = wire;
   job_.op = sums ? kernels::Reduction::sum : c.op.kind;
-  job_.how.rounding = config.rounding;
   job_.how.random.step = operation;
   job_.how.stores = stores_for((compiled.input_elements + compiled.output_elements) * size);
   job_.mark = mark_of(c, wire, operation);

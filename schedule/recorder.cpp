@@ -189,12 +189,13 @@ End Recorder::next(Counts& counts, Rank peer, int channel) const {
   return {peer, counts[key]++};
 }
 
-void Recorder::send(const Place& from, Rank to, int channel) {
+void Recorder::send(const Place& from, Rank to, int channel, Rank also) {
   Owner* o = owner(from.rank);
   if (!o) return;
   Step step{.op = Op::send, .channel = static_cast<std::uint8_t>(channel)};
   step.from = source(*o, from, channel);
   step.end = next(o->sent, to, channel);
+  if (also >= 0) step.second = next(o->sent, also, channel);
   add(*o, step);
 }
 
@@ -219,11 +220,13 @@ void Recorder::receive_beside(const Place& to, Rank from, const Place& waits, in
   reduce(waits, to, channel);
 }
 
+void Recorder::transfer(const Place& from, const Place& to, bool adding, int channel) {
+  send(from, to.rank, channel);
+  receive(to, from.rank, adding, channel);
+}
+
 void Recorder::copy(const Place& from, const Place& to, int channel) {
-  if (from.rank != to.rank) {
-    send(from, to.rank, channel);
-    return receive(to, from.rank, false, channel);
-  }
+  if (from.rank != to.rank) return transfer(from, to, false, channel);
   Owner* o = owner(to.rank);
   if (!o) return;
   Step step{.op = Op::copy, .channel = static_cast<std::uint8_t>(channel)};
@@ -235,22 +238,12 @@ void Recorder::copy(const Place& from, const Place& to, int channel) {
 void Recorder::copy_twice(const Place& from, const Place& to, const Place& also, int channel) {
   if (from.rank == to.rank || from.rank == also.rank)
     throw std::logic_error("an algorithm wrote one read to two places of which one is its own rank's");
-  const auto lane = static_cast<std::uint8_t>(channel);
-  if (Owner* o = owner(from.rank)) {
-    Step step{.op = Op::send, .channel = lane};
-    step.from = source(*o, from, channel);
-    step.end = next(o->sent, to.rank, channel);
-    step.second = next(o->sent, also.rank, channel);
-    add(*o, step);
-  }
+  send(from, to.rank, channel, also.rank);
   for (const Place* target : {&to, &also}) receive(*target, from.rank, false, channel);
 }
 
 void Recorder::reduce(const Place& from, const Place& to, int channel) {
-  if (from.rank != to.rank) {
-    send(from, to.rank, channel);
-    return receive(to, from.rank, true, channel);
-  }
+  if (from.rank != to.rank) return transfer(from, to, true, channel);
   const Place sources[] = {to, from};
   reduce_all(sources, to, channel);
 }

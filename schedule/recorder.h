@@ -67,7 +67,8 @@ class Recorder {
   void gather_at(Owner&, const Place&, const Slice& home, int channel);
   void add(Owner&, Step, std::span<const Slice> further = {});
   End next(Counts&, Rank peer, int channel) const;
-  void send(const Place& from, Rank to, int channel);
+  void transfer(const Place& from, const Place& to, bool adding, int channel);
+  void send(const Place& from, Rank to, int channel, Rank also = -1);
   void receive(const Place& to, Rank from, bool adding, int channel);
   void receive_beside(const Place& to, Rank from, const Place& waits, int channel);
 

@@ -131,8 +131,9 @@ class Pricing {
                       machine_.name()));
   }
 
-  int run() {
-    if (const std::string file = schedule_file(o_); !file.empty()) read(file);
+  // FILE: a schedule to price in an algorithm's place; or empty.
+  int run(const std::string& file) {
+    if (!file.empty()) read(file);
     const bool barrier = answer_.collective == schedule::name(schedule::Collective::barrier);
     options_.bytes = barrier ? 0 : static_cast<double>(parse_bytes(o_.bytes));
     answer_.words = answer_.collective;
@@ -180,10 +181,11 @@ class Pricing {
     for (int i = 0; i < o_.noise; ++i) {
       noisy.noise = o_.seed + static_cast<std::uint64_t>(i);
       const Time time = sim::price(pattern, machine_, noisy).time;
-      if (time != forever) answer_.noisy.push_back(time);
-      if (time != forever) continue;
-      answer_.interrupted = fmt::format("{} of {} times with noise are missing", o_.noise - i, o_.noise);
-      break;
+      if (time == forever) {
+        answer_.interrupted = fmt::format("{} of {} times with noise are missing", o_.noise - i, o_.noise);
+        break;
+      }
+      answer_.noisy.push_back(time);
     }
     std::ranges::sort(answer_.noisy);
   }
@@ -308,12 +310,13 @@ class Pricing {
 };
 
 int run(const Options& o) {
-  if (!collective_meant(o.what) && schedule_file(o).empty()) return play(o);
+  const std::string file = schedule_file(o);
+  if (!collective_meant(o.what) && file.empty()) return play(o);
   for (const auto& [given, option] : {std::pair(o.tflops > 0, "--tflops"), {!o.memory.empty(), "--memory"}})
     if (given) throw std::invalid_argument(fmt::format("{} goes with a file, and {} is a collective", option, o.what));
   if (!o.shown.empty() && o.output.empty()) throw std::invalid_argument("--show goes with -o");
   expect_timeline_file(o.output);
-  return Pricing(o, typed_machine(o.machine, o.what_if)).run();
+  return Pricing(o, typed_machine(o.machine, o.what_if)).run(file);
 }
 
 const Registered simulate(
