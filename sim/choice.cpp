@@ -145,7 +145,7 @@ class Contest {
               std::int64_t{m.arrival}, std::int64_t{m.second_arrival}, std::int64_t{m.sources}, std::int64_t{m.summed},
               std::int64_t{m.step}})
           add(value);
-        add(m.adds | m.copies_twice << 1 | m.staged << 2 | m.forwards << 3);
+        add(m.adds | m.copies_twice << 1 | m.staged << 2 | m.forwards << 3 | m.channel << 4);
       }
       for (const Follower& f : c.followers) add(f.move), add(f.peer);
       for (const std::uint32_t begin : c.begin) add(begin);

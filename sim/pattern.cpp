@@ -149,6 +149,7 @@ void Pattern::add_moves(const Program& program, PatternClass& c, Lines& lines) {
     lines.move[i] = static_cast<std::uint32_t>(c.moves.size());
     Move m{.waits = s.after.count, .chunks = sized(c.representative, program, sends(s.op) ? s.from : s.to), .step = i};
     if (sends(s.op)) {
+      m.channel = s.channel;
       note(lines.sends, s.end, s, i);
       if (s.second.peer >= 0) note(lines.sends, s.second, s, i);
     } else {

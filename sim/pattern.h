@@ -23,6 +23,7 @@ struct Move {
   std::uint32_t step = 0;                         // of the program
   std::uint32_t arrival = 0, second_arrival = 0;  // transfer: the receiving step, in the receiver's program
   std::uint16_t sources = 1;                      // what is read at the place that is written, and arrives there
+  std::uint8_t channel = 0;                       // transfer
   bool adds = false;                              // what is read is summed
   bool copies_twice = false;                      // local: one read, two writes
   bool staged = false;                            // transfer: what arrives is but one of the sources of one local sum

@@ -27,16 +27,18 @@ class Run::Engine {
     Rank rank = 0;  // of the machine
     float slowness = 1;
     Time busy = 0;                 // its collective cores, until then
-    bool sends_away = false;       // to another host, or has not come round from it
+    std::uint8_t sends_away = 0;   // to another host, or has not come round from it
     std::uint32_t first_wait = 0;  // in the Loop's count of what its moves wait for, in blocks
     Use hbm = {}, dma = {};        // what one pass over them is; weight 0: nothing bounds it
   };
+  static constexpr std::uint32_t lanes = 8;  // to a peer; channels beyond share them
   struct Peer {
     std::uint32_t seat = 0;
     Rank rank = 0;
     std::uint32_t first = 0, count = 0;  // the links on the way there
     Time latency = 0;
-    bool away = false;  // on another host
+    bool away = false;         // on another host
+    std::uint8_t sending = 0;  // a bit for each lane on which something moves
   };
 
   const PatternClass& program(const Seat& s) const { return jobs_[s.job].pattern->classes()[s.program]; }

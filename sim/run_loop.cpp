@@ -149,7 +149,7 @@ class Loop {
     if (kind == Kind::load) return begin_load(at);
     const auto& seat = e_.seats_[at];
     if (kind == Kind::begin) return begin_in_turn(at, number);
-    if (kind == Kind::may_send) return let_next_send(at);
+    if (kind == Kind::may_send) return begin_next(at, number);
     const std::uint64_t cause = e_.number(seat, number);
     if (kind == Kind::ready) {
       if (trace_) e_.traces_[cause].ready = now_;
@@ -168,24 +168,52 @@ class Loop {
            e_.peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)].away;
   }
 
-  // A rank sends to other hosts one at a time.
-  void begin_in_turn(std::uint32_t at, std::uint32_t number) {
+  // Messages to one peer on one channel move one after the other; those to other hosts whatever their peer, with a
+  // pause between.
+  struct Lane {
+    std::uint8_t* busy = nullptr;  // null: what moves there waits for nothing
+    std::uint8_t bit = 1;
+    std::uint64_t line = 0;  // what waits
+  };
+  Lane lane_of(std::uint32_t at, const Move& m) {
     auto& seat = e_.seats_[at];
-    if (goes_away(seat, e_.program(seat).moves[number])) {
-      if (seat.sends_away) return lines_[at].push_back(number);
-      seat.sends_away = true;
+    if (m.peer == no_peer || e_.needs_no_bytes(seat, m)) return {};
+    const std::uint64_t line = std::uint64_t{at} << 32;
+    if (goes_away(seat, m)) return {.busy = &seat.sends_away, .line = line};
+    const std::uint32_t lane = m.channel % Run::Engine::lanes;
+    const std::uint32_t peer = seat.first_peer + static_cast<std::uint32_t>(m.peer);
+    return {.busy = &e_.peers_[peer].sending,
+            .bit = static_cast<std::uint8_t>(1U << lane),
+            .line = line + (static_cast<std::uint32_t>(m.peer) + 1) * Run::Engine::lanes + lane};
+  }
+
+  void begin_in_turn(std::uint32_t at, std::uint32_t number) {
+    const Lane lane = lane_of(at, e_.program(e_.seats_[at]).moves[number]);
+    if (lane.busy) {
+      if (*lane.busy & lane.bit) return lines_[lane.line].push_back(number);
+      *lane.busy |= lane.bit;
     }
     begin(at, number);
   }
 
-  void let_next_send(std::uint32_t at) {
-    const auto line = lines_.find(at);
-    if (line == lines_.end() || line->second.empty()) {
-      e_.seats_[at].sends_away = false;
+  // The lane that this one was on is free.
+  void begin_next(std::uint32_t at, std::uint32_t number) {
+    const auto& seat = e_.seats_[at];
+    const Lane lane = lane_of(at, e_.program(seat).moves[number]);
+    if (!lane.busy) return;
+    const auto line = lines_.empty() ? lines_.end() : lines_.find(lane.line);
+    if (line == lines_.end()) {
+      *lane.busy &= static_cast<std::uint8_t>(~lane.bit);
       return;
     }
     const std::uint32_t next = line->second.front();
     line->second.pop_front();
+    if (line->second.empty()) lines_.erase(line);
+    if (trace_) {
+      const std::uint64_t before = e_.number(seat, number);
+      Trace& trace = e_.traces_[e_.number(seat, next)];
+      trace.cause = static_cast<std::int64_t>(before), trace.ready = e_.traces_[before].end;
+    }
     begin(at, next);
   }
 
@@ -201,7 +229,7 @@ class Loop {
 
   // What precedes the bytes: a place in the line of the sender's collective cores, the handshake, the DMA's start.
   void start(std::uint32_t at, std::uint32_t number) {
-    if (plain_) return begin(at, number);
+    if (plain_) return begin_in_turn(at, number);
     auto& seat = e_.seats_[at];
     const Move& m = e_.program(seat).moves[number];
     const bool bytes = !e_.needs_no_bytes(seat, m);
@@ -239,11 +267,13 @@ class Loop {
     const auto& seat = e_.seats_[at];
     const Move& m = e_.program(seat).moves[number];
     ++done_;
+    if (trace_) e_.traces_[e_.number(seat, number)].end = now_;
     if (goes_away(seat, m)) {
       const Time away = noisy(o_.away, e_.number(seat, number), Delay::away);
       queue_.push(now_ + scaled(away, seat.slowness), event_of(at, number, Kind::may_send));
+    } else {
+      begin_next(at, number);
     }
-    if (trace_) e_.traces_[e_.number(seat, number)].end = now_;
     if (o_.semaphore == 0)
       let_go(at, m.step, e_.number(seat, number));
     else
@@ -282,7 +312,7 @@ class Loop {
   std::vector<Count> waits_;
   InstantQueue<Event> queue_;
   std::vector<Event> ready_;
-  std::unordered_map<std::uint32_t, std::deque<std::uint32_t>> lines_;  // by seat: moves that begin in turn
+  std::unordered_map<std::uint64_t, std::deque<std::uint32_t>> lines_;  // by Lane::line; none is empty
   std::vector<Use> uses_;
   Time now_ = 0;
   std::int64_t done_ = 0;

@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <deque>
 #include <exception>
 #include <map>
 #include <numeric>
 #include <random>
 #include <simgrid/s4u.hpp>
+#include <tuple>
 
 #include "schedule/algorithm.h"
 #include "sim/run.h"
@@ -125,13 +127,39 @@ class Replay {
     return links_[r];
   }
 
+  // Messages to one peer on one channel move one after the other.
+  struct Lane {
+    bool busy = false;
+    std::deque<std::uint32_t> waiting = {};
+  };
+  Lane& lane_of(Rank r, const Move& m) { return lanes_[{r, m.peer, m.channel}]; }
+
   void start(Rank r, std::uint32_t number) {
+    const Move& m = of(r).moves[number];
+    if (m.peer != no_peer) {
+      Lane& lane = lane_of(r, m);
+      if (lane.busy) return lane.waiting.push_back(number);
+      lane.busy = true;
+    }
+    begin(r, number);
+  }
+
+  void begin_next(Rank r, Lane& lane) {
+    lane.busy = !lane.waiting.empty();
+    if (!lane.busy) return;
+    const std::uint32_t next = lane.waiting.front();
+    lane.waiting.pop_front();
+    begin(r, next);
+  }
+
+  void begin(Rank r, std::uint32_t number) {
     s4u::Actor::create("move", host(r), [this, r, number] {
       const Move& m = of(r).moves[number];
       if (m.peer == no_peer) return let_go(r, m.step);
       const Rank to = pattern_.peer(r, of(r).peers[static_cast<std::size_t>(m.peer)]);
       s4u::Comm::sendto_async(host(r), host(to), static_cast<std::uint64_t>(bytes * m.chunks))->wait();
       found_.each[{r, number}] = s4u::Engine::get_clock();
+      begin_next(r, lane_of(r, m));
       let_go(r, m.step);
       std::vector<ResourceId> way;
       machine_.route(r, to, way);
@@ -157,6 +185,7 @@ class Replay {
   std::vector<s4u::Link*> links_;
   std::vector<s4u::Host*> hosts_;
   std::vector<std::vector<std::uint32_t>> waits_;
+  std::map<std::tuple<Rank, std::int32_t, std::uint8_t>, Lane> lanes_;
   Result found_;
 };
 

@@ -67,6 +67,19 @@ TEST(Price, TreeIsItsClosedForm) {
   }
 }
 
+// Parts of one message follow each other: a rank sends on the first while it receives the second.
+TEST(Price, AChainOfPartsIsItsClosedForm) {
+  constexpr double part = 1 << 16;
+  for (Rank n : {2, 3, 8, 16})
+    for (int parts : {1, 4, 64}) {
+      const Machine m = machine_named("ring:" + std::to_string(n));
+      const Request request{.collective = Collective::broadcast, .dims = {n}, .in_place = true, .segments = parts};
+      const Time one = transfer_time(part, rate);
+      EXPECT_EQ(priced("ring", request, m, {.bytes = part * parts}).time, (n - 1) * (latency + one) + (parts - 1) * one)
+          << n << " ranks, " << parts << " parts";
+    }
+}
+
 // To the picosecond, wherever something folds.
 TEST(Price, FoldedIsUnfolded) {
   int folded = 0;
