@@ -67,6 +67,12 @@ void refuse_idle(const BenchOptions& o) {
   }
 }
 
+void expect_place(const BenchOptions& o) {
+  for (const char* flag : {"--era", "--what-if", "--no-interval"})
+    if (o.on.empty() && o.app->count(flag) != 0)
+      throw std::invalid_argument(fmt::format("{} goes with --on sim:MACHINE", flag));
+}
+
 // A flag whose value may be left out, or that takes several, swallows the operation behind it.
 void find_op_behind_flags(BenchOptions& o) {
   for (auto& [letter, values] : o.clashing)
@@ -265,6 +271,7 @@ void check_numbers(const BenchOptions& o) {
 BenchSettings bench_settings(BenchOptions o) {
   find_op_behind_flags(o);
   refuse_idle(o);
+  expect_place(o);
   if (o.op.empty())
     throw std::invalid_argument("no operation: trellis bench all_reduce, trellis bench all_reduce_perf, ...");
   BenchSettings s;
@@ -301,6 +308,9 @@ BenchSettings bench_settings(BenchOptions o) {
   s.pairs = pairs_in(o.pairs);
   s.weights = weights_in(o.counts_file);
   if (!o.plot.empty() && s.sizes.back() == 0) throw std::invalid_argument("--plot: expected a size above 0");
+  s.era = o.era;
+  s.what_if = o.what_if;
+  s.interval = !o.on.empty() && !o.no_interval;
   s.json = o.json;
   s.csv = o.csv;
   s.plot = o.plot;

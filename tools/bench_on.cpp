@@ -6,110 +6,184 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
-#include <utility>
 
 #include "ccl/check.h"
-#include "ccl/selector.h"
 #include "sim/choice.h"
+#include "sim/interval.h"
 #include "tools/bench_buffers.h"
 #include "tools/bench_result.h"
 #include "tools/machine_typed.h"
 #include "tools/output.h"
+#include "tools/price_watch.h"
 
 namespace trellis::tools {
 namespace {
 
 constexpr std::string_view simulator = "sim:";
 
+// What of a benchmark is about running it.
+void expect_nothing_to_run(const BenchSettings& s) {
+  const auto refuse = [](bool asked, const char* flag) {
+    if (asked) throw std::invalid_argument(fmt::format("{} goes with ranks that run, and --on simulates them", flag));
+  };
+  refuse(s.streams > 1, "--streams");
+  refuse(s.grouped > 1, "-m");
+  refuse(s.repeated > 1, "--inside");
+  refuse(s.unaligned != 0, "--unalign");
+  refuse(s.cpu_time, "--report_cputime");
+  refuse(s.per_iteration, "--per_iter_timing");
+  refuse(s.memory_report, "--memory");
+}
+
 // The rows of one benchmark on one machine.
 class Simulated {
  public:
-  Simulated(const BenchSettings& s, const sim::Machine& machine)
-      : s_(s), machine_(machine), group_(sim::first_ranks(machine, s.ranks)) {}
+  Simulated(const BenchSettings& s, const sim::MachineSpec& spec) : s_(s), spec_(spec), machine_(spec) {
+    const int ranks = s.ranks == 0 ? machine_.ranks() : s.ranks;
+    if (ranks > machine_.ranks())
+      throw std::invalid_argument(fmt::format("{} ranks: {} has {}", ranks, machine_.name(), machine_.ranks()));
+    machine_.overheads(s.era);  // or it is refused
+    group_ = {.name = "", .dims = {ranks}};
+    for (ccl::Rank r = 0; r < ranks && ranks < machine_.ranks(); ++r) group_.members.push_back(r);
+    roots_ = s.roots;
+    for (ccl::Rank r = 0; r < ranks && s.roots.empty(); ++r) roots_.push_back(r);
+    if (roots_.front() >= ranks)
+      throw std::invalid_argument(fmt::format("root {}: expected 0 to {}", roots_.front(), ranks - 1));
+  }
 
   int run() {
     for (const std::string& path : {s_.json, s_.csv, s_.plot}) expect_writable(path);
-    write_output("", bench_heading(s_, {fmt::format("{} ranks of {} simulated", s_.ranks, machine_.name())}));
+    write_output("", bench_heading(s_, {fmt::format("{} ranks of {} simulated", ranks(), machine_.name())}));
+    const std::size_t rows = s_.types.size() * s_.reductions.size() * roots_.size() * s_.sizes.size();
+    std::size_t done = 0;
     for (const kernels::DType type : s_.types)
       for (const kernels::Reduction op : s_.reductions)
-        for (const std::uint64_t bytes : s_.sizes) row(bytes, type, op);
+        for (const ccl::Rank root : roots_) {
+          pricers_.clear();
+          for (const std::uint64_t bytes : s_.sizes)
+            done += !watch_.interrupted() && row(bytes, type, op, root) ? 1 : 0;
+        }
+    watch_.clear();
     write_output("", bench_footer(s_, totals_));
     if (!s_.json.empty()) write_output(s_.json, bench_json(s_, results_));
     if (!s_.csv.empty()) write_output(s_.csv, bench_csv(s_, results_));
-    if (!s_.plot.empty()) write_output(s_.plot, bench_plot(results_));
+    if (!s_.plot.empty() && done > 0) write_output(s_.plot, bench_plot(results_));
+    if (done < rows) throw std::runtime_error(fmt::format("interrupted: {} of {} rows are there", done, rows));
     return 0;
   }
 
  private:
-  using Key = std::pair<bool, kernels::DType>;
+  // How the collective goes, how long that takes, and between what it lies.
+  struct Answer {
+    std::string way;
+    sim::Time time = sim::forever;
+    sim::Interval interval;
+  };
 
-  void row(std::uint64_t bytes, kernels::DType type, kernels::Reduction op) {
+  ccl::Rank ranks() const { return group_.dims.front(); }
+
+  // False: it was interrupted.
+  bool row(std::uint64_t bytes, kernels::DType type, kernels::Reduction op, ccl::Rank root) {
+    const auto out = one(bytes, type, op, root, false);
     const bool both = s_.in_place && has_in_place(s_.op.collective);
-    const BenchResult out = one(bytes, type, op, false), in = one(bytes, type, op, both);
-    keep(out);
-    if (both) keep(in);
-    write_output("", bench_row(s_, &out, both ? &in : nullptr));
+    const auto in = both ? one(bytes, type, op, root, true) : std::nullopt;
+    if (!out || (both && !in)) return false;
+    for (const auto& result : {out, in})
+      if (result) keep(*result);
+    watch_.clear();
+    write_output("", bench_row(s_, &*out, both ? &*in : nullptr));
+    return true;
   }
 
-  BenchResult one(std::uint64_t bytes, kernels::DType type, kernels::Reduction op, bool in_place) {
-    const ccl::Rank root = s_.roots.empty() ? 0 : s_.roots.front();
-    const auto calls = calls_for(s_, bytes, type, op, root, s_.ranks);
-    sim::Pricer& pricer = pricer_for(type, in_place, root, calls.front());
+  std::optional<BenchResult> one(std::uint64_t bytes, kernels::DType type, kernels::Reduction op, ccl::Rank root,
+                                 bool in_place) {
+    const auto calls = calls_for(s_, bytes, type, op, root, ranks());
     const auto moved = larger_buffer_bytes(calls);
+    watch_.begin(fmt::format("{} of {}{}", s_.op.word, bytes_text(moved), in_place ? " in place" : ""));
     const bool weighted = schedule::uneven(s_.op.collective) && !s_.weights.empty();
-    const auto best = weighted ? fastest_of(pricer, calls, static_cast<double>(moved))
-                               : sim::fastest(pricer, ways(pricer), static_cast<double>(moved));
-    if (!best) throw std::invalid_argument(fmt::format("no algorithm serves {} there", s_.op.word));
+    sim::Pricer& pricer = pricer_for(type, in_place, root, calls.front());
+    const std::vector<sim::Way> ways = ways_for(pricer);
+    if (ways.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} there", s_.op.word));
+    const Answer found = weighted ? best_of(pricer, ways, calls, static_cast<double>(moved))
+                                  : best_of(pricer, ways, static_cast<double>(moved));
+    if (watch_.interrupted()) return {};
+    if (found.way.empty())
+      throw std::invalid_argument(
+          fmt::format("{} of {}: more moves than can be gone through", s_.op.word, bytes_text(moved)));
     const bool rooted = schedule::rooted(s_.op.collective) || s_.op.collective == schedule::Collective::send_recv;
     BenchResult r{.collective = s_.op.collective,
                   .op = s_.op.word,
-                  .ranks = s_.ranks,
+                  .ranks = ranks(),
                   .bytes = moved,
                   .count = calls.front().count,
                   .type = type,
                   .reduction = op,
                   .root = rooted ? root : -1,
                   .in_place = in_place,
-                  .measured = {.us = {sim::in_us(best->time)}, .algorithm = sim::text_of(best->way)}};
+                  .measured = {.us = {sim::in_us(found.time)}, .algorithm = found.way},
+                  .low_us = sim::in_us(found.interval.low),
+                  .high_us = sim::in_us(found.interval.high)};
     for (std::size_t i = 0; i < calls.size(); ++i) {
-      const ccl::Extents e = ccl::extents_of(calls[i], static_cast<ccl::Rank>(i), s_.ranks);
+      const ccl::Extents e = ccl::extents_of(calls[i], static_cast<ccl::Rank>(i), ranks());
       r.input_bytes += e.input, r.output_bytes += e.output;
     }
     return r;
   }
 
+  sim::Interval interval(const sim::Pattern& pattern, const sim::PriceOptions& options, sim::Time time) {
+    if (!s_.interval) return {};
+    watch_.begin("pricing again with other figures");
+    return sim::interval(pattern, spec_, options, time);
+  }
+
+  Answer best_of(sim::Pricer& pricer, const std::vector<sim::Way>& ways, double bytes) {
+    const sim::Choice choice = sim::choose(pricer, ways, bytes, {.within = sim::usual_within});
+    if (choice.best.empty() || watch_.interrupted()) return {};
+    const sim::Cost& best = choice.best.front();
+    return {sim::text_of(best.way), best.time,
+            interval(pricer.pattern(best.way, bytes), pricer.options(bytes), best.time)};
+  }
+
   // Where blocks differ, a pattern of each way for just these.
-  std::optional<sim::Cost> fastest_of(const sim::Pricer& pricer, const std::vector<ccl::Call>& calls,
-                                      double bytes) const {
+  Answer best_of(const sim::Pricer& pricer, const std::vector<sim::Way>& ways, const std::vector<ccl::Call>& calls,
+                 double bytes) {
     std::vector<std::int64_t> blocks(calls.front().counts.begin(), calls.front().counts.end());
     for (std::size_t r = 1; r < calls.size() && s_.op.collective == schedule::Collective::all_to_all_v; ++r)
       blocks.insert(blocks.end(), calls[r].counts.begin(), calls[r].counts.end());
-    const sim::PriceOptions options{
-        .bytes = bytes, .element = static_cast<double>(size_of(calls.front().type)), .members = group_.members};
-    std::optional<sim::Cost> best;
-    for (const sim::Way& way : ways(pricer)) {
-      const auto schedule = make(schedule::algorithm_named(way.algorithm), pricer.request(way));
-      const sim::Time time = sim::price(sim::Pattern(schedule, blocks), machine_, options).time;
-      if (!best || time < best->time) best = sim::Cost{way, bytes, time};
+    Answer best;
+    std::optional<sim::Pattern> pattern;
+    for (const sim::Way& way : ways) {
+      sim::Pattern own(make(schedule::algorithm_named(way.algorithm), pricer.request(way)), blocks);
+      const sim::Time time = sim::price(own, machine_, pricer.options(bytes, best.time)).time;
+      if (time >= best.time) continue;
+      best.way = sim::text_of(way), best.time = time;
+      pattern.emplace(std::move(own));
     }
+    if (pattern) best.interval = interval(*pattern, pricer.options(bytes), best.time);
     return best;
   }
 
   sim::Pricer& pricer_for(kernels::DType type, bool in_place, ccl::Rank root, const ccl::Call& call) {
-    std::unique_ptr<sim::Pricer>& kept = pricers_[{in_place, type}];
+    std::unique_ptr<sim::Pricer>& kept = pricers_[in_place];
     if (!kept)
       kept = std::make_unique<sim::Pricer>(machine_, group_,
                                            sim::Pricer::Settings{.collective = s_.op.collective,
+                                                                 .era = s_.era,
                                                                  .element = static_cast<double>(size_of(type)),
                                                                  .root = root,
+                                                                 .peer = call.peer,
                                                                  .pairs = {call.pairs.begin(), call.pairs.end()},
-                                                                 .in_place = in_place});
+                                                                 .in_place = in_place,
+                                                                 .stopped = [this](sim::Time reached, double done) {
+                                                                   return watch_.stopped(reached, done);
+                                                                 }});
     return *kept;
   }
 
-  std::vector<sim::Way> ways(const sim::Pricer& pricer) const {
-    if (s_.algorithm.empty()) return sim::ways_of(pricer, {}, {1, 2, 4}, {1});
-    const sim::Way way = schedule::way_named(s_.algorithm);
+  std::vector<sim::Way> ways_for(const sim::Pricer& pricer) const {
+    if (s_.algorithm.empty()) return sim::usual_ways(pricer);
+    sim::Way way = schedule::way_named(s_.algorithm);
+    if (way.dims.empty()) way.dims = sim::usual_dims(way.algorithm, machine_, ranks());
     if (const std::string why = pricer.refusal(way); !why.empty())
       throw std::invalid_argument(fmt::format("--algorithm {}: {}", s_.algorithm, why));
     return {way};
@@ -122,21 +196,24 @@ class Simulated {
   }
 
   const BenchSettings& s_;
-  const sim::Machine& machine_;
+  const sim::MachineSpec& spec_;
+  const sim::Machine machine_;
   sim::Group group_;
-  std::map<Key, std::unique_ptr<sim::Pricer>> pricers_;
+  std::vector<ccl::Rank> roots_;
+  std::map<bool, std::unique_ptr<sim::Pricer>> pricers_;  // by in_place, for one kind of row
+  PriceWatch watch_;
   std::vector<BenchResult> results_;
   BenchTotals totals_;
 };
 
 }  // namespace
 
-int bench_on(const std::string& place, BenchSettings s) {
+int bench_on(const std::string& place, const BenchSettings& s) {
   if (!place.starts_with(simulator))
     throw std::invalid_argument(fmt::format("--on {}: expected sim:MACHINE, as in sim:trn2.48xlarge", place));
-  const sim::Machine machine(typed_machine(place.substr(simulator.size())));
-  if (s.ranks == 0) s.ranks = machine.ranks();
-  return Simulated(s, machine).run();
+  expect_nothing_to_run(s);
+  const sim::MachineSpec spec = typed_machine(place.substr(simulator.size()), s.what_if);
+  return Simulated(s, spec).run();
 }
 
 }  // namespace trellis::tools

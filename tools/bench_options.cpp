@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "tools/machine_typed.h"
+
 namespace trellis::tools {
 namespace {
 
@@ -106,10 +108,18 @@ void add_sweep(CLI::App& app, BenchOptions& o) {
   with(app.add_option("--custom-src-target-pairs", o.pairs, "Of permute: 0:1,1:0 or [[0,1],[1,0]]"));
   with(app.add_option("--variable-size-op-metadata", o.counts_file,
                       "JSON with counts of the _v forms, {\"counts\": [..]} or [[..], ..], scaled to each size"));
-  with(app.add_option("--on", o.on, "Simulated: sim:trn2.48xlarge, sim:torus:4x4"));
   with(app.add_option("--algorithm", o.algorithm, "One for all sizes: ring*2/4 [by the selection table]"));
   with(app.add_flag("--in-place", o.in_place, "Measure in place, too (as nccl-tests does anyway)"));
   with(app.add_flag("--untouched", o.untouched, "Leave buffers alone between iterations"));
+}
+
+void add_place(CLI::App& app, BenchOptions& o) {
+  const auto with = [](CLI::Option* option) { return option->group("On a simulated machine"); };
+  with(app.add_option("--on", o.on, "The machine: sim:trn2.48xlarge, sim:torus:4x4"));
+  with(app.add_option("--era", o.era, "The software's generation [the machine's usual one]"));
+  with(app.add_option("--what-if", o.what_if, change_grammar));
+  with(app.add_flag("--no-interval", o.no_interval,
+                    "Leave out between what each time lies, by the figures that are not documented"));
 }
 
 void add_ranks(CLI::App& app, BenchOptions& o) {
@@ -150,6 +160,7 @@ void add_bench_options(CLI::App& app, BenchOptions& o) {
   o.app = &app;
   app.add_option("op", o.op, "all_reduce, all_gather, ..., sendrecv; or all_reduce_perf, ...");
   add_sweep(app, o);
+  add_place(app, o);
   add_ranks(app, o);
   add_output(app, o);
   add_clashing(app, o);

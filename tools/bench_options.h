@@ -29,8 +29,10 @@ struct BenchOptions {
   std::uint64_t seed = 1;
   std::vector<std::string> stats;
   std::string pairs, counts_file, algorithm, interpret_up_to = "64KB";
-  std::string json, csv, plot;
+  std::string json, csv, plot, era;
+  std::vector<std::string> what_if;
   bool show_algorithm = false, show_sizes = false, threads = false, no_pin = false, untouched = false, in_place = false;
+  bool no_interval = false;
   const CLI::App* app = nullptr;
 };
 

@@ -30,6 +30,7 @@ Row row_of(const BenchSettings& s, const BenchResult& r) {
   row["p99_us"] = t.percentile(99);
   row["max_us"] = t.most;
   row["stdev_us"] = t.deviation;
+  if (s.interval) row["time_low_us"] = r.low_us, row["time_high_us"] = r.high_us;
   row["algbw_GBps"] = r.algbw_GBps(t.average);
   row["busbw_GBps"] = r.busbw_GBps(t.average);
   row["wrong"] = r.measured.checked ? Row(r.measured.wrong) : Row(nullptr);

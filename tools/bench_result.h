@@ -20,6 +20,7 @@ struct BenchResult {
   bool in_place = false;
   int streams = 1;
   Measured measured;
+  double low_us = 0, high_us = 0;  // between which a simulated time lies; 0: not asked for
 
   double algbw_GBps(double us) const;  // at this time
   double busbw_GBps(double us) const;

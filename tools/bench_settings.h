@@ -51,6 +51,10 @@ struct BenchSettings {
   bool device_memory = false;  // from Device::allocate, which peers can read directly
   int unaligned = 0;           // elements that buffers begin past an aligned address
 
+  std::string era;  // of a simulated machine's software; empty: its usual one
+  std::vector<std::string> what_if;
+  bool interval = false;  // between what a simulated time lies
+
   bool per_iteration = false, timestamps = false, memory_report = false, show_algorithm = false, show_sizes = false;
   int skipped = 0;                 // iterations that per_iteration leaves out
   std::vector<std::string> stats;  // "avg", "p50"

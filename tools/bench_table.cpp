@@ -45,10 +45,12 @@ std::string wrong_text(const BenchResult& r) {
   return r.measured.checked ? fmt::format("{}", r.measured.wrong) : "N/A";
 }
 
-std::vector<TableCell> halves(const BenchSettings& s, std::array<const char*, 8> words) {
+std::vector<TableCell> halves(const BenchSettings& s, std::array<const char*, 10> words) {
   std::vector<TableCell> cells = {{words[0], 7}, {words[1], 6}, {words[2], 6}, {words[3], 6}};
   if (s.per_iteration)
     for (std::size_t i = 4; i < 8; ++i) cells.push_back({words[i], 7});
+  if (s.interval)
+    for (std::size_t i = 8; i < 10; ++i) cells.push_back({words[i], 7});
   return cells;
 }
 
@@ -71,8 +73,8 @@ void append_rest(const BenchSettings& s, std::vector<TableCell>& cells, const st
 
 std::string nccl_columns(const BenchSettings& s) {
   const char* const time = s.cpu_time ? "cputime" : "time";
-  const auto names = halves(s, {time, "algbw", "busbw", "#wrong", "min", "max", "p99", "cv"});
-  const auto units = halves(s, {"(us)", "(GB/s)", "(GB/s)", "", "(us)", "(us)", "(us)", "(%)"});
+  const auto names = halves(s, {time, "algbw", "busbw", "#wrong", "min", "max", "p99", "cv", "low", "high"});
+  const auto units = halves(s, {"(us)", "(GB/s)", "(GB/s)", "", "(us)", "(us)", "(us)", "(%)", "(us)", "(us)"});
   std::vector<TableCell> top = {{"", 12}, {"", 12}, {"", 8}, {"", 6}, {"", 6}};
   std::vector<TableCell> middle = {{"size", 12}, {"count", 12}, {"type", 8}, {"redop", 6}, {"root", 6}};
   std::vector<TableCell> bottom = {{"(B)", 12}, {"(elements)", 12}, {"", 8}, {"", 6}, {"", 6}};
@@ -88,12 +90,13 @@ std::string nccl_columns(const BenchSettings& s) {
 }
 
 std::vector<TableCell> nccl_half(const BenchSettings& s, const BenchResult* r) {
-  if (r == nullptr) return halves(s, {"N/A", "N/A", "N/A", "N/A", "N/A", "N/A", "N/A", "N/A"});
+  if (r == nullptr) return halves(s, {"N/A", "N/A", "N/A", "N/A", "N/A", "N/A", "N/A", "N/A", "N/A", "N/A"});
   const Statistics all = statistics_of(r->measured.us);
   std::vector<TableCell> cells = {{fitted(all.average, 7), 7},
                                   {fitted(r->algbw_GBps(all.average), 6), 6},
                                   {fitted(r->busbw_GBps(all.average), 6), 6},
                                   {wrong_text(*r), 6}};
+  if (s.interval) append(cells, {{fitted(r->low_us, 7), 7}, {fitted(r->high_us, 7), 7}});
   if (!s.per_iteration) return cells;
   const auto skipped = std::min(static_cast<std::size_t>(s.skipped), r->measured.us.size() - 1);
   const Statistics kept =
@@ -157,6 +160,10 @@ Columns nccom_columns(const BenchSettings& s, const BenchResult* r) {
   for (const std::string& stat : s.stats)
     columns.emplace_back(time_heading(s, stat),
                          number(stat == "avg" ? all.average : all.percentile(std::stod("0" + stat.substr(1)))));
+  if (s.interval) {
+    columns.emplace_back("time:low(us)", number(r == nullptr ? 0 : r->low_us));
+    columns.emplace_back("time:high(us)", number(r == nullptr ? 0 : r->high_us));
+  }
   columns.emplace_back("algbw(GB/s)", number(r == nullptr ? 0 : r->algbw_GBps(all.average)));
   columns.emplace_back("busbw(GB/s)", number(r == nullptr ? 0 : r->busbw_GBps(all.average)));
   if (s.check_passes != 0) columns.emplace_back("#wrong", r == nullptr ? "" : wrong_text(*r));

@@ -53,6 +53,20 @@ TEST(BenchOptions, SizesStepAsTheGrammarSays) {
   EXPECT_EQ(read({"barrier"}).sizes, std::vector<std::uint64_t>{0});
 }
 
+TEST(BenchOptions, WhatGoesWithASimulatedMachine) {
+  const BenchSettings s = read({"all_reduce", "--on", "sim:ring:4", "--era", "2023", "--what-if", "a=1", "b=2"});
+  EXPECT_EQ(s.era, "2023");
+  EXPECT_EQ(s.what_if, (Words{"a=1", "b=2"}));
+  EXPECT_TRUE(s.interval);
+  EXPECT_FALSE(read({"all_reduce", "--on", "sim:ring:4", "--no-interval"}).interval);
+  EXPECT_FALSE(read({"all_reduce"}).interval);
+  for (const Words& words : {Words{"--era", "2023"}, {"--what-if", "dead:0-1"}, {"--no-interval"}}) {
+    Words all = {"all_reduce"};
+    all.insert(all.end(), words.begin(), words.end());
+    EXPECT_EQ(refusal(all), words.front() + " goes with --on sim:MACHINE");
+  }
+}
+
 TEST(BenchOptions, LettersWithTwoMeanings) {
   const BenchSettings nccl =
       read({"broadcast_perf", "-r", "1", "-N", "3", "-I", "1", "-S", "1", "-t", "4", "-u", "2", "-c", "0"});

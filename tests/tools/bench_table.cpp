@@ -86,6 +86,23 @@ TEST(BenchTable, NcclStyleWithTheTimesOfIterations) {
   EXPECT_EQ(row.size(), bench_row(s, &out, &out).size());
 }
 
+TEST(BenchTable, BetweenWhatASimulatedTimeLies) {
+  BenchResult out = result(false, {200});
+  out.low_us = 150, out.high_us = 300;
+  BenchSettings nccl = settings(Style::nccl), nccom = settings(Style::nccom);
+  nccl.interval = nccom.interval = true;
+  const std::string row = bench_row(nccl, &out, nullptr);
+  EXPECT_NE(row.find("       0   150.00   300.00"), std::string::npos) << row;
+  EXPECT_EQ(row.size(), bench_row(nccl, &out, &out).size());
+  EXPECT_NE(bench_heading(nccl, {}).find("  #wrong      low     high "), std::string::npos);
+  EXPECT_NE(bench_heading(nccom, {}).find("    time:low(us)    time:high(us)    algbw"), std::string::npos);
+  EXPECT_NE(bench_row(nccom, &out, nullptr).find("          150.00           300.00 "), std::string::npos);
+  const auto json = nlohmann::json::parse(bench_json(nccom, {out}))["results"][0];
+  EXPECT_EQ(json["time_low_us"], 150);
+  EXPECT_EQ(json["time_high_us"], 300);
+  EXPECT_NE(bench_csv(nccom, {out}).find(",time_low_us,time_high_us,"), std::string::npos);
+}
+
 TEST(BenchTable, NcclRowsKeepTheirWidthForAnyTime) {
   const BenchSettings s = settings(Style::nccl);
   const BenchResult usual = result(false, {1});

@@ -1,4 +1,5 @@
 """trellis machine tune, trellis machine search and trellis bench --on: tables, charts, explanations, and going on."""
+import json
 import os
 import pathlib
 import re
@@ -219,7 +220,61 @@ class Bench(Case):
         nccom = self.printed("bench", "allr", "--on", "sim:ring:8", "-b", "1kb", "-e", "1kb", "--show-algorithm")
         self.assertEqual(nccom.splitlines()[1].split()[0], "1024")
 
+    def rows(self, *words):
+        path = self.folder / "rows.json"
+        self.printed("bench", *words, "--json", path)
+        return json.loads(path.read_text())["results"]
+
+    def test_it_says_what_sim_says(self):
+        for words in (["-b", "1MiB"], ["-b", "64KiB", "--what-if", "dead:0-4"], ["-b", "1KiB", "--era", "2023"],
+                      ["-b", "64KiB", "-a", "rdh*2"]):
+            sim = json.loads(self.printed("sim", "all_reduce", "-m", "trn2.48xlarge", *words, "--json"))
+            size = [word if word != "-a" else "--algorithm" for word in words]
+            row = self.rows("all_reduce", "--on", "sim:trn2.48xlarge", *size, "-e", words[1], "-d", "fp32")[0]
+            self.assertEqual((row["algorithm"], row["bytes"]), (sim["way"], sim["bytes"]))
+            for key in ("time_us", "time_low_us", "time_high_us"):
+                self.assertAlmostEqual(row[key], sim[key], places=5, msg=str(words))
+            self.assertLess(row["time_low_us"], row["time_high_us"])
+
+    def test_intervals_can_be_left_out(self):
+        words = ["allr", "--on", "sim:ring:8", "-b", "1kb", "-e", "1kb"]
+        self.assertNotIn("time_low_us", self.rows(*words, "--no-interval")[0])
+        self.assertNotIn("low", self.printed("bench", *words, "--no-interval"))
+        self.assertIn("time:low(us)    time:high(us)", self.printed("bench", *words))
+
+    def test_a_barrier_moves_nothing(self):
+        words = ["bench", "barrier", "--on", "sim:trn2.48xlarge"]
+        text = self.printed(*words, "-b", "1G", "-e", "1G")
+        self.assertEqual(text, self.printed(*words, "-b", "8", "-e", "8"))
+        self.assertEqual(text.splitlines()[1].split()[:2], ["0", "0"])
+
+    def test_every_root(self):
+        rows = self.rows("broadcast_perf", "--on", "sim:ring:4", "-b", "1M", "-e", "1M", "-r", "all")
+        self.assertEqual(sorted({row["root"] for row in rows}), [0, 1, 2, 3])
+
+    def test_interrupted_it_gives_the_rows_that_are_done(self):
+        path = self.folder / "rows.json"
+        words = ["bench", "allr", "--on", "sim:trn2.48xlarge", "-b", "8", "-e", "1G", "-i", "64K", "--json", path]
+        with subprocess.Popen([TRELLIS, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as run:
+            rows = [run.stdout.readline() for _ in range(2)][1:]
+            run.send_signal(signal.SIGINT)
+            rest, complaint = run.communicate(timeout=300)
+        rows += rest.splitlines()[:-1]
+        self.assertEqual(run.returncode, 1)
+        self.assertRegex(complaint, r"interrupted: \d+ of \d+ rows are there")
+        self.assertEqual(len(json.loads(path.read_text())["results"]), len(rows))
+
     def test_slips(self):
+        for words, flags in [("--streams goes with ranks that run", ["--streams", "2"]),
+                             ("-m goes with ranks that run", ["-m", "4"]),
+                             ("root 9: expected 0 to 3", ["--root", "9"]),
+                             ("5 ranks: ring:4 has 4", ["--ranks", "5"]),
+                             ("no figure 'wire'", ["--what-if", "wire=1"]),
+                             ("era", ["--era", "1999"])]:
+            ran = trellis("bench", "broadcast", "--on", "sim:ring:4", *flags)
+            self.assertEqual((ran.returncode, ran.stdout), (2, ""), flags)
+            self.assertIn(words, ran.stderr)
         for words, place in [("expected sim:MACHINE", "elsewhere"), ("no machine is called 'trn9'", "sim:trn9")]:
             ran = trellis("bench", "allr", "--on", place)
             self.assertEqual((ran.returncode, ran.stdout), (2, ""))

@@ -191,7 +191,8 @@ class Sim(unittest.TestCase):
 
     def test_blocks_of_their_own_sizes(self):
         def table(op, *words):
-            return trellis("bench", op, "--on", "sim:trn2.48xlarge", "-r", 4, "-b", "64K", "-e", "4M", "-f", 8, *words).stdout
+            return trellis("bench", op, "--on", "sim:trn2.48xlarge", "-r", 4, "-b", "64K", "-e", "4M", "-f", 8,
+                           "--algorithm", "direct", *words).stdout
 
         with tempfile.TemporaryDirectory() as folder:
             counts = pathlib.Path(folder) / "counts.json"
