@@ -196,6 +196,12 @@ class Player {
     return late * 1'000'000 < rest.time ? 0 : late;
   }
 
+  // What runs at another time is late by another chance.
+  std::optional<std::uint64_t> noise(const Period& period) const {
+    if (!options_.noise) return {};
+    return *options_.noise * workload_.parts.size() + period.parts.front();
+  }
+
   // The same collectives at the same distances take as long as they did before.
   const Took& run(const Period& period) {
     Key key;
@@ -209,6 +215,7 @@ class Player {
       key.emplace_back(nullptr, rest.bytes, who, rest.start);
       key.emplace_back(nullptr, rest.rate, who, rest.time);
     }
+    if (options_.noise) key.emplace_back(nullptr, 0, period.parts.front(), 0);
     const auto found = took_.find(key);
     if (found != took_.end()) return found->second;
     std::vector<Job> jobs;
@@ -222,7 +229,11 @@ class Player {
       jobs.push_back(std::move(job));
     }
     Run run(machine_, std::move(jobs),
-            {.era = options_.era, .packets = options_.packets, .loads = loads_of(period), .stopped = options_.stopped});
+            {.era = options_.era,
+             .packets = options_.packets,
+             .loads = loads_of(period),
+             .noise = noise(period),
+             .stopped = options_.stopped});
     stopped_ = run.run() == forever;
     Took took;
     for (std::size_t i = 0; i < period.parts.size(); ++i) took.collectives.push_back(run.ended(i) - period.starts[i]);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct PlayOptions {
   double memory = 0;           // bytes a second, of a rank; 0: its part of the chip's HBM
   double element = 4;          // bytes
   bool packets = false;
+  std::optional<std::uint64_t> noise = {};         // as in RunSettings, other for each collective
   std::function<bool(Time, double)> stopped = {};  // as in RunSettings, of each run
 };
 

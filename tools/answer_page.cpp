@@ -47,6 +47,12 @@ void AnswerPage::put_result_row(Time time, const Interval& interval) {
                 : "");
 }
 
+void AnswerPage::put_noise(const Noisy& noisy) {
+  if (noisy.times.empty()) return;
+  put_row("with noise", sim_time_text(quantile(noisy, 0.5)), bar(noisy.times.front(), noisy.most(), "range"),
+          noise_words(noisy));
+}
+
 void AnswerPage::put_shares(const std::vector<PathShare>& shares, Time whole, std::string_view busiest) {
   if (shares.empty()) return;
   put(text_, "<section class='answer'><h2>Where the time goes</h2>\n<p class='lead'>{} of the time: {}</p>\n<table>\n",

@@ -9,6 +9,7 @@
 #include "sim/interval.h"
 #include "sim/price_path.h"
 #include "sim/text_buffer.h"
+#include "tools/noise.h"
 
 namespace trellis::tools {
 
@@ -20,6 +21,7 @@ class AnswerPage {
   std::string bar(sim::Time from, sim::Time to, std::string_view css) const;
   void put_row(std::string_view what, const std::string& value, const std::string& bars, std::string_view more = "");
   void put_result_row(sim::Time, const sim::Interval&);
+  void put_noise(const Noisy&);  // nothing where there are no times
   // What the time is made of, the most first.
   void put_shares(const std::vector<sim::PathShare>&, sim::Time whole, std::string_view busiest = "");
   void put_sways(const sim::Interval&);

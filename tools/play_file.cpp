@@ -56,16 +56,16 @@ std::vector<std::string> trace_paths(const std::string& path) {
 
 Workload trace(const Playing& o) {
   std::vector<std::string> texts;
-  const std::vector<std::string> paths = trace_paths(o.file);
+  const std::vector<std::string> paths = trace_paths(o.file.path);
   for (const std::string& path : paths) texts.push_back(read_input(path));
   std::vector<ChakraFile> files;
   for (std::size_t i = 0; i < paths.size(); ++i) files.push_back({paths[i], texts[i]});
-  return read_chakra(o.file, files);
+  return read_chakra(o.file.path, files);
 }
 
 Workload given_schedule(const Playing& o) {
-  auto schedule = std::make_shared<schedule::Schedule>(read_proved(o.file, o.in_place));
-  Workload workload{.name = o.file, .ranks = schedule->ranks(), .cells = {}, .parts = {}};
+  auto schedule = std::make_shared<schedule::Schedule>(proved(o.file, o.in_place));
+  Workload workload{.name = o.file.path, .ranks = schedule->ranks(), .cells = {}, .parts = {}};
   sim::Cell& all = workload.cells.emplace_back();
   all.ranks.resize(static_cast<std::size_t>(schedule->ranks()));
   std::iota(all.ranks.begin(), all.ranks.end(), 0);
@@ -81,9 +81,9 @@ Workload given_schedule(const Playing& o) {
 }
 
 Workload workload_of(const Playing& o) {
-  if (std::filesystem::path(o.file).extension() == ".et") return trace(o);
+  if (std::filesystem::path(o.file.path).extension() == ".et") return trace(o);
   if (holds_schedule(o.file)) return given_schedule(o);
-  return read_workload(o.file, read_input(o.file));
+  return read_workload(o.file.path, o.file.text);
 }
 
 // `file:PATH` in place of an algorithm's name.
@@ -94,7 +94,7 @@ void read_schedules(Workload& workload, const std::string& usual) {
     if (part.kind != Part::Kind::collective || part.schedule || !way.starts_with(schedule::file_way)) continue;
     auto& schedule = read[way];
     if (!schedule)
-      schedule = std::make_shared<const schedule::Schedule>(read_proved(way.substr(schedule::file_way.size())));
+      schedule = std::make_shared<const schedule::Schedule>(proved(typed_file(way.substr(schedule::file_way.size()))));
     part.schedule = schedule;
   }
 }
@@ -144,11 +144,12 @@ Workload fixed(Workload workload, const Played& played) {
   return workload;
 }
 
-std::string text_of(const Workload& workload, const Machine& machine, const Played& played, const Interval& interval,
-                    const std::string& interrupted) {
+std::string text_of(const PlayAnswer& a) {
+  const auto& [workload, machine, played, interval, noisy, interrupted] = a;
   std::string out = fmt::format("{} on {}: {}\n", workload.name, machine.name(), time_words(played.time));
   if (!interrupted.empty()) out += fmt::format("  interrupted    {}\n", interrupted);
   if (interval.high > 0) out += fmt::format("  between        {}\n", interval_words(interval));
+  if (!noisy.times.empty()) out += fmt::format("  with noise     {}\n", noise_words(noisy));
   for (const Sway& s : std::span(interval.sways).first(std::min<std::size_t>(3, interval.sways.size())))
     out += fmt::format("  hangs on       {}\n", sway_words(s));
   Time on_path = 0;
@@ -168,8 +169,8 @@ std::string text_of(const Workload& workload, const Machine& machine, const Play
   return out + "\n" + rows_of(workload, played).text();
 }
 
-std::string json_of(const Workload& workload, const Machine& machine, const Played& played, const Interval& interval,
-                    const std::string& interrupted) {
+std::string json_of(const PlayAnswer& a) {
+  const auto& [workload, machine, played, interval, noisy, interrupted] = a;
   nlohmann::ordered_json out{{"workload", workload.name},
                              {"machine", machine.name()},
                              {"ranks", workload.ranks},
@@ -179,6 +180,7 @@ std::string json_of(const Workload& workload, const Machine& machine, const Play
                              {"exposed_most_us", in_us(played.exposed_most)},
                              {"interrupted", interrupted}};
   put_interval(out, interval);
+  put_noise(out, noisy);
   out["tasks"] = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < workload.parts.size(); ++i) {
     const Part& part = workload.parts[i];
@@ -207,22 +209,32 @@ int play_file(const Playing& o) {
   read_schedules(workload, o.algorithm);
   PriceWatch watch;
   options.stopped = [&](Time reached, double done) { return watch.stopped(reached, done); };
+  expect_noise(o.noise, machine, o.era);
   watch.begin("playing");
   const Played played = play(workload, machine, options);
   if (played.time == forever) throw std::runtime_error("interrupted before the end was reached");
   watch.begin("playing again with other figures");
   const Workload same = fixed(workload, played);
-  const Interval sure =
+  PlayAnswer a{.workload = workload, .machine = machine, .played = played};
+  a.interval =
       interval(spec, o.era, played.time, [&](const Machine& other) { return play(same, other, options).time; });
+  if (!a.interval.all_tried) a.interrupted = "not all figures were tried at the ends of their ranges";
+  if (a.interrupted.empty()) {
+    watch.begin("playing with noise");
+    a.noisy = draw_noise(o.noise, [&](std::uint64_t seed) {
+      PlayOptions noisy = options;
+      noisy.noise = seed;
+      return play(same, machine, noisy).time;
+    });
+    a.interrupted = a.noisy.interrupted;
+  }
   watch.clear();
-  const std::string interrupted = sure.all_tried ? "" : "not all figures were tried at the ends of their ranges";
   if (!o.output.empty())
     write_timeline(o.output, timeline_of(workload, played),
                    {.title = fmt::format("{} on {}", workload.name, machine.name()),
-                    .introduction = is_page(o.output) ? play_page(workload, machine, played, sure) : ""});
-  write_output("", o.json ? json_of(workload, machine, played, sure, interrupted)
-                          : text_of(workload, machine, played, sure, interrupted));
-  return interrupted.empty() ? 0 : 1;
+                    .introduction = is_page(o.output) ? play_page(a) : ""});
+  write_output("", o.json ? json_of(a) : text_of(a));
+  return a.interrupted.empty() ? 0 : 1;
 }
 
 }  // namespace trellis::tools

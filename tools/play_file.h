@@ -4,14 +4,18 @@
 #include <string>
 #include <vector>
 
+#include "tools/noise.h"
+#include "tools/subject.h"
+
 namespace trellis::tools {
 
 struct Playing {
-  std::string file;  // *.et: a Chakra trace; *.xml, *.json, or begun as ours: a schedule; else a workload
+  TypedFile file;  // *.et: a Chakra trace; *.xml, *.json, or begun as a schedule: one; else a workload
   std::string machine, bytes, algorithm, era, memory, output;
   std::vector<std::string> what_if = {};
   double tflops = 0;
   bool json = false, packets = false, in_place = false;
+  NoiseOptions noise = {};
 };
 
 // What a command's help says of such files.

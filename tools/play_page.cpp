@@ -54,13 +54,15 @@ Busy busy(const Workload& workload, const Played& played) {
 
 }  // namespace
 
-std::string play_page(const Workload& workload, const Machine& machine, const Played& played,
-                      const Interval& interval) {
-  AnswerPage page(std::max(interval.high, played.time));
+std::string play_page(const PlayAnswer& a) {
+  const Workload& workload = a.workload;
+  const Played& played = a.played;
+  AnswerPage page(std::max({a.interval.high, played.time, a.noisy.most()}));
   put(page.text(),
       "<section class='answer'><h2>Result</h2>\n<p class='lead'>{} for {} on {}</p>\n<table id='result'>\n",
-      time_words(played.time), escaped_html(workload.name), escaped_html(machine.name()));
-  page.put_result_row(played.time, interval);
+      time_words(played.time), escaped_html(workload.name), escaped_html(a.machine.name()));
+  page.put_result_row(played.time, a.interval);
+  page.put_noise(a.noisy);
   const Busy mean = busy(workload, played);
   const auto row = [&](std::string_view what, double time, std::string_view more) {
     const auto rounded = static_cast<Time>(time);
@@ -74,7 +76,7 @@ std::string play_page(const Workload& workload, const Machine& machine, const Pl
   row("waits", mean.idle, "");
   put(page.text(), "</table></section>\n");
   page.put_shares(path_of(workload, played), played.time);
-  page.put_sways(interval);
+  page.put_sways(a.interval);
   put(page.text(), "<h2>Timeline</h2>\n");
   return page.html();
 }

@@ -28,8 +28,8 @@ struct Options {
   RequestOptions request;
   std::vector<std::string> what_if;
   double tflops = 0;
-  int ranks = 0, noise = 0;
-  std::uint64_t seed = 1;
+  NoiseOptions noise;
+  int ranks = 0;
   bool json = false, explain = false, packets = false, no_fold = false;
 };
 
@@ -52,9 +52,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
   app.add_option("--what-if", o.what_if, change_grammar);
   app.add_flag("--explain", o.explain, "The critical path, the phases, and the figures that the answer hangs on");
-  app.add_option("--noise", o.noise, "Price it so many times more, with delays of software that are longer by chance")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--seed", o.seed, "Of the first of these; the others count on from it")->capture_default_str();
+  add_noise_options(app, o.noise);
   app.add_flag("--packets", o.packets, "Packet by packet and not as flows: slow");
   app.add_flag("--unfolded", o.no_fold, "Go through every rank even where they are alike");
   app.add_option("-o,--output", o.output, timeline_help);
@@ -68,24 +66,24 @@ void add(CLI::App& app, Options& o) {
 
 bool is_auto(const Options& o) { return o.request.algorithm.empty() || o.request.algorithm == "auto"; }
 
-// "file:PATH" of -a, and a file that holds a schedule in a collective's place.
-std::string schedule_file(const Options& o) {
-  if (o.request.algorithm.starts_with(schedule::file_way)) return o.request.algorithm.substr(schedule::file_way.size());
-  return collective_meant(o.what) || !holds_schedule(o.what) ? "" : o.what;
+// The file in a collective's place, or that of `-a file:PATH`; none: neither was typed.
+std::optional<TypedFile> given_file(const Options& o) {
+  if (!collective_meant(o.what)) return typed_file(o.what);
+  if (!o.request.algorithm.starts_with(schedule::file_way)) return {};
+  return typed_file(o.request.algorithm.substr(schedule::file_way.size()));
 }
 
-int play(const Options& o) {
+int play(const Options& o, const TypedFile& file) {
   RequestOptions rest = o.request;
   rest.algorithm.clear(), rest.in_place = false;
   std::string stranger = first_given(rest);
   if (o.ranks > 0) stranger = "--ranks";
   if (o.explain) stranger = "--explain";
   if (o.no_fold) stranger = "--unfolded";
-  if (o.noise > 0) stranger = "--noise";
   if (!o.shown.empty()) stranger = "--show";
   if (!stranger.empty())
     throw std::invalid_argument(fmt::format("{} goes with a collective, and {} is a file", stranger, o.what));
-  return play_file({.file = o.what,
+  return play_file({.file = file,
                     .machine = o.machine,
                     .bytes = o.bytes,
                     .algorithm = is_auto(o) ? "" : o.request.algorithm,
@@ -96,7 +94,8 @@ int play(const Options& o) {
                     .tflops = o.tflops,
                     .json = o.json,
                     .packets = o.packets,
-                    .in_place = o.request.in_place});
+                    .in_place = o.request.in_place,
+                    .noise = o.noise});
 }
 
 std::vector<Rank> ranks_named(const std::string& text) {
@@ -124,16 +123,11 @@ class Pricing {
       throw std::invalid_argument(fmt::format("-n {}: {} has {} ranks", o.ranks, machine_.name(), machine_.ranks()));
     answer_ = {.collective = o.what, .era = o.era, .explain = o.explain};
     ranks_ = o.ranks > 0 ? o.ranks : machine_.ranks();
-    if (o.noise > 0 && machine_.overheads(o.era).noise <= 0)
-      throw std::invalid_argument(
-          fmt::format("--noise: {} has no software that is late by chance: expected a machine with "
-                      "a chip, and noise.software above 0",
-                      machine_.name()));
+    expect_noise(o.noise, machine_, o.era);
   }
 
-  // FILE: a schedule to price in an algorithm's place; or empty.
-  int run(const std::string& file) {
-    if (!file.empty()) read(file);
+  int run(const std::optional<TypedFile>& file) {
+    if (file) read(*file);
     const bool barrier = answer_.collective == schedule::name(schedule::Collective::barrier);
     options_.bytes = barrier ? 0 : static_cast<double>(parse_bytes(o_.bytes));
     answer_.words = answer_.collective;
@@ -143,7 +137,7 @@ class Pricing {
     const Pattern pattern =
         given_ ? Pattern(*given_) : pattern_for(*answer_.chosen.algorithm, answer_.chosen.request, options_);
     if (!price(pattern)) return 1;
-    draw_noise(pattern);
+    draw(pattern);
     if (options_.explain) look(pattern);
     watch_.clear();
     write_output("", o_.json ? sim_json(answer_, machine_) : sim_text(answer_, machine_));
@@ -152,42 +146,38 @@ class Pricing {
 
  private:
   // A schedule instead of an algorithm, on as many of the machine's ranks as it has.
-  void read(const std::string& file) {
+  void read(const TypedFile& file) {
     RequestOptions rest = o_.request;
-    rest.algorithm.clear(), rest.in_place = false;
+    if (is_auto(o_) || collective_meant(o_.what)) rest.algorithm.clear();
+    rest.in_place = false;
     if (const std::string option = first_given(rest); !option.empty())
-      throw std::invalid_argument(fmt::format("{}: {} says for itself how it goes", option, file));
-    given_ = read_proved(file, o_.request.in_place);
+      throw std::invalid_argument(fmt::format("{}: {} says for itself how it goes", option, file.path));
+    given_ = proved(file, o_.request.in_place);
     const schedule::Task& task = given_->task;
     if (o_.request.algorithm.starts_with(schedule::file_way) && o_.what != schedule::name(task.collective))
       throw std::invalid_argument(
-          fmt::format("{} is a schedule of {}, not of {}", file, schedule::name(task.collective), o_.what));
+          fmt::format("{} is a schedule of {}, not of {}", file.path, schedule::name(task.collective), o_.what));
     if (task.ranks > machine_.ranks() || (o_.ranks > 0 && o_.ranks != task.ranks))
-      throw std::invalid_argument(fmt::format("{} is for {} ranks: {} has {}{}", file, task.ranks, machine_.name(),
+      throw std::invalid_argument(fmt::format("{} is for {} ranks: {} has {}{}", file.path, task.ranks, machine_.name(),
                                               machine_.ranks(),
                                               o_.ranks > 0 ? fmt::format(", and -n says {}", o_.ranks) : ""));
     ranks_ = task.ranks;
-    file_ = {.name = fmt::format("{}{}", schedule::file_way, file)};
+    file_ = {.name = fmt::format("{}{}", schedule::file_way, file.path)};
     answer_.collective = schedule::name(task.collective);
     answer_.chosen = {&file_, {.collective = task.collective, .dims = {ranks_}, .in_place = task.in_place}};
   }
 
   // Other seeds, everything else as it was.
-  void draw_noise(const Pattern& pattern) {
-    if (o_.noise == 0 || !answer_.interrupted.empty()) return;
+  void draw(const Pattern& pattern) {
+    if (!answer_.interrupted.empty()) return;
     watch_.begin("pricing with noise");
     PriceOptions noisy = options_;
     noisy.explain = false;
-    for (int i = 0; i < o_.noise; ++i) {
-      noisy.noise = o_.seed + static_cast<std::uint64_t>(i);
-      const Time time = sim::price(pattern, machine_, noisy).time;
-      if (time == forever) {
-        answer_.interrupted = fmt::format("{} of {} times with noise are missing", o_.noise - i, o_.noise);
-        break;
-      }
-      answer_.noisy.push_back(time);
-    }
-    std::ranges::sort(answer_.noisy);
+    answer_.noisy = draw_noise(o_.noise, [&](std::uint64_t seed) {
+      noisy.noise = seed;
+      return sim::price(pattern, machine_, noisy).time;
+    });
+    answer_.interrupted = answer_.noisy.interrupted;
   }
 
   // What only an algorithm would look at goes with one.
@@ -310,8 +300,8 @@ class Pricing {
 };
 
 int run(const Options& o) {
-  const std::string file = schedule_file(o);
-  if (!collective_meant(o.what) && file.empty()) return play(o);
+  const std::optional<TypedFile> file = given_file(o);
+  if (file && !collective_meant(o.what) && !holds_schedule(*file)) return play(o, *file);
   for (const auto& [given, option] : {std::pair(o.tflops > 0, "--tflops"), {!o.memory.empty(), "--memory"}})
     if (given) throw std::invalid_argument(fmt::format("{} goes with a file, and {} is a collective", option, o.what));
   if (!o.shown.empty() && o.output.empty()) throw std::invalid_argument("--show goes with -o");

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -26,18 +25,6 @@ Table phase_table(const SimAnswer& a) {
   for (const Phase& p : a.phases)
     table.add({p.name, in_seconds(p.from), in_seconds(p.to), share_words(p.on_path, a.price.time), p.transfers});
   return table;
-}
-
-// The part of them that are no longer is at least this.
-Time quantile(const std::vector<Time>& ascending, double part) {
-  const auto count = static_cast<double>(ascending.size());
-  return ascending[static_cast<std::size_t>(std::max(1.0, std::ceil(part * count))) - 1];
-}
-
-std::string noise_words(const SimAnswer& a) {
-  return fmt::format("{} to {}, half of {} up to {}, 99% up to {}", sim_time_text(a.noisy.front()),
-                     sim_time_text(a.noisy.back()), a.noisy.size(), sim_time_text(quantile(a.noisy, 0.5)),
-                     sim_time_text(quantile(a.noisy, 0.99)));
 }
 
 }  // namespace
@@ -85,7 +72,7 @@ std::string sim_text(const SimAnswer& a, const Machine& machine) {
   };
   if (!a.interrupted.empty()) line("interrupted", a.interrupted);
   if (a.interval.high > 0) line("between", interval_words(a.interval));
-  if (!a.noisy.empty()) line("with noise", noise_words(a));
+  if (!a.noisy.times.empty()) line("with noise", noise_words(a.noisy));
   line("algbw, busbw", fmt::format("{:.3f} GB/s, {:.3f} GB/s", p.algbw * 1e-9, p.busbw * 1e-9));
   line("bounds", bounds_words(p.bounds));
   if (!p.busiest_name.empty())
@@ -131,12 +118,7 @@ std::string sim_json(const SimAnswer& a, const Machine& machine) {
                            {"transfers_simulated", p.transfers},
                            {"interrupted", a.interrupted}};
   put_interval(j, a.interval);
-  if (!a.noisy.empty())
-    j["noise"] = {{"runs", a.noisy.size()},
-                  {"least_us", in_us(a.noisy.front())},
-                  {"p50_us", in_us(quantile(a.noisy, 0.5))},
-                  {"p99_us", in_us(quantile(a.noisy, 0.99))},
-                  {"most_us", in_us(a.noisy.back())}};
+  put_noise(j, a.noisy);
   for (const PathShare& s : path_shares(p, machine))
     j["path"].push_back({{"what", s.words}, {"time_us", in_us(s.time)}});
   for (const Phase& phase : a.phases)

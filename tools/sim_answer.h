@@ -9,6 +9,7 @@
 #include "sim/choice.h"
 #include "sim/interval.h"
 #include "sim/price_timeline.h"
+#include "tools/noise.h"
 #include "tools/request_options.h"
 
 namespace trellis::tools {
@@ -20,7 +21,7 @@ struct SimAnswer {
   sim::Choice choice;  // what it was chosen from; empty: it was asked for
   sim::Price price;
   sim::Interval interval;
-  std::vector<sim::Time> noisy;    // the times with noise, ascending
+  Noisy noisy;
   std::vector<sim::Phase> phases;  // where they were looked at
   std::string interrupted;         // what was left out for it; empty: nothing
   std::vector<std::string> notes;  // of what the timeline leaves out

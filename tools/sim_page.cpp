@@ -22,7 +22,9 @@ using namespace sim;
 class Page {
  public:
   Page(const SimAnswer& a, const Machine& machine)
-      : a_(a), machine_(machine), page_(std::max({a.interval.high, a.price.time, a.price.bounds.most()})) {}
+      : a_(a),
+        machine_(machine),
+        page_(std::max({a.interval.high, a.price.time, a.price.bounds.most(), a.noisy.most()})) {}
 
   std::string html(const Run& run) {
     put_result();
@@ -46,6 +48,7 @@ class Page {
         "<table id='result'>\n",
         sim_time_text(p.time), escaped_html(way_words(a_.chosen)), p.algbw * 1e-9, p.busbw * 1e-9);
     page_.put_result_row(p.time, a_.interval);
+    page_.put_noise(a_.noisy);
     const auto bound = [&](std::string_view what, Time time, std::string_view more) {
       page_.put_row(what, time > 0 ? sim_time_text(time) : "none", page_.bar(0, time, "bound"), more);
     };

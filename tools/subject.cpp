@@ -23,6 +23,21 @@ constexpr std::int64_t most_steps_written_out = 8'000'000;
 
 bool names_a_file(const std::string& word) { return word.find_first_of("./-") != std::string::npos; }
 
+std::string in_words(const TypedFile& file) { return file.path == "-" ? "standard input" : file.path; }
+
+schedule::Schedule schedule_in(const TypedFile& file, bool in_place) {
+  const std::size_t start = file.text.find_first_not_of(" \t\r\n");
+  const char sign = start == std::string::npos ? '\0' : file.text[start];
+  try {
+    if (sign == '<') return schedule::import_msccl(file.text, in_place ? std::optional(true) : std::nullopt);
+    if (in_place) throw std::invalid_argument("--in-place: only an MSCCL file leaves it open");
+    if (sign == '{') return schedule::import_mscclpp(file.text);
+    return schedule::parse(file.text);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("{}: {}", in_words(file), error.what()));
+  }
+}
+
 }  // namespace
 
 std::optional<schedule::Collective> collective_meant(const std::string& word) {
@@ -47,9 +62,7 @@ Subject subject(const std::string& word, const RequestOptions& options) {
   return {.asked = {}, .path = word, .in_place = options.in_place};
 }
 
-std::string in_words(const Subject& s) {
-  return s.asked ? in_words(*s.asked) : s.path == "-" ? "standard input" : s.path;
-}
+std::string in_words(const Subject& s) { return s.asked ? in_words(*s.asked) : in_words(TypedFile{s.path, ""}); }
 
 bool too_large(const Asked& a) {
   const Rank ranks = a.request.ranks();
@@ -62,43 +75,33 @@ bool too_large(const Asked& a) {
 }
 
 schedule::Schedule written_out(const Subject& s) {
-  if (!s.asked) return read_schedule(s.path, s.in_place);
+  if (!s.asked) return schedule_in(typed_file(s.path), s.in_place);
   if (too_large(*s.asked))
     throw std::invalid_argument(
         fmt::format("{} is too large to write out for all of its {} ranks", in_words(s), s.asked->request.ranks()));
   return make(*s.asked->algorithm, s.asked->request);
 }
 
-schedule::Schedule read_schedule(const std::string& path, bool in_place) {
-  const std::string content = read_input(path);
-  const std::size_t start = content.find_first_not_of(" \t\r\n");
-  const char sign = start == std::string::npos ? '\0' : content[start];
-  try {
-    if (sign == '<') return schedule::import_msccl(content, in_place ? std::optional(true) : std::nullopt);
-    if (in_place) throw std::invalid_argument("--in-place: only an MSCCL file leaves it open");
-    if (sign == '{') return schedule::import_mscclpp(content);
-    return schedule::parse(content);
-  } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument(fmt::format("{}: {}", path == "-" ? "standard input" : path, error.what()));
-  }
-}
+TypedFile typed_file(const std::string& path) { return {path, read_input(path)}; }
 
-schedule::Schedule read_proved(const std::string& path, bool in_place) {
-  schedule::Schedule found = read_schedule(path, in_place);
-  if (const schedule::Report report = schedule::verify(found); !report.ok())
-    throw std::runtime_error(fmt::format("{}: {}", path, report.text()));
-  return found;
-}
-
-bool holds_schedule(const std::string& path) {
-  const std::string ending = std::filesystem::path(path).extension();
+bool holds_schedule(const TypedFile& file) {
+  const std::string ending = std::filesystem::path(file.path).extension();
   if (ending == ".xml" || ending == ".json") return true;
-  if (ending == ".et" || path == "-") return false;
-  const std::string text = read_input(path);
-  std::size_t at = 0;
+  if (ending == ".et") return false;
+  const std::string_view text = file.text;
+  std::size_t at = text.find_first_not_of(" \t\r\n");
+  if (at == text.npos) return false;
+  if (text[at] == '<' || text[at] == '{') return true;
   while (at < text.size() && (text[at] == '#' || text[at] == '\n'))
     at = std::min(text.find('\n', at), text.size() - 1) + 1;
-  return std::string_view(text).substr(at).starts_with("trellis schedule ");
+  return text.substr(at).starts_with("trellis schedule ");
+}
+
+schedule::Schedule proved(const TypedFile& file, bool in_place) {
+  schedule::Schedule found = schedule_in(file, in_place);
+  if (const schedule::Report report = schedule::verify(found); !report.ok())
+    throw std::runtime_error(fmt::format("{}: {}", in_words(file), report.text()));
+  return found;
 }
 
 }  // namespace trellis::tools

@@ -26,10 +26,16 @@ std::string in_words(const Subject&);
 schedule::Schedule written_out(const Subject&);
 bool too_large(const Asked&);
 
-schedule::Schedule read_schedule(const std::string& path, bool in_place = false);
-// And proved. Throws runtime_error with what is wrong with it.
-schedule::Schedule read_proved(const std::string& path, bool in_place = false);
-// A schedule of ours, of MSCCL (.xml) or of MSCCL++ (.json), by its name or its first words.
-bool holds_schedule(const std::string& path);
+// What a file, a pipe or standard input ("-") said: it is read once, as a pipe says it once.
+struct TypedFile {
+  std::string path, text;
+};
+TypedFile typed_file(const std::string& path);
+
+// A schedule of ours, of MSCCL (.xml) or of MSCCL++ (.json), by its name or how it begins.
+bool holds_schedule(const TypedFile&);
+// The schedule in it, proved. Throws invalid_argument where there is none, and runtime_error with what is wrong with
+// it.
+schedule::Schedule proved(const TypedFile&, bool in_place = false);
 
 }  // namespace trellis::tools

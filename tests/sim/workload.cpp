@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 #include <stdexcept>
 
 #include "sim/price.h"
@@ -215,6 +216,22 @@ TEST(Play, RefusesWhatDoesNotFit) {
 }
 
 // A step of many chips that all do the same is folded to one.
+TEST(Play, NoiseIsOfTheSeedAndOtherForEachCollective) {
+  const std::string step = "ranks 64\nall_reduce a 64KiB by rdh\nall_reduce b 64KiB by rdh after a\n";
+  const Played quiet = played(step, "trn2.48xlarge");
+  const auto took = [](const Played& p, std::size_t part) { return p.parts[part].end - p.parts[part].start; };
+  EXPECT_EQ(took(quiet, 0), took(quiet, 1));
+  std::set<Time> times;
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const Played noisy = played(step, "trn2.48xlarge", {.noise = seed});
+    times.insert(noisy.time);
+    EXPECT_GT(took(noisy, 0), took(quiet, 0)) << seed;
+    EXPECT_NE(took(noisy, 0), took(noisy, 1)) << seed;
+    EXPECT_EQ(noisy.time, played(step, "trn2.48xlarge", {.noise = seed}).time);
+  }
+  EXPECT_EQ(times.size(), 8U);
+}
+
 TEST(Play, ManyChipsThatAreAlikeCostLittle) {
   const Played p = played("ranks 110592\ncompute a 1ms\nall_reduce b 1GB after a by torus\n", "torus:48x48x48");
   EXPECT_EQ(p.cells.size(), 1U);

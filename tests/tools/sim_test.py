@@ -110,6 +110,44 @@ class Sim(unittest.TestCase):
         self.assertGreater(first["noise"]["least_us"], first["time_us"])
         self.assertIn("has no software", self.refused("sim", "all_reduce", "-m", "ring:4", "--noise", "1"))
 
+    def test_a_step_with_noise(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        step, page = pathlib.Path(folder.name) / "step.txt", pathlib.Path(folder.name) / "step.html"
+        step.write_text("ranks 64\nall_reduce a 64KiB by rdh\ncompute b 20us after a\nall_reduce c 64KiB by rdh after b\n")
+        words = ("play", step, "-m", "trn2.48xlarge", "--noise", 3)
+        first, again, other = priced(*words), priced(*words), priced(*words, "--seed", 9)
+        self.assertEqual(first["noise"], again["noise"])
+        self.assertNotEqual(first["noise"], other["noise"])
+        self.assertEqual(first["noise"]["runs"], 3)
+        self.assertGreater(first["noise"]["least_us"], first["time_us"])
+        self.assertIn("with noise     ", trellis(*words).stdout)
+        self.assertIn("has no software", self.refused("play", STEP, "-m", "torus:4x4", "--tflops", "80", "--noise", "1"))
+        trellis(*words, "-o", page)
+        self.assertIn("<td>with noise</td>", page.read_text())
+
+    def test_what_comes_through_a_pipe_is_read_once(self):
+        ring = ["-m", "ring:8", "-b", "1MiB"]
+        schedule = trellis("schedule", "show", "all_reduce", "-a", "ring", "-d", 8).stdout
+        time = priced("sim", "all_reduce", *ring, "-a", "ring")["time_us"]
+
+        def piped(text, *words):
+            done = subprocess.run([TRELLIS, *words, "--json"], input=text, capture_output=True, text=True, timeout=300)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            return json.loads(done.stdout)["time_us"]
+
+        for command in ("sim", "play"):
+            for source in ("-", "/dev/stdin"):
+                self.assertEqual(piped(schedule, command, source, *ring), time)
+        self.assertEqual(piped(schedule, "sim", "all_reduce", "-a", "file:/dev/stdin", *ring), time)
+        msccl = trellis("schedule", "convert", "all_reduce", "-a", "ring", "-d", 8, "--to", "msccl-xml").stdout
+        with tempfile.NamedTemporaryFile("w", suffix=".xml") as file:
+            file.write(msccl)
+            file.flush()
+            self.assertEqual(piped(msccl, "sim", "/dev/stdin", *ring), priced("sim", file.name, *ring)["time_us"])
+        step = "ranks 8\nall_reduce a 1MiB by ring@8\n"
+        self.assertEqual(piped(step, "sim", "-", "-m", "ring:8"), time)
+
     def test_a_step_is_as_sure_as_its_figures(self):
         step = priced("play", STEP, "--machine", "trn2.48xlarge", "-a", "ring")
         self.assertLess(step["time_low_us"], step["time_us"])
