@@ -18,7 +18,10 @@ MachineSpec import_machine(std::string_view name, std::string_view text) {
   }
   for (std::string_view line : import_list(text, '\n'))
     if (line.starts_with("npus_count")) return import_astra(name, text);
-  return read_machine(name, text);
+  MachineSpec spec = read_machine(name, text);
+  if (spec.levels.empty())
+    refuse_import(name, "no fabric: expected a line `level KIND NAME DIMS`, as in `level torus wire 4x4`");
+  return spec;
 }
 
 }  // namespace trellis::sim

@@ -34,6 +34,11 @@ Machine::Machine(MachineSpec spec) : spec_(std::move(spec)) {
   for (const auto& fabric : fabrics_) {
     first_port_.push_back(static_cast<std::int32_t>(ports_.size()));
     for (Port port : fabric->ports()) {
+      if (port.rate <= 0)
+        throw std::invalid_argument(
+            fmt::format("{}: {} carries nothing: expected a rate above 0, and for a dead link "
+                        "a defect, as dead:0-1",
+                        spec_.name, port.name));
       port.span *= cores_;
       ports_.push_back(std::move(port));
     }

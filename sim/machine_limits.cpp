@@ -20,6 +20,9 @@ Overheads Machine::overheads(std::string_view era) const {
   if (spec_.chip.empty() && era.empty()) return {};
   const std::string name(era.empty() ? std::string_view(spec_.era) : era);
   const auto known = eras();
+  if (name.empty())
+    throw std::invalid_argument(fmt::format("{} has a chip and says no era: expected a line `era NAME`, of {}",
+                                            spec_.name, fmt::join(known, ", ")));
   if (std::ranges::find(known, name) == known.end())
     throw std::invalid_argument(fmt::format("{} has no era '{}': expected {}", spec_.name, name,
                                             known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));

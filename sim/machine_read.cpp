@@ -44,6 +44,8 @@ void structure(const std::vector<std::string>& words, MachineSpec& spec, bool& l
     if (words.size() != 4) complain("level KIND NAME DIMS");
     if (!levels) spec.levels.clear();
     levels = true;
+    if (std::ranges::find(spec.levels, words[2], &Level::name) != spec.levels.end())
+      throw std::invalid_argument(fmt::format("a level called '{}' was there before", words[2]));
     spec.levels.push_back({words[1], words[2], dims_of(words[3])});
   } else {
     if (words.size() != 3) complain("cluster KIND NAME");
@@ -51,25 +53,36 @@ void structure(const std::vector<std::string>& words, MachineSpec& spec, bool& l
   }
 }
 
+Parts parts_of(std::string_view name, std::string_view text);
+
+// A line that is no figure. True: it is one of structure, and says nothing to figures.
+bool read_line(const std::vector<std::string>& words, MachineSpec& spec, bool& levels) {
+  if (words.size() == 2 && words[0] == "like") {
+    MachineSpec like = parts_of(words[1], data_text("machines", words[1])).spec;
+    like.name = spec.name;
+    spec = std::move(like);
+  }
+  if (words[0] != "chip" && words[0] != "era" && words[0] != "level" && words[0] != "cluster") return false;
+  structure(words, spec, levels);
+  return true;
+}
+
 Parts parts_of(std::string_view name, std::string_view text) {
   Parts parts;
   parts.spec.name = name;
   bool levels = false;
+  int number = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::string_view line = text.substr(at, end - at);
-    at = end + 1;
+    at = end + 1, ++number;
     const auto words = words_of(line);
-    const bool figure = line.find('=') != line.npos;
-    if (!figure && words.size() == 2 && words[0] == "like") {
-      Parts like = parts_of(words[1], data_text("machines", words[1]));
-      parts.spec.chip = like.spec.chip, parts.spec.era = like.spec.era;
-      parts.spec.levels = like.spec.levels, parts.spec.cluster = like.spec.cluster;
+    try {
+      const bool figure = words.empty() || line.find('=') != line.npos;
+      if (figure || !read_line(words, parts.spec, levels)) parts.figures += line;
+    } catch (const std::invalid_argument& e) {
+      throw std::invalid_argument(fmt::format("machine {}: line {}: {}", name, number, e.what()));
     }
-    const bool structural = !figure && !words.empty() &&
-                            (words[0] == "chip" || words[0] == "era" || words[0] == "level" || words[0] == "cluster");
-    if (structural) structure(words, parts.spec, levels);
-    if (!structural) parts.figures += line;
     parts.figures += '\n';
   }
   return parts;

@@ -62,7 +62,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--what-if", o.what_if, "Another figure or a defect: \"efa.rate=12 GB/s\", dead:0-1");
   app.add_option("--threads", o.threads, "To price with; as many as there are processors");
   app.add_flag("--synthesise", o.synthesise, "Make schedules for the machine's links, too");
-  app.add_option("-o,--output", o.output, "The schedule found, as text; as MSCCL's XML where the name ends in .xml");
+  app.add_option("-o,--output", o.output, "The fastest schedule, as text; as MSCCL's XML where the name ends in .xml");
 }
 
 std::string table_text(const char* name, const std::vector<Cost>& costs, std::size_t shown) {
@@ -141,6 +141,8 @@ int run(const Options& o) {
   std::vector<sim::Synthesised> made;
   if (o.synthesise) made = sim::syntheses(machine, group, while_asked, bytes, control);
   progress.clear();
+  if (interrupts.asked() && (result.fixed.empty() || (result.found.empty() && made.empty())))
+    throw std::runtime_error("interrupted before anything was found");
   if (result.fixed.empty() || (result.found.empty() && made.empty()))
     throw std::invalid_argument(fmt::format("nothing was found for {} on {} ranks", o.collective, group.ranks()));
   std::string text = fmt::format("{} of {} on {} ranks of {}: {} compositions{} tried{}{}\n\n", o.collective,
@@ -154,15 +156,19 @@ int run(const Options& o) {
   const Found best = best_of(o, pricer, bytes, result.found, made);
   const schedule::Report report = schedule::verify(best.schedule);
   text += fmt::format("{}: {}\n", best.name, report.text());
-  if (report.ok()) write_schedule(o.output, best.schedule);
   const Cost& fixed = result.fixed.front();
+  const double gain = 1 - static_cast<double>(best.time) / static_cast<double>(fixed.time);
+  if (report.ok())
+    write_schedule(o.output, gain > 0
+                                 ? best.schedule
+                                 : make(schedule::algorithm_named(fixed.way.algorithm), pricer.request(fixed.way)));
   sim::PriceOptions explained = pricer.options(bytes);
   explained.explain = true;
   text += where_it_goes(machine, text_of(fixed.way), pricer.price(fixed.way, bytes, true));
   text += where_it_goes(machine, best.name, sim::price(best.schedule, machine, explained));
-  const double gain = 1 - static_cast<double>(best.time) / static_cast<double>(fixed.time);
   text += gain > 0 ? fmt::format("found: {:.1f}% less time than the best as they are\n", 100 * gain)
-                   : fmt::format("none is better than {}\n", text_of(fixed.way));
+                   : fmt::format("none is better than {}{}\n", text_of(fixed.way),
+                                 o.output.empty() ? "" : fmt::format(", which is what {} holds", o.output));
   write_output("", text + best.again);
   return report.ok() ? 0 : 1;
 }

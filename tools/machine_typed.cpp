@@ -15,13 +15,20 @@ bool is_file(const std::string& path) {
   return std::filesystem::exists(path, none) && !std::filesystem::is_directory(path, none);
 }
 
+// No name of ours, and no shape, has these.
+bool is_path(const std::string& word) {
+  const bool slash = word.find('/') != word.npos && word.find(':') == word.npos;
+  return slash || word.ends_with(".machine") || word.ends_with(".yml") || word.ends_with(".xml");
+}
+
 sim::MachineSpec spec_of(const std::string& typed) {
   std::string_view one = typed;
   const auto count = sim::several(one);
   const std::string path(one);
   if (is_file(typed)) return sim::import_machine(typed, read_input(typed));
-  if (!count || !is_file(path)) return sim::machine_spec(typed);
-  return sim::joined(sim::import_machine(path, read_input(path)), *count, typed);
+  if (!is_path(path) && !is_file(path)) return sim::machine_spec(typed);
+  sim::MachineSpec spec = sim::import_machine(path, read_input(path));
+  return count ? sim::joined(std::move(spec), *count, typed) : spec;
 }
 
 }  // namespace

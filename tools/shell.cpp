@@ -20,16 +20,22 @@ namespace {
 struct Tree {
   CLI::App root;
   std::map<const CLI::App*, std::function<int()>> runs;
+  std::map<const CLI::App*, std::string> summaries;
 };
 
-// Beside the others a command has a line; what more there is stands in its own help.
+// Beside the others a command has its summary; what more there is stands in its own help.
 class Listing : public CLI::Formatter {
+ public:
+  explicit Listing(const Tree& tree) : tree_(tree) {}
+
+ private:
   std::string make_subcommand(const CLI::App* command) const override {
     std::ostringstream out;
-    const std::string all = command->get_description(), line = all.substr(0, all.find('\n'));
-    CLI::detail::format_help(out, command->get_name(), line.substr(0, line.find_last_not_of('.') + 1), column_width_);
+    CLI::detail::format_help(out, command->get_name(), tree_.summaries.at(command), column_width_);
     return out.str();
   }
+
+  const Tree& tree_;
 };
 
 std::string footer(const std::string& examples) {
@@ -46,6 +52,7 @@ void grow(Tree& tree, const Command& command) {
   const std::vector<std::string> words = CLI::detail::split(command.path, ' ');
   for (std::size_t i = 0; i + 1 < words.size(); ++i) parent = parent->get_subcommand(words[i]);
   CLI::App* app = parent->add_subcommand(words.back(), command.summary);
+  tree.summaries[app] = command.summary;
   app->footer(footer(command.examples));
   if (command.setup) tree.runs[app] = command.setup(*app);
 }
@@ -136,7 +143,7 @@ int run(const std::vector<Command>& commands, const std::string& version, const 
   try {
     Tree tree;
     tree.root.name("trellis");
-    tree.root.formatter(std::make_shared<Listing>());
+    tree.root.formatter(std::make_shared<Listing>(tree));
     tree.root.description("Collectives for Trainium: written down, proved, priced, run.");
     tree.root.set_version_flag("--version", "trellis " + version, "Print the version and exit");
     tree.root.footer("\nExamples:\n  trellis --help\n  trellis COMMAND --help\n  trellis --version\n");

@@ -66,6 +66,23 @@ std::string platform(const std::string& attributes) {
          attributes + "/></zone></platform>";
 }
 
+TEST(ImportOwn, Faults) {
+  const std::string wire = "level torus wire 4x4\nwire.rate = 50 GB/s 40..60 | assumed | mine\n";
+  const std::string whole = wire + "wire.latency = 1 us 0.5..2 | assumed | mine\n";
+  EXPECT_EQ(fault(whole), "none");
+  EXPECT_EQ(fault(""), "net: no fabric: expected a line `level KIND NAME DIMS`, as in `level torus wire 4x4`");
+  EXPECT_EQ(fault("# a torus\nlevel torus wire 4xx4\n"), "machine net: line 2: '4xx4': expected sizes like 8 or 4x4");
+  EXPECT_EQ(fault(whole + "level ring wire 2\n"), "machine net: line 4: a level called 'wire' was there before");
+  EXPECT_EQ(fault("level torus wire\n"), "machine net: line 1: 'level torus wire': expected level KIND NAME DIMS");
+  EXPECT_TRUE(
+      fault("like trn9\n").starts_with("machine net: line 1: no 'trn9' among the machines: there are eras, gpu"));
+  EXPECT_EQ(fault(wire), "no figure 'wire.latency': expected one of wire.rate");
+  EXPECT_THROW(Machine(import_machine("net", "chip trn2\n" + whole)).overheads(""), std::invalid_argument);
+  const std::string idle = "level ring wire 4\nwire.rate = 0 GB/s 0..1 | assumed | mine\n";
+  EXPECT_NE(fault(idle + "wire.latency = 1 us 0.5..2 | assumed | mine\n").find("wire x+ carries nothing"),
+            std::string::npos);
+}
+
 TEST(ImportSimgrid, Clusters) {
   const std::string links = "bw=\"125MBps\" lat=\"50us\" ";
   const Machine torus(import_machine("p", platform(links + "topology='TORUS' topo_parameters='3,2,2' radical='0-11'")));

@@ -275,6 +275,8 @@ class Bench(Case):
             ran = trellis("bench", "broadcast", "--on", "sim:ring:4", *flags)
             self.assertEqual((ran.returncode, ran.stdout), (2, ""), flags)
             self.assertIn(words, ran.stderr)
+        gone = trellis("bench", "allr", "--on", "sim:./gone.machine")
+        self.assertEqual(gone.stderr, "trellis: cannot read './gone.machine': No such file or directory\n")
         for words, place in [("expected sim:MACHINE", "elsewhere"), ("no machine is called 'trn9'", "sim:trn9")]:
             ran = trellis("bench", "allr", "--on", place)
             self.assertEqual((ran.returncode, ran.stdout), (2, ""))
