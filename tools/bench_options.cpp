@@ -1,6 +1,7 @@
 #include "tools/bench_options.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <string_view>
 

@@ -1,13 +1,13 @@
 // The flags of nccl-tests and of nccom-test, and our own, as they were typed; and what they mean together.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "tools/bench_settings.h"
+#include "tools/cli_app.h"
 
 namespace trellis::tools {
 

@@ -1,12 +1,13 @@
 // A command of the program: one file registers it, `trellis <path>` runs it, help and errors come from the shell.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "tools/cli_app.h"
 
 namespace trellis::tools {
 

@@ -1,6 +1,7 @@
 #include "tools/core_subject.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <filesystem>
 #include <stdexcept>

@@ -1,7 +1,6 @@
 // What the core commands work on: a program that ships, by name, or a text file with one.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 
 #include "sim/core/assembler.h"
 #include "sim/core/shipped.h"
+#include "tools/cli_app.h"
 
 namespace trellis::tools {
 

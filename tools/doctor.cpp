@@ -1,5 +1,6 @@
 // trellis doctor: what the dumps of a job's ranks say together.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <filesystem>

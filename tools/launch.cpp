@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cerrno>

@@ -7,10 +7,7 @@
 #include <vector>
 
 #include "sim/machine.h"
-
-namespace CLI {
-class App;
-}
+#include "tools/cli_app.h"
 
 namespace trellis::tools {
 

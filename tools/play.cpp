@@ -2,6 +2,7 @@
 #include "tools/play_file.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "tools/command.h"
 #include "tools/machine_typed.h"

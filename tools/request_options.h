@@ -1,12 +1,12 @@
 // Options that ask an algorithm for a schedule, and the small grammars that their values are written in.
 #pragma once
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "schedule/algorithm.h"
+#include "tools/cli_app.h"
 
 namespace trellis::tools {
 

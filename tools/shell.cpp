@@ -1,6 +1,7 @@
 #include "tools/shell.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdio>

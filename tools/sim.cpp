@@ -1,5 +1,6 @@
 // trellis sim: what a collective, or a workload, takes on a simulated machine, and why.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <optional>

@@ -1,6 +1,7 @@
 #include "tools/bench_options.h"
 
 #include <gtest/gtest.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 #include "tools/shell.h"
 
 #include <gtest/gtest.h>
+#include <CLI/CLI.hpp>
 
 #include <cerrno>
 #include <stdexcept>
