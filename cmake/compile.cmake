@@ -15,6 +15,7 @@ add_compile_options(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual
 
 option(TRELLIS_FUZZ "Build the fuzz targets, with libFuzzer, and nothing else of tools, bench and tests" OFF)
 option(TRELLIS_BENCH "Build bench/" OFF)
+option(TRELLIS_TEST_ROOMS "Link a room's tests with it and the rooms below it alone, so that no other is built" OFF)
 option(TRELLIS_SANITIZED "The compile flags carry a sanitizer, so a plain consumer cannot load the library" OFF)
 
 find_program(CCACHE ccache)

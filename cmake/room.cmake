@@ -26,5 +26,6 @@ function(trellis_room)
   endforeach()
 
   set_property(GLOBAL APPEND PROPERTY TRELLIS_ROOMS ${room_NAME})
+  set_property(GLOBAL PROPERTY TRELLIS_BELOW_${room_NAME} ${room_DEPENDS})
   set_property(GLOBAL APPEND PROPERTY TRELLIS_HEADERS ${headers})
 endfunction()
