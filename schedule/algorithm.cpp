@@ -161,6 +161,16 @@ Program make_program(const Algorithm& algorithm, const Request& request, Rank ra
   return std::move(recorder.finish().front());
 }
 
+bool watch_program(const Algorithm& algorithm, const Request& request, Rank rank, const Watch& watch) try {
+  Recorder recorder(accepted(algorithm, request), rank, watch);
+  Builder builder(recorder, request.ranks());
+  build(algorithm, request, builder);
+  recorder.finish();
+  return true;
+} catch (const Recorder::Unwanted&) {
+  return false;
+}
+
 // What the algorithm sees is a part of the machine: all of it, by other names. Blocks go by their ranks' names.
 void build(const Algorithm& algorithm, const Request& request, Builder& b) {
   if (request.order.empty()) return algorithm.build(request, b);

@@ -41,6 +41,7 @@ struct Algorithm {
   // not divide evenly, as within another algorithm's all_reduce, it needs them equally large.
   bool mixes_blocks = false;
   bool has_levels = false;                         // takes Request::levels
+  bool in_a_row = false;                           // knows ranks by their numbers alone: of any dims it makes the same
   bool (*even)(const Request&) = nullptr;          // whether all chunks must be equally large; null: no
   Symmetry (*symmetry)(const Request&) = nullptr;  // null: every rank is of its own class
 };
@@ -59,7 +60,8 @@ Task conditions(const Request&, std::int32_t pieces);          // of the collect
 Task task_of(const Algorithm&, const Request&);                // the conditions that the schedule will meet
 Schedule make(const Algorithm&, const Request&);               // every rank's program
 Program make_program(const Algorithm&, const Request&, Rank);  // one rank's, without building the others'
-void build(const Algorithm&, const Request&, Builder&);        // as the request's order has it
+bool watch_program(const Algorithm&, const Request&, Rank, const Watch&);  // likewise, step by step; false: not all
+void build(const Algorithm&, const Request&, Builder&);                    // as the request's order has it
 Symmetry symmetry_of(const Algorithm&, const Request&);
 
 Schedule make(std::string_view algorithm, const Request&);

@@ -25,7 +25,8 @@ bool has_data_numbers(Collective c) {
 
 }  // namespace
 
-Recorder::Recorder(const Task& task, std::optional<Rank> only) : task_(task), only_(only) {
+Recorder::Recorder(const Task& task, std::optional<Rank> only, Watch watch)
+    : task_(task), only_(only), watch_(std::move(watch)) {
   check(task);
   if (only && (*only < 0 || *only >= task.ranks))
     throw std::invalid_argument(fmt::format("rank {} does not exist: expected 0 to {}", *only, task.ranks - 1));
@@ -182,6 +183,7 @@ void Recorder::add(Owner& o, Step step, std::span<const Slice> further) {
   o.program.set_after(step, after_);
   o.program.steps.push_back(step);
   o.rounds.push_back(round_);
+  if (watch_ && !watch_(o.program)) throw Unwanted{};
 }
 
 End Recorder::next(Counts& counts, Rank peer, int channel) const {

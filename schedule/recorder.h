@@ -2,6 +2,7 @@
 // chunk lies at a moment (the caller's input, the output, scratch) is its business, so that an algorithm is written
 // once for in place and out of place. Given one rank it records that rank alone and forgets the rest.
 #pragma once
+#include <functional>
 #include <optional>
 #include <unordered_map>
 
@@ -22,9 +23,12 @@ struct Place {
       -1;  // scratch: the data chunk that its first chunk is as large as; negative: the one of its number
 };
 
+// Shown a program in the making after each step that is added to it; false: the rest is not wanted.
+using Watch = std::function<bool(const Program&)>;
+
 class Recorder {
  public:
-  explicit Recorder(const Task&, std::optional<Rank> only = {});
+  explicit Recorder(const Task&, std::optional<Rank> only = {}, Watch watch = {});
 
   void copy(const Place& from, const Place& to, int channel);
   void copy_twice(const Place& from, const Place& to, const Place& also, int channel);
@@ -32,6 +36,8 @@ class Recorder {
   void reduce_both(const Place& a, const Place& b, const Place& a_waits, const Place& b_waits, int channel);
   void reduce_all(std::span<const Place> sources, const Place& to, int channel);
   void settle(const Place&, int channel);  // brings all chunks of the place together, where a write to it would go
+
+  struct Unwanted {};  // thrown by whatever adds a step that the watch wants no more after
 
   const Task& task() const { return task_; }
   std::optional<Rank> only() const { return only_; }
@@ -74,6 +80,7 @@ class Recorder {
 
   Task task_;
   std::optional<Rank> only_;
+  Watch watch_;
   std::vector<Owner> owners_;
   std::vector<std::int32_t> after_;  // reused from step to step
   std::int64_t steps_ = 0;

@@ -27,6 +27,7 @@ const Registered registered{{
     .serves = {all_reduce, broadcast, reduce},
     .pieces = [](const Request& r) { return r.shares(); },
     .build = [](const Request& r, Builder& b) { run_trees(r.collective, b, trees_of(r)); },
+    .in_a_row = true,
 }};
 
 }  // namespace

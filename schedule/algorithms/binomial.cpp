@@ -95,6 +95,7 @@ const Registered registered{{
     .refuses = refuses,
     .pieces = [](const Request& r) { return r.shares(); },
     .build = build,
+    .in_a_row = true,
 }};
 
 }  // namespace

@@ -137,6 +137,7 @@ const Registered registered{{
     .refuses = refuses,
     .build = build,
     .mixes_blocks = true,
+    .in_a_row = true,
     .symmetry = symmetry,
 }};
 

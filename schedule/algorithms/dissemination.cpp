@@ -31,6 +31,7 @@ const Registered registered{{
     .serves = {Collective::barrier},
     .refuses = refuses,
     .build = build,
+    .in_a_row = true,
     .symmetry = symmetry,
 }};
 

@@ -41,6 +41,7 @@ const Registered registered{{
     .refuses = refuses,
     .pieces = [](const Request& r) { return 2 * r.shares(); },
     .build = [](const Request& r, Builder& b) { run_trees(r.collective, b, trees_of(r)); },
+    .in_a_row = true,
 }};
 
 }  // namespace

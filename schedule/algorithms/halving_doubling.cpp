@@ -158,6 +158,7 @@ const Registered registered{{
     .refuses = refuses,
     .pieces = pieces,
     .build = build,
+    .in_a_row = true,
     .symmetry = symmetry,
 }};
 

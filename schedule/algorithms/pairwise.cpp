@@ -104,6 +104,7 @@ const Registered registered{{
     .refuses = refuses,
     .pieces = [](const Request& r) { return r.shares(); },
     .build = build,
+    .in_a_row = true,
     .symmetry = symmetry,
 }};
 

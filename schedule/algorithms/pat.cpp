@@ -176,6 +176,7 @@ const Registered registered{{
     .pieces = pieces,
     .build = build,
     .mixes_blocks = true,
+    .in_a_row = true,
     .symmetry =
         [](const Request& r) {
           return Symmetry{{{Axis::Kind::rotate, r.ranks()}}};

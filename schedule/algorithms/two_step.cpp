@@ -39,6 +39,7 @@ const Registered registered{{
     .serves = {all_reduce, broadcast, reduce},
     .pieces = [](const Request& r) { return r.shares() * r.ranks(); },
     .build = build,
+    .in_a_row = true,
     .symmetry = symmetry,
 }};
 

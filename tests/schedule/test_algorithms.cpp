@@ -126,6 +126,47 @@ TEST(Algorithms, RefuseMoreScratchThanAProgramNumbers) {
     }
 }
 
+// Those that say so make one schedule of all dims with so many ranks.
+TEST(Algorithms, InARowMakeNothingOfDims) {
+  int compared = 0;
+  for (const auto& [name, a] : algorithms())
+    for (Collective c : a.in_a_row ? a.serves : std::vector<Collective>{})
+      for (const auto& dims : std::vector<std::vector<Rank>>{{4, 4}, {2, 8}, {2, 2, 4}, {4, 3}, {2, 3, 4}})
+        for (const auto& [channels, segments] : {std::pair(1, 1), {2, 1}, {1, 2}}) {
+          Request shaped{.collective = c, .dims = dims, .channels = channels, .segments = segments};
+          if (c == Collective::send_recv) shaped.peer = 1;
+          if (c == Collective::permute) shaped.pairs = {{0, 1}, {1, 0}};
+          Request row = shaped;
+          row.dims = {shaped.ranks()};
+          if (!refusal(a, row).empty() || !refusal(a, shaped).empty()) continue;
+          const Schedule one = make(a, shaped), other = make(a, row);
+          EXPECT_EQ(one.task, other.task) << name;
+          EXPECT_EQ(symmetry_of(a, shaped).axes, symmetry_of(a, row).axes) << name;
+          EXPECT_TRUE(std::ranges::equal(one.programs, other.programs, [](const Program& p, const Program& q) {
+            return same(p, q);
+          })) << name;
+          ++compared;
+        }
+  EXPECT_GT(compared, 300);
+}
+
+// A program that is watched to its end is the one that is made, but for the order within rounds.
+TEST(Algorithms, AreWatchedStepByStep) {
+  for (const auto& [name, a] : algorithms()) {
+    const Request r{.collective = a.serves.front(), .dims = {4, 2}};
+    if (!refusal(a, r).empty()) continue;
+    const auto whole = make_program(a, r, 1).steps.size();
+    std::size_t seen = 0;
+    const Watch all = [&](const Program& p) { return (seen = p.steps.size()) > 0; };
+    EXPECT_TRUE(watch_program(a, r, 1, all)) << name;
+    EXPECT_EQ(seen, whole) << name;
+    if (whole < 2) continue;
+    const Watch two = [&](const Program& p) { return (seen = p.steps.size()) < 2; };
+    EXPECT_FALSE(watch_program(a, r, 1, two)) << name;
+    EXPECT_EQ(seen, 2) << name;
+  }
+}
+
 TEST(Algorithms, CoverEveryCollective) {
   for (Collective c : collectives()) {
     bool served = false;
