@@ -4,7 +4,8 @@
 #include <set>
 #include <tuple>
 
-#include "sim/folding.h"
+#include "sim/class_bound.h"
+#include "sim/glimpse.h"
 
 namespace trellis::sim {
 namespace {
@@ -46,36 +47,35 @@ std::vector<std::vector<Rank>> shapes(const Machine& machine, Rank ranks) {
 
 // One way that is in the running, by what is known of it so far.
 struct Entry {
+  enum class Known : std::uint8_t { nothing, outline, classes, alone };  // see least_by_classes, least_time
+
   std::size_t place = 0;  // among those given
   Time least = 0;
-  std::int64_t moves = 0;
-  bool closely = false;  // by all transfers, and not by one rank's steps
+  double moves = 0;  // gone through, to know more
+  double own = 0;    // of one rank
+  bool out = false;  // it takes longer than the best
+  Known known = Known::nothing;
 
   bool operator<(const Entry& o) const {
     return std::tuple(least, moves, place) < std::tuple(o.least, o.moves, o.place);
   }
 };
 
-// The least of what is known is looked at more closely, until nothing that is left can be the best.
+// What takes little to know more of is looked at first, and of that what is the most promising: so that when it comes
+// to what takes much, most of it is already known to be slower than the best.
 class Contest {
  public:
   Contest(Pricer& pricer, const std::vector<Way>& ways, double bytes, const ChoiceLimits& limits)
       : pricer_(pricer), ways_(ways), bytes_(bytes), limits_(limits) {}
 
   Choice run() {
-    for (std::size_t i = 0; i < ways_.size(); ++i) outline(i);
-    while (!entries_.empty()) {
-      Entry entry = *entries_.begin();
-      entries_.erase(entries_.begin());
-      if (hopeless(entry)) {
-        note(entry.least, entry.place);
-        continue;
+    for (std::size_t i = 0; i < ways_.size(); ++i) entries_.push_back({.place = i});
+    for (effort_ = 256; !entries_.empty(); effort_ *= 4)
+      for (auto next = most_promising(); next != entries_.end(); next = most_promising()) {
+        Entry entry = *next;
+        entries_.erase(next);
+        know_more(entry);
       }
-      if (entry.closely)
-        price(entry);
-      else
-        look_closely(entry);
-    }
     for (const auto& [time, place] : best_) choice_.best.push_back({ways_[place], bytes_, time});
     for (const Result& r : least_)
       if (own_best(r.second) == best_.end()) choice_.others.push_back({ways_[r.second], bytes_, r.first});
@@ -85,14 +85,55 @@ class Contest {
 
  private:
   using Result = std::pair<Time, std::size_t>;  // and its place
+  // A price goes through each move several times, and shares what they meet on.
+  static constexpr double looks_a_price = 8;
 
-  void outline(std::size_t place) {
-    const Way& way = ways_[place];
+  std::vector<Entry>::iterator most_promising() {
+    auto first = entries_.end();
+    for (auto entry = entries_.begin(); entry != entries_.end(); ++entry)
+      if (entry->moves <= effort_ && (first == entries_.end() || *entry < *first)) first = entry;
+    return first;
+  }
+
+  void know_more(Entry& entry) {
+    if (hopeless(entry)) return drop(entry);
+    switch (entry.known) {
+      case Entry::Known::nothing:
+        return outline(entry);
+      case Entry::Known::outline:
+        return look_at_classes(entry);
+      case Entry::Known::classes:
+        return look_closely(entry);
+      case Entry::Known::alone:
+        return price(entry);
+    }
+  }
+
+  void drop(const Entry& entry) {
+    note(entry.least, entry.place);
+    pricer_.forget(ways_[entry.place]);
+  }
+
+  void outline(Entry& entry) {
+    const Way& way = ways_[entry.place];
+    const Pricer::Outline known = pricer_.outline(way, bytes_, static_cast<std::int64_t>(effort_), limit_for(entry));
+    entry.least = known.least;
+    if (hopeless(entry)) return drop(entry);
     const schedule::Algorithm& algorithm = schedule::algorithm_named(way.algorithm);
     const schedule::Request request = pricer_.request(way);
-    if (schedule::symmetry_of(algorithm, request).classes() > limits_.most_classes) return give_up(place);
-    const Pricer::Outline known = pricer_.outline(way, bytes_);
-    entries_.insert({place, known.least, known.moves, false});
+    entry.own = static_cast<double>(known.moves) / pricer_.group().ranks();
+    const schedule::Symmetry symmetry = schedule::symmetry_of(algorithm, request);
+    entry.moves = entry.own * symmetry.classes() + std::min<double>(entry.own, symmetry.ranks()) * kinds(symmetry);
+    if (known.whole && entry.moves <= 4 * effort_)
+      entry.known = Entry::Known::outline;
+    else
+      entry.moves = 4 * effort_;
+    if (const Time limit = limit_for(entry); limit != forever)
+      found(entry,
+            least_at_a_glimpse(algorithm, request, pricer_.machine(), pricer_.options(bytes_),
+                               static_cast<std::int64_t>(effort_), limit),
+            limit);
+    go_on(entry);
   }
 
   // Of ranks, that a price goes through.
@@ -102,22 +143,45 @@ class Contest {
     return folds ? shared_symmetry(symmetry, machine.alike()).classes() : pricer_.group().ranks();
   }
 
-  void look_closely(Entry entry) {
+  bool too_large(const Entry& entry) {
+    if (entry.moves <= static_cast<double>(limits_.most_moves)) return false;
+    choice_.untried.push_back(ways_[entry.place]);
+    pricer_.forget(ways_[entry.place]);
+    return true;
+  }
+
+  void look_at_classes(Entry& entry) {
+    if (too_large(entry)) return;
     const Way& way = ways_[entry.place];
-    const schedule::Symmetry symmetry =
-        schedule::symmetry_of(schedule::algorithm_named(way.algorithm), pricer_.request(way));
-    const double share = kinds(symmetry) / pricer_.group().ranks();
-    if (static_cast<double>(entry.moves) * share > static_cast<double>(limits_.most_moves)) return give_up(entry.place);
-    const Pattern& pattern = pricer_.pattern(way, bytes_);
-    if (static_cast<double>(pattern.moves()) * share > static_cast<double>(limits_.most_moves)) {
-      give_up(entry.place);
-    } else {
-      entry.least = std::max(entry.least, pricer_.least(way, bytes_, limit_for(entry)));
-      entry.closely = true;
-      if (entry.least == forever) note(limit_for(entry), entry.place);
-      if (entry.least != forever && known_.insert({way.algorithm, content(pattern)}).second) entries_.insert(entry);
-    }
-    if (hopeless(entry)) pricer_.forget(way);
+    const Time limit = limit_for(entry);
+    const schedule::Task task = task_of(schedule::algorithm_named(way.algorithm), pricer_.request(way));
+    const Pattern& pattern = pricer_.uncounted(way);
+    if (!known_.insert({way.algorithm, content(pattern)}).second) return pricer_.forget(way);
+    found(entry, least_by_classes(pattern, pricer_.machine(), pricer_.options(bytes_), limit), limit);
+    entry.known = Entry::Known::classes;
+    entry.moves =
+        entry.own * (has_empty_chunks(task, pricer_.options(bytes_)) ? pattern.ranks() : kinds(pattern.symmetry()));
+    go_on(entry);
+  }
+
+  void look_closely(Entry& entry) {
+    if (too_large(entry)) return;
+    const Way& way = ways_[entry.place];
+    const Time limit = limit_for(entry);
+    found(entry, pricer_.least(way, bytes_, limit), limit);
+    entry.known = Entry::Known::alone;
+    entry.moves *= looks_a_price;
+    go_on(entry);
+  }
+
+  void found(Entry& entry, Time least, Time limit) {
+    entry.out = least == forever;
+    entry.least = std::max(entry.least, least == forever ? limit : least);
+  }
+
+  void go_on(const Entry& entry) {
+    if (entry.out || hopeless(entry)) return drop(entry);
+    entries_.push_back(entry);
   }
 
   bool hopeless(const Entry& entry) {
@@ -152,8 +216,6 @@ class Contest {
     }
     return hash;
   }
-
-  void give_up(std::size_t place) { choice_.untried.push_back(ways_[place]); }
 
   // The least of its algorithm.
   void note(Time time, std::size_t place) {
@@ -192,13 +254,19 @@ class Contest {
       *own = std::min(*own, result);
     std::ranges::sort(best_);
     if (best_.size() > limits_.algorithms) best_.resize(limits_.algorithms);
+    std::erase_if(entries_, [&](const Entry& other) {
+      const bool out = hopeless(other);
+      if (out) drop(other);
+      return out;
+    });
   }
 
   Pricer& pricer_;
   const std::vector<Way>& ways_;
   const double bytes_;
   const ChoiceLimits limits_;
-  std::set<Entry> entries_;
+  std::vector<Entry> entries_;
+  double effort_ = 0;  // moves that may be gone through to know more of a way
   std::set<std::pair<std::string, Content>> known_;
   std::vector<Result> best_;   // of each algorithm
   std::vector<Result> least_;  // likewise, of all that were not the best
@@ -222,11 +290,15 @@ std::vector<Rank> usual_dims(std::string_view algorithm, const Machine& machine,
 
 std::vector<Way> usual_ways(const Pricer& pricer) {
   std::vector<Way> ways;
+  const auto all = shapes(pricer.machine(), pricer.group().ranks());
   for (const auto& [name, algorithm] : schedule::algorithms())
-    for (const auto& dims : shapes(pricer.machine(), pricer.group().ranks()))
+    for (const auto& dims : all) {
+      const std::size_t before = ways.size();
       for (const std::int32_t channels : {1, 2, 4})
         if (Way way{.algorithm = name, .channels = channels, .dims = dims}; pricer.refusal(way).empty())
           ways.push_back(std::move(way));
+      if (algorithm.in_a_row && ways.size() > before) break;
+    }
   return ways;
 }
 

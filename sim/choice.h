@@ -19,7 +19,6 @@ struct ChoiceLimits {
   std::size_t algorithms = 1;            // whose best ways are wanted: those behind the first are there to compare
   double within = 0;                     // of the time: a way that could be faster by less is not looked at
   std::int64_t most_moves = 20'000'000;  // that are gone through for one way
-  std::int64_t most_classes = 4096;      // kinds of rank, a program each
 };
 
 struct Choice {

@@ -90,14 +90,24 @@ Price price(const schedule::Schedule& s, const Machine& machine, const PriceOpti
   return price(Pattern(s), machine, options);
 }
 
+namespace {
+
+std::int64_t elements_of_block(const schedule::Task& task, const PriceOptions& options) {
+  const auto blocks = std::max<std::int64_t>(1, schedule::data_chunks(task) / task.pieces);
+  return static_cast<std::int64_t>(options.bytes / options.element) / blocks;
+}
+
+}  // namespace
+
+bool has_empty_chunks(const schedule::Task& task, const PriceOptions& options) {
+  return options.bytes > 0 && elements_of_block(task, options) < task.pieces && task.ranks <= most_written;
+}
+
 Pattern pattern_for(const schedule::Algorithm& algorithm, const schedule::Request& request,
                     const PriceOptions& options) {
   const schedule::Task task = task_of(algorithm, request);
-  const auto blocks = std::max<std::int64_t>(1, schedule::data_chunks(task) / task.pieces);
-  const auto elements = static_cast<std::int64_t>(options.bytes / options.element) / blocks;
-  if (options.bytes > 0 && elements < task.pieces && task.ranks <= most_written)
-    return Pattern(make(algorithm, request), std::max<std::int64_t>(1, elements));
-  return Pattern(algorithm, request);
+  if (!has_empty_chunks(task, options)) return Pattern(algorithm, request);
+  return Pattern(make(algorithm, request), std::max<std::int64_t>(1, elements_of_block(task, options)));
 }
 
 Price price(const schedule::Algorithm& algorithm, const schedule::Request& request, const Machine& machine,

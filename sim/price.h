@@ -67,6 +67,8 @@ std::unique_ptr<Run> run_for(const Pattern&, const Machine&, const PriceOptions&
 Time least_time(const Pattern&, const Machine&, const PriceOptions&);
 // The same by one rank's steps and what these move; far less work, and less is known.
 Time least_time(const schedule::Program&, Rank, const schedule::Task&, const Machine&, const PriceOptions&);
+// So few elements that chunks are empty but for the first ones: then each rank's are told apart.
+bool has_empty_chunks(const schedule::Task&, const PriceOptions&);
 Pattern pattern_for(const schedule::Algorithm&, const schedule::Request&, const PriceOptions&);
 
 double bus_factor(const schedule::Task&);  // busbw over algbw

@@ -1,8 +1,6 @@
 #include <algorithm>
-#include <limits>
-#include <unordered_map>
 
-#include "sim/price.h"
+#include "sim/rank_bound.h"
 
 namespace trellis::sim {
 namespace {
@@ -39,25 +37,6 @@ Needs needs(const Task& t) {
     default:
       return {};
   }
-}
-
-// The way between two ranks, as one transfer finds it that meets no other.
-struct Lone {
-  std::vector<ResourceId> links = {};
-  Time latency = 0;
-  double rate = 0;  // bytes a second
-};
-
-Lone lone(const Machine& machine, Rank from, Rank to) {
-  Lone way;
-  machine.route(from, to, way.links);
-  double narrowest = std::numeric_limits<double>::infinity();
-  for (const ResourceId r : way.links) {
-    way.latency += machine.latency(r);
-    narrowest = std::min(narrowest, machine.rate(r));
-  }
-  way.rate = way.links.empty() ? 0 : narrowest;
-  return way;
 }
 
 }  // namespace
@@ -120,41 +99,11 @@ Bounds lower_bounds(const Task& task, const Machine& machine, const PriceOptions
   return bounds;
 }
 
-// Within a chip a transfer may need no bytes of its own, a local step may be part of another, and chunks may be empty:
-// these take nothing here but the handshake. Waiting for others is left out.
 Time least_time(const schedule::Program& program, Rank rank, const Task& task, const Machine& machine,
                 const PriceOptions& options) {
-  const Overheads o = machine.overheads(options.era);
-  const auto chunks = static_cast<double>(std::max<std::int64_t>(1, schedule::data_chunks(task)));
-  const double chunk = options.bytes < options.element * chunks ? 0 : options.bytes / chunks;
-  const auto place = [&](Rank r) { return options.members.empty() ? r : options.members[r]; };
-  std::unordered_map<std::int64_t, Lone> ways;  // by peer and direction
-  std::unordered_map<ResourceId, double> loads;
-  std::vector<Time> ends(program.steps.size());
-  for (std::size_t i = 0; i < ends.size(); ++i) {
-    const schedule::Step& s = program.steps[i];
-    for (const std::int32_t before : program.after(s)) ends[i] = std::max(ends[i], ends[before]);
-    ends[i] += o.semaphore;
-    if (!sends(s.op) && !receives(s.op)) continue;
-    const bool out = sends(s.op);
-    const auto [found, fresh] = ways.try_emplace(std::int64_t{s.end.peer} * 2 + (out ? 1 : 0));
-    Lone& way = found->second;
-    if (fresh)
-      way = out ? lone(machine, place(rank), place(s.end.peer)) : lone(machine, place(s.end.peer), place(rank));
-    const double bytes = way.links.empty() ? 0 : chunk * (out ? s.from : s.to).count;
-    ends[i] += o.handshake + (out ? 0 : way.latency);
-    if (bytes <= 0) continue;
-    ends[i] += o.dma_start + static_cast<Time>(bytes / way.rate * static_cast<double>(second));
-    for (const ResourceId r : way.links) loads[r] += bytes;
-    if (const ResourceId r = machine.hbm(place(rank)); r != no_resource) loads[r] += bytes;
-    if (const ResourceId r = machine.dma(place(rank)); r != no_resource && out) loads[r] += 2 * bytes;
-  }
-  double longest = 0;
-  for (const auto& [r, bytes] : loads) longest = std::max(longest, bytes / machine.rate(r));
-  constexpr double rounding = 1e-5;
-  Time least = static_cast<Time>(longest * static_cast<double>(second));
-  for (const Time end : ends) least = std::max(least, end);
-  return o.launch + static_cast<Time>(static_cast<double>(least) * (1 - rounding));
+  RankBound bound(rank, task, machine, options);
+  for (const schedule::Step& s : program.steps) bound.add(program, s);
+  return bound.least();
 }
 
 }  // namespace trellis::sim

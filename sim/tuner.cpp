@@ -8,6 +8,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "sim/rank_bound.h"
+
 namespace trellis::sim {
 namespace {
 
@@ -119,6 +121,13 @@ const Pattern& Pricer::pattern(const Way& way, double bytes) {
   return *kept.pattern;
 }
 
+const Pattern& Pricer::uncounted(const Way& way) {
+  Made& kept = patterns_[way];
+  if (!kept.pattern || kept.pattern->sized())
+    kept = {0, std::make_unique<Pattern>(schedule::algorithm_named(way.algorithm), request(way))};
+  return *kept.pattern;
+}
+
 Price Pricer::price(const Way& way, double bytes, bool explain, Time limit) {
   PriceOptions how = options(bytes, limit);
   how.explain = explain;
@@ -129,13 +138,15 @@ Time Pricer::least(const Way& way, double bytes, Time limit) {
   return least_time(pattern(way, bytes), machine_, options(bytes, limit));
 }
 
-Pricer::Outline Pricer::outline(const Way& way, double bytes) const {
+Pricer::Outline Pricer::outline(const Way& way, double bytes, std::int64_t most_steps, Time limit) const {
   const schedule::Algorithm& algorithm = schedule::algorithm_named(way.algorithm);
   const schedule::Request wanted = request(way);
-  const schedule::Program program = make_program(algorithm, wanted, 0);
-  const auto moves = std::ranges::count_if(program.steps, [](const auto& s) { return !receives(s.op); });
-  return {least_time(program, 0, task_of(algorithm, wanted), machine_, options(bytes)),
-          static_cast<std::int64_t>(moves) * wanted.ranks()};
+  RankBound bound(0, task_of(algorithm, wanted), machine_, options(bytes));
+  const bool whole = watch_program(algorithm, wanted, 0, [&](const schedule::Program& program) {
+    bound.add(program, program.steps.back());
+    return bound.steps() < most_steps && (limit == forever || bound.least() <= limit);
+  });
+  return {bound.least(), bound.moves() * wanted.ranks(), bound.steps(), whole};
 }
 
 std::vector<Way> ways_of(const Pricer& pricer, const std::vector<std::string>& algorithms,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -62,9 +63,15 @@ class Pricer {
   struct Outline {
     Time least = 0;
     std::int64_t moves = 0;  // of all ranks, if they do as much as the first one
+    std::int64_t steps = 0;  // of that one
+    bool whole = true;       // false: it has more steps than were looked at
   };
-  Outline outline(const Way&, double bytes) const;       // likewise, by one rank's steps: far less work
+  static constexpr std::int64_t any_steps = std::numeric_limits<std::int64_t>::max();
+  // Likewise, by one rank's steps: far less work. No more steps are looked at than so many, or than say that it takes
+  // longer than the limit.
+  Outline outline(const Way&, double bytes, std::int64_t most_steps = any_steps, Time limit = forever) const;
   const Pattern& pattern(const Way&, double bytes);      // lives until it is forgotten, or another size is asked for
+  const Pattern& uncounted(const Way&);                  // likewise, with chunks not told apart by their elements
   void forget(const Way& way) { patterns_.erase(way); }  // what was made for it
 
   schedule::Request request(const Way&) const;

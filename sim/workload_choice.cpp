@@ -60,7 +60,7 @@ Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const
     return {text_of(ways[0]), pattern, pattern->sized() ? options_.element : 0, pricer.price(ways[0], part.bytes).time};
   }
   ChoiceLimits limits{.within = usual_within};
-  if (!only.empty()) limits.most_moves = limits.most_classes = std::numeric_limits<std::int64_t>::max();
+  if (!only.empty()) limits.most_moves = std::numeric_limits<std::int64_t>::max();
   const Choice choice = sim::choose(pricer, ways, part.bytes, limits);
   if (choice.best.empty() && choice.untried.empty() && options_.stopped) return {};
   if (choice.best.empty())

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/class_bound.h"
+#include "sim/glimpse.h"
+
 namespace trellis::sim {
 namespace {
 
@@ -14,7 +17,8 @@ struct Place {
   const char* machine;
   const char* change = "";
 };
-constexpr Place places[] = {{"torus:4x2"}, {"cores:2/ring:2/clos:2"}, {"trn2.3xlarge"}, {"torus:3x2", "slow:0-1:0.25"}};
+constexpr Place places[] = {
+    {"torus:4x2"}, {"cores:2/ring:2/clos:2"}, {"trn2.3xlarge"}, {"trn2.3xlarge x 2"}, {"torus:3x2", "slow:0-1:0.25"}};
 
 Machine machine_at(const Place& place) {
   MachineSpec spec = machine_spec(place.machine);
@@ -86,6 +90,11 @@ TEST(Choice, NoPriceIsBelowWhatAWayTakesAtLeast) {
         for (const double bytes : {8.0, 1e6, 1e8}) {
           const Time time = pricer.price(way, bytes).time;
           EXPECT_LE(pricer.least(way, bytes), time) << place.machine << " " << text_of(way) << " " << bytes;
+          EXPECT_LE(least_by_classes(pricer.uncounted(way), machine, pricer.options(bytes)), time)
+              << place.machine << " " << text_of(way) << " " << bytes;
+          for (const std::int64_t steps : {8, 64, 1024})
+            EXPECT_LE(least_at_a_glimpse(algorithm, pricer.request(way), machine, pricer.options(bytes), steps), time)
+                << place.machine << " " << text_of(way) << " " << bytes << " " << steps << " steps";
           const auto task = task_of(algorithm, pricer.request(way));
           for (Rank r = 0; r < machine.ranks(); r += 3)
             EXPECT_LE(
@@ -96,6 +105,21 @@ TEST(Choice, NoPriceIsBelowWhatAWayTakesAtLeast) {
       }
     }
   }
+}
+
+// A ring's chain goes through all ranks, and shows when a few steps of one of them are written out.
+TEST(Choice, AGlimpseShowsLongChains) {
+  const Machine machine = machine_named("ring:64");
+  const auto& ring = schedule::algorithm_named("ring");
+  const schedule::Request request{.dims = {64}};
+  const PriceOptions options{.bytes = 256};
+  const Time all = price(ring, request, machine, options).time;
+  const Time some = least_at_a_glimpse(ring, request, machine, options, 128);
+  EXPECT_GT(some, all / 4);
+  EXPECT_EQ(least_at_a_glimpse(ring, request, machine, options, 128, some - 1), forever);
+  const Time by_classes = least_by_classes(Pattern(ring, request), machine, options);
+  EXPECT_LE(by_classes, all);
+  EXPECT_GT(static_cast<double>(by_classes), 0.999 * static_cast<double>(all));
 }
 
 TEST(Choice, FewWaysArePricedToTheEnd) {

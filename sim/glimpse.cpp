@@ -1,0 +1,226 @@
+#include "sim/glimpse.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+namespace trellis::sim {
+namespace {
+
+using schedule::Program;
+using schedule::Step;
+
+class Glimpse {
+ public:
+  Glimpse(const schedule::Algorithm& algorithm, const schedule::Request& request, const Machine& machine,
+          const PriceOptions& options, std::int64_t steps, Rank programs, bool far)
+      : algorithm_(algorithm),
+        request_(request),
+        machine_(machine),
+        options_(options),
+        overheads_(machine.overheads(options.era)),
+        symmetry_(symmetry_of(algorithm, request)),
+        routes_left_(steps) {
+    const schedule::Task task = task_of(algorithm, request);
+    const auto chunks = static_cast<double>(std::max<std::int64_t>(1, schedule::data_chunks(task)));
+    chunk_ = options.bytes < options.element * chunks ? 0 : options.bytes / chunks;
+    programs_wanted_ = std::min(symmetry_.classes(), programs);
+    steps_wanted_ = static_cast<std::size_t>(steps / programs_wanted_) + 1;
+    write_programs(far);
+    find_kinds();
+  }
+
+  Time longest_chain(Time limit) {
+    join();
+    while (!ready_.empty() && overheads_.launch + last_ <= limit) {
+      const Place at = ready_.back();
+      ready_.pop_back();
+      follow(at);
+    }
+    return overheads_.launch + last_;
+  }
+
+ private:
+  struct Place {
+    std::size_t program = 0, step = 0;
+  };
+  struct Node {
+    Time ready = 0;
+    std::uint32_t waits = 0;
+  };
+  struct Written {
+    Rank rank = 0;  // the lowest of its class
+    Program program = {};
+    std::vector<Node> nodes = {};
+    std::vector<std::vector<std::uint32_t>> followers = {};
+    std::map<Rank, std::pair<Time, double>> ways = {};  // by sender: the least latency, the highest rate; 0: no bytes
+  };
+  // Of an arrival: whose, from whom as it names them, the channel and the number.
+  using Transfer = std::tuple<Rank, Rank, std::uint8_t, std::int32_t>;
+
+  // Who sent what came last is next; or, of those that send to one, who is farthest from it.
+  void write_programs(bool far) {
+    std::vector<Rank> wanted{0};
+    while (!wanted.empty() && std::ssize(written_) < programs_wanted_) {
+      const Rank rank = symmetry_.representative(wanted.back());
+      wanted.pop_back();
+      if (!numbers_.emplace(rank, written_.size()).second) continue;
+      written_.push_back({.rank = rank});
+      Program& kept = written_.back().program;
+      watch_program(algorithm_, request_, rank, [&](const Program& p) {
+        Step step = p.steps.back();
+        kept.set_after(step, p.after(step));
+        kept.steps.push_back(step);
+        return kept.steps.size() < steps_wanted_;
+      });
+      const auto first = std::ssize(wanted);
+      for (const Step& s : kept.steps)
+        if (receives(s.op) && (wanted.empty() || wanted.back() != s.end.peer)) wanted.push_back(s.end.peer);
+      if (far)
+        std::ranges::stable_sort(wanted.begin() + first, wanted.end(), {},
+                                 [&](Rank sender) { return latency(sender, rank); });
+    }
+  }
+
+  // Ranks of the classes that lie differently in the machine; none where that is not known.
+  void find_kinds() {
+    const bool whole = options_.members.empty() && symmetry_.ranks() == machine_.ranks();
+    if (symmetry_.classes() == symmetry_.ranks()) {
+      for (const Written& w : written_) kinds_[w.rank] = {w.rank};
+    } else if (options_.fold && whole && machine_.spec().defects.empty()) {
+      for (const Rank r : shared_symmetry(symmetry_, machine_.alike()).representatives())
+        kinds_[symmetry_.representative(r)].push_back(r);
+    }
+  }
+
+  Time latency(Rank from, Rank to) {
+    links_.clear();
+    machine_.route(place(from), place(to), links_);
+    Time sum = 0;
+    for (const ResourceId link : links_) sum += machine_.latency(link);
+    return sum;
+  }
+
+  Rank place(Rank r) const { return options_.members.empty() ? r : options_.members[static_cast<std::size_t>(r)]; }
+
+  // From the sender, over all ranks of the class; as soon as too many ways were looked for, nothing.
+  const std::pair<Time, double>& way(Written& to, Rank sender) {
+    const auto [found, fresh] = to.ways.try_emplace(sender, 0, 0);
+    const auto kinds = kinds_.find(to.rank);
+    if (!fresh || kinds == kinds_.end()) return found->second;
+    routes_left_ -= std::ssize(kinds->second);
+    if (routes_left_ < 0) return found->second;
+    Time least = forever;
+    double fastest = 0;
+    bool within_chip = false;
+    for (const Rank r : kinds->second) {
+      least = std::min(least, latency(symmetry_.image(to.rank, r, sender), r));
+      double narrowest = std::numeric_limits<double>::infinity();
+      for (const ResourceId link : links_) narrowest = std::min(narrowest, machine_.rate(link));
+      fastest = std::max(fastest, narrowest);
+      within_chip |= links_.empty();
+    }
+    return found->second = {least, within_chip ? 0 : fastest};
+  }
+
+  // What each step waits for among those that are written: an arrival for its send too.
+  void join() {
+    std::map<Transfer, Place> arrivals;
+    for (std::size_t i = 0; i < written_.size(); ++i) {
+      Written& w = written_[i];
+      w.nodes.resize(w.program.steps.size());
+      w.followers.resize(w.program.steps.size());
+      for (std::size_t s = 0; s < w.program.steps.size(); ++s) {
+        const Step& step = w.program.steps[s];
+        w.nodes[s].waits = step.after.count;
+        for (const std::int32_t before : w.program.after(step))
+          w.followers[static_cast<std::size_t>(before)].push_back(static_cast<std::uint32_t>(s));
+        if (receives(step.op)) arrivals[{w.rank, step.end.peer, step.channel, step.end.tag}] = {i, s};
+      }
+    }
+    for (std::size_t i = 0; i < written_.size(); ++i)
+      for (std::size_t s = 0; s < written_[i].program.steps.size(); ++s) join_send(arrivals, {i, s});
+    for (std::size_t i = 0; i < written_.size(); ++i)
+      for (std::size_t s = 0; s < written_[i].nodes.size(); ++s)
+        if (written_[i].nodes[s].waits == 0) ready_.push_back({i, s});
+  }
+
+  void join_send(const std::map<Transfer, Place>& arrivals, Place at) {
+    const Written& w = written_[at.program];
+    const Step& step = w.program.steps[at.step];
+    if (!sends(step.op)) return;
+    for (const schedule::End& end : {step.end, step.second}) {
+      if (end.peer < 0) continue;
+      const Rank to = symmetry_.representative(end.peer);
+      const auto found = arrivals.find({to, symmetry_.image(end.peer, to, w.rank), step.channel, end.tag});
+      if (found == arrivals.end()) continue;
+      ++written_[found->second.program].nodes[found->second.step].waits;
+      sent_[{at.program, at.step}].push_back(found->second);
+    }
+  }
+
+  void let_go(Place at, Time time) {
+    Node& node = written_[at.program].nodes[at.step];
+    node.ready = std::max(node.ready, time);
+    if (--node.waits == 0) ready_.push_back(at);
+  }
+
+  // A send lets an arrival begin with it, and the arrival is what takes the time.
+  void follow(Place at) {
+    Written& w = written_[at.program];
+    const Step& step = w.program.steps[at.step];
+    const Time ready = w.nodes[at.step].ready;
+    Time end = ready + overheads_.semaphore;
+    if (sends(step.op) || receives(step.op)) end += overheads_.message + overheads_.handshake;
+    if (receives(step.op)) {
+      const auto& [latency, rate] = way(w, step.end.peer);
+      end += latency;
+      if (const double bytes = chunk_ * step.to.count; bytes > 0 && rate > 0)
+        end += overheads_.dma_start + static_cast<Time>(bytes / rate * static_cast<double>(second));
+    }
+    last_ = std::max(last_, end);
+    for (const std::uint32_t next : w.followers[at.step]) let_go({at.program, next}, end);
+    if (!sends(step.op)) return;
+    if (const auto found = sent_.find({at.program, at.step}); found != sent_.end())
+      for (const Place& arrival : found->second) let_go(arrival, ready);
+  }
+
+  const schedule::Algorithm& algorithm_;
+  const schedule::Request& request_;
+  const Machine& machine_;
+  const PriceOptions& options_;
+  const Overheads overheads_;
+  const schedule::Symmetry symmetry_;
+  double chunk_ = 0;  // bytes
+  Rank programs_wanted_ = 1;
+  std::size_t steps_wanted_ = 1;  // of each
+  std::int64_t routes_left_ = 0;
+  std::vector<Written> written_;
+  std::unordered_map<Rank, std::size_t> numbers_;
+  std::unordered_map<Rank, std::vector<Rank>> kinds_;  // of each class
+  std::vector<ResourceId> links_;
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<Place>> sent_;
+  std::vector<Place> ready_;
+  Time last_ = 0;
+};
+
+}  // namespace
+
+Time least_at_a_glimpse(const schedule::Algorithm& algorithm, const schedule::Request& request, const Machine& machine,
+                        const PriceOptions& options, std::int64_t steps, Time limit) {
+  // Chains that go through many ranks of a few steps each, and such as begin late in long programs.
+  constexpr std::int64_t short_program = 32;
+  const auto many = static_cast<Rank>(std::clamp<std::int64_t>(steps / 2 / short_program, 2, request.ranks()));
+  const auto chain = [&](Rank programs, bool far) {
+    return Glimpse(algorithm, request, machine, options, steps / 2, programs, far).longest_chain(limit);
+  };
+  const Time least = chain(many, false);
+  if (least > limit) return forever;
+  if (symmetry_of(algorithm, request).classes() <= 2) return least;
+  const Time late = chain(2, true);
+  return late > limit ? forever : std::max(least, late);
+}
+
+}  // namespace trellis::sim

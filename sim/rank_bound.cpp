@@ -1,0 +1,71 @@
+#include "sim/rank_bound.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace trellis::sim {
+
+// Within a chip a transfer may need no bytes of its own, a local step may be part of another, and chunks may be empty:
+// these take nothing here but the handshake. Waiting for others is left out.
+RankBound::RankBound(Rank rank, const schedule::Task& task, const Machine& machine, const PriceOptions& options)
+    : rank_(rank), machine_(machine), overheads_(machine.overheads(options.era)), members_(options.members) {
+  const auto chunks = static_cast<double>(std::max<std::int64_t>(1, schedule::data_chunks(task)));
+  chunk_ = options.bytes < options.element * chunks ? 0 : options.bytes / chunks;
+}
+
+const RankBound::Lone& RankBound::way(Rank peer, bool out) {
+  const auto [found, fresh] = ways_.try_emplace(std::int64_t{peer} * 2 + (out ? 1 : 0));
+  Lone& way = found->second;
+  if (!fresh) return way;
+  machine_.route(out ? place(rank_) : place(peer), out ? place(peer) : place(rank_), way.links);
+  double narrowest = std::numeric_limits<double>::infinity();
+  for (const ResourceId r : way.links) {
+    way.latency += machine_.latency(r);
+    way.away |= machine_.between_hosts(r);
+    narrowest = std::min(narrowest, machine_.rate(r));
+  }
+  way.rate = way.links.empty() ? 0 : narrowest;
+  return way;
+}
+
+void RankBound::load(ResourceId r, double bytes) {
+  if (r == no_resource) return;
+  Load& load = loads_[r];
+  if (load.rate == 0) load.rate = machine_.rate(r);
+  load.bytes += bytes;
+  busiest_ = std::max(busiest_, load.bytes / load.rate);
+}
+
+void RankBound::add(const schedule::Program& program, const schedule::Step& s) {
+  Time end = 0;
+  for (const std::int32_t before : program.after(s)) end = std::max(end, ends_[static_cast<std::size_t>(before)]);
+  end += overheads_.semaphore;
+  moves_ += receives(s.op) ? 0 : 1;
+  if (sends(s.op) || receives(s.op)) {
+    const bool out = sends(s.op);
+    const Lone& lone = way(s.end.peer, out);
+    const double bytes = lone.links.empty() ? 0 : chunk_ * (out ? s.from : s.to).count;
+    end += overheads_.message + overheads_.handshake + (out ? 0 : lone.latency);
+    sends_ += out ? 1 : 0;
+    if (bytes > 0) {
+      end += overheads_.dma_start + static_cast<Time>(bytes / lone.rate * static_cast<double>(second));
+      for (const ResourceId r : lone.links) load(r, bytes);
+      load(machine_.hbm(place(rank_)), bytes);
+      if (out) load(machine_.dma(place(rank_)), 2 * bytes);
+      if (out && lone.away) sent_away_ += bytes / lone.rate + in_seconds(overheads_.away);
+    }
+  }
+  chain_ = std::max(chain_, end);
+  ends_.push_back(end);
+}
+
+// Times are rounded to picoseconds at every event, so that a sum may be more by a trace.
+Time RankBound::least() const {
+  constexpr double rounding = 1e-5;
+  const double seconds = std::max(busiest_, sent_away_ - in_seconds(overheads_.away));
+  const Time turns = sends_ * overheads_.message + (sends_ > 0 ? overheads_.handshake : 0);
+  const Time least = std::max({chain_, turns, static_cast<Time>(seconds * static_cast<double>(second))});
+  return overheads_.launch + static_cast<Time>(static_cast<double>(least) * (1 - rounding));
+}
+
+}  // namespace trellis::sim
