@@ -40,6 +40,7 @@ struct Algorithm {
   // Keeps chunks of different blocks in one place of scratch by turns: where blocks are shares of a buffer that need
   // not divide evenly, as within another algorithm's all_reduce, it needs them equally large.
   bool mixes_blocks = false;
+  bool lanes_are_runs = false;                     // of all_reduce: what goes through a channel lies together
   bool has_levels = false;                         // takes Request::levels
   bool in_a_row = false;                           // knows ranks by their numbers alone: of any dims it makes the same
   bool (*even)(const Request&) = nullptr;          // whether all chunks must be equally large; null: no

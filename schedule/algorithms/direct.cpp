@@ -126,6 +126,7 @@ const Registered registered{{
     .refuses = refuses,
     .pieces = [](const Request& r) { return r.shares(); },
     .build = build,
+    .lanes_are_runs = true,
     .in_a_row = true,
     .symmetry = symmetry,
 }};

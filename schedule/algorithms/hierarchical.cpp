@@ -169,6 +169,13 @@ void Stage::above(std::int64_t block_above, Place place, std::optional<Rank> onl
 
 constexpr auto everything = [](Rank, Part&) {};
 
+// Whether each block that the halves of an all_reduce work on here has one piece for each lane.
+bool a_piece_each(const Level& level, const Request& r) {
+  return std::ranges::all_of(parts_of(level, r), [&](Collective part) {
+    return by_block(part) && task_of(*level.algorithm, within(level, r, part)).pieces == r.channels;
+  });
+}
+
 void sum_everywhere(const Stage& s) {
   const std::vector<Collective> parts = parts_of(s.level, s.request);
   if (parts.size() == 1) return s.inside(all_reduce, s.block, everything);
@@ -177,10 +184,18 @@ void sum_everywhere(const Stage& s) {
     s.above(s.block, everything, Rank{0});
     return s.inside(broadcast, s.block, everything);
   }
-  const std::int64_t share = s.block / s.level.inner;
-  s.inside(reduce_scatter, share, everything);
-  s.above(share, [&](Rank i, Part& part) { part.data.base = i * share; });
-  s.inside(all_gather, share, everything);
+  const std::int64_t inner = s.level.inner, share = s.block / inner,
+                     lanes = a_piece_each(s.level, s.request) ? s.request.channels : 1;
+  const std::int64_t run = share / lanes;
+  const auto blocks = [&](Rank, Part& part) {  // of which each lane's pieces lie together
+    if (lanes > 1) part.data.digits = {{run, 1}, {lanes, inner * run}, {inner, run}};
+  };
+  s.inside(reduce_scatter, share, blocks);
+  s.above(share, [&](Rank i, Part& part) {
+    part.data.base = i * run;
+    if (lanes > 1) part.data.digits = {{run, 1}, {lanes, inner * run}};
+  });
+  s.inside(all_gather, share, blocks);
 }
 
 // A rank of a group stands for all ranks in its position: their blocks are its block there. Each group begins with the
@@ -294,15 +309,23 @@ std::vector<Axis> axes_within(const Level& level, const Request& r) {
   return found;
 }
 
+// Whether a lane meets no other at any level.
+bool lanes_stay_apart(const Level& level, const Request& r) {
+  if (r.collective != all_reduce) return false;
+  if (level.last() && parts_of(level, r).front() == all_reduce) return level.algorithm->lanes_are_runs;
+  return a_piece_each(level, r) && (level.last() || lanes_stay_apart(lowest(level.above), level.above));
+}
+
 // What is done within a group comes in parts, lane by lane or column by column. Above, the ranks begin with different
-// parts of it. Blocks are gone through in a round, so that ranks that go round above still find the same.
+// parts of it, unless lanes stay apart. Blocks are gone through in a round, so that ranks that go round above still
+// find the same.
 std::vector<Axis> axes(const Request& r) {
   const Level level = lowest(r);
   std::vector<Axis> found = axes_within(level, r);
   if (level.last()) return found;
   std::vector<Axis> outer = axes(level.above);
   const bool whole = !by_block(r.collective) || rooted(r.collective);
-  const bool cut = std::ranges::any_of(parts_of(level, r), [&](Collective part) {
+  const bool cut = !lanes_stay_apart(level, r) && std::ranges::any_of(parts_of(level, r), [&](Collective part) {
     return task_of(*level.algorithm, within(level, r, part)).pieces > 1;
   });
   const bool round = one_kind(found, Axis::Kind::rotate) && outer.size() == 1 && one_kind(outer, Axis::Kind::rotate);

@@ -66,6 +66,7 @@ const Registered registered{{
     .serves = {Collective::all_reduce},
     .pieces = [](const Request& r) { return r.shares(); },
     .build = build,
+    .lanes_are_runs = true,
     .in_a_row = true,
     .symmetry = symmetry,
 }};

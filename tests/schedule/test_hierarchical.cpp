@@ -52,6 +52,28 @@ TEST(Hierarchical, JoinsThreeLevels) {
     EXPECT_TRUE(proves({.collective = c, .dims = {2, 3, 2}, .root = rooted(c) ? 7 : 0}));
 }
 
+// So that what lanes do is alike on all ranks, they may not meet: for whichever algorithms that is claimed, it is held
+// against every rank's program.
+TEST(Hierarchical, JoinsLanes) {
+  int proved = 0;
+  for (const auto& [inner, a] : algorithms())
+    for (const auto& [outer, b] : algorithms()) {
+      if (inner == "hierarchical" || outer == "hierarchical") continue;
+      for (const std::int32_t channels : {2, 3})
+        proved += proves({.dims = {4, 4}, .channels = channels, .levels = {inner, outer}});
+    }
+  EXPECT_GE(proved, 100);
+  for (const auto& levels : std::vector<std::vector<std::string>>{
+           {"direct", "direct", "ring"}, {"ring", "direct", "direct"}, {"direct", "ring", "recursive_doubling"}})
+    EXPECT_TRUE(proves({.dims = {2, 3, 4}, .channels = 4, .levels = levels}));
+}
+
+TEST(Hierarchical, LanesStayAlike) {
+  EXPECT_EQ(symmetry_of(hierarchical(), {.dims = {4, 4, 8}, .channels = 4}).classes(), 1);
+  EXPECT_EQ(symmetry_of(hierarchical(), {.dims = {4, 8}, .channels = 2, .levels = {"direct", "two_step"}}).classes(),
+            8);
+}
+
 TEST(Hierarchical, TakesSeveralDimensionsForOneLevel) {
   EXPECT_TRUE(proves({.dims = {2, 2, 3}, .levels = {"direct:2", "ring"}}));
   EXPECT_TRUE(proves({.dims = {4, 2, 2}, .levels = {"direct", "torus:2"}}));
