@@ -113,10 +113,9 @@ void Pattern::compile(const std::vector<Program>& programs) {
   for (std::size_t i = 0; i < programs.size(); ++i) add_followers(programs[i], classes_[i], lines);
 }
 
-std::uint32_t Pattern::sized(Rank r, const Program& program, const schedule::Slice& slice) const {
+std::uint32_t Pattern::sized(const Program& program, const schedule::Kinds& kinds, const schedule::Slice& slice) const {
   const bool unknown = slice.buffer == schedule::Buffer::scratch && program.rooms.empty();
   if (!sized() || unknown) return static_cast<std::uint32_t>(slice.count);
-  const schedule::Kinds kinds(task_, r, program);
   std::int64_t sum = 0;
   for (std::int32_t i = 0; i < slice.count; ++i)
     sum += elements_of(kinds.of(slice.buffer, std::int64_t{slice.first} + i));
@@ -136,6 +135,7 @@ std::int64_t Pattern::elements_of(std::int64_t kind) const {
 
 void Pattern::add_moves(const Program& program, PatternClass& c, Lines& lines) {
   lines.move.resize(program.steps.size());
+  const schedule::Kinds kinds(task_, c.representative, program);
   const auto note = [&](std::vector<Line>& ends, const schedule::End& end, const Step& s, std::uint32_t step) {
     ends.push_back({end.peer, s.channel, end.tag, step});
     c.peers.push_back(end.peer);
@@ -147,7 +147,7 @@ void Pattern::add_moves(const Program& program, PatternClass& c, Lines& lines) {
       continue;
     }
     lines.move[i] = static_cast<std::uint32_t>(c.moves.size());
-    Move m{.waits = s.after.count, .chunks = sized(c.representative, program, sends(s.op) ? s.from : s.to), .step = i};
+    Move m{.waits = s.after.count, .chunks = sized(program, kinds, sends(s.op) ? s.from : s.to), .step = i};
     if (sends(s.op)) {
       m.channel = s.channel;
       note(lines.sends, s.end, s, i);

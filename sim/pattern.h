@@ -72,7 +72,7 @@ class Pattern {
   void add_followers(const schedule::Program&, PatternClass&, const std::vector<Lines>&);
   void find_streams(const schedule::Program&, PatternClass&, const std::vector<Follower>& by_step);
   std::int64_t elements_of(std::int64_t kind) const;
-  std::uint32_t sized(Rank, const schedule::Program&, const schedule::Slice&) const;
+  std::uint32_t sized(const schedule::Program&, const schedule::Kinds&, const schedule::Slice&) const;
 
   schedule::Task task_;
   schedule::Symmetry symmetry_;
