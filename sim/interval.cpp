@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <tuple>
 
 #include "sim/figure_units.h"
 
@@ -28,13 +30,46 @@ bool matters(std::string_view key, const MachineSpec& spec, std::string_view era
                                 key == "dma.engine.rate" || key == "semaphore.latency");
 }
 
+// All that software adds but for what comes once, before anything moves.
+auto by_step(const Overheads& o) {
+  return std::tuple(o.handshake, o.reduce, o.message, o.away, o.dma_start, o.semaphore, o.noise);
+}
+
+bool same_resources(const Machine& one, const Machine& other) {
+  if (one.ranks() != other.ranks() || one.resources() != other.resources()) return false;
+  for (ResourceId r = 0; r < one.resources(); ++r)
+    if (one.rate(r) != other.rate(r) || one.latency(r) != other.latency(r) || one.span(r) != other.span(r))
+      return false;
+  return true;
+}
+
+// By how much a schedule starts later on the other machine, where all that comes after is the same.
+std::optional<Time> starts_later(const Pattern& pattern, const PriceOptions& options, const Machine& one,
+                                 const Machine& other) {
+  const Overheads a = one.overheads(options.era), b = other.overheads(options.era);
+  if (options.noise || by_step(a) != by_step(b) || !same_resources(one, other)) return std::nullopt;
+  std::vector<ResourceId> way, other_way;
+  const auto place = [&](Rank r) { return options.members.empty() ? r : options.members[static_cast<std::size_t>(r)]; };
+  for (Rank r = 0; r < pattern.ranks(); ++r)
+    for (const Rank named : pattern.classes()[pattern.class_of(r)].peers) {
+      const Rank peer = place(pattern.peer(r, named));
+      way.clear(), other_way.clear();
+      one.route(place(r), peer, way), other.route(place(r), peer, other_way);
+      if (way != other_way) return std::nullopt;
+    }
+  return b.launch - a.launch + (uneven(pattern.task().collective) ? b.counts - a.counts : 0);
+}
+
 }  // namespace
 
 Interval interval(const Pattern& pattern, const MachineSpec& spec, const PriceOptions& options, Time middle) {
   PriceOptions quick = options;
   quick.explain = false;
-  return interval(spec, options.era, middle,
-                  [&](const Machine& machine) { return price(pattern, machine, quick).time; });
+  const Machine usual(spec);
+  return interval(spec, options.era, middle, [&](const Machine& machine) {
+    const std::optional<Time> later = starts_later(pattern, options, usual, machine);
+    return later ? middle + *later : price(pattern, machine, quick).time;
+  });
 }
 
 Interval interval(const MachineSpec& spec, std::string_view asked_era, Time middle,

@@ -163,6 +163,31 @@ TEST(Price, AnIntervalHoldsItsMiddle) {
   EXPECT_GE(i.sways.front().width(), i.sways.back().width());
 }
 
+// Figures that only say when it starts, or nothing of this machine, need no price of their own.
+TEST(Price, AnIntervalIsThatOfPricingEveryFigure) {
+  for (const auto& [name, collective, algorithm] :
+       {std::tuple("trn2.3xlarge x 2", schedule::Collective::all_reduce, "ring"),
+        {"trn2.48xlarge x 2", schedule::Collective::all_to_all, "pairwise"},
+        {"trn2.3xlarge x 3", schedule::Collective::all_gather_v, "ring"}}) {
+    const MachineSpec spec = machine_spec(name);
+    const Machine machine(spec);
+    const Pattern pattern(schedule::algorithm_named(algorithm), {.collective = collective, .dims = {machine.ranks()}});
+    const PriceOptions options{.bytes = 1e6};
+    const Time middle = price(pattern, machine, options).time;
+    const Interval one = interval(pattern, spec, options, middle);
+    const Interval all =
+        interval(spec, "", middle, [&](const Machine& other) { return price(pattern, other, options).time; });
+    EXPECT_EQ(one.low, all.low) << name;
+    EXPECT_EQ(one.high, all.high) << name;
+    ASSERT_EQ(one.sways.size(), all.sways.size()) << name;
+    for (std::size_t i = 0; i < one.sways.size(); ++i) {
+      EXPECT_EQ(one.sways[i].figure, all.sways[i].figure) << name;
+      EXPECT_EQ(one.sways[i].low, all.sways[i].low) << name << " " << one.sways[i].figure;
+      EXPECT_EQ(one.sways[i].high, all.sways[i].high) << name << " " << one.sways[i].figure;
+    }
+  }
+}
+
 // What is known to miss its records by more is known less well.
 TEST(Price, AFittedFigureIsAsSureAsItsResidual) {
   MachineSpec spec = machine_spec("ring:4");
