@@ -87,6 +87,7 @@ class Contest {
   using Result = std::pair<Time, std::size_t>;  // and its place
   // A price goes through each move several times, and shares what they meet on.
   static constexpr double looks_a_price = 8;
+  static constexpr double most_glimpsed = 1 << 18;  // steps: more of them seldom say more
 
   std::vector<Entry>::iterator most_promising() {
     auto first = entries_.end();
@@ -124,11 +125,12 @@ class Contest {
     entry.own = static_cast<double>(known.moves) / pricer_.group().ranks();
     const schedule::Symmetry symmetry = schedule::symmetry_of(algorithm, request);
     entry.moves = entry.own * symmetry.classes() + std::min<double>(entry.own, symmetry.ranks()) * kinds(symmetry);
-    if (known.whole && entry.moves <= 4 * effort_)
+    const bool glimpsed = effort_ > most_glimpsed;
+    if (known.whole && (glimpsed || entry.moves <= 4 * effort_))
       entry.known = Entry::Known::outline;
     else
       entry.moves = 4 * effort_;
-    if (const Time limit = limit_for(entry); limit != forever)
+    if (const Time limit = limit_for(entry); limit != forever && !glimpsed)
       found(entry,
             least_at_a_glimpse(algorithm, request, pricer_.machine(), pricer_.options(bytes_),
                                static_cast<std::int64_t>(effort_), limit),

@@ -27,15 +27,13 @@ class ClassBound {
     if (options.fold && whole && machine.spec().defects.empty())
       folding_.emplace(machine, shared_symmetry(pattern.symmetry(), machine.alike()));
     add_moves();
-    add_ways();
   }
 
   // Times are rounded to picoseconds at every event, so that a sum of loads may be more by a trace.
   Time least(Time limit) {
     constexpr double rounding = 1e-5;
-    double seconds = sent_away_;
-    for (const auto& [resource, bytes] : loads_) seconds = std::max(seconds, bytes / machine_.rate(resource));
-    Time most = std::max(turns_, static_cast<Time>(seconds * static_cast<double>(second) * (1 - rounding)));
+    add_ways(in_seconds(limit) / (1 - 2 * rounding));
+    Time most = std::max(turns_, static_cast<Time>(busiest_ * static_cast<double>(second) * (1 - rounding)));
     if (overheads_.launch + most <= limit) most = std::max(most, longest_chain(limit));
     return overheads_.launch + most > limit ? forever : overheads_.launch + most;
   }
@@ -61,16 +59,17 @@ class ClassBound {
     }
   }
 
-  void add_ways() {
+  // As soon as it is beyond the limit, no more.
+  void add_ways(double most_seconds) {
     const std::vector<Rank> kinds = folding_ ? folding_->representatives() : std::vector<Rank>{};
     const Rank count = folding_ ? static_cast<Rank>(kinds.size()) : pattern_.ranks();
-    for (Rank i = 0; i < count; ++i) {
+    for (Rank i = 0; i < count && busiest_ <= most_seconds; ++i) {
       const Rank rank = folding_ ? kinds[static_cast<std::size_t>(i)] : i;
       const std::size_t at = pattern_.class_of(rank);
       double away = -in_seconds(overheads_.away);
       for (std::size_t peer = 0; peer < program(at).peers.size(); ++peer)
         away += add_way(rank, pattern_.peer(rank, program(at).peers[peer]), way(at, static_cast<std::int32_t>(peer)));
-      sent_away_ = std::max(sent_away_, away);
+      busiest_ = std::max(busiest_, away);
     }
   }
 
@@ -100,10 +99,10 @@ class ClassBound {
 
   void load(ResourceId r, double bytes) {
     if (r == no_resource) return;
-    if (folding_)
-      loads_[folding_->representative(r)] += bytes * folding_->sharers(r);
-    else
-      loads_[r] += bytes;
+    Load& load = loads_[folding_ ? folding_->representative(r) : r];
+    if (load.rate == 0) load.rate = machine_.rate(r);
+    load.bytes += bytes * (folding_ ? folding_->sharers(r) : 1);
+    busiest_ = std::max(busiest_, load.bytes / load.rate);
   }
 
   // A move of a class, and the earliest time at which all that it waits for has ended.
@@ -172,9 +171,12 @@ class ClassBound {
   std::optional<Folding> folding_;
   std::vector<Way> ways_;               // of each class's peers
   std::vector<std::size_t> first_way_;  // of each class
-  std::unordered_map<ResourceId, double> loads_;
-  double sent_away_ = 0;  // seconds
-  Time turns_ = 0;        // of a rank's sends at its collective cores
+  struct Load {
+    double bytes = 0, rate = 0;
+  };
+  std::unordered_map<ResourceId, Load> loads_;
+  double busiest_ = 0;  // seconds of a resource, or of a rank that sends to other hosts
+  Time turns_ = 0;      // of a rank's sends at its collective cores
   std::vector<ResourceId> links_;
   std::vector<std::vector<Time>> times_;  // by class and move
   std::vector<Ready> ready_;

@@ -211,8 +211,8 @@ class Glimpse {
 Time least_at_a_glimpse(const schedule::Algorithm& algorithm, const schedule::Request& request, const Machine& machine,
                         const PriceOptions& options, std::int64_t steps, Time limit) {
   // Chains that go through many ranks of a few steps each, and such as begin late in long programs.
-  constexpr std::int64_t short_program = 32;
-  const auto many = static_cast<Rank>(std::clamp<std::int64_t>(steps / 2 / short_program, 2, request.ranks()));
+  constexpr std::int64_t short_program = 32, most_programs = 1024;
+  const auto many = static_cast<Rank>(std::clamp<std::int64_t>(steps / 2 / short_program, 2, most_programs));
   const auto chain = [&](Rank programs, bool far) {
     return Glimpse(algorithm, request, machine, options, steps / 2, programs, far).longest_chain(limit);
   };
