@@ -69,8 +69,7 @@ class Contest {
       : pricer_(pricer), ways_(ways), bytes_(bytes), limits_(limits) {}
 
   Choice run() {
-    for (std::size_t i = 0; i < ways_.size(); ++i)
-      if (!too_fine(ways_[i])) entries_.push_back({.place = i});
+    for (std::size_t i = 0; i < ways_.size(); ++i) entries_.push_back({.place = i});
     for (effort_ = 256; !entries_.empty(); effort_ *= 4)
       for (auto next = most_promising(); next != entries_.end(); next = most_promising()) {
         Entry entry = *next;
@@ -95,12 +94,6 @@ class Contest {
     for (auto entry = entries_.begin(); entry != entries_.end(); ++entry)
       if (entry->moves <= effort_ && (first == entries_.end() || *entry < *first)) first = entry;
     return first;
-  }
-
-  // Segments of which some are empty are no more than fewer would be.
-  bool too_fine(const Way& way) const {
-    const schedule::Algorithm& algorithm = schedule::algorithm_named(way.algorithm);
-    return way.segments > 1 && has_empty_chunks(task_of(algorithm, pricer_.request(way)), pricer_.options(bytes_));
   }
 
   void know_more(Entry& entry) {
@@ -303,19 +296,22 @@ std::vector<Rank> usual_dims(std::string_view algorithm, const Machine& machine,
   return algorithm == "flat_ring" ? all.back() : all.front();
 }
 
-std::vector<Way> usual_ways(const Pricer& pricer) {
-  const schedule::Collective collective = pricer.settings().collective;
+std::vector<Way> usual_ways(const Pricer& pricer, double bytes) {
   std::vector<Way> ways;
+  const auto serves = [&](const Way& way, const schedule::Algorithm& algorithm) {
+    if (way.segments > 1 && !worth_cutting(algorithm, pricer.settings().collective)) return false;
+    if (!pricer.refusal(way).empty()) return false;
+    return way.segments == 1 || !has_empty_chunks(task_of(algorithm, pricer.request(way)), pricer.options(bytes));
+  };
   const auto all = shapes(pricer.machine(), pricer.group().ranks());
   for (const auto& [name, algorithm] : schedule::algorithms())
     for (const auto& dims : all) {
       const std::size_t before = ways.size();
       for (const std::int32_t segments : {1, 4, 16, 64})
-        for (const std::int32_t channels : {1, 2, 4}) {
-          Way way{.algorithm = name, .channels = channels, .segments = segments, .dims = dims};
-          if ((segments == 1 || worth_cutting(algorithm, collective)) && pricer.refusal(way).empty())
+        for (const std::int32_t channels : {1, 2, 4})
+          if (Way way{.algorithm = name, .channels = channels, .segments = segments, .dims = dims};
+              serves(way, algorithm))
             ways.push_back(std::move(way));
-        }
       if (algorithm.in_a_row && ways.size() > before) break;
     }
   return ways;

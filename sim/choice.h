@@ -13,8 +13,8 @@ namespace trellis::sim {
 // The machine's ranks as the algorithm sees them: where it knows of tori and chips, these; else one row.
 std::vector<Rank> usual_dims(std::string_view algorithm, const Machine&, Rank ranks);
 // Every algorithm that serves it, in one row and in the machine's shapes, with several lanes; and in segments, where
-// these are a pipeline.
-std::vector<Way> usual_ways(const Pricer&);
+// these are a pipeline and none of them is empty.
+std::vector<Way> usual_ways(const Pricer&, double bytes);
 
 struct ChoiceLimits {
   std::size_t algorithms = 1;            // whose best ways are wanted: those behind the first are there to compare

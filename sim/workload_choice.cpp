@@ -9,7 +9,7 @@ namespace trellis::sim {
 namespace {
 
 // An algorithm's name alone leaves it open how it goes. Two ranks need no shape.
-std::vector<Way> ways_for(const Pricer& pricer, const std::string& only) {
+std::vector<Way> ways_for(const Pricer& pricer, const std::string& only, double bytes) {
   if (!only.empty()) {
     Way way = way_named(only);
     schedule::algorithm_named(way.algorithm);
@@ -20,7 +20,7 @@ std::vector<Way> ways_for(const Pricer& pricer, const std::string& only) {
     }
   }
   const bool two = pricer.settings().collective == schedule::Collective::send_recv;
-  std::vector<Way> ways = two ? ways_of(pricer, {}, {1}, {1}) : usual_ways(pricer);
+  std::vector<Way> ways = two ? ways_of(pricer, {}, {1}, {1}) : usual_ways(pricer, bytes);
   if (only.empty()) return ways;
   const std::vector<Rank> dims = two ? std::vector<Rank>{} : usual_dims(only, pricer.machine(), pricer.group().ranks());
   std::erase_if(ways, [&](const Way& way) { return way.algorithm != only || way.dims != dims; });
@@ -51,7 +51,7 @@ Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const
     return given;
   }
   const std::string& only = part.algorithm.empty() ? options_.algorithm : part.algorithm;
-  const std::vector<Way> ways = ways_for(pricer, only);
+  const std::vector<Way> ways = ways_for(pricer, only, part.bytes);
   if (ways.empty())
     throw std::invalid_argument(fmt::format("{}: no algorithm{} serves {} among {}", part.name,
                                             only.empty() ? "" : " called " + only, name(part.collective), ranks));

@@ -102,7 +102,7 @@ class Simulated {
     watch_.begin(fmt::format("{} of {}{}", s_.op.word, bytes_text(moved), in_place ? " in place" : ""));
     const bool weighted = schedule::uneven(s_.op.collective) && !s_.weights.empty();
     sim::Pricer& pricer = pricer_for(type, in_place, root, calls.front());
-    const std::vector<sim::Way> ways = ways_for(pricer);
+    const std::vector<sim::Way> ways = ways_for(pricer, static_cast<double>(moved));
     if (ways.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} there", s_.op.word));
     const Answer found = weighted ? best_of(pricer, ways, calls, static_cast<double>(moved))
                                   : best_of(pricer, ways, static_cast<double>(moved));
@@ -180,8 +180,8 @@ class Simulated {
     return *kept;
   }
 
-  std::vector<sim::Way> ways_for(const sim::Pricer& pricer) const {
-    if (s_.algorithm.empty()) return sim::usual_ways(pricer);
+  std::vector<sim::Way> ways_for(const sim::Pricer& pricer, double bytes) const {
+    if (s_.algorithm.empty()) return sim::usual_ways(pricer, bytes);
     sim::Way way = schedule::way_named(s_.algorithm);
     if (way.dims.empty()) way.dims = sim::usual_dims(way.algorithm, machine_, ranks());
     if (const std::string why = pricer.refusal(way); !why.empty())

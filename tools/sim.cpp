@@ -214,7 +214,7 @@ class Pricing {
                    .fold = options_.fold,
                    .packets = options_.packets,
                    .stopped = options_.stopped});
-    answer_.choice = sim::choose(pricer, usual_ways(pricer), options_.bytes, {.within = usual_within});
+    answer_.choice = sim::choose(pricer, usual_ways(pricer, options_.bytes), options_.bytes, {.within = usual_within});
     if (answer_.choice.best.empty() && watch_.interrupted())
       throw std::runtime_error("interrupted before any algorithm was priced");
     if (answer_.choice.best.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} here", o_.what));
