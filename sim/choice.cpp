@@ -276,9 +276,9 @@ class Contest {
 };
 
 // Whether parts of the data can be on their way through several ranks, or several levels, at once.
-bool worth_cutting(const schedule::Algorithm& algorithm, schedule::Collective c) {
+bool worth_cutting(const schedule::Algorithm& algorithm, const Way& way, schedule::Collective c) {
   using enum schedule::Collective;
-  return c == broadcast || c == reduce || (c == all_reduce && algorithm.has_levels);
+  return c == broadcast || c == reduce || (c == all_reduce && algorithm.has_levels && way.dims.size() > 1);
 }
 
 }  // namespace
@@ -299,7 +299,7 @@ std::vector<Rank> usual_dims(std::string_view algorithm, const Machine& machine,
 std::vector<Way> usual_ways(const Pricer& pricer, double bytes) {
   std::vector<Way> ways;
   const auto serves = [&](const Way& way, const schedule::Algorithm& algorithm) {
-    if (way.segments > 1 && !worth_cutting(algorithm, pricer.settings().collective)) return false;
+    if (way.segments > 1 && !worth_cutting(algorithm, way, pricer.settings().collective)) return false;
     if (!pricer.refusal(way).empty()) return false;
     return way.segments == 1 || !has_empty_chunks(task_of(algorithm, pricer.request(way)), pricer.options(bytes));
   };
