@@ -12,15 +12,13 @@ struct RingLane {
   Rank ranks = 1;
   std::function<Rank(Rank)> rank_at;      // of each position
   std::function<Rank(Rank)> position_of;  // of each rank
-  std::int32_t first = 0;                 // of the shares of a block
-  std::int32_t segments = 1;              // its own
-  std::int64_t block_stride = 1, share_stride = 1;
+  std::int32_t first = 0;                 // chunk of a block
+  std::int32_t segments = 1;              // chunks of it
+  std::int64_t pieces = 1;                // chunks of a block in all lanes
 
   Rank ahead(Rank r, Rank by = 1) const { return rank_at((position_of(r) + by) % ranks); }
   Rank behind(Rank r, Rank by = 1) const { return rank_at((position_of(r) - by % ranks + ranks) % ranks); }
-  std::int64_t chunk(Rank block, std::int32_t segment) const {
-    return block * block_stride + (first + segment) * share_stride;
-  }
+  std::int64_t chunk(Rank block, std::int32_t segment) const { return block * pieces + first + segment; }
 
   // The same ranks the other way round.
   RingLane reversed() const {
@@ -103,10 +101,7 @@ void build_rings(const Request& request, Builder& b, OrderOf order_of) {
     lane.ranks = request.ranks();
     lane.first = channel * request.segments;
     lane.segments = request.segments;
-    if (request.collective == Collective::all_reduce)  // a lane's blocks are one run
-      lane.share_stride = request.ranks();
-    else
-      lane.block_stride = request.shares();
+    lane.pieces = request.shares();
     build_ring(request, on, channel % 2 == 1 ? lane.reversed() : lane);
   }
 }

@@ -2,6 +2,7 @@
 // there are. What each level does is a collective of its own on a part of the ranks and of the data.
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <limits>
 #include <numeric>
@@ -75,12 +76,24 @@ bool can(const Level& level, const Request& r, Collective collective) {
   return refusal(*level.algorithm, within(level, r, collective)).empty();
 }
 
+bool in_halves(const Level& level, const Request& r) {
+  return can(level, r, reduce_scatter) && can(level, r, all_gather);
+}
+
+// Whether each block that the halves of an all_reduce work on here has one piece for each lane.
+bool a_piece_each(const Level& level, const Request& r) {
+  return in_halves(level, r) && std::ranges::all_of(std::array{reduce_scatter, all_gather}, [&](Collective half) {
+           return task_of(*level.algorithm, within(level, r, half)).pieces == r.channels;
+         });
+}
+
 // An all_reduce at a level is itself, or its two halves around the levels above, or a sum to one rank that speaks for
-// the group and passes the result on.
+// the group and passes the result on. Its halves also where lanes would meet in it.
 std::vector<Collective> parts_of(const Level& level, const Request& r) {
   if (r.collective != all_reduce) return {r.collective};
-  if (level.last() && can(level, r, all_reduce)) return {all_reduce};
-  if (can(level, r, reduce_scatter) && can(level, r, all_gather)) return {reduce_scatter, all_gather};
+  const bool lanes_meet = r.channels > 1 && !level.algorithm->lanes_are_runs && a_piece_each(level, r);
+  if (level.last() && can(level, r, all_reduce) && !lanes_meet) return {all_reduce};
+  if (in_halves(level, r)) return {reduce_scatter, all_gather};
   return {reduce, broadcast};
 }
 
@@ -168,13 +181,6 @@ void Stage::above(std::int64_t block_above, Place place, std::optional<Rank> onl
 }
 
 constexpr auto everything = [](Rank, Part&) {};
-
-// Whether each block that the halves of an all_reduce work on here has one piece for each lane.
-bool a_piece_each(const Level& level, const Request& r) {
-  return std::ranges::all_of(parts_of(level, r), [&](Collective part) {
-    return by_block(part) && task_of(*level.algorithm, within(level, r, part)).pieces == r.channels;
-  });
-}
 
 void sum_everywhere(const Stage& s) {
   const std::vector<Collective> parts = parts_of(s.level, s.request);

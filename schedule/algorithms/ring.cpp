@@ -22,7 +22,6 @@ const Registered registered{{
     .serves = {all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_gather_v, reduce_scatter_v},
     .pieces = ring_pieces,
     .build = build,
-    .lanes_are_runs = true,
     .in_a_row = true,
     .symmetry = symmetry,
 }};
