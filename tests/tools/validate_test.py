@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import tempfile
@@ -45,6 +46,21 @@ class Validate(unittest.TestCase):
         self.assertGreater(len(tutorials), 15)
         self.assertLess(statistics.median(tutorials), 0.15)
         self.assertLess(max(tutorials), 0.35)
+
+    def test_collectives_meet_their_targets(self):
+        large, small = [], []
+        for r in self.records.values():
+            if r["simulated"] is None or r["fitted"] or not r["id"].startswith(("coll.", "overlap.")):
+                continue
+            named = re.search(r"\.(\d+)B(\.|$)", r["id"])
+            (small if named and int(named[1]) < 1 << 20 else large).append(r)
+        self.assertGreater(len(large), 10)
+        self.assertGreater(len(small), 30)
+        self.assertLess(statistics.median(abs(r["error"]) for r in large), 0.20)
+        for r in large:
+            self.assertLess(abs(r["error"]), 0.40, r)
+        for r in small:
+            self.assertLess(max(r["simulated"] / r["measured"], r["measured"] / r["simulated"]), 1.5, r)
 
     def test_stages_keep_their_order(self):
         for better, worse in (
