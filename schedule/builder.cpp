@@ -20,6 +20,7 @@ std::int64_t laid_out(const Window& w, std::int64_t position) {
 std::int64_t unbroken(const Window& w, std::int64_t position) {
   std::int64_t length = 1;
   for (const Window::Digit& digit : w.digits) {
+    if (digit.size == 1) continue;
     if (digit.stride != length || digit.shift != 0) return std::max<std::int64_t>(1, length - position % length);
     length *= digit.size;
   }

@@ -194,12 +194,12 @@ void sum_everywhere(const Stage& s) {
                      lanes = a_piece_each(s.level, s.request) ? s.request.channels : 1;
   const std::int64_t run = share / lanes;
   const auto blocks = [&](Rank, Part& part) {  // of which each lane's pieces lie together
-    if (lanes > 1) part.data.digits = {{run, 1}, {lanes, inner * run}, {inner, run}};
+    part.data.digits = {{run, 1}, {lanes, inner * run}, {inner, run}};
   };
   s.inside(reduce_scatter, share, blocks);
   s.above(share, [&](Rank i, Part& part) {
     part.data.base = i * run;
-    if (lanes > 1) part.data.digits = {{run, 1}, {lanes, inner * run}};
+    part.data.digits = {{run, 1}, {lanes, inner * run}};
   });
   s.inside(all_gather, share, blocks);
 }
