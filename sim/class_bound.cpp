@@ -1,9 +1,10 @@
 #include "sim/class_bound.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <unordered_map>
+
+#include "sim/lone_way.h"
 
 namespace trellis::sim {
 namespace {
@@ -21,8 +22,7 @@ class ClassBound {
  public:
   ClassBound(const Pattern& pattern, const Machine& machine, const PriceOptions& options)
       : pattern_(pattern), machine_(machine), options_(options), overheads_(machine.overheads(options.era)) {
-    const auto chunks = static_cast<double>(std::max<std::int64_t>(1, schedule::data_chunks(pattern.task())));
-    chunk_ = options.bytes < options.element * chunks ? 0 : options.bytes / chunks;
+    chunk_ = least_chunk_bytes(pattern.task(), options);
     const bool whole = options.members.empty() && pattern.ranks() == machine.ranks();
     if (options.fold && whole && machine.spec().defects.empty())
       folding_.emplace(machine, shared_symmetry(pattern.symmetry(), machine.alike()));
@@ -39,7 +39,7 @@ class ClassBound {
   }
 
  private:
-  Rank place(Rank r) const { return options_.members.empty() ? r : options_.members[static_cast<std::size_t>(r)]; }
+  Rank place(Rank r) const { return options_.place(r); }
   const PatternClass& program(std::size_t at) const { return pattern_.classes()[at]; }
   Way& way(std::size_t at, std::int32_t peer) { return ways_[first_way_[at] + static_cast<std::size_t>(peer)]; }
 
@@ -75,26 +75,17 @@ class ClassBound {
 
   // How long the rank sends over it to another host, with what it waits after each of these transfers.
   double add_way(Rank from, Rank to, Way& way) {
-    links_.clear();
-    machine_.route(place(from), place(to), links_);
-    Time latency = 0;
-    double narrowest = std::numeric_limits<double>::infinity();
-    bool away = false;
-    for (const ResourceId r : links_) {
-      latency += machine_.latency(r);
-      away |= machine_.between_hosts(r);
-      narrowest = std::min(narrowest, machine_.rate(r));
-    }
-    way.latency = std::min(way.latency, latency);
-    way.within_chip |= links_.empty();
-    if (links_.empty() || way.bytes <= 0) return 0;
-    way.rate = std::max(way.rate, narrowest);
+    const LoneWay lone = lone_way(machine_, place(from), place(to), links_);
+    way.latency = std::min(way.latency, lone.latency);
+    way.within_chip |= lone.rate == 0;
+    if (lone.rate == 0 || way.bytes <= 0) return 0;
+    way.rate = std::max(way.rate, lone.rate);
     for (const ResourceId r : links_) load(r, way.bytes);
     load(machine_.hbm(place(from)), way.bytes);
     load(machine_.hbm(place(to)), way.bytes);
     load(machine_.dma(place(from)), 2 * way.bytes);
-    if (!away) return 0;
-    return way.bytes / narrowest + static_cast<double>(way.transfers) * in_seconds(overheads_.away);
+    if (!lone.away) return 0;
+    return way.bytes / lone.rate + static_cast<double>(way.transfers) * in_seconds(overheads_.away);
   }
 
   void load(ResourceId r, double bytes) {

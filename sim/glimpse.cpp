@@ -1,10 +1,11 @@
 #include "sim/glimpse.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <tuple>
 #include <unordered_map>
+
+#include "sim/lone_way.h"
 
 namespace trellis::sim {
 namespace {
@@ -23,9 +24,7 @@ class Glimpse {
         overheads_(machine.overheads(options.era)),
         symmetry_(symmetry_of(algorithm, request)),
         routes_left_(steps) {
-    const schedule::Task task = task_of(algorithm, request);
-    const auto chunks = static_cast<double>(std::max<std::int64_t>(1, schedule::data_chunks(task)));
-    chunk_ = options.bytes < options.element * chunks ? 0 : options.bytes / chunks;
+    chunk_ = least_chunk_bytes(task_of(algorithm, request), options);
     programs_wanted_ = std::min(symmetry_.classes(), programs);
     steps_wanted_ = static_cast<std::size_t>(steps / programs_wanted_) + 1;
     write_programs(far);
@@ -80,7 +79,7 @@ class Glimpse {
         if (receives(s.op) && (wanted.empty() || wanted.back() != s.end.peer)) wanted.push_back(s.end.peer);
       if (far)
         std::ranges::stable_sort(wanted.begin() + first, wanted.end(), {},
-                                 [&](Rank sender) { return latency(sender, rank); });
+                                 [&](Rank sender) { return lone(sender, rank).latency; });
     }
   }
 
@@ -95,15 +94,7 @@ class Glimpse {
     }
   }
 
-  Time latency(Rank from, Rank to) {
-    links_.clear();
-    machine_.route(place(from), place(to), links_);
-    Time sum = 0;
-    for (const ResourceId link : links_) sum += machine_.latency(link);
-    return sum;
-  }
-
-  Rank place(Rank r) const { return options_.members.empty() ? r : options_.members[static_cast<std::size_t>(r)]; }
+  LoneWay lone(Rank from, Rank to) { return lone_way(machine_, options_.place(from), options_.place(to), links_); }
 
   // From the sender, over all ranks of the class; as soon as too many ways were looked for, nothing.
   const std::pair<Time, double>& way(Written& to, Rank sender) {
@@ -116,11 +107,10 @@ class Glimpse {
     double fastest = 0;
     bool within_chip = false;
     for (const Rank r : kinds->second) {
-      least = std::min(least, latency(symmetry_.image(to.rank, r, sender), r));
-      double narrowest = std::numeric_limits<double>::infinity();
-      for (const ResourceId link : links_) narrowest = std::min(narrowest, machine_.rate(link));
-      fastest = std::max(fastest, narrowest);
-      within_chip |= links_.empty();
+      const LoneWay one = lone(symmetry_.image(to.rank, r, sender), r);
+      least = std::min(least, one.latency);
+      fastest = std::max(fastest, one.rate);
+      within_chip |= one.rate == 0;
     }
     return found->second = {least, within_chip ? 0 : fastest};
   }

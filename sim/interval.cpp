@@ -49,12 +49,11 @@ std::optional<Time> starts_later(const Pattern& pattern, const PriceOptions& opt
   const Overheads a = one.overheads(options.era), b = other.overheads(options.era);
   if (options.noise || by_step(a) != by_step(b) || !same_resources(one, other)) return std::nullopt;
   std::vector<ResourceId> way, other_way;
-  const auto place = [&](Rank r) { return options.members.empty() ? r : options.members[static_cast<std::size_t>(r)]; };
   for (Rank r = 0; r < pattern.ranks(); ++r)
     for (const Rank named : pattern.classes()[pattern.class_of(r)].peers) {
-      const Rank peer = place(pattern.peer(r, named));
+      const Rank peer = options.place(pattern.peer(r, named));
       way.clear(), other_way.clear();
-      one.route(place(r), peer, way), other.route(place(r), peer, other_way);
+      one.route(options.place(r), peer, way), other.route(options.place(r), peer, other_way);
       if (way != other_way) return std::nullopt;
     }
   return b.launch - a.launch + (uneven(pattern.task().collective) ? b.counts - a.counts : 0);

@@ -23,6 +23,8 @@ struct PriceOptions {
   std::function<bool(Time, double)> stopped = {};  // as in RunSettings; the price is then forever
   std::optional<std::uint64_t> noise = {};         // as in RunSettings
   std::vector<Rank> members = {};  // which of the machine's ranks take part, in the order of their ranks; empty: all
+
+  Rank place(Rank r) const { return members.empty() ? r : members[static_cast<std::size_t>(r)]; }  // in the machine
 };
 
 // What no schedule could be faster than.
@@ -65,8 +67,6 @@ double moves_gone_through(const Pattern&, const Machine&, const PriceOptions&);
 std::unique_ptr<Run> run_for(const Pattern&, const Machine&, const PriceOptions&, bool trace);
 // What no run of it can beat: each transfer as if alone, each resource as if never idle. A small part of price's work.
 Time least_time(const Pattern&, const Machine&, const PriceOptions&);
-// The same by one rank's steps and what these move; far less work, and less is known.
-Time least_time(const schedule::Program&, Rank, const schedule::Task&, const Machine&, const PriceOptions&);
 // So few elements that chunks are empty but for the first ones: then each rank's are told apart.
 bool has_empty_chunks(const schedule::Task&, const PriceOptions&);
 Pattern pattern_for(const schedule::Algorithm&, const schedule::Request&, const PriceOptions&);

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "sim/rank_bound.h"
+#include "sim/price.h"
 
 namespace trellis::sim {
 namespace {
@@ -97,13 +97,6 @@ Bounds lower_bounds(const Task& task, const Machine& machine, const PriceOptions
   if (machine.bisection() > 0 && most.crossing > 0)
     bounds.bisection = o.launch + transfer_time(most.crossing * options.bytes, machine.bisection());
   return bounds;
-}
-
-Time least_time(const schedule::Program& program, Rank rank, const Task& task, const Machine& machine,
-                const PriceOptions& options) {
-  RankBound bound(rank, task, machine, options);
-  for (const schedule::Step& s : program.steps) bound.add(program, s);
-  return bound.least();
 }
 
 }  // namespace trellis::sim

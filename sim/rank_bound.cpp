@@ -1,30 +1,24 @@
 #include "sim/rank_bound.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace trellis::sim {
 
 // Within a chip a transfer may need no bytes of its own, a local step may be part of another, and chunks may be empty:
 // these take nothing here but the handshake. Waiting for others is left out.
 RankBound::RankBound(Rank rank, const schedule::Task& task, const Machine& machine, const PriceOptions& options)
-    : rank_(rank), machine_(machine), overheads_(machine.overheads(options.era)), members_(options.members) {
-  const auto chunks = static_cast<double>(std::max<std::int64_t>(1, schedule::data_chunks(task)));
-  chunk_ = options.bytes < options.element * chunks ? 0 : options.bytes / chunks;
-}
+    : rank_(rank),
+      machine_(machine),
+      options_(options),
+      overheads_(machine.overheads(options.era)),
+      chunk_(least_chunk_bytes(task, options)) {}
 
 const RankBound::Lone& RankBound::way(Rank peer, bool out) {
   const auto [found, fresh] = ways_.try_emplace(std::int64_t{peer} * 2 + (out ? 1 : 0));
   Lone& way = found->second;
   if (!fresh) return way;
-  machine_.route(out ? place(rank_) : place(peer), out ? place(peer) : place(rank_), way.links);
-  double narrowest = std::numeric_limits<double>::infinity();
-  for (const ResourceId r : way.links) {
-    way.latency += machine_.latency(r);
-    way.away |= machine_.between_hosts(r);
-    narrowest = std::min(narrowest, machine_.rate(r));
-  }
-  way.rate = way.links.empty() ? 0 : narrowest;
+  const Rank from = options_.place(out ? rank_ : peer), to = options_.place(out ? peer : rank_);
+  static_cast<LoneWay&>(way) = lone_way(machine_, from, to, way.links);
   return way;
 }
 
@@ -50,8 +44,8 @@ void RankBound::add(const schedule::Program& program, const schedule::Step& s) {
     if (bytes > 0) {
       end += overheads_.dma_start + static_cast<Time>(bytes / lone.rate * static_cast<double>(second));
       for (const ResourceId r : lone.links) load(r, bytes);
-      load(machine_.hbm(place(rank_)), bytes);
-      if (out) load(machine_.dma(place(rank_)), 2 * bytes);
+      load(machine_.hbm(options_.place(rank_)), bytes);
+      if (out) load(machine_.dma(options_.place(rank_)), 2 * bytes);
       if (out && lone.away) sent_away_ += bytes / lone.rate + in_seconds(overheads_.away);
     }
   }

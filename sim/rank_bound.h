@@ -4,7 +4,7 @@
 
 #include <unordered_map>
 
-#include "sim/price.h"
+#include "sim/lone_way.h"
 
 namespace trellis::sim {
 
@@ -18,21 +18,16 @@ class RankBound {
   std::int64_t moves() const { return moves_; }  // of these, that are no receiving ends
 
  private:
-  // The way between two ranks, as one transfer finds it that meets no other.
-  struct Lone {
+  struct Lone : LoneWay {
     std::vector<ResourceId> links = {};
-    Time latency = 0;
-    double rate = 0;  // bytes a second
-    bool away = false;
   };
   const Lone& way(Rank peer, bool out);
-  Rank place(Rank r) const { return members_.empty() ? r : members_[static_cast<std::size_t>(r)]; }
   void load(ResourceId, double bytes);
 
   const Rank rank_;
   const Machine& machine_;
+  const PriceOptions options_;
   const Overheads overheads_;
-  const std::vector<Rank> members_;
   double chunk_ = 0;  // bytes
   std::unordered_map<std::int64_t, Lone> ways_;
   struct Load {

@@ -1,0 +1,27 @@
+#include "sim/lone_way.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace trellis::sim {
+
+LoneWay lone_way(const Machine& machine, Rank from, Rank to, std::vector<ResourceId>& links) {
+  links.clear();
+  machine.route(from, to, links);
+  LoneWay way;
+  double narrowest = std::numeric_limits<double>::infinity();
+  for (const ResourceId r : links) {
+    way.latency += machine.latency(r);
+    way.away |= machine.between_hosts(r);
+    narrowest = std::min(narrowest, machine.rate(r));
+  }
+  way.rate = links.empty() ? 0 : narrowest;
+  return way;
+}
+
+double least_chunk_bytes(const schedule::Task& task, const PriceOptions& options) {
+  const auto chunks = static_cast<double>(std::max<std::int64_t>(1, schedule::data_chunks(task)));
+  return options.bytes < options.element * chunks ? 0 : options.bytes / chunks;
+}
+
+}  // namespace trellis::sim
