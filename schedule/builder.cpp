@@ -27,6 +27,12 @@ std::int64_t unbroken(const Window& w, std::int64_t position) {
   return w.digits.empty() ? std::numeric_limits<std::int64_t>::max() : length - position % length;
 }
 
+// Where the one outer run begins that these chunks of a window stand for; none: they are several.
+std::optional<std::int64_t> as_one(const Window& w, std::int64_t first, std::int64_t count) {
+  if (unbroken(w, first * w.grain) < count * w.grain) return {};
+  return laid_out(w, first * w.grain);
+}
+
 // The outer runs that these chunks of a window stand for.
 std::vector<Hazards::Run> laid_out(const Window& w, std::int64_t first, std::int64_t count) {
   std::vector<Hazards::Run> runs;
@@ -47,6 +53,25 @@ Place advanced(Place p, std::int64_t by) {
   p.first += by;
   if (p.like >= 0) p.like += by;
   return p;
+}
+
+const Window& window(const Part& part, Region region) {
+  switch (region) {
+    case Region::input:
+      return part.input;
+    case Region::output:
+      return part.output;
+    default:
+      return part.data;
+  }
+}
+
+// A place of the part as its parent names it, given where it lies there. Scratch is as finely cut as what it is like.
+Place outer(const Part& part, const Place& place, std::int64_t first, std::int64_t count, std::int64_t number) {
+  const Rank rank = part.outer(place.rank);
+  if (place.region == Region::scratch) return {rank, Region::scratch, number, count, first};
+  const Window& w = window(part, place.region);
+  return {rank, w.region, first, count, w.region == Region::scratch ? first - w.base : -1};
 }
 
 }  // namespace
@@ -109,35 +134,49 @@ Rank Builder::wanted_rank() const {
   return part_->inner(parent_->wanted_rank());
 }
 
-std::vector<Place> Builder::resolve(const Place& place) const {
-  if (place.region == Region::scratch) *scratch_used_ = std::max(*scratch_used_, place.first + place.count);
-  if (!parent_) return {place};
-  std::vector<Place> resolved;
-  const auto add = [&](const Place& run) {
-    for (const Place& outer : parent_->resolve(run)) resolved.push_back(outer);
-  };
-  const Rank rank = part_->outer(place.rank);
-  if (place.region == Region::scratch) {
-    if (place.like < 0) throw std::logic_error("an algorithm took scratch without saying what it is as large as");
-    std::int64_t number = part_->scratch + place.first * part_->data.grain;
-    for (const auto& [first, count] : laid_out(part_->data, place.like, place.count)) {
-      add({rank, Region::scratch, number, count, first});
-      number += count;
-    }
-    return resolved;
+// Where its chunks are counted from: scratch by what it is like.
+std::int64_t Builder::counted_from(const Place& place) const {
+  if (place.region != Region::scratch) return place.first;
+  *scratch_used_ = std::max(*scratch_used_, place.first + place.count);
+  if (parent_ && place.like < 0)
+    throw std::logic_error("an algorithm took scratch without saying what it is as large as");
+  return place.like;
+}
+
+std::optional<Place> Builder::as_one(Place place) const {
+  for (const Builder* b = this;; b = b->parent_.get()) {
+    const std::int64_t from = b->counted_from(place);
+    if (!b->parent_) return place;
+    const Window& w = window(*b->part_, place.region);
+    const auto first = schedule::as_one(w, from, place.count);
+    if (!first) return {};
+    place = outer(*b->part_, place, *first, place.count * w.grain, b->part_->scratch + place.first * w.grain);
   }
-  const Window& w = place.region == Region::data    ? part_->data
-                    : place.region == Region::input ? part_->input
-                                                    : part_->output;
-  for (const auto& [first, count] : laid_out(w, place.first, place.count))
-    add({rank, w.region, first, count, w.region == Region::scratch ? first - w.base : -1});
+}
+
+void Builder::resolve(const Place& place, std::vector<Place>& resolved) const {
+  const std::int64_t from = counted_from(place);
+  if (!parent_) return resolved.push_back(place);
+  const Window& w = window(*part_, place.region);
+  std::int64_t number = part_->scratch + place.first * w.grain;
+  for (const auto& [first, count] : laid_out(w, from, place.count)) {
+    parent_->resolve(outer(*part_, place, first, count, number), resolved);
+    number += count;
+  }
+}
+
+std::vector<Place> Builder::resolve(const Place& place) const {
+  if (const auto one = as_one(place)) return {*one};
+  std::vector<Place> resolved;
+  resolve(place, resolved);
   return resolved;
 }
 
 // Both places as runs of the same lengths.
 template <class Move>
 void Builder::each_run(const Place& from, const Place& to, Move move) const {
-  if (!parent_ && from.region != Region::scratch && to.region != Region::scratch) return move(from, to);
+  const auto source = as_one(from), target = as_one(to);
+  if (source && target && source->count == target->count) return move(*source, *target);
   const std::vector<Place> sources = resolve(from), targets = resolve(to);
   std::size_t s = 0, t = 0;
   std::int64_t source_done = 0, target_done = 0;

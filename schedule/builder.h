@@ -101,7 +101,10 @@ class Builder {
   static void append(std::vector<Rank>& list, const std::vector<Rank>& more) {
     list.insert(list.end(), more.begin(), more.end());
   }
-  std::vector<Place> resolve(const Place&) const;  // as runs of the recorder's places
+  std::int64_t counted_from(const Place&) const;
+  std::optional<Place> as_one(Place) const;        // of the recorder's places; none: it is several runs of these
+  std::vector<Place> resolve(const Place&) const;  // as such runs
+  void resolve(const Place&, std::vector<Place>&) const;
   template <class Move>
   void each_run(const Place& from, const Place& to, Move move) const;
 

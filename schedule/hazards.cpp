@@ -4,51 +4,78 @@
 
 namespace trellis::schedule {
 
-// Looked up once: from the run's end it is not far to its start.
-Hazards::Map::iterator Hazards::cut(Run run) {
-  const auto split = [&](Map::iterator right, std::int64_t cell) {
-    if (right == pasts_.begin() || (right != pasts_.end() && right->first == cell)) return right;
-    auto left = std::prev(right);
-    if (left->second.end <= cell) return right;
-    Past past = left->second;
-    left->second.end = cell;
-    return pasts_.emplace_hint(right, cell, std::move(past));
-  };
+Pieces::At Hazards::split(Pieces::At right, std::int64_t cell) {
+  if (right == pieces_.begin() || (right != pieces_.end() && pieces_[right].first == cell)) return right;
+  Piece& left = pieces_[pieces_.previous(right)];
+  if (left.end <= cell) return right;
+  Piece rest = left;
+  rest.first = left.end = cell;
+  return pieces_.insert(right, rest);
+}
+
+// From its start, as most runs are a piece, or in none.
+Pieces::At Hazards::cut(Run run) {
   const std::int64_t end = run.first + run.count;
-  auto piece = split(pasts_.lower_bound(end), end);
-  while (piece != pasts_.begin() && std::prev(piece)->first >= run.first) --piece;
-  return split(piece, run.first);
+  auto first = pieces_.from(run.first), last = first;
+  if (first == pieces_.end() || pieces_[first].first != run.first) first = last = split(first, run.first);
+  while (last != pieces_.end() && pieces_[last].end <= end) last = pieces_.next(last);
+  if (last == pieces_.end() || pieces_[last].first >= end) return first;
+  Piece rest = pieces_[last];
+  rest.first = pieces_[last].end = end;
+  pieces_.insert(pieces_.next(last), rest);
+  return pieces_.from(run.first);
 }
 
 void Hazards::read(Run run, std::int32_t step, std::vector<std::int32_t>& after) {
   const std::int64_t end = run.first + run.count;
   std::int64_t at = run.first;
-  for (auto past = cut(run); at < end; ++past) {
-    const std::int64_t begin = past == pasts_.end() ? end : std::min(end, past->first);
-    if (at < begin) past = pasts_.emplace_hint(past, at, Past{begin, -1, {}});
-    if (past->second.writer >= 0) after.push_back(past->second.writer);
-    past->second.readers.push_back(step);
-    at = past->second.end;
+  for (auto piece = cut(run); at < end; piece = pieces_.next(piece)) {
+    const std::int64_t begin = piece == pieces_.end() ? end : std::min(end, pieces_[piece].first);
+    if (at < begin) piece = pieces_.insert(piece, {.first = at, .end = begin});
+    Piece& read = pieces_[piece];
+    if (read.writer >= 0) after.push_back(read.writer);
+    readers_.push_back({step, read.readers});
+    read.readers = static_cast<std::int32_t>(readers_.size()) - 1;
+    at = read.end;
   }
 }
 
 void Hazards::write(Run run, std::int32_t step, std::vector<std::int32_t>& after) {
   const std::int64_t end = run.first + run.count;
   const auto begin = cut(run);
-  auto past = begin;
-  for (; past != pasts_.end() && past->first < end; ++past) {
-    const auto& readers = past->second.readers;
-    const bool read_by_others = std::ranges::any_of(readers, [&](std::int32_t reader) { return reader != step; });
-    for (std::int32_t reader : readers)
-      if (reader != step) after.push_back(reader);
-    if (!read_by_others && past->second.writer >= 0) after.push_back(past->second.writer);
+  auto last = begin;
+  for (; last != pieces_.end() && pieces_[last].first < end; last = pieces_.next(last)) {
+    const Piece& piece = pieces_[last];
+    bool read_by_others = false;
+    for (std::int32_t i = piece.readers; i >= 0; i = readers_[i].next) {
+      if (readers_[i].step == step) continue;
+      read_by_others = true;
+      after.push_back(readers_[i].step);
+    }
+    if (!read_by_others && piece.writer >= 0) after.push_back(piece.writer);
   }
-  if (past != begin && std::next(begin) == past && begin->first == run.first && begin->second.end == end) {
-    begin->second.writer = step;
-    begin->second.readers.clear();
-    return;
-  }
-  pasts_.emplace_hint(pasts_.erase(begin, past), run.first, Past{end, step, {}});
+  const Piece written{.first = run.first, .end = end, .writer = step};
+  if (last != begin && pieces_.next(begin) == last && pieces_[begin].first == run.first)
+    pieces_[begin] = written;
+  else
+    pieces_.insert(pieces_.erase(begin, last), written);
+}
+
+// The first piece that ends beyond the cell.
+Pieces::At Hazards::reaching(std::int64_t cell) const {
+  const auto after = pieces_.from(cell + 1);
+  if (after == pieces_.begin()) return after;
+  const auto before = pieces_.previous(after);
+  return pieces_[before].end > cell ? before : after;
+}
+
+Hazards::Written Hazards::written(Run run) const {
+  const std::int64_t end = run.first + run.count;
+  std::int64_t found = 0;
+  for (auto at = reaching(run.first); at != pieces_.end() && pieces_[at].first < end; at = pieces_.next(at))
+    if (const Piece& piece = pieces_[at]; piece.writer >= 0)
+      found += std::min(end, piece.end) - std::max(run.first, piece.first);
+  return found == 0 ? Written::none : found == run.count ? Written::all : Written::some;
 }
 
 std::vector<Hazards::Run> Hazards::unwritten(Run run) const {
@@ -62,12 +89,12 @@ std::vector<Hazards::Run> Hazards::unwritten(Run run) const {
       found.push_back({from, to - from});
   };
   std::int64_t at = run.first;
-  auto past = pasts_.upper_bound(at);
-  if (past != pasts_.begin() && std::prev(past)->second.end > at) --past;
-  for (; past != pasts_.end() && past->first < end && at < end; ++past) {
-    add(at, std::min(end, past->first));
-    if (past->second.writer < 0) add(std::max(at, past->first), std::min(end, past->second.end));
-    at = std::max(at, past->second.end);
+  for (auto at_piece = reaching(at); at_piece != pieces_.end() && at < end; at_piece = pieces_.next(at_piece)) {
+    const Piece& piece = pieces_[at_piece];
+    if (piece.first >= end) break;
+    add(at, std::min(end, piece.first));
+    if (piece.writer < 0) add(std::max(at, piece.first), std::min(end, piece.end));
+    at = std::max(at, piece.end);
   }
   add(at, end);
   return found;

@@ -2,8 +2,9 @@
 // for: a read waits for the last write; a write waits for every read since then, or for the write if there is none.
 #pragma once
 #include <cstdint>
-#include <map>
 #include <vector>
+
+#include "schedule/pieces.h"
 
 namespace trellis::schedule {
 
@@ -15,18 +16,20 @@ class Hazards {
   };
   void read(Run, std::int32_t step, std::vector<std::int32_t>& after);
   void write(Run, std::int32_t step, std::vector<std::int32_t>& after);
-  std::vector<Run> unwritten(Run) const;  // the parts that no step has written, in order
+  enum class Written : std::uint8_t { none, some, all };
+  Written written(Run) const;             // how much of it any step has written
+  std::vector<Run> unwritten(Run) const;  // the parts that none has, in order
 
  private:
-  struct Past {
-    std::int64_t end = 0;
-    std::int32_t writer = -1;
-    std::vector<std::int32_t> readers;  // since the write
+  Pieces::At cut(Run);  // makes piece boundaries at both ends of the run; returns the first piece at or after its start
+  Pieces::At split(Pieces::At right, std::int64_t cell);
+  Pieces::At reaching(std::int64_t cell) const;
+
+  Pieces pieces_;  // a cell in none is untouched
+  struct Reader {
+    std::int32_t step = 0, next = -1;
   };
-  using Map = std::map<std::int64_t, Past>;
-  Map::iterator cut(
-      Run);    // makes piece boundaries at both ends of the run; returns the first piece at or after its start
-  Map pasts_;  // by first cell; a cell in no piece is untouched
+  std::vector<Reader> readers_;  // since the last write, as lists, of which pieces that were one have parts in common
 };
 
 }  // namespace trellis::schedule

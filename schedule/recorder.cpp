@@ -70,6 +70,26 @@ Slice Recorder::slice(const Owner& o, const Place& p, Buffer buffer) const {
   return {static_cast<std::int32_t>(first), static_cast<std::int32_t>(p.count), buffer};
 }
 
+// The one buffer in which all of it lies; none: it lies in several, or nothing was ever put there.
+std::optional<Buffer> Recorder::lies_in(const Owner& o, Hazards::Run data) const {
+  using enum Hazards::Written;
+  const auto written = [&](Buffer buffer, std::int64_t start) {
+    return o.hazards.written({o.cells.at(buffer, data.first - start), data.count});
+  };
+  if (within(o.output_start, o.output_end, data)) {
+    const auto output = written(Buffer::output, o.output_start);
+    if (output == all) return Buffer::output;
+    if (output == some) return {};
+  } else if (data.first < o.output_end && data.first + data.count > o.output_start) {
+    const std::vector<Part> parts = locate(o, data);
+    return parts.size() == 1 && parts.front().held ? std::optional(parts.front().buffer) : std::nullopt;
+  }
+  const auto scratch = written(Buffer::scratch, 0);
+  if (scratch == all) return Buffer::scratch;
+  if (scratch == none && within(o.input_start, o.input_end, data)) return Buffer::input;
+  return {};
+}
+
 // A chunk that was written to lies in the output or in scratch; one that was not is still the caller's input.
 std::vector<Recorder::Part> Recorder::locate(const Owner& o, Hazards::Run data) const {
   const std::int64_t end = data.first + data.count;
@@ -136,10 +156,8 @@ Slice Recorder::home(Owner& o, const Place& p) const {
 Slice Recorder::source(Owner& o, const Place& p, int channel) {
   const Slice there = home(o, p);
   if (p.region != Region::data) return there;
-  const Hazards::Run data{p.first, p.count};
-  const std::vector<Part> parts = locate(o, data);
-  if (parts.size() == 1 && parts.front().held) {
-    const Slice found = slice(o, p, parts.front().buffer);
+  if (const auto buffer = lies_in(o, {p.first, p.count})) {
+    const Slice found = slice(o, p, *buffer);
     return o.cells.at(found.buffer, found.first) == o.cells.at(there.buffer, there.first) ? there : found;
   }
   gather_at(o, p, there, channel);

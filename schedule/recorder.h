@@ -66,6 +66,7 @@ class Recorder {
     bool held = true;
   };
   Owner* owner(Rank);  // null when this rank is not recorded
+  std::optional<Buffer> lies_in(const Owner&, Hazards::Run data) const;
   std::vector<Part> locate(const Owner&, Hazards::Run data) const;
   Slice slice(const Owner&, const Place&, Buffer) const;
   Slice source(Owner&, const Place&, int channel);
