@@ -47,7 +47,7 @@ std::vector<std::vector<Rank>> shapes(const Machine& machine, Rank ranks) {
 
 // One way that is in the running, by what is known of it so far.
 struct Entry {
-  enum class Known : std::uint8_t { nothing, outline, classes, alone };  // see least_by_classes, least_time
+  enum class Known : std::uint8_t { nothing, outline, chip, classes, alone };  // see Pricer, least_by_classes
 
   std::size_t place = 0;  // among those given
   Time least = 0;
@@ -102,6 +102,8 @@ class Contest {
       case Entry::Known::nothing:
         return outline(entry);
       case Entry::Known::outline:
+        return look_at_chip(entry);
+      case Entry::Known::chip:
         return look_at_classes(entry);
       case Entry::Known::classes:
         return look_closely(entry);
@@ -150,6 +152,16 @@ class Contest {
     choice_.untried.push_back(ways_[entry.place]);
     pricer_.forget(ways_[entry.place]);
     return true;
+  }
+
+  // What ranks share with the others of their chip, where that says more than one of them and less work than all kinds.
+  void look_at_chip(Entry& entry) {
+    const Rank cores = pricer_.machine().cores();
+    const double moves = entry.own * cores;
+    entry.known = Entry::Known::chip;
+    if (const Time limit = limit_for(entry); cores > 1 && limit != forever && 2 * moves < entry.moves)
+      found(entry, pricer_.least_of_chip(ways_[entry.place], bytes_, limit), limit);
+    go_on(entry);
   }
 
   void look_at_classes(Entry& entry) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 
@@ -44,6 +45,7 @@ class Glimpse {
  private:
   struct Place {
     std::size_t program = 0, step = 0;
+    auto operator<=>(const Place&) const = default;
   };
   struct Node {
     Time ready = 0;
@@ -58,6 +60,13 @@ class Glimpse {
   };
   // Of an arrival: whose, from whom as it names them, the channel and the number.
   using Transfer = std::tuple<Rank, Rank, std::uint8_t, std::int32_t>;
+  struct Arrival {
+    Transfer transfer;
+    Place at = {};
+  };
+  struct Sent {
+    Place from = {}, to = {};
+  };
 
   // Who sent what came last is next; or, of those that send to one, who is farthest from it.
   void write_programs(bool far) {
@@ -77,10 +86,15 @@ class Glimpse {
       const auto first = std::ssize(wanted);
       for (const Step& s : kept.steps)
         if (receives(s.op) && (wanted.empty() || wanted.back() != s.end.peer)) wanted.push_back(s.end.peer);
-      if (far)
-        std::ranges::stable_sort(wanted.begin() + first, wanted.end(), {},
-                                 [&](Rank sender) { return lone(sender, rank).latency; });
+      if (far) sort_by_distance(rank, std::span(wanted).subspan(static_cast<std::size_t>(first)));
     }
+  }
+
+  void sort_by_distance(Rank to, std::span<Rank> senders) {
+    std::unordered_map<Rank, Time> far;
+    for (const Rank sender : senders)
+      if (const auto [found, fresh] = far.try_emplace(sender); fresh) found->second = lone(sender, to).latency;
+    std::ranges::stable_sort(senders, {}, [&](Rank sender) { return far.at(sender); });
   }
 
   // Ranks of the classes that lie differently in the machine; none where that is not known.
@@ -117,7 +131,7 @@ class Glimpse {
 
   // What each step waits for among those that are written: an arrival for its send too.
   void join() {
-    std::map<Transfer, Place> arrivals;
+    arrivals_.clear();
     for (std::size_t i = 0; i < written_.size(); ++i) {
       Written& w = written_[i];
       w.nodes.resize(w.program.steps.size());
@@ -127,27 +141,29 @@ class Glimpse {
         w.nodes[s].waits = step.after.count;
         for (const std::int32_t before : w.program.after(step))
           w.followers[static_cast<std::size_t>(before)].push_back(static_cast<std::uint32_t>(s));
-        if (receives(step.op)) arrivals[{w.rank, step.end.peer, step.channel, step.end.tag}] = {i, s};
+        if (receives(step.op)) arrivals_.push_back({{w.rank, step.end.peer, step.channel, step.end.tag}, {i, s}});
       }
     }
+    std::ranges::sort(arrivals_, {}, &Arrival::transfer);
     for (std::size_t i = 0; i < written_.size(); ++i)
-      for (std::size_t s = 0; s < written_[i].program.steps.size(); ++s) join_send(arrivals, {i, s});
+      for (std::size_t s = 0; s < written_[i].program.steps.size(); ++s) join_send({i, s});
     for (std::size_t i = 0; i < written_.size(); ++i)
       for (std::size_t s = 0; s < written_[i].nodes.size(); ++s)
         if (written_[i].nodes[s].waits == 0) ready_.push_back({i, s});
   }
 
-  void join_send(const std::map<Transfer, Place>& arrivals, Place at) {
+  void join_send(Place at) {
     const Written& w = written_[at.program];
     const Step& step = w.program.steps[at.step];
     if (!sends(step.op)) return;
     for (const schedule::End& end : {step.end, step.second}) {
       if (end.peer < 0) continue;
       const Rank to = symmetry_.representative(end.peer);
-      const auto found = arrivals.find({to, symmetry_.image(end.peer, to, w.rank), step.channel, end.tag});
-      if (found == arrivals.end()) continue;
-      ++written_[found->second.program].nodes[found->second.step].waits;
-      sent_[{at.program, at.step}].push_back(found->second);
+      const Transfer wanted{to, symmetry_.image(end.peer, to, w.rank), step.channel, end.tag};
+      const auto found = std::ranges::lower_bound(arrivals_, wanted, {}, &Arrival::transfer);
+      if (found == arrivals_.end() || found->transfer != wanted) continue;
+      ++written_[found->at.program].nodes[found->at.step].waits;
+      sent_.push_back({at, found->at});
     }
   }
 
@@ -173,8 +189,9 @@ class Glimpse {
     last_ = std::max(last_, end);
     for (const std::uint32_t next : w.followers[at.step]) let_go({at.program, next}, end);
     if (!sends(step.op)) return;
-    if (const auto found = sent_.find({at.program, at.step}); found != sent_.end())
-      for (const Place& arrival : found->second) let_go(arrival, ready);
+    for (auto sent = std::ranges::lower_bound(sent_, at, {}, &Sent::from); sent != sent_.end() && sent->from == at;
+         ++sent)
+      let_go(sent->to, ready);
   }
 
   const schedule::Algorithm& algorithm_;
@@ -191,7 +208,8 @@ class Glimpse {
   std::unordered_map<Rank, std::size_t> numbers_;
   std::unordered_map<Rank, std::vector<Rank>> kinds_;  // of each class
   std::vector<ResourceId> links_;
-  std::map<std::pair<std::size_t, std::size_t>, std::vector<Place>> sent_;
+  std::vector<Arrival> arrivals_;  // by their transfers
+  std::vector<Sent> sent_;         // by the places of their sends
   std::vector<Place> ready_;
   Time last_ = 0;
 };

@@ -8,8 +8,6 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "sim/rank_bound.h"
-
 namespace trellis::sim {
 namespace {
 
@@ -138,15 +136,40 @@ Time Pricer::least(const Way& way, double bytes, Time limit) {
   return least_time(pattern(way, bytes), machine_, options(bytes, limit));
 }
 
-Pricer::Outline Pricer::outline(const Way& way, double bytes, std::int64_t most_steps, Time limit) const {
-  const schedule::Algorithm& algorithm = schedule::algorithm_named(way.algorithm);
-  const schedule::Request wanted = request(way);
-  RankBound bound(0, task_of(algorithm, wanted), machine_, options(bytes));
-  const bool whole = watch_program(algorithm, wanted, 0, [&](const schedule::Program& program) {
-    bound.add(program, program.steps.back());
+// Whether all its steps were looked at.
+bool Pricer::look_at(Rank rank, const Way& way, RankBound& bound, std::int64_t most_steps, Time limit) {
+  return watch_program(schedule::algorithm_named(way.algorithm), request(way), rank, [&](const schedule::Program& p) {
+    bound.add(p, p.steps.back());
     return bound.steps() < most_steps && (limit == forever || bound.least() <= limit);
   });
-  return {bound.least(), bound.moves() * wanted.ranks(), bound.steps(), whole};
+}
+
+Pricer::Outline Pricer::outline(const Way& way, double bytes, std::int64_t most_steps, Time limit) {
+  const schedule::Task task = task_of(schedule::algorithm_named(way.algorithm), request(way));
+  ResourceLoads loads(machine_);
+  RankBound bound(0, task, machine_, options(bytes), ways_from(0), loads);
+  const bool whole = look_at(0, way, bound, most_steps, limit);
+  return {bound.least(), bound.moves() * task.ranks, bound.steps(), whole};
+}
+
+Time Pricer::least_of_chip(const Way& way, double bytes, Time limit) {
+  const schedule::Task task = task_of(schedule::algorithm_named(way.algorithm), request(way));
+  const PriceOptions how = options(bytes);
+  const Rank cores = machine_.cores(), chip = how.place(0) / cores;
+  ResourceLoads loads(machine_);
+  Time least = 0;
+  for (Rank r = 0; r < task.ranks && least <= limit; ++r) {
+    if (how.place(r) / cores != chip) continue;
+    RankBound bound(r, task, machine_, how, ways_from(r), loads);
+    look_at(r, way, bound, any_steps, limit);
+    least = std::max(least, bound.least());
+  }
+  return least > limit ? forever : least;
+}
+
+RankWays& Pricer::ways_from(Rank rank) {
+  const Rank place = options(0).place(rank);
+  return ways_.try_emplace(place, machine_, place).first->second;
 }
 
 std::vector<Way> ways_of(const Pricer& pricer, const std::vector<std::string>& algorithms,

@@ -11,6 +11,7 @@
 
 #include "schedule/way.h"
 #include "sim/price.h"
+#include "sim/rank_bound.h"
 
 namespace trellis::sim {
 
@@ -69,7 +70,9 @@ class Pricer {
   static constexpr std::int64_t any_steps = std::numeric_limits<std::int64_t>::max();
   // Likewise, by one rank's steps: far less work. No more steps are looked at than so many, or than say that it takes
   // longer than the limit.
-  Outline outline(const Way&, double bytes, std::int64_t most_steps = any_steps, Time limit = forever) const;
+  Outline outline(const Way&, double bytes, std::int64_t most_steps = any_steps, Time limit = forever);
+  // Likewise, by what all ranks of the first one's chip move; forever: it is more than the limit.
+  Time least_of_chip(const Way&, double bytes, Time limit = forever);
   const Pattern& pattern(const Way&, double bytes);      // lives until it is forgotten, or another size is asked for
   const Pattern& uncounted(const Way&);                  // likewise, with chunks not told apart by their elements
   void forget(const Way& way) { patterns_.erase(way); }  // what was made for it
@@ -89,6 +92,10 @@ class Pricer {
     std::unique_ptr<Pattern> pattern = {};
   };
   std::map<Way, Made> patterns_;
+  std::map<Rank, RankWays> ways_;  // of the machine's rank
+
+  bool look_at(Rank, const Way&, RankBound&, std::int64_t most_steps, Time limit);
+  RankWays& ways_from(Rank);
 };
 
 // Every algorithm that serves it, or of the named ones, with each number of lanes and parts, but for those that come to

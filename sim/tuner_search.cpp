@@ -102,7 +102,7 @@ std::vector<Way> finer_ways(const Pricer& pricer, const Search& how, const std::
 }
 
 // Those that could be the fastest by one rank's steps, as far as the moves last; how many are left out is added up.
-std::vector<Way> promising(const Pricer& pricer, std::vector<Way> ways, double bytes, std::int64_t most_moves,
+std::vector<Way> promising(Pricer& pricer, std::vector<Way> ways, double bytes, std::int64_t most_moves,
                            std::size_t& left_out) {
   struct Known {
     Pricer::Outline outline;
@@ -209,7 +209,7 @@ std::vector<Way> splits(const Pricer& pricer, const std::vector<Cost>& fastest_f
 
 SearchResult search(const Machine& machine, const Group& group, const Pricer::Settings& settings, double bytes,
                     const Search& how, const SweepControl& control) {
-  const Pricer pricer(machine, group, settings);
+  Pricer pricer(machine, group, settings);
   const std::size_t wanted = std::max(how.finalists, how.shown);
   SearchResult result;
   SweepControl counted = control;

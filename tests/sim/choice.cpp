@@ -99,10 +99,13 @@ TEST(Choice, NoPriceIsBelowWhatAWayTakesAtLeast) {
           const auto task = task_of(algorithm, pricer.request(way));
           for (Rank r = 0; r < machine.ranks(); r += 3) {
             const schedule::Program program = make_program(algorithm, pricer.request(way), r);
-            RankBound bound(r, task, machine, pricer.options(bytes));
+            RankWays ways(machine, r);
+            ResourceLoads loads(machine);
+            RankBound bound(r, task, machine, pricer.options(bytes), ways, loads);
             for (const schedule::Step& step : program.steps) bound.add(program, step);
             EXPECT_LE(bound.least(), time) << place.machine << " " << text_of(way) << " " << bytes << " rank " << r;
           }
+          EXPECT_LE(pricer.least_of_chip(way, bytes), time) << place.machine << " " << text_of(way) << " " << bytes;
         }
       }
     }
