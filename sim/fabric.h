@@ -83,6 +83,7 @@ struct FabricKind {
   std::string name;     // "torus"
   std::string summary;  // one line, with what dims mean
   std::shared_ptr<const Fabric> (*make)(const FabricRequest&) = nullptr;
+  std::vector<std::string> (*keys)(std::size_t dims) = nullptr;  // all that `make` may ask for, with so many dims
 };
 
 struct RegisteredFabric {

@@ -28,6 +28,7 @@ struct Figure {
   std::vector<std::string> records = {};  // of fitted
   double residual = 0;                    // of fitted: the part by which its records are missed; 0: not said
   std::string source = {};
+  std::size_t line = 0;  // of the text that was read; 0: taken over from another
 };
 
 // One figure a line, each key once: a value with its unit (none for a plain number), a range where it has one, the
@@ -43,8 +44,8 @@ class Figures {
  public:
   using Others = std::function<std::string_view(std::string_view name)>;  // the text that `like` means
 
-  // Throws invalid_argument, naming the line, its fault and what was expected.
-  static Figures read(std::string_view text, const Others& = {});
+  // Throws invalid_argument, naming the line, its fault and what was expected. Lines are counted from `first` on.
+  static Figures read(std::string_view text, const Others& = {}, std::size_t first = 1);
 
   bool has(std::string_view key) const;
   const Figure& at(std::string_view key) const;  // throws invalid_argument when there is none

@@ -47,11 +47,10 @@ class Reader {
   Reader(std::map<std::string, Figure, std::less<>>& figures, const Figures::Others& others)
       : figures_(figures), others_(others) {}
 
-  void file(std::string_view text, std::string_view name) {
-    files_.push_back({name, 0, {}, false});
-    while (!text.empty()) {
+  void file(std::string_view text, std::string_view name, std::size_t first = 1) {
+    files_.push_back({name, first, {}, false});
+    for (; !text.empty(); ++files_.back().number) {
       const std::size_t end = std::min(text.find('\n'), text.size());
-      ++files_.back().number;
       line(trimmed(without_comment(text.substr(0, end))));
       text.remove_prefix(std::min(end + 1, text.size()));
     }
@@ -113,6 +112,7 @@ class Reader {
     read_mark(mark, figure);
     if (rest.empty()) fail(fmt::format("{} without a source: expected {}", key, form));
     figure.source = rest;
+    if (files_.size() == 1) figure.line = files_.back().number;
     if (figure.mark == Mark::assumed && !ranged)
       fail(fmt::format("{} is assumed: expected its range LOW..HIGH after the value", key));
     if (figure.mark == Mark::documented && ranged)
@@ -198,9 +198,9 @@ class Reader {
 
 }  // namespace
 
-Figures Figures::read(std::string_view text, const Others& others) {
+Figures Figures::read(std::string_view text, const Others& others, std::size_t first) {
   Figures figures;
-  Reader(figures.figures_, others).file(text, {});
+  Reader(figures.figures_, others).file(text, {}, first);
   return figures;
 }
 

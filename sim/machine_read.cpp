@@ -3,12 +3,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
+#include <optional>
+#include <set>
 #include <stdexcept>
 
 #include "sim/data.h"
 #include "sim/dims_text.h"
 #include "sim/machine.h"
+#include "sim/nearest.h"
 
 namespace trellis::sim {
 namespace {
@@ -98,6 +102,49 @@ bool likes_another(std::string_view figures) {
   return false;
 }
 
+// What else of software a machine without a chip may say.
+constexpr std::array<std::string_view, 3> software_keys = {"dma.start", "semaphore.latency", "noise.software"};
+
+// "era.NAME" of the figure of an era, and what it is of it; else nothing.
+std::optional<std::pair<std::string, std::string>> era_figure(const std::string& key) {
+  const std::size_t dot = key.rfind('.');
+  if (!key.starts_with("era.") || dot == std::string_view("era").size()) return {};
+  return {{key.substr(0, dot), key.substr(dot + 1)}};
+}
+
+// All that something asks for: what its chip has, its fabrics' figures, and those of any era that it names.
+std::set<std::string> known_keys(const MachineSpec& spec, const Figures& chip) {
+  std::set<std::string> known(software_keys.begin(), software_keys.end());
+  for (const auto& [key, figure] : chip.all()) known.insert(key);
+  const auto add = [&](const Level& level, std::size_t dims) {
+    if (level.kind.empty() || level.kind == "cores") return;
+    for (const std::string& key : fabric_kind(level.kind).keys(dims)) known.insert(level.name + "." + key);
+  };
+  for (const Level& level : spec.levels) add(level, level.dims.size());
+  add(spec.cluster, 1);
+  std::set<std::string> parts;
+  const Figures shipped = Figures::read(data_text("machines", eras));
+  for (const auto& [key, figure] : shipped.all())
+    if (const auto known_part = era_figure(key)) parts.insert(known_part->second);
+  for (const auto& [key, figure] : spec.figures.all())
+    if (const auto own = era_figure(key))
+      for (const std::string& part : parts) known.insert(own->first + "." + part);
+  return known;
+}
+
+// Of what the file itself says; what it takes over may be for fabrics that it does without.
+void expect_known_keys(const MachineSpec& spec, const Figures& chip) {
+  const std::set<std::string> known = known_keys(spec, chip);
+  for (const auto& [key, figure] : spec.figures.all()) {
+    if (figure.line == 0 || known.contains(key)) continue;
+    const std::string meant = nearest(key, {known.begin(), known.end()});
+    throw std::invalid_argument(
+        fmt::format("line {}: no machine like this asks for a figure '{}': {}", figure.line, key,
+                    meant.empty() ? "expected one of its levels, its cluster, its chip or an era"
+                                  : fmt::format("did you mean '{}'?", meant)));
+  }
+}
+
 }  // namespace
 
 // A machine's figures stand on those of all machines, and these on its chip's.
@@ -105,9 +152,10 @@ MachineSpec read_machine(std::string_view name, std::string_view text) {
   Parts parts = parts_of(name, text);
   MachineSpec spec = std::move(parts.spec);
   std::deque<std::string> kept;
-  const auto based = [&](std::string figures) -> std::string_view {
-    const bool stands = likes_another(figures) || spec.chip.empty();
-    return kept.emplace_back(stands ? std::move(figures) : fmt::format("like {}\n{}", eras, figures));
+  const auto stands_alone = [&](std::string_view figures) { return likes_another(figures) || spec.chip.empty(); };
+  const auto based = [&](std::string_view figures) -> std::string_view {
+    const std::string like = stands_alone(figures) ? "" : fmt::format("like {}\n", eras);
+    return kept.emplace_back(like + std::string(figures));
   };
   const Figures::Others others = [&](std::string_view other) -> std::string_view {
     if (other == eras) return kept.emplace_back(fmt::format("like {}\n{}", spec.chip, data_text("machines", eras)));
@@ -115,7 +163,8 @@ MachineSpec read_machine(std::string_view name, std::string_view text) {
     return data_text("chips", other);
   };
   try {
-    spec.figures = Figures::read(based(std::move(parts.figures)), others);
+    spec.figures = Figures::read(based(parts.figures), others, stands_alone(parts.figures) ? 1 : 0);
+    if (!spec.levels.empty()) expect_known_keys(spec, Figures::read(spec.chip.empty() ? "" : others(eras), others));
   } catch (const std::invalid_argument& e) {
     throw std::invalid_argument(fmt::format("machine {}: {}", name, e.what()));
   }

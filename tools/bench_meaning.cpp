@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include "tools/bench_options.h"
-#include "tools/nearest.h"
 #include "tools/output.h"
 #include "tools/request_options.h"
 

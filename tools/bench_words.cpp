@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "tools/nearest.h"
+#include "sim/nearest.h"
 
 namespace trellis::tools {
 namespace {
@@ -80,7 +80,7 @@ std::string lower(std::string_view text) {
                           const std::vector<std::string>& also = {}) {
   std::vector<std::string> every = known;
   every.insert(every.end(), also.begin(), also.end());
-  const std::string meant = nearest(std::string(word), every);
+  const std::string meant = sim::nearest(std::string(word), every);
   if (!meant.empty())
     throw std::invalid_argument(fmt::format("no {} is called '{}'; did you mean '{}'?", what, word, meant));
   std::string all;

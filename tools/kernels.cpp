@@ -15,8 +15,8 @@
 #include "kernels/row_trial.h"
 #include "kernels/speed.h"
 #include "kernels/trial.h"
+#include "sim/nearest.h"
 #include "tools/command.h"
-#include "tools/nearest.h"
 #include "tools/output.h"
 #include "tools/table.h"
 
@@ -81,7 +81,7 @@ Kernels chosen(Kernels all, const std::string& prefix) {
   for (const auto& [name, used] : all) families.insert(beginning(name, 1)), alike.insert(beginning(name, words));
   std::erase_if(all, [&](const auto& entry) { return !entry.first.starts_with(prefix); });
   if (!all.empty()) return all;
-  const std::string near = nearest(prefix, {alike.begin(), alike.end()});
+  const std::string near = sim::nearest(prefix, {alike.begin(), alike.end()});
   if (!near.empty())
     throw std::invalid_argument(fmt::format("no kernel's name begins with '{}'; did you mean '{}'?", prefix, near));
   throw std::invalid_argument(

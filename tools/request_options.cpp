@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "schedule/way.h"
-#include "tools/nearest.h"
+#include "sim/nearest.h"
 
 namespace trellis::tools {
 namespace {
@@ -62,7 +62,7 @@ const Algorithm& algorithm_for(Collective collective, const std::string& wanted)
   if (found == known.end()) {
     std::vector<std::string> names;
     for (const auto& [name, algorithm] : known) names.push_back(name);
-    const std::string meant = nearest(wanted, names);
+    const std::string meant = sim::nearest(wanted, names);
     throw std::invalid_argument(meant.empty()
                                     ? fmt::format("no algorithm is called '{}': {}", wanted, served_by(collective))
                                     : fmt::format("no algorithm is called '{}'; did you mean '{}'?", wanted, meant));

@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "schedule/algorithm.h"
+#include "sim/nearest.h"
 #include "tools/command.h"
-#include "tools/nearest.h"
 #include "tools/output.h"
 #include "tools/table.h"
 
@@ -33,7 +33,7 @@ void add(CLI::App& app, Options& o) {
 Collective collective_for(const std::string& word) {
   std::vector<std::string> names;
   for (Collective c : schedule::collectives()) names.emplace_back(schedule::name(c));
-  const std::string meant = nearest(word, names);
+  const std::string meant = sim::nearest(word, names);
   if (std::ranges::find(names, word) == names.end() && !meant.empty())
     throw std::invalid_argument(fmt::format("no collective is called '{}'; did you mean '{}'?", word, meant));
   return schedule::collective_named(word);

@@ -11,7 +11,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "tools/nearest.h"
+#include "sim/nearest.h"
 #include "tools/output.h"
 
 namespace trellis::tools {
@@ -91,7 +91,7 @@ std::string unexpected(const CLI::App* app, const std::string& argument) {
   const std::vector<std::string> known = option ? option_names(app) : command_names(app);
   const char* kind = option ? "option" : known.empty() ? "argument" : "command";
   const std::string word = argument.substr(0, option ? argument.find('=') : std::string::npos);
-  const std::string suggestion = nearest(word, known);
+  const std::string suggestion = sim::nearest(word, known);
   const std::string help =
       suggestion.empty() ? fmt::format("see `{} --help`", path_of(app)) : fmt::format("did you mean '{}'?", suggestion);
   return fmt::format("{} has no {} '{}'; {}", path_of(app), kind, word, help);

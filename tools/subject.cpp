@@ -10,7 +10,7 @@
 #include "schedule/mscclpp_json.h"
 #include "schedule/text.h"
 #include "schedule/verify.h"
-#include "tools/nearest.h"
+#include "sim/nearest.h"
 #include "tools/output.h"
 
 namespace trellis::tools {
@@ -46,7 +46,7 @@ std::optional<schedule::Collective> collective_meant(const std::string& word) {
     if (schedule::name(c) == word) return c;
     names.emplace_back(schedule::name(c));
   }
-  const std::string meant = nearest(word, names);
+  const std::string meant = sim::nearest(word, names);
   if (!names_a_file(word) && !meant.empty())
     throw std::invalid_argument(fmt::format("no collective is called '{}'; did you mean '{}'?", word, meant));
   return {};

@@ -4,9 +4,9 @@
 #include <optional>
 #include <stdexcept>
 
+#include "sim/nearest.h"
 #include "tools/command.h"
 #include "tools/machine_typed.h"
-#include "tools/nearest.h"
 #include "tools/output.h"
 #include "tools/topo_sim.h"
 #include "tools/topo_views.h"
@@ -66,7 +66,7 @@ PlacedRanks placed_on(const TopoMachine& machine, const Options& o) {
 
 // A word that is nearly `host` is taken for that by machine_named, which says so.
 bool is_simulated(const Options& o) {
-  if (o.machine == "host" || !nearest(o.machine, {"host"}).empty()) {
+  if (o.machine == "host" || !sim::nearest(o.machine, {"host"}).empty()) {
     if (!o.what_if.empty()) throw std::invalid_argument("--what-if goes with a simulated machine, and host is none");
     return false;
   }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "tools/nearest.h"
+#include "sim/nearest.h"
 
 namespace trellis::tools {
 namespace {
@@ -34,7 +34,7 @@ Cores smallest_with(const Part& p, std::size_t wanted) {
 
 TopoMachine machine_named(const std::string& name) {
   if (name == "host") return host_machine();
-  const std::string meant = nearest(name, {"host"});
+  const std::string meant = sim::nearest(name, {"host"});
   throw std::invalid_argument(fmt::format("no machine is called '{}'; {}", name,
                                           meant.empty() ? "known is host, this one" : "did you mean 'host'?"));
 }

@@ -65,6 +65,9 @@ class Dragonfly : public Fabric {
 const RegisteredFabric dragonfly({"dragonfly", "hosts of a router, routers of a group, groups: 4x8x33",
                                   [](const FabricRequest& r) -> std::shared_ptr<const Fabric> {
                                     return std::make_shared<Dragonfly>(r);
+                                  },
+                                  [](std::size_t) -> std::vector<std::string> {
+                                    return {"rate", "latency", "global.rate"};
                                   }});
 
 }  // namespace

@@ -35,8 +35,12 @@ class Full : public Fabric {
   }
 };
 
-const RegisteredFabric full({"full", "fully connected: 8", [](const FabricRequest& r) -> std::shared_ptr<const Fabric> {
+const RegisteredFabric full({"full", "fully connected: 8",
+                             [](const FabricRequest& r) -> std::shared_ptr<const Fabric> {
                                return std::make_shared<Full>(r);
+                             },
+                             [](std::size_t) -> std::vector<std::string> {
+                               return {"rate", "latency"};
                              }});
 
 }  // namespace

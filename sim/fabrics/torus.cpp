@@ -15,11 +15,13 @@ std::string axis_name(std::size_t axis) {
   return axis < axis_name_count ? std::string(1, axis_names[axis]) : std::to_string(axis);
 }
 
+std::string axis_rate(std::size_t axis) { return axis_name(axis) + ".rate"; }
+
 class Torus : public Fabric {
  public:
   Torus(const FabricRequest& r, bool closed) : Fabric(r.inner, r.dims, false), closed_(closed) {
     for (std::size_t axis = 0; axis < dims().size(); ++axis) {
-      const std::string own = axis_name(axis) + ".rate";
+      const std::string own = axis_rate(axis);
       const double rate = r.has(own) ? r.rate(own) : r.rate("rate");
       for (const char* direction : {"+", "-"})
         ports_.push_back({r.name + " " + axis_name(axis) + direction, rate, r.time("latency"), 1});
@@ -81,9 +83,15 @@ std::shared_ptr<const Fabric> make(const FabricRequest& r) {
   return std::make_shared<Torus>(r, closed);
 }
 
-const RegisteredFabric torus({"torus", "a torus: 4x4, 16x32x32", make<true>});
-const RegisteredFabric ring({"ring", "a torus of one dimension: 64", make<true>});
-const RegisteredFabric mesh({"mesh", "a torus cut open: 4x4", make<false>});
+std::vector<std::string> keys(std::size_t dims) {
+  std::vector<std::string> all = {"rate", "latency"};
+  for (std::size_t axis = 0; axis < dims; ++axis) all.push_back(axis_rate(axis));
+  return all;
+}
+
+const RegisteredFabric torus({"torus", "a torus: 4x4, 16x32x32", make<true>, keys});
+const RegisteredFabric ring({"ring", "a torus of one dimension: 64", make<true>, keys});
+const RegisteredFabric mesh({"mesh", "a torus cut open: 4x4", make<false>, keys});
 
 }  // namespace
 }  // namespace trellis::sim

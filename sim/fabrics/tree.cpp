@@ -92,10 +92,24 @@ Made make_clos(const FabricRequest& r) {
 
 Made make_fat_tree(const FabricRequest& r) { return std::make_shared<Tree>(r, r.dims); }
 
-const RegisteredFabric one({"switch", "one switch that every unit hangs on: 8", make_switch});
-const RegisteredFabric clos({"clos", "leaf switches below a spine: 64", make_clos});
+std::vector<std::string> switch_keys(std::size_t) { return {"rate", "latency", "group", "host.rate"}; }
+
+std::vector<std::string> fat_tree_keys(std::size_t dims) {
+  std::vector<std::string> all = switch_keys(dims);
+  all.emplace_back("oversubscription");
+  return all;
+}
+
+std::vector<std::string> clos_keys(std::size_t dims) {
+  std::vector<std::string> all = fat_tree_keys(dims);
+  all.emplace_back("radix");
+  return all;
+}
+
+const RegisteredFabric one({"switch", "one switch that every unit hangs on: 8", make_switch, switch_keys});
+const RegisteredFabric clos({"clos", "leaf switches below a spine: 64", make_clos, clos_keys});
 const RegisteredFabric fat({"fattree", "switches in a tree, the children of each level from below: 4x8x16",
-                            make_fat_tree});
+                            make_fat_tree, fat_tree_keys});
 
 }  // namespace
 }  // namespace trellis::sim

@@ -87,6 +87,36 @@ TEST(ImportSimgrid, Clusters) {
   const std::string links = "bw=\"125MBps\" lat=\"50us\" ";
   const Machine torus(import_machine("p", platform(links + "topology='TORUS' topo_parameters='3,2,2' radical='0-11'")));
   EXPECT_EQ(torus.dims(), (std::vector<Rank>{3, 2, 2}));
+// By the line it stands on in the file, with a chip's figures before it or without.
+TEST(ImportOwn, AKeyThatNothingAsksForIsRefused) {
+  const std::string whole =
+      "level torus wire 4x4\ncluster clos net\nwire.rate = 50 GB/s | documented | x\nwire.latency = 1 us | documented "
+      "| x\nwire.y.rate = 9 GB/s | documented | x\nnet.rate = 9 GB/s | documented | x\nnet.host.rate = 5 GB/s | "
+      "documented | x\nnet.radix = 8 | documented | x\nnet.latency = 1 us | documented | x\n";
+  EXPECT_EQ(fault(whole), "none");
+  const auto added = [&](const std::string& before, const std::string& key) {
+    return fault(before + whole + key + " = 1 us | documented | x\n");
+  };
+  const std::string nothing = "no machine like this asks for a figure ";
+  EXPECT_EQ(added("", "wire.lattency"),
+            "machine net: line 10: " + nothing + "'wire.lattency': did you mean 'wire.latency'?");
+  EXPECT_EQ(added("chip trn2\nera 2025\n", "dma.stat"),
+            "machine net: line 12: " + nothing + "'dma.stat': did you mean 'dma.start'?");
+  EXPECT_EQ(added("", "dma.engine.rate"),
+            "machine net: line 10: " + nothing +
+                "'dma.engine.rate': expected one of its levels, its cluster, its chip or an era");
+  EXPECT_EQ(added("chip trn2\n", "dma.start"), "none");
+  EXPECT_EQ(added("", "era.ours.launch"), "none");
+  EXPECT_EQ(added("", "era.ours.lunch"),
+            "machine net: line 10: " + nothing + "'era.ours.lunch': did you mean 'era.ours.launch'?");
+  EXPECT_NE(added("", "wire.z.rate").find("did you mean 'wire."), std::string::npos);  // of two dimensions
+  EXPECT_EQ(fault("like trn2.48xlarge\nefa.rate = 9 GB/s | documented | x\n"), "none");
+  EXPECT_EQ(fault("like trn2.48xlarge\n# more\nefa.rte = 9 GB/s | documented | x\n"),
+            "machine net: line 3: " + nothing + "'efa.rte': did you mean 'efa.rate'?");
+  EXPECT_EQ(fault("chip trn2\nlevel ring wire 4\nwire.rate = fast | documented | x\n"),
+            "machine net: line 3: 'fast' is not a finite number");
+}
+
   EXPECT_EQ(rate(torus, 0, 3), 125e6);
   EXPECT_EQ(latency(torus, 0, 4), 2 * 50 * us);
   const Machine flat(import_machine("p", platform(links + "radical='0-7,9'")));

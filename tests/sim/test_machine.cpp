@@ -1,5 +1,6 @@
 #include "sim/machine.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -90,6 +91,27 @@ TEST(Machine, SaysWhatIsWrong) {
 }
 
 TEST(Machine, AMillionChipsTakeNoMemory) {
+// What a kind says that it may ask for is what it asks for.
+TEST(Machine, FabricsNameTheirKeys) {
+  for (const auto& [name, kind] : fabric_kinds()) {
+    const std::vector<Chip> dims = name == "ring" || name == "full" || name == "switch" || name == "clos"
+                                       ? std::vector<Chip>{4}
+                                       : std::vector<Chip>{2, 2, 2};
+    std::string text;
+    for (const std::string& key : kind.keys(dims.size()))
+      text += fmt::format("net.{} = 2 {} | documented | x\n", key,
+                          key.ends_with("rate") ? "GB/s"
+                          : key == "latency"    ? "us"
+                                                : "");
+    const Figures figures = Figures::read(text);
+    ASSERT_NO_THROW(kind.make({"net", dims, 1, &figures})) << name;
+    // With all of a torus's axes it asks for no rate of its own.
+    EXPECT_EQ(figures.all().contains("net.x.rate"), name == "torus" || name == "ring" || name == "mesh");
+    if (figures.has("net.x.rate")) figures.rate("net.rate");
+    EXPECT_NO_THROW(figures.expect_all_used(name));
+  }
+}
+
   const Machine m = machine_named("torus:100x100x100");
   EXPECT_EQ(m.ranks(), 1'000'000);
   EXPECT_EQ(way(m, 0, 999'999).size(), 3U);

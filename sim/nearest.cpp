@@ -1,9 +1,9 @@
-#include "tools/nearest.h"
+#include "sim/nearest.h"
 
 #include <algorithm>
 #include <numeric>
 
-namespace trellis::tools {
+namespace trellis::sim {
 namespace {
 
 // Insertions, deletions and replacements of one letter that turn a into b.
@@ -25,9 +25,12 @@ std::size_t edits(const std::string& a, const std::string& b) {
 }  // namespace
 
 std::string nearest(const std::string& word, const std::vector<std::string>& known) {
+  constexpr std::size_t most_letters = 256;  // of what a person typed
   std::string best;
+  if (word.size() > most_letters) return best;
   std::size_t fewest = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string& candidate : known) {
+    if (candidate.size() >= word.size() + fewest) continue;
     // As many edits as letters would turn any word into this one.
     const std::size_t needed = edits(word, candidate);
     if (needed < fewest && needed < candidate.size()) {
@@ -38,4 +41,4 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
   return best;
 }
 
-}  // namespace trellis::tools
+}  // namespace trellis::sim

@@ -1,8 +1,8 @@
-#include "tools/nearest.h"
+#include "sim/nearest.h"
 
 #include <gtest/gtest.h>
 
-namespace trellis::tools {
+namespace trellis::sim {
 namespace {
 
 TEST(Nearest, ASlipIsFoundAndAnotherWordIsNot) {
@@ -13,7 +13,9 @@ TEST(Nearest, ASlipIsFoundAndAnotherWordIsNot) {
   EXPECT_EQ(nearest("pipeline", known), "");
   EXPECT_EQ(nearest("x", {"-h"}), "");
   EXPECT_EQ(nearest("x", {}), "");
+  EXPECT_EQ(nearest("ring", {std::string(1 << 20, 'r'), "rings"}), "rings");
+  EXPECT_EQ(nearest(std::string(1 << 20, 'r'), {std::string(1 << 20, 's')}), "");
 }
 
 }  // namespace
-}  // namespace trellis::tools
+}  // namespace trellis::sim

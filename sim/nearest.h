@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace trellis::tools {
+namespace trellis::sim {
 
 // The known word with the fewest edits to `word`; empty when none is near enough to be a slip.
 std::string nearest(const std::string& word, const std::vector<std::string>& known);
 
-}  // namespace trellis::tools
+}  // namespace trellis::sim
