@@ -142,9 +142,8 @@ class Contest {
 
   // Of ranks, that a price goes through.
   double kinds(const schedule::Symmetry& symmetry) const {
-    const Machine& machine = pricer_.machine();
-    const bool folds = pricer_.settings().fold && pricer_.group().members.empty() && machine.spec().defects.empty();
-    return folds ? shared_symmetry(symmetry, machine.alike()).classes() : pricer_.group().ranks();
+    const auto folded = folded_symmetry(symmetry, pricer_.machine(), pricer_.options(bytes_));
+    return folded ? folded->classes() : pricer_.group().ranks();
   }
 
   bool too_large(const Entry& entry) {

@@ -23,9 +23,8 @@ class ClassBound {
   ClassBound(const Pattern& pattern, const Machine& machine, const PriceOptions& options)
       : pattern_(pattern), machine_(machine), options_(options), overheads_(machine.overheads(options.era)) {
     chunk_ = least_chunk_bytes(pattern.task(), options);
-    const bool whole = options.members.empty() && pattern.ranks() == machine.ranks();
-    if (options.fold && whole && machine.spec().defects.empty())
-      folding_.emplace(machine, shared_symmetry(pattern.symmetry(), machine.alike()));
+    if (auto folded = folded_symmetry(pattern.symmetry(), machine, options))
+      folding_.emplace(machine, *std::move(folded));
     add_moves();
   }
 

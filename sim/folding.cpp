@@ -68,6 +68,12 @@ Symmetry shared_symmetry(const Symmetry& schedule, const std::vector<Alike>& mac
   return shared;
 }
 
+std::optional<Symmetry> folded_symmetry(const Symmetry& schedule, const Machine& machine,
+                                        const std::vector<Rank>& members) {
+  if (!members.empty() || schedule.ranks() != machine.ranks() || !machine.spec().defects.empty()) return {};
+  return shared_symmetry(schedule, machine.alike());
+}
+
 Folding::Folding(const Machine& machine, Symmetry symmetry) : machine_(machine), symmetry_(std::move(symmetry)) {
   assert(symmetry_.ranks() == machine.ranks());
 }

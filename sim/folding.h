@@ -1,6 +1,9 @@
 // How far a machine and a schedule look the same from several ranks at once, so that one stands for all of them.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "schedule/symmetry.h"
 #include "sim/machine.h"
 
@@ -8,6 +11,10 @@ namespace trellis::sim {
 
 // The renamings that both allow: those of the schedule's that are also the machine's.
 schedule::Symmetry shared_symmetry(const schedule::Symmetry&, const std::vector<Alike>&);
+// By these one rank of a class stands for the others. None: `members` are only some of the ranks, or a defect tells
+// them apart.
+std::optional<schedule::Symmetry> folded_symmetry(const schedule::Symmetry&, const Machine&,
+                                                  const std::vector<Rank>& members);
 
 // A machine of ranks that stand for others: names and weights in it.
 class Folding {

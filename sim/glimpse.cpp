@@ -99,12 +99,10 @@ class Glimpse {
 
   // Ranks of the classes that lie differently in the machine; none where that is not known.
   void find_kinds() {
-    const bool whole = options_.members.empty() && symmetry_.ranks() == machine_.ranks();
     if (symmetry_.classes() == symmetry_.ranks()) {
       for (const Written& w : written_) kinds_[w.rank] = {w.rank};
-    } else if (options_.fold && whole && machine_.spec().defects.empty()) {
-      for (const Rank r : shared_symmetry(symmetry_, machine_.alike()).representatives())
-        kinds_[symmetry_.representative(r)].push_back(r);
+    } else if (const auto folded = folded_symmetry(symmetry_, machine_, options_)) {
+      for (const Rank r : folded->representatives()) kinds_[symmetry_.representative(r)].push_back(r);
     }
   }
 

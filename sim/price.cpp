@@ -44,12 +44,15 @@ std::unique_ptr<Run> run_of(const Pattern& pattern, const Machine& machine, cons
 
 }  // namespace
 
+std::optional<schedule::Symmetry> folded_symmetry(const schedule::Symmetry& schedule, const Machine& machine,
+                                                  const PriceOptions& options) {
+  if (!options.fold || options.noise) return {};
+  return folded_symmetry(schedule, machine, options.members);
+}
+
 double moves_gone_through(const Pattern& pattern, const Machine& machine, const PriceOptions& options) {
-  const auto all = static_cast<double>(pattern.moves());
-  const bool whole = options.members.empty() && pattern.ranks() == machine.ranks();
-  if (!options.fold || options.noise || !whole || !machine.spec().defects.empty()) return all;
-  return all * static_cast<double>(shared_symmetry(pattern.symmetry(), machine.alike()).classes()) /
-         static_cast<double>(pattern.ranks());
+  const auto folded = folded_symmetry(pattern.symmetry(), machine, options);
+  return static_cast<double>(pattern.moves()) * (folded ? folded->classes() : pattern.ranks()) / pattern.ranks();
 }
 
 std::unique_ptr<Run> run_for(const Pattern& pattern, const Machine& machine, const PriceOptions& options, bool trace) {

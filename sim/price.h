@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,8 @@ Price price(const Pattern&, const Machine&, const PriceOptions&);
 // What a price goes through, before it does; with `trace` to look at afterwards, up to so many moves of these.
 inline constexpr std::int64_t most_traced = 20'000'000;
 double moves_gone_through(const Pattern&, const Machine&, const PriceOptions&);
+// What folds it, see folded_symmetry; none also where every rank is asked for, or has delays of its own.
+std::optional<schedule::Symmetry> folded_symmetry(const schedule::Symmetry&, const Machine&, const PriceOptions&);
 std::unique_ptr<Run> run_for(const Pattern&, const Machine&, const PriceOptions&, bool trace);
 // What no run of it can beat: each transfer as if alone, each resource as if never idle. A small part of price's work.
 Time least_time(const Pattern&, const Machine&, const PriceOptions&);

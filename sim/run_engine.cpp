@@ -27,11 +27,11 @@ void add_use(std::vector<Use>& uses, std::uint32_t resource, std::uint32_t weigh
 Run::Engine::Engine(const Machine& machine, std::vector<Job> jobs, RunSettings settings)
     : machine_(machine), jobs_(std::move(jobs)), settings_(std::move(settings)) {
   overheads_ = machine_.overheads(settings_.era);
-  const bool whole = jobs_.size() == 1 && jobs_[0].members.empty() && jobs_[0].pattern->ranks() == machine_.ranks();
-  if (settings_.fold && !settings_.noise && settings_.loads.empty() && whole && machine_.spec().defects.empty()) {
-    folding_ = std::make_unique<Folding>(machine_, shared_symmetry(jobs_[0].pattern->symmetry(), machine_.alike()));
-    if (!folding_->folds()) folding_.reset();
-  }
+  if (settings_.fold && !settings_.noise && settings_.loads.empty() && jobs_.size() == 1)
+    if (auto folded = folded_symmetry(jobs_[0].pattern->symmetry(), machine_, jobs_[0].members)) {
+      folding_ = std::make_unique<Folding>(machine_, *std::move(folded));
+      if (!folding_->folds()) folding_.reset();
+    }
   if (!folding_) {
     capacities_.resize(machine_.resources());
     for (ResourceId r = 0; r < capacities_.size(); ++r) capacities_[r] = rate_of(machine_.rate(r));
