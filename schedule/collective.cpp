@@ -80,6 +80,7 @@ std::string_view name(Collective c) { return row(c).name; }
 bool reduces(Collective c) { return row(c).reduces; }
 bool rooted(Collective c) { return row(c).rooted; }
 bool by_block(Collective c) { return row(c).by_block; }
+bool carries_data(Collective c) { return c != barrier; }
 bool uneven(Collective c) { return row(c).uneven; }
 
 Collective collective_named(std::string_view wanted) {

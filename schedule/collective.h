@@ -53,10 +53,11 @@ struct Task {
 
 void check(const Task&);  // throws invalid_argument with the value at fault
 
-bool reduces(Collective);   // adds contributions up
-bool rooted(Collective);    // has a root
-bool by_block(Collective);  // its larger buffer has one block for each rank
-bool uneven(Collective);    // blocks have sizes of their own: the _v forms
+bool reduces(Collective);       // adds contributions up
+bool rooted(Collective);        // has a root
+bool by_block(Collective);      // its larger buffer has one block for each rank
+bool uneven(Collective);        // blocks have sizes of their own: the _v forms
+bool carries_data(Collective);  // all but a barrier, which has no bytes
 
 std::int64_t data_chunks(const Task&);  // chunks in the larger buffer
 std::int64_t input_chunks(const Task&, Rank);

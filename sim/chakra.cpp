@@ -172,7 +172,7 @@ class Merger {
     const auto size = static_cast<double>(part.members.empty() ? files_.size() : part.members.size());
     part.bytes = static_cast<double>(n.comm_size);
     if (part.collective == all_gather || part.collective == gather) part.bytes *= size;
-    if (part.collective == barrier) part.bytes = 0;
+    if (!carries_data(part.collective)) part.bytes = 0;
     if (static_cast<double>(n.root) >= size) refuse(at, "root_rank {} of a group of {}", n.root, size);
     part.root = static_cast<Rank>(n.root);
   }

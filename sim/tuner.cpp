@@ -15,6 +15,12 @@ Rank product(const std::vector<Rank>& dims) {
   return std::accumulate(dims.begin(), dims.end(), Rank{1}, std::multiplies<>());
 }
 
+void expect_ranks(const Machine& machine, Rank count) {
+  if (count < 1 || count > machine.ranks())
+    throw std::invalid_argument(
+        fmt::format("{} ranks of {}: expected 1 to {}", count, machine.name(), machine.ranks()));
+}
+
 std::vector<Rank> every(Rank stride, Rank count) {
   std::vector<Rank> members(static_cast<std::size_t>(count));
   for (Rank i = 0; i < count; ++i) members[static_cast<std::size_t>(i)] = i * stride;
@@ -44,9 +50,7 @@ std::vector<Group> groups_of(const Machine& machine) {
 
 // As many of each dimension as are needed: 32 of 4x4x4 are 4x4x2.
 Group first_ranks(const Machine& machine, Rank count) {
-  if (count < 1 || count > machine.ranks())
-    throw std::invalid_argument(
-        fmt::format("{} ranks of {}: expected 1 to {}", count, machine.name(), machine.ranks()));
+  expect_ranks(machine, count);
   Group group{.name = fmt::format("first-{}", count), .dims = {}};
   Rank left = count;
   for (const Rank dim : machine.dims()) {
@@ -61,6 +65,12 @@ Group first_ranks(const Machine& machine, Rank count) {
   if (group.dims.empty()) group.dims = {1};
   if (count < machine.ranks()) group.members = every(1, count);
   return group;
+}
+
+Group first_in_a_row(const Machine& machine, Rank count) {
+  if (count == 0) count = machine.ranks();
+  expect_ranks(machine, count);
+  return {.name = "", .dims = {count}, .members = count < machine.ranks() ? every(1, count) : std::vector<Rank>{}};
 }
 
 Group group_named(const Machine& machine, std::string_view name) {
@@ -97,7 +107,7 @@ std::string Pricer::refusal(const Way& w) const {
 }
 
 PriceOptions Pricer::options(double bytes, Time limit) const {
-  return {.bytes = settings_.collective == schedule::Collective::barrier ? 0 : bytes,
+  return {.bytes = schedule::carries_data(settings_.collective) ? bytes : 0,
           .element = settings_.element,
           .era = settings_.era,
           .fold = settings_.fold,

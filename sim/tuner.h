@@ -31,7 +31,8 @@ struct Group {
 
 // All ranks; those of the first chip, ring, plane, host ...; and one of each of these. The largest first.
 std::vector<Group> groups_of(const Machine&);
-Group first_ranks(const Machine&, Rank count);  // whole dimensions where it fits, else a row
+Group first_ranks(const Machine&, Rank count);     // whole dimensions where it fits, else a row
+Group first_in_a_row(const Machine&, Rank count);  // 0: all
 // Throws invalid_argument, naming the known.
 Group group_named(const Machine&, std::string_view);
 

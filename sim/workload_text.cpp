@@ -204,7 +204,7 @@ class Reader {
       part.collective = schedule::collective_named(words[0]);
       if (uneven(part.collective) || part.collective == schedule::Collective::permute)
         refuse("{}: its counts differ by rank, which this form has no words for", words[0]);
-      if (part.collective != schedule::Collective::barrier) {
+      if (carries_data(part.collective)) {
         if (at == words.size()) refuse("{} {}: expected bytes, as in 64MB", words[0], words[1]);
         part.bytes = bytes_of(words[at++]);
       }

@@ -162,7 +162,7 @@ void set_sizes(BenchSettings& s, const BenchOptions& o) {
   if (step == 0) throw std::invalid_argument("-i 0: expected at least 1");
   s.step_text = o.factor != 0 ? fmt::format("step: {}(factor)", o.factor) : fmt::format("step: {}(bytes)", step);
   s.most_bytes = most;
-  if (s.op.collective == schedule::Collective::barrier) {
+  if (!schedule::carries_data(s.op.collective)) {
     s.sizes = {0};
     return;
   }

@@ -215,7 +215,7 @@ std::unique_ptr<Measured> measure(Bench& bench, const Subject& subject) {
   }
   const int iterations = iterations_for(bench, work, pattern, back_to_back);
   result->us = times(bench, work, pattern, iterations, back_to_back);
-  result->checked = bench.settings.check_passes != 0 && work.call().collective != schedule::Collective::barrier;
+  result->checked = bench.settings.check_passes != 0 && schedule::carries_data(work.call().collective);
   for (int pass = 0; result->checked && pass < bench.settings.check_passes; ++pass)
     result->wrong += bench.sum(
         check_pass(bench, subject, work, bench.settings.seed + static_cast<std::uint64_t>(pass), result->algorithm));

@@ -39,16 +39,12 @@ void expect_nothing_to_run(const BenchSettings& s) {
 class Simulated {
  public:
   Simulated(const BenchSettings& s, const sim::MachineSpec& spec) : s_(s), spec_(spec), machine_(spec) {
-    const int ranks = s.ranks == 0 ? machine_.ranks() : s.ranks;
-    if (ranks > machine_.ranks())
-      throw std::invalid_argument(fmt::format("{} ranks: {} has {}", ranks, machine_.name(), machine_.ranks()));
     machine_.overheads(s.era);  // or it is refused
-    group_ = {.name = "", .dims = {ranks}};
-    for (ccl::Rank r = 0; r < ranks && ranks < machine_.ranks(); ++r) group_.members.push_back(r);
+    group_ = sim::first_in_a_row(machine_, s.ranks);
     roots_ = s.roots;
-    for (ccl::Rank r = 0; r < ranks && s.roots.empty(); ++r) roots_.push_back(r);
-    if (roots_.front() >= ranks)
-      throw std::invalid_argument(fmt::format("root {}: expected 0 to {}", roots_.front(), ranks - 1));
+    for (ccl::Rank r = 0; r < ranks() && s.roots.empty(); ++r) roots_.push_back(r);
+    if (roots_.front() >= ranks())
+      throw std::invalid_argument(fmt::format("root {}: expected 0 to {}", roots_.front(), ranks() - 1));
   }
 
   int run() {
@@ -80,7 +76,7 @@ class Simulated {
     sim::Interval interval;
   };
 
-  ccl::Rank ranks() const { return group_.dims.front(); }
+  ccl::Rank ranks() const { return group_.ranks(); }
 
   // False: it was interrupted.
   bool row(std::uint64_t bytes, kernels::DType type, kernels::Reduction op, ccl::Rank root) {

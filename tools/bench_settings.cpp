@@ -55,7 +55,7 @@ std::vector<Call> calls_for(const BenchSettings& s, std::uint64_t bytes, kernels
     block /= static_cast<std::size_t>(ranks);
     if (s.style == Style::nccl) block -= block % (nccl_block_bytes / size);
   }
-  if (collective == Collective::barrier) block = 0;
+  if (!schedule::carries_data(collective)) block = 0;
   Call call{.collective = collective,
             .count = block,
             .type = type,

@@ -120,20 +120,19 @@ class Pricing {
   Pricing(const Options& o, MachineSpec spec) : o_(o), spec_(std::move(spec)), machine_(spec_) {
     options_ = {.era = o.era, .fold = !o.no_fold, .packets = o.packets, .explain = o.explain || !o.output.empty()};
     options_.stopped = [this](Time reached, double done) { return watch_.stopped(reached, done); };
-    if (o.ranks > machine_.ranks())
-      throw std::invalid_argument(fmt::format("-n {}: {} has {} ranks", o.ranks, machine_.name(), machine_.ranks()));
     answer_ = {.collective = o.what, .era = o.era, .explain = o.explain};
-    ranks_ = o.ranks > 0 ? o.ranks : machine_.ranks();
+    group_ = first_in_a_row(machine_, o.ranks);
     expect_noise(o.noise, machine_, o.era);
   }
 
   int run(const std::optional<TypedFile>& file) {
     if (file) read(*file);
-    const bool barrier = answer_.collective == schedule::name(schedule::Collective::barrier);
-    options_.bytes = barrier ? 0 : static_cast<double>(parse_bytes(o_.bytes));
     answer_.words = answer_.collective;
-    if (!barrier) answer_.words += " of " + bytes_text(parse_bytes(o_.bytes));
-    for (Rank r = 0; r < ranks_ && ranks_ < machine_.ranks(); ++r) options_.members.push_back(r);
+    if (schedule::carries_data(schedule::collective_named(answer_.collective))) {
+      options_.bytes = static_cast<double>(parse_bytes(o_.bytes));
+      answer_.words += " of " + bytes_text(parse_bytes(o_.bytes));
+    }
+    options_.members = group_.members;
     if (!given_) choose();
     const Pattern pattern =
         given_ ? Pattern(*given_) : pattern_for(*answer_.chosen.algorithm, answer_.chosen.request, options_);
@@ -162,10 +161,10 @@ class Pricing {
       throw std::invalid_argument(fmt::format("{} is for {} ranks: {} has {}{}", file.path, task.ranks, machine_.name(),
                                               machine_.ranks(),
                                               o_.ranks > 0 ? fmt::format(", and -n says {}", o_.ranks) : ""));
-    ranks_ = task.ranks;
+    group_ = first_in_a_row(machine_, task.ranks);
     file_ = {.name = fmt::format("{}{}", schedule::file_way, file.path)};
     answer_.collective = schedule::name(task.collective);
-    answer_.chosen = {&file_, {.collective = task.collective, .dims = {ranks_}, .in_place = task.in_place}};
+    answer_.chosen = {&file_, {.collective = task.collective, .dims = group_.dims, .in_place = task.in_place}};
   }
 
   // Other seeds, everything else as it was.
@@ -188,23 +187,23 @@ class Pricing {
     if (const std::string option = first_given(rest); !option.empty())
       throw std::invalid_argument(
           fmt::format("{} goes with --algorithm: without one every way of every algorithm is in the running", option));
-    return request_of(schedule::collective_named(o_.what), o_.request, {ranks_});
+    return request_of(schedule::collective_named(o_.what), o_.request, group_.dims);
   }
 
   void choose() {
     if (!is_auto(o_)) {
       RequestOptions request = with_way(o_.request);
-      if (request.dims.empty()) request.dims = shape_text(usual_dims(request.algorithm, machine_, ranks_));
+      if (request.dims.empty()) request.dims = shape_text(usual_dims(request.algorithm, machine_, group_.ranks()));
       const Asked a = asked(schedule::collective_named(o_.what), request);
-      if (a.request.ranks() != ranks_)
+      if (a.request.ranks() != group_.ranks())
         throw std::invalid_argument(
-            fmt::format("--dims {} are {} ranks: expected {}", request.dims, a.request.ranks(), ranks_));
+            fmt::format("--dims {} are {} ranks: expected {}", request.dims, a.request.ranks(), group_.ranks()));
       answer_.chosen = a;
       return;
     }
     const schedule::Request wanted = request();
     watch_.begin("trying the algorithms");
-    Pricer pricer(machine_, {"", {ranks_}, options_.members},
+    Pricer pricer(machine_, group_,
                   {.collective = wanted.collective,
                    .era = options_.era,
                    .root = wanted.root,
@@ -293,7 +292,7 @@ class Pricing {
   const MachineSpec spec_;
   const Machine machine_;
   PriceOptions options_;
-  Rank ranks_ = 0;  // that take part
+  Group group_;  // of ranks that take part
   std::optional<schedule::Schedule> given_;
   schedule::Algorithm file_;  // its name
   PriceWatch watch_;

@@ -151,7 +151,7 @@ int tune(const Options& o) {
   ccl::Selections table;
   for (const Collective c : collectives)
     for (const ccl::Rank ranks : counts) {
-      const std::vector<std::uint64_t> some = c == Collective::barrier ? std::vector<std::uint64_t>{0} : sizes;
+      const std::vector<std::uint64_t> some = schedule::carries_data(c) ? sizes : std::vector<std::uint64_t>{0};
       for (ccl::Rule rule : tuned(c, ranks, type_of(o), some, progress)) {
         rule.machine = machine;
         if (!o.type.empty()) rule.type = type_of(o);
@@ -198,7 +198,7 @@ void print_explanation(const Options& o, const Bench& bench, const ccl::Call& ca
       table.add(
           {text_of(c.choice), c.us * 1e-6, c.us / sorted.front().us, std::int64_t{c.samples}, c.choice == selected});
   if (o.json) return write_output("", table.json());
-  const std::string of = call.collective == Collective::barrier ? "" : fmt::format(" of {}", bytes_text(bytes));
+  const std::string of = schedule::carries_data(call.collective) ? fmt::format(" of {}", bytes_text(bytes)) : "";
   write_output("", fmt::format("{}{} on {} ranks: {}\n{}\n\n{}", schedule::name(call.collective), of, bench.ranks(),
                                text_of(selected), why, table.text()));
 }

@@ -40,6 +40,12 @@ TEST(Tuner, GroupsAreWholeOrAcross) {
   EXPECT_EQ(first_ranks(machine, 6).ranks(), 6);
   EXPECT_THROW(first_ranks(machine, 97), std::invalid_argument);
 }
+  EXPECT_EQ(first_in_a_row(machine, 6).dims, (std::vector<Rank>{6}));
+  EXPECT_EQ(first_in_a_row(machine, 6).members, first_ranks(machine, 6).members);
+  EXPECT_EQ(first_in_a_row(machine, 0).dims, (std::vector<Rank>{machine.ranks()}));
+  EXPECT_TRUE(first_in_a_row(machine, 0).members.empty());
+  EXPECT_THROW(first_in_a_row(machine, -1), std::invalid_argument);
+  EXPECT_THROW(first_in_a_row(machine, machine.ranks() + 1), std::invalid_argument);
 
 TEST(Tuner, PriceIsTheOneOfPrice) {
   const Machine machine = machine_named("torus:4x4");

@@ -269,7 +269,7 @@ class Bench(Case):
         for words, flags in [("--streams goes with ranks that run", ["--streams", "2"]),
                              ("-m goes with ranks that run", ["-m", "4"]),
                              ("root 9: expected 0 to 3", ["--root", "9"]),
-                             ("5 ranks: ring:4 has 4", ["--ranks", "5"]),
+                             ("5 ranks of ring:4: expected 1 to 4", ["--ranks", "5"]),
                              ("no figure 'wire'", ["--what-if", "wire=1"]),
                              ("era", ["--era", "1999"])]:
             ran = trellis("bench", "broadcast", "--on", "sim:ring:4", *flags)
