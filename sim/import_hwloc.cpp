@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <charconv>
-#include <limits>
+#include <initializer_list>
+#include <map>
 #include <set>
 
 #include "sim/import_machine.h"
@@ -46,27 +46,77 @@ Links links_of(std::string_view name, const pugi::xml_node& top) {
   return {};
 }
 
-// PCI devices with a gpu or a coprocessor on them, each once, and the slowest of their links in bytes a second.
-Links devices_of(std::string_view name, const pugi::xml_node& top) {
-  std::set<std::string> seen;
-  Links found{0, std::numeric_limits<double>::infinity()};
+enum class Kind : std::uint8_t { gpu = 1, network = 2, fabric = 3, coprocessor = 5 };  // hwloc's osdev_type
+
+// PCI devices with one of these on them, each once, and their links in bytes a second: 0 where hwloc could not ask.
+std::map<std::string, double> devices_of(std::string_view name, const pugi::xml_node& top,
+                                         std::initializer_list<Kind> kinds) {
+  std::map<std::string, double> found;
   for (const pugi::xml_node& object : import_elements(top, "object")) {
-    const std::string_view kind = object.attribute("osdev_type").value();
-    if (std::string_view(object.attribute("type").value()) != "OSDev" || (kind != "1" && kind != "5")) continue;
+    if (std::string_view(object.attribute("type").value()) != "OSDev") continue;
+    const auto kind = static_cast<Kind>(object.attribute("osdev_type").as_int(-1));
     const pugi::xml_node pci = object.parent();
-    if (std::string_view(pci.attribute("type").value()) != "PCIDev" ||
-        !seen.insert(pci.attribute("pci_busid").value()).second)
+    if (std::ranges::find(kinds, kind) == kinds.end() || std::string_view(pci.attribute("type").value()) != "PCIDev")
       continue;
-    const double rate = pci.attribute("pci_link_speed")
-                            ? import_number(name, "pci_link_speed", pci.attribute("pci_link_speed").value(), true)
-                            : 0;
-    // hwloc has 0 where it could not ask.
-    if (rate <= 0)
-      refuse_import(name, "the PCI device {} says nothing of its link's speed", pci.attribute("pci_busid").value());
-    found.rate = std::min(found.rate, rate * 1e9);
-    ++found.units;
+    const std::string_view speed = pci.attribute("pci_link_speed").value();
+    found[pci.attribute("pci_busid").value()] =
+        speed.empty() ? 0 : import_number(name, "pci_link_speed", speed, true) * 1e9;
   }
   return found;
+}
+
+// The fastest interface joins several such hosts; no rank sends more than `unit`, a figure without its key.
+void add_network(MachineText& machine, std::string_view name, const pugi::xml_node& top, std::string_view unit) {
+  const auto fabrics = devices_of(name, top, {Kind::fabric});
+  const auto all = devices_of(name, top, {Kind::fabric, Kind::network});
+  if (all.empty()) return;
+  double fastest = 0;
+  for (const auto& [place, rate] : all) fastest = std::max(fastest, rate);
+  const std::string rate =
+      fastest > 0 ? fmt::format("{} GB/s {}..{} | assumed | at most its PCIe link; the file says nothing of the wire",
+                                0.8e-9 * fastest, 0.2e-9 * fastest, 1e-9 * fastest)
+                  : "1.25 GB/s 0.125..12.5 | assumed | 10 Gbit/s; the file says nothing of it";
+  machine.cluster("switch", "network");
+  machine.line(fmt::format("network.rate = {}", unit.empty() ? rate : unit));
+  machine.line(fmt::format("network.host.rate = {}", rate));
+  machine.line(fabrics.empty() ? "network.latency = 20 us 5..100 | assumed | through both kernels"
+                               : "network.latency = 3 us 1..10 | assumed | past the kernel");
+}
+
+// By package. Where a file has no cores, its hardware threads.
+std::vector<Chip> cores_of(const pugi::xml_node& top, std::string_view what) {
+  std::vector<Chip> packages;
+  bool inside = false;
+  for (const pugi::xml_node& object : import_elements(top, "object")) {
+    const std::string_view type = object.attribute("type").value();
+    const bool package = type == "Package" || type == "Socket";  // before hwloc 1.11
+    if (package || (type == what && !inside)) packages.push_back(0), inside = true;
+    if (type == what) ++packages.back();
+  }
+  std::erase(packages, 0);
+  if (packages.empty() && what == "Core") return cores_of(top, "PU");
+  return packages;
+}
+
+// Ranks that reach each other through memory, and from package to package over links that all of a package share.
+void add_cores(MachineText& machine, std::string_view name, const pugi::xml_node& top) {
+  constexpr std::string_view copy =
+      "8 GB/s 2..20 | assumed | what a core copies while the others of its package do too";
+  const std::vector<Chip> packages = cores_of(top, "Core");
+  if (packages.empty()) refuse_import(name, "no gpus, no coprocessors and no cores: nothing that could be a rank");
+  const auto [least, most] = std::ranges::minmax(packages);
+  if (least != most)
+    refuse_import(name, "packages of {} to {} cores: only packages that are all alike can be said", least, most);
+  machine.level("switch", "memory", fmt::format("{}", most));
+  machine.line(fmt::format("memory.rate = {}", copy));
+  machine.line("memory.latency = 300 ns 100..1000 | assumed | until another core sees what one wrote");
+  if (packages.size() > 1) {
+    machine.level("switch", "links", fmt::format("{}", packages.size()));
+    machine.line(fmt::format("links.rate = {}", copy));
+    machine.line("links.host.rate = 40 GB/s 20..100 | assumed | the links of one package to the others");
+    machine.line("links.latency = 500 ns 200..1500 | assumed | as memory's, and a link");
+  }
+  add_network(machine, name, top, copy);
 }
 
 }  // namespace
@@ -76,16 +126,22 @@ MachineSpec import_hwloc(std::string_view name, std::string_view text) {
   import_xml(name, text, "topology", document);
   const pugi::xml_node top = document.document_element();
   MachineText machine(name);
-  if (const Links direct = links_of(name, top); direct.units > 0) {
+  const Links direct = links_of(name, top);
+  const auto devices = devices_of(name, top, {Kind::gpu, Kind::coprocessor});
+  if (direct.units > 0) {
     machine.level("full", "host", fmt::format("{}", direct.units));
     machine.rate("host.rate", direct.rate, "NVLinkBandwidth");
+  } else if (devices.size() > 1) {
+    const auto& [place, rate] = *std::ranges::min_element(devices, {}, [](const auto& d) { return d.second; });
+    if (rate <= 0) refuse_import(name, "the PCI device {} says nothing of its link's speed", place);
+    machine.level("switch", "host", fmt::format("{}", devices.size()));
+    machine.rate("host.rate", rate, "the slowest PCIe link of a device");
   } else {
-    const Links devices = devices_of(name, top);
-    if (devices.units == 0) refuse_import(name, "no gpu and no coprocessor: nothing that could be a rank");
-    machine.level("switch", "host", fmt::format("{}", devices.units));
-    machine.rate("host.rate", devices.rate, "the slowest PCIe link of a device");
+    add_cores(machine, name, top);
+    return machine.read();
   }
   machine.line(assumed_latency);
+  add_network(machine, name, top, "");
   return machine.read();
 }
 

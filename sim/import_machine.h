@@ -19,8 +19,9 @@ MachineSpec import_simgrid(std::string_view name, std::string_view text);
 // NCCL's topology of a host: gpus that reach each other over NVLink, through switches or directly, or over PCIe.
 MachineSpec import_nccl(std::string_view name, std::string_view text);
 
-// hwloc's topology of a host: its gpus and coprocessors, by their NVLinkBandwidth where all are joined alike, else by
-// the slowest of their PCIe links to one switch.
+// hwloc's topology of a host: where it has several gpus or coprocessors these, by their NVLinkBandwidth where all are
+// joined alike, else by the slowest of their PCIe links to one switch; else its cores, by package, at assumed rates.
+// Its fastest network interface joins several.
 MachineSpec import_hwloc(std::string_view name, std::string_view text);
 
 // Whichever of these the text is, or a machine file of ours.

@@ -21,6 +21,7 @@ class MachineText {
   void level(std::string_view kind, std::string_view name, std::string_view dims) {
     text_ += fmt::format("level {} {} {}\n", kind, name, dims);
   }
+  void cluster(std::string_view kind, std::string_view name) { text_ += fmt::format("cluster {} {}\n", kind, name); }
   void rate(std::string_view key, double bytes_per_second, std::string_view source) {
     text_ += fmt::format("{} = {} B/s | documented | {}\n", key, bytes_per_second, source);
   }

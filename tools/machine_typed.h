@@ -14,9 +14,9 @@ inline constexpr const char* machine_grammar =
     "ring:64,\n"
     "switch:8, clos:64, fattree:4x8x16, dragonfly:4x8x33, full:8, and these within each other: "
     "cores:4/torus:4x4/clos:16.\n"
-    "A path is a machine file of ours, an ASTRA-sim network (.yml), a SimGrid platform, an NCCL topology or one of "
-    "hwloc\n"
-    "(.xml); several of one as well (\"rack.machine x 4\").";
+    "A path is a machine file of ours, an ASTRA-sim network (.yml), a SimGrid platform, an NCCL topology or what "
+    "lstopo\n"
+    "writes of a host (.xml); several of one as well (\"rack.machine x 4\").";
 inline constexpr const char* change_grammar =
     "KEY=VALUE of the machine's figures; dead:0-1 or slow:0-1:0.5, the first link of the way from one rank to the "
     "other; nic:RANK:0.5, hbm:RANK:0.5 or straggler:RANK:0.5, its speed as a part of the usual; repeatable";

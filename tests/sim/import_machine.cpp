@@ -1,9 +1,13 @@
 #include "sim/import_machine.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <stdexcept>
+
+#include "sim/machine_several.h"
 
 namespace trellis::sim {
 namespace {
@@ -83,10 +87,6 @@ TEST(ImportOwn, Faults) {
             std::string::npos);
 }
 
-TEST(ImportSimgrid, Clusters) {
-  const std::string links = "bw=\"125MBps\" lat=\"50us\" ";
-  const Machine torus(import_machine("p", platform(links + "topology='TORUS' topo_parameters='3,2,2' radical='0-11'")));
-  EXPECT_EQ(torus.dims(), (std::vector<Rank>{3, 2, 2}));
 // By the line it stands on in the file, with a chip's figures before it or without.
 TEST(ImportOwn, AKeyThatNothingAsksForIsRefused) {
   const std::string whole =
@@ -117,6 +117,10 @@ TEST(ImportOwn, AKeyThatNothingAsksForIsRefused) {
             "machine net: line 3: 'fast' is not a finite number");
 }
 
+TEST(ImportSimgrid, Clusters) {
+  const std::string links = "bw=\"125MBps\" lat=\"50us\" ";
+  const Machine torus(import_machine("p", platform(links + "topology='TORUS' topo_parameters='3,2,2' radical='0-11'")));
+  EXPECT_EQ(torus.dims(), (std::vector<Rank>{3, 2, 2}));
   EXPECT_EQ(rate(torus, 0, 3), 125e6);
   EXPECT_EQ(latency(torus, 0, 4), 2 * 50 * us);
   const Machine flat(import_machine("p", platform(links + "radical='0-7,9'")));
@@ -183,12 +187,65 @@ TEST(ImportHwloc, DevicesByTheirSlowestLink) {
                                           "</object></topology>"));
   EXPECT_EQ(m.ranks(), 2);
   EXPECT_EQ(rate(m, 0, 1), 15.75e9);
-  EXPECT_EQ(fault("<topology/>"), "net: no gpu and no coprocessor: nothing that could be a rank");
   const Machine linked(import_machine(
       "h",
       "<topology><distances2 nbobjs='2' name='NVLinkBandwidth'><u64values length='9'>1000000 25000 </u64values>"
       "<u64values length='9'>25000 1000000 </u64values></distances2></topology>"));
   EXPECT_EQ(rate(linked, 0, 1), 25e9);
+}
+
+// So many packages of so many cores of two threads each, as lstopo writes them.
+std::string cores(int packages, int each, const std::string& more = "") {
+  std::string text = "<topology version='2.0'><object type='Machine'>";
+  for (int p = 0; p < packages; ++p) {
+    text += "<object type='Package'><object type='L3Cache'><object type='NUMANode'/>";
+    for (int c = 0; c < each; ++c) text += "<object type='Core'><object type='PU'/><object type='PU'/></object>";
+    text += "</object></object>";
+  }
+  return text + more + "</object></topology>";
+}
+
+std::string interface(const char* kind, const char* speed) {
+  return fmt::format("<object type='PCIDev' pci_busid='3'{}><object type='OSDev' osdev_type='{}'/></object>", speed,
+                     kind);
+}
+
+TEST(ImportHwloc, CoresWhereThereAreNoDevices) {
+  const Machine one(import_machine("h", cores(1, 6)));
+  EXPECT_EQ(one.dims(), (std::vector<Rank>{6}));
+  const Machine two(import_machine("h", cores(2, 4)));
+  EXPECT_EQ(two.dims(), (std::vector<Rank>{4, 2}));
+  EXPECT_EQ(rate(two, 0, 1), rate(two, 0, 4));
+  EXPECT_LT(latency(two, 0, 1), latency(two, 0, 4));
+  std::vector<ResourceId> first, second;  // what leaves a package shares its links
+  two.route(0, 4, first), two.route(1, 5, second);
+  EXPECT_NE(std::ranges::find_first_of(first, second), first.end());
+  EXPECT_TRUE(import_machine("h", cores(2, 4)).cluster.kind.empty());
+  const std::string gpu =
+      "<object type='PCIDev' pci_busid='9'><object type='OSDev' name='card0' osdev_type='1'/></object>";
+  EXPECT_EQ(Machine(import_machine("h", cores(2, 4, gpu))).ranks(), 8);  // a console is no accelerator
+  EXPECT_EQ(Machine(import_machine("h", "<topology><object type='PU'/><object type='PU'/></topology>")).ranks(), 2);
+  EXPECT_EQ(fault("<topology/>"), "net: no gpus, no coprocessors and no cores: nothing that could be a rank");
+  EXPECT_EQ(fault("<topology><object type='Package'><object type='Core'/><object type='Core'/></object>"
+                  "<object type='Package'><object type='Core'/></object></topology>"),
+            "net: packages of 1 to 2 cores: only packages that are all alike can be said");
+  EXPECT_EQ(fault(cores(1, 2,
+                        gpu + "<object type='PCIDev' pci_busid='8' pci_link_speed='8'>"
+                              "<object type='OSDev' osdev_type='5'/></object>")),
+            "net: the PCI device 9 says nothing of its link's speed");
+}
+
+TEST(ImportHwloc, AnInterfaceJoinsHosts) {
+  const auto joined_by = [](const std::string& more) {
+    return Machine(joined(import_machine("h", cores(2, 4, more)), 3, "h x 3"));
+  };
+  const Machine kernel = joined_by(interface("2", ""));
+  EXPECT_EQ(kernel.ranks(), 24);
+  EXPECT_EQ(rate(kernel, 0, 8), 1.25e9);
+  EXPECT_EQ(latency(kernel, 0, 8), 20 * us);
+  const Machine fabric = joined_by(interface("3", " pci_link_speed='5'"));
+  EXPECT_EQ(rate(fabric, 0, 8), 4e9);
+  EXPECT_LT(latency(fabric, 0, 8), latency(kernel, 0, 8));
 }
 
 TEST(ImportMachine, KnowsTheFormats) {

@@ -73,6 +73,30 @@ class Sim(unittest.TestCase):
         self.assertIn("root 9", self.refused("sim", "broadcast", "-m", "ring:4", "--root", "9"))
         self.assertIn("says it, too", self.refused("sim", "all_reduce", "-m", "torus:4x4", "-a", "torus@4x4", "-d", "4x4"))
 
+    def test_a_host_without_accelerators_is_its_cores(self):
+        core = "<object type='Core'><object type='PU'/></object>"
+        package = f"<object type='Package'><object type='NUMANode'/>{4 * core}</object>"
+        network = "<object type='PCIDev' pci_busid='3'><object type='OSDev' osdev_type='2'/></object>"
+        with tempfile.TemporaryDirectory() as folder:
+            host = pathlib.Path(folder) / "host.xml"
+            host.write_text(f"<topology version='2.0'><object type='Machine'>{2 * package}{network}</object></topology>")
+            text = trellis("topo", "show", host).stdout
+            self.assertRegex(text, r"memory +switch +4 .*\nlinks +switch +2 ")
+            self.assertRegex(text, r"links\.host\.rate +40 GB/s +assumed +20 GB/s to 100 GB/s")
+            self.assertIn("<svg", trellis("topo", "draw", host).stdout)
+            one = priced("sim", "all_reduce", "-m", host, "-b", "8MiB")
+            four = priced("sim", "all_reduce", "-m", f"{host} x 4", "-b", "8MiB")
+            self.assertEqual((one["ranks"], four["ranks"]), (8, 32))
+            self.assertGreater(four["time_us"], one["time_us"])
+            self.assertGreater(one["time_high_us"], 2 * one["time_low_us"])
+
+    def test_a_misspelt_figure_of_a_machine_file_is_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "rack.machine"
+            path.write_text("# a rack\nlike trn2.48xlarge\nneuronlink.rte = 72 GB/s | documented | ours\n")
+            self.assertIn("line 3: no machine like this asks for a figure 'neuronlink.rte': did you mean "
+                          "'neuronlink.rate'?", self.refused("sim", "all_reduce", "-m", path))
+
     def test_near_ends_are_reached_sooner(self):
         near, far = (priced("sim", "send_recv", "-m", "ring:16", "--peer", peer)["time_us"] for peer in (1, 8))
         self.assertLess(near, far)
