@@ -24,8 +24,9 @@ Overheads Machine::overheads(std::string_view era) const {
     throw std::invalid_argument(fmt::format("{} has a chip and says no era: expected a line `era NAME`, of {}",
                                             spec_.name, fmt::join(known, ", ")));
   if (std::ranges::find(known, name) == known.end())
-    throw std::invalid_argument(fmt::format("{} has no era '{}': expected {}", spec_.name, name,
-                                            known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+    throw std::invalid_argument(fmt::format(
+        "{} has no era '{}': {}", spec_.name, name,
+        known.empty() ? "it has no chip, and no software" : fmt::format("expected {}", fmt::join(known, ", "))));
   const Figures& f = spec_.figures;
   const auto of_era = [&](const char* key) { return f.time(fmt::format("era.{}.{}", name, key)); };
   return {.launch = of_era("launch"),

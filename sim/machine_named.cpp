@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <stdexcept>
 
@@ -31,10 +32,13 @@ MachineSpec shape(std::string_view name) {
   return spec;
 }
 
-std::optional<double> positive(std::string_view text) {
-  double value = 0;
+template <class Number>
+std::optional<Number> not_negative(std::string_view text) {
+  Number value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 0) return {};
+  if (error != std::errc{} || end != text.data() + text.size() || value < 0 ||
+      !std::isfinite(static_cast<double>(value)))
+    return {};
   return value;
 }
 
@@ -51,13 +55,14 @@ Defect defect(std::string_view text) {
   };
   const bool dead = parts[0] == "dead";
   if (parts.size() != (dead ? 2 : 3)) complain();
-  const auto factor = dead ? std::optional<double>(0) : positive(parts[2]);
+  const auto factor = dead ? std::optional<double>(0) : not_negative<double>(parts[2]);
   const auto dash = parts[1].find('-');
   const bool link = dead || parts[0] == "slow";
   if (!factor || (dash == std::string_view::npos) == link) complain();
-  const auto from = positive(parts[1].substr(0, dash)), to = link ? positive(parts[1].substr(dash + 1)) : from;
+  const auto from = not_negative<Rank>(parts[1].substr(0, dash));
+  const auto to = link ? not_negative<Rank>(parts[1].substr(dash + 1)) : from;
   if (!from || !to) complain();
-  Defect d{.from = static_cast<Rank>(*from), .to = static_cast<Rank>(*to), .factor = *factor};
+  Defect d{.from = *from, .to = *to, .factor = *factor};
   if (parts[0] == "nic")
     d.kind = Defect::Kind::nic;
   else if (parts[0] == "hbm")
@@ -84,7 +89,11 @@ std::optional<Chip> several(std::string_view& name) {
 }
 
 MachineSpec joined(MachineSpec one, Chip count, std::string_view name) {
-  if (one.cluster.kind.empty()) throw std::invalid_argument(fmt::format("{} is not joined to others", one.name));
+  if (one.cluster.kind.empty())
+    throw std::invalid_argument(
+        fmt::format("{} is not joined to others: a machine file says how by a line `cluster KIND NAME`, "
+                    "a host of hwloc's by a network interface",
+                    one.name));
   one.levels.push_back({one.cluster.kind, one.cluster.name, {count}});
   one.name = name;
   return one;

@@ -55,16 +55,16 @@ struct Options {
 void add(CLI::App& app, Options& o) {
   app.description(description);
   app.add_option("machine", o.machine, "A machine's name, a shape like torus:4x4, or a file")->required();
-  app.add_option("--collectives", o.collectives, "Which")->delimiter(',')->capture_default_str();
+  app.add_option("--collectives", o.collectives, "Which collectives")->delimiter(',')->capture_default_str();
   app.add_option("--groups", o.groups, "Of ranks: all, inner-16, across-4, or every")->delimiter(',');
   app.add_option("--sizes", o.sizes, "Of the larger buffer: 8..1GB by powers of two; 64KB,1MB")->capture_default_str();
   app.add_option("--algorithms", o.algorithms, "Only these")->delimiter(',');
   app.add_option("--channels", o.lanes, "Lanes to try")->delimiter(',')->capture_default_str();
   app.add_option("--segments", o.parts, "Parts to try")->delimiter(',')->capture_default_str();
-  app.add_option("--era", o.era, "Of the machine's software; its usual one");
-  app.add_option("--what-if", o.what_if, "Another figure or a defect: \"efa.rate=12 GB/s\", dead:0-1");
+  app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
+  app.add_option("--what-if", o.what_if, change_grammar);
   app.add_flag("--rows", o.rows, "Show algorithms all ranks in one row, and not the machine's shape");
-  app.add_option("--threads", o.threads, "To price with; as many as there are processors");
+  app.add_option("--threads", o.threads, "To price with [as many as there are processors]")->check(CLI::Range(0, 1024));
   app.add_option("--points", o.points, "A file of finished points, to go on from");
   app.add_option("-o,--output", o.output, "The selection table's file");
   app.add_option("--name", o.name, "The machine's name in the table; as here");

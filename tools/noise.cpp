@@ -1,4 +1,5 @@
 #include "tools/noise.h"
+#include "tools/cli_checks.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +15,7 @@ namespace trellis::tools {
 
 void add_noise_options(CLI::App& app, NoiseOptions& o) {
   app.add_option("--noise", o.runs, "So many times more, with delays of software that are longer by chance")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least_zero());
   app.add_option("--seed", o.seed, "Of the first of these; the others count on from it")->capture_default_str();
 }
 

@@ -1,4 +1,5 @@
 // trellis play: a workload, a trace of one, or a schedule from a file, on a simulated machine.
+#include "tools/cli_checks.h"
 #include "tools/play_file.h"
 
 #include <fmt/format.h>
@@ -25,7 +26,7 @@ void add(CLI::App& app, Playing& o) {
   app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
   app.add_option("--what-if", o.what_if, change_grammar);
   app.add_option("--tflops", o.tflops, "That a rank computes in a second [as its chip does in bf16]")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   app.add_option("--memory", o.memory, "What a rank reads and writes: 700GB/s [its part of the chip's HBM]");
   add_noise_options(app, o.noise);
   app.add_flag("--packets", o.packets, "Packet by packet and not as flows: slow");

@@ -9,6 +9,7 @@
 #include "sim/price_path.h"
 #include "sim/summary_words.h"
 #include "tools/bench_words.h"
+#include "tools/cli_checks.h"
 #include "tools/command.h"
 #include "tools/machine_typed.h"
 #include "tools/output.h"
@@ -49,7 +50,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("-m,--machine", o.machine, "The machine")->capture_default_str();
   app.add_option("-b,--bytes", o.bytes, "Size of the larger buffer: 8, 64KiB, 1GiB (K, M, G: of 1024)")
       ->capture_default_str();
-  app.add_option("-n,--ranks", o.ranks, "Only the machine's first so many ranks [all]")->check(CLI::NonNegativeNumber);
+  app.add_option("-n,--ranks", o.ranks, "Only the machine's first so many ranks [all]")->check(at_least_zero());
   app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
   app.add_option("--what-if", o.what_if, change_grammar);
   app.add_flag("--explain", o.explain, "The critical path, the phases, and the figures that the answer hangs on");
@@ -59,7 +60,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("-o,--output", o.output, timeline_help);
   app.add_option("--show", o.shown, "Ranks whose rows -o writes: 0-15,44 [those gone through, as many as fit]");
   app.add_option("--tflops", o.tflops, "Of a file: that a rank computes in a second [as its chip does in bf16]")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   app.add_option("--memory", o.memory, "Of a file: what a rank reads and writes, 700GB/s [its part of the HBM]");
   app.add_flag("--json", o.json, "Print JSON");
   add_request_options(app, o.request);
@@ -109,6 +110,8 @@ std::vector<Rank> ranks_named(const std::string& text) {
     };
     const Rank first = count(std::string_view(part).substr(0, dash));
     const Rank last = dash == part.npos ? first : count(std::string_view(part).substr(dash + 1));
+    if (last < first)
+      throw std::invalid_argument(fmt::format("--show {}: expected the first rank to be the lower", part));
     for (Rank r = first; r <= last; ++r) ranks.push_back(r);
   }
   return ranks;
@@ -305,6 +308,7 @@ int run(const Options& o) {
   for (const auto& [given, option] : {std::pair(o.tflops > 0, "--tflops"), {!o.memory.empty(), "--memory"}})
     if (given) throw std::invalid_argument(fmt::format("{} goes with a file, and {} is a collective", option, o.what));
   if (!o.shown.empty() && o.output.empty()) throw std::invalid_argument("--show goes with -o");
+  ranks_named(o.shown);  // or they are refused
   expect_timeline_file(o.output);
   return Pricing(o, typed_machine(o.machine, o.what_if)).run(file);
 }

@@ -32,7 +32,7 @@ void add_machine(CLI::App& app, Options& o) {
 }
 
 void add_show(CLI::App& app, Options& o) {
-  app.description(
+  app.description(fmt::format(
       "Shows a machine. Of a simulated one: its levels, each kind of link with rate and latency, the bisection, and "
       "the\n"
       "figures behind these with their marks and sources. Of this host: packages, NUMA nodes, caches, cores and\n"
@@ -40,7 +40,8 @@ void add_show(CLI::App& app, Options& o) {
       "Ranks get cores in this order: those of the smallest part of the machine that has enough, one L3 if that will\n"
       "do, and neighbours side by side. trellis bench and trellis launch --pin keep each rank on one; trellis launch\n"
       "alone gives each an equal part of all cores (--equal). Where ranks are more than cores, none is kept anywhere.\n"
-      "Cores and caches are counted from 0; threads and NUMA nodes have the numbers of taskset and numactl.");
+      "Cores and caches are counted from 0; threads and NUMA nodes have the numbers of taskset and numactl.\n\n{}",
+      machine_grammar));
   add_machine(app, o);
   app.add_flag("--json", o.json, "Print JSON, sizes in bytes");
 }

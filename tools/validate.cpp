@@ -142,6 +142,8 @@ int run(const Options& o) {
       line.answer = Answer::no("no error can be given: the measured value is 0, or the simulated one not finite");
     lines.push_back(std::move(line));
   }
+  if (lines.empty() && !o.only.empty())
+    throw std::invalid_argument(fmt::format("--only {}: no record's id begins so", o.only));
   write_output(o.output, o.json ? json_of(lines) : report(lines));
   return 0;
 }

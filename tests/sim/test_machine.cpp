@@ -83,14 +83,14 @@ TEST(Machine, SaysWhatIsWrong) {
   for (const char* name :
        {"trn9", "torus", "torus:", "torus:4y4", "donut:4", "torus:0", "trn2.48xlarge x 0", "gpu.hgx y 2"})
     EXPECT_THROW(machine_named(name), std::invalid_argument) << name;
-  for (const char* text : {"slow:0-1", "dead:0", "nic:0-1:0.5", "hbm:x:1", "foo=1", "straggler:0:-1"}) {
+  for (const char* text : {"slow:0-1", "dead:0", "nic:0-1:0.5", "hbm:x:1", "foo=1", "straggler:0:-1",
+                           "straggler:1.5:0.5", "dead:99999999999-1", "slow:0-1:nan", "slow:0-1:inf"}) {
     MachineSpec spec = machine_spec("trn2.48xlarge");
     EXPECT_THROW(what_if(spec, text), std::invalid_argument) << text;
   }
   EXPECT_THROW(machine_named("trn2.48xlarge").overheads("1999"), std::invalid_argument);
 }
 
-TEST(Machine, AMillionChipsTakeNoMemory) {
 // What a kind says that it may ask for is what it asks for.
 TEST(Machine, FabricsNameTheirKeys) {
   for (const auto& [name, kind] : fabric_kinds()) {
@@ -112,6 +112,7 @@ TEST(Machine, FabricsNameTheirKeys) {
   }
 }
 
+TEST(Machine, AMillionChipsTakeNoMemory) {
   const Machine m = machine_named("torus:100x100x100");
   EXPECT_EQ(m.ranks(), 1'000'000);
   EXPECT_EQ(way(m, 0, 999'999).size(), 3U);

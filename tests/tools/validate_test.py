@@ -72,6 +72,10 @@ class Validate(unittest.TestCase):
                 ("mamba.trn1.profile.v3.seq8192", "mamba.trn1.profile.v2.seq8192")):
             self.assertLess(self.records["kernel." + better]["simulated"], self.records["kernel." + worse]["simulated"])
 
+    def test_no_record_of_that_name_is_said(self):
+        none = trellis("validate", RECORDS, "--only", "zzz")
+        self.assertEqual((none.returncode, none.stderr), (2, "trellis: --only zzz: no record's id begins so\n"))
+
     def test_the_report_ends_with_what_it_could_not_model(self):
         done = trellis("validate", RECORDS, "--only", "dma.")
         self.assertEqual(done.returncode, 0, done.stderr)
