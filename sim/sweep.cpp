@@ -27,6 +27,10 @@ class SweepWork {
     const std::set<double> sizes(sweep.sizes.begin(), sweep.sizes.end());
     for (const Cost& c : control.known)
       if (wanted.contains(c.way) && sizes.contains(c.bytes) && known_.insert({c.way, c.bytes}).second) note(c);
+    for (const Cost& c : control.slower) {
+      Time& over = slower_[{c.way, c.bytes}];
+      over = std::max(over, c.time);
+    }
   }
 
   // One thread's part: ways in turn, each with all its sizes, as these share a pattern.
@@ -55,9 +59,15 @@ class SweepWork {
     for (const double bytes : sweep_.sizes) {
       if (known_.contains({way, bytes})) continue;
       if (stop_ || (control_.stopped && control_.stopped())) return false;
-      const Cost cost{way, bytes, price(pricer, way, bytes)};
+      const Time limit = limit_for(bytes);
+      if (const auto over = slower_.find({way, bytes}); over != slower_.end() && over->second >= limit) continue;
+      const Cost cost{way, bytes, price(pricer, way, bytes, limit)};
       if (cost.time == forever && control_.stopped && control_.stopped()) return false;  // on the way
       const std::lock_guard hold(mutex_);
+      if (cost.time == forever) {
+        if (control_.given_up) control_.given_up({way, bytes, limit});
+        continue;
+      }
       note(cost);
       if (control_.found) control_.found(cost);
     }
@@ -66,15 +76,14 @@ class SweepWork {
 
   // What is slower than all that are wanted is given up, at the first look or on the way. Which of these it is depends
   // on the others before it; what the fastest are does not.
-  Time price(Pricer& pricer, const Way& way, double bytes) {
-    if (sweep_.wanted == 0) return pricer.price(way, bytes).time;
-    const Time limit = limit_for(bytes);
+  static Time price(Pricer& pricer, const Way& way, double bytes, Time limit) {
     if (limit != forever && (pricer.outline(way, bytes).least > limit || pricer.least(way, bytes, limit) > limit))
       return forever;
     return pricer.price(way, bytes, false, limit).time;
   }
 
   Time limit_for(double bytes) {
+    if (sweep_.wanted == 0) return forever;
     const std::lock_guard hold(mutex_);
     const std::multiset<Time>& fastest = fastest_[bytes];
     return fastest.size() < sweep_.wanted ? sweep_.limit : std::min(sweep_.limit, *fastest.rbegin());
@@ -82,7 +91,6 @@ class SweepWork {
 
   void note(const Cost& cost) {
     if (sweep_.wanted > 0) {
-      if (cost.time == forever) return;
       std::multiset<Time>& fastest = fastest_[cost.bytes];
       fastest.insert(cost.time);
       if (fastest.size() > sweep_.wanted) fastest.erase(std::prev(fastest.end()));
@@ -93,6 +101,7 @@ class SweepWork {
   const Sweep& sweep_;
   const SweepControl& control_;
   std::set<Key> known_;
+  std::map<Key, Time> slower_;
   std::atomic<std::size_t> next_ = 0;
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;
@@ -116,6 +125,8 @@ bool read(std::string_view word, Number& value) {
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   return error == std::errc{} && end == word.data() + word.size();
 }
+
+constexpr std::string_view longer_than = "over";
 
 // The collective and all else of a request that is not the way.
 std::string subject(const Sweep& s) {
@@ -151,13 +162,21 @@ std::string point_line(std::string_view fingerprint, const Sweep& s, const Cost&
   return fmt::format("{} {} {} {} {} ps\n", fingerprint, subject(s), text_of(c.way), c.bytes, c.time);
 }
 
-std::vector<Cost> read_points(std::string_view text, std::string_view fingerprint, const Sweep& s) {
+std::string slower_line(std::string_view fingerprint, const Sweep& s, const Cost& c) {
+  return fmt::format("{} {} {} {} {} {} ps\n", fingerprint, subject(s), text_of(c.way), c.bytes, longer_than, c.time);
+}
+
+namespace {
+
+std::vector<Cost> read_costs(std::string_view text, std::string_view fingerprint, const Sweep& s, bool slower) {
   std::vector<Cost> points;
   const std::string wanted = subject(s);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    const auto words = words_of(text.substr(at, end - at));
+    auto words = words_of(text.substr(at, end - at));
     at = end + 1;
+    if (slower != (words.size() == 7 && words[4] == longer_than)) continue;
+    if (slower) words.erase(words.begin() + 4);
     Cost cost;
     if (words.size() != 6 || words[5] != "ps" || words[0] != fingerprint || words[1] != wanted) continue;
     if (!read(words[3], cost.bytes) || !read(words[4], cost.time)) continue;
@@ -165,6 +184,16 @@ std::vector<Cost> read_points(std::string_view text, std::string_view fingerprin
     points.push_back(std::move(cost));
   }
   return points;
+}
+
+}  // namespace
+
+std::vector<Cost> read_points(std::string_view text, std::string_view fingerprint, const Sweep& s) {
+  return read_costs(text, fingerprint, s, false);
+}
+
+std::vector<Cost> read_slower(std::string_view text, std::string_view fingerprint, const Sweep& s) {
+  return read_costs(text, fingerprint, s, true);
 }
 
 }  // namespace trellis::sim

@@ -22,10 +22,11 @@ struct Sweep {
 
 struct SweepControl {
   int threads = 1;
-  std::vector<Cost> known = {};        // points that need no pricing
-  std::function<bool()> stopped = {};  // asked before each point
-  // Each new point, one at a time; its time is `forever` where it was given up, as more than are wanted are faster.
-  std::function<void(const Cost&)> found = {};
+  std::vector<Cost> known = {};                    // points that need no pricing
+  std::vector<Cost> slower = {};                   // points that take longer than this
+  std::function<bool()> stopped = {};              // asked before each point
+  std::function<void(const Cost&)> found = {};     // each new point, one at a time
+  std::function<void(const Cost&)> given_up = {};  // likewise, where it takes longer than this, and enough are faster
 };
 
 // The known points that belong to it and the new ones that were not given up; all of them unless it was stopped. An
@@ -38,5 +39,8 @@ std::string fingerprint(const MachineSpec&, std::string_view era);
 // Finished points as lines of a file; a last line that was cut off is none, nor are those of another machine or group.
 std::string point_line(std::string_view fingerprint, const Sweep&, const Cost&);
 std::vector<Cost> read_points(std::string_view text, std::string_view fingerprint, const Sweep&);
+// Likewise, of points that were given up.
+std::string slower_line(std::string_view fingerprint, const Sweep&, const Cost&);
+std::vector<Cost> read_slower(std::string_view text, std::string_view fingerprint, const Sweep&);
 
 }  // namespace trellis::sim

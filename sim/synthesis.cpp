@@ -20,6 +20,7 @@ using schedule::Collective;
 using schedule::Program;
 
 constexpr std::int64_t most_transfers = 4'000'000;
+constexpr const char* synthesised_name = "synthesised";
 
 // A chunk's way over one edge.
 struct Sent {
@@ -216,9 +217,12 @@ std::vector<Rank> owners_of(Collective c, Rank ranks, Rank root, std::int32_t pi
 
 }  // namespace
 
-bool synthesises(Collective c) {
+void expect_synthesises(Collective c) {
   using enum Collective;
-  return c == all_gather || c == reduce_scatter || c == all_reduce || c == broadcast || c == reduce;
+  const bool serves = c == all_gather || c == reduce_scatter || c == all_reduce || c == broadcast || c == reduce;
+  if (!serves)
+    throw std::invalid_argument(fmt::format(
+        "{} is not synthesised: expected all_gather, reduce_scatter, all_reduce, broadcast or reduce", name(c)));
 }
 
 std::string text_of(const Synthesis& s) {
@@ -229,9 +233,7 @@ std::string text_of(const Synthesis& s) {
 schedule::Schedule synthesised(const Machine& machine, const Group& group, const Pricer::Settings& settings,
                                double bytes, const Synthesis& how) {
   const Collective c = settings.collective;
-  if (!synthesises(c))
-    throw std::invalid_argument(fmt::format(
-        "{} is not synthesised: expected all_gather, reduce_scatter, all_reduce, broadcast or reduce", name(c)));
+  expect_synthesises(c);
   const Rank ranks = group.ranks();
   const std::vector<Rank> owners = owners_of(c, ranks, settings.root, how.pieces);
   const auto chunks = static_cast<std::int64_t>(owners.size());
@@ -265,11 +267,36 @@ schedule::Schedule synthesised(const Machine& machine, const Group& group, const
   };
   if (schedule::reduces(c)) write(true);
   if (whole || !schedule::reduces(c)) write(false);
-  schedule::Schedule made{.task = recorder.task(), .algorithm = "synthesised", .programs = recorder.finish()};
+  schedule::Schedule made{.task = recorder.task(), .algorithm = synthesised_name, .programs = recorder.finish()};
   made.channels = recorder.channels();
   if (how.depth > 0) order.write(made.programs, static_cast<std::size_t>(how.depth));
   return made;
 }
+
+namespace {
+
+// As points are kept: "synthesised^2/4".
+Way way_of(const Synthesis& how) {
+  return {.algorithm = synthesised_name, .segments = how.pieces, .order = {how.depth}};
+}
+
+// Made and priced, but for what is known; forever: it takes longer than the limit, or was stopped.
+Time time_of(const Machine& machine, const Group& group, const Pricer::Settings& settings, const PriceOptions& options,
+             const Synthesis& how, const SweepControl& control) {
+  const Way way = way_of(how);
+  const auto is_this = [&](const Cost& c) { return c.way == way && c.bytes == options.bytes; };
+  if (const auto known = std::ranges::find_if(control.known, is_this); known != control.known.end())
+    return known->time <= options.limit ? known->time : forever;
+  for (const Cost& c : control.slower)
+    if (is_this(c) && c.time >= options.limit) return forever;
+  const Time time = price(synthesised(machine, group, settings, options.bytes, how), machine, options).time;
+  if (time != forever && control.found) control.found({way, options.bytes, time});
+  if (time == forever && control.given_up && !(control.stopped && control.stopped()))
+    control.given_up({way, options.bytes, options.limit});
+  return time;
+}
+
+}  // namespace
 
 std::vector<Synthesised> syntheses(const Machine& machine, const Group& group, const Pricer::Settings& settings,
                                    double bytes, const SweepControl& control) {
@@ -287,9 +314,7 @@ std::vector<Synthesised> syntheses(const Machine& machine, const Group& group, c
       if (static_cast<double>(shares * pieces) * settings.element > bytes && pieces > 1) continue;
       if (control.stopped && control.stopped()) break;
       const Synthesis how{.pieces = pieces, .depth = depth};
-      const schedule::Schedule made = synthesised(machine, group, settings, bytes, how);
-      const Time time = price(made, machine, options).time;
-      if (control.found) control.found({Way{.algorithm = text_of(how)}, bytes, time});
+      const Time time = time_of(machine, group, settings, options, how, control);
       if (time == forever) continue;
       all.push_back({how, time});
       options.limit = std::min(options.limit, 2 * time);

@@ -17,7 +17,8 @@ struct Synthesis {
   std::uint64_t seed = 1;  // between chunks that are alike
 };
 
-bool synthesises(schedule::Collective);  // all_gather, reduce_scatter, all_reduce, broadcast, reduce
+// Throws invalid_argument but for all_gather, reduce_scatter, all_reduce, broadcast, reduce.
+void expect_synthesises(schedule::Collective);
 
 // Throws invalid_argument for other collectives, and for more transfers than a schedule takes.
 schedule::Schedule synthesised(const Machine&, const Group&, const Pricer::Settings&, double bytes, const Synthesis&);

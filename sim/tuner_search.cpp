@@ -212,27 +212,36 @@ SearchResult search(const Machine& machine, const Group& group, const Pricer::Se
   Pricer pricer(machine, group, settings);
   const std::size_t wanted = std::max(how.finalists, how.shown);
   SearchResult result;
+  std::size_t looked_at = 0;
   SweepControl counted = control;
   counted.found = [&](const Cost& c) {
-    ++result.tried;
+    ++looked_at;
     if (control.found) control.found(c);
   };
-  const auto add = [&](std::vector<Cost>& costs, std::vector<Way> ways, const SweepControl& by) {
+  counted.given_up = [&](const Cost& c) {
+    ++looked_at;
+    if (control.given_up) control.given_up(c);
+  };
+  // How many of them were tried: all, but where it was stopped the new ones.
+  const auto add = [&](std::vector<Cost>& costs, std::vector<Way> ways) {
+    looked_at = 0;
     ways = promising(pricer, std::move(ways), bytes, how.most_moves, result.untried);
     const Time limit = costs.size() < wanted ? forever : costs[wanted - 1].time;
-    const std::vector<Cost> more = sweep(machine, {group, settings, std::move(ways), {bytes}, wanted, limit}, by);
+    const std::size_t all = ways.size();
+    const std::vector<Cost> more = sweep(machine, {group, settings, std::move(ways), {bytes}, wanted, limit}, counted);
     costs.insert(costs.end(), more.begin(), more.end());
     costs = sorted(std::move(costs));
     costs.resize(std::min(costs.size(), wanted));
+    return control.stopped && control.stopped() ? looked_at : all;
   };
   result.fixed = sorted(sweep(machine, {group, settings, ways_of(pricer, {}, {1}, {1}), {bytes}}, control));
-  add(result.found, compositions(pricer, how.algorithms, how.most_levels), counted);
-  add(result.found, orders(pricer, how.algorithms), counted);
+  result.tried += add(result.found, compositions(pricer, how.algorithms, how.most_levels));
+  result.tried += add(result.found, orders(pricer, how.algorithms));
   std::vector<Cost> both = result.fixed;
   both.insert(both.end(), result.found.begin(), result.found.end());
-  add(result.found, splits(pricer, sorted(std::move(both)), how.finalists), counted);
-  add(result.found, finer_ways(pricer, how, result.found), counted);
-  add(result.fixed, finer_ways(pricer, how, result.fixed), control);
+  result.tried += add(result.found, splits(pricer, sorted(std::move(both)), how.finalists));
+  result.tried += add(result.found, finer_ways(pricer, how, result.found));
+  add(result.fixed, finer_ways(pricer, how, result.fixed));
   return result;
 }
 

@@ -60,12 +60,13 @@ std::vector<std::string> Points::paths() const {
   return found;
 }
 
-std::vector<Cost> Points::known(const Sweep& s) const {
+template <class Read>
+std::vector<Cost> Points::all(const Sweep& s, const Read& read) const {
   std::vector<Cost> all;
   if (path_.empty()) return all;
   for (const std::string& path : paths()) {
     try {
-      const std::vector<Cost> some = sim::read_points(read_input(path), fingerprint_, s);
+      const std::vector<Cost> some = read(read_input(path), fingerprint_, s);
       all.insert(all.end(), some.begin(), some.end());
     } catch (const std::invalid_argument& error) {
       throw std::invalid_argument(fmt::format("{}: damaged: {}; take that line out", path, error.what()));
@@ -74,8 +75,15 @@ std::vector<Cost> Points::known(const Sweep& s) const {
   return all;
 }
 
+std::vector<Cost> Points::known(const Sweep& s) const { return all(s, sim::read_points); }
+std::vector<Cost> Points::slower(const Sweep& s) const { return all(s, sim::read_slower); }
+
 void Points::keep(const Sweep& s, const Cost& c) {
   if (!path_.empty()) append(sim::point_line(fingerprint_, s, c));
+}
+
+void Points::keep_slower(const Sweep& s, const Cost& c) {
+  if (!path_.empty()) append(sim::slower_line(fingerprint_, s, c));
 }
 
 void Points::join(const Sweep& s) {

@@ -16,12 +16,16 @@ class Points {
   // Rank 0 writes `path`, rank N path.N; empty: nothing is kept. Throws system_error.
   Points(std::string path, const sim::Machine&, const std::string& era, const ccl::Launched&);
 
-  std::vector<sim::Cost> known(const sim::Sweep&) const;  // from the files of all ranks, as they are now
+  std::vector<sim::Cost> known(const sim::Sweep&) const;   // from the files of all ranks, as they are now
+  std::vector<sim::Cost> slower(const sim::Sweep&) const;  // likewise: points that were given up
   void keep(const sim::Sweep&, const sim::Cost&);
+  void keep_slower(const sim::Sweep&, const sim::Cost&);
   void join(const sim::Sweep&);  // writes down here what only others have
 
  private:
   std::vector<std::string> paths() const;
+  template <class Read>
+  std::vector<sim::Cost> all(const sim::Sweep&, const Read&) const;
   void append(const std::string& line);
 
   std::string path_, own_, fingerprint_;

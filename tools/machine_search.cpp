@@ -13,7 +13,9 @@
 #include "sim/tuner_search.h"
 #include "tools/bench_progress.h"
 #include "tools/bench_words.h"
+#include "tools/cli_checks.h"
 #include "tools/command.h"
+#include "tools/machine_points.h"
 #include "tools/machine_stop.h"
 #include "tools/machine_tune_chart.h"
 #include "tools/machine_typed.h"
@@ -29,7 +31,7 @@ using sim::Pricer;
 using sim::Way;
 
 struct Options {
-  std::string machine, collective, bytes = "1MB", group = "all", era, output;
+  std::string machine, collective, bytes = "1MB", group = "all", era, points, output;
   std::vector<std::string> algorithms, what_if;
   std::size_t levels = 3, finalists = 6, shown = 5;
   std::int64_t most_moves = sim::Search{}.most_moves;
@@ -45,6 +47,8 @@ void add(CLI::App& app, Options& o) {
       "--synthesise makes schedules for the machine as it is, with its dead and slow links: over time, whenever a "
       "link\n"
       "is idle, a chunk that its far end needs is put on it. What is reported was proved right first.\n\n"
+      "With --points, finished points are kept in a file, and a search that was interrupted goes on where it ended;\n"
+      "the file may be that of `machine tune`, and other searches of this machine use what they share.\n\n"
       "The library runs the file: TRELLIS_ALGORITHM=all_reduce=file:found.schedule, or trellis bench --algorithm\n"
       "file:found.schedule.");
   app.add_option("machine", o.machine, "A machine's name, a shape like torus:4x4, or a file")->required();
@@ -52,16 +56,19 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--bytes", o.bytes, "Size of the larger buffer")->capture_default_str();
   app.add_option("--group", o.group, "Of ranks: all, inner-16, across-4")->capture_default_str();
   app.add_option("--algorithms", o.algorithms, "Only these at the levels")->delimiter(',');
-  app.add_option("--levels", o.levels, "At most so many")->check(CLI::Range(2, 8))->capture_default_str();
+  app.add_option("--levels", o.levels, "Of a hierarchy, at most so many")
+      ->check(CLI::Range(2, 8))
+      ->capture_default_str();
   app.add_option("--finalists", o.finalists, "That are tried with lanes and parts")->capture_default_str();
-  app.add_option("--show", o.shown, "Lines of each table")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--show", o.shown, "Lines of each table")->check(above_zero())->capture_default_str();
   app.add_option("--moves", o.most_moves,
                  "That are gone through of each sort of way, the most promising first: more takes longer")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
-  app.add_option("--era", o.era, "Of the machine's software; its usual one");
-  app.add_option("--what-if", o.what_if, "Another figure or a defect: \"efa.rate=12 GB/s\", dead:0-1");
-  app.add_option("--threads", o.threads, "To price with; as many as there are processors");
+  app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
+  app.add_option("--what-if", o.what_if, change_grammar);
+  app.add_option("--threads", o.threads, "To price with [as many as there are processors]")->check(CLI::Range(0, 1024));
+  app.add_option("--points", o.points, "A file of finished points, to go on from");
   app.add_flag("--synthesise", o.synthesise, "Make schedules for the machine's links, too");
   app.add_option("-o,--output", o.output, "The fastest schedule, as text; as MSCCL's XML where the name ends in .xml");
 }
@@ -118,39 +125,58 @@ std::string made_text(const std::vector<sim::Synthesised>& made, std::size_t sho
   return table.text() + "\n";
 }
 
+// What there is when all was tried, or when it was interrupted.
+struct Looked {
+  sim::SearchResult result;
+  std::vector<sim::Synthesised> made;
+  bool interrupted = false;
+};
+
+Looked look(const Options& o, const Machine& machine, const sim::Group& group, const Pricer::Settings& settings,
+            double bytes) {
+  Points points(o.points, machine, o.era, {});
+  const Interrupts interrupts;
+  BenchProgress progress(0, true);
+  sim::SweepControl control{.threads = o.threads};
+  if (o.threads <= 0) control.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  control.stopped = [&] { return interrupts.asked(); };
+  const sim::Sweep kept{.group = group, .settings = settings};
+  control.known = points.known(kept), control.slower = points.slower(kept);
+  control.found = [&](const Cost& c) { progress.next(text_of(c.way)), points.keep(kept, c); };
+  control.given_up = [&](const Cost& c) { progress.next(text_of(c.way)), points.keep_slower(kept, c); };
+  Pricer::Settings while_asked = settings;
+  while_asked.stopped = [&](sim::Time, double) { return interrupts.asked(); };
+  Looked found{.result = sim::search(machine, group, while_asked, bytes,
+                                     {.algorithms = o.algorithms,
+                                      .most_levels = o.levels,
+                                      .finalists = o.finalists,
+                                      .shown = o.shown,
+                                      .most_moves = o.most_moves},
+                                     control),
+               .made = {}};
+  if (o.synthesise) found.made = sim::syntheses(machine, group, while_asked, bytes, control);
+  found.interrupted = interrupts.asked();
+  const bool nothing = found.result.fixed.empty() || (found.result.found.empty() && found.made.empty());
+  if (nothing && found.interrupted) throw std::runtime_error("interrupted before anything was found");
+  if (nothing)
+    throw std::invalid_argument(fmt::format("nothing was found for {} on {} ranks", o.collective, group.ranks()));
+  return found;
+}
+
 int run(const Options& o) {
   const Machine machine(typed_machine(o.machine, o.what_if));
   const sim::Group group = sim::group_named(machine, o.group);
   const Pricer::Settings settings{.collective = bench_op(o.collective).collective, .era = o.era};
   const auto bytes = static_cast<double>(parse_bytes(o.bytes));
   if (!o.output.empty()) expect_writable(o.output);
-  const Interrupts interrupts;
-  BenchProgress progress(0, true);
-  sim::SweepControl control{.threads = o.threads};
-  if (o.threads <= 0) control.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  control.stopped = [&] { return interrupts.asked(); };
-  control.found = [&](const Cost& c) { progress.next(text_of(c.way)); };
-  Pricer::Settings while_asked = settings;
-  while_asked.stopped = [&](sim::Time, double) { return interrupts.asked(); };
-  const sim::SearchResult result = sim::search(machine, group, while_asked, bytes,
-                                               {.algorithms = o.algorithms,
-                                                .most_levels = o.levels,
-                                                .finalists = o.finalists,
-                                                .shown = o.shown,
-                                                .most_moves = o.most_moves},
-                                               control);
-  std::vector<sim::Synthesised> made;
-  if (o.synthesise) made = sim::syntheses(machine, group, while_asked, bytes, control);
-  progress.clear();
-  if (interrupts.asked() && (result.fixed.empty() || (result.found.empty() && made.empty())))
-    throw std::runtime_error("interrupted before anything was found");
-  if (result.fixed.empty() || (result.found.empty() && made.empty()))
-    throw std::invalid_argument(fmt::format("nothing was found for {} on {} ranks", o.collective, group.ranks()));
-  std::string text = fmt::format("{} of {} on {} ranks of {}: {} compositions{} tried{}{}\n\n", o.collective,
-                                 sim_bytes_text(bytes), group.ranks(), machine.name(), result.tried,
-                                 made.empty() ? "" : fmt::format(" and {} syntheses", made.size()),
-                                 result.untried > 0 ? fmt::format(", {} left out: see --moves", result.untried) : "",
-                                 interrupts.asked() ? ", then interrupted" : "");
+  if (o.synthesise) sim::expect_synthesises(settings.collective);
+  const auto& [result, made, interrupted] = look(o, machine, group, settings, bytes);
+  const std::string of = schedule::carries_data(settings.collective) ? " of " + sim_bytes_text(bytes) : "";
+  std::string text =
+      fmt::format("{}{} on {} ranks of {}: {} compositions{} tried{}{}\n\n", o.collective, of, group.ranks(),
+                  machine.name(), result.tried, made.empty() ? "" : fmt::format(" and {} syntheses", made.size()),
+                  result.untried > 0 ? fmt::format(", {} left out: see --moves", result.untried) : "",
+                  interrupted ? ", then interrupted" : "");
   text += table_text("fixed", result.fixed, o.shown) + "\n" + table_text("found", result.found, o.shown) + "\n";
   if (!made.empty()) text += made_text(made, o.shown);
   Pricer pricer(machine, group, settings);
@@ -171,14 +197,15 @@ int run(const Options& o) {
                    : fmt::format("none is better than {}{}\n", text_of(fixed.way),
                                  o.output.empty() ? "" : fmt::format(", which is what {} holds", o.output));
   write_output("", text + best.again);
-  return report.ok() ? 0 : 1;
+  return report.ok() && !interrupted ? 0 : 1;
 }
 
 const Registered sim_search_command(
     command("machine search", "Looks for a composition that beats the best algorithm on a simulated machine",
             "trellis machine search \"trn1.32xlarge x 4\" all_reduce --bytes 64MB\n"
             "trellis machine search torus:4x4x4 all_reduce --bytes 64MB --what-if dead:0-1 --synthesise -o "
-            "found.schedule",
+            "found.schedule\n"
+            "trellis machine search trn2u all_gather --points search.points",
             add, run));
 
 }  // namespace

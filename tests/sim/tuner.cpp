@@ -1,5 +1,6 @@
 #include "sim/tuner.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -7,6 +8,7 @@
 
 #include "schedule/verify.h"
 #include "sim/sweep.h"
+#include "sim/synthesis.h"
 #include "sim/tuner_search.h"
 
 namespace trellis::sim {
@@ -38,14 +40,14 @@ TEST(Tuner, GroupsAreWholeOrAcross) {
   EXPECT_THROW(group_named(machine, "across-5"), std::invalid_argument);
   EXPECT_EQ(first_ranks(machine, 16).dims, (std::vector<Rank>{2, 4, 2}));
   EXPECT_EQ(first_ranks(machine, 6).ranks(), 6);
-  EXPECT_THROW(first_ranks(machine, 97), std::invalid_argument);
-}
   EXPECT_EQ(first_in_a_row(machine, 6).dims, (std::vector<Rank>{6}));
   EXPECT_EQ(first_in_a_row(machine, 6).members, first_ranks(machine, 6).members);
   EXPECT_EQ(first_in_a_row(machine, 0).dims, (std::vector<Rank>{machine.ranks()}));
   EXPECT_TRUE(first_in_a_row(machine, 0).members.empty());
   EXPECT_THROW(first_in_a_row(machine, -1), std::invalid_argument);
   EXPECT_THROW(first_in_a_row(machine, machine.ranks() + 1), std::invalid_argument);
+  EXPECT_THROW(first_ranks(machine, 97), std::invalid_argument);
+}
 
 TEST(Tuner, PriceIsTheOneOfPrice) {
   const Machine machine = machine_named("torus:4x4");
@@ -189,11 +191,46 @@ TEST(Search, ASweepFindsTheFastestWithoutPricingAll) {
   ASSERT_GT(s.ways.size(), 20U);
   s.wanted = 4;
   int given_up = 0;
-  EXPECT_EQ(fastest_times({.found = [&](const Cost& c) { given_up += c.time == forever; }}), all);
+  EXPECT_EQ(fastest_times({.given_up = [&](const Cost&) { ++given_up; }}), all);
   EXPECT_GT(given_up, 0);
   EXPECT_EQ(fastest_times({.threads = 2}), all);
   s.limit = all[1];
   EXPECT_EQ(fastest_times({}).front(), all.front());
+}
+
+// From what is kept on the way: what was priced, and what was given up, is not looked at again.
+TEST(Search, GoesOnWhereItWasStopped) {
+  const Machine machine = machine_named("torus:4x2");
+  const Group group = groups_of(machine).front();
+  const Search how{.algorithms = {"ring", "direct", "mesh"}, .most_levels = 2, .finalists = 2, .shown = 3};
+  const double bytes = 1 << 22;
+  const Sweep same{.group = group};
+  std::string file;
+  int left = 60, looked_at = 0;
+  const auto look = [&](SweepControl control) {
+    control.known = read_points(file, "0", same), control.slower = read_slower(file, "0", same);
+    looked_at = 0;
+    control.found = [&](const Cost& c) { ++looked_at, --left, file += point_line("0", same, c); };
+    control.given_up = [&](const Cost& c) { ++looked_at, --left, file += slower_line("0", same, c); };
+    std::string text;
+    const SearchResult result = search(machine, group, {}, bytes, how, control);
+    for (const Cost& c : result.found) text += fmt::format("{} {}\n", text_of(c.way), c.time);
+    for (const Cost& c : result.fixed) text += fmt::format("{} {}\n", text_of(c.way), c.time);
+    for (const Synthesised& s : syntheses(machine, group, {}, bytes, control))
+      text += fmt::format("{} {}\n", text_of(s.how), s.time);
+    return fmt::format("{}{} tried", text, result.tried);
+  };
+  look({.stopped = [&] { return left <= 0; }});
+  EXPECT_GE(looked_at, 60);
+  const std::string resumed = look({});
+  const int rest = looked_at;
+  EXPECT_EQ(look({}), resumed);
+  EXPECT_EQ(looked_at, 0);
+  file.clear();
+  EXPECT_EQ(look({}), resumed);
+  EXPECT_LT(rest, looked_at);
+  EXPECT_FALSE(read_slower(file, "0", same).empty());
+  EXPECT_NE(file.find(" synthesised^"), std::string::npos);
 }
 
 TEST(Search, TheMostPromisingAreTriedFirst) {

@@ -162,6 +162,11 @@ class Tune(Case):
                                  ("expected sizes like 8..16MB", ["tune", "ring:4", "--sizes", "64..8"]),
                                  ("did you mean 'all_reduce'?", ["tune", "ring:4", "--collectives", "al_reduce"]),
                                  ("machine is required", ["tune"]),
+                                 ("all_to_all is not synthesised: expected all_gather",
+                                  ["search", "ring:4", "all_to_all", "--synthesise"]),
+                                 ("--show: '0': expected a number above 0", ["search", "ring:4", "allr", "--show", "0"]),
+                                 ("--threads: Value -1 not in range 0 to 1024", ["tune", "ring:4", "--threads", "-1"]),
+                                 ("ring:4 has no era '1999': it has no chip", ["search", "ring:4", "allr", "--era", "1999"]),
                                  ("op is required", ["search", "ring:4"])]:
             ran = trellis("machine", *arguments)
             self.assertEqual((ran.returncode, ran.stdout), (2, ""), ran.stderr)
@@ -181,6 +186,28 @@ class Search(Case):
         self.assertEqual(again[:3], ["trellis", "schedule", "verify"])
         self.printed(*again[1:])
 
+    def test_interrupted_it_gives_what_it_has_and_goes_on(self):
+        points = self.folder / "points"
+        words = ["machine", "search", "trn1.32xlarge", "all_reduce", "--bytes", "1MB", "--levels", "2", "--moves",
+                 "300000", "--synthesise", "--points", str(points)]
+        started = subprocess.Popen([TRELLIS, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and (not points.exists() or points.stat().st_size < 3000):
+            time.sleep(0.02)
+        started.send_signal(signal.SIGINT)
+        out, err = started.communicate(timeout=120)
+        self.assertEqual(started.returncode, 1, out + err)
+        self.assertRegex(out + err, "then interrupted|interrupted before anything was found")
+        size = points.stat().st_size
+        whole = self.printed(*words)
+        self.assertGreater(points.stat().st_size, size)
+        self.assertIn(" over ", points.read_text())
+        size = points.stat().st_size
+        self.assertEqual(self.printed(*words), whole)
+        self.assertEqual(points.stat().st_size, size)
+        points.unlink()
+        self.assertEqual(self.printed(*words), whole)
+
 
     def test_a_schedule_is_made_for_a_machine_with_a_dead_link_and_the_library_runs_it(self):
         for name in ["found.schedule", "found.xml"]:
@@ -196,6 +223,9 @@ class Search(Case):
         ran = trellis("bench", "allr", "-r", "4", "-b", "64", "-e", "64", "--algorithm", f"file:{found}")
         self.assertNotEqual(ran.returncode, 0)
         self.assertIn("on 8 ranks", ran.stderr)
+
+    def test_a_barrier_has_no_bytes(self):
+        self.assertTrue(self.printed("machine", "search", "ring:4", "barrier").startswith("barrier on 4 ranks of ring:4"))
 
     def test_orders_and_splits_are_found_and_can_be_made_again(self):
         text = self.printed("machine", "search", "torus:4x2", "all_gather", "--bytes", "64MB", "--levels", "2",
