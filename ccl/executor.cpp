@@ -10,6 +10,8 @@ namespace {
 
 using schedule::Op;
 
+constexpr int patient_looks = 16;  // where nothing else is to be done; a fraction of a microsecond
+
 bool is_local(Op op) { return !schedule::sends(op) && !schedule::receives(op); }
 
 }  // namespace
@@ -88,6 +90,7 @@ bool Executor::advance(Front& front) {
       moved = true;
       continue;
     }
+    front.receiving.looks = live_.size() == 1 ? patient_looks : 1;
     const std::size_t before = front.line->receives ? front.receiving.done : front.sending.done;
     const bool done =
         front.line->receives ? front.receiver->advance(front.receiving) : front.sender->advance(front.sending);

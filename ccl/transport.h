@@ -51,6 +51,7 @@ struct Receiving {
   std::byte* place = nullptr;  // where the message is wanted as it is, or null when the consumer works on it
   std::size_t bytes = 0;
   std::uint32_t mark = 0;
+  int looks = 1;  // times to look for it before saying that it has not come
   std::size_t done = 0;
 };
 

@@ -5,16 +5,28 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/copy.h"
+
 namespace trellis::ccl {
 namespace {
 
 constexpr std::size_t least_piece = std::size_t{16} << 10;
+constexpr std::size_t least_string = std::size_t{2} << 10;
 constexpr std::size_t bounce_bytes = std::size_t{128} << 10;  // stays in the second cache
 
 // A message that is cut lets its receiver begin before its sender has ended.
 std::size_t piece_of(std::size_t message, std::size_t slot) {
   const std::size_t share = (message / 4 + 4095) / 4096 * 4096;
   return std::min(slot, std::max(share, least_piece));
+}
+
+// To where another core has read. The C library uses the CPU's string instruction where that is quick, which takes
+// lines that another core has without reading them first: half the time of a loop over vectors, once it has started.
+void copy(std::byte* slot, const std::byte* data, std::size_t bytes) {
+  if (bytes < least_string)
+    kernels::copy(slot, data, bytes);
+  else
+    std::memcpy(slot, data, bytes);
 }
 
 void make(const Sending& s, std::byte* piece, std::size_t bytes) {
@@ -38,28 +50,8 @@ bool SharedTransport::LaneSender::full() const {
   return sent_ - taken_ >= ring_cells;
 }
 
-// How far the receiver has come, and what its part of the pieces cost.
-void SharedTransport::LaneSender::look() const {
-  const std::uint32_t before = taken_;
-  taken_ = ring_.taken.load(std::memory_order_acquire);
-  for (std::uint32_t n = before; n != taken_; ++n) {
-    Copied& copied = copied_[n % ring_cells];
-    if (copied.bytes != 0)
-      choice_.learn(copied.stores, copied.ticks + ring_.took[n % ring_cells].load(std::memory_order_relaxed),
-                    copied.bytes);
-    copied.bytes = 0;
-  }
-}
-
-void SharedTransport::LaneSender::copy(std::byte* slot, const std::byte* data, std::size_t bytes) {
-  if (bytes < least_learned) return kernels::copy(slot, data, bytes);
-  const kernels::Stores stores = choice_.next();
-  const std::uint64_t begin = ticks();
-  kernels::copy(slot, data, bytes, stores);
-  copied_[sent_ % ring_cells] = {.bytes = static_cast<std::uint32_t>(bytes),
-                                 .ticks = static_cast<std::uint32_t>(ticks() - begin),
-                                 .stores = stores};
-}
+// How far the receiver has come.
+void SharedTransport::LaneSender::look() const { taken_ = ring_.taken.load(std::memory_order_acquire); }
 
 bool SharedTransport::LaneSender::could_advance() const {
   return waiting_ && static_cast<std::int32_t>(ring_.taken.load(std::memory_order_acquire) - wanted_) >= 0;
@@ -126,14 +118,20 @@ SharedTransport::LaneReceiver::LaneReceiver(SharedTransport& t, Rank from, int l
       slot_bytes_(t.segment_.shape().slot_bytes),
       from_(from) {}
 
+// Of a message that does not fit the cell's first line the second is fetched while that is looked at: once for nothing,
+// and again as soon as it has been written.
+bool SharedTransport::LaneReceiver::comes(const Receiving& r) const {
+  for (int look = 1; !arrived(); ++look) {
+    if (look >= r.looks) return false;
+    if (r.bytes > Cell::beside) __builtin_prefetch(next().inside + Cell::beside);
+  }
+  return true;
+}
+
 bool SharedTransport::LaneReceiver::advance(Receiving& r) {
-  waiting_ = !arrived();
+  waiting_ = !comes(r);
   if (waiting_) return false;
-  const bool measured = next().carried == Carried::in_slot && next().bytes >= least_learned;
-  const std::uint64_t begin = measured ? ticks() : 0;
   consume(r, next());
-  if (begin != 0)
-    ring_.took[got_ % ring_cells].store(static_cast<std::uint32_t>(ticks() - begin), std::memory_order_relaxed);
   ring_.taken.store(++got_, std::memory_order_release);
   bell_.ring_if_sleeping();
   waiting_ = r.done < r.bytes;

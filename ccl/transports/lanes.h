@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "ccl/transports/shared.h"
-#include "ccl/transports/stores_choice.h"
 
 namespace trellis::ccl {
 
@@ -18,7 +17,6 @@ class SharedTransport::LaneSender : public Sender {
   bool advance_now(Sending&);
   bool full() const;
   void look() const;
-  void copy(std::byte* slot, const std::byte* data, std::size_t bytes);
   void publish(Cell&, const Sending&, std::size_t bytes, Carried);
 
   const Segment segment_;
@@ -30,13 +28,6 @@ class SharedTransport::LaneSender : public Sender {
   const Rank to_;
   std::uint32_t sent_ = 0;
   mutable std::uint32_t taken_ = 0;  // as last seen
-  struct Copied {
-    std::uint32_t bytes = 0;  // 0: nothing to learn from
-    std::uint32_t ticks = 0;
-    kernels::Stores stores = kernels::Stores::cached;
-  };
-  mutable Copied copied_[ring_cells];  // what is in the slots
-  mutable StoresChoice choice_;
   bool waiting_ = false;
   std::uint32_t wanted_ = 0;  // what `taken` must reach before a waiting one goes on
 };
@@ -50,6 +41,7 @@ class SharedTransport::LaneReceiver : public Receiver {
 
  private:
   const Cell& next() const { return ring_.cells[got_ % ring_cells]; }
+  bool comes(const Receiving&) const;  // within the looks that it has
   bool arrived() const { return next().number.load(std::memory_order_acquire) == got_ + 1; }
   void consume(Receiving&, const Cell&);
   void fetch(Receiving&, const Reach::Place&, std::size_t bytes);

@@ -10,7 +10,7 @@
 namespace trellis::ccl {
 namespace {
 
-constexpr std::uint64_t magic = 0x7472'656C'6C69'7302;  // the last byte is the layout's version
+constexpr std::uint64_t magic = 0x7472'656C'6C69'7303;  // the last byte is the layout's version
 constexpr std::size_t page = 4096;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }

@@ -28,6 +28,7 @@ struct alignas(128) Cell {
   Carried carried;
   std::uint16_t last;  // the message ends with it
   static constexpr std::size_t room = 112;
+  static constexpr std::size_t beside = 48;  // of these in the line of the number
   union {
     std::byte inside[room];
     struct {
@@ -41,8 +42,7 @@ static_assert(sizeof(Cell) == 128);
 inline constexpr std::uint32_t ring_cells = 8;
 
 struct alignas(128) Ring {
-  std::atomic<std::uint32_t> taken;             // cells that the receiver is done with
-  std::atomic<std::uint32_t> took[ring_cells];  // ticks that it needed for the slots
+  std::atomic<std::uint32_t> taken;  // cells that the receiver is done with
   Cell cells[ring_cells];
 };
 
