@@ -72,12 +72,16 @@ void Batch::end_all(const Communicator::Inside* at_fault) {
     if (!s.open) continue;
     if (s.inside == at_fault) s.inside->tell_of_loss(std::current_exception());
     s.inside->fail(std::current_exception());
-    if (strands_.size() > 1) s.inside->transport->mark_aborted();
+    s.inside->transport->mark_aborted();
   }
 }
 
 void Batch::run() {
   for (const Strand& s : strands_) s.inside->turns.wait(s.turn);
+  if (strands_.size() == 1) {
+    while (open_next(strands_.front())) strands_.front().inside->run();
+    return;
+  }
   const Communicator::Inside* moving = nullptr;
   try {
     std::uint32_t idle = 0;

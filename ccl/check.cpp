@@ -112,34 +112,54 @@ Extents extents_of(const Call& c, Rank rank, Rank ranks) {
   return {};
 }
 
-bool check(const Call& c, Rank rank, Rank ranks) {
+CallShape shape_of(const Call& c, Rank rank, Rank ranks) {
+  using enum Collective;
   check_parts(c, ranks);
-  const Extents e = extents_of(c, rank, ranks);
+  CallShape shape{.extents = extents_of(c, rank, ranks)};
+  std::size_t own = bytes_of(c, c.count) * static_cast<std::size_t>(rank);
+  if (schedule::uneven(c.collective))
+    own = bytes_of(c, std::accumulate(c.counts.begin(), c.counts.begin() + rank, std::size_t{0}));
+  if (is(c, {all_gather, all_gather_v, gather})) shape.before_output = own;
+  if (is(c, {reduce_scatter, reduce_scatter_v, scatter})) shape.before_input = own;
+  shape.in_place = !is(c, {all_to_all_v, send_recv});
+  return shape;
+}
+
+bool check_places(const Call& c, const CallShape& shape) {
   // A message to oneself is sent by one call and received by another.
-  const bool half =
-      c.collective == Collective::send_recv && c.root == c.peer && (c.input != nullptr || c.output != nullptr);
-  if (e.input != 0 && c.input == nullptr && !half)
+  const auto half = [&] {
+    return c.collective == Collective::send_recv && c.root == c.peer && (c.input != nullptr || c.output != nullptr);
+  };
+  const Extents& e = shape.extents;
+  if (e.input != 0 && c.input == nullptr && !half())
     throw std::invalid_argument(fmt::format("{}: the input is null", word(c)));
-  if (e.output != 0 && c.output == nullptr && !half)
+  if (e.output != 0 && c.output == nullptr && !half())
     throw std::invalid_argument(fmt::format("{}: the output is null", word(c)));
   const auto in = reinterpret_cast<std::uintptr_t>(c.input), out = reinterpret_cast<std::uintptr_t>(c.output);
   if (in + e.input < in || out + e.output < out)
     throw std::invalid_argument(
         fmt::format("{}: {} bytes from there on pass the end of memory", word(c), std::max(e.input, e.output)));
-  const bool overlap = !half && e.input != 0 && e.output != 0 && in < out + e.output && out < in + e.input;
-  if (!overlap) return false;
-  std::uintptr_t own = bytes_of(c, c.count) * static_cast<std::size_t>(rank);
-  if (schedule::uneven(c.collective))
-    own = bytes_of(c, std::accumulate(c.counts.begin(), c.counts.begin() + rank, std::size_t{0}));
-  using enum Collective;
-  bool in_place = in == out && !is(c, {all_to_all_v, send_recv});
-  if (is(c, {all_gather, all_gather_v, gather})) in_place = in == out + own;
-  if (is(c, {reduce_scatter, reduce_scatter_v, scatter})) in_place = out == in + own;
-  if (!in_place)
+  const bool overlap = e.input != 0 && e.output != 0 && in < out + e.output && out < in + e.input;
+  if (!overlap || half()) return false;
+  if (!shape.in_place || in + shape.before_input != out + shape.before_output)
     throw std::invalid_argument(
         fmt::format("{}: input and output overlap, {} bytes from {} and {} from {}, and not in place", word(c), e.input,
                     c.input, e.output, const_cast<const void*>(c.output)));
   return true;
+}
+
+bool check(const Call& c, Rank rank, Rank ranks) { return check_places(c, shape_of(c, rank, ranks)); }
+
+bool CallCheck::operator()(const Call& c) {
+  const auto collective = static_cast<std::size_t>(c.collective);
+  if (collective >= known_.size()) return check(c, rank_, ranks_);
+  Known& known = known_[collective];
+  const Numbers numbers{c.count, c.root, c.type, c.op.kind};
+  if (numbers == known.numbers) return check_places(c, known.shape);
+  const CallShape shape = shape_of(c, rank_, ranks_);
+  if (!schedule::uneven(c.collective) && c.collective != Collective::permute && c.collective != Collective::send_recv)
+    known = {numbers, shape};
+  return check_places(c, shape);
 }
 
 }  // namespace trellis::ccl

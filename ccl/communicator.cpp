@@ -100,20 +100,24 @@ std::exception_ptr Communicator::error() const {
 }
 
 void Communicator::run(const Call& call, device::Stream* stream) {
-  const bool in_place = check(call, rank(), ranks());
-  const bool points = call.collective == Collective::send_recv;
+  if (call.collective == Collective::send_recv) return run(point_of(call), stream);
   if (stream != nullptr || Group::open()) {
-    if (points) return Group::issue(*this, point_of(call), stream);
+    const bool in_place = check(call, rank(), ranks());
     return Group::issue(*this, Operation{.call = call, .in_place = in_place}, stream);
   }
   Turns::Turn turn(inside_->turns);
   turn.wait();
-  if (points) {
-    const Point point = point_of(call);
-    inside_->open({&point, 1});
-  } else {
-    inside_->open(call, in_place);
-  }
+  const bool in_place = inside_->check(call);
+  inside_->open(call, in_place);
+  inside_->run();
+}
+
+void Communicator::run(const Point& point, device::Stream* stream) {
+  if (!plainly_right(point, rank(), ranks())) check(call_of(point), rank(), ranks());
+  if (stream != nullptr || Group::open()) return Group::issue(*this, Point(point), stream);
+  Turns::Turn turn(inside_->turns);
+  turn.wait();
+  inside_->open({&point, 1});
   inside_->run();
 }
 
@@ -164,11 +168,10 @@ void Communicator::all_to_all(const void* in, void* out, std::size_t count, kern
 }
 void Communicator::barrier(device::Stream* s) { run({.collective = Collective::barrier}, s); }
 void Communicator::send(const void* in, std::size_t count, kernels::DType type, Rank to, device::Stream* s) {
-  run({.collective = Collective::send_recv, .input = in, .count = count, .type = type, .root = rank(), .peer = to}, s);
+  run(Point{.input = in, .count = count, .type = type, .from = rank(), .to = to}, s);
 }
 void Communicator::recv(void* out, std::size_t count, kernels::DType type, Rank from, device::Stream* s) {
-  run({.collective = Collective::send_recv, .output = out, .count = count, .type = type, .root = from, .peer = rank()},
-      s);
+  run(Point{.output = out, .count = count, .type = type, .from = from, .to = rank()}, s);
 }
 
 void Communicator::finalize() {

@@ -25,6 +25,8 @@ struct ReduceOp {
   double factor = 1;
 };
 
+struct Point;
+
 // One operation, as all of the calls below put it. count is NCCL's: of the whole buffer for all_reduce, broadcast,
 // reduce, send_recv and permute; of one rank's block for the others.
 struct Call {
@@ -94,6 +96,7 @@ class Communicator {
 
  private:
   friend class Group;
+  void run(const Point&, device::Stream*);
   explicit Communicator(std::unique_ptr<Inside>);
   std::unique_ptr<Inside> inside_;
 };

@@ -7,10 +7,15 @@
 namespace trellis::ccl {
 namespace {
 
-// Of this thread. The depth is asked for by every call: at a place that is known when the program starts, it is there
-// without a call for it.
+// Of this thread. Asked for by every call: at a place that is known when the program starts, and without a destructor,
+// they are there without a call for them.
 [[gnu::tls_model("initial-exec")]] constinit thread_local int depth = 0;
-thread_local std::unique_ptr<Batch> noted;  // of the open group, or room for the next
+[[gnu::tls_model("initial-exec")]] constinit thread_local Batch* noted = nullptr;  // of the open group, or for the next
+struct Owner {
+  std::unique_ptr<Batch> batch;
+  ~Owner() { noted = nullptr; }  // communicators may be destroyed later
+};
+thread_local Owner owner;
 
 // The first stream does the work; the others wait for it, and it for what they held before.
 void submit(std::unique_ptr<Batch> batch) {
@@ -31,18 +36,26 @@ void submit(std::unique_ptr<Batch> batch) {
   for (device::Stream* other : others) after->wait(other);
 }
 
+// Here and now, and leaves it empty.
+void run(Batch& batch) {
+  struct Cleared {
+    Batch& batch;
+    ~Cleared() { batch.clear(); }
+  } const cleared{batch};
+  batch.take_turns();
+  batch.run();
+}
+
 void start(std::unique_ptr<Batch> batch) {
+  if (batch->streams().empty()) return run(*batch);
   batch->take_turns();
-  if (!batch->streams().empty()) return submit(std::move(batch));
-  batch->run();
-  batch->clear();
-  noted = std::move(batch);
+  submit(std::move(batch));
 }
 
 }  // namespace
 
 Group::Group() {
-  if (noted == nullptr) noted = std::make_unique<Batch>();
+  if (noted == nullptr) noted = (owner.batch = std::make_unique<Batch>()).get();
   ++depth;
 }
 
@@ -53,7 +66,10 @@ Group::~Group() {
 
 void Group::end() {
   if (std::exchange(ended_, true)) return;
-  if (--depth == 0 && !noted->empty()) start(std::move(noted));
+  if (--depth != 0 || noted->empty()) return;
+  if (noted->streams().empty()) return run(*noted);
+  noted = nullptr;
+  start(std::move(owner.batch));
 }
 
 bool Group::open() { return depth != 0; }

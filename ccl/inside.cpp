@@ -9,6 +9,7 @@
 
 #include "ccl/check.h"
 #include "ccl/dump_signal.h"
+#include "ccl/mark.h"
 #include "kernels/cpu.h"
 
 namespace trellis::ccl {
@@ -16,26 +17,14 @@ namespace {
 
 constexpr std::uint32_t mark_of_points = 0x706F'696E;
 
-std::uint64_t mixed(std::uint64_t h, std::uint64_t word) {
-  h = (h ^ word) * 0x9E37'79B9'7F4A'7C15;
-  return h ^ h >> 29;
-}
+bool does(const Call& c, kernels::Reduction op) { return c.op.kind == op && schedule::reduces(c.collective); }
+
+bool scales_first(const Call& c) { return does(c, kernels::Reduction::scaled_sum); }
 
 // Ranks that are in the same operation, and mean the same by it, have the same mark.
-std::uint32_t mark_of(const Call& c, kernels::DType wire, std::uint64_t operation) {
-  std::uint64_t h =
-      mixed(operation, static_cast<std::uint64_t>(c.collective) | static_cast<std::uint64_t>(c.type) << 8 |
-                           static_cast<std::uint64_t>(wire) << 16);
-  h = mixed(h, c.count);
-  if (schedule::reduces(c.collective)) h = mixed(h, static_cast<std::uint64_t>(c.op.kind) + 1);
-  if (schedule::rooted(c.collective)) h = mixed(h, static_cast<std::uint64_t>(c.root) + 1);
-  if (c.collective != Collective::all_to_all_v)
-    for (std::size_t n : c.counts) h = mixed(h, n);
-  return static_cast<std::uint32_t>(h >> 32);
-}
-
-bool scales_first(const Call& c) {
-  return schedule::reduces(c.collective) && c.op.kind == kernels::Reduction::scaled_sum;
+std::uint32_t mark_of(const Planned& planned, const Call& c, std::uint64_t operation) {
+  const std::uint64_t op = schedule::reduces(c.collective) ? static_cast<std::uint64_t>(c.op.kind) + 1 : 0;
+  return static_cast<std::uint32_t>(mixed(planned.mark ^ op << 56, operation) >> 32);
 }
 
 }  // namespace
@@ -57,6 +46,7 @@ Communicator::Inside::Inside(Config c, std::shared_ptr<device::Device> d, std::s
       transport(std::move(t)),
       planner(transport->rank(), transport->ranks(), transport->lanes() - 1, config),
       executor(*transport, *device, config.timeout),
+      check(transport->rank(), transport->ranks()),
       scratch(*device),
       scaled(*device),
       rank_(transport->rank()),
@@ -94,11 +84,10 @@ void Communicator::Inside::open(const Call& c, bool in_place, const Planned* pla
   check_well();
   const std::uint64_t operation = operations.load(std::memory_order_relaxed) + 1;  // others only read it
   operations.store(operation, std::memory_order_relaxed);
-  const bool averages = schedule::reduces(c.collective) && c.op.kind == kernels::Reduction::avg;
+  const bool averages = does(c, kernels::Reduction::avg);
   const bool sums = averages || c.op.kind == kernels::Reduction::scaled_sum;
   if (planned == nullptr) planned = &planner.plan(c, in_place && !scales_first(c));
   const Compiled& compiled = planned->compiled;
-  const kernels::DType wire = planner.wire_of(c);
   const std::size_t size = kernels::size_of(c.type);
   divided_ = averages ? compiled.output_elements : 0;
 
@@ -109,7 +98,7 @@ void Communicator::Inside::open(const Call& c, bool in_place, const Planned* pla
   activity_.root = c.root;
   activity_.collective = static_cast<std::uint8_t>(c.collective);
   activity_.type = static_cast<std::uint8_t>(c.type);
-  activity_.wire = static_cast<std::uint8_t>(wire);
+  activity_.wire = static_cast<std::uint8_t>(planned->wire);
   activity_.reduction = static_cast<std::uint8_t>(c.op.kind);
 
   job_.compiled = &compiled;
@@ -117,11 +106,11 @@ void Communicator::Inside::open(const Call& c, bool in_place, const Planned* pla
   job_.buffers[1] = c.output;
   job_.buffers[2] = scratch.of(compiled.scratch_elements * size);
   job_.type = c.type;
-  job_.wire = wire;
+  job_.wire = planned->wire;
   job_.op = sums ? kernels::Reduction::sum : c.op.kind;
   job_.how.random.step = operation;
   job_.how.stores = stores_for((compiled.input_elements + compiled.output_elements) * size);
-  job_.mark = mark_of(c, wire, operation);
+  job_.mark = mark_of(*planned, c, operation);
   job_.tokens = c.collective == Collective::barrier;
   begin();
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "ccl/check.h"
 #include "ccl/communicator.h"
 #include "ccl/executor.h"
 #include "ccl/planner.h"
@@ -62,6 +63,7 @@ struct Communicator::Inside {
   Executor executor;
   FlightRecorder recorder;
   Turns turns;
+  CallCheck check;  // in a turn
   Room scratch, scaled;
   std::atomic<std::uint64_t> operations = 0;  // collectives, for which all ranks count alike
   std::uint32_t rounds = 0;                   // of exchange

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "ccl/given.h"
+#include "ccl/mark.h"
 #include "schedule/verify.h"
 
 namespace trellis::ccl {
@@ -46,6 +47,15 @@ std::map<Collective, Choice> fixed_by(std::string_view text) {
       for (Collective c : schedule::algorithm_named(choice.algorithm).serves) fixed[c] = choice;
   }
   return fixed;
+}
+
+std::uint64_t mark_of(const Call& c, kernels::DType wire) {
+  std::uint64_t h = mixed(c.count, static_cast<std::uint64_t>(c.collective) | static_cast<std::uint64_t>(c.type) << 8 |
+                                       static_cast<std::uint64_t>(wire) << 16);
+  if (schedule::rooted(c.collective)) h = mixed(h, static_cast<std::uint64_t>(c.root) + 1);
+  if (c.collective != Collective::all_to_all_v)
+    for (std::size_t n : c.counts) h = mixed(h, n);
+  return h;
 }
 
 std::string in_words(const schedule::Task& t) {
@@ -194,15 +204,25 @@ const Planner::Proved& Planner::proved(const Choice& choice, const schedule::Req
 Planned Planner::make(const Call& call, bool in_place) {
   const Choice choice = choose(call, in_place);
   const Proved& p = proved(choice, request(call, in_place, choice), traces(call));
-  return {kept(choice), compile(p.task, p.program, rank_, counts_of(call, rank_, ranks_),
-                                line_bytes / kernels::size_of(call.type), lanes_, p.origins ? &*p.origins : nullptr)};
+  return made(call, choice, p.task, p.program, p.origins ? &*p.origins : nullptr);
+}
+
+Planned Planner::made(const Call& call, const Choice& choice, const schedule::Task& task,
+                      const schedule::Program& program, const Origins* origins) {
+  return {.choice = kept(choice),
+          .wire = wire_of(call),
+          .mark = mark_of(call, wire_of(call)),
+          .compiled = compile(task, program, rank_, counts_of(call, rank_, ranks_),
+                              line_bytes / kernels::size_of(call.type), lanes_, origins)};
 }
 
 const Planned& Planner::plan(const Call& call, bool in_place) {
+  Last& last = last_[static_cast<std::size_t>(call.collective)];
+  if (last.planned != nullptr && call.count == last.key.count && call.root == last.key.root &&
+      call.type == last.key.type && call.op.kind == last.op && in_place == last.key.in_place)
+    return *last.planned;
   const Key key{call.count, call.root, call.collective, call.type, in_place, traces(call)};
   if (schedule::uneven(call.collective) || call.collective == Collective::permute) return plan_passing(call, key);
-  Last& last = last_[static_cast<std::size_t>(call.collective)];
-  if (last.planned != nullptr && key == last.key) return *last.planned;
   auto found = made_.find(key);
   if (found == made_.end()) {
     auto fresh = std::make_unique<Planned>(make(call, in_place));
@@ -212,7 +232,7 @@ const Planned& Planner::plan(const Call& call, bool in_place) {
     }
     found = made_.emplace(key, std::move(fresh)).first;
   }
-  last = {key, found->second.get()};
+  last = {key, call.op.kind, found->second.get()};
   return *last.planned;
 }
 
@@ -245,10 +265,8 @@ std::shared_ptr<const Planned> Planner::plan(const Call& call, bool in_place, co
   if (!runs_in_order(s, lanes_)) throw std::invalid_argument("the schedule needs messages of one channel out of order");
   std::optional<Origins> origins;
   if (traces(call)) origins = origins_of(s, rank_);
-  return std::make_shared<Planned>(
-      Planned{kept({s.algorithm, s.channels, 1}),
-              compile(s.task, s.programs[static_cast<std::size_t>(rank_)], rank_, counts_of(call, rank_, ranks_),
-                      line_bytes / kernels::size_of(call.type), lanes_, origins ? &*origins : nullptr)});
+  return std::make_shared<Planned>(made(call, {s.algorithm, s.channels, 1}, s.task,
+                                        s.programs[static_cast<std::size_t>(rank_)], origins ? &*origins : nullptr));
 }
 
 }  // namespace trellis::ccl

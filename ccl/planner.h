@@ -17,6 +17,8 @@ namespace trellis::ccl {
 
 struct Planned {
   const Choice* choice = nullptr;  // lives as long as the planner
+  kernels::DType wire = {};        // the type that its messages have
+  std::uint64_t mark = 0;          // equal on ranks that mean the same, the operator and the operation's number aside
   Compiled compiled = {};
 };
 
@@ -28,7 +30,6 @@ class Planner {
   const Planned& plan(const Call&, bool in_place);
   std::shared_ptr<const Planned> plan(const Call&, bool in_place, const schedule::Schedule&);
   Choice choose(const Call&, bool in_place) const;
-  kernels::DType wire_of(const Call&) const;  // the type that the call's messages have
 
  private:
   struct Key {
@@ -53,13 +54,14 @@ class Planner {
     std::optional<Origins> origins = {};
   };
   using Name = std::tuple<std::string, Collective, Rank, bool, bool>;  // choice, and what else this depends on
-
   schedule::Request request(const Call&, bool in_place, const Choice&) const;
   std::string refusal(const Choice&, const Call&, bool in_place) const;
   const schedule::Schedule& given(const Choice&) const;
   bool in_order(const Choice&, const schedule::Request&) const;
+  kernels::DType wire_of(const Call&) const;
   bool traces(const Call&) const;  // values are rounded on their way, by their origins
   Planned make(const Call&, bool in_place);
+  Planned made(const Call&, const Choice&, const schedule::Task&, const schedule::Program&, const Origins*);
   const Proved& proved(const Choice&, const schedule::Request&, bool traced);
   const Choice* kept(const Choice& choice) { return &choices_.emplace(text_of(choice), choice).first->second; }
 
@@ -77,6 +79,7 @@ class Planner {
   std::unordered_map<Key, std::unique_ptr<Planned>, Hash> made_;
   struct Last {
     Key key = {};
+    kernels::Reduction op = {};
     const Planned* planned = nullptr;
   };
   std::array<Last, static_cast<std::size_t>(Collective::barrier) + 1> last_ = {};  // of each collective

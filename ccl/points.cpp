@@ -15,6 +15,24 @@ Place address(const void* data, std::size_t bytes) {
 
 }  // namespace
 
+Call call_of(const Point& p) {
+  return {.collective = Collective::send_recv,
+          .input = p.input,
+          .output = p.output,
+          .count = p.count,
+          .type = p.type,
+          .root = p.from,
+          .peer = p.to};
+}
+
+bool plainly_right(const Point& p, Rank rank, Rank ranks) {
+  constexpr std::size_t far_too_many = std::size_t{1} << 48;
+  const void* const place = p.from == rank ? p.input : p.output;
+  return p.from != p.to && p.from >= 0 && p.to >= 0 && p.from < ranks && p.to < ranks && place != nullptr &&
+         p.count < far_too_many && reinterpret_cast<std::uintptr_t>(place) < far_too_many &&
+         static_cast<std::size_t>(p.type) < kernels::dtype_count;
+}
+
 Compiled compile_points(std::span<const Point> points, Rank rank, int lane) {
   Compiled out;
   std::vector<std::pair<std::pair<bool, Rank>, std::uint32_t>> lined;  // steps by whether they receive, and the peer

@@ -15,10 +15,14 @@ struct Point {
   Rank from = 0, to = 0;
   bool operator==(const Point&) const = default;
 };
+Call call_of(const Point&);
 inline Point point_of(const Call& c) { return {c.input, c.output, c.count, c.type, c.root, c.peer}; }
 
 // Its places are addresses, in bytes, whatever the buffer. Throws invalid_argument when a rank's sends to itself do not
 // meet as many receives of the same size.
 Compiled compile_points(std::span<const Point>, Rank rank, int lane);
+
+// That nothing is wrong with it is seen at a glance; else check() tells.
+bool plainly_right(const Point&, Rank rank, Rank ranks);
 
 }  // namespace trellis::ccl
