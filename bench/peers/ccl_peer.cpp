@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/peers/start.h"
 #include "ccl/communicator.h"
 #include "ccl/rendezvous/environment.h"
 
@@ -49,16 +50,23 @@ void call(Communicator& c, const std::string& op, const float* in, float* out, s
   group.end();
 }
 
+double begin_call(Communicator& c) {
+  c.barrier();
+  if (!begins_together()) return now_us();
+  double at = soon_us();
+  c.broadcast(&at, &at, 1, kernels::DType::f64, 0);
+  return wait_until(at);
+}
+
 void measure(Communicator& c, const std::string& op, std::size_t bytes, bool own) {
   const Memory in(c.device(), bytes + 64, own), out(c.device(), bytes + 64, own);
   const std::size_t times = bytes < 65536 ? 2000 : bytes < (std::size_t{4} << 20) ? 200 : 15;
   std::vector<double> took(times), worst(times);
   for (double& us : took) {
     for (std::size_t q = 0; q < bytes / sizeof(float); q += 16) in.floats()[q] += 1 + 0 * out.floats()[q];
-    c.barrier();
-    const auto begin = Clock::now();
+    const double begin = begin_call(c);
     call(c, op, in.floats(), out.floats(), bytes / sizeof(float));
-    us = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+    us = now_us() - begin;
   }
   c.all_reduce(took.data(), worst.data(), times, kernels::DType::f64, {kernels::Reduction::max});
   if (c.rank() != 0) return;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "start.h"
+
 static int by_value(const void* a, const void* b) {
   const double x = *(const double*)a, y = *(const double*)b;
   return (x > y) - (x < y);
@@ -20,6 +22,14 @@ static void call(const char* op, char* in, char* out, size_t bytes, int rank, in
   if (!strcmp(op, "sendrecv"))
     MPI_Sendrecv(in, count, MPI_FLOAT, (rank + 1) % ranks, 0, out, count, MPI_FLOAT, (rank + ranks - 1) % ranks, 0,
                  MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static double begin_call(void) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!begins_together()) return now_us();
+  double at = soon_us();
+  MPI_Bcast(&at, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  return wait_until(at);
 }
 
 int main(int argc, char** argv) {
@@ -39,10 +49,9 @@ int main(int argc, char** argv) {
     memset(out, 0, bytes + 64);
     for (int i = 0; i < times; ++i) {
       for (size_t q = 0; q < bytes / sizeof(float); q += 16) ((float*)in)[q] += 1 + 0 * ((float*)out)[q];
-      MPI_Barrier(MPI_COMM_WORLD);
-      const double begin = MPI_Wtime();
+      const double begin = begin_call();
       call(argv[1], in, out, bytes, rank, ranks);
-      took[i] = (MPI_Wtime() - begin) * 1e6;
+      took[i] = now_us() - begin;
     }
     MPI_Reduce(took, worst, times, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     if (rank == 0) {

@@ -68,9 +68,9 @@ def ours(build, memory):
     return command
 
 
-def run(command, sizes):
+def run(command, sizes, together):
     """size -> (median, 99th percentile, what else the line says)"""
-    env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    env = dict(os.environ, **together, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     done = subprocess.run([*command, *map(str, sizes)], capture_output=True, text=True, timeout=600, env=env)
     if done.returncode != 0:
         sys.exit(f"run.py: {' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
@@ -85,9 +85,14 @@ def main():
     parser.add_argument("--op", default="all_reduce",
                         help="all_reduce, reduce_scatter, all_gather, all_to_all, broadcast or sendrecv")
     parser.add_argument("--sizes", type=sizes_in, default=SIZES, help="such as 8,4K,2M")
+    parser.add_argument("--start", choices=["together", "barrier"],
+                        help="when a call begins: at one moment for all ranks (unless they outnumber the cores), or as "
+                        "each leaves its library's barrier")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--peers", default="gloo,openmpi,mpich", help="those that take part, if installed")
     options = parser.parse_args()
+    options.start = options.start or ("barrier" if options.ranks > len(os.sched_getaffinity(0)) else "together")
+    together = {"TOGETHER": "1"} if options.start == "together" else {}
     with tempfile.TemporaryDirectory() as folder:
         others = {name: command for name, command in peers(pathlib.Path(folder), options.build).items()
                   if name in options.peers.split(",")}
@@ -99,7 +104,7 @@ def main():
             for name, command in subjects.items():
                 if sys.stderr.isatty():
                     print(f"\rround {number + 1} of {options.rounds}: {name:24}", end="", file=sys.stderr)
-                seen[name].append(run(command(options.ranks, options.op), options.sizes))
+                seen[name].append(run(command(options.ranks, options.op), options.sizes, together))
     if sys.stderr.isatty():
         print(file=sys.stderr)
     show(options, seen, list(others))
@@ -107,7 +112,7 @@ def main():
 
 def show(options, seen, others):
     print(f"{options.op} of f32, {options.ranks} ranks on {len(os.sched_getaffinity(0))} cores; "
-          f"us, median and 99th percentile, medians of {options.rounds} rounds")
+          f"start: {options.start}; us, median and 99th percentile, medians of {options.rounds} rounds")
     print(f"{'bytes':>10}" + "".join(f"  {name:>21}" for name in seen) + f"  {'times faster':>12}  {'device':>7}  algorithm")
     for size in options.sizes:
         middle = {name: statistics.median(r[size][0] for r in runs) for name, runs in seen.items()}
