@@ -34,8 +34,9 @@ void share(void* context, int thread, int threads) {
   work.order.fetch_add(1, std::memory_order_acq_rel);
 }
 
-constexpr std::size_t few_elements = 4;    // for which the plain code is faster than a twin's beginning and end
-constexpr std::size_t most_operands = 16;  // that need no memory from the heap
+constexpr std::size_t few_elements = 4;        // for which the plain code is faster than a twin's beginning and end
+constexpr std::size_t cached_elements = 1024;  // that fit the caches, however many bytes they have
+constexpr std::size_t most_operands = 16;      // that need no memory from the heap
 
 std::size_t read_size(const Kernel& kernel, int i) {
   return size_of(kernel.reads[std::min<std::size_t>(static_cast<std::size_t>(i), kernel.reads.size() - 1)]);
@@ -80,6 +81,7 @@ void run_parts(const Kernel& kernel, Body body, const Stretch& whole, int thread
 
 void run(const Kernel& kernel, const Stretch& whole, int threads) {
   if (whole.n != 0 && whole.n <= few_elements) return kernel.truth(whole);
+  if (whole.n != 0 && whole.n <= cached_elements) return kernel.chosen()(whole);
   std::size_t bytes = 0;
   for (std::size_t w = 0; w < kernel.writes.size() && !kernel.sums; ++w)
     bytes += size_of(kernel.writes[w]) * (kernel.updates_operand(w) ? 2 : 1);
