@@ -51,7 +51,7 @@ struct Wish {
 
 Communicator::Communicator(std::unique_ptr<Inside> inside) : inside_(std::move(inside)) {}
 
-Communicator::~Communicator() { Group::forget(*this); }
+Communicator::~Communicator() { Group::forget(*inside_); }
 
 std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store, Rank rank, Rank ranks,
                                                    const Config& config, std::shared_ptr<device::Device> device) {
@@ -103,7 +103,7 @@ void Communicator::run(const Call& call, device::Stream* stream) {
   if (call.collective == Collective::send_recv) return run(point_of(call), stream);
   if (stream != nullptr || Group::open()) {
     const bool in_place = check(call, rank(), ranks());
-    return Group::issue(*this, Operation{.call = call, .in_place = in_place}, stream);
+    return Group::issue(*inside_, Operation{.call = call, .in_place = in_place}, stream);
   }
   Turns::Turn turn(inside_->turns);
   turn.wait();
@@ -114,7 +114,7 @@ void Communicator::run(const Call& call, device::Stream* stream) {
 
 void Communicator::run(const Point& point, device::Stream* stream) {
   if (!plainly_right(point, rank(), ranks())) check(call_of(point), rank(), ranks());
-  if (stream != nullptr || Group::open()) return Group::issue(*this, Point(point), stream);
+  if (stream != nullptr || Group::open()) return Group::issue(*inside_, Point(point), stream);
   Turns::Turn turn(inside_->turns);
   turn.wait();
   inside_->open({&point, 1});
@@ -124,7 +124,8 @@ void Communicator::run(const Point& point, device::Stream* stream) {
 void Communicator::run(const Call& call, const schedule::Schedule& schedule, device::Stream* stream) {
   const bool in_place = check(call, rank(), ranks());
   Group::issue(
-      *this, Operation{.call = call, .in_place = in_place, .planned = inside_->planner.plan(call, in_place, schedule)},
+      *inside_,
+      Operation{.call = call, .in_place = in_place, .planned = inside_->planner.plan(call, in_place, schedule)},
       stream);
 }
 

@@ -25,8 +25,6 @@ struct ReduceOp {
   double factor = 1;
 };
 
-struct Point;
-
 // One operation, as all of the calls below put it. count is NCCL's: of the whole buffer for all_reduce, broadcast,
 // reduce, send_recv and permute; of one rank's block for the others.
 struct Call {
@@ -95,8 +93,7 @@ class Communicator {
   struct Inside;
 
  private:
-  friend class Group;
-  void run(const Point&, device::Stream*);
+  void run(const struct Point&, device::Stream*);
   explicit Communicator(std::unique_ptr<Inside>);
   std::unique_ptr<Inside> inside_;
 };
@@ -115,8 +112,8 @@ class Group {
  private:
   friend class Communicator;
   template <class What>
-  static void issue(Communicator&, What&&, device::Stream*);  // now, or when the group ends
-  static void forget(const Communicator&);
+  static void issue(Communicator::Inside&, What&&, device::Stream*);  // now, or when the group ends
+  static void forget(const Communicator::Inside&);
   bool ended_ = false;
 };
 

@@ -74,18 +74,18 @@ void Group::end() {
 
 bool Group::open() { return depth != 0; }
 
-void Group::forget(const Communicator& c) {
-  if (noted != nullptr) noted->forget(c.inside_.get());
+void Group::forget(const Communicator::Inside& inside) {
+  if (noted != nullptr) noted->forget(&inside);
 }
 
 template <class What>
-void Group::issue(Communicator& c, What&& what, device::Stream* stream) {
-  if (open()) return noted->add(*c.inside_, std::move(what), stream);
+void Group::issue(Communicator::Inside& inside, What&& what, device::Stream* stream) {
+  if (open()) return noted->add(inside, std::move(what), stream);
   auto batch = std::make_unique<Batch>();
-  batch->add(*c.inside_, std::move(what), stream);
+  batch->add(inside, std::move(what), stream);
   start(std::move(batch));
 }
-template void Group::issue(Communicator&, Point&&, device::Stream*);
-template void Group::issue(Communicator&, Operation&&, device::Stream*);
+template void Group::issue(Communicator::Inside&, Point&&, device::Stream*);
+template void Group::issue(Communicator::Inside&, Operation&&, device::Stream*);
 
 }  // namespace trellis::ccl
