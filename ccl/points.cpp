@@ -27,10 +27,10 @@ Call call_of(const Point& p) {
 
 bool plainly_right(const Point& p, Rank rank, Rank ranks) {
   constexpr std::size_t far_too_many = std::size_t{1} << 48;
-  const void* const place = p.from == rank ? p.input : p.output;
-  return p.from != p.to && p.from >= 0 && p.to >= 0 && p.from < ranks && p.to < ranks && place != nullptr &&
-         p.count < far_too_many && reinterpret_cast<std::uintptr_t>(place) < far_too_many &&
-         static_cast<std::size_t>(p.type) < kernels::dtype_count;
+  const auto in = reinterpret_cast<std::uintptr_t>(p.input), out = reinterpret_cast<std::uintptr_t>(p.output);
+  const std::uintptr_t place = p.from != p.to ? (p.from == rank ? in : out) : in | out;
+  return p.from >= 0 && p.to >= 0 && p.from < ranks && p.to < ranks && place != 0 && (in | out) < far_too_many &&
+         p.count < far_too_many && static_cast<std::size_t>(p.type) < kernels::dtype_count;
 }
 
 Compiled compile_points(std::span<const Point> points, Rank rank, int lane) {
