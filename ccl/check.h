@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "ccl/communicator.h"
 
@@ -32,13 +33,13 @@ class CallCheck {
  private:
   struct Numbers {
     std::size_t count = 0;
-    Rank root = -1;
+    Rank root = 0;
     kernels::DType type = {};
     kernels::Reduction op = {};
     bool operator==(const Numbers&) const = default;
   };
   struct Known {
-    Numbers numbers = {};
+    std::optional<Numbers> numbers = {};
     CallShape shape = {};
   };
   const Rank rank_, ranks_;

@@ -1,8 +1,7 @@
 /* When an operation begins, alike for all peers of run.py. Ranks leave a barrier one after the other, in an order that
    is each library's own: a rank that leaves it early is head start for one library and waiting time for another. So,
    where each rank has a core (TOGETHER is set), all begin at a moment that rank 0 names. */
-#ifndef TRELLIS_BENCH_PEERS_START_H
-#define TRELLIS_BENCH_PEERS_START_H
+#pragma once
 
 #include <stdlib.h>
 #include <time.h>
@@ -24,5 +23,3 @@ static inline double wait_until(double us) {
   while (now < us) now = now_us();
   return now;
 }
-
-#endif
