@@ -1,0 +1,80 @@
+// Who must wait for whom, held against each cell looked at by itself.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "schedule/hazards.h"
+
+namespace trellis::schedule {
+namespace {
+
+using Waits = std::vector<std::int32_t>;
+
+struct Cell {
+  std::int32_t writer = -1;
+  Waits readers = {};
+};
+
+// What a step that does this waits for, and what is known of the cells after it.
+std::set<std::int32_t> obvious(std::vector<Cell>& cells, Hazards::Run run, bool writes, std::int32_t step) {
+  std::set<std::int32_t> waits;
+  for (auto i = run.first; i < run.first + run.count; ++i) {
+    Cell& cell = cells[static_cast<std::size_t>(i)];
+    bool read = false;
+    if (writes)
+      for (const std::int32_t reader : cell.readers)
+        if (reader != step) waits.insert(reader), read = true;
+    if (!read && cell.writer >= 0) waits.insert(cell.writer);
+    if (writes)
+      cell = {.writer = step};
+    else
+      cell.readers.push_back(step);
+  }
+  return waits;
+}
+
+void expect_known(const Hazards& hazards, const std::vector<Cell>& cells, Hazards::Run run) {
+  std::vector<bool> unwritten(cells.size());
+  for (const auto& part : hazards.unwritten(run))
+    for (auto i = part.first; i < part.first + part.count; ++i) unwritten[static_cast<std::size_t>(i)] = true;
+  std::int64_t written = 0;
+  for (auto i = static_cast<std::size_t>(run.first); i < static_cast<std::size_t>(run.first + run.count); ++i) {
+    ASSERT_EQ(unwritten[i], cells[i].writer < 0) << i;
+    written += cells[i].writer < 0 ? 0 : 1;
+  }
+  ASSERT_EQ(hazards.written(run) == Hazards::Written::none, written == 0);
+  ASSERT_EQ(hazards.written(run) == Hazards::Written::all, written == run.count);
+}
+
+// Runs that begin anywhere, or where others do; short ones make more pieces than a block has.
+TEST(Hazards, AreThoseOfEachCell) {
+  constexpr std::int64_t all = 3000;
+  for (int round = 0; round < 60; ++round) {
+    std::mt19937 random(static_cast<std::uint32_t>(round));
+    const auto below = [&](std::int64_t limit) { return static_cast<std::int64_t>(random()) % limit; };
+    const std::int64_t longest = round % 3 == 0 ? 600 : round % 3 == 1 ? 3 : 30;
+    const auto some = [&]() -> Hazards::Run {
+      if (round % 2 == 0) return {below(all - longest), 1 + below(longest)};
+      return {below(all / longest) * longest, longest};
+    };
+    Hazards hazards;
+    std::vector<Cell> cells(all);
+    for (std::int32_t step = 0; step < 600; ++step) {
+      Waits after;
+      std::set<std::int32_t> expected;
+      for (auto touched = below(3); touched >= 0; --touched) {
+        const Hazards::Run run = some();
+        const bool writes = random() % 2 == 0;
+        writes ? hazards.write(run, step, after) : hazards.read(run, step, after);
+        expected.merge(obvious(cells, run, writes, step));
+      }
+      ASSERT_EQ(std::set<std::int32_t>(after.begin(), after.end()), expected) << round << " " << step;
+      ASSERT_NO_FATAL_FAILURE(expect_known(hazards, cells, some())) << round << " " << step;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trellis::schedule
