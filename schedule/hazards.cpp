@@ -4,6 +4,7 @@
 
 namespace trellis::schedule {
 
+// Makes a boundary there, if there is none; `right`: the first piece that begins there or later.
 Pieces::At Hazards::split(Pieces::At right, std::int64_t cell) {
   if (right == pieces_.begin() || (right != pieces_.end() && pieces_[right].first == cell)) return right;
   Piece& left = pieces_[pieces_.previous(right)];
@@ -20,9 +21,7 @@ Pieces::At Hazards::cut(Run run) {
   if (first == pieces_.end() || pieces_[first].first != run.first) first = last = split(first, run.first);
   while (last != pieces_.end() && pieces_[last].end <= end) last = pieces_.next(last);
   if (last == pieces_.end() || pieces_[last].first >= end) return first;
-  Piece rest = pieces_[last];
-  rest.first = pieces_[last].end = end;
-  pieces_.insert(pieces_.next(last), rest);
+  split(pieces_.next(last), end);
   return pieces_.from(run.first);
 }
 

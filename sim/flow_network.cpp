@@ -125,8 +125,7 @@ bool FlowNetwork::share_one(std::uint32_t resource) {
 
 // What is new, and those whose rates were set by what that shares, or by what has lost a flow. What is easily said by
 // itself is settled at once.
-void FlowNetwork::gather() {
-  const bool all_new = fresh_.size() == moving_;
+void FlowNetwork::gather(bool all_new) {
   for (const FlowId id : fresh_) {
     const Flow& f = table_.flows[id];
     if (f.bound_by != none || give_alone(id)) continue;  // settled together with another, or by itself
@@ -142,9 +141,10 @@ void FlowNetwork::gather() {
 
 void FlowNetwork::settle() {
   settle_pools();
+  const bool all_new = fresh_.size() == moving_;
   region_.clear();
-  gather();
-  region_.solve(fresh_.size() == moving_);
+  gather(all_new);
+  region_.solve(all_new);
   for (std::size_t i = 0; i < region_.flows().size(); ++i)
     give(region_.flows()[i], region_.given()[i].rate, region_.given()[i].by);
   fresh_.clear();

@@ -38,7 +38,7 @@ class FlowNetwork : public Network {
   void set_end(FlowId, Time);
   bool give_alone(FlowId);
   bool share_one(std::uint32_t resource);
-  void gather();
+  void gather(bool all_new);
 
   std::uint32_t pool_of(const Flow&) const;
   void make_pool(std::uint32_t resource);

@@ -10,30 +10,25 @@
 namespace trellis::tools {
 namespace {
 
-bool is_number(const std::string& word, double& value) {
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  return error == std::errc{} && end == word.data() + word.size() && std::isfinite(value);
+CLI::Validator number_check(bool (*holds)(double), const char* expected, const char* name) {
+  const auto check = [=](std::string& word) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    const bool number = error == std::errc{} && end == word.data() + word.size() && std::isfinite(value);
+    return number && holds(value) ? "" : fmt::format("'{}': expected a number{}", word, expected);
+  };
+  return {check, name};
 }
 
 }  // namespace
 
 const CLI::Validator& at_least_zero() {
-  static const CLI::Validator check(
-      [](std::string& word) {
-        double value = 0;
-        return is_number(word, value) && value >= 0 ? "" : fmt::format("'{}': expected a number, at least 0", word);
-      },
-      "NONNEGATIVE");
+  static const CLI::Validator check = number_check([](double v) { return v >= 0; }, ", at least 0", "NONNEGATIVE");
   return check;
 }
 
 const CLI::Validator& above_zero() {
-  static const CLI::Validator check(
-      [](std::string& word) {
-        double value = 0;
-        return is_number(word, value) && value > 0 ? "" : fmt::format("'{}': expected a number above 0", word);
-      },
-      "POSITIVE");
+  static const CLI::Validator check = number_check([](double v) { return v > 0; }, " above 0", "POSITIVE");
   return check;
 }
 

@@ -1,5 +1,4 @@
 #include "tools/noise.h"
-#include "tools/cli_checks.h"
 
 #include <fmt/format.h>
 
@@ -9,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "tools/cli_checks.h"
 #include "tools/machine_tune_chart.h"
 
 namespace trellis::tools {

@@ -1,10 +1,10 @@
 // trellis play: a workload, a trace of one, or a schedule from a file, on a simulated machine.
-#include "tools/cli_checks.h"
 #include "tools/play_file.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "tools/cli_checks.h"
 #include "tools/command.h"
 #include "tools/machine_typed.h"
 #include "tools/timeline_file.h"

@@ -19,6 +19,17 @@ def trellis(*arguments, **environment):
                           env=os.environ | environment)
 
 
+def interrupted(words, points, size):
+    """What comes of a command that gets a SIGINT when its file of points has grown so large: status, output, errors."""
+    started = subprocess.Popen([TRELLIS, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and (not points.exists() or points.stat().st_size < size):
+        time.sleep(0.02)
+    started.send_signal(signal.SIGINT)
+    out, err = started.communicate(timeout=120)
+    return started.returncode, out, err
+
+
 class Case(unittest.TestCase):
     def printed(self, *arguments, **environment):
         ran = trellis(*arguments, **environment)
@@ -85,13 +96,8 @@ class Tune(Case):
     def test_interrupted_it_gives_what_it_has_and_goes_on(self):
         points = self.folder / "points"
         words = ["machine", "tune", "trn2.48xlarge", "--collectives", "all_reduce", "--points", str(points)]
-        started = subprocess.Popen([TRELLIS, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and (not points.exists() or points.stat().st_size < 500):
-            time.sleep(0.02)
-        started.send_signal(signal.SIGINT)
-        out, err = started.communicate(timeout=120)
-        self.assertEqual((started.returncode, err), (1, ""))
+        status, out, err = interrupted(words, points, 500)
+        self.assertEqual((status, err), (1, ""))
         self.assertRegex(out, r"interrupted: \d+ of \d+ points are done")
         self.assertIn("all_reduce on 64 ranks", out)
 
@@ -190,13 +196,8 @@ class Search(Case):
         points = self.folder / "points"
         words = ["machine", "search", "trn1.32xlarge", "all_reduce", "--bytes", "1MB", "--levels", "2", "--moves",
                  "300000", "--synthesise", "--points", str(points)]
-        started = subprocess.Popen([TRELLIS, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and (not points.exists() or points.stat().st_size < 3000):
-            time.sleep(0.02)
-        started.send_signal(signal.SIGINT)
-        out, err = started.communicate(timeout=120)
-        self.assertEqual(started.returncode, 1, out + err)
+        status, out, err = interrupted(words, points, 3000)
+        self.assertEqual(status, 1, out + err)
         self.assertRegex(out + err, "then interrupted|interrupted before anything was found")
         size = points.stat().st_size
         whole = self.printed(*words)
@@ -207,7 +208,6 @@ class Search(Case):
         self.assertEqual(points.stat().st_size, size)
         points.unlink()
         self.assertEqual(self.printed(*words), whole)
-
 
     def test_a_schedule_is_made_for_a_machine_with_a_dead_link_and_the_library_runs_it(self):
         for name in ["found.schedule", "found.xml"]:
