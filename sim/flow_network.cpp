@@ -25,7 +25,7 @@ void FlowNetwork::start(std::span<const Use> uses, Work work, std::uint64_t tag)
   Flow& f = table_.flows[id];
   f.left = work, f.since = now_, f.end = 0, f.tag = tag;
   if (work != bytes_.work) bytes_ = {work, static_cast<double>(work) / (byte_work * one_use)};
-  ++moving_;
+  ++moving_, ++changes_;
   for (const Use& use : uses) {
     carried_[use.resource] += bytes_.sixteenths * use.weight;
     if (uses.size() > 1) break_pool(use.resource);
@@ -46,7 +46,7 @@ void FlowNetwork::remove(FlowId id) {
     changed_.push_back(part.resource);
   }
   f.end = 0;
-  --moving_;
+  --moving_, ++changes_;
 }
 
 void FlowNetwork::advance(Time to, std::vector<std::uint64_t>& ended) {
@@ -145,10 +145,23 @@ void FlowNetwork::settle() {
   region_.clear();
   gather(all_new);
   region_.solve(all_new);
+  solved_ += std::ssize(region_.flows());
   for (std::size_t i = 0; i < region_.flows().size(); ++i)
     give(region_.flows()[i], region_.given()[i].rate, region_.given()[i].by);
   fresh_.clear();
   changed_.clear();
+}
+
+void FlowNetwork::leave(const std::function<void(std::span<const Use>, Work, std::uint64_t)>& tell) {
+  for (std::uint32_t r = 0; r < table_.resources.size(); ++r) break_pool(r);
+  std::vector<Use> uses;
+  for (Flow& f : table_.flows) {
+    if (f.end == 0) continue;
+    bring_up(f);
+    uses.clear();
+    for (const Part& part : table_.parts_of(f)) uses.push_back({part.resource, part.weight});
+    tell(uses, f.left, f.tag);
+  }
 }
 
 Rate FlowNetwork::rate(std::uint64_t tag) const {

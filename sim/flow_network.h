@@ -3,6 +3,7 @@
 // of what set them; where it isn't, they are worked out with the first ones, and so on.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "sim/flow_pool.h"
@@ -22,6 +23,12 @@ class FlowNetwork : public Network {
   Time next() const override { return ends_.next(); }
   void advance(Time to, std::vector<std::uint64_t>& ended) override;
 
+  // Whether so many flows share so much that more rates than these, and far more than flows have started and ended,
+  // were worked out.
+  bool crowded(std::int64_t rates) const { return solved_ > rates && solved_ > most_for_one * changes_; }
+  // Tells of all that are on their way, once settled; it is of no use afterwards.
+  void leave(const std::function<void(std::span<const Use>, Work left, std::uint64_t tag)>& tell);
+
   Rate rate(std::uint64_t tag) const;  // of a flow on its way; for tests
 
  private:
@@ -30,7 +37,8 @@ class FlowNetwork : public Network {
   using Flow = FlowTable::Flow;
   using Resource = FlowTable::Resource;
   static constexpr std::uint32_t none = FlowTable::none;
-  static constexpr Time in_pool = -1;  // the end of a flow whose pool knows it
+  static constexpr std::int64_t most_for_one = 32;  // rates
+  static constexpr Time in_pool = -1;               // the end of a flow whose pool knows it
 
   void remove(FlowId);
   void bring_up(Flow&);
@@ -52,6 +60,8 @@ class FlowNetwork : public Network {
   FlowTable table_;
   FlowRegion region_{table_};
   std::size_t moving_ = 0;
+  std::int64_t solved_ = 0;   // rates, so far
+  std::int64_t changes_ = 0;  // starts and ends
   InstantQueue<FlowId> ends_;
   Time now_ = 0;
 

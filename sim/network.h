@@ -40,7 +40,7 @@ class Network {
   virtual Time next() const = 0;
   virtual void advance(Time to, std::vector<std::uint64_t>& ended) = 0;  // `to`: next() at most; appends the tags
 
-  double carried(std::uint32_t resource) const { return carried_[resource]; }  // bytes so far, weighted
+  virtual double carried(std::uint32_t resource) const { return carried_[resource]; }  // bytes so far, weighted
 
  protected:
   std::vector<double> carried_;

@@ -5,12 +5,17 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "sim/adaptive_network.h"
 #include "sim/alone_network.h"
 #include "sim/flow_network.h"
 #include "sim/packet_network.h"
 
 namespace trellis::sim {
 namespace {
+
+// Rates that are worked out before a network may be called crowded: a fifth of a second's work, and of a folded run,
+// which is the same as the unfolded one for so long, a second's.
+constexpr std::int64_t patience = 500'000, patience_folded = 2'000'000;
 
 // Uses of one resource are one.
 void add_use(std::vector<Use>& uses, std::uint32_t resource, std::uint32_t weight) {
@@ -27,11 +32,13 @@ void add_use(std::vector<Use>& uses, std::uint32_t resource, std::uint32_t weigh
 Run::Engine::Engine(const Machine& machine, std::vector<Job> jobs, RunSettings settings)
     : machine_(machine), jobs_(std::move(jobs)), settings_(std::move(settings)) {
   overheads_ = machine_.overheads(settings_.era);
-  if (settings_.fold && !settings_.noise && settings_.loads.empty() && jobs_.size() == 1)
+  if (!settings_.noise && settings_.loads.empty() && jobs_.size() == 1)
     if (auto folded = folded_symmetry(jobs_[0].pattern->symmetry(), machine_, jobs_[0].members)) {
       folding_ = std::make_unique<Folding>(machine_, *std::move(folded));
       if (!folding_->folds()) folding_.reset();
     }
+  const bool folds = folding_ != nullptr;
+  if (!settings_.fold) folding_.reset();
   if (!folding_) {
     capacities_.resize(machine_.resources());
     for (ResourceId r = 0; r < capacities_.size(); ++r) capacities_[r] = rate_of(machine_.rate(r));
@@ -64,8 +71,10 @@ Run::Engine::Engine(const Machine& machine, std::vector<Job> jobs, RunSettings s
     network_ = std::make_unique<AloneNetwork>(capacities_);
   } else if (settings_.packets)
     network_ = std::make_unique<PacketNetwork>(capacities_, settings_.packet);
+  else if (folds && !folding_)
+    network_ = std::make_unique<FlowNetwork>(capacities_);  // what the folded run is held against
   else
-    network_ = std::make_unique<FlowNetwork>(capacities_);
+    network_ = std::make_unique<AdaptiveNetwork>(capacities_, folds ? patience_folded : patience);
   capacities_ = {};
 }
 

@@ -5,6 +5,8 @@
 #include <map>
 #include <random>
 
+#include "sim/adaptive_network.h"
+#include "sim/crowd_network.h"
 #include "sim/flow_network.h"
 #include "sim/packet_network.h"
 
@@ -177,6 +179,91 @@ TEST(FlowNetwork, TheOrderOfStartsDoesNotMatter) {
     std::vector<Transfer> reversed(flows.rbegin(), flows.rend());
     const auto second = ends(other, reversed);
     for (std::size_t f = 0; f < flows.size(); ++f) EXPECT_EQ(first.at(f), second.at(flows.size() - 1 - f));
+  }
+}
+
+constexpr double fine = 1.0 / 4096;  // twice what a level may be off
+
+// Flows that take none, one or several at a time of a few resources, many on each.
+std::vector<Transfer> crowd(std::mt19937& random, std::uint32_t resources, int count) {
+  auto flows = random_transfers(random, resources, count, false);
+  for (Transfer& t : flows) t.start = static_cast<Time>(below(random, 1 + below(random, 200))) * us;
+  std::ranges::stable_sort(flows, {}, &Transfer::start);
+  return flows;
+}
+
+// No resource gives more than it has, and each flow has a resource that is used up and gives none of the others more.
+TEST(CrowdNetwork, SharesFairlyNearly) {
+  std::mt19937 random(13);
+  for (int round = 0; round < 40; ++round) {
+    const std::uint32_t resources = 4 + below(random, round % 2 == 0 ? 8 : 60);
+    std::vector<Rate> capacities;
+    for (std::uint32_t r = 0; r < resources; ++r)
+      capacities.push_back(gigabyte * (1 + below(random, round % 3 == 1 ? 3 : 100)));
+    const auto flows = crowd(random, resources, 50 + static_cast<int>(below(random, 300)));
+    CrowdNetwork network(capacities);
+    std::vector<std::uint64_t> ended;
+    std::size_t next = 0;
+    for (Time now = 0; now != forever;) {
+      for (; next < flows.size() && flows[next].start == now; ++next)
+        network.start(flows[next].uses, flows[next].work, next);
+      network.settle();
+      std::vector<double> used(resources, 0), fastest(resources, 0), rates;
+      for (std::size_t f = 0; f < next; ++f) {
+        rates.push_back(static_cast<double>(network.rate(f)));
+        for (const Use& u : flows[f].uses) {
+          used[u.resource] += rates[f] * u.weight / one_use;
+          fastest[u.resource] = std::max(fastest[u.resource], rates[f]);
+        }
+      }
+      std::vector<bool> full;
+      for (std::uint32_t r = 0; r < resources; ++r) {
+        ASSERT_LE(used[r], static_cast<double>(capacities[r]) * (1 + fine)) << round;
+        full.push_back(used[r] >= static_cast<double>(capacities[r]) * (1 - fine));
+      }
+      for (std::size_t f = 0; f < next; ++f) {
+        if (rates[f] == 0) continue;
+        ASSERT_TRUE(std::ranges::any_of(
+            flows[f].uses,
+            [&](const Use& u) { return full[u.resource] && fastest[u.resource] <= rates[f] * (1 + fine); }))
+            << round << ' ' << f;
+      }
+      now = std::min(network.next(), next < flows.size() ? flows[next].start : forever);
+      if (now != forever) network.advance(now, ended);
+    }
+    ASSERT_EQ(ended.size(), flows.size());
+  }
+}
+
+void expect_near(const std::map<std::uint64_t, Time>& found, const std::map<std::uint64_t, Time>& wanted) {
+  ASSERT_EQ(found.size(), wanted.size());
+  for (const auto& [tag, end] : wanted)
+    EXPECT_NEAR(static_cast<double>(found.at(tag)), static_cast<double>(end), 1e-3 * static_cast<double>(end)) << tag;
+}
+
+TEST(CrowdNetwork, EndsAsFlowsDo) {
+  std::mt19937 random(17);
+  for (int round = 0; round < 20; ++round) {
+    const std::uint32_t resources = 4 + below(random, 30);
+    const auto flows = crowd(random, resources, 400);
+    std::vector<Rate> capacities;
+    for (std::uint32_t r = 0; r < resources; ++r) capacities.push_back(gigabyte * (1 + below(random, 100)));
+    FlowNetwork exact(capacities);
+    CrowdNetwork network(capacities);
+    expect_near(ends(network, flows), ends(exact, flows));
+  }
+}
+
+TEST(AdaptiveNetwork, TurnsToACrowdOnTheWay) {
+  std::mt19937 random(19);
+  for (const int count : {100, 3000}) {
+    const std::vector<Rate> capacities(40, 25 * gigabyte);
+    const auto flows = crowd(random, 40, count);
+    FlowNetwork exact(capacities);
+    AdaptiveNetwork network(capacities, 500'000);
+    expect_near(ends(network, flows), ends(exact, flows));
+    EXPECT_EQ(network.exact(), count == 100);
+    for (std::uint32_t r = 0; r < 40; ++r) EXPECT_DOUBLE_EQ(network.carried(r), exact.carried(r));
   }
 }
 
