@@ -6,50 +6,18 @@
 
 #include "sim/class_bound.h"
 #include "sim/glimpse.h"
+#include "sim/hands.h"
 
 namespace trellis::sim {
 namespace {
 
-Rank product(const std::vector<Rank>& dims) {
-  Rank n = 1;
-  for (Rank d : dims) n *= d;
-  return n;
-}
-
-// The machine's dims cut to the first so many ranks, if they are whole rows.
-std::vector<Rank> part_of(const std::vector<Rank>& dims, Rank ranks) {
-  std::vector<Rank> part;
-  for (Rank d : dims) {
-    if (ranks % d != 0 && d % ranks != 0) return {};
-    part.push_back(std::min(d, ranks));
-    ranks = ranks % d == 0 ? ranks / d : 1;
-  }
-  return ranks == 1 ? part : std::vector<Rank>{};
-}
-
-// As one row, as chips in a row, as they are, and as hosts in a row.
-std::vector<std::vector<Rank>> shapes(const Machine& machine, Rank ranks) {
-  std::vector<std::vector<Rank>> all{{ranks}};
-  const auto add = [&](std::vector<Rank> dims) {
-    if (!dims.empty() && product(dims) == ranks && std::ranges::find(all, dims) == all.end())
-      all.push_back(std::move(dims));
-  };
-  const Rank cores = machine.cores();
-  if (ranks % cores == 0 && cores > 1) add({cores, ranks / cores});
-  add(part_of(machine.dims(), ranks));
-  Rank inner = cores;
-  for (const auto& fabric : machine.fabrics()) {
-    if (fabric->attached() && inner > 1 && ranks % inner == 0 && ranks > inner) add({inner, ranks / inner});
-    inner *= fabric->size();
-  }
-  return all;
-}
-
 // One way that is in the running, by what is known of it so far.
 struct Entry {
-  enum class Known : std::uint8_t { nothing, outline, chip, classes, alone };  // see Pricer, least_by_classes
+  // see Pricer, least_by_classes
+  enum class Known : std::uint8_t { nothing, outline, chip, classes, alone, priced };
 
   std::size_t place = 0;  // among those given
+  int hand = 0;           // that looks at it: ways that differ in shape alone have one
   Time least = 0;
   double moves = 0;  // gone through, to know more
   double own = 0;    // of one rank
@@ -62,19 +30,30 @@ struct Entry {
 };
 
 // What takes little to know more of is looked at first, and of that what is the most promising: so that when it comes
-// to what takes much, most of it is already known to be slower than the best.
+// to what takes much, most of it is already known to be slower than the best. Two ways are looked at at once, whatever
+// processors there are, so that the same ways are gone through everywhere.
 class Contest {
  public:
   Contest(Pricer& pricer, const std::vector<Way>& ways, double bytes, const ChoiceLimits& limits)
-      : pricer_(pricer), ways_(ways), bytes_(bytes), limits_(limits) {}
+      : pricer_(pricer),
+        other_machine_(pricer.machine().spec()),
+        other_pricer_(other_machine_, pricer.group(), pricer.settings()),
+        ways_(ways),
+        bytes_(bytes),
+        limits_(limits) {}
 
   Choice run() {
-    for (std::size_t i = 0; i < ways_.size(); ++i) entries_.push_back({.place = i});
-    for (effort_ = 256; !entries_.empty(); effort_ *= 4)
-      for (auto next = most_promising(); next != entries_.end(); next = most_promising()) {
-        Entry entry = *next;
-        entries_.erase(next);
-        know_more(entry);
+    std::vector<Way> shapeless;
+    for (std::size_t i = 0; i < ways_.size(); ++i) {
+      Way way = ways_[i];
+      way.dims.clear();
+      const auto known = std::ranges::find(shapeless, way);
+      const int hand = static_cast<int>(known - shapeless.begin()) % hands;
+      if (known == shapeless.end()) shapeless.push_back(way);
+      entries_[hand].push_back({.place = i, .hand = hand});
+    }
+    for (effort_ = 256; !entries_[0].empty() || !entries_[1].empty(); effort_ *= 4)
+      while (know_more()) {
       }
     for (const auto& [time, place] : best_) choice_.best.push_back({ways_[place], bytes_, time});
     for (const Result& r : least_)
@@ -88,119 +67,7 @@ class Contest {
   // A price goes through each move several times, and shares what they meet on.
   static constexpr double looks_a_price = 8;
   static constexpr double most_glimpsed = 1 << 18;  // steps: more of them seldom say more
-
-  std::vector<Entry>::iterator most_promising() {
-    auto first = entries_.end();
-    for (auto entry = entries_.begin(); entry != entries_.end(); ++entry)
-      if (entry->moves <= effort_ && (first == entries_.end() || *entry < *first)) first = entry;
-    return first;
-  }
-
-  void know_more(Entry& entry) {
-    if (hopeless(entry)) return drop(entry);
-    switch (entry.known) {
-      case Entry::Known::nothing:
-        return outline(entry);
-      case Entry::Known::outline:
-        return look_at_chip(entry);
-      case Entry::Known::chip:
-        return look_at_classes(entry);
-      case Entry::Known::classes:
-        return look_closely(entry);
-      case Entry::Known::alone:
-        return price(entry);
-    }
-  }
-
-  void drop(const Entry& entry) {
-    note(entry.least, entry.place);
-    pricer_.forget(ways_[entry.place]);
-  }
-
-  void outline(Entry& entry) {
-    const Way& way = ways_[entry.place];
-    const Pricer::Outline known = pricer_.outline(way, bytes_, static_cast<std::int64_t>(effort_), limit_for(entry));
-    entry.least = known.least;
-    if (hopeless(entry)) return drop(entry);
-    const schedule::Algorithm& algorithm = schedule::algorithm_named(way.algorithm);
-    const schedule::Request request = pricer_.request(way);
-    entry.own = static_cast<double>(known.moves) / pricer_.group().ranks();
-    const schedule::Symmetry symmetry = schedule::symmetry_of(algorithm, request);
-    entry.moves = entry.own * symmetry.classes() + std::min<double>(entry.own, symmetry.ranks()) * kinds(symmetry);
-    const bool glimpsed = effort_ > most_glimpsed;
-    if (known.whole && (glimpsed || entry.moves <= 4 * effort_))
-      entry.known = Entry::Known::outline;
-    else
-      entry.moves = 4 * effort_;
-    if (const Time limit = limit_for(entry); limit != forever && !glimpsed)
-      found(entry,
-            least_at_a_glimpse(algorithm, request, pricer_.machine(), pricer_.options(bytes_),
-                               static_cast<std::int64_t>(effort_), limit),
-            limit);
-    go_on(entry);
-  }
-
-  // Of ranks, that a price goes through.
-  double kinds(const schedule::Symmetry& symmetry) const {
-    const auto folded = folded_symmetry(symmetry, pricer_.machine(), pricer_.options(bytes_));
-    return folded ? folded->classes() : pricer_.group().ranks();
-  }
-
-  bool too_large(const Entry& entry) {
-    if (entry.moves <= static_cast<double>(limits_.most_moves)) return false;
-    choice_.untried.push_back(ways_[entry.place]);
-    pricer_.forget(ways_[entry.place]);
-    return true;
-  }
-
-  // What ranks share with the others of their chip, where that says more than one of them and less work than all kinds.
-  void look_at_chip(Entry& entry) {
-    const Rank cores = pricer_.machine().cores();
-    const double moves = entry.own * cores;
-    entry.known = Entry::Known::chip;
-    if (const Time limit = limit_for(entry); cores > 1 && limit != forever && 2 * moves < entry.moves)
-      found(entry, pricer_.least_of_chip(ways_[entry.place], bytes_, limit), limit);
-    go_on(entry);
-  }
-
-  void look_at_classes(Entry& entry) {
-    if (too_large(entry)) return;
-    const Way& way = ways_[entry.place];
-    const Time limit = limit_for(entry);
-    const schedule::Task task = task_of(schedule::algorithm_named(way.algorithm), pricer_.request(way));
-    const Pattern& pattern = pricer_.uncounted(way);
-    if (!known_.insert({way.algorithm, content(pattern)}).second) return pricer_.forget(way);
-    found(entry, least_by_classes(pattern, pricer_.machine(), pricer_.options(bytes_), limit), limit);
-    entry.known = Entry::Known::classes;
-    entry.moves =
-        entry.own * (has_empty_chunks(task, pricer_.options(bytes_)) ? pattern.ranks() : kinds(pattern.symmetry()));
-    go_on(entry);
-  }
-
-  void look_closely(Entry& entry) {
-    if (too_large(entry)) return;
-    const Way& way = ways_[entry.place];
-    const Time limit = limit_for(entry);
-    found(entry, pricer_.least(way, bytes_, limit), limit);
-    entry.known = Entry::Known::alone;
-    entry.moves *= looks_a_price;
-    go_on(entry);
-  }
-
-  void found(Entry& entry, Time least, Time limit) {
-    entry.out = least == forever;
-    entry.least = std::max(entry.least, least == forever ? limit : least);
-  }
-
-  void go_on(const Entry& entry) {
-    if (entry.out || hopeless(entry)) return drop(entry);
-    entries_.push_back(entry);
-  }
-
-  bool hopeless(const Entry& entry) {
-    const Time limit = limit_for(entry);
-    return limit != forever && static_cast<double>(entry.least) > static_cast<double>(limit) * (1 - limits_.within);
-  }
+  static constexpr int hands = 2;
 
   // Algorithms that make nothing of a shape make one schedule of several: the first of these is enough.
   using Content = std::pair<std::uint64_t, std::uint64_t>;
@@ -230,6 +97,173 @@ class Contest {
     return hash;
   }
 
+  // Of each half of the ways the most promising that may be looked at now: several, so that both halves take about as
+  // long. False: there is none.
+  bool know_more() {
+    constexpr double at_once = 4;
+    std::vector<Look> looks[hands];
+    for (int hand = 0; hand < hands; ++hand)
+      for (double moves = 0; moves < at_once * effort_;) {
+        std::optional<Look> look = next_of(hand);
+        if (!look) break;
+        moves += std::max(look->entry.moves, effort_ / 16);
+        looks[hand].push_back(*look);
+      }
+    two_.run([&](int hand) {
+      for (Look& look : looks[hand]) look_at(look, pricer(look));
+    });
+    for (const auto& of_hand : looks)
+      for (const Look& look : of_hand) take(look);
+    return !looks[0].empty() || !looks[1].empty();
+  }
+
+  // A look at one way, and what it has shown.
+  struct Look {
+    Entry entry;
+    Time limit = forever;
+    Time time = forever;   // its price, where it is that
+    Content content = {};  // of its pattern; {}: not known
+  };
+
+  std::optional<Look> next_of(int hand) {
+    auto& entries = entries_[hand];
+    for (;;) {
+      auto first = entries.end();
+      for (auto entry = entries.begin(); entry != entries.end(); ++entry)
+        if (may_go_on(*entry) && (first == entries.end() || *entry < *first)) first = entry;
+      if (first == entries.end()) return {};
+      const Entry entry = *first;
+      entries.erase(first);
+      if (hopeless(entry))
+        drop(entry);
+      else if (!too_large(entry))
+        return Look{.entry = entry, .limit = limit_for(entry)};
+    }
+  }
+
+  // A price found early spares many looks.
+  bool may_go_on(const Entry& entry) const {
+    constexpr double for_a_price = 16;
+    return entry.moves <= effort_ * (entry.known == Entry::Known::nothing ? 1 : for_a_price);
+  }
+
+  Pricer& pricer(const Look& look) { return look.entry.hand == 0 ? pricer_ : other_pricer_; }
+
+  void look_at(Look& look, Pricer& pricer) const {
+    switch (look.entry.known) {
+      case Entry::Known::nothing:
+        return outline(look, pricer);
+      case Entry::Known::outline:
+        return look_at_chip(look, pricer);
+      case Entry::Known::chip:
+        return look_at_classes(look, pricer);
+      case Entry::Known::classes:
+        return look_closely(look, pricer);
+      case Entry::Known::alone:
+        look.time = pricer.price(ways_[look.entry.place], bytes_, false, look.limit).time;
+        look.entry.known = Entry::Known::priced;
+        return;
+      case Entry::Known::priced:
+        return;
+    }
+  }
+
+  // What was learned of one way, and what that means for the others.
+  void take(const Look& look) {
+    const Entry& entry = look.entry;
+    const Way& way = ways_[entry.place];
+    if (look.content != Content{} && !known_.insert({way.algorithm, look.content}).second)
+      return pricer(look).forget(way);
+    if (entry.known == Entry::Known::priced) {
+      pricer(look).forget(way);
+      note(look.time == forever ? std::max(entry.least, look.limit) : look.time, entry.place);
+      if (look.time != forever) compare({look.time, entry.place});
+    } else if (entry.out || hopeless(entry)) {
+      drop(entry);
+    } else {
+      entries_[entry.hand].push_back(entry);
+    }
+  }
+
+  void drop(const Entry& entry) {
+    note(entry.least, entry.place);
+    pricer({.entry = entry}).forget(ways_[entry.place]);
+  }
+
+  void outline(Look& look, Pricer& pricer) const {
+    Entry& entry = look.entry;
+    const Way& way = ways_[entry.place];
+    const Pricer::Outline known = pricer.outline(way, bytes_, static_cast<std::int64_t>(effort_), look.limit);
+    entry.least = known.least;
+    if (hopeless(entry.least, look.limit)) return;
+    const schedule::Algorithm& algorithm = schedule::algorithm_named(way.algorithm);
+    const schedule::Request request = pricer.request(way);
+    entry.own = static_cast<double>(known.moves) / pricer.group().ranks();
+    const schedule::Symmetry symmetry = schedule::symmetry_of(algorithm, request);
+    entry.moves =
+        entry.own * symmetry.classes() + std::min<double>(entry.own, symmetry.ranks()) * kinds(symmetry, pricer);
+    const bool glimpsed = effort_ > most_glimpsed;
+    if (known.whole && (glimpsed || entry.moves <= 4 * effort_))
+      entry.known = Entry::Known::outline;
+    else
+      entry.moves = 4 * effort_;
+    if (look.limit != forever && !glimpsed)
+      found(look, least_at_a_glimpse(algorithm, request, pricer.machine(), pricer.options(bytes_),
+                                     static_cast<std::int64_t>(effort_), look.limit));
+  }
+
+  // Of ranks, that a price goes through.
+  double kinds(const schedule::Symmetry& symmetry, const Pricer& pricer) const {
+    const auto folded = folded_symmetry(symmetry, pricer.machine(), pricer.options(bytes_));
+    return folded ? folded->classes() : pricer.group().ranks();
+  }
+
+  bool too_large(const Entry& entry) {
+    const bool goes_through_all = entry.known == Entry::Known::chip || entry.known == Entry::Known::classes;
+    if (!goes_through_all || entry.moves <= static_cast<double>(limits_.most_moves)) return false;
+    choice_.untried.push_back(ways_[entry.place]);
+    pricer({.entry = entry}).forget(ways_[entry.place]);
+    return true;
+  }
+
+  // What ranks share with the others of their chip, where that says more than one of them and less work than all kinds.
+  void look_at_chip(Look& look, Pricer& pricer) const {
+    Entry& entry = look.entry;
+    const Rank cores = pricer.machine().cores();
+    const double moves = entry.own * cores;
+    entry.known = Entry::Known::chip;
+    if (cores > 1 && look.limit != forever && 2 * moves < entry.moves)
+      found(look, pricer.least_of_chip(ways_[entry.place], bytes_, look.limit));
+  }
+
+  void look_at_classes(Look& look, Pricer& pricer) const {
+    Entry& entry = look.entry;
+    const Way& way = ways_[entry.place];
+    const schedule::Task task = task_of(schedule::algorithm_named(way.algorithm), pricer.request(way));
+    const Pattern& pattern = pricer.uncounted(way);
+    look.content = content(pattern);
+    found(look, least_by_classes(pattern, pricer.machine(), pricer.options(bytes_), look.limit));
+    entry.known = Entry::Known::classes;
+    entry.moves = entry.own * (has_empty_chunks(task, pricer.options(bytes_)) ? pattern.ranks()
+                                                                              : kinds(pattern.symmetry(), pricer));
+  }
+
+  void look_closely(Look& look, Pricer& pricer) const {
+    found(look, pricer.least(ways_[look.entry.place], bytes_, look.limit));
+    look.entry.known = Entry::Known::alone;
+    look.entry.moves *= looks_a_price;
+  }
+
+  static void found(Look& look, Time least) {
+    look.entry.out = least == forever;
+    look.entry.least = std::max(look.entry.least, least == forever ? look.limit : least);
+  }
+
+  bool hopeless(const Entry& entry) { return hopeless(entry.least, limit_for(entry)); }
+  bool hopeless(Time least, Time limit) const {
+    return limit != forever && static_cast<double>(least) > static_cast<double>(limit) * (1 - limits_.within);
+  }
+
   // The least of its algorithm.
   void note(Time time, std::size_t place) {
     const auto own = std::ranges::find_if(
@@ -253,80 +287,39 @@ class Contest {
     return limit;
   }
 
-  void price(const Entry& entry) {
-    const Time limit = limit_for(entry);
-    const Result result{pricer_.price(ways_[entry.place], bytes_, false, limit).time, entry.place};
-    pricer_.forget(ways_[entry.place]);
-    note(result.first == forever ? std::max(entry.least, limit) : result.first, entry.place);
-    if (result.first == forever) return;
+  void compare(const Result& result) {
     ++choice_.priced;
-    const auto own = own_best(entry.place);
+    const auto own = own_best(result.second);
     if (own == best_.end())
       best_.push_back(result);
     else
       *own = std::min(*own, result);
     std::ranges::sort(best_);
     if (best_.size() > limits_.algorithms) best_.resize(limits_.algorithms);
-    std::erase_if(entries_, [&](const Entry& other) {
-      const bool out = hopeless(other);
-      if (out) drop(other);
-      return out;
-    });
+    for (auto& entries : entries_)
+      std::erase_if(entries, [&](const Entry& other) {
+        const bool out = hopeless(other);
+        if (out) drop(other);
+        return out;
+      });
   }
 
-  Pricer& pricer_;
+  Pricer& pricer_;  // of every other way; and of the rest:
+  const Machine other_machine_;
+  Pricer other_pricer_;
   const std::vector<Way>& ways_;
   const double bytes_;
   const ChoiceLimits limits_;
-  std::vector<Entry> entries_;
+  std::vector<Entry> entries_[hands];
   double effort_ = 0;  // moves that may be gone through to know more of a way
   std::set<std::pair<std::string, Content>> known_;
   std::vector<Result> best_;   // of each algorithm
   std::vector<Result> least_;  // likewise, of all that were not the best
   Choice choice_;
+  Hands two_{hands};
 };
 
-// Whether parts of the data can be on their way through several ranks, or several levels, at once.
-bool worth_cutting(const schedule::Algorithm& algorithm, const Way& way, schedule::Collective c) {
-  using enum schedule::Collective;
-  return c == broadcast || c == reduce || (c == all_reduce && algorithm.has_levels && way.dims.size() > 1);
-}
-
 }  // namespace
-
-std::vector<Rank> usual_dims(std::string_view algorithm, const Machine& machine, Rank ranks) {
-  const auto all = shapes(machine, ranks);
-  const bool chips = algorithm == "mesh" || algorithm == "kangaring";
-  const bool whole = algorithm == "torus" || algorithm == "rdh" || algorithm == "swing" ||
-                     algorithm == "hierarchical" || algorithm == "bine";
-  if (whole) {
-    if (const auto dims = part_of(machine.dims(), ranks); !dims.empty()) return dims;
-    return all.back();
-  }
-  if (chips && all.size() > 1) return all[1];
-  return algorithm == "flat_ring" ? all.back() : all.front();
-}
-
-std::vector<Way> usual_ways(const Pricer& pricer, double bytes) {
-  std::vector<Way> ways;
-  const auto serves = [&](const Way& way, const schedule::Algorithm& algorithm) {
-    if (way.segments > 1 && !worth_cutting(algorithm, way, pricer.settings().collective)) return false;
-    if (!pricer.refusal(way).empty()) return false;
-    return way.segments == 1 || !has_empty_chunks(task_of(algorithm, pricer.request(way)), pricer.options(bytes));
-  };
-  const auto all = shapes(pricer.machine(), pricer.group().ranks());
-  for (const auto& [name, algorithm] : schedule::algorithms())
-    for (const auto& dims : all) {
-      const std::size_t before = ways.size();
-      for (const std::int32_t segments : {1, 4, 16, 64})
-        for (const std::int32_t channels : {1, 2, 4})
-          if (Way way{.algorithm = name, .channels = channels, .segments = segments, .dims = dims};
-              serves(way, algorithm))
-            ways.push_back(std::move(way));
-      if (algorithm.in_a_row && ways.size() > before) break;
-    }
-  return ways;
-}
 
 Choice choose(Pricer& pricer, const std::vector<Way>& ways, double bytes, const ChoiceLimits& limits) {
   return Contest(pricer, ways, bytes, limits).run();

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <optional>
 #include <tuple>
 
 #include "sim/figure_units.h"
+#include "sim/hands.h"
 
 namespace trellis::sim {
 namespace {
@@ -45,8 +47,8 @@ bool same_resources(const Machine& one, const Machine& other) {
 
 // By how much a schedule starts later on the other machine, where all that comes after is the same.
 std::optional<Time> starts_later(const Pattern& pattern, const PriceOptions& options, const Machine& one,
-                                 const Machine& other) {
-  const Overheads a = one.overheads(options.era), b = other.overheads(options.era);
+                                 const Overheads& a, const Machine& other) {
+  const Overheads b = other.overheads(options.era);
   if (options.noise || by_step(a) != by_step(b) || !same_resources(one, other)) return std::nullopt;
   std::vector<ResourceId> way, other_way;
   for (Rank r = 0; r < pattern.ranks(); ++r)
@@ -59,23 +61,31 @@ std::optional<Time> starts_later(const Pattern& pattern, const PriceOptions& opt
   return b.launch - a.launch + (uneven(pattern.task().collective) ? b.counts - a.counts : 0);
 }
 
+// A figure at one end of its range; the two ends of one lie side by side.
+struct Trial {
+  std::string key;
+  double end = 0;
+  std::string text;
+  Time time = forever;
+};
+
 }  // namespace
 
 Interval interval(const Pattern& pattern, const MachineSpec& spec, const PriceOptions& options, Time middle) {
   PriceOptions quick = options;
   quick.explain = false;
   const Machine usual(spec);
+  const Overheads overheads = usual.overheads(options.era);
   return interval(spec, options.era, middle, [&](const Machine& machine) {
-    const std::optional<Time> later = starts_later(pattern, options, usual, machine);
+    const std::optional<Time> later = starts_later(pattern, options, usual, overheads, machine);
     return later ? middle + *later : price(pattern, machine, quick).time;
   });
 }
 
 Interval interval(const MachineSpec& spec, std::string_view asked_era, Time middle,
                   const std::function<Time(const Machine&)>& time_on) {
-  Interval found{.low = middle, .high = middle};
   const std::string_view era = asked_era.empty() ? spec.era : asked_era;
-  double below = 0, above = 0;
+  std::vector<Trial> trials;
   for (const auto& [key, figure] : spec.figures.all()) {
     if (figure.mark == Mark::documented || !matters(key, spec, era)) continue;
     double ends[] = {figure.low, figure.high};
@@ -84,16 +94,26 @@ Interval interval(const MachineSpec& spec, std::string_view asked_era, Time midd
       const double residual = figure.residual > 0 ? figure.residual : usual_residual;
       ends[0] = figure.value * (1 - residual), ends[1] = figure.value * (1 + residual);
     }
-    Sway sway{key, shown(ends[0], figure.dimension), shown(ends[1], figure.dimension), middle, middle};
-    for (double end : ends) {
+    for (const double end : ends) trials.push_back({key, end, shown(end, figure.dimension)});
+  }
+  std::atomic<std::size_t> next = 0;
+  Hands(std::min(processors(), static_cast<int>(trials.size()))).run([&](int) {
+    for (std::size_t i = next++; i < trials.size(); i = next++) {
       MachineSpec other = spec;
-      other.figures.set(key, end);
-      const Time time = time_on(Machine(std::move(other)));
-      if (time == forever) {
+      other.figures.set(trials[i].key, trials[i].end);
+      trials[i].time = time_on(Machine(std::move(other)));
+    }
+  });
+  Interval found{.low = middle, .high = middle};
+  double below = 0, above = 0;
+  for (std::size_t i = 0; i < trials.size(); i += 2) {
+    Sway sway{trials[i].key, trials[i].text, trials[i + 1].text, middle, middle};
+    for (const Trial& end : {trials[i], trials[i + 1]}) {
+      if (end.time == forever) {
         found.all_tried = false;
         continue;
       }
-      sway.low = std::min(sway.low, time), sway.high = std::max(sway.high, time);
+      sway.low = std::min(sway.low, end.time), sway.high = std::max(sway.high, end.time);
     }
     below += std::pow(in_us(middle - sway.low), 2), above += std::pow(in_us(sway.high - middle), 2);
     if (sway.width() > 0) found.sways.push_back(std::move(sway));

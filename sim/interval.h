@@ -26,8 +26,8 @@ struct Interval {
 };
 
 Interval interval(const Pattern&, const MachineSpec&, const PriceOptions&, Time middle);
-// Of any time that a machine makes: `time_on` works it out, `forever` where it was stopped. `era`: empty: the usual
-// one.
+// Of any time that a machine makes: `time_on` works it out, `forever` where it was stopped, and is asked by a thread
+// for each processor at once. `era`: empty: the usual one.
 Interval interval(const MachineSpec&, std::string_view era, Time middle,
                   const std::function<Time(const Machine&)>& time_on);
 

@@ -24,6 +24,7 @@ void PriceWatch::begin(std::string what) {
 }
 
 bool PriceWatch::stopped(sim::Time reached, double done) {
+  const std::lock_guard lock(mutex_);
   reached_ = reached, done_ = done;
   const Clock::time_point now = Clock::now();
   if (now - last_ < between) return interrupted_;

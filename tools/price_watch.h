@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <mutex>
 #include <string>
 
 #include "sim/units.h"
@@ -17,7 +18,8 @@ class PriceWatch {
   PriceWatch& operator=(const PriceWatch&) = delete;
 
   void begin(std::string what);  // another thing, which is then shown as what is being done
-  // For PriceOptions::stopped: remembers how far it is, shows it, and tells whether somebody wants an end.
+  // For PriceOptions::stopped: remembers how far it is, shows it, and tells whether somebody wants an end. Of several
+  // prices at once any may ask.
   bool stopped(sim::Time reached, double done);
   bool interrupted() const { return interrupted_ || interrupts_.asked(); }
   sim::Time reached() const { return reached_; }
@@ -27,6 +29,7 @@ class PriceWatch {
  private:
   using Clock = std::chrono::steady_clock;
 
+  std::mutex mutex_;
   Interrupts interrupts_;
   bool interrupted_ = false;
   const bool shown_;
