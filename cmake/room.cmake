@@ -21,6 +21,7 @@ function(trellis_room)
   # Asserts and debuggers then name the file and not the door to it.
   target_compile_options(room_${room_NAME} PRIVATE -ffile-prefix-map=${doors}/=${PROJECT_SOURCE_DIR}/)
   target_link_libraries(room_${room_NAME} PRIVATE ${room_LINK})
+  trellis_precompile(room_${room_NAME})
   foreach(below IN LISTS room_DEPENDS)
     add_dependencies(room_${room_NAME} room_${below})
   endforeach()
