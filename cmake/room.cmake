@@ -1,3 +1,5 @@
+include(${CMAKE_CURRENT_LIST_DIR}/precompile.cmake)
+
 # trellis_room(NAME <room> [DEPENDS <room>...] [LINK <library>...])
 #
 # Makes the OBJECT library room_<room> from every .cpp below the current folder; a new file needs no edit. OBJECT,
