@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "tools/cli_checks.h"
 #include "tools/machine_typed.h"
 
 namespace trellis::tools {
@@ -151,7 +152,7 @@ void add_output(CLI::App& app, BenchOptions& o) {
   with(app.add_flag("--show-input-output-size", o.show_sizes, "Columns with the bytes of all inputs and outputs"));
   with(app.add_option("-J,--output_file,--json,--report-to-json-file", o.json, "Write results as JSON"));
   with(app.add_option("--csv", o.csv, "Write results as comma-separated values"));
-  with(app.add_option("--plot", o.plot, "Draw time and bandwidth against size as SVG"));
+  with(app.add_option("--plot", o.plot, "Draw time and bandwidth against size as SVG"))->check(svg_file());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <string>
 
 namespace trellis::tools {
@@ -29,6 +30,16 @@ const CLI::Validator& at_least_zero() {
 
 const CLI::Validator& above_zero() {
   static const CLI::Validator check = number_check([](double v) { return v > 0; }, " above 0", "POSITIVE");
+  return check;
+}
+
+const CLI::Validator& svg_file() {
+  static const CLI::Validator check(
+      [](std::string& path) {
+        const std::string ending = std::filesystem::path(path).extension();
+        return ending.empty() || ending == ".svg" ? "" : fmt::format("'{}': expected a name that ends in .svg", path);
+      },
+      "FILE.svg");
   return check;
 }
 

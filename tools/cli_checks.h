@@ -1,4 +1,4 @@
-// What the number of an option must be. CLI11's own checks of this name a largest double of three hundred digits.
+// What the word of an option must be. CLI11's own checks of numbers name a largest double of three hundred digits.
 #pragma once
 
 namespace CLI {
@@ -9,5 +9,6 @@ namespace trellis::tools {
 
 const CLI::Validator& at_least_zero();
 const CLI::Validator& above_zero();
+const CLI::Validator& svg_file();  // a name that ends in .svg, or has no ending
 
 }  // namespace trellis::tools

@@ -12,6 +12,7 @@
 #include "ccl/transports/open.h"
 #include "tools/bench_progress.h"
 #include "tools/bench_words.h"
+#include "tools/cli_checks.h"
 #include "tools/command.h"
 #include "tools/machine_points.h"
 #include "tools/machine_stop.h"
@@ -68,7 +69,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--points", o.points, "A file of finished points, to go on from");
   app.add_option("-o,--output", o.output, "The selection table's file");
   app.add_option("--name", o.name, "The machine's name in the table; as here");
-  app.add_option("--chart", o.chart, "The crossover chart's file, as SVG");
+  app.add_option("--chart", o.chart, "The crossover chart's file, as SVG")->check(svg_file());
   app.add_option("--published", o.published, "Regions to draw beside ours: mesh:0,rdh:1MB,kangaring:56MB")
       ->delimiter(',');
   app.add_option("--explain", o.explain, "A collective and a size: why it is served as it is")->expected(2);

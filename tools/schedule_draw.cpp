@@ -5,6 +5,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "tools/cli_checks.h"
 #include "tools/command.h"
 #include "tools/draw/picture.h"
 #include "tools/output.h"
@@ -26,7 +27,7 @@ struct Options {
 void add(CLI::App& app, Options& o) {
   app.add_option("schedule", o.word, "A collective, or a file that holds a schedule")->required();
   add_request_options(app, o.request);
-  app.add_option("-o,--output", o.output, "Write the SVG here [standard output]");
+  app.add_option("-o,--output", o.output, "Write the SVG here [standard output]")->check(svg_file());
   app.add_option("--rounds", o.rounds, "Only these rounds: 1..4");
   app.add_option("--channel", o.channel, "Only this channel, or all [all, or 0 where all would be a thicket]");
   app.add_option("--colours", o.colours, "What they tell: data, channel, sender, or auto")->capture_default_str();

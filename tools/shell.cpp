@@ -97,13 +97,25 @@ std::string unexpected(const CLI::App* app, const std::string& argument) {
   return fmt::format("{} has no {} '{}'; {}", path_of(app), kind, word, help);
 }
 
+// "Could not convert: --ranks = 12x", in which CLI11 says neither what is wrong nor what was expected.
+std::string not_a_number(const CLI::App* app, const CLI::ParseError& error) {
+  const std::string_view said = error.what(), begin = "Could not convert: ", between = " = ";
+  const std::size_t at = said.find(between);
+  if (!said.starts_with(begin) || at == std::string_view::npos) return std::string(said);
+  const std::string name(said.substr(begin.size(), at - begin.size()));
+  const CLI::Option* option = app->get_option_no_throw(name);
+  const bool whole = option != nullptr && option->get_type_name().find("INT") != std::string::npos;
+  return fmt::format("{} {}: expected a {}number, and not too large a one", name, said.substr(at + between.size()),
+                     whole ? "whole " : "");
+}
+
 // An unknown word is reported before whatever else it made go wrong, such as a required option that it misspells.
 std::string complaint(const CLI::App& root, const CLI::ParseError& error) {
   std::vector<std::string> strangers = root.remaining(true);
   std::erase(strangers, "--");  // what follows it is not ours to judge
   const CLI::App* app = deepest(&root);
   if (!strangers.empty()) return unexpected(app, strangers.front());
-  return fmt::format("{}; see `{} --help`", error.what(), path_of(app));
+  return fmt::format("{}; see `{} --help`", not_a_number(app, error), path_of(app));
 }
 
 int fail(int status, std::string message) {

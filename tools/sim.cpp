@@ -29,6 +29,7 @@ struct Options {
   std::string what, machine = "trn2.48xlarge", bytes = "1MiB", era, memory, output, shown;
   RequestOptions request;
   std::vector<std::string> what_if;
+  std::optional<double> within;  // percent
   double tflops = 0;
   NoiseOptions noise;
   int ranks = 0;
@@ -54,6 +55,9 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
   app.add_option("--what-if", o.what_if, change_grammar);
   app.add_flag("--explain", o.explain, "The critical path, the phases, and the figures that the answer hangs on");
+  app.add_option("--within", o.within,
+                 "Percent by which another algorithm may be faster than the one chosen: 20 is answered sooner [0.5]")
+      ->check(at_least_zero());
   add_noise_options(app, o.noise);
   app.add_flag("--packets", o.packets, "Packet by packet and not as flows: slow");
   app.add_flag("--unfolded", o.no_fold, "Go through every rank even where they are alike");
@@ -83,6 +87,7 @@ int play(const Options& o, const TypedFile& file) {
   if (o.explain) stranger = "--explain";
   if (o.no_fold) stranger = "--unfolded";
   if (!o.shown.empty()) stranger = "--show";
+  if (o.within) stranger = "--within";
   if (!stranger.empty())
     throw std::invalid_argument(fmt::format("{} goes with a collective, and {} is a file", stranger, o.what));
   return play_file({.file = file,
@@ -194,7 +199,10 @@ class Pricing {
   }
 
   void choose() {
+    const double within = o_.within ? *o_.within / 100 : usual_within;
+    if (within >= 1) throw std::invalid_argument(fmt::format("--within {}: expected percent, below 100", *o_.within));
     if (!is_auto(o_)) {
+      if (o_.within) throw std::invalid_argument("--within goes without --algorithm: it is about choosing one");
       RequestOptions request = with_way(o_.request);
       if (request.dims.empty()) request.dims = shape_text(usual_dims(request.algorithm, machine_, group_.ranks()));
       const Asked a = asked(schedule::collective_named(o_.what), request);
@@ -216,7 +224,7 @@ class Pricing {
                    .fold = options_.fold,
                    .packets = options_.packets,
                    .stopped = options_.stopped});
-    answer_.choice = sim::choose(pricer, usual_ways(pricer, options_.bytes), options_.bytes, {.within = usual_within});
+    answer_.choice = sim::choose(pricer, usual_ways(pricer, options_.bytes), options_.bytes, {.within = within});
     if (answer_.choice.best.empty() && watch_.interrupted())
       throw std::runtime_error("interrupted before any algorithm was priced");
     if (answer_.choice.best.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} here", o_.what));

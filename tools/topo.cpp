@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "sim/nearest.h"
+#include "tools/cli_checks.h"
 #include "tools/command.h"
 #include "tools/machine_typed.h"
 #include "tools/output.h"
@@ -53,7 +54,7 @@ void add_draw(CLI::App& app, Options& o) {
       "rate\nand its latency are shown on it.\n\n{}",
       machine_grammar));
   add_machine(app, o);
-  app.add_option("-o,--output", o.output, "Write the SVG here [standard output]");
+  app.add_option("-o,--output", o.output, "Write the SVG here [standard output]")->check(svg_file());
 }
 
 PlacedRanks placed_on(const TopoMachine& machine, const Options& o) {
