@@ -33,7 +33,7 @@ struct Options {
   double tflops = 0;
   NoiseOptions noise;
   int ranks = 0;
-  bool json = false, explain = false, packets = false, no_fold = false;
+  bool json = false, explain = false, packets = false, no_fold = false, no_interval = false;
 };
 
 void add(CLI::App& app, Options& o) {
@@ -58,6 +58,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--within", o.within,
                  "Percent by which another algorithm may be faster than the one chosen: 20 is answered sooner [0.5]")
       ->check(at_least_zero());
+  app.add_flag("--no-interval", o.no_interval, "Without pricing at both ends of the figures that are not documented");
   add_noise_options(app, o.noise);
   app.add_flag("--packets", o.packets, "Packet by packet and not as flows: slow");
   app.add_flag("--unfolded", o.no_fold, "Go through every rank even where they are alike");
@@ -88,6 +89,7 @@ int play(const Options& o, const TypedFile& file) {
   if (o.no_fold) stranger = "--unfolded";
   if (!o.shown.empty()) stranger = "--show";
   if (o.within) stranger = "--within";
+  if (o.no_interval) stranger = "--no-interval";
   if (!stranger.empty())
     throw std::invalid_argument(fmt::format("{} goes with a collective, and {} is a file", stranger, o.what));
   return play_file({.file = file,
@@ -251,7 +253,7 @@ class Pricing {
                   : ""));
       return false;
     }
-    if (!answer_.interrupted.empty()) return true;
+    if (!answer_.interrupted.empty() || o_.no_interval) return true;
     watch_.begin("pricing again with other figures");
     answer_.interval = interval(pattern, spec_, options_, answer_.price.time);
     if (!answer_.interval.all_tried) answer_.interrupted = "not all figures were tried at the ends of their ranges";

@@ -61,6 +61,11 @@ class Sim(unittest.TestCase):
     def test_explains(self):
         self.assertIn("time goes to", trellis(*RING, "--explain").stdout)
 
+    def test_an_interval_can_be_left_out(self):
+        whole, without = trellis(*RING).stdout, trellis(*RING, "--no-interval").stdout
+        self.assertIn("  between  ", whole)
+        self.assertEqual(without, re.sub(r"  between  .*\n", "", whole))
+
     def refused(self, *words):
         done = subprocess.run([TRELLIS, *words], capture_output=True, text=True)
         self.assertEqual(done.returncode, 2, done.stdout)
