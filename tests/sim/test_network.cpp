@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 #include <random>
@@ -21,8 +22,12 @@ struct Transfer {
   Time start = 0;
 };
 
-std::map<std::uint64_t, Time> ends(Network& network, const std::vector<Transfer>& transfers) {
-  std::map<std::uint64_t, Time> found;
+using Ends = std::map<std::uint64_t, Time>;
+
+// When each ends. `settled` is told at each instant how many have started, and which have ended.
+Ends ends(Network& network, const std::vector<Transfer>& transfers,
+          const std::function<void(std::size_t started, const Ends&)>& settled = {}) {
+  Ends found;
   std::vector<std::uint64_t> ended;
   std::size_t next = 0;
   Time now = 0;
@@ -30,12 +35,13 @@ std::map<std::uint64_t, Time> ends(Network& network, const std::vector<Transfer>
     for (; next < transfers.size() && transfers[next].start == now; ++next)
       network.start(transfers[next].uses, transfers[next].work, next);
     network.settle();
+    if (settled) settled(next, found);
     const Time start = next < transfers.size() ? transfers[next].start : forever;
     now = std::min(network.next(), start);
     if (now == forever) return found;
     ended.clear();
     network.advance(now, ended);
-    for (std::uint64_t tag : ended) found[tag] = now;
+    for (std::uint64_t tag : ended) EXPECT_TRUE(found.emplace(tag, now).second) << tag;
   }
 }
 
@@ -105,12 +111,7 @@ TEST(FlowNetwork, SharesAsWaterFillingDoes) {
       capacities.push_back(gigabyte * (1 + below(random, round % 3 == 1 ? 3 : 100)));
     const auto flows = random_transfers(random, resources, 2 + static_cast<int>(below(random, 80)), true);
     FlowNetwork network(capacities);
-    std::vector<std::uint64_t> ended;
-    std::size_t next = 0;
-    for (Time now = 0; now != forever;) {
-      for (; next < flows.size() && flows[next].start == now; ++next)
-        network.start(flows[next].uses, flows[next].work, next);
-      network.settle();
+    const auto all = ends(network, flows, [&](std::size_t next, const Ends& ended) {
       std::vector<Transfer> moving;
       std::vector<std::size_t> tags;
       for (std::size_t f = 0; f < next; ++f)
@@ -118,16 +119,14 @@ TEST(FlowNetwork, SharesAsWaterFillingDoes) {
       const auto rates = fair_rates(capacities, moving);
       for (std::size_t i = 0; i < moving.size(); ++i) ASSERT_EQ(network.rate(tags[i]), rates[i]);
       ASSERT_EQ(moving.size() + ended.size(), next);
-      now = std::min(network.next(), next < flows.size() ? flows[next].start : forever);
-      if (now != forever) network.advance(now, ended);
-    }
-    EXPECT_EQ(ended.size(), flows.size());
+    });
+    EXPECT_EQ(all.size(), flows.size());
   }
 }
 
 // When each ends if all rates are worked out from scratch after each that starts or ends.
-std::map<std::uint64_t, Time> obvious_ends(const std::vector<Rate>& capacities, std::vector<Transfer> flows) {
-  std::map<std::uint64_t, Time> found;
+Ends obvious_ends(const std::vector<Rate>& capacities, std::vector<Transfer> flows) {
+  Ends found;
   Time now = 0;
   while (found.size() < flows.size()) {
     std::vector<Transfer> moving;
@@ -202,12 +201,7 @@ TEST(CrowdNetwork, SharesFairlyNearly) {
       capacities.push_back(gigabyte * (1 + below(random, round % 3 == 1 ? 3 : 100)));
     const auto flows = crowd(random, resources, 50 + static_cast<int>(below(random, 300)));
     CrowdNetwork network(capacities);
-    std::vector<std::uint64_t> ended;
-    std::size_t next = 0;
-    for (Time now = 0; now != forever;) {
-      for (; next < flows.size() && flows[next].start == now; ++next)
-        network.start(flows[next].uses, flows[next].work, next);
-      network.settle();
+    const auto all = ends(network, flows, [&](std::size_t next, const Ends&) {
       std::vector<double> used(resources, 0), fastest(resources, 0), rates;
       for (std::size_t f = 0; f < next; ++f) {
         rates.push_back(static_cast<double>(network.rate(f)));
@@ -228,14 +222,12 @@ TEST(CrowdNetwork, SharesFairlyNearly) {
             [&](const Use& u) { return full[u.resource] && fastest[u.resource] <= rates[f] * (1 + fine); }))
             << round << ' ' << f;
       }
-      now = std::min(network.next(), next < flows.size() ? flows[next].start : forever);
-      if (now != forever) network.advance(now, ended);
-    }
-    ASSERT_EQ(ended.size(), flows.size());
+    });
+    ASSERT_EQ(all.size(), flows.size());
   }
 }
 
-void expect_near(const std::map<std::uint64_t, Time>& found, const std::map<std::uint64_t, Time>& wanted) {
+void expect_near(const Ends& found, const Ends& wanted) {
   ASSERT_EQ(found.size(), wanted.size());
   for (const auto& [tag, end] : wanted)
     EXPECT_NEAR(static_cast<double>(found.at(tag)), static_cast<double>(end), 1e-3 * static_cast<double>(end)) << tag;
