@@ -110,7 +110,7 @@ class Contest {
         looks[hand].push_back(*look);
       }
     two_.run([&](int hand) {
-      for (Look& look : looks[hand]) look_at(look, pricer(look));
+      for (Look& look : looks[hand]) look_at(look, pricer(look.entry));
     });
     for (const auto& of_hand : looks)
       for (const Look& look : of_hand) take(look);
@@ -147,7 +147,7 @@ class Contest {
     return entry.moves <= effort_ * (entry.known == Entry::Known::nothing ? 1 : for_a_price);
   }
 
-  Pricer& pricer(const Look& look) { return look.entry.hand == 0 ? pricer_ : other_pricer_; }
+  Pricer& pricer(const Entry& entry) { return entry.hand == 0 ? pricer_ : other_pricer_; }
 
   void look_at(Look& look, Pricer& pricer) const {
     switch (look.entry.known) {
@@ -173,9 +173,9 @@ class Contest {
     const Entry& entry = look.entry;
     const Way& way = ways_[entry.place];
     if (look.content != Content{} && !known_.insert({way.algorithm, look.content}).second)
-      return pricer(look).forget(way);
+      return pricer(entry).forget(way);
     if (entry.known == Entry::Known::priced) {
-      pricer(look).forget(way);
+      pricer(entry).forget(way);
       note(look.time == forever ? std::max(entry.least, look.limit) : look.time, entry.place);
       if (look.time != forever) compare({look.time, entry.place});
     } else if (entry.out || hopeless(entry)) {
@@ -187,7 +187,7 @@ class Contest {
 
   void drop(const Entry& entry) {
     note(entry.least, entry.place);
-    pricer({.entry = entry}).forget(ways_[entry.place]);
+    pricer(entry).forget(ways_[entry.place]);
   }
 
   void outline(Look& look, Pricer& pricer) const {
@@ -222,7 +222,7 @@ class Contest {
     const bool goes_through_all = entry.known == Entry::Known::chip || entry.known == Entry::Known::classes;
     if (!goes_through_all || entry.moves <= static_cast<double>(limits_.most_moves)) return false;
     choice_.untried.push_back(ways_[entry.place]);
-    pricer({.entry = entry}).forget(ways_[entry.place]);
+    pricer(entry).forget(ways_[entry.place]);
     return true;
   }
 

@@ -236,7 +236,7 @@ void CrowdNetwork::note_end(ResourceId id) {
 // Levels come to rest from the lowest up. Where they are slow to, less and less of a change is worth another round.
 void CrowdNetwork::settle() {
   std::size_t shared = 0;
-  for (fineness_ = finest; !waiting_.empty(); ++shared) {
+  for (; !waiting_.empty(); ++shared) {
     const ResourceId id = waiting_.front().second;
     std::ranges::pop_heap(waiting_, std::greater<>());
     waiting_.pop_back();

@@ -11,8 +11,9 @@
 #include <map>
 #include <mutex>
 #include <set>
-#include <thread>
 #include <utility>
+
+#include "sim/hands.h"
 
 namespace trellis::sim {
 namespace {
@@ -138,11 +139,7 @@ std::string subject(const Sweep& s) {
 
 std::vector<Cost> sweep(const Machine& machine, const Sweep& sweep, const SweepControl& control) {
   SweepWork work(sweep, control);
-  {
-    std::vector<std::jthread> threads;
-    for (int i = 1; i < control.threads; ++i) threads.emplace_back([&] { work.part(machine.spec()); });
-    work.part(machine.spec());
-  }
+  Hands(control.threads).run([&](int) { work.part(machine.spec()); });
   return work.result();
 }
 

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <thread>
 
 #include "schedule/msccl_xml.h"
 #include "schedule/text.h"
 #include "schedule/verify.h"
+#include "sim/hands.h"
 #include "sim/synthesis.h"
 #include "sim/tuner_search.h"
 #include "tools/bench_progress.h"
@@ -138,7 +138,7 @@ Looked look(const Options& o, const Machine& machine, const sim::Group& group, c
   const Interrupts interrupts;
   BenchProgress progress(0, true);
   sim::SweepControl control{.threads = o.threads};
-  if (o.threads <= 0) control.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  if (o.threads <= 0) control.threads = sim::processors();
   control.stopped = [&] { return interrupts.asked(); };
   const sim::Sweep kept{.group = group, .settings = settings};
   control.known = points.known(kept), control.slower = points.slower(kept);

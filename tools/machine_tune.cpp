@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <set>
 #include <stdexcept>
-#include <thread>
 
 #include "ccl/compiled.h"
 #include "ccl/selector.h"
 #include "ccl/transports/open.h"
+#include "sim/hands.h"
 #include "tools/bench_progress.h"
 #include "tools/bench_words.h"
 #include "tools/cli_checks.h"
@@ -151,9 +151,7 @@ sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collec
   return s;
 }
 
-int threads_for(const Options& o) {
-  return o.threads > 0 ? o.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
+int threads_for(const Options& o) { return o.threads > 0 ? o.threads : sim::processors(); }
 
 Tuned tuned(const Options& o, const Machine& machine, const sim::Sweep& s, Points& points, BenchProgress& progress,
             const Interrupts& interrupts, const ccl::Launched& launched) {

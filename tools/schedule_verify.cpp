@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <system_error>
-#include <thread>
 
+#include "sim/hands.h"
 #include "tools/command.h"
 #include "tools/output.h"
 #include "tools/schedule_proof.h"
@@ -28,7 +28,7 @@ struct Options {
   bool all = false;
   std::string ranks = "1..17,32,64";
   std::string collective;
-  unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
+  unsigned jobs = static_cast<unsigned>(sim::processors());
   bool json = false;
 };
 
