@@ -134,6 +134,10 @@ Rank Builder::wanted_rank() const {
   return part_->inner(parent_->wanted_rank());
 }
 
+void Builder::pass_rounds(int rounds) const {
+  for (int i = 0; i < rounds; ++i) recorder_->next_round();
+}
+
 // Where its chunks are counted from: scratch by what it is like.
 std::int64_t Builder::counted_from(const Place& place) const {
   if (place.region != Region::scratch) return place.first;

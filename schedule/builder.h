@@ -73,9 +73,8 @@ class Builder {
   Builder beside(int builders, int number) const;               // one of so many that have no channel in common
   std::int64_t scratch_used() const { return *scratch_used_; }  // scratch numbers from here on are free so far
 
-  // Begins a round and gives the ranks that its loop over senders must visit: all of them, or, when one rank's program
-  // is wanted, that rank and those that send to it, which each function given names (as a Rank, negative for none, or a
-  // list of them).
+  // Begins a round and gives the ranks that a loop over senders must visit: all, or, when one rank's program is wanted,
+  // that rank and those that send to it, which each function given names (a Rank, negative for none, or a list).
   template <class... SenderOf>
   std::vector<Rank> senders(SenderOf... sender_of) const {
     recorder_->next_round();
@@ -92,6 +91,7 @@ class Builder {
     some.erase(std::unique(some.begin(), some.end()), some.end());
     return some;
   }
+  void pass_rounds(int rounds) const;  // instead of so many loops over senders in which the wanted rank has no part
   Rank wanted_rank() const;  // whose program is wanted, in our numbering; -1 when it is everyone's, or nobody's here
 
  private:

@@ -47,11 +47,13 @@ struct PipelinedTree {
   }
   Rank top() const { return static_cast<Rank>(std::bit_floor(static_cast<std::uint32_t>(size))); }
 
-  // Of the transfer between a rank that has a parent and that parent: 0 is the uppermost.
+  // Of the transfer between a rank and its parent: 0 is the uppermost; -1: it has none.
   int depth(Rank r) const {
-    int below_top = 0;
-    for (Rank x = number(r); x != top(); x = above(x)) ++below_top;
-    return size < ranks ? below_top : below_top - 1;
+    Rank x = number(r);
+    if (x == 0) return -1;
+    int depth = size < ranks ? 0 : -1;
+    for (; x != top(); x = above(x)) ++depth;
+    return depth;
   }
   int depths() const { return std::bit_width(static_cast<std::uint32_t>(size)) - (size < ranks ? 0 : 1); }
 
@@ -61,41 +63,7 @@ struct PipelinedTree {
   }
 };
 
-// One wave moves each segment by one link, after `start` waves. A second child's arrive in scratch, so that neither
-// child waits for the other, and are added afterwards.
-inline void sum_up(Builder& b, const PipelinedTree& tree, int wave, int start = 0) {
-  const auto chunk_of = [&](Rank child) { return tree.chunk(wave, start + tree.depths() - 1 - tree.depth(child)); };
-  for (Rank r : b.senders([&](Rank me) { return tree.children(me); })) {
-    const Rank parent = tree.parent(r);
-    const std::int64_t c = parent < 0 ? -1 : chunk_of(r);
-    if (c < 0) continue;
-    if (r == tree.children(parent).front())
-      b.reduce(data(r, c), data(parent, c));
-    else
-      b.copy(data(r, c), tmp(parent, c, 1, c));
-  }
-  for (Rank r : b.senders())
-    if (const auto children = tree.children(r); children.size() == 2)
-      if (const std::int64_t c = chunk_of(children.back()); c >= 0) b.reduce(tmp(r, c, 1, c), data(r, c));
-}
-
-inline void pass_down(Builder& b, const PipelinedTree& tree, int wave, int start = 0) {
-  for (Rank r : b.senders([&](Rank me) { return tree.parent(me); }))
-    for (Rank child : tree.children(r))
-      if (const auto c = tree.chunk(wave, start + tree.depth(child)); c >= 0) b.copy(data(r, c), data(child, c));
-}
-
 // Broadcast, reduce or all_reduce over several trees at once, tree i on channel i.
-inline void run_trees(Collective collective, Builder& b, const std::vector<PipelinedTree>& trees) {
-  if (b.ranks() == 1) return;
-  const bool up = reduces(collective), down = collective != Collective::reduce;
-  const int depths = trees.front().depths(), waves = trees.front().segments + depths - 1 + (up && down ? depths : 0);
-  for (int wave = 0; wave < waves; ++wave)
-    for (std::size_t i = 0; i < trees.size(); ++i) {
-      Builder on = b.on_channel(static_cast<int>(i));
-      if (up) sum_up(on, trees[i], wave);
-      if (down) pass_down(on, trees[i], wave, up ? depths : 0);
-    }
-}
+void run_trees(Collective, Builder&, const std::vector<PipelinedTree>&);
 
 }  // namespace trellis::schedule
