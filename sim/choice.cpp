@@ -19,9 +19,11 @@ struct Entry {
   std::size_t place = 0;  // among those given
   int hand = 0;           // that looks at it: ways that differ in shape alone have one
   Time least = 0;
-  double moves = 0;  // gone through, to know more
-  double own = 0;    // of one rank
-  bool out = false;  // it takes longer than the best
+  double moves = 0;   // gone through, to know more
+  double own = 0;     // of one rank
+  Time glimpse = 0;   // what the last one said
+  bool told = false;  // another would hardly say more than it
+  bool out = false;   // it takes longer than the best
   Known known = Known::nothing;
 
   bool operator<(const Entry& o) const {
@@ -202,14 +204,25 @@ class Contest {
     const schedule::Symmetry symmetry = schedule::symmetry_of(algorithm, request);
     entry.moves =
         entry.own * symmetry.classes() + std::min<double>(entry.own, symmetry.ranks()) * kinds(symmetry, pricer);
-    const bool glimpsed = effort_ > most_glimpsed;
-    if (known.whole && (glimpsed || entry.moves <= 4 * effort_))
+    entry.told |= effort_ > most_glimpsed;
+    if (known.whole && (entry.told || entry.moves <= 4 * effort_))
       entry.known = Entry::Known::outline;
     else
-      entry.moves = 4 * effort_;
-    if (look.limit != forever && !glimpsed)
-      found(look, least_at_a_glimpse(algorithm, request, pricer.machine(), pricer.options(bytes_),
-                                     static_cast<std::int64_t>(effort_), look.limit));
+      entry.moves = effort_ * (known.whole ? 4 : std::clamp(still_to_go(known.least, look.limit), 4.0, 64.0));
+    if (look.limit == forever || entry.told) return;
+    const Time glimpse = least_at_a_glimpse(algorithm, request, pricer.machine(), pricer.options(bytes_),
+                                            static_cast<std::int64_t>(effort_), look.limit);
+    entry.told = glimpse == entry.glimpse;
+    entry.glimpse = glimpse;
+    found(look, glimpse);
+  }
+
+  // By how many times what was looked at must be longer to come to the limit, if it goes on as it has begun: then looks
+  // in between would tell nothing.
+  double still_to_go(Time least, Time limit) const {
+    const Time launch = pricer_.machine().overheads(pricer_.settings().era).launch;
+    if (limit == forever || least <= launch) return 1;
+    return 1.1 * static_cast<double>(limit - launch) / static_cast<double>(least - launch);
   }
 
   // Of ranks, that a price goes through.

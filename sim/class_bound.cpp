@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 
+#include "sim/busy_windows.h"
 #include "sim/lone_way.h"
 
 namespace trellis::sim {
@@ -34,6 +36,7 @@ class ClassBound {
     add_ways(in_seconds(limit) / (1 - 2 * rounding));
     Time most = std::max(turns_, static_cast<Time>(busiest_ * static_cast<double>(second) * (1 - rounding)));
     if (overheads_.launch + most <= limit) most = std::max(most, longest_chain(limit));
+    if (overheads_.launch + most <= limit) most = std::max(most, longest_window(limit));
     return overheads_.launch + most > limit ? forever : overheads_.launch + most;
   }
 
@@ -58,12 +61,19 @@ class ClassBound {
     }
   }
 
+  // Ranks that lie differently in the machine, by the order of their classes.
+  std::vector<Rank> kinds() const {
+    std::vector<Rank> all = folding_ ? folding_->representatives() : std::vector<Rank>{};
+    if (!folding_)
+      for (Rank r = 0; r < pattern_.ranks(); ++r) all.push_back(r);
+    std::ranges::stable_sort(all, {}, [&](Rank r) { return pattern_.class_of(r); });
+    return all;
+  }
+
   // As soon as it is beyond the limit, no more.
   void add_ways(double most_seconds) {
-    const std::vector<Rank> kinds = folding_ ? folding_->representatives() : std::vector<Rank>{};
-    const Rank count = folding_ ? static_cast<Rank>(kinds.size()) : pattern_.ranks();
-    for (Rank i = 0; i < count && busiest_ <= most_seconds; ++i) {
-      const Rank rank = folding_ ? kinds[static_cast<std::size_t>(i)] : i;
+    for (const Rank rank : kinds()) {
+      if (busiest_ > most_seconds) return;
       const std::size_t at = pattern_.class_of(rank);
       double away = -in_seconds(overheads_.away);
       for (std::size_t peer = 0; peer < program(at).peers.size(); ++peer)
@@ -103,7 +113,6 @@ class ClassBound {
   // From the launch on: a rank that is like another has like steps, and waits for like ones.
   Time longest_chain(Time limit) {
     std::vector<std::vector<std::uint32_t>> waits;
-    times_.clear(), last_ = 0;
     for (std::uint32_t c = 0; c < pattern_.classes().size(); ++c) {
       const auto& moves = program(c).moves;
       times_.emplace_back(moves.size(), 0);
@@ -118,8 +127,7 @@ class ClassBound {
       last_ = std::max(last_, time);
       for (std::uint32_t i = c.begin[step]; i < c.begin[step + 1]; ++i) {
         const Follower& f = c.followers[i];
-        const std::uint32_t keeper =
-            f.peer == no_peer ? at : pattern_.class_of(c.peers[static_cast<std::size_t>(f.peer)]);
+        const std::uint32_t keeper = f.peer == no_peer ? at : keeper_of(c, f.peer);
         times_[keeper][f.move] = std::max(times_[keeper][f.move], time);
         if (--waits[keeper][f.move] == 0) ready_.push_back({keeper, f.move});
       }
@@ -127,30 +135,151 @@ class ClassBound {
     while (!ready_.empty() && overheads_.launch + last_ <= limit) {
       const Ready next = ready_.back();
       ready_.pop_back();
+      order_.push_back(next);
       follow(next, let_go);
     }
-    ready_.clear();
     return last_;
+  }
+
+  bool has_bytes(std::size_t at, const Move& m) {
+    return m.peer != no_peer && chunk_ > 0 && m.chunks > 0 && !way(at, m.peer).within_chip;
+  }
+  Time before(std::size_t at, const Move& m) {  // its bytes begin
+    if (m.peer == no_peer) return 0;
+    const Time start = has_bytes(at, m) ? overheads_.dma_start + (m.adds ? overheads_.reduce : 0) : 0;
+    return overheads_.message + overheads_.handshake + start;
+  }
+  Time moving(std::size_t at, const Move& m) {
+    if (!has_bytes(at, m)) return 0;
+    return static_cast<Time>(chunk_ * m.chunks / way(at, m.peer).rate * static_cast<double>(second));
   }
 
   template <class LetGo>
   void follow(const Ready& next, const LetGo& let_go) {
     const PatternClass& c = program(next.at);
     const Move& m = c.moves[next.move];
-    Time time = times_[next.at][next.move] + overheads_.semaphore;
-    if (m.peer == no_peer) return let_go(next.at, m.step, time);
-    const Way& first = way(next.at, m.peer);
-    time += overheads_.message + overheads_.handshake;
-    if (chunk_ > 0 && m.chunks > 0 && !first.within_chip)
-      time += overheads_.dma_start + (m.adds ? overheads_.reduce : 0) +
-              static_cast<Time>(chunk_ * m.chunks / first.rate * static_cast<double>(second));
+    const Time time = times_[next.at][next.move] + before(next.at, m) + moving(next.at, m) + overheads_.semaphore;
     let_go(next.at, m.step, time);
+    if (m.peer == no_peer) return;
     const auto arrives = [&](std::int32_t peer, std::uint32_t step) {
-      const std::uint32_t keeper = pattern_.class_of(c.peers[static_cast<std::size_t>(peer)]);
-      let_go(keeper, step, time + way(next.at, peer).latency);
+      let_go(keeper_of(c, peer), step, time + way(next.at, peer).latency);
     };
     arrives(m.peer, m.arrival);
     if (m.second != no_peer) arrives(m.second, m.second_arrival);
+  }
+
+  // With what precedes and what follows, for each resource and each rank's turns; beyond the limit, no more.
+  Time longest_window(Time limit) {
+    find_tails();
+    Time longest = 0;
+    std::unordered_map<ResourceId, BusyWindows> resources;
+    std::size_t at = pattern_.classes().size();  // none
+    std::vector<Part> parts;
+    for (const Rank rank : kinds()) {
+      if (pattern_.class_of(rank) != at) {
+        at = pattern_.class_of(rank);
+        longest = std::max(longest, turns_window(at));
+        parts = parts_of(at);
+      }
+      longest = std::max(longest, add_parts(rank, at, parts, resources));
+      if (overheads_.launch + longest > limit) return longest;
+    }
+    for (const auto& [resource, windows] : resources) longest = std::max(longest, windows.least());
+    return longest;
+  }
+
+  // Backwards through what longest_chain has gone through.
+  void find_tails() {
+    for (const auto& times : times_) tails_.emplace_back(times.size(), 0);
+    const auto after = [&](std::uint32_t at, std::uint32_t step) {
+      const PatternClass& c = program(at);
+      Time most = 0;
+      for (std::uint32_t i = c.begin[step]; i < c.begin[step + 1]; ++i) {
+        const Follower& f = c.followers[i];
+        const std::uint32_t keeper = f.peer == no_peer ? at : keeper_of(c, f.peer);
+        const Move& m = program(keeper).moves[f.move];
+        most = std::max(most, before(keeper, m) + moving(keeper, m) + tails_[keeper][f.move]);
+      }
+      return most;
+    };
+    for (auto ready = order_.rbegin(); ready != order_.rend(); ++ready) {
+      const PatternClass& c = program(ready->at);
+      const Move& m = c.moves[ready->move];
+      Time most = after(ready->at, m.step);
+      const auto arrives = [&](std::int32_t peer, std::uint32_t step) {
+        if (peer != no_peer) most = std::max(most, way(ready->at, peer).latency + after(keeper_of(c, peer), step));
+      };
+      arrives(m.peer, m.arrival);
+      arrives(m.second, m.second_arrival);
+      tails_[ready->at][ready->move] = overheads_.semaphore + most;
+    }
+  }
+
+  Time turns_window(std::size_t at) {
+    BusyWindows turns(last_);
+    bool any = false;
+    for (std::uint32_t i = 0; i < program(at).moves.size(); ++i) {
+      const Move& m = program(at).moves[i];
+      if (m.peer == no_peer) continue;
+      any = true;
+      turns.add(in_seconds(overheads_.message), times_[at][i],
+                before(at, m) - overheads_.message + moving(at, m) + tails_[at][i]);
+    }
+    return any ? turns.least() : 0;
+  }
+
+  // What a class's ranks send to a peer at about one time.
+  struct Part {
+    std::int32_t peer = no_peer;
+    Time head = 0, tail = 0;
+    double bytes = 0;
+    std::int64_t transfers = 0;
+  };
+
+  std::vector<Part> parts_of(std::size_t at) {
+    std::vector<Part> parts;
+    for (std::uint32_t i = 0; i < program(at).moves.size(); ++i) {
+      const Move& m = program(at).moves[i];
+      if (chunk_ * m.chunks <= 0) continue;
+      for (const std::int32_t peer : {m.peer, m.second})
+        if (peer != no_peer)
+          parts.push_back({peer, times_[at][i] + before(at, m), tails_[at][i], chunk_ * m.chunks, peer == m.peer});
+    }
+    std::ranges::sort(parts, {}, [](const Part& p) { return std::tuple(p.peer, p.head, p.tail); });
+    return parts;
+  }
+
+  // The rank's own window towards other hosts.
+  Time add_parts(Rank rank, std::size_t at, const std::vector<Part>& parts,
+                 std::unordered_map<ResourceId, BusyWindows>& resources) {
+    BusyWindows away(last_);
+    bool any_away = false;
+    const auto load = [&](ResourceId r, const Part& part, double bytes) {
+      if (r == no_resource) return;
+      const ResourceId one = folding_ ? folding_->representative(r) : r;
+      const auto [found, fresh] = resources.try_emplace(one, last_);
+      found->second.add(bytes * (folding_ ? folding_->sharers(r) : 1) / machine_.rate(r), part.head, part.tail);
+    };
+    LoneWay lone;
+    Rank to = -1;
+    for (const Part& part : parts) {
+      if (const Rank peer = pattern_.peer(rank, program(at).peers[static_cast<std::size_t>(part.peer)]); peer != to)
+        lone = lone_way(machine_, place(rank), place(to = peer), links_);
+      if (lone.rate == 0) continue;
+      for (const ResourceId r : links_) load(r, part, part.bytes);
+      load(machine_.hbm(place(rank)), part, part.bytes);
+      load(machine_.hbm(place(to)), part, part.bytes);
+      load(machine_.dma(place(rank)), part, 2 * part.bytes);
+      if (!lone.away) continue;
+      any_away = true;
+      away.add(part.bytes / lone.rate + static_cast<double>(part.transfers) * in_seconds(overheads_.away), part.head,
+               part.tail);
+    }
+    return any_away ? away.least() - overheads_.away : 0;
+  }
+
+  std::uint32_t keeper_of(const PatternClass& c, std::int32_t peer) const {
+    return pattern_.class_of(c.peers[static_cast<std::size_t>(peer)]);
   }
 
   const Pattern& pattern_;
@@ -169,7 +298,8 @@ class ClassBound {
   Time turns_ = 0;      // of a rank's sends at its collective cores
   std::vector<ResourceId> links_;
   std::vector<std::vector<Time>> times_;  // by class and move
-  std::vector<Ready> ready_;
+  std::vector<std::vector<Time>> tails_;  // likewise: from the last byte to the end of all that follows
+  std::vector<Ready> ready_, order_;
   Time last_ = 0;
 };
 

@@ -20,8 +20,8 @@ LoneWay lone_way(const Machine& machine, Rank from, Rank to, std::vector<Resourc
 }
 
 double least_chunk_bytes(const schedule::Task& task, const PriceOptions& options) {
-  const auto chunks = static_cast<double>(std::max<std::int64_t>(1, schedule::data_chunks(task)));
-  return options.bytes < options.element * chunks ? 0 : options.bytes / chunks;
+  if (has_empty_chunks(task, options)) return 0;
+  return options.bytes / static_cast<double>(std::max<std::int64_t>(1, schedule::data_chunks(task)));
 }
 
 }  // namespace trellis::sim

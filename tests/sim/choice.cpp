@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/busy_windows.h"
 #include "sim/class_bound.h"
 #include "sim/glimpse.h"
 #include "sim/rank_bound.h"
@@ -125,6 +126,41 @@ TEST(Choice, AGlimpseShowsLongChains) {
   const Time by_classes = least_by_classes(Pattern(ring, request), machine, options);
   EXPECT_LE(by_classes, all);
   EXPECT_GT(static_cast<double>(by_classes), 0.999 * static_cast<double>(all));
+}
+
+// Ten seconds' work of which half is followed by a hundred, or begins after them.
+TEST(Choice, WhatIsBusyLateOrEarlyTakesLonger) {
+  BusyWindows followed(100 * second), late(100 * second), either(100 * second);
+  followed.add(5, 0, 100 * second), followed.add(5, 0, 0);
+  late.add(5, 100 * second, 0), late.add(5, 0, 0);
+  either.add(10, 0, 0);
+  for (const BusyWindows& busy : {followed, late}) {
+    EXPECT_LE(busy.least(), 105 * second);
+    EXPECT_GT(busy.least(), 95 * second);
+  }
+  EXPECT_LE(either.least(), 10 * second);
+  EXPECT_GT(either.least(), 9 * second);
+}
+
+// All sum among the ranks of their host, then between hosts, then give back: links within hosts idle meanwhile.
+TEST(Choice, TheBoundByClassesKnowsOfPhases) {
+  const Machine machine = machine_named("trn2.48xlarge x 4");
+  const auto& rdh = schedule::algorithm_named("rdh");
+  const Pattern pattern(rdh, {.dims = {64, 4}});
+  const PriceOptions options{.bytes = 1 << 20};
+  const Time by_classes = least_by_classes(pattern, machine, options);
+  EXPECT_LE(by_classes, price(pattern, machine, options).time);
+  EXPECT_GT(static_cast<double>(by_classes), 1.25 * static_cast<double>(least_time(pattern, machine, options)));
+}
+
+// Beyond 1,024 ranks chunks of less than an element are priced as what they are.
+TEST(Choice, TheBoundByClassesCountsMessagesOfNearlyNothing) {
+  const Machine machine = machine_named("trn2.48xlarge x 32");
+  const Pattern pattern(schedule::algorithm_named("mesh"), {.dims = {64, 32}});
+  const PriceOptions options{.bytes = 1024};
+  const Time time = price(pattern, machine, options).time, by_classes = least_by_classes(pattern, machine, options);
+  EXPECT_LE(by_classes, time);
+  EXPECT_GT(by_classes, time / 2);
 }
 
 TEST(Choice, FewWaysArePricedToTheEnd) {
