@@ -19,11 +19,10 @@ struct Entry {
   std::size_t place = 0;  // among those given
   int hand = 0;           // that looks at it: ways that differ in shape alone have one
   Time least = 0;
-  double moves = 0;   // gone through, to know more
-  double own = 0;     // of one rank
-  Time glimpse = 0;   // what the last one said
-  bool told = false;  // another would hardly say more than it
-  bool out = false;   // it takes longer than the best
+  double moves = 0;  // gone through, to know more
+  double own = 0;    // of one rank
+  Time glimpse = 0;  // what the last one said
+  bool out = false;  // it takes longer than the best
   Known known = Known::nothing;
 
   bool operator<(const Entry& o) const {
@@ -123,7 +122,7 @@ class Contest {
   struct Look {
     Entry entry;
     Time limit = forever;
-    Time time = forever;   // its price, where it is that
+    Price price = {};      // where it is that
     Content content = {};  // of its pattern; {}: not known
   };
 
@@ -162,7 +161,7 @@ class Contest {
       case Entry::Known::classes:
         return look_closely(look, pricer);
       case Entry::Known::alone:
-        look.time = pricer.price(ways_[look.entry.place], bytes_, false, look.limit).time;
+        look.price = pricer.price(ways_[look.entry.place], bytes_, false, look.limit);
         look.entry.known = Entry::Known::priced;
         return;
       case Entry::Known::priced:
@@ -178,8 +177,11 @@ class Contest {
       return pricer(entry).forget(way);
     if (entry.known == Entry::Known::priced) {
       pricer(entry).forget(way);
-      note(look.time == forever ? std::max(entry.least, look.limit) : look.time, entry.place);
-      if (look.time != forever) compare({look.time, entry.place});
+      const Time time = look.price.time;
+      note(time == forever ? std::max(entry.least, look.limit) : time, entry.place);
+      if (time == forever) return;
+      compare({time, entry.place});
+      if (best_.front() == Result(time, entry.place)) choice_.price = look.price;
     } else if (entry.out || hopeless(entry)) {
       drop(entry);
     } else {
@@ -196,7 +198,7 @@ class Contest {
     Entry& entry = look.entry;
     const Way& way = ways_[entry.place];
     const Pricer::Outline known = pricer.outline(way, bytes_, static_cast<std::int64_t>(effort_), look.limit);
-    entry.least = known.least;
+    entry.least = std::max(entry.least, known.least);
     if (hopeless(entry.least, look.limit)) return;
     const schedule::Algorithm& algorithm = schedule::algorithm_named(way.algorithm);
     const schedule::Request request = pricer.request(way);
@@ -204,15 +206,16 @@ class Contest {
     const schedule::Symmetry symmetry = schedule::symmetry_of(algorithm, request);
     entry.moves =
         entry.own * symmetry.classes() + std::min<double>(entry.own, symmetry.ranks()) * kinds(symmetry, pricer);
-    entry.told |= effort_ > most_glimpsed;
-    if (known.whole && (entry.told || entry.moves <= 4 * effort_))
+    const bool glimpsed = effort_ > most_glimpsed;
+    if (known.whole && (glimpsed || entry.moves <= 4 * effort_))
       entry.known = Entry::Known::outline;
     else
       entry.moves = effort_ * (known.whole ? 4 : std::clamp(still_to_go(known.least, look.limit), 4.0, 64.0));
-    if (look.limit == forever || entry.told) return;
+    if (look.limit == forever || glimpsed) return;
     const Time glimpse = least_at_a_glimpse(algorithm, request, pricer.machine(), pricer.options(bytes_),
                                             static_cast<std::int64_t>(effort_), look.limit);
-    entry.told = glimpse == entry.glimpse;
+    if (glimpse == entry.glimpse && entry.known == Entry::Known::nothing && effort_ < most_glimpsed)
+      entry.moves = std::max(entry.moves, most_glimpsed);  // between the two it would hardly say more
     entry.glimpse = glimpse;
     found(look, glimpse);
   }

@@ -19,6 +19,7 @@ struct Choice {
   std::vector<Cost>
       others;  // of each algorithm that is not among these, the most promising way: it takes at least so long
   std::vector<Cost> best;    // the fastest way, and then those of the next algorithms
+  Price price;               // of the fastest
   std::size_t priced = 0;    // ways that were priced to the end
   std::vector<Way> untried;  // more moves than can be gone through: nothing is known of them
 };

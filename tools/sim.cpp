@@ -144,11 +144,9 @@ class Pricing {
     }
     options_.members = group_.members;
     if (!given_) choose();
-    const Pattern pattern =
-        given_ ? Pattern(*given_) : pattern_for(*answer_.chosen.algorithm, answer_.chosen.request, options_);
-    if (!price(pattern)) return 1;
-    draw(pattern);
-    if (options_.explain) look(pattern);
+    if (!price()) return 1;
+    draw();
+    if (options_.explain) look();
     watch_.clear();
     write_output("", o_.json ? sim_json(answer_, machine_) : sim_text(answer_, machine_));
     return answer_.interrupted.empty() ? 0 : 1;
@@ -177,15 +175,23 @@ class Pricing {
     answer_.chosen = {&file_, {.collective = task.collective, .dims = group_.dims, .in_place = task.in_place}};
   }
 
+  // Made when it is asked for: what the choice has priced may be all that is wanted.
+  const Pattern& pattern() {
+    if (!pattern_)
+      pattern_.emplace(given_ ? Pattern(*given_)
+                              : pattern_for(*answer_.chosen.algorithm, answer_.chosen.request, options_));
+    return *pattern_;
+  }
+
   // Other seeds, everything else as it was.
-  void draw(const Pattern& pattern) {
+  void draw() {
     if (!answer_.interrupted.empty()) return;
     watch_.begin("pricing with noise");
     PriceOptions noisy = options_;
     noisy.explain = false;
     answer_.noisy = draw_noise(o_.noise, [&](std::uint64_t seed) {
       noisy.noise = seed;
-      return sim::price(pattern, machine_, noisy).time;
+      return sim::price(pattern(), machine_, noisy).time;
     });
     answer_.interrupted = answer_.noisy.interrupted;
   }
@@ -234,12 +240,13 @@ class Pricing {
     answer_.chosen = {&schedule::algorithm_named(way.algorithm), pricer.request(way)};
     if (!watch_.interrupted()) return;
     answer_.interrupted = "only some of the algorithms were tried, and no figures but as they are";
-    options_.stopped = {};  // what was the best can be priced again
+    options_.stopped = {};  // what was the best can be gone through again
   }
 
-  bool price(const Pattern& pattern) {
+  bool price() {
     watch_.begin("pricing");
-    answer_.price = sim::price(pattern, machine_, options_);
+    const bool priced = !answer_.choice.best.empty() && !options_.explain;
+    answer_.price = priced ? answer_.choice.price : sim::price(pattern(), machine_, options_);
     if (answer_.price.time == forever) {
       watch_.clear();
       write_output(
@@ -255,23 +262,23 @@ class Pricing {
     }
     if (!answer_.interrupted.empty() || o_.no_interval) return true;
     watch_.begin("pricing again with other figures");
-    answer_.interval = interval(pattern, spec_, options_, answer_.price.time);
+    answer_.interval = interval(pattern(), spec_, options_, answer_.price.time);
     if (!answer_.interval.all_tried) answer_.interrupted = "not all figures were tried at the ends of their ranges";
     return true;
   }
 
   // The same once more, to look at.
-  void look(const Pattern& pattern) {
-    if (moves_gone_through(pattern, machine_, options_) > static_cast<double>(most_traced)) {
+  void look() {
+    if (moves_gone_through(pattern(), machine_, options_) > static_cast<double>(most_traced)) {
       if (!o_.output.empty())
         throw std::invalid_argument(fmt::format(
             "-o {}: {:.0f} million moves are gone through, and at most {} million can be shown: fewer ranks (-n), an "
             "algorithm with fewer steps, or a machine without defects, which folds",
-            o_.output, moves_gone_through(pattern, machine_, options_) * 1e-6, most_traced / 1'000'000));
+            o_.output, moves_gone_through(pattern(), machine_, options_) * 1e-6, most_traced / 1'000'000));
       return;
     }
     watch_.begin("once more for the timeline");
-    const auto run = run_for(pattern, machine_, options_, true);
+    const auto run = run_for(pattern(), machine_, options_, true);
     if (run->run() == forever) {
       answer_.interrupted = "phases and timeline are missing";
       return;
@@ -308,6 +315,7 @@ class Pricing {
   Group group_;  // of ranks that take part
   std::optional<schedule::Schedule> given_;
   schedule::Algorithm file_;  // its name
+  std::optional<Pattern> pattern_;
   PriceWatch watch_;
   SimAnswer answer_;
 };
