@@ -16,8 +16,9 @@ struct Way {
   Time latency = forever;  // the shortest
   double rate = 0;         // the fastest, where all go over links
   bool within_chip = false;
-  double bytes = 0;  // all of them
-  std::int64_t transfers = 0;
+  double bytes = 0;        // all of them
+  double first_bytes = 0;  // of those of whose peers it is the first
+  std::int64_t first_transfers = 0;
 };
 
 class ClassBound {
@@ -53,9 +54,11 @@ class ClassBound {
       for (const Move& m : program(c).moves)
         for (const std::int32_t peer : {m.peer, m.second}) {
           if (peer == no_peer) continue;
-          sends += peer == m.peer ? 1 : 0;
+          const bool first = peer == m.peer;
+          sends += first ? 1 : 0;
           way(c, peer).bytes += chunk_ * m.chunks;
-          way(c, peer).transfers += peer == m.peer ? 1 : 0;
+          way(c, peer).first_bytes += first ? chunk_ * m.chunks : 0;
+          way(c, peer).first_transfers += first ? 1 : 0;
         }
       if (sends > 0) turns_ = std::max(turns_, sends * overheads_.message + overheads_.handshake);
     }
@@ -94,7 +97,7 @@ class ClassBound {
     load(machine_.hbm(place(to)), way.bytes);
     load(machine_.dma(place(from)), 2 * way.bytes);
     if (!lone.away) return 0;
-    return way.bytes / lone.rate + static_cast<double>(way.transfers) * in_seconds(overheads_.away);
+    return way.first_bytes / lone.rate + static_cast<double>(way.first_transfers) * in_seconds(overheads_.away);
   }
 
   void load(ResourceId r, double bytes) {
@@ -228,12 +231,12 @@ class ClassBound {
     return any ? turns.least() : 0;
   }
 
-  // What a class's ranks send to a peer at about one time.
+  // What a class's ranks send to one peer in one move.
   struct Part {
     std::int32_t peer = no_peer;
     Time head = 0, tail = 0;
     double bytes = 0;
-    std::int64_t transfers = 0;
+    bool first = true;  // of the move's peers
   };
 
   std::vector<Part> parts_of(std::size_t at) {
@@ -270,10 +273,9 @@ class ClassBound {
       load(machine_.hbm(place(rank)), part, part.bytes);
       load(machine_.hbm(place(to)), part, part.bytes);
       load(machine_.dma(place(rank)), part, 2 * part.bytes);
-      if (!lone.away) continue;
+      if (!lone.away || !part.first) continue;
       any_away = true;
-      away.add(part.bytes / lone.rate + static_cast<double>(part.transfers) * in_seconds(overheads_.away), part.head,
-               part.tail);
+      away.add(part.bytes / lone.rate + in_seconds(overheads_.away), part.head, part.tail);
     }
     return any_away ? away.least() - overheads_.away : 0;
   }

@@ -5,6 +5,9 @@ Builds mpi_peer.c with each of mpicc.openmpi and mpicc.mpich that there is, and 
 round runs each library once over all sizes, so that what the machine does meanwhile hits all alike. Prints the median over
 the rounds of each run's median, the 99th percentile likewise, and how many times faster we are than the best of the others.
 
+Beside an all_reduce with a core for each rank stands what bounds it: the time in which as many ranks read and write what
+must be read and written, with nobody to wait for (stream_peer.cpp), and the part of it that our time on device memory is.
+
 Debian: apt install libopenmpi-dev openmpi-bin libmpich-dev mpich libgloo-dev
 """
 import argparse
@@ -42,7 +45,9 @@ def peers(folder, build):
         if not compiler or not launcher:
             continue
         program = folder / f"mpi_peer.{name}"
-        subprocess.run([compiler, "-O2", "-o", program, HERE / "mpi_peer.c"], check=True)
+        if subprocess.run([compiler, "-O2", "-o", program, HERE / "mpi_peer.c"], capture_output=True).returncode != 0:
+            print(f"{name} is left out: mpicc.{name} can't compile (its headers are in lib{name}-dev)", file=sys.stderr)
+            continue
 
         def command(ranks, op, name=name, launcher=launcher, program=program):
             crowded = ranks > len(os.sched_getaffinity(0))
@@ -60,6 +65,16 @@ def peers(folder, build):
 def launched(build, ranks, pinned=True):
     pin = ["--pin"] if pinned and ranks <= len(os.sched_getaffinity(0)) else []
     return [str(build / "trellis"), "launch", "--raw", "-n", str(ranks), *pin, "--"]
+
+
+def bound(folder, options):
+    """A command line without the sizes, where what bounds the operation is memory; none where it is not."""
+    if options.op != "all_reduce" or options.ranks > len(os.sched_getaffinity(0)):
+        return None
+    program = folder / "stream_peer"
+    subprocess.run(["g++", "-std=c++20", "-O2", "-mavx2", f"-I{HERE.parent.parent}", "-o", program,
+                    HERE / "stream_peer.cpp", "-lpthread"], check=True)
+    return [str(program), str(options.ranks)]
 
 
 def ours(build, memory):
@@ -100,27 +115,41 @@ def main():
             print("neither an MPI library nor Gloo is installed; only our own times", file=sys.stderr)
         subjects = {"ours": ours(options.build, "malloc"), "ours, device memory": ours(options.build, "device"), **others}
         seen = {name: [] for name in subjects}
+        memory, limit = bound(pathlib.Path(folder), options), []
         for number in range(options.rounds):
+            if memory:
+                limit.append(run(memory, options.sizes, {}))
             for name, command in subjects.items():
                 if sys.stderr.isatty():
                     print(f"\rround {number + 1} of {options.rounds}: {name:24}", end="", file=sys.stderr)
                 seen[name].append(run(command(options.ranks, options.op), options.sizes, together))
     if sys.stderr.isatty():
         print(file=sys.stderr)
-    show(options, seen, list(others))
+    show(options, seen, list(others), limit)
 
 
-def show(options, seen, others):
+def show(options, seen, others, limit):
     print(f"{options.op} of f32, {options.ranks} ranks on {len(os.sched_getaffinity(0))} cores; "
           f"start: {options.start}; us, median and 99th percentile, medians of {options.rounds} rounds")
-    print(f"{'bytes':>10}" + "".join(f"  {name:>21}" for name in seen) + f"  {'times faster':>12}  {'device':>7}  algorithm")
+    print(f"{'bytes':>10}" + "".join(f"  {name:>21}" for name in seen) + f"  {'times faster':>12}  {'device':>7}"
+          + (f"  {'memory':>8}  {'of it':>5}" if limit else "") + "  algorithm")
     for size in options.sizes:
         middle = {name: statistics.median(r[size][0] for r in runs) for name, runs in seen.items()}
         tail = {name: statistics.median(r[size][1] for r in runs) for name, runs in seen.items()}
         best = min((middle[name] for name in others), default=float("nan"))
         print(f"{size:>10}" + "".join(f"  {middle[name]:>10.2f} {tail[name]:>10.2f}" for name in seen)
               + f"  {best / middle['ours']:>12.2f}  {best / middle['ours, device memory']:>7.2f}"
-              + f"  {seen['ours'][0][size][2]}")
+              + bound_text(size, middle["ours, device memory"], limit) + f"  {seen['ours'][0][size][2]}")
+
+
+# Of what is small enough for a message to be its own bound, nothing is said.
+def bound_text(size, device, limit):
+    if not limit:
+        return ""
+    if size < 1 << 20:
+        return f"  {'':>8}  {'':>5}"
+    least = statistics.median(r[size][0] for r in limit)
+    return f"  {least:>8.0f}  {least / device:>5.0%}"
 
 
 if __name__ == "__main__":
