@@ -206,7 +206,7 @@ void Recorder::add(Owner& o, Step step, std::span<const Slice> further) {
 
 End Recorder::next(Counts& counts, Rank peer, int channel) const {
   const auto key = static_cast<std::uint64_t>(peer) << 8 | static_cast<std::uint64_t>(channel);
-  return {peer, counts[key]++};
+  return {peer, counts.next(key)};
 }
 
 void Recorder::send(const Place& from, Rank to, int channel, Rank also) {

@@ -4,8 +4,8 @@
 #pragma once
 #include <functional>
 #include <optional>
-#include <unordered_map>
 
+#include "schedule/counts.h"
 #include "schedule/hazards.h"
 #include "schedule/scratch.h"
 
@@ -48,8 +48,7 @@ class Recorder {
   std::vector<Program> finish();  // settles what the collective wants, orders the rounds, packs the scratch
 
  private:
-  using Counts = std::unordered_map<std::uint64_t, std::int32_t>;  // transfers so far, by peer and channel
-  struct Owner {                                                   // one rank's program in the making
+  struct Owner {  // one rank's program in the making
     Rank rank = 0;
     Cells cells;
     std::int64_t input_start = 0, input_end = 0;    // the data chunks that the input holds
@@ -57,8 +56,8 @@ class Recorder {
     Program program;
     std::vector<std::int32_t> rounds;  // of each step
     Hazards hazards;
-    Labels labels;  // of scratch, before packing
-    Counts sent, received;
+    Labels labels;          // of scratch, before packing
+    Counts sent, received;  // transfers so far, by peer and channel
   };
   struct Part {  // a run of data chunks that lie in one buffer; `held` is false where nothing was ever put
     Buffer buffer = Buffer::input;
