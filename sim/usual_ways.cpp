@@ -71,6 +71,7 @@ std::vector<Way> usual_ways(const Pricer& pricer, double bytes) {
   const auto all = shapes(pricer.machine(), pricer.group().ranks());
   for (const auto& [name, algorithm] : schedule::algorithms())
     for (const auto& dims : all) {
+      if (algorithm.has_levels && dims.size() == 1) continue;  // what the algorithm at that level is by itself
       const std::size_t before = ways.size();
       for (const std::int32_t segments : {1, 4, 16, 64})
         for (const std::int32_t channels : {1, 2, 4})
