@@ -22,7 +22,7 @@ class AdaptiveNetwork : public Network {
   void advance(Time to, std::vector<std::uint64_t>& ended) override;
   double carried(std::uint32_t resource) const override { return carried_[resource] + network_->carried(resource); }
 
-  bool exact() const { return exact_ != nullptr; }  // so far
+  bool exact() const override { return exact_ != nullptr; }
 
  private:
   const std::vector<Rate> capacities_;

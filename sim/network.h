@@ -41,6 +41,7 @@ class Network {
   virtual void advance(Time to, std::vector<std::uint64_t>& ended) = 0;  // `to`: next() at most; appends the tags
 
   virtual double carried(std::uint32_t resource) const { return carried_[resource]; }  // bytes so far, weighted
+  virtual bool exact() const { return true; }  // what its model says, so far, but for rounding
 
  protected:
   std::vector<double> carried_;

@@ -70,6 +70,7 @@ Price price(const Pattern& pattern, const Machine& machine, const PriceOptions& 
   price.bounds = lower_bounds(pattern.task(), machine, options);
   price.simulated = run->simulated();
   price.transfers = run->transfers();
+  price.exact = run->exact();
   if (const Busiest most = busiest(*run, machine); most.resource != no_resource && price.time > 0) {
     price.busiest = most.resource;
     price.busiest_name = machine.resource_name(most.resource);

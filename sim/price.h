@@ -56,6 +56,7 @@ struct Price {
   std::vector<Leg> path;     // where explained
   Rank simulated = 0;        // ranks that were gone through; the others are like them
   std::int64_t transfers = 0;
+  bool exact = true;  // false: where flows crowded, their rates are right to one part in 8,192 (see adaptive_network.h)
 };
 
 Price price(const schedule::Schedule&, const Machine&, const PriceOptions&);

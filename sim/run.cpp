@@ -18,6 +18,7 @@ const Folding* Run::folding() const { return engine_->folding_.get(); }
 Rank Run::simulated() const { return static_cast<Rank>(engine_->seats_.size()); }
 std::int64_t Run::transfers() const { return engine_->transfers_; }
 std::int64_t Run::events() const { return engine_->events_; }
+bool Run::exact() const { return engine_->network_->exact(); }
 const std::vector<Trace>& Run::traces() const { return engine_->traces_; }
 
 double Run::carried(ResourceId r) const {

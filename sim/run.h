@@ -69,6 +69,7 @@ class Run {
   Rank simulated() const;            // ranks that were gone through
   std::int64_t transfers() const;    // and what these did
   std::int64_t events() const;
+  bool exact() const;  // no crowd of flows has shared a level
 
   // Of a traced run: a number for each move, in order; which rank keeps it and what it is.
   const std::vector<Trace>& traces() const;

@@ -87,7 +87,8 @@ std::string sim_text(const SimAnswer& a, const Machine& machine) {
   if (!a.choice.untried.empty())
     line("too large",
          fmt::format("{} ways were not tried: {}, ...", a.choice.untried.size(), text_of(a.choice.untried.front())));
-  line("gone through", fmt::format("{} of {} ranks, {} transfers", p.simulated, a.chosen.request.ranks(), p.transfers));
+  line("gone through", fmt::format("{} of {} ranks, {} transfers{}", p.simulated, a.chosen.request.ranks(), p.transfers,
+                                   p.exact ? "" : ", where they crowd with rates right to 0.012%"));
   for (const std::string& note : a.notes) line("shown", note);
   if (a.explain && !a.phases.empty()) text += "\n" + phase_table(a).text();
   return text;
@@ -116,6 +117,7 @@ std::string sim_json(const SimAnswer& a, const Machine& machine) {
                            {"busiest_share", p.busiest_share},
                            {"ranks_simulated", p.simulated},
                            {"transfers_simulated", p.transfers},
+                           {"exact", p.exact},
                            {"interrupted", a.interrupted}};
   put_interval(j, a.interval);
   put_noise(j, a.noisy);

@@ -247,5 +247,13 @@ TEST(Price, ArrivesAtThePublishedRegions) {
   for (double bytes : {112e6, 512e6}) EXPECT_EQ(best(bytes), "kangaring") << bytes;
 }
 
+// 256 ranks that send to all others over one host's links: thousands of flows whose rates change with each that ends.
+TEST(Price, SaysWhereCrowdsArePricedNearly) {
+  const Machine m = machine_named("trn2u");
+  EXPECT_FALSE(priced("mesh", {.dims = {256}}, m, {.bytes = 1 << 20}).exact);
+  EXPECT_TRUE(priced("mesh", {.dims = {4, 64}}, m, {.bytes = 1 << 10}).exact);
+  EXPECT_TRUE(priced("rdh", {.dims = {4, 4, 4, 4}}, m, {.bytes = 1 << 20}).exact);
+}
+
 }  // namespace
 }  // namespace trellis::sim
