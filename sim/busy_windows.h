@@ -14,7 +14,7 @@ class BusyWindows {
   static constexpr Time windows = 16;
 
   // `longest`: of the heads and tails of all that is added.
-  explicit BusyWindows(Time longest = 0) : length_(longest / windows + 1) {}
+  explicit BusyWindows(Time longest) : length_(longest / windows + 1) {}
 
   // So many seconds of it, not begun before `head`, and after whose end `tail` passes.
   void add(double seconds, Time head, Time tail) {
