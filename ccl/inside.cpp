@@ -17,6 +17,12 @@ namespace {
 
 constexpr std::uint32_t mark_of_points = 0x706F'696E;
 
+// Of a rank's share of a buffer that is not readable by peers: below the least, slots are as quick; above the most, the
+// scratch that it takes is too much. Two ranks send nothing twice.
+constexpr std::size_t least_block_shown = std::size_t{8} << 10;
+constexpr std::size_t least_share_shown = std::size_t{32} << 10;
+constexpr std::size_t most_shown = std::size_t{64} << 20;
+
 bool does(const Call& c, kernels::Reduction op) { return c.op.kind == op && schedule::reduces(c.collective); }
 
 bool scales_first(const Call& c) { return does(c, kernels::Reduction::scaled_sum); }
@@ -72,6 +78,16 @@ const void* Communicator::Inside::input_of(const Call& c) {
   return own;
 }
 
+// What peers would have to be sent copies of, where they had better be shown it: see schedule/shown.h.
+schedule::Hidden Communicator::Inside::hidden_of(const Call& c) {
+  const std::size_t bytes = larger_bytes(c, ranks());
+  const std::size_t least = schedule::by_block(c.collective) ? least_block_shown : least_share_shown;
+  if (ranks_ <= 2 || bytes > most_shown || bytes < least * static_cast<std::size_t>(ranks_)) return {};
+  const Extents e = extents_of(c, rank(), ranks());
+  return {e.input > 0 && !transport->readable(c.input, e.input),
+          e.output > 0 && !transport->readable(c.output, e.output)};
+}
+
 // What all ranks touch fits the last cache they share, or it does not: then results go past it, and leave it to what
 // is still to be read.
 kernels::Stores Communicator::Inside::stores_for(std::size_t bytes_touched) const {
@@ -86,7 +102,7 @@ void Communicator::Inside::open(const Call& c, bool in_place, const Planned* pla
   operations.store(operation, std::memory_order_relaxed);
   const bool averages = does(c, kernels::Reduction::avg);
   const bool sums = averages || c.op.kind == kernels::Reduction::scaled_sum;
-  if (planned == nullptr) planned = &planner.plan(c, in_place && !scales_first(c));
+  if (planned == nullptr) planned = &planner.plan(c, in_place && !scales_first(c), hidden_of(c));
   const Compiled& compiled = planned->compiled;
   const std::size_t size = kernels::size_of(c.type);
   divided_ = averages ? compiled.output_elements : 0;

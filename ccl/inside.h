@@ -74,6 +74,7 @@ struct Communicator::Inside {
   kernels::Stores stores_for(std::size_t bytes_touched) const;
   void write_dump() const;
   const void* input_of(const Call&);
+  schedule::Hidden hidden_of(const Call&);  // as far as it matters
 
   const Rank rank_, ranks_;
   const std::size_t cache_share_;  // of the last cache, for each rank; 0: none is known

@@ -201,31 +201,40 @@ const Planner::Proved& Planner::proved(const Choice& choice, const schedule::Req
   return proved_[name] = std::move(fresh);
 }
 
-Planned Planner::make(const Call& call, bool in_place) {
+Planned Planner::make(const Call& call, bool in_place, schedule::Hidden hidden) {
   const Choice choice = choose(call, in_place);
   const Proved& p = proved(choice, request(call, in_place, choice), traces(call));
-  return made(call, choice, p.task, p.program, p.origins ? &*p.origins : nullptr);
+  return made(call, choice, p.task, p.program, p.origins ? &*p.origins : nullptr, hidden);
 }
 
 Planned Planner::made(const Call& call, const Choice& choice, const schedule::Task& task,
-                      const schedule::Program& program, const Origins* origins) {
-  return {.choice = kept(choice),
-          .wire = wire_of(call),
-          .mark = mark_of(call, wire_of(call)),
-          .compiled = compile(task, program, rank_, counts_of(call, rank_, ranks_),
-                              line_bytes / kernels::size_of(call.type), lanes_, origins)};
+                      const schedule::Program& program, const Origins* origins, schedule::Hidden hidden) {
+  const auto compiled = [&](const schedule::Program& p) {
+    return compile(task, p, rank_, counts_of(call, rank_, ranks_), line_bytes / kernels::size_of(call.type), lanes_,
+                   origins);
+  };
+  Planned planned{.choice = kept(choice), .wire = wire_of(call), .mark = mark_of(call, wire_of(call))};
+  if (!hidden.any() || origins != nullptr) {  // origins are of the program as it is
+    planned.compiled = compiled(program);
+    return planned;
+  }
+  const schedule::Shown shown = schedule::shown(task, rank_, program, hidden);
+  planned.compiled = compiled(shown.program);
+  for (FlatStep& step : planned.compiled.steps) step.origin = shown.origins[static_cast<std::size_t>(step.origin)];
+  return planned;
 }
 
-const Planned& Planner::plan(const Call& call, bool in_place) {
+const Planned& Planner::plan(const Call& call, bool in_place, schedule::Hidden hidden) {
   Last& last = last_[static_cast<std::size_t>(call.collective)];
   if (last.planned != nullptr && call.count == last.key.count && call.root == last.key.root &&
-      call.type == last.key.type && call.op.kind == last.op && in_place == last.key.in_place)
+      call.type == last.key.type && call.op.kind == last.op && in_place == last.key.in_place &&
+      hidden == last.key.hidden)
     return *last.planned;
-  const Key key{call.count, call.root, call.collective, call.type, in_place, traces(call)};
+  const Key key{call.count, call.root, call.collective, call.type, in_place, traces(call), hidden};
   if (schedule::uneven(call.collective) || call.collective == Collective::permute) return plan_passing(call, key);
   auto found = made_.find(key);
   if (found == made_.end()) {
-    auto fresh = std::make_unique<Planned>(make(call, in_place));
+    auto fresh = std::make_unique<Planned>(make(call, in_place, hidden));
     if (made_.size() == most_kept) {
       last_ = {};
       made_.clear();
@@ -243,7 +252,7 @@ const Planned& Planner::plan_passing(const Call& call, const Key& key) {
   });
   if (at == passing_.end()) {
     auto fresh = std::make_unique<Passing>(
-        Passing{key, call.pairs, call.counts, call.arriving_counts, make(call, key.in_place)});
+        Passing{key, call.pairs, call.counts, call.arriving_counts, make(call, key.in_place, {})});
     if (passing_.size() == most_passing) passing_.pop_back();
     at = passing_.insert(passing_.end(), std::move(fresh));
   }

@@ -12,6 +12,7 @@
 #include "ccl/compiled.h"
 #include "ccl/selector.h"
 #include "schedule/algorithm.h"
+#include "schedule/shown.h"
 
 namespace trellis::ccl {
 
@@ -27,7 +28,7 @@ class Planner {
   Planner(Rank rank, Rank ranks, int lanes, const Config&);
 
   // Lives until so many others have been made that it is forgotten; never during the call that it serves.
-  const Planned& plan(const Call&, bool in_place);
+  const Planned& plan(const Call&, bool in_place, schedule::Hidden);
   std::shared_ptr<const Planned> plan(const Call&, bool in_place, const schedule::Schedule&);
   Choice choose(const Call&, bool in_place) const;
 
@@ -39,12 +40,14 @@ class Planner {
     kernels::DType type = {};
     bool in_place = false;
     bool traced = false;
+    schedule::Hidden hidden = {};
     bool operator==(const Key&) const = default;
   };
   struct Hash {
     std::size_t operator()(const Key& k) const {
       return k.count * 0x9E37'79B9'7F4A'7C15 ^ static_cast<std::size_t>(k.root) << 20 ^
              static_cast<std::size_t>(k.collective) << 8 ^ static_cast<std::size_t>(k.type) << 2 ^
+             static_cast<std::size_t>(k.hidden.input) << 62 ^ static_cast<std::size_t>(k.hidden.output) << 61 ^
              static_cast<std::size_t>(k.traced << 1) ^ k.in_place;
     }
   };
@@ -60,8 +63,9 @@ class Planner {
   bool in_order(const Choice&, const schedule::Request&) const;
   kernels::DType wire_of(const Call&) const;
   bool traces(const Call&) const;  // values are rounded on their way, by their origins
-  Planned make(const Call&, bool in_place);
-  Planned made(const Call&, const Choice&, const schedule::Task&, const schedule::Program&, const Origins*);
+  Planned make(const Call&, bool in_place, schedule::Hidden);
+  Planned made(const Call&, const Choice&, const schedule::Task&, const schedule::Program&, const Origins*,
+               schedule::Hidden = {});
   const Proved& proved(const Choice&, const schedule::Request&, bool traced);
   const Choice* kept(const Choice& choice) { return &choices_.emplace(text_of(choice), choice).first->second; }
 

@@ -89,6 +89,7 @@ class Transport {
   virtual Rank ranks() const = 0;
   virtual int lanes() const = 0;  // of each ordered pair; the last is for send and recv
   virtual std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) = 0;
+  virtual bool readable(const void* data, std::size_t bytes) = 0;  // by peers, where it lies
   virtual Sender& sender(Rank to, int lane) = 0;
   virtual Receiver& receiver(Rank from, int lane) = 0;
 

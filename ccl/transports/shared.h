@@ -46,6 +46,9 @@ class SharedTransport : public Transport {
   Rank ranks() const override { return segment_.shape().ranks; }
   int lanes() const override { return segment_.shape().lanes; }
   std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) override { return reach_->expose(data, bytes); }
+  bool readable(const void* data, std::size_t bytes) override {
+    return reach_->offer((rank_ + 1) % ranks(), static_cast<const std::byte*>(data), bytes).place.has_value();
+  }
   Sender& sender(Rank to, int lane) override;
   Receiver& receiver(Rank from, int lane) override;
   bool wait(std::uint32_t idle) override;

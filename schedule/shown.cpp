@@ -1,0 +1,254 @@
+#include "schedule/shown.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "schedule/in_place.h"
+
+namespace trellis::schedule {
+namespace {
+
+enum class Value : std::uint8_t {
+  given,    // what was there at first
+  passing,  // written, and to be written over
+  last,     // what will be there at the end
+};
+
+// What the output's chunks hold, as the steps are gone through in the order of their list, in which they could run.
+class Output {
+ public:
+  Output(const Task& task, Rank rank, const Program& program)
+      : task_(task),
+        rank_(rank),
+        program_(program),
+        writers_(static_cast<std::size_t>(output_chunks(task, rank)), none),
+        last_(writers_) {
+    for (std::size_t i = 0; i < program.steps.size(); ++i) pass(i);
+    last_.swap(writers_);
+  }
+
+  // The slice by the output's name, if it lies there.
+  std::optional<Slice> in(const Slice& s) const {
+    const Slice named = as_output(task_, rank_, s);
+    return named.buffer == Buffer::output && named.count > 0 ? std::optional(named) : std::nullopt;
+  }
+
+  // Goes past a step. With a visitor: which sees (slice of the output, whether it is written), the reads before and the
+  // writes after they have been done.
+  template <class Visit>
+  void pass(std::size_t step, Visit visit) {
+    each_slice(program_, program_.steps[step], [&](const Slice& s, bool written) {
+      const std::optional<Slice> slice = in(s);
+      if (!slice) return;
+      if (written)
+        for (std::int32_t& writer : writers_of(*slice)) writer = static_cast<std::int32_t>(step);
+      visit(*slice, written);
+    });
+  }
+  void pass(std::size_t step) {
+    pass(step, [](const Slice&, bool) {});
+  }
+  void rewind() { std::ranges::fill(writers_, none); }
+
+  // Of a slice of the output; none when its chunks differ in it.
+  std::optional<Value> value(const Slice& s) const {
+    const Value first = value_at(static_cast<std::size_t>(s.first));
+    for (std::int32_t c = s.first + 1; c < s.first + s.count; ++c)
+      if (value_at(static_cast<std::size_t>(c)) != first) return std::nullopt;
+    return first;
+  }
+  std::span<std::int32_t> writers_of(const Slice& s) {
+    return std::span(writers_).subspan(static_cast<std::size_t>(s.first), static_cast<std::size_t>(s.count));
+  }
+
+ private:
+  Value value_at(std::size_t chunk) const {
+    if (writers_[chunk] == none) return Value::given;
+    return writers_[chunk] == last_[chunk] ? Value::last : Value::passing;
+  }
+
+  static constexpr std::int32_t none = -1;
+  const Task& task_;
+  const Rank rank_;
+  const Program& program_;
+  std::vector<std::int32_t> writers_, last_;  // by chunk: the step that wrote it, so far and in the end
+};
+
+// Something given that is sent more than once.
+struct Repeated {
+  std::int32_t sends = 0;
+  Slice copied = {};
+  std::int32_t copy = -1;  // the step that copies it
+};
+
+struct BySlice {
+  bool operator()(const Slice& a, const Slice& b) const {
+    return std::tuple(a.buffer, a.first, a.count) < std::tuple(b.buffer, b.first, b.count);
+  }
+};
+
+class Rewriter {
+ public:
+  Rewriter(const Task& task, Rank rank, const Program& program)
+      : task_(task), rank_(rank), program_(program), output_(task, rank, program) {}
+
+  Shown done(Hidden hidden) {
+    moves_ = hidden.output && find_kept();
+    find_repeated(hidden);
+    if (!moves_ && repeated_.empty()) {
+      std::vector<std::int32_t> same(program_.steps.size());
+      std::iota(same.begin(), same.end(), 0);
+      return {program_, std::move(same)};
+    }
+    out_.program.scratch = program_.scratch;
+    out_.program.rooms = program_.rooms;
+    if (moves_) beside_ = room_for({0, static_cast<std::int32_t>(output_chunks(task_, rank_)), Buffer::output}).first;
+    for (auto& [slice, repeated] : repeated_) repeated.copied = room_for(slice);
+    output_.rewind();
+    for (std::size_t i = 0; i < program_.steps.size(); ++i) rewrite(i);
+    return std::move(out_);
+  }
+
+ private:
+  const Step& step(std::size_t i) const { return program_.steps[i]; }
+
+  // Which steps make what is both sent and left in the output. False where nothing that is made there is sent, or a
+  // step would have to touch two buffers at once.
+  bool find_kept() {
+    bool plain = true, sent = false;
+    kept_.assign(program_.steps.size(), false);
+    const auto go_through = [&](auto visit) {
+      output_.rewind();
+      for (std::size_t i = 0; i < program_.steps.size(); ++i)
+        output_.pass(i, [&](const Slice& s, bool written) {
+          const std::optional<Value> value = output_.value(s);
+          plain &= value.has_value();
+          if (value) visit(i, s, *value, written);
+        });
+    };
+    go_through([&](std::size_t i, const Slice& s, Value value, bool written) {
+      if (written || !sends(step(i).op) || value == Value::given) return;
+      sent = true;
+      if (value == Value::last)
+        for (const std::int32_t writer : output_.writers_of(s)) kept_[static_cast<std::size_t>(writer)] = true;
+    });
+    go_through([&](std::size_t i, const Slice& s, Value value, bool written) {
+      if (written) plain &= !kept_[i] || step(i).op != Op::copy || step(i).further.count == 0;
+      if (written || value != Value::last) return;
+      const std::span<const std::int32_t> writers = output_.writers_of(s);
+      for (const std::int32_t writer : writers) plain &= is_kept(writer) == is_kept(writers.front());
+    });
+    return plain && sent;
+  }
+  bool is_kept(std::int32_t writer) const { return kept_[static_cast<std::size_t>(writer)]; }
+
+  void find_repeated(Hidden hidden) {
+    output_.rewind();
+    for (std::size_t i = 0; i < program_.steps.size(); ++i) {
+      const Slice from = as_output(task_, rank_, step(i).from);
+      const bool hides = from.buffer == Buffer::input ? hidden.input : from.buffer == Buffer::output && hidden.output;
+      if (sends(step(i).op) && hides && from.count > 0 &&
+          (from.buffer == Buffer::input || output_.value(from) == Value::given))
+        repeated_[from].sends += step(i).second.peer >= 0 ? 2 : 1;
+      output_.pass(i);
+    }
+    std::erase_if(repeated_, [](const auto& one) { return one.second.sends < 2; });
+  }
+
+  // Scratch as large as these chunks of another buffer.
+  Slice room_for(const Slice& s) {
+    Program& program = out_.program;
+    const std::int64_t all = s.buffer == Buffer::input ? input_chunks(task_, rank_) : output_chunks(task_, rank_);
+    const std::int32_t own = by_block(task_.collective) && all < data_chunks(task_) ? rank_ * task_.pieces : 0;
+    const Slice room{program.scratch, s.count, Buffer::scratch};
+    program.scratch += s.count;
+    if (!task_.even) program.rooms.push_back({s.count, own + s.first});
+    return room;
+  }
+
+  Slice beside(const Slice& in_output) const { return {beside_ + in_output.first, in_output.count, Buffer::scratch}; }
+
+  // Where what the slice is read for lies now.
+  Slice read_at(const Slice& s) {
+    const std::optional<Slice> slice = moves_ ? output_.in(s) : std::nullopt;
+    if (!slice) return s;
+    const Value value = *output_.value(*slice);
+    const bool elsewhere =
+        value == Value::passing || (value == Value::last && is_kept(output_.writers_of(*slice).front()));
+    return elsewhere ? beside(*slice) : s;
+  }
+
+  void rewrite(std::size_t i) {
+    Step now = step(i);
+    after_.clear();
+    for (const std::int32_t before : program_.after(now)) after_.push_back(numbers_[static_cast<std::size_t>(before)]);
+    further_.assign(program_.further(now).begin(), program_.further(now).end());
+    if (reads(now.op)) now.from = read_at(now.from);
+    if (now.op == Op::reduce)
+      for (Slice& source : further_) source = read_at(source);
+    if (sends(now.op)) read_copied(i, now);
+    output_.pass(i);
+    const auto passes = [&](Slice& s) {
+      if (moves_ && output_.in(s) && output_.value(s) == Value::passing) s = beside(s);
+    };
+    if (now.op == Op::copy) std::ranges::for_each(further_, passes);
+    if (writes(now.op)) passes(now.to);
+    const bool keeps = moves_ && kept_[i];
+    if (keeps) now.to = beside(now.to);
+    const std::int32_t number = add(now, i);
+    numbers_.push_back(number);
+    if (!keeps) return;
+    after_.assign(1, number);
+    further_.clear();
+    add({.op = Op::copy, .channel = now.channel, .to = step(i).to, .from = now.to}, i);
+  }
+
+  // What goes out more than once goes from where it is copied before the first time. Nobody wrote it, so that this
+  // waits for nothing; who writes over it waits for those that send it.
+  void read_copied(std::size_t i, Step& now) {
+    const auto found = repeated_.find(as_output(task_, rank_, step(i).from));
+    if (found == repeated_.end()) return;
+    if (found->first.buffer == Buffer::output && output_.value(found->first) != Value::given) return;
+    Repeated& repeated = found->second;
+    if (repeated.copy < 0) {
+      std::vector<std::int32_t> none;
+      none.swap(after_);
+      repeated.copy = add({.op = Op::copy, .channel = now.channel, .to = repeated.copied, .from = now.from}, i);
+      none.swap(after_);
+    }
+    now.from = repeated.copied;
+    after_.push_back(repeated.copy);
+  }
+
+  // With after_ and further_.
+  std::int32_t add(Step now, std::size_t origin) {
+    out_.program.set_after(now, after_);
+    out_.program.set_further(now, further_);
+    out_.program.steps.push_back(now);
+    out_.origins.push_back(static_cast<std::int32_t>(origin));
+    return static_cast<std::int32_t>(out_.program.steps.size()) - 1;
+  }
+
+  const Task& task_;
+  const Rank rank_;
+  const Program& program_;
+  Output output_;
+  bool moves_ = false;      // what is made in the output and sent is made beside it
+  std::vector<bool> kept_;  // by step: and copied to it afterwards
+  std::int32_t beside_ = 0;
+  std::map<Slice, Repeated, BySlice> repeated_;  // by the output's name what lies in both buffers
+  Shown out_;
+  std::vector<std::int32_t> numbers_;  // by step: its new number
+  std::vector<std::int32_t> after_;    // of the step in the making
+  std::vector<Slice> further_;
+};
+
+}  // namespace
+
+Shown shown(const Task& task, Rank rank, const Program& program, Hidden hidden) {
+  return Rewriter(task, rank, program).done(hidden);
+}
+
+}  // namespace trellis::schedule

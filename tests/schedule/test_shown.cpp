@@ -1,0 +1,122 @@
+// Programs rewritten for buffers that peers can't read do the same, by the same messages.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "schedule/shown.h"
+#include "schedule/verify.h"
+#include "tests/schedule/requests.h"
+
+namespace trellis::schedule {
+namespace {
+
+constexpr Hidden both{.input = true, .output = true};
+
+Schedule shown(const Schedule& s, Hidden hidden) {
+  Schedule changed{s.task, s.algorithm, s.channels, {}};
+  for (Rank r = 0; r < s.ranks(); ++r)
+    changed.programs.push_back(shown(s.task, r, s.programs[static_cast<std::size_t>(r)], hidden).program);
+  return changed;
+}
+
+struct Message {
+  Op op;
+  std::uint8_t channel;
+  std::int32_t chunks;
+  End end, second;
+  bool operator==(const Message&) const = default;
+};
+
+std::vector<Message> messages(const Program& program) {
+  std::vector<Message> found;
+  for (const Step& s : program.steps)
+    if (sends(s.op) || receives(s.op))
+      found.push_back({s.op, s.channel, sends(s.op) ? s.from.count : s.to.count, s.end, s.second});
+  return found;
+}
+
+std::ptrdiff_t sends_from(const Program& program, Buffer buffer) {
+  return std::ranges::count_if(program.steps, [&](const Step& s) { return sends(s.op) && s.from.buffer == buffer; });
+}
+
+Schedule made(std::string_view algorithm, Collective c, Rank ranks, bool in_place = false) {
+  return make(algorithm, {.collective = c, .dims = {ranks}, .in_place = in_place});
+}
+
+class EveryAlgorithmShown : public testing::TestWithParam<const Algorithm*> {};
+
+std::vector<const Algorithm*> all() {
+  std::vector<const Algorithm*> list;
+  for (const auto& [name, algorithm] : algorithms()) list.push_back(&algorithm);
+  return list;
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, EveryAlgorithmShown, testing::ValuesIn(all()),
+                         [](const auto& algorithm) { return algorithm.param->name; });
+
+TEST_P(EveryAlgorithmShown, IsProvedAndExchangesTheSame) {
+  each_case(*GetParam(), 8, [&](const Case& c) {
+    const Schedule whole = make(*c.algorithm, c.request);
+    for (const Hidden hidden : {Hidden{.input = true}, Hidden{.output = true}, both}) {
+      const Schedule changed = shown(whole, hidden);
+      const Report report = verify(changed);
+      ASSERT_TRUE(report.ok()) << c.text() << ": " << report.text();
+      for (std::size_t r = 0; r < whole.programs.size(); ++r)
+        ASSERT_EQ(messages(changed.programs[r]), messages(whole.programs[r])) << c.text() << " rank " << r;
+    }
+  });
+}
+
+TEST(Shown, WhatIsMadeAndSentIsMadeInScratch) {
+  for (const char* name : {"mesh", "ring", "halving_doubling", "bine", "two_step", "recursive_doubling"})
+    for (const bool in_place : {false, true}) {
+      const Schedule changed = shown(made(name, Collective::all_reduce, 8, in_place), {.output = true});
+      for (const Program& program : changed.programs) {
+        const std::ptrdiff_t given =
+            in_place ? sends_from(made(name, Collective::all_reduce, 8).programs[0], Buffer::input) : 0;
+        EXPECT_LE(sends_from(program, Buffer::output), given) << name;
+      }
+    }
+}
+
+TEST(Shown, WhatIsSentOftenIsCopiedOnce) {
+  for (const Program& program : shown(made("direct", Collective::all_gather, 5), both).programs) {
+    EXPECT_EQ(sends_from(program, Buffer::input), 0);
+    EXPECT_EQ(sends_from(program, Buffer::scratch), 4);
+    EXPECT_EQ(std::ranges::count_if(program.steps,
+                                    [](const Step& s) { return s.op == Op::copy && s.to.buffer == Buffer::scratch; }),
+              1);
+    EXPECT_EQ(program.scratch, 1);
+  }
+}
+
+TEST(Shown, WhatIsSentOnceIsLeftWhereItIs) {
+  for (const auto& [name, collective] :
+       {std::pair("direct", Collective::all_to_all), std::pair("ring", Collective::reduce_scatter)}) {
+    const Schedule whole = made(name, collective, 4), changed = shown(whole, both);
+    for (std::size_t r = 0; r < 4; ++r) EXPECT_TRUE(same(changed.programs[r], whole.programs[r])) << name;
+  }
+}
+
+TEST(Shown, WhatPeersReadIsLeftWhereItIs) {
+  const Schedule whole = made("mesh", Collective::all_reduce, 4), changed = shown(whole, {});
+  for (std::size_t r = 0; r < 4; ++r) EXPECT_TRUE(same(changed.programs[r], whole.programs[r]));
+}
+
+TEST(Shown, EachStepKnowsItsOrigin) {
+  const Schedule whole = made("mesh", Collective::all_reduce, 4);
+  const Program& before = whole.programs[1];
+  const Shown after = shown(whole.task, 1, before, both);
+  ASSERT_EQ(after.origins.size(), after.program.steps.size());
+  EXPECT_GT(after.program.steps.size(), before.steps.size());
+  for (std::size_t i = 0; i < after.origins.size(); ++i) {
+    const Step &now = after.program.steps[i], &was = before.steps[static_cast<std::size_t>(after.origins[i])];
+    if (now.op != Op::copy) {
+      EXPECT_EQ(now.op, was.op);
+      EXPECT_EQ(now.end, was.end);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trellis::schedule
