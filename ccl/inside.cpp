@@ -35,15 +35,6 @@ std::uint32_t mark_of(const Planned& planned, const Call& c, std::uint64_t opera
 
 }  // namespace
 
-void* Room::of(std::size_t bytes) {
-  if (bytes <= bytes_) return data_;
-  device_.release(std::exchange(data_, nullptr));
-  bytes_ = 0;
-  data_ = device_.allocate(bytes);
-  bytes_ = bytes;
-  return data_;
-}
-
 Communicator::Inside::Inside(Config c, std::shared_ptr<device::Device> d, std::shared_ptr<Store> s,
                              std::unique_ptr<Transport> t)
     : config(std::move(c)),
@@ -53,8 +44,8 @@ Communicator::Inside::Inside(Config c, std::shared_ptr<device::Device> d, std::s
       planner(transport->rank(), transport->ranks(), transport->lanes() - 1, config),
       executor(*transport, *device, config.timeout),
       check(transport->rank(), transport->ranks()),
-      scratch(*device),
-      scaled(*device),
+      scratch(*device, Rooms::of(*device)),
+      scaled(*device, Rooms::of(*device)),
       rank_(transport->rank()),
       ranks_(transport->ranks()),
       cache_share_(kernels::cpu().l3_bytes / static_cast<std::size_t>(ranks_)),
@@ -189,6 +180,8 @@ void Communicator::Inside::begin() {
 
 void Communicator::Inside::close() {
   executor.end();
+  scratch.end();
+  scaled.end();
   recorder.end();
   if (divided_ != 0)
     device->divide(job_.type, job_.at({schedule::Buffer::output}), divided_, static_cast<std::uint32_t>(ranks()));

@@ -10,25 +10,10 @@
 #include "ccl/planner.h"
 #include "ccl/points.h"
 #include "ccl/recorder.h"
+#include "ccl/room.h"
 #include "ccl/turns.h"
 
 namespace trellis::ccl {
-
-// Memory of a device that grows as it must.
-class Room {
- public:
-  explicit Room(device::Device& device) : device_(device) {}
-  ~Room() { device_.release(data_); }
-  Room(const Room&) = delete;
-  Room& operator=(const Room&) = delete;
-  void* of(std::size_t bytes);
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  device::Device& device_;
-  void* data_ = nullptr;
-  std::size_t bytes_ = 0;
-};
 
 // A call that has been checked, kept until it is run.
 struct Operation {
@@ -63,8 +48,8 @@ struct Communicator::Inside {
   Executor executor;
   FlightRecorder recorder;
   Turns turns;
-  CallCheck check;  // in a turn
-  Room scratch, scaled;
+  CallCheck check;                            // in a turn
+  Lent scratch, scaled;                       // of the operation that is open
   std::atomic<std::uint64_t> operations = 0;  // collectives, for which all ranks count alike
   std::uint32_t rounds = 0;                   // of exchange
   std::vector<Point> gathered;                // room for those of a group

@@ -32,6 +32,24 @@ TEST(Memory, AnIdleRankHoldsLittleAndAllThatIsUsedIsCounted) {
               "");
 }
 
+TEST(Memory, CommunicatorsOfADeviceTakeTurnsWithScratch) {
+  constexpr std::size_t elements = std::size_t{1} << 18;
+  EXPECT_EQ(run_ranks("shared_memory", 4,
+                      [](Communicator& c) {
+                        std::vector<float> data(elements, 1);
+                        const auto other = c.split(0, c.rank());
+                        const auto needs = [&](Communicator& one) {
+                          one.all_reduce(data.data(), data.data(), elements, kernels::DType::f32);
+                          return c.device().allocated_bytes();
+                        };
+                        const std::size_t first = needs(c), second = needs(*other);
+                        if (first == 0 || second != first)
+                          throw std::runtime_error(fmt::format("{} bytes for one, {} for two", first, second));
+                      },
+                      {.algorithm = "all_reduce=mesh", .single_copy = false}),
+            "");
+}
+
 TEST(Memory, LargeBuffersCanBeReadWhereTheyLie) {
   constexpr std::size_t elements = std::size_t{1} << 18;
   EXPECT_EQ(run_ranks("shared_memory", 2,

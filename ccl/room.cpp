@@ -1,0 +1,55 @@
+#include "ccl/room.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace trellis::ccl {
+namespace {
+
+constexpr std::size_t most_own = std::size_t{64} << 10;
+
+}  // namespace
+
+void* Room::of(std::size_t bytes) {
+  if (bytes <= bytes_) return data_;
+  device_.release(std::exchange(data_, nullptr));
+  bytes_ = 0;
+  data_ = device_.allocate(bytes);
+  bytes_ = bytes;
+  return data_;
+}
+
+std::shared_ptr<Rooms> Rooms::of(device::Device& device) {
+  static std::mutex mutex;
+  static auto& known = *new std::map<const device::Device*, std::weak_ptr<Rooms>>;
+  const std::lock_guard lock(mutex);
+  std::erase_if(known, [](const auto& one) { return one.second.expired(); });
+  auto rooms = known[&device].lock();
+  if (!rooms) known[&device] = rooms = std::make_shared<Rooms>(device);
+  return rooms;
+}
+
+std::unique_ptr<Room> Rooms::take(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty()) return std::make_unique<Room>(device_);
+  auto at = std::ranges::lower_bound(free_, bytes, {}, &Room::bytes);
+  if (at == free_.end()) --at;
+  std::unique_ptr<Room> room = std::move(*at);
+  free_.erase(at);
+  return room;
+}
+
+void Rooms::give(std::unique_ptr<Room> room) {
+  const std::lock_guard lock(mutex_);
+  free_.insert(std::ranges::upper_bound(free_, room->bytes(), {}, &Room::bytes), std::move(room));
+}
+
+void* Lent::of(std::size_t bytes) {
+  if (bytes <= most_own) return own_.of(bytes);
+  if (!lent_) lent_ = rooms_->take(bytes);
+  most_ = std::max(most_, bytes);
+  return lent_->of(bytes);
+}
+
+}  // namespace trellis::ccl
