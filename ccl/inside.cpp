@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::uint32_t mark_of_points = 0x706F'696E;
 
-// Of a rank's share of a buffer that is not readable by peers: below the least, slots are as quick; above the most, the
-// scratch that it takes is too much. Two ranks send nothing twice.
+// Of what peers can't read: below so much for a rank slots are as quick, above so much in all the scratch that it takes
+// is too much.
 constexpr std::size_t least_block_shown = std::size_t{8} << 10;
 constexpr std::size_t least_share_shown = std::size_t{32} << 10;
 constexpr std::size_t most_shown = std::size_t{64} << 20;
@@ -69,7 +69,8 @@ const void* Communicator::Inside::input_of(const Call& c) {
   return own;
 }
 
-// What peers would have to be sent copies of, where they had better be shown it: see schedule/shown.h.
+// What peers would have to be sent copies of, where they had better be shown it: see schedule/shown.h. Two ranks send
+// nothing twice.
 schedule::Hidden Communicator::Inside::hidden_of(const Call& c) {
   const std::size_t bytes = larger_bytes(c, ranks());
   const std::size_t least = schedule::by_block(c.collective) ? least_block_shown : least_share_shown;

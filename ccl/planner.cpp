@@ -252,7 +252,7 @@ const Planned& Planner::plan_passing(const Call& call, const Key& key) {
   });
   if (at == passing_.end()) {
     auto fresh = std::make_unique<Passing>(
-        Passing{key, call.pairs, call.counts, call.arriving_counts, make(call, key.in_place, {})});
+        Passing{key, call.pairs, call.counts, call.arriving_counts, make(call, key.in_place, key.hidden)});
     if (passing_.size() == most_passing) passing_.pop_back();
     at = passing_.insert(passing_.end(), std::move(fresh));
   }
