@@ -201,9 +201,21 @@ const Planner::Proved& Planner::proved(const Choice& choice, const schedule::Req
   return proved_[name] = std::move(fresh);
 }
 
+void Planner::prove_shown(const Choice& choice, const schedule::Request& r, schedule::Hidden hidden) {
+  if (rank_ != 0 || ranks_ > most_proved_here) return;
+  const Name name{text_of(choice), r.collective, r.root, r.in_place, false};
+  const bool known = !shown_.emplace(name, hidden.input, hidden.output).second;
+  if (known && r.pairs.empty()) return;
+  const schedule::Schedule whole =
+      is_file(choice) ? given(choice) : schedule::make(schedule::algorithm_named(choice.algorithm), r);
+  prove(schedule::shown(whole, hidden), lanes_);
+}
+
 Planned Planner::make(const Call& call, bool in_place, schedule::Hidden hidden) {
   const Choice choice = choose(call, in_place);
-  const Proved& p = proved(choice, request(call, in_place, choice), traces(call));
+  const schedule::Request r = request(call, in_place, choice);
+  const Proved& p = proved(choice, r, traces(call));
+  if (hidden.any() && !p.origins) prove_shown(choice, r, hidden);
   return made(call, choice, p.task, p.program, p.origins ? &*p.origins : nullptr, hidden);
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "ccl/communicator.h"
@@ -67,6 +68,7 @@ class Planner {
   Planned made(const Call&, const Choice&, const schedule::Task&, const schedule::Program&, const Origins*,
                schedule::Hidden = {});
   const Proved& proved(const Choice&, const schedule::Request&, bool traced);
+  void prove_shown(const Choice&, const schedule::Request&, schedule::Hidden);
   const Choice* kept(const Choice& choice) { return &choices_.emplace(text_of(choice), choice).first->second; }
 
   const Rank rank_, ranks_;
@@ -78,6 +80,7 @@ class Planner {
   const std::string machine_;
   std::map<std::string, Choice> choices_;  // all that were ever made
   std::map<Name, Proved> proved_;
+  std::set<std::tuple<Name, bool, bool>> shown_;             // with the input hidden, the output: proved as well
   mutable std::map<std::string, schedule::Schedule> given_;  // by choice: read from files
   mutable std::map<Name, bool> in_order_;                    // of choices with a shape
   std::unordered_map<Key, std::unique_ptr<Planned>, Hash> made_;

@@ -251,4 +251,11 @@ Shown shown(const Task& task, Rank rank, const Program& program, Hidden hidden) 
   return Rewriter(task, rank, program).done(hidden);
 }
 
+Schedule shown(const Schedule& s, Hidden hidden) {
+  Schedule changed{s.task, s.algorithm, s.channels, {}};
+  for (Rank r = 0; r < s.ranks(); ++r)
+    changed.programs.push_back(shown(s.task, r, s.programs[static_cast<std::size_t>(r)], hidden).program);
+  return changed;
+}
+
 }  // namespace trellis::schedule

@@ -21,5 +21,6 @@ struct Shown {
 // Does the same, by the same messages. A program in which a step would have to read or write in two buffers at once is
 // left as it was.
 Shown shown(const Task&, Rank, const Program&, Hidden);
+Schedule shown(const Schedule&, Hidden);  // of every rank
 
 }  // namespace trellis::schedule

@@ -18,13 +18,6 @@ constexpr Rank most_ranks = 8;
 
 constexpr Hidden both{.input = true, .output = true};
 
-Schedule shown(const Schedule& s, Hidden hidden) {
-  Schedule changed{s.task, s.algorithm, s.channels, {}};
-  for (Rank r = 0; r < s.ranks(); ++r)
-    changed.programs.push_back(shown(s.task, r, s.programs[static_cast<std::size_t>(r)], hidden).program);
-  return changed;
-}
-
 struct Message {
   Op op;
   std::uint8_t channel;
