@@ -164,7 +164,7 @@ class Rewriter {
     const std::int32_t own = by_block(task_.collective) && all < data_chunks(task_) ? rank_ * task_.pieces : 0;
     const Slice room{program.scratch, s.count, Buffer::scratch};
     program.scratch += s.count;
-    if (!task_.even) program.rooms.push_back({s.count, own + s.first});
+    if (!task_.even || !program.rooms.empty()) program.rooms.push_back({s.count, own + s.first});
     return room;
   }
 

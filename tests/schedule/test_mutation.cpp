@@ -1,10 +1,12 @@
 // verify is attacked: of many random edits to good schedules, or to what they are said to do, none may be accepted that
-// makes the two disagree. An accepted one must come out right however unkindly it is executed, and on real buffers.
+// makes the two disagree. An accepted one must come out right however unkindly it is executed, and on real buffers; and
+// be as right when it is rewritten for memory that peers can't read.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
+#include "schedule/shown.h"
 #include "schedule/verify.h"
 #include "tests/schedule/buffers.h"
 #include "tests/schedule/chaos.h"
@@ -75,6 +77,8 @@ void attack(Damage damage, int edits_wanted, std::mt19937& random) {
       ++(caught ? tallies[what].caught : tallies[what].harmless);
       if (caught) continue;
       ASSERT_EQ(misbehaves(edited, random), "") << c.text() << ": an edit that " << what << " was accepted";
+      ASSERT_EQ(complaint(shown(edited, {.input = true, .output = true})), "")
+          << c.text() << ": an edit that " << what << ", shown";
     }
   }
   for (const auto& [what, tally] : tallies) {
