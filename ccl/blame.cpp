@@ -31,6 +31,10 @@ bool fits(const Activity& a, const Activity& b) {
   throw PeerLost(r, mine.step, fmt::format("rank {} {}; we wait in {}, step {}", r, why, text_of(mine), mine.step));
 }
 
+[[noreturn]] void throw_aborted(const Activity& mine) {
+  throw Aborted(fmt::format("the communicator was aborted while we were in {}", text_of(mine)));
+}
+
 // The rank that all this waiting comes down to: the one we wait for if it is in nothing, else one that stands still in
 // an operation, else one that has not come so far as we are. A rank may wait for several others and shows one of them,
 // so going from one to the next would not lead there.
@@ -74,8 +78,14 @@ void explain(const Transport& t, const Activity& mine, const Mismatch& m) {
                                      t.rank(), text_of(mine)));
 }
 
+void explain(Transport& t, const Activity& mine, const Withdrawn& w) {
+  if (t.aborted()) throw_aborted(mine);
+  const Rank lost = t.lost();
+  lose(t, lost >= 0 ? lost : w.sender, mine, "failed before its message was read");
+}
+
 void check_well(Transport& t, const Activity& mine, std::chrono::nanoseconds waited) {
-  if (t.aborted()) throw Aborted(fmt::format("the communicator was aborted while we were in {}", text_of(mine)));
+  if (t.aborted()) throw_aborted(mine);
   if (const Rank lost = t.lost(); lost >= 0) lose(t, lost, mine, "is lost");
   for (Rank r = 0; r < t.ranks(); ++r) {
     if (r == t.rank() || t.alive(r)) continue;

@@ -14,6 +14,9 @@ void check_well(Transport&, const Activity& mine, std::chrono::nanoseconds waite
 // What a message that does not fit tells about the two calls.
 [[noreturn]] void explain(const Transport&, const Activity& mine, const Mismatch&);
 
+// A message that its sender has taken back.
+[[noreturn]] void explain(Transport&, const Activity& mine, const Withdrawn&);
+
 // The time is over: throws, naming the rank that all this waiting comes down to.
 [[noreturn]] void give_up(Transport&, Activity& mine, std::chrono::milliseconds timeout);
 

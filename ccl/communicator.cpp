@@ -43,16 +43,6 @@ class NoteStore : public Store {
   std::uint32_t round_;
 };
 
-// One for all communicators that were given none.
-std::shared_ptr<device::Device> host() {
-  static std::mutex mutex;
-  static auto& open = *new std::weak_ptr<device::Device>;
-  const std::lock_guard lock(mutex);
-  auto device = open.lock();
-  if (!device) open = device = device::open("host");
-  return device;
-}
-
 struct Wish {
   std::int32_t color;  // negative: none
   std::int32_t key;
@@ -72,7 +62,7 @@ std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store,
     throw std::invalid_argument(fmt::format("a timeout of {} ms: expected more than 0", config.timeout.count()));
   if (config.wire != kernels::DType::f32 && config.wire != kernels::DType::bf16)
     throw std::invalid_argument(fmt::format("messages of f32 as {}: expected f32 or bf16", name(config.wire)));
-  if (!device) device = host();
+  if (!device) device = device::host_of_process();
   auto transport = open_transport(store, {rank, ranks, config, device.get(), Clock::now() + config.timeout});
   return std::unique_ptr<Communicator>(
       new Communicator(std::make_unique<Inside>(config, std::move(device), std::move(store), std::move(transport))));

@@ -84,7 +84,7 @@ class Communicator {
   void finalize();  // waits for what was begun
 
   std::exception_ptr error() const;  // what ended it; null: it is well
-  std::size_t memory_bytes() const;  // that this rank's share of it uses
+  std::size_t memory_bytes() const;  // that this rank's share of it uses, with the most scratch that it has borrowed
   std::uint64_t operations() const;  // begun so far
   std::string dump() const;          // the last of them, as JSON: see `trellis doctor`
 

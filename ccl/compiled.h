@@ -40,7 +40,7 @@ struct FlatStep {
   std::uint32_t further_count = 0;
   std::uint32_t follows = 0;  // first of the steps that wait for it, in Compiled::followers
   std::uint32_t follow_count = 0;
-  std::int32_t origin = 0;  // its number in the Program
+  std::int32_t origin = 0;  // the step's number in the schedule's program
 };
 
 // What a step has before it, as it changes while the program runs.

@@ -66,6 +66,8 @@ bool Executor::move() {
     }
   } catch (const Mismatch& m) {
     explain(transport_, *job_->activity, m);
+  } catch (const Withdrawn& w) {
+    explain(transport_, *job_->activity, w);
   }
   if (moved) waiting_ = false;
   return moved;

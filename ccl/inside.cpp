@@ -17,12 +17,6 @@ namespace {
 
 constexpr std::uint32_t mark_of_points = 0x706F'696E;
 
-// Of what peers can't read: below so much for a rank slots are as quick, above so much in all the scratch that it takes
-// is too much.
-constexpr std::size_t least_block_shown = std::size_t{8} << 10;
-constexpr std::size_t least_share_shown = std::size_t{32} << 10;
-constexpr std::size_t most_shown = std::size_t{64} << 20;
-
 bool does(const Call& c, kernels::Reduction op) { return c.op.kind == op && schedule::reduces(c.collective); }
 
 bool scales_first(const Call& c) { return does(c, kernels::Reduction::scaled_sum); }
@@ -69,15 +63,15 @@ const void* Communicator::Inside::input_of(const Call& c) {
   return own;
 }
 
-// What peers would have to be sent copies of, where they had better be shown it: see schedule/shown.h. Two ranks send
-// nothing twice.
+// Scaled input lies where peers can read it.
 schedule::Hidden Communicator::Inside::hidden_of(const Call& c) {
-  const std::size_t bytes = larger_bytes(c, ranks());
-  const std::size_t least = schedule::by_block(c.collective) ? least_block_shown : least_share_shown;
-  if (ranks_ <= 2 || bytes > most_shown || bytes < least * static_cast<std::size_t>(ranks_)) return {};
+  if (!worth_showing(c, ranks_) || planner.traces(c)) return {};
+  const std::size_t message = larger_bytes(c, ranks()) / static_cast<std::size_t>(ranks_);
+  const auto hides = [&](const void* data, std::size_t bytes) {
+    return transport->readable(data, bytes, message) < bytes / 2;
+  };
   const Extents e = extents_of(c, rank(), ranks());
-  return {e.input > 0 && !transport->readable(c.input, e.input),
-          e.output > 0 && !transport->readable(c.output, e.output)};
+  return {.input = !scales_first(c) && hides(c.input, e.input), .output = hides(c.output, e.output)};
 }
 
 // What all ranks touch fits the last cache they share, or it does not: then results go past it, and leave it to what
@@ -222,6 +216,7 @@ void Communicator::Inside::tell_of_loss(std::exception_ptr e) {
 }
 
 void Communicator::Inside::fail(std::exception_ptr e) {
+  transport->withdraw();
   {
     const std::lock_guard lock(error_mutex_);
     if (error_) return;

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <numeric>
 #include <system_error>
+#include <tuple>
 
 #include "ccl/given.h"
 #include "ccl/mark.h"
@@ -18,6 +19,14 @@ namespace {
 constexpr std::size_t line_bytes = 64;
 constexpr std::size_t most_kept = 256;
 constexpr Rank most_proved_here = 128;  // ranks; larger schedules are proved by the tests of their algorithm alone
+
+constexpr schedule::Hidden all_hidden{.input = true, .output = true};
+
+// Of what peers can't read: below so much for a rank slots are as quick, above so much in the larger buffer the scratch
+// that it takes, as large as both, is too much.
+constexpr std::size_t least_block_shown = std::size_t{8} << 10;
+constexpr std::size_t least_share_shown = std::size_t{32} << 10;
+constexpr std::size_t most_shown = std::size_t{64} << 20;
 
 Selections selections_for(const Config& config) {
   if (config.selections.empty()) return Selections::built_in();
@@ -96,6 +105,13 @@ std::size_t larger_bytes(const Call& call, Rank ranks) {
   else if (schedule::by_block(call.collective))
     elements *= static_cast<std::size_t>(ranks);
   return elements * kernels::size_of(call.type);
+}
+
+bool worth_showing(const Call& call, Rank ranks) {
+  if (ranks <= 2) return false;  // nothing is sent twice
+  const std::size_t bytes = larger_bytes(call, ranks);
+  const std::size_t least = schedule::by_block(call.collective) ? least_block_shown : least_share_shown;
+  return bytes <= most_shown && bytes >= least * static_cast<std::size_t>(ranks);
 }
 
 Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config)
@@ -201,21 +217,25 @@ const Planner::Proved& Planner::proved(const Choice& choice, const schedule::Req
   return proved_[name] = std::move(fresh);
 }
 
+// With everything hidden, as it may be on other ranks, and with what is hidden here: a rank's program changes nothing
+// for the others, so that mixtures are right too.
 void Planner::prove_shown(const Choice& choice, const schedule::Request& r, schedule::Hidden hidden) {
   if (rank_ != 0 || ranks_ > most_proved_here) return;
-  const Name name{text_of(choice), r.collective, r.root, r.in_place, false};
-  const bool known = !shown_.emplace(name, hidden.input, hidden.output).second;
-  if (known && r.pairs.empty()) return;
-  const schedule::Schedule whole =
-      is_file(choice) ? given(choice) : schedule::make(schedule::algorithm_named(choice.algorithm), r);
-  prove(schedule::shown(whole, hidden), lanes_);
+  for (const schedule::Hidden h : {all_hidden, hidden}) {
+    const auto name = std::tuple(Name{text_of(choice), r.collective, r.root, r.in_place, false}, h.input, h.output);
+    if (!h.any() || (r.pairs.empty() && shown_.contains(name))) continue;
+    const schedule::Schedule whole =
+        is_file(choice) ? given(choice) : schedule::make(schedule::algorithm_named(choice.algorithm), r);
+    prove(schedule::shown(whole, h), lanes_);
+    shown_.insert(name);
+  }
 }
 
 Planned Planner::make(const Call& call, bool in_place, schedule::Hidden hidden) {
   const Choice choice = choose(call, in_place);
   const schedule::Request r = request(call, in_place, choice);
   const Proved& p = proved(choice, r, traces(call));
-  if (hidden.any() && !p.origins) prove_shown(choice, r, hidden);
+  if (worth_showing(call, ranks_) && !p.origins) prove_shown(choice, r, hidden);
   return made(call, choice, p.task, p.program, p.origins ? &*p.origins : nullptr, hidden);
 }
 

@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
+#include <tuple>
 #include <unordered_map>
 
 #include "ccl/communicator.h"
@@ -32,6 +34,7 @@ class Planner {
   const Planned& plan(const Call&, bool in_place, schedule::Hidden);
   std::shared_ptr<const Planned> plan(const Call&, bool in_place, const schedule::Schedule&);
   Choice choose(const Call&, bool in_place) const;
+  bool traces(const Call&) const;  // values are rounded on their way, by their origins; not with anything hidden
 
  private:
   struct Key {
@@ -63,7 +66,6 @@ class Planner {
   const schedule::Schedule& given(const Choice&) const;
   bool in_order(const Choice&, const schedule::Request&) const;
   kernels::DType wire_of(const Call&) const;
-  bool traces(const Call&) const;  // values are rounded on their way, by their origins
   Planned make(const Call&, bool in_place, schedule::Hidden);
   Planned made(const Call&, const Choice&, const schedule::Task&, const schedule::Program&, const Origins*,
                schedule::Hidden = {});
@@ -106,5 +108,6 @@ class Planner {
 
 Counts counts_of(const Call&, Rank rank, Rank ranks);
 std::size_t larger_bytes(const Call&, Rank ranks);  // of the larger of the two buffers
+bool worth_showing(const Call&, Rank ranks);        // what peers can't read: see schedule/shown.h; all ranks agree
 
 }  // namespace trellis::ccl

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "device/of_this_process.h"
+
 namespace trellis::ccl {
 namespace {
 
@@ -21,8 +23,11 @@ void* Room::of(std::size_t bytes) {
 }
 
 std::shared_ptr<Rooms> Rooms::of(device::Device& device) {
-  static std::mutex mutex;
-  static auto& known = *new std::map<const device::Device*, std::weak_ptr<Rooms>>;
+  struct Known {
+    std::mutex mutex;
+    std::map<const device::Device*, std::weak_ptr<Rooms>> rooms;
+  };
+  auto& [mutex, known] = device::of_this_process([] { return new Known; });
   const std::lock_guard lock(mutex);
   std::erase_if(known, [](const auto& one) { return one.second.expired(); });
   auto rooms = known[&device].lock();
@@ -42,7 +47,7 @@ std::unique_ptr<Room> Rooms::take(std::size_t bytes) {
 
 void Rooms::give(std::unique_ptr<Room> room) {
   const std::lock_guard lock(mutex_);
-  free_.insert(std::ranges::upper_bound(free_, room->bytes(), {}, &Room::bytes), std::move(room));
+  free_.insert(std::ranges::lower_bound(free_, room->bytes(), {}, &Room::bytes), std::move(room));
 }
 
 void* Lent::of(std::size_t bytes) {

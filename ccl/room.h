@@ -37,11 +37,10 @@ class Rooms {
  private:
   device::Device& device_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Room>> free_;  // by size
+  std::vector<std::unique_ptr<Room>> free_;  // by size; of the same size the last that was given back first
 };
 
-// One operation's at a time. What a failed one had is not lent again before the communicator has gone: a peer may still
-// read it.
+// One operation's at a time. What a failed one had stays its until the communicator goes.
 class Lent {
  public:
   Lent(device::Device& device, std::shared_ptr<Rooms> rooms) : own_(device), rooms_(std::move(rooms)) {}
@@ -49,7 +48,7 @@ class Lent {
   void end() {  // of the operation
     if (lent_) rooms_->give(std::move(lent_));
   }
-  std::size_t bytes() const { return own_.bytes() + most_; }  // that it has needed
+  std::size_t bytes() const { return own_.bytes() + most_; }  // of its own, and what it borrowed at most
 
  private:
   Room own_;

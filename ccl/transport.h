@@ -17,43 +17,9 @@
 
 #include "ccl/errors.h"
 #include "ccl/exposed.h"
+#include "ccl/message.h"
 
 namespace trellis::ccl {
-
-// Makes messages that do not lie in memory as they are sent, piece by piece: called in order, for all of a message.
-struct Producer {
-  void (*make)(void* context, std::uint32_t message, std::size_t offset, std::byte* piece, std::size_t bytes) = nullptr;
-  void* context = nullptr;
-};
-
-// A message on its way out. Both ends must name the same size and mark; a difference is a Mismatch.
-struct Sending {
-  const std::byte* data = nullptr;
-  const Producer* producer = nullptr;  // of this message; null: the data are sent as they lie
-  std::size_t bytes = 0;
-  std::uint32_t mark = 0;
-  std::uint32_t message = 0;  // the producer's own number for it
-  std::size_t done = 0;       // bytes that have left; the transport's own
-  std::uint32_t ticket = 0;   // of what was offered where it lies; the same
-  bool offered = false;
-};
-
-// What becomes of a piece that has arrived: called in order, for all of the message.
-struct Consumer {
-  void (*take)(void* context, std::uint32_t message, std::size_t offset, const std::byte* piece,
-               std::size_t bytes) = nullptr;
-  void* context = nullptr;
-  std::uint32_t message = 0;  // the consumer's own number for it
-};
-
-struct Receiving {
-  Consumer consumer = {};
-  std::byte* place = nullptr;  // where the message is wanted as it is, or null when the consumer works on it
-  std::size_t bytes = 0;
-  std::uint32_t mark = 0;
-  int looks = 1;  // times to look for it before saying that it has not come
-  std::size_t done = 0;
-};
 
 class Sender {
  public:
@@ -89,7 +55,8 @@ class Transport {
   virtual Rank ranks() const = 0;
   virtual int lanes() const = 0;  // of each ordered pair; the last is for send and recv
   virtual std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) = 0;
-  virtual bool readable(const void* data, std::size_t bytes) = 0;  // by peers, where it lies
+  // How many of these bytes peers can read where they lie, in messages of so many.
+  virtual std::size_t readable(const void* data, std::size_t bytes, std::size_t message) = 0;
   virtual Sender& sender(Rank to, int lane) = 0;
   virtual Receiver& receiver(Rank from, int lane) = 0;
 
@@ -104,6 +71,7 @@ class Transport {
   virtual bool alive(Rank) = 0;      // false once its process is known to be gone
   virtual void mark_lost(Rank) = 0;  // tells everybody
   virtual Rank lost() const = 0;     // the first that was marked; -1: none
+  virtual void withdraw() = 0;       // what this rank offers where it lies, as it may be given back from now on
   virtual void mark_aborted() = 0;
   virtual bool aborted() const = 0;
 

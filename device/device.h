@@ -67,8 +67,8 @@ class Device {
   virtual Window window() const = 0;
   virtual InWindow find(const void* data, std::size_t bytes) const = 0;
   // Moves the whole pages of what malloc or mmap gave into the window's file; addresses and contents stay. Nobody may
-  // write to them meanwhile; a process forked later has them in common with this one. The result goes before the memory
-  // is given back, and before the device. Throws system_error, bad_alloc.
+  // write to them meanwhile, nor peers read them when the result goes, which is before the memory is given back, and
+  // before the device. A process forked later has them in common with this one. Throws system_error, bad_alloc.
   virtual std::unique_ptr<Shared> share(void* data, std::size_t bytes) = 0;
   virtual std::size_t allocated_bytes() const = 0;  // of the window: allocated, or shared
 
@@ -83,5 +83,6 @@ class Device {
 };
 
 std::shared_ptr<Device> open(std::string_view name);  // "host"; throws invalid_argument naming what is known
+std::shared_ptr<Device> host_of_process();            // the same for all who ask for it while somebody has it
 
 }  // namespace trellis::device

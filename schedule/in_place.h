@@ -13,4 +13,12 @@ inline Slice as_output(const Task& task, Rank rank, const Slice& s) {
   return {static_cast<std::int32_t>(chunk), s.count, Buffer::output};
 }
 
+// Some of it is the output's, and some is not.
+inline bool straddles(const Task& task, Rank rank, const Slice& s) {
+  if (!task.in_place || s.buffer != Buffer::input || as_output(task, rank, s).buffer == Buffer::output) return false;
+  const Cells base = cells(task, rank);
+  const std::int64_t chunk = base.at(s.buffer, s.first) - base.output;
+  return chunk < output_chunks(task, rank) && chunk + s.count > 0;
+}
+
 }  // namespace trellis::schedule

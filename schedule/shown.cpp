@@ -4,6 +4,8 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <span>
+#include <tuple>
 
 #include "schedule/in_place.h"
 
@@ -35,8 +37,8 @@ class Output {
     return named.buffer == Buffer::output && named.count > 0 ? std::optional(named) : std::nullopt;
   }
 
-  // Goes past a step. With a visitor: which sees (slice of the output, whether it is written), the reads before and the
-  // writes after they have been done.
+  // Goes past a step. The visitor sees (a slice of the output, whether it is written): of what is read, while value()
+  // is still what was there before the step, of what is written, when it is what the step has left there.
   template <class Visit>
   void pass(std::size_t step, Visit visit) {
     each_slice(program_, program_.steps[step], [&](const Slice& s, bool written) {
@@ -95,8 +97,10 @@ class Rewriter {
       : task_(task), rank_(rank), program_(program), output_(task, rank, program) {}
 
   Shown done(Hidden hidden) {
-    moves_ = hidden.output && find_kept();
-    find_repeated(hidden);
+    if (!straddles_anywhere()) {
+      moves_ = hidden.output && find_kept();
+      find_repeated(hidden);
+    }
     if (!moves_ && repeated_.empty()) {
       std::vector<std::int32_t> same(program_.steps.size());
       std::iota(same.begin(), same.end(), 0);
@@ -113,6 +117,13 @@ class Rewriter {
 
  private:
   const Step& step(std::size_t i) const { return program_.steps[i]; }
+
+  bool straddles_anywhere() const {
+    bool any = false;
+    for (const Step& s : program_.steps)
+      each_slice(program_, s, [&](const Slice& slice, bool) { any |= straddles(task_, rank_, slice); });
+    return any;
+  }
 
   // Which steps make what is both sent and left in the output. False where nothing that is made there is sent, or a
   // step would have to touch two buffers at once.

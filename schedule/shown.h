@@ -18,8 +18,8 @@ struct Shown {
   std::vector<std::int32_t> origins;  // of each step: the one that it is, or serves, in the program as it was
 };
 
-// Does the same, by the same messages. A program in which a step would have to read or write in two buffers at once is
-// left as it was.
+// Does the same, by the same messages, whatever is hidden on the other ranks. The output stays where it is when a step
+// would have to read or write in two buffers at once; everything does when a slice lies in two as it is.
 Shown shown(const Task&, Rank, const Program&, Hidden);
 Schedule shown(const Schedule&, Hidden);  // of every rank
 

@@ -1,5 +1,6 @@
 // What C programs hold: an object's place, its generation, and the kind's tag, which no address has. So a handle that
-// was never given out, or whose object is gone, is told from the living. A table lives as long as the process.
+// was never given out, or whose object is gone, is told from the living. A table lives as long as the process
+// and is nothing to one that it forks.
 #pragma once
 
 #include <fmt/format.h>

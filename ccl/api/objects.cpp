@@ -1,23 +1,32 @@
 #include "ccl/api/objects.h"
 
-namespace trellis::ccl::api {
+#include "device/of_this_process.h"
 
-// They are left to the end of the process: what a program has not destroyed may still be at work.
+namespace trellis::ccl::api {
+namespace {
+
+// Open from when it is first asked for to the end.
+struct Kept {
+  std::once_flag once;
+  std::shared_ptr<device::Device> device;
+};
+
+}  // namespace
+
+// What a program has not destroyed may still be at work when it ends.
 const std::shared_ptr<device::Device>& device() {
-  static const auto& shared = *new std::shared_ptr<device::Device>(device::open("host"));
-  return shared;
+  auto& kept = device::of_this_process([] { return new Kept; });
+  std::call_once(kept.once, [&] { kept.device = device::host_of_process(); });
+  return kept.device;
 }
 Handles<Comm>& comms() {
-  static auto& table = *new Handles<Comm>(0x7C01, "communicator");
-  return table;
+  return device::of_this_process([] { return new Handles<Comm>(0x7C01, "communicator"); });
 }
 Handles<device::Stream>& streams() {
-  static auto& table = *new Handles<device::Stream>(0x7C02, "stream");
-  return table;
+  return device::of_this_process([] { return new Handles<device::Stream>(0x7C02, "stream"); });
 }
 Handles<device::Event>& events() {
-  static auto& table = *new Handles<device::Event>(0x7C03, "event");
-  return table;
+  return device::of_this_process([] { return new Handles<device::Event>(0x7C03, "event"); });
 }
 
 StreamUse::StreamUse(trellis_stream handle) {

@@ -113,6 +113,7 @@ bool SharedTransport::LaneSender::advance_now(Sending& s) {
 SharedTransport::LaneReceiver::LaneReceiver(SharedTransport& t, Rank from, int lane)
     : reach_(*t.reach_),
       ring_(t.segment_.ring(from, t.rank_, lane)),
+      sender_(t.segment_.area(from)),
       bell_(t.segment_.area(from).bell),
       slots_(t.segment_.slot(from, t.rank_, lane, 0)),
       slot_bytes_(t.segment_.shape().slot_bytes),
@@ -149,10 +150,22 @@ void SharedTransport::LaneReceiver::consume(Receiving& r, const Cell& cell) {
   const Reach::Place place{cell.carried, lies ? cell.lies.where : 0};
   const std::byte* piece = cell.inside;
   if (cell.carried == Carried::in_slot) piece = slots_ + got_ % ring_cells * slot_bytes_;
+  if (lies) check_there();
   if (lies) piece = reach_.see(from_, place, bytes);
-  if (piece == nullptr) return fetch(r, place, bytes);
-  r.consumer.take(r.consumer.context, r.consumer.message, r.done, piece, bytes);
-  r.done += bytes;
+  if (piece != nullptr) {
+    r.consumer.take(r.consumer.context, r.consumer.message, r.done, piece, bytes);
+    r.done += bytes;
+  } else {
+    fetch(r, place, bytes);
+  }
+  if (lies) check_there();
+}
+
+// A message in a slot outlives its sender; one that lies elsewhere is the sender's to give back once its operation has
+// failed. Before it is read, as it may not be there; afterwards, as it may have gone meanwhile.
+void SharedTransport::LaneReceiver::check_there() const {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (sender_.withdrawn.load(std::memory_order_relaxed) != 0) throw Withdrawn{from_};
 }
 
 void SharedTransport::LaneReceiver::fetch(Receiving& r, const Reach::Place& place, std::size_t bytes) {

@@ -44,10 +44,12 @@ class SharedTransport::LaneReceiver : public Receiver {
   bool comes(const Receiving&) const;  // within the looks that it has
   bool arrived() const { return next().number.load(std::memory_order_acquire) == got_ + 1; }
   void consume(Receiving&, const Cell&);
+  void check_there() const;
   void fetch(Receiving&, const Reach::Place&, std::size_t bytes);
 
   Reach& reach_;
   Ring& ring_;
+  const RankArea& sender_;
   Bell& bell_;  // the sender's
   const std::byte* const slots_;
   const std::size_t slot_bytes_;

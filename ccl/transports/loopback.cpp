@@ -65,6 +65,9 @@ class SameProcess : public Reach {
     if (bytes < least_direct) return {.bytes = bytes};
     return {Place{Carried::address, reinterpret_cast<std::uint64_t>(data)}, bytes};
   }
+  std::size_t readable(Rank, const std::byte*, std::size_t bytes, std::size_t message) override {
+    return message < least_direct ? 0 : bytes;
+  }
   std::unique_ptr<Exposed> expose(void*, std::size_t bytes) override { return std::make_unique<AllOfIt>(bytes); }
   const std::byte* see(Rank, const Place& place, std::size_t) override {
     return reinterpret_cast<const std::byte*>(place.where);

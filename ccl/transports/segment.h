@@ -54,6 +54,7 @@ struct alignas(128) RankArea {
   std::atomic<std::uint64_t> window_bytes;
   std::atomic<std::uint64_t> base;                 // where the segment lies in its address space
   std::atomic<std::uint32_t> left;                 // it has finished with the segment
+  std::atomic<std::uint32_t> withdrawn;            // what it offers where it lies may have gone
   std::atomic<std::uint64_t> cores[16];            // where it may run, by bits
   alignas(64) std::atomic<std::uint32_t> version;  // of the record; odd while it is written
   std::atomic<std::uint64_t> record[5];            // an Activity

@@ -155,6 +155,12 @@ void SharedTransport::mark_lost(Rank r) {
   ring_all();
 }
 
+// Told before anything is given back: who has read what lay there, and finds that it was not told, has read it well.
+void SharedTransport::withdraw() {
+  segment_.area(rank_).withdrawn.store(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
 void SharedTransport::mark_aborted() {
   segment_.header().aborted.store(1, std::memory_order_release);
   ring_all();

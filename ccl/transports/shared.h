@@ -23,6 +23,7 @@ class Reach {
     std::size_t bytes = 0;
   };
   virtual Offer offer(Rank to, const std::byte* data, std::size_t bytes) = 0;
+  virtual std::size_t readable(Rank by, const std::byte* data, std::size_t bytes, std::size_t message) = 0;
   virtual std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) = 0;
   virtual const std::byte* see(Rank from, const Place&, std::size_t bytes) = 0;  // null: only fetch() gets it
   virtual void fetch(Rank from, const Place&, std::size_t offset, std::byte* into, std::size_t bytes) = 0;
@@ -46,8 +47,8 @@ class SharedTransport : public Transport {
   Rank ranks() const override { return segment_.shape().ranks; }
   int lanes() const override { return segment_.shape().lanes; }
   std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) override { return reach_->expose(data, bytes); }
-  bool readable(const void* data, std::size_t bytes) override {
-    return reach_->offer((rank_ + 1) % ranks(), static_cast<const std::byte*>(data), bytes).place.has_value();
+  std::size_t readable(const void* data, std::size_t bytes, std::size_t message) override {
+    return reach_->readable((rank_ + 1) % ranks(), static_cast<const std::byte*>(data), bytes, message);
   }
   Sender& sender(Rank to, int lane) override;
   Receiver& receiver(Rank from, int lane) override;
@@ -59,6 +60,7 @@ class SharedTransport : public Transport {
   bool alive(Rank) override;
   void mark_lost(Rank) override;
   Rank lost() const override { return segment_.header().lost.load(std::memory_order_relaxed) - 1; }
+  void withdraw() override;
   void mark_aborted() override;
   bool aborted() const override { return segment_.header().aborted.load(std::memory_order_relaxed) != 0; }
   std::vector<Note> exchange(std::span<const Rank> members, std::uint32_t round, const Note&, Deadline) override;

@@ -159,6 +159,12 @@ class OtherProcesses : public Reach {
     return {.bytes = bytes};
   }
 
+  std::size_t readable(Rank by, const std::byte* data, std::size_t bytes, std::size_t message) override {
+    const std::size_t in_window = device_.find(data, bytes).bytes;
+    if (in_window >= std::min(bytes, least_shared)) return in_window;
+    return message >= least_fetched && may_fetch(by) ? bytes : 0;
+  }
+
   std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) override {
     return std::make_unique<InWindow>(device_.share(data, bytes));
   }

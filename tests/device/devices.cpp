@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -204,6 +206,19 @@ TEST_P(Devices, MemoryThatWasGivenBackTooSoonIsLeftAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Devices, testing::Values("host"));
+
+TEST(Device, AProcessHasOneAndItsChildAnother) {
+  const auto host = host_of_process();
+  EXPECT_EQ(host_of_process(), host);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto own = host_of_process();
+    _exit(own == host || own != host_of_process());
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
 
 TEST(Device, AnUnknownOneIsRefusedByName) {
   try {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "schedule/in_place.h"
 #include "schedule/shown.h"
 #include "schedule/verify.h"
 #include "tests/schedule/requests.h"
@@ -42,6 +43,15 @@ Schedule made(std::string_view algorithm, Collective c, Rank ranks, bool in_plac
   return make(algorithm, {.collective = c, .dims = {ranks}, .in_place = in_place});
 }
 
+// As ranks do it of whose buffers not the same can be read.
+Schedule differently_shown(Schedule s) {
+  for (Rank r = 0; r < s.ranks(); ++r) {
+    Program& program = s.programs[static_cast<std::size_t>(r)];
+    program = shown(s.task, r, program, {.input = r % 2 == 0, .output = r / 2 % 2 == 0}).program;
+  }
+  return s;
+}
+
 class EveryAlgorithmShown : public testing::TestWithParam<const Algorithm*> {};
 
 std::vector<const Algorithm*> all() {
@@ -63,6 +73,8 @@ TEST_P(EveryAlgorithmShown, IsProvedAndExchangesTheSame) {
       for (std::size_t r = 0; r < whole.programs.size(); ++r)
         ASSERT_EQ(messages(changed.programs[r]), messages(whole.programs[r])) << c.text() << " rank " << r;
     }
+    const Report mixed = verify(differently_shown(whole));
+    ASSERT_TRUE(mixed.ok()) << c.text() << ": " << mixed.text();
   });
 }
 
@@ -95,6 +107,21 @@ TEST(Shown, WhatIsSentOnceIsLeftWhereItIs) {
     const Schedule whole = made(name, collective, 4), changed = shown(whole, both);
     for (std::size_t r = 0; r < 4; ++r) EXPECT_TRUE(same(changed.programs[r], whole.programs[r])) << name;
   }
+}
+
+// In place, the first of these chunks is the output's, and the second is not.
+TEST(Shown, WhatLiesInTwoBuffersIsLeftWhereItIs) {
+  const Task task =
+      task_of(algorithm_named("ring"), {.collective = Collective::reduce_scatter, .dims = {2}, .in_place = true});
+  Program program;
+  const Slice both_chunks{0, 2, Buffer::input}, first{0, 1, Buffer::output};
+  program.steps = {{.op = Op::send, .from = both_chunks, .end = {.peer = 1, .tag = 0}},
+                   {.op = Op::recv, .to = first, .end = {.peer = 1, .tag = 0}},
+                   {.op = Op::send, .from = both_chunks, .end = {.peer = 1, .tag = 1}}};
+  ASSERT_TRUE(straddles(task, 0, both_chunks));
+  EXPECT_FALSE(straddles(task, 0, {0, 1, Buffer::input}));
+  EXPECT_FALSE(straddles(task, 0, {1, 1, Buffer::input}));
+  EXPECT_TRUE(same(shown(task, 0, program, both).program, program));
 }
 
 TEST(Shown, WhatPeersReadIsLeftWhereItIs) {

@@ -80,7 +80,7 @@ TRELLIS_API trellis_result trellis_comm_ranks(trellis_comm comm, int* ranks);
 // "loopback", "shared_memory", ... The text is valid as long as the communicator.
 TRELLIS_API trellis_result trellis_comm_transport(trellis_comm comm, const char** name);
 
-// Bytes that this rank's share of it uses now.
+// Bytes that this rank's share of it uses, with as much scratch as it has borrowed at most.
 TRELLIS_API trellis_result trellis_comm_memory_bytes(trellis_comm comm, size_t* bytes);
 
 // Collectives begun so far.

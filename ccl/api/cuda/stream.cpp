@@ -2,6 +2,7 @@
 
 #include "ccl/api/cuda/streams.h"
 #include "ccl/api/handles.h"
+#include "device/of_this_process.h"
 
 using namespace trellis::cuda;
 
@@ -44,8 +45,7 @@ class Event {
 };
 
 trellis::ccl::api::Handles<Event>& events() {
-  static auto& table = *new trellis::ccl::api::Handles<Event>(0x7C05, "cudaEvent_t");
-  return table;
+  return trellis::device::of_this_process([] { return new trellis::ccl::api::Handles<Event>(0x7C05, "cudaEvent_t"); });
 }
 
 template <class Body>

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "device/of_this_process.h"
+
 namespace trellis::cuda {
 
 int& current_device() {
@@ -49,8 +51,7 @@ cudaError_t Streams::synchronize(bool blocking_only) {
 
 // Left to the end of the process, like the streams.
 Streams& streams() {
-  static auto& all = *new Streams;
-  return all;
+  return device::of_this_process([] { return new Streams; });
 }
 
 cudaError_t error_of(trellis_result result) {

@@ -1,6 +1,7 @@
 #include "ccl/api/nccl/clique.h"
 
 #include "ccl/api/nccl/refusal.h"
+#include "device/of_this_process.h"
 
 namespace trellis::nccl {
 
@@ -59,8 +60,7 @@ void Clique::remove(const void* handle, bool window) {
 
 // Left to the end of the process, like the communicators.
 ccl::api::Handles<Clique>& cliques() {
-  static auto& table = *new ccl::api::Handles<Clique>(0x7C04, "ncclComm_t");
-  return table;
+  return device::of_this_process([] { return new ccl::api::Handles<Clique>(0x7C04, "ncclComm_t"); });
 }
 
 // 1 and 2 are CUDA's names for the default stream, NULL.

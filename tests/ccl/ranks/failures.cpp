@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <thread>
@@ -180,6 +181,44 @@ TEST(Failures, AbortEndsWhatOthersWaitFor) {
                         },
                         {.timeout = 20s}),
               "");
+}
+
+// What the others had for it lay in memory of theirs, and is gone with the operation that failed for want of it.
+TEST(Failures, WhoComesTooLateIsToldAndReadsNothing) {
+  for (const char* transport : {"shared_memory", "loopback"})
+    for (const std::size_t elements : {std::size_t{32'000}, std::size_t{65'536}, std::size_t{1'000'000}}) {
+      auto& through = *seen_by_all<int>();
+      const std::string said = run_ranks(
+          transport, 4,
+          [&](Communicator& c) {
+            auto child = c.split(0, c.rank());
+            std::vector<float> data(elements, c.rank() == 0 ? 1.0F : 0.0F);
+            const auto broadcast = [&] { child->broadcast(data.data(), data.data(), elements, DType::f32, 0); };
+            broadcast();
+            std::ranges::fill(data, c.rank() == 0 ? 2.0F : 0.0F);
+            if (c.rank() == 1) {
+              while (through != 3) std::this_thread::sleep_for(1ms);
+              try {
+                broadcast();
+                expect(std::ranges::all_of(data, [](float x) { return x == 2.0F; }), "a wrong answer");
+              } catch (const PeerLost& lost) {
+                expect(lost.rank == 1, fmt::format("rank {} was named: {}", lost.rank, lost.what()));
+              }
+              return;
+            }
+            try {
+              broadcast();  // rank 0 may be done with it where a slot has all of it
+            } catch (const PeerLost& lost) {
+              expect(lost.rank == 1, fmt::format("rank {} was named: {}", lost.rank, lost.what()));
+            }
+            child.reset();
+            ++through;
+            while (through != 3) std::this_thread::sleep_for(1ms);
+            std::this_thread::sleep_for(200ms);
+          },
+          {.timeout = 1s, .algorithm = "broadcast=direct", .single_copy = false});
+      EXPECT_EQ(said, "") << transport << ", " << elements << " elements";
+    }
 }
 
 TEST(Failures, ARankThatWasToldOtherwiseIsNamed) {

@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <string>
+#include <thread>
 
+#include "tests/ccl/ranks/cases.h"
 #include "tests/ccl/ranks/run.h"
 
 namespace trellis::ccl {
@@ -47,6 +51,77 @@ TEST(Memory, CommunicatorsOfADeviceTakeTurnsWithScratch) {
                           throw std::runtime_error(fmt::format("{} bytes for one, {} for two", first, second));
                       },
                       {.algorithm = "all_reduce=mesh", .single_copy = false}),
+            "");
+}
+
+// Pages of the parent's, which the children have in common with it, are not taken for theirs.
+TEST(Memory, AForkedProcessHasADeviceOfItsOwn) {
+  constexpr std::size_t elements = std::size_t{1} << 18;
+  const auto store = memory_store();
+  const auto held = Communicator::create(store, 0, 1, {.transport = "loopback"});
+  auto* const mine = static_cast<float*>(held->device().allocate(elements * sizeof(float)));
+  std::fill_n(mine, elements, 7.0F);
+  EXPECT_EQ(run_ranks("shared_memory", 4,
+                      [](Communicator& c) {
+                        std::vector<float> data(elements, static_cast<float>(c.rank()));
+                        for (int i = 0; i < 3; ++i) {
+                          std::ranges::fill(data, static_cast<float>(c.rank()));
+                          c.all_reduce(data.data(), data.data(), elements, kernels::DType::f32);
+                          for (float x : data)
+                            if (x != 6) throw std::runtime_error(fmt::format("a sum of {}, not 6", x));
+                        }
+                      },
+                      {.algorithm = "all_reduce=mesh", .single_copy = false}),
+            "");
+  EXPECT_EQ(std::ranges::count(mine, mine + elements, 7.0F), elements);
+  held->device().release(mine);
+}
+
+// One thread has each, and the device's rooms pass from one to another.
+TEST(Memory, CommunicatorsInThreadsShareRooms) {
+  constexpr std::size_t most = std::size_t{1} << 17;
+  constexpr int threads = 4, turns = sanitized ? 10 : 40;
+  EXPECT_EQ(run_ranks("shared_memory", 3,
+                      [](Communicator& c) {
+                        std::vector<std::unique_ptr<Communicator>> children;
+                        for (int t = 0; t < threads; ++t) children.push_back(c.split(0, c.rank()));
+                        std::atomic<int> wrong = 0;
+                        std::vector<std::thread> running;
+                        for (int t = 0; t < threads; ++t)
+                          running.emplace_back([&, t] {
+                            std::vector<float> data(most);
+                            for (int turn = 0; turn < turns; ++turn) {
+                              const std::size_t count = most >> (turn * 7 + t) % 4;
+                              const float mine = static_cast<float>((c.rank() + 1) * (t + 1) + turn);
+                              const float sum = static_cast<float>(6 * (t + 1) + 3 * turn);
+                              std::fill_n(data.begin(), count, mine);
+                              children[static_cast<std::size_t>(t)]->all_reduce(data.data(), data.data(), count,
+                                                                                kernels::DType::f32);
+                              wrong += std::count(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(count),
+                                                  sum) != static_cast<std::ptrdiff_t>(count);
+                            }
+                          });
+                        for (std::thread& t : running) t.join();
+                        if (wrong != 0) throw std::runtime_error(fmt::format("{} wrong sums", wrong.load()));
+                      },
+                      {.algorithm = "all_reduce=mesh", .single_copy = false}),
+            "");
+}
+
+// Only the ends of such memory can't be read, so that nothing of it is made in scratch first.
+TEST(Memory, ExposedMemoryIsNotShownOnceMore) {
+  constexpr std::size_t bytes = std::size_t{4} << 20;
+  EXPECT_EQ(run_ranks("shared_memory", 4,
+                      [](Communicator& c) {
+                        std::vector<std::byte> memory(bytes + 64);
+                        auto* const data = reinterpret_cast<float*>(memory.data() + 16);
+                        const auto exposed = c.expose(data, bytes);
+                        const std::size_t before = c.device().allocated_bytes();
+                        c.all_reduce(data, data, bytes / sizeof(float), kernels::DType::f32);
+                        if (const std::size_t more = c.device().allocated_bytes() - before; more >= bytes / 2)
+                          throw std::runtime_error(fmt::format("{} bytes of scratch", more));
+                      },
+                      {.algorithm = "all_reduce=halving_doubling", .single_copy = false}),
             "");
 }
 
