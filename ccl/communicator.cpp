@@ -8,6 +8,7 @@
 
 #include "ccl/check.h"
 #include "ccl/inside.h"
+#include "ccl/mark.h"
 #include "ccl/transports/open.h"
 
 namespace trellis::ccl {
@@ -15,22 +16,22 @@ namespace {
 
 using Note = Transport::Note;
 
-// What the leader of a new communicator says to the others, where no other store is at hand: one value, once.
+// What the leader of a new communicator says to the others, where no other store is at hand: one value, once. Everybody
+// says whom it takes to be a member.
 class NoteStore : public Store {
  public:
   NoteStore(Transport& t, std::span<const Rank> members, std::uint32_t round)
       : transport_(t), members_(members), round_(round) {}
   void set(std::string_view, std::span<const std::byte> value) override {
     Note note{};
-    if (value.size() + 1 > note.size())
-      throw std::invalid_argument(
-          fmt::format("a note of {} bytes: expected at most {}", value.size(), note.size() - 1));
+    if (value.size() > most)
+      throw std::invalid_argument(fmt::format("a note of {} bytes: expected at most {}", value.size(), most));
     note[0] = static_cast<std::byte>(value.size());
     std::memcpy(note.data() + 1, value.data(), value.size());
-    transport_.exchange(members_, round_, note, Clock::now() + std::chrono::seconds(30));
+    exchange(note, Clock::now() + std::chrono::seconds(30));
   }
   Bytes get(std::string_view, Deadline deadline) override {
-    const Note note = transport_.exchange(members_, round_, {}, deadline).front();
+    const Note note = exchange({}, deadline);
     return {note.begin() + 1, note.begin() + 1 + static_cast<std::ptrdiff_t>(note[0])};
   }
   std::int64_t add(std::string_view key, std::int64_t) override {
@@ -38,6 +39,24 @@ class NoteStore : public Store {
   }
 
  private:
+  using Members = std::uint64_t;  // a hash of who they are, at the end of a note
+  static constexpr std::size_t members_at = sizeof(Note) - sizeof(Members);
+  static constexpr std::size_t most = members_at - 1;
+
+  // The leader's.
+  Note exchange(Note mine, Deadline deadline) {
+    Members members = members_.size();
+    for (const Rank r : members_) members = mixed(members, static_cast<Members>(r));
+    std::memcpy(mine.data() + members_at, &members, sizeof members);
+    const std::vector<Note> notes = transport_.exchange(members_, round_, mine, deadline);
+    for (std::size_t i = 0; i < notes.size(); ++i)
+      if (std::memcmp(notes[i].data() + members_at, &members, sizeof members) != 0)
+        throw Mismatch(members_[i], fmt::format("rank {} makes a communicator of other ranks than rank {} does: "
+                                                "expected the same list on each of them",
+                                                members_[i], transport_.rank()));
+    return notes.front();
+  }
+
   Transport& transport_;
   std::span<const Rank> members_;
   std::uint32_t round_;

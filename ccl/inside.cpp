@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <utility>
 
@@ -44,7 +45,10 @@ Communicator::Inside::Inside(Config c, std::shared_ptr<device::Device> d, std::s
       ranks_(transport->ranks()),
       cache_share_(kernels::cpu().l3_bytes / static_cast<std::size_t>(ranks_)),
       dumps_(dump_signals_heard()) {
-  if (!config.dump.empty()) hear_dump_signal();
+  if (!config.dump.empty()) {
+    std::filesystem::create_directories(config.dump);  // now, when somebody can still hear that it can't be
+    hear_dump_signal();
+  }
   job_.activity = &activity_;
   job_.how.rounding = config.rounding;
   job_.how.random.seed = config.seed;

@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <new>
 
 #include "ccl/transports/open.h"
 #include "ccl/transports/shared.h"
+#include "device/of_this_process.h"
 
 namespace trellis::ccl {
 namespace {
@@ -83,11 +86,37 @@ class SameProcess : public Reach {
   const Rank ranks_;
 };
 
-// The store carries the address of rank 0's owner of the heap; everybody takes a share before rank 0 goes on.
+// The store carries a heap's number in its process.
 struct Handed {
   std::int64_t pid;
-  std::shared_ptr<Heap>* heap;
+  std::uint64_t number;
 };
+
+class Heaps {
+ public:
+  std::uint64_t add(const std::shared_ptr<Heap>& heap) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(known_, [](const auto& one) { return one.second.expired(); });
+    known_[++last_] = heap;
+    return last_;
+  }
+  std::shared_ptr<Heap> find(std::uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    const auto found = known_.find(number);
+    const auto heap = found == known_.end() ? nullptr : found->second.lock();
+    if (!heap) throw std::invalid_argument("loopback: the communicator that the store tells of has gone");
+    return heap;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::weak_ptr<Heap>> known_;
+  std::uint64_t last_ = 0;
+};
+
+Heaps& heaps() {
+  return device::of_this_process([] { return new Heaps; });
+}
 
 }  // namespace
 
@@ -95,7 +124,7 @@ std::unique_ptr<Transport> open_loopback(std::shared_ptr<Store> store, const Joi
   std::shared_ptr<Heap> heap;
   if (j.rank == 0) {
     heap = std::make_shared<Heap>(SegmentShape{j.ranks, channel_lanes + 1, slot_bytes});
-    const Handed handed{getpid(), &heap};
+    const Handed handed{getpid(), heaps().add(heap)};
     store->set("loopback", std::as_bytes(std::span(&handed, 1)));
   } else {
     const Bytes bytes = store->get("loopback", j.deadline);
@@ -106,9 +135,10 @@ std::unique_ptr<Transport> open_loopback(std::shared_ptr<Store> store, const Joi
       throw std::invalid_argument(
           fmt::format("loopback: rank 0 is process {} and rank {} is process {}: expected threads of one process",
                       handed.pid, j.rank, getpid()));
-    heap = *handed.heap;
+    heap = heaps().find(handed.number);
   }
   const Segment segment(heap->base(), {j.ranks, channel_lanes + 1, slot_bytes});
+  segment.claim(j.rank);
   segment.show_cores(j.rank);
   segment.area(j.rank).pid.store(getpid(), std::memory_order_release);
   for (Rank r = 0; r < j.ranks; ++r)

@@ -10,7 +10,7 @@
 namespace trellis::ccl {
 namespace {
 
-constexpr std::uint64_t magic = 0x7472'656C'6C69'7303;  // the last byte is the layout's version
+constexpr std::uint64_t magic = 0x7472'656C'6C69'7304;  // the last byte is the layout's version
 constexpr std::size_t page = 4096;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
@@ -43,6 +43,12 @@ SegmentShape Segment::read(const void* base, std::size_t bytes) {
     throw std::invalid_argument(fmt::format("the shared segment has {} bytes and its header speaks of {}", bytes,
                                             static_cast<std::uint64_t>(header.bytes)));
   return shape;
+}
+
+void Segment::claim(Rank rank) const {
+  if (area(rank).claimed.exchange(1) != 0)
+    throw std::invalid_argument(
+        fmt::format("rank {} has joined already: two processes or threads were told the same rank", rank));
 }
 
 void Segment::show_cores(Rank rank) const {

@@ -38,7 +38,6 @@ struct alignas(128) Cell {
   };
 };
 static_assert(sizeof(Cell) == 128);
-
 inline constexpr std::uint32_t ring_cells = 8;
 
 struct alignas(128) Ring {
@@ -53,6 +52,7 @@ struct alignas(128) RankArea {
   std::atomic<std::int32_t> window_fd;
   std::atomic<std::uint64_t> window_bytes;
   std::atomic<std::uint64_t> base;                 // where the segment lies in its address space
+  std::atomic<std::uint32_t> claimed;              // somebody is this rank
   std::atomic<std::uint32_t> left;                 // it has finished with the segment
   std::atomic<std::uint32_t> withdrawn;            // what it offers where it lies may have gone
   std::atomic<std::uint64_t> cores[16];            // where it may run, by bits
@@ -108,6 +108,7 @@ class Segment {
   }
   std::byte* base() const { return base_; }
 
+  void claim(Rank) const;       // first of all; throws invalid_argument when another has joined as it
   void show_cores(Rank) const;  // of the calling thread, before it joins
   int cores() const;            // that its ranks, which have joined, may run on between them
 

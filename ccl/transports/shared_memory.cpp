@@ -134,6 +134,7 @@ class OtherProcesses : public Reach {
         peers_(static_cast<std::size_t>(j.ranks)) {}
 
   void join() {
+    segment_.claim(rank_);
     RankArea& mine = segment_.area(rank_);
     const device::Window window = device_.window();
     mine.window_fd.store(window.fd, std::memory_order_relaxed);

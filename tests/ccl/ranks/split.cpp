@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <thread>
+#include <vector>
 
 #include "tests/ccl/ranks/run.h"
 
@@ -58,6 +61,41 @@ TEST_P(Split, ShrinkWithoutAFailure) {
                         expect(sum_over(*rest, c.rank()) == 5, "the rest's sum");
                       }),
             "");
+}
+
+// Those whose lists are the same go on; who has another is told.
+TEST_P(Split, ShrinkByDifferentListsIsRefused) {
+  EXPECT_EQ(run_ranks(GetParam(), 3,
+                      [](Communicator& c) {
+                        if (c.rank() == 1) {
+                          EXPECT_THROW(c.shrink(std::array{2}), Mismatch);
+                          if (testing::Test::HasFailure()) throw std::runtime_error("no Mismatch");
+                          return;
+                        }
+                        const auto rest = c.shrink(std::array{1});
+                        expect(sum_over(*rest, c.rank()) == 2, "the rest's sum");
+                      }),
+            "");
+}
+
+// The second is turned away, and the job goes on.
+TEST_P(Split, ARankJoinsOnce) {
+  const auto store = memory_store();
+  const Config config{.timeout = std::chrono::seconds(20), .transport = GetParam()};
+  std::atomic<int> refused = 0, right = 0;
+  std::vector<std::thread> threads;
+  for (const Rank rank : {0, 1, 2, 2})
+    threads.emplace_back([&, rank] {
+      try {
+        const auto c = Communicator::create(store, rank, 3, config);
+        right += sum_over(*c, c->rank()) == 3;
+      } catch (const std::invalid_argument&) {
+        ++refused;
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(right, 3);
+  EXPECT_EQ(refused, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, Split, testing::Values("loopback", "shared_memory"),
