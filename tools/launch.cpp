@@ -34,8 +34,8 @@ void add(CLI::App& app, Options& o) {
       "TRELLIS_SECRET, without which no other process can join the job. Every line that a rank prints gets [RANK] in\n"
       "front. Rank 0 reads standard input, unless that is a terminal. Where cores are as many as ranks or more, each\n"
       "rank is kept on its equal part of them.\n\n"
-      "The first rank that fails ends the others here: SIGTERM, and SIGKILL after --grace; its status is the exit status,\n"
-      "128 and the number of the signal when one killed it. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are\n"
+      "The first rank that fails ends the others here: SIGTERM, and SIGKILL after --grace; its status is the exit\n"
+      "status, 128 and the number of the signal when one killed it. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are\n"
       "passed on to all ranks; asked to end twice, launch kills. Whatever becomes of launch, no rank stays behind.\n\n"
       "On several nodes, run it on each with the same --nnodes, --master-addr and --master-port, and with the same\n"
       "TRELLIS_SECRET in the environment (openssl rand -hex 16 makes one).");
