@@ -35,8 +35,9 @@ void add(CLI::App& app, Options& o) {
       "front. Rank 0 reads standard input, unless that is a terminal. Where cores are as many as ranks or more, each\n"
       "rank is kept on its equal part of them.\n\n"
       "The first rank that fails ends the others here: SIGTERM, and SIGKILL after --grace; its status is the exit\n"
-      "status, 128 and the number of the signal when one killed it. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are\n"
-      "passed on to all ranks; asked to end twice, launch kills. Whatever becomes of launch, no rank stays behind.\n\n"
+      "status, 128 and the number of the signal when one killed it. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and\n"
+      "SIGUSR2 are passed on to all ranks; asked to end twice, launch kills. Whatever becomes of launch,\n"
+      "no rank stays behind.\n\n"
       "On several nodes, run it on each with the same --nnodes, --master-addr and --master-port, and with the same\n"
       "TRELLIS_SECRET in the environment (openssl rand -hex 16 makes one).");
   app.add_option("-n,--nproc-per-node", o.job.ranks, "Ranks on this node");
