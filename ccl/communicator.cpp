@@ -6,15 +6,27 @@
 #include <cstring>
 #include <mutex>
 
+#include "ccl/blame.h"
 #include "ccl/check.h"
 #include "ccl/inside.h"
 #include "ccl/mark.h"
+#include "ccl/rendezvous/roll_call.h"
 #include "ccl/transports/open.h"
 
 namespace trellis::ccl {
 namespace {
 
 using Note = Transport::Note;
+
+// To divide themselves.
+std::vector<Note> meet(Transport& t, std::span<const Rank> members, std::uint32_t round, const Note& mine,
+                       Deadline deadline) {
+  try {
+    return t.exchange(members, round, mine, deadline);
+  } catch (const PeerLost& lost) {
+    throw missed(t, lost, "dividing a communicator");
+  }
+}
 
 // What the leader of a new communicator says to the others, where no other store is at hand: one value, once. Everybody
 // says whom it takes to be a member.
@@ -48,7 +60,7 @@ class NoteStore : public Store {
     Members members = members_.size();
     for (const Rank r : members_) members = mixed(members, static_cast<Members>(r));
     std::memcpy(mine.data() + members_at, &members, sizeof members);
-    const std::vector<Note> notes = transport_.exchange(members_, round_, mine, deadline);
+    const std::vector<Note> notes = meet(transport_, members_, round_, mine, deadline);
     for (std::size_t i = 0; i < notes.size(); ++i)
       if (std::memcmp(notes[i].data() + members_at, &members, sizeof members) != 0)
         throw Mismatch(members_[i], fmt::format("rank {} makes a communicator of other ranks than rank {} does: "
@@ -82,7 +94,12 @@ std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store,
   if (config.wire != kernels::DType::f32 && config.wire != kernels::DType::bf16)
     throw std::invalid_argument(fmt::format("messages of f32 as {}: expected f32 or bf16", name(config.wire)));
   if (!device) device = device::host_of_process();
-  auto transport = open_transport(store, {rank, ranks, config, device.get(), Clock::now() + config.timeout});
+  const Deadline deadline = Clock::now() + config.timeout;
+  const std::string_view way = config.transport.empty() ? usual_transport : config.transport;
+  if (ranks > 1)
+    call_the_roll(*store, {.mine = rank, .members = ranks, .terms = fmt::format("{} ranks over {}", ranks, way)},
+                  deadline);
+  auto transport = open_transport(store, {rank, ranks, config, device.get(), deadline});
   return std::unique_ptr<Communicator>(
       new Communicator(std::make_unique<Inside>(config, std::move(device), std::move(store), std::move(transport))));
 }
@@ -198,13 +215,10 @@ void Communicator::recv(void* out, std::size_t count, kernels::DType type, Rank 
 void Communicator::finalize() {
   Turns::Turn turn(inside_->turns);
   turn.wait();
-  inside_->check_well();
+  inside_->finish();
 }
 
-void Communicator::abort() {
-  inside_->fail(std::make_exception_ptr(Aborted("the communicator was aborted")));
-  inside_->transport->mark_aborted();
-}
+void Communicator::abort() { inside_->abort(); }
 
 std::unique_ptr<Communicator> Communicator::Inside::child(std::span<const Rank> members) {
   const auto me = static_cast<Rank>(std::ranges::find(members, rank()) - members.begin());
@@ -229,7 +243,7 @@ std::unique_ptr<Communicator> Communicator::split(std::optional<int> color, int 
   std::vector<Rank> members;
   for (Rank r = 0; r < ranks(); ++r) members.push_back(r);
   const auto notes =
-      inside_->transport->exchange(members, ++inside_->rounds, note, Clock::now() + inside_->config.timeout);
+      meet(*inside_->transport, members, ++inside_->rounds, note, Clock::now() + inside_->config.timeout);
   std::vector<std::pair<std::int32_t, Rank>> chosen;
   for (Rank r = 0; r < ranks(); ++r) {
     Wish theirs;

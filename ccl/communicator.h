@@ -43,7 +43,7 @@ struct Call {
 
 class Communicator {
  public:
-  // Returns when all `ranks` have called it with stores that see each other.
+  // Returns when all `ranks` have called it with stores that see each other. A store, or a prefix, is for one of these.
   static std::unique_ptr<Communicator> create(std::shared_ptr<Store>, Rank rank, Rank ranks, const Config& = {},
                                               std::shared_ptr<device::Device> = nullptr);
   ~Communicator();
@@ -81,7 +81,7 @@ class Communicator {
   std::unique_ptr<Exposed> expose(void* data, std::size_t bytes);
 
   void abort();     // from any thread: what runs here or on other ranks ends with Aborted
-  void finalize();  // waits for what was begun
+  void finalize();  // waits for what was begun; throws when ranks have been in different calls and none could see it
 
   std::exception_ptr error() const;  // what ended it; null: it is well
   std::size_t memory_bytes() const;  // that this rank's share of it uses, with the most scratch that it has borrowed

@@ -41,6 +41,7 @@ struct FlatStep {
   std::uint32_t follows = 0;  // first of the steps that wait for it, in Compiled::followers
   std::uint32_t follow_count = 0;
   std::int32_t origin = 0;  // the step's number in the schedule's program
+  std::uint32_t mark = 0;   // added to the job's
 };
 
 // What a step has before it, as it changes while the program runs.

@@ -64,7 +64,7 @@ bool Executor::move() {
       live_[i] = live_.back();
       live_.pop_back();
     }
-  } catch (const Mismatch& m) {
+  } catch (const Misfit& m) {
     explain(transport_, *job_->activity, m);
   } catch (const Withdrawn& w) {
     explain(transport_, *job_->activity, w);
@@ -116,7 +116,7 @@ bool Executor::start(Front& front, std::uint32_t step) {
   }
   front.begun = true;
   if (!front.line->receives) {
-    front.sending = {.data = job_->at(flat.from), .bytes = bytes, .mark = job_->mark};
+    front.sending = {.data = job_->at(flat.from), .bytes = bytes, .mark = job_->mark + flat.mark};
     if (job_->narrows()) {
       front.sending.producer = &producer_;
       front.sending.message = step;
@@ -126,7 +126,7 @@ bool Executor::start(Front& front, std::uint32_t step) {
   front.receiving = {.consumer = {take, this, step},
                      .place = flat.op == Op::recv && !job_->narrows() ? job_->at(flat.to) : nullptr,
                      .bytes = bytes,
-                     .mark = job_->mark};
+                     .mark = job_->mark + flat.mark};
   return false;
 }
 

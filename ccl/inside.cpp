@@ -1,22 +1,19 @@
 #include "ccl/inside.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <utility>
 
+#include "ccl/blame.h"
 #include "ccl/check.h"
-#include "ccl/dump_signal.h"
 #include "ccl/mark.h"
 #include "kernels/cpu.h"
 
 namespace trellis::ccl {
 namespace {
-
-constexpr std::uint32_t mark_of_points = 0x706F'696E;
 
 bool does(const Call& c, kernels::Reduction op) { return c.op.kind == op && schedule::reduces(c.collective); }
 
@@ -44,14 +41,17 @@ Communicator::Inside::Inside(Config c, std::shared_ptr<device::Device> d, std::s
       rank_(transport->rank()),
       ranks_(transport->ranks()),
       cache_share_(kernels::cpu().l3_bytes / static_cast<std::size_t>(ranks_)),
-      dumps_(dump_signals_heard()) {
-  if (!config.dump.empty()) {
-    std::filesystem::create_directories(config.dump);  // now, when somebody can still hear that it can't be
-    hear_dump_signal();
-  }
+      dumps_(dumps_requested()) {
   job_.activity = &activity_;
   job_.how.rounding = config.rounding;
   job_.how.random.seed = config.seed;
+  if (config.dump.empty()) return;
+  std::filesystem::create_directories(config.dump);  // now, when somebody can still hear that it can't be
+  add_dumped(*this);
+}
+
+Communicator::Inside::~Inside() {
+  if (!config.dump.empty()) remove_dumped(*this);
 }
 
 // What is scaled first goes to memory of our own, so that the caller's stays as it is.
@@ -205,9 +205,10 @@ void Communicator::Inside::run() {
 
 void Communicator::Inside::idle(std::uint32_t times) {
   executor.idle(times);
-  if (config.dump.empty() || dump_signals_heard() == dumps_) return;
-  dumps_ = dump_signals_heard();
+  const std::uint32_t request = dumps_requested();
+  if (config.dump.empty() || request == dumps_) return;
   write_dump();
+  dumps_ = request;  // after which the process may end
 }
 
 void Communicator::Inside::tell_of_loss(std::exception_ptr e) {
@@ -221,24 +222,54 @@ void Communicator::Inside::tell_of_loss(std::exception_ptr e) {
 
 void Communicator::Inside::fail(std::exception_ptr e) {
   transport->withdraw();
-  {
-    const std::lock_guard lock(error_mutex_);
-    if (error_) return;
-    error_ = std::move(e);
-    failed_ = true;
-  }
-  if (!config.dump.empty()) write_dump();
+  keep(std::move(e));
+  if (!config.dump.empty() && !failure_dumped_.exchange(true)) write_dump();
 }
 
+void Communicator::Inside::keep(std::exception_ptr e) {
+  const std::lock_guard lock(error_mutex_);
+  if (error_) return;
+  error_ = std::move(e);
+  failed_ = true;
+}
+
+// What is under way fails in its own thread.
+void Communicator::Inside::abort() {
+  transport->withdraw();
+  keep(std::make_exception_ptr(Aborted("the communicator was aborted")));
+  transport->mark_aborted();
+  if (!config.dump.empty()) dump_if_free();
+}
+
+bool Communicator::Inside::dump_for(std::uint32_t request) {
+  if (dumps_ != request && dump_if_free()) dumps_ = request;
+  return dumps_ == request;
+}
+
+bool Communicator::Inside::dump_if_free() {
+  const auto turn = turns.take_if_free();
+  if (!turn) return false;
+  write_dump();
+  turns.done(*turn);
+  return true;
+}
+
+// Whole or not at all. A folder that can't be written must not hide what has failed.
 void Communicator::Inside::write_dump() const {
-  std::ofstream file(fmt::format("{}/trellis_{}_rank{}.json", config.dump, getpid(), rank()));
-  file << dump();  // a folder that can't be written must not hide what has failed
+  const std::string path = fmt::format("{}/trellis_{:016x}_rank{}.json", config.dump, transport->identity(), rank());
+  const std::string begun = path + ".part";
+  std::ofstream file(begun);
+  file << dump();
+  file.close();
+  std::error_code ignored;
+  if (file) std::filesystem::rename(begun, path, ignored);
 }
 
 std::string Communicator::Inside::dump() const {
   const Activity mine = transport->activity(rank());
   FlightRecorder::Whose whose{.rank = rank(),
                               .ranks = ranks(),
+                              .communicator = fmt::format("{:016x}", transport->identity()),
                               .waits_for = mine.waits_for,
                               .step = mine.step,
                               .timeout_ms = config.timeout.count()};
@@ -249,6 +280,16 @@ std::string Communicator::Inside::dump() const {
     whose.error = e.what();
   }
   return recorder.dump(whose);
+}
+
+void Communicator::Inside::finish() {
+  check_well();
+  try {
+    check_over(*transport, activity_);
+  } catch (...) {
+    fail(std::current_exception());
+    throw;
+  }
 }
 
 // What was sent before an abort may still lie there: nothing is begun with it.

@@ -6,6 +6,7 @@
 
 #include "ccl/check.h"
 #include "ccl/communicator.h"
+#include "ccl/dumped.h"
 #include "ccl/executor.h"
 #include "ccl/planner.h"
 #include "ccl/points.h"
@@ -22,8 +23,9 @@ struct Operation {
   std::shared_ptr<const Planned> planned = nullptr;  // of a schedule of the caller's
 };
 
-struct Communicator::Inside {
+struct Communicator::Inside : Dumped {
   Inside(Config, std::shared_ptr<device::Device>, std::shared_ptr<Store>, std::unique_ptr<Transport>);
+  ~Inside() override;
 
   // An operation's life: open, then executor.move() until it is done, then close. What it throws ends the communicator.
   void open(const Call&, bool in_place, const Planned* = nullptr);
@@ -33,8 +35,10 @@ struct Communicator::Inside {
   void idle(std::uint32_t times);         // so often in a row nothing has moved
   void tell_of_loss(std::exception_ptr);  // everybody, if it is a PeerLost of this communicator
   void fail(std::exception_ptr);
+  void abort();              // from any thread
   std::string dump() const;  // the flight recorder's
   void check_well();         // throws what ended the communicator
+  void finish();             // nothing more will be called
 
   Rank rank() const { return rank_; }
   Rank ranks() const { return ranks_; }
@@ -55,7 +59,10 @@ struct Communicator::Inside {
   std::vector<Point> gathered;                // room for those of a group
 
  private:
-  void begin();  // job_
+  void begin();                   // job_
+  void keep(std::exception_ptr);  // as what ended the communicator, if it is the first
+  bool dump_for(std::uint32_t request) override;
+  bool dump_if_free();  // false: an operation is under way
   kernels::Stores stores_for(std::size_t bytes_touched) const;
   void write_dump() const;
   const void* input_of(const Call&);
@@ -65,8 +72,8 @@ struct Communicator::Inside {
   const std::size_t cache_share_;  // of the last cache, for each rank; 0: none is known
   mutable std::mutex error_mutex_;
   std::exception_ptr error_;
-  std::atomic<bool> failed_ = false;
-  std::uint32_t dumps_;  // asked for by signal, and written
+  std::atomic<bool> failed_ = false, failure_dumped_ = false;
+  std::atomic<std::uint32_t> dumps_;  // requested, and written
 
   // Of the operation that is open.
   Compiled points_;

@@ -14,7 +14,7 @@ struct Producer {
   void* context = nullptr;
 };
 
-// A message on its way out. Both ends must name the same size and mark; a difference is a Mismatch.
+// A message on its way out. Both ends must name the same size and mark; else it is a Misfit.
 struct Sending {
   const std::byte* data = nullptr;
   const Producer* producer = nullptr;  // of this message; null: the data are sent as they lie
@@ -41,6 +41,14 @@ struct Receiving {
   std::uint32_t mark = 0;
   int looks = 1;  // times to look for it before saying that it has not come
   std::size_t done = 0;
+};
+
+// A message is not the one that is due.
+struct Misfit {
+  Rank sender;
+  std::size_t bytes, due;  // that have come of it; of the whole
+  bool whole;              // these are all
+  std::uint32_t mark, mark_due;
 };
 
 // A message can't be read any more: the operation of its sender failed.

@@ -9,8 +9,31 @@
 namespace trellis::ccl {
 namespace {
 
+// A part of a message from a rank to itself.
+struct Own {
+  Place place;
+  kernels::DType type;
+};
+
 Place address(const void* data, std::size_t bytes) {
   return {schedule::Buffer::input, reinterpret_cast<std::uintptr_t>(data), bytes};
+}
+
+std::string text_of(const Own& o) {
+  return fmt::format("{} {}", o.place.elements / kernels::size_of(o.type), kernels::name(o.type));
+}
+
+void add_own(Compiled& out, const std::vector<Own>& sends, const std::vector<Own>& receives, Rank rank) {
+  if (sends.size() != receives.size())
+    throw std::invalid_argument(fmt::format("rank {} sends to itself {} times and receives {} times in a group", rank,
+                                            sends.size(), receives.size()));
+  for (std::size_t i = 0; i < sends.size(); ++i) {
+    if (sends[i].place.elements != receives[i].place.elements || sends[i].type != receives[i].type)
+      throw std::invalid_argument(
+          fmt::format("rank {} sends itself {} where it receives {}", rank, text_of(sends[i]), text_of(receives[i])));
+    out.first.push_back(static_cast<std::uint32_t>(out.steps.size()));
+    out.steps.push_back({.op = schedule::Op::copy, .to = receives[i].place, .from = sends[i].place});
+  }
 }
 
 }  // namespace
@@ -33,16 +56,21 @@ bool plainly_right(const Point& p, Rank rank, Rank ranks) {
          p.count < far_too_many && static_cast<std::size_t>(p.type) < kernels::dtype_count;
 }
 
+std::optional<kernels::DType> type_of_mark(std::uint32_t mark) {
+  if (mark < mark_of_points || mark - mark_of_points >= kernels::dtype_count) return std::nullopt;
+  return static_cast<kernels::DType>(mark - mark_of_points);
+}
+
 Compiled compile_points(std::span<const Point> points, Rank rank, int lane) {
   Compiled out;
   std::vector<std::pair<std::pair<bool, Rank>, std::uint32_t>> lined;  // steps by whether they receive, and the peer
-  std::vector<Place> own_sends, own_receives;
+  std::vector<Own> own_sends, own_receives;
   for (const Point& p : points) {
     const std::size_t bytes = p.count * kernels::size_of(p.type);
     const bool sends = p.from == rank, receives = p.to == rank;
     if (sends && receives) {
-      if (p.input != nullptr || bytes == 0) own_sends.push_back(address(p.input, bytes));
-      if (p.output != nullptr || bytes == 0) own_receives.push_back(address(p.output, bytes));
+      if (p.input != nullptr || bytes == 0) own_sends.push_back({address(p.input, bytes), p.type});
+      if (p.output != nullptr || bytes == 0) own_receives.push_back({address(p.output, bytes), p.type});
       continue;
     }
     if (!sends && !receives) continue;
@@ -50,20 +78,11 @@ Compiled compile_points(std::span<const Point> points, Rank rank, int lane) {
     step.op = sends ? schedule::Op::send : schedule::Op::recv;
     (sends ? step.from : step.to) = address(sends ? p.input : p.output, bytes);
     step.origin = static_cast<std::int32_t>(out.steps.size());
+    step.mark = static_cast<std::uint32_t>(p.type);
     lined.push_back({{receives, sends ? p.to : p.from}, static_cast<std::uint32_t>(out.steps.size())});
     out.steps.push_back(step);
   }
-  if (own_sends.size() != own_receives.size())
-    throw std::invalid_argument(fmt::format("rank {} sends to itself {} times and receives {} times in a group", rank,
-                                            own_sends.size(), own_receives.size()));
-  for (std::size_t i = 0; i < own_sends.size(); ++i) {
-    if (own_sends[i].elements != own_receives[i].elements)
-      throw std::invalid_argument(fmt::format("rank {} sends itself {} bytes where it receives {}", rank,
-                                              own_sends[i].elements, own_receives[i].elements));
-    FlatStep step{.op = schedule::Op::copy, .to = own_receives[i], .from = own_sends[i]};
-    out.first.push_back(static_cast<std::uint32_t>(out.steps.size()));
-    out.steps.push_back(step);
-  }
+  add_own(out, own_sends, own_receives, rank);
   out.ahead.resize(out.steps.size());
   std::sort(lined.begin(), lined.end());
   for (std::size_t i = 0; i < lined.size(); ++i) {

@@ -1,6 +1,8 @@
 // Sends and receives of a group as one program: those to or from one peer in order, all peers at once.
 #pragma once
 
+#include <optional>
+
 #include "ccl/communicator.h"
 #include "ccl/compiled.h"
 
@@ -18,8 +20,12 @@ struct Point {
 Call call_of(const Point&);
 inline Point point_of(const Call& c) { return {c.input, c.output, c.count, c.type, c.root, c.peer}; }
 
+// Of messages between ranks, so that both ends must name the same type: base and its number.
+inline constexpr std::uint32_t mark_of_points = 0x706F'6900;
+std::optional<kernels::DType> type_of_mark(std::uint32_t mark);
+
 // Its places are addresses, in bytes, whatever the buffer. Throws invalid_argument when a rank's sends to itself do not
-// meet as many receives of the same size.
+// meet as many receives of the same size and type.
 Compiled compile_points(std::span<const Point>, Rank rank, int lane);
 
 // That nothing is wrong with it is seen at a glance; else check() tells.

@@ -1,6 +1,7 @@
 #include "ccl/recorder.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -111,6 +112,9 @@ std::string FlightRecorder::dump(const Whose& whose) const {
       {"trellis",
        {{"rank", whose.rank},
         {"ranks", whose.ranks},
+        {"communicator", whose.communicator},
+        {"process", getpid()},
+        {"written_ns", moments_.since_epoch_ns(Moments::now())},
         {"error", whose.error},
         {"waits_for", whose.waits_for},
         {"step", whose.step}}}};

@@ -60,7 +60,8 @@ class FlightRecorder {
 
   struct Whose {
     Rank rank = 0, ranks = 1;
-    std::string error = {};  // what ended the communicator
+    std::string communicator = {};  // its identity
+    std::string error = {};         // what ended it
     Rank waits_for = -1;
     std::int32_t step = -1;
     std::int64_t timeout_ms = 0;

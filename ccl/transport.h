@@ -64,14 +64,16 @@ class Transport {
   // message arrives or room appears. True when it has been long enough to look whether all are well.
   virtual bool wait(std::uint32_t idle) = 0;
   virtual bool could_advance() const = 0;  // one of the ends that wait; what a rank sent before it went is seen
+  virtual Rank unread() const = 0;         // a rank whose message has come, and was not received yet; -1: none
 
   virtual void show(const Activity&) = 0;  // what this rank does
   virtual void rest() = 0;                 // it has done it
   virtual Activity activity(Rank) const = 0;
-  virtual bool alive(Rank) = 0;      // false once its process is known to be gone
-  virtual void mark_lost(Rank) = 0;  // tells everybody
-  virtual Rank lost() const = 0;     // the first that was marked; -1: none
-  virtual void withdraw() = 0;       // what this rank offers where it lies, as it may be given back from now on
+  virtual bool alive(Rank) = 0;       // false once it has left, or its process is known to be gone
+  virtual bool left(Rank) const = 0;  // it has closed the communicator
+  virtual void mark_lost(Rank) = 0;   // tells everybody
+  virtual Rank lost() const = 0;      // the first that was marked; -1: none
+  virtual void withdraw() = 0;        // what this rank offers where it lies, as it may be given back from now on
   virtual void mark_aborted() = 0;
   virtual bool aborted() const = 0;
 
@@ -80,6 +82,7 @@ class Transport {
   virtual std::vector<Note> exchange(std::span<const Rank> members, std::uint32_t round, const Note&, Deadline) = 0;
 
   virtual std::string_view name() const = 0;
+  virtual std::uint64_t identity() const = 0;    // the same on all ranks, and no other communicator's
   virtual std::size_t memory_bytes() const = 0;  // that this rank's part has in use
 };
 

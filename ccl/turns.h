@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <set>
 
 namespace trellis::ccl {
@@ -28,6 +29,13 @@ class Turns {
 
   // The same by number, for who keeps it himself: take() once, wait() at most once, done() once.
   std::uint64_t take() { return issued_.fetch_add(1); }
+  // One that is current at once, or none.
+  std::optional<std::uint64_t> take_if_free() {
+    const std::uint64_t current = current_.load(std::memory_order_acquire);
+    std::uint64_t next = current;
+    if (!issued_.compare_exchange_strong(next, current + 1)) return std::nullopt;
+    return current;
+  }
   void wait(std::uint64_t number) {
     if (current_.load(std::memory_order_acquire) != number) wait_long(number);
   }

@@ -37,27 +37,6 @@ class PatientStore : public Store {
   const std::shared_ptr<const std::atomic<bool>> given_up_;
 };
 
-// Waits until all ranks have come; throws PeerLost naming the first that has not. The transports below wait for each
-// other in ways of their own, which could not be given up.
-void wait_for_all(Store& store, Rank rank, Rank ranks, Deadline deadline) {
-  const auto here = [](Rank r) { return fmt::format("here/{}", r); };
-  const std::byte yes[1] = {};
-  store.set(here(rank), yes);
-  if (store.add("arrived", 1) == ranks) store.set("all", yes);
-  try {
-    store.get("all", deadline);
-  } catch (const TimedOut&) {
-    for (Rank r = 0; r < ranks; ++r) {
-      try {
-        store.get(here(r), Clock::now());
-      } catch (const TimedOut&) {
-        throw PeerLost(r, -1, fmt::format("rank {} did not join in time", r));
-      }
-    }
-    throw;
-  }
-}
-
 }  // namespace
 
 Meeting meeting_by(const trellis_unique_id& id) {
@@ -75,10 +54,8 @@ Meeting meeting_by_environment(const Launched& launched) {
 }
 
 void join(Comm& comm, const Meeting& meeting, Rank rank, Rank ranks, const Config& config) {
-  const Deadline deadline = Clock::now() + config.timeout;
-  std::shared_ptr<Store> store = meeting(deadline);
+  std::shared_ptr<Store> store = meeting(Clock::now() + config.timeout);
   if (comm.nonblocking()) store = std::make_shared<PatientStore>(std::move(store), comm.given_up());
-  wait_for_all(*store, rank, ranks, deadline);
   comm.set(Communicator::create(std::move(store), rank, ranks, config, device()));
 }
 

@@ -20,7 +20,7 @@ constexpr int ports_tried = 8;
 
 // Without a secret of its own a job still has a name, so that it does not join another one by mistake.
 std::string secret_of(const Launched& l) {
-  return l.secret.empty() ? fmt::format("no secret: {}:{} of {}", l.address, l.port, l.ranks) : l.secret;
+  return l.secret.empty() ? fmt::format("no secret: {}:{}", l.address, l.port) : l.secret;
 }
 
 bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
@@ -79,7 +79,7 @@ std::shared_ptr<Store> keep_store(const Launched& l, Deadline deadline) {
   const std::string at = l.address == "localhost" ? "127.0.0.1" : is_loopback(l.address) ? l.address : "";
   for (int port = l.port; port < l.port + ports_tried && port <= 65535; ++port) {
     try {
-      serve_for_the_process({.address = at, .port = port, .secret = secret_of(l)});
+      serve_for_the_process({.address = at, .port = port, .secret = secret_of(l), .on_refusal = told_on_stderr()});
     } catch (const std::system_error& error) {
       if (error.code().value() != EADDRINUSE) throw;
       if (std::shared_ptr<Store> store = earlier_store(l, port, deadline)) return store;

@@ -22,7 +22,7 @@ constexpr milliseconds answer_patience{2'000};    // with a server that should h
 constexpr milliseconds request_patience{30'000};  // for a set or an add, which have no deadline of their own
 constexpr milliseconds shortest_pause{1}, longest_pause{50};
 
-enum class Found { store, nobody, silence, stranger, other_secret };
+enum class Found { store, nobody, silence, stranger, other_secret };  // the later, the more it tells of a failure
 
 struct Attempt {
   Found found = Found::nobody;
@@ -96,8 +96,9 @@ class TcpStore : public Store {
 
 Descriptor TcpStore::find(Deadline deadline) {
   milliseconds pause = shortest_pause;
-  std::string last = "nothing was tried";
+  std::string told = "nothing was tried";
   do {
+    Found most = Found::store;  // of this round: one place of another job hides among several where nobody is
     for (const Endpoint& place : search_.places) {
       const bool only = search_.places.size() == 1;
       Attempt a = try_place(place, search_.secret, only ? deadline : std::min(deadline, Clock::now() + place_patience));
@@ -105,14 +106,15 @@ Descriptor TcpStore::find(Deadline deadline) {
         search_.places = {place};  // the others are no longer of interest: more connections go to the same server
         return std::move(a.socket);
       }
-      last = fmt::format("at {}: {}", place.text(), a.why);
+      if (a.found > most) told = fmt::format("at {}: {}", place.text(), a.why);
+      most = std::max(most, a.found);
       if (a.found == Found::other_secret && search_.strangers_end_it)
-        throw std::system_error(EACCES, std::generic_category(), fmt::format("{}, {}", search_.name, last));
+        throw std::system_error(EACCES, std::generic_category(), fmt::format("{}, {}", search_.name, told));
     }
     std::this_thread::sleep_for(std::min<Clock::duration>(pause, std::max(deadline - Clock::now(), Clock::duration{})));
     pause = std::min(pause * 2, longest_pause);
   } while (Clock::now() < deadline);
-  throw TimedOut(fmt::format("{} was not found in time; {}", search_.name, last));
+  throw TimedOut(fmt::format("{} was not found in time; {}", search_.name, told));
 }
 
 Descriptor TcpStore::connection(Deadline deadline) {

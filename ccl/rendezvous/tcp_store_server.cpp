@@ -1,5 +1,8 @@
 #include "ccl/rendezvous/tcp_store_server.h"
 
+#include <fmt/format.h>
+
+#include <cstdio>
 #include <exception>
 #include <optional>
 
@@ -26,7 +29,18 @@ int serve_alone(TcpStoreServing serving, std::optional<std::chrono::milliseconds
   return port;
 }
 
+constexpr int most_told = 16;
+
 }  // namespace
+
+std::function<void(const std::string&)> told_on_stderr() {
+  return [told = 0](const std::string& why) mutable {
+    if (++told > most_told) return;
+    const std::string line = fmt::format("trellis: the ranks' meeting place turned away {}{}\n", why,
+                                         told == most_told ? "; of more it will be silent" : "");
+    std::fputs(line.c_str(), stderr);
+  };
+}
 
 TcpStoreServer::TcpStoreServer(TcpStoreServing serving)
     : loop_(std::make_shared<StoreLoop>(std::move(serving))), thread_(serving_thread(loop_, std::nullopt)) {}

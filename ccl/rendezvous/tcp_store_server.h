@@ -22,6 +22,9 @@ struct TcpStoreServing {
   std::chrono::milliseconds greeting{5'000};  // a connection that has not proven itself by then is closed
 };
 
+// Writes them to standard error, the first few: a flood of them must not fill a disk.
+std::function<void(const std::string&)> told_on_stderr();
+
 // Serves until it is destroyed; then every client that waits has an error at once.
 class TcpStoreServer {
  public:

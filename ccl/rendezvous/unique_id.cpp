@@ -108,7 +108,7 @@ UniqueId make_unique_id() {
   std::ranges::copy(this_machine(), bytes.subspan(machine_at).begin());
   const std::span<std::byte> secret = bytes.subspan(secret_at, secret_bytes);
   fill_random(secret);
-  const int port = serve_for_the_clients({.secret = hexadecimal(secret)}, linger);
+  const int port = serve_for_the_clients({.secret = hexadecimal(secret), .on_refusal = told_on_stderr()}, linger);
   bytes[port_at] = static_cast<std::byte>(port);
   bytes[port_at + 1] = static_cast<std::byte>(port >> 8);
   std::size_t at = addresses_at;

@@ -1,7 +1,5 @@
 #include "ccl/transports/lanes.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -145,8 +143,12 @@ void SharedTransport::LaneReceiver::consume(Receiving& r, const Cell& cell) {
   if (cell.mark != r.mark || bytes > r.bytes - r.done || (cell.last != 0) != (bytes == r.bytes - r.done) ||
       (cell.carried == Carried::in_slot && bytes > slot_bytes_) ||
       (cell.carried == Carried::inside && bytes > Cell::room))
-    throw Mismatch(from_, fmt::format("rank {} sent a message that does not fit: {} bytes where {} are due", from_,
-                                      bytes, r.bytes - r.done));
+    throw Misfit{.sender = from_,
+                 .bytes = r.done + bytes,
+                 .due = r.bytes,
+                 .whole = cell.last != 0,
+                 .mark = cell.mark,
+                 .mark_due = r.mark};
   const Reach::Place place{cell.carried, lies ? cell.lies.where : 0};
   const std::byte* piece = cell.inside;
   if (cell.carried == Carried::in_slot) piece = slots_ + got_ % ring_cells * slot_bytes_;

@@ -37,6 +37,7 @@ class SharedTransport::LaneReceiver : public Receiver {
   LaneReceiver(SharedTransport&, Rank from, int lane);
   bool advance(Receiving&) override;
   bool could_advance() const { return waiting_ && arrived(); }
+  std::uint32_t received() const { return got_; }  // cells
   std::size_t memory_bytes() const { return sizeof *this + bounce_.capacity(); }
 
  private:

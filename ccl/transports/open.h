@@ -24,7 +24,8 @@ inline constexpr int channel_lanes = 4;
 std::unique_ptr<Transport> open_loopback(std::shared_ptr<Store>, const Joining&);  // ranks are threads of a process
 std::unique_ptr<Transport> open_shared_memory(std::shared_ptr<Store>, const Joining&);  // processes of a host
 
-// The one that the configuration names, or that fits where the ranks are.
+// The one that the configuration names, or the usual one.
+inline constexpr std::string_view usual_transport = "shared_memory";
 std::unique_ptr<Transport> open_transport(std::shared_ptr<Store>, const Joining&);
 
 }  // namespace trellis::ccl

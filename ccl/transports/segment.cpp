@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/random.h>
 
 #include <bit>
 #include <cstring>
@@ -10,7 +11,7 @@
 namespace trellis::ccl {
 namespace {
 
-constexpr std::uint64_t magic = 0x7472'656C'6C69'7304;  // the last byte is the layout's version
+constexpr std::uint64_t magic = 0x7472'656C'6C69'7305;  // the last byte is the layout's version
 constexpr std::size_t page = 4096;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
@@ -31,6 +32,9 @@ void Segment::begin(void* zeroed, const SegmentShape& shape) {
   header.ranks = shape.ranks;
   header.lanes = shape.lanes;
   header.slot_bytes = shape.slot_bytes;
+  // Without random numbers communicators are told apart less well, and work.
+  if (getrandom(&header.identity, sizeof header.identity, 0) != sizeof header.identity)
+    header.identity = reinterpret_cast<std::uintptr_t>(zeroed);
   header.magic.store(magic, std::memory_order_release);
 }
 

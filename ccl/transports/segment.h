@@ -7,43 +7,10 @@
 #include <cstdint>
 
 #include "ccl/transport.h"
+#include "ccl/transports/cells.h"
 #include "ccl/waiting.h"
 
 namespace trellis::ccl {
-
-// What a cell's message, or piece of one, is.
-enum class Carried : std::uint16_t {
-  inside,   // in the cell
-  in_slot,  // in the cell's slot
-  window,   // where it lies in the sender's device memory: `where` is an offset in its window
-  address,  // where it lies in the sender's address space
-};
-
-// Two cache lines that are fetched together: written by the sender, `number` last. It is one more than the cell's place
-// in the lane's sequence.
-struct alignas(128) Cell {
-  std::atomic<std::uint32_t> number;
-  std::uint32_t mark;
-  std::uint32_t bytes;  // of this piece; unused when it lies elsewhere
-  Carried carried;
-  std::uint16_t last;  // the message ends with it
-  static constexpr std::size_t room = 112;
-  static constexpr std::size_t beside = 48;  // of these in the line of the number
-  union {
-    std::byte inside[room];
-    struct {
-      std::uint64_t where;
-      std::uint64_t size;
-    } lies;
-  };
-};
-static_assert(sizeof(Cell) == 128);
-inline constexpr std::uint32_t ring_cells = 8;
-
-struct alignas(128) Ring {
-  std::atomic<std::uint32_t> taken;  // cells that the receiver is done with
-  Cell cells[ring_cells];
-};
 
 // What a rank shows of itself.
 struct alignas(128) RankArea {
@@ -53,7 +20,7 @@ struct alignas(128) RankArea {
   std::atomic<std::uint64_t> window_bytes;
   std::atomic<std::uint64_t> base;                 // where the segment lies in its address space
   std::atomic<std::uint32_t> claimed;              // somebody is this rank
-  std::atomic<std::uint32_t> left;                 // it has finished with the segment
+  std::atomic<std::uint32_t> left;                 // it has closed the communicator
   std::atomic<std::uint32_t> withdrawn;            // what it offers where it lies may have gone
   std::atomic<std::uint64_t> cores[16];            // where it may run, by bits
   alignas(64) std::atomic<std::uint32_t> version;  // of the record; odd while it is written
@@ -68,6 +35,7 @@ struct alignas(128) Header {
   std::int32_t ranks;
   std::int32_t lanes;
   std::uint64_t slot_bytes;
+  std::uint64_t identity;          // drawn at random
   std::atomic<std::int32_t> lost;  // the rank that was lost first, plus one
   std::atomic<std::uint32_t> aborted;
 };

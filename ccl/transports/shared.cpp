@@ -98,6 +98,17 @@ bool SharedTransport::could_advance() const {
          std::ranges::any_of(used_senders_, [](const LaneSender* s) { return s->could_advance(); });
 }
 
+Rank SharedTransport::unread() const {
+  for (Rank from = 0; from < ranks(); ++from)
+    for (int lane = 0; lane < lanes(); ++lane) {
+      const auto& end = receivers_[static_cast<std::size_t>(from * lanes() + lane)];
+      const std::uint32_t got = end ? end->received() : 0;
+      const Cell& next = segment_.ring(from, rank_, lane).cells[got % ring_cells];
+      if (from != rank_ && next.number.load(std::memory_order_acquire) == got + 1) return from;
+    }
+  return -1;
+}
+
 void SharedTransport::show(const Activity& a) {
   RankArea& area = segment_.area(rank_);
   const std::uint32_t version = area.version.load(std::memory_order_relaxed);
@@ -141,9 +152,7 @@ Activity SharedTransport::activity(Rank r) const {
   }
 }
 
-bool SharedTransport::alive(Rank r) {
-  return segment_.area(r).left.load(std::memory_order_acquire) == 0 && reach_->alive(r);
-}
+bool SharedTransport::alive(Rank r) { return !left(r) && reach_->alive(r); }
 
 void SharedTransport::ring_all() {
   for (Rank r = 0; r < ranks(); ++r) segment_.area(r).bell.ring();

@@ -54,10 +54,12 @@ class SharedTransport : public Transport {
   Receiver& receiver(Rank from, int lane) override;
   bool wait(std::uint32_t idle) override;
   bool could_advance() const override;
+  Rank unread() const override;
   void show(const Activity&) override;
   void rest() override;
   Activity activity(Rank) const override;
   bool alive(Rank) override;
+  bool left(Rank r) const override { return segment_.area(r).left.load(std::memory_order_acquire) != 0; }
   void mark_lost(Rank) override;
   Rank lost() const override { return segment_.header().lost.load(std::memory_order_relaxed) - 1; }
   void withdraw() override;
@@ -65,6 +67,7 @@ class SharedTransport : public Transport {
   bool aborted() const override { return segment_.header().aborted.load(std::memory_order_relaxed) != 0; }
   std::vector<Note> exchange(std::span<const Rank> members, std::uint32_t round, const Note&, Deadline) override;
   std::string_view name() const override { return name_; }
+  std::uint64_t identity() const override { return segment_.header().identity; }
   std::size_t memory_bytes() const override;
 
  private:

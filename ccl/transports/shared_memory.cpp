@@ -306,11 +306,10 @@ std::unique_ptr<Transport> open_shared_memory(std::shared_ptr<Store> store, cons
 }
 
 std::unique_ptr<Transport> open_transport(std::shared_ptr<Store> store, const Joining& j) {
-  if (j.config.transport == "loopback") return open_loopback(std::move(store), j);
-  if (j.config.transport.empty() || j.config.transport == "shared_memory")
-    return open_shared_memory(std::move(store), j);
-  throw std::invalid_argument(
-      fmt::format("no transport is called '{}'; known are loopback and shared_memory", j.config.transport));
+  const std::string_view name = j.config.transport.empty() ? usual_transport : j.config.transport;
+  if (name == "loopback") return open_loopback(std::move(store), j);
+  if (name == "shared_memory") return open_shared_memory(std::move(store), j);
+  throw std::invalid_argument(fmt::format("no transport is called '{}'; known are loopback and shared_memory", name));
 }
 
 }  // namespace trellis::ccl

@@ -125,6 +125,19 @@ TEST(StoreFromEnvironment, AMissingRankZeroIsSaidByTheDeadline) {
   EXPECT_LT(Clock::now() - began, 3s);
 }
 
+TEST(StoreFromEnvironment, AnotherSecretAtTheAddressIsSaid) {
+  const auto server = tcp_store_server({.address = "127.0.0.1", .secret = "one"});
+  Launched l = rank_of(1, 2, server->port());
+  l.secret = "another";
+  try {
+    store_from_environment(l, Clock::now() + 300ms);
+    FAIL() << "joined with another secret";
+  } catch (const TimedOut& error) {
+    const std::string found = "127.0.0.1:" + std::to_string(server->port()) + ": a store with another secret";
+    EXPECT_NE(std::string(error.what()).find(found), std::string::npos) << error.what();
+  }
+}
+
 // What each process runs that mpirun starts below.
 TEST(StoreFromPmix, DISABLED_RankOfMpirun) {
   const Launched l = launched_from_environment();

@@ -126,7 +126,7 @@ TEST(Failures, DifferentCallsAreNamed) {
        [](Communicator& c, float* x) { c.all_reduce(x, x, 4, DType::f32, {kernels::Reduction::max}); }, "max"},
       {[](Communicator& c, float* x) { c.broadcast(x, x, 4, DType::f32, 0); },
        [](Communicator& c, float* x) { c.broadcast(x, x, 4, DType::f32, 1); },
-       "does not fit: 16 bytes where 0 are due"},
+       "an earlier call of theirs was different"},
       {[](Communicator& c, float* x) { c.all_reduce(x, x, 4, DType::f32); },
        [](Communicator& c, float* x) { c.all_gather(x + c.rank(), x, 1, DType::f32); }, "all_gather of 1 f32"},
   };
@@ -146,6 +146,91 @@ TEST(Failures, DifferentCallsAreNamed) {
                                          {.timeout = 5s});
       EXPECT_NE(said.find(d.words), std::string::npos) << transport << ": " << said;
     }
+}
+
+// A root is through as soon as it has sent, and both take themselves for it.
+TEST(Failures, WhatNobodyCouldSeeIsSeenAtTheEnd) {
+  for (const char* transport : {"loopback", "shared_memory"}) {
+    std::atomic<int>& through = *seen_by_all<int>();
+    const auto ends_badly = [&](const std::function<void(Communicator&, float*)>& call) {
+      through = 0;
+      return run_ranks(transport, 2, [&](Communicator& c) {
+        float x[8] = {};
+        call(c, x);
+        ++through;
+        while (through != 2) std::this_thread::sleep_for(1ms);
+        c.finalize();
+      });
+    };
+    EXPECT_EQ(
+        ends_badly([](Communicator& c, float* x) { c.broadcast(x, x, 4, DType::f32, c.rank()); }),
+        "rank 0: rank 1 called operation 1, broadcast of 4 f32, root 1 where rank 0 called operation 1, broadcast "
+        "of 4 f32, root 0\n"
+        "rank 1: rank 0 called operation 1, broadcast of 4 f32, root 0 where rank 1 called operation 1, broadcast "
+        "of 4 f32, root 1\n")
+        << transport;
+    EXPECT_EQ(
+        ends_badly([](Communicator& c, float* x) {
+          c.barrier();
+          if (c.rank() == 0) c.send(x, 4, DType::f32, 1);
+        }),
+        "rank 1: rank 0 sent something that rank 1 never received: rank 0 is in sends and receives after operation "
+        "1, rank 1 in operation 1, barrier\n")
+        << transport;
+    EXPECT_EQ(ends_badly([](Communicator& c, float* x) { c.all_reduce(x, x, 4, DType::f32); }), "") << transport;
+  }
+}
+
+TEST(Failures, RanksThatWaitForEachOtherInACircleAreTold) {
+  const std::string said = run_ranks("shared_memory", 3,
+                                     [](Communicator& c) {
+                                       std::vector<float> x(1'000'000);
+                                       c.send(x.data(), x.size(), DType::f32, (c.rank() + 1) % 3);
+                                       c.recv(x.data(), x.size(), DType::f32, (c.rank() + 2) % 3);
+                                     },
+                                     {.timeout = 1s, .single_copy = false});
+  EXPECT_NE(said.find(" wait for each other in a circle"), std::string::npos) << said;
+}
+
+TEST(Failures, ARankThatIsElsewhereWhenOthersDivideIsNamedWithWhatItIsIn) {
+  const std::string said = run_ranks("shared_memory", 3,
+                                     [](Communicator& c) {
+                                       float x = 0;
+                                       if (c.rank() == 1) c.all_reduce(&x, &x, 1, DType::f32);
+                                       c.split(0, 0);
+                                     },
+                                     {.timeout = 1s});
+  EXPECT_NE(said.find("rank 1 did not join the others in time; it is in operation 1, all_reduce of 1 f32, sum"),
+            std::string::npos)
+      << said;
+}
+
+// An end in order is told from another.
+TEST(Failures, WhetherARankLeftOrItsProcessEndedIsSaid) {
+  for (const bool in_order : {true, false}) {
+    auto& ended = *seen_by_all<int>();
+    ended = 0;
+    const std::string said = run_processes(2, [&](Communicator& c) {
+      std::unique_ptr<Communicator> child = c.split(0, c.rank());
+      if (c.rank() == 1) {
+        if (in_order) child.reset();
+        ended = 1;
+        if (!in_order) kill(getpid(), SIGKILL);
+        while (ended != 2) std::this_thread::sleep_for(1ms);
+        return;
+      }
+      while (ended != 1) std::this_thread::sleep_for(1ms);
+      try {
+        child->barrier();
+      } catch (const PeerLost&) {
+        ended = 2;
+        throw;
+      }
+    });
+    EXPECT_NE(said.find(in_order ? "rank 1 has closed the communicator" : "rank 1 is gone: its process has ended"),
+              std::string::npos)
+        << said;
+  }
 }
 
 TEST(Failures, AbortEndsWhatOthersWaitFor) {

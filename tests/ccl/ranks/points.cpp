@@ -120,8 +120,30 @@ TEST_P(Points, SendsOfAnotherSizeThanReceivedAreAMismatch) {
     else
       c.recv(data, 2, DType::i32, 0);
   });
-  EXPECT_NE(said.find("rank 1: rank 0 sent a message that does not fit: 16 bytes where 8 are due"), std::string::npos)
-      << said;
+  EXPECT_NE(said.find("rank 1: rank 0 sends 16 bytes where rank 1 receives 8"), std::string::npos) << said;
+}
+
+TEST_P(Points, SendsOfAnotherTypeThanReceivedAreAMismatch) {
+  for (const std::size_t count : {std::size_t{4}, std::size_t{400'000}}) {
+    const std::string said = run_ranks(GetParam(), 2, [&](Communicator& c) {
+      std::vector<std::int32_t> data(count);
+      if (c.rank() == 0)
+        c.send(data.data(), count, DType::f32, 1);
+      else
+        c.recv(data.data(), count, DType::i32, 0);
+    });
+    EXPECT_NE(said.find("rank 1: rank 0 sends f32 where rank 1 receives i32"), std::string::npos) << said;
+  }
+  EXPECT_NE(run_ranks(GetParam(), 1,
+                      [&](Communicator& c) {
+                        std::int32_t data[4] = {};
+                        Group group;
+                        c.send(data, 4, DType::f32, 0);
+                        c.recv(data, 4, DType::i32, 0);
+                        group.end();
+                      })
+                .find("rank 0 sends itself 4 f32 where it receives 4 i32"),
+            std::string::npos);
 }
 
 TEST_P(Points, StreamsRunBesideTheCaller) {

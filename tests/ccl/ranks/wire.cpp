@@ -178,7 +178,7 @@ TEST(Wire, RanksThatWereToldDifferentlyFindOut) {
   std::thread other([&] { run(0); });
   run(1);
   other.join();
-  EXPECT_NE(said.find("20 bytes where 40 are due"), std::string::npos) << said;
+  EXPECT_NE(said.find("its message has 20 bytes where 40 are due"), std::string::npos) << said;
   EXPECT_NE(said.find("rank 0 called operation 1, all_reduce of 10 f32 as bf16, sum where rank 1 called operation 1, "
                       "all_reduce of 10 f32, sum"),
             std::string::npos)

@@ -1,0 +1,71 @@
+#include "ccl/rendezvous/roll_call.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+
+#include "ccl/rendezvous/notes.h"
+
+namespace trellis::ccl {
+namespace {
+
+std::span<const std::byte> noted(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+std::string text_of(const Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+std::string here(Rank r) { return fmt::format("here/{}", r); }
+
+// As the first of all notes its terms for the others: "0 2 ranks over loopback".
+std::string note_of(const Roll& roll) { return fmt::format("{} {}", roll.mine, roll.terms); }
+
+// What is different; empty: nothing.
+std::string difference(const Roll& mine, const std::string& firsts) {
+  Rank first = 0;
+  const char* const end = firsts.data() + firsts.size();
+  const auto read = std::from_chars(firsts.data(), end, first);
+  if (read.ec != std::errc{} || read.ptr == end || *read.ptr != ' ')
+    throw std::invalid_argument(fmt::format("the store's note '{}' is not what a first {} writes", firsts, mine.noun));
+  const std::string terms(read.ptr + 1, end);
+  if (terms == mine.terms) return "";
+  return fmt::format("{} {} was told of {}, and {} {} of {}", mine.noun, mine.mine, mine.terms, mine.noun, first,
+                     terms);
+}
+
+// The first that has not come.
+std::optional<Rank> missing(Store& store, Rank ranks) {
+  for (Rank r = 0; r < ranks; ++r) try {
+      store.get(here(r), Clock::now());
+    } catch (const TimedOut&) {
+      return r;
+    }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void call_the_roll(Store& store, const Roll& roll, Deadline deadline) {
+  if (store.add(here(roll.mine), 1) != 1)
+    throw std::invalid_argument(
+        fmt::format("{} {} has joined already: two were told the same {}, or the store has "
+                    "served others before",
+                    roll.noun, roll.mine, roll.noun));
+  const std::int64_t come = store.add("arrived", 1);
+  if (come == 1)
+    store.set("first", noted(note_of(roll)));
+  else if (const std::string other = difference(roll, text_of(store.get("first", deadline))); !other.empty())
+    store.set("all", noted(other));  // whoever waits hears of it
+  else if (come == roll.members)
+    store.set("all", {});
+  std::string said;
+  try {
+    said = text_of(store.get("all", deadline));
+  } catch (const TimedOut&) {
+    if (const auto r = missing(store, roll.members))
+      throw PeerLost(*r, -1, fmt::format("{} {} did not join in time", roll.noun, *r));
+    throw;
+  }
+  if (!said.empty()) throw std::invalid_argument(said);
+}
+
+}  // namespace trellis::ccl
