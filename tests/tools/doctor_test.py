@@ -9,20 +9,21 @@ import unittest
 PROGRAM = os.environ["TRELLIS"]
 
 
-def dump(rank, ranks, operation, state="completed", name="all_reduce", count=4, error="", waits_for=-1):
+def dump(rank, ranks, operation, state="completed", name="all_reduce", count=4, error="", waits_for=-1, step=2,
+         communicator="1", points=0):
     entry = {"collective_seq_id": operation, "state": state, "profiling_name": f"trellis:{name}", "count": count,
-             "type": "f32", "operator": "sum", "root": 0, "points": 0}
+             "type": "f32", "operator": "sum", "root": 0, "points": points}
     return {"entries": [entry],
-            "trellis": {"rank": rank, "ranks": ranks, "error": error, "waits_for": waits_for, "step": 2}}
+            "trellis": {"rank": rank, "ranks": ranks, "error": error, "waits_for": waits_for, "step": step,
+                        "communicator": communicator, "written_ns": 1_700_000_000_000_000_000}}
 
 
 class Doctor(unittest.TestCase):
     def doctor(self, *dumps, options=()):
         with tempfile.TemporaryDirectory() as folder:
-            for d in dumps:
+            for i, d in enumerate(dumps):
                 text = d if isinstance(d, str) else json.dumps(d)
-                rank = "x" if isinstance(d, str) else d["trellis"]["rank"]
-                (pathlib.Path(folder) / f"trellis_1_rank{rank}.json").write_text(text)
+                (pathlib.Path(folder) / f"trellis_{i}.json").write_text(text)
             return subprocess.run([PROGRAM, "doctor", folder, *options], capture_output=True, text=True, timeout=60)
 
     def test_a_stuck_rank_and_one_that_never_came(self):
@@ -31,9 +32,24 @@ class Doctor(unittest.TestCase):
         self.assertIn("rank 1 never came to operation 7, all_reduce of 4 f32, sum; the last was operation 6", ran.stdout)
         self.assertIn("rank 0 is stuck in operation 7, all_reduce of 4 f32, sum, at step 2, waiting for rank 1", ran.stdout)
 
+    def test_a_rank_that_is_well_is_not_called_stuck(self):
+        ran = self.doctor(dump(0, 2, 7, "started", step=-1), dump(1, 2, 7))
+        self.assertEqual((ran.returncode, ran.stdout), (0, "rank 0 is in operation 7, all_reduce of 4 f32, sum\n"))
+
     def test_a_rank_that_called_something_else(self):
         ran = self.doctor(dump(0, 3, 5, "started"), dump(1, 3, 5, "started", count=8), dump(2, 3, 5, "started"))
         self.assertIn("rank 1 called all_reduce of 8 f32, sum as operation 5, where ranks 0, 2 called", ran.stdout)
+
+    def test_sends_are_no_operation_of_their_own(self):
+        ran = self.doctor(dump(0, 2, 5), dump(1, 2, 5, "started", name="send_recv", points=3, waits_for=0))
+        self.assertEqual(ran.stdout,
+                         "rank 1 is in 3 sends and receives after operation 5, at step 2, waiting for rank 0\n")
+
+    def test_a_circle(self):
+        around = [dump(r, 4, 5, "started", name="send_recv", points=1, waits_for=(r + 1) % 3) for r in range(3)]
+        ran = self.doctor(*around, dump(3, 4, 5, "started", name="send_recv", points=1, waits_for=0))
+        self.assertEqual(ran.stdout.count("in a circle"), 1)
+        self.assertIn("ranks 0, 1, 2 wait for each other in a circle", ran.stdout)
 
     def test_a_missing_dump(self):
         ran = self.doctor(dump(0, 3, 5), dump(2, 3, 5))
@@ -43,15 +59,46 @@ class Doctor(unittest.TestCase):
         ran = self.doctor(dump(0, 2, 5), dump(1, 2, 5))
         self.assertEqual((ran.returncode, ran.stdout), (0, "all 2 ranks have finished operation 5\n"))
 
+    def test_the_dumps_of_a_job_in_which_a_rank_was_killed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            dies = f"[ $RANK = 1 ] && (sleep 1; kill -9 $$) & exec {PROGRAM} bench all_reduce -b 8 -e 8 -n 100000000"
+            launched = subprocess.run([PROGRAM, "launch", "-n", "3", "--", "sh", "-c", dies], capture_output=True,
+                                      text=True, timeout=60, env={**os.environ, "TRELLIS_DUMP": folder})
+            self.assertEqual(launched.returncode, 137, launched)
+            ran = subprocess.run([PROGRAM, "doctor", folder], capture_output=True, text=True, timeout=60)
+        self.assertEqual(ran.returncode, 1, ran)
+        self.assertIn("rank 1 left no dump: killed", ran.stdout)
+        self.assertRegex(ran.stdout, r"rank 2 is (stuck )?in operation [0-9]+, all_reduce of 8 u8, sum")
+
     def test_json(self):
         ran = self.doctor(dump(0, 2, 5, error="it broke"), dump(1, 2, 5), options=["--json"])
-        self.assertEqual(json.loads(ran.stdout)["errors"], {"0": "it broke"})
+        one, = json.loads(ran.stdout)["communicators"]
+        self.assertEqual((one["communicator"], one["errors"]), ("1", {"0": "it broke"}))
 
-    def test_what_is_no_dump_is_refused(self):
-        for text in ("", "{}", '{"trellis": 3}', '{"trellis": {"rank": "x"}}'):
+    def test_communicators_are_not_mixed(self):
+        ran = self.doctor(dump(0, 2, 5), dump(1, 2, 5), dump(0, 3, 8, communicator="2"))
+        self.assertIn("communicator 1 of 2 ranks, written 2023-11-14 22:13:20 UTC:\n"
+                      "all 2 ranks have finished operation 5\n\ncommunicator 2 of 3 ranks", ran.stdout)
+        self.assertIn("ranks 1, 2 left no dump", ran.stdout)
+
+    def test_what_is_no_dump_is_left_out(self):
+        ran = self.doctor(dump(0, 1, 5), "garbage")
+        self.assertEqual((ran.returncode, ran.stdout), (1, "all 1 ranks have finished operation 5\n"))
+        self.assertIn("trellis_1.json: left out: this is no dump of a flight recorder: it is not JSON", ran.stderr)
+
+    def test_nothing_but_what_is_no_dump_is_refused(self):
+        bad = dump(0, 2, 5)
+        bad["entries"][0]["count"] = -4
+        named = dump(0, 2, 5, name="")
+        for text, why in (("", "it is not JSON"), ("{}", "'trellis' is missing"), ('{"trellis": 3}', "'ranks' is missing"),
+                          ('{"trellis": {"ranks": "x"}}', "'ranks' is string: expected a whole number from 1"),
+                          (dump(2, 2, 5), "'rank' is 2: expected a whole number from 0 to 1"),
+                          (bad, "'count' is -4: expected a whole number from 0"), (named, "expected")):
             ran = self.doctor(text)
             self.assertEqual(ran.returncode, 2, ran)
-            self.assertIn("this is no dump of a flight recorder", ran.stderr)
+            self.assertIn("this is no dump of a flight recorder: ", ran.stderr)
+            self.assertIn(why, ran.stderr)
+            self.assertNotIn("exception", ran.stderr)
 
 
 if __name__ == "__main__":
