@@ -34,13 +34,15 @@ void add(CLI::App& app, Options& o) {
       "TRELLIS_SECRET, without which no other process can join the job. Every line that a rank prints gets [RANK] in\n"
       "front. Rank 0 reads standard input, unless that is a terminal. Where cores are as many as ranks or more, each\n"
       "rank is kept on its equal part of them.\n\n"
-      "The first rank that fails ends the others here: SIGTERM, and SIGKILL after --grace; its status is the exit\n"
-      "status, 128 and the number of the signal when one killed it. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and\n"
-      "SIGUSR2 are passed on to all ranks; asked to end twice, launch kills. Whatever becomes of launch,\n"
-      "no rank stays behind.\n\n"
-      "On several nodes, run it on each with the same --nnodes, --master-addr and --master-port, and with the same\n"
-      "TRELLIS_SECRET in the environment (openssl rand -hex 16 makes one).");
-  app.add_option("-n,--nproc-per-node", o.job.ranks, "Ranks on this node");
+      "The first rank that fails ends the others, on every node: SIGTERM, and SIGKILL after --grace; its status is\n"
+      "the exit status, 128 and the number of the signal when one killed it. SIGINT, SIGTERM, SIGHUP, SIGQUIT,\n"
+      "SIGUSR1 and SIGUSR2 are passed on to all ranks of the node; asked to end twice, launch kills. Whatever becomes\n"
+      "of launch, no rank stays behind.\n\n"
+      "On several nodes, run it on each with the same -n, --nnodes, --master-addr and --master-port, and with the\n"
+      "same TRELLIS_SECRET in the environment (openssl rand -hex 16 makes one). The launches wait for each other, "
+      "five\n"
+      "minutes at most, and use ports --master-port to --master-port + 8 of node 0.");
+  app.add_option("-n,--nproc-per-node", o.job.ranks, "Ranks on this node")->required();
   app.add_option("--nnodes", o.job.nodes, "Nodes in all")->capture_default_str();
   app.add_option("--node-rank", o.job.node, "Which of them this one is, from 0");
   app.add_option("--master-addr", o.job.address, "The host of node 0; 127.0.0.1 on one node");

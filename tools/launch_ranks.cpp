@@ -18,6 +18,7 @@
 #include <system_error>
 
 #include "tools/launch_lines.h"
+#include "tools/launch_nodes.h"
 #include "tools/launch_start.h"
 #include "tools/topo_machine.h"
 
@@ -31,6 +32,8 @@ using ccl::Descriptor;
 constexpr std::array forwarded = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 constexpr std::size_t most_waiting = std::size_t{1} << 20;  // bytes for an output that is slow to take them
 constexpr auto drain_time = std::chrono::seconds(1);        // for what is still in the pipes of ranks that ended
+constexpr auto silent_search = std::chrono::seconds(2);     // for other nodes
+constexpr auto farewell = std::chrono::seconds(3);          // for other nodes to hear how the job ended
 
 // Sent by the kernel to the process between when launch has died.
 int abandoned() { return SIGRTMIN; }
@@ -119,6 +122,7 @@ struct Rank {
 class Keeper {
  public:
   explicit Keeper(const LaunchedJob& job) : job_(job) {
+    if (job.nodes > 1) nodes_.emplace(job);
     const sigset_t watched = watched_signals();
     signals_ = Descriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_) throw std::system_error(errno, std::generic_category(), "signals of ranks");
@@ -126,11 +130,13 @@ class Keeper {
   ~Keeper() { sweep_processes(); }
 
   int run() {
-    start();
+    if (nodes_) find_nodes();
+    if (status_ == 0 && !told_to_end_) start();
     while (running() > 0) {
       step(kill_at_.value_or(Deadline::max()));
       if (kill_at_ && Clock::now() >= *kill_at_) kill_those_left();
     }
+    if (nodes_) leave_nodes();
     sweep_processes();  // what ranks left behind may hold pipes open
     for (const Deadline end = Clock::now() + drain_time; !streams_.empty() && Clock::now() < end;) step(end);
     for (Stream& s : streams_) s.to->add(s.lines.finish());
@@ -153,6 +159,34 @@ class Keeper {
     }
   }
 
+  void find_nodes() {
+    const Deadline soon = Clock::now() + silent_search;
+    const auto looks = [&] { return !nodes_->all_here() && status_ == 0 && !told_to_end_; };
+    while (looks() && Clock::now() < soon) step(soon);
+    if (looks()) say(fmt::format("waiting for the launches of {} nodes", job_.nodes));
+    while (looks()) step(Deadline::max());
+  }
+
+  // Node 0 keeps the place where they meet until all are done; nobody waits long once the job has ended.
+  void leave_nodes() {
+    if (!nodes_->all_here()) return;
+    nodes_->done();
+    while (!nodes_->settled() && !nodes_over()) step(Deadline::max());
+    const Deadline end = Clock::now() + farewell;
+    while (!nodes_->settled() && Clock::now() < end) step(end);
+  }
+  bool nodes_over() const { return status_ != 0 || told_to_end_; }
+
+  // Another node has ended the job.
+  void heed_nodes() {
+    nodes_->heard();
+    const JobEnd end = nodes_->ended();
+    if (end.status == 0 || nodes_over()) return;
+    status_ = end.status;
+    say(fmt::format("{}{}", end.why, running() == 0 ? "" : fmt::format("; ending the {} ranks here", running())));
+    end_ranks(SIGTERM);
+  }
+
   static std::string prefix(int rank, const Outlet& to) {
     constexpr int first_colour = 31, colours = 6;  // red to cyan
     return to.coloured() ? fmt::format("\x1b[{}m[{}]\x1b[0m ", first_colour + rank % colours, rank)
@@ -170,6 +204,7 @@ class Keeper {
   // Waits for something to happen, and deals with it.
   void step(Deadline deadline) {
     std::vector<pollfd> polled = {{signals_.number(), POLLIN, 0}, outlets_[0].polled(), outlets_[1].polled()};
+    polled.push_back({nodes_ ? nodes_->news() : -1, POLLIN, 0});
     const std::size_t first = polled.size();
     for (const Stream& s : streams_) polled.push_back({s.to->full() ? -1 : s.from.number(), POLLIN, 0});
     if (poll(polled.data(), polled.size(), ccl::milliseconds_until(deadline)) < 0 && errno != EINTR)
@@ -183,6 +218,7 @@ class Keeper {
       if (polled[first + i].revents != 0 && !carry(streams_[i]))
         streams_.erase(streams_.begin() + static_cast<long>(i));
     if (polled[0].revents != 0) heed_signals();
+    if (polled[first - 1].revents != 0) heed_nodes();
   }
 
   // Whether there may be more.
@@ -215,7 +251,10 @@ class Keeper {
     }
     if (told_to_end_) return kill_those_left();  // asked twice: in a hurry
     told_to_end_ = true;
+    if (running() == 0 && status_ == 0) status_ = 128 + signal;  // before the ranks, or after them
     say(fmt::format("SIG{}: ending {} ranks", sigabbrev_np(signal), running()));
+    tell_nodes(
+        {128 + signal, fmt::format("the launch of node {} was told to end by SIG{}", job_.node, sigabbrev_np(signal))});
     end_ranks(signal);
   }
 
@@ -235,11 +274,17 @@ class Keeper {
     if (told_to_end_) return;
     say(fmt::format("rank {} (process {}) {}{}", r.number, r.pid, in_words(status),
                     running() == 0 ? "" : fmt::format("; ending the other {}", running())));
+    tell_nodes({status_, fmt::format("rank {} on node {} {}", r.number, job_.node, in_words(status))});
     end_ranks(SIGTERM);
+  }
+
+  void tell_nodes(const JobEnd& end) {
+    if (nodes_) nodes_->end(end);
   }
 
   void output_broke(int error) {
     if (status_ == 0) status_ = error == EPIPE ? 128 + SIGPIPE : 1;
+    tell_nodes({status_, fmt::format("the launch of node {} can't write its output", job_.node)});
     end_ranks(SIGTERM);
   }
 
@@ -268,6 +313,7 @@ class Keeper {
   }
 
   const LaunchedJob& job_;
+  std::optional<Nodes> nodes_;  // where there are several
   Descriptor signals_;
   std::array<Outlet, 2> outlets_ = {Outlet(1), Outlet(2)};
   std::vector<Rank> ranks_;

@@ -3,6 +3,7 @@ import os
 import pathlib
 import pty
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -50,12 +51,6 @@ class Environment(unittest.TestCase):
         self.assertEqual((ran.returncode, ran.stderr), (0, ""))
         self.assertEqual(sorted(ran.stdout.splitlines()), [f"[{r}] {r} 3 {r} 3 0 127.0.0.1" for r in range(3)])
 
-    def test_a_second_node_counts_on(self):
-        environment = {**os.environ, "TRELLIS_SECRET": "s"}
-        ran = shell(2, "echo $RANK $WORLD_SIZE $LOCAL_RANK $GROUP_RANK $MASTER_ADDR:$MASTER_PORT", "--nnodes", 2,
-                    "--node-rank", 1, "--master-addr", "node0", env=environment)
-        self.assertEqual(sorted(ran.stdout.splitlines()), ["[2] 2 4 0 1 node0:29500", "[3] 3 4 1 1 node0:29500"])
-
     def test_a_fresh_secret_for_all(self):
         environment = {k: v for k, v in os.environ.items() if k != "TRELLIS_SECRET"}
         seen = set()
@@ -89,6 +84,95 @@ class Environment(unittest.TestCase):
         self.assertTrue(all(len(each) == 1 for each in cores), ran.stdout)
         if len(os.sched_getaffinity(0)) > 1:
             self.assertNotEqual(*cores)
+
+
+class Nodes(unittest.TestCase):
+    """Several launches of this machine that take themselves for nodes."""
+
+    def setUp(self):
+        with socket.socket() as probe:  # the ranks' port; the launches meet at one some ports after it
+            probe.bind(("127.0.0.1", 0))
+            self.port = min(probe.getsockname()[1], 65_000)
+        self.started = []
+
+    def tearDown(self):
+        for one in self.started:
+            one.kill()
+            one.communicate()
+
+    def start(self, node, script, ranks=2, nodes=2, secret="s"):
+        command = [TRELLIS, "launch", "-n", str(ranks), "--nnodes", str(nodes), "--node-rank", str(node),
+                   "--master-addr", "127.0.0.1", "--master-port", str(self.port), "--", "sh", "-c", script]
+        one = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, "TRELLIS_SECRET": secret})
+        self.started.append(one)
+        return one
+
+    def ends(self, *started):
+        return [(one.communicate(timeout=PATIENCE), one.returncode) for one in started]
+
+    def test_the_second_counts_on(self):
+        script = "echo $RANK $WORLD_SIZE $LOCAL_RANK $GROUP_RANK $MASTER_ADDR:$MASTER_PORT"
+        ended = self.ends(self.start(1, script), self.start(0, script))
+        for node, ((said, complaints), status) in zip((1, 0), ended):
+            self.assertEqual((status, complaints), (0, ""))
+            self.assertEqual(sorted(said.splitlines()), [f"[{r}] {r} 4 {r % 2} {node} 127.0.0.1:{self.port}"
+                                                         for r in (2 * node, 2 * node + 1)])
+
+    def test_one_may_be_through_before_the_others(self):
+        for first in (0, 1):
+            self.setUp()
+            script = f"[ $GROUP_RANK = {first} ] || sleep 1; echo done"
+            for (said, complaints), status in self.ends(self.start(0, script), self.start(1, script)):
+                self.assertEqual((status, complaints, said.count("done")), (0, "", 2))
+
+    def test_a_failure_on_one_ends_the_others(self):
+        for failing in (0, 3):
+            self.setUp()
+            script = f"[ $RANK = {failing} ] && sleep 0.3 && exit 7; exec sleep 600"
+            ended = self.ends(self.start(0, script), self.start(1, script))
+            here, there = ended if failing == 0 else ended[::-1]
+            self.assertEqual([status for _, status in ended], [7, 7], ended)
+            self.assertRegex(here[0][1], rf"rank {failing} \(process [0-9]+\) exited with status 7")
+            self.assertIn(f"rank {failing} on node {failing // 2} exited with status 7; ending the 2 ranks here",
+                          there[0][1])
+
+    def test_one_that_is_told_to_end_ends_the_others(self):
+        one, other = self.start(0, "echo here; exec sleep 600"), self.start(1, "echo here; exec sleep 600")
+        for node in (one, other):
+            self.assertIn("here", node.stdout.readline())
+        other.terminate()
+        (_, complaints), status = self.ends(one)[0]
+        self.assertEqual(status, 128 + signal.SIGTERM)
+        self.assertIn("the launch of node 1 was told to end by SIGTERM", complaints)
+        self.assertEqual(self.ends(other)[0][1], 128 + signal.SIGTERM)
+
+    def test_different_numbers_of_ranks_are_named(self):
+        two, three = self.start(0, "exec sleep 600"), self.start(1, "exec sleep 600", ranks=3)
+        for (_, complaints), status in self.ends(two, three):
+            self.assertEqual(status, 1)
+            self.assertIn(" of 2 nodes with 3 ranks each", complaints)
+
+    def test_another_secret_is_named(self):
+        self.start(0, "exec sleep 600")
+        (_, complaints), status = self.ends(self.start(1, "exec sleep 600", secret="another"))[0]
+        self.assertEqual(status, 1)
+        self.assertIn("a store with another secret", complaints)
+
+    def test_node_0_is_killed(self):
+        one, other = self.start(0, "echo here; exec sleep 600"), self.start(1, "echo here; exec sleep 600")
+        for node in (one, other):
+            self.assertIn("here", node.stdout.readline())
+        one.kill()
+        (_, complaints), status = self.ends(other)[0]
+        self.assertEqual(status, 1)
+        self.assertIn("the launch of node 0 at", complaints)
+
+    def test_one_that_waits_for_the_others_can_be_told_to_end(self):
+        one = self.start(0, "exec sleep 600")
+        self.assertIn("waiting for the launches of 2 nodes", one.stderr.readline())
+        one.send_signal(signal.SIGINT)
+        self.assertEqual(self.ends(one)[0][1], 128 + signal.SIGINT)
 
 
 class Output(unittest.TestCase):
