@@ -2,34 +2,44 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <new>
-#include <string>
 #include <system_error>
+#include <utility>
 
 #include "ccl/errors.h"
 
 namespace trellis::ccl::api {
 namespace {
 
+// Programs keep what trellis_last_error gave them, so a thread's messages are all written to one place. That is not in
+// the thread's own storage, of which a library that is loaded late can have little.
+constexpr std::size_t text_bytes = 1024;
 struct Failure {
   trellis_result result = TRELLIS_OK;
   int rank = -1;
-  std::string text = {};
+  char* text = nullptr;  // of text_bytes, from when it is first asked for
+};
+constinit thread_local Failure last_failure;
+struct Owner {
+  ~Owner() { delete[] std::exchange(last_failure.text, nullptr); }
 };
 
-Failure& last_failure() {
-  thread_local Failure failure;
-  return failure;
+char* place_for_text() noexcept {
+  if (last_failure.text == nullptr) {
+    thread_local const Owner owner;
+    last_failure.text = new (std::nothrow) char[text_bytes]();
+  }
+  return last_failure.text;
 }
 
 trellis_result keep(trellis_result result, const char* text, int rank = -1) noexcept {
-  Failure& f = last_failure();
-  f.result = result;
-  f.rank = rank;
-  try {
-    f.text = text;
-  } catch (...) {
-    f.text.clear();
+  last_failure.result = result;
+  last_failure.rank = rank;
+  if (char* const place = place_for_text(); place != nullptr && place != text) {
+    const std::size_t length = strnlen(text, text_bytes - 1);
+    std::memmove(place, text, length);
+    place[length] = '\0';
   }
   return result;
 }
@@ -92,7 +102,10 @@ using namespace trellis::ccl::api;
 const char* trellis_result_text(trellis_result result) {
   return result >= 0 && result < TRELLIS_RESULTS ? texts[result] : "no result of this library";
 }
-const char* trellis_last_error(void) { return last_failure().text.c_str(); }
-trellis_result trellis_last_result(void) { return last_failure().result; }
-int trellis_last_error_rank(void) { return last_failure().rank; }
+const char* trellis_last_error(void) {
+  const char* const text = place_for_text();
+  return text == nullptr ? "" : text;
+}
+trellis_result trellis_last_result(void) { return last_failure.result; }
+int trellis_last_error_rank(void) { return last_failure.rank; }
 int trellis_version(void) { return TRELLIS_VERSION; }

@@ -256,5 +256,18 @@ TEST(ApiRefuses, MessagesAreOfTheirThread) {
   EXPECT_EQ(trellis_last_error_rank(), -1);
 }
 
+// A program may keep the pointer: it stays good, and shows what failed last.
+TEST(ApiRefuses, AMessageHasOnePlaceInItsThread) {
+  EXPECT_TRUE(refused(trellis_unique_id_create(nullptr), bad, "id is NULL"));
+  const char* const kept = trellis_last_error();
+  trellis_note_failure(bad, std::string(100'000, 'k').c_str());
+  EXPECT_EQ(trellis_last_error(), kept);
+  EXPECT_EQ(kept, std::string(1023, 'k'));  // as much of it as there is room for
+  trellis_note_failure(bad, kept + 1020);
+  EXPECT_STREQ(kept, "kkk");
+  trellis_note_failure(bad, "");
+  EXPECT_STREQ(kept, "");
+}
+
 }  // namespace
 }  // namespace trellis::ccl

@@ -37,8 +37,8 @@ enum {
 // What a result means in general, as "a peer was lost". Never NULL. The text is the library's.
 TRELLIS_API const char* trellis_result_text(trellis_result result);
 
-// What the last failure in this thread was in particular; "" before the first. A success leaves it as it is. The text
-// is valid until the next failure in this thread.
+// What the last failure in this thread was in particular, in at most 1023 bytes; "" before the first. A success leaves
+// it as it is; the next failure writes its own text to the same place, which stays until the thread ends.
 TRELLIS_API const char* trellis_last_error(void);
 
 // The result of that failure; TRELLIS_OK before the first.

@@ -16,7 +16,8 @@ extern "C" {
 TRELLIS_NCCL(ncclResult_t, ncclGetVersion, int* version);
 
 // What a result means in general; and what went wrong last in this thread, whatever the communicator, with the value at
-// fault in it ("" when nothing has).
+// fault in it ("" when nothing has). As in NCCL that text has one place in each thread, which stays until the thread
+// ends and which the next failure is written over.
 TRELLIS_NCCL(const char*, ncclGetErrorString, ncclResult_t result);
 TRELLIS_NCCL(const char*, ncclGetLastError, ncclComm_t comm);
 
