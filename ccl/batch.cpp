@@ -1,12 +1,46 @@
 #include "ccl/batch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 namespace trellis::ccl {
+namespace {
+
+std::size_t bytes_of(const Point& p) { return p.count * kernels::size_of(p.type); }
+bool sends(const Point& p) { return p.input != nullptr || bytes_of(p) == 0; }
+bool receives(const Point& p) { return p.output != nullptr || bytes_of(p) == 0; }
+
+// A mistake of the caller's is made by every rank alike, and each finds it itself.
+bool is_found_by_all(const std::exception_ptr& why) {
+  try {
+    std::rethrow_exception(why);
+  } catch (const Mismatch&) {
+    return false;
+  } catch (const std::invalid_argument&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+// By a failure that no call of the program returns. What had ended before keeps its own.
+void end(Communicator::Inside& inside, const std::exception_ptr& why) {
+  try {
+    inside.check_well();
+  } catch (...) {
+    return;
+  }
+  inside.fail(why);
+  if (!is_found_by_all(why)) inside.transport->mark_aborted();  // else the other ranks wait for what was not begun
+}
+
+}  // namespace
 
 void Batch::add(Communicator::Inside& inside, Point&& point, device::Stream* stream) {
   points_.push_back({&inside, point});
+  if (point.from == inside.rank() && point.to == inside.rank()) own_.push_back(points_.back());
   use(stream);
 }
 
@@ -21,6 +55,7 @@ void Batch::use(device::Stream* stream) {
 
 void Batch::forget(const Communicator::Inside* inside) {
   std::erase_if(points_, [&](const auto& one) { return one.inside == inside; });
+  std::erase_if(own_, [&](const auto& one) { return one.inside == inside; });
   std::erase_if(operations_, [&](const auto& one) { return one.inside == inside; });
 }
 
@@ -33,15 +68,46 @@ void Batch::take_turn(Communicator::Inside* inside) {
     strands_.push_back({.inside = inside, .turn = inside->turns.take()});
 }
 
+// As compile_points() will have it, while the caller can still be told.
+void Batch::check_own(const Communicator::Inside* inside) const {
+  const auto next = [&](auto at, bool (*does)(const Point&)) {
+    return std::find_if(at, own_.end(), [&](const auto& one) { return one.inside == inside && does(one.what); });
+  };
+  const auto count = [&](bool (*does)(const Point&)) {
+    return std::ranges::count_if(own_, [&](const auto& one) { return one.inside == inside && does(one.what); });
+  };
+  if (count(sends) != count(receives))
+    throw std::invalid_argument(fmt::format("rank {} sends to itself {} times and receives {} times in a group",
+                                            inside->rank(), count(sends), count(receives)));
+  auto sent = next(own_.begin(), sends), received = next(own_.begin(), receives);
+  for (; sent != own_.end(); sent = next(sent + 1, sends), received = next(received + 1, receives))
+    if (bytes_of(sent->what) != bytes_of(received->what))
+      throw std::invalid_argument(fmt::format("rank {} sends itself {} bytes where it receives {}", inside->rank(),
+                                              bytes_of(sent->what), bytes_of(received->what)));
+}
+
 void Batch::take_turns() {
+  for (auto one = own_.begin(); one != own_.end(); ++one)
+    if (std::find_if(own_.begin(), one, [&](const auto& o) { return o.inside == one->inside; }) == one)
+      check_own(one->inside);
   for (const auto& one : points_) take_turn(one.inside);
   for (const auto& one : operations_) take_turn(one.inside);
 }
 
+void Batch::hand_to_stream() { on_stream_ = awaited_ = true; }
+
+// What a stream drops, because something before it failed there, the other ranks do all the same.
 void Batch::clear() {
+  if (std::exchange(awaited_, false)) {
+    const auto why = std::make_exception_ptr(
+        Aborted("an operation of the communicator was not begun: what its stream held before has failed"));
+    for (const Strand& s : strands_) end(*s.inside, why);
+  }
+  on_stream_ = false;
   for (const Strand& s : strands_) s.inside->turns.done(s.turn);
   strands_.clear();
   points_.clear();
+  own_.clear();
   operations_.clear();
   streams_.clear();
 }
@@ -66,10 +132,22 @@ bool Batch::open_next(Strand& s) {
   return false;
 }
 
+bool Batch::begin_next(Strand& s) {
+  try {
+    return open_next(s);
+  } catch (...) {
+    if (on_stream_) end(*s.inside, std::current_exception());
+    throw;
+  }
+}
+
 // The strands can't be picked up again, so all that were under way end with what one of them threw.
 void Batch::end_all(const Communicator::Inside* at_fault) {
   for (const Strand& s : strands_) {
-    if (!s.open) continue;
+    if (!s.open) {
+      if (on_stream_ && !over(s)) end(*s.inside, std::current_exception());
+      continue;
+    }
     if (s.inside == at_fault) s.inside->tell_of_loss(std::current_exception());
     s.inside->fail(std::current_exception());
     s.inside->transport->mark_aborted();
@@ -77,9 +155,10 @@ void Batch::end_all(const Communicator::Inside* at_fault) {
 }
 
 void Batch::run() {
+  awaited_ = false;
   for (const Strand& s : strands_) s.inside->turns.wait(s.turn);
   if (strands_.size() == 1) {
-    while (open_next(strands_.front())) strands_.front().inside->run();
+    while (begin_next(strands_.front())) strands_.front().inside->run();
     return;
   }
   const Communicator::Inside* moving = nullptr;
@@ -90,7 +169,7 @@ void Batch::run() {
       for (std::size_t i = 0; i != left;) {
         Strand& s = strands_[i];
         moving = s.inside;
-        if (!s.open && !open_next(s)) {
+        if (!s.open && !begin_next(s)) {
           std::swap(s, strands_[--left]);
           continue;
         }

@@ -21,9 +21,11 @@ class Batch {
   const std::vector<device::Stream*>& streams() const { return streams_; }  // that it is on, but for null
   device::Device& device() const;
 
-  void take_turns();  // when it is handed in
-  void run();         // waits for them, and for the end of all operations
-  void clear();       // gives the turns back, whether or not they were used
+  // When it is handed in. Throws invalid_argument when a rank's messages to itself do not fit its receives.
+  void take_turns();
+  void hand_to_stream();  // from here on the communicators hear of what fails, since the caller may not
+  void run();             // waits for the turns, and for the end of all operations
+  void clear();           // gives the turns back, whether or not they were used
 
  private:
   template <class What>
@@ -40,14 +42,19 @@ class Batch {
     bool open = false;            // an operation is under way
   };
   void use(device::Stream*);
+  void check_own(const Communicator::Inside*) const;
   void take_turn(Communicator::Inside*);
   bool open_next(Strand&);  // false: nothing is left
+  bool begin_next(Strand&);
+  bool over(const Strand& s) const { return s.has_met_points && s.next == operations_.size() && !s.open; }
   void end_all(const Communicator::Inside* at_fault);
 
   std::vector<Issued<Point>> points_;
+  std::vector<Issued<Point>> own_;  // of points_, those by which a rank sends to itself
   std::vector<Issued<Operation>> operations_;
   std::vector<device::Stream*> streams_;
   std::vector<Strand> strands_;
+  bool on_stream_ = false, awaited_ = false;  // it is to be run on one; and has not been
 };
 
 }  // namespace trellis::ccl

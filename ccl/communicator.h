@@ -2,7 +2,7 @@
 //
 // An operation runs on a stream; without one, in the calling thread, and is done when the call returns. What it throws
 // comes out of the call or of Stream::synchronize(): PeerLost, Mismatch, Aborted, or invalid_argument for what is wrong
-// by itself. After any of the first three the communicator is of no use but for shrink() and abort().
+// by itself. After any of the first three, and all that a stream threw, only shrink(), abort() and error() are of use.
 #pragma once
 
 #include <memory>

@@ -27,6 +27,7 @@ void submit(std::unique_ptr<Batch> batch) {
     before->record(other);
     before->wait(stream);
   }
+  batch->hand_to_stream();
   stream->submit([batch = std::shared_ptr<Batch>(std::move(batch))]() mutable {
     const auto mine = std::move(batch);  // which gives its turns back when it is done
     mine->run();

@@ -71,7 +71,8 @@ TRELLIS_API trellis_result trellis_comm_abort(trellis_comm comm);
 TRELLIS_API trellis_result trellis_comm_destroy(trellis_comm comm);
 
 // How it stands with the communicator: *state is TRELLIS_OK, TRELLIS_IN_PROGRESS, or the failure that ended it, whose
-// message trellis_last_error then has. From any thread. The function itself fails for a bad handle only.
+// message trellis_last_error then has. A failure of an operation on a stream ends it, whatever it was. From any thread.
+// The function itself fails for a bad handle only.
 TRELLIS_API trellis_result trellis_comm_async_error(trellis_comm comm, trellis_result* state);
 
 TRELLIS_API trellis_result trellis_comm_rank(trellis_comm comm, int* rank);

@@ -1,0 +1,82 @@
+// What fails on a stream, where no call of the program's returns it.
+#include "tests/ccl/api_ranks.h"
+
+namespace trellis::ccl {
+namespace {
+
+constexpr auto bad = TRELLIS_INVALID_ARGUMENT;
+
+struct Stream {
+  Stream() { EXPECT_TRUE(done(trellis_stream_create(&stream))); }
+  ~Stream() { trellis_stream_destroy(stream); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  operator trellis_stream() const { return stream; }
+  trellis_stream stream = nullptr;
+};
+
+trellis_result state_of(trellis_comm comm) {
+  trellis_result state = TRELLIS_RESULTS;
+  EXPECT_TRUE(done(trellis_comm_async_error(comm, &state)));
+  return state;
+}
+
+// Whether it can serve is found when the first call is planned, and it can't serve three ranks.
+trellis_config for_an_even_number() {
+  trellis_config config = Ranks::patient_for(20);
+  config.algorithm = "all_reduce=swing";
+  return config;
+}
+constexpr const char* why = "swing was asked for, but can't serve";
+
+TEST(ApiStreams, WhatCannotBeBegunEndsTheCommunicator) {
+  const Ranks r(3, for_an_even_number());
+  float in = 1, out[3] = {};
+  r.each([&](int rank, trellis_comm comm) {
+    const Stream stream;
+    EXPECT_TRUE(done(trellis_all_reduce(comm, &in, &out[rank], 1, TRELLIS_F32, TRELLIS_SUM, stream)));
+    EXPECT_TRUE(refused(trellis_stream_synchronize(stream), bad, why));
+    trellis_note_failure(bad, "something else");
+    EXPECT_EQ(state_of(comm), bad);
+    EXPECT_NE(std::string(trellis_last_error()).find(why), std::string::npos);
+    EXPECT_TRUE(refused(trellis_barrier(comm, nullptr), bad, why));
+  });
+}
+
+TEST(ApiStreams, WhatCannotBeBegunEndsAllOfItsGroup) {
+  const Ranks r(3, for_an_even_number()), other(2);
+  const Stream stream;
+  float in = 1, out[5] = {};
+  ASSERT_TRUE(done(trellis_group_start()));
+  for (int rank = 0; rank < 3; ++rank)
+    EXPECT_TRUE(done(trellis_all_reduce(r[rank], &in, &out[rank], 1, TRELLIS_F32, TRELLIS_SUM, stream)));
+  for (int rank = 0; rank < 2; ++rank)
+    EXPECT_TRUE(done(trellis_all_reduce(other[rank], &in, &out[3 + rank], 1, TRELLIS_F32, TRELLIS_SUM, stream)));
+  EXPECT_TRUE(done(trellis_group_end()));
+  EXPECT_TRUE(refused(trellis_stream_synchronize(stream), bad, why));
+  for (trellis_comm comm : {r[0], r[1], r[2], other[0], other[1]}) EXPECT_EQ(state_of(comm), bad);
+  for (float each : out) EXPECT_EQ(each, 0);
+}
+
+// In the calling thread the call itself tells, and the communicator stays.
+TEST(ApiStreams, WhatCannotBeBegunWithoutOneLeavesTheCommunicator) {
+  const Ranks r(3, for_an_even_number());
+  float in = 1, out = 0;
+  EXPECT_TRUE(refused(trellis_all_reduce(r[0], &in, &out, 1, TRELLIS_F32, TRELLIS_SUM, nullptr), bad, why));
+  EXPECT_EQ(state_of(r[0]), TRELLIS_OK);
+}
+
+TEST(ApiStreams, MessagesToOneselfThatDoNotFitAreRefusedBeforeTheStreamRunsThem) {
+  const Ranks one(1);
+  const Stream stream;
+  float in[8] = {}, out[8] = {};
+  ASSERT_TRUE(done(trellis_group_start()));
+  EXPECT_TRUE(done(trellis_send(one[0], in, 8, TRELLIS_F32, 0, stream)));
+  EXPECT_TRUE(done(trellis_recv(one[0], out, 4, TRELLIS_F32, 0, stream)));
+  EXPECT_TRUE(refused(trellis_group_end(), bad, "sends itself 32 bytes where it receives 16"));
+  EXPECT_TRUE(done(trellis_stream_synchronize(stream)));
+  EXPECT_EQ(state_of(one[0]), TRELLIS_OK);
+}
+
+}  // namespace
+}  // namespace trellis::ccl

@@ -1,0 +1,85 @@
+// What has failed is told: by the call where it can be, else by ncclCommGetAsyncError; and in words that stay.
+#include "tests/nccl/cliques.h"
+
+namespace trellis::nccl {
+namespace {
+
+constexpr auto bad = ncclInvalidArgument;
+
+ncclResult_t state_of(ncclComm_t comm) {
+  ncclResult_t state = ncclNumResults;
+  EXPECT_TRUE(done(ncclCommGetAsyncError(comm, &state)));
+  return state;
+}
+
+struct Stream {
+  Stream() { EXPECT_EQ(cudaStreamCreate(&stream), cudaSuccess); }
+  ~Stream() { cudaStreamDestroy(stream); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  operator cudaStream_t() const { return stream; }
+  cudaStream_t stream = nullptr;
+};
+
+TEST(NcclFails, MessagesToOneselfThatDoNotFitAreRefusedByTheGroupsEnd) {
+  const Cliques c(2);
+  const Stream stream;
+  float in[8] = {1, 2, 3, 4, 5, 6, 7, 8}, out[8] = {};
+  for (cudaStream_t on : {stream.stream, cudaStream_t{nullptr}}) {
+    ASSERT_TRUE(done(ncclGroupStart()));
+    EXPECT_TRUE(done(ncclSend(in, 8, ncclFloat, 1, c[1], on)));
+    EXPECT_TRUE(done(ncclRecv(out, 4, ncclFloat, 1, c[1], on)));
+    EXPECT_TRUE(refused(ncclGroupEnd(), bad, "rank 1 sends itself 32 bytes where it receives 16"));
+    ASSERT_TRUE(done(ncclGroupStart()));
+    EXPECT_TRUE(done(ncclSend(in, 8, ncclFloat, 0, c[0], on)));
+    EXPECT_TRUE(done(ncclRecv(out, 8, ncclFloat, 0, c[0], on)));
+    EXPECT_TRUE(done(ncclRecv(out, 8, ncclFloat, 1, c[1], on)));
+    EXPECT_TRUE(refused(ncclGroupEnd(), bad, "rank 1 sends to itself 0 times and receives 1 times"));
+    EXPECT_TRUE(refused(ncclSend(in, 8, ncclFloat, 0, c[0], on), bad, "sends to itself 1 times"));
+  }
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(out[0], 0);
+  // Nothing was begun, so the communicators are well.
+  EXPECT_EQ(state_of(c[0]), ncclSuccess);
+  EXPECT_EQ(state_of(c[1]), ncclSuccess);
+  ASSERT_TRUE(done(ncclGroupStart()));
+  for (int rank = 0; rank < 2; ++rank) EXPECT_TRUE(done(ncclSend(in, 0, ncclFloat, rank, c[rank], stream)));
+  for (int rank = 0; rank < 2; ++rank) EXPECT_TRUE(done(ncclSend(in, 8, ncclFloat, rank, c[rank], stream)));
+  EXPECT_TRUE(done(ncclRecv(out, 8, ncclFloat, 0, c[0], stream)));
+  EXPECT_TRUE(done(ncclRecv(out, 8, ncclFloat, 1, c[1], stream)));
+  EXPECT_TRUE(done(ncclGroupEnd()));
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(out[7], 8);
+}
+
+TEST(NcclFails, WhatAStreamDropsEndsItsCommunicator) {
+  const Cliques first(2), second(2);
+  const Stream stream;
+  int in = 1, out = 0;
+  EXPECT_TRUE(done(ncclAllReduce(&in, &out, 1, ncclInt, ncclSum, first[0], stream)));   // the other never comes
+  EXPECT_TRUE(done(ncclAllReduce(&in, &out, 1, ncclInt, ncclSum, second[0], stream)));  // waits for that
+  EXPECT_TRUE(done(ncclCommRevoke(first[0], NCCL_REVOKE_DEFAULT)));
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
+  EXPECT_EQ(state_of(first[0]), ncclRemoteError);
+  EXPECT_EQ(state_of(second[0]), ncclRemoteError);
+  EXPECT_TRUE(refused(ncclAllReduce(&in, &out, 1, ncclInt, ncclSum, second[0], nullptr), ncclRemoteError,
+                      "what its stream held before has failed"));
+  // Nor do the other ranks wait for it.
+  EXPECT_TRUE(refused(ncclAllReduce(&in, &out, 1, ncclInt, ncclSum, second[1], nullptr), ncclRemoteError, "aborted"));
+}
+
+TEST(NcclFails, AMessageHasOnePlaceInItsThread) {
+  EXPECT_TRUE(refused(ncclGetUniqueId(nullptr), bad, "uniqueId is NULL"));
+  const char* const kept = ncclGetLastError(nullptr);
+  const std::string long_key(5000, 'k');
+  ncclParamHandle_t handle = nullptr;
+  EXPECT_TRUE(refused(ncclParamBind(&handle, long_key.c_str()), bad, "kkkk"));
+  EXPECT_EQ(ncclGetLastError(nullptr), kept);
+  EXPECT_EQ(std::string(kept).size(), 1023u);  // as much of it as there is room for
+  EXPECT_TRUE(refused(ncclCommInitAll(nullptr, 1, nullptr), bad, "comm is NULL"));
+  EXPECT_STREQ(kept, "comm is NULL");
+  std::jthread([&] { EXPECT_STREQ(ncclGetLastError(nullptr), ""); }).join();
+}
+
+}  // namespace
+}  // namespace trellis::nccl
