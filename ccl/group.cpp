@@ -17,7 +17,12 @@ struct Owner {
 };
 thread_local Owner owner;
 
-// The first stream does the work; the others wait for it, and it for what they held before.
+struct Outcome {
+  bool begun = false;
+  std::exception_ptr failed = nullptr;
+};
+
+// The first stream does the work; the others wait for it, and it for what they held before. All of them fail with it.
 void submit(std::unique_ptr<Batch> batch) {
   device::Stream* const stream = batch->streams().front();
   const std::vector<device::Stream*> others(batch->streams().begin() + 1, batch->streams().end());
@@ -27,14 +32,27 @@ void submit(std::unique_ptr<Batch> batch) {
     before->record(other);
     before->wait(stream);
   }
+  const auto outcome = std::make_shared<Outcome>();
   batch->hand_to_stream();
-  stream->submit([batch = std::shared_ptr<Batch>(std::move(batch))]() mutable {
+  stream->submit([batch = std::shared_ptr<Batch>(std::move(batch)), outcome]() mutable {
     const auto mine = std::move(batch);  // which gives its turns back when it is done
-    mine->run();
+    outcome->begun = true;
+    try {
+      mine->run();
+    } catch (...) {
+      outcome->failed = std::current_exception();
+      throw;
+    }
   });
   const auto after = device.event();
   after->record(stream);
-  for (device::Stream* other : others) after->wait(other);
+  for (device::Stream* other : others) {
+    after->wait(other);
+    other->submit([outcome] {
+      if (!outcome->begun) throw Aborted("a group was not begun: what another of its streams held before has failed");
+      if (outcome->failed) std::rethrow_exception(outcome->failed);
+    });
+  }
 }
 
 // Here and now, and leaves it empty.
@@ -62,7 +80,7 @@ Group::Group() {
 
 Group::~Group() {
   if (ended_) return;
-  if (--depth == 0) noted->clear();
+  if (--depth == 0 && noted != nullptr) noted->clear();  // null: the thread ends within the group
 }
 
 void Group::end() {

@@ -16,11 +16,6 @@ struct Grouping {
   std::exception_ptr failed = {};
 };
 
-Grouping& grouping() {
-  thread_local Grouping g;
-  return g;
-}
-
 void take(const Job& job) {
   if (job.parent) job.parent->take();
   try {
@@ -54,15 +49,27 @@ void do_beside(const Job& job) {
                    work = job.work] { do_now(owner, parent, work); });
 }
 
+void drop(const Grouping& g, const std::exception_ptr& because) {
+  for (const Job& job : g.jobs) end(job.owner.get(), job.parent.get(), job.owner ? because : nullptr);
+}
+
+struct OfThread {
+  Grouping open = {};
+  ~OfThread() {
+    if (!open.jobs.empty()) drop(open, std::make_exception_ptr(Usage("the thread ended before its group")));
+  }
+};
+
+Grouping& grouping() {
+  thread_local OfThread mine;
+  return mine.open;
+}
+
 Grouping closed() {
   Grouping& g = grouping();
   if (g.depth == 0) throw Usage("no group is open in this thread");
   if (--g.depth != 0) return {.depth = g.depth};
   return std::exchange(g, Grouping{});
-}
-
-void drop(const Grouping& g, const std::exception_ptr& because) {
-  for (const Job& job : g.jobs) end(job.owner.get(), job.parent.get(), job.owner ? because : nullptr);
 }
 
 }  // namespace

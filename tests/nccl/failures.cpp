@@ -68,6 +68,37 @@ TEST(NcclFails, WhatAStreamDropsEndsItsCommunicator) {
   EXPECT_TRUE(refused(ncclAllReduce(&in, &out, 1, ncclInt, ncclSum, second[1], nullptr), ncclRemoteError, "aborted"));
 }
 
+TEST(NcclFails, AllStreamsOfAGroupTellOfIt) {
+  const Cliques c(2);
+  const Stream first, second;
+  float in[8] = {}, out[8] = {};
+  ASSERT_TRUE(done(ncclGroupStart()));
+  EXPECT_TRUE(done(ncclSend(in, 4, ncclFloat, 1, c[0], first)));
+  EXPECT_TRUE(done(ncclRecv(out, 8, ncclFloat, 0, c[1], second)));
+  EXPECT_TRUE(done(ncclGroupEnd()));
+  EXPECT_EQ(cudaStreamSynchronize(first), cudaErrorLaunchFailure);
+  EXPECT_EQ(cudaStreamSynchronize(second), cudaErrorLaunchFailure);
+  EXPECT_EQ(state_of(c[1]), ncclInvalidUsage);
+  EXPECT_EQ(cudaStreamSynchronize(second), cudaSuccess);  // it tells of it once
+}
+
+TEST(NcclFails, AThreadThatEndsWithinAGroupLeavesNothingOpen) {
+  const Cliques c(1);
+  ncclUniqueId id;
+  ASSERT_TRUE(done(ncclGetUniqueId(&id)));
+  ncclComm_t begun = nullptr;
+  float in = 1, out = 0;
+  std::jthread([&] {
+    EXPECT_TRUE(done(ncclGroupStart()));
+    EXPECT_TRUE(done(ncclAllReduce(&in, &out, 1, ncclFloat, ncclSum, c[0], nullptr)));
+    EXPECT_TRUE(done(ncclCommInitRank(&begun, 1, id, 0)));
+  }).join();
+  EXPECT_EQ(out, 0);
+  EXPECT_EQ(state_of(c[0]), ncclSuccess);
+  EXPECT_EQ(state_of(begun), ncclInvalidUsage);
+  EXPECT_TRUE(done(ncclCommDestroy(begun)));
+}
+
 TEST(NcclFails, AMessageHasOnePlaceInItsThread) {
   EXPECT_TRUE(refused(ncclGetUniqueId(nullptr), bad, "uniqueId is NULL"));
   const char* const kept = ncclGetLastError(nullptr);
