@@ -74,6 +74,14 @@ class NoteStore : public Store {
   std::uint32_t round_;
 };
 
+// check() would speak of the root and the peer of a send_recv, of which the caller has named one.
+void expect_end(const char* word, const void* data, std::size_t count, Rank peer, Rank ranks) {
+  if (peer < 0 || peer >= ranks)
+    throw std::invalid_argument(fmt::format("{}: peer {}; expected 0 to {}", word, peer, ranks - 1));
+  if (data == nullptr && count != 0)
+    throw std::invalid_argument(fmt::format("{}: {} elements at null; expected some memory", word, count));
+}
+
 struct Wish {
   std::int32_t color;  // negative: none
   std::int32_t key;
@@ -206,9 +214,11 @@ void Communicator::all_to_all(const void* in, void* out, std::size_t count, kern
 }
 void Communicator::barrier(device::Stream* s) { run({.collective = Collective::barrier}, s); }
 void Communicator::send(const void* in, std::size_t count, kernels::DType type, Rank to, device::Stream* s) {
+  expect_end("send", in, count, to, ranks());
   run(Point{.input = in, .count = count, .type = type, .from = rank(), .to = to}, s);
 }
 void Communicator::recv(void* out, std::size_t count, kernels::DType type, Rank from, device::Stream* s) {
+  expect_end("recv", out, count, from, ranks());
   run(Point{.output = out, .count = count, .type = type, .from = from, .to = rank()}, s);
 }
 

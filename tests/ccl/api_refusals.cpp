@@ -144,8 +144,8 @@ TEST(ApiRefuses, NumbersThatAreNone) {
       refused(trellis_all_reduce(one[0], in, out, 1, TRELLIS_F32, TRELLIS_SCALED_SUM, nullptr), bad, "trellis_run"));
   EXPECT_TRUE(refused(trellis_broadcast(one[0], in, out, 1, TRELLIS_F32, 5, nullptr), bad, "root 5"));
   EXPECT_TRUE(refused(trellis_reduce(one[0], in, out, 1, TRELLIS_F32, TRELLIS_SUM, -3, nullptr), bad, "root -3"));
-  EXPECT_TRUE(refused(trellis_send(one[0], in, 1, TRELLIS_F32, 8, nullptr), bad, "8"));
-  EXPECT_TRUE(refused(trellis_recv(one[0], out, 1, TRELLIS_F32, -8, nullptr), bad, "-8"));
+  EXPECT_TRUE(refused(trellis_send(one[0], in, 1, TRELLIS_F32, 8, nullptr), bad, "send: peer 8"));
+  EXPECT_TRUE(refused(trellis_recv(one[0], out, 1, TRELLIS_F32, -8, nullptr), bad, "recv: peer -8"));
   EXPECT_TRUE(refused(trellis_all_reduce(one[0], nullptr, out, 1, TRELLIS_F32, TRELLIS_SUM, nullptr), bad, "null"));
   EXPECT_TRUE(refused(trellis_all_reduce(one[0], in, nullptr, 1, TRELLIS_F32, TRELLIS_SUM, nullptr), bad, "null"));
   EXPECT_TRUE(refused(trellis_all_reduce(one[0], in, out, SIZE_MAX, TRELLIS_F32, TRELLIS_SUM, nullptr), bad,

@@ -76,6 +76,7 @@ TEST(ApiStreams, MessagesToOneselfThatDoNotFitAreRefusedBeforeTheStreamRunsThem)
   EXPECT_TRUE(refused(trellis_group_end(), bad, "sends itself 32 bytes where it receives 16"));
   EXPECT_TRUE(done(trellis_stream_synchronize(stream)));
   EXPECT_EQ(state_of(one[0]), TRELLIS_OK);
+  EXPECT_TRUE(refused(trellis_recv(one[0], nullptr, 1, TRELLIS_F32, 0, stream), bad, "recv: 1 elements at null"));
 }
 
 }  // namespace

@@ -112,5 +112,64 @@ TEST(NcclFails, AMessageHasOnePlaceInItsThread) {
   std::jthread([&] { EXPECT_STREQ(ncclGetLastError(nullptr), ""); }).join();
 }
 
+TEST(NcclFails, MessagesHaveTheWordsOfTheFunctionThatWasCalled) {
+  const Cliques c(2);
+  int in[8] = {}, out[8] = {};
+  const auto i = ncclInt;
+  EXPECT_TRUE(refused(ncclSend(in, 1, i, -1, c[0], nullptr), bad, "ncclSend: peer -1: expected 0 to 1"));
+  EXPECT_TRUE(refused(ncclSend(nullptr, 1, i, 1, c[0], nullptr), bad, "ncclSend: sendbuff is NULL"));
+  EXPECT_TRUE(refused(ncclRecv(nullptr, 1, i, 0, c[0], nullptr), bad, "ncclRecv: recvbuff is NULL"));
+  EXPECT_TRUE(refused(ncclRecv(out, SIZE_MAX / 4, i, 1, c[0], nullptr), bad, "ncclRecv: count 4611686018427387903"));
+  EXPECT_TRUE(refused(ncclBcast(nullptr, 1, i, 0, c[0], nullptr), bad, "ncclBcast: buff is NULL"));
+  EXPECT_TRUE(refused(ncclBroadcast(in, nullptr, 1, i, 1, c[0], nullptr), bad, "ncclBroadcast: recvbuff is NULL"));
+  EXPECT_TRUE(refused(ncclReduce(in, nullptr, 1, i, ncclSum, 0, c[0], nullptr), bad, "ncclReduce: recvbuff is NULL"));
+  EXPECT_TRUE(refused(ncclGather(in, nullptr, 1, i, 0, c[0], nullptr), bad, "ncclGather: recvbuff is NULL"));
+  EXPECT_TRUE(refused(ncclScatter(nullptr, out, 1, i, 0, c[0], nullptr), bad, "ncclScatter: sendbuff is NULL"));
+  EXPECT_TRUE(refused(ncclScatter(in, out, 1, i, 2, c[0], nullptr), bad, "ncclScatter: root 2: expected 0 to 1"));
+  EXPECT_TRUE(refused(ncclAlltoAll(in, nullptr, 1, i, c[0], nullptr), bad, "ncclAlltoAll: recvbuff is NULL"));
+  EXPECT_TRUE(refused(ncclAllGather(in, out, SIZE_MAX / 8, i, c[0], nullptr), bad,
+                      "ncclAllGather: sendcount 2305843009213693951: so many elements of 4 bytes for each of 2 ranks"));
+  EXPECT_TRUE(refused(ncclReduceScatter(in, out, SIZE_MAX / 8, i, ncclSum, c[0], nullptr), bad,
+                      "ncclReduceScatter: recvcount 2305843009213693951"));
+  EXPECT_TRUE(refused(ncclAllReduce(in, in + 1, 4, i, ncclSum, c[0], nullptr), bad, "ncclAllReduce: 16 bytes from"));
+  EXPECT_TRUE(refused(ncclAllGather(in + 1, in, 2, i, c[0], nullptr), bad, "overlap 16 from recvbuff"));
+  EXPECT_TRUE(refused(ncclReduceScatter(in, in, 2, i, ncclSum, c[1], nullptr), bad, "and not in place"));
+  auto* const last = reinterpret_cast<void*>(UINTPTR_MAX - 7);
+  EXPECT_TRUE(refused(ncclAllReduce(last, out, 4, i, ncclSum, c[0], nullptr), bad, "go past the last address"));
+  void* handle = nullptr;
+  EXPECT_TRUE(refused(ncclCommRegister(c[0], in, SIZE_MAX, &handle), bad, "size 18446744073709551615: from buff"));
+  EXPECT_TRUE(done(ncclCommDeregister(c[0], nullptr)));
+  EXPECT_TRUE(done(ncclCommWindowDeregister(c[0], nullptr)));
+  EXPECT_TRUE(refused(ncclMemFree(in), bad, "was not given by ncclMemAlloc"));
+  EXPECT_TRUE(refused(ncclRedOpDestroy(static_cast<ncclRedOp_t>(77), c[0]), bad,
+                      "op 77: expected what ncclRedOpCreatePreMulSum gave"));
+  EXPECT_TRUE(refused(ncclSignal(2, 0, 0, 0, c[0], nullptr), bad, "ncclSignal: peer 2: expected 0 to 1"));
+  // In a group it is the same words that its end tells.
+  ASSERT_TRUE(done(ncclGroupStart()));
+  EXPECT_TRUE(refused(ncclSend(in, 1, i, 7, c[0], nullptr), bad, "ncclSend: peer 7"));
+  EXPECT_TRUE(refused(ncclGroupEnd(), bad, "ncclSend: peer 7: expected 0 to 1"));
+}
+
+TEST(NcclFails, WhatCannotBeMadeOrDividedIsToldInTheArgumentsNames) {
+  const Cliques c(2);
+  ncclUniqueId id;
+  ASSERT_TRUE(done(ncclGetUniqueId(&id)));
+  ncclComm_t made = nullptr;
+  int own[] = {1, 0}, far[] = {1, 5};
+  EXPECT_TRUE(refused(ncclCommShrink(c[0], nullptr, 1, &made, nullptr, 0), bad, "excludeRanksList is NULL"));
+  EXPECT_TRUE(refused(ncclCommShrink(c[0], own, -1, &made, nullptr, 0), bad, "excludeRanksCount -1"));
+  EXPECT_TRUE(refused(ncclCommShrink(c[0], far, 2, &made, nullptr, NCCL_SHRINK_ABORT), bad,
+                      "excludeRanksList[1] is 5: expected a rank, 0 to 1"));
+  EXPECT_TRUE(refused(ncclCommShrink(c[0], own, 2, &made, nullptr, NCCL_SHRINK_ABORT), bad,
+                      "excludeRanksList[1] is 0, which is the rank that calls"));
+  EXPECT_EQ(state_of(c[0]), ncclSuccess);  // nothing was aborted for what could not be done
+  EXPECT_TRUE(refused(ncclCommInitRank(&made, -1, id, 0), bad, "nranks -1: expected at least 1"));
+  EXPECT_TRUE(refused(ncclCommInitRankScalable(&made, 2, 3, 1, &id, nullptr), bad, "myrank 3 of nranks 2"));
+  EXPECT_TRUE(refused(ncclCommInitRankScalable(nullptr, 2, 1, 1, &id, nullptr), bad, "newcomm is NULL"));
+  EXPECT_TRUE(refused(ncclCommGrow(c[0], 3, &id, 2, &made, nullptr), bad, "rank 2: expected -1 with a comm"));
+  EXPECT_TRUE(refused(ncclCommGrow(nullptr, 3, &id, 3, &made, nullptr), bad, "rank 3 of nRanks 3"));
+  EXPECT_EQ(made, nullptr);
+}
+
 }  // namespace
 }  // namespace trellis::nccl

@@ -100,29 +100,31 @@ TEST(NcclRefuses, NumbersThatAreNone) {
   EXPECT_TRUE(refused(ncclAllReduce(in, out, 1, ncclNumTypes, ncclSum, c[0], nullptr), bad, "datatype 12"));
   EXPECT_TRUE(refused(ncclAllReduce(in, out, 1, ncclFloat, ncclNumOps, c[0], nullptr), bad, "op 5"));
   EXPECT_TRUE(refused(ncclAllReduce(in, out, 1, ncclFloat, ncclMaxRedOp, c[0], nullptr), bad, "op 2147483647"));
-  EXPECT_TRUE(refused(ncclAllReduce(nullptr, out, 1, ncclFloat, ncclSum, c[0], nullptr), bad, "null"));
+  EXPECT_TRUE(refused(ncclAllReduce(nullptr, out, 1, ncclFloat, ncclSum, c[0], nullptr), bad,
+                      "ncclAllReduce: sendbuff is NULL"));
   EXPECT_TRUE(
       refused(ncclAllReduce(in, out, SIZE_MAX, ncclFloat, ncclSum, c[0], nullptr), bad, "18446744073709551615"));
-  EXPECT_TRUE(refused(ncclBroadcast(in, out, 1, ncclFloat, 3, c[0], nullptr), bad, "root 3"));
-  EXPECT_TRUE(refused(ncclReduce(in, out, 1, ncclFloat, ncclSum, -1, c[0], nullptr), bad, "root -1"));
-  EXPECT_TRUE(refused(ncclSend(in, 1, ncclFloat, 9, c[0], nullptr), bad, "9"));
+  EXPECT_TRUE(refused(ncclBroadcast(in, out, 1, ncclFloat, 3, c[0], nullptr), bad, "ncclBroadcast: root 3"));
+  EXPECT_TRUE(refused(ncclReduce(in, out, 1, ncclFloat, ncclSum, -1, c[0], nullptr), bad, "ncclReduce: root -1"));
+  EXPECT_TRUE(refused(ncclSend(in, 1, ncclFloat, 9, c[0], nullptr), bad, "ncclSend: peer 9"));
   EXPECT_TRUE(refused(ncclSend(in, 1, ncclNumTypes, 0, c[0], nullptr), bad, "datatype 12"));
-  EXPECT_TRUE(refused(ncclRecv(out, 1, ncclFloat, -9, c[0], nullptr), bad, "-9"));
+  EXPECT_TRUE(refused(ncclRecv(out, 1, ncclFloat, -9, c[0], nullptr), bad, "ncclRecv: peer -9"));
   EXPECT_TRUE(refused(ncclCommInitAll(nullptr, 0, nullptr), bad, "comm is NULL"));
   ncclComm_t comm = nullptr;
   EXPECT_TRUE(refused(ncclCommInitAll(&comm, 0, nullptr), bad, "ndev 0"));
   const int devices[] = {-2};
   EXPECT_TRUE(refused(ncclCommInitAll(&comm, 1, devices), bad, "devlist[0] is -2"));
   ncclUniqueId id = {};
-  EXPECT_TRUE(refused(ncclCommInitRank(&comm, 0, id, 0), bad, "0 ranks"));
-  EXPECT_TRUE(refused(ncclCommInitRank(&comm, 2, id, 2), bad, "rank 2"));
+  EXPECT_TRUE(refused(ncclCommInitRank(&comm, 0, id, 0), bad, "nranks 0"));
+  EXPECT_TRUE(refused(ncclCommInitRank(&comm, 2, id, 2), bad, "rank 2 of nranks 2"));
   EXPECT_TRUE(refused(ncclCommInitRank(&comm, 1, id, 0), bad, "128 zeros"));
-  EXPECT_TRUE(refused(ncclCommSplit(c[0], -5, 0, &comm, nullptr), bad, "color -5"));
+  EXPECT_TRUE(
+      refused(ncclCommSplit(c[0], -5, 0, &comm, nullptr), bad, "color -5: expected 0 or more, or NCCL_SPLIT_NOCOLOR"));
   int excluded[] = {6};
-  EXPECT_TRUE(refused(ncclCommShrink(c[0], excluded, 1, &comm, nullptr, 0), bad, "rank 6"));
+  EXPECT_TRUE(refused(ncclCommShrink(c[0], excluded, 1, &comm, nullptr, 0), bad, "excludeRanksList[0] is 6"));
   EXPECT_TRUE(refused(ncclCommShrink(c[0], nullptr, 0, &comm, nullptr, 8), bad, "shrinkFlags 8"));
-  EXPECT_TRUE(refused(ncclCommGrow(c[0], 1, nullptr, -1, &comm, nullptr), bad, "1 ranks"));
-  EXPECT_TRUE(refused(ncclCommGrow(nullptr, 2, nullptr, 1, &comm, nullptr), bad, "id is NULL"));
+  EXPECT_TRUE(refused(ncclCommGrow(c[0], 1, nullptr, -1, &comm, nullptr), bad, "nRanks 1"));
+  EXPECT_TRUE(refused(ncclCommGrow(nullptr, 2, nullptr, 1, &comm, nullptr), bad, "uniqueId is NULL"));
   EXPECT_EQ(comm, nullptr);
   ncclWaitSignalDesc_t signal{1, 4, 0, 0};
   EXPECT_TRUE(refused(ncclWaitSignal(0, &signal, c[0], nullptr), bad, "nDesc 0"));
@@ -229,7 +231,7 @@ TEST(NcclMemory, RegionsAndWindows) {
   EXPECT_TRUE(
       refused(ncclCommWindowRegister(c[0], static_cast<char*>(memory) + 8, 8, &window, 0), bad, "multiple of 4096"));
   EXPECT_TRUE(done(ncclMemFree(memory)));
-  EXPECT_TRUE(refused(ncclMemFree(memory), bad, "was not allocated"));
+  EXPECT_TRUE(refused(ncclMemFree(memory), bad, "was not given by ncclMemAlloc, or has been freed"));
   EXPECT_TRUE(refused(ncclMemAlloc(&memory, SIZE_MAX), ncclSystemError, "out of memory"));
 }
 

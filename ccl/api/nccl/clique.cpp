@@ -11,6 +11,17 @@ trellis_comm Clique::for_operations() const {
   return comm_;
 }
 
+Place Clique::place() const {
+  int ranks = ranks_, rank = rank_;  // in this order, as they are stored in the other
+  if (ranks == 0) {
+    checked(trellis_comm_rank(comm_, &rank));
+    checked(trellis_comm_ranks(comm_, &ranks));
+    rank_ = rank;
+    ranks_ = ranks;
+  }
+  return {rank, ranks};
+}
+
 int Clique::add(Scaling scaling) {
   const std::lock_guard lock(mutex_);
   scalings_.emplace(next_operator_, scaling);
@@ -27,9 +38,10 @@ Scaling Clique::scaling(ncclRedOp_t op) const {
 }
 
 void Clique::remove(ncclRedOp_t op) {
-  scaling(op);
   const std::lock_guard lock(mutex_);
-  scalings_.erase(static_cast<int>(op));
+  if (scalings_.erase(static_cast<int>(op)) == 0)
+    refuse_argument(
+        fmt::format("op {}: expected what ncclRedOpCreatePreMulSum gave for this communicator", static_cast<int>(op)));
 }
 
 void* Clique::add(void* begin, std::size_t bytes, bool window) {

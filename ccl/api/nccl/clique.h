@@ -26,6 +26,10 @@ struct Region {
   trellis_registration registration;
 };
 
+struct Place {
+  int rank, ranks;
+};
+
 // The members of a communicator in this process; one rank of it.
 class Clique {
  public:
@@ -34,6 +38,7 @@ class Clique {
   trellis_comm comm() const { return comm_; }
   trellis_comm for_operations() const;  // throws Refused when it was revoked or suspended
   int device() const { return device_; }
+  Place place() const;  // throws Refused while it is in the making, or when that failed
 
   int add(Scaling);
   Scaling scaling(ncclRedOp_t) const;  // throws Refused, like the next three
@@ -47,6 +52,7 @@ class Clique {
  private:
   const trellis_comm comm_;
   const int device_;
+  mutable std::atomic<int> rank_ = -1, ranks_ = 0;  // 0: nobody has asked yet
   mutable std::mutex mutex_;
   std::map<int, Scaling> scalings_;
   std::map<std::uintptr_t, Region> regions_;

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "ccl/api/nccl/clique.h"
+#include "ccl/api/nccl/arguments.h"
 #include "ccl/api/nccl/refusal.h"
 #include "ccl/api/nccl/translate.h"
 
@@ -40,11 +40,14 @@ trellis_unique_id id_of(const ncclUniqueId& id) {
   return same;
 }
 
-ncclResult_t init(ncclComm_t* comm, int nranks, const ncclUniqueId& id, int rank, const ncclConfig_t* config) {
+// `rank_name` and `comm_name` are those of the function.
+ncclResult_t init(ncclComm_t* comm, int nranks, const ncclUniqueId& id, int rank, const ncclConfig_t* config,
+                  const char* rank_name = "rank", const char* comm_name = "comm") {
   return guarded([&] {
     const Told told(config);
+    check_rank(rank_name, rank, "nranks", nranks);
     const trellis_unique_id same = id_of(id);
-    return make(comm, "comm", current_device(),
+    return make(comm, comm_name, current_device(),
                 [&](trellis_comm* made) { return trellis_comm_create(made, nranks, &same, rank, told.config()); });
   });
 }
@@ -79,7 +82,7 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myran
     require(commIds, "commIds");
     if (nId < 1 || nId > nranks) refuse_argument(fmt::format("nId {}: expected 1 to {} ranks", nId, nranks));
   });
-  return fits == ncclSuccess ? init(newcomm, nranks, commIds[0], myrank, config) : fits;
+  return fits == ncclSuccess ? init(newcomm, nranks, commIds[0], myrank, config, "myrank", "newcomm") : fits;
 }
 TRELLIS_NCCL_TWIN(ncclCommInitRankScalable);
 
@@ -138,6 +141,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newc
   return guarded([&] {
     const auto clique = cliques().use(comm);
     const Told told(config);
+    if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
+      refuse_argument(fmt::format("color {}: expected 0 or more, or NCCL_SPLIT_NOCOLOR", color));
     return make(newcomm, "newcomm", clique->device(), [&](trellis_comm* made) {
       return trellis_comm_split(clique->comm(), color == NCCL_SPLIT_NOCOLOR ? TRELLIS_NO_COLOR : color, key,
                                 told.config(), made);
@@ -153,6 +158,8 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeR
     const Told told(config);
     if (shrinkFlags != NCCL_SHRINK_DEFAULT && shrinkFlags != NCCL_SHRINK_ABORT)
       refuse_argument(fmt::format("shrinkFlags {}: expected NCCL_SHRINK_DEFAULT or NCCL_SHRINK_ABORT", shrinkFlags));
+    require(newcomm, "newcomm");
+    check_excluded(excludeRanksList, excludeRanksCount, *clique);
     if (shrinkFlags == NCCL_SHRINK_ABORT) checked(trellis_comm_abort(clique->comm()));
     return make(newcomm, "newcomm", clique->device(), [&](trellis_comm* made) {
       return trellis_comm_shrink(clique->comm(), excludeRanksList, excludeRanksCount, told.config(), made);
@@ -178,6 +185,12 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId* uniqu
       const auto clique = cliques().use(comm);
       parent = clique->for_operations();
       device = clique->device();
+      if (nRanks <= clique->place().ranks)
+        refuse_argument(fmt::format("nRanks {}: expected more than the {} of comm", nRanks, clique->place().ranks));
+      if (rank != -1) refuse_argument(fmt::format("rank {}: expected -1 with a comm", rank));
+    } else {
+      require(uniqueId, "uniqueId");
+      check_rank("rank", rank, "nRanks", nRanks);
     }
     return make(newcomm, "newcomm", device, [&](trellis_comm* made) {
       return trellis_comm_grow(parent, nRanks, uniqueId == nullptr ? nullptr : &id, rank, told.config(), made);

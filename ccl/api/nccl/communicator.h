@@ -74,7 +74,8 @@ TRELLIS_NCCL(ncclResult_t, ncclMemFree, void* ptr);
 
 // Until it is deregistered, peers read a registered buffer where it is, as they do what ncclMemAlloc gave, registered
 // or not: what trellis_comm_register says of it holds. A window, which begins at a multiple of
-// NCCL_WIN_REQUIRED_ALIGNMENT, is a buffer like others; its ranks need not agree.
+// NCCL_WIN_REQUIRED_ALIGNMENT, is a buffer like others; its ranks need not agree. NULL is
+// let be where something is deregistered.
 TRELLIS_NCCL(ncclResult_t, ncclCommRegister, const ncclComm_t comm, void* buff, size_t size, void** handle);
 TRELLIS_NCCL(ncclResult_t, ncclCommDeregister, const ncclComm_t comm, void* handle);
 TRELLIS_NCCL(ncclResult_t, ncclCommWindowRegister, ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win,

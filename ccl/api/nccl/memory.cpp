@@ -1,4 +1,4 @@
-#include "ccl/api/nccl/clique.h"
+#include "ccl/api/nccl/arguments.h"
 #include "ccl/api/nccl/refusal.h"
 
 using namespace trellis::nccl;
@@ -12,7 +12,10 @@ ncclResult_t ncclMemAlloc(void** ptr, size_t size) {
 TRELLIS_NCCL_TWIN(ncclMemAlloc);
 
 ncclResult_t ncclMemFree(void* ptr) {
-  return guarded([&] { return trellis_free(ptr); });
+  return guarded([&] {
+    if (trellis_free(ptr) == TRELLIS_INVALID_ARGUMENT)
+      refuse_argument(fmt::format("ptr {} was not given by ncclMemAlloc, or has been freed", ptr));
+  });
 }
 TRELLIS_NCCL_TWIN(ncclMemFree);
 
@@ -20,15 +23,17 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, vo
   return guarded([&] {
     require(handle, "handle");
     const auto clique = cliques().use(comm);
-    require(buff, "buff");
-    if (size == 0) refuse_argument("size 0: expected at least 1");
+    check_region(buff, size);
     *handle = clique->add(buff, size, false);
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommRegister);
 
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle) {
-  return guarded([&] { cliques().use(comm)->remove(handle, false); });
+  return guarded([&] {
+    const auto clique = cliques().use(comm);
+    if (handle != nullptr) clique->remove(handle, false);
+  });
 }
 TRELLIS_NCCL_TWIN(ncclCommDeregister);
 
@@ -36,8 +41,7 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, nc
   return guarded([&] {
     require(win, "win");
     const auto clique = cliques().use(comm);
-    require(buff, "buff");
-    if (size == 0) refuse_argument("size 0: expected at least 1");
+    check_region(buff, size);
     if (reinterpret_cast<std::uintptr_t>(buff) % NCCL_WIN_REQUIRED_ALIGNMENT != 0)
       refuse_argument(fmt::format("buff {}: expected a multiple of {}", buff, NCCL_WIN_REQUIRED_ALIGNMENT));
     if ((winFlags & ~(NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING)) != 0)
@@ -48,7 +52,10 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, nc
 TRELLIS_NCCL_TWIN(ncclCommWindowRegister);
 
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) {
-  return guarded([&] { cliques().use(comm)->remove(win, true); });
+  return guarded([&] {
+    const auto clique = cliques().use(comm);
+    if (win != nullptr) clique->remove(win, true);
+  });
 }
 TRELLIS_NCCL_TWIN(ncclCommWindowDeregister);
 

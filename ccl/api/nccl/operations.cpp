@@ -1,6 +1,6 @@
 #include "ccl/api/nccl/operations.h"
 
-#include "ccl/api/nccl/clique.h"
+#include "ccl/api/nccl/arguments.h"
 #include "ccl/api/nccl/refusal.h"
 #include "ccl/api/nccl/translate.h"
 
@@ -8,7 +8,7 @@ using namespace trellis::nccl;
 
 namespace {
 
-// What all operations have; the rest is set by `complete`, which gets the communicator too.
+// What all operations have.
 struct Buffers {
   const void* in;
   void* out;
@@ -16,9 +16,10 @@ struct Buffers {
   ncclDataType_t type;
 };
 
+// `complete` sets the rest, and gets the communicator too.
 template <class Complete>
-ncclResult_t run(trellis_collective collective, const Buffers& b, ncclComm_t comm, cudaStream_t stream,
-                 Complete&& complete) {
+ncclResult_t run(const Function& f, trellis_collective collective, const Buffers& b, int root, ncclComm_t comm,
+                 cudaStream_t stream, Complete&& complete) {
   return guarded([&] {
     const auto clique = cliques().use(comm);
     const trellis_comm own = clique->for_operations();
@@ -28,31 +29,33 @@ ncclResult_t run(trellis_collective collective, const Buffers& b, ncclComm_t com
     call.out = b.out;
     call.count = b.count;
     call.type = type_of(b.type);
+    call.root = root;
+    check(f, call, *clique);
     complete(call, *clique);
     return trellis_run(own, &call, stream_of(stream));
   });
 }
 
-ncclResult_t move(trellis_collective collective, const Buffers& b, int root, ncclComm_t comm, cudaStream_t stream) {
-  return run(collective, b, comm, stream, [&](trellis_call& call, const Clique&) { call.root = root; });
+ncclResult_t move(const Function& f, trellis_collective collective, const Buffers& b, int root, ncclComm_t comm,
+                  cudaStream_t stream) {
+  return run(f, collective, b, root, comm, stream, [](trellis_call&, const Clique&) {});
 }
 
-ncclResult_t reduce(trellis_collective collective, const Buffers& b, ncclRedOp_t op, int root, ncclComm_t comm,
-                    cudaStream_t stream) {
-  return run(collective, b, comm, stream, [&](trellis_call& call, const Clique& clique) {
-    call.root = root;
-    set_reduction(call, op, clique, b.type, stream);
-  });
+ncclResult_t reduce(const Function& f, trellis_collective collective, const Buffers& b, ncclRedOp_t op, int root,
+                    ncclComm_t comm, cudaStream_t stream) {
+  return run(f, collective, b, root, comm, stream,
+             [&](trellis_call& call, const Clique& clique) { set_reduction(call, op, clique, b.type, stream); });
 }
 
 // Validates what it can, so that a program hears of its own mistakes first.
-ncclResult_t refuse_one_sided(ncclComm_t comm, int peer) {
+ncclResult_t refuse_one_sided(const char* function, ncclComm_t comm, int peer) {
   return guarded([&] {
     const auto clique = cliques().use(comm);
-    int ranks = 0;
-    checked(trellis_comm_ranks(clique->for_operations(), &ranks));
-    if (peer < 0 || peer >= ranks) refuse_argument(fmt::format("peer {}: expected 0 to {}", peer, ranks - 1));
-    refuse_usage("one-sided operations need memory that peers can write, and ranks here can only read each other's");
+    clique->for_operations();
+    check_peer(function, peer, *clique);
+    refuse_usage(fmt::format(
+        "{}: one-sided operations need memory that peers can write, and ranks here can only read each other's",
+        function));
   });
 }
 
@@ -60,63 +63,68 @@ ncclResult_t refuse_one_sided(ncclComm_t comm, int peer) {
 
 ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
-  return reduce(TRELLIS_ALL_REDUCE, {sendbuff, recvbuff, count, datatype}, op, 0, comm, stream);
+  return reduce({"ncclAllReduce"}, TRELLIS_ALL_REDUCE, {sendbuff, recvbuff, count, datatype}, op, 0, comm, stream);
 }
 TRELLIS_NCCL_TWIN(ncclAllReduce);
 
 ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                         int root, ncclComm_t comm, cudaStream_t stream) {
-  return reduce(TRELLIS_REDUCE, {sendbuff, recvbuff, count, datatype}, op, root, comm, stream);
+  return reduce({"ncclReduce"}, TRELLIS_REDUCE, {sendbuff, recvbuff, count, datatype}, op, root, comm, stream);
 }
 TRELLIS_NCCL_TWIN(ncclReduce);
 
 ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-  return reduce(TRELLIS_REDUCE_SCATTER, {sendbuff, recvbuff, recvcount, datatype}, op, 0, comm, stream);
+  return reduce({.name = "ncclReduceScatter", .count = "recvcount"}, TRELLIS_REDUCE_SCATTER,
+                {sendbuff, recvbuff, recvcount, datatype}, op, 0, comm, stream);
 }
 TRELLIS_NCCL_TWIN(ncclReduceScatter);
 
 ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
                            ncclComm_t comm, cudaStream_t stream) {
-  return move(TRELLIS_BROADCAST, {sendbuff, recvbuff, count, datatype}, root, comm, stream);
+  return move({"ncclBroadcast"}, TRELLIS_BROADCAST, {sendbuff, recvbuff, count, datatype}, root, comm, stream);
 }
 TRELLIS_NCCL_TWIN(ncclBroadcast);
 
 ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
                        cudaStream_t stream) {
-  return move(TRELLIS_BROADCAST, {buff, buff, count, datatype}, root, comm, stream);
+  return move({"ncclBcast", "buff", "buff"}, TRELLIS_BROADCAST, {buff, buff, count, datatype}, root, comm, stream);
 }
 TRELLIS_NCCL_TWIN(ncclBcast);
 
 ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype,
                            ncclComm_t comm, cudaStream_t stream) {
-  return move(TRELLIS_ALL_GATHER, {sendbuff, recvbuff, sendcount, datatype}, 0, comm, stream);
+  return move({.name = "ncclAllGather", .count = "sendcount"}, TRELLIS_ALL_GATHER,
+              {sendbuff, recvbuff, sendcount, datatype}, 0, comm, stream);
 }
 TRELLIS_NCCL_TWIN(ncclAllGather);
 
 ncclResult_t ncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
                           cudaStream_t stream) {
-  return move(TRELLIS_ALL_TO_ALL, {sendbuff, recvbuff, count, datatype}, 0, comm, stream);
+  return move({"ncclAlltoAll"}, TRELLIS_ALL_TO_ALL, {sendbuff, recvbuff, count, datatype}, 0, comm, stream);
 }
 TRELLIS_NCCL_TWIN(ncclAlltoAll);
 
 ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
                         ncclComm_t comm, cudaStream_t stream) {
-  return move(TRELLIS_GATHER, {sendbuff, recvbuff, count, datatype}, root, comm, stream);
+  return move({"ncclGather"}, TRELLIS_GATHER, {sendbuff, recvbuff, count, datatype}, root, comm, stream);
 }
 TRELLIS_NCCL_TWIN(ncclGather);
 
 ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
                          ncclComm_t comm, cudaStream_t stream) {
-  return move(TRELLIS_SCATTER, {sendbuff, recvbuff, count, datatype}, root, comm, stream);
+  return move({"ncclScatter"}, TRELLIS_SCATTER, {sendbuff, recvbuff, count, datatype}, root, comm, stream);
 }
 TRELLIS_NCCL_TWIN(ncclScatter);
 
 ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
   return guarded([&] {
-    const trellis_comm own = cliques().use(comm)->for_operations();
-    return trellis_send(own, sendbuff, count, type_of(datatype), peer, stream_of(stream));
+    const auto clique = cliques().use(comm);
+    const trellis_comm own = clique->for_operations();
+    const trellis_type type = type_of(datatype);
+    check({"ncclSend"}, "sendbuff", sendbuff, count, type, peer, *clique);
+    return trellis_send(own, sendbuff, count, type, peer, stream_of(stream));
   });
 }
 TRELLIS_NCCL_TWIN(ncclSend);
@@ -124,20 +132,23 @@ TRELLIS_NCCL_TWIN(ncclSend);
 ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
   return guarded([&] {
-    const trellis_comm own = cliques().use(comm)->for_operations();
-    return trellis_recv(own, recvbuff, count, type_of(datatype), peer, stream_of(stream));
+    const auto clique = cliques().use(comm);
+    const trellis_comm own = clique->for_operations();
+    const trellis_type type = type_of(datatype);
+    check({"ncclRecv"}, "recvbuff", recvbuff, count, type, peer, *clique);
+    return trellis_recv(own, recvbuff, count, type, peer, stream_of(stream));
   });
 }
 TRELLIS_NCCL_TWIN(ncclRecv);
 
 ncclResult_t ncclPutSignal(const void*, size_t, ncclDataType_t, int peer, ncclWindow_t, size_t, int, int, unsigned int,
                            ncclComm_t comm, cudaStream_t) {
-  return refuse_one_sided(comm, peer);
+  return refuse_one_sided("ncclPutSignal", comm, peer);
 }
 TRELLIS_NCCL_TWIN(ncclPutSignal);
 
 ncclResult_t ncclSignal(int peer, int, int, unsigned int, ncclComm_t comm, cudaStream_t) {
-  return refuse_one_sided(comm, peer);
+  return refuse_one_sided("ncclSignal", comm, peer);
 }
 TRELLIS_NCCL_TWIN(ncclSignal);
 
@@ -146,7 +157,7 @@ ncclResult_t ncclWaitSignal(int nDesc, ncclWaitSignalDesc_t* signalDescs, ncclCo
     require(signalDescs, "signalDescs");
     if (nDesc < 1) refuse_argument(fmt::format("nDesc {}: expected at least 1", nDesc));
   });
-  return fits == ncclSuccess ? refuse_one_sided(comm, signalDescs[0].peer) : fits;
+  return fits == ncclSuccess ? refuse_one_sided("ncclWaitSignal", comm, signalDescs[0].peer) : fits;
 }
 TRELLIS_NCCL_TWIN(ncclWaitSignal);
 
