@@ -170,6 +170,7 @@ std::unique_ptr<BenchResult> Sweep::one(const std::vector<ccl::Call>& calls, boo
 void Sweep::keep(const std::unique_ptr<BenchResult>& r) {
   if (!r) return;
   totals_.wrong += r->measured.wrong;
+  totals_.checked += r->measured.checked ? 1 : 0;
   totals_.busbw_sum += r->busbw_GBps(statistics_of(r->measured.us).average);
   ++totals_.rows;
   const bool wanted = !s_.json.empty() || !s_.csv.empty() || !s_.plot.empty();

@@ -35,6 +35,7 @@ std::string bench_row(const BenchSettings&, const BenchResult* out_of_place, con
 
 struct BenchTotals {
   std::uint64_t wrong = 0;
+  std::size_t checked = 0;  // rows
   double busbw_sum = 0;
   std::size_t rows = 0;
   std::uint64_t memory_bytes = 0;  // of rank 0's communicators

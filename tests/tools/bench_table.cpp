@@ -69,11 +69,13 @@ TEST(BenchTable, NcclStyle) {
       bench_row(s, &out, nullptr),
       "     1048576        262144     float     sum      -1   200.00    5.24    7.86       0      N/A     N/A     N/A "
       "    N/A\n");
-  EXPECT_EQ(bench_footer(s, {.wrong = 3, .busbw_sum = 3, .rows = 2, .memory_bytes = 0}),
+  EXPECT_EQ(bench_footer(s, {.wrong = 3, .checked = 2, .busbw_sum = 3, .rows = 2, .memory_bytes = 0}),
             "# Out of bounds values : 3 FAILED\n"
             "# Avg bus bandwidth    : 1.5\n"
             "#\n"
             "# Collective test concluded: all_reduce_perf\n");
+  EXPECT_EQ(bench_footer(s, {.checked = 1, .rows = 2}).find("# Out of bounds values : 0 OK\n"), 0u);
+  EXPECT_EQ(bench_footer(s, {.rows = 2}).find("# Out of bounds values : N/A\n"), 0u);
 }
 
 TEST(BenchTable, NcclStyleWithTheTimesOfIterations) {
@@ -124,7 +126,7 @@ TEST(BenchTable, NccomStyle) {
       bench_row(s, &out, nullptr),
       "     1048576          262144                4194304                 4194304        fp32          300.00    "
       "      200.00          600.00           3.50           5.24         0                    ring*2\n");
-  EXPECT_EQ(bench_footer(s, {.wrong = 0, .busbw_sum = 5.25, .rows = 1, .memory_bytes = 0}),
+  EXPECT_EQ(bench_footer(s, {.wrong = 0, .checked = 1, .busbw_sum = 5.25, .rows = 1, .memory_bytes = 0}),
             "Avg bus bandwidth:\t5.25GB/s\n");
 }
 
