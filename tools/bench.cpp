@@ -20,6 +20,7 @@ namespace trellis::tools {
 namespace {
 
 constexpr std::size_t most_rows_kept = 1'000'000;
+constexpr std::size_t most_looked_at = 100;  // operations, before the first is measured
 
 std::vector<ccl::Rank> roots_of(const BenchSettings& s, ccl::Rank ranks) {
   std::vector<ccl::Rank> roots = s.roots;
@@ -60,6 +61,7 @@ class Sweep {
   }
   int run_all();
   void allocate();
+  void expect_served();
   std::vector<std::string> describe_ranks();
   void run_size(std::uint64_t bytes, kernels::DType, kernels::Reduction, ccl::Rank root);
   std::unique_ptr<BenchResult> one(const std::vector<ccl::Call>& calls, bool in_place);
@@ -114,6 +116,25 @@ void Sweep::allocate() {
   for (int i = 0; i < s_.streams; ++i)
     buffers_.push_back(std::make_unique<BenchBuffers>(bench_.control->device(), s_.device_memory, input, output,
                                                       static_cast<std::size_t>(s_.unaligned) * size));
+}
+
+// What can't be done is said before the heading is; and a schedule of a file is proved only when it runs.
+void Sweep::expect_served() {
+  if (s_.op.collective == schedule::Collective::send_recv) return;  // goes by no algorithm
+  if (!prints()) bench_.control->barrier();                         // so that of what all of them find, rank 0 speaks
+  const auto placed = [&](std::uint64_t bytes, kernels::DType type, kernels::Reduction op, ccl::Rank root) {
+    ccl::Call call = calls_for(s_, bytes, type, op, root, crew_.ranks)[static_cast<std::size_t>(crew_.rank)];
+    buffers_.front()->place(call, crew_.rank, crew_.ranks, false);
+    return call;
+  };
+  std::size_t looked_at = 0;
+  each_kind([&](kernels::DType type, kernels::Reduction op, ccl::Rank root) {
+    for (const std::uint64_t bytes : s_.sizes)
+      if (++looked_at <= most_looked_at) bench_.work.front()->algorithm(placed(bytes, type, op, root));
+  });
+  if (prints()) bench_.control->barrier();
+  if (s_.algorithm.starts_with("file:"))
+    bench_.work.front()->run(placed(s_.sizes.front(), s_.types.front(), s_.reductions.front(), roots_.front()));
 }
 
 // "thread 0", "threads 0-3,8"
@@ -190,6 +211,7 @@ void Sweep::run_size(std::uint64_t bytes, kernels::DType type, kernels::Reductio
 
 int Sweep::run_all() {
   allocate();
+  expect_served();
   if (prints())
     for (const std::string& path : {s_.json, s_.csv, s_.plot}) expect_writable(path);
   const std::vector<std::string> ranks = describe_ranks();

@@ -48,6 +48,7 @@ class Simulated {
   }
 
   int run() {
+    expect_served();
     for (const std::string& path : {s_.json, s_.csv, s_.plot}) expect_writable(path);
     write_output("", bench_heading(s_, {fmt::format("{} ranks of {} simulated", ranks(), machine_.name())}));
     const std::size_t rows = s_.types.size() * s_.reductions.size() * roots_.size() * s_.sizes.size();
@@ -78,6 +79,19 @@ class Simulated {
 
   ccl::Rank ranks() const { return group_.ranks(); }
 
+  // What can't be done is said before the heading is. All kinds of rows are alike in this.
+  void expect_served() {
+    const std::uint64_t bytes = s_.sizes.front();
+    const auto calls = calls_for(s_, bytes, s_.types.front(), s_.reductions.front(), roots_.front(), ranks());
+    const bool both = s_.in_place && has_in_place(s_.op.collective);
+    for (int in_place = 0; in_place <= (both ? 1 : 0); ++in_place) {
+      const sim::Pricer& pricer = pricer_for(s_.types.front(), in_place != 0, roots_.front(), calls.front());
+      schedule::check(pricer.request({"direct"}));
+      ways_for(pricer, static_cast<double>(larger_buffer_bytes(calls)));
+    }
+    pricers_.clear();
+  }
+
   // False: it was interrupted.
   bool row(std::uint64_t bytes, kernels::DType type, kernels::Reduction op, ccl::Rank root) {
     const auto out = one(bytes, type, op, root, false);
@@ -99,7 +113,6 @@ class Simulated {
     const bool weighted = schedule::uneven(s_.op.collective) && !s_.weights.empty();
     sim::Pricer& pricer = pricer_for(type, in_place, root, calls.front());
     const std::vector<sim::Way> ways = ways_for(pricer, static_cast<double>(moved));
-    if (ways.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} there", s_.op.word));
     const Answer found = weighted ? best_of(pricer, ways, calls, static_cast<double>(moved))
                                   : best_of(pricer, ways, static_cast<double>(moved));
     if (watch_.interrupted()) return {};
@@ -177,7 +190,11 @@ class Simulated {
   }
 
   std::vector<sim::Way> ways_for(const sim::Pricer& pricer, double bytes) const {
-    if (s_.algorithm.empty()) return sim::usual_ways(pricer, bytes);
+    if (s_.algorithm.empty()) {
+      std::vector<sim::Way> usual = sim::usual_ways(pricer, bytes);
+      if (usual.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} there", s_.op.word));
+      return usual;
+    }
     sim::Way way = schedule::way_named(s_.algorithm);
     if (way.dims.empty()) way.dims = sim::usual_dims(way.algorithm, machine_, ranks());
     if (const std::string why = pricer.refusal(way); !why.empty())

@@ -218,6 +218,38 @@ class Mistakes(Case):
         self.assert_refused(2, "counts for 3 blocks", "allgv", "-r", "2", "--variable-size-op-metadata", self.three())
         self.assert_refused(1, "No such file", "allgv", "--variable-size-op-metadata", self.path("none"))
 
+    # Whoever reads the table from a pipe would take its heading for a start.
+    def test_nothing_is_printed_before_a_complaint(self):
+        small = ["-r", "2", "-b", "8", "-e", "8", *QUICK]
+        no, wrong = self.path("no.schedule"), self.path("wrong.schedule")
+        pathlib.Path(no).write_text("no schedule\n")
+        subprocess.run([TRELLIS, "schedule", "convert", "all_reduce", "-a", "ring", "--dims", "2", "--to", "text", "-o", wrong],
+                       check=True)
+        right = pathlib.Path(wrong).read_text()
+        pathlib.Path(wrong).write_text(right.replace("recv_reduce out[1] = in[1] from 0", "recv out[1] from 0"))
+        for status, words, arguments in [
+                (2, "no algorithm is called 'nope'", ["allr", "--algorithm", "nope"]),
+                (2, "it serves other collectives", ["allr", "--algorithm", "binomial"]),
+                (2, "there are 4 lanes", ["allr", "--algorithm", "ring*99", "--in-place"]),
+                (1, "trellis: /nowhere.schedule: No such file", ["allr", "--algorithm", "file:/nowhere.schedule"]),
+                (2, "expected 'trellis schedule 1'", ["allr", "--algorithm", "file:" + no]),
+                (2, "is wrong: ", ["allr", "--algorithm", "file:" + wrong]),
+                (2, "permute source 0 is given twice", ["permute", "--custom-src-target-pairs", "0:1,0:1"]),
+                (2, "permute target 5 is not a rank", ["permute", "--custom-src-target-pairs", "0:5"])]:
+            for place in [[], ["--threads"], ["--on", "sim:ring:2"]]:
+                simulated = place[:1] == ["--on"]
+                if simulated and ("file:" in arguments[-1] or "*99" in " ".join(arguments)):
+                    continue
+                with self.subTest(arguments=arguments, place=place):
+                    ran = bench(*arguments, *small, *place)
+                    self.assertEqual((ran.returncode, ran.stdout), (status, ""), ran.stderr)
+                    self.assertIn(words, ran.stderr)
+
+    def test_what_was_not_checked_is_not_called_right(self):
+        for flags in [["--on", "sim:ring:4"], ["-t", "2", "-c", "0"]]:
+            text = self.printed("all_reduce_perf", "-b", "8", "-e", "8", *flags)
+            self.assertIn("\n# Out of bounds values : N/A\n", text)
+
     def three(self):
         path = self.path("three.json")
         pathlib.Path(path).write_text("[1, 2, 3]")
