@@ -40,7 +40,7 @@ class Sweep {
         progress_(measurements(), crew.rank == 0) {
     for (const ccl::Rank root : roots_)
       if (root >= crew.ranks)
-        throw std::invalid_argument(fmt::format("root {}: expected 0 to {}", root, crew.ranks - 1));
+        throw std::invalid_argument(fmt::format("root {}: expected {}", root, range_text(0, crew.ranks - 1)));
   }
 
   int run() {

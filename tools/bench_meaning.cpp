@@ -3,19 +3,23 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "ccl/rendezvous/environment.h"
+#include "tools/bench_lists.h"
 #include "tools/bench_options.h"
-#include "tools/output.h"
-#include "tools/request_options.h"
+#include "tools/cli_checks.h"
 
 namespace trellis::tools {
 namespace {
 
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 44;
 constexpr std::size_t most_sizes = 100'000;
-constexpr std::int64_t most_iterations_asked = 100'000'000;
+constexpr std::int64_t most_iterations_asked = 100'000'000, most_cycles = 1 << 30;
+constexpr std::int64_t most_ranks_asked = 1 << 20, most_threads = 1024;
+constexpr std::int64_t most_seconds = 10'000'000;      // as of TRELLIS_TIMEOUT
+constexpr std::chrono::hours for_ever{24 * 365 * 50};  // which clocks can still count
+
+constexpr const char* several_nodes = "expected 1; for several nodes, run it under trellis launch, mpirun or srun";
 
 struct Idle {
   std::string_view flag;
@@ -33,7 +37,7 @@ const std::vector<Idle>& idle_flags() {
       {"--device_implementation", {"0"}, "there are no kernels that communicate on this device"},
       {"--device_cta_count", {"0", "16"}, "there are no thread blocks on this device"},
       {"--warmup_inside", {"0"}, "there is no executable to warm up within: use -w"},
-      {"--nnodes", {"1"}, "on several nodes, run it under trellis launch, mpirun or srun on each"},
+      {"--nnodes", {"1"}, several_nodes},
       {"--coalesced-cc-size-ratio", {"1"}, "operations of one group have one size: use -m for a group"},
       {"--data-parallel-dimension", {"1"}, "all ranks form one group"},
       {"--vcpu-pin-mode", {"0", "none"}, "ranks are pinned when there are cores enough; --no-pin turns it off"},
@@ -108,23 +112,32 @@ int small(std::string_view flag, const std::vector<std::string>& values, std::in
 void read_nccl(BenchOptions& o) {
   const auto given = [&](char letter) { return !o.clashing[letter].empty() && !o.clashing[letter].front().empty(); };
   if (given('r')) o.root = o.clashing['r'].front();
-  if (given('N')) o.cycles = small("-N", o.clashing['N'], 0, 1 << 30);
+  if (given('N')) o.cycles = small("-N", o.clashing['N'], 0, most_cycles);
   if (given('I')) o.per_iteration = small("-I", o.clashing['I'], 0, 1);
   if (given('S')) o.timestamps = small("-S", o.clashing['S'], 0, 1);
   if (given('u')) o.unaligned = small("-u", o.clashing['u'], 0, 1 << 20);
   if (o.clashing['t'].size() > 1)
     throw std::invalid_argument(fmt::format("-t {} {}: in the grammar of nccl-tests it takes one number of threads",
                                             o.clashing['t'][0], o.clashing['t'][1]));
-  if (given('t')) o.threads_each = small("-t", o.clashing['t'], 1, 1024);
+  if (given('t')) o.threads_each = small("-t", o.clashing['t'], 1, most_threads);
   o.passes = given('c') ? small("-c", o.clashing['c'], 0, 1'000'000) : 1;
   if (o.clashing['c'].empty() && o.app->count("-c") != 0) o.passes = 1;
+}
+
+void expect_same(const char* flag, int value, const char* other, int of_other) {
+  if (value != of_other)
+    throw std::invalid_argument(fmt::format("{} {} {} {}: expected one of them", flag, value, other, of_other));
 }
 
 void read_nccom(BenchOptions& o, bool& all_ones) {
   const auto value = [&](char letter) { return o.clashing[letter].empty() ? "" : o.clashing[letter].front(); };
   const auto given = [&](char letter) { return !value(letter).empty(); };
-  if (given('r')) o.workers = small("-r", o.clashing['r'], 1, 1 << 20);
-  if (given('N')) small("-N (nodes; run it under trellis launch, mpirun or srun on each)", o.clashing['N'], 1, 1);
+  if (given('r')) {
+    const int ranks = small("-r", o.clashing['r'], 1, most_ranks_asked);
+    if (o.app->count("--nworkers") != 0) expect_same("-r", ranks, "--nworkers", o.workers);
+    o.workers = ranks;
+  }
+  if (given('N') && value('N') != "1") throw std::invalid_argument(fmt::format("-N {}: {}", value('N'), several_nodes));
   if (given('I')) o.repeated = small("-I", o.clashing['I'], 1, 1'000'000);
   if (o.app->count("-S") != 0) throw std::invalid_argument("-S: run it under srun, which starts the ranks");
   if (given('u')) throw std::invalid_argument("-u: run it under srun, which knows the nodes' CPUs");
@@ -155,7 +168,8 @@ void set_sizes(BenchSettings& s, const BenchOptions& o) {
   if (least > most)
     throw std::invalid_argument(fmt::format("-b {} -e {}: expected the first to be the smaller", o.least, o.most));
   if (most > most_bytes) throw std::invalid_argument(fmt::format("-e {}: expected at most 16T", o.most));
-  if (o.factor != 0 && o.factor < 2) throw std::invalid_argument(fmt::format("-f {}: expected at least 2", o.factor));
+  if (o.app->count("-f") != 0 && o.factor < 2)
+    throw std::invalid_argument(fmt::format("-f {}: expected at least 2", o.factor));
   std::uint64_t step =
       s.style == Style::nccl ? std::uint64_t{1} << 20 : std::max<std::uint64_t>((most - least) / 10, 1);
   if (!o.step.empty()) step = parse_bytes(o.step);
@@ -167,11 +181,12 @@ void set_sizes(BenchSettings& s, const BenchOptions& o) {
     return;
   }
   if (o.factor != 0 && least == 0) throw std::invalid_argument("-b 0 -f: expected a first size that can be multiplied");
-  for (std::uint64_t bytes = least; bytes <= most;
-       bytes = o.factor != 0 ? bytes * static_cast<std::uint64_t>(o.factor) : bytes + step) {
+  const auto factor = static_cast<std::uint64_t>(o.factor);
+  for (std::uint64_t bytes = least; bytes <= most; bytes = factor != 0 ? bytes * factor : bytes + step) {
     if (s.sizes.size() == most_sizes)
       throw std::invalid_argument(fmt::format("-b {} -e {}: more than {} sizes", o.least, o.most, most_sizes));
     s.sizes.push_back(bytes);
+    if (factor != 0 && bytes > most / factor) break;  // or the product might be no number of 64 bits
   }
 }
 
@@ -197,61 +212,24 @@ void set_kinds(BenchSettings& s, const BenchOptions& o) {
 
 void set_ranks(BenchSettings& s, const BenchOptions& o) {
   const int each = o.threads_each * o.devices_each;
+  if (o.ranks != 0 && o.workers != 0) expect_same("--ranks", o.ranks, "--nworkers", o.workers);
   s.ranks = o.ranks != 0 ? o.ranks : o.workers;
-  if (o.threads_each < 1 || o.devices_each < 1)
-    throw std::invalid_argument(fmt::format("-t {} -g {}: expected at least 1", o.threads_each, o.devices_each));
   if (each > 1 && s.ranks != 0 && s.ranks != each)
     throw std::invalid_argument(fmt::format("{} ranks and {} threads: expected one of them", s.ranks, each));
-  if (each > 1) s.ranks = each;
-  if (s.ranks < 0) throw std::invalid_argument(fmt::format("{} ranks: expected at least 1", s.ranks));
+  // -t 1 -g 1 of a job is one rank in each of its processes, and there is one process where nobody started more.
+  const bool said =
+      o.app->count("--nthreads") + o.app->count("-g") != 0 || (s.style == Style::nccl && o.app->count("-t") != 0);
+  if (each > 1 || (said && s.ranks == 0 && o.on.empty() && ccl::launched_from_environment().by.empty())) s.ranks = each;
   s.threads = o.threads || each > 1;
-  if (o.streams < 1 || o.streams > 64)
-    throw std::invalid_argument(fmt::format("--streams {}: expected 1 to 64", o.streams));
   s.streams = o.streams;
   s.pin = !o.no_pin && o.streams == 1;
-  if (o.timeout_s < 0) throw std::invalid_argument(fmt::format("-T {}: expected at least 1", o.timeout_s));
-  if (o.timeout_s != 0) s.timeout = std::chrono::seconds(o.timeout_s);
-}
-
-std::vector<schedule::Pair> pairs_in(const std::string& text) {
-  if (text.empty() || text.front() != '[') return text.empty() ? std::vector<schedule::Pair>{} : parse_pairs(text);
-  try {
-    std::vector<schedule::Pair> pairs;
-    for (const auto& pair : nlohmann::json::parse(text)) pairs.push_back({pair.at(0), pair.at(1)});
-    return pairs;
-  } catch (const nlohmann::json::exception&) {
-    throw std::invalid_argument(fmt::format("--custom-src-target-pairs {}: expected 0:1,1:0 or [[0,1],[1,0]]", text));
-  }
-}
-
-// Counts as parts of the largest.
-std::vector<std::vector<double>> weights_in(const std::string& path) {
-  if (path.empty()) return {};
-  std::vector<std::vector<double>> rows;
-  try {
-    nlohmann::json json = nlohmann::json::parse(read_input(path));
-    if (json.is_object()) json = json.at("counts");
-    if (!json.empty() && !json.at(0).is_array()) json = nlohmann::json::array({json});
-    rows = json.get<std::vector<std::vector<double>>>();
-  } catch (const nlohmann::json::exception&) {
-    throw std::invalid_argument(fmt::format("'{}' holds no counts: expected [1, 2], or a list for each sender", path));
-  }
-  double most = 0;
-  for (const auto& row : rows)
-    for (const double w : row) {
-      if (!(w >= 0)) throw std::invalid_argument(fmt::format("'{}': count {}; expected 0 or more", path, w));
-      most = std::max(most, w);
-    }
-  if (most == 0) throw std::invalid_argument(fmt::format("'{}': no count above 0", path));
-  for (auto& row : rows)
-    for (double& w : row) w /= most;
-  return rows;
+  if (o.app->count("-T") != 0) s.timeout = o.timeout_s == 0 ? for_ever : std::chrono::seconds(o.timeout_s);
 }
 
 void check_numbers(const BenchOptions& o) {
   const auto within = [](const char* flag, std::int64_t value, std::int64_t least, std::int64_t most) {
     if (value < least || value > most)
-      throw std::invalid_argument(fmt::format("{} {}: expected {} to {}", flag, value, least, most));
+      throw std::invalid_argument(fmt::format("{} {}: expected {}", flag, value, range_text(least, most)));
   };
   if (o.app->count("-n") != 0) within("-n", o.iterations, 1, most_iterations_asked);
   if (o.app->count("-w") != 0) within("-w", o.warm_ups, 0, most_iterations_asked);
@@ -260,15 +238,52 @@ void check_numbers(const BenchOptions& o) {
   within("-R", o.registered, 0, 2);
   if (o.app->count("-a") != 0) within("-a", o.average, 0, 3);
   within("-K", o.skipped, 0, most_iterations_asked);
+  if (const int least = o.app->count("-n") != 0 ? o.iterations : least_iterations; o.skipped >= least)
+    throw std::invalid_argument(
+        fmt::format("-K {}: expected fewer than the {} iterations of each size", o.skipped, least));
   within("--unalign", o.unaligned, 0, 1 << 20);
+  within("--run_cycles", o.cycles, 0, most_cycles);
+  if (o.app->count("--ranks") != 0) within("--ranks", o.ranks, 1, most_ranks_asked);
+  if (o.app->count("--nworkers") != 0) within("--nworkers", o.workers, 1, most_ranks_asked);
+  within("--nthreads", o.threads_each, 1, most_threads);
+  within("-g", o.devices_each, 1, most_threads);
+  within("--streams", o.streams, 1, 64);
+  within("-T", o.timeout_s, 0, most_seconds);
   for (const auto& [flag, value] :
        {std::pair{"-C", o.cpu_time}, {"-S", o.timestamps}, {"-M", o.memory}, {"-I", o.per_iteration}})
     within(flag, value, 0, 1);
 }
 
+std::uint64_t seed_in(const std::string& text) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error != std::errc{} || end != text.data() + text.size())
+    throw std::invalid_argument(
+        fmt::format("--seed {}: expected a whole number from 0 to {}", text, ~std::uint64_t{0}));
+  return seed;
+}
+
+// Lists that only some operations have a use for.
+void set_lists(BenchSettings& s, const BenchOptions& o) {
+  const auto refuse = [&](const char* flag, const std::string& value, const char* whose) {
+    throw std::invalid_argument(
+        fmt::format("{} {}: {}, and this is {}", flag, value, whose, schedule::name(s.op.collective)));
+  };
+  constexpr const char *pairs = "--custom-src-target-pairs", *counts = "--variable-size-op-metadata";
+  s.pairs = bench_pairs(o.pairs);
+  if (!s.pairs.empty() && s.op.collective != schedule::Collective::permute)
+    refuse(pairs, o.pairs, "only permute has pairs");
+  s.weights = bench_weights(o.counts_file);
+  if (!s.weights.empty() && !schedule::uneven(s.op.collective))
+    refuse(counts, o.counts_file, "only the _v forms have counts");
+  if (s.weights.size() > 1 && s.op.collective != schedule::Collective::all_to_all_v)
+    refuse(counts, o.counts_file, "only all_to_all_v has a list for each sender");
+}
+
 }  // namespace
 
 BenchSettings bench_settings(BenchOptions o) {
+  expect_plain_values(*o.app);
   find_op_behind_flags(o);
   refuse_idle(o);
   expect_place(o);
@@ -292,7 +307,7 @@ BenchSettings bench_settings(BenchOptions o) {
   s.untouched = o.untouched;
   s.cpu_time = o.cpu_time != 0;
   s.check_passes = o.passes;
-  s.seed = o.seed;
+  s.seed = seed_in(o.seed);
   s.interpret_up_to = parse_bytes(o.interpret_up_to);
   s.in_place = s.style == Style::nccl || o.in_place;
   s.device_memory = o.registered != 0;
@@ -305,8 +320,7 @@ BenchSettings bench_settings(BenchOptions o) {
   s.show_sizes = o.show_sizes;
   s.stats = stats_of(o.stats);
   s.algorithm = o.algorithm;
-  s.pairs = pairs_in(o.pairs);
-  s.weights = weights_in(o.counts_file);
+  set_lists(s, o);
   if (!o.plot.empty() && s.sizes.back() == 0) throw std::invalid_argument("--plot: expected a size above 0");
   s.era = o.era;
   s.what_if = o.what_if;

@@ -30,6 +30,8 @@ void expect_nothing_to_run(const BenchSettings& s) {
   refuse(s.grouped > 1, "-m");
   refuse(s.repeated > 1, "--inside");
   refuse(s.unaligned != 0, "--unalign");
+  refuse(s.device_memory, "--local_register");
+  refuse(s.cycles != 1, "--run_cycles");
   refuse(s.cpu_time, "--report_cputime");
   refuse(s.per_iteration, "--per_iter_timing");
   refuse(s.memory_report, "--memory");
@@ -44,7 +46,7 @@ class Simulated {
     roots_ = s.roots;
     for (ccl::Rank r = 0; r < ranks() && s.roots.empty(); ++r) roots_.push_back(r);
     if (roots_.front() >= ranks())
-      throw std::invalid_argument(fmt::format("root {}: expected 0 to {}", roots_.front(), ranks() - 1));
+      throw std::invalid_argument(fmt::format("root {}: expected {}", roots_.front(), range_text(0, ranks() - 1)));
   }
 
   int run() {

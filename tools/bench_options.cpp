@@ -97,7 +97,7 @@ void add_sweep(CLI::App& app, BenchOptions& o) {
   with(app.add_option("-e,--maxbytes", o.most, "Largest size"))->capture_default_str();
   with(app.add_option("-i,--stepbytes", o.step, "From size to size"));
   with(app.add_option("-f,--stepfactor", o.factor, "From size to size as a factor"));
-  with(app.add_option("-d,--datatype", o.type, "Type, or all"));
+  with(app.add_option("-d,--datatype", o.type, "Type, as float, bf16 or int8, or all [float | uint8]"));
   with(app.add_option("-o,--op", o.reduction, "sum, prod, min, max, avg, mulsum, or all"))->capture_default_str();
   with(app.add_option("--root", o.root, "Root of what has one, or all [0]"));
   with(app.add_option("-n,--iters", o.iterations, "Iterations"));
@@ -109,7 +109,8 @@ void add_sweep(CLI::App& app, BenchOptions& o) {
   with(app.add_option("--unalign", o.unaligned, "Elements past an aligned address where buffers begin"));
   with(app.add_option("--custom-src-target-pairs", o.pairs, "Of permute: 0:1,1:0 or [[0,1],[1,0]]"));
   with(app.add_option("--variable-size-op-metadata", o.counts_file,
-                      "JSON with counts of the _v forms, {\"counts\": [..]} or [[..], ..], scaled to each size"));
+                      "The name of a file of JSON with the counts of the _v forms, {\"counts\": [1, 2]} or a list for "
+                      "each sender [[1, 2], [2, 1]]; they are scaled to each size"));
   with(app.add_option("--algorithm", o.algorithm, "One for all sizes: ring*2/4 [by the selection table]"));
   with(app.add_flag("--in-place", o.in_place, "Measure in place, too (as nccl-tests does anyway)"));
   with(app.add_flag("--untouched", o.untouched, "Leave buffers alone between iterations"));
@@ -133,7 +134,8 @@ void add_ranks(CLI::App& app, BenchOptions& o) {
   with(app.add_flag("--threads", o.threads, "Ranks are threads of one process"));
   with(app.add_flag("--no-pin", o.no_pin, "Do not keep ranks on cores of their own"));
   with(app.add_option("--streams", o.streams, "Operations at a time, each on a stream and communicator of its own"));
-  with(app.add_option("-T,--timeout", o.timeout_s, "Seconds that a rank waits for another [30]"));
+  with(app.add_option("-T,--timeout", o.timeout_s,
+                      "Seconds that a rank waits for another, 0: as long as it takes [30]"));
 }
 
 void add_output(CLI::App& app, BenchOptions& o) {
@@ -144,7 +146,7 @@ void add_output(CLI::App& app, BenchOptions& o) {
   with(app.add_option("--report_timestamps", o.timestamps, "1: when each size was done"));
   with(app.add_option("-M,--memory", o.memory, "1: memory that communicators use"));
   with(app.add_option("--per_iter_timing", o.per_iteration, "1: min, max, p99, cv of the iterations"));
-  with(app.add_option("-K,--per_iter_skip", o.skipped, "Iterations that these leave out"));
+  with(app.add_option("-K,--per_iter_skip", o.skipped, "Iterations that these leave out, fewer than there are"));
   with(app.add_option("--seed", o.seed, "Of random data"))->capture_default_str();
   with(app.add_option("--interpret-up-to", o.interpret_up_to, "Size that is checked with random numbers"))
       ->capture_default_str();

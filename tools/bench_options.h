@@ -26,9 +26,8 @@ struct BenchOptions {
   int registered = 0, unaligned = 0, threads_each = 1, devices_each = 1, timeout_s = 0, passes = -1;
   int cpu_time = 0, timestamps = 0, memory = 0, per_iteration = 0;
   int workers = 0, ranks = 0, streams = 1;
-  std::uint64_t seed = 1;
   std::vector<std::string> stats;
-  std::string pairs, counts_file, algorithm, interpret_up_to = "64KB";
+  std::string pairs, counts_file, algorithm, seed = "1", interpret_up_to = "64KB";
   std::string json, csv, plot, era;
   std::vector<std::string> what_if;
   bool show_algorithm = false, show_sizes = false, threads = false, no_pin = false, untouched = false, in_place = false;

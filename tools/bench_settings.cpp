@@ -21,8 +21,8 @@ constexpr std::size_t nccl_block_bytes = 16;
 std::vector<std::size_t> weighted(std::size_t block, const std::vector<double>& weights, Rank ranks) {
   if (weights.empty()) return std::vector<std::size_t>(static_cast<std::size_t>(ranks), block);
   if (weights.size() != static_cast<std::size_t>(ranks))
-    throw std::invalid_argument(
-        fmt::format("counts for {} blocks: expected one for each of {} ranks", weights.size(), ranks));
+    throw std::invalid_argument(fmt::format("counts for {} block{}: expected one for each of {} rank{}", weights.size(),
+                                            weights.size() == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s"));
   std::vector<std::size_t> counts;
   for (const double w : weights) counts.push_back(static_cast<std::size_t>(std::floor(static_cast<double>(block) * w)));
   return counts;

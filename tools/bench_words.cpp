@@ -1,6 +1,7 @@
 #include "tools/bench_words.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -75,17 +76,15 @@ std::string lower(std::string_view text) {
   return low;
 }
 
-// Throws what says that a word is unknown, and which was probably meant. `also`: those that are not worth a list.
-[[noreturn]] void unknown(std::string_view what, std::string_view word, const std::vector<std::string>& known,
-                          const std::vector<std::string>& also = {}) {
-  std::vector<std::string> every = known;
-  every.insert(every.end(), also.begin(), also.end());
-  const std::string meant = sim::nearest(std::string(word), every);
-  if (!meant.empty())
-    throw std::invalid_argument(fmt::format("no {} is called '{}'; did you mean '{}'?", what, word, meant));
-  std::string all;
-  for (const std::string& one : known) all += (all.empty() ? "" : ", ") + one;
-  throw std::invalid_argument(fmt::format("no {} is called '{}': expected one of {}", what, word, all));
+// "; did you mean 'float'?", or nothing.
+std::string meant(std::string_view word, const std::vector<std::string>& known) {
+  const std::string near = sim::nearest(std::string(word), known);
+  return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
+}
+
+[[noreturn]] void unknown(std::string_view what, std::string_view word, const std::vector<std::string>& known) {
+  throw std::invalid_argument(fmt::format("no {} is called '{}': expected one of {}{}", what, word,
+                                          fmt::join(known, ", "), meant(word, known)));
 }
 
 std::vector<std::string> known_ops() {
@@ -122,7 +121,10 @@ BenchOp bench_op(std::string_view word) {
   const std::vector<std::string> known = known_ops();
   std::vector<std::string> perf;
   for (const std::string& one : known) perf.push_back(one + "_perf");
-  unknown("operation", word, known, perf);
+  perf.insert(perf.end(), known.begin(), known.end());
+  if (const std::string near = meant(word, perf); !near.empty())  // the list is long, and of little use then
+    throw std::invalid_argument(fmt::format("no operation is called '{}'{}", word, near));
+  unknown("operation", word, known);
 }
 
 std::uint64_t parse_bytes(std::string_view text) {
@@ -201,6 +203,11 @@ std::string_view reduction_word(Reduction op, Style style) {
   return op == Reduction::scaled_sum && style == Style::nccl ? "mulsum" : kernels::name(op);
 }
 
+std::string range_text(std::int64_t least, std::int64_t most) {
+  if (least == most) return fmt::format("{}", least);
+  return fmt::format("{} {} {}", least, most == least + 1 ? "or" : "to", most);
+}
+
 std::vector<std::string> words_between(std::string_view text, char separator) {
   std::vector<std::string> words;
   for (std::size_t at = 0; at <= text.size();) {
@@ -215,7 +222,8 @@ std::int64_t parse_count(std::string_view what, std::string_view text, std::int6
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || end != text.data() + text.size() || number < least || number > most)
-    throw std::invalid_argument(fmt::format("{} {}: expected a whole number from {} to {}", what, text, least, most));
+    throw std::invalid_argument(fmt::format("{} {}: expected {}{}", what, text,
+                                            most > least + 1 ? "a whole number from " : "", range_text(least, most)));
   return number;
 }
 

@@ -28,12 +28,17 @@ bool is_bench_op(std::string_view word);
 std::uint64_t parse_bytes(std::string_view text);
 std::string bytes_text(std::uint64_t);  // "64 KiB"
 
+inline constexpr std::uint64_t most_bytes = std::uint64_t{1} << 44;  // of one buffer: 16T
+
 // "float", "bfloat16", "bf16", "fp8_e5m2", ... Throws invalid_argument. f8e4m3 of nccl-tests is our f8e4m3fn.
 kernels::DType bench_type(std::string_view word, Style);
 std::string_view type_word(kernels::DType, Style);
 
 kernels::Reduction bench_reduction(std::string_view word);  // mulsum is scaled_sum
 std::string_view reduction_word(kernels::Reduction, Style);
+
+// What a number may be, for those who typed another: "0 to 3", "0 or 1", "1".
+std::string range_text(std::int64_t least, std::int64_t most);
 
 std::vector<std::string> words_between(std::string_view text, char separator);
 std::int64_t parse_count(std::string_view what, std::string_view text, std::int64_t least, std::int64_t most);

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 
 namespace trellis::tools {
@@ -41,6 +42,24 @@ const CLI::Validator& svg_file() {
       },
       "FILE.svg");
   return check;
+}
+
+void expect_plain_values(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const bool whole = option->get_type_name() == "INT";
+    if (option->count() == 0 || option->get_items_expected_min() == 0) continue;  // it may have no value
+    const auto refuse = [&](const std::string& value, const char* expected) {
+      throw std::invalid_argument(fmt::format("{} {}: expected {}", option->get_name(false, true), value, expected));
+    };
+    for (const std::string& value : option->results()) {
+      if (value.empty()) refuse("''", "a value");
+      std::int64_t number = 0;
+      const char* const end = value.data() + value.size();
+      if (whole && std::from_chars(value.data(), end, number).ptr != end) refuse(value, "a whole number");
+      if (whole && number != 0 && (value.starts_with("0") || value.starts_with("-0")))
+        refuse(value, "a whole number without a 0 before it");
+    }
+  }
 }
 
 }  // namespace trellis::tools

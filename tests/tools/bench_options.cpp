@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <fstream>
 
 namespace trellis::tools {
 namespace {
@@ -116,7 +117,43 @@ TEST(BenchOptions, PairsInBothSpellings) {
   const std::vector<schedule::Pair> both = {{0, 1}, {1, 0}};
   EXPECT_EQ(read({"permute", "--custom-src-target-pairs", "[[0,1],[1,0]]"}).pairs, both);
   EXPECT_EQ(read({"permute", "--custom-src-target-pairs", "0:1,1:0"}).pairs, both);
-  EXPECT_NE(refusal({"permute", "--custom-src-target-pairs", "[[0]]"}).find("expected 0:1,1:0"), std::string::npos);
+  for (const std::string bad : {"[[0]]", "[]", "[[0,1", "[[0,1,2]]", "[[0.5,1]]", "[[1e300,1]]", "[[-1,0]]", "[0,1]",
+                                "[[\"a\",1]]", "[[4294967296,1]]", "[[18446744073709551615,1]]"})
+    EXPECT_NE(refusal({"permute", "--custom-src-target-pairs", bad}).find(bad), std::string::npos) << bad;
+  EXPECT_EQ(refusal({"permute", "--custom-src-target-pairs", "[[0,-1]]"}),
+            "--custom-src-target-pairs [[0,-1]]: -1 is no rank: expected 0:1,1:0 or [[0,1],[1,0]]");
+  EXPECT_EQ(refusal({"allr", "--custom-src-target-pairs", "0:1"}),
+            "--custom-src-target-pairs 0:1: only permute has pairs, and this is all_reduce");
+}
+
+std::string counts_refusal(const std::string& text, const std::string& op = "alltoallv") {
+  const std::string path = testing::TempDir() + "counts.json";
+  std::ofstream(path) << text;
+  std::string said = refusal({op, "--variable-size-op-metadata", path});
+  if (const std::size_t at = said.find(path); at != std::string::npos) said.replace(at, path.size(), "FILE");
+  return said;
+}
+
+TEST(BenchOptions, CountsOfBlocks) {
+  for (const char* good : {"[1, 2]", "{\"counts\": [0, 2.0]}", "[[1, 2], [3, 1e3]]", "[9007199254740992]"})
+    EXPECT_EQ(counts_refusal(good), "accepted") << good;
+  for (const auto& [text, named] : {std::pair<std::string, std::string>{"[1, 1e300]", "1e+300"},
+                                    {"[-1, 2]", "-1"},
+                                    {"[0.5]", "0.5"},
+                                    {"[[1], [\"two\"]]", "\"two\""},
+                                    {"[null]", "null"},
+                                    {"[true]", "true"},
+                                    {"[1, [2]]", "array of 1"},
+                                    {"[9007199254740994]", "9007199254740994"}})
+    EXPECT_EQ(counts_refusal(text), "'FILE': count " + named + ": expected a whole number from 0 to 9007199254740992");
+  for (const char* bad : {"[]", "[[]]", "[0, 0]"}) EXPECT_EQ(counts_refusal(bad), "'FILE': no count above 0");
+  for (const char* bad : {"", "x", "5", "{}", "{\"counts\": 5}", "[1e400]"})
+    EXPECT_EQ(counts_refusal(bad).rfind("'FILE' holds no counts: expected [1, 2]", 0), 0u) << bad;
+  EXPECT_EQ(counts_refusal("[[1], 2]"), "'FILE': 2: expected a list, as for other senders");
+  EXPECT_EQ(counts_refusal("[1, 2]", "allr"),
+            "--variable-size-op-metadata FILE: only the _v forms have counts, and this is all_reduce");
+  EXPECT_EQ(counts_refusal("[[1, 2], [2, 1]]", "allgv"),
+            "--variable-size-op-metadata FILE: only all_to_all_v has a list for each sender, and this is all_gather_v");
 }
 
 TEST(BenchOptions, WhatMeansNothingHereIsRefusedUnlessItIsTheDefault) {
@@ -137,7 +174,10 @@ TEST(BenchOptions, WhatMeansNothingHereIsRefusedUnlessItIsTheDefault) {
   EXPECT_EQ(refusal({"allr", "--hosts", "a,b"}),
             "--hosts a,b: run it under trellis launch, mpirun or srun on the hosts");
   EXPECT_EQ(refusal({"allr", "-S"}), "-S: run it under srun, which starts the ranks");
-  EXPECT_NE(refusal({"allr", "-N", "2"}).find("expected a whole number from 1 to 1"), std::string::npos);
+  for (const std::string flag : {"-N", "--nnodes"})
+    for (const std::string value : {"0", "2", "x"})
+      EXPECT_EQ(refusal({"allr", "-r", "2", flag, value}),
+                flag + " " + value + ": expected 1; for several nodes, run it under trellis launch, mpirun or srun");
   EXPECT_EQ(refusal({"allr", "--sb2sb"}), "--sb2sb: there is no SBUF on this device");
 }
 
@@ -160,6 +200,60 @@ TEST(BenchOptions, MistakesNameTheFlagAndTheValue) {
   EXPECT_EQ(refusal({"reduce_perf", "-r", "x"}), "--root x: expected a whole number from 0 to 16777216");
   EXPECT_EQ(refusal({"all_reduce_perf", "--ranks", "3", "-t", "2"}), "3 ranks and 2 threads: expected one of them");
   EXPECT_EQ(refusal({"allr", "--streams", "0"}), "--streams 0: expected 1 to 64");
+  EXPECT_EQ(refusal({"allr", "-f", "0"}), "-f 0: expected at least 2");
+  EXPECT_EQ(refusal({"allr", "--run_cycles", "-1"}), "--run_cycles -1: expected 0 to 1073741824");
+  EXPECT_EQ(refusal({"all_reduce_perf", "-I", "2"}), "-I 2: expected 0 or 1");
+  EXPECT_EQ(refusal({"all_reduce_perf", "-C", "2"}), "-C 2: expected 0 or 1");
+  EXPECT_EQ(refusal({"all_reduce_perf", "-n", "5", "-K", "5"}),
+            "-K 5: expected fewer than the 5 iterations of each size");
+  EXPECT_EQ(refusal({"all_reduce_perf", "-K", "19"}), "accepted");
+  EXPECT_EQ(refusal({"all_reduce_perf", "-K", "20"}), "-K 20: expected fewer than the 20 iterations of each size");
+  for (const std::string seed : {"-1", "18446744073709551616", "1e3", "nan"})
+    EXPECT_EQ(refusal({"allr", "--seed", seed}),
+              "--seed " + seed + ": expected a whole number from 0 to 18446744073709551615");
+  EXPECT_EQ(read({"allr", "--seed", "18446744073709551615"}).seed, ~std::uint64_t{0});
+}
+
+TEST(BenchOptions, NumbersOfRanks) {
+  for (const std::string flag : {"--ranks", "--nworkers"})
+    for (const std::string value : {"0", "-1", "1048577"})
+      EXPECT_EQ(refusal({"allr", flag, value}), flag + " " + value + ": expected 1 to 1048576");
+  EXPECT_EQ(refusal({"allr", "--nthreads", "0"}), "--nthreads 0: expected 1 to 1024");
+  EXPECT_EQ(refusal({"all_reduce_perf", "-g", "0"}), "-g 0: expected 1 to 1024");
+  EXPECT_EQ(refusal({"allr", "--ranks", "2", "--nworkers", "3"}), "--ranks 2 --nworkers 3: expected one of them");
+  EXPECT_EQ(refusal({"allr", "-r", "3", "--nworkers", "2"}), "-r 3 --nworkers 2: expected one of them");
+  EXPECT_EQ(read({"allr", "-r", "3", "--nworkers", "3", "--ranks", "3"}).ranks, 3);
+  EXPECT_EQ(read({"all_reduce_perf"}).ranks, 0);
+  for (const Words& words : {Words{"-t", "1"}, {"-g", "1"}, {"--nthreads", "1"}}) {
+    EXPECT_EQ(read({"all_reduce_perf", words[0], words[1]}).ranks, 1);  // as there
+    EXPECT_EQ(read({"all_reduce_perf", words[0], words[1], "--on", "sim:ring:4"}).ranks, 0);
+  }
+}
+
+TEST(BenchOptions, ATimeoutOf0IsNone) {
+  EXPECT_EQ(read({"allr"}).timeout, std::chrono::seconds(30));
+  EXPECT_EQ(read({"allr", "-T", "7"}).timeout, std::chrono::seconds(7));
+  EXPECT_GT(read({"all_reduce_perf", "-T", "0"}).timeout, std::chrono::hours(24 * 365));
+  EXPECT_GT(ccl::Clock::now() + read({"all_reduce_perf", "-T", "0"}).timeout, ccl::Clock::now());
+  for (const std::string value : {"-1", "10000001"})
+    EXPECT_EQ(refusal({"allr", "-T", value}), "-T " + value + ": expected 0 to 10000000");
+}
+
+TEST(BenchOptions, NoValueIsEmptyAndNoNumberIsOctal) {
+  for (const std::string flag :
+       {"--ranks", "-b",    "-i",     "-f",          "-d",      "-n",   "-w", "-m", "-a", "-T", "--root",
+        "--json",  "--csv", "--seed", "--algorithm", "--style", "--on", "-r", "-N", "-t", "-I"})
+    EXPECT_NE(refusal({"broadcast", flag, ""}).find(" '': expected a value"), std::string::npos) << flag;
+  EXPECT_EQ(refusal({"", "-r", "2"}), "op '': expected a value");
+  EXPECT_EQ(refusal({"allr", "--ranks", "010"}), "--ranks 010: expected a whole number without a 0 before it");
+  EXPECT_EQ(refusal({"allr", "-n", "0x10"}), "-n,--iters 0x10: expected a whole number");
+  EXPECT_EQ(read({"allr", "--check", "-C", "0"}).check_passes, 1);
+}
+
+TEST(BenchOptions, AFactorGoesNoFurtherThanNumbersDo) {
+  EXPECT_EQ(read({"allr", "-b", "1", "-e", "16T", "-f", "2147483647"}).sizes,
+            (std::vector<std::uint64_t>{1, 2147483647}));
+  EXPECT_EQ(read({"allr", "-b", "8T", "-e", "16T", "-f", "2097152"}).sizes, std::vector<std::uint64_t>{8ull << 40});
 }
 
 TEST(BenchOptions, BlocksOfTheNcclStyleAreMultiplesOf16Bytes) {

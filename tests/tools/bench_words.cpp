@@ -32,6 +32,15 @@ TEST(BenchWords, Sizes) {
   EXPECT_EQ(bytes_text(2ull << 30), "2 GiB");
 }
 
+TEST(BenchWords, WhatANumberMayBe) {
+  EXPECT_EQ(range_text(1, 1), "1");
+  EXPECT_EQ(range_text(0, 1), "0 or 1");
+  EXPECT_EQ(range_text(0, 3), "0 to 3");
+  EXPECT_EQ(said([] { parse_count("-N", "2", 1, 1); }), "-N 2: expected 1");
+  EXPECT_EQ(said([] { parse_count("-S", "2", 0, 1); }), "-S 2: expected 0 or 1");
+  EXPECT_EQ(said([] { parse_count("-r", "x", 0, 9); }), "-r x: expected a whole number from 0 to 9");
+}
+
 TEST(BenchWords, EveryCollectiveHasItsOwnName) {
   for (const Collective c : schedule::collectives()) {
     EXPECT_EQ(bench_op(schedule::name(c)).collective, c);
@@ -63,7 +72,9 @@ TEST(BenchWords, TypesAndOperators) {
   EXPECT_EQ(bench_type("fp8_e4m3", Style::nccom), DType::f8e4m3fn);
   EXPECT_EQ(bench_type("f8e4m3", Style::nccom), DType::f8e4m3);
   EXPECT_EQ(bench_type("f8e4m3", Style::nccl), DType::f8e4m3fn);
-  EXPECT_EQ(said([] { bench_type("flaot", Style::nccom); }), "no type is called 'flaot'; did you mean 'float'?");
+  const std::string refused = said([] { bench_type("flaot", Style::nccom); });
+  EXPECT_EQ(refused.rfind("no type is called 'flaot': expected one of bf16, bfloat16, ", 0), 0u) << refused;
+  EXPECT_NE(refused.find(", uint8; did you mean 'float'?"), std::string::npos) << refused;
   for (const DType type : kernels::dtypes()) {
     EXPECT_EQ(bench_type(kernels::name(type), Style::nccom), type);
     for (const Style style : {Style::nccl, Style::nccom}) EXPECT_LE(type_word(type, style).size(), 8u);
@@ -72,7 +83,9 @@ TEST(BenchWords, TypesAndOperators) {
   EXPECT_EQ(type_word(DType::bf16, Style::nccom), "bf16");
   EXPECT_EQ(bench_reduction("mulsum"), kernels::Reduction::scaled_sum);
   EXPECT_EQ(reduction_word(kernels::Reduction::scaled_sum, Style::nccl), "mulsum");
-  EXPECT_THROW(bench_reduction("summ"), std::invalid_argument);
+  EXPECT_EQ(said([] { bench_reduction("summ"); }),
+            "no operator is called 'summ': expected one of mulsum, sum, prod, min, max, avg, scaled_sum; did you mean "
+            "'sum'?");
 }
 
 // What is printed can be given again, and means the same.
