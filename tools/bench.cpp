@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <stdexcept>
 
@@ -83,25 +82,6 @@ class Sweep {
   BenchProgress progress_;
 };
 
-std::uint64_t available_bytes() {
-  const std::string text = read_input("/proc/meminfo");
-  const std::size_t at = text.find("MemAvailable:");
-  if (at == std::string::npos) return ~std::uint64_t{0};
-  std::uint64_t kib = 0;
-  const std::size_t digits = text.find_first_of("0123456789", at);
-  std::from_chars(text.data() + digits, text.data() + text.size(), kib);
-  return kib << 10;
-}
-
-// What all buffers need, before the system has to end somebody for it.
-void refuse_too_large(const BenchSettings& s, std::uint64_t each, int ranks) {
-  const std::uint64_t all = each * static_cast<std::uint64_t>(ranks) * static_cast<std::uint64_t>(s.streams);
-  if (const std::uint64_t free = available_bytes(); all > free)
-    throw std::invalid_argument(
-        fmt::format("{} ranks of {} each need {} of memory, and {} are free: a smaller -e may do", ranks,
-                    bytes_text(each), bytes_text(all), bytes_text(free)));
-}
-
 void Sweep::allocate() {
   std::size_t input = 0, output = 0;
   each_kind([&](kernels::DType type, kernels::Reduction op, ccl::Rank root) {
@@ -110,7 +90,7 @@ void Sweep::allocate() {
     input = std::max(input, e.input);
     output = std::max(output, e.output);
   });
-  refuse_too_large(s_, std::max(input, output) + output, crew_.by.empty() ? crew_.ranks : 1);
+  refuse_too_large(std::max(input, output) + output, crew_.by.empty() ? crew_.ranks : 1, s_.streams, "-e");
   std::size_t size = 1;
   for (const kernels::DType type : s_.types) size = std::max(size, size_of(type));
   for (int i = 0; i < s_.streams; ++i)

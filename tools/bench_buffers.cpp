@@ -1,11 +1,17 @@
 #include "tools/bench_buffers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <new>
 #include <numeric>
+#include <stdexcept>
 
 #include "ccl/check.h"
+#include "tools/bench_words.h"
+#include "tools/output.h"
 
 namespace trellis::tools {
 namespace {
@@ -14,10 +20,28 @@ using schedule::Collective;
 
 constexpr std::align_val_t alignment{4096};
 
+std::uint64_t available_bytes() {
+  const std::string text = read_input("/proc/meminfo");
+  const std::size_t at = text.find("MemAvailable:");
+  if (at == std::string::npos) return ~std::uint64_t{0};
+  std::uint64_t kib = 0;
+  const std::size_t digits = text.find_first_of("0123456789", at);
+  std::from_chars(text.data() + digits, text.data() + text.size(), kib);
+  return kib << 10;
+}
+
 }  // namespace
 
 bool has_in_place(Collective c) {
   return c != Collective::all_to_all_v && c != Collective::send_recv && c != Collective::barrier;
+}
+
+void refuse_too_large(std::uint64_t each, int ranks, int streams, const char* flag) {
+  const std::uint64_t all = each * static_cast<std::uint64_t>(ranks) * static_cast<std::uint64_t>(streams);
+  if (const std::uint64_t free = available_bytes(); all > free)
+    throw std::invalid_argument(
+        fmt::format("{} ranks of {} each need {} of memory, and {} are free: a smaller {} may do", ranks,
+                    bytes_text(each), bytes_text(all), bytes_text(free), flag));
 }
 
 BenchBuffers::BenchBuffers(device::Device& device, bool of_device, std::size_t input, std::size_t output,

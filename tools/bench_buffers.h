@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "ccl/communicator.h"
@@ -33,5 +34,9 @@ class BenchBuffers {
 
 // Whether the collective knows a form where input and output share memory.
 bool has_in_place(schedule::Collective);
+
+// Throws invalid_argument where the buffers of all ranks here and all streams are more than the memory that is free,
+// before the system has to end somebody for it. `flag`: what sets their size.
+void refuse_too_large(std::uint64_t each, int ranks, int streams, const char* flag);
 
 }  // namespace trellis::tools

@@ -15,6 +15,7 @@
 #include "ccl/rendezvous/socket.h"
 #include "tools/bench_progress.h"
 #include "tools/bench_ranks.h"
+#include "tools/cli_checks.h"
 #include "tools/command.h"
 #include "tools/output.h"
 #include "tools/request_options.h"
@@ -43,11 +44,14 @@ struct Options {
   std::vector<std::string> collectives, explain;
   std::string type, output, machine;
   bool all = false, json = false;
+  const CLI::App* app = nullptr;
 };
 
 void add(CLI::App& app, Options& o) {
   app.description(description);
-  app.add_option("-n,--ranks", o.ranks, "Numbers of ranks: 2,4,8 or 2..4; one with --explain")->capture_default_str();
+  o.app = &app;
+  app.add_option("-n,--ranks", o.ranks, "Numbers of ranks: 2,4,8 or 2..4; one with --explain, where 2 is usual")
+      ->capture_default_str();
   app.add_option("--sizes", o.sizes, "Sizes of the larger buffer: 8..16MB by powers of two; 64KB,1MB")
       ->capture_default_str();
   app.add_option("--collectives", o.collectives, "Which; all that have a choice")->delimiter(',');
@@ -64,7 +68,8 @@ void add(CLI::App& app, Options& o) {
 // Those that a table has rules for: of the others no call is served by more than one algorithm, or each is different.
 std::vector<Collective> tuned_collectives(const std::vector<std::string>& names) {
   std::vector<Collective> all;
-  for (const std::string& name : names) all.push_back(bench_op(name).collective);
+  for (const std::string& name : names)
+    if (const Collective c = bench_op(name).collective; std::ranges::find(all, c) == all.end()) all.push_back(c);
   if (!all.empty()) return all;
   for (const Collective c : schedule::collectives())
     if (c != Collective::permute && c != Collective::send_recv && !schedule::uneven(c)) all.push_back(c);
@@ -137,6 +142,28 @@ std::vector<ccl::Rank> rank_counts(const std::string& text) {
   return counts;
 }
 
+// A value that nothing would look at is a mistake.
+void expect_meaning(const Options& o) {
+  expect_plain_values(*o.app);
+  const bool explains = !o.explain.empty();
+  const std::vector<const char*> others = explains ? std::vector<const char*>{"--sizes", "--collectives", "--output"}
+                                                   : std::vector<const char*>{"--all", "--json"};
+  for (const char* flag : others)
+    if (o.app->count(flag) != 0)
+      throw std::invalid_argument(fmt::format("{} goes {} --explain", flag, explains ? "without" : "with"));
+}
+
+// Throws where the largest buffers are more than there is memory.
+void expect_room(Collective c, ccl::Rank ranks, kernels::DType type, std::uint64_t bytes, const char* flag) {
+  std::uint64_t most = 0;
+  const auto calls = calls_for(settings_for(c), bytes, type, kernels::Reduction::sum, 0, ranks);
+  for (std::size_t r = 0; r < calls.size(); ++r) {
+    const ccl::Extents e = ccl::extents_of(calls[r], static_cast<ccl::Rank>(r), ranks);
+    most = std::max<std::uint64_t>(most, std::max(e.input, e.output) + e.output);
+  }
+  refuse_too_large(most, ranks, 1, flag);
+}
+
 int tune(const Options& o) {
   const std::vector<Collective> collectives = tuned_collectives(o.collectives);
   const std::vector<std::uint64_t> sizes = parse_sizes(o.sizes);
@@ -146,6 +173,8 @@ int tune(const Options& o) {
         fmt::format("this is a rank of a job, by {}: trellis tune starts its ranks itself, in several numbers", by));
   const std::string machine = o.machine.empty() ? ccl::config_from_environment().machine : o.machine;
   ccl::expect_machine(machine);
+  for (const Collective c : collectives)
+    for (const ccl::Rank ranks : counts) expect_room(c, ranks, type_of(o), sizes.back(), "--sizes");
   expect_writable(o.output);
   BenchProgress progress(collectives.size() * counts.size() * sizes.size(), true);
   ccl::Selections table;
@@ -206,9 +235,13 @@ void print_explanation(const Options& o, const Bench& bench, const ccl::Call& ca
 int explain(const Options& o) {
   const Collective c = bench_op(o.explain[0]).collective;
   const std::uint64_t bytes = parse_bytes(o.explain[1]);
-  const std::vector<ccl::Rank> counts = o.ranks == Options().ranks ? std::vector<ccl::Rank>{2} : rank_counts(o.ranks);
+  const std::vector<ccl::Rank> counts = o.app->count("-n") == 0 ? std::vector<ccl::Rank>{2} : rank_counts(o.ranks);
   if (counts.size() != 1)
     throw std::invalid_argument(fmt::format("-n {}: expected one number of ranks with --explain", o.ranks));
+  if (!o.machine.empty()) ccl::expect_machine(o.machine);
+  if (bytes > most_bytes)
+    throw std::invalid_argument(fmt::format("--explain {} {}: expected at most 16T", o.explain[0], o.explain[1]));
+  expect_room(c, counts.front(), type_of(o), bytes, "--explain");
   const std::vector<ccl::Choice> choices = candidates(c, counts.front());
   return run_crew({.ranks = counts.front()}, [&](const Crew& crew) {
     const BenchSettings s = settings_for(c);
@@ -230,7 +263,10 @@ int explain(const Options& o) {
   });
 }
 
-int run(const Options& o) { return o.explain.empty() ? tune(o) : explain(o); }
+int run(const Options& o) {
+  expect_meaning(o);
+  return o.explain.empty() ? tune(o) : explain(o);
+}
 
 const Registered tune_command(command("tune", "Measures which algorithm is best for what on this machine",
                                       "trellis tune -o host.txt\n"

@@ -69,6 +69,7 @@ std::vector<std::uint64_t> parse_sizes(std::string_view text) {
     const std::uint64_t last = dots == std::string::npos ? first : parse_bytes(std::string_view(part).substr(dots + 2));
     if (first == 0 || last < first)
       throw std::invalid_argument(fmt::format("'{}' in '{}': expected sizes like 8..16MB or 64KB", part, text));
+    if (last > most_bytes) throw std::invalid_argument(fmt::format("'{}' in '{}': expected at most 16T", part, text));
     for (std::uint64_t bytes = first; bytes <= last; bytes *= 2) sizes.push_back(bytes);
   }
   std::ranges::sort(sizes);

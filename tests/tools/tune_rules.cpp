@@ -54,7 +54,7 @@ TEST(TuneRules, WhoCantServeASizeLosesIt) {
 TEST(TuneRules, Sizes) {
   EXPECT_EQ(parse_sizes("8..64"), (std::vector<std::uint64_t>{8, 16, 32, 64}));
   EXPECT_EQ(parse_sizes("1KB,8,8..16"), (std::vector<std::uint64_t>{8, 16, 1024}));
-  for (const char* bad : {"", "0", "64..8", "8..", "x", "0..8"})
+  for (const char* bad : {"", "0", "64..8", "8..", "x", "0..8", "32T", "8T..32T"})
     EXPECT_THROW(parse_sizes(bad), std::invalid_argument) << bad;
 }
 

@@ -37,6 +37,10 @@ class Tune(Case):
                                TRELLIS_SELECTIONS=path).splitlines()[1]
             self.assertEqual(row.split()[-1], rules[0][3])
 
+    def test_a_collective_named_twice_is_measured_once(self):
+        text = self.printed("tune", "-n", "2", "--sizes", "8", "--collectives", "barrier,barrier")
+        self.assertEqual(text.count("\nbarrier 2 0 "), 1)
+
     def test_slips(self):
         for words, arguments in [("did you mean 'all_reduce'?", ["--collectives", "al_reduce"]),
                                  ("expected sizes like 8..16MB", ["--sizes", "64..8"]),
@@ -44,7 +48,18 @@ class Tune(Case):
                                  ("expected one number of ranks", ["--explain", "all_reduce", "64KB", "-n", "2,3"]),
                                  ("-n 2000: expected at most", ["-n", "2000"]),
                                  ("'two words' is no machine's name", ["--machine", "two words"]),
-                                 ("'64Q' is no size", ["--explain", "all_reduce", "64Q"])]:
+                                 ("'64Q' is no size", ["--explain", "all_reduce", "64Q"]),
+                                 ("'32T' in '32T': expected at most 16T", ["--sizes", "32T"]),
+                                 ("a smaller --sizes may do", ["--sizes", "8T..16T", "--collectives", "all_reduce"]),
+                                 ("a smaller --explain may do", ["--explain", "all_reduce", "16T"]),
+                                 ("--explain all_reduce 17T: expected at most 16T", ["--explain", "all_reduce", "17T"]),
+                                 ("--all goes with --explain", ["--all"]),
+                                 ("--json goes with --explain", ["--json"]),
+                                 ("--sizes goes without --explain", ["--explain", "all_reduce", "8", "--sizes", "8"]),
+                                 ("expected one number of ranks", ["--explain", "all_reduce", "8", "-n", "2,4,8"]),
+                                 ("'a b' is no machine's name", ["--explain", "all_reduce", "8", "--machine", "a b"]),
+                                 ("-o,--output '': expected a value", ["-o", ""]),
+                                 ("no type is called 'x': expected one of bf16,", ["-d", "x"])]:
             ran = trellis("tune", *arguments)
             self.assertEqual((ran.returncode, ran.stdout), (2, ""))
             self.assertRegex(ran.stderr, r"^trellis: [^\n]+\n$")
