@@ -241,7 +241,7 @@ int explain(const Options& o) {
   if (!o.machine.empty()) ccl::expect_machine(o.machine);
   if (bytes > most_bytes)
     throw std::invalid_argument(fmt::format("--explain {} {}: expected at most 16T", o.explain[0], o.explain[1]));
-  expect_room(c, counts.front(), type_of(o), bytes, "--explain");
+  expect_room(c, counts.front(), type_of(o), bytes, "size");
   const std::vector<ccl::Choice> choices = candidates(c, counts.front());
   return run_crew({.ranks = counts.front()}, [&](const Crew& crew) {
     const BenchSettings s = settings_for(c);

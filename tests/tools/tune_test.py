@@ -51,7 +51,7 @@ class Tune(Case):
                                  ("'64Q' is no size", ["--explain", "all_reduce", "64Q"]),
                                  ("'32T' in '32T': expected at most 16T", ["--sizes", "32T"]),
                                  ("a smaller --sizes may do", ["--sizes", "8T..16T", "--collectives", "all_reduce"]),
-                                 ("a smaller --explain may do", ["--explain", "all_reduce", "16T"]),
+                                 ("a smaller size may do", ["--explain", "all_reduce", "16T"]),
                                  ("--explain all_reduce 17T: expected at most 16T", ["--explain", "all_reduce", "17T"]),
                                  ("--all goes with --explain", ["--all"]),
                                  ("--json goes with --explain", ["--json"]),
