@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ constexpr std::int64_t most_ranks_asked = 1 << 20, most_threads = 1024;
 constexpr std::int64_t most_seconds = 10'000'000;      // as of TRELLIS_TIMEOUT
 constexpr std::chrono::hours for_ever{24 * 365 * 50};  // which clocks can still count
 
-constexpr const char* several_nodes = "expected 1; for several nodes, run it under trellis launch, mpirun or srun";
+constexpr const char* several_nodes = "for several nodes, run it under trellis launch, mpirun or srun";
 
 struct Idle {
   std::string_view flag;
@@ -67,7 +68,10 @@ void refuse_idle(const BenchOptions& o) {
     if (found == o.idle.end() || o.app->count(std::string(idle.flag)) == 0) continue;
     const std::string value = found->second.empty() ? "" : found->second.front();
     if (std::ranges::find(idle.allowed, value) != idle.allowed.end()) continue;
-    throw std::invalid_argument(fmt::format("{}{}{}: {}", idle.flag, value.empty() ? "" : " ", value, idle.why));
+    const std::string expected =
+        idle.allowed.empty() ? "" : fmt::format("expected {}; ", fmt::join(idle.allowed, " or "));
+    throw std::invalid_argument(
+        fmt::format("{}{}{}: {}{}", idle.flag, value.empty() ? "" : " ", value, expected, idle.why));
   }
 }
 
@@ -137,7 +141,8 @@ void read_nccom(BenchOptions& o, bool& all_ones) {
     if (o.app->count("--nworkers") != 0) expect_same("-r", ranks, "--nworkers", o.workers);
     o.workers = ranks;
   }
-  if (given('N') && value('N') != "1") throw std::invalid_argument(fmt::format("-N {}: {}", value('N'), several_nodes));
+  if (given('N') && value('N') != "1")
+    throw std::invalid_argument(fmt::format("-N {}: expected 1; {}", value('N'), several_nodes));
   if (given('I')) o.repeated = small("-I", o.clashing['I'], 1, 1'000'000);
   if (o.app->count("-S") != 0) throw std::invalid_argument("-S: run it under srun, which starts the ranks");
   if (given('u')) throw std::invalid_argument("-u: run it under srun, which knows the nodes' CPUs");
@@ -320,6 +325,8 @@ BenchSettings bench_settings(BenchOptions o) {
   s.show_sizes = o.show_sizes;
   s.stats = stats_of(o.stats);
   s.algorithm = o.algorithm;
+  if (!o.algorithm.empty() && o.on.empty() && s.op.collective == schedule::Collective::send_recv)
+    throw std::invalid_argument(fmt::format("--algorithm {}: {} goes by none", o.algorithm, o.op));
   set_lists(s, o);
   if (!o.plot.empty() && s.sizes.back() == 0) throw std::invalid_argument("--plot: expected a size above 0");
   s.era = o.era;

@@ -170,7 +170,10 @@ TEST(BenchOptions, WhatMeansNothingHereIsRefusedUnlessItIsTheDefault) {
     EXPECT_EQ(refusal(all), "accepted") << words.front();
   }
   EXPECT_EQ(refusal({"all_reduce_perf", "-G", "1"}),
-            "--cudagraph 1: there are no graphs: plans are kept by themselves");
+            "--cudagraph 1: expected 0; there are no graphs: plans are kept by themselves");
+  EXPECT_EQ(refusal({"all_reduce_perf", "-p", "7"}),
+            "--parallel_init 7: expected 0 or 1; ranks always begin side by side");
+  EXPECT_EQ(refusal({"send_recv", "--algorithm", "ring"}), "--algorithm ring: send_recv goes by none");
   EXPECT_EQ(refusal({"allr", "--hosts", "a,b"}),
             "--hosts a,b: run it under trellis launch, mpirun or srun on the hosts");
   EXPECT_EQ(refusal({"allr", "-S"}), "-S: run it under srun, which starts the ranks");

@@ -211,7 +211,7 @@ class Mistakes(Case):
         self.assert_refused(2, "did you mean '--minbytes'?", "allr", "--minbyte", "8")
         self.assert_refused(2, "'5x' is no size", "allr", "-b", "5x")
         self.assert_refused(2, "no operation", "-b", "8")
-        self.assert_refused(2, "--cudagraph 1: there are no graphs", "all_reduce_perf", "-G", "1")
+        self.assert_refused(2, "--cudagraph 1: expected 0; there are no graphs", "all_reduce_perf", "-G", "1")
         self.assert_refused(2, "root 5: expected 0 or 1", "broadcast", "-r", "2", "--root", "5")
         self.assert_refused(2, "root 1: expected 0\n", "broadcast", "-r", "1", "--root", "1")
         self.assert_refused(2, "of memory, and", "allr", "-r", "2", "-b", "8T", "-e", "8T")
