@@ -1,16 +1,10 @@
 #include "ccl/batch.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
 namespace trellis::ccl {
 namespace {
-
-std::size_t bytes_of(const Point& p) { return p.count * kernels::size_of(p.type); }
-bool sends(const Point& p) { return p.input != nullptr || bytes_of(p) == 0; }
-bool receives(const Point& p) { return p.output != nullptr || bytes_of(p) == 0; }
 
 // A mistake of the caller's is made by every rank alike, and each finds it itself.
 bool is_found_by_all(const std::exception_ptr& why) {
@@ -68,28 +62,13 @@ void Batch::take_turn(Communicator::Inside* inside) {
     strands_.push_back({.inside = inside, .turn = inside->turns.take()});
 }
 
-// As compile_points() will have it, while the caller can still be told.
-void Batch::check_own(const Communicator::Inside* inside) const {
-  const auto next = [&](auto at, bool (*does)(const Point&)) {
-    return std::find_if(at, own_.end(), [&](const auto& one) { return one.inside == inside && does(one.what); });
-  };
-  const auto count = [&](bool (*does)(const Point&)) {
-    return std::ranges::count_if(own_, [&](const auto& one) { return one.inside == inside && does(one.what); });
-  };
-  if (count(sends) != count(receives))
-    throw std::invalid_argument(fmt::format("rank {} sends to itself {} times and receives {} times in a group",
-                                            inside->rank(), count(sends), count(receives)));
-  auto sent = next(own_.begin(), sends), received = next(own_.begin(), receives);
-  for (; sent != own_.end(); sent = next(sent + 1, sends), received = next(received + 1, receives))
-    if (bytes_of(sent->what) != bytes_of(received->what))
-      throw std::invalid_argument(fmt::format("rank {} sends itself {} bytes where it receives {}", inside->rank(),
-                                              bytes_of(sent->what), bytes_of(received->what)));
-}
-
 void Batch::take_turns() {
-  for (auto one = own_.begin(); one != own_.end(); ++one)
-    if (std::find_if(own_.begin(), one, [&](const auto& o) { return o.inside == one->inside; }) == one)
-      check_own(one->inside);
+  for (const auto& own : own_) {  // again for each of a communicator's, which are few
+    own_of_one_.clear();
+    for (const auto& one : own_)
+      if (one.inside == own.inside) own_of_one_.push_back(one.what);
+    check_own(own_of_one_, own.inside->rank());
+  }
   for (const auto& one : points_) take_turn(one.inside);
   for (const auto& one : operations_) take_turn(one.inside);
 }

@@ -42,7 +42,6 @@ class Batch {
     bool open = false;            // an operation is under way
   };
   void use(device::Stream*);
-  void check_own(const Communicator::Inside*) const;
   void take_turn(Communicator::Inside*);
   bool open_next(Strand&);  // false: nothing is left
   bool begin_next(Strand&);
@@ -51,6 +50,7 @@ class Batch {
 
   std::vector<Issued<Point>> points_;
   std::vector<Issued<Point>> own_;  // of points_, those by which a rank sends to itself
+  std::vector<Point> own_of_one_;   // room for those of one communicator
   std::vector<Issued<Operation>> operations_;
   std::vector<device::Stream*> streams_;
   std::vector<Strand> strands_;

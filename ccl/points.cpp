@@ -9,30 +9,25 @@
 namespace trellis::ccl {
 namespace {
 
-// A part of a message from a rank to itself.
-struct Own {
-  Place place;
-  kernels::DType type;
-};
-
 Place address(const void* data, std::size_t bytes) {
   return {schedule::Buffer::input, reinterpret_cast<std::uintptr_t>(data), bytes};
 }
 
-std::string text_of(const Own& o) {
-  return fmt::format("{} {}", o.place.elements / kernels::size_of(o.type), kernels::name(o.type));
-}
+std::string text_of(const Point& p) { return fmt::format("{} {}", p.count, kernels::name(p.type)); }
 
-void add_own(Compiled& out, const std::vector<Own>& sends, const std::vector<Own>& receives, Rank rank) {
-  if (sends.size() != receives.size())
-    throw std::invalid_argument(fmt::format("rank {} sends to itself {} times and receives {} times in a group", rank,
-                                            sends.size(), receives.size()));
-  for (std::size_t i = 0; i < sends.size(); ++i) {
-    if (sends[i].place.elements != receives[i].place.elements || sends[i].type != receives[i].type)
-      throw std::invalid_argument(
-          fmt::format("rank {} sends itself {} where it receives {}", rank, text_of(sends[i]), text_of(receives[i])));
-    out.first.push_back(static_cast<std::uint32_t>(out.steps.size()));
-    out.steps.push_back({.op = schedule::Op::copy, .to = receives[i].place, .from = sends[i].place});
+bool is_own(const Point& p, Rank rank) { return p.from == rank && p.to == rank; }
+bool is_empty(const Point& p) { return p.count == 0; }  // whichever way it goes
+bool sends_own(const Point& p, Rank rank) { return is_own(p, rank) && (p.input != nullptr || is_empty(p)); }
+bool receives_own(const Point& p, Rank rank) { return is_own(p, rank) && (p.output != nullptr || is_empty(p)); }
+
+// Sends of a rank to itself meet its receives in order.
+template <class Met>
+void each_own(std::span<const Point> points, Rank rank, Met met) {
+  auto receives = points.begin();
+  for (const Point& p : points) {
+    if (!sends_own(p, rank)) continue;
+    receives = std::find_if(receives, points.end(), [&](const Point& r) { return receives_own(r, rank); });
+    met(p, *receives++);
   }
 }
 
@@ -61,19 +56,27 @@ std::optional<kernels::DType> type_of_mark(std::uint32_t mark) {
   return static_cast<kernels::DType>(mark - mark_of_points);
 }
 
+void check_own(std::span<const Point> points, Rank rank) {
+  const auto sends = std::ranges::count_if(points, [&](const Point& p) { return sends_own(p, rank); });
+  const auto receives = std::ranges::count_if(points, [&](const Point& p) { return receives_own(p, rank); });
+  if (sends != receives)
+    throw std::invalid_argument(
+        fmt::format("rank {} sends to itself {} times and receives {} times in a group", rank, sends, receives));
+  each_own(points, rank, [&](const Point& sent, const Point& received) {
+    if (sent.count != received.count || sent.type != received.type)
+      throw std::invalid_argument(
+          fmt::format("rank {} sends itself {} where it receives {}", rank, text_of(sent), text_of(received)));
+  });
+}
+
 Compiled compile_points(std::span<const Point> points, Rank rank, int lane) {
+  check_own(points, rank);
   Compiled out;
   std::vector<std::pair<std::pair<bool, Rank>, std::uint32_t>> lined;  // steps by whether they receive, and the peer
-  std::vector<Own> own_sends, own_receives;
   for (const Point& p : points) {
     const std::size_t bytes = p.count * kernels::size_of(p.type);
     const bool sends = p.from == rank, receives = p.to == rank;
-    if (sends && receives) {
-      if (p.input != nullptr || bytes == 0) own_sends.push_back({address(p.input, bytes), p.type});
-      if (p.output != nullptr || bytes == 0) own_receives.push_back({address(p.output, bytes), p.type});
-      continue;
-    }
-    if (!sends && !receives) continue;
+    if (sends == receives) continue;
     FlatStep step;
     step.op = sends ? schedule::Op::send : schedule::Op::recv;
     (sends ? step.from : step.to) = address(sends ? p.input : p.output, bytes);
@@ -82,7 +85,12 @@ Compiled compile_points(std::span<const Point> points, Rank rank, int lane) {
     lined.push_back({{receives, sends ? p.to : p.from}, static_cast<std::uint32_t>(out.steps.size())});
     out.steps.push_back(step);
   }
-  add_own(out, own_sends, own_receives, rank);
+  each_own(points, rank, [&](const Point& sent, const Point& received) {
+    const std::size_t bytes = sent.count * kernels::size_of(sent.type);
+    out.first.push_back(static_cast<std::uint32_t>(out.steps.size()));
+    out.steps.push_back(
+        {.op = schedule::Op::copy, .to = address(received.output, bytes), .from = address(sent.input, bytes)});
+  });
   out.ahead.resize(out.steps.size());
   std::sort(lined.begin(), lined.end());
   for (std::size_t i = 0; i < lined.size(); ++i) {

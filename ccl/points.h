@@ -24,8 +24,10 @@ inline Point point_of(const Call& c) { return {c.input, c.output, c.count, c.typ
 inline constexpr std::uint32_t mark_of_points = 0x706F'6900;
 std::optional<kernels::DType> type_of_mark(std::uint32_t mark);
 
-// Its places are addresses, in bytes, whatever the buffer. Throws invalid_argument when a rank's sends to itself do not
-// meet as many receives of the same size and type.
+// Throws invalid_argument when a rank's sends to itself do not meet as many receives of the same size and type.
+void check_own(std::span<const Point>, Rank rank);
+
+// Its places are addresses, in bytes, whatever the buffer. Throws as check_own.
 Compiled compile_points(std::span<const Point>, Rank rank, int lane);
 
 // That nothing is wrong with it is seen at a glance; else check() tells.

@@ -73,7 +73,7 @@ TEST(ApiStreams, MessagesToOneselfThatDoNotFitAreRefusedBeforeTheStreamRunsThem)
   ASSERT_TRUE(done(trellis_group_start()));
   EXPECT_TRUE(done(trellis_send(one[0], in, 8, TRELLIS_F32, 0, stream)));
   EXPECT_TRUE(done(trellis_recv(one[0], out, 4, TRELLIS_F32, 0, stream)));
-  EXPECT_TRUE(refused(trellis_group_end(), bad, "sends itself 32 bytes where it receives 16"));
+  EXPECT_TRUE(refused(trellis_group_end(), bad, "sends itself 8 f32 where it receives 4"));
   EXPECT_TRUE(done(trellis_stream_synchronize(stream)));
   EXPECT_EQ(state_of(one[0]), TRELLIS_OK);
   EXPECT_TRUE(refused(trellis_recv(one[0], nullptr, 1, TRELLIS_F32, 0, stream), bad, "recv: 1 elements at null"));

@@ -29,7 +29,7 @@ TEST(NcclFails, MessagesToOneselfThatDoNotFitAreRefusedByTheGroupsEnd) {
     ASSERT_TRUE(done(ncclGroupStart()));
     EXPECT_TRUE(done(ncclSend(in, 8, ncclFloat, 1, c[1], on)));
     EXPECT_TRUE(done(ncclRecv(out, 4, ncclFloat, 1, c[1], on)));
-    EXPECT_TRUE(refused(ncclGroupEnd(), bad, "rank 1 sends itself 32 bytes where it receives 16"));
+    EXPECT_TRUE(refused(ncclGroupEnd(), bad, "rank 1 sends itself 8 f32 where it receives 4"));
     ASSERT_TRUE(done(ncclGroupStart()));
     EXPECT_TRUE(done(ncclSend(in, 8, ncclFloat, 0, c[0], on)));
     EXPECT_TRUE(done(ncclRecv(out, 8, ncclFloat, 0, c[0], on)));
