@@ -242,7 +242,8 @@ class Failure(unittest.TestCase):
 
     def test_mistakes(self):
         environment = {k: v for k, v in os.environ.items() if k != "TRELLIS_SECRET"}
-        for arguments, words in [(["--", "true"], "-n 0: expected 1 to"), (["-n", 0, "--", "true"], "-n 0"),
+        for arguments, words in [(["--", "true"], "--nproc-per-node is required"),
+                                 (["-n", 0, "--", "true"], "-n 0: expected 1 to"),
                                  (["-n", 2], "no program"),
                                  (["-n", 2, "--nnodes", 2, "--node-rank", 2, "--", "true"], "--node-rank 2"),
                                  (["-n", 2, "--nnodes", 2, "--", "true"], "--master-addr"),
