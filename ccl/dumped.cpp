@@ -62,13 +62,8 @@ class Dumps {
 
   void add(Dumped& d) {
     const std::lock_guard lock(mutex_);
+    if (!serving_) begin_to_serve();
     all_.push_back(&d);
-    if (serving_) return;
-    quiet_thread([this] { serve(); }).detach();
-    serving_ = true;
-    waits_on = &asked_;
-    served_in = getpid();
-    for (const int signal : {SIGUSR2, SIGTERM, SIGINT}) hear(signal);
   }
   void remove(Dumped& d) {
     const std::lock_guard lock(mutex_);
@@ -76,6 +71,14 @@ class Dumps {
   }
 
  private:
+  void begin_to_serve() {
+    quiet_thread([this] { serve(); }).detach();
+    serving_ = true;
+    waits_on = &asked_;
+    served_in = getpid();
+    for (const int signal : {SIGUSR2, SIGTERM, SIGINT}) hear(signal);
+  }
+
   [[noreturn]] void serve() {
     for (;;) {
       while (sem_wait(&asked_) != 0) {

@@ -258,6 +258,7 @@ bool Communicator::Inside::dump_if_free() {
 void Communicator::Inside::write_dump() const {
   const std::string path = fmt::format("{}/trellis_{:016x}_rank{}.json", config.dump, transport->identity(), rank());
   const std::string begun = path + ".part";
+  const std::lock_guard lock(dump_mutex_);
   std::ofstream file(begun);
   file << dump();
   file.close();

@@ -69,8 +69,8 @@ struct Communicator::Inside : Dumped {
   schedule::Hidden hidden_of(const Call&);  // as far as it matters
 
   const Rank rank_, ranks_;
-  const std::size_t cache_share_;  // of the last cache, for each rank; 0: none is known
-  mutable std::mutex error_mutex_;
+  const std::size_t cache_share_;                // of the last cache, for each rank; 0: none is known
+  mutable std::mutex error_mutex_, dump_mutex_;  // the latter: its file
   std::exception_ptr error_;
   std::atomic<bool> failed_ = false, failure_dumped_ = false;
   std::atomic<std::uint32_t> dumps_;  // requested, and written
