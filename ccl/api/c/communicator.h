@@ -60,7 +60,9 @@ TRELLIS_API trellis_result trellis_comm_shrink(trellis_comm comm, const int* exc
 TRELLIS_API trellis_result trellis_comm_grow(trellis_comm comm, int ranks, const trellis_unique_id* id, int rank,
                                              const trellis_config* config, trellis_comm* child);
 
-// Waits for what was begun. Afterwards the communicator takes no more operations.
+// Waits for what was begun, and fails when ranks have been in different calls that none of them could tell apart
+// before: a send without a receive, two roots of a broadcast. trellis_comm_destroy does the same. Afterwards the
+// communicator takes no more operations.
 TRELLIS_API trellis_result trellis_comm_finalize(trellis_comm comm);
 
 // Ends what runs on it, here and on the other ranks, with TRELLIS_ABORTED. From any thread. The handle stays.

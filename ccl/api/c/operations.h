@@ -63,8 +63,8 @@ TRELLIS_API trellis_result trellis_all_to_all_v(trellis_comm comm, const void* i
 // Nobody leaves before everybody has come.
 TRELLIS_API trellis_result trellis_barrier(trellis_comm comm, trellis_stream stream);
 
-// A send meets the receive with the same count and type on the other side, in order; what is compared is their bytes.
-// Several that must go on at the same time belong in a group.
+// A send meets the receive with the same count and type on the other side, in order; others are a mismatch. Several
+// that must go on at the same time belong in a group.
 TRELLIS_API trellis_result trellis_send(trellis_comm comm, const void* in, size_t count, trellis_type type, int to,
                                         trellis_stream stream);
 TRELLIS_API trellis_result trellis_recv(trellis_comm comm, void* out, size_t count, trellis_type type, int from,

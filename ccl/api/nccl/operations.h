@@ -33,8 +33,8 @@ TRELLIS_NCCL(ncclResult_t, ncclGather, const void* sendbuff, void* recvbuff, siz
 TRELLIS_NCCL(ncclResult_t, ncclScatter, const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
              int root, ncclComm_t comm, cudaStream_t stream);
 
-// A send meets the receive of the same count and type at its peer, in order; what is compared is their bytes. Those
-// that must go on at the same time belong in a group.
+// A send meets the receive of the same count and type at its peer, in order; others are refused. Those that must
+// go on at the same time belong in a group.
 TRELLIS_NCCL(ncclResult_t, ncclSend, const void* sendbuff, size_t count, ncclDataType_t datatype, int peer,
              ncclComm_t comm, cudaStream_t stream);
 TRELLIS_NCCL(ncclResult_t, ncclRecv, void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
