@@ -18,8 +18,9 @@ struct Config {
   kernels::Rounding rounding = kernels::Rounding::nearest;  // TRELLIS_ROUNDING: of narrow sums, and of f32 to `wire`
   std::uint64_t seed = 0;                                   // TRELLIS_SEED: of stochastic rounding
   kernels::DType wire = kernels::DType::f32;  // TRELLIS_WIRE: "f32", or "bf16": f32 is rounded to bf16 to be sent
-  std::string dump = "";  // TRELLIS_DUMP: folder for the flight recorder's files, made if need be, and written on
-                          // SIGUSR2 too; empty: none
+  // TRELLIS_DUMP: folder for the flight recorder's files, made if need be; written when a communicator fails, and on
+  // SIGUSR2, SIGTERM and SIGINT; empty: none
+  std::string dump = "";
   // TRELLIS_SINGLE_COPY: read large buffers out of the peer's own memory by process_vm_readv; bench/peers/run.py tells
   // whether that is any faster here
   bool single_copy = false;
