@@ -34,7 +34,6 @@ void end(Communicator::Inside& inside, const std::exception_ptr& why) {
 
 void Batch::add(Communicator::Inside& inside, Point&& point, device::Stream* stream) {
   points_.push_back({&inside, point});
-  if (point.from == inside.rank() && point.to == inside.rank()) own_.push_back(points_.back());
   use(stream);
 }
 
@@ -49,7 +48,6 @@ void Batch::use(device::Stream* stream) {
 
 void Batch::forget(const Communicator::Inside* inside) {
   std::erase_if(points_, [&](const auto& one) { return one.inside == inside; });
-  std::erase_if(own_, [&](const auto& one) { return one.inside == inside; });
   std::erase_if(operations_, [&](const auto& one) { return one.inside == inside; });
 }
 
@@ -63,14 +61,14 @@ void Batch::take_turn(Communicator::Inside* inside) {
 }
 
 void Batch::take_turns() {
-  for (const auto& own : own_) {  // again for each of a communicator's, which are few
-    own_of_one_.clear();
-    for (const auto& one : own_)
-      if (one.inside == own.inside) own_of_one_.push_back(one.what);
-    check_own(own_of_one_, own.inside->rank());
-  }
   for (const auto& one : points_) take_turn(one.inside);
   for (const auto& one : operations_) take_turn(one.inside);
+  for (const Strand& s : strands_) {
+    own_.clear();
+    for (const auto& one : points_)
+      if (one.inside == s.inside && one.what.from == one.what.to) own_.push_back(one.what);
+    check_own(own_, s.inside->rank());
+  }
 }
 
 void Batch::hand_to_stream() { on_stream_ = awaited_ = true; }
@@ -86,7 +84,6 @@ void Batch::clear() {
   for (const Strand& s : strands_) s.inside->turns.done(s.turn);
   strands_.clear();
   points_.clear();
-  own_.clear();
   operations_.clear();
   streams_.clear();
 }

@@ -49,8 +49,7 @@ class Batch {
   void end_all(const Communicator::Inside* at_fault);
 
   std::vector<Issued<Point>> points_;
-  std::vector<Issued<Point>> own_;  // of points_, those by which a rank sends to itself
-  std::vector<Point> own_of_one_;   // room for those of one communicator
+  std::vector<Point> own_;  // room for those of points_ by which one rank sends to itself
   std::vector<Issued<Operation>> operations_;
   std::vector<device::Stream*> streams_;
   std::vector<Strand> strands_;

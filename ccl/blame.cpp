@@ -23,6 +23,9 @@ bool fits(const Activity& a, const Activity& b) {
          a.root == b.root && a.count == b.count;
 }
 
+// Whether two that are counted alike are in what is not the same.
+bool differ(const Activity& a, const Activity& b) { return a.operation == b.operation && !fits(a, b); }
+
 // Sends and receives are not.
 bool counted(const Activity& a) {
   return a.operation != 0 && static_cast<Collective>(a.collective) != Collective::send_recv;
@@ -31,7 +34,7 @@ bool counted(const Activity& a) {
 // Two ranks that have called something else.
 Mismatch difference(const Transport& t, const Activity& mine, Rank other) {
   const Activity theirs = t.activity(other);
-  if (theirs.operation == mine.operation && !fits(mine, theirs))
+  if (differ(mine, theirs))
     return {other,
             fmt::format("rank {} called {} where rank {} called {}", other, text_of(theirs), t.rank(), text_of(mine))};
   return {other, fmt::format("rank {} sent what rank {} does not expect: an earlier call of theirs was different, or "
@@ -140,15 +143,13 @@ void check_well(Transport& t, const Activity& mine, std::chrono::nanoseconds wai
   if (waited < sure || mine.waits_for < 0) return;
   const Activity theirs = t.activity(mine.waits_for);
   if (!counted(mine) || !counted(theirs)) return;
-  if (theirs.running && theirs.operation == mine.operation && !fits(mine, theirs))
-    throw difference(t, mine, mine.waits_for);
+  if (theirs.running && differ(mine, theirs)) throw difference(t, mine, mine.waits_for);
 }
 
 void check_over(const Transport& t, const Activity& mine) {
   for (Rank r = 0; r < t.ranks(); ++r) {
     const Activity theirs = t.activity(r);
-    if (r != t.rank() && counted(theirs) && counted(mine) && theirs.operation == mine.operation && !fits(mine, theirs))
-      throw difference(t, mine, r);
+    if (r != t.rank() && counted(theirs) && counted(mine) && differ(mine, theirs)) throw difference(t, mine, r);
   }
   if (const Rank r = t.unread(); r >= 0)
     throw Mismatch(r, fmt::format("rank {} sent something that rank {} never received: rank {} is in {}, rank {} in {}",

@@ -14,6 +14,7 @@
 namespace trellis::ccl {
 
 using Bytes = std::vector<std::byte>;
+inline std::string text_of(const Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 class Store {
  public:

@@ -39,9 +39,8 @@ void add(CLI::App& app, Options& o) {
       "SIGUSR1 and SIGUSR2 are passed on to all ranks of the node; asked to end twice, launch kills. Whatever becomes\n"
       "of launch, no rank stays behind.\n\n"
       "On several nodes, run it on each with the same -n, --nnodes, --master-addr and --master-port, and with the\n"
-      "same TRELLIS_SECRET in the environment (openssl rand -hex 16 makes one). The launches wait for each other, "
-      "five\n"
-      "minutes at most, and use ports --master-port to --master-port + 8 of node 0.");
+      "same TRELLIS_SECRET in the environment (openssl rand -hex 16 makes one). The launches wait for each other,\n"
+      "five minutes at most, and use ports --master-port to --master-port + 8 of node 0.");
   app.add_option("-n,--nproc-per-node", o.job.ranks, "Ranks on this node")->required();
   app.add_option("--nnodes", o.job.nodes, "Nodes in all")->capture_default_str();
   app.add_option("--node-rank", o.job.node, "Which of them this one is, from 0");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ccl/quiet_thread.h"
+#include "ccl/rendezvous/environment.h"
 #include "ccl/rendezvous/roll_call.h"
 #include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/socket.h"
@@ -31,8 +32,6 @@ constexpr auto silence = 30s;                               // after which a nod
 constexpr std::int64_t done_beats = std::int64_t{1} << 40;  // added to a node's beats when it is done
 
 std::string beats_of(int node) { return fmt::format("beats/{}", node); }
-
-std::string text_of(const ccl::Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 // "137 rank 5 was killed"
 JobEnd end_in(const std::string& text) {
@@ -95,7 +94,7 @@ void Nodes::Shared::tell() {
 void Nodes::Shared::listen() {
   if (heard.status != 0) return std::this_thread::sleep_for(beat);
   try {
-    const JobEnd end = end_in(text_of(store->get("end", Clock::now() + beat)));
+    const JobEnd end = end_in(ccl::text_of(store->get("end", Clock::now() + beat)));
     change([&] { heard = end; });
   } catch (const ccl::TimedOut&) {
   }
@@ -121,17 +120,16 @@ Nodes::Nodes(const LaunchedJob& job) : shared_(std::make_shared<Shared>()) {
   s.nodes = job.nodes;
   s.ranks = job.ranks;
   s.beats.resize(static_cast<std::size_t>(job.nodes));
-  const int port = job.port + nodes_port_after_master;
+  const int port = job.port + ccl::ports_of_ranks;
   if (port > 65'535)
     throw std::invalid_argument(
         fmt::format("--master-port {}: expected at most {}, as the launches of the nodes meet at the port {} after it",
-                    job.port, 65'535 - nodes_port_after_master, nodes_port_after_master));
+                    job.port, 65'535 - ccl::ports_of_ranks, ccl::ports_of_ranks));
   s.search = {.places = ccl::endpoints_of(job.address, port),
               .secret = "launch " + job.secret,
               .name = fmt::format("the launch of node 0 at {}:{}", job.address, port)};
   if (job.node == 0) {
-    const bool here = job.address == "localhost" || job.address.starts_with("127.");
-    s.server = ccl::tcp_store_server({.address = here ? "127.0.0.1" : "",
+    s.server = ccl::tcp_store_server({.address = ccl::listening_address(job.address),
                                       .port = port,
                                       .secret = s.search.secret,
                                       .on_refusal = ccl::told_on_stderr()});

@@ -8,15 +8,13 @@
 
 namespace trellis::tools {
 
-// The launches meet at a store that node 0's keeps, behind the ports that ranks may use.
-inline constexpr int nodes_port_after_master = 8;
-
 // How a job ended.
 struct JobEnd {
   int status = 0;  // 0: it has not
   std::string why = {};
 };
 
+// They meet at a store that node 0's keeps, behind the ports that ranks may use.
 class Nodes {
  public:
   // Goes to look for the others, in a thread of its own. Throws system_error when node 0 can't listen.

@@ -16,14 +16,10 @@
 namespace trellis::ccl {
 namespace {
 
-constexpr int ports_tried = 8;
-
 // Without a secret of its own a job still has a name, so that it does not join another one by mistake.
 std::string secret_of(const Launched& l) {
   return l.secret.empty() ? fmt::format("no secret: {}:{}", l.address, l.port) : l.secret;
 }
-
-bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
 
 StoreSearch search_of(const Launched& l) {
   StoreSearch search{.places = {},
@@ -31,7 +27,7 @@ StoreSearch search_of(const Launched& l) {
                      .name = fmt::format("rank 0's store at {}:{}", l.address, l.port),
                      .strangers_end_it = false};
   const std::vector<Endpoint> hosts = endpoints_of(l.address, l.port);
-  for (int i = 0; i < ports_tried && l.port + i <= 65535; ++i)
+  for (int i = 0; i < ports_of_ranks && l.port + i <= 65535; ++i)
     for (Endpoint place : hosts) {
       place.set_port(l.port + i);
       search.places.push_back(place);
@@ -54,8 +50,8 @@ Bytes keeper() {
 }
 
 std::shared_ptr<Store> own_store(const Launched& l, int port, Deadline deadline) {
-  const std::string host = is_loopback(l.address) && l.address != "localhost" ? l.address : "127.0.0.1";
-  return tcp_store(host, port, secret_of(l), deadline);
+  const std::string at = listening_address(l.address);
+  return tcp_store(at.empty() ? "127.0.0.1" : at, port, secret_of(l), deadline);
 }
 
 // The server of an earlier call, when it is that which has the port.
@@ -76,8 +72,8 @@ std::shared_ptr<Store> earlier_store(const Launched& l, int port, Deadline deadl
 }
 
 std::shared_ptr<Store> keep_store(const Launched& l, Deadline deadline) {
-  const std::string at = l.address == "localhost" ? "127.0.0.1" : is_loopback(l.address) ? l.address : "";
-  for (int port = l.port; port < l.port + ports_tried && port <= 65535; ++port) {
+  const std::string at = listening_address(l.address);
+  for (int port = l.port; port < l.port + ports_of_ranks && port <= 65535; ++port) {
     try {
       serve_for_the_process({.address = at, .port = port, .secret = secret_of(l), .on_refusal = told_on_stderr()});
     } catch (const std::system_error& error) {
@@ -90,10 +86,15 @@ std::shared_ptr<Store> keep_store(const Launched& l, Deadline deadline) {
     return store;
   }
   throw std::system_error(EADDRINUSE, std::generic_category(),
-                          fmt::format("rank 0's store: port {} and the {} after it", l.port, ports_tried - 1));
+                          fmt::format("rank 0's store: port {} and the {} after it", l.port, ports_of_ranks - 1));
 }
 
 }  // namespace
+
+std::string listening_address(const std::string& host) {
+  if (host == "localhost") return "127.0.0.1";
+  return host == "::1" || host.starts_with("127.") ? host : "";
+}
 
 std::shared_ptr<Store> store_from_environment(const Launched& l, Deadline deadline) {
   if (l.ranks == 1) return memory_store();

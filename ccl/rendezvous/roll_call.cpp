@@ -5,14 +5,10 @@
 #include <charconv>
 #include <optional>
 
-#include "ccl/rendezvous/notes.h"
+#include "ccl/rendezvous/sha256.h"
 
 namespace trellis::ccl {
 namespace {
-
-std::span<const std::byte> noted(const std::string& text) { return std::as_bytes(std::span(text)); }
-
-std::string text_of(const Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 std::string here(Rank r) { return fmt::format("here/{}", r); }
 
@@ -47,14 +43,13 @@ std::optional<Rank> missing(Store& store, Rank ranks) {
 void call_the_roll(Store& store, const Roll& roll, Deadline deadline) {
   if (store.add(here(roll.mine), 1) != 1)
     throw std::invalid_argument(
-        fmt::format("{} {} has joined already: two were told the same {}, or the store has "
-                    "served others before",
+        fmt::format("{} {} has joined already: two were told the same {}, or the store has served others before",
                     roll.noun, roll.mine, roll.noun));
   const std::int64_t come = store.add("arrived", 1);
   if (come == 1)
-    store.set("first", noted(note_of(roll)));
+    store.set("first", bytes_of(note_of(roll)));
   else if (const std::string other = difference(roll, text_of(store.get("first", deadline))); !other.empty())
-    store.set("all", noted(other));  // whoever waits hears of it
+    store.set("all", bytes_of(other));  // whoever waits hears of it
   else if (come == roll.members)
     store.set("all", {});
   std::string said;

@@ -143,7 +143,7 @@ std::optional<Bytes> TcpStore::ask(const Request& request, Deadline deadline) {
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(socket));
   }
-  const std::string text(reinterpret_cast<const char*>(reply->content.data()), reply->content.size());
+  const std::string text = text_of(reply->content);
   if (reply->outcome == Outcome::wrong) throw std::invalid_argument(text);
   if (reply->outcome == Outcome::full)
     throw std::system_error(ENOSPC, std::generic_category(), fmt::format("{}: {}", search_.name, text));
