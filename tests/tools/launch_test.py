@@ -108,6 +108,12 @@ class Nodes(unittest.TestCase):
         self.started.append(one)
         return one
 
+    def two_that_run(self):
+        both = [self.start(node, "echo here; exec sleep 600") for node in range(2)]
+        for one in both:
+            self.assertIn("here", one.stdout.readline())
+        return both
+
     def ends(self, *started):
         return [(one.communicate(timeout=PATIENCE), one.returncode) for one in started]
 
@@ -138,9 +144,7 @@ class Nodes(unittest.TestCase):
                           there[0][1])
 
     def test_one_that_is_told_to_end_ends_the_others(self):
-        one, other = self.start(0, "echo here; exec sleep 600"), self.start(1, "echo here; exec sleep 600")
-        for node in (one, other):
-            self.assertIn("here", node.stdout.readline())
+        one, other = self.two_that_run()
         other.terminate()
         (_, complaints), status = self.ends(one)[0]
         self.assertEqual(status, 128 + signal.SIGTERM)
@@ -160,9 +164,7 @@ class Nodes(unittest.TestCase):
         self.assertIn("a store with another secret", complaints)
 
     def test_node_0_is_killed(self):
-        one, other = self.start(0, "echo here; exec sleep 600"), self.start(1, "echo here; exec sleep 600")
-        for node in (one, other):
-            self.assertIn("here", node.stdout.readline())
+        one, other = self.two_that_run()
         one.kill()
         (_, complaints), status = self.ends(other)[0]
         self.assertEqual(status, 1)
