@@ -1,6 +1,6 @@
-// How long ranks take to become a communicator, in processes that have made none before, and until a first sum is there
-// too; and what a communicator holds when nothing has been sent yet: private and shared memory that is really there, as
-// the kernel shares it out among the ranks.
+// Measures the time to make a communicator in fresh processes, up to creation and up to the first sum. Also reports the
+// memory of a communicator before any traffic: resident private and shared memory, with shared pages divided among the
+// ranks as the kernel counts them (PSS).
 #include <benchmark/benchmark.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -25,7 +25,7 @@ using namespace trellis::ccl;
 
 constexpr Rank most_ranks = 64;
 
-// Seen by all processes.
+// Shared by all processes.
 struct Shared {
   std::atomic<int> here, named, made, measured;
   UniqueId id;
@@ -46,7 +46,7 @@ double kib_in_use() {
   return sum;
 }
 
-// A process that is late does not make the others wait for its turn on a core.
+// Waiting yields, so that a late process gets a core.
 void wait_for(const std::atomic<int>& count, int wanted) {
   while (count < wanted) sched_yield();
 }
@@ -79,7 +79,7 @@ void be_rank(Shared& all, Rank rank, Rank ranks) {
 
 void start(Shared& all, Rank rank, Rank ranks) {
   if (fork() != 0) return;
-  alarm(60);  // when another one has failed
+  alarm(60);  // in case another process has failed
   try {
     be_rank(all, rank, ranks);
     _exit(0);
@@ -111,7 +111,7 @@ void processes(benchmark::State& state) {
   munmap(memory, sizeof(Shared));
 }
 
-// The same as threads of this process, which have nothing to prepare but the first time.
+// The same with threads of this process; only the first run has anything to prepare.
 void threads(benchmark::State& state) {
   const auto ranks = static_cast<Rank>(state.range(0));
   std::size_t bytes = 0;

@@ -1,7 +1,6 @@
-// Where the time of an operation on 8 bytes between two ranks goes. Nobody can save a cache line's way from core to
-// core (line_and_back: twice that). A message is such a line, and its part of the lanes (message_and_back: twice that).
-// Then there is the sum, and what a rank alone has too (..._alone): of that the check, the turn, and the record in
-// turn.
+// Breaks down the time of an 8-byte operation between two ranks. The lower bound is a cache line's transfer between
+// cores (line_and_back: a round trip). Above it are a message with its part of the lanes (message_and_back: a round
+// trip), the sum, and the costs that a single rank has too (..._alone): the check, the turn, and the flight record.
 #include <benchmark/benchmark.h>
 #include <sched.h>
 
@@ -9,21 +8,21 @@
 #include <cstring>
 #include <thread>
 
-#include "ccl/check.h"
 #include "ccl/communicator.h"
-#include "ccl/recorder.h"
+#include "ccl/failure/recorder.h"
+#include "ccl/plan/check.h"
+#include "ccl/run/ticket_queue.h"
 #include "ccl/store.h"
 #include "ccl/transports/open.h"
-#include "ccl/turns.h"
-#include "ccl/waiting.h"
-#include "kernels/placement.h"
-#include "kernels/reduce.h"
+#include "ccl/transports/waiting.h"
+#include "kernels/dispatch/placement.h"
+#include "kernels/reduce/reduce.h"
 
 namespace {
 
 using namespace trellis;
 
-// On the core of that number, where this process has so many.
+// Pins the thread to the core of that number, if this process has that many.
 void stay_on(std::size_t number) {
   static const std::vector<int> cores = kernels::placement().cores;
   if (number >= cores.size()) return;
@@ -33,7 +32,7 @@ void stay_on(std::size_t number) {
   sched_setaffinity(0, sizeof one, &one);
 }
 
-// A second thread on another core, which ends when it is told to.
+// A second thread on another core, which ends on request.
 class Other {
  public:
   template <class Work>
@@ -73,7 +72,7 @@ void line_and_back(benchmark::State& state) {
   other.end();
 }
 
-// One end of a pair of lanes that passes 8 bytes to and fro, with nothing above the transport.
+// One end of a pair of lanes that passes 8 bytes back and forth, with nothing above the transport.
 class End {
  public:
   End(const std::shared_ptr<ccl::Store>& store, ccl::Rank rank)
@@ -139,9 +138,9 @@ void check_alone(benchmark::State& state) {
 }
 
 void turn_alone(benchmark::State& state) {
-  ccl::Turns turns;
+  ccl::TicketQueue turns;
   for (auto _ : state) {
-    ccl::Turns::Turn turn(turns);
+    ccl::TicketQueue::Ticket turn(turns);
     turn.wait();
   }
 }
@@ -178,7 +177,7 @@ void exchange_alone(benchmark::State& state) {
   for (auto _ : state) exchange(*c, in, out);
 }
 
-// Two ranks; the other one goes on until the second element that comes out says that it is over.
+// Two ranks. The other one continues until the second element of a result tells it to stop.
 template <class Operation>
 void of_two(benchmark::State& state, Operation operation) {
   const auto store = ccl::memory_store();

@@ -1,9 +1,10 @@
-// Each streaming kernel beside the best plain loop with its mix of reads and writes, both timed in turn in one run.
+// Times each streaming kernel next to the best plain loop with the same mix of reads and writes, alternating in one
+// run.
 #include <benchmark/benchmark.h>
 
 #include <string>
 
-#include "kernels/speed.h"
+#include "kernels/measure/speed.h"
 
 namespace {
 

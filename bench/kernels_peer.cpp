@@ -1,5 +1,5 @@
-// Times single calls of the kernels for torch_kernels.py. For each line "operation elements threads calls" on the
-// standard input it prints the median seconds of a call. With any argument: every operation once, on few elements.
+// Times single kernel calls for torch_kernels.py. For each line "operation elements threads calls" on standard input,
+// prints the median seconds per call. With any argument, runs every operation once on few elements.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/adamw.h"
-#include "kernels/cast.h"
-#include "kernels/reduce.h"
+#include "kernels/optimizers/adamw.h"
+#include "kernels/reduce/cast.h"
+#include "kernels/reduce/reduce.h"
 
 namespace {
 
@@ -22,7 +22,7 @@ struct Call {
   int threads = 1;
 };
 
-// Four arrays that serve every operation; all bytes 0x3C are numbers in each type.
+// Four arrays for all operations. Bytes of 0x3C are valid numbers in every type.
 class Arrays {
  public:
   void* at(std::size_t i, std::size_t bytes) {

@@ -1,7 +1,8 @@
-// How long it takes to write a schedule down, to prove it, and to make one rank's program of a machine of any size.
+// Measures how long it takes to build and to prove a schedule, and to build one rank's program of a machine of any
+// size.
 #include <benchmark/benchmark.h>
 
-#include "schedule/folded.h"
+#include "schedule/proof/folded.h"
 
 namespace {
 
@@ -49,7 +50,7 @@ void prove(benchmark::State& state) {
   label(state, s, schedule.steps());
 }
 
-// An all_reduce on a torus of a million ranks: only this rank's program is made.
+// An all_reduce on a torus of a million ranks; only this rank's program is built.
 void one_rank_of_a_million(benchmark::State& state) {
   const Subject s{"torus", {.dims = {100, 100, 100}, .in_place = true}};
   std::int64_t steps = 0;

@@ -1,12 +1,13 @@
-// How fast a NeuronCore's programs are built, timed and computed; the last beside the host's own product.
+// Measures how fast NeuronCore programs are built, timed and computed; computing is compared with the host's own
+// product.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
 #include <vector>
 
-#include "kernels/matmul.h"
-#include "sim/core/run.h"
-#include "sim/core/shipped.h"
+#include "kernels/layers/matmul.h"
+#include "sim/core/programs/shipped.h"
+#include "sim/core/run/run.h"
 
 namespace {
 
@@ -40,7 +41,7 @@ void timed(benchmark::State& state, const char* stage) {
 BENCHMARK_CAPTURE(timed, fully_optimised, "fully_optimised")->Arg(4096)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(timed, tiled, "tiled")->Arg(4096)->Unit(benchmark::kMillisecond);
 
-// Instructions of one engine alone, none of which moves bytes.
+// Instructions of one engine only; none moves bytes.
 void small_instructions(benchmark::State& state) {
   const ChipSpec chip = chip_named("trn2");
   Builder b("small", chip);
@@ -55,7 +56,7 @@ void small_instructions(benchmark::State& state) {
 }
 BENCHMARK(small_instructions)->Unit(benchmark::kMillisecond);
 
-// By turns with the host's product, so that a machine that changes its pace changes both.
+// Alternates with the host's product, so that changes of the machine's speed affect both.
 void computed(benchmark::State& state) {
   const ChipSpec chip = chip_named("trn2");
   const std::int64_t size = state.range(0);

@@ -1,5 +1,5 @@
-// How fast collectives are priced, beside MU: the time of a million events in a radix-heap hold model with 100,000
-// pending, so that ratios survive a change of machine.
+// Measures how fast collectives are priced, next to MU: the time of a million events in a radix-heap hold model with
+// 100,000 pending. Ratios to MU are comparable between machines.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/price.h"
+#include "sim/price/price.h"
 
 namespace {
 
@@ -19,7 +19,7 @@ using namespace trellis::sim;
 using trellis::schedule::Collective;
 using trellis::schedule::Request;
 
-// A monotone queue of times: bucket i holds those that first differ from the last popped in bit i - 1.
+// A monotone priority queue of times: bucket i holds times whose highest bit different from the last popped is i - 1.
 class RadixHeap {
  public:
   void push(std::uint64_t t) { buckets_[bucket(t)].push_back(t); }

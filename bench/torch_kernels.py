@@ -80,7 +80,7 @@ def median_seconds(call, calls):
 
 
 def settle():
-    time.sleep(0.02)  # until the other side's threads have gone to sleep
+    time.sleep(0.02)  # until the other side's threads are asleep
 
 
 def main():

@@ -1,8 +1,7 @@
-// A group of ranks and what they do together. Every rank of it makes the same calls in the same order.
-//
-// An operation runs on a stream; without one, in the calling thread, and is done when the call returns. What it throws
-// comes out of the call or of Stream::synchronize(): PeerLost, Mismatch, Aborted, or invalid_argument for what is wrong
-// by itself. After any of the first three, and all that a stream threw, only shrink(), abort() and error() are of use.
+// A communicator: a group of ranks and their collectives. All its ranks make the same calls in the same order.
+// An operation runs on a stream. Without one it runs in the calling thread and is complete when the call returns.
+// Errors are thrown by the call or by Stream::synchronize(): PeerLost, Mismatch, Aborted, or invalid_argument for a bad
+// argument. After any of the first three, or any error from a stream, only shrink(), abort() and error() are useful.
 #pragma once
 
 #include <memory>
@@ -19,14 +18,14 @@ namespace trellis::ccl {
 
 using schedule::Collective;
 
-// avg divides the sum; scaled_sum multiplies this rank's contribution by the factor first.
+// avg divides the sum by the number of ranks. scaled_sum multiplies this rank's contribution by the factor first.
 struct ReduceOp {
   kernels::Reduction kind = kernels::Reduction::sum;
   double factor = 1;
 };
 
-// One operation, as all of the calls below put it. count is NCCL's: of the whole buffer for all_reduce, broadcast,
-// reduce, send_recv and permute; of one rank's block for the others.
+// One operation, in the general form of all the calls below. count is as in NCCL: the whole buffer for all_reduce,
+// broadcast, reduce, send_recv and permute; one rank's block for the others.
 struct Call {
   Collective collective = Collective::all_reduce;
   const void* input = nullptr;
@@ -43,7 +42,7 @@ struct Call {
 
 class Communicator {
  public:
-  // Returns when all `ranks` have called it with stores that see each other. A store, or a prefix, is for one of these.
+  // Returns when all `ranks` have called it with stores that see each other. Use a store, or a prefix, only once.
   static std::unique_ptr<Communicator> create(std::shared_ptr<Store>, Rank rank, Rank ranks, const Config& = {},
                                               std::shared_ptr<device::Device> = nullptr);
   ~Communicator();
@@ -57,7 +56,7 @@ class Communicator {
   std::string_view transport() const;
 
   void run(const Call&, device::Stream* = nullptr);
-  // Along a schedule of the caller's, which every rank proves for itself first.
+  // Runs a schedule that the caller supplies. Every rank proves it first.
   void run(const Call&, const schedule::Schedule&, device::Stream* = nullptr);
 
   void all_reduce(const void* in, void* out, std::size_t count, kernels::DType, ReduceOp = {}, device::Stream* = {});
@@ -73,47 +72,48 @@ class Communicator {
   void send(const void* in, std::size_t count, kernels::DType, Rank to, device::Stream* = {});
   void recv(void* out, std::size_t count, kernels::DType, Rank from, device::Stream* = {});
 
-  // Ranks that give the same color become a communicator, in the order of key and then of rank. No color: none, null.
+  // Ranks with the same color form a new communicator, ordered by key, then rank; no color: null. It returns within the
+  // timeout; success is on all members, unless they die. A failed split ends this communicator: use shrink().
   std::unique_ptr<Communicator> split(std::optional<int> color, int key);
-  // Those that are left, without `excluded`; every one of them calls it, also after a failure.
+  // Ranks not in `excluded` call it with the same list, also after a failure; they form a new communicator. Returns and
+  // succeeds as split does. A failed one can be retried: it succeeds when all its ranks are in it at the same time. A
+  // rank that was given up or left out gets a PeerLost that names itself; different lists are a Mismatch.
   std::unique_ptr<Communicator> shrink(std::span<const Rank> excluded);
-  // Lets peers read the caller's own memory where it lies; Device::share's rules hold. Goes before this does.
+  // Lets peers read the caller's own memory directly; see Device::share. Destroy the result before the communicator.
   std::unique_ptr<Exposed> expose(void* data, std::size_t bytes);
 
-  void abort();     // from any thread: what runs here or on other ranks ends with Aborted
-  void finalize();  // waits for what was begun; throws when ranks have been in different calls and none could see it
+  void abort();     // from any thread: operations here and on other ranks end with Aborted
+  void finalize();  // waits for all operations; throws on mismatches that no rank could detect before
 
-  std::exception_ptr error() const;  // what ended it; null: it is well
-  std::size_t memory_bytes() const;  // that this rank's share of it uses, with the most scratch that it has borrowed
-  std::uint64_t operations() const;  // begun so far
-  std::string dump() const;          // the last of them, as JSON: see `trellis doctor`
+  std::exception_ptr error() const;          // what ended the communicator; null: no error
+  std::size_t memory_bytes() const;          // used by this rank, with the most scratch that it has borrowed
+  std::uint64_t operations() const;          // started so far
+  std::string dump() const;                  // the flight recorder's last operations, as JSON: see `trellis doctor`
+  std::string algorithm(const Call&) const;  // the one that a call would use: "ring*2"
 
-  std::string algorithm(const Call&) const;  // that a call would use: "ring*2"
-
-  struct Inside;
+  struct State;
 
  private:
-  void run(const struct Point&, device::Stream*);
-  explicit Communicator(std::unique_ptr<Inside>);
-  std::unique_ptr<Inside> inside_;
+  void run(const struct SendRecv&, device::Stream*);
+  explicit Communicator(std::unique_ptr<State>);
+  std::unique_ptr<State> state_;
 };
 
-// Between its making and end(), operations of this thread are only noted; end() runs all of them as one. Groups nest;
-// the outermost counts.
+// Until end(), this thread's operations are only recorded; end() runs them all as one. If nested, the outermost counts.
 class Group {
  public:
   Group();
-  ~Group();  // without end(): forgets what was noted
+  ~Group();  // without end(): discards what was recorded
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
   void end();
-  static bool open();  // in this thread
+  static bool open();  // whether this thread has an open group
 
  private:
   friend class Communicator;
   template <class What>
-  static void issue(Communicator::Inside&, What&&, device::Stream*);  // now, or when the group ends
-  static void forget(const Communicator::Inside&);
+  static void issue(Communicator::State&, What&&, device::Stream*);  // runs it now, or when the group ends
+  static void forget(const Communicator::State&);
   bool ended_ = false;
 };
 

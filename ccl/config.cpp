@@ -12,17 +12,18 @@
 #include <string_view>
 #include <vector>
 
-#include "ccl/given.h"
+#include "ccl/devices.h"
+#include "ccl/plan/schedule_file.h"
+#include "ccl/plan/selector.h"
 #include "ccl/rendezvous/pmix.h"
-#include "ccl/selector.h"
-#include "schedule/algorithm.h"
+#include "schedule/algorithms/algorithm.h"
 
 namespace trellis::ccl {
 namespace {
 
 constexpr int most_ranks = 1 << 24;
 
-// Set to nothing is not set.
+// A variable with an empty value counts as not set.
 std::optional<std::string> variable(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing here changes the environment
   return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
@@ -87,7 +88,7 @@ constexpr Names open_mpi = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMP
                             "OMPI_COMM_WORLD_LOCAL_SIZE", "mpirun"};
 constexpr Names mpich = {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "mpiexec"};
 
-// Whether this launcher set anything; then all that is needed must be there and fit together.
+// Whether this launcher set any variable. If so, all that are needed must be set and consistent.
 bool read_ranks(const Names& names, Launched& l) {
   const std::optional<int> rank = integer(names.rank, 0, most_ranks - 1);
   const std::optional<int> ranks = integer(names.ranks, 1, most_ranks);
@@ -133,7 +134,7 @@ int tasks_on_node(const char* name, const std::string& list, int node) {
   refuse(name, list, "tasks a node, such as 2(x3),1, for every node up to SLURM_NODEID");
 }
 
-// In a batch script SLURM_PROCID is set too; a step of srun has an id.
+// A batch script has SLURM_PROCID too; only a step of srun has a step id.
 bool read_slurm(Launched& l) {
   if (!is_set("SLURM_PROCID") || !is_set("SLURM_STEP_ID")) return false;
   const char* total = is_set("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
@@ -150,7 +151,7 @@ bool read_slurm(Launched& l) {
   return true;
 }
 
-// The first of a list such as gpu[03-07,12],cpu1: rank 0 runs there.
+// The first host of a list such as gpu[03-07,12],cpu1: rank 0 runs there.
 std::string first_host(const std::string& list) {
   std::string host;
   for (std::size_t i = 0; i < list.size() && list[i] != ','; ++i) {
@@ -166,7 +167,7 @@ std::string first_host(const std::string& list) {
   return host;
 }
 
-// srun without PMIx says on which hosts it runs, and a port follows from the numbers of the job and the step.
+// Without PMIx, srun gives a list of hosts; the port is computed from the numbers of the job and the step.
 void meet_as_slurm_tells(Launched& l) {
   constexpr int first_port = 20'000, apart = 8, jobs_apart = 1'500;
   const std::optional<std::string> hosts = variable("SLURM_STEP_NODELIST");
@@ -232,8 +233,7 @@ Config config_from_environment() {
 
 Launched launched_from_environment() {
   Launched l;
-  // srun can set PMI_RANK too, without saying which ranks share a node; MPICH's mpiexec runs below srun and does say
-  // it.
+  // srun can set PMI_RANK too, but not which ranks share a node. MPICH's mpiexec, which srun may start, does.
   const bool any = read_ranks(torchrun, l) || read_ranks(open_mpi, l) ||
                    (is_set(mpich.local_rank) && read_ranks(mpich, l)) || read_slurm(l) || read_ranks(mpich, l) ||
                    read_pmix(l);
@@ -252,6 +252,8 @@ Launched launched_from_environment() {
   if (!address && !l.pmix && l.by == "srun") meet_as_slurm_tells(l);
   return l;
 }
+
+int devices_from_environment() { return integer("TRELLIS_DEVICES", 1, 4096).value_or(0); }
 
 std::string secret_from_environment() { return variable("TRELLIS_SECRET").value_or(""); }
 

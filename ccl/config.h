@@ -1,36 +1,37 @@
-// What a communicator can be told. Every field has a documented environment variable; config.cpp holds the only getenv.
+// Settings of a communicator, and what the launcher told this process. Every field has a documented environment
+// variable. config.cpp alone reads them.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <string>
 
-#include "kernels/dtype.h"
+#include "kernels/types/dtype.h"
 
 namespace trellis::ccl {
 
 struct Config {
   std::chrono::milliseconds timeout{30'000};  // TRELLIS_TIMEOUT (seconds): how long a rank waits for another one
-  std::string algorithm = "";    // TRELLIS_ALGORITHM: "ring", "all_reduce=mesh,all_gather=ring"; else by table
-  std::string selections = "";   // TRELLIS_SELECTIONS: a selection table's file; else the one built in
-  std::string machine = "host";  // TRELLIS_MACHINE: whose rules of that table serve, before those of any machine
-  std::string transport = "";    // TRELLIS_TRANSPORT: "loopback", "shared_memory"; else what fits
+  std::string algorithm = "";    // TRELLIS_ALGORITHM: "ring", "all_reduce=mesh,all_gather=ring"; empty: by the table
+  std::string selections = "";   // TRELLIS_SELECTIONS: file of a selection table; empty: the built-in table
+  std::string machine = "host";  // TRELLIS_MACHINE: the table's rules for it come before those for any machine
+  std::string transport = "";    // TRELLIS_TRANSPORT: "loopback" or "shared_memory"; empty: shared_memory
   kernels::Rounding rounding = kernels::Rounding::nearest;  // TRELLIS_ROUNDING: of narrow sums, and of f32 to `wire`
   std::uint64_t seed = 0;                                   // TRELLIS_SEED: of stochastic rounding
-  kernels::DType wire = kernels::DType::f32;  // TRELLIS_WIRE: "f32", or "bf16": f32 is rounded to bf16 to be sent
-  // TRELLIS_DUMP: folder for the flight recorder's files, made if need be; written when a communicator fails, and on
-  // SIGUSR2, SIGTERM and SIGINT; empty: none
+  kernels::DType wire = kernels::DType::f32;  // TRELLIS_WIRE: "f32", or "bf16": f32 is rounded to bf16 for sending
+  // TRELLIS_DUMP: folder for the flight recorder's files, created if it is missing. They are written when a
+  // communicator fails, and on SIGUSR2, SIGTERM and SIGINT. Empty: no files.
   std::string dump = "";
-  // TRELLIS_SINGLE_COPY: read large buffers out of the peer's own memory by process_vm_readv; bench/peers/run.py tells
-  // whether that is any faster here
+  // TRELLIS_SINGLE_COPY: read large buffers from the peer's own memory with process_vm_readv, where the system allows
+  // it
   bool single_copy = false;
 };
 
-// The defaults, with what the environment sets. Throws invalid_argument naming the variable, its value and what it may
-// be.
+// The defaults, overridden by the environment. Throws invalid_argument that names the variable, its value and the
+// accepted values.
 Config config_from_environment();
 
-// What torchrun, mpirun, srun or trellis launch told this process, or the lack of it.
+// What torchrun, mpirun, srun or trellis launch told this process. The defaults stand for a process without a launcher.
 struct Launched {
   int rank = 0;
   int ranks = 1;
@@ -39,17 +40,17 @@ struct Launched {
   std::string address = "";  // of the host where rank 0 runs; empty: not told
   int port = 0;
   std::string secret = "";  // shared by the ranks of a job
-  bool pmix = false;        // it can be asked where the others are
-  std::string by = "";      // "torchrun", "mpirun", "srun", ...; empty: nobody, one rank alone
+  bool pmix = false;        // PMIx can tell where the other ranks are
+  std::string by = "";      // "torchrun", "mpirun", "srun", ...; empty: no launcher, one rank alone
 };
 
-// Reads, in this order, what torchrun sets (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE), Open MPI
-// (OMPI_COMM_WORLD_*), MPICH (PMI_*, MPI_LOCAL*), Slurm in a step of srun (SLURM_*) and PMIx (PMIX_RANK); and for all
-// of them MASTER_ADDR, MASTER_PORT and TRELLIS_SECRET. Throws invalid_argument naming what is missing or makes no
-// sense.
+// Reads the variables of, in this order, torchrun (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE), Open MPI
+// (OMPI_COMM_WORLD_*), MPICH (PMI_*, MPI_LOCAL*), Slurm in a step of srun (SLURM_*) and PMIx (PMIX_RANK). MASTER_ADDR,
+// MASTER_PORT and TRELLIS_SECRET are read for all of them. Throws invalid_argument that names what is missing or
+// invalid.
 Launched launched_from_environment();
 
-// TRELLIS_SECRET, or nothing: for who starts ranks and has to hand it on.
+// TRELLIS_SECRET, or empty: for launchers, which pass it to the ranks that they start.
 std::string secret_from_environment();
 
 }  // namespace trellis::ccl

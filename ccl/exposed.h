@@ -1,4 +1,4 @@
-// Memory of the caller's own that peers can read where it lies, until this goes.
+// Registered memory: the caller's own memory, which peers can read directly until this object is destroyed.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@ namespace trellis::ccl {
 class Exposed {
  public:
   virtual ~Exposed() = default;
-  virtual std::size_t readable_bytes() const = 0;  // the rest is sent as any other memory is
+  virtual std::size_t readable_bytes() const = 0;  // the rest is sent as unregistered memory is
 };
 
 }  // namespace trellis::ccl

@@ -1,4 +1,5 @@
-// Where ranks that do not know each other yet leave notes: keys with bytes, seen by all.
+// The key-value store for rendezvous: ranks that do not know each other yet exchange notes (a key with bytes) through
+// it.
 #pragma once
 
 #include <cstddef>
@@ -19,19 +20,26 @@ inline std::string text_of(const Bytes& bytes) { return {reinterpret_cast<const 
 class Store {
  public:
   virtual ~Store() = default;
-  virtual void set(std::string_view key, std::span<const std::byte> value) = 0;  // a later value replaces it
-  virtual Bytes get(std::string_view key, Deadline) = 0;                         // waits for it; throws TimedOut
-  virtual std::int64_t add(std::string_view key, std::int64_t amount) = 0;       // to a counter from 0; returns the sum
+  virtual void set(std::string_view key, std::span<const std::byte> value) = 0;  // replaces an earlier value
+  virtual Bytes get(std::string_view key, Deadline) = 0;                         // waits for the note; throws TimedOut
+  virtual std::int64_t add(std::string_view key, std::int64_t amount) = 0;       // a counter from 0; returns the sum
+  // One member no longer needs the notes under this prefix ("": all). When the last of `members` leaves, the notes are
+  // erased; when no notes are left, the resources that keep them are freed. Does not block or throw. Does nothing in
+  // stores whose notes end in another way.
+  virtual void leave(std::string_view /*prefix*/, std::int64_t /*members*/) {}
 };
 
-// The same store with every key behind a prefix, so that several communicators can share one.
+// The same store with a prefix before every key, so that several communicators can share one. A slash within a prefix
+// is escaped, so that leaving "a" does not leave "a/b".
 class PrefixStore : public Store {
  public:
-  PrefixStore(std::shared_ptr<Store> below, std::string prefix)
-      : below_(std::move(below)), prefix_(std::move(prefix)) {}
+  PrefixStore(std::shared_ptr<Store> below, std::string_view prefix) : below_(std::move(below)) {
+    for (const char c : prefix) prefix_ += c == '/' ? "%2F" : c == '%' ? "%25" : std::string(1, c);
+  }
   void set(std::string_view key, std::span<const std::byte> value) override { below_->set(named(key), value); }
   Bytes get(std::string_view key, Deadline d) override { return below_->get(named(key), d); }
   std::int64_t add(std::string_view key, std::int64_t amount) override { return below_->add(named(key), amount); }
+  void leave(std::string_view prefix, std::int64_t members) override { below_->leave(named(prefix), members); }
 
  private:
   std::string named(std::string_view key) const { return prefix_ + "/" + std::string(key); }
@@ -39,17 +47,17 @@ class PrefixStore : public Store {
   std::string prefix_;
 };
 
-// Within one process: ranks that are threads.
+// Within one process, for ranks that are threads.
 std::shared_ptr<Store> memory_store();
 
-// Among processes that see one folder, which is made when it is not there. Its notes live as long as one process has it
-// open. Throws system_error when it cannot be used, and when it holds notes that a job left behind, or another job's
-// (when both were given names).
+// Among processes that see one folder, which is created if it is missing. Notes live as long as one process has the
+// store open. Throws system_error when the folder cannot be used, and when it holds notes that an earlier job left
+// behind, or those of another job (when both were given names).
 std::shared_ptr<Store> file_store(const std::filesystem::path& folder, const std::string& job = "");
 
-// Among hosts: kept by a server (ccl/rendezvous/tcp_store_server.h), which may start later than this is called. Throws
-// system_error (EACCES) when the server has another secret, TimedOut when there is none. The store's calls throw
-// system_error at once when the server ends. Any number of threads may call them.
+// Among hosts. A server (ccl/rendezvous/tcp/server.h) keeps the notes; it may start later than this call. Throws
+// system_error (EACCES) when the server has another secret, TimedOut when there is no server. When the server ends, the
+// store's calls throw system_error at once. Any number of threads may call them.
 std::shared_ptr<Store> tcp_store(const std::string& host, int port, const std::string& secret, Deadline);
 
 }  // namespace trellis::ccl

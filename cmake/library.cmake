@@ -1,4 +1,4 @@
-# libtrellis: every room in one shared library, and what an installation of it consists of.
+# libtrellis: every room in one shared library, and what is installed.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -22,7 +22,7 @@ install(TARGETS libtrellis EXPORT trellis
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trellis)
 
-# For C, which must not hear of a C++ standard.
+# For C programs: it must not require a C++ standard.
 add_library(trellis_c INTERFACE)
 add_library(trellis::c ALIAS trellis_c)
 set_target_properties(trellis_c PROPERTIES EXPORT_NAME c)
@@ -33,18 +33,18 @@ target_link_libraries(trellis_c INTERFACE $<LINK_ONLY:libtrellis>)
 install(TARGETS trellis_c EXPORT trellis)
 install(FILES ${api}/trellis.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trellis)
 
-# Two libraries over the C API, in a folder of their own, so that only who asks for them meets names that others have
-# too: ccl/api/<folder> becomes trellis::<folder>, with its header below include/trellis/<folder>.
-function(trellis_shaped_like folder header)
-  cmake_parse_arguments(PARSE_ARGV 2 like "" "OUTPUT;VERSION" "")
-  file(GLOB sources CONFIGURE_DEPENDS ${api}/${folder}/*.cpp)
+# Two libraries over the C API, with the names of NCCL and CUDA. They are in folders of their own, so that only programs
+# that ask for them see these names: ccl/api/<folder> becomes trellis::<folder>, its headers include/trellis/<folder>.
+function(trellis_shaped_like folder)
+  cmake_parse_arguments(PARSE_ARGV 1 like "" "OUTPUT;VERSION" "HEADERS")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${api}/${folder}/*.cpp)
   set_source_files_properties(${sources} TARGET_DIRECTORY room_ccl PROPERTIES HEADER_FILE_ONLY ON)  # not the room's
   string(REGEX MATCH "^[0-9]+" major ${like_VERSION})
   add_library(trellis_${folder} SHARED ${sources})
   add_library(trellis::${folder} ALIAS trellis_${folder})
   set_target_properties(trellis_${folder} PROPERTIES
     OUTPUT_NAME ${like_OUTPUT} EXPORT_NAME ${folder} VERSION ${like_VERSION} SOVERSION ${major}
-    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/shaped INSTALL_RPATH $ORIGIN/..
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/shaped INSTALL_RPATH "$ORIGIN/..;$ORIGIN"
     LINK_DEPENDS ${api}/${folder}/${folder}.map)
   target_link_options(trellis_${folder} PRIVATE LINKER:--version-script=${api}/${folder}/${folder}.map)
   target_include_directories(trellis_${folder}
@@ -54,10 +54,17 @@ function(trellis_shaped_like folder header)
               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/trellis/${folder}>)
   target_link_libraries(trellis_${folder} PRIVATE trellis_c fmt::fmt)
   install(TARGETS trellis_${folder} EXPORT trellis LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/trellis)
-  install(FILES ${api}/${folder}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trellis/${folder})
+  list(TRANSFORM like_HEADERS PREPEND ${api}/${folder}/ OUTPUT_VARIABLE headers)
+  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trellis/${folder})
 endfunction()
-trellis_shaped_like(nccl nccl.h OUTPUT nccl VERSION 2.30.7)
-trellis_shaped_like(cuda cuda_runtime.h OUTPUT trellis_cudart VERSION ${PROJECT_VERSION})
+set(nccl_headers nccl.h nccl_device.h)
+set(cuda_headers cuda.h cuda_runtime.h cuda_runtime_api.h cuda_fp16.h cuda_bf16.h cuda_fp8.h)
+trellis_shaped_like(nccl OUTPUT nccl VERSION 2.32.3 HEADERS ${nccl_headers})
+trellis_shaped_like(cuda OUTPUT trellis_cudart VERSION ${PROJECT_VERSION} HEADERS ${cuda_headers})
+
+# NCCL_HOME=<prefix> and CUDA_HOME=<prefix> find them too.
+configure_file(${CMAKE_CURRENT_LIST_DIR}/nccl_home.cmake.in ${PROJECT_BINARY_DIR}/nccl_home.cmake @ONLY)
+install(SCRIPT ${PROJECT_BINARY_DIR}/nccl_home.cmake)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/trellis)
 install(EXPORT trellis NAMESPACE trellis:: FILE trellis-config.cmake DESTINATION ${package})

@@ -1,15 +1,16 @@
-# Every library from outside, once. README.md says why each is here.
+# Finds every external library. README.md says why each is used.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(fmt REQUIRED)
 find_package(pugixml REQUIRED)
-# Found by hand: hwloc brings no package for CMake.
+# hwloc has no CMake package.
 find_path(HWLOC_INCLUDE_DIR hwloc.h REQUIRED)
 find_library(HWLOC_LIBRARY hwloc REQUIRED)
-# Likewise: oneDNN's own package asks for OpenCL's development files, which nothing here needs. May be absent.
+# oneDNN's CMake package asks for OpenCL's development files, which nothing here needs. May be absent.
 find_path(DNNL_INCLUDE_DIR dnnl.hpp)
 find_library(DNNL_LIBRARY dnnl)
 mark_as_advanced(HWLOC_INCLUDE_DIR HWLOC_LIBRARY DNNL_INCLUDE_DIR DNNL_LIBRARY)
-# Only the headers: the library is opened when a rank needs it. May be absent; Debian keeps it out of the default path.
+# Only the headers: the library is opened when a rank needs it. May be absent. Debian installs it outside the default
+# path.
 find_path(PMIX_INCLUDE_DIR pmix.h PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/pmix2/include)
 mark_as_advanced(PMIX_INCLUDE_DIR)
 if(NOT PMIX_INCLUDE_DIR)

@@ -1,5 +1,6 @@
-# What nearly every source includes, compiled once for a target, which takes a second off each source. dev goes without,
-# so that a source that does not include what it uses fails there; so do what cannot keep such results, or read GCC's.
+# Precompiles the headers that nearly every source includes, which saves a second for each source. Off in relassert, so
+# that a source that does not include what it uses fails there. Off also with ccache, which can't keep such results, and
+# with compilers that can't read GCC's.
 set(precompiled ON)
 if(CMAKE_CXX_COMPILER_LAUNCHER OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(precompiled OFF)

@@ -4,8 +4,8 @@ include(${CMAKE_CURRENT_LIST_DIR}/precompile.cmake)
 #
 # Makes the OBJECT library room_<room> from every .cpp below the current folder; a new file needs no edit. OBJECT,
 # because a STATIC library drops the files whose only effect is to register themselves. DEPENDS repeats the layer table:
-# a room sees its own headers and those of the rooms it names (one door each in <build>/doors/<room>), so an include
-# that climbs the house does not compile. LINK is private to the room: no header of ours includes a library's.
+# a room sees its own headers and those of the rooms that it names, through links in <build>/doors/<room>, so no
+# other include compiles. LINK is private to the room: no header of ours includes a library's.
 function(trellis_room)
   cmake_parse_arguments(PARSE_ARGV 0 room "" "NAME" "DEPENDS;LINK")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
@@ -20,7 +20,7 @@ function(trellis_room)
 
   add_library(room_${room_NAME} OBJECT ${sources} ${headers})
   target_include_directories(room_${room_NAME} PRIVATE ${doors})
-  # Asserts and debuggers then name the file and not the door to it.
+  # Asserts and debuggers then show the path of the file, not of the link.
   target_compile_options(room_${room_NAME} PRIVATE -ffile-prefix-map=${doors}/=${PROJECT_SOURCE_DIR}/)
   target_link_libraries(room_${room_NAME} PRIVATE ${room_LINK})
   trellis_precompile(room_${room_NAME})

@@ -23,11 +23,11 @@ std::size_t physical_bytes() {
 }  // namespace
 
 Arena::Arena() {
-  window_.bytes = 4 * physical_bytes() / page * page;  // addresses, not memory: room for holes between allocations
+  window_.bytes = 4 * physical_bytes() / page * page;  // address space only: room for holes between allocations
   window_.fd = memfd_create("trellis-device", MFD_CLOEXEC);
   if (window_.fd < 0) fail("device memory: memfd_create");
   void* base = MAP_FAILED;
-  // Less where addresses are rationed (ulimit -v).
+  // Take less where address space is limited (ulimit -v).
   for (; window_.bytes >= page << 12 && base == MAP_FAILED; window_.bytes /= base == MAP_FAILED ? 2 : 1)
     if (ftruncate(window_.fd, static_cast<off_t>(window_.bytes)) == 0)
       base = mmap(nullptr, window_.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, window_.fd, 0);

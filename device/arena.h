@@ -1,4 +1,4 @@
-// Memory in one large sparse file that other processes can map. Pages that are not in use cost nothing.
+// Page allocator over one large sparse memfd file that other processes can map. Unused pages take no memory.
 #pragma once
 
 #include <atomic>
@@ -18,14 +18,14 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
 
   void* allocate(std::size_t bytes);
-  void release(void*);  // gives the pages back
+  void release(void*);  // returns the pages to the system
   Window window() const { return window_; }
   InWindow find(const void* data, std::size_t bytes) const;
   std::unique_ptr<Shared> share(void* data, std::size_t bytes);
   std::size_t allocated_bytes() const;
 
  private:
-  // Pages of the process's that are in the file.
+  // Pages of the process that were moved into the file.
   struct Moved {
     std::size_t bytes = 0;
     std::size_t offset = 0;
@@ -38,11 +38,11 @@ class Arena {
 
   Window window_;
   mutable std::mutex mutex_;
-  std::map<std::size_t, std::size_t> free_;  // offset to bytes, merged with their neighbours
+  std::map<std::size_t, std::size_t> free_;  // offset to bytes; adjacent holes are merged
   std::map<std::size_t, std::size_t> used_;
   std::mutex sharing_;  // held while pages move
   MovedPages moved_;
-  std::atomic<bool> any_moved_ = false;  // so that find() takes no lock where nothing is shared
+  std::atomic<bool> any_moved_ = false;  // lets find() skip the lock while nothing is shared
 };
 
 }  // namespace trellis::device

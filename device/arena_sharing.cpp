@@ -1,4 +1,4 @@
-// Memory of the caller's in the arena's file.
+// Arena's sharing of the caller's own memory: moves its pages into the arena's file and back.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class Arena::Sharing : public Shared {
 
  private:
   Arena& arena_;
-  std::byte* begin_;  // of the moved pages; null: there are none to be moved back
+  std::byte* begin_;  // start of the moved pages; null: none to move back
   const std::size_t bytes_;
 };
 
@@ -44,7 +44,7 @@ InWindow Arena::find(const void* data, std::size_t bytes) const {
   return {outside, at->second.offset, std::min(bytes - outside, at->second.bytes)};
 }
 
-// The moved pages among which all of these are; end() when there are none.
+// The entry of moved pages that contains this whole range; end() if there is none.
 Arena::MovedPages::iterator Arena::moved_with(std::byte* begin, std::size_t bytes) {
   const auto after = moved_.upper_bound(begin);
   if (after == moved_.begin()) return moved_.end();

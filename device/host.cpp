@@ -1,7 +1,9 @@
-// The host as a device: its own memory, the kernels' arithmetic, threads as streams.
+// The host as a device: memory from an Arena, arithmetic from kernels/, threads as streams.
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -54,11 +56,22 @@ class HostStream : public Stream {
         thrown = std::current_exception();
       }
       lock.lock();
-      queue_.pop_front();
       if (thrown && !thrown_) thrown_ = thrown;
-      if (thrown) queue_.clear();
+      if (thrown) drop_the_rest(lock);
+      queue_.pop_front();
       changed_.notify_all();
     }
+  }
+
+  // Destroys the queued work without the lock, since its destructors may notify others. The failed piece stays in the
+  // queue, so that the stream does not look idle meanwhile.
+  void drop_the_rest(std::unique_lock<std::mutex>& lock) {
+    std::deque<std::function<void()>> rest;
+    std::move(queue_.begin() + 1, queue_.end(), std::back_inserter(rest));
+    queue_.resize(1);
+    lock.unlock();
+    rest.clear();
+    lock.lock();
   }
 
   mutable std::mutex mutex_;
@@ -66,7 +79,7 @@ class HostStream : public Stream {
   std::deque<std::function<void()>> queue_;
   std::exception_ptr thrown_;
   bool closing_ = false;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last: it uses all members above
 };
 
 class HostEvent : public Event {
@@ -78,7 +91,8 @@ class HostEvent : public Event {
       last_ = point;
     }
     if (stream == nullptr) return point->reach();
-    // Dropped unreached when the stream's work failed before it: then nobody may wait for it for ever.
+    // If earlier work of the stream fails, this piece is dropped, which reaches the point too, so nobody waits for
+    // ever.
     stream->submit([reached = std::make_shared<Reached>(point)] {});
   }
   bool ready() const override { return last()->is_reached(); }

@@ -1,5 +1,5 @@
-// What a process has one of, made when first asked for and never destroyed, as threads may use it until the end. A
-// forked process begins with its own, whatever state its parent's was in.
+// Per-process singletons: made at first use and never destroyed, because threads may use them until the end. A forked
+// process gets a new one, whatever state its parent's was in.
 #pragma once
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 
 namespace trellis::device {
 
-// make() returns a new one, and captures nothing.
+// make() returns a new object. It must not capture anything.
 template <class Make>
 auto& of_this_process(Make) {
   static std::invoke_result_t<Make> one = [] {

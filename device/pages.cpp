@@ -15,7 +15,7 @@
 namespace trellis::device {
 namespace {
 
-// A line of the kernel's list of what is mapped where.
+// One line of /proc/self/maps.
 struct Mapped {
   std::uintptr_t begin = 0, end = 0;
   char rights[5] = "";
@@ -24,7 +24,7 @@ struct Mapped {
   std::string name = {};
 };
 
-// Whether all of the pages are mapped, and each mapping that has some of them is `right`.
+// Whether all of the pages are mapped, and `right` holds for every mapping that overlaps them.
 bool all_are(const std::byte* data, std::size_t bytes, const std::function<bool(const Mapped&)>& right) {
   const auto begin = reinterpret_cast<std::uintptr_t>(data), end = begin + bytes;
   std::uintptr_t covered = begin;
@@ -49,7 +49,7 @@ bool all_are(const std::byte* data, std::size_t bytes, const std::function<bool(
 }  // namespace
 
 bool are_private(const std::byte* begin, std::size_t bytes) {
-  // A stack grows by itself, and the kernel's own pages are not to be moved.
+  // A stack grows by itself, and the kernel's own pages must not be moved.
   return all_are(begin, bytes, [](const Mapped& m) {
     return std::strcmp(m.rights, "rw-p") == 0 && m.file == 0 &&
            (m.name.empty() || m.name == "[heap]" || m.name.starts_with("[anon:"));

@@ -1,4 +1,4 @@
-// Moves the caller's own pages into a file that other processes can map, and back, without their addresses changing.
+// Moves the caller's own pages into a file that other processes can map, and back, without changing their addresses.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,17 @@ namespace trellis::device {
 
 inline constexpr std::size_t page = 4096;
 
-// Whether all of these pages are the process's own data, as malloc and mmap give them: only these can be moved.
+// Whether all of these pages are the process's own data, as from malloc and mmap. Only such pages can be moved.
 bool are_private(const std::byte* begin, std::size_t bytes);
 
-// The pages become those of the file, which `file_pages` shows, with what they hold now. Nobody may write to them
+// Replaces the pages by those of the file, which `file_pages` maps; contents are kept. Nobody may write to them
 // meanwhile. Throws system_error.
 void move_to_file(std::byte* begin, std::size_t bytes, int file, std::size_t offset, std::byte* file_pages);
 
 bool are_of_file(const std::byte* begin, std::size_t bytes, int file, std::size_t offset);
 
-// They become the process's own again, where they are still those of the file: who has given the memory back meanwhile
-// may have got something else in its place. False: there was no memory for that, and they stay the file's.
+// Makes the pages private again, if they still belong to the file: if the caller has freed them meanwhile, something
+// else may be mapped there. False: out of memory; they stay in the file.
 bool move_from_file(std::byte* begin, std::size_t bytes, int file, std::size_t offset);
 
 }  // namespace trellis::device

@@ -18,7 +18,7 @@ int main(void) {
   trellis_comm_rank(comm, &rank);
   trellis_comm_ranks(comm, &ranks);
 
-  void* memory;  // that the other ranks can read where it is
+  void* memory;  // that other ranks can read directly
   if (trellis_alloc(&memory, COUNT * sizeof(float))) return failed("alloc");
   float* data = memory;
   for (int i = 0; i < COUNT; ++i) data[i] = (float)(rank + 1);

@@ -1,4 +1,4 @@
-// NCCL's first way to begin: one thread drives every device, whose communicators ncclCommInitAll makes at once.
+// NCCL's first way to start ranks: one thread drives all devices; ncclCommInitAll makes their communicators at once.
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <stdio.h>

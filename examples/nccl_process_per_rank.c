@@ -1,4 +1,4 @@
-// NCCL's third way to begin: a process for each device, started by MPI, which takes the id from rank 0 to the others:
+// NCCL's third way to start ranks: one process for each device. MPI starts them and sends the id from rank 0 to all:
 //
 //   mpirun -n 2 ./nccl_process_per_rank
 #include <cuda_runtime.h>

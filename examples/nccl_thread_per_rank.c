@@ -1,5 +1,5 @@
-// NCCL's second way to begin: a thread for each device, which meet by an id that one of them makes; made without
-// blocking, as a program does that wants to be able to give up.
+// NCCL's second way to start ranks: one thread for each device; one thread makes the id that all use. Communicators are
+// made without blocking, for programs that want to be able to give up.
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@
 
 static ncclUniqueId id;
 
-// Sends to the next rank and receives from the one before.
+// Sends to the next rank and receives from the previous one.
 static void* run(void* argument) {
   const int rank = *(const int*)argument;
   float host[COUNT], *sent, *received;

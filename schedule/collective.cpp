@@ -6,6 +6,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "schedule/task_fault.h"
+
 namespace trellis::schedule {
 namespace {
 
@@ -48,19 +50,18 @@ const Pair* pair_into(const Task& t, Rank rank) {
   return nullptr;
 }
 
-void check_rank(const char* what, Rank rank, Rank ranks) {
+void check_rank(std::string_view member, const char* what, Rank rank, Rank ranks) {
   if (rank < 0 || rank >= ranks)
-    throw std::invalid_argument(fmt::format("{} {} is not a rank: expected 0 to {}", what, rank, ranks - 1));
+    throw TaskFault(member, fmt::format("{} {} is not a rank: expected 0 to {}", what, rank, ranks - 1));
 }
 
 void check_pairs(const Task& t) {
   std::vector<bool> sends(t.ranks), receives(t.ranks);
   for (const Pair& pair : t.pairs) {
-    check_rank("permute source", pair.source, t.ranks);
-    check_rank("permute target", pair.target, t.ranks);
-    if (sends[pair.source]) throw std::invalid_argument(fmt::format("permute source {} is given twice", pair.source));
-    if (receives[pair.target])
-      throw std::invalid_argument(fmt::format("permute target {} is given twice", pair.target));
+    check_rank("pairs", "permute source", pair.source, t.ranks);
+    check_rank("pairs", "permute target", pair.target, t.ranks);
+    if (sends[pair.source]) throw TaskFault("pairs", fmt::format("permute source {} is given twice", pair.source));
+    if (receives[pair.target]) throw TaskFault("pairs", fmt::format("permute target {} is given twice", pair.target));
     sends[pair.source] = receives[pair.target] = true;
   }
 }
@@ -94,31 +95,31 @@ Collective collective_named(std::string_view wanted) {
 
 void check(const Task& t) {
   if (static_cast<std::size_t>(t.collective) >= table.size())
-    throw std::invalid_argument(
-        fmt::format("collective number {}: expected 0 to {}", static_cast<int>(t.collective), table.size() - 1));
-  if (t.ranks < 1) throw std::invalid_argument(fmt::format("{} ranks: expected at least 1", t.ranks));
-  if (t.pieces < 1) throw std::invalid_argument(fmt::format("{} pieces in a block: expected at least 1", t.pieces));
+    throw TaskFault("collective", fmt::format("collective number {}: expected 0 to {}", static_cast<int>(t.collective),
+                                              table.size() - 1));
+  if (t.ranks < 1) throw TaskFault("ranks", fmt::format("{} ranks: expected at least 1", t.ranks));
+  if (t.pieces < 1) throw TaskFault("pieces", fmt::format("{} pieces in a block: expected at least 1", t.pieces));
   if (data_chunks(t) > std::numeric_limits<std::int32_t>::max())
-    throw std::invalid_argument(fmt::format("{} ranks of {} pieces make {} chunks: expected at most {}", t.ranks,
-                                            t.pieces, data_chunks(t), std::numeric_limits<std::int32_t>::max()));
+    throw TaskFault("pieces", fmt::format("{} ranks of {} pieces make {} chunks: expected at most {}", t.ranks,
+                                          t.pieces, data_chunks(t), std::numeric_limits<std::int32_t>::max()));
   const bool has_root = rooted(t.collective) || t.collective == send_recv;
   if (has_root)
-    check_rank("root", t.root, t.ranks);
+    check_rank("root", "root", t.root, t.ranks);
   else if (t.root != 0)
-    throw std::invalid_argument(fmt::format("root {}: {} has none", t.root, name(t.collective)));
+    throw TaskFault("root", fmt::format("root {}: {} has none", t.root, name(t.collective)));
   if (t.collective == send_recv)
-    check_rank("peer", t.peer, t.ranks);
+    check_rank("peer", "peer", t.peer, t.ranks);
   else if (t.peer != 0)
-    throw std::invalid_argument(fmt::format("peer {}: {} has none", t.peer, name(t.collective)));
+    throw TaskFault("peer", fmt::format("peer {}: {} has none", t.peer, name(t.collective)));
   if (t.even && uneven(t.collective))
-    throw std::invalid_argument(fmt::format("{} has blocks of all sizes: they can't be even", name(t.collective)));
+    throw TaskFault("even", fmt::format("{} has blocks of all sizes: they can't be even", name(t.collective)));
   if (t.in_place && t.collective == all_to_all_v)
-    throw std::invalid_argument(
-        "all_to_all_v can't be in place: the blocks sent and received would overlap at different sizes");
+    throw TaskFault("in_place",
+                    "all_to_all_v can't be in place: the blocks sent and received would overlap at different sizes");
   if (t.collective == permute)
     check_pairs(t);
   else if (!t.pairs.empty())
-    throw std::invalid_argument(fmt::format("{} takes no source-target pairs", name(t.collective)));
+    throw TaskFault("pairs", fmt::format("{} takes no source-target pairs", name(t.collective)));
 }
 
 std::int64_t data_chunks(const Task& t) { return (by_block(t.collective) ? std::int64_t{t.ranks} : 1) * t.pieces; }
@@ -169,7 +170,7 @@ std::int64_t kind_of_data(const Task& t, Rank rank, std::int64_t chunk) {
 std::int64_t kind_of_input(const Task& t, Rank rank, std::int64_t chunk) {
   if (t.even) return 0;
   if (t.collective == all_gather_v) return std::int64_t{rank} * t.pieces + chunk;
-  // The block from s to d is as long as only that pair says.
+  // The length of the block from s to d depends on that pair alone.
   if (t.collective == all_to_all_v) return std::int64_t{rank} * t.ranks * t.pieces + chunk;
   return kind_of_data(t, rank, chunk);
 }

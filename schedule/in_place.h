@@ -1,5 +1,5 @@
-// In place, some chunks of the input are chunks of the output too. The input may not be written, so that such chunks go
-// by the output's name.
+// Renames input slices to output slices where the two buffers overlap (in place). The input must not be written, so
+// shared chunks are always named by the output buffer.
 #pragma once
 #include "schedule/schedule.h"
 
@@ -13,7 +13,7 @@ inline Slice as_output(const Task& task, Rank rank, const Slice& s) {
   return {static_cast<std::int32_t>(chunk), s.count, Buffer::output};
 }
 
-// Some of it is the output's, and some is not.
+// True if only part of the slice lies in the output.
 inline bool straddles(const Task& task, Rank rank, const Slice& s) {
   if (!task.in_place || s.buffer != Buffer::input || as_output(task, rank, s).buffer == Buffer::output) return false;
   const Cells base = cells(task, rank);

@@ -25,15 +25,15 @@ bool same_step(const Program& a, const Step& x, const Program& b, const Step& y)
 }  // namespace
 
 bool same(const Program& a, const Program& b) {
-  return a.scratch == b.scratch && a.rooms == b.rooms &&
+  return a.scratch == b.scratch && a.scratch_sizes == b.scratch_sizes &&
          std::ranges::equal(a.steps, b.steps, [&](const Step& x, const Step& y) { return same_step(a, x, b, y); });
 }
 
 Kinds::Kinds(const Task& task, Rank rank, const Program& program) : task_(task), rank_(rank) {
   std::int64_t first = 0;
-  for (const Room& room : program.rooms) {
-    rooms_.emplace_back(first, room.like);
-    first += room.count;
+  for (const ScratchSize& size : program.scratch_sizes) {
+    rooms_.emplace_back(first, size.like);
+    first += size.count;
   }
 }
 
@@ -41,8 +41,8 @@ std::int64_t Kinds::of(Buffer buffer, std::int64_t chunk) const {
   if (task_.even) return 0;
   if (buffer == Buffer::input) return kind_of_input(task_, rank_, chunk);
   if (buffer == Buffer::output) return kind_of_output(task_, rank_, chunk);
-  const auto room = std::ranges::upper_bound(rooms_, chunk, {}, [](const auto& r) { return r.first; }) - 1;
-  return kind_of_data(task_, rank_, room->second + chunk - room->first);
+  const auto size = std::ranges::upper_bound(rooms_, chunk, {}, [](const auto& r) { return r.first; }) - 1;
+  return kind_of_data(task_, rank_, size->second + chunk - size->first);
 }
 
 std::int64_t Schedule::steps() const {

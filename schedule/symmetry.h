@@ -1,4 +1,4 @@
-// Which ranks are alike: a schedule may look the same from every rank of a class, once names are changed accordingly.
+// Symmetry classes of ranks: ranks of one class run the same program, up to renaming of ranks.
 #pragma once
 #include <vector>
 
@@ -6,8 +6,8 @@
 
 namespace trellis::schedule {
 
-// Ranks as coordinates, innermost axis first. Along an axis the schedule stays the same when all coordinates are
-// shifted round (rotate), or all are exclusive-or'ed with one number (flip); or nothing is promised (distinct).
+// Ranks as coordinates, innermost axis first. The schedule does not change when all coordinates along an axis are
+// rotated by one amount (rotate) or XORed with one number (flip). A distinct axis promises no symmetry.
 struct Axis {
   enum class Kind : std::uint8_t { distinct, rotate, flip } kind = Kind::distinct;
   Rank size = 1;
@@ -18,10 +18,10 @@ struct Symmetry {
   std::vector<Axis> axes;
 
   Rank ranks() const;
-  Rank classes() const;                              // how many kinds of rank there are
-  Rank representative(Rank) const;                   // the lowest rank that is like this one
-  std::vector<Rank> representatives() const;         // one of each class, ascending
-  Rank image(Rank from, Rank to, Rank other) const;  // what `other` is called when `from` is called `to`
+  Rank classes() const;                              // number of classes
+  Rank representative(Rank) const;                   // the lowest rank of this rank's class
+  std::vector<Rank> representatives() const;         // one rank per class, ascending
+  Rank image(Rank from, Rank to, Rank other) const;  // the new name of `other` when `from` is renamed `to`
 };
 
 }  // namespace trellis::schedule

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -10,15 +9,16 @@
 #include <set>
 #include <stdexcept>
 
-#include "kernels/matmul_trial.h"
-#include "kernels/mx.h"
-#include "kernels/row_trial.h"
-#include "kernels/speed.h"
-#include "kernels/trial.h"
-#include "sim/nearest.h"
-#include "tools/command.h"
-#include "tools/output.h"
-#include "tools/table.h"
+#include "kernels/measure/matmul_trial.h"
+#include "kernels/measure/row_trial.h"
+#include "kernels/measure/speed.h"
+#include "kernels/measure/trial.h"
+#include "kernels/types/mx.h"
+#include "sim/figures/nearest.h"
+#include "tools/program/command.h"
+#include "tools/program/json_text.h"
+#include "tools/program/output.h"
+#include "tools/program/table.h"
 
 namespace trellis::tools {
 namespace {
@@ -37,7 +37,7 @@ void add(CLI::App& app, Options& o) {
   app.add_flag("--json", o.json, "Print JSON, values in SI units");
 }
 
-// What runs here under a kernel's name; `agrees` is empty where the truth itself does.
+// The implementation that runs under a kernel's name. `agrees` is empty when it is the scalar reference itself.
 struct Used {
   std::string what;
   std::function<bool()> agrees = {};
@@ -67,14 +67,14 @@ Kernels used_here() {
   return all;
 }
 
-// The name up to its word number `words`: "cast.f32" for two.
+// The first `words` words of the name: "cast.f32" for two.
 std::string beginning(const std::string& name, std::size_t words) {
   std::size_t end = 0;
   for (; words > 0 && end != std::string::npos; --words) end = name.find('.', end == 0 ? 0 : end + 1);
   return name.substr(0, end);
 }
 
-// Those whose names begin with the prefix; some must.
+// Kernels whose names begin with the prefix; throws when there are none.
 Kernels chosen(Kernels all, const std::string& prefix) {
   const auto words = static_cast<std::size_t>(std::ranges::count(prefix, '.') + 1);
   std::set<std::string> families, alike;
@@ -88,7 +88,7 @@ Kernels chosen(Kernels all, const std::string& prefix) {
       fmt::format("no kernel's name begins with '{}'; they begin with {}", prefix, fmt::join(families, ", ")));
 }
 
-// Says on a terminal what is being worked on, one line over the other.
+// Progress on a terminal, in one line that is overwritten.
 class Progress {
  public:
   explicit Progress(std::size_t all) : all_(all), shown_(isatty(STDERR_FILENO) == 1) {}
@@ -122,7 +122,7 @@ struct Timing {
   int threads;
 };
 
-// On all cores only what comes from memory: in the caches each core has its own.
+// All cores are timed from memory only: in the caches each core has its own.
 std::vector<Timing> timings() {
   std::vector<Timing> all;
   for (const kernels::Regime regime : kernels::regimes) all.push_back({regime, 1});
@@ -130,7 +130,7 @@ std::vector<Timing> timings() {
   return all;
 }
 
-// The same results twice: a line each for programs, and for people a line for each kernel.
+// The same results twice: for programs one line each, for people one line for each kernel.
 struct Speeds {
   Table all, summary;
 };
@@ -174,7 +174,7 @@ Speeds speeds(const std::vector<kernels::Subject>& subjects) {
 
 struct Listing {
   Table table;
-  std::vector<std::string> wrong;  // kernels that do not agree with their truth
+  std::vector<std::string> wrong;  // kernels that differ from their scalar reference
 };
 
 Listing listed(const Kernels& all, bool check) {
@@ -229,7 +229,7 @@ int run(const Options& o) {
     text += table.summary.text();
     whole["kernels"] = nlohmann::ordered_json::parse(table.all.json())["kernels"];
   }
-  write_output("", o.json ? whole.dump(2) + "\n" : text);
+  write_output("", o.json ? json_text(whole) : text);
   return status;
 }
 

@@ -1,7 +1,8 @@
-# Sourced by the commands in this folder: the Debian packages each job needs, and how to get those that are missing.
+# Sourced by the scripts in this folder: the Debian packages that each needs, and how missing ones are installed.
 
 packages_build="g++ cmake ninja-build pkg-config python3 libfmt-dev libcli11-dev nlohmann-json3-dev libpugixml-dev \
-libdnnl-dev libhwloc-dev libgtest-dev libbenchmark-dev clang-format libpmix-dev openmpi-bin"
+libdnnl-dev libhwloc-dev libgtest-dev libbenchmark-dev libpmix-dev"
+packages_test="$packages_build clang-format openmpi-bin"
 packages_fuzz="$packages_build clang libclang-rt-14-dev libomp-dev"
 
 # Prints those of the named packages that are not installed.
@@ -14,7 +15,7 @@ missing_packages() {
   done
 }
 
-# Installs what is missing of the named packages; exits 2 with the command to run when it may not.
+# Installs those of the named packages that are missing. Without permission, prints the command to run and exits 2.
 need_packages() {
   if ! command -v dpkg-query >/dev/null; then
     echo "$0: not a Debian system; going on in the hope that these are there: $*" >&2

@@ -1,4 +1,4 @@
-// Our side of bench/peers/run.py: the public API timed as bench/peers/mpi_peer.c times MPI. Started by `trellis
+// Our side of bench/peers/run.py: times the public API as bench/peers/mpi_peer.c times MPI. Started by `trellis
 // launch`.
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace {
 using namespace trellis;
 using namespace trellis::ccl;
 
-// Ordinary memory, or the device's own, which peers read directly.
+// Ordinary memory, or the device's own memory, which peers read directly.
 class Memory {
  public:
   Memory(device::Device& device, std::size_t bytes, bool own)

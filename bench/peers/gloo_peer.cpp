@@ -1,5 +1,5 @@
-// Another side of bench/peers/run.py: Gloo over its tcp transport on loopback, timed as mpi_peer.c times MPI. Started
-// by `trellis launch`; the ranks meet in a folder.
+// The Gloo side of bench/peers/run.py: Gloo's tcp transport on loopback, timed as mpi_peer.c times MPI. Started by
+// `trellis launch`; the ranks rendezvous in a folder.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
@@ -23,8 +23,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Context = std::shared_ptr<gloo::Context>;
+using Algorithm = gloo::detail::AllreduceOptionsImpl::Algorithm;
 
-// What is timed, with everything made ready that a user would keep from call to call.
+// GLOO_ALGORITHM selects the all_reduce; without it, Gloo chooses.
+Algorithm algorithm_wanted() {
+  const char* const value = std::getenv("GLOO_ALGORITHM");
+  const std::string name = value == nullptr ? "" : value;
+  return name == "ring" ? Algorithm::RING : name == "bcube" ? Algorithm::BCUBE : Algorithm::UNSPECIFIED;
+}
+
+// The timed operation, with everything prepared that a user would keep between calls.
 std::function<void()> call_of(const Context& c, const std::string& op, std::vector<float>& in, std::vector<float>& out,
                               std::size_t count) {
   const std::size_t block = count / static_cast<std::size_t>(c->size);
@@ -33,6 +41,7 @@ std::function<void()> call_of(const Context& c, const std::string& op, std::vect
   if (op == "all_reduce")
     return [=] {
       gloo::AllreduceOptions options(c);
+      options.setAlgorithm(algorithm_wanted());
       options.setInput(from, count);
       options.setOutput(to, count);
       options.setReduceFunction(

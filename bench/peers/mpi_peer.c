@@ -1,5 +1,5 @@
-/* The other side of bench/peers/run.py: an MPI library timed as ours is. Prints one line a size: bytes, median and 99th
-   percentile in microseconds, of the slowest rank at each iteration. */
+/* The MPI side of bench/peers/run.py: times an MPI library as ours is timed. Prints one line per size: bytes, then the
+   median and the 99th percentile in microseconds of the slowest rank per iteration. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
-/* When an operation begins, alike for all peers of run.py. Ranks leave a barrier one after the other, in an order that
-   is each library's own: a rank that leaves it early is head start for one library and waiting time for another. So,
-   where each rank has a core (TOGETHER is set), all begin at a moment that rank 0 names. */
+/* A common start for each timed operation, the same for all peers of run.py. Ranks leave a barrier one after another,
+   in an order that depends on the library: leaving early is a head start in one library and waiting time in another. So
+   if each rank has a core (TOGETHER is set), all ranks begin at a time that rank 0 broadcasts. */
 #pragma once
 
 #include <stdlib.h>
 #include <time.h>
 
-/* Microseconds, on the clock that all processes of the host have. */
+/* Microseconds, on the monotonic clock that all processes of a host share. */
 static inline double now_us(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -15,7 +15,7 @@ static inline double now_us(void) {
 
 static inline int begins_together(void) { return getenv("TOGETHER") != NULL; }
 
-/* Far enough for a broadcast of it to arrive before. */
+/* Late enough for a broadcast of it to arrive in time. */
 static inline double soon_us(void) { return now_us() + 5; }
 
 static inline double wait_until(double us) {

@@ -1,7 +1,7 @@
-// What run.py holds an all_reduce against that is bounded by memory: ranks that only read and write what an all_reduce
-// between readable buffers must, with nobody to wait for. Each sums its part of all inputs, then copies the others'
-// parts; with stores past the caches or without, whichever is faster at a size. Prints, a line a size: bytes, median
-// and 99th percentile in microseconds, of the slowest rank at each iteration.
+// The memory bound for an all_reduce in run.py: ranks that only read and write what an all_reduce between readable
+// buffers must, without waiting for each other. Each rank sums its part of all inputs, then copies the other parts.
+// Stores bypass the caches or not, whichever is faster at a size. Prints one line per size: bytes, then the median and
+// the 99th percentile in microseconds of the slowest rank per iteration.
 #include <immintrin.h>
 #include <pthread.h>
 #include <sched.h>
@@ -18,7 +18,7 @@
 
 namespace {
 
-constexpr std::size_t step = 8;  // floats of a vector
+constexpr std::size_t step = 8;  // floats per vector
 
 struct Buffers {
   float *in = nullptr, *out = nullptr;
@@ -78,7 +78,7 @@ void pin(std::size_t rank) {
   if (CPU_COUNT(&one) == 1) pthread_setaffinity_np(pthread_self(), sizeof one, &one);
 }
 
-using Times = std::vector<double>;  // of the iterations
+using Times = std::vector<double>;  // per iteration
 
 void run_rank(std::vector<Buffers>& all, std::size_t rank, std::size_t floats, bool past, Barrier& barrier,
               Times& took) {

@@ -1,4 +1,4 @@
-// The store of a job whose ranks were started by something: torchrun, mpirun, srun, trellis launch.
+// The store of a job that a launcher started: torchrun, mpirun, srun, trellis launch.
 #pragma once
 
 #include <memory>
@@ -9,15 +9,16 @@
 
 namespace trellis::ccl {
 
-inline constexpr int ports_of_ranks = 8;  // from the one that was told on: where rank 0's store may be
+inline constexpr int ports_of_ranks = 8;  // number of ports where rank 0's store may be, from the given one on
 
-// Where the keeper of a meeting place at this host listens; "": at every address of the machine.
+// The address at which the server for this host listens; "": all addresses of the machine.
 std::string listening_address(const std::string& host);
 
-// With an address: rank 0 keeps the store, at the port that was told or, when another program has it (torchrun's own
-// store does), at one of the next; to the end of its process. Without: PMIx tells where rank 0 keeps it. One rank alone
-// has a memory_store. A second call finds the notes of the first: give each communicator a prefix of its own.
-// Throws invalid_argument when the job was told too little, else as tcp_store does.
+// With an address, rank 0 keeps the store at the given port, or at one of the next if another program has it
+// (torchrun's own store does). It keeps the store while somebody uses it or has not left, and for 30 s. Without an
+// address, PMIx tells where rank 0 keeps it. A single rank gets a memory_store. A second call finds the notes of the
+// first until these are left, so give each communicator its own prefix.
+// Throws invalid_argument when the launcher told too little; otherwise as tcp_store does.
 std::shared_ptr<Store> store_from_environment(const Launched&, Deadline);
 
 }  // namespace trellis::ccl

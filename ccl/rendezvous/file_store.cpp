@@ -16,7 +16,7 @@
 
 #include "ccl/rendezvous/notes.h"
 #include "ccl/rendezvous/sha256.h"
-#include "ccl/rendezvous/socket.h"
+#include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/store.h"
 
 namespace trellis::ccl {
@@ -26,12 +26,14 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
 constexpr milliseconds lock_patience{30'000};
-constexpr milliseconds look_again{20};  // where the kernel does not tell of changes: other hosts' on a network folder
+// polling, since the kernel does not report other hosts' changes in network folders
+constexpr milliseconds look_again{20};
 constexpr std::string_view note_prefix = "note.", draft_prefix = "draft.";
 
 std::system_error failure(const std::string& what) { return {errno, std::generic_category(), what}; }
 
-// Any key as a file's name: what may not stand there is written as %2F is, and what gets too long as its digest.
+// Maps any key to a file name: characters that are not allowed are written like %2F; a name that gets too long is
+// replaced by its digest.
 std::string file_of(std::string_view key) {
   std::string name(note_prefix);
   for (char c : key) {
@@ -83,10 +85,10 @@ class FileStore : public Store {
   void sweep() const;
 
   fs::path folder_;
-  Descriptor in_use_;  // locked, shared, as long as the store is open: the kernel lets go when a process dies
+  Descriptor in_use_;  // holds a shared lock while the store is open; the kernel releases it when the process dies
 };
 
-// Waits for the lock, which a stopped process may hold for long.
+// Waits for the lock. A stopped process may hold it for long.
 bool lock_before(const Descriptor& file, int how, Deadline deadline) {
   while (flock(file.number(), how | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) throw failure("locking a file of the store");
@@ -105,7 +107,7 @@ FileStore::FileStore(const fs::path& folder, const std::string& job) : folder_(f
   join(job);
 }
 
-// Who comes alone looks for what an earlier job left; then all share the lock.
+// The first process removes what an earlier job left; then all share the lock.
 void FileStore::join(const std::string& job) {
   const fs::path lock = folder_ / "in_use";
   const Deadline deadline = Clock::now() + lock_patience;
@@ -115,7 +117,7 @@ void FileStore::join(const std::string& job) {
     const bool alone = flock(in_use_.number(), LOCK_EX | LOCK_NB) == 0;
     struct stat ours = {}, named = {};
     if (fstat(in_use_.number(), &ours) != 0) throw failure(lock.string());
-    if (stat(lock.c_str(), &named) != 0 || ours.st_ino != named.st_ino) continue;  // the last one out has just swept
+    if (stat(lock.c_str(), &named) != 0 || ours.st_ino != named.st_ino) continue;  // the last one out removed it
     if (alone && has_notes())
       throw std::system_error(EEXIST, std::generic_category(),
                               fmt::format("the store's folder {} holds notes of a job that is over: remove it, or name "
@@ -124,7 +126,7 @@ void FileStore::join(const std::string& job) {
     if (alone && !job.empty()) write(folder_ / "job", bytes_of(job));
     if (!lock_before(in_use_, LOCK_SH, deadline))
       throw TimedOut(fmt::format("the store's folder {} is locked by a process that does not go on", folder_.string()));
-    // Between the two locks, the last other one may have left and swept.
+    // Between the two locks, the last other process may have left and removed the file.
     if (stat(lock.c_str(), &named) == 0 && ours.st_ino == named.st_ino) break;
   }
   check_job(job);
@@ -149,7 +151,7 @@ bool FileStore::has_notes() const {
   });
 }
 
-// Removes what stores write into a folder, and nothing else. The lock goes last: who waits for it then looks anew.
+// Removes only the files that stores write. The lock file goes last; a process that waits for it then checks again.
 void FileStore::sweep() const {
   std::error_code ignored;
   std::vector<fs::path> ours = {folder_ / "job", folder_ / "adding"};
@@ -202,7 +204,7 @@ Bytes FileStore::get(std::string_view key, Deadline deadline) {
   const Deadline asked_at = Clock::now();
   const fs::path note = folder_ / file_of(key);
   if (std::optional<Bytes> value = find(note)) return *std::move(value);
-  const Descriptor changes(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));  // none left: the looks at intervals must do
+  const Descriptor changes(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));  // no inotify instance available: polling must do
   if (changes) inotify_add_watch(changes.number(), folder_.c_str(), IN_MOVED_TO);
   while (true) {
     if (std::optional<Bytes> value = find(note)) return *std::move(value);

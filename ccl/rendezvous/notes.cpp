@@ -72,6 +72,19 @@ std::int64_t Notes::add(std::string_view key, std::int64_t amount) {
   return sum;
 }
 
+bool Notes::any(std::string_view prefix) const {
+  const auto first = notes_.lower_bound(prefix);
+  return first != notes_.end() && first->first.starts_with(prefix);
+}
+
+void Notes::forget(std::string_view prefix) {
+  auto next = notes_.lower_bound(prefix);
+  while (next != notes_.end() && next->first.starts_with(prefix)) {
+    bytes_ -= next->first.size() + next->second.size();
+    next = notes_.erase(next);
+  }
+}
+
 void throw_no_note(std::string_view key, Deadline asked_at, const std::string& where) {
   throw TimedOut(fmt::format("{:.3f} s went by and nobody has set '{}' in {}",
                              std::chrono::duration<double>(Clock::now() - asked_at).count(), key, where));

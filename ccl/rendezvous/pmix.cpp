@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* id_key = "trellis.id";
 
-// The functions of libpmix, found by name when it is opened; it is never closed, as it keeps threads.
+// The functions of libpmix, looked up by name. The library is never closed, since it keeps threads.
 struct Library {
   decltype(&PMIx_Init) init = nullptr;
   decltype(&PMIx_Finalize) finalize = nullptr;
@@ -57,7 +57,7 @@ struct Library {
   }
 };
 
-// The end of a call that PMIx finishes on a thread of its own, perhaps after we have stopped to wait for it.
+// Result of a call that PMIx completes on its own thread, perhaps after the caller has stopped waiting.
 struct Pending {
   std::mutex mutex;
   std::condition_variable ended;
@@ -92,7 +92,7 @@ struct Pending {
   }
 };
 
-// PMIx as long as it is needed. Other users of it in this process, such as MPI, are counted by the library.
+// A PMIx session, kept while it is needed. The library counts other users in this process, such as MPI.
 class Client {
  public:
   Client() { library_.check(library_.init(&self_, nullptr, 0), "PMIx_Init"); }

@@ -12,10 +12,10 @@ namespace {
 
 std::string here(Rank r) { return fmt::format("here/{}", r); }
 
-// As the first of all notes its terms for the others: "0 2 ranks over loopback".
+// The first note gives the terms to the others: "0 2 ranks over loopback".
 std::string note_of(const Roll& roll) { return fmt::format("{} {}", roll.mine, roll.terms); }
 
-// What is different; empty: nothing.
+// How the terms differ; empty: they do not.
 std::string difference(const Roll& mine, const std::string& firsts) {
   Rank first = 0;
   const char* const end = firsts.data() + firsts.size();
@@ -28,7 +28,7 @@ std::string difference(const Roll& mine, const std::string& firsts) {
                      terms);
 }
 
-// The first that has not come.
+// The first rank that has not come.
 std::optional<Rank> missing(Store& store, Rank ranks) {
   for (Rank r = 0; r < ranks; ++r) try {
       store.get(here(r), Clock::now());
@@ -49,7 +49,7 @@ void call_the_roll(Store& store, const Roll& roll, Deadline deadline) {
   if (come == 1)
     store.set("first", bytes_of(note_of(roll)));
   else if (const std::string other = difference(roll, text_of(store.get("first", deadline))); !other.empty())
-    store.set("all", bytes_of(other));  // whoever waits hears of it
+    store.set("all", bytes_of(other));  // wakes the waiting members
   else if (come == roll.members)
     store.set("all", {});
   std::string said;

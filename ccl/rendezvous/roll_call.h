@@ -1,5 +1,5 @@
-// Members of a group see that all of them have come, and that they were told the same: ranks of a new communicator, and
-// nodes of a job.
+// Roll call at start: members check that all have come and were told the same. Used by the ranks of a new communicator
+// and by the nodes of a job.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ struct Roll {
   std::string noun = "rank";
   Rank mine = 0;
   Rank members = 1;
-  std::string terms = {};  // what all must have been told: "2 ranks over loopback"
+  std::string terms = {};  // must be equal for all: "2 ranks over loopback"
 };
 
-// Returns when all members have called it with stores that see each other. Throws PeerLost naming the first that did
-// not come, and invalid_argument on every one when some were told other terms.
+// Returns when all members have called it with stores that see each other. Throws PeerLost that names the first missing
+// one, and invalid_argument on every member when the terms differ.
 void call_the_roll(Store&, const Roll&, Deadline);
 
 }  // namespace trellis::ccl

@@ -11,8 +11,6 @@
 namespace trellis::ccl {
 namespace {
 
-constexpr std::size_t block_bytes = 64;
-
 // The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
 constexpr std::array<std::uint32_t, 64> round_constants = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -24,94 +22,94 @@ constexpr std::array<std::uint32_t, 64> round_constants = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-class Hash {
- public:
-  void add(std::span<const std::byte> data) {
-    total_ += data.size();
-    while (!data.empty()) {
-      const std::size_t taken = std::min(data.size(), block_bytes - filled_);
-      std::copy_n(data.begin(), taken, block_.begin() + static_cast<std::ptrdiff_t>(filled_));
-      filled_ += taken;
-      data = data.subspan(taken);
-      if (filled_ == block_bytes) mix();
-    }
-  }
-
-  Digest end() {
-    const std::uint64_t bits = total_ * 8;
-    const std::byte one{0x80}, zero{0};
-    add({&one, 1});
-    while (filled_ != block_bytes - 8) add({&zero, 1});
-    std::array<std::byte, 8> length;
-    for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<std::byte>(bits >> (56 - 8 * i));
-    add(length);
-    Digest digest;
-    for (std::size_t i = 0; i < digest.size(); ++i)
-      digest[i] = static_cast<std::byte>(state_[i / 4] >> (24 - 8 * (i % 4)));
-    return digest;
-  }
-
- private:
-  void mix() {
-    std::array<std::uint32_t, 64> w;
-    for (std::size_t i = 0; i < 16; ++i) {
-      w[i] = 0;
-      for (std::size_t j = 0; j < 4; ++j) w[i] = w[i] << 8 | std::to_integer<std::uint32_t>(block_[4 * i + j]);
-    }
-    for (std::size_t i = 16; i < 64; ++i) {
-      const std::uint32_t a = w[i - 15], b = w[i - 2];
-      w[i] = w[i - 16] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ a >> 3) + w[i - 7] +
-             (std::rotr(b, 17) ^ std::rotr(b, 19) ^ b >> 10);
-    }
-    auto [a, b, c, d, e, f, g, h] = state_;
-    for (std::size_t i = 0; i < 64; ++i) {
-      const std::uint32_t first = h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + ((e & f) ^ (~e & g)) +
-                                  round_constants[i] + w[i];
-      const std::uint32_t second =
-          (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
-      h = g, g = f, f = e, e = d + first;
-      d = c, c = b, b = a, a = first + second;
-    }
-    const std::array<std::uint32_t, 8> end = {a, b, c, d, e, f, g, h};
-    for (std::size_t i = 0; i < 8; ++i) state_[i] += end[i];
-    filled_ = 0;
-  }
-
-  std::array<std::uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  std::array<std::byte, block_bytes> block_ = {};
-  std::size_t filled_ = 0;
-  std::uint64_t total_ = 0;
-};
-
 }  // namespace
 
-Digest sha256(std::span<const std::byte> data) {
-  Hash hash;
-  hash.add(data);
-  return hash.end();
+void Sha256::add(std::span<const std::byte> data) {
+  total_ += data.size();
+  while (!data.empty()) {
+    const std::size_t taken = std::min(data.size(), block_bytes - filled_);
+    std::copy_n(data.begin(), taken, block_.begin() + static_cast<std::ptrdiff_t>(filled_));
+    filled_ += taken;
+    data = data.subspan(taken);
+    if (filled_ == block_bytes) mix();
+  }
 }
 
-Digest hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message) {
-  std::array<std::byte, block_bytes> padded = {};
-  if (key.size() > block_bytes)
+Digest Sha256::end() {
+  constexpr std::size_t length_at = block_bytes - 8;
+  const std::uint64_t bits = total_ * 8;
+  block_[filled_++] = std::byte{0x80};
+  const auto zeros_until = [this](std::size_t end) {
+    std::fill(block_.begin() + static_cast<std::ptrdiff_t>(filled_), block_.begin() + static_cast<std::ptrdiff_t>(end),
+              std::byte{0});
+  };
+  if (filled_ > length_at) {
+    zeros_until(block_bytes);
+    mix();
+  }
+  zeros_until(length_at);
+  for (std::size_t i = 0; i < 8; ++i) block_[length_at + i] = static_cast<std::byte>(bits >> (56 - 8 * i));
+  mix();
+  Digest digest;
+  for (std::size_t i = 0; i < digest.size(); ++i)
+    digest[i] = static_cast<std::byte>(state_[i / 4] >> (24 - 8 * (i % 4)));
+  return digest;
+}
+
+void Sha256::mix() {
+  std::array<std::uint32_t, 64> w;
+  for (std::size_t i = 0; i < 16; ++i) {
+    w[i] = 0;
+    for (std::size_t j = 0; j < 4; ++j) w[i] = w[i] << 8 | std::to_integer<std::uint32_t>(block_[4 * i + j]);
+  }
+  for (std::size_t i = 16; i < 64; ++i) {
+    const std::uint32_t a = w[i - 15], b = w[i - 2];
+    w[i] = w[i - 16] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ a >> 3) + w[i - 7] +
+           (std::rotr(b, 17) ^ std::rotr(b, 19) ^ b >> 10);
+  }
+  auto [a, b, c, d, e, f, g, h] = state_;
+  for (std::size_t i = 0; i < 64; ++i) {
+    const std::uint32_t first =
+        h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + ((e & f) ^ (~e & g)) + round_constants[i] + w[i];
+    const std::uint32_t second =
+        (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+    h = g, g = f, f = e, e = d + first;
+    d = c, c = b, b = a, a = first + second;
+  }
+  const std::array<std::uint32_t, 8> end = {a, b, c, d, e, f, g, h};
+  for (std::size_t i = 0; i < 8; ++i) state_[i] += end[i];
+  filled_ = 0;
+}
+
+HmacKey::HmacKey(std::span<const std::byte> key) {
+  std::array<std::byte, 64> padded = {};  // zero-padded to the hash's block size
+  if (key.size() > padded.size())
     std::ranges::copy(sha256(key), padded.begin());
   else
     std::ranges::copy(key, padded.begin());
   auto inner_key = padded, outer_key = padded;
   for (std::byte& b : inner_key) b ^= std::byte{0x36};
   for (std::byte& b : outer_key) b ^= std::byte{0x5c};
-  Hash inner, outer;
-  inner.add(inner_key);
-  inner.add(message);
-  outer.add(outer_key);
+  inner_.add(inner_key);
+  outer_.add(outer_key);
+}
+
+Digest HmacKey::of(std::initializer_list<std::span<const std::byte>> parts) const {
+  Sha256 inner = inner_, outer = outer_;
+  for (const std::span<const std::byte> part : parts) inner.add(part);
   outer.add(inner.end());
   return outer.end();
 }
 
+Digest sha256(std::span<const std::byte> data) {
+  Sha256 hash;
+  hash.add(data);
+  return hash.end();
+}
+
 bool equal_in_constant_time(std::span<const std::byte> a, std::span<const std::byte> b) {
   if (a.size() != b.size()) return false;
-  volatile unsigned differences = 0;  // volatile: the loop may not stop at the first one
+  volatile unsigned differences = 0;  // volatile: the loop must not stop at the first difference
   for (std::size_t i = 0; i < a.size(); ++i) differences = differences | std::to_integer<unsigned>(a[i] ^ b[i]);
   return differences == 0;
 }

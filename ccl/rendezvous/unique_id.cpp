@@ -2,37 +2,31 @@
 
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <mutex>
 
+#include "ccl/rendezvous/own_store.h"
 #include "ccl/rendezvous/sha256.h"
-#include "ccl/rendezvous/tcp_store.h"
-#include "ccl/rendezvous/tcp_store_server.h"
+#include "ccl/rendezvous/tcp/store.h"
+#include "ccl/rendezvous/this_machine.h"
+#include "device/of_this_process.h"
 
 namespace trellis::ccl {
 namespace {
 
-constexpr std::chrono::seconds linger{30};
-
-// The layout: 0 mark, 4 number of addresses, 5 zero, 6 port (lowest byte first), 8 machine, 16 secret, 32 addresses,
-// each a byte of length and so many bytes in the network's order, 120 checksum.
+// Layout: 0 mark, 4 number of addresses, 5 zero, 6 port (lowest byte first), 8 machine, 16 secret, 32 addresses (each a
+// length byte and that many bytes in network order), 120 checksum.
 constexpr std::string_view mark = "TRL1";
 constexpr std::size_t count_at = 4, port_at = 6, machine_at = 8, secret_at = 16, addresses_at = 32, sum_at = 120;
 constexpr std::size_t machine_bytes = 8, secret_bytes = 16, sum_bytes = 8;
 
 using Machine = std::array<std::byte, machine_bytes>;
 
-// The same for all processes that reach each other through the loopback address: one boot, one network namespace.
+// Equal for all processes that reach each other through the loopback address: one boot, one network namespace.
 Machine this_machine() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  std::array<char, 64> space = {};
-  if (readlink("/proc/self/ns/net", space.data(), space.size() - 1) > 0) text += space.data();
-  const Digest digest = sha256(bytes_of(text));
+  const Digest digest = sha256(bytes_of(fmt::format("{} {}", boot_id(), namespace_of("net"))));
   Machine machine;
   std::copy_n(digest.begin(), machine.size(), machine.begin());
   return machine;
@@ -68,6 +62,12 @@ std::array<std::byte, sum_bytes> checksum(const UniqueId& id) {
   return sum;
 }
 
+std::string secret_in(const UniqueId& id) { return hexadecimal(std::span(id.bytes).subspan(secret_at, secret_bytes)); }
+
+int port_in(const UniqueId& id) {
+  return std::to_integer<int>(id.bytes[port_at]) | std::to_integer<int>(id.bytes[port_at + 1]) << 8;
+}
+
 void check(const UniqueId& id) {
   const std::span<const std::byte> bytes(id.bytes);
   if (std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; }))
@@ -82,7 +82,7 @@ void check(const UniqueId& id) {
 
 std::vector<Endpoint> places_in(const UniqueId& id) {
   const std::span<const std::byte> bytes(id.bytes);
-  const int port = std::to_integer<int>(bytes[port_at]) | std::to_integer<int>(bytes[port_at + 1]) << 8;
+  const int port = port_in(id);
   if (std::ranges::equal(bytes.subspan(machine_at, machine_bytes), this_machine()))
     return endpoints_of("127.0.0.1", port);
   std::vector<Endpoint> places;
@@ -99,6 +99,44 @@ std::vector<Endpoint> places_in(const UniqueId& id) {
   return places;
 }
 
+// Visible to anyone who watches connections, so it reveals nothing of the secret.
+StoreName name_for(const std::string& secret) {
+  const Digest digest = HmacKey(bytes_of(secret)).of({bytes_of("trellis store: name")});
+  StoreName name;
+  std::copy_n(digest.begin(), name.size(), name.begin());
+  return name;
+}
+
+// The server of all ids that were made in this process and are in use.
+class IdServer {
+ public:
+  int add(const std::string& secret) {
+    const StoreName name = name_for(secret);
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<StoreLoop> loop = loop_.lock();
+    if (!loop || !add_store(*loop, name, secret)) {
+      loop = serve_while_used({.secret = secret, .on_refusal = told_on_stderr()}, name);
+      loop_ = loop;
+    }
+    return port_of(*loop);
+  }
+
+  // Null: not an id of this process, or one that is used up.
+  std::shared_ptr<Store> own(const UniqueId& id) {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<StoreLoop> loop = loop_.lock();
+    return loop && port_of(*loop) == port_in(id) ? own_store(std::move(loop), name_for(secret_in(id))) : nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::weak_ptr<StoreLoop> loop_;
+};
+
+IdServer& id_server() {
+  return device::of_this_process([] { return new IdServer; });
+}
+
 }  // namespace
 
 UniqueId make_unique_id() {
@@ -106,11 +144,7 @@ UniqueId make_unique_id() {
   const std::span<std::byte> bytes(id.bytes);
   std::ranges::copy(bytes_of(mark), bytes.begin());
   std::ranges::copy(this_machine(), bytes.subspan(machine_at).begin());
-  const std::span<std::byte> secret = bytes.subspan(secret_at, secret_bytes);
-  fill_random(secret);
-  const int port = serve_for_the_clients({.secret = hexadecimal(secret), .on_refusal = told_on_stderr()}, linger);
-  bytes[port_at] = static_cast<std::byte>(port);
-  bytes[port_at + 1] = static_cast<std::byte>(port >> 8);
+  fill_random(bytes.subspan(secret_at, secret_bytes));
   std::size_t at = addresses_at;
   int count = 0;
   for (const Endpoint& own : own_addresses()) {
@@ -122,16 +156,23 @@ UniqueId make_unique_id() {
     ++count;
   }
   bytes[count_at] = static_cast<std::byte>(count);
+  const int port = id_server().add(secret_in(id));  // last, when nothing else can fail: from here on the store is kept
+  bytes[port_at] = static_cast<std::byte>(port);
+  bytes[port_at + 1] = static_cast<std::byte>(port >> 8);
   std::ranges::copy(checksum(id), bytes.subspan(sum_at).begin());
   return id;
 }
 
 std::shared_ptr<Store> store_for(const UniqueId& id, Deadline deadline) {
   check(id);
+  if (std::shared_ptr<Store> own = id_server().own(id)) return own;
+  const std::string secret = secret_in(id);
   return find_tcp_store({.places = places_in(id),
-                         .secret = hexadecimal(std::span(id.bytes).subspan(secret_at, secret_bytes)),
+                         .secret = secret,
                          .name = "the store of the unique id",
-                         .strangers_end_it = false},
+                         .store = name_for(secret),
+                         .strangers_end_it = false,
+                         .was_there = true},
                         deadline);
 }
 

@@ -1,4 +1,5 @@
-// NCCL's way to meet: one rank makes an id of 128 bytes, the user takes it to the others, each finds the store by it.
+// Rendezvous by unique id, as in NCCL: one rank makes an id of 128 bytes, the user passes it to the others, and each
+// finds the store by it.
 #pragma once
 
 #include <array>
@@ -9,17 +10,19 @@
 
 namespace trellis::ccl {
 
-// Where the store's server is and the secret to use it: whoever has the id can join.
+// Address of the store's server and the secret to use it. Anyone who has the id can join.
 struct UniqueId {
   std::array<std::byte, 128> bytes = {};
   bool operator==(const UniqueId&) const = default;
 };
 
-// Starts a store's server in this process. It lives until the last store found by the id is gone, and some seconds
-// more, or until the process ends. An id is for one communicator (and those split from it).
+// Keeps a store in this process, with one server for all of them. It waits for its first user. Then it lives until its
+// members have left it, nobody has used it for some seconds, or the process ends. An id is for one communicator (and
+// those split from it).
 UniqueId make_unique_id();
 
-// Throws invalid_argument for bytes that are no id, or a damaged one; else as tcp_store does.
+// Throws invalid_argument for bytes that are not an id, or a damaged one; system_error (ECONNREFUSED) at once when the
+// store was on this machine and has gone; otherwise as tcp_store does.
 std::shared_ptr<Store> store_for(const UniqueId&, Deadline);
 
 }  // namespace trellis::ccl

@@ -1,4 +1,4 @@
-// A lane in shared memory: a ring of cells, each for a message or for a piece of one.
+// Layout of a lane in shared memory: a ring of cells, each for a message or a piece of one.
 #pragma once
 
 #include <atomic>
@@ -7,26 +7,26 @@
 
 namespace trellis::ccl {
 
-// What a cell's message, or piece of one, is.
+// Where a cell's message, or piece of one, is.
 enum class Carried : std::uint16_t {
-  inside,   // in the cell
+  state,    // in the cell itself
   in_slot,  // in the cell's slot
-  window,   // where it lies in the sender's device memory: `where` is an offset in its window
-  address,  // where it lies in the sender's address space
+  window,   // in the sender's device memory: `where` is an offset in its window
+  address,  // in the sender's memory, at address `where`
 };
 
-// Two cache lines that are fetched together: written by the sender, `number` last. It is one more than the cell's place
-// in the lane's sequence.
+// Two cache lines that are fetched together. The sender writes it, `number` last: one more than the cell's position in
+// the lane's sequence.
 struct alignas(128) Cell {
   std::atomic<std::uint32_t> number;
   std::uint32_t mark;
-  std::uint32_t bytes;  // of this piece; unused when it lies elsewhere
+  std::uint32_t bytes;  // of this piece; unused if the message is in the sender's memory
   Carried carried;
-  std::uint16_t last;  // the message ends with it
+  std::uint16_t last;  // the message ends with this cell
   static constexpr std::size_t room = 112;
-  static constexpr std::size_t beside = 48;  // of these in the line of the number
+  static constexpr std::size_t beside = 48;  // bytes of data in the same cache line as `number`
   union {
-    std::byte inside[room];
+    std::byte state[room];
     struct {
       std::uint64_t where;
       std::uint64_t size;
@@ -37,7 +37,7 @@ static_assert(sizeof(Cell) == 128);
 inline constexpr std::uint32_t ring_cells = 8;
 
 struct alignas(128) Ring {
-  std::atomic<std::uint32_t> taken;  // cells that the receiver is done with
+  std::atomic<std::uint32_t> taken;  // number of cells that the receiver has finished
   Cell cells[ring_cells];
 };
 

@@ -3,23 +3,23 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/copy.h"
+#include "kernels/reduce/copy.h"
 
 namespace trellis::ccl {
 namespace {
 
 constexpr std::size_t least_piece = std::size_t{16} << 10;
 constexpr std::size_t least_string = std::size_t{2} << 10;
-constexpr std::size_t bounce_bytes = std::size_t{128} << 10;  // stays in the second cache
+constexpr std::size_t bounce_bytes = std::size_t{128} << 10;  // stays in the L2 cache
 
-// A message that is cut lets its receiver begin before its sender has ended.
+// A large message is cut, so that its receiver can start before its sender has finished.
 std::size_t piece_of(std::size_t message, std::size_t slot) {
   const std::size_t share = (message / 4 + 4095) / 4096 * 4096;
   return std::min(slot, std::max(share, least_piece));
 }
 
-// To where another core has read. The C library uses the CPU's string instruction where that is quick, which takes
-// lines that another core has without reading them first: half the time of a loop over vectors, once it has started.
+// Copies to lines that another core has read. The C library uses the CPU's string instruction where it is fast. It
+// takes such lines without reading them first: half the time of a vector loop, after its start-up cost.
 void copy(std::byte* slot, const std::byte* data, std::size_t bytes) {
   if (bytes < least_string)
     kernels::copy(slot, data, bytes);
@@ -48,7 +48,7 @@ bool SharedTransport::LaneSender::full() const {
   return sent_ - taken_ >= ring_cells;
 }
 
-// How far the receiver has come.
+// Updates how far the receiver has come.
 void SharedTransport::LaneSender::look() const { taken_ = ring_.taken.load(std::memory_order_acquire); }
 
 bool SharedTransport::LaneSender::could_advance() const {
@@ -80,10 +80,10 @@ bool SharedTransport::LaneSender::advance_now(Sending& s) {
   Cell& cell = ring_.cells[sent_ % ring_cells];
   if (s.bytes <= Cell::room) {
     if (s.producer != nullptr)
-      make(s, cell.inside, s.bytes);
+      make(s, cell.state, s.bytes);
     else if (s.bytes != 0)
-      std::memcpy(cell.inside, s.data, s.bytes);
-    publish(cell, s, s.bytes, Carried::inside);
+      std::memcpy(cell.state, s.data, s.bytes);
+    publish(cell, s, s.bytes, Carried::state);
     return true;
   }
   const Reach::Offer offer = s.producer != nullptr ? Reach::Offer{.bytes = s.bytes - s.done}
@@ -117,12 +117,12 @@ SharedTransport::LaneReceiver::LaneReceiver(SharedTransport& t, Rank from, int l
       slot_bytes_(t.segment_.shape().slot_bytes),
       from_(from) {}
 
-// Of a message that does not fit the cell's first line the second is fetched while that is looked at: once for nothing,
+// If the message does not fit the cell's first line, the second is prefetched while this waits: once early, in vain,
 // and again as soon as it has been written.
 bool SharedTransport::LaneReceiver::comes(const Receiving& r) const {
   for (int look = 1; !arrived(); ++look) {
     if (look >= r.looks) return false;
-    if (r.bytes > Cell::beside) __builtin_prefetch(next().inside + Cell::beside);
+    if (r.bytes > Cell::beside) __builtin_prefetch(next().state + Cell::beside);
   }
   return true;
 }
@@ -142,7 +142,7 @@ void SharedTransport::LaneReceiver::consume(Receiving& r, const Cell& cell) {
   const std::size_t bytes = lies ? cell.lies.size : cell.bytes;
   if (cell.mark != r.mark || bytes > r.bytes - r.done || (cell.last != 0) != (bytes == r.bytes - r.done) ||
       (cell.carried == Carried::in_slot && bytes > slot_bytes_) ||
-      (cell.carried == Carried::inside && bytes > Cell::room))
+      (cell.carried == Carried::state && bytes > Cell::room))
     throw Misfit{.sender = from_,
                  .bytes = r.done + bytes,
                  .due = r.bytes,
@@ -150,7 +150,7 @@ void SharedTransport::LaneReceiver::consume(Receiving& r, const Cell& cell) {
                  .mark = cell.mark,
                  .mark_due = r.mark};
   const Reach::Place place{cell.carried, lies ? cell.lies.where : 0};
-  const std::byte* piece = cell.inside;
+  const std::byte* piece = cell.state;
   if (cell.carried == Carried::in_slot) piece = slots_ + got_ % ring_cells * slot_bytes_;
   if (lies) check_there();
   if (lies) piece = reach_.see(from_, place, bytes);
@@ -163,8 +163,8 @@ void SharedTransport::LaneReceiver::consume(Receiving& r, const Cell& cell) {
   if (lies) check_there();
 }
 
-// A message in a slot outlives its sender; one that lies elsewhere is the sender's to give back once its operation has
-// failed. Before it is read, as it may not be there; afterwards, as it may have gone meanwhile.
+// A message in a slot outlives its sender. One in the sender's memory may be freed once its operation has failed. So
+// this checks before the read, since it may be gone, and after it, since it may have gone meanwhile.
 void SharedTransport::LaneReceiver::check_there() const {
   std::atomic_thread_fence(std::memory_order_acquire);
   if (sender_.withdrawn.load(std::memory_order_relaxed) != 0) throw Withdrawn{from_};

@@ -1,4 +1,4 @@
-// The two ends of a lane over a segment's ring of cells.
+// Sender and receiver of one lane, over a segment's ring of cells.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ class SharedTransport::LaneSender : public Sender {
  public:
   LaneSender(SharedTransport&, Rank to, int lane);
   bool advance(Sending&) override;
-  bool could_advance() const;  // of one that waits: whether that is over
+  bool could_advance() const;  // whether a waiting sender or receiver could go on
 
  private:
   bool advance_now(Sending&);
@@ -27,9 +27,9 @@ class SharedTransport::LaneSender : public Sender {
   const std::size_t slot_bytes_;
   const Rank to_;
   std::uint32_t sent_ = 0;
-  mutable std::uint32_t taken_ = 0;  // as last seen
+  mutable std::uint32_t taken_ = 0;  // last value read
   bool waiting_ = false;
-  std::uint32_t wanted_ = 0;  // what `taken` must reach before a waiting one goes on
+  std::uint32_t wanted_ = 0;  // `taken` must reach this before a waiting sender goes on
 };
 
 class SharedTransport::LaneReceiver : public Receiver {
@@ -37,12 +37,12 @@ class SharedTransport::LaneReceiver : public Receiver {
   LaneReceiver(SharedTransport&, Rank from, int lane);
   bool advance(Receiving&) override;
   bool could_advance() const { return waiting_ && arrived(); }
-  std::uint32_t received() const { return got_; }  // cells
+  std::uint32_t received() const { return got_; }  // number of cells received
   std::size_t memory_bytes() const { return sizeof *this + bounce_.capacity(); }
 
  private:
   const Cell& next() const { return ring_.cells[got_ % ring_cells]; }
-  bool comes(const Receiving&) const;  // within the looks that it has
+  bool comes(const Receiving&) const;  // polls as often as r.looks says
   bool arrived() const { return next().number.load(std::memory_order_acquire) == got_ + 1; }
   void consume(Receiving&, const Cell&);
   void check_there() const;
@@ -57,7 +57,7 @@ class SharedTransport::LaneReceiver : public Receiver {
   const Rank from_;
   std::uint32_t got_ = 0;
   bool waiting_ = false;
-  std::vector<std::byte> bounce_;  // for what can't be seen where it lies and must be worked on
+  std::vector<std::byte> bounce_;  // for data that this rank cannot map and that must be processed
 };
 
 }  // namespace trellis::ccl

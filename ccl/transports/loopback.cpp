@@ -1,6 +1,5 @@
-// Ranks that are threads of one process: the segment lies on its heap, and everybody's memory is there to be read.
+// Transport between threads of one process: the segment is on the heap, and ranks read each other's memory directly.
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -9,9 +8,9 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <utility>
 
-#include "ccl/transports/open.h"
-#include "ccl/transports/shared.h"
+#include "ccl/transports/joining.h"
 #include "device/of_this_process.h"
 
 namespace trellis::ccl {
@@ -20,7 +19,7 @@ namespace {
 constexpr std::size_t slot_bytes = std::size_t{64} << 10;
 constexpr std::size_t least_direct = 512;
 
-// The segment, until its last rank is done with it.
+// The segment's memory; lives until its last rank releases it.
 class Heap {
  public:
   explicit Heap(const SegmentShape& shape) : bytes_(shape.bytes()) {
@@ -33,9 +32,9 @@ class Heap {
   Heap& operator=(const Heap&) = delete;
   void* base() const { return base_; }
 
-  // Of pages that somebody has touched.
+  // Counts pages that were touched.
   std::size_t bytes_in_use() const {
-    constexpr std::size_t page = 4096, pages = 4096;  // looked at together
+    constexpr std::size_t page = 4096, pages = 4096;  // pages examined per call
     unsigned char seen[pages];
     std::size_t sum = 0;
     for (std::size_t at = 0; at < bytes_; at += page * pages) {
@@ -86,7 +85,7 @@ class SameProcess : public Reach {
   const Rank ranks_;
 };
 
-// The store carries a heap's number in its process.
+// What the store carries: the heap's number in its process.
 struct Handed {
   std::int64_t pid;
   std::uint64_t number;
@@ -140,13 +139,9 @@ std::unique_ptr<Transport> open_loopback(std::shared_ptr<Store> store, const Joi
   const Segment segment(heap->base(), {j.ranks, channel_lanes + 1, slot_bytes});
   segment.claim(j.rank);
   segment.show_cores(j.rank);
-  segment.area(j.rank).pid.store(getpid(), std::memory_order_release);
-  for (Rank r = 0; r < j.ranks; ++r)
-    while (segment.area(r).pid.load(std::memory_order_acquire) == 0) {
-      if (Clock::now() > j.deadline) throw PeerLost(r, -1, fmt::format("rank {} did not join in time", r));
-      sched_yield();
-    }
-  return std::make_unique<SharedTransport>("loopback", segment, j.rank, std::make_unique<SameProcess>(heap, j.ranks));
+  auto reach = std::make_unique<SameProcess>(heap, j.ranks);
+  join_all(segment, j, *reach);
+  return std::make_unique<SharedTransport>("loopback", segment, j.rank, std::move(reach));
 }
 
 }  // namespace trellis::ccl

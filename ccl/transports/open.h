@@ -1,11 +1,13 @@
-// Makes a rank's transport. All ranks call it with the same store; it returns when all have joined.
+// Opens a rank's transport. All ranks call it with the same store; it returns when all have joined.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
 
 #include "ccl/config.h"
 #include "ccl/store.h"
-#include "ccl/transport.h"
+#include "ccl/transports/transport.h"
 #include "device/device.h"
 
 namespace trellis::ccl {
@@ -14,17 +16,25 @@ struct Joining {
   Rank rank = 0;
   Rank ranks = 1;
   Config config = {};
-  device::Device* device = nullptr;  // whose memory the peers may read directly
+  device::Device* device = nullptr;  // its memory can be read by the peers directly
   Deadline deadline = {};
+  // Called repeatedly while ranks are missing. An exception from it ends the joining for all ranks. Not set: PeerLost
+  // is thrown at the deadline.
+  std::function<void(std::span<const Rank> missing)> waiting = {};
 };
 
-// Channels that a schedule may use at once; send and recv have a lane of their own.
+// Another rank has ended the joining.
+struct Dropped : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Channels that a schedule may use at once. send and recv have a lane of their own.
 inline constexpr int channel_lanes = 4;
 
 std::unique_ptr<Transport> open_loopback(std::shared_ptr<Store>, const Joining&);  // ranks are threads of a process
-std::unique_ptr<Transport> open_shared_memory(std::shared_ptr<Store>, const Joining&);  // processes of a host
+std::unique_ptr<Transport> open_shared_memory(std::shared_ptr<Store>, const Joining&);  // ranks are processes of a host
 
-// The one that the configuration names, or the usual one.
+// Opens the transport that the configuration names, or the usual one.
 inline constexpr std::string_view usual_transport = "shared_memory";
 std::unique_ptr<Transport> open_transport(std::shared_ptr<Store>, const Joining&);
 

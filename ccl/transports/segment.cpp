@@ -8,18 +8,28 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "ccl/transports/notice.h"
+
 namespace trellis::ccl {
 namespace {
 
-constexpr std::uint64_t magic = 0x7472'656C'6C69'7305;  // the last byte is the layout's version
+constexpr std::uint64_t magic = 0x7472'656C'6C69'7306;  // the last byte is the version of the layout
 constexpr std::size_t page = 4096;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
 
 }  // namespace
 
+std::size_t SegmentShape::board_words() const {
+  return 1 + (most_notice_bytes(ranks) + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
+}
+
+std::size_t SegmentShape::boards_at() const {
+  return sizeof(Header) + static_cast<std::size_t>(ranks) * sizeof(RankArea);
+}
+
 std::size_t SegmentShape::rings_at() const {
-  return whole_pages(sizeof(Header) + static_cast<std::size_t>(ranks) * sizeof(RankArea));
+  return whole_pages(boards_at() + static_cast<std::size_t>(ranks) * 2 * board_words() * sizeof(std::uint64_t));
 }
 
 std::size_t SegmentShape::slots_at() const { return rings_at() + whole_pages(lane_index(0, ranks, 0) * sizeof(Ring)); }
@@ -32,7 +42,7 @@ void Segment::begin(void* zeroed, const SegmentShape& shape) {
   header.ranks = shape.ranks;
   header.lanes = shape.lanes;
   header.slot_bytes = shape.slot_bytes;
-  // Without random numbers communicators are told apart less well, and work.
+  // Without random numbers it still works, but communicators are less well told apart.
   if (getrandom(&header.identity, sizeof header.identity, 0) != sizeof header.identity)
     header.identity = reinterpret_cast<std::uintptr_t>(zeroed);
   header.magic.store(magic, std::memory_order_release);
@@ -72,6 +82,57 @@ int Segment::cores() const {
     count += std::popcount(all);
   }
   return count;
+}
+
+std::atomic<std::uint64_t>* Segment::half_board(Rank r, std::uint32_t half) const {
+  const std::size_t at = (static_cast<std::size_t>(r) * 2 + half) * shape_.board_words();
+  return reinterpret_cast<std::atomic<std::uint64_t>*>(base_ + shape_.boards_at()) + at;
+}
+
+// Writes the half that nobody reads, except a reader that began before the last post.
+void Segment::post(Rank rank, std::span<const std::byte> bytes) const {
+  std::vector<std::uint64_t> words(shape_.board_words());
+  if (bytes.size() > (words.size() - 1) * sizeof words[0])
+    throw std::invalid_argument(
+        fmt::format("a post of {} bytes: expected at most {}", bytes.size(), most_notice_bytes(shape_.ranks)));
+  words[0] = bytes.size();
+  std::memcpy(words.data() + 1, bytes.data(), bytes.size());
+  std::atomic<std::uint32_t>& posts = area(rank).posts;
+  const std::uint32_t next = posts.load(std::memory_order_relaxed) + 1;
+  std::atomic<std::uint64_t>* const board = half_board(rank, next % 2);
+  std::atomic_thread_fence(std::memory_order_release);  // a reader that sees one of these words sees the last post too
+  for (std::size_t i = 0; i < words.size(); ++i) board[i].store(words[i], std::memory_order_relaxed);
+  posts.store(next, std::memory_order_release);
+}
+
+std::vector<std::byte> Segment::posted(Rank rank) const {
+  std::vector<std::uint64_t> words(shape_.board_words());
+  for (;;) {
+    const std::uint32_t last = area(rank).posts.load(std::memory_order_acquire);
+    const std::atomic<std::uint64_t>* const board = half_board(rank, last % 2);
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] = board[i].load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (area(rank).posts.load(std::memory_order_relaxed) == last) break;
+  }
+  const std::size_t most = (words.size() - 1) * sizeof words[0];
+  if (words[0] > most)
+    throw std::invalid_argument(
+        fmt::format("the board of rank {} has {} bytes: expected at most {}", rank, words[0], most));
+  std::vector<std::byte> bytes(words[0]);
+  std::memcpy(bytes.data(), words.data() + 1, bytes.size());
+  return bytes;
+}
+
+std::vector<Rank> Segment::missing() const {
+  std::vector<Rank> ranks;
+  for (Rank r = 0; r < shape_.ranks; ++r)
+    if (area(r).pid.load(std::memory_order_acquire) == 0) ranks.push_back(r);
+  return ranks;
+}
+
+Outcome Segment::settle(Outcome to) const {
+  Outcome found = Outcome::open;
+  return header().outcome.compare_exchange_strong(found, to) ? to : found;
 }
 
 }  // namespace trellis::ccl

@@ -1,32 +1,33 @@
-// The memory that the ranks of one host share: a bell, a record and notes for each rank, and for each lane a ring of
-// cells with a slot behind each. Pages that nobody touched cost nothing.
+// Layout of the memory that the ranks of one host share: a doorbell, an activity record and a board for each rank, and
+// for each lane a ring of cells with a slot for each. Untouched pages take no memory.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "ccl/transport.h"
 #include "ccl/transports/cells.h"
-#include "ccl/waiting.h"
+#include "ccl/transports/outcome.h"
+#include "ccl/transports/transport.h"
+#include "ccl/transports/waiting.h"
 
 namespace trellis::ccl {
 
-// What a rank shows of itself.
+// What a rank publishes.
 struct alignas(128) RankArea {
   Bell bell;
   std::atomic<std::int32_t> pid;  // 0: has not joined
   std::atomic<std::int32_t> window_fd;
   std::atomic<std::uint64_t> window_bytes;
-  std::atomic<std::uint64_t> base;                 // where the segment lies in its address space
-  std::atomic<std::uint32_t> claimed;              // somebody is this rank
+  std::atomic<std::uint64_t> base;                 // address of the segment in its address space
+  std::atomic<std::uint32_t> claimed;              // a process has taken this rank
   std::atomic<std::uint32_t> left;                 // it has closed the communicator
-  std::atomic<std::uint32_t> withdrawn;            // what it offers where it lies may have gone
-  std::atomic<std::uint64_t> cores[16];            // where it may run, by bits
+  std::atomic<std::uint32_t> withdrawn;            // data that it offers in place may have been freed
+  std::atomic<std::uint64_t> cores[16];            // bit set of the CPUs that it may run on
   alignas(64) std::atomic<std::uint32_t> version;  // of the record; odd while it is written
   std::atomic<std::uint64_t> record[5];            // an Activity
-  alignas(64) std::atomic<std::uint32_t> round;    // of the note
-  std::atomic<std::uint64_t> note[24];
+  alignas(64) std::atomic<std::uint32_t> posts;    // number of posts to the board; its lowest bit selects the half that
+                                                   // has the last one
 };
 
 struct alignas(128) Header {
@@ -35,18 +36,21 @@ struct alignas(128) Header {
   std::int32_t ranks;
   std::int32_t lanes;
   std::uint64_t slot_bytes;
-  std::uint64_t identity;          // drawn at random
-  std::atomic<std::int32_t> lost;  // the rank that was lost first, plus one
-  std::atomic<std::uint32_t> aborted;
+  std::uint64_t identity;             // random
+  std::atomic<std::int32_t> lost;     // first rank that was lost, plus one
+  std::atomic<std::int32_t> aborted;  // first rank that aborted, plus one
+  std::atomic<Outcome> outcome;       // of joining, for all ranks; changes once
 };
 
-// Where all of it lies.
+// Sizes and offsets of the parts.
 struct SegmentShape {
   Rank ranks = 1;
   int lanes = 1;
   std::size_t slot_bytes = 0;
 
   std::size_t bytes() const;
+  std::size_t board_words() const;  // size of half a board: its length in bytes, and its data
+  std::size_t boards_at() const;
   std::size_t rings_at() const;
   std::size_t slots_at() const;
   std::size_t lane_index(Rank from, Rank to, int lane) const {
@@ -56,13 +60,13 @@ struct SegmentShape {
   }
 };
 
-// A view of it; owns nothing.
+// A view of the segment; owns nothing.
 class Segment {
  public:
   Segment() = default;
   Segment(void* base, const SegmentShape& shape) : base_(static_cast<std::byte*>(base)), shape_(shape) {}
   static void begin(void* zeroed, const SegmentShape&);  // writes the header
-  // The shape that the header tells, checked against the size of the memory; throws invalid_argument.
+  // Reads the shape from the header and checks it against the size of the memory; throws invalid_argument.
   static SegmentShape read(const void* base, std::size_t bytes);
 
   const SegmentShape& shape() const { return shape_; }
@@ -76,11 +80,18 @@ class Segment {
   }
   std::byte* base() const { return base_; }
 
-  void claim(Rank) const;       // first of all; throws invalid_argument when another has joined as it
-  void show_cores(Rank) const;  // of the calling thread, before it joins
-  int cores() const;            // that its ranks, which have joined, may run on between them
+  void post(Rank, std::span<const std::byte>) const;
+  std::vector<std::byte> posted(Rank) const;  // throws invalid_argument if the length is larger than the board
+
+  std::vector<Rank> missing() const;  // the ranks that have not joined
+  Outcome settle(Outcome) const;      // sets the outcome if it is not set; returns the outcome
+
+  void claim(Rank) const;       // first of all; throws invalid_argument when another process or thread has this rank
+  void show_cores(Rank) const;  // the calling thread's CPUs; call it before joining
+  int cores() const;            // number of CPUs that the joined ranks may run on, together
 
  private:
+  std::atomic<std::uint64_t>* half_board(Rank, std::uint32_t half) const;
   std::byte* base_ = nullptr;
   SegmentShape shape_;
 };

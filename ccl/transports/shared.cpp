@@ -14,8 +14,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto nap = 10ms;
-constexpr std::uint32_t eager = 20;  // times of so many looks without a pause: what is on its way comes within these
-constexpr int looks = 4;             // at what is waited for, in a row, which is cheaper than to try and advance
+constexpr std::uint32_t eager = 20;          // polling rounds without a pause, in which messages on their way arrive
+constexpr std::uint32_t posts_yields = 100;  // number of yields before it sleeps until something is posted
+constexpr int looks = 4;                     // polls in a row of what is waited for; cheaper than trying to advance
 
 std::uint64_t packed(std::int32_t a, std::int32_t b) {
   return std::uint64_t{static_cast<std::uint32_t>(a)} << 32 | static_cast<std::uint32_t>(b);
@@ -23,17 +24,17 @@ std::uint64_t packed(std::int32_t a, std::int32_t b) {
 
 constexpr std::uint64_t running_bit = 1;
 
-// The last word of a record: what kind of operation it is, and whether it runs.
+// The last word of a record: the kind of the operation, and whether it runs.
 std::uint64_t kind_of(const Activity& a) {
-  return packed(a.root, a.collective << 24 | a.type << 16 | a.reduction << 8 | a.wire << 1) |
-         (a.running ? running_bit : 0);
+  const int what = (a.divides << 6 | a.collective) << 24;
+  return packed(a.root, what | a.type << 16 | a.reduction << 8 | a.wire << 1) | (a.running ? running_bit : 0);
 }
 
 }  // namespace
 
 Patience patience_for(Rank ranks, int cores) {
   if (ranks > cores) return {.spins = 0, .yields = 200};
-  // Most messages come while it spins. Then other threads, of this rank's other streams for one, may have the core.
+  // Most messages arrive while it spins. After that, other threads, as of this rank's other streams, may use the core.
   return {.spins = 250, .yields = 2000};
 }
 
@@ -89,7 +90,7 @@ bool SharedTransport::wait(std::uint32_t idle) {
     sched_yield();
     return false;
   }
-  segment_.area(rank_).bell.sleep(nap, [&] { return !could_advance() && lost() < 0 && !aborted(); });
+  segment_.area(rank_).bell.sleep(nap, [&] { return !could_advance() && !over(); });
   return true;
 }
 
@@ -122,7 +123,7 @@ void SharedTransport::show(const Activity& a) {
   area.version.store(version + 2, std::memory_order_release);
 }
 
-// One bit of a word that fits the others before and after: no new version.
+// One bit of one word changes and the record is consistent before and after, so the version stays.
 void SharedTransport::rest() {
   std::atomic<std::uint64_t>& kind = segment_.area(rank_).record[4];
   kind.store(kind.load(std::memory_order_relaxed) & ~running_bit, std::memory_order_release);
@@ -135,7 +136,7 @@ Activity SharedTransport::activity(Rank r) const {
     std::uint64_t word[5];
     for (int i = 0; i < 5; ++i) word[i] = area.record[i].load(std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_acquire);
-    // A rank that died while it wrote leaves an odd version for ever: what is there must do.
+    // A rank that died while it wrote leaves an odd version for ever; then use what is there.
     if (before % 2 == 0 && area.version.load(std::memory_order_relaxed) != before) continue;
     const auto low = static_cast<std::uint32_t>(word[4]);
     return {.operation = word[0],
@@ -144,7 +145,8 @@ Activity SharedTransport::activity(Rank r) const {
             .step = static_cast<std::int32_t>(word[3] >> 32),
             .waits_for = static_cast<Rank>(static_cast<std::uint32_t>(word[3])),
             .root = static_cast<Rank>(word[4] >> 32),
-            .collective = static_cast<std::uint8_t>(low >> 24),
+            .divides = static_cast<std::uint8_t>(low >> 30),
+            .collective = static_cast<std::uint8_t>(low >> 24 & 0x3F),
             .type = static_cast<std::uint8_t>(low >> 16),
             .wire = static_cast<std::uint8_t>(low >> 1 & 0x7F),
             .reduction = static_cast<std::uint8_t>(low >> 8),
@@ -164,52 +166,33 @@ void SharedTransport::mark_lost(Rank r) {
   ring_all();
 }
 
-// Told before anything is given back: who has read what lay there, and finds that it was not told, has read it well.
+// Set before any memory is freed: a reader that finds it unset after reading has read valid data.
 void SharedTransport::withdraw() {
   segment_.area(rank_).withdrawn.store(1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 void SharedTransport::mark_aborted() {
-  segment_.header().aborted.store(1, std::memory_order_release);
+  aborted_here_.store(true, std::memory_order_relaxed);
+  std::int32_t nobody = 0;
+  segment_.header().aborted.compare_exchange_strong(nobody, rank_ + 1);
   ring_all();
 }
 
-void SharedTransport::wait_for_round(std::span<const Rank> members, std::uint32_t round, Deadline deadline) {
-  for (Rank r : members) {
-    std::uint32_t idle = 0;
-    while (static_cast<std::int32_t>(segment_.area(r).round.load(std::memory_order_acquire) - round) < 0) {
-      if (idle++ < 100) {
-        sched_yield();
-        continue;
-      }
-      if (!alive(r)) throw PeerLost(r, -1, fmt::format("rank {} is gone", r));
-      if (Clock::now() > deadline) throw PeerLost(r, -1, fmt::format("rank {} did not join the others in time", r));
-      segment_.area(rank_).bell.sleep(1ms, [] { return true; });
-    }
-  }
+void SharedTransport::post(std::span<const std::byte> bytes) {
+  segment_.post(rank_, bytes);
+  for (Rank r = 0; r < ranks(); ++r) segment_.area(r).bell.ring_if_sleeping();
 }
 
-std::vector<Transport::Note> SharedTransport::exchange(std::span<const Rank> members, std::uint32_t round,
-                                                       const Note& note, Deadline deadline) {
-  RankArea& mine = segment_.area(rank_);
-  std::uint64_t words[24];
-  static_assert(sizeof words == sizeof(Note));
-  std::memcpy(words, note.data(), sizeof words);
-  for (int i = 0; i < 24; ++i) mine.note[i].store(words[i], std::memory_order_relaxed);
-  mine.round.store(2 * round + 1, std::memory_order_release);
-  for (Rank r : members) segment_.area(r).bell.ring_if_sleeping();
-  wait_for_round(members, 2 * round + 1, deadline);
-  std::vector<Note> notes(members.size());
-  for (std::size_t m = 0; m < members.size(); ++m) {
-    for (int i = 0; i < 24; ++i) words[i] = segment_.area(members[m]).note[i].load(std::memory_order_relaxed);
-    std::memcpy(notes[m].data(), words, sizeof words);
-  }
-  // Nobody writes another note before all have read this one.
-  mine.round.store(2 * round + 2, std::memory_order_release);
-  for (Rank r : members) segment_.area(r).bell.ring_if_sleeping();
-  wait_for_round(members, 2 * round + 2, deadline);
-  return notes;
+void SharedTransport::wait_for_posts(std::uint64_t than, std::uint32_t idle) {
+  if (idle < posts_yields)
+    sched_yield();
+  else
+    segment_.area(rank_).bell.sleep(1ms, [&] {
+      std::uint64_t sum = 0;
+      for (Rank r = 0; r < ranks(); ++r) sum += posts(r);
+      return sum == than;
+    });
 }
 
 }  // namespace trellis::ccl

@@ -1,6 +1,7 @@
-// The transport over a Segment, whether its ranks are threads of one process or processes of one host.
+// The transport over a Segment, for threads of one process and for processes of one host.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -9,7 +10,7 @@
 
 namespace trellis::ccl {
 
-// How a receiver gets at what lies in a sender's own memory.
+// How a receiver accesses data in a sender's own memory.
 class Reach {
  public:
   struct Place {
@@ -17,7 +18,8 @@ class Reach {
     std::uint64_t where;
   };
   virtual ~Reach() = default;
-  // Of these bytes of ours the first few: where a peer could read them, or no place when they had better be copied.
+  // The first of the given bytes, with the place where a peer can read them; without a place, these bytes are to be
+  // copied.
   struct Offer {
     std::optional<Place> place = {};
     std::size_t bytes = 0;
@@ -25,18 +27,18 @@ class Reach {
   virtual Offer offer(Rank to, const std::byte* data, std::size_t bytes) = 0;
   virtual std::size_t readable(Rank by, const std::byte* data, std::size_t bytes, std::size_t message) = 0;
   virtual std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) = 0;
-  virtual const std::byte* see(Rank from, const Place&, std::size_t bytes) = 0;  // null: only fetch() gets it
+  virtual const std::byte* see(Rank from, const Place&, std::size_t bytes) = 0;  // null: not mapped, use fetch()
   virtual void fetch(Rank from, const Place&, std::size_t offset, std::byte* into, std::size_t bytes) = 0;
   virtual bool alive(Rank) = 0;
   virtual std::size_t memory_bytes() const = 0;  // this rank's share of the segment, as far as it is in use
 };
 
-// How long to wait in which way: see Transport::wait.
+// How long to spin and yield before sleeping: see Transport::wait.
 struct Patience {
-  std::uint32_t spins = 0;   // times a few looks, with a core's pause between them
-  std::uint32_t yields = 0;  // then times giving the core to another thread, then sleep
+  std::uint32_t spins = 0;   // rounds of a few polls, with a CPU pause in between
+  std::uint32_t yields = 0;  // then times to yield the core to another thread; then sleep
 };
-Patience patience_for(Rank ranks, int cores);  // of ranks that share so many cores
+Patience patience_for(Rank ranks, int cores);  // for ranks that share this many cores
 
 class SharedTransport : public Transport {
  public:
@@ -64,8 +66,17 @@ class SharedTransport : public Transport {
   Rank lost() const override { return segment_.header().lost.load(std::memory_order_relaxed) - 1; }
   void withdraw() override;
   void mark_aborted() override;
-  bool aborted() const override { return segment_.header().aborted.load(std::memory_order_relaxed) != 0; }
-  std::vector<Note> exchange(std::span<const Rank> members, std::uint32_t round, const Note&, Deadline) override;
+  Rank aborted_by() const override { return segment_.header().aborted.load(std::memory_order_acquire) - 1; }
+  bool aborted_here() const override { return aborted_here_.load(std::memory_order_relaxed); }
+  bool over() const override {
+    const Header& h = segment_.header();
+    return (h.lost.load(std::memory_order_relaxed) | h.aborted.load(std::memory_order_relaxed)) != 0;
+  }
+  std::int64_t process(Rank r) const override { return segment_.area(r).pid.load(std::memory_order_relaxed); }
+  void post(std::span<const std::byte>) override;
+  std::vector<std::byte> posted(Rank r) const override { return segment_.posted(r); }
+  std::uint32_t posts(Rank r) const override { return segment_.area(r).posts.load(std::memory_order_acquire); }
+  void wait_for_posts(std::uint64_t than, std::uint32_t idle) override;
   std::string_view name() const override { return name_; }
   std::uint64_t identity() const override { return segment_.header().identity; }
   std::size_t memory_bytes() const override;
@@ -74,15 +85,15 @@ class SharedTransport : public Transport {
   class LaneSender;
   class LaneReceiver;
   void ring_all();
-  void wait_for_round(std::span<const Rank> members, std::uint32_t round, Deadline);
 
   std::string_view name_;
   Segment segment_;
   Rank rank_;
   std::unique_ptr<Reach> reach_;
+  std::atomic<bool> aborted_here_ = false;
   Patience patience_;
-  std::vector<std::unique_ptr<LaneSender>> senders_;      // by rank and lane; made when first used
-  std::vector<std::unique_ptr<LaneReceiver>> receivers_;  // the same
+  std::vector<std::unique_ptr<LaneSender>> senders_;      // by rank and lane; created at first use
+  std::vector<std::unique_ptr<LaneReceiver>> receivers_;  // by rank and lane; created at first use
   std::vector<LaneSender*> used_senders_;
   std::vector<LaneReceiver*> used_receivers_;
 };

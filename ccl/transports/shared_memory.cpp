@@ -1,9 +1,8 @@
-// Ranks that are processes of one host. The segment is a file without a name, so it is gone with the last process that
-// has it open, whatever that process died of. The kernel lets only processes of the same user open it.
+// Transport between processes of one host. The segment is an unnamed file (memfd), so it is freed with the last process
+// that has it open, however that process ends. The kernel lets only processes of the same user open it.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/mempolicy.h>
-#include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -13,20 +12,20 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <system_error>
 #include <utility>
 
-#include "ccl/transports/open.h"
-#include "ccl/transports/shared.h"
+#include "ccl/rendezvous/this_machine.h"
+#include "ccl/transports/joining.h"
+#include "ccl/transports/process.h"
 
 namespace trellis::ccl {
 namespace {
 
 constexpr std::size_t slot_bytes = std::size_t{64} << 10;
 constexpr std::size_t least_window = std::size_t{4} << 10;
-constexpr std::size_t least_shared = std::size_t{32} << 10;  // of a message that lies partly in the window
-constexpr std::size_t whole_elements = 64;                   // bytes: the size of every type divides it
+constexpr std::size_t least_shared = std::size_t{32} << 10;  // smallest message to read from the window in part
+constexpr std::size_t whole_elements = 64;                   // bytes; the size of every type divides it
 constexpr std::size_t least_fetched = std::size_t{256} << 10;
 
 [[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
@@ -83,24 +82,19 @@ File open_of(Rank rank, pid_t pid, int fd) {
   return file;
 }
 
-// What distinguishes hosts, and containers that can't see each other's processes.
-std::string host_name() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  struct stat space = {};
-  stat("/proc/self/ns/pid", &space);
-  return fmt::format("{}/{}", boot, space.st_ino);
-}
+// Distinguishes hosts, and containers that cannot see each other's processes.
+std::string host_name() { return fmt::format("{}/{}", boot_id(), namespace_of("pid")); }
 
 struct Announced {
   std::int32_t pid;
   std::int32_t fd;
   std::uint64_t bytes;
+  std::uint64_t identity;  // of the segment: the descriptor's number may be another file's by now
   char host[80];
 };
 
-// The slots that a rank reads lie in the memory of the node it runs on: a wish, without which they lie where they are
-// first written.
+// Binds the slots that a rank reads to the memory of its NUMA node. This is a hint: if it fails, they stay where they
+// were first written.
 void bind_to_reader(const Segment& segment, Rank reader) {
   unsigned node = 0;
   constexpr unsigned most = 8 * sizeof(unsigned long);
@@ -112,7 +106,7 @@ void bind_to_reader(const Segment& segment, Rank reader) {
   syscall(SYS_mbind, segment.slot(0, reader, 0, 0), bytes, MPOL_PREFERRED, &nodes, most + 1, 0);
 }
 
-// In the device's window.
+// Caller's memory, moved into the device's window.
 class InWindow : public Exposed {
  public:
   explicit InWindow(std::unique_ptr<device::Shared> shared) : shared_(std::move(shared)) {}
@@ -133,7 +127,7 @@ class OtherProcesses : public Reach {
         fetches_(j.config.single_copy),
         peers_(static_cast<std::size_t>(j.ranks)) {}
 
-  void join() {
+  void prepare() {  // sets what the others read of this rank once it has joined
     segment_.claim(rank_);
     RankArea& mine = segment_.area(rank_);
     const device::Window window = device_.window();
@@ -142,10 +136,9 @@ class OtherProcesses : public Reach {
     mine.base.store(reinterpret_cast<std::uint64_t>(segment_.base()), std::memory_order_relaxed);
     segment_.show_cores(rank_);
     bind_to_reader(segment_, rank_);
-    mine.pid.store(getpid(), std::memory_order_release);
   }
 
-  // What is shared begins and ends with a page, and a message anywhere: its parts are cut where an element ends.
+  // Shared memory begins and ends at page boundaries, and a message anywhere, so it is cut at the end of an element.
   Offer offer(Rank to, const std::byte* data, std::size_t bytes) override {
     if (bytes < least_window) return {.bytes = bytes};
     const device::InWindow found = device_.find(data, bytes);
@@ -200,10 +193,8 @@ class OtherProcesses : public Reach {
     Peer& p = peer(r);
     const pid_t pid = segment_.area(r).pid.load(std::memory_order_acquire);
     if (pid == 0 || pid == getpid()) return true;
-    if (!p.process) p.process = File(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    if (!p.process) return errno != ESRCH;
-    pollfd ended = {.fd = p.process.fd(), .events = POLLIN, .revents = 0};
-    return poll(&ended, 1, 0) == 0;
+    if (!p.process) p.process = Process::of(pid);
+    return p.process->runs();
   }
 
   std::size_t memory_bytes() const override {
@@ -217,13 +208,13 @@ class OtherProcesses : public Reach {
  private:
   struct Peer {
     Mapping window;
-    File process;
-    std::int8_t may_fetch = -1;  // not known yet
+    std::shared_ptr<Process> process;
+    std::int8_t may_fetch = -1;  // -1: not known yet
   };
   Peer& peer(Rank r) { return peers_[static_cast<std::size_t>(r)]; }
 
-  // The kernel's rule is about the pair and goes both ways for processes of one user: if we may read its memory, it may
-  // read ours. Where one may trace only its own children it says no, and slots are used.
+  // The kernel's permission is symmetric for processes of one user: if we may read the peer's memory, it may read ours.
+  // Where only child processes may be traced, the kernel refuses, and slots are used.
   bool may_fetch(Rank to) {
     Peer& p = peer(to);
     if (p.may_fetch < 0) {
@@ -250,7 +241,7 @@ std::pair<File, Mapping> made(Store& store, const SegmentShape& shape) {
     fail(fmt::format("a shared segment of {} bytes", shape.bytes()));
   Mapping mapping(file.fd(), shape.bytes(), PROT_READ | PROT_WRITE);
   Segment::begin(mapping.base(), shape);
-  Announced announced{getpid(), file.fd(), shape.bytes(), {}};
+  Announced announced{getpid(), file.fd(), shape.bytes(), Segment(mapping.base(), shape).header().identity, {}};
   const std::string host = host_name();
   host.copy(announced.host, sizeof announced.host - 1);
   store.set("segment", std::as_bytes(std::span(&announced, 1)));
@@ -272,21 +263,10 @@ std::pair<File, Mapping> found(Store& store, Rank rank, Deadline deadline) {
     throw std::invalid_argument(fmt::format("the segment of rank 0 has {} bytes: expected {}",
                                             static_cast<std::int64_t>(size.st_size), announced.bytes));
   Mapping mapping(file.fd(), announced.bytes, PROT_READ | PROT_WRITE);
+  const SegmentShape shape = Segment::read(mapping.base(), mapping.bytes());
+  if (Segment(mapping.base(), shape).header().identity != announced.identity)
+    throw std::invalid_argument("what rank 0 announced is another segment by now");
   return {std::move(file), std::move(mapping)};
-}
-
-void wait_for_all(const Segment& segment, OtherProcesses& others, Rank ranks, Deadline deadline) {
-  for (Rank r = 0; r < ranks; ++r)
-    for (std::uint32_t turn = 0; segment.area(r).pid.load(std::memory_order_acquire) == 0; ++turn) {
-      if (Clock::now() > deadline) throw PeerLost(r, -1, fmt::format("rank {} did not join in time", r));
-      if (turn < 200)
-        sched_yield();
-      else
-        usleep(200);
-      // Rank 0 may have seen all join, done its part and left.
-      if (!others.alive(0) && segment.area(r).pid.load(std::memory_order_acquire) == 0)
-        throw PeerLost(0, -1, "rank 0 died while the ranks joined");
-    }
 }
 
 }  // namespace
@@ -300,8 +280,8 @@ std::unique_ptr<Transport> open_shared_memory(std::shared_ptr<Store> store, cons
         fmt::format("rank {} was told of {} ranks and rank 0 of {}", j.rank, j.ranks, shape.ranks));
   auto others = std::make_unique<OtherProcesses>(std::move(file), std::move(mapping), shape, j);
   const Segment segment = others->segment();
-  others->join();
-  wait_for_all(segment, *others, j.ranks, j.deadline);
+  others->prepare();
+  join_all(segment, j, *others);
   return std::make_unique<SharedTransport>("shared_memory", segment, j.rank, std::move(others));
 }
 

@@ -3,10 +3,10 @@
 
 #include <array>
 
-#include "kernels/activation.h"
-#include "kernels/elementary_lanes.h"
-#include "kernels/float_lanes.h"
-#include "kernels/walk_lanes.h"
+#include "kernels/lanes/elementary_lanes.h"
+#include "kernels/lanes/float_lanes.h"
+#include "kernels/lanes/walk_lanes.h"
+#include "kernels/layers/activation.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {

@@ -3,8 +3,9 @@
 
 #include <array>
 
-#include "kernels/pair_writes_lanes.h"
-#include "kernels/walk_lanes.h"
+#include "kernels/lanes/f8_lanes.h"
+#include "kernels/lanes/one_read_lanes.h"
+#include "kernels/lanes/pair_writes_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
@@ -23,38 +24,35 @@ void cast(const Stretch& s) {
   });
 }
 
-#if defined(__AVX512BW__)
-// By groups of 64, whose random bits come in two vectors.
+// By groups of 64, in turns of 32 elements or, where vectors are long, of all.
 template <Rounding rounding>
 void cast_to_bf16(const Stretch& s) {
   constexpr bool random = rounding == Rounding::stochastic;
-  constexpr int size = 64;
-  constexpr int ahead = 4096;  // bytes: one stream alone is not brought early enough by the CPU itself
+  constexpr int size = 64, turn = lanes == 16 ? 64 : 32, twos = turn / pair_lanes;
+  constexpr Order order = Order::rows;
   const char* const src = static_cast<const char*>(s.reads[0]);
   char* const dst = static_cast<char*>(s.writes[0]);
-  NextBits bits(s);
-  const auto make_block = [&](auto streams) {
-    return [&](std::ptrdiff_t at) __attribute__((always_inline)) {
-      if constexpr (random) bits.next();
-      const char* const from = src + at * 4;
-      if constexpr (decltype(streams)::value)
-        for (int line = 0; line < size * 4; line += 64) __builtin_prefetch(from + ahead + line, 0, 0);
-      if constexpr (random)
-        return write_four_rows<decltype(streams)::value, Nans::kept>(
-            dst + at * 2, {load<F>(from, 0, Full{}), load<F>(from, 16, Full{})},
-            {load<F>(from, 32, Full{}), load<F>(from, 48, Full{})}, bits);
-#pragma GCC unroll 2
-      for (int i = 0; i < 2; ++i)
-        write_two_rows<rounding, decltype(streams)::value, Nans::kept>(
-            dst + at * 2 + i * 64, load<F>(from, 32 * i, Full{}), load<F>(from, 32 * i + 16, Full{}), U{});
-    };
-  };
   const auto step = [=](std::ptrdiff_t at, auto which, U some) __attribute__((always_inline)) {
     write<bf16_format, rounding, false>(dst, at, read<f32_format>(src, at, which), some, which);
   };
-  walk_blocks<4, random, size>(s, 2, make_block, step);
+  const auto make_block = [&](auto streams, std::ptrdiff_t start) __attribute__((always_inline)) {
+    NextBitsFor<random, order, turn / 32> next(s.key, s.first + static_cast<std::uint64_t>(start));
+    return [ =, &s, bits = next ](std::ptrdiff_t begin) mutable __attribute__((always_inline)) {
+#pragma GCC unroll 2
+      for (std::ptrdiff_t at = begin; at < begin + size; at += turn) {
+        const char* const from = src + at * 4;
+        if constexpr (decltype(streams)::value) ask_ahead<turn * 4>(from);
+        Two<order> values[twos];
+#pragma GCC unroll 4
+        for (int i = 0; i < twos; ++i) values[i] = read_two<f32_format, order>(from, i * pair_lanes);
+        bits.next();
+        if (!write_twos<rounding, decltype(streams)::value, twos>(dst + at * 2, values, bits)) [[unlikely]]
+          walk_range<4, BitsFor<random>>(s, at, at + turn, step);
+      }
+    };
+  };
+  walk_one_read<random, size>(s, 2, make_block, step);
 }
-#endif
 
 template <DType from, DType to, Rounding rounding>
 void cast_through_f32(const Stretch& s) {
@@ -82,11 +80,12 @@ constexpr Twin twin() {
                   to = float_type(i / rounding_count % float_types);
   constexpr auto rounding = static_cast<Rounding>(i % rounding_count);
   constexpr Name name = Name::of("cast", kernels::name(from), kernels::name(to), kernels::name(rounding));
-  if constexpr (to == DType::f32) return {name, cast<from, to, Rounding::nearest>};  // exact, whatever the rounding
-#if defined(__AVX512BW__)
+  if constexpr (to == DType::f32)
+    return {name, cast<from, to, Rounding::nearest>};  // exact, whatever the rounding
   else if constexpr (from == DType::f32 && to == DType::bf16)
     return {name, cast_to_bf16<rounding>};
-#endif
+  else if constexpr (from == DType::f32 && size_of(to) == 1 && rounding == Rounding::nearest)
+    return {name, cast_to_f8<to>};
   else if constexpr (from == DType::f32)
     return {name, cast<from, to, rounding>};
   else

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "kernels/lanes.h"
+#include "kernels/lanes/lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {

@@ -1,9 +1,9 @@
 // Cross-entropy in vectors.
 #pragma once
 
-#include "kernels/cross_entropy.h"
-#include "kernels/elementary_lanes.h"
-#include "kernels/rows_lanes.h"
+#include "kernels/lanes/elementary_lanes.h"
+#include "kernels/lanes/rows_lanes.h"
+#include "kernels/layers/cross_entropy.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
@@ -46,7 +46,7 @@ void cross_entropy_gradient(const Rows& s) {
     over_row(
         s.columns, [=](std::ptrdiff_t at, auto which, int) __attribute__((always_inline)) {
           const F share = exponential_lanes(get<type>(x, at, which) - log_sum);
-          const F hit = select(lane_numbers() == target - static_cast<std::int32_t>(at), f_all(1), F{});
+          const F hit = select((I)lane_numbers() == target - static_cast<std::int32_t>(at), f_all(1), F{});
           set<type>(dx, at, (share - hit) * factor, which);
         });
   }

@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "kernels/float_lanes.h"
-#include "kernels/walk_lanes.h"
+#include "kernels/lanes/one_read_lanes.h"
+#include "kernels/lanes/pair_writes_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
@@ -23,6 +23,45 @@ void scale(const Stretch& s) {
       write_result<format, rounding, decltype(streams)::value>(dst, at, value, bits, which);
     };
   });
+}
+
+// bf16 by groups of 64, in turns of 32 elements or, where vectors are long, of all.
+template <Rounding rounding, bool add>
+void scale_bf16(const Stretch& s) {
+  constexpr bool random = rounding == Rounding::stochastic;
+  constexpr int size = 64, turn = lanes == 16 ? 64 : 32, twos = turn / pair_lanes;
+  constexpr Order order = Order::pairs;
+  const F factor = f_all(*static_cast<const float*>(s.settings));
+  const char* const src = static_cast<const char*>(s.reads[0]);
+  char* const dst = static_cast<char*>(s.writes[0]);
+  const auto step = [=](std::ptrdiff_t at, auto which, U some) __attribute__((always_inline)) {
+    F value = read<bf16_format>(src, at, which) * factor;
+    if constexpr (add) value = read<bf16_format>(dst, at, which) + value;
+    write_result<bf16_format, rounding, false>(dst, at, value, some, which);
+  };
+  const auto make_block = [&](auto streams, std::ptrdiff_t start) __attribute__((always_inline)) {
+    NextBitsFor<random, order, turn / 32> next(s.key, s.first + static_cast<std::uint64_t>(start));
+    return [ =, &s, bits = next ](std::ptrdiff_t begin) mutable __attribute__((always_inline)) {
+#pragma GCC unroll 2
+      for (std::ptrdiff_t at = begin; at < begin + size; at += turn) {
+        if constexpr (add || decltype(streams)::value) ask_ahead<turn * 2>(src + at * 2);
+        Pair values[twos];
+#pragma GCC unroll 4
+        for (int i = 0; i < twos; ++i) {
+          const Pair x = read_pair(src, at + i * pair_lanes);
+          values[i] = {x.first * factor, x.second * factor};
+          if constexpr (add) {
+            const Pair y = read_pair(dst, at + i * pair_lanes);
+            values[i] = {y.first + values[i].first, y.second + values[i].second};
+          }
+        }
+        bits.next();
+        if (!write_twos<rounding, decltype(streams)::value, twos>(dst + at * 2, values, bits)) [[unlikely]]
+          walk_range<4, BitsFor<random>>(s, at, at + turn, step);
+      }
+    };
+  };
+  walk_one_read<random, size>(s, 2, make_block, step);
 }
 
 template <class T>
@@ -47,13 +86,13 @@ void fill(const Stretch& s) {
 constexpr Rounding near = Rounding::nearest, random = Rounding::stochastic;
 constexpr std::array<Twin, 14> elementwise = {{
     {Name::of("scale", "f32", "nearest"), scale<DType::f32, near, false>},
-    {Name::of("scale", "bf16", "nearest"), scale<DType::bf16, near, false>},
-    {Name::of("scale", "bf16", "stochastic"), scale<DType::bf16, random, false>},
+    {Name::of("scale", "bf16", "nearest"), scale_bf16<near, false>},
+    {Name::of("scale", "bf16", "stochastic"), scale_bf16<random, false>},
     {Name::of("scale", "f16", "nearest"), scale<DType::f16, near, false>},
     {Name::of("scale", "f16", "stochastic"), scale<DType::f16, random, false>},
     {Name::of("axpy", "f32", "nearest"), scale<DType::f32, near, true>},
-    {Name::of("axpy", "bf16", "nearest"), scale<DType::bf16, near, true>},
-    {Name::of("axpy", "bf16", "stochastic"), scale<DType::bf16, random, true>},
+    {Name::of("axpy", "bf16", "nearest"), scale_bf16<near, true>},
+    {Name::of("axpy", "bf16", "stochastic"), scale_bf16<random, true>},
     {Name::of("axpy", "f16", "nearest"), scale<DType::f16, near, true>},
     {Name::of("axpy", "f16", "stochastic"), scale<DType::f16, random, true>},
     {Name::of("fill", "u8"), fill<std::uint8_t>},

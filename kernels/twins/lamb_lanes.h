@@ -3,9 +3,9 @@
 
 #include <array>
 
-#include "kernels/lamb.h"
-#include "kernels/optimizer_lanes.h"
-#include "kernels/sums_lanes.h"
+#include "kernels/lanes/sums_lanes.h"
+#include "kernels/lanes/turn_lanes.h"
+#include "kernels/optimizers/lamb.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
@@ -15,7 +15,15 @@ struct Direction {
   F unbias, root, epsilon, decay;
   TRELLIS_INLINE explicit Direction(const LambSettings& a)
       : unbias(f_all(a.unbias)), root(f_all(a.root)), epsilon(f_all(a.epsilon)), decay(f_all(a.decay)) {}
-  TRELLIS_INLINE F of(F p, F m, F v) const { return (m * unbias) / (square_root(v) * root + epsilon) + decay * p; }
+  template <class V>
+  TRELLIS_INLINE V over(V m) const {
+    return unbias * m;
+  }
+  template <class V>
+  TRELLIS_INLINE V below(V v) const {
+    return root * square_root(v) + epsilon;
+  }
+  TRELLIS_INLINE F of(F p, F m, F v) const { return over(m) / below(v) + decay * p; }
 };
 
 TRELLIS_INLINE const LambSettings& settings_in(const Stretch& s) {
@@ -29,15 +37,14 @@ void lamb_moments(const Stretch& s) {
           rest2 = f_all(a.rest2);
   const Places to = places<2>(s);
   const void* const gradients = s.reads[0];
-  walk_optimizer<false, false>(s, [=](auto) {
-    return [=](std::ptrdiff_t at, auto which, Draw) __attribute__((always_inline)) {
-      const F g = read<format_of(gradient)>(gradients, at, which) * scale;
-      const F m = beta1 * read<f32_format>(to.at[0], at, which) + rest1 * g;
-      const F v = beta2 * read<f32_format>(to.at[1], at, which) + rest2 * (g * g);
-      write_state<DType::f32>(to.at[0], at, m, U{}, which);
-      write_state<DType::f32>(to.at[1], at, v, U{}, which);
-    };
-  });
+  const auto step = [=](std::ptrdiff_t at, auto which, Draw) __attribute__((always_inline)) {
+    const F g = read<format_of(gradient)>(gradients, at, which) * scale;
+    const F m = beta1 * read<f32_format>(to.at[0], at, which) + rest1 * g;
+    const F v = beta2 * read<f32_format>(to.at[1], at, which) + rest2 * (g * g);
+    write_state<DType::f32>(to.at[0], at, m, U{}, which);
+    write_state<DType::f32>(to.at[1], at, v, U{}, which);
+  };
+  walk_from<4, NoDraws>(s, 0, step, step);
 }
 
 template <Keep keep>
@@ -50,6 +57,12 @@ void lamb_squares(const Stretch& s) {
   const void* const vs = s.reads[first + 1];
   sum_parts<2>(
       s, [=](std::ptrdiff_t at, auto which, int vector, Sums* sums) __attribute__((always_inline)) {
+        if (vector == 0) {
+          constexpr auto size = static_cast<std::ptrdiff_t>(size_of(type_of(keep)));
+          ask_ahead<32 * size>(static_cast<const char*>(values) + at * size);
+          if constexpr (keep == Keep::bf16_kahan) ask_ahead<64>(static_cast<const char*>(rest) + at * 2);
+          for (const void* state : {ms, vs}) ask_ahead<128>(static_cast<const char*>(state) + at * 4);
+        }
         const F p = read_kept<keep>(values, rest, at, which);
         const F u = direction.of(p, read<f32_format>(ms, at, which), read<f32_format>(vs, at, which));
         const Wide wide_p = wide(p), wide_u = wide(only(u, which));
@@ -62,16 +75,14 @@ template <Keep keep>
 void lamb_apply(const Stretch& s) {
   const Direction direction(settings_in(s));
   const F rate = f_all(settings_in(s).rate);
-  const Places to = places<state_place(keep)>(s);
-  const void* const ms = s.reads[0];
-  const void* const vs = s.reads[1];
-  walk_optimizer<keep == Keep::bf16_stochastic, keep == Keep::f32_copy>(s, [=](auto streams) {
-    return [=](std::ptrdiff_t at, auto which, Draw bits) __attribute__((always_inline)) {
-      const F p = read_kept<keep>(to.at[values_place(keep)], to.at[1], at, which);
-      const F u = direction.of(p, read<f32_format>(ms, at, which), read<f32_format>(vs, at, which));
-      write_kept<keep, decltype(streams)::value>(to, at, p - rate * u, bits.kept, which);
-    };
-  });
+  const F decay = direction.decay;
+  const auto begin = [=]<class V>(const Elements<V>& e) __attribute__((always_inline)) {
+    return Elements<V>{e.kept, {}, direction.below(e.other), direction.over(e.read), {}};
+  };
+  const auto end = [=]<class V>(const Elements<V>& e) __attribute__((always_inline)) {
+    return Elements<V>{e.kept - rate * (e.first / e.other + decay * e.kept), {}, {}, {}, {}};
+  };
+  update_all<Shape<keep, DType::f32, 2, DType::f32, 0>>(s, begin, end);
 }
 
 constexpr std::array<Twin, 10> lambs = {{

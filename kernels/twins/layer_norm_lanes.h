@@ -1,8 +1,8 @@
 // LayerNorm in vectors.
 #pragma once
 
-#include "kernels/columns_lanes.h"
-#include "kernels/rows_lanes.h"
+#include "kernels/lanes/columns_lanes.h"
+#include "kernels/lanes/rows_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "kernels/reduce_units_lanes.h"
-#include "kernels/walk_lanes.h"
+#include "kernels/lanes/reduce_units_lanes.h"
+#include "kernels/lanes/walk_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
@@ -27,55 +27,57 @@ void reduce_nearest(const Stretch& s) {
   const Joining<op> joining(s);
   const Sources<known> sources(s);
   void* const dst = s.writes[0];
+  const auto step = step_of<type, op, Rounding::nearest>(s, joining);
   const auto make_block = [&](auto streams) {
     return [&](std::ptrdiff_t begin) __attribute__((always_inline)) {
-      // Out of the caches two sources do best in short turns.
-      constexpr int units = (decltype(streams)::value && known == 2 ? 2 : vectors) / Unit<type>::vectors;
+      constexpr bool far = decltype(streams)::value;
+      // Out of the caches two sources do best in short turns, of one line of the write.
+      constexpr int size = far && known == 2 ? 64 / static_cast<int>(size_of(type)) : vectors * lanes;
+      constexpr int turn = size < vectors * lanes ? size : vectors * lanes, units = turn / Unit<type>::size;
 #pragma GCC unroll 8
-      for (std::ptrdiff_t at = begin; at < begin + vectors * lanes; at += units * Unit<type>::size) {
+      for (std::ptrdiff_t at = begin; at < begin + vectors * lanes; at += turn) {
         Unit<type> sums[units];
         void* const to = const_cast<void*>(place_in(dst, at * static_cast<std::ptrdiff_t>(size_of(type))));
-        join_units<type, op, units>(sources, joining, at, sums);
-        const U random[units] = {};
-        write_units<type, Rounding::nearest, decltype(streams)::value, units>(to, sums, random);
+        join_units<type, op, units, far>(sources, joining, at, sums);
+        if (!write_units<type, Rounding::nearest, far, units>(to, sums, NoNextBits{})) [[unlikely]]
+          walk_range<4, NoBits>(s, at, at + turn, step);
       }
     };
   };
-  walk_blocks<4, false, vectors * lanes>(s, size_of(type), make_block,
-                                         step_of<type, op, Rounding::nearest>(s, joining));
+  walk_blocks<4, false, vectors * lanes>(s, size_of(type), make_block, step);
 }
 
-#if defined(__AVX512BW__)
-// By groups of 64, whose random bits come in two vectors.
+// By groups of 64, in turns of 32 elements or, where vectors are long, of all.
 template <Reduction op, int known>
 void reduce_bf16_stochastic(const Stretch& s) {
   constexpr DType type = DType::bf16;
-  constexpr int size = 64, units = size / pair_lanes;
+  constexpr int size = 64, turn = lanes == 16 ? 64 : 32, units = turn / pair_lanes;
   const Joining<op> joining(s);
   const Sources<known> sources(s);
   void* const dst = s.writes[0];
-  NextBits bits(s);
+  const auto step = step_of<type, op, Rounding::stochastic>(s, joining);
+  NextBits<Order::pairs, turn / 32> bits(s.key, s.first);
   const auto make_block = [&](auto streams) {
-    return [&](std::ptrdiff_t at) __attribute__((always_inline)) {
-      Unit<type> sums[units];
+    return [&](std::ptrdiff_t begin) __attribute__((always_inline)) {
+      constexpr bool far = decltype(streams)::value;
 #pragma GCC unroll 2
-      for (int u = 0; u < units; ++u) join_units<type, op, 1>(sources, joining, at + u * pair_lanes, sums + u);
-      bits.next();
-      const U random[units] = {in_order(bits.two_rows(false)), in_order(bits.two_rows(true))};
-      write_units<type, Rounding::stochastic, decltype(streams)::value, units>(
-          const_cast<void*>(place_in(dst, at * static_cast<std::ptrdiff_t>(size_of(type)))), sums, random);
+      for (std::ptrdiff_t at = begin; at < begin + size; at += turn) {
+        Unit<type> sums[units];
+        void* const to = const_cast<void*>(place_in(dst, at * static_cast<std::ptrdiff_t>(size_of(type))));
+        join_units<type, op, units, far>(sources, joining, at, sums);
+        bits.next();
+        if (!write_units<type, Rounding::stochastic, far, units>(to, sums, bits)) [[unlikely]]
+          walk_range<4, Bits>(s, at, at + turn, step);
+      }
     };
   };
-  walk_blocks<4, true, size>(s, size_of(type), make_block, step_of<type, op, Rounding::stochastic>(s, joining));
+  walk_blocks<4, true, size>(s, size_of(type), make_block, step);
 }
-#endif
 
 template <DType type, Reduction op>
 void reduce_stochastic(const Stretch& s) {
-#if defined(__AVX512BW__)
   if constexpr (type == DType::bf16)
     return by_sources<op>(s, [&](auto known) { reduce_bf16_stochastic<op, decltype(known)::value>(s); });
-#endif
   const Joining<op> joining(s);
   walk<random_bits(type) == 16 ? 4 : 2, true>(s, size_of(type), [&](auto streams) {
     return step_of<type, op, Rounding::stochastic, decltype(streams)::value>(s, joining);

@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "kernels/walk_lanes.h"
-#include "kernels/whole_lanes.h"
+#include "kernels/lanes/walk_lanes.h"
+#include "kernels/lanes/whole_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
@@ -12,17 +12,17 @@ namespace {
 template <class T, Reduction op, int vectors, bool streaming, int known, class Which>
 TRELLIS_INLINE void join_whole(const Sources<known>& sources, const Around<T, op>& around, void* dst, std::ptrdiff_t at,
                                Which which) {
-  using Lanes = typename Whole<T>::Lanes;
+  using Vector = typename Whole<T>::Lanes;
   constexpr std::ptrdiff_t size = sizeof(T), count = Whole<T>::count;
-  Lanes sums[vectors];
+  Vector sums[vectors];
   const void* const first = place_in(sources.first[0], at * size);
 #pragma GCC unroll 8
-  for (int v = 0; v < vectors; ++v) sums[v] = around.taken(load<Lanes>(first, v * count, which));
+  for (int v = 0; v < vectors; ++v) sums[v] = around.taken(load<Vector>(first, v * count, which));
   sources.each_other([&](const void* array) __attribute__((always_inline)) {
     const void* const source = place_in(array, at * size);
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v)
-      sums[v] = joined_whole<T, op>(sums[v], around.taken(load<Lanes>(source, v * count, which)));
+      sums[v] = joined_whole<T, op>(sums[v], around.taken(load<Vector>(source, v * count, which)));
   });
   void* const to = const_cast<void*>(place_in(dst, at * size));
 #pragma GCC unroll 8

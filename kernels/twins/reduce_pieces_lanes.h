@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "kernels/reduce_lanes.h"
-#include "kernels/walk_lanes.h"
+#include "kernels/lanes/reduce_lanes.h"
+#include "kernels/lanes/walk_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {

@@ -1,9 +1,9 @@
 // Softmax in vectors.
 #pragma once
 
-#include "kernels/elementary_lanes.h"
-#include "kernels/rows_lanes.h"
-#include "kernels/softmax.h"
+#include "kernels/lanes/elementary_lanes.h"
+#include "kernels/lanes/rows_lanes.h"
+#include "kernels/layers/softmax.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {

@@ -1,7 +1,7 @@
-// One binary tree through which segments follow each other. Its inner ranks send everything twice and its leaves
-// nothing, so it moves half of what two trees do; but it needs only one message a segment, each way.
-#include "schedule/algorithm.h"
-#include "schedule/pipelined_tree.h"
+// Broadcast, reduce and all_reduce over one binary tree, pipelined by segments. Inner ranks send everything twice and
+// leaves send nothing, so the bandwidth is half of double_tree's, but a segment needs only one message each way.
+#include "schedule/algorithms/algorithm.h"
+#include "schedule/algorithms/patterns/pipelined_tree.h"
 
 namespace trellis::schedule {
 namespace {

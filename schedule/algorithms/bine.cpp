@@ -1,25 +1,25 @@
-// Bine trees (De Sensi et al., SC 2025): binomial trees over a ring in which the distances are negabinary, so that
-// partners are nearer. Trees for what has a root; the swinging butterfly for the rest, where blocks are taken by
-// position, so that each step is one message, and one more step brings each block to its rank. The ring is that of the
-// rank numbers, or there is one for each dimension of a torus.
+// Bine trees (De Sensi et al., SC 2025): binomial trees over a ring with negabinary distances, so that partners are
+// closer. Rooted collectives use trees. The others use the swinging butterfly with blocks taken by position, so that
+// each step is one message; one extra step moves each block to its rank. The ring follows rank numbers, or there is one
+// ring per dimension of a torus.
 #include <fmt/format.h>
 
 #include <bit>
 
-#include "schedule/butterfly.h"
-#include "schedule/torus_lanes.h"
+#include "schedule/algorithms/patterns/butterfly.h"
+#include "schedule/algorithms/patterns/torus_lanes.h"
 
 namespace trellis::schedule {
 namespace {
 
 using enum Collective;
 
-// The tree along one ring, by places: how far ahead of the root a rank is. Edges have levels: two places are joined in
-// level k when their numbers in base -2 differ in the lowest k + 1 digits and in these only. A subtree is a range of
-// places round the ring, which level k extends by 2^k places to the side where it was not extended the level before.
+// The tree along one ring, in terms of places: a place is the distance ahead of the root. Level k joins two places
+// whose base -2 numbers differ in all of the lowest k + 1 digits and in no other. A subtree is a range of places around
+// the ring; level k extends it by 2^k places on the side opposite to the level before.
 struct Ring {
   Rank size = 1;
-  Rank stride = 1;  // between ranks that are neighbours along it
+  Rank stride = 1;  // between neighbouring ranks of the ring
   Rank root = 0;
   bool mirrored = false;  // places are counted backwards
 
@@ -36,7 +36,7 @@ struct Ring {
     const auto other = static_cast<Rank>(((flipped ^ odd_digits) - odd_digits) & static_cast<std::uint32_t>(size - 1));
     return r + (coordinate_at(other) - coordinate(r)) * stride;
   }
-  // The level in which a place meets its parent: its lowest digits are alike up to there. The root has none.
+  // The level in which a place meets its parent: up to it, all its lowest digits are equal. The root has none.
   int level(Rank place) const {
     if (place == 0) return levels();
     const std::uint32_t d = digits(place) & static_cast<std::uint32_t>(size - 1);
@@ -50,8 +50,8 @@ struct Ring {
   }
 };
 
-// The steps towards the root, each a level of a ring: near partners first, rings in turn; or ring by ring from the
-// innermost on, so that the ranks below a rank are a range along one ring and everyone along the rings before it.
+// The steps towards the root, each one a level of a ring. Either near partners first, with rings taking turns; or ring
+// by ring from the innermost, so that the ranks below a rank are a range along one ring times all earlier rings.
 class Tree {
  public:
   Tree(const std::vector<Rank>& dims, Rank root, std::size_t first_axis, bool mirrored, bool ring_by_ring) {
@@ -69,7 +69,7 @@ class Tree {
   const Ring& ring(int step) const { return rings_[steps_[step].axis]; }
   int level(int step) const { return steps_[step].turn; }
   Rank partner(Rank r, int step) const { return ring(step).partner(r, level(step)); }
-  // Once it has met its parent along any ring, a rank is done.
+  // A rank is done once it has met its parent along any ring.
   bool meets_parent(Rank r, int step) const {
     const auto meets = [&](int t) { return ring(t).level(ring(t).place(r)) == level(t); };
     for (int t = 0; t < step; ++t)
@@ -82,7 +82,7 @@ class Tree {
   std::vector<Butterfly::Step> steps_;
 };
 
-// One step: every rank that meets its parent in it sends to it (up), or is sent to by it.
+// One step: each rank that meets its parent in this step sends to it (up) or receives from it (down).
 template <class Move>
 void tree_round(Builder& b, const Tree& tree, int step, bool up, Move move) {
   const auto sender = [&](Rank me) {
@@ -95,7 +95,7 @@ void tree_round(Builder& b, const Tree& tree, int step, bool up, Move move) {
   }
 }
 
-// Whole buffers, a segment at a time: down from the root, far partners first, or up to it.
+// Whole buffers, one segment at a time: down from the root with far partners first, or up to it.
 void pass_whole(Builder& b, const Tree& tree, std::int32_t first, std::int32_t segments, bool up) {
   for (int i = 0; i < tree.steps(); ++i)
     for (std::int32_t s = first; s < first + segments; ++s)
@@ -107,7 +107,7 @@ void pass_whole(Builder& b, const Tree& tree, std::int32_t first, std::int32_t s
       });
 }
 
-// Blocks of whole subtrees, which may be two runs where the ring is cut.
+// Blocks of whole subtrees; a subtree may be two runs where the ring is cut.
 void pass_blocks(Builder& b, const Tree& tree, bool up) {
   for (int i = 0; i < tree.steps(); ++i) {
     const int step = up ? i : tree.steps() - 1 - i, level = tree.level(step);
@@ -125,7 +125,7 @@ void pass_blocks(Builder& b, const Tree& tree, bool up) {
   }
 }
 
-// The butterfly leaves the sum of the block at a rank's position with that rank; this brings it to the block's rank.
+// The butterfly leaves the sum of the block at a rank's position on that rank. This moves it to the block's rank.
 void send_home(Builder& b, const Butterfly& butterfly) {
   for (Rank r : b.senders([&](Rank me) { return butterfly.rank_at(me); })) {
     const Rank home = butterfly.position(r);
@@ -178,13 +178,14 @@ std::int64_t pieces(const Request& r) { return r.shares() * (r.collective == all
 
 void build(const Request& request, Builder& b) {
   for (std::int32_t channel = 0; channel < request.channels; ++channel) {
-    const bool backward = request.collective == all_reduce && channel % 2 == 1;  // trees: alike, for fewer partners
+    // Trees all run the same way, for fewer partners.
+    const bool backward = request.collective == all_reduce && channel % 2 == 1;
     build_lane(request, b.on_channel(channel), {request.ranks()}, {.backward = backward, .index = channel});
   }
 }
 
-// With one message a step wherever a rank's blocks lie, shifting by an even number changes nothing; but the step that
-// brings blocks home does not shift along.
+// If each step is one message wherever a rank's blocks lie, even shifts are symmetric. The step that moves blocks to
+// their ranks is not.
 Symmetry symmetry_torus(const Request& r) {
   if (r.collective != all_reduce) return {{{Axis::Kind::distinct, r.ranks()}}};
   return even_shifts(r.dims);
@@ -198,7 +199,7 @@ std::string refuses_torus(const Request& r) {
   return "";
 }
 
-// One lane where blocks are ranks': another would cut each of them, and what goes over would no longer be a run.
+// One lane if blocks belong to ranks. More lanes would cut every block, and messages would no longer be runs.
 std::vector<TorusLane> lanes(const Request& r) {
   return by_block(r.collective) ? std::vector<TorusLane>(1) : torus_lanes(r);
 }

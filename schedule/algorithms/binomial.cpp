@@ -1,10 +1,10 @@
-// A tree of halves: whoever holds the data of a range of ranks hands the farther half to one rank in it, and both go on
-// alike; or backwards, towards the root. A range is one run of blocks, so that a subtree's blocks are one message.
+// A binomial tree over ranges of ranks. The holder of a range's data sends the farther half to one rank in it, and both
+// recurse; or in reverse, towards the root. A range is one run of blocks, so a subtree is one message.
 #include <fmt/format.h>
 
 #include <bit>
 
-#include "schedule/algorithm.h"
+#include "schedule/algorithms/algorithm.h"
 
 namespace trellis::schedule {
 namespace {
@@ -14,12 +14,13 @@ using enum Collective;
 struct Range {
   Rank first = 0;
   Rank count = 1;
-  Rank holder = 0;  // one of them
+  Rank holder = 0;  // one of its ranks
   bool has(Rank r) const { return first <= r && r < first + count; }
 };
 
 struct Halves {
-  Range near, far;  // near has the holder; far's has the like place there, as in a hypercube where the halves are equal
+  // `near` contains the holder. The holder of `far` is at the same place in it; equal halves make a hypercube.
+  Range near, far;
 };
 
 Halves split(const Range& range) {
@@ -45,7 +46,7 @@ struct Tree {
   }
 };
 
-// The transfers of one level, between the holder of each range and that of its farther half.
+// The transfers of one level, between the holder of each range and the holder of its farther half.
 template <class Move>
 void each_pair(Builder& b, const Tree& tree, int level, bool down, Move move) {
   const auto pair = [&](Rank r) {

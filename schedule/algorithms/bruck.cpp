@@ -1,21 +1,21 @@
-// Distances double from step to step, whatever the rank count, and each step sends one message however many blocks it
-// carries. For that, local copies keep the blocks in scratch by their distance from the rank that has them.
+// Bruck's algorithm: distances double from step to step for any rank count, and each step sends one message however
+// many blocks it carries. Local copies keep the blocks in scratch, ordered by distance from the rank that holds them.
 #include <fmt/format.h>
 
 #include <bit>
 
-#include "schedule/algorithm.h"
+#include "schedule/algorithms/algorithm.h"
 
 namespace trellis::schedule {
 namespace {
 
 using enum Collective;
 
-// A scratch run that starts at this position. The blocks are equally large, so that it is as large as any as many are.
+// A scratch run that starts at this position. All blocks are equally large, so it is sized like any run of as many.
 Place staged(Rank r, std::int64_t position, std::int64_t count = 1) { return tmp(r, position, count, 0); }
 
-// Calls move(position, block, count) for the runs of blocks that positions first.. of rank r stand for: position i is
-// the block of the rank i ahead, and the numbers begin again after the last.
+// Calls move(position, block, count) for the runs of blocks at the positions first.. of rank r. Position i is the block
+// of the rank i ahead; block numbers wrap around.
 template <class Move>
 void each_run(Rank r, Rank ranks, Rank first, Rank count, Move move) {
   const Rank block = (r + first) % ranks, before_end = std::min(count, ranks - block);
@@ -37,7 +37,7 @@ void gather_all(Builder& b) {
   }
 }
 
-// The same backwards: what was spread is now added up.
+// The reverse: what was distributed is now summed.
 void scatter_sums(Builder& b) {
   const Rank n = b.ranks();
   if (n == 1) return;
@@ -57,8 +57,8 @@ void scatter_sums(Builder& b) {
   for (Rank r : b.senders()) b.copy(staged(r, 0), data(r, r));
 }
 
-// All-to-all: the block at position i still has to go i ranks ahead. The step of each bit of i takes it that far, along
-// with all other positions that have the bit.
+// All-to-all: the block at position i must go i ranks ahead. The step of each bit of i moves it that far, together with
+// all other positions that have the bit.
 class Journey {
  public:
   explicit Journey(Rank ranks) : ranks_(ranks) {}
@@ -67,7 +67,7 @@ class Journey {
   Place packed(Rank r, Rank bit, Rank turn, Rank count) const { return staged(r, region(bit, 0) + turn, count); }
   Place arrived(Rank r, Rank bit, Rank turn, Rank count) const { return staged(r, region(bit, 1) + turn, count); }
 
-  // Where the block at this position lies before the step of the bit, and those after it as far as they lie in a row.
+  // Where the block at this position lies before the bit's step, and the contiguous ones after it.
   Place found(Rank r, Rank position, Rank bit) const {
     const Rank done = position % bit;
     if (done == 0) return in(r, (r + position) % ranks_);
@@ -124,7 +124,7 @@ std::string refuses(const Request& r) {
   return "";
 }
 
-// Where block numbers begin again, a run breaks in two at some ranks and not at others.
+// Where block numbers wrap around, a run breaks in two on some ranks and not on others.
 Symmetry symmetry(const Request& r) {
   return {{{r.collective == all_to_all ? Axis::Kind::rotate : Axis::Kind::distinct, r.ranks()}}};
 }

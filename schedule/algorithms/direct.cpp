@@ -1,6 +1,6 @@
-// Everyone sends straight to whoever needs the data, all at once: one step, at the price of n-1 messages a rank. Sums
-// are formed by their receiver in rank order, so that an all-reduce has the same bits on every rank.
-#include "schedule/direct.h"
+// Direct exchange: every rank sends to each rank that needs its data, all at once, so one step with n-1 messages per
+// rank. Receivers sum in rank order, so an all_reduce has the same bits on every rank.
+#include "schedule/algorithms/patterns/direct.h"
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ void sum_at_root(Builder& b, const Share& share, Rank root) {
     if (r == root) add_in_rank_order(b, share, root, 0);
 }
 
-// In place a block arrives where one that is still to be sent lies, on both sides of a pair: it waits in scratch.
+// In place, a block would overwrite one that is still to be sent, on both sides of a pair. So it waits in scratch.
 void transpose(Builder& b, const Share& share) {
   const bool staged = b.in_place();
   const auto waiting = [&](Rank r, Rank from) { return tmp(r, share.chunk(from), 1, share.chunk(from)); };
@@ -38,7 +38,7 @@ void transpose(Builder& b, const Share& share) {
   }
 }
 
-// In place a rank that sends and receives must not lose what it sends: the arrival waits in scratch.
+// In place, a rank that both sends and receives must not lose what it sends. The arrival waits in scratch.
 void permute_pairs(const Request& request, Builder& b, const Share& share) {
   std::vector<Pair> pairs = request.pairs;
   std::ranges::sort(pairs, {}, &Pair::source);

@@ -1,7 +1,7 @@
-// A barrier in which everyone tells the rank 1, 2, 4, ... ahead what it has heard so far.
+// Dissemination barrier: in round k, every rank tells the rank 2^k ahead (1, 2, 4, ...) what it has heard so far.
 #include <fmt/format.h>
 
-#include "schedule/algorithm.h"
+#include "schedule/algorithms/algorithm.h"
 
 namespace trellis::schedule {
 namespace {

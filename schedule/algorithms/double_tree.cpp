@@ -1,18 +1,17 @@
-// Two binary trees, half of the data through each (Sanders, Speck, Traeff): who passes on in one is a leaf of the
-// other, so that every rank sends and receives each byte about once, and at full rate once the pipeline of segments is
-// filled.
+// Two binary trees with half of the data each (Sanders, Speck, Traeff). Inner ranks of one tree are leaves of the
+// other, so every rank sends and receives each byte about once, and at full rate once the pipeline of segments is full.
 #include <fmt/format.h>
 
-#include "schedule/algorithm.h"
-#include "schedule/pipelined_tree.h"
+#include "schedule/algorithms/algorithm.h"
+#include "schedule/algorithms/patterns/pipelined_tree.h"
 
 namespace trellis::schedule {
 namespace {
 
 using enum Collective;
 
-// The trees' numbers differ by one, so that even and odd, inner ranks and leaves, change places. A root stands above
-// both and feeds each its half; with a root inside one tree, that rank would have more to send than the others.
+// The trees' numberings differ by one, so even and odd numbers (inner ranks and leaves) change places. A root stands
+// above both trees and feeds each its half. A root inside one tree would have more to send than the others.
 std::vector<PipelinedTree> trees_of(const Request& r) {
   const bool above = rooted(r.collective);
   std::vector<PipelinedTree> trees;

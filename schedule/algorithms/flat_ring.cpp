@@ -1,7 +1,7 @@
-// One ring through all ranks of a host, then through those of the next. Each two channels, one a direction, cross
-// between hosts at local ranks of their own, so that the hosts' network interfaces share the work. The innermost
-// dimension is the host.
-#include "schedule/ring_lane.h"
+// One ring through all ranks of a host, then of the next host. Each pair of channels (one per direction) crosses
+// between hosts at its own local ranks, so that the hosts' network interfaces share the load. The innermost dimension
+// is the host.
+#include "schedule/algorithms/patterns/ring_lane.h"
 
 namespace trellis::schedule {
 namespace {
@@ -10,7 +10,7 @@ using enum Collective;
 
 Rank local_ranks(const Request& r) { return r.dims.front(); }
 
-// Where the channel enters each host, or leaves it when it runs the other way; the pairs are spread over the host.
+// Local rank where the channel enters each host (or leaves it, in reverse). The pairs are spread over the host.
 Rank entry(const Request& r, std::int32_t channel) {
   const std::int64_t pairs = (r.channels + 1) / 2;
   return static_cast<Rank>(channel / 2 * std::int64_t{local_ranks(r)} / pairs);

@@ -1,31 +1,31 @@
-// Recursive halving adds up, recursive doubling spreads (Rabenseifner): log2 steps each way with the least traffic. A
-// broadcast scatters before it doubles, a reduction gathers after it halved. When the rank count is no power of two,
-// some members of the team also speak for the rank next to them, which is folded in first and told the outcome last.
+// Rabenseifner's algorithm: recursive halving sums, recursive doubling distributes; log2 steps each way with the least
+// traffic. A broadcast scatters before doubling; a reduce gathers after halving. If the rank count is no power of two,
+// some members also act for a neighbouring rank, which is folded in first and gets the result last.
 #include <fmt/format.h>
 
 #include <bit>
 
-#include "schedule/algorithm.h"
-#include "schedule/halving.h"
+#include "schedule/algorithms/algorithm.h"
+#include "schedule/algorithms/patterns/halving.h"
 
 namespace trellis::schedule {
 namespace {
 
 using enum Collective;
 
-// Seat v of the team belongs to ranks v*ranks/seats up to the next seat's first: one or two, spread evenly.
+// Seat v of the team holds the ranks from v*ranks/seats up to the first rank of the next seat: one or two.
 struct Team {
   Rank ranks = 1;
   int steps = 0;
-  Rank root = 0;           // sits in its seat itself; 0 where there is no root
-  bool blocks = false;     // blocks belong to ranks, or chunks may be given to seats as suits
-  std::int64_t first = 0;  // chunk of a lane; a lane has one for each seat
+  Rank root = 0;           // always the member of its seat; 0 if there is no root
+  bool blocks = false;     // blocks belong to ranks; otherwise seats get chunks freely
+  std::int64_t first = 0;  // first chunk of the lane, which has one per seat
 
   Rank seats() const { return Rank{1} << steps; }
   Rank first_rank(Rank seat) const { return static_cast<Rank>((std::int64_t{seat} * ranks) >> steps); }
   Rank seat(Rank r) const { return static_cast<Rank>((((std::int64_t{r} + 1) << steps) - 1) / ranks); }
   Rank member(Rank s) const { return seat(root) == s ? root : first_rank(s); }
-  // The other rank of a seat that has two, negative when there is none.
+  // The other rank of a seat with two ranks; negative if there is none.
   Rank other(Rank r) const {
     const Rank start = first_rank(seat(r)), end = first_rank(seat(r) + 1);
     return end - start < 2 ? -1 : r == start ? start + 1 : start;
@@ -34,8 +34,8 @@ struct Team {
   Rank guest(Rank r) const { return seated(r) ? other(r) : -1; }
   Rank host(Rank r) const { return seated(r) ? -1 : other(r); }
 
-  // The first exchanges are the largest, so they should be with the nearest rank. Where blocks belong to ranks, that
-  // would cut a message into as many runs as blocks; there the farthest comes first and each message is one run.
+  // The first exchanges are the largest, so they should be with the nearest rank. If blocks belong to ranks, that would
+  // split a message into many runs, so there the farthest comes first and each message is one run.
   Rank distance(int step) const { return Rank{1} << (blocks ? steps - 1 - step : step); }
   Rank partner(Rank r, int step) const { return seated(r) ? member(seat(r) ^ distance(step)) : -1; }
   Rank from_root(Rank r) const { return seat(r) ^ seat(root); }
@@ -69,7 +69,7 @@ void tell_guests(Builder& b, const Team& team, Part part) {
     if (const Rank guest = team.guest(r); guest >= 0) b.copy(part(r, guest), part(guest, guest));
 }
 
-// The root's range is halved until each seat has its share; in the step of distance d, seats nearer than d have some.
+// Halves the root's range until each seat has its share. In the step of distance d, seats closer than d hold some.
 void scatter_shares(Builder& b, const Team& team) {
   for (int step = 0; step < team.steps; ++step)
     for (Rank r : b.senders([&](Rank me) { return team.partner(me, step); })) {
@@ -88,7 +88,8 @@ void gather_shares(Builder& b, const Team& team) {
     }
 }
 
-// Doubling after a scatter: who passed a range on still has it and needs only what it gave away before it got any.
+// Doubling after a scatter. A rank that passed a range on still has it. It needs only the halves that it gave up in
+// earlier steps, before it held any data.
 void fill_up(Builder& b, const Team& team) {
   for (int step = team.steps - 1; step >= 0; --step)
     for (Rank r : b.senders([&](Rank me) { return team.partner(me, step); })) {

@@ -1,5 +1,5 @@
-// One algorithm inside another: any one within the innermost dimensions, any other between them, over as many levels as
-// there are. What each level does is a collective of its own on a part of the ranks and of the data.
+// Composes algorithms by level: one within the innermost dimensions, another between them, for any number of levels.
+// Each level runs its own collective on a part of the ranks and of the data.
 #include <fmt/format.h>
 
 #include <array>
@@ -9,18 +9,18 @@
 #include <optional>
 #include <stdexcept>
 
-#include "schedule/algorithm.h"
+#include "schedule/algorithms/algorithm.h"
 
 namespace trellis::schedule {
 namespace {
 
 using enum Collective;
 
-// An algorithm over the innermost dimensions, and what remains for the levels above.
+// The algorithm of the innermost dimensions, and the request for the levels above.
 struct Level {
   const Algorithm* algorithm = nullptr;
-  std::vector<Rank> dims;  // its own
-  Request above;           // the same request over the other dims; no dims when this is the last level
+  std::vector<Rank> dims;  // of this level
+  Request above;           // the same request over the other dims; no dims if this is the last level
   Rank inner = 1, outer = 1;
   bool last() const { return above.dims.empty(); }
 };
@@ -64,7 +64,7 @@ Level lowest(const Request& r) {
   return level;
 }
 
-// What this level's algorithm is asked to do among the ranks of one group.
+// The request for this level's algorithm among the ranks of one group.
 Request within(const Level& level, const Request& r, Collective collective) {
   return {.collective = collective,
           .dims = level.dims,
@@ -80,15 +80,15 @@ bool in_halves(const Level& level, const Request& r) {
   return can(level, r, reduce_scatter) && can(level, r, all_gather);
 }
 
-// Whether each block that the halves of an all_reduce work on here has one piece for each lane.
+// Whether the two halves of an all_reduce cut each block here into exactly one piece per lane.
 bool a_piece_each(const Level& level, const Request& r) {
   return in_halves(level, r) && std::ranges::all_of(std::array{reduce_scatter, all_gather}, [&](Collective half) {
            return task_of(*level.algorithm, within(level, r, half)).pieces == r.channels;
          });
 }
 
-// An all_reduce at a level is itself, or its two halves around the levels above, or a sum to one rank that speaks for
-// the group and passes the result on. Its halves also where lanes would meet in it.
+// An all_reduce at a level is one of: a single all_reduce; its two halves around the levels above; or a reduce to one
+// leader rank per group and a broadcast from it. The halves are also used if lanes would otherwise mix in it.
 std::vector<Collective> parts_of(const Level& level, const Request& r) {
   if (r.collective != all_reduce) return {r.collective};
   const bool lanes_meet = r.channels > 1 && !level.algorithm->lanes_are_runs && a_piece_each(level, r);
@@ -105,7 +105,7 @@ std::string refuses(const Request& r) {
   return level.last() ? "" : refuses(level.above);
 }
 
-// Saturates: what is too many chunks stays too many.
+// Saturating multiplication: too many chunks stay too many.
 std::int64_t times(std::int64_t a, std::int64_t b) {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   return a > most / b ? most : a * b;
@@ -113,14 +113,14 @@ std::int64_t times(std::int64_t a, std::int64_t b) {
 
 std::int64_t common_multiple(std::int64_t a, std::int64_t b) { return times(a / std::gcd(a, b), b); }
 
-// Chunks that one segment of a block is cut into so that every level finds its own cuts.
+// Chunks per segment of a block, such that every level's own cuts fit.
 std::int64_t cuts(const Request& r) {
   const Level level = lowest(r);
   const std::vector<Collective> parts = parts_of(level, r);
   std::int64_t needed = 1;
   for (Collective part : parts)
     needed = common_multiple(needed, task_of(*level.algorithm, within(level, r, part)).pieces);
-  if (r.collective == all_reduce && parts.front() == reduce_scatter) {  // its pieces are of a block of the level
+  if (r.collective == all_reduce && parts.front() == reduce_scatter) {  // its pieces are per block of the level
     const std::int64_t above = level.last() ? 1 : cuts(level.above);
     return times(level.inner, common_multiple(needed, above));
   }
@@ -129,17 +129,17 @@ std::int64_t cuts(const Request& r) {
 
 std::int64_t pieces(const Request& r) { return times(cuts(r), r.segments); }
 
-// One level at work on data of `block` chunks, or on blocks of that many.
+// Runs one level on data of `block` chunks, or on blocks of `block` chunks.
 struct Stage {
   const Request& request;
   const Level& level;
   const Builder& b;
   std::int64_t block = 1;
 
-  // Does the collective in every group of neighbours; `place` says where a group's data lies.
+  // Runs the collective in every group of neighbours. `place` sets where a group's data lies.
   template <class Place>
   void inside(Collective collective, std::int64_t sub_block, Place place) const {
-    if (level.inner == 1 && collective != all_to_all) return;  // what a rank alone would do is done
+    if (level.inner == 1 && collective != all_to_all) return;  // a no-op for a single rank
     const Request inner = within(level, request, collective);
     const std::int64_t grain = sub_block / task_of(*level.algorithm, inner).pieces, scratch = b.scratch_used();
     const auto run = [&](Rank g) {
@@ -156,7 +156,7 @@ struct Stage {
     for (Rank g = 0; g < level.outer; ++g) run(g);
   }
 
-  // Does the levels above among the ranks of each position, or of only one.
+  // Runs the levels above among the ranks of each position, or of one position only.
   template <class Place>
   void above(std::int64_t block_above, Place place, std::optional<Rank> only = {}) const;
 };
@@ -193,7 +193,7 @@ void sum_everywhere(const Stage& s) {
   const std::int64_t inner = s.level.inner, share = s.block / inner,
                      lanes = a_piece_each(s.level, s.request) ? s.request.channels : 1;
   const std::int64_t run = share / lanes;
-  const auto blocks = [&](Rank, Part& part) {  // of which each lane's pieces lie together
+  const auto blocks = [&](Rank, Part& part) {  // each lane's pieces are contiguous
     part.data.digits = {{run, 1}, {lanes, inner * run}, {inner, run}};
   };
   s.inside(reduce_scatter, share, blocks);
@@ -204,8 +204,8 @@ void sum_everywhere(const Stage& s) {
   s.inside(all_gather, share, blocks);
 }
 
-// A rank of a group stands for all ranks in its position: their blocks are its block there. Each group begins with the
-// block of its own column, so that groups that are alike wait alike.
+// A rank of a group stands for all ranks in its position; their blocks form its block there. Each group begins with the
+// block of its own column, so that symmetric groups wait in the same order.
 void sum_or_gather_blocks(const Stage& s) {
   const auto columns = [&](Rank g, Part& part) {
     part.data.digits = {{s.block, 1}, {s.level.outer, s.level.inner * s.block, g}, {s.level.inner, s.block}};
@@ -220,7 +220,7 @@ void sum_or_gather_blocks(const Stage& s) {
   if (!reduces(c)) s.inside(c, s.level.outer * s.block, columns);
 }
 
-// One rank of each group speaks for it above: the one in the root's position.
+// One leader per group takes part in the levels above: the rank in the root's position.
 void by_speaker(const Stage& s) {
   const Collective c = s.request.collective;
   const bool blocks = by_block(c), inwards = c == reduce || c == gather;
@@ -233,8 +233,8 @@ void by_speaker(const Stage& s) {
   if (!inwards) s.inside(c, s.block, own_blocks);
 }
 
-// First every block goes to the rank of its group that is in the receiver's position; from there, all that a group has
-// for one receiver goes in one piece. Each group begins with what it keeps.
+// First, every block goes to the rank of its group in the receiver's position. From there, everything that a group has
+// for one receiver is sent as one piece. Each group begins with the data that it keeps.
 void exchange(const Stage& s) {
   const std::int64_t group = s.level.inner * s.block, waiting = s.b.scratch_used();
   const auto straight = [](Rank, Part& part) {
@@ -278,7 +278,7 @@ void build_level(const Request& r, const Builder& b, std::int64_t block) {
   }
 }
 
-// Segments go through all levels one behind the other, so that the levels work at the same time.
+// Pipelines segments through all levels, so that the levels work at the same time.
 void build(const Request& request, Builder& b) {
   const std::int64_t block = cuts(request);
   Request one = request;
@@ -315,16 +315,15 @@ std::vector<Axis> axes_within(const Level& level, const Request& r) {
   return found;
 }
 
-// Whether a lane meets no other at any level.
+// Whether a lane never mixes with another one at any level.
 bool lanes_stay_apart(const Level& level, const Request& r) {
   if (r.collective != all_reduce) return false;
   if (level.last() && parts_of(level, r).front() == all_reduce) return level.algorithm->lanes_are_runs;
   return a_piece_each(level, r) && (level.last() || lanes_stay_apart(lowest(level.above), level.above));
 }
 
-// What is done within a group comes in parts, lane by lane or column by column. Above, the ranks begin with different
-// parts of it, unless lanes stay apart. Blocks are gone through in a round, so that ranks that go round above still
-// find the same.
+// Work within a group is done in parts, by lane or by column. Unless lanes stay apart, ranks begin the levels above
+// with different parts, which breaks symmetry. Blocks are visited in rotated order, so rotations above stay symmetric.
 std::vector<Axis> axes(const Request& r) {
   const Level level = lowest(r);
   std::vector<Axis> found = axes_within(level, r);
@@ -344,8 +343,7 @@ std::vector<Axis> axes(const Request& r) {
 }
 
 Symmetry symmetry(const Request& r) {
-  // The parts of an exchange, and what it hands to a third level, are in an order that is not turned to each rank's
-  // own.
+  // The order of an exchange's parts, and of the data for a third level, is not rotated to each rank's own.
   const bool exchanged = r.collective == all_to_all && (r.channels * r.segments > 1 || axes(r).size() > 2);
   return exchanged ? Symmetry{{{Axis::Kind::distinct, r.ranks()}}} : Symmetry{axes(r)};
 }

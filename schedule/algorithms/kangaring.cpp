@@ -1,17 +1,17 @@
-// KangaRing, as the Neuron runtime's documentation describes it: of each two ranks on a chip one is primary, and only
-// primaries form the ring. To gather, one read feeds both the next primary and the reader's own secondary; to sum, the
-// primary adds what arrives, its own and its secondary's in one pass. Lanes come in twos, in which the ranks of a pair
-// change roles and the ring its direction, so that every rank is active in half of them.
+// KangaRing, as the Neuron runtime's documentation describes it. One of the two ranks of each pair on a chip is
+// primary; only primaries form the ring. In an all_gather, one read feeds both the next primary and the reader's own
+// secondary. In a reduction, the primary adds the arriving data, its own and its secondary's in one pass. Lanes come in
+// twos that swap the roles within pairs and the ring's direction, so that every rank is active in half of them.
 #include <fmt/format.h>
 
-#include "schedule/algorithm.h"
+#include "schedule/algorithms/algorithm.h"
 
 namespace trellis::schedule {
 namespace {
 
 using enum Collective;
 
-// Whatever belongs to one pair of ranks goes round in `parts`: a block for each rank, or one run for both.
+// The data of one pair of ranks goes around in `parts`: one block per rank, or one run for both.
 struct Lane {
   Rank pairs = 0;
   Rank first_is_secondary = 0;
@@ -36,7 +36,7 @@ struct Lane {
 constexpr Rank mate(Rank r) { return r ^ 1; }
 constexpr Rank pair_of(Rank r) { return r / 2; }
 
-// The sums that step `step` makes: what belongs to a pair is first summed one ahead of it, and last by its owner.
+// The sums of step `step`. A pair's data is first summed one pair ahead of it, and last by its owner.
 void add_up(Builder& b, const Lane& lane, Rank step, Rank part, std::int32_t segment) {
   const auto adder = [&](Rank pair) { return step + 1 == lane.pairs ? lane.owner(pair, part) : lane.primary(pair); };
   const auto chunk = [&](Rank pair) { return lane.chunk(lane.behind(pair, step + 1), part, segment); };
@@ -63,8 +63,8 @@ void add_up(Builder& b, const Lane& lane, Rank step, Rank part, std::int32_t seg
   }
 }
 
-// What belongs to the pair `step` behind goes on to the next primary and, in the same read, to the reader's mate. Only
-// a secondary's own block starts as two sends: in one, no order of the ranks would let all primaries receive alike.
+// The data of the pair `step` behind goes to the next primary and, in the same read, to the reader's mate. Only a
+// secondary's own block starts as two sends. With one send, primaries could not all receive in the same order.
 void pass_on(Builder& b, const Lane& lane, Rank step, Rank part, std::int32_t segment) {
   const auto reader = [&](Rank pair) { return step == 0 ? lane.owner(pair, part) : lane.primary(pair); };
   const auto previous = [&](Rank r) { return reader(lane.behind(pair_of(r), 1)); };

@@ -1,7 +1,7 @@
-// Direct exchange between chips of several ranks, as Neuron's Mesh groups it: each two chips meet at one rank a side,
-// the gate. What is to be summed is summed over the chip before it crosses; what is to be known is passed on inside the
-// chip after it has crossed. The innermost dimension is the chip.
-#include "schedule/direct.h"
+// Direct exchange between chips of several ranks, as Neuron's Mesh groups it. Each pair of chips is connected through
+// one gate rank on each side. Data is summed within the chip before crossing, and distributed within the chip after
+// crossing. The innermost dimension is the chip.
+#include "schedule/algorithms/patterns/direct.h"
 
 namespace trellis::schedule {
 namespace {
@@ -9,7 +9,7 @@ namespace {
 using enum Collective;
 
 struct Mesh {
-  Rank cores = 1;  // ranks of a chip
+  Rank cores = 1;  // ranks per chip
   Rank chips = 1;
 
   Rank core(Rank r) const { return r % cores; }
@@ -19,34 +19,34 @@ struct Mesh {
   Rank ahead(Rank chip, Rank distance) const { return (chip + distance) % chips; }
   Rank behind(Rank chip, Rank distance) const { return (chip - distance + chips) % chips; }
 
-  // A chip's gate for the chip that is so far behind; turn by turn, the distance that a rank is the gate for, if any.
+  // gate: a chip's gate for the chip `distance` behind. gate_for: the distance a rank serves in a turn, or 0.
   Rank gate(Rank chip, Rank distance) const { return rank(chip, (distance - 1) % cores); }
   Rank turns() const { return (chips + cores - 2) / cores; }
   Rank gate_for(Rank r, Rank turn) const {
     const Rank distance = turn * cores + core(r) + 1;
     return distance < chips ? distance : 0;
   }
-  // Where arrivals lie in scratch: those of a turn by the core they come from, then those of other chips.
+  // Scratch slots of arrivals: first those of each turn by sending core, then those of other chips.
   std::int64_t from_beside(Rank turn, Rank by, Rank core) const {
     return (std::int64_t{turn} * cores + by) * cores + core;
   }
   std::int64_t from_chip(Rank distance) const { return from_beside(turns() + 1, 0, 0) + distance; }
 };
 
-// Calls move(block, count) for the share of all blocks of a chip, which is one run where there is only this share.
+// Calls move(block, count) for the share of all blocks of a chip. It is one run if there is only this share.
 template <class Move>
 void each_run(const Mesh& mesh, const Share& share, Rank chip, Move move) {
   if (share.pieces == 1) return move(mesh.rank(chip, 0), mesh.cores);
   for (Rank core = 0; core < mesh.cores; ++core) move(mesh.rank(chip, core), 1);
 }
 
-// Calls move(rank, other) for every two ranks of a chip, one pair a rank and round.
+// Calls move(rank, other) for every pair of ranks of a chip at this distance; one pair per rank and round.
 template <class Move>
 void each_beside(Builder& b, const Mesh& mesh, Rank by, Move move) {
   for (Rank r : b.senders([&](Rank me) { return mesh.beside(me, -by); })) move(r, mesh.beside(r, by));
 }
 
-// What the holder's chip has of these blocks, core by core; in the last turn, of the holder's own block.
+// The chip's contributions to these blocks, core by core. The last turn is for the holder's own block.
 std::vector<Place> on_chip(const Mesh& mesh, const Share& share, Rank holder, Rank turn, Rank block, Rank count) {
   std::vector<Place> places;
   for (Rank core = 0; core < mesh.cores; ++core) {
@@ -59,7 +59,7 @@ std::vector<Place> on_chip(const Mesh& mesh, const Share& share, Rank holder, Ra
   return places;
 }
 
-// Each rank gets from beside what it is to pass on for its chip, and the block that is its own.
+// Each rank receives from its chip the blocks that it will send for the chip, and its own block.
 void sum_over_chip(Builder& b, const Mesh& mesh, const Share& share) {
   const Rank turns = mesh.turns();
   for (Rank turn = 0; turn < turns; ++turn)
@@ -83,7 +83,7 @@ void sum_over_chip(Builder& b, const Mesh& mesh, const Share& share) {
         });
 }
 
-// The chips' sums go to the blocks' owners, which add them in chip order.
+// The chips' sums go to the owners of the blocks, which add them in chip order.
 void sum_over_chips(Builder& b, const Mesh& mesh, const Share& share) {
   for (Rank distance = 1; distance < mesh.chips; ++distance)
     for (Rank r : b.senders([&](Rank me) { return mesh.gate(mesh.ahead(mesh.chip(me), distance), distance); })) {

@@ -1,11 +1,11 @@
-// One partner at a time: in each round every rank exchanges one block with one other, so that few messages are under
-// way and no receiver is crowded. Partners differ in one bit pattern where the count is a power of two, else they lie
-// equally far ahead and behind.
+// Pairwise exchange: in each round every rank exchanges one block with one partner, so few messages are in flight and
+// no receiver is crowded. For powers of two, partners differ by an XOR pattern; otherwise they are equally far ahead
+// and behind.
 #include <fmt/format.h>
 
 #include <bit>
 
-#include "schedule/algorithm.h"
+#include "schedule/algorithms/algorithm.h"
 
 namespace trellis::schedule {
 namespace {
@@ -14,8 +14,7 @@ using enum Collective;
 
 bool power_of_two(Rank n) { return std::has_single_bit(static_cast<std::uint32_t>(n)); }
 
-// Who meets whom in rounds 1 to ranks - 1. A shift is followed by its opposite, so that what one round sends from is
-// where the other arrives.
+// The partners of rounds 1 to ranks - 1. A shift is followed by its opposite, which receives where the first one sent.
 struct Partners {
   Rank ranks = 1;
 
@@ -23,7 +22,7 @@ struct Partners {
   Rank distance(Rank round) const { return round % 2 == 1 ? (round + 1) / 2 : ranks - round / 2; }
   Rank target(Rank r, Rank round) const { return flipped() ? r ^ round : (r + distance(round)) % ranks; }
   Rank source(Rank r, Rank round) const { return flipped() ? r ^ round : (r - distance(round) + ranks) % ranks; }
-  // After this round, the rounds from the one returned on have sent from everywhere that they arrive; 0: not yet.
+  // After this round, every place that the rounds from the returned one on write to has been sent from; 0: not yet.
   Rank closes(Rank round) const {
     if (flipped()) return round;
     return round % 2 == 0 ? round - 1 : round == ranks - 1 ? round : 0;
@@ -31,9 +30,9 @@ struct Partners {
 };
 
 struct Lane {
-  std::int32_t first = 0;     // chunk of a block
-  std::int32_t segments = 1;  // chunks of it
-  std::int64_t pieces = 1;    // chunks of a block in all lanes
+  std::int32_t first = 0;     // first chunk within a block
+  std::int32_t segments = 1;  // chunks per block in this lane
+  std::int64_t pieces = 1;    // chunks per block in all lanes
 
   std::int64_t chunk(Rank block, std::int32_t segment = 0) const {
     return std::int64_t{block} * pieces + first + segment;
@@ -54,7 +53,7 @@ void exchange(const Request& request, Builder& b, const Lane& lane) {
       }
 }
 
-// In place a block arrives where one for the same rank may still lie: it waits in scratch until that one has been sent.
+// In place, a block may arrive where one for the same rank still lies. It waits in scratch until that one is sent.
 void transpose(Builder& b, const Lane& lane) {
   const Partners partners{b.ranks()};
   const bool staged = b.in_place();

@@ -1,38 +1,37 @@
-// PAT, parallel aggregated trees (Jeaugey, arXiv 2506.20252): every block travels its own binomial tree, shifted with
-// the rank it belongs to, and blocks that take the same step go together. Far steps come first, while messages are
-// small. The staging that messages need is bounded: where they would grow beyond the bound, trees are gone through in
-// parts.
+// PAT, parallel aggregated trees (Jeaugey, arXiv 2506.20252). Every block travels along its own binomial tree, shifted
+// by its rank, and blocks that take the same step share a message. Far steps come first, while messages are small.
+// Staging memory is bounded: where messages would exceed the bound, the trees are processed in parts.
 #include <fmt/format.h>
 
 #include <bit>
 
-#include "schedule/algorithm.h"
+#include "schedule/algorithms/algorithm.h"
 
 namespace trellis::schedule {
 namespace {
 
 using enum Collective;
 
-// Of one step, seen as an all-gather: every rank sends to the one `hop` ahead. A rank that is x ahead of a block's
-// owner is that block's place x in its tree; x = stride * y + area, and blocks of one area are listed by y.
+// One step, in terms of an all-gather: every rank sends to the rank `hop` ahead. A rank that is x ahead of a block's
+// owner is at place x of the block's tree. x = stride * y + area; the blocks of one area are listed by y.
 struct Message {
   Rank hop = 0;
-  Rank from_area = 0, from = 0;  // where the list of blocks begins at the sender
+  Rank from_area = 0, from = 0;  // start of the list of blocks at the sender
   Rank to_area = 0, to = 0;      // and at the receiver
   Rank count = 0;
 };
 
-// First logarithmic: the strides' own trees, all blocks at once. Then linear: the small tree within each stride link by
-// link, one block of each large tree at once. A reduce_scatter is the same from the end to the beginning.
+// First the logarithmic part: the trees over strides, all blocks at once. Then the linear part: the small tree within
+// each stride, link by link, one block of each large tree at once. A reduce_scatter runs the same plan in reverse.
 struct Plan {
   Rank ranks = 1;
   Rank stride = 1;
-  Rank aggregated = 1;  // blocks that go together at most
-  bool blocks = false;  // blocks belong to ranks, or chunks may be numbered as suits
+  Rank aggregated = 1;  // most blocks in one message
+  bool blocks = false;  // blocks belong to ranks; otherwise chunks are numbered freely
   bool staged = false;  // lists of blocks are made contiguous in scratch
   std::int64_t first = 0;
-  Rank own = 0;              // where a rank's own block is listed
-  std::vector<Rank> y = {};  // of each place in a list
+  Rank own = 0;              // list place of a rank's own block
+  std::vector<Rank> y = {};  // of each list place
   std::vector<Message> messages = {};
 
   Rank listed(Rank area) const { return area < ranks ? (ranks - area + stride - 1) / stride : 0; }
@@ -41,7 +40,7 @@ struct Plan {
     return r >= ahead ? r - ahead : r - ahead + ranks;
   }
   bool power_of_two() const { return std::has_single_bit(static_cast<std::uint32_t>(ranks)); }
-  // Where chunks may be numbered as suits, blocks that are alike in their lower bits are one run.
+  // If chunks are numbered freely, blocks with equal lower bits are one run.
   std::int64_t chunk(Rank owner) const {
     if (blocks || !power_of_two()) return first + owner;
     std::int64_t reversed = 0;
@@ -54,8 +53,8 @@ struct Plan {
   }
 };
 
-// The list is kept such that what is sent is a run of it, and the largest y last: that one is left out when its target
-// would be beyond the last rank, and then what arrives is put before the list, not after.
+// Orders the list so that every message is a run of it, with the largest y last. That block is left out if its target
+// would be beyond the last rank; then arrivals go before the list, not after it.
 void add_logarithmic(Plan& plan) {
   const Rank n = plan.aggregated, top = static_cast<Rank>(std::bit_ceil(static_cast<std::uint32_t>(n))) / 2;
   const auto held = [&](Rank step) { return (n + 2 * step - 1) / (2 * step); };
@@ -73,7 +72,7 @@ void add_logarithmic(Plan& plan) {
   }
 }
 
-// Depth first, so that no more than one area for each level of the small tree is in use.
+// Depth first, so that at most one area per level of the small tree is in use.
 void add_linear(Plan& plan, Rank area, Rank reach) {
   for (Rank hop = reach / 2; hop > 0; hop /= 2) {
     const Rank next = area + hop;
@@ -83,8 +82,8 @@ void add_linear(Plan& plan, Rank area, Rank reach) {
   }
 }
 
-// The last steps of a purely logarithmic run carry half of all blocks each; `segments` is how many times less to send
-// at once. A stride of two is already that: its small trees are the last step.
+// In a purely logarithmic run, each of the last steps carries half of all blocks. `segments` divides what is sent at
+// once. A stride of two is the purely logarithmic run: its small trees are the last step.
 Plan plan_of(const Request& r, std::int32_t channel) {
   Plan plan{.ranks = r.ranks(), .blocks = by_block(r.collective), .first = std::int64_t{channel} * r.ranks()};
   const auto all = std::bit_ceil(static_cast<std::uint32_t>(plan.ranks));
@@ -96,7 +95,7 @@ Plan plan_of(const Request& r, std::int32_t channel) {
   return plan;
 }
 
-// Without staging a message is one run when the rank count is a power of two, otherwise one transfer for each block.
+// Without staging, a message is one run if the rank count is a power of two, otherwise one transfer per block.
 template <class Move>
 void each_run(const Plan& plan, Rank sender, const Message& m, Move move) {
   const auto chunk = [&](Rank i) { return plan.chunk(plan.block(sender, m.from_area, m.from + i)); };

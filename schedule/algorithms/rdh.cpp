@@ -1,29 +1,29 @@
-// Neuron's recursive doubling and halving on a torus of chips. The ranks of a chip first add up directly among each
-// other, a share of the buffer each; then ranks of the same place on their chips halve over the torus, seen as a
-// hypercube (4x4 has four axes); doubling and a direct exchange within the chip go the same way back.
+// Neuron's recursive doubling and halving on a torus of chips. The ranks of a chip first sum directly among each other,
+// one share of the buffer each. Then ranks at the same place of their chips halve over the torus, seen as a hypercube
+// (4x4 has four axes). Doubling and a direct exchange within the chip return the result.
 #include <fmt/format.h>
 
 #include <bit>
 
-#include "schedule/algorithm.h"
-#include "schedule/halving.h"
+#include "schedule/algorithms/algorithm.h"
+#include "schedule/algorithms/patterns/halving.h"
 
 namespace trellis::schedule {
 namespace {
 
 using enum Collective;
 
-// A side of 2^k chips is k axes; along axis j those chips meet that are mirror images in their stretch of 2^(j+1). So a
-// ring of four is a square of which each side is one of its links.
+// A side of 2^k chips has k axes. Axis j pairs chips that are mirror images within their stretch of 2^(j+1). So a ring
+// of four is a square whose sides are the ring's links.
 struct HypercubeAxis {
-  Rank mirror = 0;  // what to exclusive-or a chip's number with to find its partner
-  Rank parity = 0;  // the bits of a chip's number of which an odd number is set on one of the axis' two sides
+  Rank mirror = 0;  // XOR with a chip's number gives its partner
+  Rank parity = 0;  // bits of a chip's number whose parity tells the axis' two sides apart
 };
 
 struct Team {
-  Rank locals = 1;      // ranks of a chip
+  Rank locals = 1;      // ranks per chip
   int steps = 0;        // axes of the hypercube
-  bool blocks = false;  // blocks belong to ranks, or chunks may be numbered as suits
+  bool blocks = false;  // blocks belong to ranks; otherwise chunks are numbered freely
   std::int32_t channel = 0;
   std::vector<HypercubeAxis> axes = {};
 
@@ -54,7 +54,7 @@ struct Team {
     return found * locals + local(r);
   }
 
-  // The positions of one place on the chip are a run of the buffer or, where they are not, one of scratch.
+  // The positions of one place on the chip are a run of the buffer; if they are not contiguous there, a run of scratch.
   Place held(Rank r, Rank place, Rank first, Rank count) const {
     if (staged()) return tmp(r, first, count, 0);
     return data(r, (std::int64_t{channel} * locals + place) * chips() + first, count);
@@ -66,7 +66,7 @@ struct Team {
   }
 };
 
-// Calls move(rank, peer, distance) for every two ranks of a chip, in rounds where each sends to one.
+// Calls move(rank, peer, distance) for every pair of ranks of a chip, in rounds in which each sends to one.
 template <class Move>
 void within_chips(Builder& b, const Team& team, Move move) {
   for (Rank distance = 1; distance < team.locals; ++distance)
@@ -74,7 +74,7 @@ void within_chips(Builder& b, const Team& team, Move move) {
       move(r, team.beside(r, distance), distance);
 }
 
-// In the order of places on the chip, so that all chips add up alike.
+// In order of place on the chip, so that all chips add in the same order.
 template <class Own, class Arrival>
 std::vector<Place> contributions(const Team& team, Rank r, Own own, Arrival arrival) {
   std::vector<Place> sources;
@@ -83,7 +83,7 @@ std::vector<Place> contributions(const Team& team, Rank r, Own own, Arrival arri
   return sources;
 }
 
-// Every rank gets what the others of its chip have of its share, as one run or as one for each block, and adds up.
+// Every rank receives the rest of its chip's contributions to its share, as one run or one per block, and adds them.
 void sum_within_chips(Builder& b, const Team& team) {
   if (team.locals == 1) return;
   const Rank all = team.chips(), runs = team.staged() ? all : 1, length = all / runs;
@@ -101,7 +101,7 @@ void sum_within_chips(Builder& b, const Team& team) {
     }
 }
 
-// What a rank's group has gathered goes to where it belongs, on this rank and on the others of the chip.
+// Distributes what a rank's group has gathered, on this rank and to the others of the chip.
 void spread_within_chips(Builder& b, const Team& team) {
   const auto give = [&](Rank r, Rank peer, Rank) {
     if (!team.staged()) return b.copy(team.share(r, 0, team.chips()), team.held(peer, team.local(r), 0, team.chips()));
@@ -132,9 +132,8 @@ void build_lane(Collective collective, Builder& b, const Team& team) {
   }
 }
 
-// Short stretches first, of all sides in turn: the first exchanges are the largest and should be with the nearest.
-// Alone on its chip and with blocks in their order, a rank takes long stretches first, so that what it keeps is one
-// run.
+// Short stretches first, alternating between sides: the first exchanges are the largest and should be with the nearest
+// chip. If chips have one rank and blocks are in order, long stretches come first, so that a rank keeps one run.
 std::vector<HypercubeAxis> axes_of(const std::vector<Rank>& dims, bool in_order) {
   std::vector<HypercubeAxis> by_side, by_length;
   int bits = 0, longest = 0;
@@ -178,7 +177,7 @@ void build(const Request& request, Builder& b) {
   }
 }
 
-// Ranks of one chip begin with different axes, unless there is but one.
+// Ranks of one chip begin with different axes, unless there is only one axis.
 Symmetry symmetry(const Request& r) {
   const bool alike = r.ranks() / r.dims.front() <= 2;
   Symmetry all{{{alike ? Axis::Kind::rotate : Axis::Kind::distinct, r.dims.front()}}};

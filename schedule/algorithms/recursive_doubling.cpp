@@ -1,17 +1,17 @@
-// All-reduce of the whole buffer between partners whose distance doubles: fewest steps. Partners add the same two sums,
-// so that all ranks end with the same bits. Ranks beyond a power of two hand their data to a neighbour and get the
+// All-reduce of the whole buffer between partners at doubling distances: the fewest steps. Partners add the same two
+// sums, so all ranks end with the same bits. Ranks beyond a power of two give their data to a neighbour and get the
 // result.
 #include <bit>
 
-#include "schedule/algorithm.h"
+#include "schedule/algorithms/algorithm.h"
 
 namespace trellis::schedule {
 namespace {
 
-// The ranks that exchange, numbered through. Those folded are the even ones among the first.
+// The ranks that exchange, renumbered. The folded ranks are the even ones among the first.
 struct Core {
   Rank size = 1;    // a power of two
-  Rank folded = 0;  // ranks beyond it
+  Rank folded = 0;  // ranks beyond the power of two
 
   explicit Core(Rank ranks) : size(static_cast<Rank>(std::bit_floor(static_cast<std::uint32_t>(ranks)))) {
     folded = ranks - size;
@@ -26,7 +26,8 @@ struct Core {
   Rank host(Rank r) const { return left_out(r) ? r + 1 : -1; }
 };
 
-// Sums are exchanged before either partner adds, and wait in two places by turns, so that one may be added meanwhile.
+// Both partners send before either adds. Received sums alternate between two scratch places, so that receiving and
+// adding overlap.
 void exchange(Builder& b, const Core& core, Rank distance, std::int64_t c, std::int64_t waits) {
   const auto partner = [&](Rank r) { return core.partner(r, distance); };
   for (Rank r : b.senders(partner))

@@ -1,5 +1,5 @@
-// Every rank talks to its two neighbours only, in rank order. Odd channels run the other way round.
-#include "schedule/ring_lane.h"
+// Ring in rank order: every rank talks to its two neighbours only. Odd channels run in the opposite direction.
+#include "schedule/algorithms/patterns/ring_lane.h"
 
 namespace trellis::schedule {
 namespace {

@@ -1,5 +1,5 @@
-// Several ways at once, each with a share of every block: where one leaves links idle, another can use them. A part is
-// written as a Way with a weight: torus:3 and torus^1.0:2 carry three and two fifths.
+// Runs several ways at once, each on a share of every block, so that one can use links that another leaves idle. A part
+// is written as a Way with a weight: torus:3 and torus^1.0:2 carry three and two fifths.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -7,8 +7,8 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "schedule/algorithm.h"
-#include "schedule/way.h"
+#include "schedule/algorithms/algorithm.h"
+#include "schedule/algorithms/way.h"
 
 namespace trellis::schedule {
 namespace {
@@ -62,7 +62,7 @@ std::string refuses(const Request& r) {
 
 std::int64_t pieces_of(const Share& s) { return task_of(*s.algorithm, s.request).pieces; }
 
-// Chunks for each unit of weight, so that every part finds its own cuts in its share; saturates.
+// Chunks per unit of weight, such that every part's own cuts fit its share. Saturates.
 std::int64_t chunks_of_weight(const std::vector<Share>& shares) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   std::int64_t chunks = 1;

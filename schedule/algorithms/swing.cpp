@@ -1,16 +1,16 @@
-// Swing (De Sensi et al., NSDI 2024): butterflies whose partners on a torus are nearer than those of recursive halving,
-// on all links at once. With powers of two, a step of an all-reduce is one message; otherwise each block is one.
+// Swing (De Sensi et al., NSDI 2024): butterflies whose partners on a torus are closer than in recursive halving, using
+// all links at once. For powers of two, an all-reduce step is one message; otherwise each block is one.
 #include <fmt/format.h>
 
-#include "schedule/butterfly.h"
-#include "schedule/torus_lanes.h"
+#include "schedule/algorithms/patterns/butterfly.h"
+#include "schedule/algorithms/patterns/torus_lanes.h"
 
 namespace trellis::schedule {
 namespace {
 
 using enum Collective;
 
-// One step, a block at a time: to the partner as a part of its sum, or back from the partner as the finished sum.
+// One step, block by block: to the partner as part of its sum, or back from the partner as the finished sum.
 void hand_over(Builder& b, const Butterfly& butterfly, const Handover& handover, const TorusLane& lane, int step,
                bool back) {
   const auto partner = [&](Rank r) { return butterfly.partner(r, step); };
@@ -55,7 +55,7 @@ void build(const Request& request, Builder& b) {
 
 Symmetry symmetry(const Request& r) { return even_shifts(r.dims); }
 
-// Partners swap all they have. Far partners first: whoever has met then holds a sum of the same bits.
+// Partners swap all they have. Far partners come first, so that all ranks that have met hold a sum with the same bits.
 void build_whole(const Request& request, Builder& b) {
   const std::vector<Rank> dims = linked(request.dims);
   for (std::int32_t lane = 0; lane < request.channels; ++lane) {

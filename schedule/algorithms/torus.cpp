@@ -1,20 +1,20 @@
-// Rings along every dimension of a torus, all of them busy at once. A lane sums along its first dimension, sums what is
-// left along the next, and so on, and then spreads the result the way it came.
-#include "schedule/torus_lanes.h"
+// Rings along every dimension of a torus, all busy at once. A lane sums along its first dimension, sums the rest along
+// the next, and so on; then it distributes the result in the reverse order.
+#include "schedule/algorithms/patterns/torus_lanes.h"
 
 namespace trellis::schedule {
 namespace {
 
 using enum Collective;
 
-// One dimension in the order in which a lane goes through them.
+// One dimension, in the order in which a lane uses them.
 struct Stage {
   Rank size = 1;
-  Rank stride = 1;         // between ranks that are neighbours along it
-  std::int64_t below = 1;  // ranks that agree in it and in all dimensions before it
+  Rank stride = 1;         // between neighbouring ranks along it
+  std::int64_t below = 1;  // number of ranks that agree in this and all earlier dimensions
 
   Rank coordinate(Rank r) const { return r / stride % size; }
-  // `r` moved along this dimension; `by` is between -size and size.
+  // `r` moved along this dimension by `by`, which is between -size and size.
   Rank moved(Rank r, Rank by) const {
     const Rank at = coordinate(r);
     return r + ((at + by + size) % size - at) * stride;
@@ -40,9 +40,9 @@ std::vector<Stage> stages_from(const std::vector<Rank>& dims, std::size_t start)
   return stages;
 }
 
-// The chunks of `owner` and of all ranks that differ from it only in dimensions after the lane's i-th. Where chunks may
-// be numbered freely, the lane's earlier dimensions are the higher digits, so that they are one run. Otherwise this is
-// the k-th, counted from the owner's own place, so that the order is the same for all ranks.
+// The chunks of `owner` and of all ranks that differ from it only in dimensions after the lane's i-th. If chunks may be
+// numbered freely, the lane's earlier dimensions are the higher digits, so these chunks are one run. Otherwise this is
+// the k-th chunk, counted from the owner's own place, so that the order is the same for all ranks.
 Place chunks(const Lane& lane, std::size_t i, Rank owner, std::int32_t segment, std::int64_t k) {
   const auto& stages = lane.stages;
   if (!lane.blocks) {
@@ -56,7 +56,7 @@ Place chunks(const Lane& lane, std::size_t i, Rank owner, std::int32_t segment, 
   return data(0, lane.chunk(block, segment));
 }
 
-// One ring along the lane's i-th dimension: what belongs to the rank `first_behind + step` behind moves one ahead.
+// One ring along the lane's i-th dimension: the data of the rank `first_behind + step` behind moves one ahead.
 template <class Move>
 void go_round(Builder& b, const Lane& lane, std::size_t i, Rank first_behind, Move move) {
   const Stage& stage = lane.stages[i];

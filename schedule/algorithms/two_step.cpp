@@ -1,6 +1,6 @@
-// Direct exchanges in two steps: every rank first gets one block to work on, then that block goes where it is wanted.
-// Each block has one rank that adds it up, so that all ranks end with the same bits.
-#include "schedule/direct.h"
+// Direct exchange in two steps: each rank first receives and sums one block, then that block goes where it is needed.
+// Each block is summed by one rank, so all ranks end with the same bits.
+#include "schedule/algorithms/patterns/direct.h"
 
 namespace trellis::schedule {
 namespace {

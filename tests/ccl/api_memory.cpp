@@ -2,8 +2,8 @@
 #include <atomic>
 #include <cstring>
 
-#include "kernels/dtype.h"
-#include "kernels/reduce.h"
+#include "kernels/reduce/reduce.h"
+#include "kernels/types/dtype.h"
 #include "schedule/collective.h"
 #include "tests/ccl/api_ranks.h"
 

@@ -1,4 +1,7 @@
 // What fails on a stream, where no call of the program's returns it.
+#include <string>
+#include <thread>
+
 #include "tests/ccl/api_ranks.h"
 
 namespace trellis::ccl {
@@ -77,6 +80,58 @@ TEST(ApiStreams, MessagesToOneselfThatDoNotFitAreRefusedBeforeTheStreamRunsThem)
   EXPECT_TRUE(done(trellis_stream_synchronize(stream)));
   EXPECT_EQ(state_of(one[0]), TRELLIS_OK);
   EXPECT_TRUE(refused(trellis_recv(one[0], nullptr, 1, TRELLIS_F32, 0, stream), bad, "recv: 1 elements at null"));
+}
+
+// What a stream's pieces came to: 'a' for one that ran, 'x' for one that was dropped.
+void ran(void* said) { static_cast<std::string*>(said)->push_back('a'); }
+void dropped(void* said) { static_cast<std::string*>(said)->push_back('x'); }
+
+TEST(ApiStreams, WhatIsDroppedIsTold) {
+  const Ranks r(2);
+  const Stream stream;
+  float in = 1, out = 0;
+  std::string said;
+  EXPECT_TRUE(done(trellis_stream_call_or(stream, ran, dropped, &said)));
+  EXPECT_TRUE(done(trellis_all_reduce(r[0], &in, &out, 1, TRELLIS_F32, TRELLIS_SUM, stream)));
+  EXPECT_TRUE(done(trellis_stream_call_or(stream, ran, dropped, &said)));
+  EXPECT_TRUE(done(trellis_comm_abort(r[0])));
+  trellis_result state = TRELLIS_IN_PROGRESS;
+  while (state == TRELLIS_IN_PROGRESS) state = trellis_stream_query(stream);
+  EXPECT_TRUE(refused(state, TRELLIS_ABORTED, "aborted"));
+  EXPECT_EQ(said, "ax");
+  EXPECT_TRUE(done(trellis_stream_query(stream)));  // it tells of it once
+  EXPECT_TRUE(done(trellis_stream_call_or(nullptr, ran, dropped, &said)));
+  EXPECT_EQ(said, "axa");
+  EXPECT_TRUE(refused(trellis_stream_call_or(stream, nullptr, dropped, &said), bad, "work is NULL"));
+  EXPECT_TRUE(refused(trellis_stream_call_or(stream, ran, nullptr, &said), bad, "dropped is NULL"));
+}
+
+TEST(ApiStreams, ThereAreDefaultStreamsWhenSomebodyUsesThem) {
+  trellis_stream all = nullptr, again = nullptr, other = nullptr, mine = nullptr;
+  EXPECT_TRUE(done(trellis_default_stream(0, &all)));
+  EXPECT_EQ(all, nullptr);
+  EXPECT_TRUE(done(trellis_default_streams_use()));
+  EXPECT_TRUE(done(trellis_default_stream(0, &all)));
+  EXPECT_TRUE(done(trellis_default_stream(0, &again)));
+  EXPECT_TRUE(done(trellis_default_stream(7, &other)));
+  EXPECT_NE(all, nullptr);
+  EXPECT_EQ(all, again);
+  EXPECT_NE(all, other);
+  EXPECT_TRUE(done(trellis_thread_stream(0, &mine)));
+  EXPECT_TRUE(done(trellis_thread_stream(0, &again)));
+  EXPECT_EQ(mine, again);
+  std::jthread([&] {
+    EXPECT_TRUE(done(trellis_thread_stream(0, &again)));
+    EXPECT_NE(mine, again);
+  }).join();
+  std::jthread([&] {
+    EXPECT_TRUE(done(trellis_thread_stream(0, &other)));
+    EXPECT_EQ(other, again);  // of the thread that has ended
+  }).join();
+  EXPECT_TRUE(refused(trellis_default_stream(-1, &all), bad, "number -1"));
+  EXPECT_TRUE(refused(trellis_thread_stream(-1, &all), bad, "number -1"));
+  EXPECT_TRUE(refused(trellis_ordered_stream_create(-1, &all), bad, "number -1"));
+  EXPECT_TRUE(refused(trellis_default_stream(0, nullptr), bad, "stream is NULL"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Who is blamed, and who is not, when nothing comes.
-#include "ccl/blame.h"
+#include "ccl/failure/blame.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,19 @@
 #include "ccl/config.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <map>
+#include <regex>
+#include <set>
 #include <string>
 #include <vector>
+
+#include "ccl/api/trellis.h"
 
 namespace trellis::ccl {
 namespace {
@@ -60,6 +67,53 @@ TEST(Config, DefaultsWithoutVariables) {
   EXPECT_EQ(c.machine, "host");
   EXPECT_FALSE(c.single_copy);
   EXPECT_EQ(c.wire, kernels::DType::f32);
+}
+
+std::string text_of_file(const std::string& path) {
+  std::ifstream file(std::string(TRELLIS_SOURCE_DIR "/") + path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The variables of ours that a text names, but for the secret's, which is no setting.
+std::set<std::string> variables_in(const std::string& text) {
+  const std::regex name("TRELLIS_(?!SECRET)[A-Z_]+(?=[ :,;\"])");
+  std::set<std::string> found;
+  for (std::sregex_iterator at(text.begin(), text.end(), name), end; at != end; ++at) found.insert(at->str());
+  return found;
+}
+
+// By variable, as a C program would write them.
+std::map<std::string, std::string> defaults() {
+  const Surroundings here(Variables{});
+  trellis_config c;
+  EXPECT_EQ(trellis_config_from_environment(&c), TRELLIS_OK);
+  const auto text = [](const char* value) { return fmt::format("\"{}\"", value == nullptr ? "" : value); };
+  return {{"TRELLIS_TIMEOUT", fmt::format("{}", c.timeout_s)},
+          {"TRELLIS_ALGORITHM", text(c.algorithm)},
+          {"TRELLIS_SELECTIONS", text(c.selections)},
+          {"TRELLIS_TRANSPORT", text(c.transport)},
+          {"TRELLIS_ROUNDING", text(c.rounding)},
+          {"TRELLIS_DUMP", text(c.dump)},
+          {"TRELLIS_SEED", fmt::format("{}", c.seed)},
+          {"TRELLIS_SINGLE_COPY", c.single_copy == TRELLIS_ON ? "TRELLIS_ON" : "TRELLIS_OFF"},
+          {"TRELLIS_WIRE", c.wire == TRELLIS_F32 ? "TRELLIS_F32" : "TRELLIS_BF16"},
+          {"TRELLIS_MACHINE", text(c.machine)}};
+}
+
+// What the headers say of a variable is what the library does without it.
+TEST(Config, TheHeaderSaysTheDefaults) {
+  const std::string header = text_of_file("ccl/api/c/config.h");
+  const std::regex field(";  *// (TRELLIS_[A-Z_]+), ([^ :]+): ");
+  std::map<std::string, std::string> said;
+  for (std::sregex_iterator at(header.begin(), header.end(), field), end; at != end; ++at)
+    said[at->str(1)] = at->str(2);
+  EXPECT_EQ(said, defaults());
+}
+
+TEST(Config, EveryVariableThatIsReadIsDocumented) {
+  const std::set<std::string> read = variables_in(text_of_file("ccl/config.cpp"));
+  EXPECT_EQ(variables_in(text_of_file("ccl/config.h")).size(), defaults().size());
+  EXPECT_EQ(variables_in(text_of_file("ccl/config.h") + text_of_file("ccl/devices.h")), read);
 }
 
 TEST(Config, EveryVariableHasItsField) {

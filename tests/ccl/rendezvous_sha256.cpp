@@ -49,8 +49,14 @@ TEST(HmacSha256, Rfc4231) {
        "This is a test using a larger than block-size key and a larger than block-size data. The key needs to be "
        "hashed before being used by the HMAC algorithm.",
        "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2"}};
-  for (const Vector& v : vectors)
-    EXPECT_EQ(hexadecimal(hmac_sha256(bytes_of(v.key), bytes_of(v.message))), v.mac) << v.message;
+  for (const Vector& v : vectors) {
+    const HmacKey key(bytes_of(v.key));
+    EXPECT_EQ(hexadecimal(key.of({bytes_of(v.message)})), v.mac) << v.message;
+    for (std::size_t cut = 0; cut <= v.message.size(); ++cut) {
+      const auto whole = bytes_of(v.message);
+      EXPECT_EQ(hexadecimal(key.of({whole.first(cut), whole.subspan(cut)})), v.mac) << v.message << " cut at " << cut;
+    }
+  }
 }
 
 TEST(Secrets, CompareByContentAndLength) {

@@ -1,10 +1,13 @@
 // Selection tables: what they say, and what is wrong with them.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
+#include <system_error>
 
-#include "ccl/selector.h"
-#include "schedule/algorithm.h"
+#include "ccl/plan/selector.h"
+#include "schedule/algorithms/algorithm.h"
 
 namespace trellis::ccl {
 namespace {
@@ -27,6 +30,7 @@ all_gather 8 0 split(hierarchical(mesh,ring)@4x2:3,torus@4x2^1.0)*2
 all_gather 8 4096 file:found/all.schedule
 machine *
 broadcast 2 64 binomial
+end
 )";
 
 std::string first(Collective c, schedule::Rank ranks, std::uint64_t bytes, DType type = DType::f32,
@@ -82,10 +86,12 @@ TEST(Selections, TextReadsBack) {
   EXPECT_NE(text.find("\nmachine *\nall_reduce 2 0 recursive_doubling\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\nall_reduce 2 1024 mesh bf16\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\nmachine trn2.48xlarge\nall_reduce 16 0 ring*4\n"), std::string::npos) << text;
-  EXPECT_EQ(
-      Selections::read(text + text).text().size(),
-      2 * text.size() - text.find('\n') - 1 - std::string("machine *\nmachine rack\nmachine trn2.48xlarge\n").size())
+  EXPECT_EQ(Selections::read(text + text).text().size(),
+            2 * text.size() - text.find('\n') - 1 -
+                std::string("machine *\nmachine rack\nmachine trn2.48xlarge\nend\n").size())
       << "one table after another is a table";
+  const Selections two = Selections::read("machine here\nall_reduce 2 0 mesh\nend\nall_reduce 2 0 ring\nend\n");
+  EXPECT_EQ(two.rules()[0].machine, "*") << "a table's first rules are anybody's";
 }
 
 TEST(Selections, WhatIsWrongIsNamedWithItsLine) {
@@ -106,6 +112,39 @@ TEST(Selections, WhatIsWrongIsNamedWithItsLine) {
   EXPECT_NE(complaint("all_reduce 2 0 ring f33").find("line 1: "), std::string::npos);
   EXPECT_NE(complaint("all_reduc 2 0 ring").find("all_reduce"), std::string::npos);
   EXPECT_NE(complaint("all_reduce 2 0 ring*0").find("[*CHANNELS][/SEGMENTS]"), std::string::npos);
+}
+
+// What an interruption or a full disk leaves of a table must not be taken for one.
+TEST(Selections, ATableThatIsCutOffIsRefusedWhereverItEnds) {
+  const std::string text = Selections::read(table).text();
+  const std::size_t whole = text.size() - 1;  // without the last newline nothing is missing
+  EXPECT_NO_THROW(Selections::read(text.substr(0, whole)));
+  for (std::size_t size = 0; size < whole; ++size)
+    EXPECT_THROW(Selections::read(text.substr(0, size)), std::invalid_argument) << size;
+  for (std::size_t size = 1; size < whole; ++size)
+    EXPECT_THROW(Selections::read(text + text.substr(0, size)), std::invalid_argument) << size;
+}
+
+TEST(Selections, AFileIsNamedWithWhatIsWrongInIt) {
+  const std::string path = testing::TempDir() + "trellis_selections";
+  const auto complaint = [&](const std::string& text) -> std::string {
+    std::ofstream(path) << text;
+    try {
+      Selections::from_file(path);
+    } catch (const std::invalid_argument& e) {
+      return e.what();
+    }
+    return "nothing was thrown";
+  };
+  EXPECT_EQ(complaint(""), path + ": no selection table: it is empty: expected rules, and a last line 'end'");
+  EXPECT_EQ(complaint("all_reduce 2 0 ring\n"),
+            path + ": no selection table: it is cut off after line 1: expected a last line 'end'");
+  EXPECT_EQ(complaint("# nothing\nend\n"),
+            path + ": no selection table: no rule is in it: expected lines like 'all_reduce 2 0 ring'");
+  EXPECT_EQ(complaint("all_reduce 2 0 ring\nend\n"), "nothing was thrown");
+  std::filesystem::remove(path);
+  EXPECT_THROW(Selections::from_file(path), std::system_error);
+  EXPECT_THROW(Selections::from_file(testing::TempDir()), std::system_error);
 }
 
 TEST(Selections, TheBuiltInTableNamesAlgorithmsThatExist) {

@@ -9,10 +9,11 @@
 #include <numeric>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "ccl/rendezvous/notes.h"
 #include "ccl/rendezvous/sha256.h"
-#include "ccl/rendezvous/tcp_store_server.h"
+#include "ccl/rendezvous/tcp/server.h"
 
 namespace trellis::ccl {
 namespace {
@@ -166,6 +167,25 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EveryStore,
                                          Kind{"file", [] { return std::make_unique<FilePlace>(); }},
                                          Kind{"tcp", [] { return std::make_unique<TcpPlace>(); }}),
                          [](const auto& each) { return each.param.name; });
+
+// Keeps the keys that it is asked for.
+struct Listening : Store {
+  std::vector<std::string> keys;
+  void set(std::string_view key, std::span<const std::byte>) override { keys.emplace_back(key); }
+  Bytes get(std::string_view, Deadline) override { return {}; }
+  std::int64_t add(std::string_view, std::int64_t) override { return 0; }
+  void leave(std::string_view prefix, std::int64_t) override { keys.emplace_back(prefix); }
+};
+
+TEST(PrefixStore, IsNotLeftWithAnotherWhosePrefixItBeginsWith) {
+  const auto below = std::make_shared<Listening>();
+  PrefixStore(below, "ring").leave("", 2);
+  PrefixStore(below, "ring/2").set("note", {});
+  PrefixStore(below, "ring%2F2").set("note", {});
+  ASSERT_EQ(below->keys.size(), 3u);
+  EXPECT_FALSE(below->keys[1].starts_with(below->keys[0]));
+  EXPECT_NE(below->keys[1], below->keys[2]);
+}
 
 }  // namespace
 }  // namespace trellis::ccl

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <random>
 #include <string>
@@ -12,9 +13,11 @@
 #include <thread>
 
 #include "ccl/rendezvous/sha256.h"
-#include "ccl/rendezvous/socket.h"
-#include "ccl/rendezvous/tcp_message.h"
-#include "ccl/rendezvous/tcp_store_server.h"
+#include "ccl/rendezvous/tcp/frame.h"
+#include "ccl/rendezvous/tcp/greeting.h"
+#include "ccl/rendezvous/tcp/message.h"
+#include "ccl/rendezvous/tcp/server.h"
+#include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/store.h"
 
 namespace trellis::ccl {
@@ -50,15 +53,31 @@ class TcpStore : public testing::Test {
     return false;
   }
 
-  // A connection that has proven itself, to misbehave with.
-  Descriptor known() {
+  Greeting greeting() { return {.hello = {.port = static_cast<std::uint16_t>(server->port())}}; }
+
+  // Says hello, and hears the answer.
+  Descriptor greeted(Greeting& g) {
     Descriptor socket = stranger();
-    Nonce mine = {}, servers;
-    std::array<std::byte, answer_bytes> answer;
-    EXPECT_TRUE(send_before(socket, hello(mine), in(5s)) && receive_before(socket, answer, in(5s)));
-    std::copy_n(answer.begin(), servers.size(), servers.begin());
-    EXPECT_TRUE(send_before(socket, proof(Side::client, "right", mine, servers), in(5s)));
+    std::array<std::byte, 1 + welcome_bytes> answer;
+    EXPECT_TRUE(send_before(socket, bytes_of_hello(g.hello, "right"), in(5s)));
+    EXPECT_TRUE(receive_before(socket, answer, in(5s)));
+    std::copy_n(answer.begin() + 1, g.servers.size(), g.servers.begin());
+    EXPECT_TRUE(std::ranges::equal(std::span(answer).last<proof_bytes>(), proof(Side::server, "right", g)));
     return socket;
+  }
+
+  // A connection that has proven itself, to misbehave with.
+  struct Known {
+    Descriptor socket;
+    FrameChain sent;
+  };
+  Known known() {
+    Greeting g = greeting();
+    Descriptor socket = greeted(g);
+    EXPECT_TRUE(send_before(socket, proof(Side::client, "right", g), in(5s)));
+    std::array<std::byte, length_bytes + 1 + code_bytes> let_in;
+    EXPECT_TRUE(receive_before(socket, let_in, in(5s)));
+    return {std::move(socket), FrameChain(frame_key(Side::client, "right", g))};
   }
 
   bool was_refused_for(const std::string& why) {
@@ -81,18 +100,35 @@ TEST_F(TcpStore, AWrongSecretIsToldAtOnceToBothSides) {
     EXPECT_NE(std::string(error.what()).find("another secret"), std::string::npos) << error.what();
   }
   EXPECT_LT(Clock::now() - began, 2s);
-  EXPECT_TRUE(was_refused_for("before it had proven itself"));
+  EXPECT_TRUE(was_refused_for("does not know the secret"));
 }
 
-TEST_F(TcpStore, AClientThatCannotProveItselfIsRefused) {
-  const Descriptor socket = stranger();
-  Nonce mine = {};
-  std::array<std::byte, answer_bytes> answer;
-  ASSERT_TRUE(send_before(socket, hello(mine), in(5s)) && receive_before(socket, answer, in(5s)));
-  // Its own proof sent back to it is the wrong one: each side's proof says whose it is.
-  ASSERT_TRUE(send_before(socket, std::span(answer).last<proof_bytes>(), in(5s)));
-  EXPECT_TRUE(hangs_up(socket));
+// A hello that was heard elsewhere can be said again; what follows it cannot.
+TEST_F(TcpStore, WhoRepeatsAHelloStillHasToProveItself) {
+  Greeting g = greeting();
+  const Descriptor silent = greeted(g), liar = greeted(g);
+  // The server's own proof sent back to it is the wrong one: each side's proof says whose it is.
+  ASSERT_TRUE(send_before(liar, proof(Side::server, "right", g), in(5s)));
+  EXPECT_TRUE(hangs_up(liar));
   EXPECT_TRUE(was_refused_for("does not know the secret"));
+  EXPECT_TRUE(hangs_up(silent));
+  EXPECT_TRUE(was_refused_for("not proven itself in time"));
+}
+
+TEST_F(TcpStore, AHelloForAnotherPortOrStoreIsRefused) {
+  Greeting elsewhere = greeting(), other = greeting();
+  ++elsewhere.hello.port;
+  other.hello.store.fill(std::byte{1});
+  for (const auto& [g, verdict] : {std::pair(elsewhere, Verdict::elsewhere), std::pair(other, Verdict::gone)}) {
+    const Descriptor socket = stranger();
+    std::byte answer{};
+    ASSERT_TRUE(send_before(socket, bytes_of_hello(g.hello, "right"), in(5s)));
+    ASSERT_TRUE(receive_before(socket, {&answer, 1}, in(5s)));
+    EXPECT_EQ(static_cast<Verdict>(answer), verdict);
+    EXPECT_TRUE(hangs_up(socket));
+  }
+  EXPECT_TRUE(was_refused_for("has called at port " + std::to_string(elsewhere.hello.port)));
+  EXPECT_TRUE(was_refused_for("a store that is not kept here"));
 }
 
 TEST_F(TcpStore, AStrangerIsRefusedAtItsFirstWrongByte) {
@@ -107,7 +143,7 @@ TEST_F(TcpStore, WhoComesAndSaysNothingIsClosed) {
   const Descriptor silent = stranger(), slow = stranger();
   std::thread drips([&] {
     try {
-      for (std::byte b : hello(Nonce{})) {
+      for (std::byte b : bytes_of_hello({}, "right")) {
         if (!send_before(slow, {&b, 1}, in(1s))) return;
         std::this_thread::sleep_for(50ms);
       }
@@ -122,23 +158,32 @@ TEST_F(TcpStore, WhoComesAndSaysNothingIsClosed) {
 
 TEST_F(TcpStore, MalformedFramesEndTheConnectionAndNothingElse) {
   const auto store = join();
-  std::vector<Bytes> bad = {
-      Bytes(4, std::byte{0}),                                                  // no length
-      Bytes(4, std::byte{0xff}),                                               // 4 GiB
-      {std::byte{1}, std::byte{0}, std::byte{0}, std::byte{0}, std::byte{9}},  // an unknown verb
-      {std::byte{1}, std::byte{0}, std::byte{0}, std::byte{0}, std::byte{1}},  // no key
-      {std::byte{3}, std::byte{0}, std::byte{0}, std::byte{0}, std::byte{2}, std::byte{0}, std::byte{0}},
-      {std::byte{4}, std::byte{0}, std::byte{0}, std::byte{0}, std::byte{1}, std::byte{255}, std::byte{255},
-       std::byte{'k'}}};
-  Bytes too_long = frame_of(Request{.verb = Verb::add, .key = "k", .amount = 1});
+  Bytes too_long = body_of(Request{.verb = Verb::add, .key = "k", .amount = 1});
   too_long.push_back(std::byte{0});
-  too_long[0] = static_cast<std::byte>(std::to_integer<int>(too_long[0]) + 1);
-  bad.push_back(too_long);
-  for (const Bytes& frame : bad) {
+  const std::vector<Bytes> bodies = {{std::byte{9}},                              // an unknown verb
+                                     {std::byte{1}},                              // no key
+                                     {std::byte{2}, std::byte{0}, std::byte{0}},  // an empty one
+                                     {std::byte{4}, std::byte{0}, std::byte{0}},  // nobody leaves
+                                     {std::byte{1}, std::byte{255}, std::byte{255}, std::byte{'k'}},
+                                     too_long};
+  std::vector<std::function<Bytes(FrameChain&)>> frames = {
+      [](FrameChain&) { return Bytes(length_bytes, std::byte{0}); },     // no length
+      [](FrameChain&) { return Bytes(length_bytes, std::byte{0xff}); },  // 4 GiB
+      [](FrameChain& sent) {                                             // not the first
+        sent.frame(body_of(Request{.key = "k"}));
+        return sent.frame(body_of(Request{.key = "k"}));
+      },
+      [](FrameChain& sent) {  // changed on its way
+        Bytes frame = sent.frame(body_of(Request{.verb = Verb::set, .key = "k", .value = Bytes(3)}));
+        frame[length_bytes + 4] ^= std::byte{1};
+        return frame;
+      }};
+  for (const Bytes& body : bodies) frames.emplace_back([&](FrameChain& sent) { return sent.frame(body); });
+  for (const auto& frame : frames) {
     const std::int64_t before = server->refused();
-    const Descriptor socket = known();
-    ASSERT_TRUE(send_before(socket, frame, in(5s)));
-    EXPECT_TRUE(hangs_up(socket));
+    Known client = known();
+    ASSERT_TRUE(send_before(client.socket, frame(client.sent), in(5s)));
+    EXPECT_TRUE(hangs_up(client.socket));
     EXPECT_EQ(server->refused(), before + 1);
     EXPECT_GT(store->add("alive", 1), 0);
   }
@@ -147,8 +192,8 @@ TEST_F(TcpStore, MalformedFramesEndTheConnectionAndNothingElse) {
 TEST_F(TcpStore, AWaitingClientMayVanish) {
   const auto store = join();
   {
-    const Descriptor socket = known();
-    ASSERT_TRUE(send_before(socket, frame_of(Request{.key = "never", .wait = 1h}), in(5s)));
+    Known client = known();
+    ASSERT_TRUE(send_before(client.socket, client.sent.frame(body_of(Request{.key = "never", .wait = 1h})), in(5s)));
     std::this_thread::sleep_for(20ms);
   }
   std::this_thread::sleep_for(20ms);
@@ -179,7 +224,7 @@ TEST_F(TcpStore, AThousandStrangersDisturbNobody) {
   std::mt19937 random(7);
   std::vector<Descriptor> kept;
   for (int s = 0; s < strangers; ++s) {
-    Descriptor socket = s % 5 == 0 ? known() : stranger();
+    Descriptor socket = s % 5 == 0 ? known().socket : stranger();
     ASSERT_TRUE(socket);
     Bytes garbage(random() % 300);
     for (std::byte& b : garbage) b = static_cast<std::byte>(random());

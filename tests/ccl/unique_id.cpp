@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "ccl/rendezvous/notes.h"
@@ -22,6 +24,15 @@ std::string complaint(const UniqueId& id) {
     return error.what();
   }
   return "none";
+}
+
+int trouble(const UniqueId& id) {
+  try {
+    store_for(id, Clock::now() + 20s);
+  } catch (const std::system_error& error) {
+    return error.code().value();
+  }
+  return 0;
 }
 
 TEST(UniqueIds, RanksFindOneStore) {
@@ -89,8 +100,22 @@ TEST(UniqueIds, AnIdWhoseProcessHasEndedFindsNobody) {
   close(pipe_ends[0]);
   close(pipe_ends[1]);
   const Deadline began = Clock::now();
-  EXPECT_THROW(store_for(id, began + 200ms), TimedOut);
+  EXPECT_EQ(trouble(id), ECONNREFUSED);
   EXPECT_LT(Clock::now() - began, 2s);
+}
+
+// Whoever comes after the last has left is told so, and not after its deadline.
+TEST(UniqueIds, AnIdThatHasServedIsOver) {
+  const UniqueId id = make_unique_id(), other = make_unique_id();
+  {
+    const auto one = store_for(id, Clock::now() + 10s), two = store_for(id, Clock::now() + 10s);
+    one->set("note", {});
+    one->leave("", 2);
+    EXPECT_NO_THROW(two->get("note", Clock::now() + 10s));
+    two->leave("", 2);
+  }
+  EXPECT_EQ(trouble(id), ECONNREFUSED);
+  EXPECT_EQ(store_for(other, Clock::now() + 10s)->add("n", 1), 1) << "an id that nobody has come to yet waits";
 }
 
 }  // namespace

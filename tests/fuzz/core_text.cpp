@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "sim/core/assembler.h"
-#include "sim/core/check.h"
+#include "sim/core/check/check.h"
+#include "sim/core/program/assembler.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace trellis::sim;

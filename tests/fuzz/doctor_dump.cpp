@@ -1,15 +1,32 @@
-// Any bytes as a flight recorder's dump: it is refused, or what it tells is within its own bounds.
+// Any lines as dumps of flight recorders and records of launches: each is refused, or what it tells is within its own
+// bounds; and all of them together can be diagnosed.
 #include <cstdint>
 #include <cstdlib>
+#include <sstream>
 #include <stdexcept>
 
-#include "tools/doctor_dump.h"
+#include "ccl/diagnosis/diagnosis.h"
+
+using namespace trellis::ccl;
+
+namespace {
+
+void add(const std::string& text, Evidence& evidence) {
+  if (is_launch_record(text)) return evidence.add(launch_record_in(text));
+  RankDump d = rank_dump_in(text);
+  if (d.rank < 0 || d.rank >= d.ranks || d.waits_for < -1 || d.waits_for >= d.ranks || d.step < -1) std::abort();
+  evidence.add(std::move(d));
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  try {
-    const auto d = trellis::tools::rank_dump_in({reinterpret_cast<const char*>(data), size});
-    if (d.rank < 0 || d.rank >= d.ranks || d.waits_for < -1 || d.waits_for >= d.ranks || d.step < -1) std::abort();
-  } catch (const std::invalid_argument&) {
-  }
+  std::istringstream lines(std::string(reinterpret_cast<const char*>(data), size));
+  Evidence evidence;
+  for (std::string line; std::getline(lines, line);) try {
+      add(line, evidence);
+    } catch (const std::invalid_argument&) {
+    }
+  if (!evidence.empty() && diagnose(evidence).empty()) std::abort();
   return 0;
 }

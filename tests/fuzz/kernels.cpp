@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "kernels/row_trial.h"
-#include "kernels/trial.h"
+#include "kernels/measure/row_trial.h"
+#include "kernels/measure/trial.h"
 
 namespace {
 

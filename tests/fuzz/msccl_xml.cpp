@@ -1,17 +1,17 @@
 // Any XML: it is refused, or verify has a verdict on what was read; what is proved can be written and is proved again.
-#include "schedule/msccl_xml.h"
+#include "schedule/formats/msccl_xml.h"
 
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
 
-#include "schedule/verify.h"
+#include "schedule/proof/verify.h"
 
 namespace {
 
 using namespace trellis::schedule;
 
-constexpr Effort little{.cells = 1 << 20, .touches = 1 << 20};
+constexpr Effort little{.cells = 1 << 20, .work = 1 << 20};
 
 std::string exported(const Schedule& schedule) {
   try {

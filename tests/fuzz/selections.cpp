@@ -1,11 +1,25 @@
-// Any text as a selection table: refused with invalid_argument, or printed it reads back as the same, and it has an
-// answer to whatever it is asked.
+// Any text as a selection table: refused with invalid_argument, or printed it reads back as the same, what is left of
+// it when it is cut off is refused, and it has an answer to whatever it is asked.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
+#include <string_view>
 
-#include "ccl/selector.h"
+#include "ccl/plan/selector.h"
+
+namespace {
+
+bool reads(std::string_view text) {
+  try {
+    trellis::ccl::Selections::read(text);
+    return true;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace trellis::ccl;
@@ -13,6 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Selections table = Selections::read({reinterpret_cast<const char*>(data), size});
     const std::string text = table.text();
     if (Selections::read(text).text() != text) std::abort();
+    if (size > 0 && reads(text.substr(0, data[0] * (text.size() - 1) / 256))) std::abort();
     for (const Rule& r : table.rules()) {
       if (r.ranks < 1 || r.choice.algorithm.empty()) std::abort();
       if (table.nearest(r.collective, r.ranks, r.machine) != r.ranks) std::abort();

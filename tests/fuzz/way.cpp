@@ -1,5 +1,5 @@
 // Any text as a way: refused with invalid_argument, or it comes back the same when printed and read again.
-#include "schedule/way.h"
+#include "schedule/algorithms/way.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -7,7 +7,10 @@ import unittest
 
 BUILD = pathlib.Path(os.environ["TRELLIS_BINARY_DIR"])
 CONSUMER = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "tests" / "install" / "consumer"
+EXAMPLE = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "examples" / "nccl_one_thread.c"
 PLACE = BUILD / "installed"
+HOME_HEADERS = ["cuda.h", "cuda_bf16.h", "cuda_fp16.h", "cuda_fp8.h", "cuda_runtime.h", "cuda_runtime_api.h", "nccl.h",
+                "nccl_device.h"]
 
 
 def said(*command, **environment):
@@ -46,7 +49,28 @@ class Install(unittest.TestCase):
         installed = [path for path in (self.prefix / "include").rglob("*") if path.is_file()]
         self.assertTrue(installed)
         self.assertEqual({path.suffix for path in installed}, {".h"})
-        self.assertEqual({path.relative_to(self.prefix).parts[:2] for path in installed}, {("include", "trellis")})
+        self.assertEqual({path.relative_to(self.prefix).parts[:2] for path in installed},
+                         {("include", name) for name in ["trellis", *HOME_HEADERS]})
+
+    def test_nccl_home(self):
+        """As a makefile for NVIDIA's finds headers and libraries, told NCCL_HOME and CUDA_HOME."""
+        program = PLACE / "by_nccl_home"
+        said("cc", EXAMPLE, f"-I{self.prefix}/include", f"-L{self.prefix}/lib64", "-lcudart", f"-L{self.prefix}/lib",
+             "-lnccl", f"-Wl,-rpath-link,{self.prefix}/lib", "-o", program)
+        self.assertEqual(said(program, LD_LIBRARY_PATH=f"{self.prefix}/lib"), "2 devices: 0 wrong\n")
+
+    def test_each_header_of_nccl_home_compiles_alone(self):
+        for header in HOME_HEADERS:
+            for compiler, language, standard in [("cc", "c", "c99"), (os.environ["CXX"], "c++", "c++14")]:
+                with self.subTest(header, language=language):
+                    said(compiler, "-x", language, f"-std={standard}", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+                         f"-I{self.prefix}/include", "-include", header, "/dev/null")
+
+    def test_not_in_everybodys_prefix(self):
+        stage = PLACE / "stage"
+        said("cmake", "--install", BUILD, "--prefix", "/usr/local", DESTDIR=str(stage))
+        self.assertTrue(next(stage.rglob("include/trellis/nccl/nccl.h")))
+        self.assertFalse((stage / "usr/local/include/nccl.h").exists())
 
 
 if __name__ == "__main__":

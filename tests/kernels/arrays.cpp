@@ -7,12 +7,12 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/cast.h"
-#include "kernels/convert.h"
-#include "kernels/elementwise.h"
-#include "kernels/mx.h"
-#include "kernels/parallel.h"
-#include "kernels/reduce.h"
+#include "kernels/dispatch/parallel.h"
+#include "kernels/reduce/cast.h"
+#include "kernels/reduce/elementwise.h"
+#include "kernels/reduce/reduce.h"
+#include "kernels/types/convert.h"
+#include "kernels/types/mx.h"
 
 namespace trellis::kernels {
 namespace {

@@ -6,10 +6,10 @@
 #include <memory>
 #include <stdexcept>
 
-#include "kernels/convert.h"
-#include "kernels/cpu.h"
-#include "kernels/registry.h"
-#include "kernels/rows.h"
+#include "kernels/dispatch/cpu.h"
+#include "kernels/dispatch/registry.h"
+#include "kernels/layers/rows.h"
+#include "kernels/types/convert.h"
 #include "tests/kernels/calls.h"
 
 namespace trellis::kernels {

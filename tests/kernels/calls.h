@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/dtype.h"
+#include "kernels/types/dtype.h"
 
 namespace trellis::kernels {
 

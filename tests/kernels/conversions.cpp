@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 
-#include "kernels/convert.h"
-#include "kernels/random.h"
+#include "kernels/types/convert.h"
+#include "kernels/types/random.h"
 
 namespace trellis::kernels {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/convert.h"
-#include "kernels/random.h"
+#include "kernels/types/convert.h"
+#include "kernels/types/random.h"
 
 namespace trellis::kernels {
 

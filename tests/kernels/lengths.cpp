@@ -9,15 +9,15 @@
 #include <functional>
 #include <memory>
 
-#include "kernels/cast.h"
-#include "kernels/convert.h"
-#include "kernels/dot.h"
-#include "kernels/elementwise.h"
-#include "kernels/embedding.h"
-#include "kernels/matmul.h"
-#include "kernels/reduce.h"
-#include "kernels/rotary.h"
-#include "kernels/row_trial.h"
+#include "kernels/layers/embedding.h"
+#include "kernels/layers/matmul.h"
+#include "kernels/layers/rotary.h"
+#include "kernels/measure/row_trial.h"
+#include "kernels/reduce/cast.h"
+#include "kernels/reduce/dot.h"
+#include "kernels/reduce/elementwise.h"
+#include "kernels/reduce/reduce.h"
+#include "kernels/types/convert.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TRELLIS_SLOW_HERE GTEST_SKIP() << "billions of elements take too long under a sanitizer"

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/convert.h"
-#include "kernels/parameter.h"
+#include "kernels/optimizers/parameter.h"
+#include "kernels/types/convert.h"
 
 namespace trellis::kernels {
 

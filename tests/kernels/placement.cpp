@@ -1,6 +1,6 @@
 // Placement follows the threads that a process may run on, and takes one of each core. Every question is asked in a
 // child, so that this process stays as it is.
-#include "kernels/placement.h"
+#include "kernels/dispatch/placement.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <set>
 #include <string>
 
-#include "kernels/cpu.h"
+#include "kernels/dispatch/cpu.h"
 
 namespace trellis::kernels {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/convert.h"
-#include "kernels/row_trial.h"
+#include "kernels/measure/row_trial.h"
+#include "kernels/types/convert.h"
 
 namespace trellis::kernels {
 namespace {

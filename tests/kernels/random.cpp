@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/convert.h"
-#include "kernels/random.h"
+#include "kernels/types/convert.h"
+#include "kernels/types/random.h"
 
 namespace trellis::kernels {
 namespace {
@@ -74,7 +74,7 @@ double correlation(const std::function<std::uint32_t(std::uint64_t)>& a,
 
 double neighbours(const Generator& g) {
   double worst = 0;
-  for (std::uint64_t lag : {1, 2, 8, 16, 32, 64, 128})
+  for (std::uint64_t lag : {1, 2, 8, 16, 32, 64, 128, 512, 1024})
     worst = std::max(worst, correlation([&](std::uint64_t i) { return g(9, 1, i); },
                                         [&](std::uint64_t i) { return g(9, 1, i + lag); }));
   return worst;
@@ -134,6 +134,23 @@ TEST(Philox, KnownAnswers) {
   EXPECT_EQ((Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}),
             philox<10>({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}));
   EXPECT_EQ((Block{0x5f6fb709, 0x0d893f64, 0x4f121f81, 0x4f730a48}), philox<7>({}, {}));
+}
+
+// What checkpoints were trained with: these bits never change.
+TEST(RandomBits, KnownAnswers) {
+  constexpr RandomKey key = random_key({.seed = 1, .step = 2, .tensor = 3});
+  struct Answer {
+    std::uint64_t element;
+    std::uint32_t all, half;
+  };
+  for (const Answer& a :
+       {Answer{0, 0x1e1fe988, 0xe988}, Answer{1, 0xc635e826, 0xe826}, Answer{15, 0x6993134d, 0x134d},
+        Answer{16, 0x4fbc5f5d, 0x1e1f}, Answer{31, 0x25e1fb0f, 0x6993}, Answer{32, 0x9c97b3af, 0x5f5d},
+        Answer{1023, 0x10799e78, 0x945a}, Answer{1024, 0x7d501276, 0x3985},
+        Answer{(std::uint64_t{1} << 40) + 17, 0xa1372715, 0xf0f2}}) {
+    EXPECT_EQ(random32(key, a.element), a.all) << a.element;
+    EXPECT_EQ(random16(key, a.element), a.half) << a.element;
+  }
 }
 
 // For each exponent: the mean of the rounded values equals the value, within six standard errors.

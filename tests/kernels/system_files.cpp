@@ -1,5 +1,5 @@
 // What the system's files say of cores and caches, here and in folders made up for it.
-#include "kernels/system_files.h"
+#include "kernels/dispatch/system_files.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "kernels/cpu.h"
-#include "kernels/placement.h"
+#include "kernels/dispatch/cpu.h"
+#include "kernels/dispatch/placement.h"
 
 namespace trellis::kernels {
 namespace {

@@ -1,9 +1,9 @@
 // Dot, norm and clipping: the defined order to the bit, exactness, threads, bad input.
 #include <gtest/gtest.h>
 
-#include "kernels/clip.h"
-#include "kernels/dot.h"
-#include "kernels/parallel.h"
+#include "kernels/dispatch/parallel.h"
+#include "kernels/reduce/clip.h"
+#include "kernels/reduce/dot.h"
 #include "tests/kernels/optimizer_case.h"
 
 namespace trellis::kernels {

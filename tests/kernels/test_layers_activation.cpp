@@ -3,8 +3,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "kernels/activation.h"
-#include "kernels/elementary.h"
+#include "kernels/layers/activation.h"
+#include "kernels/layers/elementary.h"
 #include "tests/kernels/layers.h"
 
 namespace trellis::kernels {

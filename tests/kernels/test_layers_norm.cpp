@@ -2,8 +2,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "kernels/layer_norm.h"
-#include "kernels/rms_norm.h"
+#include "kernels/layers/layer_norm.h"
+#include "kernels/layers/rms_norm.h"
 #include "tests/kernels/layers.h"
 
 namespace trellis::kernels {

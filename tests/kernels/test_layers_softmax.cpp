@@ -2,8 +2,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "kernels/cross_entropy.h"
-#include "kernels/softmax.h"
+#include "kernels/layers/cross_entropy.h"
+#include "kernels/layers/softmax.h"
 #include "tests/kernels/layers.h"
 
 namespace trellis::kernels {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "kernels/embedding.h"
-#include "kernels/rotary.h"
+#include "kernels/layers/embedding.h"
+#include "kernels/layers/rotary.h"
 #include "tests/kernels/layers.h"
 
 namespace trellis::kernels {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/convert.h"
-#include "kernels/matmul.h"
-#include "kernels/random.h"
+#include "kernels/layers/matmul.h"
+#include "kernels/types/convert.h"
+#include "kernels/types/random.h"
 
 namespace trellis::kernels {
 namespace {

@@ -1,7 +1,7 @@
 // AdamW against its formula in f64, and what makes its bf16 forms work.
 #include <gtest/gtest.h>
 
-#include "kernels/adamw.h"
+#include "kernels/optimizers/adamw.h"
 #include "tests/kernels/optimizer_case.h"
 
 namespace trellis::kernels {

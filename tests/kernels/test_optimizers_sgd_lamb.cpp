@@ -1,9 +1,9 @@
 // SGD and LAMB against their formulas in f64; independence of threads and shards; bad input.
 #include <gtest/gtest.h>
 
-#include "kernels/dot.h"
-#include "kernels/lamb.h"
-#include "kernels/sgd.h"
+#include "kernels/optimizers/lamb.h"
+#include "kernels/optimizers/sgd.h"
+#include "kernels/reduce/dot.h"
 #include "tests/kernels/optimizer_case.h"
 
 namespace trellis::kernels {

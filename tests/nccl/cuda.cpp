@@ -1,5 +1,6 @@
 // The calls of CUDA's runtime that programs of NCCL use, on the host.
 #include <atomic>
+#include <string>
 
 #include "tests/nccl/cliques.h"
 
@@ -100,6 +101,143 @@ TEST(Cuda, TheDefaultStreamWaitsForTheDevicesOthers) {
   EXPECT_EQ(cudaStreamQuery(apart.stream), cudaSuccess);
 }
 
+TEST(Cuda, TheOthersWaitForTheDefaultStream) {
+  int from = 5, to = 0, meanwhile = 0;
+  const Stream blocking, apart(cudaStreamNonBlocking);
+  Gate gate;
+  ASSERT_EQ(cudaLaunchHostFunc(cudaStreamLegacy, Gate::wait, &gate), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(&to, &from, sizeof from, cudaMemcpyDefault, blocking.stream), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(&meanwhile, &from, sizeof from, cudaMemcpyDefault, apart.stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(apart.stream), cudaSuccess);
+  EXPECT_EQ(meanwhile, 5);
+  EXPECT_EQ(cudaStreamQuery(blocking.stream), cudaErrorNotReady);
+  EXPECT_EQ(cudaStreamQuery(nullptr), cudaErrorNotReady);
+  EXPECT_EQ(to, 0);
+  gate.open = true;
+  EXPECT_EQ(cudaStreamSynchronize(blocking.stream), cudaSuccess);
+  EXPECT_EQ(to, 5);
+}
+
+TEST(Cuda, AnEventOnTheDefaultStreamStandsForTheOthersWorkToo) {
+  const Stream blocking;
+  Gate gate;
+  cudaEvent_t event = nullptr;
+  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  ASSERT_EQ(cudaLaunchHostFunc(blocking.stream, Gate::wait, &gate), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(event, nullptr), cudaSuccess);  // which returns
+  EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
+  gate.open = true;
+  EXPECT_EQ(cudaEventSynchronize(event), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(blocking.stream), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+}
+
+TEST(Cuda, DevicesHaveDefaultStreamsOfTheirOwn) {
+  Gate gate;
+  ASSERT_EQ(cudaLaunchHostFunc(nullptr, Gate::wait, &gate), cudaSuccess);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(nullptr), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(nullptr), cudaErrorNotReady);
+  gate.open = true;
+  EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+}
+
+TEST(Cuda, AThreadsOwnStreamIsOrderedByTheDefaultOne) {
+  Gate gate;
+  int from = 7, to = 0;
+  ASSERT_EQ(cudaLaunchHostFunc(cudaStreamPerThread, Gate::wait, &gate), cudaSuccess);
+  std::jthread([] { EXPECT_EQ(cudaStreamQuery(cudaStreamPerThread), cudaSuccess); }).join();
+  EXPECT_EQ(cudaStreamQuery(cudaStreamPerThread), cudaErrorNotReady);
+  EXPECT_EQ(cudaStreamQuery(nullptr), cudaErrorNotReady);
+  std::jthread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    from = 8;
+    gate.open = true;
+  });
+  EXPECT_EQ(cudaMemcpy(&to, &from, sizeof to, cudaMemcpyDefault), cudaSuccess);
+  EXPECT_EQ(to, 8);
+  EXPECT_EQ(cudaStreamDestroy(cudaStreamPerThread), cudaErrorInvalidResourceHandle);
+}
+
+TEST(Cuda, ACollectiveOnTheDefaultStreamWaitsForTheDevicesOthers) {
+  const Cliques c(2);
+  float in[2] = {}, out[2] = {};
+  cudaStream_t streams[2] = {};
+  Gate gate;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(cudaSetDevice(i), cudaSuccess);
+    ASSERT_EQ(cudaStreamCreate(&streams[i]), cudaSuccess);
+    ASSERT_EQ(cudaLaunchHostFunc(streams[i], Gate::wait, &gate), cudaSuccess);
+    ASSERT_EQ(cudaLaunchHostFunc(
+                  streams[i], [](void* place) { *static_cast<float*>(place) = 5; }, &in[i]),
+              cudaSuccess);
+  }
+  std::jthread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    gate.open = true;
+  });
+  ASSERT_TRUE(done(ncclGroupStart()));
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(done(ncclAllReduce(&in[i], &out[i], 1, ncclFloat, ncclSum, c[i], nullptr)));
+  ASSERT_TRUE(done(ncclGroupEnd()));
+  EXPECT_EQ(out[0], 10);
+  EXPECT_EQ(out[1], 10);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(cudaSetDevice(i), cudaSuccess);
+    EXPECT_EQ(cudaStreamDestroy(streams[i]), cudaSuccess);
+  }
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+}
+
+// Also where the group is on a stream of the program's besides, and without a group, and for a thread's own stream.
+TEST(Cuda, CollectivesOnEveryKindOfStreamAreInOrder) {
+  const Cliques c(1);
+  const Stream blocking, apart(cudaStreamNonBlocking);
+  float in = 0, one = 0, two = 0;
+  const auto late = [&](float value) {
+    in = 0;
+    const auto set = [](void* place) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      *static_cast<float*>(place) = 1;
+    };
+    EXPECT_EQ(cudaLaunchHostFunc(blocking.stream, set, &in), cudaSuccess);
+    one = two = value;
+  };
+  late(0);
+  EXPECT_TRUE(done(ncclAllReduce(&in, &one, 1, ncclFloat, ncclSum, c[0], cudaStreamLegacy)));
+  EXPECT_EQ(one, 1);
+  late(0);
+  ASSERT_TRUE(done(ncclGroupStart()));
+  EXPECT_TRUE(done(ncclAllReduce(&in, &one, 1, ncclFloat, ncclSum, c[0], nullptr)));
+  EXPECT_TRUE(done(ncclAllReduce(&in, &two, 1, ncclFloat, ncclSum, c[0], apart.stream)));
+  ASSERT_TRUE(done(ncclGroupEnd()));
+  EXPECT_EQ(one, 1);
+  EXPECT_EQ(two, 1);
+  late(0);
+  EXPECT_EQ(cudaLaunchHostFunc(
+                nullptr, [](void*) {}, nullptr),
+            cudaSuccess);
+  EXPECT_TRUE(done(ncclAllReduce(&in, &one, 1, ncclFloat, ncclSum, c[0], cudaStreamPerThread)));
+  EXPECT_EQ(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess);
+  EXPECT_EQ(one, 1);
+}
+
+TEST(Cuda, WhatIsCopiedFromTheProgramsOwnMemoryMayChangeAtOnce) {
+  int* device = nullptr;
+  ASSERT_EQ(cudaMalloc(&device, 2 * sizeof(int)), cudaSuccess);
+  const Stream stream;
+  Gate gate;
+  int own = 3, back = 0;
+  ASSERT_EQ(cudaLaunchHostFunc(stream.stream, Gate::wait, &gate), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(device, &own, sizeof own, cudaMemcpyHostToDevice, stream.stream), cudaSuccess);
+  own = 4;
+  gate.open = true;
+  ASSERT_EQ(cudaMemcpyAsync(&back, device, sizeof back, cudaMemcpyDeviceToHost, stream.stream), cudaSuccess);
+  EXPECT_EQ(back, 3);
+  EXPECT_EQ(cudaFree(device), cudaSuccess);
+}
+
 TEST(Cuda, EventsOrderStreamsAndTellTime) {
   const Stream first, second;
   cudaEvent_t begin = nullptr, end = nullptr;
@@ -146,6 +284,60 @@ TEST(Cuda, HandlesThatAreNone) {
   EXPECT_EQ(cudaEventCreate(nullptr), cudaErrorInvalidValue);
   EXPECT_STREQ(cudaGetErrorName(cudaErrorInvalidResourceHandle), "cudaErrorInvalidResourceHandle");
   EXPECT_STRNE(cudaGetErrorString(cudaErrorInvalidResourceHandle), cudaGetErrorString(cudaErrorUnknown));
+}
+
+TEST(Cuda, FunctionsOfTheProgramsRunInTurn) {
+  const Stream stream;
+  std::string said;
+  const auto add = [](void* text) { static_cast<std::string*>(text)->push_back('a'); };
+  const auto tell = [](cudaStream_t, cudaError_t status, void* text) {
+    static_cast<std::string*>(text)->append(cudaGetErrorName(status));
+  };
+  EXPECT_EQ(cudaLaunchHostFunc_v2(stream.stream, add, &said, cudaHostTaskSpinWait), cudaSuccess);
+  EXPECT_EQ(cudaStreamAddCallback(stream.stream, tell, &said, 0), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream.stream), cudaSuccess);
+  EXPECT_EQ(said, "acudaSuccess");
+  EXPECT_EQ(cudaLaunchHostFunc_v2(stream.stream, add, &said, 2), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaStreamAddCallback(stream.stream, nullptr, &said, 0), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaStreamAddCallback(stream.stream, tell, &said, 1), cudaErrorInvalidValue);
+  unsigned flags = 9;
+  EXPECT_EQ(cudaStreamGetFlags(stream.stream, &flags), cudaSuccess);
+  EXPECT_EQ(flags, unsigned{cudaStreamDefault});
+}
+
+// Whichever call asks first, and whatever came after it on the stream.
+TEST(Cuda, AnAbortedOperationIsToldByItsStream) {
+  for (const bool polls : {false, true}) {
+    ncclComm_t alone[2];
+    ASSERT_TRUE(done(ncclCommInitAll(alone, 2, nullptr)));
+    const Stream stream;
+    cudaEvent_t event = nullptr;
+    ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+    int a = 1, b = 0;
+    std::atomic<cudaError_t> told = cudaSuccess;
+    EXPECT_TRUE(done(ncclAllReduce(&a, &b, 1, ncclInt, ncclSum, alone[0], stream.stream)));
+    EXPECT_EQ(
+        cudaStreamAddCallback(
+            stream.stream,
+            [](cudaStream_t, cudaError_t status, void* to) { *static_cast<std::atomic<cudaError_t>*>(to) = status; },
+            &told, 0),
+        cudaSuccess);
+    EXPECT_EQ(cudaEventRecord(event, stream.stream), cudaSuccess);
+    EXPECT_TRUE(done(ncclCommAbort(alone[0])));
+    EXPECT_EQ(cudaEventSynchronize(event), cudaErrorLaunchFailure);
+    EXPECT_EQ(cudaEventQuery(event), cudaErrorLaunchFailure);
+    cudaError_t state = cudaErrorNotReady;
+    if (polls)
+      while ((state = cudaStreamQuery(stream.stream)) == cudaErrorNotReady) std::this_thread::yield();
+    else
+      state = cudaStreamSynchronize(stream.stream);
+    EXPECT_EQ(state, cudaErrorLaunchFailure);
+    EXPECT_EQ(told, cudaErrorLaunchFailure);
+    EXPECT_EQ(cudaStreamQuery(stream.stream), cudaSuccess);  // it tells of it once
+    EXPECT_TRUE(done(ncclCommAbort(alone[1])));
+    EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+  }
+  cudaGetLastError();
 }
 
 TEST(Cuda, AFailedCollectiveIsToldByItsStream) {

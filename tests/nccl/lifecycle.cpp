@@ -135,6 +135,8 @@ TEST(NcclLife, RevokedOnesCanBeDividedAndNoMore) {
   c.each([](int, ncclComm_t comm) {
     EXPECT_TRUE(refused(ncclCommRevoke(comm, 3), ncclInvalidArgument, "revokeFlags 3"));
     EXPECT_TRUE(done(ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT)));
+    EXPECT_TRUE(refused(ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT), ncclInvalidArgument, "revoked already"));
+    EXPECT_EQ(wait_until_made(comm), ncclSuccess);
     int a = 1, b = 0;
     EXPECT_TRUE(refused(ncclAllReduce(&a, &b, 1, ncclInt, ncclSum, comm, nullptr), ncclInvalidUsage, "revoked"));
     EXPECT_TRUE(refused(ncclCommFinalize(comm), ncclInvalidUsage, "revoked"));
@@ -189,6 +191,13 @@ TEST(NcclLife, NullIsLetBeAtTheEnd) {
   EXPECT_TRUE(done(ncclCommDestroy(nullptr)));
   EXPECT_TRUE(done(ncclCommAbort(nullptr)));
   EXPECT_TRUE(done(ncclCommFinalize(nullptr)));
+  EXPECT_TRUE(done(ncclCommRevoke(nullptr, NCCL_REVOKE_DEFAULT)));
+}
+
+TEST(NcclLife, FinalizedOnesCannotBeRevoked) {
+  const Cliques c(1);
+  EXPECT_TRUE(done(ncclCommFinalize(c[0])));
+  EXPECT_TRUE(refused(ncclCommRevoke(c[0], NCCL_REVOKE_DEFAULT), ncclInvalidArgument, "finalized"));
 }
 
 }  // namespace

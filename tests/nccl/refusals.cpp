@@ -37,7 +37,6 @@ std::vector<std::pair<const char*, std::function<ncclResult_t(ncclComm_t)>>> cal
       {"Split", [=](auto c) { return ncclCommSplit(c, 0, 0, &child, nullptr); }},
       {"Shrink", [=](auto c) { return ncclCommShrink(c, nullptr, 0, &child, nullptr, 0); }},
       {"GetUniqueId", [=](auto c) { return ncclCommGetUniqueId(c, &id); }},
-      {"Revoke", [=](auto c) { return ncclCommRevoke(c, 0); }},
       {"GetAsyncError", [=](auto c) { return ncclCommGetAsyncError(c, &state); }},
       {"Count", [=](auto c) { return ncclCommCount(c, &number); }},
       {"CuDevice", [=](auto c) { return ncclCommCuDevice(c, &number); }},
@@ -69,6 +68,7 @@ TEST(NcclRefuses, HandlesThatAreNone) {
   EXPECT_TRUE(refused(ncclCommDestroy(gone), bad, "destroyed"));
   EXPECT_TRUE(refused(ncclCommAbort(gone), bad, "destroyed"));
   EXPECT_TRUE(refused(ncclCommFinalize(gone), bad, "destroyed"));
+  EXPECT_TRUE(refused(ncclCommRevoke(gone, NCCL_REVOKE_DEFAULT), bad, "destroyed"));
 }
 
 TEST(NcclRefuses, NullResults) {
@@ -182,6 +182,41 @@ TEST(NcclRefuses, ConfigsThatCannotBe) {
       refused(with([](auto& c) { c.graphStreamOrdering = 0, c.graphUsageMode = 2; }), bad, "graphStreamOrdering is 0"));
 }
 
+TEST(NcclRefuses, FieldsThatAskForWhatIsNotHere) {
+  const Cliques c(1);
+  const auto split = [&](ncclConfig_t* config) {
+    ncclComm_t child = nullptr;
+    const ncclResult_t result = ncclCommSplit(c[0], 0, 0, &child, config);
+    ncclCommDestroy(child);
+    return result;
+  };
+  const auto with = [&](int ncclConfig_t::*field) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.*field = 1;
+    return split(&config);
+  };
+  EXPECT_TRUE(refused(with(&ncclConfig_t::launchOrderImplicit), bad, "config.launchOrderImplicit is 1"));
+  EXPECT_TRUE(refused(with(&ncclConfig_t::numRmaSig), bad, "config.numRmaSig is 1"));
+  EXPECT_TRUE(refused(with(&ncclConfig_t::rmaEagerInit), bad, "config.rmaEagerInit is 1"));
+  EXPECT_TRUE(refused(with(&ncclConfig_t::hostCftMode), bad, "config.hostCftMode is 1"));
+  EXPECT_TRUE(refused(with(&ncclConfig_t::nvlsHostMode), bad, "config.nvlsHostMode is 1"));
+  // A program of a later NCCL, where the struct has grown by four numbers and a pointer.
+  struct Later {
+    ncclConfig_t known;
+    int more[4];
+    const char* text;
+  } later = {NCCL_CONFIG_INITIALIZER, {}, nullptr};
+  later.known.size = sizeof later;
+  later.known.version = NCCL_VERSION(2, 33, 0);
+  for (int& field : later.more) field = NCCL_CONFIG_UNDEF_INT;
+  EXPECT_TRUE(done(split(&later.known)));
+  later.more[2] = 1;
+  EXPECT_TRUE(refused(split(&later.known), bad, "a field at byte 128 is set to 1"));
+  later.more[2] = NCCL_CONFIG_UNDEF_INT;
+  later.text = "x";
+  EXPECT_TRUE(refused(split(&later.known), bad, "a field at byte 136"));
+}
+
 // As programs of NCCL 2.14 have it, where the struct ended with `blocking`.
 TEST(NcclRefuses, NoConfigOfAnOlderProgram) {
   struct Shorter {
@@ -227,6 +262,8 @@ TEST(NcclMemory, RegionsAndWindows) {
   EXPECT_TRUE(refused(ncclCommRegister(c[0], memory, 0, &handle), bad, "size 0"));
   EXPECT_TRUE(refused(ncclCommRegister(c[0], nullptr, 8, &handle), bad, "buff is NULL"));
   EXPECT_TRUE(refused(ncclCommWindowRegister(c[0], memory, 8, &window, 64), bad, "winFlags 0x40"));
+  for (int flag : {NCCL_WIN_GIN_ONLY, NCCL_WIN_CFT_COUNTED})
+    EXPECT_TRUE(refused(ncclCommWindowRegister(c[0], memory, 8, &window, flag), ncclInvalidUsage, "no GIN and no CFT"));
   EXPECT_TRUE(refused(ncclCommWindowRegister(c[0], memory, 0, &window, 0), bad, "size 0"));
   EXPECT_TRUE(
       refused(ncclCommWindowRegister(c[0], static_cast<char*>(memory) + 8, 8, &window, 0), bad, "multiple of 4096"));

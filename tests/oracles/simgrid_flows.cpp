@@ -1,5 +1,5 @@
-// The same transfers here and in SimGrid's raw max-min model (CM02 without its factors), each pattern in a process of
-// its own: SimGrid keeps one simulation a process. Says by how much they differ, and fails where that is too much.
+// Compares transfers here with SimGrid's raw max-min model (CM02 without its factors). Each pattern runs in its own
+// process, because SimGrid has one simulation per process. Prints the difference, and fails when it is too large.
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@
 #include <simgrid/s4u.hpp>
 #include <tuple>
 
-#include "schedule/algorithm.h"
-#include "sim/run.h"
+#include "schedule/algorithms/algorithm.h"
+#include "sim/price/run.h"
 
 namespace {
 
@@ -30,7 +30,7 @@ struct Case {
   std::string what, machine, algorithm;
   Request request;
   const char* fault = nullptr;
-  double most = 0.05;  // of the time, that they may differ by
+  double most = 0.05;  // allowed difference, as a fraction of the time
 };
 
 std::vector<Case> cases() {
@@ -62,7 +62,7 @@ std::vector<Case> cases() {
           {"permutation, dragonfly", "dragonfly:2x4x9", "direct", permutation(72, 5)}};
 }
 
-// When the last byte of each rank's transfers has left, by rank and move; in seconds.
+// The time in seconds at which the last byte of each transfer has left, by rank and move.
 using Ends = std::map<std::pair<Rank, std::int64_t>, double>;
 
 struct Result {
@@ -82,8 +82,8 @@ Result ours(const Pattern& pattern, const Machine& machine) {
   return result;
 }
 
-// Walks a pattern as Run does, with SimGrid to share our machine's links. Latencies are waited for beside it: its flows
-// with a longer latency would get less.
+// Walks a pattern as Run does, and lets SimGrid share our machine's links. Latencies are added outside of SimGrid,
+// which would give flows with a longer latency a smaller share.
 class Replay {
  public:
   Replay(const Pattern& pattern, const Machine& machine)
@@ -127,7 +127,7 @@ class Replay {
     return links_[r];
   }
 
-  // Messages to one peer on one channel move one after the other.
+  // Messages to one peer on one channel are sent one after the other.
   struct Lane {
     bool busy = false;
     std::deque<std::uint32_t> waiting = {};

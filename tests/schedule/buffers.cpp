@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "schedule/interpret.h"
+#include "schedule/proof/interpret.h"
 
 namespace trellis::schedule {
 namespace {
@@ -14,7 +14,7 @@ using Words = std::vector<std::uint32_t>;
 
 std::uint32_t rubbish(std::mt19937& random) { return static_cast<std::uint32_t>(random()); }
 
-// How many words the caller's blocks have, and from that each chunk.
+// Lengths of the caller's blocks, in words, and of the chunks cut from them.
 class Lengths {
  public:
   Lengths(const Task& t, std::mt19937& random) : t_(t) {
@@ -37,7 +37,7 @@ class Lengths {
     return std::clamp<std::int64_t>(all - chunk % t_.pieces * each, 0, each);
   }
 
-  // Scratch that is like a data chunk: one of the larger buffer.
+  // The length of the data chunk (in the larger buffer) that a scratch chunk is sized like.
   std::int64_t like(Rank rank, std::int64_t chunk) const {
     const bool scatters =
         t_.collective == reduce_scatter || t_.collective == reduce_scatter_v || t_.collective == scatter;
@@ -56,7 +56,7 @@ class Lengths {
   std::vector<std::int64_t> blocks_;
 };
 
-// The collectives in the caller's terms: what everyone gives, and what everyone must get for it.
+// The collectives as the caller sees them: every rank's input, and the output it must get.
 class Exchange {
  public:
   Exchange(const Task& t, const Lengths& lengths, std::mt19937& random) : t_(t), lengths_(lengths) {
@@ -70,7 +70,7 @@ class Exchange {
 
   const Words& given(Rank r) const { return given_[r]; }
 
-  // A barrier asks that each has arrived, however often.
+  // A barrier requires that each rank has arrived at least once.
   std::uint32_t joined(std::uint32_t a, std::uint32_t b) const { return t_.collective == barrier ? a | b : a + b; }
 
   Words wanted(Rank rank) const {
@@ -140,7 +140,7 @@ class Exchange {
   std::vector<Words> given_;
 };
 
-// A chunk where it lies, or one that has just been added up. To assign is to overwrite the memory.
+// A chunk in memory, or a temporary sum. Assignment overwrites the memory.
 class Chunk {
  public:
   explicit Chunk(std::span<std::uint32_t> place) : place_(place) {}
@@ -167,7 +167,7 @@ class Chunk {
   std::span<std::uint32_t> place_;
 };
 
-// The ranks' memory: the cells of each lie one after the other, so that what is a run of chunks is a run of words.
+// The ranks' memory. Each rank's cells are contiguous, so that a run of chunks is a run of words.
 class Machine {
  public:
   Machine(const Schedule& s, std::mt19937& random)
@@ -198,7 +198,7 @@ class Machine {
     });
   }
 
-  // What is wrong in the callers' buffers.
+  // Returns the first error in the callers' buffers.
   std::string compare() const {
     for (Rank r = 0; r < s_.ranks(); ++r) {
       const Part in = input(r), out = output(r);
@@ -213,7 +213,7 @@ class Machine {
 
  private:
   struct Part {
-    std::int64_t first, end;  // words
+    std::int64_t first, end;  // in words
   };
   Part input(Rank r) const { return part(r, cells(s_.task, r).input, input_chunks(s_.task, r)); }
   Part output(Rank r) const { return part(r, cells(s_.task, r).output, output_chunks(s_.task, r)); }
@@ -233,7 +233,7 @@ class Machine {
     };
     for (std::int64_t c = 0; c < input_chunks(s_.task, r); ++c) note(Buffer::input, c);
     for (std::int64_t c = 0; c < output_chunks(s_.task, r); ++c) note(Buffer::output, c);
-    for (const Room& room : s_.programs[r].rooms)
+    for (const ScratchSize& room : s_.programs[r].scratch_sizes)
       for (std::int32_t i = 0; i < room.count; ++i) found.push_back(lengths_.like(r, std::int64_t{room.like} + i));
     found.resize(base.scratch + s_.programs[r].scratch, lengths_.like(r, 0));
     return found;
@@ -243,7 +243,7 @@ class Machine {
   Lengths lengths_;
   Exchange exchange_;
   std::vector<Words> words_;
-  std::vector<std::vector<std::int64_t>> starts_;  // of each cell, in words, and one beyond
+  std::vector<std::vector<std::int64_t>> starts_;  // start of each cell in words, plus an end mark
   Memory<Chunk> chunks_;
 };
 

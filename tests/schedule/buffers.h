@@ -1,6 +1,5 @@
-// Executes a schedule on memory as a caller holds it: buffers of words, whose lengths divide by nothing, cut into
-// chunks that are equal but for the last; in place, input and output share them. What the buffers must hold at the end
-// is worked out anew, from whole buffers and without chunks.
+// Executes schedules on real memory: buffers of words with odd lengths, cut into chunks of equal size except the last.
+// In place, input and output overlap. The expected results are computed separately, from whole buffers without chunks.
 #pragma once
 #include <random>
 
@@ -8,7 +7,7 @@
 
 namespace trellis::schedule {
 
-// Follows the schedule with the interpreter and says what went wrong, if anything.
+// Runs the schedule with the interpreter. Returns what went wrong, or an empty string.
 std::string run_on_buffers(const Schedule&, std::mt19937&);
 
 }  // namespace trellis::schedule

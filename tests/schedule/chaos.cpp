@@ -9,7 +9,7 @@
 namespace trellis::schedule {
 namespace {
 
-// A chunk's content: how often each rank's chunk is in it, and how long it is.
+// The content of a chunk: how often it contains each rank's chunk, and its kind of length.
 struct Value {
   std::map<std::pair<Rank, std::int64_t>, int> terms = {};
   std::int64_t kind = -1;

@@ -1,6 +1,6 @@
-// Executes a schedule as unkindly as its rules allow: steps start and end in random order, sends may end before their
-// receives begin, sources are read at any moment between, and targets hold rubbish until the step has ended. A schedule
-// that comes out right every time is very likely right; one that verify accepts must.
+// Adversarial execution within a schedule's rules: steps start and end in random order, sends may end before their
+// receives begin, sources are read at any moment in between, and targets hold garbage until the step ends. A schedule
+// that verify accepts must always give the right result; one that always gives it is very likely right.
 #pragma once
 #include <random>
 
@@ -8,7 +8,7 @@
 
 namespace trellis::schedule {
 
-// Runs to the end and compares every output with what the collective wants; says what went wrong, if anything.
+// Runs to the end and compares every output with the collective's post-condition. Returns what went wrong, or "".
 std::string run_in_chaos(const Schedule&, std::mt19937&);
 
 }  // namespace trellis::schedule

@@ -17,7 +17,7 @@ std::vector<std::int32_t> after_of(const Program& program, const Step& step) {
   return {view.begin(), view.end()};
 }
 
-// Takes step i out and lets what waited for it wait for what it waited for, or for nothing.
+// Removes step i. Steps that waited for it then wait for its dependencies, or for nothing.
 void remove_step(Program& program, std::int32_t gone) {
   for (std::size_t i = gone + 1; i < program.steps.size(); ++i) {
     std::vector<std::int32_t> after;
@@ -36,7 +36,7 @@ Slice& some_slice(Step& step, std::mt19937& random) {
   return random() % 2 ? step.to : step.from;
 }
 
-// An edit of one step, in the program that it belongs to.
+// An edit of one step, with its program.
 struct Edit {
   Program& program;
   std::size_t index;
@@ -122,15 +122,15 @@ std::string change_places(const Edit& e) {
       return "moves a further source or target";
     }
     default: {
-      if (e.program.rooms.empty()) return "";
-      Room& room = e.program.rooms[pick(e.random, e.program.rooms.size())];
+      if (e.program.scratch_sizes.empty()) return "";
+      ScratchSize& room = e.program.scratch_sizes[pick(e.random, e.program.scratch_sizes.size())];
       (e.random() % 2 ? room.like : room.count) += e.small();
       return "changes how large scratch is";
     }
   }
 }
 
-// Values that no type keeps out of a Step.
+// Values that the types of a Step allow although they are invalid.
 std::string change_bits(const Edit& e) {
   Step& step = e.step();
   switch (e.random() % 4) {
@@ -149,7 +149,7 @@ std::string change_bits(const Edit& e) {
   }
 }
 
-// A generator's mistake is made by all ranks alike.
+// Simulates a generator's bug: the same mistake on all ranks.
 std::string change_everywhere(Schedule& s, std::mt19937& random) {
   const auto chunks = static_cast<std::int32_t>(std::min<std::int64_t>(data_chunks(s.task), 64));
   const auto buffer = static_cast<Buffer>(random() % 3);

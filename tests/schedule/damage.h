@@ -1,4 +1,4 @@
-// One random edit of a schedule, of the kind that a wrong generator, a bad file or a flipped bit would make.
+// Makes one random edit of a schedule, as a wrong generator, a corrupt file or a flipped bit might.
 #pragma once
 #include <random>
 
@@ -6,8 +6,8 @@
 
 namespace trellis::schedule {
 
-// Each says what it did; empty when this edit had nothing to act on.
+// Each returns a description of the edit, or an empty string if it found nothing to edit.
 std::string damage(Schedule&, std::mt19937&);       // the steps
-std::string damage_task(Schedule&, std::mt19937&);  // what they are said to do
+std::string damage_task(Schedule&, std::mt19937&);  // the task that the steps are for
 
 }  // namespace trellis::schedule

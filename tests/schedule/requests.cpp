@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstdlib>
+
 namespace trellis::schedule {
 namespace {
 
@@ -46,10 +49,16 @@ Request filled(Collective c, const std::vector<Rank>& dims, Rank root) {
   return request;
 }
 
-// What it is made of, where it cannot do without.
+// Levels, for algorithms that can't do without.
 std::vector<std::vector<std::string>> levels(const Algorithm& algorithm) {
   if (algorithm.name != "split") return {{}};
   return {{"direct:2", "direct"}, {"ring:2", "direct"}, {"torus:3", "hierarchical:2", "ring"}};
+}
+
+// Lowers the number of ranks where each costs more, as under sanitizers.
+Rank sweep(Rank most_ranks) {
+  const char* const limit = std::getenv("TRELLIS_SWEEP_RANKS");
+  return limit == nullptr ? most_ranks : std::min(most_ranks, static_cast<Rank>(std::stoi(limit)));
 }
 
 }  // namespace
@@ -62,7 +71,7 @@ std::string Case::text() const {
 
 void each_case(const Algorithm& algorithm, Rank most_ranks, const std::function<void(const Case&)>& visit) {
   for (Collective c : algorithm.serves)
-    for (const auto& dims : shapes(most_ranks))
+    for (const auto& dims : shapes(sweep(most_ranks)))
       for (Rank root : roots(c, Request{.dims = dims}.ranks()))
         for (const bool in_place : {false, true})
           for (const auto& [channels, segments] : {std::pair(1, 1), {2, 1}, {1, 3}, {3, 2}})

@@ -1,9 +1,9 @@
-// Requests that tests walk: every registered algorithm, every collective it serves, sensible shapes and values.
+// Enumerates requests for tests: every registered algorithm, each of its collectives, reasonable shapes and values.
 #pragma once
 #include <functional>
 #include <string>
 
-#include "schedule/algorithm.h"
+#include "schedule/algorithms/algorithm.h"
 
 namespace trellis::schedule {
 
@@ -13,7 +13,7 @@ struct Case {
   std::string text() const;  // for messages
 };
 
-// All that the algorithm does not refuse, of at most `most_ranks` ranks.
+// All requests of at most `most_ranks` ranks that the algorithm does not refuse.
 void each_case(const Algorithm&, Rank most_ranks, const std::function<void(const Case&)>& visit);
 void each_case(Rank most_ranks, const std::function<void(const Case&)>& visit);
 

@@ -1,11 +1,11 @@
-// What every registered algorithm must do, found by walking the registry.
+// Tests that hold for every registered algorithm, by walking the registry.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <set>
 
-#include "schedule/folded.h"
+#include "schedule/proof/folded.h"
 #include "tests/schedule/requests.h"
 
 namespace trellis::schedule {
@@ -76,13 +76,14 @@ TEST_P(EveryAlgorithm, RefusesNonsenseWithTheValue) {
   EXPECT_THROW(make(*GetParam(), request), std::invalid_argument);
 }
 
-// Whole numbers of chunks, however large, are counted right and refused where a Task can't hold them.
+// Chunk counts are computed without overflow, and refused if a Task can't hold them.
 TEST(Algorithms, RefuseMoreChunksThanATaskHolds) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   std::set<std::string> refusing;
   int accepted = 0;
   for (const auto& [name, a] : algorithms())
-    for (Collective c : a.has_levels ? std::vector<Collective>{} : a.serves)  // levels refuse in their own words
+    // Algorithms with levels refuse in their own words.
+    for (Collective c : a.has_levels ? std::vector<Collective>{} : a.serves)
       for (const auto& dims : std::vector<std::vector<Rank>>{{4}, {1 << 13}, {1 << 24}, {1 << 29}, {1 << 15, 1 << 14}})
         for (const auto& [channels, segments] : {std::pair(1, 1), {7, 1}, {256, 1}, {1, 1 << 16}, {64, 1 << 16}}) {
           const Request r{.collective = c, .dims = dims, .channels = channels, .segments = segments};
@@ -115,7 +116,7 @@ TEST(Algorithms, CountChunksBeyondThirtyTwoBits) {
   EXPECT_NE(refusal(algorithm_named("hierarchical"), levels).find("9007199254740992 chunks"), std::string::npos);
 }
 
-// Data that fits can still ask for more scratch than a program can number.
+// Data may fit although its scratch is more than a program can number.
 TEST(Algorithms, RefuseMoreScratchThanAProgramNumbers) {
   for (const auto& [name, dims] : {std::pair("direct", 256), {"kangaring", 128}}) try {
       make_program(algorithm_named(name), {.dims = {dims}, .channels = 128, .segments = 1 << 16}, 0);
@@ -126,7 +127,7 @@ TEST(Algorithms, RefuseMoreScratchThanAProgramNumbers) {
     }
 }
 
-// Those that say so make one schedule of all dims with so many ranks.
+// Algorithms with in_a_row build the same schedule for all dims with equal rank counts.
 TEST(Algorithms, InARowMakeNothingOfDims) {
   int compared = 0;
   for (const auto& [name, a] : algorithms())
@@ -150,7 +151,7 @@ TEST(Algorithms, InARowMakeNothingOfDims) {
   EXPECT_GT(compared, 300);
 }
 
-// A program that is watched to its end is the one that is made, but for the order within rounds.
+// Watching a program to its end gives the program that is built, except for the order within rounds.
 TEST(Algorithms, AreWatchedStepByStep) {
   for (const auto& [name, a] : algorithms()) {
     const Request r{.collective = a.serves.front(), .dims = {4, 2}};

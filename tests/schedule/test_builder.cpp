@@ -1,9 +1,9 @@
-// What a Builder derives: order, places, rounds, windows, scratch.
-#include "schedule/builder.h"
+// The Builder: derived order, places, rounds, windows, scratch.
+#include "schedule/builder/builder.h"
 
 #include <gtest/gtest.h>
 
-#include "schedule/verify.h"
+#include "schedule/proof/verify.h"
 
 namespace trellis::schedule {
 namespace {

@@ -1,4 +1,4 @@
-// The conditions themselves, against the definitions that everyone knows.
+// The conditions of collectives, against their well-known definitions.
 #include <gtest/gtest.h>
 
 #include "schedule/collective.h"

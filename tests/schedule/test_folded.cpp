@@ -1,5 +1,5 @@
-// Programs on demand, and the classes of like ranks that stand for a machine too large to write out.
-#include "schedule/folded.h"
+// Programs built on demand, and symmetry classes for machines too large to write out.
+#include "schedule/proof/folded.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-// Who must wait for whom, held against each cell looked at by itself.
+// Dependencies found by Hazards, against a simple model of single cells.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 #include <set>
 
-#include "schedule/hazards.h"
+#include "schedule/builder/hazards.h"
 
 namespace trellis::schedule {
 namespace {
@@ -17,7 +17,7 @@ struct Cell {
   Waits readers = {};
 };
 
-// What a step that does this waits for, and what is known of the cells after it.
+// The steps that a step must wait for; updates the model's cells.
 std::set<std::int32_t> obvious(std::vector<Cell>& cells, Hazards::Run run, bool writes, std::int32_t step) {
   std::set<std::int32_t> waits;
   for (auto i = run.first; i < run.first + run.count; ++i) {
@@ -48,7 +48,7 @@ void expect_known(const Hazards& hazards, const std::vector<Cell>& cells, Hazard
   ASSERT_EQ(hazards.written(run) == Hazards::Written::all, written == run.count);
 }
 
-// Runs that begin anywhere, or where others do; short ones make more pieces than a block has.
+// Runs that begin anywhere, or where others begin. Short runs make more pieces than a block holds.
 TEST(Hazards, AreThoseOfEachCell) {
   constexpr std::int64_t all = 3000;
   for (int round = 0; round < 60; ++round) {

@@ -1,14 +1,14 @@
-// Composition: any algorithm within, any other between, over several levels and several dimensions a level.
+// Composition: any inner algorithm, any outer one, over several levels, and several dimensions per level.
 #include <gtest/gtest.h>
 
-#include "schedule/folded.h"
+#include "schedule/proof/folded.h"
 
 namespace trellis::schedule {
 namespace {
 
 const Algorithm& hierarchical() { return algorithm_named("hierarchical"); }
 
-// Proves the request in place and out of place, alone and with all; false when it is refused.
+// Proves the request in place and out of place, and that programs built alone equal the full ones. False if refused.
 bool proves(Request request) {
   if (!refusal(hierarchical(), request).empty()) return false;
   for (const bool in_place : {false, true}) {
@@ -52,8 +52,8 @@ TEST(Hierarchical, JoinsThreeLevels) {
     EXPECT_TRUE(proves({.collective = c, .dims = {2, 3, 2}, .root = rooted(c) ? 7 : 0}));
 }
 
-// So that what lanes do is alike on all ranks, they may not meet: for whichever algorithms that is claimed, it is held
-// against every rank's program.
+// Lanes must not mix, so that all ranks treat them alike. Wherever an algorithm claims it, every rank's program is
+// checked.
 TEST(Hierarchical, JoinsLanes) {
   int proved = 0;
   for (const auto& [inner, a] : algorithms())
@@ -110,7 +110,7 @@ TEST(Hierarchical, MovesLessBetweenHostsThanAFlatRing) {
           moved += double(step.from.count) / s.task.pieces;
     return moved;
   };
-  // Two hosts of eight: each host's share crosses once each way, whatever the number of ranks.
+  // Two hosts of eight ranks: each host's share crosses once in each direction, whatever the number of ranks.
   const Schedule joined = make("hierarchical", {.dims = {8, 2}, .levels = {"direct", "ring"}});
   EXPECT_DOUBLE_EQ(chunks_between_hosts(joined, 8), 2.0);
   const Schedule flat = make("direct", {.dims = {16}});

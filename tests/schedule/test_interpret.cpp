@@ -1,9 +1,9 @@
-// The interpreter against sums and copies written out by hand, on numbers whose order of addition shows.
+// The interpreter against sums and copies written out by hand, with numbers whose order of addition shows in the sum.
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "schedule/interpret.h"
+#include "schedule/proof/interpret.h"
 #include "tests/schedule/buffers.h"
 #include "tests/schedule/requests.h"
 

@@ -1,14 +1,14 @@
-#include "schedule/msccl_xml.h"
+#include "schedule/formats/msccl_xml.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 
-#include "schedule/algorithm.h"
-#include "schedule/interpret.h"
-#include "schedule/text.h"
-#include "schedule/verify.h"
+#include "schedule/algorithms/algorithm.h"
+#include "schedule/formats/text.h"
+#include "schedule/proof/interpret.h"
+#include "schedule/proof/verify.h"
 
 namespace trellis::schedule {
 namespace {
@@ -43,7 +43,7 @@ std::string algo(std::string_view collective, int chunks, std::initializer_list<
   return text + "</algo>";
 }
 
-// Each of two gpus gets one half of the other, adds, and gives the sum back.
+// Each of two gpus receives one half from the other, adds its own, and returns the sum.
 std::string pair(int in_place, int out_of_place) {
   const char own = out_of_place ? 'o' : 'i';
   const auto one = [&](int me, int mine, int other) {
@@ -118,7 +118,7 @@ TEST(MscclXml, WhatIsPassedOnWithoutBeingStoredGoesThroughScratch) {
   EXPECT_EQ(verify(schedule).text(), "proved: 24 steps, 12 transfers");
 }
 
-// Two gpus swap what they have; another thread block copies or adds what came.
+// Two gpus swap their data; another thread block copies or adds the received data.
 std::string swap(const std::string& second_block, int hasdep = 1) {
   const auto one = [&](int me) {
     return gpu(me, 1,
@@ -135,7 +135,7 @@ TEST(MscclXml, WaitsBetweenThreadBlocksAreKept) {
                 tb(2, -1, -1, 1,
                    {step(0, "nop", "i0", "i0", "4 1", 0, 0), step(1, "cpy", "i0", "o0"), step(2, "re", "s0", "o0")}))),
             "proved: 8 steps, 2 transfers");
-  // A step that signals later is waited for in the place of one that does not.
+  // A wait for a step without hasdep waits for the next step that has it.
   EXPECT_EQ(verdict(swap(tb(2, -1, -1, 1, {copy, step(1, "re", "s0", "o0", "4 0")}))), "proved: 8 steps, 2 transfers");
   EXPECT_NE(verdict(swap(tb(2, -1, -1, 1, {copy, step(1, "re", "s0", "o0")}))).find("races with"), std::string::npos);
 }
@@ -154,11 +154,11 @@ TEST(MscclXml, WaitsThatNeverEndAreRefused) {
 }
 
 TEST(MscclXml, ABlockGoesOnWhileItsSendIsOnTheWayButNotOverItsData) {
-  // The send is behind a receive of the other gpu: a block that waited for it would never receive.
+  // The send follows a receive of the other gpu. If the block waited for the send, it would never receive.
   const Schedule schedule =
       import_msccl(swap(tb(2, -1, -1, 1, {step(0, "cpy", "i0", "o0"), step(1, "re", "s0", "o0", "4 1")})));
   EXPECT_TRUE(schedule.programs[0].after(schedule.programs[0].steps[1]).empty());
-  // Overwriting what was sent in exchange relies on buffers on the way: it is seen.
+  // Overwriting sent data during an exchange depends on buffering, and is detected.
   const std::string xml = algo("alltoall", 2,
                                {gpu(0, 0, {tb(0, 1, 1, 0, {step(0, "s", "i1", "i1"), step(1, "r", "i1", "i1")})}),
                                 gpu(1, 0, {tb(0, 0, 0, 0, {step(0, "s", "i0", "i0"), step(1, "r", "i0", "i0")})})},
@@ -224,7 +224,7 @@ TEST(MscclXml, HugeClaimsCostNothing) {
   EXPECT_NE(complaint(deep), "none");
 }
 
-// Every value that can come out: the expressions of its outputs.
+// All output values, as expressions.
 std::vector<std::string> outcome(const Schedule& s) {
   auto memory = memory_of<std::string>(s, [](Rank r, std::int64_t chunk) { return fmt::format("{}.{}", r, chunk); });
   interpret(s, memory, [](std::span<const std::string* const> values) {

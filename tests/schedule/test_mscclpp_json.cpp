@@ -1,12 +1,12 @@
-#include "schedule/mscclpp_json.h"
+#include "schedule/formats/mscclpp_json.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 
-#include "schedule/text.h"
-#include "schedule/verify.h"
+#include "schedule/formats/text.h"
+#include "schedule/proof/verify.h"
 
 namespace trellis::schedule {
 namespace {
@@ -41,7 +41,7 @@ std::string block(int id, const std::string& ops) {
       id, id, ops);
 }
 
-// Two gpus; each sees the input, the output and the scratch of the other as buffers 0, 1 and 2.
+// Two gpus. Each sees the other's input, output and scratch as buffers 0, 1 and 2.
 std::string plan(std::string_view collective, int inputs, int outputs, const std::string& first,
                  const std::string& second, bool in_place = false) {
   std::string gpus;
@@ -126,9 +126,9 @@ TEST(MscclppJson, OrderNeedsSignalsAndNops) {
     return plan("allreduce", 2, 2, one(0), one(1));
   };
   EXPECT_EQ(verdict(two_steps({nop, signal, wait, nop})), "proved: 10 steps, 4 transfers");
-  EXPECT_NE(verdict(two_steps({nop, signal, wait})).find("races with"), std::string::npos);  // the others may not wait
+  EXPECT_NE(verdict(two_steps({nop, signal, wait})).find("races with"), std::string::npos);  // others may not wait
   EXPECT_NE(verdict(two_steps({signal, wait, nop})).find("races with"),
-            std::string::npos);  // the others may not be done
+            std::string::npos);  // others may not be done
   EXPECT_EQ(complaint(two_steps({nop, relaxed_signal, relaxed_wait, nop})),
             "gpus 0 threadblocks 0 ops 2: a relaxed signal does not promise that what was written before is seen");
   EXPECT_EQ(complaint(two_steps({wait, nop, signal})), "gpus 0 threadblocks 0 ops 1: waits for what never comes");

@@ -1,11 +1,11 @@
-// Programs rewritten for buffers that peers can't read do the same, by the same messages.
+// Programs rewritten for buffers that peers can't read: same results, same messages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "schedule/in_place.h"
-#include "schedule/shown.h"
-#include "schedule/verify.h"
+#include "schedule/proof/verify.h"
+#include "schedule/stage_unreadable_buffers.h"
 #include "tests/schedule/requests.h"
 
 namespace trellis::schedule {
@@ -17,7 +17,7 @@ constexpr Rank most_ranks = 5;
 constexpr Rank most_ranks = 8;
 #endif
 
-constexpr Hidden both{.input = true, .output = true};
+constexpr UnreadableBuffers both{.input = true, .output = true};
 
 struct Message {
   Op op;
@@ -43,11 +43,11 @@ Schedule made(std::string_view algorithm, Collective c, Rank ranks, bool in_plac
   return make(algorithm, {.collective = c, .dims = {ranks}, .in_place = in_place});
 }
 
-// As ranks do it of whose buffers not the same can be read.
+// Different ranks have different unreadable buffers.
 Schedule differently_shown(Schedule s) {
   for (Rank r = 0; r < s.ranks(); ++r) {
     Program& program = s.programs[static_cast<std::size_t>(r)];
-    program = shown(s.task, r, program, {.input = r % 2 == 0, .output = r / 2 % 2 == 0}).program;
+    program = stage_unreadable_buffers(s.task, r, program, {.input = r % 2 == 0, .output = r / 2 % 2 == 0}).program;
   }
   return s;
 }
@@ -66,8 +66,8 @@ INSTANTIATE_TEST_SUITE_P(Registry, EveryAlgorithmShown, testing::ValuesIn(all())
 TEST_P(EveryAlgorithmShown, IsProvedAndExchangesTheSame) {
   each_case(*GetParam(), most_ranks, [&](const Case& c) {
     const Schedule whole = make(*c.algorithm, c.request);
-    for (const Hidden hidden : {Hidden{.input = true}, Hidden{.output = true}, both}) {
-      const Schedule changed = shown(whole, hidden);
+    for (const UnreadableBuffers hidden : {UnreadableBuffers{.input = true}, UnreadableBuffers{.output = true}, both}) {
+      const Schedule changed = stage_unreadable_buffers(whole, hidden);
       const Report report = verify(changed);
       ASSERT_TRUE(report.ok()) << c.text() << ": " << report.text();
       for (std::size_t r = 0; r < whole.programs.size(); ++r)
@@ -78,10 +78,11 @@ TEST_P(EveryAlgorithmShown, IsProvedAndExchangesTheSame) {
   });
 }
 
-TEST(Shown, WhatIsMadeAndSentIsMadeInScratch) {
+TEST(StagedProgram, WhatIsMadeAndSentIsMadeInScratch) {
   for (const char* name : {"mesh", "ring", "halving_doubling", "bine", "two_step", "recursive_doubling"})
     for (const bool in_place : {false, true}) {
-      const Schedule changed = shown(made(name, Collective::all_reduce, 8, in_place), {.output = true});
+      const Schedule changed =
+          stage_unreadable_buffers(made(name, Collective::all_reduce, 8, in_place), {.output = true});
       for (const Program& program : changed.programs) {
         const std::ptrdiff_t given =
             in_place ? sends_from(made(name, Collective::all_reduce, 8).programs[0], Buffer::input) : 0;
@@ -90,8 +91,8 @@ TEST(Shown, WhatIsMadeAndSentIsMadeInScratch) {
     }
 }
 
-TEST(Shown, WhatIsSentOftenIsCopiedOnce) {
-  for (const Program& program : shown(made("direct", Collective::all_gather, 5), both).programs) {
+TEST(StagedProgram, WhatIsSentOftenIsCopiedOnce) {
+  for (const Program& program : stage_unreadable_buffers(made("direct", Collective::all_gather, 5), both).programs) {
     EXPECT_EQ(sends_from(program, Buffer::input), 0);
     EXPECT_EQ(sends_from(program, Buffer::scratch), 4);
     EXPECT_EQ(std::ranges::count_if(program.steps,
@@ -101,16 +102,16 @@ TEST(Shown, WhatIsSentOftenIsCopiedOnce) {
   }
 }
 
-TEST(Shown, WhatIsSentOnceIsLeftWhereItIs) {
+TEST(StagedProgram, WhatIsSentOnceIsLeftWhereItIs) {
   for (const auto& [name, collective] :
        {std::pair("direct", Collective::all_to_all), std::pair("ring", Collective::reduce_scatter)}) {
-    const Schedule whole = made(name, collective, 4), changed = shown(whole, both);
+    const Schedule whole = made(name, collective, 4), changed = stage_unreadable_buffers(whole, both);
     for (std::size_t r = 0; r < 4; ++r) EXPECT_TRUE(same(changed.programs[r], whole.programs[r])) << name;
   }
 }
 
-// In place, the first of these chunks is the output's, and the second is not.
-TEST(Shown, WhatLiesInTwoBuffersIsLeftWhereItIs) {
+// In place, the first of these chunks is also the output's; the second is not.
+TEST(StagedProgram, WhatLiesInTwoBuffersIsLeftWhereItIs) {
   const Task task =
       task_of(algorithm_named("ring"), {.collective = Collective::reduce_scatter, .dims = {2}, .in_place = true});
   Program program;
@@ -121,18 +122,18 @@ TEST(Shown, WhatLiesInTwoBuffersIsLeftWhereItIs) {
   ASSERT_TRUE(straddles(task, 0, both_chunks));
   EXPECT_FALSE(straddles(task, 0, {0, 1, Buffer::input}));
   EXPECT_FALSE(straddles(task, 0, {1, 1, Buffer::input}));
-  EXPECT_TRUE(same(shown(task, 0, program, both).program, program));
+  EXPECT_TRUE(same(stage_unreadable_buffers(task, 0, program, both).program, program));
 }
 
-TEST(Shown, WhatPeersReadIsLeftWhereItIs) {
-  const Schedule whole = made("mesh", Collective::all_reduce, 4), changed = shown(whole, {});
+TEST(StagedProgram, WhatPeersReadIsLeftWhereItIs) {
+  const Schedule whole = made("mesh", Collective::all_reduce, 4), changed = stage_unreadable_buffers(whole, {});
   for (std::size_t r = 0; r < 4; ++r) EXPECT_TRUE(same(changed.programs[r], whole.programs[r]));
 }
 
-TEST(Shown, EachStepKnowsItsOrigin) {
+TEST(StagedProgram, EachStepKnowsItsOrigin) {
   const Schedule whole = made("mesh", Collective::all_reduce, 4);
   const Program& before = whole.programs[1];
-  const Shown after = shown(whole.task, 1, before, both);
+  const StagedProgram after = stage_unreadable_buffers(whole.task, 1, before, both);
   ASSERT_EQ(after.origins.size(), after.program.steps.size());
   EXPECT_GT(after.program.steps.size(), before.steps.size());
   for (std::size_t i = 0; i < after.origins.size(); ++i) {

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "schedule/algorithm.h"
-#include "schedule/verify.h"
-#include "schedule/way.h"
+#include "schedule/algorithms/algorithm.h"
+#include "schedule/algorithms/way.h"
+#include "schedule/proof/verify.h"
 
 namespace trellis::schedule {
 namespace {
@@ -39,7 +39,7 @@ TEST(Order, TheFirstDimensionIsGoneThroughFirst) {
   const Program a = make_program(algorithm_named("hierarchical"), plain, 0),
                 b = make_program(algorithm_named("hierarchical"), other, 0);
   ASSERT_FALSE(a.steps.empty());
-  EXPECT_EQ(a.steps.front().end.peer, 1);  // the other one of two neighbours
+  EXPECT_EQ(a.steps.front().end.peer, 1);  // the other of the two neighbours
   EXPECT_EQ(b.steps.front().end.peer, 4);
 }
 

@@ -1,4 +1,4 @@
-#include "schedule/text.h"
+#include "schedule/formats/text.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include <random>
 #include <stdexcept>
 
-#include "schedule/algorithm.h"
-#include "schedule/verify.h"
+#include "schedule/algorithms/algorithm.h"
+#include "schedule/proof/verify.h"
 
 namespace trellis::schedule {
 namespace {
@@ -77,7 +77,7 @@ TEST(Text, EveryAlgorithmComesBackTheSame) {
 }
 
 Schedule one_of_each() {
-  Schedule s{.task = {.collective = Collective::permute, .ranks = 3, .root = 1, .peer = 2, .pairs = {{0, 2}, {2, 1}}},
+  Schedule s{.task = {.collective = Collective::permute, .ranks = 3, .pairs = {{0, 2}, {2, 1}}},
              .algorithm = " odd\tname \\ x",
              .channels = 7,
              .programs = std::vector<Program>(3)};
@@ -85,7 +85,7 @@ Schedule one_of_each() {
   s.task.pieces = 2'000'000'000;
   Program& p = s.programs[1];
   p.scratch = 2'147'483'647;
-  p.rooms = {{1, 0}, {2, 5}, {2'147'483'644, 1}};
+  p.scratch_sizes = {{1, 0}, {2, 5}, {2'147'483'644, 1}};
   const Slice a{0, 3, Buffer::input}, b{7, 1, Buffer::output}, c{2'147'483'646, 1, Buffer::scratch};
   const auto add = [&](Step step, std::vector<Slice> further, std::vector<std::int32_t> after) {
     p.set_after(step, after);
@@ -108,6 +108,29 @@ TEST(Text, EveryKindOfStepAndEveryPropertyComesBack) {
   EXPECT_NE(text.find("rank 1 scratch 2147483647 like 0 5..6 1..2147483644\n"), std::string::npos);
   EXPECT_NE(text.find("0 send in[0..2] to 2 tag 0 and 0 tag 2147483647 channel 6\n"), std::string::npos);
   EXPECT_NE(text.find("4 reduce tmp[2147483646] = out[7] + in[0..2] + out[7] + tmp[2147483646] after 0 1 2 3\n"),
+            std::string::npos);
+}
+
+TEST(Text, BothEndsOfASendComeBack) {
+  const Task task{.collective = Collective::send_recv, .ranks = 3, .root = 1, .peer = 2};
+  const Schedule schedule{.task = task, .algorithm = "none", .programs = std::vector<Program>(3)};
+  EXPECT_NE(print(schedule).find("root 1\npeer 2\n"), std::string::npos);
+  expect_equal(parse(print(schedule)), schedule);
+}
+
+TEST(Text, AFaultOfTheHeadHasItsLine) {
+  const auto head = [](std::string_view lines) {
+    return complaint(
+        fmt::format("trellis schedule 1\n{}pieces 1\nchannels 1\nrank 0 scratch 0\nrank 1 scratch 0\n", lines));
+  };
+  EXPECT_EQ(head("collective broadcast\nranks 2\nroot 2\n"), "line 4: root 2 is not a rank: expected 0 to 1");
+  EXPECT_EQ(head("collective send_recv\nranks 2\n\npeer 9\n"), "line 5: peer 9 is not a rank: expected 0 to 1");
+  EXPECT_EQ(head("peer 1\ncollective all_gather\nranks 2\n"), "line 2: peer 1: all_gather has none");
+  EXPECT_EQ(head("collective permute\nranks 2\npairs 0>1 0>1\n"), "line 4: permute source 0 is given twice");
+  EXPECT_EQ(head("ranks 2\ncollective barrier\npairs 0>1\n"), "line 4: barrier takes no source-target pairs");
+  EXPECT_EQ(head("even\ncollective all_gather_v\nranks 2\n"),
+            "line 2: all_gather_v has blocks of all sizes: they can't be even");
+  EXPECT_NE(head("in_place\nranks 2\ncollective all_to_all_v\n").find("line 2: all_to_all_v can't be in place"),
             std::string::npos);
 }
 
@@ -165,7 +188,9 @@ TEST(Text, ClaimsAreNotBelievedWithoutTheirLines) {
   const Schedule huge = parse(
       "trellis schedule 1\ncollective all_reduce\nranks 1\npieces 2000000000\nchannels 1\nrank 0 scratch 2147483647\n");
   EXPECT_EQ(verify(huge).text(), "6147483647 chunks of memory are more than the 67108864 that a proof may take");
-  EXPECT_THROW(verify(one_of_each()), std::invalid_argument);  // a permute has no root
+  Schedule rooted = one_of_each();
+  rooted.task.root = 1;
+  EXPECT_THROW(verify(rooted), std::invalid_argument);  // a permute has no root
 }
 
 TEST(Text, DamageIsRefusedOrHarmless) {
@@ -183,7 +208,7 @@ TEST(Text, DamageIsRefusedOrHarmless) {
     try {
       const Schedule schedule = parse(text);
       expect_equal(parse(print(schedule)), schedule);
-      verify(schedule, {.cells = 1 << 20, .touches = 1 << 22});
+      verify(schedule, {.cells = 1 << 20, .work = 1 << 22});
     } catch (const std::invalid_argument&) {
     }
   }

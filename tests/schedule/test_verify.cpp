@@ -1,9 +1,11 @@
-// Planted faults, and the words in which verify reports them.
-#include "schedule/verify.h"
+// Planted faults, and the messages with which verify reports them.
+#include "schedule/proof/verify.h"
 
 #include <gtest/gtest.h>
 
-#include "schedule/algorithm.h"
+#include "schedule/algorithms/algorithm.h"
+#include "schedule/formats/text.h"
+#include "tests/schedule/against_order.h"
 
 namespace trellis::schedule {
 namespace {
@@ -74,7 +76,7 @@ TEST(Verify, NamesACircleOfWaits) {
     Program& p = s.programs[r];
     p = {};
     p.scratch = 1;
-    p.rooms = {{1, 0}};
+    p.scratch_sizes = {{1, 0}};
     Step receive{.op = Op::recv, .to = {0, 1, Buffer::scratch}, .end = {1 - r, 0}};
     Step send{.op = Op::send, .from = {0, 1, Buffer::scratch}, .end = {1 - r, 0}};
     p.set_after(send, std::vector<std::int32_t>{0});
@@ -108,7 +110,7 @@ TEST(Verify, NamesChunksWhoseSizesDiffer) {
 
 TEST(Verify, NamesARightSumThatIsOfAnotherBlock) {
   Schedule s = make("direct", {.collective = Collective::reduce_scatter, .dims = {3}});
-  // All ranks send, add up and keep what belongs to rank 0.
+  // All ranks send, add and keep the chunks of rank 0.
   for (Program& p : s.programs) {
     for (Step& step : p.steps)
       if (reads(step.op) && step.from.buffer == Buffer::input) step.from.first = 0;
@@ -147,7 +149,7 @@ TEST(Verify, NamesAWaitForALaterStep) {
 }
 
 TEST(Verify, AcceptsOrderThatGoesThroughAnotherRank) {
-  // Rank 0 sends its chunk to rank 1 and gets it back into the place it sent from: the data itself is the order.
+  // Rank 0 sends its chunk to rank 1 and receives it back in the same place. The data flow itself orders the steps.
   Schedule s;
   s.task = {.collective = Collective::all_reduce, .ranks = 2, .in_place = true, .even = true};
   s.programs.resize(2);
@@ -159,20 +161,21 @@ TEST(Verify, AcceptsOrderThatGoesThroughAnotherRank) {
   Step back{.op = Op::send, .from = chunk, .end = {0, 0}};
   one.set_after(back, std::vector<std::int32_t>{0});
   one.steps = {sum, back};
-  // The receive may start before the send has ended: only what the send has delivered is ordered, not its end.
+  // The receive may start before the send has ended. Only steps after the data's arrival are ordered, not the send's
+  // end.
   EXPECT_TRUE(reports(s, 0, "races with step"));
   zero.set_after(zero.steps[1], std::vector<std::int32_t>{0});
   EXPECT_TRUE(verify(s).ok()) << verify(s).text();
 }
 
 TEST(Verify, RefusesASumThatHalfOverlapsWhatItReads) {
-  // Right only if chunks are summed in ascending order, which nobody promises.
+  // Right only if chunks are summed in ascending order, which is not guaranteed.
   Schedule s;
   s.task = {.collective = Collective::reduce_scatter, .ranks = 2};
   s.programs.resize(2);
   Program& zero = s.programs[0];
   zero.scratch = 3;
-  zero.rooms = {{1, 0}, {1, 0}, {1, 0}};
+  zero.scratch_sizes = {{1, 0}, {1, 0}, {1, 0}};
   Step sum{.op = Op::reduce, .to = {0, 2, Buffer::scratch}, .from = {0, 2, Buffer::input}};
   zero.set_further(sum, std::vector<Slice>{{1, 2, Buffer::scratch}});
   zero.set_after(sum, std::vector<std::int32_t>{0});
@@ -207,7 +210,8 @@ TEST(Verify, TellsWhenRanksAddUpInDifferentOrders) {
   Schedule t;
   t.task = {.collective = Collective::all_reduce, .ranks = 3, .in_place = false, .even = true};
   t.programs.resize(3);
-  for (Rank r = 0; r < 3; ++r) {  // each adds what it gets from its neighbours to its own, starting with its own
+  // Each rank adds what it gets from its neighbours to its own, starting with its own.
+  for (Rank r = 0; r < 3; ++r) {
     Program& p = t.programs[r];
     p.scratch = 2;
     for (Rank by : {1, 2}) {
@@ -222,6 +226,117 @@ TEST(Verify, TellsWhenRanksAddUpInDifferentOrders) {
   const Report report = verify(t);
   EXPECT_TRUE(report.ok()) << report.text();
   EXPECT_FALSE(report.same_bits_everywhere);
+}
+
+TEST(Verify, AcceptsOrderAgainstTheList) {
+  EXPECT_TRUE(verify(parse(against_the_list)).ok()) << verify(parse(against_the_list)).text();
+  // The same steps without the ordering wait.
+  std::string text(against_the_list);
+  text.erase(text.find("tmp[0] after 0") + 6, 8);
+  EXPECT_TRUE(reports(parse(text), 0, "step 2 (copy tmp[0] = in[0]) races with step 1 (copy out[0] = tmp[0])"));
+}
+
+TEST(Verify, ManyChunksThatGoTogetherAreOne) {
+  std::string text = R"(trellis schedule 1
+collective all_reduce
+ranks 2
+pieces N
+channels 1
+rank 0 scratch 0
+0 send in[0..M] to 1 tag 0
+1 recv_reduce out[0..M] = in[0..M] from 1 tag 0
+rank 1 scratch 0
+0 send in[0..M] to 0 tag 0
+1 recv_reduce out[0..M] = in[0..M] from 0 tag 0
+)";
+  const auto with = [&](std::int64_t pieces) {
+    std::string filled;
+    for (const char c : text)
+      filled += c == 'N' ? std::to_string(pieces) : c == 'M' ? std::to_string(pieces - 1) : std::string(1, c);
+    return parse(filled);
+  };
+  for (const std::int64_t pieces : {1, 12, 16'777'216, 2'000'000'000}) {
+    Schedule s = with(pieces);
+    EXPECT_TRUE(verify(s, {.cells = 64, .work = 1000}).ok()) << verify(s, {.cells = 64, .work = 1000}).text();
+    // The fault names the chunk's original number.
+    s.programs[1].steps[1].op = Op::recv;
+    s.programs[1].steps[1].from = {};
+    if (pieces > 100) continue;
+    EXPECT_TRUE(reports(s, 1, "out[0] ends wrong"));
+  }
+}
+
+TEST(Verify, WorkIsBounded) {
+  const Schedule s = make("ring", {.dims = {16}});
+  EXPECT_TRUE(verify(s).ok());
+  for (const std::int64_t work : {10, 500, 2000, 5000}) {
+    const Report report = verify(s, {.work = work});
+    ASSERT_FALSE(report.ok()) << work;
+    EXPECT_NE(report.text().find("takes more than the work of " + std::to_string(work) + " chunks"), std::string::npos)
+        << report.text();
+  }
+}
+
+// In each iteration, rank 0 fills scratch. It may do so only after rank 1 has answered the previous send from that
+// scratch.
+Schedule reuses(int times) {
+  Schedule s;
+  s.task = {.collective = Collective::barrier, .ranks = 2, .even = true};
+  s.programs.resize(2);
+  Program &zero = s.programs[0], &one = s.programs[1];
+  zero.scratch = 2, one.scratch = 1;
+  const Slice work{0, 1, Buffer::scratch}, answer{1, 1, Buffer::scratch}, in{0, 1, Buffer::input};
+  const auto add = [](Program& p, Step step, std::vector<std::int32_t> after) {
+    p.set_after(step, after);
+    p.steps.push_back(step);
+    return static_cast<std::int32_t>(p.steps.size()) - 1;
+  };
+  std::int32_t answered = -1, sent = -1, answered_there = -1;
+  for (int i = 0; i < times; ++i) {
+    const std::int32_t filled = add(zero, {.op = Op::copy, .to = work, .from = in},
+                                    answered < 0 ? std::vector<std::int32_t>{} : std::vector{answered});
+    // Reads `work`. The next fill waits for this read only through rank 1.
+    const std::int32_t read = add(zero, {.op = Op::copy, .to = {0, 1, Buffer::output}, .from = work},
+                                  sent < 0 ? std::vector{filled} : std::vector{filled, sent});
+    sent = add(zero, {.op = Op::send, .from = in, .end = {1, i}}, {read});
+    const std::int32_t got = add(one, {.op = Op::recv, .to = {0, 1, Buffer::scratch}, .end = {0, i}},
+                                 answered_there < 0 ? std::vector<std::int32_t>{} : std::vector{answered_there});
+    answered_there = add(one, {.op = Op::send, .from = {0, 1, Buffer::input}, .end = {0, i}}, {got});
+    answered = add(zero, {.op = Op::recv, .to = answer, .end = {1, i}},
+                   answered < 0 ? std::vector<std::int32_t>{} : std::vector{answered});
+  }
+  return s;
+}
+
+TEST(Verify, ReusesOrderedByWayOfAnotherRankAreFollowedOnlyAsFarAsTheyGo) {
+  const auto fault = [](const Report& r) { return r.ok() ? std::string() : r.fault->text; };
+  // The only fault left: rank 1's output does not wait for rank 0. There is no race, and the work per iteration is
+  // constant.
+  EXPECT_NE(fault(verify(reuses(1000), {.work = 200'000})).find("ends wrong"), std::string::npos)
+      << fault(verify(reuses(1000), {.work = 200'000}));
+}
+
+TEST(Verify, FaultsAreShort) {
+  Schedule s = make("direct", {.collective = Collective::reduce, .dims = {3}, .root = 0});
+  Program& p = s.programs[0];
+  Step& sum = find(s, 0, Op::reduce);
+  p.set_further(sum, std::vector<Slice>(100'000, Slice{0, 1, Buffer::input}));
+  const Report report = verify(s);
+  ASSERT_FALSE(report.ok());
+  EXPECT_LT(report.text().size(), 1000U) << report.text().size();
+  EXPECT_NE(report.text().find("more)"), std::string::npos) << report.text();
+}
+
+TEST(Verify, SaysOnceHowOftenAChunkCounts) {
+  Schedule s = make("direct", {.collective = Collective::reduce, .dims = {3}, .root = 0});
+  Program& p = s.programs[0];
+  Step& sum = find(s, 0, Op::reduce);
+  std::vector<Slice> further(p.further(sum).begin(), p.further(sum).end());
+  further.insert(further.end(), {sum.from, sum.from});
+  p.set_further(sum, further);
+  const std::string text = verify(s).text();
+  EXPECT_NE(text.find("counts 3 times"), std::string::npos) << text;
+  EXPECT_EQ(text.find("counts"), text.rfind("counts")) << text;
 }
 
 }  // namespace

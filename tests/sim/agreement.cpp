@@ -6,8 +6,8 @@
 #include <numeric>
 #include <random>
 
-#include "schedule/algorithm.h"
-#include "sim/run.h"
+#include "schedule/algorithms/algorithm.h"
+#include "sim/price/run.h"
 
 namespace trellis::sim {
 namespace {

@@ -1,14 +1,14 @@
-#include "sim/choice.h"
+#include "sim/choose/choice.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 
-#include "sim/busy_windows.h"
-#include "sim/class_bound.h"
-#include "sim/glimpse.h"
-#include "sim/rank_bound.h"
+#include "sim/choose/prefix_lower_bound.h"
+#include "sim/choose/rank_lower_bound.h"
+#include "sim/choose/resource_lower_bound.h"
+#include "sim/choose/symmetry_lower_bound.h"
 
 namespace trellis::sim {
 namespace {
@@ -92,17 +92,17 @@ TEST(Choice, NoPriceIsBelowWhatAWayTakesAtLeast) {
         for (const double bytes : {8.0, 1e6, 1e8}) {
           const Time time = pricer.price(way, bytes).time;
           EXPECT_LE(pricer.least(way, bytes), time) << place.machine << " " << text_of(way) << " " << bytes;
-          EXPECT_LE(least_by_classes(pricer.uncounted(way), machine, pricer.options(bytes)), time)
+          EXPECT_LE(symmetry_lower_bound(pricer.uncounted(way), machine, pricer.options(bytes)), time)
               << place.machine << " " << text_of(way) << " " << bytes;
           for (const std::int64_t steps : {8, 64, 1024})
-            EXPECT_LE(least_at_a_glimpse(algorithm, pricer.request(way), machine, pricer.options(bytes), steps), time)
+            EXPECT_LE(prefix_lower_bound(algorithm, pricer.request(way), machine, pricer.options(bytes), steps), time)
                 << place.machine << " " << text_of(way) << " " << bytes << " " << steps << " steps";
           const auto task = task_of(algorithm, pricer.request(way));
           for (Rank r = 0; r < machine.ranks(); r += 3) {
             const schedule::Program program = make_program(algorithm, pricer.request(way), r);
-            RankWays ways(machine, r);
+            RankRoutes ways(machine, r);
             ResourceLoads loads(machine);
-            RankBound bound(r, task, machine, pricer.options(bytes), ways, loads);
+            RankLowerBound bound(r, task, machine, pricer.options(bytes), ways, loads);
             for (const schedule::Step& step : program.steps) bound.add(program, step);
             EXPECT_LE(bound.least(), time) << place.machine << " " << text_of(way) << " " << bytes << " rank " << r;
           }
@@ -120,21 +120,21 @@ TEST(Choice, AGlimpseShowsLongChains) {
   const schedule::Request request{.dims = {64}};
   const PriceOptions options{.bytes = 256};
   const Time all = price(ring, request, machine, options).time;
-  const Time some = least_at_a_glimpse(ring, request, machine, options, 128);
+  const Time some = prefix_lower_bound(ring, request, machine, options, 128);
   EXPECT_GT(some, all / 4);
-  EXPECT_EQ(least_at_a_glimpse(ring, request, machine, options, 128, some - 1), forever);
-  const Time by_classes = least_by_classes(Pattern(ring, request), machine, options);
+  EXPECT_EQ(prefix_lower_bound(ring, request, machine, options, 128, some - 1), forever);
+  const Time by_classes = symmetry_lower_bound(Pattern(ring, request), machine, options);
   EXPECT_LE(by_classes, all);
   EXPECT_GT(static_cast<double>(by_classes), 0.999 * static_cast<double>(all));
 }
 
 // Ten seconds' work of which half is followed by a hundred, or begins after them.
 TEST(Choice, WhatIsBusyLateOrEarlyTakesLonger) {
-  BusyWindows followed(100 * second), late(100 * second), either(100 * second);
+  ResourceLowerBound followed(100 * second), late(100 * second), either(100 * second);
   followed.add(5, 0, 100 * second), followed.add(5, 0, 0);
   late.add(5, 100 * second, 0), late.add(5, 0, 0);
   either.add(10, 0, 0);
-  for (const BusyWindows& busy : {followed, late}) {
+  for (const ResourceLowerBound& busy : {followed, late}) {
     EXPECT_LE(busy.least(), 105 * second);
     EXPECT_GT(busy.least(), 95 * second);
   }
@@ -148,7 +148,7 @@ TEST(Choice, TheBoundByClassesKnowsOfPhases) {
   const auto& rdh = schedule::algorithm_named("rdh");
   const Pattern pattern(rdh, {.dims = {64, 4}});
   const PriceOptions options{.bytes = 1 << 20};
-  const Time by_classes = least_by_classes(pattern, machine, options);
+  const Time by_classes = symmetry_lower_bound(pattern, machine, options);
   EXPECT_LE(by_classes, price(pattern, machine, options).time);
   EXPECT_GT(static_cast<double>(by_classes), 1.25 * static_cast<double>(least_time(pattern, machine, options)));
 }
@@ -158,7 +158,7 @@ TEST(Choice, TheBoundByClassesCountsMessagesOfNearlyNothing) {
   const Machine machine = machine_named("trn2.48xlarge x 32");
   const Pattern pattern(schedule::algorithm_named("mesh"), {.dims = {64, 32}});
   const PriceOptions options{.bytes = 1024};
-  const Time time = price(pattern, machine, options).time, by_classes = least_by_classes(pattern, machine, options);
+  const Time time = price(pattern, machine, options).time, by_classes = symmetry_lower_bound(pattern, machine, options);
   EXPECT_LE(by_classes, time);
   EXPECT_GT(by_classes, time / 2);
 }

@@ -1,4 +1,4 @@
-#include "sim/event_queue.h"
+#include "sim/time/event_queue.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
-#include "sim/figures.h"
+#include "sim/figures/figures.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -138,12 +139,16 @@ TEST(Figures, TakesOverAnotherFile) {
 }
 
 TEST(Figures, AskingForWhatIsNotThereNamesWhatIs) {
-  const Figures f =
-      read("dma.size = 64 B | documented | x\nhbm.rate = 1 GB/s | documented | x\nx = 1.5 | documented | x");
+  Figures f = read("dma.size = 64 B | documented | x\nhbm.rate = 1 GB/s | documented | x\nx = 1.5 | documented | x");
   EXPECT_EQ(fault([&] { f.at("dma.sise"); }), "no figure 'dma.sise': expected one of dma.size");
   EXPECT_EQ(fault([&] { f.at("none"); }), "no figure 'none': expected one that begins with dma, hbm, x");
   EXPECT_EQ(fault([&] { f.time("dma.size"); }), "dma.size is a bytes: expected a time");
-  EXPECT_EQ(fault([&] { f.count("x"); }), "x is 1.5: expected a whole number, at least 0");
+  EXPECT_EQ(fault([&] { f.count("x"); }), "x is 1.5: expected a whole number from 0 to 2147483647");
+  for (const double large : {2147483648.0, 4294967300.0, 1e12}) {
+    f.set("x", large);
+    EXPECT_EQ(fault([&] { f.count("x"); }),
+              fmt::format("x is {:.0f}: expected a whole number from 0 to 2147483647", large));
+  }
   EXPECT_EQ(fault([&] { f.expect_all_used("chip y"); }),
             "chip y: nothing asks for a figure 'hbm.rate'; is it misspelt?");
   f.rate("hbm.rate");

@@ -1,4 +1,4 @@
-#include "sim/import_machine.h"
+#include "sim/machine/import/import.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "sim/machine_several.h"
+#include "sim/machine/several.h"
 
 namespace trellis::sim {
 namespace {

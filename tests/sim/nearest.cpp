@@ -1,4 +1,4 @@
-#include "sim/nearest.h"
+#include "sim/figures/nearest.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "sim/synthesis.h"
+#include "sim/choose/synthesis.h"
 
 #include <gtest/gtest.h>
 
-#include "schedule/text.h"
-#include "schedule/verify.h"
-#include "sim/choice.h"
-#include "sim/synthesis_graph.h"
+#include "schedule/formats/text.h"
+#include "schedule/proof/verify.h"
+#include "sim/choose/choice.h"
+#include "sim/choose/synthesis_graph.h"
 
 namespace trellis::sim {
 namespace {

@@ -6,10 +6,10 @@
 #include <map>
 #include <random>
 
-#include "sim/adaptive_network.h"
-#include "sim/crowd_network.h"
-#include "sim/flow_network.h"
-#include "sim/packet_network.h"
+#include "sim/network/adaptive_network.h"
+#include "sim/network/approximate_flow_network.h"
+#include "sim/network/flow_network.h"
+#include "sim/network/packet_network.h"
 
 namespace trellis::sim {
 namespace {
@@ -192,7 +192,7 @@ std::vector<Transfer> crowd(std::mt19937& random, std::uint32_t resources, int c
 }
 
 // No resource gives more than it has, and each flow has a resource that is used up and gives none of the others more.
-TEST(CrowdNetwork, SharesFairlyNearly) {
+TEST(ApproximateFlowNetwork, SharesFairlyNearly) {
   std::mt19937 random(13);
   for (int round = 0; round < 40; ++round) {
     const std::uint32_t resources = 4 + below(random, round % 2 == 0 ? 8 : 60);
@@ -200,7 +200,7 @@ TEST(CrowdNetwork, SharesFairlyNearly) {
     for (std::uint32_t r = 0; r < resources; ++r)
       capacities.push_back(gigabyte * (1 + below(random, round % 3 == 1 ? 3 : 100)));
     const auto flows = crowd(random, resources, 50 + static_cast<int>(below(random, 300)));
-    CrowdNetwork network(capacities);
+    ApproximateFlowNetwork network(capacities);
     const auto all = ends(network, flows, [&](std::size_t next, const Ends&) {
       std::vector<double> used(resources, 0), fastest(resources, 0), rates;
       for (std::size_t f = 0; f < next; ++f) {
@@ -233,7 +233,7 @@ void expect_near(const Ends& found, const Ends& wanted) {
     EXPECT_NEAR(static_cast<double>(found.at(tag)), static_cast<double>(end), 1e-3 * static_cast<double>(end)) << tag;
 }
 
-TEST(CrowdNetwork, EndsAsFlowsDo) {
+TEST(ApproximateFlowNetwork, EndsAsFlowsDo) {
   std::mt19937 random(17);
   for (int round = 0; round < 20; ++round) {
     const std::uint32_t resources = 4 + below(random, 30);
@@ -241,7 +241,7 @@ TEST(CrowdNetwork, EndsAsFlowsDo) {
     std::vector<Rate> capacities;
     for (std::uint32_t r = 0; r < resources; ++r) capacities.push_back(gigabyte * (1 + below(random, 100)));
     FlowNetwork exact(capacities);
-    CrowdNetwork network(capacities);
+    ApproximateFlowNetwork network(capacities);
     expect_near(ends(network, flows), ends(exact, flows));
   }
 }

@@ -1,12 +1,12 @@
-#include "sim/price.h"
+#include "sim/price/price.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
 
-#include "sim/choice.h"
-#include "sim/interval.h"
+#include "sim/choose/choice.h"
+#include "sim/price/interval.h"
 
 namespace trellis::sim {
 namespace {

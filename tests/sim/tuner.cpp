@@ -1,4 +1,4 @@
-#include "sim/tuner.h"
+#include "sim/choose/tuner.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -6,10 +6,10 @@
 #include <atomic>
 #include <set>
 
-#include "schedule/verify.h"
-#include "sim/sweep.h"
-#include "sim/synthesis.h"
-#include "sim/tuner_search.h"
+#include "schedule/proof/verify.h"
+#include "sim/choose/sweep.h"
+#include "sim/choose/synthesis.h"
+#include "sim/choose/tuner_search.h"
 
 namespace trellis::sim {
 namespace {
@@ -74,20 +74,6 @@ TEST(Tuner, RegionsChangeOnlyForWhatIsWorthIt) {
   const auto by_family = regions_of(costs, true);
   ASSERT_EQ(by_family.size(), 2U);
   EXPECT_EQ(by_family[1].from, 64);
-}
-
-// Latency against bandwidth: with n ranks on a ring of links, one exchange of everything beats n steps of a part until
-// the bytes matter.
-TEST(Tuner, CrossoverLiesWhereTheTwoCostTheSame) {
-  const Machine machine = machine_named("switch:16");
-  Pricer pricer(machine, groups_of(machine).front(), {});
-  const Way before{"recursive_doubling"}, after{"ring"};
-  ASSERT_LT(pricer.price(before, 64).time, pricer.price(after, 64).time);
-  ASSERT_GT(pricer.price(before, 1e9).time, pricer.price(after, 1e9).time);
-  const double at = crossover(pricer, before, after, 64, 1e9, 1.001);
-  const auto x = static_cast<double>(pricer.price(before, at).time),
-             y = static_cast<double>(pricer.price(after, at).time);
-  EXPECT_NEAR(x / y, 1, 0.01);
 }
 
 Sweep small_sweep(const Machine& machine) {

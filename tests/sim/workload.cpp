@@ -1,4 +1,4 @@
-#include "sim/workload.h"
+#include "sim/workload/workload.h"
 
 #include <gtest/gtest.h>
 
@@ -6,9 +6,9 @@
 #include <set>
 #include <stdexcept>
 
-#include "sim/price.h"
-#include "sim/summary.h"
-#include "sim/workload_play.h"
+#include "sim/price/price.h"
+#include "sim/timeline/summary.h"
+#include "sim/workload/play.h"
 
 namespace trellis::sim {
 namespace {

@@ -4,9 +4,9 @@
 #include <optional>
 #include <stdexcept>
 
-#include "sim/chakra.h"
-#include "sim/perfetto_message.h"
-#include "sim/workload_play.h"
+#include "sim/timeline/perfetto_message.h"
+#include "sim/workload/chakra.h"
+#include "sim/workload/play.h"
 
 namespace trellis::sim {
 namespace {

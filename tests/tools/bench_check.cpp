@@ -1,13 +1,13 @@
-// The closed form and the interpreter hold each other: what the interpreter makes of a pattern is what the pattern
-// says, and no damage goes unnoticed.
+// The closed form and the interpreter check each other: both give the same results of a pattern, and damaged results
+// are noticed.
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "ccl/check.h"
-#include "tools/bench_pattern.h"
-#include "tools/bench_settings.h"
-#include "tools/bench_truth.h"
+#include "ccl/plan/check.h"
+#include "tools/bench/pattern.h"
+#include "tools/bench/settings.h"
+#include "tools/bench/truth.h"
 
 namespace trellis::tools {
 namespace {
@@ -19,7 +19,7 @@ struct Outcome {
   std::uint64_t elements = 0, wrong = 0, noticed = 0;  // noticed: damaged elements that were counted
 };
 
-// Sums, products and copies made here, without any schedule.
+// Sums, products and copies computed here, without a schedule.
 std::vector<std::byte> plainly(const std::vector<ccl::Call>& calls, const std::vector<std::vector<std::byte>>& inputs,
                                ccl::Rank rank) {
   const ccl::Call& call = calls[static_cast<std::size_t>(rank)];
@@ -89,7 +89,7 @@ TEST(BenchPattern, AllOnes) {
   EXPECT_EQ(outcome(Collective::all_reduce, kernels::DType::bf16, Reduction::sum, 5, true).wrong, 0u);
 }
 
-// Blocks that changed places are as wrong as damaged ones.
+// Exchanged blocks are as wrong as damaged ones.
 TEST(BenchPattern, TellsRanksApart) {
   BenchSettings s;
   s.op.collective = Collective::all_gather;

@@ -1,7 +1,6 @@
-#include "tools/bench_options.h"
+#include "tools/bench/options.h"
 
 #include <gtest/gtest.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <fstream>
@@ -11,11 +10,10 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-BenchSettings read(Words words) {
+BenchSettings read(const Words& words) {
   CLI::App app;
   BenchOptions options;
   add_bench_options(app, options);
-  std::ranges::reverse(words);  // CLI11 takes them off the back
   app.parse(words);
   return bench_settings(options);
 }
@@ -199,7 +197,8 @@ TEST(BenchOptions, MistakesNameTheFlagAndTheValue) {
   EXPECT_EQ(refusal({"allr", "--check", "zeros"}), "--check zeros: expected random or all_ones");
   EXPECT_EQ(refusal({"all_reduce_perf", "-t", "4", "5"}),
             "-t 4 5: in the grammar of nccl-tests it takes one number of threads");
-  EXPECT_EQ(refusal({"all_reduce_perf", "-r", "3"}), "accepted");  // of what has no root it means nothing, as there
+  EXPECT_EQ(refusal({"all_reduce_perf", "-r", "3"}),
+            "accepted");  // ignored for a collective without a root, as in nccl-tests
   EXPECT_EQ(refusal({"reduce_perf", "-r", "x"}), "--root x: expected a whole number from 0 to 16777216");
   EXPECT_EQ(refusal({"all_reduce_perf", "--ranks", "3", "-t", "2"}), "3 ranks and 2 threads: expected one of them");
   EXPECT_EQ(refusal({"allr", "--streams", "0"}), "--streams 0: expected 1 to 64");
@@ -228,7 +227,7 @@ TEST(BenchOptions, NumbersOfRanks) {
   EXPECT_EQ(read({"allr", "-r", "3", "--nworkers", "3", "--ranks", "3"}).ranks, 3);
   EXPECT_EQ(read({"all_reduce_perf"}).ranks, 0);
   for (const Words& words : {Words{"-t", "1"}, {"-g", "1"}, {"--nthreads", "1"}}) {
-    EXPECT_EQ(read({"all_reduce_perf", words[0], words[1]}).ranks, 1);  // as there
+    EXPECT_EQ(read({"all_reduce_perf", words[0], words[1]}).ranks, 1);  // as in nccl-tests
     EXPECT_EQ(read({"all_reduce_perf", words[0], words[1], "--on", "sim:ring:4"}).ranks, 0);
   }
 }

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/bench_result.h"
+#include "tools/bench/report/result.h"
 
 namespace trellis::tools {
 namespace {

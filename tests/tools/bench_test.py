@@ -219,7 +219,7 @@ class Mistakes(Case):
         self.assert_refused(2, "counts for 3 blocks", "allgv", "-r", "2", "--variable-size-op-metadata", self.three())
         self.assert_refused(1, "No such file", "allgv", "--variable-size-op-metadata", self.path("none"))
 
-    # Whoever reads the table from a pipe would take its heading for a start.
+    # A reader of the table from a pipe would take its heading for a start.
     def test_nothing_is_printed_before_a_complaint(self):
         small = ["-r", "2", "-b", "8", "-e", "8", *QUICK]
         no, wrong = self.path("no.schedule"), self.path("wrong.schedule")
@@ -245,6 +245,25 @@ class Mistakes(Case):
                     ran = bench(*arguments, *small, *place)
                     self.assertEqual((ran.returncode, ran.stdout), (status, ""), ran.stderr)
                     self.assertIn(words, ran.stderr)
+
+    def test_given_schedules_are_checked(self):
+        """One sends memory that nobody has written, one is numbered against its waits; both are right."""
+        rubbish = ("collective all_reduce\nranks 2\npieces 1\nchannels 1\n"
+                   "rank 0 scratch 1 like 0\n0 send in[0] to 1 tag 0\n1 recv_reduce out[0] = in[0] from 1 tag 0\n"
+                   "2 send tmp[0] to 1 tag 1\n"
+                   "rank 1 scratch 1 like 0\n0 send in[0] to 0 tag 0\n1 recv_reduce out[0] = in[0] from 0 tag 0\n"
+                   "2 recv tmp[0] from 0 tag 1\n")
+        against = ("collective reduce\nranks 2\npieces 2\nroot 0\nchannels 1\n"
+                   "rank 0 scratch 0\n0 recv_reduce out[0] = in[0] from 1 tag 0\n"
+                   "1 recv_reduce out[1] = in[1] from 1 tag 1\n"
+                   "rank 1 scratch 0\n0 send in[1] to 0 tag 1\n1 send in[0] to 0 tag 0 after 0\n")
+        for op, text in [("all_reduce", rubbish), ("reduce", against)]:
+            path = self.path("given.txt")
+            with open(path, "w") as file:
+                file.write("trellis schedule 1\n" + text)
+            rows = self.rows(op, "-r", "2", "-b", "4096", "-e", "4096", "-d", "fp32", "--check", "--algorithm",
+                             "file:" + path)
+            self.assertEqual([row["wrong"] for row in rows], [0])
 
     def test_what_was_not_checked_is_not_called_right(self):
         for flags in [["--on", "sim:ring:4"], ["-t", "2", "-c", "0"]]:

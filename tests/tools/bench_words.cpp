@@ -1,4 +1,4 @@
-#include "tools/bench_words.h"
+#include "tools/program/words.h"
 
 #include <gtest/gtest.h>
 
@@ -88,7 +88,7 @@ TEST(BenchWords, TypesAndOperators) {
             "'sum'?");
 }
 
-// What is printed can be given again, and means the same.
+// A printed word can be typed again, and means the same.
 TEST(BenchWords, PrintedTypesAreTypes) {
   for (const DType type : kernels::dtypes())
     for (const Style style : {Style::nccl, Style::nccom})

@@ -36,7 +36,7 @@ class Planted(unittest.TestCase):
 
 
 class Layers(Planted):
-    # The rule as house and README state it, written a second time: who may include whom.
+    # The rule of the README, written a second time: which room may include which.
     ALLOWED = {
         "kernels": set(), "schedule": set(), "sim": {"schedule", "kernels"}, "device": {"kernels"},
         "ccl": {"schedule", "kernels", "device"}, "train": {"schedule", "kernels", "device", "ccl"},
@@ -58,19 +58,33 @@ class Layers(Planted):
 
     def test_sim_is_seen_through_the_doors_of_device_alone(self):
         for path in ["device/simulated.cpp", "device/libnrt/nrt_init.cpp"]:
-            self.plant(path, '#include "sim/machine.h"\n')
+            self.plant(path, '#include "sim/machine/machine.h"\n')
             self.assert_passes("layers")
-        for path in ["device/simulated.h", "device/host.cpp", "device/libnrt.cpp", "ccl/device/simulated.cpp"]:
-            self.plant(path, '#include "sim/machine.h"\n')
+        for path in ["device/simulated.h", "device/host.cpp", "device/libnrt.cpp", "ccl/run/device/simulated.cpp"]:
+            self.plant(path, '#include "sim/machine/machine.h"\n')
             self.assert_caught("layers", f"{path}:1")
             (self.root / path).unlink()
 
     def test_ways_around(self):
-        for line in ['#include <sim/price.h>', '  #  include "sim/price.h"', '#include "../sim/price.h"',
+        for line in ['#include <sim/price/price.h>', '  #  include "sim/price/price.h"', '#include "../sim/price.h"',
                      '#include "schedule/../sim/price.h"', '#include "price.h"']:
             with self.subTest(line=line):
                 self.plant("schedule/part.h", f"#pragma once\n{line}\n")
                 self.assert_caught("layers", "schedule/part.h:2")
+
+    def test_folders_of_a_room_are_held_to_their_order(self):
+        self.plant("sim/time/part.h", "#pragma once\n")
+        self.plant("sim/price/part.h", '#pragma once\n#include "sim/time/part.h"\n')
+        self.plant("sim/part.cpp", '#include "sim/price/part.h"\n')
+        self.assert_passes("layers")
+        self.plant("sim/time/other.cpp", '#include "sim/price/part.h"\n')
+        self.assert_caught("layers", "sim/time/other.cpp:1: sim/time must not include sim/price, which is above it")
+        (self.root / "sim/time/other.cpp").unlink()
+        self.plant("sim/part.h", '#pragma once\n#include "sim/time/part.h"\n')
+        self.assert_caught("layers", "sim/part.h:2")
+        (self.root / "sim/part.h").unlink()
+        self.plant("sim/extras/part.cpp", "")
+        self.assert_caught("layers", "extras is no folder of sim")
 
     def test_a_room_nobody_planned(self):
         self.plant("extras/part.cpp", "")

@@ -57,6 +57,17 @@ class Core(unittest.TestCase):
                 self.assertTrue(path.read_bytes().lower().startswith(start), path.read_bytes()[:20])
                 self.assertIn("tensor", done.stdout)
 
+    def test_sizes_too_large_are_refused_as_they_were_given(self):
+        for size in ("1000000000000", "4294971392", "2147483648"):
+            done = trellis("run", "matmul", "-p", f"M={size}", status=2)
+            self.assertIn(f"M={size}; expected a whole number from 1 to 2147483647", done.stderr)
+        self.assertIn("the HBM of trn2 has", trellis("run", "matmul", "-p", "M=268435456", status=2).stderr)
+        for figure, said in (("dma.rings=4294967296", "dma.rings is 4294967296"),
+                             ("sbuf.partitions=4294967424", "sbuf.partitions is 4294967424"),
+                             ("dma.rings=1000000", "dma.rings is 1000000: expected at most 256"),
+                             ("hbm.bytes=1e30", "hbm.bytes")):
+            self.assertIn(said, trellis("run", "matmul", *SMALL, "--what-if", figure, status=2).stderr)
+
     def test_what_if_changes_a_figure(self):
         plain = json.loads(trellis("run", "matmul", *SMALL, "--timing-only", "--json").stdout)
         slow = json.loads(trellis("run", "matmul", *SMALL, "--timing-only", "--what-if", "dma.start=5us", "--json").stdout)

@@ -19,8 +19,8 @@ class Case(unittest.TestCase):
         self.assertEqual((ran.returncode, ran.stderr), (0, ""))
         return ran.stdout
 
-    def rows(self, *arguments, key="kernels"):
-        return json.loads(self.printed(*arguments, "--json"))[key]
+    def rows(self, *arguments, key="kernels", **how):
+        return json.loads(self.printed(*arguments, "--json", **how))[key]
 
     def assert_refused(self, words, *arguments):
         ran = kernels(*arguments)
@@ -53,6 +53,16 @@ class List(Case):
         core = min(os.sched_getaffinity(0))
         self.assertIn(": 1 core, ", self.printed("dot", preexec_fn=lambda: os.sched_setaffinity(0, {core})))
 
+    def test_a_lower_set_of_instructions(self):
+        rows = self.rows("cast.f32.bf16", env={**os.environ, "TRELLIS_ISA": "vec128"})
+        self.assertEqual({row["uses"] for row in rows}, {"vec128"})
+        self.assertIn("twins for vec128\n", self.printed("dot", env={**os.environ, "TRELLIS_ISA": "vec128"}))
+
+    def test_a_set_of_instructions_that_is_none(self):
+        ran = kernels("dot", env={**os.environ, "TRELLIS_ISA": "sse9"})
+        self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+        self.assertRegex(ran.stderr, r"^trellis: TRELLIS_ISA=sse9: expected a set of instructions that this CPU has: vec128")
+
     def test_a_prefix(self):
         self.assertEqual({row["name"] for row in self.rows("rotary")}, {"rotary.f32", "rotary.bf16"})
         self.assertTrue(all(row["name"].startswith("cast.f32.b") for row in self.rows("cast.f32.b")))
@@ -77,7 +87,7 @@ class Check(Case):
 
 
 class Speed(Case):
-    # The smallest of what is timed; a sanitizer's fractions mean nothing, but they are printed alike.
+    # The fastest kernel to time. Under a sanitizer the fractions mean nothing, but are printed in the same way.
     ONE = "dot.f32"
 
     def assert_speeds(self, rows):

@@ -1,4 +1,4 @@
-#include "tools/launch_lines.h"
+#include "tools/launch/lines.h"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ TEST(LaunchLines, APartialLastLineIsKept) {
   EXPECT_EQ(lines.finish(), "");
 }
 
-// However the bytes are cut into pieces, the lines are the same.
+// The lines do not depend on how the bytes are cut into pieces.
 TEST(LaunchLines, PiecesDoNotMatter) {
   const std::string text = "a\r\nb\rc\r\rd\n\r\ne";
   const std::string expected = "[1] a\r\n[1] b\n[1] c\n[1] d\n[1] \r\n[1] e\n";

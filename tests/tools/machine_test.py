@@ -30,6 +30,13 @@ def interrupted(words, points, size):
     return started.returncode, out, err
 
 
+def regions_in(text):
+    """Bytes, way and time of each line of a table of regions."""
+    units = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30}
+    lines = re.findall(r"from +(\S+) (\S+) +(?:\((\d+) B\) +)?(\S+) +(\S+ \S+)\n", text)
+    return [(int(exact) if exact else int(size) << units[unit], way, time) for size, unit, exact, way, time in lines]
+
+
 class Case(unittest.TestCase):
     def printed(self, *arguments, **environment):
         ran = trellis(*arguments, **environment)
@@ -50,7 +57,8 @@ class Tune(Case):
         self.assertIn("all_reduce on 4 ranks (all of 4)", text)
         lines = table.read_text().splitlines()
         self.assertEqual(lines[1], "machine full:4")
-        self.assertEqual({line.split()[1] for line in lines[2:]}, {"4"})
+        self.assertEqual(lines[-1], "end")
+        self.assertEqual({line.split()[1] for line in lines[2:-1]}, {"4"})
         first = next(line for line in lines if line.startswith("all_reduce 4 0 ")).split()[3]
         row = self.printed("bench", "allr", "-r", "4", "-b", "16", "-e", "16", "-n", "2", "--show-algorithm",
                            TRELLIS_SELECTIONS=str(table), TRELLIS_MACHINE="full:4").splitlines()[1]
@@ -63,8 +71,25 @@ class Tune(Case):
     def test_published_family_changes_places_once_and_in_order(self):
         text = self.printed("machine", "tune", "trn2.48xlarge", "--collectives", "all_reduce", "--algorithms",
                             "mesh,rdh,kangaring", "--sizes", "1KB..1GB")
-        names = re.findall(r"from +\S+ \S+ +(\w+)", text)
+        names = [way.split("*")[0] for _, way, _ in regions_in(text)]
         self.assertEqual(names, ["mesh", "rdh", "kangaring"], text)
+
+    def test_times_are_those_of_the_sizes_beside_them(self):
+        for sizes in ("1KB,256MB", "1KB..256MB"):
+            text = self.printed("machine", "tune", "ring:8", "--collectives", "all_reduce", "--sizes", sizes)
+            regions = regions_in(text)
+            self.assertGreaterEqual(len(regions), 3, text)
+            for size, way, shown in regions:
+                answer = self.printed("sim", "all_reduce", "--machine", "ring:8", "-a", way, "--bytes", size)
+                self.assertIn(f": {shown} by ", answer.splitlines()[0], text)
+
+    def test_borders_hardly_depend_on_where_samples_lie(self):
+        words = ["machine", "tune", "ring:8", "--collectives", "all_reduce", "--algorithms", "direct,bine,ring", "--sizes"]
+        few, many = regions_in(self.printed(*words, "1KB,256MB")), regions_in(self.printed(*words, "1KB..256MB"))
+        self.assertGreaterEqual(len(many), 2)
+        self.assertEqual([way.split("*")[0] for _, way, _ in few], [way.split("*")[0] for _, way, _ in many])
+        for (size, *_), (other, *_) in zip(few, many):
+            self.assertLess(abs(size - other), 0.05 * other)  # prices have steps, and may cross more than once
 
     def test_another_file_is_not_taken_for_points(self):
         points = self.folder / "points"

@@ -75,6 +75,13 @@ class Mistakes(unittest.TestCase):
             with self.subTest(path=path):
                 self.assert_one_line(trellis(*path, "--hepl"), 2, "did you mean '--help'?")
 
+    def test_a_number_of_more_than_64_bits_is_not_taken_for_another(self):
+        for words in (["core", "run", "cast", "--seed"], ["machine", "search", "ring:4", "all_reduce", "--moves"]):
+            for number in ("99999999999999999999", "-99999999999999999999"):
+                ran = trellis(*words, number)
+                self.assertEqual((ran.returncode, ran.stdout), (2, ""), words)
+                self.assertIn(number, ran.stderr)
+
 
 class Output(unittest.TestCase):
     def test_a_full_disk(self):

@@ -1,11 +1,11 @@
-#include "tools/request_options.h"
+#include "tools/schedule/request_options.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "tools/schedule_pace.h"
-#include "tools/schedule_sweep.h"
+#include "tools/schedule/pace.h"
+#include "tools/schedule/sweep.h"
 
 namespace trellis::tools {
 namespace {

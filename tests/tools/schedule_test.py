@@ -208,6 +208,48 @@ class Verify(Case):
                 self.assertEqual([bool(proof["fault"]) for proof in proofs], [False, True, False])
         self.assertEqual(schedule("verify", "no/such.txt", str(broken), str(faulty)).returncode, 2)
 
+    def test_json_is_json_whatever_a_file_holds(self):
+        good = self.written("good.txt", "convert", *RING, "--to", "text")
+        odd, name = self.folder() / "odd.txt", self.folder() / os.fsdecode(b"n\xff.txt")
+        odd.write_bytes(b"trellis schedule 1\n\xff\n")
+        name.write_bytes(b"hello\n")
+        ran = schedule("verify", "--json", good, str(odd), str(name), good)
+        self.assertEqual((ran.returncode, ran.stderr), (2, ""))
+        proofs = json.loads(ran.stdout)["proofs"]
+        self.assertEqual([proof["ok"] for proof in proofs], [True, False, False, True])
+        self.assertIn("line 2: found '\ufffd'", proofs[1]["fault"])
+        for status, path, words in [(1, "no/such.txt", "No such file"), (2, str(odd), "line 2: found '\ufffd'")]:
+            ran = schedule("verify", "--json", path)
+            self.assertEqual((ran.returncode, ran.stderr), (status, ""))
+            [proof] = json.loads(ran.stdout)["proofs"]
+            self.assertFalse(proof["ok"])
+            self.assertIn(words, proof["fault"])
+
+    def test_a_fault_of_the_head_has_file_and_line(self):
+        path = self.folder() / "head.txt"
+        path.write_text(self.printed("convert", "broadcast", *RING[1:], "--to", "text").replace("root 0", "root 7"))
+        line = path.read_text().splitlines().index("root 7") + 1
+        self.assert_fails(2, f"{path}: line {line}: root 7 is not a rank: expected 0 to 3", "verify", str(path))
+
+    def test_order_by_way_of_another_rank_counts_against_the_list(self):
+        path = self.folder() / "order.txt"
+        path.write_text("trellis schedule 1\ncollective broadcast\nranks 2\npieces 1\nroot 0\nchannels 1\n"
+                        "rank 0 scratch 2 like 0 0\n0 recv tmp[1] from 1 tag 0\n1 copy out[0] = tmp[0] after 0\n"
+                        "2 copy tmp[0] = in[0]\n3 send tmp[0] to 1 tag 0 after 2\n"
+                        "rank 1 scratch 0\n0 recv out[0] from 0 tag 0\n1 send out[0] to 0 tag 0 after 0\n")
+        self.assertIn(": proved; ", self.printed("verify", str(path)))
+
+    def test_what_takes_too_long_to_prove_is_refused_in_seconds(self):
+        path, most = self.folder() / "large.txt", 16_777_215
+        ranks = "".join(f"rank {r} scratch 0\n0 send in[0..{most - 2}] to {1 - r} tag 0\n"
+                        f"1 send in[{most - 1}] to {1 - r} tag 1\n"
+                        f"2 recv_reduce out[0..{most - 2}] = in[0..{most - 2}] from {1 - r} tag 0\n"
+                        f"3 recv_reduce out[{most - 1}] = in[{most - 1}] from {1 - r} tag 1\n" for r in [0, 1])
+        path.write_text(f"trellis schedule 1\ncollective all_reduce\nranks 2\npieces {most}\nchannels 1\n{ranks}")
+        ran = schedule("verify", str(path))
+        self.assertEqual((ran.returncode, ran.stderr), (1, ""))
+        self.assertIn("neither proved nor faulty", ran.stdout)
+
     def test_sizes_are_claimed_only_as_far_as_they_are_proved(self):
         self.assertIn("whatever the data and its size\n", self.printed("verify", *RING))
         path = self.folder() / "even.txt"
@@ -243,10 +285,20 @@ class Convert(Case):
         xml.parse(first)
         text = self.written("a.txt", "convert", first, "--to", "text")
         again = self.written("b.xml", "convert", text, "--to", "msccl-xml")
-        # Steps may be dealt to other blocks; they are as many, and still right.
+        # Steps may move to other thread blocks; their number is the same, and they are still right.
         steps = [len(list(xml.parse(path).iter("step"))) for path in [first, again]]
         self.assertEqual(*steps)
         self.assertEqual(self.printed("verify", first, text, again).count(": proved; "), 3)
+
+    def test_what_is_wrong_is_written_only_when_asked(self):
+        path, out = self.folder() / "racy.txt", self.folder() / "out.txt"
+        path.write_text(re.sub(r" after \d+", "", self.printed("convert", *RING, "--to", "text"), count=1))
+        for command in [["convert", "--to", "text"], ["convert", "--to", "msccl-xml"], ["draw"]]:
+            with self.subTest(command):
+                self.assert_fails(1, f"{path}: rank ", *command, str(path), "-o", str(out.with_suffix(".svg")))
+                self.assert_fails(1, "nothing is written without --unproved", *command, str(path))
+                self.assertFalse(out.with_suffix(".svg").exists())
+                self.assertNotEqual(self.printed(*command, str(path), "--unproved"), "")
 
     def test_what_the_format_cannot_say(self):
         self.assert_fails(2, "", "convert", "broadcast", "-a", "ring", "-d", "4", "--to", "msccl-xml")

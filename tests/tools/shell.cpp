@@ -1,7 +1,6 @@
-#include "tools/shell.h"
+#include "tools/program/shell.h"
 
 #include <gtest/gtest.h>
-#include <CLI/CLI.hpp>
 
 #include <cerrno>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include "tools/table.h"
+#include "tools/program/table.h"
 
 #include <gtest/gtest.h>
 

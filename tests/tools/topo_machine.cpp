@@ -1,5 +1,5 @@
-// Machines that hwloc is told of, so that the answers do not depend on where this runs.
-#include "tools/topo_machine.h"
+// Synthetic machines for hwloc, so that results do not depend on the host.
+#include "tools/topo/host_machine.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "tools/topo_views.h"
+#include "tools/topo/views.h"
 
 namespace trellis::tools {
 namespace {
@@ -21,7 +21,7 @@ TopoMachine described(const char* synthetic) {
   return machine;
 }
 
-// Two packages of two L3 of two cores of two threads, which Linux numbers so: first one of each core, then the others.
+// Two packages of two L3 of two cores of two threads. Linux numbers the first thread of every core, then the others.
 TopoMachine two_packages() {
   return described(
       "pack:2 numa:1(memory=1073741824) l3:2(size=8388608) l2:2(size=1048576) l1:1(size=49152) core:1 "

@@ -1,13 +1,13 @@
-// Pictures of simulated machines: that they show every link once, and stay readable for large ones.
-#include "tools/topo_sim.h"
+// Pictures of simulated machines show every link once, and stay readable for large machines.
+#include "tools/topo/sim.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "sim/machine.h"
-#include "tools/topo_sketch.h"
+#include "sim/machine/machine.h"
+#include "tools/topo/sketch.h"
 
 namespace trellis::tools {
 namespace {
@@ -42,7 +42,7 @@ TEST(TopoSketch, ASmallMachineIsShownWithAllThatItHas) {
     const sim::Machine m = machine_named(name);
     const std::set<ResourceId> drawn = shown(Sketcher(m).whole());
     for (ResourceId r : existing(m)) {
-      // Open ends of a mesh, and the second link between two that are neighbours both ways, carry nothing.
+      // Open ends of a mesh, and the second link between two units that are neighbours both ways, carry nothing.
       if (std::string_view(name).starts_with("mesh")) continue;
       EXPECT_TRUE(drawn.contains(r)) << name << ": " << m.resource_name(r);
     }

@@ -1,11 +1,11 @@
-#include "tools/tune_rules.h"
+#include "tools/tune/rules.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "schedule/algorithm.h"
+#include "schedule/algorithms/algorithm.h"
 
 namespace trellis::tools {
 namespace {
@@ -26,7 +26,8 @@ std::string table(const std::vector<SizeCosts>& sizes) {
   const std::string heading =
       "# collective ranks from_bytes algorithm[(levels)][@dims][^order][*channels][/segments] [type]\n";
   EXPECT_TRUE(text.starts_with(heading)) << text;
-  const std::string rules = text.substr(heading.size());
+  EXPECT_TRUE(text.ends_with("end\n")) << text;
+  const std::string rules = text.substr(heading.size(), text.size() - heading.size() - 4);
   return rules.starts_with("machine *\n") ? rules.substr(rules.find('\n') + 1) : rules;
 }
 
@@ -61,7 +62,7 @@ TEST(TuneRules, Sizes) {
 TEST(TuneRules, AReasonNamesTheRule) {
   const auto all = ccl::Selections::read(
       "all_reduce 2 0 mesh\nall_reduce 8 0 mesh\nall_reduce 8 65536 ring\n"
-      "machine here\nall_reduce 8 0 bine\n");
+      "machine here\nall_reduce 8 0 bine\nend\n");
   EXPECT_EQ(reason(all, Collective::all_reduce, 8, 1 << 20, kernels::DType::f32, "host", {"ring"}),
             "the rule 'all_reduce 8 65536 ring' begins at 64 KiB");
   EXPECT_EQ(reason(all, Collective::all_reduce, 7, 8, kernels::DType::f32, "host", {"mesh"}),

@@ -82,6 +82,18 @@ class Validate(unittest.TestCase):
         self.assertIn("not fitted", done.stdout)
         self.assertRegex(done.stdout.split("not modelled")[1], r"dma\.transpose_event\.trn1 +it does not say how much")
 
+    def test_a_count_that_none_can_be_is_no_smaller_one(self):
+        records = json.loads(RECORDS.read_text())
+        record = next(r for r in records if r["id"].startswith("coll.") and self.records[r["id"]]["simulated"] is not None
+                      and "ranks" in r["parameters"])
+        for key, value in (("ranks", 4294967298), ("nodes", 1e12), ("ranks", 2.5), ("ranks", -2)):
+            with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+                json.dump([record | {"parameters": record["parameters"] | {key: value}}], file)
+                file.flush()
+                done = trellis("validate", file.name, "--json")
+            answer = json.loads(done.stdout)["records"][0]
+            self.assertIn(f"{key} is {value:.17g}: expected a whole number from 0 to 2147483647", answer["why_not"])
+
     def test_bad_input_is_named(self):
         for text, complaint in (("{", "parse error"), ("3", "expected a list of records"),
                                 ('[{"id": "a"}]', "record 0 (a): 'unit' must be a string"),

@@ -10,7 +10,7 @@ NOISE = re.compile(r'''
   | ^[ \t]*\#(?:[^\n]*\\\n)*[^\n]*
 ''', re.VERBOSE | re.DOTALL | re.MULTILINE)
 
-# A block that opens with one of these holds functions; it is not one.
+# A block that opens with one of these contains functions, and is not a function.
 HOLDS = re.compile(r"^(?:export\s+)?(?:template\s*<.*>\s*)?(?:inline\s+)?(?:typedef\s+)?"
                    r"(?:namespace|class|struct|union|enum)\b", re.DOTALL)
 ACCESS = re.compile(r"(?:\s*(?:public|private|protected)\s*:(?!:))*\s*")

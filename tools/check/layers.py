@@ -1,7 +1,8 @@
 """Fails when an #include climbs the house: layers.py ROOT
 
 A room may include itself and what its row names. Some rooms have doors: what stands there is visible from those files
-alone. The folders on top see everything; no room sees them."""
+alone. The folders on top see everything; no room sees them. Within a room, folders are held to an order in the same way."""
+import pathlib
 import re
 
 import tree
@@ -17,6 +18,17 @@ MAY_INCLUDE = {
 DOORS = {("device", "sim"): ["device/simulated.cpp", "device/libnrt/"]}
 ON_TOP = ["bench", "examples", "tests", "tools"]
 
+# The folders of a room, lowest first: each may include those before it. The room's own headers are below all of them,
+# the room's own sources above.
+FOLDERS = {
+    "schedule": ["builder", "algorithms", "proof", "formats"],
+    "kernels":  ["types", "dispatch", "reduce", "optimizers", "layers", "lanes", "twins", "measure"],
+    "sim":      ["time", "figures", "machine", "timeline", "network", "price", "choose", "workload", "report", "core"],
+    "ccl":      ["rendezvous", "transports", "plan", "failure", "divide", "diagnosis", "run", "api"],
+    "tools":    ["program", "picture", "answer", "topo", "schedule", "bench", "tune", "core", "doctor", "launch",
+                 "machine", "sim", "validate"],
+}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')
 ROOMS = [*MAY_INCLUDE, *ON_TOP]
 
@@ -31,10 +43,26 @@ def may_include(path, there):
                for door in DOORS.get((here, there), []))
 
 
+def folder_of(path):
+    """The folder of the room that holds the file; for the room's own files, "." or "main"."""
+    if len(path.parts) > 2:
+        return path.parts[1]
+    return "." if path.suffix == ".h" else "main"
+
+
+def climbs_inside(path, included):
+    """Whether an include between two files of one room goes from a lower folder to a higher one."""
+    order = [".", *FOLDERS[path.parts[0]], "main"]
+    return order.index(folder_of(path)) < order.index(folder_of(included))
+
+
 def complaints_in(root, path):
     here = path.parts[0]
     if here not in ROOMS:
         yield f"{path}: {here} is no room of the house"
+        return
+    if here in FOLDERS and folder_of(path) not in [".", *FOLDERS[here], "main"]:
+        yield f"{path}: {path.parts[1]} is no folder of {here}; the folders stand in tools/check/layers.py, lowest first"
         return
     for number, line in enumerate((root / path).read_text().splitlines(), 1):
         found = INCLUDE.match(line)
@@ -45,6 +73,8 @@ def complaints_in(root, path):
             yield f"{path}:{number}: includes are written from the root: {found.group(1)}"
         elif len(parts) > 1 and parts[0] in ROOMS and not may_include(path, parts[0]):
             yield f"{path}:{number}: {here} must not include {parts[0]}"
+        elif parts[0] == here and here in FOLDERS and climbs_inside(path, pathlib.PurePath(found.group(1))):
+            yield f"{path}:{number}: {'/'.join(path.parts[:2])} must not include {'/'.join(parts[:2])}, which is above it"
         elif len(parts) == 1 and '"' in line:
             yield f"{path}:{number}: includes are written from the root: {found.group(1)}"
 

@@ -1,7 +1,7 @@
-// Memory, streams and events of this process' device, which is the host.
+// Memory, streams and events of this process's device, which is the host.
 //
-// Buffers may lie in any memory. What trellis_alloc gives can be read by the peers where it is, so that large
-// operations on it move fewer bytes.
+// Buffers may be in any memory. Peers can read memory from trellis_alloc directly, so large operations on it move fewer
+// bytes.
 #pragma once
 
 #include "ccl/api/c/result.h"
@@ -10,20 +10,21 @@
 extern "C" {
 #endif
 
-// Work done in the order in which it was handed in, beside the caller. Where a stream is asked for, NULL means: now, in
-// the calling thread, and done when the call returns.
+// A queue of work that runs in order, concurrently with the caller. Where a function takes a stream, NULL means: run
+// now, in the calling thread, and return when done.
 typedef struct trellis_stream_opaque* trellis_stream;
 
 // A point in a stream's work that others can wait for.
 typedef struct trellis_event_opaque* trellis_event;
 
-// At least `bytes`, aligned to 4096, zero at first. 0 bytes are possible. TRELLIS_OUT_OF_MEMORY: *memory is NULL.
+// Allocates at least `bytes`, aligned to 4096, initially zero. 0 bytes are allowed. TRELLIS_OUT_OF_MEMORY: *memory is
+// NULL.
 TRELLIS_API trellis_result trellis_alloc(void** memory, size_t bytes);
 
-// NULL is let be. TRELLIS_INVALID_ARGUMENT: the address was not given out by trellis_alloc, or has been freed.
+// NULL is ignored. TRELLIS_INVALID_ARGUMENT: the address is not from trellis_alloc, or has been freed.
 TRELLIS_API trellis_result trellis_free(void* memory);
 
-// What trellis_alloc has given out and has not got back.
+// Bytes that trellis_alloc has given out and that have not been freed.
 TRELLIS_API trellis_result trellis_allocated_bytes(size_t* bytes);
 
 // Copies on the stream. The ranges must not overlap.
@@ -31,30 +32,47 @@ TRELLIS_API trellis_result trellis_copy(void* to, const void* from, size_t bytes
 
 TRELLIS_API trellis_result trellis_stream_create(trellis_stream* stream);
 
-// Waits for what was handed in. NULL is let be.
+// Waits for the submitted work. NULL is ignored.
 TRELLIS_API trellis_result trellis_stream_destroy(trellis_stream stream);
 
-// Waits for all that was handed in so far. Returns how the first failed piece of work ended, once; what was handed in
-// after that piece has not been done. NULL is let be.
+// Waits for all work submitted so far. Returns the error of the first piece of work that failed, once; work submitted
+// after that piece has not been done. NULL is ignored.
 TRELLIS_API trellis_result trellis_stream_synchronize(trellis_stream stream);
 
-// TRELLIS_OK: nothing is left to do. TRELLIS_IN_PROGRESS: something is.
+// TRELLIS_OK: no work is left. TRELLIS_IN_PROGRESS: some is left. Otherwise the error of the first piece of work that
+// failed, once, as trellis_stream_synchronize returns it.
 TRELLIS_API trellis_result trellis_stream_query(trellis_stream stream);
 
-// Calls work(argument) as a piece of the stream's work. It may not wait for the stream itself.
+// Submits work(argument) to the stream. The work must not wait for the stream itself.
 TRELLIS_API trellis_result trellis_stream_call(trellis_stream stream, void (*work)(void*), void* argument);
 
-TRELLIS_API trellis_result trellis_event_create(trellis_event* event);
-TRELLIS_API trellis_result trellis_event_destroy(trellis_event event);  // NULL is let be
+// The same, but dropped(argument) is called instead if the work is not done because earlier work failed.
+TRELLIS_API trellis_result trellis_stream_call_or(trellis_stream stream, void (*work)(void*), void (*dropped)(void*),
+                                                  void* argument);
 
-// The event now stands for the end of what the stream has been handed.
+// Default streams, as in CUDA: there is one for each number from 0, and it orders the streams created for that number.
+// Work submitted to the default stream waits for the work that these hold; work submitted to them afterwards waits for
+// it. It lives until the process ends and must not be destroyed.
+//
+// *stream is NULL until the process calls trellis_default_streams_use.
+TRELLIS_API trellis_result trellis_default_stream(int number, trellis_stream* stream);
+TRELLIS_API trellis_result trellis_default_streams_use(void);
+TRELLIS_API trellis_result trellis_ordered_stream_create(int number, trellis_stream* stream);
+
+// The calling thread's own stream of these; the same each time. When the thread ends, another thread may get it.
+TRELLIS_API trellis_result trellis_thread_stream(int number, trellis_stream* stream);
+
+TRELLIS_API trellis_result trellis_event_create(trellis_event* event);
+TRELLIS_API trellis_result trellis_event_destroy(trellis_event event);  // NULL is ignored
+
+// The event now marks the end of the work submitted to the stream so far.
 TRELLIS_API trellis_result trellis_event_record(trellis_event event, trellis_stream stream);
 
-// TRELLIS_OK: the stream got there; also before the first record. TRELLIS_IN_PROGRESS: not yet.
+// TRELLIS_OK: the stream reached the event, or it was never recorded. TRELLIS_IN_PROGRESS: not yet.
 TRELLIS_API trellis_result trellis_event_query(trellis_event event);
 TRELLIS_API trellis_result trellis_event_synchronize(trellis_event event);
 
-// What is handed to the stream from now on waits for the last record of the event.
+// Work submitted to the stream from now on waits for the event's last record.
 TRELLIS_API trellis_result trellis_stream_wait(trellis_stream stream, trellis_event event);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
-// What the ranks of a communicator do together.
+// Collectives, send and receive: the operations of a communicator.
 //
-// Each function is called by every rank, with the same count, type, reduction and root; trellis_send and trellis_recv
-// by two. A call that does not fit the others' ends in TRELLIS_MISMATCH. With a stream, a call returns at once, and
-// trellis_stream_synchronize tells how it ended. Buffers may be used in place where it says so; else they may not
-// overlap. Where a buffer is not used, on this rank or with count 0, it may be NULL.
+// Every rank calls the function with the same count, type, reduction and root; trellis_send and trellis_recv are called
+// by two ranks. A call that does not match the others ends in TRELLIS_MISMATCH. With a stream, a call returns at once,
+// and trellis_stream_synchronize returns its error. Buffers may be used in place where it is stated; otherwise they
+// must not overlap. A buffer that is not used, on this rank or because count is 0, may be NULL.
 #pragma once
 
 #include "ccl/api/c/communicator.h"
@@ -14,11 +14,11 @@
 extern "C" {
 #endif
 
-// out[i] is the reduction of every rank's in[i]. `count` elements; in place: out == in. The reductions are SUM to AVG.
+// out[i] is the reduction of every rank's in[i]. `count` elements; in place: out == in. Reductions: SUM to AVG.
 TRELLIS_API trellis_result trellis_all_reduce(trellis_comm comm, const void* in, void* out, size_t count,
                                               trellis_type type, trellis_reduction reduction, trellis_stream stream);
 
-// The reduction of `ranks` blocks of `count` elements; rank r has block r of it. In place: out == in + rank * count.
+// Reduces `ranks` blocks of `count` elements; rank r gets block r of the result. In place: out == in + rank * count.
 TRELLIS_API trellis_result trellis_reduce_scatter(trellis_comm comm, const void* in, void* out, size_t count,
                                                   trellis_type type, trellis_reduction reduction,
                                                   trellis_stream stream);
@@ -27,11 +27,11 @@ TRELLIS_API trellis_result trellis_reduce_scatter(trellis_comm comm, const void*
 TRELLIS_API trellis_result trellis_all_gather(trellis_comm comm, const void* in, void* out, size_t count,
                                               trellis_type type, trellis_stream stream);
 
-// The root's in becomes everybody's out. `in` counts on the root only; in place: out == in.
+// Every rank's out gets the root's in. `in` is used on the root only; in place: out == in.
 TRELLIS_API trellis_result trellis_broadcast(trellis_comm comm, const void* in, void* out, size_t count,
                                              trellis_type type, int root, trellis_stream stream);
 
-// As all_reduce, for the root's out only. In place: out == in.
+// As all_reduce, but only the root's out gets the result. In place: out == in.
 TRELLIS_API trellis_result trellis_reduce(trellis_comm comm, const void* in, void* out, size_t count, trellis_type type,
                                           trellis_reduction reduction, int root, trellis_stream stream);
 
@@ -43,14 +43,13 @@ TRELLIS_API trellis_result trellis_gather(trellis_comm comm, const void* in, voi
 TRELLIS_API trellis_result trellis_scatter(trellis_comm comm, const void* in, void* out, size_t count,
                                            trellis_type type, int root, trellis_stream stream);
 
-// Block r of out is the block of rank r's in that is meant for this rank. Blocks of `count` elements; in place: out ==
-// in.
+// Block r of out is the block of rank r's in with this rank's number. Blocks of `count` elements; in place: out == in.
 TRELLIS_API trellis_result trellis_all_to_all(trellis_comm comm, const void* in, void* out, size_t count,
                                               trellis_type type, trellis_stream stream);
 
-// The same with blocks of different sizes, one after the other without gaps; the arrays have an entry for each rank.
-// all_gather_v, reduce_scatter_v: of each rank's block, the same on all ranks. all_to_all_v: of what goes to each rank,
-// and of what comes from each.
+// The same with blocks of different sizes, one after the other without gaps. The arrays have an entry for each rank.
+// all_gather_v, reduce_scatter_v: counts[r] is the size of rank r's block, the same on all ranks. all_to_all_v:
+// counts[r] is what this rank sends to rank r, arriving_counts[r] what it receives from it.
 TRELLIS_API trellis_result trellis_all_gather_v(trellis_comm comm, const void* in, void* out, const size_t* counts,
                                                 trellis_type type, trellis_stream stream);
 TRELLIS_API trellis_result trellis_reduce_scatter_v(trellis_comm comm, const void* in, void* out, const size_t* counts,
@@ -60,11 +59,11 @@ TRELLIS_API trellis_result trellis_all_to_all_v(trellis_comm comm, const void* i
                                                 const size_t* arriving_counts, trellis_type type,
                                                 trellis_stream stream);
 
-// Nobody leaves before everybody has come.
+// No rank returns before every rank has called it.
 TRELLIS_API trellis_result trellis_barrier(trellis_comm comm, trellis_stream stream);
 
-// A send meets the receive with the same count and type on the other side, in order; others are a mismatch. Several
-// that must go on at the same time belong in a group.
+// A send matches the receive with the same count and type on the other side, in order; anything else is a mismatch.
+// Sends and receives that must progress at the same time belong in a group.
 TRELLIS_API trellis_result trellis_send(trellis_comm comm, const void* in, size_t count, trellis_type type, int to,
                                         trellis_stream stream);
 TRELLIS_API trellis_result trellis_recv(trellis_comm comm, void* out, size_t count, trellis_type type, int from,
@@ -74,8 +73,8 @@ typedef struct trellis_pair {
   int source, target;
 } trellis_pair;
 
-// One operation, as all of the above put it, and what they can't say. Fields that the collective has no use for are
-// left as TRELLIS_CALL_INIT makes them; the struct may grow, as trellis_config does.
+// One operation, in the general form of all the functions above, with the collectives that have no function. Leave
+// fields that the collective does not use as TRELLIS_CALL_INIT sets them. The struct may grow, as trellis_config may.
 typedef struct trellis_call {
   size_t size;
   trellis_collective collective;
@@ -85,10 +84,10 @@ typedef struct trellis_call {
   size_t count;
   trellis_reduction reduction;
   int root;                   // send_recv: the sender
-  double factor;              // of TRELLIS_SCALED_SUM
+  double factor;              // for TRELLIS_SCALED_SUM
   int peer;                   // send_recv: the receiver
   int pair_count;             // permute
-  const trellis_pair* pairs;  // permute: the source's `in` becomes the target's `out`; each at most once on each side
+  const trellis_pair* pairs;  // permute: the source's `in` becomes the target's `out`; each rank once per side
   const size_t* counts;
   const size_t* arriving_counts;
 } trellis_call;
@@ -98,12 +97,12 @@ typedef struct trellis_call {
 
 TRELLIS_API trellis_result trellis_run(trellis_comm comm, const trellis_call* call, trellis_stream stream);
 
-// The same along a schedule of the caller's, in the text form of `trellis schedule show`: proved first, by every rank.
+// The same with the caller's own schedule, in the text form of `trellis schedule show`. Every rank proves it first.
 TRELLIS_API trellis_result trellis_run_schedule(trellis_comm comm, const trellis_call* call, const char* schedule,
                                                 trellis_stream stream);
 
-// The algorithm that the call would use ("ring*2"), as a text of at most size - 1 bytes. TRELLIS_INVALID_ARGUMENT: it
-// does not fit.
+// Writes the algorithm that the call would use ("ring*2"), of at most size - 1 bytes. TRELLIS_INVALID_ARGUMENT: it does
+// not fit.
 TRELLIS_API trellis_result trellis_algorithm(trellis_comm comm, const trellis_call* call, char* text, size_t size);
 
 #ifdef __cplusplus

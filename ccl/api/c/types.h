@@ -1,4 +1,4 @@
-// Element types, reductions and collectives, by number. The numbers never change; new ones are added at the end.
+// Numbers of element types, reductions and collectives. The numbers never change; new ones are added at the end.
 #pragma once
 
 #include "ccl/api/c/result.h"
@@ -12,12 +12,12 @@ typedef int trellis_type;
 enum {
   TRELLIS_F64 = 0,
   TRELLIS_F32 = 1,
-  TRELLIS_TF32 = 2,  // in four bytes: an f32 whose last 13 bits are zero
+  TRELLIS_TF32 = 2,  // stored in four bytes: an f32 whose last 13 bits are zero
   TRELLIS_F16 = 3,
   TRELLIS_BF16 = 4,
   TRELLIS_F8E3M4 = 5,    // with infinities, largest 15.5
   TRELLIS_F8E4M3 = 6,    // with infinities, largest 240
-  TRELLIS_F8E4M3FN = 7,  // without, largest 448: the one of OCP, which CUDA has
+  TRELLIS_F8E4M3FN = 7,  // no infinities, largest 448: OCP's type, which CUDA has
   TRELLIS_F8E5M2 = 8,
   TRELLIS_I8 = 9,
   TRELLIS_U8 = 10,
@@ -62,15 +62,15 @@ enum {
   TRELLIS_COLLECTIVES = 14
 };
 
-// Bytes of one element; 0 for a number that is no type.
+// Bytes of one element; 0 for a number that is not a type.
 TRELLIS_API size_t trellis_type_size(trellis_type type);
 
-// As messages and TRELLIS_ALGORITHM write them: "bf16", "max", "all_reduce". NULL for a number that is none.
+// The name in messages and TRELLIS_ALGORITHM: "bf16", "max", "all_reduce". NULL for an unknown number.
 TRELLIS_API const char* trellis_type_name(trellis_type type);
 TRELLIS_API const char* trellis_reduction_name(trellis_reduction reduction);
 TRELLIS_API const char* trellis_collective_name(trellis_collective collective);
 
-// One element as a double, and back (rounded to nearest even; integers saturate).
+// Reads one element as a double, and writes it (rounded to nearest even; integers saturate).
 TRELLIS_API trellis_result trellis_type_load(trellis_type type, const void* element, double* value);
 TRELLIS_API trellis_result trellis_type_store(trellis_type type, void* element, double value);
 

@@ -26,11 +26,13 @@ constexpr Text texts[] = {
     {cudaSuccess, "cudaSuccess", "no error"},
     {cudaErrorInvalidValue, "cudaErrorInvalidValue", "an argument has a value that the function does not take"},
     {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInitializationError, "cudaErrorInitializationError",
+     "TRELLIS_DEVICES: expected an integer from 1 to 4096"},
     {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection", "no such direction of a copy"},
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "there is no device of that number"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "no such stream or event, or it was destroyed"},
     {cudaErrorNotReady, "cudaErrorNotReady", "not ready yet"},
-    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "an operation on a stream failed"},
+    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "an operation on a stream failed or was aborted"},
     {cudaErrorUnknown, "cudaErrorUnknown", "an error that has no name here"},
 };
 
@@ -52,7 +54,7 @@ cudaError_t noted(cudaError_t error) {
 cudaError_t cudaGetDeviceCount(int* count) {
   if (count == nullptr) return invalid();
   *count = device_count();
-  return cudaSuccess;
+  return *count == 0 ? noted(cudaErrorInitializationError) : cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= device_count()) return noted(cudaErrorInvalidDevice);

@@ -1,33 +1,111 @@
 #include <cstring>
+#include <memory>
 #include <new>
+#include <utility>
 
+#include "ccl/api/cuda/allocations.h"
 #include "ccl/api/cuda/streams.h"
+#include "device/of_this_process.h"
 
 using namespace trellis::cuda;
 
+namespace trellis::cuda {
+Allocations& allocations() {
+  return device::of_this_process([] { return new Allocations; });
+}
+}  // namespace trellis::cuda
+
 namespace {
 
-cudaError_t allocate(void** memory, size_t bytes) { return noted(error_of(trellis_alloc(memory, bytes))); }
+cudaError_t allocate(void** memory, size_t bytes) {
+  const trellis_result allocated = trellis_alloc(memory, bytes);
+  if (allocated == TRELLIS_OK) allocations().add(*memory, bytes);
+  return noted(error_of(allocated));
+}
 
 cudaError_t release(void* memory) {
   if (memory == nullptr) return cudaSuccess;
   const cudaError_t waited = streams().synchronize(false);
-  const cudaError_t freed = error_of(trellis_free(memory));
-  return noted(freed != cudaSuccess ? freed : waited);
+  const trellis_result freed = trellis_free(memory);
+  if (freed == TRELLIS_OK) allocations().remove(memory);
+  return noted(freed != TRELLIS_OK ? error_of(freed) : waited);
 }
 
-// The default stream waits for the device's others; a stream that is no more is another error than a bad pointer.
-cudaError_t enter(cudaStream_t stream) {
-  if (stream_of(stream) == nullptr) return streams().synchronize(true);
-  const trellis_result known = trellis_stream_query(stream_of(stream));
-  return known == TRELLIS_INVALID_ARGUMENT ? cudaErrorInvalidResourceHandle : cudaSuccess;
+// The error of a call on a stream. A destroyed stream gives another error than a bad pointer.
+cudaError_t ended(trellis_result result, trellis_stream stream) {
+  if (result != TRELLIS_INVALID_ARGUMENT) return error_of(result);
+  return trellis_stream_query(stream) == TRELLIS_INVALID_ARGUMENT ? cudaErrorInvalidResourceHandle
+                                                                  : cudaErrorInvalidValue;
 }
 
 struct Filling {
   void* memory;
   int value;
   size_t bytes;
+
+  static void fill(void* argument) {
+    const auto* f = static_cast<Filling*>(argument);
+    std::memset(f->memory, f->value, f->bytes);
+    drop(argument);
+  }
+  static void drop(void* argument) { delete static_cast<Filling*>(argument); }
 };
+
+cudaError_t fill(void* memory, int value, size_t bytes, trellis_stream stream) {
+  if (memory == nullptr && bytes != 0) return cudaErrorInvalidValue;
+  auto* filling = new (std::nothrow) Filling{memory, value, bytes};
+  if (filling == nullptr) return cudaErrorMemoryAllocation;
+  const trellis_result called = trellis_stream_call_or(stream, Filling::fill, Filling::drop, filling);
+  if (called != TRELLIS_OK) delete filling;
+  return error_of_stream(called);
+}
+
+// A copy of the source, which the caller may change at once.
+struct Staged {
+  void* to;
+  size_t bytes;
+  std::unique_ptr<char[]> from;
+
+  static void copy(void* argument) {
+    const auto* s = static_cast<Staged*>(argument);
+    std::memcpy(s->to, s->from.get(), s->bytes);
+    drop(argument);
+  }
+  static void drop(void* argument) { delete static_cast<Staged*>(argument); }
+};
+
+cudaError_t copy_staged(void* to, const void* from, size_t bytes, trellis_stream stream) {
+  std::unique_ptr<char[]> room(new (std::nothrow) char[bytes]);
+  if (room == nullptr) return cudaErrorMemoryAllocation;
+  std::memcpy(room.get(), from, bytes);
+  auto* const staged = new (std::nothrow) Staged{to, bytes, std::move(room)};
+  if (staged == nullptr) return cudaErrorMemoryAllocation;
+  const trellis_result called = trellis_stream_call_or(stream, Staged::copy, Staged::drop, staged);
+  if (called != TRELLIS_OK) Staged::drop(staged);
+  return error_of_stream(called);
+}
+
+cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, trellis_stream stream) {
+  if (static_cast<unsigned>(kind) > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
+  const bool possible = bytes != 0 && to != nullptr && from != nullptr;
+  if (possible && kind == cudaMemcpyHostToDevice && !allocations().have(from))
+    return copy_staged(to, from, bytes, stream);
+  const cudaError_t begun = ended(trellis_copy(to, from, bytes, stream), stream);
+  if (begun == cudaSuccess && possible && kind == cudaMemcpyDeviceToHost && !allocations().have(to))
+    return finish(stream);
+  return begun;
+}
+
+// Runs on the default stream and waits; if the stream is empty, runs in the calling thread.
+template <class Body>
+cudaError_t now(Body&& body) {
+  const trellis_stream all = stream_of(nullptr);
+  const trellis_result before = trellis_stream_query(all);
+  if (before != TRELLIS_OK && before != TRELLIS_IN_PROGRESS) return noted(cudaErrorLaunchFailure);
+  if (before == TRELLIS_OK) return noted(body(nullptr));
+  const cudaError_t begun = body(all);
+  return noted(begun == cudaSuccess ? finish(all) : begun);
+}
 
 }  // namespace
 
@@ -38,27 +116,18 @@ cudaError_t cudaFree(void* memory) { return release(memory); }
 cudaError_t cudaFreeHost(void* memory) { return release(memory); }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  if (static_cast<unsigned>(kind) > cudaMemcpyDefault) return noted(cudaErrorInvalidMemcpyDirection);
-  if (const cudaError_t entered = enter(stream); entered != cudaSuccess) return noted(entered);
-  return noted(error_of(trellis_copy(to, from, bytes, stream_of(stream))));
+  if (is_default(stream)) return cudaMemcpy(to, from, bytes, kind);
+  return noted(copy(to, from, bytes, kind, stream_of(stream)));
 }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+  if (static_cast<unsigned>(kind) > cudaMemcpyDefault) return noted(cudaErrorInvalidMemcpyDirection);
+  return now([&](trellis_stream on) { return ended(trellis_copy(to, from, bytes, on), on); });
 }
 
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
-  if (memory == nullptr && bytes != 0) return noted(cudaErrorInvalidValue);
-  if (const cudaError_t entered = enter(stream); entered != cudaSuccess) return noted(entered);
-  if (bytes == 0) return cudaSuccess;
-  auto* filling = new (std::nothrow) Filling{memory, value, bytes};
-  if (filling == nullptr) return noted(cudaErrorMemoryAllocation);
-  const auto fill = [](void* argument) {
-    auto* f = static_cast<Filling*>(argument);
-    std::memset(f->memory, f->value, f->bytes);
-    delete f;
-  };
-  const trellis_result called = trellis_stream_call(stream_of(stream), fill, filling);
-  if (called != TRELLIS_OK) delete filling;
-  return noted(error_of(called));
+  if (is_default(stream)) return cudaMemset(memory, value, bytes);
+  return noted(fill(memory, value, bytes, stream_of(stream)));
 }
-cudaError_t cudaMemset(void* memory, int value, size_t bytes) { return cudaMemsetAsync(memory, value, bytes, nullptr); }
+cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
+  return now([&](trellis_stream on) { return fill(memory, value, bytes, on); });
+}

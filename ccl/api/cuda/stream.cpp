@@ -1,7 +1,8 @@
 #include <chrono>
+#include <memory>
 
 #include "ccl/api/cuda/streams.h"
-#include "ccl/api/handles.h"
+#include "ccl/api/handles/handles.h"
 #include "device/of_this_process.h"
 
 using namespace trellis::cuda;
@@ -10,7 +11,7 @@ namespace {
 
 using Time = std::chrono::steady_clock;
 
-// An event of CUDA tells the time too.
+// CUDA's event also records the time.
 class Event {
  public:
   Event() { created_ = trellis_event_create(&event_); }
@@ -20,16 +21,13 @@ class Event {
   trellis_result created() const { return created_; }
   trellis_event event() const { return event_; }
   bool recorded() const { return recorded_; }
+  bool dropped() const { return dropped_; }  // at the last record: a failure had stopped its stream
   Time::time_point reached() const { return reached_; }
 
   static trellis_result record(const std::shared_ptr<Event>& event, trellis_stream stream) {
     auto* kept = new std::shared_ptr<Event>(event);
-    const auto note = [](void* argument) {
-      auto* e = static_cast<std::shared_ptr<Event>*>(argument);
-      (*e)->reached_ = Time::now();
-      delete e;
-    };
-    if (const trellis_result called = trellis_stream_call(stream, note, kept); called != TRELLIS_OK) {
+    event->dropped_ = false;
+    if (const trellis_result called = trellis_stream_call_or(stream, reach, drop, kept); called != TRELLIS_OK) {
       delete kept;
       return called;
     }
@@ -38,9 +36,15 @@ class Event {
   }
 
  private:
+  static std::unique_ptr<std::shared_ptr<Event>> own(void* kept) {
+    return std::unique_ptr<std::shared_ptr<Event>>(static_cast<std::shared_ptr<Event>*>(kept));
+  }
+  static void reach(void* kept) { (*own(kept))->reached_ = Time::now(); }
+  static void drop(void* kept) { (*own(kept))->dropped_ = true; }
+
   trellis_event event_ = nullptr;
   trellis_result created_;
-  std::atomic<bool> recorded_ = false;
+  std::atomic<bool> recorded_ = false, dropped_ = false;
   std::atomic<Time::time_point> reached_ = Time::time_point{};
 };
 
@@ -61,10 +65,24 @@ cudaError_t guarded(Body&& body) noexcept {
   }
 }
 
-// Of a function on a stream: what it takes as wrong is the handle.
-cudaError_t stream_error_of(trellis_result result) {
-  return result == TRELLIS_INVALID_ARGUMENT ? cudaErrorInvalidResourceHandle : error_of(result);
+cudaError_t error_of_event(trellis_result waited, const Event& event) {
+  return waited == TRELLIS_OK && event.dropped() ? cudaErrorLaunchFailure : error_of(waited);
 }
+
+struct Callback {
+  cudaStreamCallback_t function;
+  cudaStream_t stream;
+  void* user_data;
+
+  static void call(void* callback) { tell(callback, cudaSuccess); }
+  static void drop(void* callback) { tell(callback, cudaErrorLaunchFailure); }
+
+ private:
+  static void tell(void* callback, cudaError_t status) {
+    const std::unique_ptr<Callback> c(static_cast<Callback*>(callback));
+    c->function(c->stream, status, c->user_data);
+  }
+};
 
 }  // namespace
 
@@ -72,9 +90,11 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) 
   return guarded([&] {
     if (stream == nullptr || flags > cudaStreamNonBlocking) return cudaErrorInvalidValue;
     trellis_stream made = nullptr;
-    const trellis_result created = trellis_stream_create(&made);
+    const trellis_result created = flags == cudaStreamNonBlocking
+                                       ? trellis_stream_create(&made)
+                                       : trellis_ordered_stream_create(current_device(), &made);
     *stream = reinterpret_cast<cudaStream_t>(made);
-    if (created == TRELLIS_OK) streams().add(made, flags == cudaStreamDefault);
+    if (created == TRELLIS_OK) streams().add(made, flags);
     return error_of(created);
   });
 }
@@ -84,29 +104,57 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flag
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return guarded([&] {
-    if (stream_of(stream) == nullptr) return cudaErrorInvalidResourceHandle;
+    if (is_default(stream) || stream == cudaStreamPerThread) return cudaErrorInvalidResourceHandle;
+    const trellis_result destroyed = trellis_stream_destroy(stream_of(stream));
     streams().remove(stream_of(stream));
-    return stream_error_of(trellis_stream_destroy(stream_of(stream)));
+    return error_of_stream(destroyed);
+  });
+}
+cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int* flags) {
+  return guarded([&] {
+    if (flags == nullptr) return cudaErrorInvalidValue;
+    *flags = streams().flags(stream_of(stream));
+    return cudaSuccess;
   });
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return guarded([&] {
-    const trellis_stream own = stream_of(stream);
-    if (own == nullptr) return streams().synchronize(true);
-    if (trellis_stream_query(own) == TRELLIS_INVALID_ARGUMENT) return cudaErrorInvalidResourceHandle;
-    return trellis_stream_synchronize(own) == TRELLIS_OK ? cudaSuccess : cudaErrorLaunchFailure;
+    if (is_default(stream)) return streams().synchronize(true);
+    const trellis_result waited = trellis_stream_synchronize(stream_of(stream));
+    if (waited == TRELLIS_OK) return cudaSuccess;
+    const bool known = trellis_stream_query(stream_of(stream)) != TRELLIS_INVALID_ARGUMENT;
+    return known ? cudaErrorLaunchFailure : cudaErrorInvalidResourceHandle;
   });
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  return guarded([&] { return stream_error_of(trellis_stream_query(stream_of(stream))); });
+  return guarded([&] {
+    const trellis_result state = trellis_stream_query(stream_of(stream));
+    if (state == TRELLIS_OK || state == TRELLIS_IN_PROGRESS) return error_of(state);
+    const bool known = trellis_stream_query(stream_of(stream)) != TRELLIS_INVALID_ARGUMENT;
+    return known ? cudaErrorLaunchFailure : cudaErrorInvalidResourceHandle;
+  });
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int) {
-  return guarded([&] { return stream_error_of(trellis_stream_wait(stream_of(stream), events().use(event)->event())); });
+  return guarded([&] { return error_of_stream(trellis_stream_wait(stream_of(stream), events().use(event)->event())); });
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* userData) {
   return guarded([&] {
     if (function == nullptr) return cudaErrorInvalidValue;
-    return stream_error_of(trellis_stream_call(stream_of(stream), function, userData));
+    return error_of_stream(trellis_stream_call(stream_of(stream), function, userData));
+  });
+}
+cudaError_t cudaLaunchHostFunc_v2(cudaStream_t stream, cudaHostFn_t function, void* userData, unsigned int syncMode) {
+  if (syncMode > cudaHostTaskSpinWait) return noted(cudaErrorInvalidValue);
+  return cudaLaunchHostFunc(stream, function, userData);
+}
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* userData,
+                                  unsigned int flags) {
+  return guarded([&] {
+    if (callback == nullptr || flags != 0) return cudaErrorInvalidValue;
+    auto kept = std::unique_ptr<Callback>(new Callback{callback, stream, userData});
+    const trellis_result called = trellis_stream_call_or(stream_of(stream), Callback::call, Callback::drop, kept.get());
+    if (called == TRELLIS_OK) kept.release();
+    return error_of_stream(called);
   });
 }
 
@@ -127,13 +175,22 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   });
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return guarded([&] { return stream_error_of(Event::record(events().use(event).share(), stream_of(stream))); });
+  return guarded([&] { return error_of_stream(Event::record(events().use(event).share(), stream_of(stream))); });
+}
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
+  return flags > cudaEventRecordExternal ? noted(cudaErrorInvalidValue) : cudaEventRecord(event, stream);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return guarded([&] { return error_of(trellis_event_synchronize(events().use(event)->event())); });
+  return guarded([&] {
+    const auto e = events().use(event);
+    return error_of_event(trellis_event_synchronize(e->event()), *e);
+  });
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return guarded([&] { return error_of(trellis_event_query(events().use(event)->event())); });
+  return guarded([&] {
+    const auto e = events().use(event);
+    return error_of_event(trellis_event_query(e->event()), *e);
+  });
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   return guarded([&] {
@@ -142,6 +199,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
     if (!from->recorded() || !to->recorded()) return cudaErrorInvalidResourceHandle;
     if (trellis_event_query(from->event()) != TRELLIS_OK || trellis_event_query(to->event()) != TRELLIS_OK)
       return cudaErrorNotReady;
+    if (from->dropped() || to->dropped()) return cudaErrorLaunchFailure;
     *milliseconds = std::chrono::duration<float, std::milli>(to->reached() - from->reached()).count();
     return cudaSuccess;
   });

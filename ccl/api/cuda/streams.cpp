@@ -6,6 +6,9 @@
 
 #include "device/of_this_process.h"
 
+// Makes operations of nccl.h on a default stream use the default streams of this library.
+[[gnu::constructor]] static void use_default_streams() { trellis_default_streams_use(); }
+
 namespace trellis::cuda {
 
 int& current_device() {
@@ -15,19 +18,22 @@ int& current_device() {
 
 int device_count() {
   static const int count = [] {
+    int told = 0;
+    if (trellis_devices(&told) != TRELLIS_OK) return 0;
+    if (told != 0) return told;
     cpu_set_t set;
     CPU_ZERO(&set);
     const int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
     int local_ranks = 1;
-    trellis_launched(nullptr, nullptr, nullptr, &local_ranks);  // when that fails: as if nobody had launched us
+    trellis_launched(nullptr, nullptr, nullptr, &local_ranks);  // if that fails: as without a launcher
     return std::max({cpus, local_ranks, 2});
   }();
   return count;
 }
 
-void Streams::add(trellis_stream stream, bool blocking) {
+void Streams::add(trellis_stream stream, unsigned flags) {
   const std::lock_guard lock(mutex_);
-  known_.insert_or_assign(stream, Kind{current_device(), blocking});
+  known_.insert_or_assign(stream, Kind{current_device(), flags});
 }
 
 void Streams::remove(trellis_stream stream) {
@@ -35,23 +41,47 @@ void Streams::remove(trellis_stream stream) {
   known_.erase(stream);
 }
 
+unsigned Streams::flags(trellis_stream stream) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(stream);
+  return found == known_.end() ? cudaStreamDefault : found->second.flags;
+}
+
 cudaError_t Streams::synchronize(bool blocking_only) {
   std::vector<trellis_stream> ours;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [stream, kind] : known_)
-      if (kind.device == current_device() && (kind.blocking || !blocking_only)) ours.push_back(stream);
+      if (kind.device == current_device() && (!blocking_only || kind.flags == cudaStreamDefault))
+        ours.push_back(stream);
   }
+  ours.push_back(stream_of(nullptr));
   cudaError_t first = cudaSuccess;
   for (trellis_stream stream : ours)
-    if (const trellis_result r = trellis_stream_synchronize(stream); r != TRELLIS_OK && first == cudaSuccess)
-      first = cudaErrorLaunchFailure;
+    if (const cudaError_t ended = finish(stream); first == cudaSuccess) first = ended;
   return first;
 }
 
-// Left to the end of the process, like the streams.
+// Never destroyed, like the streams.
 Streams& streams() {
   return device::of_this_process([] { return new Streams; });
+}
+
+bool is_default(cudaStream_t stream) { return stream == nullptr || stream == cudaStreamLegacy; }
+
+trellis_stream stream_of(cudaStream_t stream) {
+  trellis_stream own = nullptr;
+  if (is_default(stream)) {
+    trellis_default_stream(current_device(), &own);
+    return own;
+  }
+  if (stream != cudaStreamPerThread) return reinterpret_cast<trellis_stream>(stream);
+  if (trellis_thread_stream(current_device(), &own) == TRELLIS_OK) streams().add(own, cudaStreamDefault);
+  return own;
+}
+
+cudaError_t finish(trellis_stream stream) {
+  return trellis_stream_synchronize(stream) == TRELLIS_OK ? cudaSuccess : cudaErrorLaunchFailure;
 }
 
 cudaError_t error_of(trellis_result result) {
@@ -67,6 +97,10 @@ cudaError_t error_of(trellis_result result) {
     default:
       return cudaErrorUnknown;
   }
+}
+
+cudaError_t error_of_stream(trellis_result result) {
+  return result == TRELLIS_INVALID_ARGUMENT ? cudaErrorInvalidResourceHandle : error_of(result);
 }
 
 }  // namespace trellis::cuda

@@ -1,4 +1,4 @@
-// The streams of this process by device, so that the default stream can wait for those of its own.
+// The streams of this process by device, so that a device's default stream waits for that device's streams.
 #pragma once
 
 #include <map>
@@ -11,30 +11,35 @@
 namespace trellis::cuda {
 
 int& current_device();  // of this thread
-int device_count();
+int device_count();     // 0: TRELLIS_DEVICES is invalid
 
 class Streams {
  public:
-  void add(trellis_stream, bool blocking);  // of the current device
+  void add(trellis_stream, unsigned flags);  // to the current device
   void remove(trellis_stream);
-  cudaError_t synchronize(bool blocking_only);  // the current device's; returns the first failure
+  cudaError_t synchronize(bool blocking_only);  // the current device's, and its default one; returns the first failure
+  unsigned flags(trellis_stream) const;
 
  private:
   struct Kind {
     int device;
-    bool blocking;
+    unsigned flags;
   };
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<trellis_stream, Kind> known_;
 };
 Streams& streams();
 
-// 1 and 2 are CUDA's names for the default stream, NULL.
-inline trellis_stream stream_of(cudaStream_t stream) {
-  return reinterpret_cast<size_t>(stream) <= 2 ? nullptr : reinterpret_cast<trellis_stream>(stream);
-}
+// The stream of a handle. The handle may be one of CUDA's names for the default stream or the thread's own; these
+// belong to the current device. NULL: no stream could be created.
+trellis_stream stream_of(cudaStream_t);
+bool is_default(cudaStream_t);
 
 cudaError_t error_of(trellis_result);
-cudaError_t noted(cudaError_t);  // as this thread's last error, when it is one
+cudaError_t error_of_stream(trellis_result);  // error of a call on a stream: an invalid argument is an invalid handle
+cudaError_t noted(cudaError_t);               // records it as this thread's last error, if it is one
+
+// Waits for the stream and returns the error of its work.
+cudaError_t finish(trellis_stream);
 
 }  // namespace trellis::cuda

@@ -5,10 +5,10 @@
 namespace trellis::nccl {
 namespace {
 
-constexpr std::size_t most_bytes = SIZE_MAX / 2;  // as the layers below have it
+constexpr std::size_t most_bytes = SIZE_MAX / 2;  // same limit as in the layers below
 
 struct Blocks {
-  std::size_t in = 1, out = 1;  // of `count` elements, in this rank's buffers; 0: it has none
+  std::size_t in = 1, out = 1;  // in units of `count` elements, in this rank's buffers; 0: no buffer
 };
 
 Blocks blocks_of(const trellis_call& call, const Place& place) {
@@ -39,7 +39,7 @@ bool rooted(trellis_collective c) {
   return c == TRELLIS_BROADCAST || c == TRELLIS_REDUCE || c == TRELLIS_GATHER || c == TRELLIS_SCATTER;
 }
 
-// Of one block; all of them fit too.
+// Size of one block; checks that all of them fit too.
 std::size_t bytes_of(const Function& f, std::size_t count, trellis_type type, std::size_t blocks) {
   const std::size_t size = trellis_type_size(type);
   std::size_t all = 0;
@@ -57,7 +57,7 @@ void check_buffer(const Function& f, const char* name, const void* data, std::si
         fmt::format("{}: {} {}: {} bytes from there on go past the last address", f.name, name, data, bytes));
 }
 
-// In place is where the block that both have in common lies at one place.
+// In place means that the block that both buffers have in common is at the same address in both.
 void check_overlap(const Function& f, const trellis_call& call, const Place& place, std::size_t in_bytes,
                    std::size_t out_bytes, std::size_t block) {
   const auto in = reinterpret_cast<std::uintptr_t>(call.in), out = reinterpret_cast<std::uintptr_t>(call.out);

@@ -1,12 +1,12 @@
-// What is wrong with a function's arguments by themselves, in the words of the function that the program called. The
-// layers below would find it too, and speak of theirs.
+// Checks a function's arguments on their own and names them as the called function's header does. The layers below
+// would find the same errors, but use their own names.
 #pragma once
 
 #include "ccl/api/nccl/clique.h"
 
 namespace trellis::nccl {
 
-// An operation, with the names that its header gives to what other functions call otherwise.
+// An operation, with its header's names for parameters that other functions name differently.
 struct Function {
   const char* name;
   const char* in = "sendbuff";
@@ -14,7 +14,7 @@ struct Function {
   const char* count = "count";
 };
 
-// All throw Refused. Collectives; then sends and receives, of which the buffer is the one that they have.
+// All throw Refused. The first is for collectives, the second for sends and receives, which have one buffer.
 void check(const Function&, const trellis_call&, const Clique&);
 void check(const Function&, const char* buffer, const void* data, std::size_t count, trellis_type, int peer,
            const Clique&);

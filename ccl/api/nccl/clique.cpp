@@ -12,7 +12,7 @@ trellis_comm Clique::for_operations() const {
 }
 
 Place Clique::place() const {
-  int ranks = ranks_, rank = rank_;  // in this order, as they are stored in the other
+  int ranks = ranks_, rank = rank_;  // in this order, the opposite of the order of the stores
   if (ranks == 0) {
     checked(trellis_comm_rank(comm_, &rank));
     checked(trellis_comm_ranks(comm_, &ranks));
@@ -70,14 +70,19 @@ void Clique::remove(const void* handle, bool window) {
   checked(trellis_comm_deregister(comm_, known.registration));
 }
 
-// Left to the end of the process, like the communicators.
+// Never destroyed, like the communicators.
 ccl::api::Handles<Clique>& cliques() {
   return device::of_this_process([] { return new ccl::api::Handles<Clique>(0x7C04, "ncclComm_t"); });
 }
 
-// 1 and 2 are CUDA's names for the default stream, NULL.
-trellis_stream stream_of(cudaStream_t stream) {
-  return reinterpret_cast<std::uintptr_t>(stream) <= 2 ? nullptr : reinterpret_cast<trellis_stream>(stream);
+// 1 is CUDA's name for the default stream, as NULL is, and 2 for the calling thread's own.
+trellis_stream Clique::stream_of(cudaStream_t stream) const {
+  const auto number = reinterpret_cast<std::uintptr_t>(stream);
+  if (number > 2) return reinterpret_cast<trellis_stream>(stream);
+  trellis_stream own = nullptr;
+  checked(trellis_default_stream(device_, &own));
+  if (own != nullptr && number == 2) checked(trellis_thread_stream(device_, &own));
+  return own;
 }
 
 }  // namespace trellis::nccl

@@ -1,4 +1,4 @@
-// What an ncclComm_t stands for: a communicator of the C API, and what NCCL's API keeps beside it.
+// What an ncclComm_t refers to: one rank's communicator of the C API, with the state that NCCL's API adds.
 #pragma once
 
 #include <atomic>
@@ -7,16 +7,16 @@
 #include <memory>
 #include <mutex>
 
-#include "ccl/api/handles.h"
+#include "ccl/api/handles/handles.h"
 #include "ccl/api/nccl/nccl.h"
 #include "ccl/api/trellis.h"
 
 namespace trellis::nccl {
 
-// An operator of ncclRedOpCreatePreMulSum.
+// An operator from ncclRedOpCreatePreMulSum.
 struct Scaling {
   ncclDataType_t type;
-  const void* scalar;  // read by each call; null: `factor` was read at once
+  const void* scalar;  // read by each call; null: `factor` was read at creation
   double factor;
 };
 
@@ -38,21 +38,22 @@ class Clique {
   trellis_comm comm() const { return comm_; }
   trellis_comm for_operations() const;  // throws Refused when it was revoked or suspended
   int device() const { return device_; }
-  Place place() const;  // throws Refused while it is in the making, or when that failed
+  trellis_stream stream_of(cudaStream_t) const;  // default streams are those of the communicator's device
+  Place place() const;                           // throws Refused while it is being created, or if that failed
 
   int add(Scaling);
-  Scaling scaling(ncclRedOp_t) const;  // throws Refused, like the next three
+  Scaling scaling(ncclRedOp_t) const;  // throws Refused, as do the next three
   void remove(ncclRedOp_t);
   void* add(void* begin, std::size_t bytes, bool window);
   Region region(const void* handle, bool window) const;
   void remove(const void* handle, bool window);
 
-  std::atomic<bool> revoked = false, suspended = false;
+  std::atomic<bool> revoked = false, suspended = false, finalized = false;
 
  private:
   const trellis_comm comm_;
   const int device_;
-  mutable std::atomic<int> rank_ = -1, ranks_ = 0;  // 0: nobody has asked yet
+  mutable std::atomic<int> rank_ = -1, ranks_ = 0;  // 0: not queried yet
   mutable std::mutex mutex_;
   std::map<int, Scaling> scalings_;
   std::map<std::uintptr_t, Region> regions_;
@@ -61,7 +62,5 @@ class Clique {
 };
 
 ccl::api::Handles<Clique>& cliques();
-
-trellis_stream stream_of(cudaStream_t);
 
 }  // namespace trellis::nccl

@@ -7,7 +7,7 @@
 #include "ccl/api/nccl/refusal.h"
 #include "ccl/api/nccl/translate.h"
 
-// Of whatever CUDA runtime the program has, ours or another; it may have none.
+// From whatever CUDA runtime the program uses, ours or another; it may have none.
 extern "C" __attribute__((weak)) int cudaGetDevice(int*);
 
 using namespace trellis::nccl;
@@ -21,8 +21,8 @@ int current_device() {
 
 void* handle_of(trellis_comm comm, int device) { return cliques().add(std::make_shared<Clique>(comm, device)); }
 
-// Makes a communicator with `make`, which gets the place for the C API's handle, and gives it a handle of ours. None
-// comes of a split without a color.
+// Creates a communicator with `make`, which gets a pointer for the C API's handle, and wraps it. A split without a
+// color creates none.
 template <class Make>
 trellis_result make(ncclComm_t* out, const char* name, int device, Make&& make_it) {
   require(out, name);
@@ -40,7 +40,7 @@ trellis_unique_id id_of(const ncclUniqueId& id) {
   return same;
 }
 
-// `rank_name` and `comm_name` are those of the function.
+// `rank_name` and `comm_name` are the function's parameter names.
 ncclResult_t init(ncclComm_t* comm, int nranks, const ncclUniqueId& id, int rank, const ncclConfig_t* config,
                   const char* rank_name = "rank", const char* comm_name = "comm") {
   return guarded([&] {
@@ -65,6 +65,17 @@ ncclResult_t unique_id(ncclUniqueId* id) {
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* uniqueId) { return unique_id(uniqueId); }
 TRELLIS_NCCL_TWIN(ncclGetUniqueId);
+
+void ncclResetDebugInit(void) {}
+TRELLIS_NCCL_TWIN(ncclResetDebugInit);
+
+ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t* config) {
+  return guarded([&] {
+    require(config, "config");
+    check(*config);
+  });
+}
+TRELLIS_NCCL_TWIN(ncclSetEncryption);
 
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
   return init(comm, nranks, commId, rank, nullptr);
@@ -106,6 +117,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
     if (comm == nullptr) return TRELLIS_OK;
     const auto clique = cliques().use(comm);
     if (clique->revoked) refuse_usage("the communicator was revoked: it can be destroyed, split or shrunk");
+    clique->finalized = true;
     return trellis_comm_finalize(clique->comm());
   });
 }
@@ -128,10 +140,12 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
 TRELLIS_NCCL_TWIN(ncclCommAbort);
 
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
-  return guarded([&] {
+  return guarded([&]() -> trellis_result {
+    if (comm == nullptr) return TRELLIS_OK;
     const auto clique = cliques().use(comm);
     if (revokeFlags != NCCL_REVOKE_DEFAULT) refuse_argument(fmt::format("revokeFlags {}: expected 0", revokeFlags));
-    clique->revoked = true;
+    if (clique->finalized) refuse_argument("the communicator was finalized, and can't be revoked any more");
+    if (clique->revoked.exchange(true)) refuse_argument("the communicator was revoked already");
     return trellis_comm_abort(clique->comm());
   });
 }
@@ -203,8 +217,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
   return guarded([&] {
     require(asyncError, "asyncError");
     trellis_result state = TRELLIS_OK;
-    checked(trellis_comm_async_error(cliques().use(comm)->comm(), &state));
-    *asyncError = result_of(state);
+    const auto clique = cliques().use(comm);
+    checked(trellis_comm_async_error(clique->comm(), &state));
+    // A revoked communicator reports success, whatever ended it.
+    *asyncError = clique->revoked && state != TRELLIS_IN_PROGRESS ? ncclSuccess : result_of(state);
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommGetAsyncError);

@@ -1,4 +1,4 @@
-// What a communicator of NCCL's host API can be told, and what a simulated group tells.
+// Configuration of a communicator of NCCL's host API, and the result of a simulated group.
 #pragma once
 
 #include "ccl/api/nccl/types.h"
@@ -8,13 +8,29 @@
 #define NCCL_CONFIG_UNDEF_PTR NULL
 #define NCCL_UNDEF_FLOAT (-1.0f)
 
-// A new one must be set to NCCL_CONFIG_INITIALIZER. Of the fields `blocking` has an effect; the others are checked for
-// values that NCCL does not take, and mean nothing on a host.
-typedef struct ncclConfig_v23000 {
+typedef enum {
+  ncclHostCftDefault = NCCL_CONFIG_UNDEF_INT,
+  ncclHostCftEnable = 1,
+  ncclHostCftDisable = 2,
+  ncclHostCftFallback = 3
+} ncclHostCftMode_t;
+
+typedef enum {
+  ncclNvlsHostModeDefault = NCCL_CONFIG_UNDEF_INT,
+  ncclNvlsHostModeEnable = 0,
+  ncclNvlsHostModeDisableTransport = 1,
+  ncclNvlsHostModeDisableSymmetricMultimem = 2,
+  ncclNvlsHostModeDisable = INT_MAX
+} ncclNvlsHostMode_t;
+
+// Initialize it with NCCL_CONFIG_INITIALIZER. Only `blocking` has an effect. The other fields are checked for values
+// that NCCL rejects, and mean nothing on a host. Setting one of the last five is rejected: they ask for features that
+// are not provided.
+typedef struct ncclConfig_v23100 {
   size_t size;
   unsigned int magic;
   unsigned int version;
-  int blocking;             // 0: making, dividing and finalizing go on in the background; 1: the default
+  int blocking;             // 0: creating, dividing and finalizing run in the background; 1: the default
   int cgaClusterSize;       // 0 to 8
   int minCTAs;              // from 1
   int maxCTAs;              // from minCTAs
@@ -32,6 +48,11 @@ typedef struct ncclConfig_v23000 {
   int numRmaCtx;            // from 1
   int maxP2pPeers;          // any
   int graphStreamOrdering;  // 0 or 1; with 0 graphUsageMode is 0 or 1
+  int launchOrderImplicit;
+  int numRmaSig;
+  int rmaEagerInit;
+  int hostCftMode;
+  int nvlsHostMode;
 } ncclConfig_t;
 
 #define NCCL_CONFIG_INITIALIZER                                                                            \
@@ -40,10 +61,12 @@ typedef struct ncclConfig_v23000 {
         NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT,        \
         NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,        \
         NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,        \
-        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT         \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,        \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,        \
+        NCCL_CONFIG_UNDEF_INT                                                                              \
   }
 
-// A new one must be set to NCCL_SIM_INFO_INITIALIZER.
+// Initialize it with NCCL_SIM_INFO_INITIALIZER.
 typedef struct ncclSimInfo_v22200 {
   size_t size;
   unsigned int magic;

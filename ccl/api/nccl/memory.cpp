@@ -44,6 +44,8 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, nc
     check_region(buff, size);
     if (reinterpret_cast<std::uintptr_t>(buff) % NCCL_WIN_REQUIRED_ALIGNMENT != 0)
       refuse_argument(fmt::format("buff {}: expected a multiple of {}", buff, NCCL_WIN_REQUIRED_ALIGNMENT));
+    if ((winFlags & (NCCL_WIN_GIN_ONLY | NCCL_WIN_CFT_COUNTED)) != 0)
+      refuse_usage(fmt::format("winFlags {:#x}: there are no GIN and no CFT here", winFlags));
     if ((winFlags & ~(NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING)) != 0)
       refuse_argument(fmt::format("winFlags {:#x}: expected NCCL_WIN_* alone", winFlags));
     *win = static_cast<ncclWindow_t>(clique->add(buff, size, true));

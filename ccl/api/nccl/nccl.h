@@ -1,11 +1,14 @@
-// NCCL's host API, over Trellis: a program written to it compiles with this header and runs with our libnccl.so.2.
+// NCCL's host API, on top of Trellis. Programs written for NCCL compile with this header and run with our libnccl.so.2.
 //
-// Names, numbers and layouts are those that NCCL documents for 2.30. Memory, streams and events are the host's: see
-// ccl/api/cuda/cuda_runtime.h for the calls of CUDA's runtime that go with them. A NULL stream means: in the calling
-// thread, and done when the call returns. What means nothing on a host is taken and has no effect where that is
-// harmless (numbers of thread blocks, traffic classes), and is refused with ncclInvalidUsage where it is not (one-sided
-// operations). Each function has a twin whose name begins with p, by which a tool that replaces the function calls it.
+// Names, numbers and layouts are those that NCCL documents for 2.32. Memory, streams and events are the host's;
+// ccl/api/cuda/cuda_runtime.h has the matching functions of CUDA's runtime. A NULL stream means: run in the calling
+// thread, after the work that the device's other streams hold (as on CUDA's default stream), and return when done.
+// Settings that mean nothing on a host (numbers of thread blocks, traffic classes) are accepted without effect.
+// Functions that cannot work (one-sided operations) return ncclInvalidUsage. Each function has a twin with the prefix
+// p, which a tool that replaces the function calls.
 #pragma once
+
+#define NCCL_H_  // tells programs that it was included
 
 #include "ccl/api/nccl/communicator.h"
 #include "ccl/api/nccl/operations.h"

@@ -1,6 +1,7 @@
 #include "ccl/api/nccl/operations.h"
 
 #include "ccl/api/nccl/arguments.h"
+#include "ccl/api/nccl/ordering.h"
 #include "ccl/api/nccl/refusal.h"
 #include "ccl/api/nccl/translate.h"
 
@@ -8,7 +9,7 @@ using namespace trellis::nccl;
 
 namespace {
 
-// What all operations have.
+// Arguments that all operations have.
 struct Buffers {
   const void* in;
   void* out;
@@ -16,7 +17,7 @@ struct Buffers {
   ncclDataType_t type;
 };
 
-// `complete` sets the rest, and gets the communicator too.
+// `complete` sets the other arguments; it gets the communicator too.
 template <class Complete>
 ncclResult_t run(const Function& f, trellis_collective collective, const Buffers& b, int root, ncclComm_t comm,
                  cudaStream_t stream, Complete&& complete) {
@@ -32,7 +33,7 @@ ncclResult_t run(const Function& f, trellis_collective collective, const Buffers
     call.root = root;
     check(f, call, *clique);
     complete(call, *clique);
-    return trellis_run(own, &call, stream_of(stream));
+    return trellis_run(own, &call, enter(*clique, stream));
   });
 }
 
@@ -47,7 +48,7 @@ ncclResult_t reduce(const Function& f, trellis_collective collective, const Buff
              [&](trellis_call& call, const Clique& clique) { set_reduction(call, op, clique, b.type, stream); });
 }
 
-// Validates what it can, so that a program hears of its own mistakes first.
+// Checks what it can first, so that a program hears of its own mistakes.
 ncclResult_t refuse_one_sided(const char* function, ncclComm_t comm, int peer) {
   return guarded([&] {
     const auto clique = cliques().use(comm);
@@ -124,7 +125,7 @@ ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatyp
     const trellis_comm own = clique->for_operations();
     const trellis_type type = type_of(datatype);
     check({"ncclSend"}, "sendbuff", sendbuff, count, type, peer, *clique);
-    return trellis_send(own, sendbuff, count, type, peer, stream_of(stream));
+    return trellis_send(own, sendbuff, count, type, peer, enter(*clique, stream));
   });
 }
 TRELLIS_NCCL_TWIN(ncclSend);
@@ -136,7 +137,7 @@ ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int
     const trellis_comm own = clique->for_operations();
     const trellis_type type = type_of(datatype);
     check({"ncclRecv"}, "recvbuff", recvbuff, count, type, peer, *clique);
-    return trellis_recv(own, recvbuff, count, type, peer, stream_of(stream));
+    return trellis_recv(own, recvbuff, count, type, peer, enter(*clique, stream));
   });
 }
 TRELLIS_NCCL_TWIN(ncclRecv);
@@ -162,12 +163,12 @@ ncclResult_t ncclWaitSignal(int nDesc, ncclWaitSignalDesc_t* signalDescs, ncclCo
 TRELLIS_NCCL_TWIN(ncclWaitSignal);
 
 ncclResult_t ncclGroupStart(void) {
-  return guarded([] { return trellis_group_start(); });
+  return guarded([] { open_group(); });
 }
 TRELLIS_NCCL_TWIN(ncclGroupStart);
 
 ncclResult_t ncclGroupEnd(void) {
-  return guarded([] { return trellis_group_end(); });
+  return guarded([] { return close_group(); });
 }
 TRELLIS_NCCL_TWIN(ncclGroupEnd);
 
@@ -177,7 +178,7 @@ ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* simInfo) {
       check(*simInfo);
       simInfo->estimatedTime = NCCL_UNDEF_FLOAT;
     }
-    return trellis_group_forget();
+    return forget_group();
   });
 }
 TRELLIS_NCCL_TWIN(ncclGroupSimulateEnd);

@@ -10,7 +10,7 @@
 
 using namespace trellis::nccl;
 
-// What a handle points to: lives as long as the library.
+// What a handle points to; lives as long as the library.
 struct ncclParamHandle {
   const char* key;
   std::string (*text)(const trellis_config&);
@@ -74,7 +74,7 @@ ncclResult_t number_of(ncclParamHandle_t h, Number* out) {
 ncclResult_t ncclParamBind(ncclParamHandle_t* out, const char* key) {
   return guarded([&] {
     require(out, "out");
-    *out = const_cast<ncclParamHandle_t>(&named(key));  // the type of the interface; nothing here writes through it
+    *out = const_cast<ncclParamHandle_t>(&named(key));  // as the interface requires; nothing here writes through it
   });
 }
 TRELLIS_NCCL_TWIN(ncclParamBind);
@@ -145,7 +145,7 @@ ncclResult_t ncclParamGetAllParameterKeys(const char*** table, int* tableLen) {
 }
 TRELLIS_NCCL_TWIN(ncclParamGetAllParameterKeys);
 
-// Asked for, so it may print.
+// Prints because the program asks for it.
 void ncclParamDumpAll(void) {
   guarded([] {
     for (const ncclParamHandle& p : parameters) std::fprintf(stderr, "%s=%s\n", p.key, value_of(p).c_str());

@@ -1,5 +1,5 @@
-// What the library can be told by environment variables, as NCCL's parameter API reads it: keys are TRELLIS_TIMEOUT and
-// its like. Texts and tables are the library's, and valid until the same function is called again in this thread.
+// NCCL's parameter API: reads the library's environment variables, with keys such as TRELLIS_TIMEOUT. The library owns
+// the texts and tables; they are valid until the same function is called again in this thread.
 #pragma once
 
 #include "ccl/api/nccl/communicator.h"
@@ -10,10 +10,10 @@ extern "C" {
 
 typedef struct ncclParamHandle* ncclParamHandle_t;
 
-// ncclInvalidArgument: there is no such key, and *out is left as it is.
+// ncclInvalidArgument: there is no such key, and *out is unchanged.
 TRELLIS_NCCL(ncclResult_t, ncclParamBind, ncclParamHandle_t* out, const char* key);
 
-// The value now. ncclInvalidArgument: it is no such number.
+// The current value. ncclInvalidArgument: it is not such a number.
 TRELLIS_NCCL(ncclResult_t, ncclParamGetI8, ncclParamHandle_t h, int8_t* out);
 TRELLIS_NCCL(ncclResult_t, ncclParamGetI16, ncclParamHandle_t h, int16_t* out);
 TRELLIS_NCCL(ncclResult_t, ncclParamGetI32, ncclParamHandle_t h, int32_t* out);
@@ -24,7 +24,7 @@ TRELLIS_NCCL(ncclResult_t, ncclParamGetU32, ncclParamHandle_t h, uint32_t* out);
 TRELLIS_NCCL(ncclResult_t, ncclParamGetU64, ncclParamHandle_t h, uint64_t* out);
 TRELLIS_NCCL(ncclResult_t, ncclParamGetStr, ncclParamHandle_t h, const char** out);
 
-// The value as bytes, which are those of its text; *len is how many there are, also when they don't fit into maxLen.
+// The value's text as bytes; *len is their number, even if they do not fit maxLen.
 TRELLIS_NCCL(ncclResult_t, ncclParamGet, ncclParamHandle_t h, void* out, int maxLen, int* len);
 
 TRELLIS_NCCL(ncclResult_t, ncclParamGetParameter, const char* key, const char** value, int* valueLen);

@@ -1,4 +1,4 @@
-// How a function of NCCL's API ends: results of the C API as NCCL's, and what this layer itself refuses.
+// Results of NCCL's API: converts results of the C API, and reports what this layer itself rejects.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,13 +18,13 @@ struct Refused : std::runtime_error {
 
 ncclResult_t result_of(trellis_result);
 
-// Throws Refused unless the C API's function is done, or in progress.
+// Throws Refused unless the C API's function succeeded or is in progress.
 trellis_result checked(trellis_result);
 
-trellis_result note_thrown() noexcept;  // what is being handled, as this thread's last failure
+trellis_result note_thrown() noexcept;  // records the current exception as this thread's last failure
 
-// Runs the body of a function: one that returns nothing has succeeded when it returns; one that returns a
-// trellis_result hands it on.
+// Runs the body of a function. If the body returns nothing, it has succeeded; if it returns a trellis_result, that is
+// converted.
 template <class Body>
 ncclResult_t guarded(Body&& body) noexcept {
   try {
@@ -46,7 +46,7 @@ inline void require(const void* pointer, const char* name) {
   if (pointer == nullptr) refuse_argument(fmt::format("{} is NULL", name));
 }
 
-// Defines the twin of a function that stands before it in the file.
+// Defines the twin of a function that is defined above in the file.
 #define TRELLIS_NCCL_TWIN(name) extern "C" __attribute__((alias(#name))) decltype(name) p##name
 
 }  // namespace trellis::nccl

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ccl/api/nccl/ordering.h"
 #include "ccl/api/nccl/refusal.h"
 
 namespace trellis::nccl {
@@ -20,7 +21,7 @@ struct Range {
   const char* field;
   int ncclConfig_t::*value;
   int least, most;
-  unsigned since = 0;  // older programs have padding there
+  unsigned since = 0;  // version that introduced the field; older programs have padding there
 };
 constexpr Range ranges[] = {
     {"blocking", &ncclConfig_t::blocking, 0, 1},
@@ -40,7 +41,34 @@ constexpr Range ranges[] = {
     {"graphStreamOrdering", &ncclConfig_t::graphStreamOrdering, 0, 1},
 };
 
-// The part that programs of NCCL 2.14 knew.
+// Fields that ask for features that are not provided.
+struct Absent {
+  const char* field;
+  int ncclConfig_t::*value;
+  const char* what;
+};
+constexpr Absent absent[] = {
+    {"launchOrderImplicit", &ncclConfig_t::launchOrderImplicit, "launches of kernels"},
+    {"numRmaSig", &ncclConfig_t::numRmaSig, "signals of one-sided operations"},
+    {"rmaEagerInit", &ncclConfig_t::rmaEagerInit, "one-sided operations"},
+    {"hostCftMode", &ncclConfig_t::hostCftMode, "CFT"},
+    {"nvlsHostMode", &ncclConfig_t::nvlsHostMode, "NVLS"},
+};
+
+// The part of a newer program's struct that this library does not know: no field there may be set.
+void check_unknown_part(const ncclConfig_t* given) {
+  for (std::size_t at = sizeof(ncclConfig_t); at + sizeof(int) <= given->size; at += sizeof(int)) {
+    int word = 0;
+    std::memcpy(&word, reinterpret_cast<const char*>(given) + at, sizeof word);
+    if (word == NCCL_CONFIG_UNDEF_INT || word == 0) continue;  // not set, as a number or as a pointer
+    refuse_argument(
+        fmt::format("config.version is {}, of which a field at byte {} is set to {}: this library is of {} and does "
+                    "not know it",
+                    given->version, at, word, NCCL_VERSION_CODE));
+  }
+}
+
+// The part that programs for NCCL 2.14 know.
 constexpr std::size_t least_config_bytes = offsetof(ncclConfig_t, blocking) + sizeof(int);
 
 ncclConfig_t known_part(const ncclConfig_t* given) {
@@ -52,6 +80,11 @@ ncclConfig_t known_part(const ncclConfig_t* given) {
                                 sizeof(ncclConfig_t)));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   std::memcpy(&config, given, std::min(given->size, sizeof config));
+  check_unknown_part(given);
+  for (const auto& [field, value, what] : absent)
+    if (given->version >= NCCL_VERSION(2, 31, 0) && config.*value != NCCL_CONFIG_UNDEF_INT)
+      refuse_argument(fmt::format("config.{} is {}, and there are no {} here: expected NCCL_CONFIG_UNDEF_INT", field,
+                                  config.*value, what));
   return config;
 }
 
@@ -82,7 +115,7 @@ void set_reduction(trellis_call& call, ncclRedOp_t op, const Clique& clique, ncc
   call.reduction = TRELLIS_SCALED_SUM;
   call.factor = scaling.factor;
   if (scaling.scalar == nullptr) return;
-  checked(trellis_stream_synchronize(stream_of(stream)));
+  finish(clique, stream);
   call.factor = read_scalar(type, scaling.scalar);
 }
 

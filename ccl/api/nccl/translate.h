@@ -1,4 +1,4 @@
-// NCCL's numbers and structs as those of the C API, refusing what NCCL refuses.
+// Converts NCCL's numbers and structs to those of the C API, and rejects what NCCL rejects.
 #pragma once
 
 #include "ccl/api/nccl/clique.h"
@@ -7,10 +7,10 @@ namespace trellis::nccl {
 
 trellis_type type_of(ncclDataType_t);
 
-// The call's reduction and factor; for an operator of the program's, the scalar is read after the stream's work.
+// Sets the call's reduction and factor. For an operator of the program's, the scalar is read after the stream's work.
 void set_reduction(trellis_call&, ncclRedOp_t, const Clique&, ncclDataType_t, cudaStream_t);
 
-// Null: nothing was given, so as usual.
+// Null: no configuration, so the defaults.
 class Told {
  public:
   explicit Told(const ncclConfig_t*);
@@ -22,5 +22,7 @@ class Told {
 };
 
 void check(const ncclSimInfo_t&);
+void check(const ncclEncryptionConfig_t&);
+void check(const char* function, const ncclCollConfig_t*);  // may be null
 
 }  // namespace trellis::nccl

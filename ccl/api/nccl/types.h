@@ -1,23 +1,30 @@
-// The types and numbers of NCCL's host API.
+// Types and numbers of NCCL's host API.
 #pragma once
 
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
+// If a CUDA runtime header is available, the narrow types are defined too.
 #ifdef __has_include
 #if __has_include(<cuda_runtime.h>)
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
+#ifdef __cplusplus
+#include <cuda_fp8.h>
+#endif
 #define TRELLIS_NCCL_HAS_CUDA_RUNTIME
 #endif
 #endif
 #ifndef TRELLIS_NCCL_HAS_CUDA_RUNTIME
 typedef struct CUstream_st* cudaStream_t;
+typedef struct CUevent_st* cudaEvent_t;
 #endif
 
 #define NCCL_MAJOR 2
-#define NCCL_MINOR 30
-#define NCCL_PATCH 7
+#define NCCL_MINOR 32
+#define NCCL_PATCH 3
 #define NCCL_SUFFIX ""
 #define NCCL_VERSION(major, minor, patch) \
   (((major) > 2 || (minor) > 8 ? 10000 : 1000) * (major) + 100 * (minor) + (patch))
@@ -36,12 +43,12 @@ typedef enum {
   ncclSuccess = 0,
   ncclUnhandledCudaError = 1,
   ncclSystemError = 2,      // the operating system or the network refused; no memory
-  ncclInternalError = 3,    // a fault of this library
-  ncclInvalidArgument = 4,  // a value that the function does not take
-  ncclInvalidUsage = 5,     // not now, or not here; or ranks made calls that do not fit each other
-  ncclRemoteError = 6,      // another rank died or froze, or aborted the communicator
+  ncclInternalError = 3,    // a bug in this library
+  ncclInvalidArgument = 4,  // the function does not accept this value
+  ncclInvalidUsage = 5,     // not now, not here, or the ranks' calls do not match
+  ncclRemoteError = 6,      // another rank died, stopped responding, or aborted the communicator
   ncclInProgress = 7,
-  ncclTimeout = 8,  // nobody in particular is known to be at fault
+  ncclTimeout = 8,  // no particular rank is known to be at fault
   ncclNumResults = 9
 } ncclResult_t;
 
@@ -73,7 +80,7 @@ typedef enum {
   ncclMax = 2,
   ncclMin = 3,
   ncclAvg = 4,
-  ncclNumOps = 5,  // from here on: what ncclRedOpCreatePreMulSum gave out
+  ncclNumOps = 5,  // from here on: operators from ncclRedOpCreatePreMulSum
   ncclMaxRedOp = 0x7fffffff
 } ncclRedOp_t;
 
@@ -94,6 +101,8 @@ typedef enum {
 #define NCCL_WIN_DEFAULT 0x00
 #define NCCL_WIN_COLL_SYMMETRIC 0x01
 #define NCCL_WIN_STRICT_ORDERING 0x02
+#define NCCL_WIN_GIN_ONLY 0x04
+#define NCCL_WIN_CFT_COUNTED 0x08
 #define NCCL_WIN_REQUIRED_ALIGNMENT 4096
 #define NCCL_CTA_POLICY_DEFAULT 0x00
 #define NCCL_CTA_POLICY_EFFICIENCY 0x01

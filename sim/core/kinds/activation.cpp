@@ -1,14 +1,14 @@
-// func(data scale + bias) on the Scalar engine, and the same with the sum of each row.
+// Kinds activation and its variants: func(data scale + bias) on the Scalar engine, also with the sum of each row.
 #include <fmt/format.h>
 
-#include "sim/core/kinds/function.h"
-#include "sim/core/kinds/rows.h"
-#include "sim/core/kinds/rules.h"
+#include "sim/core/arithmetic/function.h"
+#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
 
-// Inputs: data, then bias unless it is an attribute, then scale unless it is one. What is absent is 0 and 1.
+// Inputs: data, then bias and scale unless they are attributes. If absent they are 0 and 1.
 struct Columns {
   const View* bias = nullptr;
   const View* scale = nullptr;

@@ -1,8 +1,8 @@
-// Mean and variance by parts, as batch and layer norms use them.
+// Kinds for mean and variance by parts, as batch and layer norms use them.
 #include <fmt/format.h>
 
-#include "sim/core/kinds/rows.h"
-#include "sim/core/kinds/rules.h"
+#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -20,7 +20,7 @@ double stats_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) 
   return row_cycles(call, row, chip, call.in().elements());
 }
 
-// Of every other element: how many, their mean, and the sum of squared distances from it.
+// Statistics of every second element: count, mean, and the sum of squared deviations.
 void half(const float* from, std::size_t n, std::size_t first, float* out) {
   float sum = 0, squares = 0;
   std::size_t count = 0;
@@ -60,7 +60,7 @@ void check_aggr(const Call& call) {
   expect_elements(call, "out", call.out(), 2);
 }
 
-// Parts joined from left to right (Chan and others, 1979).
+// Combines the parts from left to right (Chan and others, 1979).
 void aggr(const Call& call, Memory& memory) {
   Source in(memory, call.in());
   Sink out(call, memory, call.out());

@@ -1,8 +1,8 @@
-// What engines' sequencers do by themselves: registers, loops, semaphores.
+// Kinds that the engines' sequencers execute themselves: registers, loops, semaphores.
 #include <fmt/format.h>
 
-#include "sim/core/kinds/rules.h"
-#include "sim/core/memory.h"
+#include "sim/core/arithmetic/rules.h"
+#include "sim/core/run/memory.h"
 
 namespace trellis::sim::core {
 namespace {

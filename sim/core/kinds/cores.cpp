@@ -1,11 +1,11 @@
-// Between the cores of a logical core, and between chips.
+// Kinds for communication between the cores of a logical core, and between chips.
 #include <fmt/format.h>
 
 #include <array>
 #include <vector>
 
-#include "sim/core/kinds/rules.h"
-#include "sim/core/memory.h"
+#include "sim/core/arithmetic/rules.h"
+#include "sim/core/run/memory.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -94,7 +94,8 @@ double collective_cycles(const Call& call, const CostRow&, const ChipSpec& chip)
 constexpr std::string_view sources[] = {"source0", "source1", "source2", "source3"};
 constexpr std::string_view results[] = {"out0", "out1", "out2", "out3"};
 
-// Collectives' time is the network's, which schedules are priced on; a core's program is told it.
+// The time of a collective is that of the network, on which `trellis sim` prices schedules. A core's program gets it as
+// an attribute.
 Kind collective(std::string name, std::string summary, bool reduces) {
   Kind kind{.name = std::move(name),
             .summary = std::move(summary) + "; ns: how long it takes",

@@ -1,11 +1,11 @@
-// What the DMA engines do: copies with casts, transposes, sums.
+// Kinds of the DMA engines: copies with casts, transposes, sums.
 #include <fmt/format.h>
 
 #include <cstring>
 #include <vector>
 
-#include "sim/core/kinds/rows.h"
-#include "sim/core/kinds/rules.h"
+#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -25,7 +25,7 @@ void check_copy(const Call& call) {
   if (call.outputs.size() == 2) expect_same_count(call, "second out", call.out(1));
 }
 
-// Element after element, whatever the rows.
+// Copies element by element, whatever the rows.
 void copy_all(const Call& call, Memory& memory, const View& in, const View& out) {
   const auto read = static_cast<std::size_t>(in.elements()), written = static_cast<std::size_t>(out.elements());
   if (in.type == out.type) {
@@ -83,7 +83,7 @@ void check_compute(const Call& call) {
     refuse(call, fmt::format("op is {}; expected add, max or min", name(op)));
 }
 
-// As kernels::reduce: each source times the factor, one after the other, in f32, rounded once.
+// As kernels::reduce: the sources, each times its factor, are added in order, in f32, and rounded once.
 void compute(const Call& call, Memory& memory) {
   std::vector<Source> sources;
   sources.reserve(call.inputs.size());

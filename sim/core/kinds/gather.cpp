@@ -1,4 +1,4 @@
-// Reads and writes at places that data say.
+// Kinds that gather and scatter: reads and writes at places given by data.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,15 +6,15 @@
 #include <stdexcept>
 #include <vector>
 
-#include "sim/core/kinds/rows.h"
-#include "sim/core/kinds/rules.h"
+#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
 
-constexpr std::int64_t core_partitions = 16;  // that one of GpSimd's cores serves
+constexpr std::int64_t core_partitions = 16;  // partitions that one of GpSimd's cores serves
 
-// An index below the limit; below 0 and the rest throws, or is -1 where outside is to be skipped.
+// Returns an index below the limit. For others it throws, or returns -1 if they are to be skipped.
 std::int64_t expect_index(const Call& call, double index, std::int64_t limit) {
   if (index >= 0 && index < static_cast<double>(limit)) return static_cast<std::int64_t>(index);
   if (static_cast<Bounds>(call.number(Key::bounds)) == Bounds::skip) return -1;
@@ -44,7 +44,7 @@ void check_local(const Call& call) {
   expect_elements(call, "out", out, static_cast<std::int64_t>(count * each));
 }
 
-// As documented: C = ((28 + t e) / (t e)) / min(4 / bytes, e), t and 28 being the row's fast and faster.
+// As documented: C = ((28 + t e) / (t e)) / min(4 / bytes, e), where t and 28 are the row's fast and faster costs.
 double local_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
   const double each = call.number(Key::step, 1);
   const double count = call.number(Key::count, static_cast<double>(core_partitions * call.in(1).elements()));
@@ -136,7 +136,7 @@ void check_table(const Call& call, const View& table, const View& rows, const Vi
 void check_gather(const Call& call) { check_table(call, call.in(0), call.out(), call.in(1)); }
 void check_scatter(const Call& call) { check_table(call, call.out(), call.in(0), call.in(1)); }
 
-// out = table[index] op what is added to, in f32 where types differ or something is added.
+// Copies rows, or with `adds` adds them to the output. Works in f32 if types differ or something is added.
 void move_rows(const Call& call, Memory& memory, bool gathers, bool adds) {
   const View &table = gathers ? call.in(0) : call.out(), &index = call.in(1);
   const View& rows = gathers ? call.out() : call.in(0);
@@ -167,7 +167,7 @@ void run_rows_moved(const Call& call, Memory& memory) {
   move_rows(call, memory, gathers, adds);
 }
 
-// Software generates these descriptors, one a row.
+// Software generates these descriptors, one for each row.
 Kind indirect(std::string name, std::string summary, bool gathers, void (*run)(const Call&, Memory&)) {
   return {.name = std::move(name),
           .summary = std::move(summary),

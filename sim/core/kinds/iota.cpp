@@ -1,7 +1,7 @@
-// Patterns of numbers.
-#include "sim/core/kinds/pattern.h"
-#include "sim/core/kinds/rows.h"
-#include "sim/core/kinds/rules.h"
+// Kind iota: patterns of numbers.
+#include "sim/core/arithmetic/pattern.h"
+#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {

@@ -1,16 +1,16 @@
-// Microscaled numbers: groups of 32, 8 partitions by 4 elements, share a scale. The scale of partitions 8g to 8g + 7 of
-// a quadrant lies in its partition g.
+// Kinds for microscaling (MX) types: groups of 32 numbers, 8 partitions by 4 elements, share a scale. The scale of
+// partitions 8g to 8g + 7 of a quadrant is in its partition g.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "kernels/matmul.h"
-#include "kernels/mx.h"
-#include "sim/core/kinds/product.h"
-#include "sim/core/kinds/rows.h"
-#include "sim/core/kinds/rules.h"
+#include "kernels/layers/matmul.h"
+#include "kernels/types/mx.h"
+#include "sim/core/arithmetic/product.h"
+#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -112,7 +112,7 @@ double matmul_flops(const Call& call) {
          static_cast<double>(call.in(1).elements() / group_columns);
 }
 
-// The numbers [4P x columns]: row 4p + e has element 4c + e of partition p in column c.
+// Unpacks the numbers [4P x columns]: row 4p + e has element 4c + e of partition p in column c.
 std::vector<float> numbers(Memory& memory, const View& data, const View& scales) {
   const auto n = static_cast<std::size_t>(data.elements()), columns = n / group_columns;
   std::vector<float> all(static_cast<std::size_t>(data.rows) * n), row(n);

@@ -1,4 +1,4 @@
-// product[M x N] = stationary[K x M] transposed times moving[K x N]; K lies along the partitions.
+// Kind nc_matmul: product[M x N] = stationary[K x M] transposed times moving[K x N]. K is along the partitions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,15 +6,15 @@
 #include <tuple>
 #include <vector>
 
-#include "kernels/matmul.h"
-#include "sim/core/kinds/product.h"
-#include "sim/core/kinds/rows.h"
-#include "sim/core/kinds/rules.h"
+#include "kernels/layers/matmul.h"
+#include "sim/core/arithmetic/product.h"
+#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
 
-constexpr double double_row = 1;  // the mode of two rows of K to a partition: [K, 2, M] and [K, 2, N]
+constexpr double double_row = 1;  // the mode with two rows of K in a partition: [K, 2, M] and [K, 2, N]
 
 constexpr int array = 128;  // rows and columns of every generation's array
 
@@ -85,7 +85,7 @@ double flops(const Call& call) {
          static_cast<double>(columns(call, call.in(1)));
 }
 
-// A factor as the kernels take it: the memory itself where it can be, else a copy.
+// A factor as the kernels take it: points into the memory if possible, else a copy.
 struct Tile {
   kernels::Factor factor;
   std::vector<std::byte> bytes = {};
@@ -99,7 +99,7 @@ Tile tile_of(const Call& call, Memory& memory, const View& v, DType type) {
   const auto rows = static_cast<std::size_t>(v.rows);
   Tile tile{{nullptr, n}, std::vector<std::byte>(rows * deep * n * sizeof(float))};
   auto* to = reinterpret_cast<float*>(tile.bytes.data());
-  if (type == DType::bf16)  // strided, as it is
+  if (type == DType::bf16)  // in place, with its stride
     for (std::size_t r = 0; r < rows; ++r)
       memory.read_bytes(v, static_cast<std::int64_t>(r), tile.bytes.data() + r * n * 2);
   else
@@ -108,7 +108,7 @@ Tile tile_of(const Call& call, Memory& memory, const View& v, DType type) {
   return tile;
 }
 
-// The transpose by identity, bit for bit: what moves is the identity, so nothing has to be multiplied.
+// Transpose by identity, bit for bit. The moving side is the identity, so nothing needs to be multiplied.
 void transpose(const Call& call, Memory& memory) {
   const View &from = call.in(0), &to = call.out();
   const auto m = static_cast<std::size_t>(from.elements()), k = static_cast<std::size_t>(from.rows);

@@ -1,12 +1,12 @@
-// out[F x P] = in[P x F], bit for bit: 128 x 128 by Tensor into PSUM, 32 x 32 by Vector.
+// Kind nc_transpose: out[F x P] = in[P x F], bit for bit; 128 x 128 by Tensor into PSUM, 32 x 32 by Vector.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
-#include "sim/core/kinds/rows.h"
-#include "sim/core/kinds/rules.h"
+#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {

@@ -1,18 +1,18 @@
-// What crosses partitions without the Tensor engine: shuffles within 32, reductions and broadcasts over all.
+// Kinds that cross partitions without the Tensor engine: shuffles within 32, reductions and broadcasts over all.
 #include <fmt/format.h>
 
 #include <vector>
 
-#include "sim/core/kinds/rows.h"
-#include "sim/core/kinds/rules.h"
+#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
 
 constexpr std::int32_t quadrant = 32;
-constexpr double keep = 255;  // in a mask: the partition stays as it is
+constexpr double keep = 255;  // in a mask: the partition stays unchanged
 
-// The mask is an operand: 32 integers that the compiler would put into the instruction.
+// The mask is an operand: 32 integers, which the compiler would encode in the instruction.
 void check_shuffle(const Call& call) {
   const View &in = call.in(0), &out = call.out();
   if (in.type != out.type)
@@ -78,7 +78,7 @@ void reduce_bits(const Call& call, Memory& memory) {
   out.store(0, state.data());
 }
 
-// Partition after partition; an average divides at the end.
+// Goes through the partitions in order. An average divides at the end.
 void reduce(const Call& call, Memory& memory) {
   const AluOp op = call.alu();
   if (is_bitwise(op)) return reduce_bits(call, memory);

@@ -1,12 +1,12 @@
-// Random numbers of the engines' own generators, one state a partition, and dropout.
+// Kinds for random numbers of the engines' generators, one state a partition, and dropout.
 #include <fmt/format.h>
 
 #include <cstring>
 #include <tuple>
 #include <vector>
 
-#include "sim/core/kinds/rows.h"
-#include "sim/core/kinds/rules.h"
+#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -15,7 +15,7 @@ const std::string not_the_hardwares =
     "the hardware's own sequence: its seeding is not published, and Vector's "
     "generator before NeuronCore-v4 is another";
 
-// The generators of a row's partition, in turn.
+// Uses the generators of a row's partition in turn.
 class Draws {
  public:
   Draws(const Call& call, Memory& memory)
@@ -26,7 +26,7 @@ class Draws {
     Lane& lane = lanes_[lane_ + static_cast<std::size_t>(row)];
     return lane.random[turn_++ % generators_].next();
   }
-  // From 0 up to 1, in steps of 2^-24.
+  // In [0, 1), in steps of 2^-24.
   float uniform(std::int64_t row) { return static_cast<float>(next(row) >> 8) * 0x1p-24F; }
   void begin_row() { turn_ = 0; }
 
@@ -56,7 +56,7 @@ void rng(const Call& call, Memory& memory) {
   }
 }
 
-// Inputs: the columns of what value (least) and value1 (most) do not say.
+// Inputs: columns for those of value (the least) and value1 (the most) that are not attributes.
 void check_rand2(const Call& call) {
   const std::size_t columns = !call.has(Key::value) + !call.has(Key::value1);
   if (call.inputs.size() != columns)
@@ -81,7 +81,7 @@ void rand2(const Call& call, Memory& memory) {
   }
 }
 
-// Inputs: data, and a column of probabilities unless rate says it.
+// Inputs: data, and a column of probabilities unless rate is given.
 void check_dropout(const Call& call) {
   if (call.in().type != call.out().type)
     refuse(call, fmt::format("data is {} and out {}; expected one type", name(call.in().type), name(call.out().type)));
@@ -135,7 +135,7 @@ void check_state_on(const Call& call, const ChipSpec& chip) {
 
 constexpr std::size_t words_each = std::tuple_size_v<decltype(Xorwow::words)>;
 
-// The state of a row's partition, word by word.
+// Visits the state of a row's partition, word by word.
 template <class Visit>
 void each_word(const Call& call, Memory& memory, const View& v, std::int64_t row, Visit visit) {
   Lane& lane = memory.state(call.instruction).lanes[static_cast<std::size_t>(call.buffer(v).partition + v.row + row)];

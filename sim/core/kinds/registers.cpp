@@ -1,8 +1,8 @@
-// Numbers between registers and memory.
+// Kinds that move numbers between registers and memory.
 #include <fmt/format.h>
 
-#include "sim/core/kinds/rules.h"
-#include "sim/core/memory.h"
+#include "sim/core/arithmetic/rules.h"
+#include "sim/core/run/memory.h"
 
 namespace trellis::sim::core {
 namespace {

@@ -1,7 +1,7 @@
-// out = (data op operand0) op1 other, operand0 a number or a column, other a tile.
+// Kind scalar_tensor_tensor: out = (data op operand0) op1 other. operand0 is a number or a column, other a tile.
 #include <fmt/format.h>
 
-#include "sim/core/kinds/rules.h"
+#include "sim/core/arithmetic/rules.h"
 #include "sim/core/kinds/tensor_scalar.h"
 
 namespace trellis::sim::core {
@@ -11,7 +11,7 @@ bool plain(AluOp op) {
   return op == AluOp::add || op == AluOp::multiply || op == AluOp::subtract || op == AluOp::bypass;
 }
 
-// Inputs: data, other, and the column where there is one.
+// Inputs: data, other, and the column if operand0 is one.
 void check(const Call& call) {
   const std::size_t columns = ScalarStep::needs_column(call, false) ? 1 : 0;
   if (call.inputs.size() != 2 + columns)

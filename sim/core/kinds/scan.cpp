@@ -1,8 +1,8 @@
-// Scans along a row, and arithmetic with a reduction beside it.
+// Kinds that scan along a row, and arithmetic with a reduction beside it.
 #include <fmt/format.h>
 
-#include "sim/core/kinds/accumulate.h"
-#include "sim/core/kinds/rules.h"
+#include "sim/core/arithmetic/accumulate.h"
+#include "sim/core/arithmetic/rules.h"
 #include "sim/core/kinds/tensor_scalar.h"
 
 namespace trellis::sim::core {
@@ -24,7 +24,7 @@ float one(AluOp op, bool reversed, float a, float b) {
   return result;
 }
 
-// state = op1(op(data0[i], state), data1[i]). The pairs that state space models are made of have loops of their own.
+// state = op1(op(data0[i], state), data1[i]). The pairs of ops used by state space models have specialised loops.
 void scan_row(AluOp op, bool reverse, AluOp op1, bool reverse1, const float* a, const float* b, float state, float* out,
               std::size_t n) {
   if (op == AluOp::multiply && op1 == AluOp::add) {

@@ -1,11 +1,11 @@
-// Choices between two values by a predicate: given, by a range of places, or by an affine pattern.
+// Kinds that select between two values by a predicate: given, by a range of indices, or by an affine pattern.
 #include <fmt/format.h>
 
 #include <limits>
 
-#include "sim/core/kinds/accumulate.h"
-#include "sim/core/kinds/pattern.h"
-#include "sim/core/kinds/rules.h"
+#include "sim/core/arithmetic/accumulate.h"
+#include "sim/core/arithmetic/pattern.h"
+#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -20,7 +20,7 @@ void expect_one_psum(const Call& call, const View& a, const View& b) {
     refuse(call, "values and predicate both lie in PSUM; expected one of them in SBUF");
 }
 
-// A predicate's row as 1 and 0.
+// A row of the predicate as 1 and 0.
 class Predicate {
  public:
   Predicate(const Call& call, Memory& memory, const View& v)

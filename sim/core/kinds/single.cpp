@@ -1,11 +1,11 @@
-// Functions of one tile on other engines than Scalar, and Scalar's more flexible form.
+// Kinds with a function of one tile on engines other than Scalar, and Scalar's more flexible form.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "sim/core/kinds/accumulate.h"
-#include "sim/core/kinds/function.h"
-#include "sim/core/kinds/rules.h"
+#include "sim/core/arithmetic/accumulate.h"
+#include "sim/core/arithmetic/function.h"
+#include "sim/core/arithmetic/rules.h"
 #include "sim/core/kinds/tensor_scalar.h"
 
 namespace trellis::sim::core {
@@ -46,7 +46,7 @@ void expect_shape(const Call& call) {
   expect_elements(call, "data", call.in(), call.out().elements());
 }
 
-// Inputs: data, and a column of what is subtracted unless value says it (0).
+// Inputs: data, and a column to be subtracted unless value (default 0) gives it.
 void check_exponential(const Call& call) {
   expect_shape(call);
   if (call.inputs.size() == 2) expect_elements(call, "most", call.in(1), 1);
@@ -150,7 +150,7 @@ const Registered activate2_kind(
      .run = activate2,
      .not_yet = "load_reduce"});
 
-// The place is `scale` times the number that the second input holds, in elements.
+// The place in elements is `scale` times the number that the second input holds.
 void check_dynamic(const Call& call) {
   expect_elements(call, "source", call.in(0), call.out().elements());
   expect_rows(call, "source", call.in(0), call.out().rows);
@@ -160,7 +160,7 @@ void check_dynamic(const Call& call) {
     refuse(call, fmt::format("offset is {}; expected an integer type", name(call.in(1).type)));
 }
 
-// fixed: the least of an instruction whose place is not known beforehand.
+// fixed: the least cost of an instruction whose place is not known beforehand.
 double dynamic_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
   return std::max(row_cycles(call, row, chip, call.out().elements()) - row.fixed, row.fixed);
 }

@@ -1,8 +1,8 @@
-// Copies and constants.
+// Kinds for copies and constants.
 #include <vector>
 
-#include "sim/core/kinds/rows.h"
-#include "sim/core/kinds/rules.h"
+#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {

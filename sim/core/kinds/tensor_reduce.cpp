@@ -1,13 +1,13 @@
-// Reductions along the free dimensions.
+// Kinds for reductions along the free dimensions.
 #include <fmt/format.h>
 
-#include "sim/core/kinds/rows.h"
-#include "sim/core/kinds/rules.h"
+#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
 
-// How many neighbours become one: all, unless out has more elements.
+// How many neighbouring elements become one: all, unless out has more than one element.
 std::int64_t run_length(const Call& call) { return call.in().elements() / call.out().elements(); }
 
 void check(const Call& call) {

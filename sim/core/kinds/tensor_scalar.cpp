@@ -1,4 +1,4 @@
-// Arithmetic of a tile with numbers or columns: (data op0 operand0) op1 operand1.
+// Kinds for arithmetic of a tile with numbers or columns: (data op0 operand0) op1 operand1.
 #include "sim/core/kinds/tensor_scalar.h"
 
 #include <fmt/format.h>
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <optional>
 
-#include "sim/core/kinds/rules.h"
+#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 

@@ -1,12 +1,12 @@
-// One arithmetic of a tile with a number or a column, as several kinds have it.
+// One arithmetic step of a tile with a number or a column, shared by several kinds.
 #pragma once
 
-#include "sim/core/kinds/rows.h"
+#include "sim/core/arithmetic/rows.h"
 
 namespace trellis::sim::core {
 
-// The operation of Key::op, or of Key::op1 for the second. Its operand is the attribute value (value1), or else the
-// next of the inputs that are columns.
+// The operation of Key::op, or of Key::op1 for the second step. Its operand is the attribute value (value1), or else
+// the next column among the inputs.
 class ScalarStep {
  public:
   ScalarStep(const Call&, Memory&, bool second, std::size_t& next_column);
@@ -21,7 +21,7 @@ class ScalarStep {
   Scalar scalar_;
 };
 
-// Throws unless each operation has its operand. other_inputs: those before the columns.
+// Throws unless each operation has its operand. other_inputs: number of inputs before the columns.
 void check_scalar_steps(const Call&, std::size_t other_inputs);
 
 }  // namespace trellis::sim::core

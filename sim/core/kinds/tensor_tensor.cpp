@@ -1,16 +1,16 @@
-// Arithmetic of two tiles.
+// Kinds for arithmetic of two tiles.
 #include <fmt/format.h>
 
-#include "sim/core/kinds/rows.h"
-#include "sim/core/kinds/rules.h"
+#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
 
 bool plain(AluOp op) { return op == AluOp::add || op == AluOp::multiply || op == AluOp::subtract; }
 
-// 1: an operand comes from PSUM. 2: operands lie in SBUF and all is narrow, which counts where the chip has the mode.
-// 3: that, and all is bf16 and contiguous and the operation a plain one, which counts everywhere.
+// 1: an operand comes from PSUM. 2: operands are in SBUF and all types are narrow, which matters if the chip has the
+// mode. 3: also all is bf16 and contiguous and the operation is a plain one, which matters everywhere.
 int speed(const Call& call, const ChipSpec& chip) {
   const View &a = call.in(0), &b = call.in(1), &out = call.out();
   const bool sbuf = call.space(a) == Space::sbuf && call.space(b) == Space::sbuf;
@@ -24,7 +24,7 @@ int speed(const Call& call, const ChipSpec& chip) {
 
 double cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
   const int known = speed(call, chip);
-  const bool has_mode = row.faster < row.fast;  // 16 bits go at twice the rate, plain or not
+  const bool has_mode = row.faster < row.fast;  // 16 bits run at twice the rate, plain or not
   return row_cycles(call, row, chip, call.out().elements(), known >= 2 && has_mode ? 2 : known == 2 ? 0 : known & 1);
 }
 

@@ -1,4 +1,4 @@
-// The largest of a row, where they are, and what else GpSimd finds in rows.
+// Kinds for the largest values of a row and their indices, and the other row searches of GpSimd.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,14 +7,14 @@
 #include <limits>
 #include <numeric>
 
-#include "sim/core/kinds/rows.h"
-#include "sim/core/kinds/rules.h"
+#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
 
 constexpr std::size_t eight = 8;
-constexpr std::int64_t longest = 16'384;  // that Vector searches
+constexpr std::int64_t longest = 16'384;  // row that Vector searches
 
 void expect_searchable(const Call& call, const View& data) {
   expect_rows(call, "data", data, call.out().rows);
@@ -57,7 +57,7 @@ const Registered max8_kind({.name = "max8",
                             .cycles = data_cycles,
                             .run = max8});
 
-// Where the values stand that are not taken yet; equal values take places one after the other, in the order given.
+// Indices of the values, each index used once. Equal values take successive indices, in the order given.
 template <class Order>
 std::array<std::size_t, eight> places(const float* data, std::size_t n, const float* values, Order order) {
   std::array<std::size_t, eight> found;
@@ -76,7 +76,7 @@ std::array<std::size_t, eight> places(const float* data, std::size_t n, const fl
 
 constexpr std::array<std::size_t, eight> upwards = {0, 1, 2, 3, 4, 5, 6, 7}, downwards = {7, 6, 5, 4, 3, 2, 1, 0};
 
-// Absent values have all bits set.
+// Indices of absent values have all bits set.
 void write_places(Memory& memory, const View& v, std::int64_t r, const std::array<std::size_t, eight>& found,
                   std::size_t n) {
   const double nowhere = v.type == DType::u16 ? 65535.0 : 4294967295.0;
@@ -144,7 +144,7 @@ const Registered nc_match_replace8({.name = "nc_match_replace8",
                                     .cycles = data_cycles,
                                     .run = replace});
 
-constexpr std::int64_t core_partitions = 16;  // that one of GpSimd's cores serves
+constexpr std::int64_t core_partitions = 16;  // partitions that one of GpSimd's cores serves
 
 void check_topk(const Call& call) {
   const View &src = call.in(), &values = call.out(0), &indices = call.out(1);
@@ -168,7 +168,7 @@ double topk_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
          static_cast<double>(call.out().elements());
 }
 
-// The elements of 16 partitions, column after column.
+// The elements of 16 partitions, column by column.
 std::vector<float> snake(Memory& memory, const View& src, std::int64_t first, std::size_t n) {
   const auto columns = static_cast<std::size_t>(src.elements());
   std::vector<float> all(n), row(columns);
@@ -255,7 +255,7 @@ void check_bounds(const Call& call) {
   expect_elements(call, "out", call.out(), 2 * call.in().elements());
 }
 
-// Starts of all elements, then ends.
+// The starts of all elements, then the ends.
 void bounds(const Call& call, Memory& memory) {
   const auto n = static_cast<std::size_t>(call.in().elements());
   std::vector<double> ids(n), out(2 * n);

@@ -1,14 +1,14 @@
-#include "kernels/adamw.h"
+#include "kernels/optimizers/adamw.h"
 
 #include <cmath>
 
+#include "sim/core/program/rotation.h"
+#include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
-#include "sim/core/rotation.h"
-#include "sim/core/shipped.h"
-#include "sim/core/verbs.h"
+#include "sim/core/programs/shipped.h"
 
-// One AdamW step over moments in f32 and parameters in f32, or in bf16 rounded stochastically: the operations of
-// kernels/adamw.h, one after the other, so that every bit is the host's.
+// One AdamW step on moments in f32 and parameters in f32, or in bf16 with stochastic rounding. Does the operations of
+// kernels/optimizers/adamw.h in the same order, so every bit equals the host's.
 namespace trellis::sim::core {
 namespace {
 

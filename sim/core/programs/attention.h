@@ -1,9 +1,9 @@
-// What attention and its gradient have in common: sizes, layouts, the mask, and the truth in f64.
+// Shared parts of attention and its gradient: sizes, layouts, the mask, and the reference in f64.
 #pragma once
 
+#include "sim/core/program/verbs.h"
+#include "sim/core/programs/shipped.h"
 #include "sim/core/programs/truth.h"
-#include "sim/core/shipped.h"
-#include "sim/core/verbs.h"
 
 namespace trellis::sim::core::attention {
 
@@ -20,7 +20,7 @@ Sizes sizes_of(const Arguments&);
 
 // Blocks of 128 rows of a table [.. x head_size] side by side: row p has row first + p of each block.
 Operand interleaved(const Operand& table, std::int64_t first, std::int64_t blocks);
-// 128 x 128: 0 on and below the diagonal, and above it what no power survives.
+// 128 x 128: 0 on and below the diagonal; above it a value whose exponential is 0.
 Operand mask(Builder&);
 
 // q and k are [heads head_size x length], v is [heads length x head_size].
@@ -43,11 +43,11 @@ class Inputs {
   std::vector<double> q_, k_, v_;
 };
 
-// What a query makes of the keys that it sees.
+// The softmax row of a query over the keys that it sees.
 struct Row {
   std::vector<double> weights;
   double lse = 0;
-  double exponent_error = 0;  // at most, of any exponent in f32
+  double exponent_error = 0;  // upper bound for any exponent in f32
 };
 Row row_of(const Inputs&, std::int64_t head, std::int64_t query);
 

@@ -1,11 +1,11 @@
-#include "kernels/cast.h"
+#include "kernels/reduce/cast.h"
 
+#include "sim/core/program/rotation.h"
+#include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
-#include "sim/core/rotation.h"
-#include "sim/core/shipped.h"
-#include "sim/core/verbs.h"
+#include "sim/core/programs/shipped.h"
 
-// f32 to bf16 on Vector, to nearest or stochastically with the random bits of kernels/random.h.
+// Casts f32 to bf16 on Vector, to nearest or stochastically with the random bits of kernels/types/random.h.
 namespace trellis::sim::core {
 namespace {
 

@@ -4,14 +4,14 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "sim/core/program/rotation.h"
+#include "sim/core/program/verbs.h"
 #include "sim/core/programs/attention.h"
 #include "sim/core/programs/pieces.h"
-#include "sim/core/rotation.h"
-#include "sim/core/shipped.h"
-#include "sim/core/verbs.h"
+#include "sim/core/programs/shipped.h"
 
-// o = softmax(q^T k / sqrt(128)) v of each head, keys by the tile, with the largest exponent and the sum of powers so
-// far kept for each query; and lse, their logarithm, for the gradient.
+// o = softmax(q^T k / sqrt(128)) v of each head, one tile of keys at a time. For each query it keeps the largest
+// exponent and the sum of powers so far. lse, their logarithm, is kept for the gradient.
 namespace trellis::sim::core {
 namespace {
 
@@ -23,7 +23,7 @@ constexpr std::int64_t bank = 512, under_way = 5;
 
 // 128 queries against a tile of keys.
 struct Step {
-  std::int64_t head, query, first, count;  // the tile's keys
+  std::int64_t head, query, first, count;  // of the keys in the tile
   bool diagonal, begins, ends;
   Operand scores = {}, powers = {}, most = {}, shift = {}, shrink = {}, product = {};
   std::vector<Operand> turned = {};
@@ -68,9 +68,9 @@ class Kernel {
         turning_(b, "turning", s.type, lanes, bank, 2, Space::psum),
         products_(b, "product", DType::f32, lanes, head_size, 2, Space::psum) {}
 
-  // Five steps are under way at once, so that no engine waits for what it or another has just begun: the scores of one
-  // are made while the powers of the one two before are transposed, the values of the one three before weighed, and of
-  // the one four before added up.
+  // A software pipeline of five steps, so that no engine waits for what it or another one has just begun. While the
+  // scores of one step are made, the powers of the step two before are transposed, the values of the step three before
+  // are weighted, and those of the step four before are added up.
   void run() {
     std::vector<Step> steps = steps_of(s_, tile_);
     const auto at = [&](std::size_t i) { return i < steps.size() ? &steps[i] : nullptr; };
@@ -85,7 +85,8 @@ class Kernel {
   }
 
  private:
-  // A head's inputs are loaded while the values of the steps three before are still weighed, and a step is of one head.
+  // A head's inputs are loaded while the values of the steps three before are still being weighted. Each step is of one
+  // head.
   int copies() const {
     const std::int64_t steps = s_.length / lanes;
     return s_.heads > 1 ? static_cast<int>(1 + (3 + steps - 1) / steps) : 1;
@@ -109,7 +110,7 @@ class Kernel {
   struct Head {
     Operand queries, keys, values, mosts, sums;
   };
-  std::array<Head, under_way> heads_;  // as many as there can be steps under way
+  std::array<Head, under_way> heads_;  // as many as there can be steps in flight
   Operand so_far_, sum_so_far_;
 };
 
@@ -141,7 +142,7 @@ void Kernel::score(Step& p) {
   reduce(b_, p.most, p.scores, AluOp::max);
 }
 
-// Of a query's last tile, where lse will look for it.
+// Of a query's last tile, where lse will read it.
 Operand Kernel::most_of(const Step& p) {
   return p.ends ? heads_[static_cast<std::size_t>(p.head % under_way)].mosts.column_range(p.query / lanes, 1)
                 : columns_.next();
@@ -156,7 +157,7 @@ void Kernel::most(Step& p, const Step* before) {
   p.shrink = before->most;
 }
 
-// The powers of this tile, and by how much those before shrink.
+// The powers of this tile, and the factor by which the earlier ones shrink.
 void Kernel::raise(Step& p) {
   const Head& h = heads_[static_cast<std::size_t>(p.head % under_way)];
   const double scale = attention::scale();
@@ -213,7 +214,7 @@ void Kernel::add(Step& p) {
   if (p.query + lanes == s_.length) end_head(p.head);
 }
 
-// lse = log(sum) + scale most; query t 128 + p at row p, column t.
+// lse = log(sum) + scale most; query t 128 + p is at row p, column t.
 void Kernel::end_head(std::int64_t head) {
   const Head& h = heads_[static_cast<std::size_t>(head % under_way)];
   activation(b_, h.sums, h.sums, Function::log);
@@ -241,8 +242,9 @@ void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
   for (const std::string_view name : {"q", "k", "v"}) fill_normal(memory, name, attention::sizes_of(a).type, seed);
 }
 
-// In f64. A power is off by its exponent's error, the rounding to the type and 4 units; the division takes out what all
-// share. Every tile shrinks what was before it by a power, off as much, and a sum meets a rounding for every key.
+// In f64. A power is off by the error of its exponent, the rounding to the type and 4 units; the division cancels the
+// common part. Every tile shrinks the earlier ones by a power, which is off as much, and a sum has a rounding for every
+// key.
 std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
   const Sizes s = attention::sizes_of(a);
   const attention::Inputs in(s, memory);

@@ -1,14 +1,14 @@
 #include <cmath>
 
+#include "sim/core/program/rotation.h"
+#include "sim/core/program/verbs.h"
 #include "sim/core/programs/attention.h"
 #include "sim/core/programs/pieces.h"
-#include "sim/core/rotation.h"
-#include "sim/core/shipped.h"
-#include "sim/core/verbs.h"
+#include "sim/core/programs/shipped.h"
 
-// The gradients of attention from those of o, with o and lse as flash_attention gave them: 512 keys at a time, all
-// queries that see them, the powers made again. Of a block, with p = e^(scale q^T k - lse) and share = the row sums of
-// do o: dv += p^T do, ds = scale p (do v^T - share), dk += ds^T q, dq += ds k.
+// The gradients of attention from those of o, with o and lse from flash_attention: 512 keys at a time against all
+// queries that see them; the powers are recomputed. For a block, with p = e^(scale q^T k - lse) and share = the row
+// sums of do o: dv += p^T do, ds = scale p (do v^T - share), dk += ds^T q, dq += ds k.
 namespace trellis::sim::core {
 namespace {
 
@@ -19,7 +19,7 @@ using attention::Sizes;
 constexpr std::int64_t tile = 512;
 
 struct Step {
-  std::int64_t head, first, count, query, seen;  // of the tile's keys the first `seen` are seen by all or some queries
+  std::int64_t head, first, count, query, seen;  // the first `seen` of the tile's keys are seen by all or some queries
   bool diagonal, begins, ends;
   Operand powers = {}, slopes = {}, values = {}, dk = {}, dv = {};
 };
@@ -72,7 +72,7 @@ class Kernel {
     shifts_ = b.tile("shifts", DType::f32, lanes, s.length / lanes);
   }
 
-  // The scores of a step begin before the gradients of the one before it are added up.
+  // The scores of a step begin before the gradients of the step before it are added up.
   void run() {
     std::vector<Step> steps = steps_of(s_);
     for (std::size_t i = 0; i <= steps.size(); ++i) {
@@ -209,7 +209,7 @@ Program build(const Arguments& a, const ChipSpec& chip) {
   return b.finish();
 }
 
-// o and lse are what attention makes of q, k and v, rounded to their types.
+// o and lse are what attention gives for q, k and v, rounded to their types.
 void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
   const Sizes s = attention::sizes_of(a);
   for (const std::string_view name : {"q", "k", "v", "do"}) fill_normal(memory, name, s.type, seed);
@@ -233,9 +233,9 @@ struct Gradients {
   std::vector<Bounded> dq, dk, dv;
 };
 
-// One query's part in f64. A power is off by its exponent's error, the rounding of lse and to the type; do v^T and
-// share by 130 roundings of their terms; ds by both, its 2 operations and its rounding to the type. Sums: each term's,
-// and one rounding for every query or key.
+// One query's part in f64. A power is off by the error of its exponent, the rounding of lse and of the type; do v^T and
+// share by 130 roundings of their terms; ds by both, its 2 operations and its rounding to the type. Sums: the error of
+// each term, and one rounding for every query or key.
 void add_query(const attention::Inputs& in, const std::vector<double>& slope, const std::vector<double>& o,
                std::int64_t head, std::int64_t query, Gradients& g) {
   const attention::Row row = attention::row_of(in, head, query);

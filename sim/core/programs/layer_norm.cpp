@@ -1,13 +1,13 @@
-#include "kernels/layer_norm.h"
+#include "kernels/layers/layer_norm.h"
 
+#include "sim/core/program/rotation.h"
+#include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
+#include "sim/core/programs/shipped.h"
 #include "sim/core/programs/truth.h"
-#include "sim/core/rotation.h"
-#include "sim/core/shipped.h"
-#include "sim/core/verbs.h"
 
-// LayerNorm by the stages of the public tutorial. v1: mean, mean of squares, shift, scale, weight and bias each an
-// instruction of its own. v2: bn_stats and bn_aggr, shift and scale in one.
+// LayerNorm by the stages of the public tutorial. v1: mean, mean of squares, shift, scale, weight and bias are separate
+// instructions. v2: bn_stats and bn_aggr, then shift and scale in one.
 namespace trellis::sim::core {
 namespace {
 
@@ -88,9 +88,9 @@ void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
   for (const std::string_view name : {"x", "weight", "bias"}) fill_normal(memory, name, sizes_of(a).type, seed);
 }
 
-// The host's, from the same inputs in f32. Sums meet at most `chain` roundings one after the other (v2 adds up to 256
-// elements in a row); E x^2 - mean^2, the worse of the two variances, is off by chain (E x^2 + mean^2) units, the root
-// halves what that is of the variance; the mean is off by chain E |x|. The host is within the same.
+// The host's result from the same inputs in f32. A sum has at most `chain` roundings in sequence (v2 adds up to 256
+// elements in a row). The less exact of the two variances, E x^2 - mean^2, is off by chain (E x^2 + mean^2) units, and
+// the root halves its relative error. The mean is off by chain E |x|. The host is within the same bounds.
 std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
   const Sizes s = sizes_of(a);
   const auto rows = static_cast<std::size_t>(s.rows), columns = static_cast<std::size_t>(s.columns);

@@ -3,20 +3,20 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "sim/core/program/rotation.h"
+#include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
+#include "sim/core/programs/shipped.h"
 #include "sim/core/programs/truth.h"
-#include "sim/core/rotation.h"
-#include "sim/core/shipped.h"
-#include "sim/core/verbs.h"
 
-// The fused Mamba scan by the stages of the public tutorial, in f32: for every state, h[t] = e^(delta[t] A) h[t - 1] +
-// delta[t] u[t] B[t], and y[t] is the sum of C[t] h[t] over the states. Channels lie along the partitions. v1 has the
-// states outermost and loads delta and u for each again; v2 has the channels outermost and keeps both, and their
-// product; v3 also cuts the sequence into tiles of 512, h going from one to the next.
+// The fused Mamba scan by the stages of the public tutorial, in f32. For every state, h[t] = e^(delta[t] A) h[t - 1] +
+// delta[t] u[t] B[t]; y[t] is the sum of C[t] h[t] over the states. Channels are along the partitions. v1 has the
+// states outermost and loads delta and u again for each. v2 has the channels outermost and keeps both, and their
+// product. v3 also cuts the sequence into tiles of 512 and passes h from one to the next.
 //
-// B and C are spread over the partitions by a product with ones, which leaves them in PSUM. A row of them that passes a
-// PSUM bank is brought to SBUF by Scalar, and Vector then takes two cycles an element for what it took one for. Where
-// v2's tiles do not fit, delta, the product and the sums stay in HBM and come for each state anew.
+// A product with ones spreads B and C over the partitions and leaves them in PSUM. If a row of them exceeds a PSUM
+// bank, Scalar copies it to SBUF, and Vector then takes two cycles an element instead of one. If v2's tiles do not fit,
+// delta, the product and the sums stay in HBM and are loaded again for each state.
 namespace trellis::sim::core {
 namespace {
 
@@ -53,8 +53,8 @@ Tables declare(Builder& b, const Sizes& s) {
 
 // How many tiles of each kind there are.
 struct Counts {
-  int work = 1;  // of what every step computes
-  int kept = 1;  // of what lasts over the states
+  int work = 1;  // for what every step computes
+  int kept = 1;  // for what lasts over the states
   bool spills = false;
 };
 
@@ -75,7 +75,7 @@ Counts counts_of(const ChipSpec& chip, const Sizes& s) {
 struct Step {
   std::int64_t batch, block, state, first, count;
   bool begins_tiles;  // the first step of its channels
-  bool ends_tiles;    // the last
+  bool ends_tiles;    // the last step of its channels
   Operand delta = {}, product = {}, sum = {};
   Operand decay = {}, input = {}, path = {}, part = {};
 };
@@ -120,7 +120,7 @@ class Kernel {
     core::fill(b, ones_, 1);
   }
 
-  // With two tiles of each kind a step begins before the one before it ends, so that Vector seldom waits for its own
+  // With two tiles of each kind a step begins before the one before it ends, so Vector seldom waits for its own
   // results.
   void run() {
     std::vector<Step> steps = steps_of(s_);
@@ -152,7 +152,7 @@ class Kernel {
   Tables t_;
   Operand ones_;
   Rotation rows_, columns_, spread_, decays_, inputs_, paths_, parts_, kept_, sums_;
-  Operand carry_;  // the last of the scan before
+  Operand carry_;  // the last value of the scan before
 };
 
 // What lasts over the states: delta, delta u and the sums.
@@ -180,7 +180,7 @@ void Kernel::begin(std::vector<Step>& steps, std::size_t at) {
     load_tiles(p);
   else if (!counts_.spills)
     std::tie(p.delta, p.product, p.sum) = std::tie(steps[at - 1].delta, steps[at - 1].product, steps[at - 1].sum);
-  // Of v1 there are as many as blocks, so each comes when it is due.
+  // In v1 there are as many as blocks, so each is loaded when it is needed.
   if (!counts_.spills && (s_.stage == 1 || p.begins_tiles)) p.sum = sums_.next();
   const Operand& a = columns_.next();
   load(b_, a, block_of(t_.a, p.block * lanes, lanes, p.state, 1));
@@ -199,7 +199,7 @@ void Kernel::begin(std::vector<Step>& steps, std::size_t at) {
   tensor_tensor(b_, p.input, product, AluOp::multiply, spread(t_.b, p, p.input));
 }
 
-// The row of a state on every partition: in PSUM, or where it is longer than a bank, in `to`.
+// The row of a state on every partition: in PSUM, or in `to` if it is longer than a bank.
 Operand Kernel::spread(const Operand& table, const Step& p, const Operand& to) {
   const Operand row = table.row_range(p.batch * s_.states + p.state, 1).column_range(p.first, p.count);
   Operand last;
@@ -255,7 +255,7 @@ Program build(const Arguments& a, const ChipSpec& chip) {
   return b.finish();
 }
 
-// delta is positive and A negative, as the model has them.
+// delta is positive and A negative, as in the model.
 void fill(const Arguments&, Memory& memory, std::uint64_t seed) {
   for (const std::string_view name : {"u", "B", "C"}) fill_normal(memory, name, DType::f32, seed);
   fill_normal(memory, "delta", DType::f32, seed, 0.5);
@@ -264,9 +264,8 @@ void fill(const Arguments&, Memory& memory, std::uint64_t seed) {
   for (float& v : memory.hbm_as<float>("A")) v = -std::abs(v);
 }
 
-// In f64, and beside it how far f32 can be off: a power by the rounding of its exponent and 2 units, delta u B by 2, a
-// scan's step by its 2 operations, and all that the steps before it were off by times the power; a sum by its
-// additions.
+// In f64, with a bound of the f32 error beside it: a power by the rounding of its exponent and 2 units; delta u B by 2;
+// a step of the scan by its 2 operations and the error of the steps before times the power; a sum by its additions.
 std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
   const Sizes s = sizes_of(a);
   const auto at = [&](std::string_view name) { return numbers_of(memory, name, DType::f32); };

@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "kernels/matmul.h"
-#include "sim/core/rotation.h"
-#include "sim/core/shipped.h"
-#include "sim/core/verbs.h"
+#include "kernels/layers/matmul.h"
+#include "sim/core/program/rotation.h"
+#include "sim/core/program/verbs.h"
+#include "sim/core/programs/shipped.h"
 
-// c = a^T b by the stages of the public matmul tutorial: each tile loaded where it is used; one factor's tiles kept;
-// blocks of both kept; blocks of the common dimension too, with partial results added up in SBUF.
+// c = a^T b by the stages of the public matmul tutorial: each tile is loaded where it is used; the tiles of one factor
+// are kept; blocks of both are kept; also blocks of the common dimension, with partial results summed in SBUF.
 namespace trellis::sim::core {
 namespace {
 
@@ -83,7 +83,7 @@ void hoist_load(Builder& b, const Sizes& s) {
   }
 }
 
-// Blocks of two tiles by two: every tile loaded serves two products.
+// Blocks of two by two tiles: every loaded tile serves two products.
 void block_free(Builder& b, const Sizes& s) {
   const Factors f = declare(b, s);
   const std::int64_t bm = std::min<std::int64_t>(2 * tile_m, s.m), bn = std::min<std::int64_t>(2 * tile_n, s.n);
@@ -115,8 +115,8 @@ std::int64_t largest_divisor(std::int64_t of, std::int64_t unit, std::int64_t mo
   return tiles;
 }
 
-// Blocks of 16 by 2 tiles over 8 of the common dimension, as the tutorial has them, or what divides and fits; and as
-// many more tiles as there is room for, so that the next block is on its way.
+// Blocks of 16 by 2 tiles over 8 of the common dimension, as in the tutorial, or what divides and fits. Further tiles
+// fill the room left, so that the next block is loaded ahead.
 struct Blocks {
   std::int64_t ms, ns, ks;
   int turns;  // tiles of each factor
@@ -188,8 +188,8 @@ void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
   fill_normal(memory, "b", a.type("type"), seed);
 }
 
-// The host's product of the same factors; the order of additions differs, so each element within matmul_bound of what
-// 128 terms at a time give, in units of the products' own size.
+// The host's product of the same factors. The order of additions differs, so each element must be within matmul_bound
+// of what 128 terms at a time give, in units of the products' size.
 std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
   const Sizes s = sizes_of(a);
   const std::size_t m = static_cast<std::size_t>(s.m), n = static_cast<std::size_t>(s.n),
@@ -197,7 +197,7 @@ std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
   std::vector<std::byte> truth(m * n * kernels::size_of(s.type));
   kernels::matmul({m, n, k}, s.type, {memory.hbm("a").data(), m, true}, {memory.hbm("b").data(), n}, s.type,
                   truth.data(), n);
-  // Normal factors: |a b| is 0.64 on average, and no sum of k of them passes twice that.
+  // Normal factors: |a b| is 0.64 on average, and no sum of k of them exceeds twice that.
   const double sums = kernels::matmul_bound(k, 1.3 * static_cast<double>(k), 3.2 * static_cast<double>(k));
   const double step = s.type == DType::f32 ? 0 : 1.0 / 128;
   return {compare_within("c", s.type, memory.hbm("c").data(), truth.data(), m * n, 2 * sums, step)};

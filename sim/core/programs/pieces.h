@@ -1,20 +1,20 @@
-// What programs have in common: a long row of HBM cut into tiles, and tables cut into blocks of rows.
+// Tiling of HBM data, shared by programs: a long row cut into tiles, and tables cut into blocks of rows.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "sim/core/builder.h"
+#include "sim/core/program/builder.h"
 
 namespace trellis::sim::core {
 
-// Elements `first` and on of a row, as a tile: row after row.
+// A tile's worth of a row, from element `first` on, in row-major order.
 struct Piece {
   std::int64_t first = 0, rows = 0, columns = 0;
 };
 
-// A row of n elements as tiles of at most 128 rows of at most `columns` elements.
+// Cuts a row of n elements into tiles of at most 128 rows with at most `columns` elements.
 inline std::vector<Piece> pieces_of(std::int64_t n, std::int64_t columns) {
   std::vector<Piece> pieces;
   std::int64_t at = 0;
@@ -47,8 +47,8 @@ void each_block(std::int64_t n, std::int64_t most, Visit visit) {
   for (std::int64_t first = 0; first < n; first += most) visit(first, std::min(most, n - first));
 }
 
-// How many sets of tiles of so many bytes a partition fit beside what is taken; at most `most`, at least one, which the
-// builder then refuses.
+// How many sets of tiles with `bytes` a partition fit beside `taken`. At most `most`, and at least one, which the
+// builder refuses if it does not fit.
 inline int sets_that_fit(const ChipSpec& chip, std::int64_t bytes, std::int64_t taken, int most) {
   const std::int64_t sets = (static_cast<std::int64_t>(chip.memory.sbuf_bytes) - taken) / bytes;
   return static_cast<int>(std::clamp<std::int64_t>(sets, 1, most));

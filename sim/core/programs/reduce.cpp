@@ -1,13 +1,13 @@
-#include "kernels/reduce.h"
+#include "kernels/reduce/reduce.h"
 
 #include <fmt/format.h>
 
 #include <stdexcept>
 
+#include "sim/core/program/rotation.h"
+#include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
-#include "sim/core/rotation.h"
-#include "sim/core/shipped.h"
-#include "sim/core/verbs.h"
+#include "sim/core/programs/shipped.h"
 
 // out = source0 + source1 + ..., added in f32 in this order and rounded once: by Vector, or by the DMA engines alone.
 namespace trellis::sim::core {
@@ -56,7 +56,7 @@ void by_vector(Builder& b, const Sizes& s, const std::vector<Operand>& sources, 
   }
 }
 
-// More sources than one instruction takes go through a sum in f32.
+// If there are more sources than one instruction takes, a partial sum in f32 is used.
 void by_dma(Builder& b, const Sizes& s, const std::vector<Operand>& sources, const Operand& out) {
   Operand partial;
   for (std::int64_t first = 0, taken = 0; first < s.k; first += taken) {

@@ -1,12 +1,12 @@
-#include "kernels/rms_norm.h"
+#include "kernels/layers/rms_norm.h"
 
+#include "sim/core/program/rotation.h"
+#include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
+#include "sim/core/programs/shipped.h"
 #include "sim/core/programs/truth.h"
-#include "sim/core/rotation.h"
-#include "sim/core/shipped.h"
-#include "sim/core/verbs.h"
 
-// y = x scale weight, a row of x to a partition; or the same of x + residual, which is kept as well.
+// y = x scale weight, with a row of x in a partition; or the same of x + residual, which is also stored.
 namespace trellis::sim::core {
 namespace {
 
@@ -65,8 +65,8 @@ void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
   if (s.adds) fill_normal(memory, "residual", s.type, seed);
 }
 
-// The host's, from the same inputs in f32. Here and there the sum of squares meets columns / 32 + 6 roundings, the root
-// halves what they come to, and 8 more are around it; so each is within that of the exact result, of its own size.
+// The host's result from the same inputs in f32. On both sides the sum of squares has columns / 32 + 6 roundings, whose
+// effect the root halves, and there are 8 more. So each is within that of the exact result, relative to its size.
 std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
   const Sizes s = sizes_of(a);
   const auto rows = static_cast<std::size_t>(s.rows), columns = static_cast<std::size_t>(s.columns);

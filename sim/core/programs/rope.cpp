@@ -1,17 +1,17 @@
-#include "kernels/rotary.h"
+#include "kernels/layers/rotary.h"
 
 #include <fmt/format.h>
 
 #include <stdexcept>
 
+#include "sim/core/program/rotation.h"
+#include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
-#include "sim/core/rotation.h"
-#include "sim/core/shipped.h"
-#include "sim/core/verbs.h"
+#include "sim/core/programs/shipped.h"
 
-// Rotary embedding of heads x positions x size, the halves of a head's elements being the pairs: the first half times
-// cosine less the second times sine, the second times cosine plus the first times sine. A partition holds `run`
-// positions in a row; the tables are loaded for every tile, as a kernel over single heads does, or once.
+// Rotary embedding of heads x positions x size. The halves of a head's elements are the pairs: the first half times
+// cosine minus the second times sine, and the second times cosine plus the first times sine. A partition holds `run`
+// consecutive positions. The tables are loaded once, or for every tile as a kernel over single heads does.
 namespace trellis::sim::core {
 namespace {
 
@@ -30,10 +30,13 @@ Sizes sizes_of(const Arguments& a) {
         fmt::format("rope: size={} positions={} run={}; expected an even size and positions in "
                     "multiples of 128 run",
                     s.size, s.positions, s.run));
+  if (s.positions > most_in_dim / s.size || s.heads > most_in_dim / (s.positions * s.size))
+    throw std::invalid_argument(fmt::format("rope: heads={} positions={} size={}; expected at most {} elements",
+                                            s.heads, s.positions, s.size, most_in_dim));
   return s;
 }
 
-// Positions from `first` on, `run` of them in a partition.
+// `run` positions in each partition, from `first` on.
 Operand rows_of(const Operand& table, std::int64_t first, const Sizes& s, std::int64_t elements) {
   return part_of(table, {first * elements, 128, s.run * elements});
 }

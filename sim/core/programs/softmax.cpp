@@ -1,17 +1,17 @@
-#include "kernels/softmax.h"
+#include "kernels/layers/softmax.h"
 
 #include <fmt/format.h>
 
 #include <optional>
 #include <stdexcept>
 
+#include "sim/core/program/rotation.h"
+#include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
+#include "sim/core/programs/shipped.h"
 #include "sim/core/programs/truth.h"
-#include "sim/core/rotation.h"
-#include "sim/core/shipped.h"
-#include "sim/core/verbs.h"
 
-// Softmax of each row: Vector finds the largest, Scalar raises and adds up, Vector divides.
+// Softmax of each row: Vector finds the largest, Scalar exponentiates and sums, Vector divides.
 namespace trellis::sim::core {
 namespace {
 
@@ -23,7 +23,7 @@ struct Sizes {
 
 Sizes sizes_of(const Arguments& a) { return {a.count("rows"), a.count("columns"), a.type("type"), a.number("scale")}; }
 
-// What is left to do of 128 rows when their powers are known; Vector does it when it has seen the rows after them.
+// What remains to be done for 128 rows whose powers are known. Vector does it after it has seen the next rows.
 struct Block {
   Operand tile, power, sum, y;
 };
@@ -65,8 +65,9 @@ void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
   fill_normal(memory, "x", sizes_of(a).type, seed, 3);
 }
 
-// The host's, from the same inputs in f32. A power is off by what rounding t, the largest t and their difference does
-// to its exponent, and by 2 units of its own; the sum by its columns / 32 + 6 additions. Twice: here and there.
+// The host's result from the same inputs in f32. A power is off by the rounding of t, of the largest t and of their
+// difference in its exponent, and by 2 units of its own; the sum by its columns / 32 + 6 additions. Twice, for both
+// sides.
 std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
   const Sizes s = sizes_of(a);
   const auto rows = static_cast<std::size_t>(s.rows), columns = static_cast<std::size_t>(s.columns);

@@ -1,15 +1,15 @@
 #include <cstring>
 
+#include "sim/core/program/rotation.h"
+#include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
-#include "sim/core/rotation.h"
-#include "sim/core/shipped.h"
-#include "sim/core/verbs.h"
+#include "sim/core/programs/shipped.h"
 
 // y = x transposed, by the Tensor engine in blocks of 128 x 128, by the DMA engines, or by Vector in blocks of 32 x 32.
 namespace trellis::sim::core {
 namespace {
 
-constexpr std::int64_t group = 512;  // rows of x that become one row's run of y
+constexpr std::int64_t group = 512;  // rows of x that become one contiguous part of a row of y
 constexpr std::int64_t chunk = 1024;
 
 struct Sizes {
@@ -23,7 +23,7 @@ struct Tables {
   Operand x, y;
 };
 
-// Up to 512 rows of x in tiles of 128, and so many of its columns.
+// Up to 512 rows of x in tiles of 128, and that many of its columns.
 std::vector<Operand> load_rows(Builder& b, Rotation& tiles, const Operand& x, std::int64_t row, std::int64_t rows,
                                std::int64_t column, std::int64_t columns) {
   std::vector<Operand> loaded;

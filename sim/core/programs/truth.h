@@ -1,12 +1,12 @@
-// Results held against numbers computed in f64, each within a bound of its own.
+// Compares results with references computed in f64, each within a bound of its own.
 #pragma once
 
 #include <cmath>
 #include <string_view>
 #include <vector>
 
-#include "kernels/convert.h"
-#include "sim/core/shipped.h"
+#include "kernels/types/convert.h"
+#include "sim/core/programs/shipped.h"
 
 namespace trellis::sim::core {
 
@@ -15,7 +15,7 @@ inline constexpr double unit_bf16 = 0x1p-8;  // in bf16
 
 inline double rounding_of(DType type) { return type == DType::bf16 ? unit_bf16 : unit_f32; }
 
-// What a number may be off by, before its last rounding to the type that holds it.
+// A reference, and the error allowed before the last rounding to the type that stores it.
 struct Bounded {
   double value = 0;
   double bound = 0;

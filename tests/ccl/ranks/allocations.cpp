@@ -1,5 +1,6 @@
 // Calls like one that was made before ask the heap for nothing.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 #include <new>
@@ -59,6 +60,27 @@ TEST(Allocations, NoneForAGroup) {
               c.all_reduce(in, in, 300, kernels::DType::f32);
               group.end();
             }),
+            "");
+}
+
+long page_faults() {  // of this thread
+  rusage used = {};
+  getrusage(RUSAGE_THREAD, &used);
+  return used.ru_minflt;
+}
+
+// A first touch takes microseconds, and a small operation a fraction of one.
+TEST(Allocations, NorDoTheFirstThousandCallsTouchFreshPages) {
+  EXPECT_EQ(run_ranks("loopback", 2,
+                      [](Communicator& c) {
+                        float in[2] = {}, out[2];
+                        const auto call = [&] { c.all_reduce(in, out, 2, kernels::DType::f32); };
+                        for (int i = 0; i < like_calls; ++i) call();
+                        const long before = page_faults();
+                        for (int i = 0; i < 1000; ++i) call();
+                        if (const long faults = page_faults() - before; faults > 4)
+                          throw std::runtime_error(std::to_string(faults) + " page faults");
+                      }),
             "");
 }
 

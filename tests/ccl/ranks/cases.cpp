@@ -6,10 +6,10 @@
 #include <map>
 #include <numeric>
 
-#include "ccl/check.h"
-#include "schedule/algorithm.h"
+#include "ccl/plan/check.h"
+#include "schedule/algorithms/algorithm.h"
 #include "tests/ccl/ranks/run.h"
-#include "tools/bench_truth.h"
+#include "tools/bench/truth.h"
 
 namespace trellis::ccl {
 namespace {

@@ -2,15 +2,21 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <thread>
+#include <tuple>
 
+#include "ccl/failure/dump_on_signal.h"
+#include "ccl/failure/rank_dump.h"
 #include "tests/ccl/ranks/run.h"
 
 namespace trellis::ccl {
@@ -45,6 +51,25 @@ class Dumps : public testing::Test {
     std::ostringstream text;
     for (const std::string& name : files()) text << std::ifstream(folder + "/" + name).rdbuf();
     return text.str();
+  }
+  std::vector<RankDump> all_dumps() const {
+    std::vector<RankDump> found;
+    for (const std::string& name : files()) {
+      std::ostringstream text;
+      text << std::ifstream(folder + "/" + name).rdbuf();
+      found.push_back(rank_dump_in(text.str()));
+    }
+    return found;
+  }
+  std::map<Rank, RankDump> dumps() const {
+    std::map<Rank, RankDump> found;
+    for (const RankDump& d : all_dumps()) found[d.rank] = d;
+    return found;
+  }
+  RankDump only_dump() const {
+    const std::vector<RankDump> found = all_dumps();
+    EXPECT_EQ(found.size(), 1U);
+    return found.empty() ? RankDump{} : found.front();
   }
   Config config() const { return {.timeout = 20s, .dump = folder}; }
 
@@ -107,6 +132,155 @@ TEST_F(Dumps, AProcessThatIsToldToEndWritesThemFirst) {
   for (const std::string& name : files()) EXPECT_TRUE(name.ends_with(".json")) << name;
 }
 
+// A signal ends a sleep early: what would come after it must neither happen nor be written.
+TEST_F(Dumps, ASleeperThatIsToldToEndDoesNotGoOn) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer delivers signals when it likes";
+#endif
+  auto* const went_on = static_cast<std::atomic<int>*>(
+      mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  const std::string said = run_processes(
+      2,
+      [&](Communicator& c) {
+        c.barrier();
+        if (c.rank() == 1) {
+          if (!comes_to(1)) throw std::runtime_error("no dump came");
+          return;
+        }
+        std::thread([thread = pthread_self()] {
+          std::this_thread::sleep_for(100ms);
+          pthread_kill(thread, SIGTERM);
+        }).detach();
+        ::sleep(20);
+        *went_on = 1;
+        c.barrier();
+      },
+      config());
+  EXPECT_EQ(said, "rank 0: signal 15\n");
+  EXPECT_EQ(*went_on, 0);
+  const RankDump dump = only_dump();
+  ASSERT_EQ(dump.entries.size(), 1U);
+  EXPECT_FALSE(dump.entries[0].under_way);
+  EXPECT_EQ(dump.signal, "TERM");
+  EXPECT_EQ(dump.trouble, Trouble::none);
+}
+
+// An operation that begins after the signal has come, in another thread, is none of what the rank was in.
+TEST_F(Dumps, ADumpTellsOfTheMomentAtWhichTheSignalCame) {
+  const std::string said = run_processes(
+      2,
+      [&](Communicator& c) {
+        c.barrier();
+        if (c.rank() == 1) {
+          if (!comes_to(1)) throw std::runtime_error("no dump came");
+          return;
+        }
+        std::thread other([&] {
+          while (dumps_requested() == 0) {
+          }
+          c.barrier();
+        });
+        kill(getpid(), SIGUSR2);
+        if (!comes_to(1)) throw std::runtime_error("no dump of our own came");
+        _exit(0);
+      },
+      config());
+  EXPECT_EQ(said, "");
+  const RankDump dump = only_dump();
+  ASSERT_EQ(dump.entries.size(), 1U);
+  EXPECT_FALSE(dump.entries[0].under_way);
+}
+
+TEST_F(Dumps, TheFirstFailureStaysWhateverFollows) {
+  const std::string said = run_processes(2,
+                                         [&](Communicator& c) {
+                                           c.barrier();
+                                           if (c.rank() == 1) {
+                                             std::this_thread::sleep_for(2500ms);
+                                             try {
+                                               c.barrier();
+                                             } catch (const PeerLost&) {
+                                             }
+                                             return;
+                                           }
+                                           try {
+                                             c.barrier();
+                                           } catch (const PeerLost&) {
+                                           }
+                                           c.abort();
+                                           kill(getpid(), SIGTERM);
+                                           std::this_thread::sleep_for(20s);
+                                         },
+                                         {.timeout = 500ms, .dump = folder});
+  EXPECT_EQ(said, "rank 0: signal 15\n");
+  const std::map<Rank, RankDump> dumps = this->dumps();
+  ASSERT_EQ(dumps.size(), 2U);
+  const RankDump &first = dumps.at(0), &late = dumps.at(1);
+  EXPECT_EQ(std::tuple(first.trouble, first.blamed, first.signal), std::tuple(Trouble::lost, 1, ""));
+  EXPECT_TRUE(first.entries.back().under_way);
+  EXPECT_EQ(first.waits_for, 1);
+  ASSERT_EQ(first.seen.size(), 2U);
+  EXPECT_FALSE(first.seen[1].last.under_way);
+  EXPECT_EQ(first.seen[1].last.operation, 1U);
+  EXPECT_EQ(late.trouble, Trouble::lost);
+  EXPECT_EQ(late.entries.size(), 1U);  // nothing was begun with a communicator that had given it up
+}
+
+TEST_F(Dumps, ARankThatDividesWritesThemWhenItIsToldToEnd) {
+  const std::string said = run_processes(
+      2,
+      [&](Communicator& c) {
+        c.barrier();
+        if (c.rank() == 1) {
+          if (!comes_to(1)) throw std::runtime_error("no dump came");
+          return;
+        }
+        std::thread([] {
+          std::this_thread::sleep_for(100ms);
+          kill(getpid(), SIGTERM);
+        }).detach();
+        c.split(0, 0);
+      },
+      config());
+  EXPECT_EQ(said, "rank 0: signal 15\n");
+  const RankDump dump = only_dump();
+  EXPECT_EQ(dump.entries.back().division, "split");
+  EXPECT_TRUE(dump.entries.back().under_way);
+}
+
+TEST_F(Dumps, WhatCouldNotBeMadeIsWrittenDown) {
+  EXPECT_THROW(Communicator::create(memory_store(), 0, 2, {.timeout = 100ms, .transport = "loopback", .dump = folder}),
+               PeerLost);
+  const RankDump dump = only_dump();
+  EXPECT_FALSE(dump.made());
+  EXPECT_EQ(std::tuple(dump.trouble, dump.blamed, dump.ranks), std::tuple(Trouble::lost, 1, 2));
+}
+
+TEST_F(Dumps, TheProcesssOtherCommunicatorsAreWrittenWithTheOneThatFails) {
+  EXPECT_EQ(run_processes(2,
+                          [&](Communicator& c) {
+                            const auto child = c.split(0, 1 - c.rank());
+                            c.barrier();
+                            if (c.rank() == 1) {
+                              if (!comes_to(2)) throw std::runtime_error("no two dumps came");
+                              return;
+                            }
+                            try {
+                              child->barrier();
+                            } catch (const PeerLost&) {
+                            }
+                          },
+                          {.timeout = 500ms, .dump = folder}),
+            "");
+  bool child_seen = false;
+  for (const RankDump& dump : all_dumps()) {
+    if (dump.parent.empty()) continue;
+    child_seen = true;
+    EXPECT_EQ(dump.in_parent, (std::vector<Rank>{1, 0}));
+  }
+  EXPECT_TRUE(child_seen);
+}
+
 // It has its parent's handlers, and nobody of the library's who would serve them.
 TEST_F(Dumps, AForkedProcessEndsWhenItIsToldTo) {
 #ifdef __SANITIZE_THREAD__
@@ -136,7 +310,11 @@ TEST_F(Dumps, AForkedProcessEndsWhenItIsToldTo) {
 TEST_F(Dumps, AnAbortIsWrittenDown) {
   EXPECT_EQ(run_threads(2, [](Communicator& c) { c.abort(); }, {.timeout = 20s, .dump = folder}), "");
   EXPECT_EQ(written(), 2);
-  EXPECT_NE(all().find("the communicator was aborted"), std::string::npos);
+  EXPECT_NE(all().find("the communicator was aborted by rank"), std::string::npos);
+  for (const RankDump& dump : all_dumps()) {
+    EXPECT_EQ(dump.trouble, Trouble::aborted);
+    EXPECT_EQ(dump.blamed, all_dumps().front().blamed);  // all name the one that was first
+  }
 }
 
 }  // namespace

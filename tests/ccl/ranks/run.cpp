@@ -29,15 +29,21 @@ std::string outcome(const std::function<void()>& work) {
   }
 }
 
-// How each child ended. Those that stopped are killed once no other is left.
-std::map<Rank, int> ends_of(const std::vector<pid_t>& children) {
+// How each child ended. Those that stopped are killed once no other is left and none was continued for so long.
+std::map<Rank, int> ends_of(const std::vector<pid_t>& children, std::chrono::milliseconds most) {
   std::map<Rank, int> ends;
   std::set<pid_t> stopped;
+  auto since = Clock::now();
   while (ends.size() < children.size()) {
-    if (ends.size() + stopped.size() == children.size())
+    if (ends.size() + stopped.size() != children.size()) since = Clock::now();
+    if (ends.size() + stopped.size() == children.size() && Clock::now() - since >= most)
       for (pid_t child : stopped) kill(child, SIGKILL);
     int status = 0;
-    const pid_t child = waitpid(-1, &status, WUNTRACED);
+    const pid_t child = waitpid(-1, &status, WUNTRACED | WCONTINUED | (stopped.empty() ? 0 : WNOHANG));
+    if (child == 0) {
+      usleep(1000);
+      continue;
+    }
     const auto found = std::ranges::find(children, child);
     if (child <= 0 || found == children.end()) continue;
     if (WIFSTOPPED(status)) {
@@ -45,7 +51,7 @@ std::map<Rank, int> ends_of(const std::vector<pid_t>& children) {
       continue;
     }
     stopped.erase(child);
-    ends[static_cast<Rank>(found - children.begin())] = status;
+    if (!WIFCONTINUED(status)) ends[static_cast<Rank>(found - children.begin())] = status;
   }
   return ends;
 }
@@ -76,7 +82,7 @@ std::string run_threads(Rank ranks, const RankFunction& f, const Config& config)
   return all;
 }
 
-std::string run_processes(Rank ranks, const RankFunction& f, const Config& config) {
+std::string run_processes(Rank ranks, const RankFunction& f, const Config& config, std::chrono::milliseconds stopped) {
   void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   Shared& shared = *new (memory) Shared();
   std::vector<pid_t> children;
@@ -99,7 +105,7 @@ std::string run_processes(Rank ranks, const RankFunction& f, const Config& confi
     _exit(said.empty() ? 0 : 1);
   }
   std::string all;
-  for (const auto& [r, status] : ends_of(children)) {
+  for (const auto& [r, status] : ends_of(children, stopped)) {
     if (WIFSIGNALED(status)) all += fmt::format("rank {}: signal {}\n", r, WTERMSIG(status));
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0) all += fmt::format("rank {}: {}\n", r, shared.said[r]);
   }

@@ -14,7 +14,8 @@ using RankFunction = std::function<void(Communicator&)>;
 
 // Empty when every rank ended well; else a line for each that did not.
 std::string run_threads(Rank ranks, const RankFunction&, const Config& = {});
-std::string run_processes(Rank ranks, const RankFunction&, const Config& = {});
+// Processes that are stopped once all others have ended are killed when nobody has continued them for so long.
+std::string run_processes(Rank ranks, const RankFunction&, const Config& = {}, std::chrono::milliseconds stopped = {});
 
 inline std::string run_ranks(std::string_view transport, Rank ranks, const RankFunction& f, const Config& c = {}) {
   return transport == "loopback" ? run_threads(ranks, f, c) : run_processes(ranks, f, c);

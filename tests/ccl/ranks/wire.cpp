@@ -5,7 +5,7 @@
 #include <cmath>
 #include <thread>
 
-#include "schedule/algorithm.h"
+#include "schedule/algorithms/algorithm.h"
 #include "tests/ccl/ranks/cases.h"
 #include "tests/ccl/ranks/run.h"
 

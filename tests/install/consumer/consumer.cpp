@@ -1,7 +1,7 @@
 #include <iostream>
 
-#include "schedule/algorithm.h"
-#include "schedule/verify.h"
+#include "schedule/algorithms/algorithm.h"
+#include "schedule/proof/verify.h"
 
 int main() {
   using namespace trellis::schedule;

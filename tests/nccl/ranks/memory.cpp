@@ -19,7 +19,7 @@ constexpr std::size_t elements = std::size_t{1} << 20;
 constexpr std::size_t ends_of_messages = std::size_t{64} << 10;  // bytes: slots that these may take
 
 // What the two processes share.
-struct Meeting {
+struct Rendezvous {
   std::atomic<int> made;
   ncclUniqueId id;
   char said[2][256];
@@ -54,7 +54,7 @@ void expect_direct(std::size_t slots, const char* memory) {
   if (slots > ends_of_messages) throw std::runtime_error(fmt::format("{}: {} bytes of slots", memory, slots));
 }
 
-void be_rank(Meeting& meeting, int rank) {
+void be_rank(Rendezvous& meeting, int rank) {
   if (rank == 0) {
     expect(ncclGetUniqueId(&meeting.id));
     meeting.made = 1;
@@ -84,8 +84,8 @@ void be_rank(Meeting& meeting, int rank) {
 }
 
 TEST(NcclWindows, AreReadWhereTheyLieByOtherProcesses) {
-  void* const memory = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  Meeting& meeting = *new (memory) Meeting();
+  void* const memory = mmap(nullptr, sizeof(Rendezvous), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  Rendezvous& meeting = *new (memory) Rendezvous();
   for (int rank = 0; rank < 2; ++rank) {
     if (fork() != 0) continue;
     alarm(60);
@@ -98,7 +98,7 @@ TEST(NcclWindows, AreReadWhereTheyLieByOtherProcesses) {
     }
   }
   for (int status = 0; wait(&status) > 0;) EXPECT_EQ(status, 0) << meeting.said[0] << " / " << meeting.said[1];
-  munmap(memory, sizeof(Meeting));
+  munmap(memory, sizeof(Rendezvous));
 }
 
 }  // namespace

@@ -1,0 +1,67 @@
+// A communicator of the C API, which a thread of its own may still be creating.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "ccl/api/handles/registrations.h"
+#include "ccl/communicator.h"
+
+namespace trellis::ccl::api {
+
+class Comm {
+ public:
+  explicit Comm(bool nonblocking) : nonblocking_(nonblocking) {}
+  ~Comm();  // waits for a creation in progress
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
+
+  // For one call. Throws Usage when it is in progress or finalized; if its creation failed, that error.
+  Communicator& ready() const;
+  Communicator& made() const;  // the same, but also when it has failed since, or was finalized
+
+  bool nonblocking() const { return nonblocking_; }
+  bool busy() const { return busy_; }
+  std::shared_ptr<const std::atomic<bool>> given_up() const { return given_up_; }
+  bool has_communicator() const;
+  std::exception_ptr error() const;  // of its creation, or what ended it
+
+  Registrations& registrations() { return registrations_; }
+
+  void give_up();  // cancels the creation, or aborts running operations
+
+  void await();  // until it is not in progress; bounded by the deadlines of what runs
+
+  // Stages of a job: accepted by the call, done in this or another thread, completed with its outcome.
+  void take();
+  void do_beside(std::function<void()> job);
+  void end(std::exception_ptr);
+  void set(std::unique_ptr<Communicator>);
+  void set_finalized() { finalized_ = true; }
+  Communicator& inside_job() const { return *communicator_; }
+
+ private:
+  const bool nonblocking_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<bool> busy_ = false, finalized_ = false;
+  const std::shared_ptr<std::atomic<bool>> given_up_ = std::make_shared<std::atomic<bool>>(false);
+  std::exception_ptr failed_;
+  std::unique_ptr<Communicator> communicator_;
+  Registrations registrations_;  // destroyed before the communicator
+  std::thread thread_;
+};
+
+// A call that creates, divides or finalizes a communicator.
+struct Job {
+  std::shared_ptr<Comm> owner = nullptr;   // the communicator that it creates or works on; null: it creates none
+  std::shared_ptr<Comm> parent = nullptr;  // may be null if there is an owner
+  std::function<void()> work = {};
+  bool background = false;
+};
+
+}  // namespace trellis::ccl::api

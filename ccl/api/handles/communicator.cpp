@@ -1,0 +1,216 @@
+#include "ccl/api/c/communicator.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <vector>
+
+#include "ccl/api/handles/create_communicator.h"
+#include "ccl/api/handles/grouping.h"
+#include "ccl/devices.h"
+#include "ccl/rendezvous/unique_id.h"
+
+using namespace trellis::ccl::api;
+using trellis::ccl::Communicator;
+using trellis::ccl::Rank;
+
+namespace {
+
+// Checks a result pointer and sets it to null until there is a result.
+void empty(trellis_comm* out, const char* name) {
+  require(out, name);
+  *out = nullptr;
+}
+
+// After an abort on every rank, a split starts with a shrink to all ranks.
+std::unique_ptr<Communicator> divided(Communicator& parent, std::optional<int> color, int key) {
+  if (!parent.error()) return parent.split(color, key);
+  return parent.shrink({})->split(color, key);
+}
+
+template <class Value, class Get>
+trellis_result tell(trellis_comm handle, Value* value, const char* name, Get&& get) {
+  return guarded([&] {
+    require(value, name);
+    *value = get(comms().use(handle)->made());
+  });
+}
+
+}  // namespace
+
+trellis_result trellis_unique_id_create(trellis_unique_id* id) {
+  return guarded([&] {
+    require(id, "id");
+    const trellis::ccl::UniqueId made = trellis::ccl::make_unique_id();
+    std::memcpy(id->bytes, made.bytes.data(), sizeof id->bytes);
+  });
+}
+
+trellis_result trellis_comm_create(trellis_comm* comm, int ranks, const trellis_unique_id* id, int rank,
+                                   const trellis_config* config) {
+  return issued([&] {
+    empty(comm, "comm");
+    require(id, "id");
+    check_ranks(rank, ranks);
+    const Settings s = settings_of(config);
+    const auto made = std::make_shared<Comm>(s.nonblocking);
+    return begin_for(comm, {.owner = made,
+                            .work = [c = made.get(), meeting = rendezvous_by(*id), rank, ranks,
+                                     config = s.config] { join(*c, meeting, rank, ranks, config); },
+                            .background = s.nonblocking});
+  });
+}
+
+trellis_result trellis_comm_create_from_environment(trellis_comm* comm, const trellis_config* config) {
+  return issued([&] {
+    empty(comm, "comm");
+    const Settings s = settings_of(config);
+    const trellis::ccl::Launched l = trellis::ccl::launched_from_environment();
+    const auto made = std::make_shared<Comm>(s.nonblocking);
+    return begin_for(comm, {.owner = made,
+                            .work = [c = made.get(), meeting = rendezvous_by_environment(l), l,
+                                     config = s.config] { join(*c, meeting, l.rank, l.ranks, config); },
+                            .background = s.nonblocking});
+  });
+}
+
+trellis_result trellis_launched(int* rank, int* ranks, int* local_rank, int* local_ranks) {
+  return guarded([&] {
+    const trellis::ccl::Launched l = trellis::ccl::launched_from_environment();
+    if (rank != nullptr) *rank = l.rank;
+    if (ranks != nullptr) *ranks = l.ranks;
+    if (local_rank != nullptr) *local_rank = l.local_rank;
+    if (local_ranks != nullptr) *local_ranks = l.local_ranks;
+  });
+}
+
+trellis_result trellis_devices(int* devices) {
+  return guarded([&] {
+    require(devices, "devices");
+    *devices = trellis::ccl::devices_from_environment();
+  });
+}
+
+trellis_result trellis_comm_create_all(trellis_comm* comms_out, int ranks, const trellis_config* config) {
+  return issued([&] {
+    require(comms_out, "comms");
+    check_ranks(0, ranks);
+    const Settings s = settings_of(config);
+    const std::shared_ptr<trellis::ccl::Store> store = trellis::ccl::memory_store();
+    std::vector<Job> jobs;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      const auto made = std::make_shared<Comm>(s.nonblocking);
+      made->take();
+      jobs.push_back({.owner = made, .work = [c = made.get(), store, rank, ranks, config = s.config] {
+                        join(
+                            *c, [&](auto) { return store; }, rank, ranks, config);
+                      }});
+    }
+    std::fill_n(comms_out, ranks, nullptr);
+    do_all(jobs);
+    for (Rank rank = 0; rank < ranks; ++rank)
+      comms_out[rank] = static_cast<trellis_comm>(comms().add(jobs[static_cast<std::size_t>(rank)].owner));
+  });
+}
+
+trellis_result trellis_comm_split(trellis_comm comm, int color, int key, const trellis_config* config,
+                                  trellis_comm* child) {
+  return issued([&] {
+    empty(child, "child");
+    const std::shared_ptr<Comm> parent = comms().use(comm).share();
+    parent->ready();
+    const bool background = nonblocking_child(config, parent->nonblocking());
+    if (color == TRELLIS_NO_COLOR)
+      return begin({.parent = parent,
+                    .work = [p = parent.get(), key] { divided(p->inside_job(), std::nullopt, key); },
+                    .background = background});
+    if (color < 0) throw std::invalid_argument(fmt::format("color {}: expected 0 or more, or TRELLIS_NO_COLOR", color));
+    const auto made = std::make_shared<Comm>(background);
+    return begin_for(child, {.owner = made,
+                             .parent = parent,
+                             .work = [c = made.get(), p = parent.get(), color,
+                                      key] { c->set(divided(p->inside_job(), color, key)); },
+                             .background = background});
+  });
+}
+
+trellis_result trellis_comm_shrink(trellis_comm comm, const int* excluded, int excluded_count,
+                                   const trellis_config* config, trellis_comm* child) {
+  return issued([&] {
+    empty(child, "child");
+    const std::shared_ptr<Comm> parent = comms().use(comm).share();
+    parent->made();
+    if (excluded_count < 0) throw std::invalid_argument(fmt::format("excluded_count is {}", excluded_count));
+    if (excluded_count > 0) require(excluded, "excluded");
+    const bool background = nonblocking_child(config, parent->nonblocking());
+    const auto made = std::make_shared<Comm>(background);
+    return begin_for(child,
+                     {.owner = made,
+                      .parent = parent,
+                      .work = [c = made.get(), p = parent.get(),
+                               left_out = std::vector<Rank>(
+                                   excluded, excluded + excluded_count)] { c->set(p->inside_job().shrink(left_out)); },
+                      .background = background});
+  });
+}
+
+trellis_result trellis_comm_finalize(trellis_comm comm) {
+  return issued([&] {
+    const std::shared_ptr<Comm> same = comms().use(comm).share();
+    same->ready();
+    return begin({.owner = same,
+                  .work =
+                      [c = same.get()] {
+                        c->set_finalized();
+                        c->inside_job().finalize();
+                      },
+                  .background = same->nonblocking()});
+  });
+}
+
+trellis_result trellis_comm_abort(trellis_comm comm) {
+  return guarded([&] { comms().use(comm)->give_up(); });
+}
+
+trellis_result trellis_comm_destroy(trellis_comm comm) {
+  return guarded([&] {
+    if (comm == nullptr) return;
+    const std::shared_ptr<Comm> last = comms().take(comm);
+    if (!last->has_communicator()) last->give_up();
+    last->await();
+    // Earlier errors were reported then. Work that its streams still hold must end before it is destroyed.
+    const bool was_well = last->error() == nullptr;
+    try {
+      if (last->has_communicator()) last->inside_job().finalize();
+    } catch (...) {
+      if (was_well) throw;
+    }
+  });
+}
+
+trellis_result trellis_comm_async_error(trellis_comm comm, trellis_result* state) {
+  return guarded([&] {
+    require(state, "state");
+    const auto use = comms().use(comm);
+    *state = TRELLIS_IN_PROGRESS;
+    if (use->busy()) return;
+    const std::exception_ptr failed = use->error();
+    *state = failed ? note_failure(failed) : TRELLIS_OK;
+  });
+}
+
+trellis_result trellis_comm_rank(trellis_comm comm, int* rank) {
+  return tell(comm, rank, "rank", [](const auto& c) { return c.rank(); });
+}
+trellis_result trellis_comm_ranks(trellis_comm comm, int* ranks) {
+  return tell(comm, ranks, "ranks", [](const auto& c) { return c.ranks(); });
+}
+trellis_result trellis_comm_transport(trellis_comm comm, const char** name) {
+  return tell(comm, name, "name", [](const auto& c) { return c.transport().data(); });
+}
+trellis_result trellis_comm_memory_bytes(trellis_comm comm, size_t* bytes) {
+  return tell(comm, bytes, "bytes", [](const auto& c) { return c.memory_bytes(); });
+}
+trellis_result trellis_comm_operations(trellis_comm comm, uint64_t* operations) {
+  return tell(comm, operations, "operations", [](const auto& c) { return c.operations(); });
+}

@@ -1,0 +1,26 @@
+// Rendezvous of a new communicator's ranks, in the ways that the C API offers.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "ccl/api/handles/arguments.h"
+#include "ccl/api/handles/objects.h"
+#include "ccl/store.h"
+
+namespace trellis::ccl::api {
+
+using Rendezvous = std::function<std::shared_ptr<Store>(Deadline)>;
+
+Rendezvous rendezvous_by(const trellis_unique_id&);
+Rendezvous rendezvous_by_environment(const Launched&);  // each call is for the process's next communicator
+
+// Joins the ranks into the communicator. It can be cancelled while it waits.
+void join(Comm&, const Rendezvous&, Rank rank, Rank ranks, const Config&);
+
+// Gives the handle to the job's owner and starts the job. On failure *out is NULL and nothing is left behind.
+trellis_result begin_for(trellis_comm* out, Job);
+
+void check_ranks(int rank, int ranks);
+
+}  // namespace trellis::ccl::api

@@ -1,0 +1,34 @@
+// This thread's open group, and how calls are run: now, in the background, or at the group's end.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "ccl/api/handles/boundary.h"
+#include "ccl/api/handles/comm.h"
+
+namespace trellis::ccl::api {
+
+void note_group_failure(const std::exception_ptr&);  // only the first counts; ignored while no group is open
+void keep_until_group_ends(std::shared_ptr<void>);   // ignored while no group is open
+
+// Wraps a call that may be in a group: when it fails, the group fails.
+template <class Body>
+trellis_result issued(Body&& body) noexcept {
+  return guarded([&] {
+    try {
+      return body();
+    } catch (...) {
+      note_group_failure(std::current_exception());
+      throw;
+    }
+  });
+}
+
+// Runs the job now, in the background, or when the group ends. If it runs now, throws what it throws.
+trellis_result begin(Job);
+
+// Runs jobs, each in a thread of its own. Returns when all except background jobs have ended. Throws the first failure.
+trellis_result do_all(const std::vector<Job>&);
+
+}  // namespace trellis::ccl::api

@@ -1,0 +1,36 @@
+#include "ccl/api/handles/objects.h"
+
+#include "device/of_this_process.h"
+
+namespace trellis::ccl::api {
+namespace {
+
+// Created at first use; lives until the process ends.
+struct Kept {
+  std::once_flag once;
+  std::shared_ptr<device::Device> device;
+};
+
+}  // namespace
+
+// Not destroyed at exit: objects that the program did not destroy may still be at work.
+const std::shared_ptr<device::Device>& device() {
+  auto& kept = device::of_this_process([] { return new Kept; });
+  std::call_once(kept.once, [&] { kept.device = device::host_of_process(); });
+  return kept.device;
+}
+Handles<Comm>& comms() {
+  return device::of_this_process([] { return new Handles<Comm>(0x7C01, "communicator"); });
+}
+Handles<device::Stream>& streams() {
+  return device::of_this_process([] { return new Handles<device::Stream>(0x7C02, "stream"); });
+}
+Handles<device::Event>& events() {
+  return device::of_this_process([] { return new Handles<device::Event>(0x7C03, "event"); });
+}
+
+StreamUse::StreamUse(trellis_stream handle) {
+  if (handle != nullptr) stream_ = streams().use(handle).share();
+}
+
+}  // namespace trellis::ccl::api

@@ -1,0 +1,206 @@
+#include "ccl/api/c/operations.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <vector>
+
+#include "ccl/api/handles/create_communicator.h"
+#include "ccl/api/handles/grouping.h"
+#include "schedule/formats/text.h"
+
+using namespace trellis::ccl::api;
+using trellis::ccl::Call;
+using trellis::ccl::Collective;
+using trellis::ccl::Communicator;
+
+namespace {
+
+// Calls `body` with the communicator and the stream; in an open group both are kept until its end.
+template <class Body>
+trellis_result operate(trellis_comm handle, trellis_stream stream, Body&& body) noexcept {
+  return issued([&] {
+    const auto use = comms().use(handle);
+    Communicator& communicator = use->ready();
+    const StreamUse on(stream);
+    body(communicator, on.get());
+    if (!trellis::ccl::Group::open()) return;
+    keep_until_group_ends(use.share());
+    keep_until_group_ends(on.share());
+  });
+}
+
+// Runs the call that `make` builds from the caller's arguments.
+template <class Make>
+trellis_result run(trellis_comm handle, trellis_stream stream, Make&& make) noexcept {
+  return operate(handle, stream, [&](Communicator& c, auto* s) { c.run(make(c), s); });
+}
+
+std::vector<std::size_t> counts_of(const Communicator& c, const size_t* counts, const char* name) {
+  require(counts, name);
+  return {counts, counts + c.ranks()};
+}
+
+}  // namespace
+
+trellis_result trellis_all_reduce(trellis_comm comm, const void* in, void* out, size_t count, trellis_type type,
+                                  trellis_reduction reduction, trellis_stream stream) {
+  return run(comm, stream, [&](auto&) {
+    return Call{.collective = Collective::all_reduce,
+                .input = in,
+                .output = out,
+                .count = count,
+                .type = type_of(type),
+                .op = plain_reduction_of(reduction)};
+  });
+}
+
+trellis_result trellis_reduce_scatter(trellis_comm comm, const void* in, void* out, size_t count, trellis_type type,
+                                      trellis_reduction reduction, trellis_stream stream) {
+  return run(comm, stream, [&](auto&) {
+    return Call{.collective = Collective::reduce_scatter,
+                .input = in,
+                .output = out,
+                .count = count,
+                .type = type_of(type),
+                .op = plain_reduction_of(reduction)};
+  });
+}
+
+trellis_result trellis_reduce(trellis_comm comm, const void* in, void* out, size_t count, trellis_type type,
+                              trellis_reduction reduction, int root, trellis_stream stream) {
+  return run(comm, stream, [&](auto&) {
+    return Call{.collective = Collective::reduce,
+                .input = in,
+                .output = out,
+                .count = count,
+                .type = type_of(type),
+                .op = plain_reduction_of(reduction),
+                .root = root};
+  });
+}
+
+trellis_result trellis_all_gather(trellis_comm comm, const void* in, void* out, size_t count, trellis_type type,
+                                  trellis_stream stream) {
+  return run(comm, stream, [&](auto&) {
+    return Call{
+        .collective = Collective::all_gather, .input = in, .output = out, .count = count, .type = type_of(type)};
+  });
+}
+
+trellis_result trellis_broadcast(trellis_comm comm, const void* in, void* out, size_t count, trellis_type type,
+                                 int root, trellis_stream stream) {
+  return run(comm, stream, [&](auto&) {
+    return Call{.collective = Collective::broadcast,
+                .input = in,
+                .output = out,
+                .count = count,
+                .type = type_of(type),
+                .root = root};
+  });
+}
+
+trellis_result trellis_gather(trellis_comm comm, const void* in, void* out, size_t count, trellis_type type, int root,
+                              trellis_stream stream) {
+  return run(comm, stream, [&](auto&) {
+    return Call{.collective = Collective::gather,
+                .input = in,
+                .output = out,
+                .count = count,
+                .type = type_of(type),
+                .root = root};
+  });
+}
+
+trellis_result trellis_scatter(trellis_comm comm, const void* in, void* out, size_t count, trellis_type type, int root,
+                               trellis_stream stream) {
+  return run(comm, stream, [&](auto&) {
+    return Call{.collective = Collective::scatter,
+                .input = in,
+                .output = out,
+                .count = count,
+                .type = type_of(type),
+                .root = root};
+  });
+}
+
+trellis_result trellis_all_to_all(trellis_comm comm, const void* in, void* out, size_t count, trellis_type type,
+                                  trellis_stream stream) {
+  return run(comm, stream, [&](auto&) {
+    return Call{
+        .collective = Collective::all_to_all, .input = in, .output = out, .count = count, .type = type_of(type)};
+  });
+}
+
+trellis_result trellis_all_gather_v(trellis_comm comm, const void* in, void* out, const size_t* counts,
+                                    trellis_type type, trellis_stream stream) {
+  return run(comm, stream, [&](const Communicator& c) {
+    return Call{.collective = Collective::all_gather_v,
+                .input = in,
+                .output = out,
+                .type = type_of(type),
+                .counts = counts_of(c, counts, "counts")};
+  });
+}
+
+trellis_result trellis_reduce_scatter_v(trellis_comm comm, const void* in, void* out, const size_t* counts,
+                                        trellis_type type, trellis_reduction reduction, trellis_stream stream) {
+  return run(comm, stream, [&](const Communicator& c) {
+    return Call{.collective = Collective::reduce_scatter_v,
+                .input = in,
+                .output = out,
+                .type = type_of(type),
+                .op = plain_reduction_of(reduction),
+                .counts = counts_of(c, counts, "counts")};
+  });
+}
+
+trellis_result trellis_all_to_all_v(trellis_comm comm, const void* in, void* out, const size_t* counts,
+                                    const size_t* arriving_counts, trellis_type type, trellis_stream stream) {
+  return run(comm, stream, [&](const Communicator& c) {
+    return Call{.collective = Collective::all_to_all_v,
+                .input = in,
+                .output = out,
+                .type = type_of(type),
+                .counts = counts_of(c, counts, "counts"),
+                .arriving_counts = counts_of(c, arriving_counts, "arriving_counts")};
+  });
+}
+
+trellis_result trellis_barrier(trellis_comm comm, trellis_stream stream) {
+  return run(comm, stream, [&](auto&) { return Call{.collective = Collective::barrier}; });
+}
+
+trellis_result trellis_send(trellis_comm comm, const void* in, size_t count, trellis_type type, int to,
+                            trellis_stream stream) {
+  return operate(comm, stream, [&](Communicator& c, auto* s) { c.send(in, count, type_of(type), to, s); });
+}
+
+trellis_result trellis_recv(trellis_comm comm, void* out, size_t count, trellis_type type, int from,
+                            trellis_stream stream) {
+  return operate(comm, stream, [&](Communicator& c, auto* s) { c.recv(out, count, type_of(type), from, s); });
+}
+
+trellis_result trellis_run(trellis_comm comm, const trellis_call* call, trellis_stream stream) {
+  return run(comm, stream, [&](const Communicator& c) { return call_of(call, c.ranks()); });
+}
+
+trellis_result trellis_run_schedule(trellis_comm comm, const trellis_call* call, const char* schedule,
+                                    trellis_stream stream) {
+  return operate(comm, stream, [&](Communicator& c, auto* s) {
+    require(schedule, "schedule");
+    c.run(call_of(call, c.ranks()), trellis::schedule::parse(schedule), s);
+  });
+}
+
+trellis_result trellis_algorithm(trellis_comm comm, const trellis_call* call, char* text, size_t size) {
+  return guarded([&] {
+    require(text, "text");
+    const auto use = comms().use(comm);
+    const Communicator& c = use->ready();
+    const std::string name = c.algorithm(call_of(call, c.ranks()));
+    if (name.size() >= size)
+      throw std::invalid_argument(fmt::format("size {}: '{}' needs {}", size, name, name.size() + 1));
+    std::memcpy(text, name.c_str(), name.size() + 1);
+  });
+}

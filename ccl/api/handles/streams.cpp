@@ -1,0 +1,107 @@
+// Default streams by number, and the streams that they order.
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "ccl/api/handles/boundary.h"
+#include "ccl/api/handles/objects.h"
+#include "device/of_this_process.h"
+#include "device/ordered_streams.h"
+
+using namespace trellis::ccl::api;
+using trellis::device::OrderedStreams;
+
+namespace {
+
+std::atomic<bool> in_use = false;
+
+// Streams of one number.
+struct Numbered {
+  OrderedStreams streams{device()};
+  trellis_stream default_stream = nullptr;
+  std::vector<trellis_stream> spare = {};  // of threads that have ended
+};
+
+struct Kept {
+  std::mutex mutex;
+  std::map<int, Numbered> numbered;
+};
+Kept& kept() {
+  return trellis::device::of_this_process([] { return new Kept; });
+}
+
+void check_number(int number) {
+  if (number < 0) throw std::invalid_argument(fmt::format("number {}: expected 0 or more", number));
+}
+
+trellis_stream handle_of(std::shared_ptr<trellis::device::Stream> stream) {
+  return static_cast<trellis_stream>(streams().add(std::move(stream)));
+}
+
+// A thread's own streams. It returns them when it ends.
+struct OfThread {
+  OfThread() = default;
+  ~OfThread() {
+    if (owner == nullptr || owner != &kept()) return;
+    const std::lock_guard lock(owner->mutex);
+    for (const auto& [number, stream] : by_number)
+      if (stream != nullptr) owner->numbered[number].spare.push_back(stream);
+  }
+  OfThread(const OfThread&) = delete;
+  OfThread& operator=(const OfThread&) = delete;
+  Kept* owner = nullptr;  // changes after a fork: the parent's streams mean nothing in the child
+  std::map<int, trellis_stream> by_number;
+};
+
+}  // namespace
+
+trellis_result trellis_default_streams_use(void) {
+  return guarded([] { in_use = true; });
+}
+
+trellis_result trellis_default_stream(int number, trellis_stream* stream) {
+  return guarded([&] {
+    require(stream, "stream");
+    *stream = nullptr;
+    check_number(number);
+    if (!in_use) return;
+    const std::lock_guard lock(kept().mutex);
+    Numbered& one = kept().numbered[number];
+    if (one.default_stream == nullptr) one.default_stream = handle_of(one.streams.default_stream());
+    *stream = one.default_stream;
+  });
+}
+
+trellis_result trellis_ordered_stream_create(int number, trellis_stream* stream) {
+  return guarded([&] {
+    require(stream, "stream");
+    *stream = nullptr;
+    check_number(number);
+    const std::lock_guard lock(kept().mutex);
+    *stream = handle_of(kept().numbered[number].streams.stream());
+  });
+}
+
+trellis_result trellis_thread_stream(int number, trellis_stream* stream) {
+  return guarded([&] {
+    require(stream, "stream");
+    *stream = nullptr;
+    check_number(number);
+    thread_local OfThread mine;
+    if (std::exchange(mine.owner, &kept()) != &kept()) mine.by_number.clear();
+    trellis_stream& own = mine.by_number[number];
+    if (own == nullptr) {
+      const std::lock_guard lock(kept().mutex);
+      Numbered& one = kept().numbered[number];
+      if (one.spare.empty()) {
+        own = handle_of(one.streams.stream());
+      } else {
+        own = one.spare.back();
+        one.spare.pop_back();
+      }
+    }
+    *stream = own;
+  });
+}

@@ -1,0 +1,97 @@
+#include "ccl/api/nccl/ordering.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "ccl/api/nccl/refusal.h"
+
+namespace trellis::nccl {
+namespace {
+
+// Streams that this thread's open groups use.
+struct Used {
+  int depth = 0;
+  std::vector<trellis_stream> defaults, others;
+};
+thread_local Used used;
+
+bool is_default(cudaStream_t stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 1; }
+
+void note(std::vector<trellis_stream>& streams, trellis_stream stream) {
+  if (std::ranges::find(streams, stream) == streams.end()) streams.push_back(stream);
+}
+
+struct Event {
+  Event() { checked(trellis_event_create(&event)); }
+  ~Event() { trellis_event_destroy(event); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  trellis_event event = nullptr;
+};
+
+// Waits for the work that the stream holds, and for what that waits for.
+void wait_for_end_of(trellis_stream stream) {
+  const Event end;
+  checked(trellis_event_record(end.event, stream));
+  checked(trellis_event_synchronize(end.event));
+}
+
+void join(trellis_stream default_stream) {
+  if (checked(trellis_stream_query(default_stream)) == TRELLIS_IN_PROGRESS) wait_for_end_of(default_stream);
+}
+
+}  // namespace
+
+trellis_stream enter(const Clique& clique, cudaStream_t stream) {
+  const trellis_stream own = clique.stream_of(stream);
+  if (own == nullptr) return nullptr;
+  if (!is_default(stream)) {
+    if (used.depth != 0) note(used.others, own);
+    return own;
+  }
+  if (used.depth != 0)
+    note(used.defaults, own);
+  else
+    join(own);
+  return nullptr;
+}
+
+void finish(const Clique& clique, cudaStream_t stream) {
+  const trellis_stream own = clique.stream_of(stream);
+  if (own != nullptr && is_default(stream)) return join(own);
+  checked(trellis_stream_synchronize(own));
+}
+
+void open_group() {
+  checked(trellis_group_start());
+  ++used.depth;
+}
+
+trellis_result close_group() {
+  if (used.depth > 1) {
+    --used.depth;
+    return trellis_group_end();
+  }
+  const Used all = std::exchange(used, {});
+  try {
+    for (trellis_stream one : all.defaults) join(one);
+  } catch (...) {
+    trellis_group_forget();
+    throw;
+  }
+  const trellis_result result = checked(trellis_group_end());
+  // A group that also uses other streams runs there, on all of them at the same time.
+  if (!all.defaults.empty() && !all.others.empty()) wait_for_end_of(all.others.front());
+  return result;
+}
+
+trellis_result forget_group() {
+  if (used.depth <= 1)
+    used = {};
+  else
+    --used.depth;
+  return trellis_group_forget();
+}
+
+}  // namespace trellis::nccl

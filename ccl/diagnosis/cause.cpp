@@ -1,0 +1,329 @@
+#include "ccl/diagnosis/cause.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "ccl/diagnosis/differences.h"
+
+namespace trellis::ccl {
+namespace {
+
+std::string is(const std::vector<Node>& nodes) { return nodes.size() == 1 ? "is" : "are"; }
+std::string was(const std::vector<Node>& nodes) { return nodes.size() == 1 ? "it was" : "they were"; }
+
+class Search {
+ public:
+  Search(const JobEvidence& job, const Waits& waits, const Wording& words) : job_(job), waits_(waits), words_(words) {}
+
+  std::string cause() const {
+    if (const std::string text = difference(); !text.empty()) return text;
+    const std::optional<Node> first = first_trouble();
+    if (first) return from_trouble(*first);
+    if (const std::string text = from_launch(); !text.empty()) return text;
+    return from_waiting(waits_.waiting());
+  }
+
+ private:
+  const RankDump& dump(Node n) const { return job_.communicators[n.communicator].dumps.at(n.rank); }
+  bool made(Node n) const { return !job_.communicators[n.communicator].communicator.empty(); }
+
+  std::string difference() const {
+    for (std::size_t c = 0; c < job_.communicators.size(); ++c)
+      if (const auto d = first_difference(job_.communicators[c]))
+        return fmt::format("{} called {} as operation {}{}, where {} called {}", ranks(c, d->ranks), d->call,
+                           d->operation, job_.communicators.size() > 1 ? " of " + words_.name(c) : "",
+                           ranks(c, d->others), d->usual);
+    return "";
+  }
+  std::string ranks(std::size_t c, const std::vector<Rank>& ranks) const {
+    std::vector<Node> nodes;
+    for (const Rank r : ranks) nodes.push_back({c, r});
+    return words_.ranks(nodes);
+  }
+
+  // The dump with the earliest failure, followed back to its cause.
+  std::optional<Node> first_trouble() const {
+    std::optional<Node> first;
+    for (std::size_t c = 0; c < job_.communicators.size(); ++c)
+      for (const auto& [rank, d] : job_.communicators[c].dumps)
+        if (d.trouble != Trouble::none && (!first || d.moment_ns < dump(*first).moment_ns)) first = Node{c, rank};
+    for (std::size_t steps = 0; first && steps <= job_.communicators.size() + 1; ++steps) {
+      const std::optional<Node> before = came_from(*first);
+      if (!before) break;
+      first = before;
+    }
+    return first;
+  }
+
+  // The failure on another rank, or on another communicator of this rank, that caused this one.
+  std::optional<Node> came_from(Node n) const {
+    const RankDump& d = dump(n);
+    if (d.trouble == Trouble::aborted && d.blamed != d.rank) {
+      const auto& dumps = job_.communicators[n.communicator].dumps;
+      const auto found = dumps.find(d.blamed);
+      if (found != dumps.end() && found->second.trouble != Trouble::none) return Node{n.communicator, d.blamed};
+    }
+    if (d.trouble != Trouble::elsewhere || d.process_identity.empty()) return std::nullopt;
+    for (std::size_t c = 0; c < job_.communicators.size(); ++c)
+      for (const auto& [rank, other] : job_.communicators[c].dumps)
+        if (other.process_identity == d.process_identity && other.trouble != Trouble::none &&
+            other.trouble != Trouble::elsewhere)
+          return Node{c, rank};
+    return std::nullopt;
+  }
+
+  std::string from_trouble(Node n) const {
+    const RankDump& d = dump(n);
+    if (!made(n)) return never_made(n);
+    if (d.trouble == Trouble::aborted && d.blamed >= 0) return aborted({n.communicator, d.blamed});
+    if (const std::string text = closed_early(n); !text.empty()) return text;
+    if (const std::string text = in_something_else(n); !text.empty()) return text;
+    if (d.trouble != Trouble::lost) {
+      const RankPlace& p = waits_.at(n);
+      return fmt::format("{} failed {}: {}", words_.ranks({n}), state(n, p), d.error);
+    }
+    std::vector<Node> from = waits_.waiting();
+    if (waits_.at(n).last.under_way) from = {n};
+    if (const std::string text = from_waiting(from); !text.empty()) return text;
+    return blamed(n);
+  }
+
+  // Mismatched calls may be of different kinds.
+  std::string in_something_else(Node n) const {
+    const RankPlace& p = waits_.at(n);
+    if (dump(n).trouble != Trouble::mismatch || !p.last.under_way || p.last.points) return "";
+    const std::vector<Node> circle = waits_.circle({n});
+    return circle.empty() ? "" : around(circle);
+  }
+
+  // Differing calls can be detected outside of any operation only when a communicator is closed.
+  std::string closed_early(Node n) const {
+    const RankPlace& p = waits_.at(n);
+    if (dump(n).trouble != Trouble::mismatch || p.last.under_way) return "";
+    const DumpedEntry next = furthest(n.communicator);
+    if (!next.collective() || next.operation <= p.last.operation) return "";
+    return fmt::format("{} closed the communicator {} and never came to {}", words_.ranks({n}),
+                       words_.after(n.communicator, p.last), where(n, next));
+  }
+
+  std::string state(Node n, const RankPlace& p) const {
+    return p.last.under_way ? "in " + words_.where(n.communicator, p.last) : words_.after(n.communicator, p.last);
+  }
+
+  std::string aborted(Node aborter) const {
+    const RankPlace& p = waits_.at(aborter);
+    std::string text = fmt::format("{} aborted the communicator {}", words_.ranks({aborter}), state(aborter, p));
+    const std::vector<Node> ends = p.last.under_way ? waits_.ends({aborter}) : std::vector<Node>{};
+    if (!ends.empty()) text += fmt::format(", where it waited for {}", words_.ranks(ends));
+    return text;
+  }
+
+  // All dumps blame the same rank, and nothing else is known about it.
+  std::string blamed(Node n) const {
+    const Rank r = dump(n).blamed;
+    if (r < 0) return fmt::format("{} failed: {}", words_.ranks({n}), dump(n).error);
+    const Node lost{n.communicator, r};
+    const RankPlace& p = waits_.at(lost);
+    const DumpedEntry& in = waits_.at(n).last;
+    if (p.own != nullptr && p.own->trouble == Trouble::lost && p.own->blamed == r) return came_late(lost, n);
+    if (!p.known()) return fmt::format("{} left no dump, and was lost in {}", words_.ranks({lost}), where(n, in));
+    if (p.gone() || p.stopped()) return ended(lost, in);
+    if (p.last.under_way) return fmt::format("{} did not move on in {}", words_.ranks({lost}), where(lost, p.last));
+    return fmt::format("{} was lost {}: {}", words_.ranks({lost}), words_.after(lost.communicator, p.last),
+                       dump(n).error);
+  }
+
+  std::string came_late(Node lost, Node other) const {
+    const RankPlace& p = waits_.at(lost);
+    const DumpedEntry& theirs = waits_.at(other).last;
+    if (!p.last.under_way || lost == other || !p.is_in(theirs))
+      return fmt::format("{} came too late: the others had given it up {}", words_.ranks({lost}),
+                         words_.after(lost.communicator, p.last));
+    return fmt::format("{} came to {} {:.1f} s after the others, who had given it up", words_.ranks({lost}),
+                       where(lost, p.last), static_cast<double>(p.last.began_ns - theirs.began_ns) / 1e9);
+  }
+  std::string where(Node n, const DumpedEntry& e) const { return words_.where(n.communicator, e); }
+
+  std::string never_made(Node n) const {
+    const Members& m = job_.communicators[n.communicator];
+    std::vector<Node> missing;
+    for (Rank r = 0; r < m.ranks; ++r)
+      if (!m.dumps.contains(r)) missing.push_back({n.communicator, r});
+    const RankDump& d = dump(n);
+    if (missing.empty() || d.trouble != Trouble::lost)
+      return fmt::format("{} could not make a communicator of {} ranks: {}", words_.ranks({n}), m.ranks, d.error);
+    std::string text = fmt::format("{} never came to make a communicator of {} ranks", words_.ranks(missing), m.ranks);
+    for (const Node& r : missing)
+      if (const LaunchedRank* l = job_.launched_as(r.rank); l != nullptr && !l->end.empty() && !l->told)
+        text += fmt::format("; rank {}'s process {}", r.rank, l->end);
+    return text;
+  }
+
+  // The launch record shows which rank ended first.
+  std::string from_launch() const {
+    const LaunchedRank* first = nullptr;
+    for (const LaunchRecord& record : job_.launches)
+      if (const LaunchedRank* f = record.first_failed(); f != nullptr && (!first || f->ended_ns < first->ended_ns))
+        first = f;
+    if (first == nullptr) {
+      for (const LaunchRecord& record : job_.launches)
+        if (!record.heard.empty()) return record.heard;
+      return "";
+    }
+    for (std::size_t c = 0; c < job_.communicators.size(); ++c)
+      for (Rank r = 0; r < job_.communicators[c].ranks; ++r)
+        if (waits_.at({c, r}).process() == first->process) return ended({c, r}, furthest(c));
+    return fmt::format("rank {}'s process {}", first->rank, first->end);
+  }
+
+  DumpedEntry furthest(std::size_t c) const {
+    DumpedEntry last;
+    for (const RankPlace& p : waits_.places(c))
+      if (p.last.operation > last.operation || (p.last.under_way && p.last.operation == last.operation)) last = p.last;
+    return last;
+  }
+
+  std::string from_waiting(const std::vector<Node>& from) const {
+    const std::vector<Node> ends = waits_.ends(from);
+    for (const auto& kind : {gone, stopped, idle, unknown})
+      if (const std::string text = end_of_kind(from, ends, kind); !text.empty()) return text;
+    if (const std::vector<Node> circle = waits_.circle(from); !circle.empty()) return around(circle);
+    return "";
+  }
+
+  static bool gone(const RankPlace& p) { return p.known() && p.gone(); }
+  static bool stopped(const RankPlace& p) { return p.known() && p.stopped(); }
+  static bool idle(const RankPlace& p) { return p.known() && !p.gone() && !p.stopped(); }
+  static bool unknown(const RankPlace& p) { return !p.known(); }
+
+  // Among the ranks at which waiting ends, all that are like the first of this kind.
+  std::string end_of_kind(const std::vector<Node>& from, const std::vector<Node>& ends,
+                          bool (*kind)(const RankPlace&)) const {
+    std::vector<Node> alike;
+    for (const Node& n : ends) {
+      const RankPlace& p = waits_.at(n);
+      if (!kind(p)) continue;
+      if (!alike.empty()) {
+        const RankPlace& first = waits_.at(alike.front());
+        if (alike.front().communicator != n.communicator || first.last.operation != p.last.operation ||
+            first.last.under_way != p.last.under_way || kind == gone)
+          continue;
+      }
+      alike.push_back(n);
+    }
+    if (alike.empty()) return "";
+    const Node n = alike.front(), waiter = waiter_for(from, n);
+    const DumpedEntry& in = waits_.at(waiter).last;
+    if (kind == unknown)
+      return fmt::format("{} left no dump: killed, frozen, ended before, or never started", words_.ranks(alike));
+    if (kind != idle) return ended(n, in);
+    return never_came(alike, waiter);
+  }
+
+  // A rank that waits for it directly.
+  Node waiter_for(const std::vector<Node>& from, Node end) const {
+    std::vector<Node> all = from;
+    for (const Node& n : waits_.waiting()) all.push_back(n);
+    for (const Node& n : all) {
+      const std::vector<Node> whom = waits_.of(n);
+      if (std::ranges::count(whom, end) != 0) return n;
+    }
+    return from.front();
+  }
+
+  std::string never_came(const std::vector<Node>& late, Node waiter) const {
+    const RankPlace& p = waits_.at(late.front());
+    const DumpedEntry& in = waits_.at(waiter).last;
+    const std::string who = words_.ranks(late);
+    if (p.last.under_way)
+      return fmt::format("{} {} still in {}, for which {} in {}", who, is(late), where(late.front(), p.last),
+                         words_.ranks({waiter}) + " waits", where(waiter, in));
+    const std::string own = fmt::format("{} in code of {} own {}", was(late), late.size() == 1 ? "its" : "their",
+                                        words_.after(late.front().communicator, p.last));
+    if (in.points) {
+      const bool receives = receives_from(waiter, late.front().rank);
+      return fmt::format("{} never {} what {} {}: {}", who, receives ? "sent" : "received", words_.ranks({waiter}),
+                         receives ? "waits to receive from it" : "sends to it", own);
+    }
+    return fmt::format("{} never came to {}: {}", who, where(waiter, in), own);
+  }
+
+  bool receives_from(Node n, Rank from) const {
+    if (waits_.at(n).own == nullptr) return false;
+    for (const Pending& p : waits_.at(n).own->pending)
+      if (p.peer == from) return p.receives;
+    return false;
+  }
+
+  // A process that has ended or stopped, and the operation that needed it.
+  std::string ended(Node n, const DumpedEntry& needed) const {
+    const RankPlace& p = waits_.at(n);
+    const LaunchedRank* l = job_.launched(p.process());
+    const bool at_work = p.last.under_way;
+    std::string text = words_.ranks({n});
+    if (p.stopped())
+      text += at_work ? " stands still in " : " stands still ";
+    else if (p.standing == Standing::left && (l == nullptr || !l->failed))
+      text += at_work ? " closed the communicator in " : " closed the communicator ";
+    else
+      text += at_work ? "'s process ended in " : "'s process ended ";
+    text += at_work ? where(n, p.last) : words_.after(n.communicator, p.last);
+    if (!at_work && needed.under_way && !p.is_in(needed))
+      text += fmt::format(" and never came to {}", where(n, needed));
+    if (p.stopped()) return text + ": it is stopped by a signal";
+    if (l != nullptr && !l->end.empty() && !l->told) text += fmt::format(": it {}", l->end);
+    return text;
+  }
+
+  std::string around(const std::vector<Node>& circle) const {
+    bool points = true;
+    for (std::size_t i = 0; i < circle.size(); ++i) {
+      const Node n = circle[i], next = circle[(i + 1) % circle.size()];
+      const RankPlace& p = waits_.at(next);
+      points = points && waits_.at(n).last.points && waits_.at(n).last.under_way;
+      if (waits_.unmatched(n, next) && p.last.under_way && !p.last.points)
+        return fmt::format("{} {} {}, which does not {}: it is in {}", words_.ranks({n}),
+                           receives_from(n, next.rank) ? "waits to receive from" : "sends to", words_.ranks({next}),
+                           receives_from(n, next.rank) ? "send" : "receive", where(next, p.last));
+    }
+    if (!points) return across(circle);
+    return fmt::format("{} wait for each other in a circle, each in {}", words_.ranks(circle),
+                       where(circle.front(), waits_.at(circle.front()).last));
+  }
+
+  // Ranks in different operations; the smaller set is named first.
+  std::string across(const std::vector<Node>& circle) const {
+    const auto together = [&](Node a, Node b) {
+      return a.communicator == b.communicator && waits_.at(a).is_in(waits_.at(b).last);
+    };
+    std::vector<std::vector<Node>> sides;
+    for (const Node& n : waits_.waiting()) {
+      if (std::ranges::none_of(circle, [&](Node c) { return together(n, c); })) continue;
+      const auto side = std::ranges::find_if(sides, [&](const auto& s) { return together(s.front(), n); });
+      if (side == sides.end())
+        sides.push_back({n});
+      else
+        side->push_back(n);
+    }
+    std::ranges::stable_sort(sides, {}, &std::vector<Node>::size);
+    std::vector<std::string> parts;
+    for (const auto& side : sides)
+      parts.push_back(
+          fmt::format("{} {} in {}", words_.ranks(side), is(side), where(side.front(), waits_.at(side.front()).last)));
+    return fmt::format("{}, so that they wait for each other", fmt::join(parts, ", where "));
+  }
+
+  const JobEvidence& job_;
+  const Waits& waits_;
+  const Wording& words_;
+};
+
+}  // namespace
+
+std::string cause_of(const JobEvidence& job, const Waits& waits, const Wording& words) {
+  return Search(job, waits, words).cause();
+}
+
+}  // namespace trellis::ccl

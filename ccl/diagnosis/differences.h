@@ -1,0 +1,22 @@
+// Finds ranks that made a different call than the others as the same operation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ccl/diagnosis/evidence.h"
+
+namespace trellis::ccl {
+
+struct Difference {
+  std::uint64_t operation = 0;
+  std::string call = {}, usual = {};
+  std::vector<Rank> ranks = {}, others = {};  // the ranks that made the differing call; those that made the usual one
+};
+
+// The first operation in which calls differ.
+std::optional<Difference> first_difference(const Members&);
+
+}  // namespace trellis::ccl

@@ -1,0 +1,66 @@
+// Combines the dumps of ranks and the records of launches into jobs, their communicators, and the state of each rank in
+// these.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ccl/diagnosis/launch_record.h"
+#include "ccl/failure/rank_dump.h"
+
+namespace trellis::ccl {
+
+// The state of one rank in a communicator: from its own dump, or else from what another rank saw of it.
+struct RankPlace {
+  const RankDump* own = nullptr;
+  const SeenRank* seen = nullptr;
+  DumpedEntry last = {};
+  int divisions = 0;  // number of splits and shrinks started, from its own dump
+  Standing standing = Standing::alive;
+
+  bool known() const { return own != nullptr || seen != nullptr; }
+  bool gone() const { return standing == Standing::ended || standing == Standing::left; }
+  bool stopped() const { return standing == Standing::stopped; }
+  bool is_in(const DumpedEntry& what) const;  // the same operation, split or shrink
+  std::int64_t process() const;               // process id on the host; 0: not known
+  std::vector<Rank> waits() const;            // the ranks whose messages it waits for
+};
+
+// A communicator's ranks, or those of a failed attempt to create one.
+struct Members {
+  std::string communicator = {};  // empty: it was never created
+  Rank ranks = 1;
+  std::string parent = {};
+  std::vector<Rank> in_parent = {};
+  std::map<Rank, RankDump> dumps = {};
+
+  std::int64_t moment_ns() const;         // the first that a dump describes
+  std::vector<RankPlace> places() const;  // by rank
+  std::uint64_t furthest_operation() const;
+};
+
+struct JobEvidence {
+  std::vector<Members> communicators = {};  // by moment
+  std::vector<LaunchRecord> launches = {};  // by node
+  std::int64_t moment_ns() const;           // the last one of its communicators
+  // The launch record of how that process ended; null: it did not end, or there is no record.
+  const LaunchedRank* launched(std::int64_t process) const;
+  const LaunchedRank* launched_as(Rank) const;
+};
+
+class Evidence {
+ public:
+  // Throws invalid_argument when it contradicts earlier dumps. Of two dumps by one rank of a communicator the later
+  // counts.
+  void add(RankDump);
+  void add(LaunchRecord record) { launches_.push_back(std::move(record)); }
+  bool empty() const { return communicators_.empty() && launches_.empty(); }
+  std::vector<JobEvidence> jobs() const;  // the last one first
+
+ private:
+  std::map<std::string, Members> communicators_ = {};
+  std::vector<LaunchRecord> launches_ = {};
+};
+
+}  // namespace trellis::ccl

@@ -1,0 +1,144 @@
+#include "ccl/diagnosis/waits.h"
+
+#include <algorithm>
+#include <set>
+
+namespace trellis::ccl {
+namespace {
+
+// The number of the communicator's ranks that are threads of this process.
+int ranks_of(const Members& m, const std::string& process) {
+  return static_cast<int>(
+      std::ranges::count_if(m.dumps, [&](const auto& one) { return one.second.process_identity == process; }));
+}
+
+bool divided_from(const Members& child, Rank in_child, const Members& parent, Rank in_parent) {
+  return child.parent == parent.communicator && !child.parent.empty() && !child.in_parent.empty() &&
+         child.in_parent[static_cast<std::size_t>(in_child)] == in_parent;
+}
+
+}  // namespace
+
+Waits::Waits(const JobEvidence& job) : job_(job) {
+  for (const Members& m : job.communicators) places_.push_back(m.places());
+}
+
+std::vector<Node> Waits::waiting() const {
+  std::vector<Node> all;
+  for (std::size_t c = 0; c < places_.size(); ++c)
+    for (std::size_t r = 0; r < places_[c].size(); ++r)
+      if (places_[c][r].own != nullptr && places_[c][r].last.under_way) all.push_back({c, static_cast<Rank>(r)});
+  return all;
+}
+
+bool Waits::unmatched(Node n, Node other) const {
+  const RankPlace &mine = at(n), &theirs = at(other);
+  if (n.communicator != other.communicator || !mine.last.points || mine.own == nullptr) return false;
+  for (const Pending& p : mine.own->pending) {
+    if (p.peer != other.rank) continue;
+    if (theirs.own == nullptr || !theirs.last.points || !theirs.last.under_way) return true;
+    if (std::ranges::none_of(theirs.own->pending,
+                             [&](const Pending& q) { return q.peer == n.rank && q.receives != p.receives; }))
+      return true;
+  }
+  return false;
+}
+
+// The ranks that the operation needs to end.
+std::vector<Rank> Waits::missing(const Members& m, const RankPlace& mine, Node n) const {
+  std::vector<Rank> ranks;
+  const std::vector<Rank> awaited_ones = mine.waits();
+  const bool tells_messages = mine.own != nullptr && !mine.own->pending.empty();
+  for (Rank r = 0; r < m.ranks; ++r) {
+    const RankPlace& p = at({n.communicator, r});
+    if (r == n.rank) continue;
+    const bool awaited = std::ranges::binary_search(awaited_ones, r);
+    bool misses = false;
+    if (mine.last.points)
+      misses = awaited && (!tells_messages || unmatched(n, {n.communicator, r}));
+    else if (mine.last.division == "shrink")  // a shrink excludes some ranks, and does not record which
+      misses = mine.own != nullptr && mine.own->trouble == Trouble::lost && mine.own->blamed == r;
+    else if (!mine.last.division.empty())
+      misses = !p.known() || (p.divisions < mine.divisions && !p.is_in(mine.last));
+    else
+      misses = !p.known() || p.last.operation < mine.last.operation;
+    if (misses || (p.gone() && (p.last.under_way || awaited)) || (p.stopped() && p.last.under_way)) ranks.push_back(r);
+  }
+  return ranks;
+}
+
+std::vector<Node> Waits::elsewhere(Node n) const {
+  std::vector<Node> found;
+  const Members& here = job_.communicators[n.communicator];
+  const RankPlace& mine = at(n);
+  for (Node other{}; other.communicator < places_.size(); ++other.communicator) {
+    if (other.communicator == n.communicator) continue;
+    const Members& there = job_.communicators[other.communicator];
+    for (const auto& [rank, dump] : there.dumps) {
+      other.rank = rank;
+      const RankPlace& p = at(other);
+      if (!p.last.under_way) continue;
+      const std::string& process = p.own->process_identity;
+      const bool same_process = mine.own != nullptr && !process.empty() && mine.own->process_identity == process &&
+                                ranks_of(here, process) == 1 && ranks_of(there, process) == 1;
+      if (same_process || divided_from(there, other.rank, here, n.rank) ||
+          divided_from(here, n.rank, there, other.rank))
+        found.push_back(other);
+    }
+  }
+  return found;
+}
+
+std::vector<Node> Waits::of(Node n) const {
+  const RankPlace& mine = at(n);
+  if (!mine.last.under_way) return elsewhere(n);
+  if (mine.gone() || mine.stopped()) return {};
+  std::vector<Node> all;
+  for (const Rank r : missing(job_.communicators[n.communicator], mine, n)) all.push_back({n.communicator, r});
+  return all;
+}
+
+std::vector<Node> Waits::ends(const std::vector<Node>& from) const {
+  std::set<Node> met(from.begin(), from.end());
+  std::vector<Node> open = from, found;
+  while (!open.empty()) {
+    const Node n = open.back();
+    open.pop_back();
+    const std::vector<Node> next = of(n);
+    if (next.empty() && std::ranges::count(from, n) == 0) found.push_back(n);
+    for (const Node& m : next)
+      if (met.insert(m).second) open.push_back(m);
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+std::vector<Node> Waits::circle(const std::vector<Node>& from) const {
+  struct Step {
+    Node node;
+    std::vector<Node> next;
+    std::size_t taken = 0;
+  };
+  std::set<Node> met;
+  for (const Node& start : from) {
+    if (!met.insert(start).second) continue;
+    std::vector<Step> way = {{start, of(start)}};
+    while (!way.empty()) {
+      Step& last = way.back();
+      if (last.taken == last.next.size()) {
+        way.pop_back();
+        continue;
+      }
+      const Node next = last.next[last.taken++];
+      if (const auto again = std::ranges::find(way, next, &Step::node); again != way.end()) {
+        std::vector<Node> found;
+        for (auto s = again; s != way.end(); ++s) found.push_back(s->node);
+        return found;
+      }
+      if (met.insert(next).second) way.push_back({next, of(next)});
+    }
+  }
+  return {};
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,106 @@
+#include "ccl/divide/absent.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "ccl/failure/blame.h"
+
+namespace trellis::ccl {
+namespace {
+
+using Call = Notice::Call;
+using Stage = Notice::Stage;
+
+const Notice& seen_of(const Known& k, Rank r) { return k.seen[static_cast<std::size_t>(r)]; }
+
+std::string ranks_of(std::span<const Rank> ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+
+// Whether that rank makes, or has made, a communicator without this rank.
+bool leaves_out(const Notice& n, Rank me) {
+  const bool failed = n.stage == Stage::over && n.blames >= 0;
+  return n.call == Call::shrink && !failed && std::ranges::find(n.members, me) == n.members.end();
+}
+
+std::vector<Rank> leaving_out(const Known& k, std::span<const Rank> of) {
+  std::vector<Rank> ranks;
+  for (const Rank r : of)
+    if (leaves_out(seen_of(k, r), k.me)) ranks.push_back(r);
+  return ranks;
+}
+
+bool divides(const Notice& n) { return n.stage != Stage::over; }
+
+// What a missing rank is doing instead.
+std::string instead(const Transport& t, Rank r) {
+  const Activity theirs = t.activity(r);
+  return fmt::format("{} {}", theirs.running ? "it is in" : "its last was", text_of(theirs));
+}
+
+// Checks whether another rank has made a communicator without this rank. What it did before this attempt counts only if
+// the communicator had failed, since nobody comes back to it then.
+void check_left_out(const Known& k, std::span<const Rank> awaited, bool ended) {
+  std::vector<Rank> others = leaving_out(k, awaited);
+  if (!ended) std::erase_if(others, [&](Rank r) { return seen_of(k, r).attempt < k.mine.attempt; });
+  if (others.empty()) return;
+  throw PeerLost(k.me, -1,
+                 fmt::format("{}: rank {}, this one, was left out: {} went on without it, to a communicator of {}",
+                             word(k.mine.call), k.me, ranks_of(others), ranks_of(seen_of(k, others.front()).members)));
+}
+
+void check_given_up(const Known& k, std::span<const Rank> awaited) {
+  for (const Rank r : awaited)
+    if (const Notice& n = seen_of(k, r); !divides(n) && n.blames == k.me)
+      throw PeerLost(k.me, -1,
+                     fmt::format("{}: rank {}, this one, was given up by rank {}, which waited for it in a {}",
+                                 word(k.mine.call), k.me, r, word(n.call)));
+}
+
+// Ranks that wait for nothing, and could come at any moment, are reported before ranks that wait for others.
+Rank absent_of(const Transport& t, const Known& k, std::span<const Rank> awaited) {
+  for (const bool running : {false, true})
+    for (const Rank r : awaited)
+      if (!divides(seen_of(k, r)) && t.activity(r).running == running) return r;
+  return -1;
+}
+
+}  // namespace
+
+void miss(const Transport& t, const Known& k, std::span<const Rank> awaited, const Watch& watch, bool ended) {
+  const std::string call = word(k.mine.call);
+  check_left_out(k, awaited, ended);
+  check_given_up(k, awaited);
+  if (const Rank still = watch.stillest(t, k.mine.members); still >= 0)
+    throw PeerLost(still, -1,
+                   fmt::format("{}: rank {} stands still: it is in {}", call, still, text_of(t.activity(still))));
+  if (const Rank absent = absent_of(t, k, awaited); absent >= 0)
+    throw PeerLost(absent, -1,
+                   fmt::format("{}: rank {} did not join the others in time; {}", call, absent, instead(t, absent)));
+  const Rank first = awaited.front();
+  const Notice& n = seen_of(k, first);
+  if (n.call != k.mine.call || n.members != k.mine.members)
+    throw Mismatch(first, fmt::format("rank {} called {} for {} where rank {} called {} for {}", first, word(n.call),
+                                      ranks_of(n.members), k.me, call, ranks_of(k.mine.members)));
+  throw PeerLost(first, -1, fmt::format("{}: rank {} did not join the others in time", call, first));
+}
+
+void lose(const Transport& t, const Known& k, Rank gone, bool ended) {
+  check_left_out(k, {&gone, 1}, ended);
+  throw PeerLost(gone, -1,
+                 fmt::format("{}: rank {} {}; {}", word(k.mine.call), gone,
+                             t.left(gone) ? "has closed the communicator" : "is gone", instead(t, gone)));
+}
+
+PeerLost given_up(const Known& k, Rank lost) {
+  const std::string call = word(k.mine.call);
+  if (lost != k.me) return {lost, -1, fmt::format("{}: rank {} is lost, as another rank found", call, lost)};
+  const std::vector<Rank> others = leaving_out(k, k.mine.members);
+  return {lost, -1,
+          fmt::format("{}: rank {}, this one, was given up by another that waited for it{}", call, lost,
+                      others.empty() ? "" : fmt::format("; {} went on without it", ranks_of(others)))};
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,248 @@
+#include "ccl/divide/divide.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "ccl/divide/absent.h"
+#include "ccl/failure/blame.h"
+
+namespace trellis::ccl {
+namespace {
+
+using namespace std::chrono_literals;
+using Call = Notice::Call;
+using Stage = Notice::Stage;
+
+constexpr auto between_checks = 5ms;  // for checks that take a system call for each rank
+constexpr int looks_at_leader = 20;   // a millisecond apart
+
+}  // namespace
+
+// Store through which the leader passes one value to the members of a new communicator. No other store is needed.
+class Division::Offers : public Store {
+ public:
+  explicit Offers(Division& of) : of_(of) {}
+  void set(std::string_view, std::span<const std::byte> value) override {
+    of_.notice_.offer.assign(value.begin(), value.end());
+    of_.show(Stage::offers);
+  }
+  Bytes get(std::string_view, Deadline) override {
+    return of_.seen_[static_cast<std::size_t>(of_.group_.front())].offer;
+  }
+  std::int64_t add(std::string_view key, std::int64_t) override {
+    throw std::logic_error(fmt::format("an offer can't count '{}'", key));
+  }
+
+ private:
+  Division& of_;
+};
+
+Division::Division(const Divided& of, const Joining& joining, Call call, std::vector<Rank> members, Wish wish)
+    : of_(of),
+      joining_(joining),
+      notice_(of.notice),
+      transport_(of.transport),
+      me_(of.transport.rank()),
+      seen_(static_cast<std::size_t>(of.transport.ranks())),
+      seen_posts_(seen_.size()),
+      watch_(joining.config.timeout) {
+  notice_.call = call;
+  notice_.wish = wish;
+  notice_.blames = -1;
+  notice_.members = std::move(members);
+  if (!splits()) group_ = notice_.members;
+  begin(notice_.attempt + 1);
+}
+
+std::unique_ptr<Transport> Division::run() {
+  try {
+    std::unique_ptr<Transport> made = meet();
+    end(-1);
+    return made;
+  } catch (const PeerLost& lost) {
+    if (splits()) transport_.mark_lost(lost.rank);
+    end(lost.rank);
+    throw;
+  } catch (...) {
+    end(me_);
+    throw;
+  }
+}
+
+std::unique_ptr<Transport> Division::meet() {
+  if (splits()) check_split();
+  for (;;) {
+    look();
+    const Next next = next_of(known());
+    switch (next.what) {
+      case Next::What::wait:
+        transport_.wait_for_posts(posts_seen(), idle_++);
+        check([&] { return awaited(known()); });
+        continue;
+      case Next::What::anew:
+        begin(next.attempt);
+        continue;
+      case Next::What::read:
+        keep_wishes();
+        continue;
+      case Next::What::part:
+        if (notice_.wish.color < 0) return nullptr;
+        group_ = group_of(me_, wishes_);
+        continue;
+      case Next::What::fail:
+        throw given_up(known(), failed_in(next.rank));
+      case Next::What::offer:
+      case Next::What::join:
+        break;
+    }
+    if (auto made = join()) return made;
+    if (splits()) await_who_failed();
+    begin(notice_.attempt + 1);
+  }
+}
+
+void Division::begin(std::uint32_t attempt) {
+  notice_.attempt = attempt;
+  notice_.offer.clear();
+  show(Stage::here);
+}
+
+void Division::show(Stage stage) {
+  notice_.stage = stage;
+  seen_[static_cast<std::size_t>(me_)] = notice_;
+  transport_.post(bytes_of(notice_, transport_.ranks()));
+  idle_ = 0;
+}
+
+void Division::keep_wishes() {
+  wishes_.clear();
+  for (const Notice& n : seen_) wishes_.push_back(n.wish);
+  show(Stage::read);
+}
+
+std::uint64_t Division::posts_seen() const {
+  std::uint64_t sum = 0;
+  for (const std::uint32_t posts : seen_posts_) sum += posts;
+  return sum;
+}
+
+void Division::look() {
+  for (Rank r = 0; r < transport_.ranks(); ++r) {
+    std::uint32_t& seen = seen_posts_[static_cast<std::size_t>(r)];
+    const std::uint32_t posts = transport_.posts(r);
+    if (posts == seen) continue;
+    seen = posts;
+    if (r != me_) seen_[static_cast<std::size_t>(r)] = notice_in(transport_.posted(r), transport_.ranks());
+  }
+}
+
+void Division::check(const std::function<std::vector<Rank>()>& missing) {
+  const Deadline now = Clock::now();
+  if (now < next_check_) return;
+  next_check_ = now + between_checks;
+  of_.meanwhile();
+  std::vector<Rank> ranks = missing();
+  beat(ranks.empty() ? -1 : ranks.front());
+  if (splits()) check_split();
+  if (now > joining_.deadline - joining_.config.timeout / 2) watch_.look(transport_);
+  const auto dead = std::ranges::find_if(ranks, [&](Rank r) { return !transport_.alive(r); });
+  if (dead == ranks.end() && now <= joining_.deadline) return;
+  const Rank lost = dead == ranks.end() ? -1 : *dead;
+  look();  // what it did before it left, or before this rank looked at the clock
+  ranks = missing();
+  if (std::ranges::find(ranks, lost) != ranks.end()) lose(transport_, known(), lost, of_.ended);
+  if (now > joining_.deadline && !ranks.empty()) miss(transport_, known(), ranks, watch_, of_.ended);
+}
+
+void Division::beat(Rank waits_for) {
+  Activity mine = of_.activity;
+  mine.heartbeat = ++of_.activity.heartbeat;
+  mine.divides = static_cast<std::uint8_t>(notice_.call);
+  mine.waits_for = waits_for;
+  mine.running = true;
+  transport_.show(mine);
+}
+
+void Division::check_split() {
+  if (transport_.aborted()) {
+    const Aborted aborted = aborted_by(transport_);
+    look();
+    if (transport_.aborted_here() || !has_finished(seen_[static_cast<std::size_t>(aborted.by)], notice_))
+      throw Aborted(fmt::format("{} while we were in a split", aborted.what()), aborted.by);
+  }
+  if (const Rank lost = transport_.lost(); lost >= 0) {
+    look();
+    throw given_up(known(), lost);
+  }
+}
+
+// A rank marks the lost one before it shows that it failed, and may show another call by now.
+Rank Division::failed_in(Rank r) const {
+  if (const Rank lost = transport_.lost(); lost >= 0) return lost;
+  const Rank blamed = seen_[static_cast<std::size_t>(r)].blames;
+  return blamed < 0 ? r : blamed;
+}
+
+// The rank that gave up the communicator shows which rank it blames.
+void Division::await_who_failed() {
+  for (;; transport_.wait_for_posts(posts_seen(), idle_++)) {
+    look();
+    for (const Rank r : group_)
+      if (seen_[static_cast<std::size_t>(r)].broken >= notice_.attempt) throw given_up(known(), failed_in(r));
+    check([&] {
+      std::vector<Rank> others;
+      std::ranges::copy_if(group_, std::back_inserter(others), [&](Rank r) { return r != me_; });
+      return others;
+    });
+  }
+}
+
+std::unique_ptr<Transport> Division::join() {
+  Joining joining = joining_;
+  joining.rank = static_cast<Rank>(std::ranges::find(group_, me_) - group_.begin());
+  joining.ranks = static_cast<Rank>(group_.size());
+  bool given_up_here = false;
+  joining.waiting = [&](std::span<const Rank> in_group) {
+    std::vector<Rank> missing;
+    for (const Rank r : in_group) missing.push_back(group_[static_cast<std::size_t>(r)]);
+    look();
+    if (gone(known(), missing) >= 0) throw Dropped("a rank has turned to something else");
+    try {
+      check([&] { return missing; });
+    } catch (...) {
+      given_up_here = true;
+      throw;
+    }
+  };
+  const Notice offered = seen_[static_cast<std::size_t>(group_.front())];
+  try {
+    return open_transport(std::make_shared<Offers>(*this), joining);
+  } catch (const Dropped&) {
+    return nullptr;
+  } catch (const std::exception&) {
+    // The leader withdraws its offer a moment before it shows that.
+    if (given_up_here || group_.front() == me_) throw;
+    for (int i = 0; i < looks_at_leader; ++i, usleep(1000)) {
+      look();
+      if (seen_[static_cast<std::size_t>(group_.front())] != offered || !transport_.alive(group_.front()))
+        return nullptr;
+    }
+    throw;
+  }
+}
+
+void Division::end(Rank blames) {
+  notice_.blames = blames;
+  notice_.offer.clear();
+  if (splits() && blames >= 0 && notice_.broken == 0) notice_.broken = notice_.attempt;
+  show(Stage::over);
+  Activity mine = of_.activity;
+  mine.heartbeat = ++of_.activity.heartbeat;
+  mine.waits_for = -1;
+  mine.running = false;
+  transport_.show(mine);
+}
+
+}  // namespace trellis::ccl

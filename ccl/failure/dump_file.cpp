@@ -1,0 +1,252 @@
+#include "ccl/failure/dump_file.h"
+
+#include <fmt/format.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <utility>
+
+#include "ccl/failure/dump_on_signal.h"
+#include "ccl/failure/process.h"
+#include "ccl/transports/notice.h"
+#include "device/of_this_process.h"
+
+namespace trellis::ccl {
+namespace {
+
+// Replaces the file atomically. An unwritable folder must not hide the failure that is being recorded.
+void replace(const std::string& path, const std::string& text) {
+  const std::string begun = path + ".part";
+  std::ofstream file(begun);
+  file << text;
+  file.close();
+  std::error_code ignored;
+  if (file) std::filesystem::rename(begun, path, ignored);
+}
+
+// One per rank and process: a later attempt to create a communicator overwrites it.
+std::string making_path(const std::string& folder, Rank rank) {
+  return fmt::format("{}/trellis_making_{}_rank{}.json", folder, getpid(), rank);
+}
+
+// Process ids are reused; these identities are not.
+std::string process_identity() {
+  return device::of_this_process([] {
+    std::random_device random;
+    return new std::string(fmt::format("{:08x}{:08x}", random(), random()));
+  });
+}
+
+SeenRank seen_of(const Activity& a) {
+  const auto what = static_cast<Collective>(a.collective);
+  const bool known = what <= Collective::barrier;
+  SeenRank seen{.last = {.operation = a.operation, .points = what == Collective::send_recv, .under_way = a.running},
+                .waits_for = a.waits_for};
+  if (a.divides != 0) {
+    seen.last.division = word(static_cast<Notice::Call>(a.divides));
+    return seen;
+  }
+  if (known && (a.operation != 0 || seen.last.points))
+    seen.last.call = call_text(what, a.count, name(static_cast<kernels::DType>(a.type)),
+                               name(static_cast<kernels::Reduction>(a.reduction)), a.root, 0);
+  return seen;
+}
+
+Standing standing_of(Transport& t, Rank r) {
+  if (t.left(r)) return Standing::left;
+  if (!t.alive(r)) return Standing::ended;
+  return r != t.rank() && is_stopped(t.process(r)) ? Standing::stopped : Standing::alive;
+}
+
+}  // namespace
+
+DumpFile::DumpFile(std::string folder, std::chrono::milliseconds timeout, Transport& transport,
+                   const FlightRecorder& recorder)
+    : folder_(std::move(folder)), timeout_(timeout), transport_(transport), recorder_(recorder) {
+  if (wanted()) std::filesystem::create_directories(folder_);  // now, while the program can still be told of an error
+}
+
+void DumpFile::divided_from(const Transport& parent, std::span<const Rank> members) {
+  const std::lock_guard lock(mutex_);
+  parent_ = fmt::format("{:016x}", parent.identity());
+  in_parent_.assign(members.begin(), members.end());
+}
+
+DumpFile::Failure DumpFile::failure_of(const std::exception_ptr& thrown, bool elsewhere) const {
+  Failure f{.trouble = Trouble::own, .moment = Moments::now()};
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const PeerLost& e) {
+    f = {Trouble::lost, e.rank, e.what(), f.moment};
+  } catch (const Mismatch& e) {
+    f = {Trouble::mismatch, e.rank, e.what(), f.moment};
+  } catch (const Aborted& e) {
+    f = {e.by < 0 ? Trouble::elsewhere : Trouble::aborted, e.by, e.what(), f.moment};
+  } catch (const std::exception& e) {
+    f.text = e.what();
+  } catch (...) {
+    f.text = "something was thrown that is no exception of ours";
+  }
+  if (elsewhere) f.trouble = Trouble::elsewhere, f.blamed = -1;
+  if (f.blamed >= transport_.ranks()) f.blamed = -1;
+  return f;
+}
+
+void DumpFile::note(const std::exception_ptr& thrown, bool elsewhere) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = failure_of(thrown, elsewhere);
+}
+
+std::vector<SeenRank> DumpFile::seen() const {
+  std::vector<SeenRank> all;
+  for (Rank r = 0; r < transport_.ranks(); ++r) {
+    SeenRank one = seen_of(transport_.activity(r));
+    if (one.waits_for >= transport_.ranks()) one.waits_for = -1;  // it died while it wrote
+    one.process = transport_.process(r);
+    one.standing = standing_of(transport_, r);
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+RankDump DumpFile::now() const {
+  RankDump d{.rank = transport_.rank(),
+             .ranks = transport_.ranks(),
+             .communicator = fmt::format("{:016x}", transport_.identity()),
+             .parent = parent_,
+             .in_parent = in_parent_,
+             .process = getpid(),
+             .process_identity = process_identity()};
+  const Activity mine = transport_.activity(d.rank);
+  d.waits_for = mine.waits_for;
+  d.step = mine.step;
+  if (failure_) {
+    d.trouble = failure_->trouble;
+    d.blamed = failure_->blamed;
+    d.error = failure_->text;
+  }
+  return d;
+}
+
+// A signal is handled some time after it arrived, so the rank may have gone on since.
+void DumpFile::decide(bool asked_for, std::vector<Pending>&& pending) {
+  const DumpRequest asked = dump_request();
+  std::uint64_t moment = failure_ ? failure_->moment : Moments::now();
+  const bool told_to_end = asked.signal != 0 && asked.moment <= moment;
+  RankDump d = now();
+  if (told_to_end) {
+    d.signal = sigabbrev_np(asked.signal);
+    d.trouble = Trouble::none;
+    d.blamed = -1;
+    d.error = "";
+  }
+  if ((told_to_end || (asked_for && !failure_)) && asked.moment != 0 && recorder_.tells_of(asked.moment))
+    moment = asked.moment;
+  const Recorded* const last = recorder_.last_at(moment);
+  const bool under_way = last != nullptr && (last->ended == 0 || last->ended > moment);
+  if (under_way && last->division == nullptr && last->ended == 0)
+    d.pending = std::move(pending);
+  else
+    d.waits_for = d.step = -1;
+  if (under_way && last->division != nullptr && division_failure_ && division_failure_->moment <= moment &&
+      d.trouble == Trouble::none) {
+    d.trouble = division_failure_->trouble;
+    d.blamed = division_failure_->blamed;
+    d.error = division_failure_->text;
+  }
+  d.seen = seen();
+  fixed_ = failure_ || !d.signal.empty();
+  told_ = std::move(d);
+  moment_ = moment;
+}
+
+void DumpFile::write(std::vector<Pending> pending) {
+  const std::lock_guard lock(mutex_);
+  if (fixed_ || !wanted()) return;
+  decide(true, std::move(pending));
+  store();
+}
+
+void DumpFile::store() const {
+  replace(fmt::format("{}/trellis_{}_rank{}.json", folder_, told_.communicator, told_.rank),
+          recorder_.dump(told_, moment_, timeout_));
+}
+
+std::string DumpFile::text() const {
+  const std::lock_guard lock(mutex_);
+  return recorder_.dump(now(), Moments::now(), timeout_);
+}
+
+RecordedDivision::RecordedDivision(DumpFile& file, FlightRecorder& recorder, const char* what, std::uint64_t operation)
+    : file_(file), recorder_(recorder), exceptions_(std::uncaught_exceptions()) {
+  const std::lock_guard lock(file_.mutex_);
+  Recorded& r = recorder_.begin();
+  r = {.operation = operation, .began = r.began, .division = what};
+  file_.division_failure_.reset();
+  file_.division_lost_ = false;
+  file_.dividing_ = true;
+}
+
+// A failed one is left as running.
+RecordedDivision::~RecordedDivision() {
+  const std::lock_guard lock(file_.mutex_);
+  file_.dividing_ = false;
+  file_.division_lost_ = std::uncaught_exceptions() > exceptions_;
+  if (!file_.division_lost_) recorder_.end();
+}
+
+void DumpFile::division_failed(const std::exception_ptr& thrown) {
+  const std::lock_guard lock(mutex_);
+  if (!division_lost_) return;
+  division_failure_ = failure_of(thrown, false);
+  if (!wanted()) return;
+  if (fixed_)
+    told_.later.push_back(division_failure_->text);
+  else
+    decide(false);
+  store();
+}
+
+bool DumpFile::write_if_dividing() {
+  const std::lock_guard lock(mutex_);
+  if (!dividing_) return false;
+  if (fixed_ || !wanted()) return true;
+  decide(true);
+  store();
+  return true;
+}
+
+void write_making_dump(const std::string& folder, Rank rank, Rank ranks, const std::exception_ptr& thrown) noexcept {
+  if (folder.empty()) return;
+  try {
+    RankDump d{.rank = rank,
+               .ranks = ranks,
+               .process = getpid(),
+               .process_identity = process_identity(),
+               .trouble = Trouble::own};
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const PeerLost& e) {
+      d.trouble = Trouble::lost;
+      d.blamed = e.rank < ranks ? e.rank : -1;
+      d.error = e.what();
+    } catch (const std::exception& e) {
+      d.error = e.what();
+    }
+    std::filesystem::create_directories(folder);
+    replace(making_path(folder, rank), FlightRecorder().dump(d, Moments::now(), {}));
+  } catch (...) {  // the program already gets the earlier failure
+  }
+}
+
+void remove_making_dump(const std::string& folder, Rank rank) noexcept {
+  std::error_code ignored;
+  if (!folder.empty()) std::filesystem::remove(making_path(folder, rank), ignored);
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,79 @@
+// The flight recorder's dump file of one communicator on one rank. The first failure, or a signal that ends the
+// process, fixes the moment that the file describes. Later events do not change it.
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+
+#include "ccl/failure/recorder.h"
+#include "ccl/transports/transport.h"
+
+namespace trellis::ccl {
+
+class DumpFile {
+ public:
+  // The folder is "" when no file is wanted.
+  DumpFile(std::string folder, std::chrono::milliseconds timeout, Transport&, const FlightRecorder&);
+
+  bool wanted() const { return !folder_.empty(); }
+  void divided_from(const Transport& parent, std::span<const Rank> members);
+  // Records what ended the communicator; only the first counts. `elsewhere`: the failure began on another communicator.
+  void note(const std::exception_ptr&, bool elsewhere);
+
+  // `pending`: the messages that a running operation waits for. Only its own thread can give them.
+  void write(std::vector<Pending> pending = {});
+  std::string text() const;
+
+  bool write_if_dividing();  // false: no split or shrink is in progress
+  // Records the error that ended the last RecordedDivision; does nothing if it succeeded.
+  void division_failed(const std::exception_ptr&);
+
+ private:
+  friend class RecordedDivision;
+  struct Failure {
+    Trouble trouble = Trouble::none;
+    Rank blamed = -1;
+    std::string text = {};
+    std::uint64_t moment = 0;
+  };
+  Failure failure_of(const std::exception_ptr&, bool elsewhere) const;
+  void decide(bool asked_for, std::vector<Pending>&& = {});
+  RankDump now() const;
+  std::vector<SeenRank> seen() const;
+  void store() const;
+
+  const std::string folder_;
+  const std::chrono::milliseconds timeout_;
+  Transport& transport_;
+  const FlightRecorder& recorder_;
+
+  mutable std::mutex mutex_;  // guards the members below, and the file
+  std::string parent_ = {};
+  std::vector<Rank> in_parent_ = {};
+  std::optional<Failure> failure_ = {}, division_failure_ = {};
+  bool dividing_ = false, division_lost_ = false, fixed_ = false;
+  RankDump told_ = {};  // contents of the file
+  std::uint64_t moment_ = 0;
+};
+
+// While it lives, this rank is in a "split" or "shrink" of the communicator. Its start and end change the recorder; in
+// between any thread may write.
+class RecordedDivision {
+ public:
+  RecordedDivision(DumpFile&, FlightRecorder&, const char* what, std::uint64_t operation);
+  ~RecordedDivision();
+  RecordedDivision(const RecordedDivision&) = delete;
+  RecordedDivision& operator=(const RecordedDivision&) = delete;
+
+ private:
+  DumpFile& file_;
+  FlightRecorder& recorder_;
+  const int exceptions_;  // number of exceptions in flight at its start
+};
+
+// The same for a communicator whose creation failed, since nothing else records it. Never throws.
+void write_making_dump(const std::string& folder, Rank rank, Rank ranks, const std::exception_ptr&) noexcept;
+void remove_making_dump(const std::string& folder, Rank rank) noexcept;  // it was created after all
+
+}  // namespace trellis::ccl

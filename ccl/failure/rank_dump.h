@@ -1,0 +1,91 @@
+// Contents of a rank's dump: the state of one communicator at one moment. The flight recorder writes it; `trellis
+// doctor` reads it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ccl/errors.h"
+#include "schedule/collective.h"
+
+namespace trellis::ccl {
+
+// What ended a communicator on a rank.
+enum class Trouble : std::uint8_t {
+  none,
+  lost,       // a rank was lost
+  mismatch,   // calls did not match
+  aborted,    // a rank aborted
+  elsewhere,  // failure of another communicator that was used together with this one
+  own,        // an error of this rank alone
+};
+std::string_view name(Trouble);
+
+enum class Standing : std::uint8_t {
+  alive,
+  stopped,  // by a signal
+  ended,    // its process has ended
+  left,     // it has closed the communicator
+};
+std::string_view name(Standing);
+
+// One operation, or one attempt at a split or shrink.
+struct DumpedEntry {
+  std::uint64_t operation = 0;  // number among collectives, equal on all ranks; other entries: collectives before
+  bool points = false;          // it consists of sends and receives
+  std::string division = {};    // "split", "shrink"; empty: an operation
+  bool under_way = false;
+  std::string call = {};  // "all_reduce of 1024 f32, sum"
+  std::int64_t began_ns = 0;
+
+  bool collective() const { return operation != 0 && !points && division.empty(); }
+};
+
+// Another rank, as seen by the rank that wrote the dump.
+struct SeenRank {
+  DumpedEntry last = {};
+  Rank waits_for = -1;
+  std::int64_t process = 0;  // process id on the host
+  Standing standing = Standing::alive;
+};
+
+// A message that an operation waits for.
+struct Pending {
+  Rank peer = 0;
+  bool receives = false;  // from the peer
+  std::uint64_t bytes = 0;
+};
+
+struct RankDump {
+  Rank rank = 0;
+  Rank ranks = 1;
+  std::string communicator = {};      // its identity; empty: it was never created, or not recorded
+  std::string parent = {};            // the one that it was split or shrunk from; empty: none
+  std::vector<Rank> in_parent = {};   // its ranks' numbers in the parent
+  std::int64_t process = 0;           // process id on the host; 0: not recorded
+  std::string process_identity = {};  // unique to this process; empty: not recorded
+  std::int64_t moment_ns = 0;         // the described moment, since 1970; 0: not recorded
+  Trouble trouble = Trouble::none;
+  Rank blamed = -1;                     // the rank that was lost, made a different call, or aborted
+  std::string error = {};               // the message that the program got
+  std::string signal = {};              // that told the process to end before any failure: "TERM"
+  std::vector<std::string> later = {};  // failures that followed
+  Rank waits_for = -1;
+  std::int32_t step = -1;
+  std::vector<Pending> pending = {};
+  std::vector<SeenRank> seen = {};        // by rank, with itself; empty: not recorded
+  std::vector<DumpedEntry> entries = {};  // the last ones, in order
+
+  bool made() const { return error.empty() || !communicator.empty(); }
+};
+
+// "all_reduce of 1024 f32, sum"; `points`: number of sends and receives, for send_recv; 0: not recorded.
+std::string call_text(schedule::Collective, std::uint64_t count, std::string_view type, std::string_view op, Rank root,
+                      std::uint64_t points);
+
+// Reads the output of FlightRecorder::dump(). Throws invalid_argument that says what is wrong.
+RankDump rank_dump_in(std::string_view json);
+
+}  // namespace trellis::ccl

@@ -1,0 +1,163 @@
+#include "ccl/plan/check.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <limits>
+#include <numeric>
+
+namespace trellis::ccl {
+namespace {
+
+std::string_view word(const Call& c) { return schedule::name(c.collective); }
+
+std::size_t sum(const std::vector<std::size_t>& counts) {
+  std::size_t total = 0;
+  for (std::size_t c : counts)
+    if (__builtin_add_overflow(total, c, &total)) throw std::invalid_argument("counts: their sum fits no memory");
+  return total;
+}
+
+// Half of the address space is more than can exist.
+bool fits(std::size_t a, std::size_t b, std::size_t& product) {
+  return !__builtin_mul_overflow(a, b, &product) && product <= std::numeric_limits<std::size_t>::max() / 2;
+}
+
+std::size_t bytes_of(const Call& c, std::size_t elements) {
+  std::size_t bytes = 0;
+  if (!fits(elements, kernels::size_of(c.type), bytes))
+    throw std::invalid_argument(fmt::format("{}: {} elements of {} fit no memory", word(c), elements, name(c.type)));
+  return bytes;
+}
+
+[[noreturn]] void refuse_rank(const Call& c, std::string_view what, Rank r, Rank ranks) {
+  throw std::invalid_argument(fmt::format("{}: {} {}; expected 0 to {}", word(c), what, r, ranks - 1));
+}
+
+bool is_rank(Rank r, Rank ranks) { return r >= 0 && r < ranks; }
+
+void check_counts(const Call& c, std::string_view what, const std::vector<std::size_t>& counts, Rank ranks) {
+  if (counts.size() != static_cast<std::size_t>(ranks))
+    throw std::invalid_argument(
+        fmt::format("{}: {} {}; expected one for each of {} ranks", word(c), counts.size(), what, ranks));
+}
+
+void check_parts(const Call& c, Rank ranks) {
+  const bool point = c.collective == Collective::send_recv;
+  if ((point || schedule::rooted(c.collective)) && !is_rank(c.root, ranks)) refuse_rank(c, "root", c.root, ranks);
+  if (point && !is_rank(c.peer, ranks)) refuse_rank(c, "peer", c.peer, ranks);
+  if (schedule::uneven(c.collective)) check_counts(c, "counts", c.counts, ranks);
+  if (c.collective == Collective::all_to_all_v) check_counts(c, "arriving counts", c.arriving_counts, ranks);
+  if (c.collective == Collective::barrier && c.count != 0)
+    throw std::invalid_argument(fmt::format("barrier: {} elements; expected none", c.count));
+  const auto op = static_cast<std::size_t>(c.op.kind);
+  if (op >= kernels::reduction_count)
+    throw std::invalid_argument(fmt::format("{}: no operator has number {}", word(c), op));
+  if (static_cast<std::size_t>(c.type) >= kernels::dtype_count)
+    throw std::invalid_argument(fmt::format("{}: no type has number {}", word(c), static_cast<int>(c.type)));
+}
+
+bool is(const Call& c, std::initializer_list<Collective> any) {
+  for (Collective one : any)
+    if (c.collective == one) return true;
+  return false;
+}
+
+}  // namespace
+
+Extents extents_of(const Call& c, Rank rank, Rank ranks) {
+  using enum Collective;
+  const auto me = static_cast<std::size_t>(rank);
+  const std::size_t one = bytes_of(c, c.count);
+  std::size_t all = 0;
+  if (schedule::by_block(c.collective) && !fits(one, static_cast<std::size_t>(ranks), all))
+    throw std::invalid_argument(
+        fmt::format("{}: {} elements for each of {} ranks fit no memory", word(c), c.count, ranks));
+  switch (c.collective) {
+    case all_reduce:
+      return {one, one};
+    case broadcast:
+      return {rank == c.root ? one : 0, one};
+    case reduce:
+      return {one, rank == c.root ? one : 0};
+    case reduce_scatter:
+      return {all, one};
+    case all_gather:
+      return {one, all};
+    case gather:
+      return {one, rank == c.root ? all : 0};
+    case scatter:
+      return {rank == c.root ? all : 0, one};
+    case all_to_all:
+      return {all, all};
+    case all_gather_v:
+      return {bytes_of(c, c.counts[me]), bytes_of(c, sum(c.counts))};
+    case reduce_scatter_v:
+      return {bytes_of(c, sum(c.counts)), bytes_of(c, c.counts[me])};
+    case all_to_all_v:
+      return {bytes_of(c, sum(c.counts)), bytes_of(c, sum(c.arriving_counts))};
+    case send_recv:
+      return {rank == c.root ? one : 0, rank == c.peer ? one : 0};
+    case permute: {
+      Extents e;
+      for (const schedule::Pair& pair : c.pairs) {
+        if (pair.source == rank) e.input = one;
+        if (pair.target == rank) e.output = one;
+      }
+      return e;
+    }
+    case barrier:
+      return {};
+  }
+  return {};
+}
+
+CallShape shape_of(const Call& c, Rank rank, Rank ranks) {
+  using enum Collective;
+  check_parts(c, ranks);
+  CallShape shape{.extents = extents_of(c, rank, ranks)};
+  std::size_t own = bytes_of(c, c.count) * static_cast<std::size_t>(rank);
+  if (schedule::uneven(c.collective))
+    own = bytes_of(c, std::accumulate(c.counts.begin(), c.counts.begin() + rank, std::size_t{0}));
+  if (is(c, {all_gather, all_gather_v, gather})) shape.before_output = own;
+  if (is(c, {reduce_scatter, reduce_scatter_v, scatter})) shape.before_input = own;
+  shape.in_place = !is(c, {all_to_all_v, send_recv});
+  return shape;
+}
+
+bool check_places(const Call& c, const CallShape& shape) {
+  // A message to oneself is sent by one call and received by another.
+  const auto half = [&] {
+    return c.collective == Collective::send_recv && c.root == c.peer && (c.input != nullptr || c.output != nullptr);
+  };
+  const Extents& e = shape.extents;
+  if (e.input != 0 && c.input == nullptr && !half())
+    throw std::invalid_argument(fmt::format("{}: the input is null", word(c)));
+  if (e.output != 0 && c.output == nullptr && !half())
+    throw std::invalid_argument(fmt::format("{}: the output is null", word(c)));
+  const auto in = reinterpret_cast<std::uintptr_t>(c.input), out = reinterpret_cast<std::uintptr_t>(c.output);
+  if (in + e.input < in || out + e.output < out)
+    throw std::invalid_argument(
+        fmt::format("{}: {} bytes from there on pass the end of memory", word(c), std::max(e.input, e.output)));
+  const bool overlap = e.input != 0 && e.output != 0 && in < out + e.output && out < in + e.input;
+  if (!overlap || half()) return false;
+  if (!shape.in_place || in + shape.before_input != out + shape.before_output)
+    throw std::invalid_argument(
+        fmt::format("{}: input and output overlap, {} bytes from {} and {} from {}, and not in place", word(c), e.input,
+                    c.input, e.output, const_cast<const void*>(c.output)));
+  return true;
+}
+
+bool check(const Call& c, Rank rank, Rank ranks) { return check_places(c, shape_of(c, rank, ranks)); }
+
+bool CallCheck::operator()(const Call& c) {
+  const auto collective = static_cast<std::size_t>(c.collective);
+  if (collective >= known_.size()) return check(c, rank_, ranks_);
+  Known& known = known_[collective];
+  if (known.asked && known.asked->is(c, {})) return check_places(c, known.shape);
+  const CallShape shape = shape_of(c, rank_, ranks_);
+  known = {PlanKey(c, {}), shape};
+  return check_places(c, shape);
+}
+
+}  // namespace trellis::ccl

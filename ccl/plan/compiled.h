@@ -1,0 +1,84 @@
+// One rank's compiled program, as the executor runs it: a flat list of steps with their places in memory, in elements.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ccl/plan/layout.h"
+#include "ccl/plan/origins.h"
+
+namespace trellis::ccl {
+
+using Rank = schedule::Rank;
+
+// A range of elements of one buffer.
+struct Place {
+  schedule::Buffer buffer = schedule::Buffer::input;
+  std::size_t first = 0;
+  std::size_t elements = 0;
+};
+
+// Elements of a place whose values have one origin. A run begins where the previous one ends.
+struct OriginRun {
+  std::size_t elements = 0;
+  std::size_t first = 0;  // their first element in the input of the contributing ranks
+  std::uint64_t of = 0;   // see Origin::of
+  bool rounds = false;
+};
+
+// A step's places again, as indices into Compiled::runs.
+struct StepRuns {
+  schedule::Range from = {}, to = {};
+  std::uint32_t further = 0;  // index in Compiled::further_runs of the first of its further places' runs
+};
+
+struct FlatStep {
+  schedule::Op op = schedule::Op::copy;
+  Place to = {}, from = {};
+  std::uint32_t further = 0;  // index of the first of its places in Compiled::places
+  std::uint32_t further_count = 0;
+  std::uint32_t follows = 0;  // index in Compiled::followers of the first step that waits for it
+  std::uint32_t follow_count = 0;
+  std::int32_t origin = 0;  // number of the step in the schedule's program
+  std::uint32_t mark = 0;   // added to the job's mark
+};
+
+// What must happen before a step is done; changes while the program runs.
+struct Ahead {
+  std::uint32_t waits = 0;  // number of other steps that it waits for
+  std::uint32_t ends = 1;   // a send to two places ends twice
+};
+
+// The messages that go one way over one lane, in order.
+struct Line {
+  Rank peer = 0;
+  std::int32_t lane = 0;
+  bool receives = false;
+  std::uint32_t first = 0;  // index in Compiled::messages
+  std::uint32_t count = 0;
+};
+
+struct Compiled {
+  std::vector<FlatStep> steps;
+  std::vector<Ahead> ahead;  // one per step; each run starts with its own copy
+  std::vector<Place> places;
+  std::vector<std::uint32_t> followers;
+  std::vector<std::uint32_t> messages;  // step numbers, grouped by line
+  std::vector<Line> lines;
+  std::vector<std::uint32_t> first;  // local steps that wait for nothing
+  std::size_t scratch_elements = 0;
+  std::size_t input_elements = 0, output_elements = 0;
+
+  // One per step if origins were requested; otherwise empty.
+  std::vector<StepRuns> step_runs;
+  std::vector<schedule::Range> further_runs;
+  std::vector<OriginRun> runs;
+  schedule::Range output_runs = {};
+};
+
+// lanes: the number that the transport has for schedules; a schedule's channels share them. `aligned`: see Layout.
+Compiled compile(const schedule::Task&, const schedule::Program&, Rank, const Counts&, std::size_t aligned, int lanes,
+                 const Origins* = nullptr);
+
+}  // namespace trellis::ccl

@@ -1,0 +1,321 @@
+#include "ccl/plan/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <system_error>
+
+#include "ccl/plan/call_hash.h"
+#include "ccl/plan/check.h"
+#include "ccl/plan/schedule_file.h"
+#include "schedule/proof/verify.h"
+
+namespace trellis::ccl {
+namespace {
+
+constexpr std::size_t line_bytes = 64;
+constexpr std::size_t most_kept = 256;
+constexpr std::size_t most_proofs = 512;
+constexpr std::size_t most_files = 64;
+constexpr Rank most_proved_here = 128;  // ranks; larger schedules are proved only by their algorithm's tests
+
+constexpr schedule::UnreadableBuffers all_hidden{.input = true, .output = true};
+
+// Limits for staging unreadable buffers. Below this block size per rank, slots are as fast. Above this size of the
+// larger buffer, the scratch, which is as large as both buffers, costs too much.
+constexpr std::size_t least_block_shown = std::size_t{8} << 10;
+constexpr std::size_t least_share_shown = std::size_t{32} << 10;
+constexpr std::size_t most_shown = std::size_t{64} << 20;
+
+Selections selections_for(const Config& config) {
+  return config.selections.empty() ? Selections::built_in() : Selections::from_file(config.selections);
+}
+
+// "ring" for every collective that it serves, or "all_reduce=mesh,all_gather=ring*2".
+std::map<Collective, Choice> fixed_by(std::string_view text) {
+  std::map<Collective, Choice> fixed;
+  if (text.empty()) return fixed;
+  for (const std::string& word : schedule::split_at_commas(text)) {
+    const std::string_view item = word;
+    const std::size_t equals = item.find('=');
+    const Choice choice = schedule::way_named(equals == std::string_view::npos ? item : item.substr(equals + 1));
+    if (equals != std::string_view::npos)
+      fixed[schedule::collective_named(item.substr(0, equals))] = choice;
+    else if (is_file(choice))
+      fixed[schedule_from_file(choice).task.collective] = choice;
+    else
+      for (Collective c : schedule::algorithm_named(choice.algorithm).serves) fixed[c] = choice;
+  }
+  return fixed;
+}
+
+std::uint64_t mark_of(const Call& c, kernels::DType wire) {
+  std::uint64_t h =
+      hash_combine(c.count, static_cast<std::uint64_t>(c.collective) | static_cast<std::uint64_t>(c.type) << 8 |
+                                static_cast<std::uint64_t>(wire) << 16);
+  if (schedule::rooted(c.collective)) h = hash_combine(h, static_cast<std::uint64_t>(c.root) + 1);
+  if (c.collective != Collective::all_to_all_v)
+    for (std::size_t n : c.counts) h = hash_combine(h, n);
+  return h;
+}
+
+std::string in_words(const schedule::Task& t) {
+  std::string text = fmt::format("{} on {} ranks, root {}", schedule::name(t.collective), t.ranks, t.root);
+  if (t.collective == Collective::send_recv) text += fmt::format(", peer {}", t.peer);
+  for (std::size_t i = 0; i < t.pairs.size() && i < 4; ++i)
+    text += fmt::format("{}{}>{}", i == 0 ? ", pairs " : " ", t.pairs[i].source, t.pairs[i].target);
+  if (t.pairs.size() > 4) text += fmt::format(" and {} more", t.pairs.size() - 4);
+  return fmt::format("{}, {}", text, t.in_place ? "in place" : "out of place");
+}
+
+[[noreturn]] void fail(const schedule::Schedule& s, const std::string& why) {
+  throw std::logic_error(
+      fmt::format("the schedule of {} for {} is wrong: {}", s.algorithm, schedule::name(s.task.collective), why));
+}
+
+void prove_made(const schedule::Schedule& s, int lanes) {
+  const schedule::Report report = schedule::verify(s);
+  if (!report.ok()) fail(s, report.text());
+  if (!passes_in_order(s, lanes)) fail(s, "it needs messages of one lane out of order");
+}
+
+// A single row's lanes suffice for every algorithm. Other shapes can have more channels between two ranks than lanes.
+bool fits_lanes(const Choice& choice) { return choice.dims.empty() && choice.order.empty(); }
+
+}  // namespace
+
+Counts counts_of(const Call& call, Rank rank, Rank ranks) {
+  if (call.collective != Collective::all_to_all_v) return {call.count, call.counts};
+  const auto p = static_cast<std::size_t>(ranks);
+  Counts counts{0, std::vector<std::size_t>(p * p)};
+  for (std::size_t r = 0; r < p; ++r) {
+    counts.blocks[static_cast<std::size_t>(rank) * p + r] = call.counts[r];
+    counts.blocks[r * p + static_cast<std::size_t>(rank)] = call.arriving_counts[r];
+  }
+  return counts;
+}
+
+std::size_t larger_bytes(const Call& call, Rank ranks) {
+  std::size_t elements = call.count;
+  if (call.collective == Collective::all_to_all_v)
+    elements = 0;  // ranks know different counts but must make the same choice
+  else if (schedule::uneven(call.collective))
+    elements = std::accumulate(call.counts.begin(), call.counts.end(), std::size_t{0});
+  else if (schedule::by_block(call.collective))
+    elements *= static_cast<std::size_t>(ranks);
+  return elements * kernels::size_of(call.type);
+}
+
+bool worth_showing(const Call& call, Rank ranks) {
+  if (ranks <= 2) return false;  // nothing is sent twice
+  const std::size_t bytes = larger_bytes(call, ranks);
+  const std::size_t least = schedule::by_block(call.collective) ? least_block_shown : least_share_shown;
+  return bytes <= most_shown && bytes >= least * static_cast<std::size_t>(ranks);
+}
+
+Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config)
+    : rank_(rank),
+      ranks_(ranks),
+      lanes_(lanes),
+      wire_(config.wire),
+      rounding_(config.rounding),
+      fixed_(fixed_by(config.algorithm)),
+      selections_(selections_for(config)),
+      machine_(config.machine),
+      given_(most_files, [](const Choice& choice) { return schedule_from_file(choice); }),
+      proved_(most_proofs, [this](const Traced& t) { return prove(t); }),
+      concealed_(most_proofs, [this](const Concealed& c) { return prove_concealed(c); }) {}
+
+Planner::Chosen Planner::chosen_by(const Call& call, bool in_place, const Choice& choice) const {
+  return {choice,
+          {.collective = call.collective,
+           .ranks = ranks_,
+           .root = call.root,
+           .peer = call.peer,
+           .pairs = call.pairs,
+           .in_place = in_place}};
+}
+
+schedule::Request Planner::request(const Chosen& chosen) const {
+  return schedule::request_by(chosen.choice, {.collective = chosen.task.collective,
+                                              .dims = {ranks_},
+                                              .root = chosen.task.root,
+                                              .peer = chosen.task.peer,
+                                              .pairs = chosen.task.pairs,
+                                              .in_place = chosen.task.in_place});
+}
+
+// Why a schedule for this task cannot serve the call; empty: it can. If one of the two buffers is empty, in place or
+// not makes no difference: only a broadcast's root has both, and counts can be 0.
+std::string Planner::misfit(const schedule::Task& given, const Call& call, bool in_place) const {
+  schedule::Task wanted = chosen_by(call, in_place, {}).task;
+  wanted.pieces = given.pieces, wanted.even = given.even;
+  const Extents e = extents_of(call, rank_, ranks_);
+  if (e.input == 0 || e.output == 0) wanted.in_place = given.in_place;
+  schedule::Task has = given;
+  for (schedule::Task* const task : {&wanted, &has})
+    std::ranges::sort(task->pairs, {}, &schedule::Pair::source);  // each is given once
+  if (wanted != has) return fmt::format("it is for {}, and not for {}", in_words(given), in_words(wanted));
+  if (divides(given, {call.count, {}})) return "";
+  return fmt::format("it cuts a block into {} equal chunks: {} elements do not divide", given.pieces, call.count);
+}
+
+// Empty: the choice serves the call.
+std::string Planner::refusal(const Choice& choice, const Call& call, bool in_place) const {
+  if (is_file(choice)) return misfit(given_(choice).task, call, in_place);
+  const schedule::Algorithm& algorithm = schedule::algorithm_named(choice.algorithm);
+  const schedule::Request r = request(chosen_by(call, in_place, choice));
+  if (choice.channels > lanes_) return fmt::format("there are {} lanes", lanes_);
+  if (r.ranks() != ranks_) return fmt::format("its shape has {} ranks", r.ranks());
+  if (const std::string why = schedule::refusal(algorithm, r); !why.empty()) return why;
+  return divides(schedule::task_of(algorithm, r), {call.count, {}}) ? "" : "the count does not divide into its chunks";
+}
+
+Choice Planner::choose(const Call& call, bool in_place) const {
+  if (const auto fixed = fixed_.find(call.collective); fixed != fixed_.end()) {
+    const std::string why = refusal(fixed->second, call, in_place);
+    if (why.empty()) return fixed->second;
+    throw std::invalid_argument(fmt::format("{} was asked for, but can't serve {} of {} on {} ranks: {}",
+                                            text_of(fixed->second), schedule::name(call.collective), call.count, ranks_,
+                                            why));
+  }
+  for (const Choice& choice :
+       selections_.choices(call.collective, ranks_, larger_bytes(call, ranks_), call.type, machine_))
+    if (refusal(choice, call, in_place).empty()) return choice;
+  for (const auto& [name, algorithm] : schedule::algorithms())
+    if (refusal({name}, call, in_place).empty()) return {name};
+  throw std::invalid_argument(
+      fmt::format("no algorithm serves {} on {} ranks", schedule::name(call.collective), ranks_));
+}
+
+kernels::DType Planner::wire_of(const Call& c) const {
+  if (wire_ == kernels::DType::f32) return c.type;
+  using enum kernels::Reduction;
+  const bool adds = c.op.kind == sum || c.op.kind == avg || c.op.kind == scaled_sum;
+  const bool narrows = c.type == kernels::DType::f32 && (!schedule::reduces(c.collective) || adds);
+  return narrows && c.collective != Collective::barrier ? wire_ : c.type;
+}
+
+bool Planner::traces(const Call& c) const {
+  if (wire_ == kernels::DType::f32 && rounding_ != kernels::Rounding::stochastic) return false;
+  const bool narrow = kernels::is_float(c.type) && c.type != kernels::DType::f32 && c.type != kernels::DType::f64;
+  return wire_of(c) != c.type ||
+         (narrow && schedule::reduces(c.collective) && rounding_ == kernels::Rounding::stochastic);
+}
+
+// The whole schedule, adapted to this transport's lanes.
+schedule::Queued Planner::written_out(const Chosen& chosen) const {
+  if (is_file(chosen.choice)) return schedule::queued(given_(chosen.choice), lanes_);
+  schedule::Schedule made = schedule::make(schedule::algorithm_named(chosen.choice.algorithm), request(chosen));
+  if (fits_lanes(chosen.choice) || passes_in_order(made, lanes_)) return {std::move(made), {}};
+  return schedule::queued(made, lanes_);
+}
+
+Planner::Proved Planner::part_of(const schedule::Queued& q, bool traced) const {
+  const auto rank = static_cast<std::size_t>(rank_);
+  Proved part{q.schedule.task, q.schedule.programs[rank]};
+  if (!q.origins.empty()) part.origins_of_steps = q.origins[rank];
+  if (traced) part.origins = origins_of(q.schedule, rank_);
+  return part;
+}
+
+// Every rank proves a schedule from a file, since the ranks may have read different files.
+Planner::Proved Planner::prove(const Traced& t) const {
+  const Choice& choice = t.chosen.choice;
+  if (is_file(choice)) {
+    if (const schedule::Report report = schedule::verify(given_(choice)); !report.ok())
+      throw std::invalid_argument(fmt::format("{} is wrong: {}", text_of(choice), report.text()));
+    return part_of(written_out(t.chosen), t.traced);
+  }
+  if (rank_ == 0 && ranks_ <= most_proved_here) prove_made(written_out(t.chosen).schedule, lanes_);
+  if (t.traced || !fits_lanes(choice)) return part_of(written_out(t.chosen), t.traced);
+  const schedule::Algorithm& algorithm = schedule::algorithm_named(choice.algorithm);
+  const schedule::Request r = request(t.chosen);
+  return {schedule::task_of(algorithm, r), schedule::make_program(algorithm, r, rank_)};
+}
+
+// Proves the schedule with everything hidden, as it may be on other ranks, and with what is hidden on this rank. A
+// rank's program does not change what the others see, so any mixture is right too.
+bool Planner::prove_concealed(const Concealed& c) const {
+  if (rank_ != 0 || ranks_ > most_proved_here) return true;
+  prove_made(schedule::stage_unreadable_buffers(written_out(c.chosen).schedule, c.hidden), lanes_);
+  return true;
+}
+
+Planned Planner::make(const PlanKey& asked) {
+  const Call& call = asked.call();
+  const auto& [in_place, hidden] = asked.manner();
+  const Choice choice = choose(call, in_place);
+  const Chosen chosen = chosen_by(call, in_place, choice);
+  const Proved& p = proved_({chosen, traces(call)});
+  if (worth_showing(call, ranks_) && !p.origins) {
+    concealed_({chosen, all_hidden});
+    if (hidden.any()) concealed_({chosen, hidden});
+  }
+  return made(asked, choice, p);
+}
+
+Planned Planner::made(const PlanKey& asked, const Choice& choice, const Proved& p) {
+  const Call& call = asked.call();
+  const schedule::UnreadableBuffers hidden = asked.manner().hidden;
+  const Origins* const origins = p.origins ? &*p.origins : nullptr;
+  const auto compiled = [&](const schedule::Program& program) {
+    return compile(p.task, program, rank_, counts_of(call, rank_, ranks_), line_bytes / kernels::size_of(call.type),
+                   lanes_, origins);
+  };
+  Planned planned{.choice = kept(choice), .wire = wire_of(call), .mark = mark_of(call, wire_of(call))};
+  std::vector<FlatStep>& steps = planned.compiled.steps;
+  if (!hidden.any() || origins != nullptr) {  // origins describe the unchanged program
+    planned.compiled = compiled(p.program);
+  } else {
+    const schedule::StagedProgram shown = schedule::stage_unreadable_buffers(p.task, rank_, p.program, hidden);
+    planned.compiled = compiled(shown.program);
+    for (FlatStep& step : steps) step.origin = shown.origins[static_cast<std::size_t>(step.origin)];
+  }
+  if (!p.origins_of_steps.empty())
+    for (FlatStep& step : steps) step.origin = p.origins_of_steps[static_cast<std::size_t>(step.origin)];
+  return planned;
+}
+
+const Planned& Planner::plan(const Call& call, bool in_place, schedule::UnreadableBuffers hidden) {
+  const Manner manner{in_place, hidden};
+  Last& last = last_[static_cast<std::size_t>(call.collective)];
+  if (last.asked != nullptr && last.asked->is(call, manner)) return *last.planned;
+  if (schedule::uneven(call.collective) || call.collective == Collective::permute) return plan_passing(call, manner);
+  const PlanKey asked(call, manner);
+  auto found = made_.find(asked);
+  if (found == made_.end()) {
+    auto fresh = std::make_unique<Planned>(make(asked));
+    if (made_.size() == most_kept) {
+      last_ = {};
+      made_.clear();
+    }
+    found = made_.emplace(asked, std::move(fresh)).first;
+  }
+  last = {&found->first, found->second.get()};
+  return *last.planned;
+}
+
+const Planned& Planner::plan_passing(const Call& call, const Manner& manner) {
+  auto at = std::ranges::find_if(passing_, [&](const auto& p) { return p->asked.is(call, manner); });
+  if (at == passing_.end()) {
+    const PlanKey asked(call, manner);
+    auto fresh = std::make_unique<Passing>(Passing{asked, make(asked)});
+    if (passing_.size() == most_passing) passing_.pop_back();
+    at = passing_.insert(passing_.end(), std::move(fresh));
+  }
+  std::rotate(passing_.begin(), at, at + 1);
+  return passing_.front()->planned;
+}
+
+std::shared_ptr<const Planned> Planner::plan(const Call& call, bool in_place, const schedule::Schedule& s) {
+  if (const std::string why = misfit(s.task, call, in_place); !why.empty())
+    throw std::invalid_argument(fmt::format("the schedule can't serve: {}", why));
+  const schedule::Report report = schedule::verify(s);
+  if (!report.ok()) throw std::invalid_argument("the schedule is wrong: " + report.text());
+  return std::make_shared<Planned>(made(PlanKey(call, {in_place, {}}), {s.algorithm, s.channels, 1},
+                                        part_of(schedule::queued(s, lanes_), traces(call))));
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,111 @@
+// Plans a call: chooses the algorithm, proves its schedule, compiles this rank's program, and caches the results.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ccl/communicator.h"
+#include "ccl/plan/compiled.h"
+#include "ccl/plan/keyed_cache.h"
+#include "ccl/plan/plan_key.h"
+#include "ccl/plan/selector.h"
+#include "schedule/algorithms/algorithm.h"
+#include "schedule/proof/queues.h"
+#include "schedule/stage_unreadable_buffers.h"
+
+namespace trellis::ccl {
+
+struct Planned {
+  const Choice* choice = nullptr;  // lives as long as the planner
+  kernels::DType wire = {};        // type of its messages
+  std::uint64_t mark = 0;  // equal on ranks that make the same call, without the operator and the operation's number
+  Compiled compiled = {};
+};
+
+class Planner {
+ public:
+  Planner(Rank rank, Rank ranks, int lanes, const Config&);
+
+  // The result lives until later plans push it out of the cache, but at least through the call that it serves.
+  const Planned& plan(const Call&, bool in_place, schedule::UnreadableBuffers);
+  std::shared_ptr<const Planned> plan(const Call&, bool in_place, const schedule::Schedule&);
+  Choice choose(const Call&, bool in_place) const;
+  bool traces(const Call&) const;  // values are rounded on their way, by their origins; only with all buffers readable
+
+ private:
+  // A task and the algorithm for it. The choice determines the task's pieces and evenness.
+  struct Chosen {
+    Choice choice;
+    schedule::Task task;
+    bool operator==(const Chosen&) const = default;
+  };
+  struct Traced {
+    Chosen chosen;
+    bool traced = false;
+    bool operator==(const Traced&) const = default;
+  };
+  struct Concealed {
+    Chosen chosen;
+    schedule::UnreadableBuffers hidden = {};
+    bool operator==(const Concealed&) const = default;
+  };
+  // This rank's part of a proved schedule.
+  struct Proved {
+    schedule::Task task;
+    schedule::Program program;
+    std::vector<std::int32_t> origins_of_steps = {};  // step numbers in the schedule as written; empty: unchanged
+    std::optional<Origins> origins = {};
+  };
+  Chosen chosen_by(const Call&, bool in_place, const Choice&) const;
+  schedule::Request request(const Chosen&) const;
+  std::string misfit(const schedule::Task& given, const Call&, bool in_place) const;
+  std::string refusal(const Choice&, const Call&, bool in_place) const;
+  kernels::DType wire_of(const Call&) const;
+  schedule::Queued written_out(const Chosen&) const;
+  Proved part_of(const schedule::Queued&, bool traced) const;
+  Proved prove(const Traced&) const;
+  bool prove_concealed(const Concealed&) const;  // throws, or returns true
+  Planned make(const PlanKey&);
+  Planned made(const PlanKey&, const Choice&, const Proved&);
+  const Planned& plan_passing(const Call&, const Manner&);
+  const Choice* kept(const Choice& choice) { return &choices_.emplace(text_of(choice), choice).first->second; }
+
+  const Rank rank_, ranks_;
+  const int lanes_;
+  const kernels::DType wire_;
+  const kernels::Rounding rounding_;
+  std::map<Collective, Choice> fixed_;  // from the configuration
+  Selections selections_;
+  const std::string machine_;
+  std::map<std::string, Choice> choices_;  // all that were ever made
+
+  mutable KeyedCache<Choice, schedule::Schedule> given_;  // read from files
+  KeyedCache<Traced, Proved> proved_;
+  KeyedCache<Concealed, bool> concealed_;  // with the input, the output or both hidden: proved too
+  std::unordered_map<PlanKey, std::unique_ptr<Planned>, PlanKey::Hash> made_;
+  struct Last {
+    const PlanKey* asked = nullptr;
+    const Planned* planned = nullptr;
+  };
+  std::array<Last, static_cast<std::size_t>(Collective::barrier) + 1> last_ = {};  // per collective, into made_
+
+  // The last few plans for calls with their own counts or pairs, of which there can be any number.
+  struct Passing {
+    PlanKey asked;
+    Planned planned;
+  };
+  static constexpr std::size_t most_passing = 8;
+  std::vector<std::unique_ptr<Passing>> passing_;  // most recently used first
+};
+
+Counts counts_of(const Call&, Rank rank, Rank ranks);
+std::size_t larger_bytes(const Call&, Rank ranks);  // of the larger of the two buffers
+// Whether to stage buffers that peers cannot read: see schedule/stage_unreadable_buffers.h. The same on all ranks.
+bool worth_showing(const Call&, Rank ranks);
+
+}  // namespace trellis::ccl

@@ -1,0 +1,16 @@
+// Reads schedules that a choice names by file, as file:found.schedule: written by a search or by other programs.
+#pragma once
+
+#include <string_view>
+
+#include "ccl/plan/selector.h"
+#include "schedule/schedule.h"
+
+namespace trellis::ccl {
+
+inline bool is_file(const Choice& c) { return c.algorithm.starts_with(schedule::file_way); }
+// Reads this project's text form or MSCCL's XML. Throws system_error, and invalid_argument with the file's name and the
+// error in it.
+schedule::Schedule schedule_from_file(const Choice&);
+
+}  // namespace trellis::ccl

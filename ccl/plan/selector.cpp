@@ -1,0 +1,173 @@
+#include "ccl/plan/selector.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <stdexcept>
+#include <system_error>
+#include <tuple>
+
+namespace trellis::ccl {
+namespace {
+
+// Ends every table, so that a truncated table is not taken for a complete one.
+constexpr std::string_view last_line = "end";
+
+template <class Number>
+Number number_in(std::string_view word, std::string_view what) {
+  Number value{};
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc{} || end != word.data() + word.size() || value < 0)
+    throw std::invalid_argument(fmt::format("'{}' is no {}: expected a whole number", word, what));
+  return value;
+}
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t begin = line.find_first_not_of(" \t\r", at);
+    if (begin == std::string_view::npos || line[begin] == '#') break;
+    at = std::min(line.find_first_of(" \t\r", begin), line.size());
+    words.push_back(line.substr(begin, at - begin));
+  }
+  return words;
+}
+
+// Sorts "*" (any machine) first: no machine's name starts with a character below '*'.
+auto order(const Rule& r) {
+  return std::tuple(std::string_view(r.machine), r.collective, r.ranks, r.type, r.from_bytes);
+}
+
+Rule rule_in(const std::vector<std::string_view>& words) {
+  if (words.size() != 4 && words.size() != 5)
+    throw std::invalid_argument("expected: collective ranks from_bytes algorithm [type]");
+  Rule rule{schedule::collective_named(words[0]), number_in<schedule::Rank>(words[1], "number of ranks"),
+            number_in<std::uint64_t>(words[2], "number of bytes"), schedule::way_named(words[3])};
+  if (rule.ranks < 1)
+    throw std::invalid_argument(fmt::format("'{}' is no number of ranks: expected at least 1", words[1]));
+  if (words.size() == 5) rule.type = kernels::dtype_named(words[4]);
+  return rule;
+}
+
+std::string machine_in(const std::vector<std::string_view>& words) {
+  if (words.size() != 2) throw std::invalid_argument("expected: machine NAME");
+  expect_machine(words[1]);
+  return std::string(words[1]);
+}
+
+}  // namespace
+
+void expect_machine(std::string_view name) {
+  const auto fits = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           std::string_view(".-_:+").find(c) != std::string_view::npos;
+  };
+  if (name != any_machine && (name.empty() || !std::ranges::all_of(name, fits)))
+    throw std::invalid_argument(
+        fmt::format("'{}' is no machine's name: expected letters, digits and any of .-_:+, or * for all", name));
+}
+
+std::string text_of(const Rule& r) {
+  const std::string text =
+      fmt::format("{} {} {} {}", schedule::name(r.collective), r.ranks, r.from_bytes, text_of(r.choice));
+  return r.type ? fmt::format("{} {}", text, kernels::name(*r.type)) : text;
+}
+
+void Selections::add(Rule rule) {
+  rules_.insert(std::ranges::upper_bound(rules_, order(rule), {}, order), std::move(rule));
+}
+
+Selections Selections::read(std::string_view text) {
+  Selections all;
+  std::string machine = any_machine;
+  bool whole = false;
+  std::size_t number = 1;
+  for (; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const auto words = words_of(text.substr(0, end));
+    const bool blank = text.substr(0, end).find_first_not_of(" \t\r") == std::string_view::npos;
+    text.remove_prefix(std::min(end + 1, text.size()));
+    whole = whole && blank;  // a comment may be the heading of a truncated table
+    if (words.empty()) continue;
+    whole = words.size() == 1 && words[0] == last_line;
+    if (whole) {
+      machine = any_machine;
+      continue;
+    }
+    try {
+      if (words[0] == "machine") {
+        machine = machine_in(words);
+        continue;
+      }
+      Rule rule = rule_in(words);
+      rule.machine = machine;
+      all.add(std::move(rule));
+    } catch (const std::invalid_argument& e) {
+      throw std::invalid_argument(fmt::format("line {}: {}", number, e.what()));
+    }
+  }
+  if (!whole)
+    throw std::invalid_argument(
+        number == 1 ? fmt::format("it is empty: expected rules, and a last line '{}'", last_line)
+                    : fmt::format("it is cut off after line {}: expected a last line '{}'", number - 1, last_line));
+  return all;
+}
+
+Selections Selections::from_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw std::system_error(errno, std::generic_category(), path);
+  std::string text;
+  for (char block[4096]; file.read(block, sizeof block), file.gcount() > 0;)
+    text.append(block, static_cast<std::size_t>(file.gcount()));
+  if (file.bad()) throw std::system_error(errno, std::generic_category(), path);
+  try {
+    Selections all = read(text);
+    if (all.rules().empty()) throw std::invalid_argument("no rule is in it: expected lines like 'all_reduce 2 0 ring'");
+    return all;
+  } catch (const std::invalid_argument& e) {
+    throw std::invalid_argument(fmt::format("{}: no selection table: {}", path, e.what()));
+  }
+}
+
+std::string Selections::text() const {
+  std::string text = "# collective ranks from_bytes algorithm[(levels)][@dims][^order][*channels][/segments] [type]\n";
+  std::string_view machine;
+  for (const Rule& r : rules_) {
+    if (r.machine != machine) text += fmt::format("machine {}\n", machine = r.machine);
+    text += text_of(r) + "\n";
+  }
+  return text + fmt::format("{}\n", last_line);
+}
+
+schedule::Rank Selections::nearest(schedule::Collective collective, schedule::Rank ranks,
+                                   std::string_view machine) const {
+  schedule::Rank nearest = 0;
+  for (const Rule& r : rules_)
+    if (r.machine == machine && r.collective == collective &&
+        (nearest == 0 || std::abs(r.ranks - ranks) < std::abs(nearest - ranks)))
+      nearest = r.ranks;
+  return nearest;
+}
+
+std::vector<Choice> Selections::choices(schedule::Collective collective, schedule::Rank ranks, std::uint64_t bytes,
+                                        kernels::DType type, std::string_view machine) const {
+  std::vector<Choice> typed, any;
+  const schedule::Rank near = nearest(collective, ranks, machine);
+  for (const Rule& r : rules_)
+    if (std::tuple(std::string_view(r.machine), r.collective, r.ranks) == std::tuple(machine, collective, near) &&
+        r.from_bytes <= bytes && (!r.type || r.type == type)) {
+      std::vector<Choice>& found = r.type ? typed : any;
+      found.insert(found.begin(), r.choice);
+    }
+  typed.insert(typed.end(), any.begin(), any.end());
+  if (machine == any_machine) return typed;
+  const std::vector<Choice> others = choices(collective, ranks, bytes, type, any_machine);
+  typed.insert(typed.end(), others.begin(), others.end());
+  return typed;
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,55 @@
+// Algorithm selection: a table of measured choices by machine, collective, ranks, bytes and type.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/types/dtype.h"
+#include "schedule/algorithms/way.h"
+
+namespace trellis::ccl {
+
+using Choice = schedule::Way;
+
+// One line of a table. It holds from this number of bytes (of the larger buffer) to the next line of the same group.
+struct Rule {
+  schedule::Collective collective = schedule::Collective::all_reduce;
+  schedule::Rank ranks = 1;
+  std::uint64_t from_bytes = 0;
+  Choice choice;
+  std::optional<kernels::DType> type = {};  // none: for all types without their own rules
+  std::string machine = "*";                // "*": for any machine, where its own rules do not serve
+};
+std::string text_of(const Rule&);  // a table's line, to stand below the line with its machine
+
+inline constexpr const char* any_machine = "*";
+void expect_machine(std::string_view name);  // throws invalid_argument unless it is a valid name or "*"
+
+class Selections {
+ public:
+  // Throws invalid_argument with the line at fault, and for a truncated text: a table's last line is `end`.
+  static Selections read(std::string_view text);
+  // The same; messages start with the file's name. Also throws for a table without rules, and system_error when the
+  // file cannot be read.
+  static Selections from_file(const std::string& path);
+  static const Selections& built_in();
+
+  // Candidates, best first: from the machine's rules, then from those for any machine. Each uses the rules for this
+  // number of ranks, or for the nearest number that has some: the last one that begins at or below `bytes`, those with
+  // the type first. Empty when the table has no rules for the collective.
+  std::vector<Choice> choices(schedule::Collective, schedule::Rank ranks, std::uint64_t bytes, kernels::DType,
+                              std::string_view machine) const;
+  // The number of ranks whose rules are used for `ranks`; 0: the machine has none for the collective.
+  schedule::Rank nearest(schedule::Collective, schedule::Rank ranks, std::string_view machine) const;
+  std::string text() const;  // in the form that read() accepts
+  const std::vector<Rule>& rules() const { return rules_; }
+  void add(Rule);  // keeps the rules sorted
+
+ private:
+  std::vector<Rule> rules_;
+};
+
+}  // namespace trellis::ccl

@@ -1,0 +1,36 @@
+// Thread-safe notes: a thread that waits for a note is woken when it is set. Notes are erased when the members that
+// they are for have left.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ccl/rendezvous/notes.h"
+
+namespace trellis::ccl {
+
+class Board {
+ public:
+  void set(std::string_view key, std::span<const std::byte> value);
+  std::optional<Bytes> find(std::string_view key) const;
+  std::optional<Bytes> find_before(std::string_view key, Deadline);  // waits for the note
+  std::int64_t add(std::string_view key, std::int64_t amount);
+
+  // When the last of `members` leaves the notes under a prefix ("": all), they are erased.
+  void leave(std::string_view prefix, std::int64_t members);
+  bool served() const;  // there were notes, and the last members to leave have erased all of them
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  Notes notes_;
+  std::map<std::string, std::int64_t, std::less<>> left_;  // number of members that have left, by prefix
+  bool was_left_ = false;                                  // all members of some prefix have left
+};
+
+}  // namespace trellis::ccl

@@ -1,0 +1,98 @@
+// Event loop of a TCP store's serving thread, over all connections to the stores that it keeps. Members belong to that
+// thread unless stated otherwise.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ccl/rendezvous/tcp/kept_stores.h"
+#include "ccl/rendezvous/tcp/server.h"
+#include "ccl/rendezvous/tcp/session.h"
+#include "ccl/rendezvous/tcp/socket.h"
+
+namespace trellis::ccl {
+
+class StoreLoop {
+ public:
+  // With a linger nobody owns the loop, and it ends with the last of its stores.
+  StoreLoop(TcpStoreServing, std::optional<std::chrono::milliseconds> linger);
+
+  void run();
+  void give_up();  // closes everything
+  // From any thread:
+  void stop();
+  void tell(const StoreName&, std::string_view key);  // a note was changed from outside the loop
+  KeptStores& stores() { return stores_; }
+  int port() const { return port_; }
+  std::int64_t refused() const { return refused_.load(std::memory_order_relaxed); }
+
+ private:
+  using Id = std::uint64_t;
+  struct Connection {
+    Descriptor socket;
+    Endpoint from;
+    Session session = {};
+    KeptStores::Use store = {};  // set by its hello
+    Bytes output = {};
+    std::size_t sent = 0;
+    std::uint32_t watched = EPOLLIN | EPOLLRDHUP;
+    std::string awaited = {};          // the key that its get waits for; empty: none
+    Deadline until = Deadline::max();  // of the greeting, the frame, the get or the reply in progress
+  };
+  struct Change {
+    StoreName store;
+    std::string key;
+  };
+
+  void wake() const;
+  void hear_changes();
+  void watch(int number, Id id, std::uint32_t events, bool known_already);
+  void accept_some();
+  void begin(Descriptor, const Endpoint& from);
+  bool push_out(const std::set<Id>& those);
+  void handle(Id id, std::uint32_t events);
+  void read_some(Id id, Connection&);
+  void greet(Id id, Connection&);
+  void serve(Id id, Connection&);
+  Reply reply_to(KeptStore&, const Request&);
+  void wake_waiting(KeptStore&, const std::string& key);
+  void wait_no_more(Id id, Connection&);
+  void queue(Connection&, const Bytes&);
+  void flush(Connection&);
+  void settle(Id id, Connection&);
+  void set_deadline(Id id, Connection&, Deadline);
+  void expire();
+  void end(Id id);
+  void refuse(Id id, const Refused& why);
+  int milliseconds_to_sleep() const;
+
+  TcpStoreServing serving_;
+  Descriptor listener_, poll_, woken_;
+  int port_ = 0;
+  std::atomic<std::int64_t> refused_ = 0;
+  std::atomic<bool> stopping_ = false;
+  KeptStores stores_;
+  std::mutex mutex_;
+  std::vector<Change> changes_;  // guarded by the mutex above
+
+  Id next_ = 16;  // smaller numbers are not connections
+  std::map<Id, Connection> connections_;
+  std::set<Id> silent_;    // connections without a valid hello, the oldest first
+  std::set<Id> greeting_;  // connections that must still prove that the hello was theirs
+  std::set<std::pair<Deadline, Id>> deadlines_;
+  Deadline deaf_until_ = Deadline::min();  // out of descriptors: no connection is accepted before this time
+};
+
+// Starts the thread. When the loop fails, everything is closed, and clients get an error.
+std::thread serving_thread(std::shared_ptr<StoreLoop>);
+
+}  // namespace trellis::ccl

@@ -1,0 +1,40 @@
+// Requests of a TCP store's clients and the server's replies: the bodies of frames.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "ccl/rendezvous/notes.h"
+#include "ccl/rendezvous/tcp/refused.h"
+
+namespace trellis::ccl {
+
+enum class Verb : std::uint8_t { set = 1, get = 2, add = 3, leave = 4 };
+struct Request {
+  Verb verb = Verb::get;
+  std::string key = {};                                          // leave: a prefix, which may be empty
+  Bytes value = {};                                              // of set
+  std::int64_t amount = 0;                                       // of add; leave: the number of members
+  std::chrono::milliseconds wait{0};                             // get: how long the server may hold the request
+  static constexpr std::chrono::milliseconds longest{1u << 31};  // limit of one such wait
+};
+Bytes body_of(const Request&);
+Request request_in(std::span<const std::byte> body);  // throws Refused
+
+// The reply to every request but leave, which has none.
+enum class Outcome : std::uint8_t {
+  done = 1,     // set: no data; get: the value; add: the sum as a counter
+  not_yet = 2,  // get: the wait is over
+  wrong = 3,    // a text: the caller's mistake
+  full = 4      // a text: no room
+};
+struct Reply {
+  Outcome outcome = Outcome::done;
+  Bytes content = {};
+};
+Bytes body_of(const Reply&);
+Reply reply_in(std::span<const std::byte> body);  // throws Refused
+
+}  // namespace trellis::ccl

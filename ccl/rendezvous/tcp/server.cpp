@@ -1,0 +1,49 @@
+#include "ccl/rendezvous/tcp/server.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <optional>
+
+#include "ccl/rendezvous/tcp/loop.h"
+
+namespace trellis::ccl {
+namespace {
+
+std::shared_ptr<StoreLoop> loop_of_one(TcpStoreServing serving) {
+  const std::string secret = serving.secret;
+  auto loop = std::make_shared<StoreLoop>(std::move(serving), std::nullopt);
+  loop->stores().keep({}, secret);
+  return loop;
+}
+
+constexpr int most_told = 16;
+
+}  // namespace
+
+std::function<void(const std::string&)> told_on_stderr() {
+  return [told = 0](const std::string& why) mutable {
+    if (++told > most_told) return;
+    const std::string line = fmt::format("trellis: the ranks' meeting place turned away {}{}\n", why,
+                                         told == most_told ? "; of more it will be silent" : "");
+    std::fputs(line.c_str(), stderr);
+  };
+}
+
+TcpStoreServer::TcpStoreServer(TcpStoreServing serving)
+    : loop_(loop_of_one(std::move(serving))), thread_(serving_thread(loop_)) {}
+
+TcpStoreServer::~TcpStoreServer() {
+  loop_->stop();
+  thread_.join();
+}
+
+int TcpStoreServer::port() const { return loop_->port(); }
+
+std::int64_t TcpStoreServer::refused() const { return loop_->refused(); }
+
+std::unique_ptr<TcpStoreServer> tcp_store_server(TcpStoreServing serving) {
+  return std::make_unique<TcpStoreServer>(std::move(serving));
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,318 @@
+#include "ccl/run/communicator_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "ccl/divide/divide.h"
+#include "ccl/failure/blame.h"
+#include "ccl/plan/call_hash.h"
+#include "ccl/plan/check.h"
+#include "kernels/dispatch/cpu.h"
+
+namespace trellis::ccl {
+namespace {
+
+bool does(const Call& c, kernels::Reduction op) { return c.op.kind == op && schedule::reduces(c.collective); }
+
+bool scales_first(const Call& c) { return does(c, kernels::Reduction::scaled_sum); }
+
+// Ranks that make the same call as the same operation have the same mark.
+std::uint32_t mark_of(const Planned& planned, const Call& c, std::uint64_t operation) {
+  const std::uint64_t op = schedule::reduces(c.collective) ? static_cast<std::uint64_t>(c.op.kind) + 1 : 0;
+  return static_cast<std::uint32_t>(hash_combine(planned.mark ^ op << 56, operation) >> 32);
+}
+
+}  // namespace
+
+Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::unique_ptr<Transport> t)
+    : config(std::move(c)),
+      device(std::move(d)),
+      transport(std::move(t)),
+      planner(transport->rank(), transport->ranks(), transport->lanes() - 1, config),
+      executor(*transport, *device, config.timeout),
+      dump_file(config.dump, config.timeout, *transport, recorder),
+      check(transport->rank(), transport->ranks()),
+      scratch(*device, ScratchPool::of(*device)),
+      scaled(*device, ScratchPool::of(*device)),
+      rank_(transport->rank()),
+      ranks_(transport->ranks()),
+      cache_share_(kernels::cpu().l3_bytes / static_cast<std::size_t>(ranks_)),
+      dumps_(dumps_requested()) {
+  job_.activity = &activity_;
+  job_.how.rounding = config.rounding;
+  job_.how.random.seed = config.seed;
+  if (dump_file.wanted()) register_for_dumps(*this);
+}
+
+Communicator::State::~State() {
+  if (dump_file.wanted()) unregister_from_dumps(*this);
+}
+
+// Scaled input is written to scratch, so that the caller's buffer stays unchanged.
+const void* Communicator::State::input_of(const Call& c) {
+  if (!scales_first(c)) return c.input;
+  const std::size_t bytes = extents_of(c, rank(), ranks()).input;
+  void* const own = scaled.of(bytes);
+  const void* const sources[] = {c.input};
+  device->reduce(kernels::Reduction::scaled_sum, c.type, sources, own, bytes / kernels::size_of(c.type),
+                 {.rounding = config.rounding,
+                  .random = {.seed = config.seed, .step = operations.load(), .tensor = origin_of(rank())},
+                  .factor = c.op.factor});
+  return own;
+}
+
+// Scaled input is in scratch, which peers can read.
+schedule::UnreadableBuffers Communicator::State::unreadable_of(const Call& c) {
+  if (!worth_showing(c, ranks_) || planner.traces(c)) return {};
+  const std::size_t message = larger_bytes(c, ranks()) / static_cast<std::size_t>(ranks_);
+  const auto hides = [&](const void* data, std::size_t bytes) {
+    return transport->readable(data, bytes, message) < bytes / 2;
+  };
+  const Extents e = extents_of(c, rank(), ranks());
+  return {.input = !scales_first(c) && hides(c.input, e.input), .output = hides(c.output, e.output)};
+}
+
+// If the data that all ranks touch does not fit the last shared cache, results bypass the cache, which keeps the data
+// that is still to be read.
+kernels::Stores Communicator::State::stores_for(std::size_t bytes_touched) const {
+  return cache_share_ != 0 && bytes_touched > cache_share_ ? kernels::Stores::streaming : kernels::Stores::cached;
+}
+
+template <class Record>
+void Communicator::State::begin(Record record) {
+  try {
+    executor.begin(job_);
+  } catch (...) {
+    record();
+    tell_of_loss(std::current_exception());
+    fail_open(std::current_exception());
+    throw;
+  }
+  record();
+}
+
+// Members are overwritten one by one, without rebuilding the struct: every small message takes this path.
+void Communicator::State::open(const Call& c, bool in_place, const Planned* planned) {
+  expect_whole();
+  const std::uint64_t operation = operations.load(std::memory_order_relaxed) + 1;  // other threads only read it
+  operations.store(operation, std::memory_order_relaxed);
+  const bool averages = does(c, kernels::Reduction::avg);
+  const bool sums = averages || c.op.kind == kernels::Reduction::scaled_sum;
+  if (planned == nullptr) planned = &planner.plan(c, in_place && !scales_first(c), unreadable_of(c));
+  const Compiled& compiled = planned->compiled;
+  const std::size_t size = kernels::size_of(c.type);
+  divided_ = averages ? compiled.output_elements : 0;
+
+  activity_.operation = operation;
+  activity_.count = c.count;
+  activity_.step = -1;
+  activity_.waits_for = -1;
+  activity_.root = c.root;
+  activity_.collective = static_cast<std::uint8_t>(c.collective);
+  activity_.type = static_cast<std::uint8_t>(c.type);
+  activity_.wire = static_cast<std::uint8_t>(planned->wire);
+  activity_.reduction = static_cast<std::uint8_t>(c.op.kind);
+
+  job_.compiled = &compiled;
+  job_.buffers[0] = const_cast<void*>(input_of(c));
+  job_.buffers[1] = c.output;
+  job_.buffers[2] = scratch.of(compiled.scratch_elements * size);
+  job_.type = c.type;
+  job_.wire = planned->wire;
+  job_.op = sums ? kernels::Reduction::sum : c.op.kind;
+  job_.how.random.step = operation;
+  job_.how.stores = stores_for((compiled.input_elements + compiled.output_elements) * size);
+  job_.mark = mark_of(*planned, c, operation);
+  job_.tokens = c.collective == Collective::barrier;
+  begin([&] {
+    Recorded& r = recorder.begin();
+    r.operation = operation;
+    r.count = c.count;
+    r.points = 0;
+    r.choice = planned->choice;
+    r.division = nullptr;
+    r.root = c.root;
+    r.peer = c.peer;
+    r.collective = c.collective;
+    r.type = c.type;
+    r.op = c.op.kind;
+  });
+}
+
+void Communicator::State::open(std::span<const SendRecv> points) {
+  expect_whole();
+  if (!std::ranges::equal(points, compiled_from_)) {
+    compiled_from_.clear();  // in case the following code throws
+    send_recvs_ = compile_send_recvs(points, rank(), transport->lanes() - 1);
+    compiled_from_.assign(points.begin(), points.end());
+  }
+  divided_ = 0;
+  const SendRecv& first = points.front();
+  activity_ = {.operation = operations,
+               .count = first.count,
+               .heartbeat = activity_.heartbeat,
+               .root = first.from,
+               .collective = static_cast<std::uint8_t>(Collective::send_recv),
+               .type = static_cast<std::uint8_t>(first.type),
+               .wire = static_cast<std::uint8_t>(first.type),
+               .running = true};
+  job_.compiled = &send_recvs_;
+  for (void*& buffer : job_.buffers) buffer = nullptr;
+  job_.type = job_.wire = kernels::DType::u8;
+  job_.how.stores = kernels::Stores::cached;
+  job_.mark = send_recv_hash;
+  job_.tokens = true;
+  begin([&] {
+    Recorded& r = recorder.begin();
+    r = {.operation = operations,
+         .count = first.count,
+         .points = points.size(),
+         .began = r.began,
+         .root = first.from,
+         .peer = first.to,
+         .collective = Collective::send_recv,
+         .type = first.type};
+  });
+}
+
+void Communicator::State::close() {
+  executor.end();
+  scratch.end();
+  scaled.end();
+  recorder.end();
+  if (divided_ != 0)
+    device->divide(job_.type, job_.at({schedule::Buffer::output}), divided_, static_cast<std::uint32_t>(ranks()));
+}
+
+void Communicator::State::run() {
+  try {
+    for (std::uint32_t idle = 0; !executor.done();) {
+      if (executor.move()) {
+        idle = 0;
+        continue;
+      }
+      this->idle(idle++);
+    }
+    close();
+  } catch (...) {
+    tell_of_loss(std::current_exception());
+    fail_open(std::current_exception());
+    throw;
+  }
+}
+
+void Communicator::State::idle(std::uint32_t times) {
+  executor.idle(times);
+  answer_dumps(&executor);
+}
+
+void Communicator::State::answer_dumps(const Executor* open) {
+  const std::uint32_t request = dumps_requested();
+  if (request == dumps_ || !dump_file.wanted()) return;
+  dump_file.write(open != nullptr ? open->pending() : std::vector<Pending>());
+  dumps_ = request;  // the process may end after this
+}
+
+void Communicator::State::tell_of_loss(std::exception_ptr e) {
+  try {
+    std::rethrow_exception(std::move(e));
+  } catch (const PeerLost& lost) {
+    transport->mark_lost(lost.rank);
+  } catch (...) {  // other errors reach the other ranks in another way
+  }
+}
+
+void Communicator::State::fail(std::exception_ptr e) {
+  transport->withdraw();
+  const bool first = keep(std::move(e));
+  dump_file.write();
+  if (first && dump_file.wanted()) dump_others(*this);
+}
+
+void Communicator::State::fail_open(std::exception_ptr e, bool elsewhere) {
+  transport->withdraw();
+  const bool first = keep(std::move(e), elsewhere);
+  if (dump_file.wanted()) dump_file.write(executor.pending());
+  transport->rest();
+  if (first && dump_file.wanted()) dump_others(*this);
+}
+
+bool Communicator::State::keep(std::exception_ptr e, bool elsewhere) {
+  const std::lock_guard lock(error_mutex_);
+  if (error_) return false;
+  dump_file.note(e, elsewhere);
+  error_ = std::move(e);
+  return failed_ = true;
+}
+
+// A running operation fails in its own thread.
+void Communicator::State::abort() {
+  transport->withdraw();
+  transport->mark_aborted();
+  const bool first = keep(std::make_exception_ptr(aborted_by(*transport)));
+  if (!dump_file.wanted()) return;
+  dump_if_free();
+  if (first) dump_others(*this);
+}
+
+bool Communicator::State::dump_for(std::uint32_t request) {
+  if (dumps_ != request && (dump_if_free() || dump_file.write_if_dividing())) dumps_ = request;
+  return dumps_ == request;
+}
+
+bool Communicator::State::dump_if_free() {
+  const auto turn = tickets.take_if_free();
+  if (!turn) return false;
+  dump_file.write();
+  tickets.done(*turn);
+  return true;
+}
+
+void Communicator::State::finish() {
+  check_well();
+  try {
+    check_over(*transport, activity_);
+  } catch (...) {
+    fail(std::current_exception());
+    throw;
+  }
+}
+
+// Messages sent before the failure may still be queued, so no operation may start.
+void Communicator::State::expect_whole() {
+  if (transport->over()) refuse();
+  if (failed_.load(std::memory_order_relaxed)) check_well();
+}
+
+void Communicator::State::refuse() {
+  if (!failed_ && transport->lost() >= 0) fail(std::make_exception_ptr(lost_before(*transport)));
+  check_well();
+}
+
+std::unique_ptr<Communicator> Communicator::State::divide(Notice::Call call, std::vector<Rank> members, Wish wish) try {
+  const RecordedDivision recorded(dump_file, recorder, word(call), operations);
+  Config same = config;
+  same.transport = std::string(transport->name());
+  const Joining joining{.config = same, .device = device.get(), .deadline = Clock::now() + config.timeout};
+  const Divided of{*transport, notice, activity_, failed_ || transport->over(), [this] { answer_dumps(nullptr); }};
+  Division division(of, joining, call, std::move(members), wish);
+  std::unique_ptr<Transport> joined = division.run();
+  if (!joined) return nullptr;
+  auto state = std::make_unique<State>(same, device, std::move(joined));
+  state->dump_file.divided_from(*transport, division.group());
+  return std::unique_ptr<Communicator>(new Communicator(std::move(state)));
+} catch (...) {
+  dump_file.division_failed(std::current_exception());
+  throw;
+}
+
+void Communicator::State::check_well() {
+  if (transport->aborted()) fail(std::make_exception_ptr(aborted_by(*transport)));
+  if (!failed_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(error_mutex_);
+  std::rethrow_exception(error_);
+}
+
+}  // namespace trellis::ccl

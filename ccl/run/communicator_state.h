@@ -1,0 +1,93 @@
+// Internal state of a communicator and the life of its operations. Users see communicator.h alone.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+#include "ccl/communicator.h"
+#include "ccl/failure/dump_file.h"
+#include "ccl/failure/dump_on_signal.h"
+#include "ccl/failure/recorder.h"
+#include "ccl/plan/check.h"
+#include "ccl/plan/planner.h"
+#include "ccl/plan/point_to_point.h"
+#include "ccl/run/executor.h"
+#include "ccl/run/scratch_pool.h"
+#include "ccl/run/ticket_queue.h"
+#include "ccl/transports/notice.h"
+
+namespace trellis::ccl {
+
+// A checked call, kept until it runs.
+struct Operation {
+  Call call = {};
+  bool in_place = false;
+  std::shared_ptr<const Planned> planned = nullptr;  // for a schedule that the caller supplied
+};
+
+struct Communicator::State : DumpsOnSignal {
+  State(Config, std::shared_ptr<device::Device>, std::unique_ptr<Transport>);
+  ~State() override;
+
+  // An operation's life: open, executor.move() until it is done, close. An exception from these ends the communicator.
+  void open(const Call&, bool in_place, const Planned* = nullptr);
+  void open(std::span<const SendRecv>);
+  void close();
+  void run();                             // runs the open operation to its end
+  void idle(std::uint32_t times);         // number of calls in a row in which nothing moved
+  void tell_of_loss(std::exception_ptr);  // tells all ranks, if it is a PeerLost of this communicator
+  void fail(std::exception_ptr);
+  void fail_open(std::exception_ptr, bool elsewhere = false);  // elsewhere: it started on another communicator
+  void abort();                                                // from any thread
+  void check_well();                                           // throws the error that ended the communicator
+  void finish();                                               // no more calls will follow
+
+  Rank rank() const { return rank_; }
+  Rank ranks() const { return ranks_; }
+  // null: this rank asked for no communicator
+  std::unique_ptr<Communicator> divide(Notice::Call, std::vector<Rank> members, Wish = {});
+
+  const Config config;
+  const std::shared_ptr<device::Device> device;
+  const std::unique_ptr<Transport> transport;
+  Planner planner;
+  Executor executor;
+  FlightRecorder recorder;
+  DumpFile dump_file;
+  TicketQueue tickets;
+  CallCheck check;                            // used while holding the turn
+  BorrowedScratch scratch, scaled;            // for the open operation
+  std::atomic<std::uint64_t> operations = 0;  // collectives only, so that all ranks have the same number
+  Notice notice;                              // on this rank's board
+  std::vector<SendRecv> gathered;             // buffer for those of a group
+
+ private:
+  template <class Record>
+  void begin(Record);   // sets up the run of job_
+  void expect_whole();  // before an operation: no rank is lost and none has aborted
+  [[gnu::cold]] void refuse();
+  bool keep(std::exception_ptr, bool elsewhere = false);  // as the error that ended it; false: there was one before
+  bool dump_for(std::uint32_t request) override;
+  bool dump_if_free();                      // false: an operation is running
+  void answer_dumps(const Executor* open);  // by the operation's thread; null: it is in split or shrink
+  kernels::Stores stores_for(std::size_t bytes_touched) const;
+  const void* input_of(const Call&);
+  schedule::UnreadableBuffers unreadable_of(const Call&);  // as far as it matters
+
+  const Rank rank_, ranks_;
+  const std::size_t cache_share_;  // this rank's share of the last-level cache; 0: unknown
+  mutable std::mutex error_mutex_;
+  std::exception_ptr error_;
+  std::atomic<bool> failed_ = false;
+  std::atomic<std::uint32_t> dumps_;  // counts of dumps requested and written
+
+  // State of the open operation.
+  Compiled send_recvs_;
+  std::vector<SendRecv> compiled_from_;  // what send_recvs_ was compiled from
+  Activity activity_ = {.running = true};
+  Job job_;
+  std::size_t divided_ = 0;  // number of output elements that an average divides at the end
+  friend class Communicator;
+};
+
+}  // namespace trellis::ccl

@@ -1,0 +1,218 @@
+#include "ccl/run/executor.h"
+
+#include <numeric>
+#include <utility>
+
+#include "ccl/failure/blame.h"
+
+namespace trellis::ccl {
+namespace {
+
+using schedule::Op;
+
+constexpr int patient_looks = 16;  // when there is nothing else to do; a fraction of a microsecond
+
+bool is_local(Op op) { return !schedule::sends(op) && !schedule::receives(op); }
+
+}  // namespace
+
+Executor::Executor(Transport& transport, device::Device& device, std::chrono::milliseconds timeout)
+    : transport_(transport), device_(device), timeout_(timeout), rounder_(device), watch_(timeout) {}
+
+void Executor::begin(const Job& job) {
+  const Compiled& c = *job.compiled;
+  job_ = &job;
+  rounds_ = job.rounds();
+  if (rounds_) rounder_.begin(job);
+  ahead_ = c.ahead;
+  ready_ = c.first;
+  left_ = c.steps.size();
+  live_.clear();  // in case the following code throws
+  fronts_.resize(c.lines.size());
+  Front* front = fronts_.data();
+  for (const Line& line : c.lines) {
+    front->line = &line;
+    front->next = 0;
+    front->begun = false;
+    front->receiver = line.receives ? &transport_.receiver(line.peer, line.lane) : nullptr;
+    front->sender = line.receives ? nullptr : &transport_.sender(line.peer, line.lane);
+    ++front;
+  }
+  live_.resize(c.lines.size());
+  std::iota(live_.begin(), live_.end(), 0);
+  waiting_ = false;
+  transport_.show(*job.activity);
+  for (Front& f : fronts_)
+    if (f.sender != nullptr) advance(f);
+}
+
+bool Executor::move() {
+  bool moved = !ready_.empty();
+  while (!ready_.empty()) {
+    const std::uint32_t step = ready_.back();
+    ready_.pop_back();
+    run_local(step);
+    finish(step);
+  }
+  try {
+    for (std::size_t i = 0; i < live_.size();) {
+      Front& front = fronts_[live_[i]];
+      moved |= advance(front);
+      if (front.next != front.line->count) {
+        ++i;
+        continue;
+      }
+      live_[i] = live_.back();
+      live_.pop_back();
+    }
+  } catch (const Misfit& m) {
+    explain(transport_, *job_->activity, m);
+  } catch (const Withdrawn& w) {
+    explain(transport_, *job_->activity, w);
+  }
+  if (moved) waiting_ = false;
+  return moved;
+}
+
+void Executor::idle(std::uint32_t times) {
+  if (transport_.wait(times)) look_around();
+}
+
+void Executor::end() {
+  if (rounds_) rounder_.end();
+  transport_.rest();
+}
+
+// True when a piece has moved.
+bool Executor::advance(Front& front) {
+  bool moved = false;
+  while (front.next < front.line->count) {
+    const std::uint32_t step = job_->compiled->messages[front.line->first + front.next];
+    if (ahead_[step].waits != 0) return moved;
+    if (!front.begun && start(front, step)) {
+      moved = true;
+      continue;
+    }
+    front.receiving.looks = live_.size() == 1 ? patient_looks : 1;
+    const std::size_t before = front.line->receives ? front.receiving.done : front.sending.done;
+    const bool done =
+        front.line->receives ? front.receiver->advance(front.receiving) : front.sender->advance(front.sending);
+    if (!done) return moved || (front.line->receives ? front.receiving.done : front.sending.done) != before;
+    front.begun = false;
+    ++front.next;
+    moved = true;
+    finish(step);
+  }
+  return moved;
+}
+
+// True when there is nothing to move; both ends know that from the plan.
+bool Executor::start(Front& front, std::uint32_t step) {
+  const FlatStep& flat = job_->compiled->steps[step];
+  const std::size_t bytes = (front.line->receives ? flat.to : flat.from).elements * kernels::size_of(job_->wire);
+  if (bytes == 0 && !job_->tokens) {
+    ++front.next;
+    finish(step);
+    return true;
+  }
+  front.begun = true;
+  if (!front.line->receives) {
+    front.sending = {.data = job_->at(flat.from), .bytes = bytes, .mark = job_->mark + flat.mark};
+    if (job_->narrows()) {
+      front.sending.producer = &producer_;
+      front.sending.message = step;
+    }
+    return false;
+  }
+  front.receiving = {.consumer = {take, this, step},
+                     .place = flat.op == Op::recv && !job_->narrows() ? job_->at(flat.to) : nullptr,
+                     .bytes = bytes,
+                     .mark = job_->mark + flat.mark};
+  return false;
+}
+
+void Executor::finish(std::uint32_t step) {
+  const FlatStep& flat = job_->compiled->steps[step];
+  if (--ahead_[step].ends != 0) return;
+  --left_;
+  for (std::uint32_t i = 0; i < flat.follow_count; ++i) {
+    const std::uint32_t next = job_->compiled->followers[flat.follows + i];
+    if (--ahead_[next].waits == 0 && is_local(job_->compiled->steps[next].op)) ready_.push_back(next);
+  }
+}
+
+void Executor::run_local(std::uint32_t step) {
+  const FlatStep& flat = job_->compiled->steps[step];
+  const Place* const further = job_->compiled->places.data() + flat.further;
+  if (flat.to.elements == 0) return;
+  if (rounds_) return rounder_.local(step);
+  if (flat.op == Op::copy) {
+    const std::size_t bytes = flat.to.elements * kernels::size_of(job_->type);
+    device_.copy(job_->at(flat.to), job_->at(flat.from), bytes, job_->how.stores);
+    for (std::uint32_t i = 0; i < flat.further_count; ++i)
+      device_.copy(job_->at(further[i]), job_->at(flat.from), bytes, job_->how.stores);
+    return;
+  }
+  sources_.assign(1, job_->at(flat.from));
+  for (std::uint32_t i = 0; i < flat.further_count; ++i) sources_.push_back(job_->at(further[i]));
+  device_.reduce(job_->op, job_->type, sources_, job_->at(flat.to), flat.to.elements, job_->how);
+}
+
+void Executor::take(void* self, std::uint32_t step, std::size_t offset, const std::byte* piece, std::size_t bytes) {
+  auto& executor = *static_cast<Executor*>(self);
+  if (bytes == 0) return;
+  if (executor.rounds_) return executor.rounder_.take(step, offset, piece, bytes);
+  executor.take_piece(executor.job_->compiled->steps[step], offset, piece, bytes);
+}
+
+void Executor::take_piece(const FlatStep& flat, std::size_t offset, const std::byte* piece, std::size_t bytes) {
+  std::byte* const to = job_->at(flat.to) + offset;
+  if (flat.op == Op::recv) return device_.copy(to, piece, bytes, job_->how.stores);
+  const void* const sources[] = {job_->at(flat.from) + offset, piece};
+  device_.reduce(job_->op, job_->type, sources, to, bytes / kernels::size_of(job_->type), job_->how);
+}
+
+void Executor::make(void* self, std::uint32_t step, std::size_t offset, std::byte* piece, std::size_t bytes) {
+  static_cast<Executor*>(self)->rounder_.send(step, offset, piece, bytes);
+}
+
+const Executor::Front* Executor::stuck() const {
+  const Front* sends = nullptr;
+  for (const std::uint32_t i : live_) {
+    if (!fronts_[i].begun) continue;
+    if (fronts_[i].line->receives) return &fronts_[i];
+    if (sends == nullptr) sends = &fronts_[i];
+  }
+  return sends;
+}
+
+std::vector<Pending> Executor::pending() const {
+  std::vector<Pending> all;
+  for (const std::uint32_t i : live_) {
+    const Front& f = fronts_[i];
+    if (f.begun)
+      all.push_back({f.line->peer, f.line->receives, f.line->receives ? f.receiving.bytes : f.sending.bytes});
+  }
+  return all;
+}
+
+void Executor::look_around() {
+  const Clock::time_point now = Clock::now();
+  if (!std::exchange(waiting_, true)) {
+    waiting_since_ = now;
+    watch_.restart();
+  }
+  Activity& mine = *job_->activity;
+  if (const Front* front = stuck(); front != nullptr) {
+    const std::uint32_t step = job_->compiled->messages[front->line->first + front->next];
+    mine.step = job_->compiled->steps[step].origin;
+    mine.waits_for = front->line->peer;
+  }
+  ++mine.heartbeat;
+  transport_.show(mine);
+  check_well(transport_, mine, now - waiting_since_);
+  if (now - waiting_since_ > timeout_ / 2) watch_.look(transport_);  // to name the stopped rank at the timeout
+  if (now - waiting_since_ > timeout_) give_up(transport_, mine, timeout_, watch_);
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,72 @@
+// Executor: runs a rank's compiled program on real memory, over a transport, until it ends or fails with a clear error.
+#pragma once
+
+#include <vector>
+
+#include "ccl/failure/rank_dump.h"
+#include "ccl/failure/watch.h"
+#include "ccl/run/job.h"
+#include "ccl/run/rounder.h"
+#include "ccl/transports/transport.h"
+
+namespace trellis::ccl {
+
+class Executor {
+ public:
+  Executor(Transport&, device::Device&, std::chrono::milliseconds timeout);
+
+  // The run is split so that one thread can drive several executors: begin(), then move() until done(), with idle()
+  // when none of them has moved, then end(). The job must stay in place until end(). begin() sends what can be sent, so
+  // the caller's other work overlaps with the transfer.
+  //
+  // All of these throw PeerLost, Mismatch, Aborted. The transport cannot be used after that.
+  void begin(const Job&);
+  bool move();  // true when something happened
+  bool done() const { return left_ == 0 && ready_.empty(); }
+  void idle(std::uint32_t times);  // number of calls in a row in which nothing moved
+  void end();
+  std::vector<Pending> pending() const;  // the messages that it waits for
+
+ private:
+  // A line in progress.
+  struct Front {
+    const Line* line = nullptr;
+    Sender* sender = nullptr;
+    Receiver* receiver = nullptr;
+    std::uint32_t next = 0;
+    bool begun = false;
+    Sending sending = {};
+    Receiving receiving = {};
+  };
+
+  bool advance(Front&);
+  bool start(Front&, std::uint32_t step);
+  void finish(std::uint32_t step);
+  void run_local(std::uint32_t step);
+  static void take(void* self, std::uint32_t step, std::size_t offset, const std::byte* piece, std::size_t bytes);
+  void take_piece(const FlatStep&, std::size_t offset, const std::byte* piece, std::size_t bytes);
+  static void make(void* self, std::uint32_t step, std::size_t offset, std::byte* piece, std::size_t bytes);
+
+  void look_around();          // after a while without messages
+  const Front* stuck() const;  // the first line that waits for a peer
+
+  Transport& transport_;
+  device::Device& device_;
+  std::chrono::milliseconds timeout_;
+  Rounder rounder_;
+
+  const Job* job_ = nullptr;
+  const Producer producer_{make, this};
+  bool rounds_ = false;  // the rounder does the arithmetic
+  std::vector<Front> fronts_;
+  std::vector<std::uint32_t> live_;  // fronts with messages left
+  std::vector<Ahead> ahead_;
+  std::vector<std::uint32_t> ready_;  // local steps
+  std::vector<const void*> sources_;
+  std::size_t left_ = 0;
+  Watch watch_;
+  Clock::time_point waiting_since_ = {};
+  bool waiting_ = false;  // nothing has moved since waiting_since_
+};
+
+}  // namespace trellis::ccl

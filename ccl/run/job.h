@@ -1,0 +1,29 @@
+// Input of an executor: a compiled program with its buffers, types and rounding.
+#pragma once
+
+#include "ccl/plan/compiled.h"
+#include "ccl/transports/transport.h"
+#include "kernels/reduce/reduce.h"
+
+namespace trellis::ccl {
+
+struct Job {
+  const Compiled* compiled = nullptr;
+  void* buffers[3] = {};  // indexed by schedule::Buffer; the input is only read, unless it is the output
+  kernels::DType type = kernels::DType::u8;
+  kernels::DType wire = kernels::DType::u8;  // type of messages; if it is not `type`, origins are needed
+  kernels::Reduction op = kernels::Reduction::sum;
+  kernels::ReduceOptions how = {};  // rounding, random bits, and how results are stored
+  std::uint32_t mark = 0;           // equal on all ranks that run the same operation
+  Activity* activity = nullptr;     // this rank's state as other ranks see it; updated during the run
+  bool tokens = false;              // empty messages are sent too, to signal arrival
+
+  bool rounds() const { return !compiled->step_runs.empty(); }  // values are rounded on their way: see Rounder
+  bool narrows() const { return wire != type; }
+  std::byte* at(const Place& p) const {
+    const auto base = reinterpret_cast<std::uintptr_t>(buffers[static_cast<std::size_t>(p.buffer)]);
+    return reinterpret_cast<std::byte*>(base + p.first * kernels::size_of(type));
+  }
+};
+
+}  // namespace trellis::ccl

@@ -1,0 +1,82 @@
+// Ticket lock: a communicator's operations run in the order of their calls, whatever streams they are on.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <set>
+
+namespace trellis::ccl {
+
+class TicketQueue {
+ public:
+  // A place in the queue, taken at the call. Destroying it unused counts as done.
+  class Ticket {
+   public:
+    explicit Ticket(TicketQueue& tickets) : queue_(tickets), number_(tickets.take()) {}
+    ~Ticket() { queue_.done(number_); }
+    Ticket(const Ticket&) = delete;
+    Ticket& operator=(const Ticket&) = delete;
+    void wait() { queue_.wait(number_); }
+
+   private:
+    TicketQueue& queue_;
+    std::uint64_t number_;
+  };
+
+  // The same by number, for callers that store it: take() once, wait() at most once, done() once.
+  std::uint64_t take() { return issued_.fetch_add(1); }
+  // A ticket whose turn is now, or none.
+  std::optional<std::uint64_t> take_if_free() {
+    const std::uint64_t current = current_.load(std::memory_order_acquire);
+    std::uint64_t next = current;
+    if (!issued_.compare_exchange_strong(next, current + 1)) return std::nullopt;
+    return current;
+  }
+  void wait(std::uint64_t number) {
+    if (current_.load(std::memory_order_acquire) != number) wait_long(number);
+  }
+  // In order and with no waiter, a turn takes no lock and needs no fence between the store and the load. A waiter that
+  // this misses looks again after a while.
+  void done(std::uint64_t number) {
+    if (current_.load(std::memory_order_relaxed) == number) {
+      current_.store(number + 1, std::memory_order_release);
+      if (others_.load(std::memory_order_relaxed) == 0) return;
+    }
+    const std::lock_guard lock(mutex_);
+    if (current_ <= number) {
+      early_.insert(number);
+      ++others_;
+    }
+    move_on();
+    changed_.notify_all();
+  }
+
+ private:
+  void wait_long(std::uint64_t number) {
+    std::unique_lock lock(mutex_);
+    ++others_;
+    for (move_on(); current_ != number; move_on()) changed_.wait_for(lock, std::chrono::milliseconds(1));
+    --others_;
+  }
+
+  // Skips tickets that were done early. Call with the lock held.
+  void move_on() {
+    while (!early_.empty() && *early_.begin() == current_) {
+      early_.erase(early_.begin());
+      --others_;
+      ++current_;
+    }
+  }
+
+  std::atomic<std::uint64_t> issued_ = 0, current_ = 0;
+  std::atomic<std::uint32_t> others_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<std::uint64_t> early_;
+};
+
+}  // namespace trellis::ccl

@@ -1,0 +1,87 @@
+#include "ccl/transports/notice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <stdexcept>
+
+namespace trellis::ccl {
+namespace {
+
+// Followed by one bit for each rank, lowest bit of the first byte first, and by the offer.
+struct Head {
+  std::uint8_t call, stage;
+  std::uint16_t offer_bytes;
+  std::uint32_t attempt, broken;
+  std::int32_t blames, color, key;
+};
+
+std::size_t bits_bytes(Rank ranks) { return (static_cast<std::size_t>(ranks) + 7) / 8; }
+
+std::byte bit_of(Rank r) { return std::byte{1} << r % 8; }
+
+template <class Enum>
+Enum known(std::uint8_t number, Enum last, const char* what) {
+  if (number > static_cast<std::uint8_t>(last))
+    throw std::invalid_argument(
+        fmt::format("a notice's {} is {}: expected 0 to {}", what, number, static_cast<std::uint8_t>(last)));
+  return static_cast<Enum>(number);
+}
+
+}  // namespace
+
+const char* word(Notice::Call call) {
+  constexpr const char* words[] = {"nothing", "split", "shrink"};
+  return static_cast<std::size_t>(call) < std::size(words) ? words[static_cast<std::size_t>(call)] : "call";
+}
+
+std::size_t most_notice_bytes(Rank ranks) { return sizeof(Head) + bits_bytes(ranks) + most_offer_bytes; }
+
+std::vector<std::byte> bytes_of(const Notice& n, Rank ranks) {
+  if (n.offer.size() > most_offer_bytes)
+    throw std::invalid_argument(
+        fmt::format("an offer of {} bytes: expected at most {}", n.offer.size(), most_offer_bytes));
+  const Head head{.call = static_cast<std::uint8_t>(n.call),
+                  .stage = static_cast<std::uint8_t>(n.stage),
+                  .offer_bytes = static_cast<std::uint16_t>(n.offer.size()),
+                  .attempt = n.attempt,
+                  .broken = n.broken,
+                  .blames = n.blames,
+                  .color = n.wish.color,
+                  .key = n.wish.key};
+  std::vector<std::byte> bytes(sizeof head + bits_bytes(ranks) + n.offer.size());
+  std::memcpy(bytes.data(), &head, sizeof head);
+  for (const Rank r : n.members) bytes[sizeof head + static_cast<std::size_t>(r / 8)] |= bit_of(r);
+  std::ranges::copy(n.offer, bytes.end() - static_cast<std::ptrdiff_t>(n.offer.size()));
+  return bytes;
+}
+
+Notice notice_in(std::span<const std::byte> bytes, Rank ranks) {
+  if (bytes.empty()) return {};
+  Head head;
+  const std::size_t offer_at = sizeof head + bits_bytes(ranks);
+  if (bytes.size() < offer_at)
+    throw std::invalid_argument(
+        fmt::format("a notice of {} bytes: expected {} or more for {} ranks", bytes.size(), offer_at, ranks));
+  std::memcpy(&head, bytes.data(), sizeof head);
+  if (head.offer_bytes > most_offer_bytes || head.offer_bytes != bytes.size() - offer_at)
+    throw std::invalid_argument(fmt::format("a notice speaks of an offer of {} bytes and has {}: expected at most {}",
+                                            head.offer_bytes, bytes.size() - offer_at, most_offer_bytes));
+  if (head.blames < -1 || head.blames >= ranks)
+    throw std::invalid_argument(fmt::format("a notice blames rank {}: expected -1 to {}", head.blames, ranks - 1));
+  Notice n{.call = known(head.call, Notice::Call::shrink, "call"),
+           .stage = known(head.stage, Notice::Stage::offers, "stage"),
+           .attempt = head.attempt,
+           .broken = head.broken,
+           .blames = head.blames,
+           .wish = {head.color, head.key}};
+  for (Rank r = 0; r < ranks; ++r)
+    if ((bytes[sizeof head + static_cast<std::size_t>(r / 8)] & bit_of(r)) != std::byte{0}) n.members.push_back(r);
+  const auto offer = bytes.subspan(offer_at);
+  n.offer.assign(offer.begin(), offer.end());
+  return n;
+}
+
+}  // namespace trellis::ccl

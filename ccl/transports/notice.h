@@ -1,0 +1,46 @@
+// Notice: a rank's published state in a split or shrink. Each rank has a board that it alone writes and all ranks read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ccl/errors.h"
+
+namespace trellis::ccl {
+
+struct Wish {
+  std::int32_t color = -1;  // negative: no color
+  std::int32_t key = 0;
+  bool operator==(const Wish&) const = default;
+};
+
+struct Notice {
+  enum class Call : std::uint8_t { none, split, shrink };
+  enum class Stage : std::uint8_t {
+    over,   // it has returned
+    here,   // waits for the others
+    read,   // split: has seen all of them here, and knows each one's wish
+    offers  // leads a new communicator, and publishes where it is
+  };
+  Call call = Call::none;
+  Stage stage = Stage::over;
+  std::uint32_t attempt = 0;  // never decreases; goes up with each call and each retry within one
+  std::uint32_t broken = 0;   // the attempt of a split that failed and ended the communicator; 0: none
+  Rank blames = -1;           // over: the rank that its failure named; -1: no failure
+  Wish wish = {};
+  std::vector<Rank> members = {};     // the participants, in order
+  std::vector<std::byte> offer = {};  // where the new communicator is
+  bool operator==(const Notice&) const = default;
+};
+
+inline constexpr std::size_t most_offer_bytes = 192;
+
+const char* word(Notice::Call);  // "split"
+std::size_t most_notice_bytes(Rank ranks);
+std::vector<std::byte> bytes_of(const Notice&, Rank ranks);
+// No bytes make an empty notice. Throws invalid_argument for bytes that no rank writes.
+Notice notice_in(std::span<const std::byte>, Rank ranks);
+
+}  // namespace trellis::ccl

@@ -1,0 +1,56 @@
+#include "ccl/transports/process.h"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <map>
+#include <mutex>
+
+#include "device/of_this_process.h"
+
+namespace trellis::ccl {
+namespace {
+
+class Processes {
+ public:
+  // A known pid may belong to another process by now.
+  std::shared_ptr<Process> of(pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(known_, [](const auto& one) { return one.second.expired(); });
+    std::weak_ptr<Process>& known = known_[pid];
+    std::shared_ptr<Process> process = known.lock();
+    if (!process || !process->runs()) known = process = std::make_shared<Process>(pid);
+    return process;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<pid_t, std::weak_ptr<Process>> known_;
+};
+
+}  // namespace
+
+std::shared_ptr<Process> Process::of(pid_t pid) {
+  return device::of_this_process([] { return new Processes; }).of(pid);
+}
+
+Process::Process(pid_t pid)
+    : pid_(pid),
+      descriptor_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))),
+      gone_(descriptor_ < 0 && errno == ESRCH) {}
+
+Process::~Process() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+bool Process::runs() const {
+  if (gone_) return false;
+  if (descriptor_ < 0) return kill(pid_, 0) == 0 || errno != ESRCH;
+  pollfd ended = {.fd = descriptor_, .events = POLLIN, .revents = 0};
+  return poll(&ended, 1, 0) == 0;
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,41 @@
+// What this CPU has, and which twins are used here: found once, at the first question.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace trellis::kernels {
+
+// The sets of instructions that twins are compiled for, slowest first; each holds the one before it. vec128 is what
+// every CPU of the build's kind has (SSE2, NEON).
+enum class Isa : std::uint8_t { vec128, avx2, avx512, avx512bf16 };
+inline constexpr std::size_t isa_count = 4;
+
+constexpr std::string_view name(Isa isa) {
+  constexpr std::string_view names[] = {"vec128", "avx2", "avx512", "avx512bf16"};
+  return names[static_cast<std::size_t>(isa)];
+}
+
+struct Cpu {
+  std::string model;
+  std::array<bool, isa_count> has = {};
+  Isa best = Isa::vec128;           // or what TRELLIS_ISA asks for
+  std::size_t l1_bytes = 32 << 10;  // data, of one core
+  std::size_t l2_bytes = 1 << 20;
+  std::size_t l3_bytes = 0;  // 0: none that is known
+  int cores = 1;             // that this process may use, and so the threads that 0 stands for
+
+  // Stores go past the caches from this many bytes touched by a call: twice what the caches can hold.
+  std::size_t out_of_cache() const { return 2 * (l3_bytes != 0 ? l3_bytes : l2_bytes * 4); }
+};
+
+// Throws invalid_argument where the environment's TRELLIS_ISA names no set of instructions that this CPU has.
+const Cpu& cpu();
+
+// The best of the sets that a CPU has, or, unless empty, the one that is wanted; the rest as above.
+Isa isa_for(const std::array<bool, isa_count>& has, std::string_view wanted);
+
+}  // namespace trellis::kernels

@@ -1,0 +1,30 @@
+// Work on a range of elements, cut in one fixed way and shared among threads.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+
+#include "kernels/dispatch/registry.h"
+
+namespace trellis::kernels {
+
+// Elements in a part. A part's borders never depend on the number of threads, so what is summed up by parts (dot,
+// norms: one partial result a part, added in order) doesn't either.
+inline constexpr std::size_t part_elements = 16384;
+
+constexpr std::size_t parts_of(std::size_t n) { return n / part_elements + (n % part_elements != 0); }
+
+// Calls work(first part, one past the last part) once a thread, with adjacent shares of all parts; on this thread alone
+// when there is one thread or one part. 0 threads: one for each core that this process may use. An exception that work
+// throws comes out of here.
+void parallel(int threads, std::size_t parts, const std::function<void(std::size_t, std::size_t)>& work);
+
+// The chosen body of an elementwise kernel over a whole stretch, by parts among threads. Decides once, from the bytes
+// touched, whether writes go past the caches, unless the stretch says already that they do.
+void run(const Kernel&, const Stretch&, int threads);
+
+// The same with a body and a decision of the caller's; timings compare them.
+void run_parts(const Kernel&, Body, const Stretch&, int threads);
+
+}  // namespace trellis::kernels

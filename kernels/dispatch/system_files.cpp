@@ -1,0 +1,80 @@
+#include "kernels/dispatch/system_files.h"
+
+#include <sched.h>
+
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+#include <set>
+#include <string_view>
+#include <system_error>
+
+namespace trellis::kernels {
+namespace {
+
+// The first line; empty when there is no such file.
+std::string line_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// "48K"; 0 when it is something else.
+std::size_t bytes_in(std::string_view text) {
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return 0;
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  constexpr std::string_view units[] = {"", "K", "M", "G"};
+  for (std::size_t i = 0; i < std::size(units); ++i)
+    if (unit == units[i]) return number << 10 * i;
+  return 0;
+}
+
+std::string thread_folder(const std::string& folder, int thread) { return folder + "/cpu" + std::to_string(thread); }
+
+}  // namespace
+
+CacheSizes cache_sizes(int thread, const std::string& folder) {
+  CacheSizes sizes;
+  const std::string caches = thread_folder(folder, thread) + "/cache/index";
+  for (int i = 0;; ++i) {
+    const std::string cache = caches + std::to_string(i);
+    const std::string level = line_of(cache + "/level");
+    if (level.empty()) return sizes;
+    if (line_of(cache + "/type") == "Instruction") continue;
+    const std::size_t bytes = bytes_in(line_of(cache + "/size"));
+    if (level == "1") sizes.l1_bytes = bytes;
+    if (level == "2") sizes.l2_bytes = bytes;
+    if (level == "3") sizes.l3_bytes = bytes;
+  }
+}
+
+int count_cores(const std::vector<int>& threads, const std::string& folder) {
+  std::set<std::string> cores;
+  for (const int thread : threads) {
+    const std::string siblings = line_of(thread_folder(folder, thread) + "/topology/thread_siblings_list");
+    cores.insert(siblings.empty() ? "thread " + std::to_string(thread) : siblings);
+  }
+  return static_cast<int>(cores.size());
+}
+
+std::vector<int> affinity() {
+  // The kernel refuses a mask that is smaller than its own.
+  for (int most = CPU_SETSIZE; most <= 1 << 20; most *= 4) {
+    std::vector<cpu_set_t> mask(static_cast<std::size_t>(most / CPU_SETSIZE));
+    const std::size_t bytes = mask.size() * sizeof(cpu_set_t);
+    if (sched_getaffinity(0, bytes, mask.data()) != 0) {
+      if (errno == EINVAL) continue;
+      break;
+    }
+    std::vector<int> threads;
+    for (int t = 0; t < most; ++t)
+      if (CPU_ISSET_S(t, bytes, mask.data())) threads.push_back(t);
+    return threads;
+  }
+  throw std::system_error(errno, std::generic_category(), "cannot ask where this thread may run");
+}
+
+}  // namespace trellis::kernels

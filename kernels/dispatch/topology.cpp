@@ -1,0 +1,37 @@
+#include "kernels/dispatch/topology.h"
+
+#include <hwloc.h>
+
+#include <cerrno>
+#include <new>
+#include <system_error>
+
+namespace trellis::kernels {
+namespace {
+
+[[noreturn]] void trouble(const char* doing) { throw std::system_error(errno, std::generic_category(), doing); }
+
+}  // namespace
+
+void DestroyTopology::operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
+void DestroyTopology::operator()(hwloc_bitmap_s* set) const { hwloc_bitmap_free(set); }
+
+// hwloc looks for devices only when it is asked to.
+Topology load_topology() {
+  hwloc_topology_t made = nullptr;
+  if (hwloc_topology_init(&made) != 0) trouble("cannot describe this machine's cores");
+  Topology topology(made);
+  if (hwloc_topology_load(made) != 0) trouble("cannot find this machine's cores");
+  return topology;
+}
+
+ThreadSet usable_threads(const Topology& topology) {
+  ThreadSet set(hwloc_bitmap_dup(hwloc_topology_get_topology_cpuset(topology.get())));
+  if (!set) throw std::bad_alloc();
+  if (hwloc_topology_is_thissystem(topology.get()) != 0 &&
+      hwloc_get_cpubind(topology.get(), set.get(), HWLOC_CPUBIND_THREAD) != 0)
+    trouble("cannot ask where this thread may run");
+  return set;
+}
+
+}  // namespace trellis::kernels

@@ -1,0 +1,62 @@
+// The random bits of elements by vectors, as random.h has them one by one.
+#pragma once
+
+#include "kernels/lanes/lanes.h"
+
+namespace trellis::kernels::TRELLIS_ISA {
+namespace {
+
+TRELLIS_INLINE U random_mixed(U x, U inner) {
+  x = (x ^ (x >> 16)) * half_mix_first;
+  x = (x ^ (x >> 15) ^ inner) * half_mix_second;
+  return x ^ (x >> 15);
+}
+
+// Of any group of elements in rows of sixteen: of four rows for roundings that take 16 bits, of two for the others. A
+// group has 32 words.
+class Bits {
+ public:
+  explicit Bits(const RandomKey& key) : key_(key) {}
+  explicit Bits(const Stretch& s) : Bits(s.key) {}
+
+  // For the lanes from `lane` on of the rows of a group.
+  TRELLIS_INLINE void make(std::uint64_t group, int lane) {
+    constexpr std::uint32_t words = 32, groups = block_words / words;
+    if (group / groups != number_) begin(group / groups);
+    const auto word = static_cast<std::uint32_t>(group % groups) * words + static_cast<std::uint32_t>(lane);
+    first_ = random_mixed(u_all(block_.start + word * block_.step) + steps_, u_all(block_.inner));
+    second_ = random_mixed(u_all(block_.start + (word + 16) * block_.step) + steps_, u_all(block_.inner));
+  }
+  template <int rows>
+  TRELLIS_INLINE U row(int r) const {
+    const U words = r < rows / 2 ? first_ : second_;
+    if constexpr (rows == 2) return words;
+    return r % 2 == 0 ? words & 0xFFFF : words >> 16;
+  }
+
+ private:
+  TRELLIS_INLINE void begin(std::uint64_t number) {
+    number_ = number;
+    block_ = random_block(key_, number);
+    steps_ = lane_numbers() * block_.step;
+  }
+
+  RandomKey key_;
+  std::uint64_t number_ = ~std::uint64_t{0};
+  RandomBlock block_ = {};
+  U steps_ = {}, first_ = {}, second_ = {};
+};
+
+struct NoBits {
+  explicit NoBits(const Stretch&) {}
+  void make(std::uint64_t, int) {}
+  template <int rows>
+  TRELLIS_INLINE U row(int) const {
+    return U{};
+  }
+};
+template <bool random>
+using BitsFor = std::conditional_t<random, Bits, NoBits>;
+
+}  // namespace
+}  // namespace trellis::kernels::TRELLIS_ISA

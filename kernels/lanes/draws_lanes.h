@@ -1,0 +1,59 @@
+// The random bits of an optimizer: of the parameters and of up to two states. What a kernel does not use costs nothing.
+#pragma once
+
+#include "kernels/lanes/next_bits_lanes.h"
+#include "kernels/optimizers/parameter.h"
+
+namespace trellis::kernels::TRELLIS_ISA {
+namespace {
+
+struct Draw {
+  U kept, state[2];
+};
+class Draws {
+ public:
+  explicit Draws(const Stretch& s)
+      : kept_(s.key),
+        first_(static_cast<const StateKeys*>(s.settings)->keys[0]),
+        second_(static_cast<const StateKeys*>(s.settings)->keys[1]) {}
+  TRELLIS_INLINE void make(std::uint64_t group, int lane) {
+    kept_.make(group, lane), first_.make(group, lane), second_.make(group, lane);
+  }
+  template <int rows>
+  TRELLIS_INLINE Draw row(int r) const {
+    return {kept_.row<rows>(r), {first_.row<rows>(r), second_.row<rows>(r)}};
+  }
+
+ private:
+  Bits kept_, first_, second_;
+};
+
+// What is rounded stochastically, each 32 elements after the other. The keys of the states stand in the settings.
+template <Order order, bool keeps, int states>
+struct NextDraws {
+  NextBitsFor<keeps, order> kept;
+  NextBitsFor<(states > 0), order> first;
+  NextBitsFor<(states > 1), order> second;
+
+  explicit NextDraws(const Stretch& s)
+      : kept(s.key, s.first), first(key<(states > 0)>(s, 0), s.first), second(key<(states > 1)>(s, 1), s.first) {}
+  TRELLIS_INLINE void next() { kept.next(), first.next(), second.next(); }
+
+ private:
+  template <bool used>
+  TRELLIS_INLINE static const RandomKey& key(const Stretch& s, int state) {
+    return used ? static_cast<const StateKeys*>(s.settings)->keys[state] : s.key;
+  }
+};
+
+struct NoDraws {
+  explicit NoDraws(const Stretch&) {}
+  TRELLIS_INLINE void make(std::uint64_t, int) {}
+  template <int rows>
+  TRELLIS_INLINE Draw row(int) const {
+    return {U{}, {U{}, U{}}};
+  }
+};
+
+}  // namespace
+}  // namespace trellis::kernels::TRELLIS_ISA

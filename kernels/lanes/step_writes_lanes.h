@@ -1,0 +1,64 @@
+// What an optimizer's step leaves, two vectors at a time, and how it is written.
+#pragma once
+
+#include "kernels/lanes/step_reads_lanes.h"
+
+namespace trellis::kernels::TRELLIS_ISA {
+namespace {
+
+// What is kept of a parameter, as f32, and what Kahan's rounding leaves over.
+template <Order order>
+struct Kept {
+  Two<order> value, left;
+};
+template <Keep keep, Order order>
+TRELLIS_INLINE Kept<order> kept_of(Two<order> value) {
+  if constexpr (keep != Keep::bf16_kahan) return {value, Two<order>{}};
+  const Two<order> near = {as_f(as_u(to_nearest(value.first)) & upper), as_f(as_u(to_nearest(value.second)) & upper)};
+  return {near, value - near};
+}
+
+// What a step leaves of pair_lanes elements.
+template <Order order>
+struct Stepped {
+  Kept<order> kept;
+  Two<order> first, second;
+};
+
+// Where a parameter is NaN, or infinite of which Kahan's rest is taken. A state that is NaN makes its parameter so.
+template <Keep keep, Order order>
+TRELLIS_INLINE Lanes hard_lanes(const Kept<order>& k) {
+  if constexpr (keep != Keep::bf16_kahan) return nans_in(k.value.first, k.value.second);
+  const F both = k.left.first + k.left.second;  // a number, unless one of them is none
+  return nans_in(both - both, both - both);
+}
+
+template <Keep keep, bool streaming, Order order, class Random>
+TRELLIS_INLINE void write_two_kept(const Places& p, std::ptrdiff_t at, Kept<order> k, const Random& random,
+                                   int vector) {
+  void* const to = p.at[values_place(keep)];
+  if constexpr (keep <= Keep::f32_copy) {
+    write_result<f32_format, Rounding::nearest, false>(to, at, k.value.first, U{}, Full{});
+    write_result<f32_format, Rounding::nearest, false>(to, at + lanes, k.value.second, U{}, Full{});
+  }
+  if constexpr (keep == Keep::f32_copy) write_two<Rounding::nearest, streaming>(p.at[0], at, k.value, random, vector);
+  if constexpr (keep == Keep::bf16_nearest) write_two<Rounding::nearest, false>(to, at, k.value, random, vector);
+  if constexpr (keep == Keep::bf16_stochastic) write_two<Rounding::stochastic, false>(to, at, k.value, random, vector);
+  if constexpr (keep == Keep::bf16_kahan) {
+    write_two<Rounding::truncate, false>(to, at, k.value, random, vector);
+    write_two<Rounding::nearest, false>(p.at[1], at, k.left, random, vector);
+  }
+}
+template <DType type, Order order, class Random>
+TRELLIS_INLINE void write_two_states(void* array, std::ptrdiff_t at, Two<order> values, const Random& random,
+                                     int vector) {
+  if constexpr (type == DType::bf16) {
+    write_two<Rounding::stochastic, false>(array, at, values, random, vector);
+  } else {
+    write_state<type>(array, at, values.first, U{}, Full{});
+    write_state<type>(array, at + lanes, values.second, U{}, Full{});
+  }
+}
+
+}  // namespace
+}  // namespace trellis::kernels::TRELLIS_ISA

@@ -1,0 +1,49 @@
+// Integers of each width in vectors, and their arithmetic, which wraps.
+#pragma once
+
+#include "kernels/lanes/reduce_lanes.h"
+
+namespace trellis::kernels::TRELLIS_ISA {
+namespace {
+
+template <class T>
+struct Whole {
+  typedef T Lanes __attribute__((vector_size(4 * lanes)));
+  typedef std::make_unsigned_t<T> Wrapping __attribute__((vector_size(4 * lanes)));
+  static constexpr int count = 4 * lanes / static_cast<int>(sizeof(T));
+};
+
+template <class T, Reduction op>
+TRELLIS_INLINE typename Whole<T>::Lanes joined_whole(typename Whole<T>::Lanes a, typename Whole<T>::Lanes b) {
+  using Wrapping = typename Whole<T>::Wrapping;
+  if constexpr (op == Reduction::min) return b < a ? b : a;
+  if constexpr (op == Reduction::max) return b > a ? b : a;
+  if constexpr (op == Reduction::prod) return (typename Whole<T>::Lanes)((Wrapping)a * (Wrapping)b);
+  return (typename Whole<T>::Lanes)((Wrapping)a + (Wrapping)b);
+}
+
+// What is done to a source before and to the sum after.
+template <class T, Reduction op>
+struct Around {
+  using Lanes = typename Whole<T>::Lanes;
+  using Wrapping = typename Whole<T>::Wrapping;
+  Wrapping factor;
+  std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t> count;
+
+  explicit Around(const Stretch& s)
+      : factor(static_cast<std::make_unsigned_t<T>>(
+                   static_cast<std::int64_t>(static_cast<const ReduceSettings*>(s.settings)->factor)) -
+               Wrapping{}),
+        count(s.sources) {}
+  TRELLIS_INLINE Lanes taken(Lanes value) const {
+    return op == Reduction::scaled_sum ? (Lanes)((Wrapping)value * factor) : value;
+  }
+  TRELLIS_INLINE Lanes given(Lanes sum) const {
+    if constexpr (op == Reduction::avg)
+      for (int i = 0; i < Whole<T>::count; ++i) sum[i] = static_cast<T>(sum[i] / count);
+    return sum;
+  }
+};
+
+}  // namespace
+}  // namespace trellis::kernels::TRELLIS_ISA

@@ -1,0 +1,53 @@
+// Cross-entropy of rows of logits against labels: loss, log-sum-exp and gradient, whole or for a shard of the classes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/types/dtype.h"
+
+namespace trellis::kernels {
+
+struct CrossEntropyOptions {
+  std::int32_t ignore = -100;  // a row with this label counts for nothing
+  // The columns are classes first .. first + columns of so many; 0: they are all of them, and first is 0.
+  std::int64_t first = 0;
+  std::int64_t classes = 0;
+  float factor = 1;  // of the gradient: 1 / counted for the mean
+  int threads = 1;
+};
+
+struct CrossEntropy {
+  double loss = 0;          // sum over the rows that count, row by row
+  std::size_t counted = 0;  // how many do
+};
+
+// Of each row: the largest logit, the sum of e^(logit - largest) in the order of rows.h, and the label's logit, 0 when
+// the label is ignored or another shard's. Shards are joined by the caller: largest of the largest, sums each times
+// e^(largest - largest of all) added, targets added. Logits are f32 or bf16, arithmetic is in f32.
+void cross_entropy_parts(DType, const void* logits, const std::int32_t* labels, float* largest, float* sums,
+                         float* targets, std::size_t rows, std::size_t columns, const CrossEntropyOptions& = {});
+
+// From the parts, in double, each rounded once: log_sum = largest + log sum (libm's log: once a row, and rounding to
+// f32 hides what libms differ in), loss = log_sum - target, 0 for an ignored row. losses may be null.
+CrossEntropy cross_entropy_finish(const std::int32_t* labels, const float* largest, const float* sums,
+                                  const float* targets, float* losses, float* log_sums, std::size_t rows,
+                                  const CrossEntropyOptions& = {});
+
+// Both, for all classes at once.
+CrossEntropy cross_entropy(DType, const void* logits, const std::int32_t* labels, float* losses, float* log_sums,
+                           std::size_t rows, std::size_t columns, const CrossEntropyOptions& = {});
+
+// dlogits = (e^(logit - log_sum) - (1 where the column is the label)) * factor, 0 in ignored rows, whose logits are not
+// read; dlogits may be logits. The rounding of log_sum costs a relative 2^-24 |log_sum| of the exponential.
+void cross_entropy_gradient(DType, const void* logits, const std::int32_t* labels, const float* log_sums, void* dlogits,
+                            std::size_t rows, std::size_t columns, const CrossEntropyOptions& = {});
+
+// What the gradient kernel's settings point to.
+struct CrossEntropySettings {
+  std::int32_t ignore;
+  std::int64_t first;
+  float factor;
+};
+
+}  // namespace trellis::kernels

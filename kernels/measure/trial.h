@@ -1,0 +1,58 @@
+// One call of a registered kernel on data made to hurt: NaNs, infinities, subnormals, ends of ranges; or on numbers of
+// middling size alone, which is what the fastest ways through a twin are made for.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "kernels/dispatch/registry.h"
+
+namespace trellis::kernels {
+
+// An operand of a trial. Nothing lies around it that a kernel could read or write unnoticed: under the address
+// sanitizer it is alone, elsewhere it has some bytes on either side that are watched.
+class TrialMemory {
+ public:
+  TrialMemory(std::size_t offset, std::size_t bytes);  // begins `offset` bytes past a multiple of 64
+  TrialMemory(const TrialMemory&);
+  TrialMemory(TrialMemory&&) = default;
+  TrialMemory& operator=(const TrialMemory&) = delete;
+  std::byte* start() const { return start_; }
+  std::vector<std::byte> all() const;  // the operand and what is watched around it
+
+ private:
+  std::size_t bytes_, offset_;
+  std::unique_ptr<std::byte[]> store_;
+  std::byte* start_;
+};
+
+class Trial {
+ public:
+  enum class Data : std::uint8_t { hostile, plain };  // plain: written operands hold no negative numbers
+
+  // `offset` bytes past a multiple of 64 is where each operand begins, each a little further than the one before.
+  Trial(const Kernel&, std::size_t n, std::size_t offset, int sources, std::uint64_t seed, Data = Data::hostile);
+
+  // What the body leaves in the written operands and right around them.
+  std::vector<std::vector<std::byte>> after(Body, std::uint64_t first, bool streaming) const;
+
+ private:
+  std::uint64_t next();
+  TrialMemory made(DType, std::size_t offset, bool written);
+  std::uint64_t special(DType, std::uint64_t random) const;
+  std::uint64_t middling(DType, std::uint64_t random) const;
+
+  const Kernel& kernel_;
+  std::size_t n_;
+  std::uint64_t seed_;
+  Data data_;
+  std::uint64_t count_ = 0;
+  std::vector<TrialMemory> written_, read_;
+};
+
+// Whether every twin that this CPU can run leaves the truth's bits, over some lengths and alignments. True for kernels
+// with a tolerance, which have checks of their own.
+bool agrees(const Kernel&);
+
+}  // namespace trellis::kernels

@@ -1,0 +1,62 @@
+#include "kernels/types/arguments.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <stdexcept>
+
+namespace trellis::kernels {
+namespace {
+
+std::uintptr_t begin(const Operand& o) { return reinterpret_cast<std::uintptr_t>(o.data); }
+std::uintptr_t end(const Operand& o) { return begin(o) + o.bytes; }
+
+void check_place(std::string_view kernel, const Operand& o) {
+  if (o.bytes == 0) return;
+  if (o.data == nullptr)
+    throw std::invalid_argument(fmt::format("{}: {} is null and {} bytes long", kernel, o.name, o.bytes));
+  if (begin(o) % o.alignment != 0)
+    throw std::invalid_argument(
+        fmt::format("{}: {} at {:#x} is not at a multiple of {} bytes", kernel, o.name, begin(o), o.alignment));
+  if (end(o) < begin(o))
+    throw std::invalid_argument(
+        fmt::format("{}: {} at {:#x} can't be {} bytes long", kernel, o.name, begin(o), o.bytes));
+}
+
+void check_apart(std::string_view kernel, const Operand& written, const Operand& other, bool may_be_same) {
+  if (written.bytes == 0 || other.bytes == 0 || end(written) <= begin(other) || end(other) <= begin(written)) return;
+  if (may_be_same && written.data == other.data && written.bytes == other.bytes) return;
+  throw std::invalid_argument(fmt::format("{}: {} at {:#x} ({} bytes) overlaps {} at {:#x} ({} bytes)", kernel,
+                                          written.name, begin(written), written.bytes, other.name, begin(other),
+                                          other.bytes));
+}
+
+}  // namespace
+
+void check_operands(std::string_view kernel, std::span<const Operand> writes, std::span<const Operand> reads,
+                    bool in_place) {
+  for (const Operand& o : writes) check_place(kernel, o);
+  for (const Operand& o : reads) check_place(kernel, o);
+  for (std::size_t w = 0; w < writes.size(); ++w) {
+    for (std::size_t other = w + 1; other < writes.size(); ++other)
+      check_apart(kernel, writes[w], writes[other], false);
+    for (const Operand& read : reads) check_apart(kernel, writes[w], read, in_place);
+  }
+}
+
+void refuse_bytes(std::string_view kernel, std::size_t n, std::size_t size) {
+  throw std::invalid_argument(
+      fmt::format("{}: {} elements of {} bytes are more than memory can hold", kernel, n, size));
+}
+
+void refuse_threads(std::string_view kernel, int threads) {
+  throw std::invalid_argument(
+      fmt::format("{}: {} threads; expected 1 to {}, or 0 for one a core", kernel, threads, most_threads));
+}
+
+void refuse_random(std::string_view kernel, const Random& random, std::size_t n) {
+  throw std::invalid_argument(
+      fmt::format("{}: {} elements from index {} on pass the last index", kernel, n, random.first));
+}
+
+}  // namespace trellis::kernels

@@ -1,0 +1,62 @@
+// Checks of what a caller passed: each throws std::invalid_argument with the values in it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string_view>
+
+#include "kernels/types/dtype.h"
+#include "kernels/types/random.h"
+
+namespace trellis::kernels {
+
+struct Operand {
+  std::string_view name;  // "dst"
+  const void* data;
+  std::size_t bytes;
+  std::size_t alignment = 1;  // of what is read and written as the type that the caller's pointer names
+};
+
+// No operand of more than 0 bytes is null, misaligned, or so long that it would wrap around the end of memory; nothing
+// written overlaps anything else, unless it is exactly a read operand and `in_place` allows it.
+void check_operands(std::string_view kernel, std::span<const Operand> writes, std::span<const Operand> reads,
+                    bool in_place);
+
+// Whether that is so at a glance, for what is written and one operand that is read, of the same size: where it is not,
+// check_operands says what is wrong, if anything.
+inline bool plainly_right(const void* written, const void* read, std::size_t bytes) {
+  const auto w = reinterpret_cast<std::uintptr_t>(written), r = reinterpret_cast<std::uintptr_t>(read);
+  const std::uintptr_t apart = w > r ? w - r : r - w;
+  return w != 0 && r != 0 && (apart == 0 || apart >= bytes) && w + bytes >= w && r + bytes >= r;
+}
+
+// n elements of `size` bytes; throws when that does not fit.
+[[noreturn]] void refuse_bytes(std::string_view kernel, std::size_t n, std::size_t size);
+inline std::size_t bytes_of(std::string_view kernel, std::size_t n, std::size_t size) {
+  std::ptrdiff_t bytes = 0;
+  if (__builtin_mul_overflow(n, size, &bytes)) refuse_bytes(kernel, n, size);
+  return static_cast<std::size_t>(bytes);
+}
+
+// n elements of a type of C++.
+template <class T>
+Operand array_of(std::string_view kernel, std::string_view name, const T* data, std::size_t n) {
+  return {name, data, bytes_of(kernel, n, sizeof(T)), alignof(T)};
+}
+
+// From 0, which stands for one thread a core, to a thousand or so.
+inline constexpr int most_threads = 1024;
+[[noreturn]] void refuse_threads(std::string_view kernel, int threads);
+inline void check_threads(std::string_view kernel, int threads) {
+  if (threads < 0 || threads > most_threads) refuse_threads(kernel, threads);
+}
+
+// n elements from random.first on do not pass the last index there is.
+[[noreturn]] void refuse_random(std::string_view kernel, const Random&, std::size_t n);
+inline void check_random(std::string_view kernel, const Random& random, std::size_t n) {
+  if (random.first > std::numeric_limits<std::uint64_t>::max() - n) refuse_random(kernel, random, n);
+}
+
+}  // namespace trellis::kernels

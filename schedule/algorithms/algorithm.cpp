@@ -1,0 +1,205 @@
+#include "schedule/algorithms/algorithm.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+namespace trellis::schedule {
+namespace {
+
+constexpr std::int32_t most_segments = 1 << 16;
+
+std::map<std::string, Algorithm, std::less<>>& table() {
+  static std::map<std::string, Algorithm, std::less<>> entries;
+  return entries;
+}
+
+std::int64_t pieces_of(const Algorithm& algorithm, const Request& request) {
+  return algorithm.pieces ? algorithm.pieces(request.in_order()) : 1;
+}
+
+// Size and stride of each dimension, in the order in which the algorithm sees them.
+std::vector<Part::Dim> ordered_dims(const Request& r) {
+  std::vector<Part::Dim> dims;
+  for (const std::int32_t d : r.order) {
+    Rank stride = 1;
+    for (std::int32_t i = 0; i < d; ++i) stride *= r.dims[i];
+    dims.push_back({r.dims[d], stride});
+  }
+  return dims;
+}
+
+void check_order(const Request& r) {
+  if (r.order.empty()) return;
+  std::vector<std::int32_t> sorted = r.order;
+  std::ranges::sort(sorted);
+  bool each = sorted.size() == r.dims.size();
+  for (std::size_t i = 0; each && i < sorted.size(); ++i) each = sorted[i] == static_cast<std::int32_t>(i);
+  if (!each)
+    throw std::invalid_argument(fmt::format("order {}: expected each of 0 to {} once, for dims {}",
+                                            fmt::join(r.order, "."), r.dims.size() - 1, fmt::join(r.dims, "x")));
+}
+
+// An explanation if there are more chunks than a Task can number; otherwise empty.
+std::string refuses_chunks(const Request& r, std::int64_t pieces) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t blocks = by_block(r.collective) ? r.ranks() : 1;
+  if (pieces <= most / blocks) return "";
+  return fmt::format("{} channels of {} segments on {} ranks make {} chunks: expected at most {}", r.channels,
+                     r.segments, r.ranks(), pieces > most ? pieces : pieces * blocks, most);
+}
+
+Task accepted(const Algorithm& algorithm, const Request& request) {
+  if (const std::string why = refusal(algorithm, request); !why.empty())
+    throw std::invalid_argument(fmt::format("{} cannot do {} on {}: {}", algorithm.name, name(request.collective),
+                                            fmt::join(request.dims, "x"), why));
+  return task_of(algorithm, request);
+}
+
+}  // namespace
+
+Task conditions(const Request& r, std::int32_t pieces) {
+  return {.collective = r.collective,
+          .ranks = r.ranks(),
+          .root = r.root,
+          .peer = r.peer,
+          .pairs = r.pairs,
+          .in_place = r.in_place,
+          .pieces = pieces};
+}
+
+Rank Request::ranks() const {
+  std::int64_t n = 1;
+  for (Rank d : dims) {
+    if (d < 1)
+      throw std::invalid_argument(fmt::format("dimension {} in {}: expected at least 1", d, fmt::join(dims, "x")));
+    n *= d;
+    if (n > std::numeric_limits<Rank>::max() / 2)
+      throw std::invalid_argument(fmt::format("dims {} make too many ranks", fmt::join(dims, "x")));
+  }
+  return static_cast<Rank>(n);
+}
+
+Request Request::in_order() const {
+  if (order.empty()) return *this;
+  check_order(*this);
+  Request seen = *this;
+  seen.order.clear(), seen.dims.clear();
+  for (const std::int32_t d : order) seen.dims.push_back(dims[d]);
+  const Part names{.count = ranks(), .dims = ordered_dims(*this)};
+  const auto renamed = [&](Rank& r) { r = names.inner(r); };
+  if (rooted(collective) || collective == Collective::send_recv) renamed(seen.root);
+  if (collective == Collective::send_recv) renamed(seen.peer);
+  for (Pair& pair : seen.pairs) renamed(pair.source), renamed(pair.target);
+  return seen;
+}
+
+Registered::Registered(Algorithm algorithm) {
+  const std::string name = algorithm.name;
+  if (!table().emplace(name, std::move(algorithm)).second)
+    throw std::logic_error(fmt::format("two algorithms are called {}", name));
+}
+
+const std::map<std::string, Algorithm, std::less<>>& algorithms() { return table(); }
+
+const Algorithm& algorithm_named(std::string_view wanted) {
+  const auto found = table().find(wanted);
+  if (found != table().end()) return found->second;
+  std::vector<std::string> known;
+  for (const auto& [name, algorithm] : table()) known.push_back(name);
+  throw std::invalid_argument(
+      fmt::format("no algorithm is called '{}': expected one of {}", wanted, fmt::join(known, ", ")));
+}
+
+void check(const Request& r) {
+  if (r.dims.empty()) throw std::invalid_argument("no dims: expected at least one, as in 8 or 4x4");
+  if (r.channels < 1 || r.channels > most_channels)
+    throw std::invalid_argument(fmt::format("{} channels: expected 1 to {}", r.channels, most_channels));
+  if (r.segments < 1 || r.segments > most_segments)
+    throw std::invalid_argument(fmt::format("{} segments: expected 1 to {}", r.segments, most_segments));
+  check_order(r);
+  check(conditions(r, 1));
+}
+
+std::string refusal(const Algorithm& algorithm, const Request& request) {
+  if (request.in_place && request.collective == Collective::all_to_all_v)
+    return "in place, the blocks sent and received would overlap at different sizes";
+  check(request);
+  if (!request.levels.empty() && !algorithm.has_levels)
+    return fmt::format("it has no levels, and {} are given", request.levels.size());
+  if (std::ranges::find(algorithm.serves, request.collective) == algorithm.serves.end())
+    return "it serves other collectives";
+  const std::string why = algorithm.refuses ? algorithm.refuses(request.in_order()) : "";
+  return why.empty() ? refuses_chunks(request, pieces_of(algorithm, request)) : why;
+}
+
+Task task_of(const Algorithm& algorithm, const Request& request) {
+  const std::int64_t pieces = pieces_of(algorithm, request);
+  if (const std::string why = refuses_chunks(request, pieces); !why.empty()) throw std::invalid_argument(why);
+  Task task = conditions(request, static_cast<std::int32_t>(pieces));
+  task.even = algorithm.even && algorithm.even(request.in_order());
+  check(task);
+  return task;
+}
+
+Schedule make(const Algorithm& algorithm, const Request& request) {
+  Recorder recorder(accepted(algorithm, request));
+  Builder builder(recorder, request.ranks());
+  build(algorithm, request, builder);
+  Schedule schedule{.task = recorder.task(), .algorithm = algorithm.name, .programs = recorder.finish()};
+  schedule.channels = recorder.channels();
+  return schedule;
+}
+
+Program make_program(const Algorithm& algorithm, const Request& request, Rank rank) {
+  Recorder recorder(accepted(algorithm, request), rank);
+  Builder builder(recorder, request.ranks());
+  build(algorithm, request, builder);
+  return std::move(recorder.finish().front());
+}
+
+bool watch_program(const Algorithm& algorithm, const Request& request, Rank rank, const Watch& watch) try {
+  Recorder recorder(accepted(algorithm, request), rank, watch);
+  Builder builder(recorder, request.ranks());
+  build(algorithm, request, builder);
+  recorder.finish();
+  return true;
+} catch (const Recorder::Unwanted&) {
+  return false;
+}
+
+// The algorithm sees a part that covers the whole machine with ranks renamed. Blocks are renamed like their ranks.
+void build(const Algorithm& algorithm, const Request& request, Builder& b) {
+  if (request.order.empty()) return algorithm.build(request, b);
+  const Request seen = request.in_order();
+  Part part{.count = request.ranks(), .dims = ordered_dims(request)};
+  if (by_block(request.collective)) {
+    const std::int64_t pieces = pieces_of(algorithm, request);
+    part.data.digits = {{pieces, 1}};
+    for (const Part::Dim& d : part.dims) part.data.digits.push_back({d.size, d.stride * pieces});
+  }
+  part.input = part.output = part.data;
+  part.input.region = Region::input, part.output.region = Region::output;
+  Builder inner = b.part(part);
+  algorithm.build(seen, inner);
+}
+
+// If the axes equal the dimensions, they are permuted back. Otherwise no symmetry is promised.
+Symmetry symmetry_of(const Algorithm& algorithm, const Request& request) {
+  const Symmetry distinct{{{Axis::Kind::distinct, request.ranks()}}};
+  if (!algorithm.symmetry) return distinct;
+  const Request seen = request.in_order();
+  Symmetry found = algorithm.symmetry(seen);
+  if (request.order.empty() || std::ranges::is_sorted(request.order)) return found;
+  if (!std::ranges::equal(found.axes, seen.dims, {}, &Axis::size)) return distinct;
+  const std::vector<Axis> axes = found.axes;
+  for (std::size_t i = 0; i < axes.size(); ++i) found.axes[request.order[i]] = axes[i];
+  return found;
+}
+
+Schedule make(std::string_view algorithm, const Request& request) { return make(algorithm_named(algorithm), request); }
+
+}  // namespace trellis::schedule

@@ -1,0 +1,69 @@
+// The Algorithm interface: a function from a Request to moves, which its source file registers by name.
+#pragma once
+#include <map>
+
+#include "schedule/builder/builder.h"
+#include "schedule/symmetry.h"
+
+namespace trellis::schedule {
+
+// What an algorithm is asked for. `dims` is the machine's shape, innermost dimension first: {4, 4, 4} is a torus of 64
+// ranks; {8, 3} is three hosts of eight ranks.
+struct Request {
+  Collective collective = Collective::all_reduce;
+  std::vector<Rank> dims = {1};
+  Rank root = 0;
+  Rank peer = 0;                 // the receiver of send_recv
+  std::vector<Pair> pairs = {};  // permute
+  bool in_place = false;
+  std::int32_t channels = 1;             // parallel lanes; each carries its share of every block
+  std::int32_t segments = 1;             // pieces of a lane's share, sent one after another as a pipeline
+  std::vector<std::string> levels = {};  // hierarchical: the algorithm per level, innermost first; split: parts
+  std::vector<std::int32_t> order = {};  // the dimensions as the algorithm sees them, innermost first; empty: unchanged
+
+  Rank ranks() const;        // product of dims
+  Request in_order() const;  // the request as the algorithm sees it: dims and ranks permuted, `order` empty
+  std::int64_t shares() const { return std::int64_t{channels} * segments; }  // per block
+};
+
+struct Algorithm {
+  std::string name;
+  std::string summary;     // one line
+  std::string constraint;  // supported rank counts, in words
+  std::vector<Collective> serves;
+  // Why the request can't be served, in words that contain the value; empty if it can. Called only for served
+  // collectives and valid values.
+  std::string (*refuses)(const Request&) = nullptr;
+  std::int64_t (*pieces)(const Request&) = nullptr;  // chunks that a block must be cut into; null: one
+  void (*build)(const Request&, Builder&) = nullptr;
+  // Reuses the same scratch for chunks of different blocks. If blocks are shares of a buffer that may not divide
+  // evenly, as inside another algorithm's all_reduce, the blocks must be made equally large.
+  bool mixes_blocks = false;
+  bool lanes_are_runs = false;                     // all_reduce: each channel's data is contiguous
+  bool has_levels = false;                         // uses Request::levels
+  bool in_a_row = false;                           // uses rank numbers only; the result is the same for all dims
+  bool (*even)(const Request&) = nullptr;          // whether all chunks must be equally large; null: no
+  Symmetry (*symmetry)(const Request&) = nullptr;  // null: each rank is its own class
+};
+
+// An object of this type at namespace scope registers the algorithm for all tools and tests.
+struct Registered {
+  explicit Registered(Algorithm);
+};
+
+const std::map<std::string, Algorithm, std::less<>>& algorithms();
+const Algorithm& algorithm_named(std::string_view);  // throws invalid_argument that lists the known names
+
+void check(const Request&);                             // throws invalid_argument that contains the bad value
+std::string refusal(const Algorithm&, const Request&);  // empty if it serves the request
+Task conditions(const Request&, std::int32_t pieces);   // the collective's conditions, with blocks cut into `pieces`
+Task task_of(const Algorithm&, const Request&);         // the conditions that the schedule will meet
+Schedule make(const Algorithm&, const Request&);        // every rank's program
+Program make_program(const Algorithm&, const Request&, Rank);              // one rank's, without building the others
+bool watch_program(const Algorithm&, const Request&, Rank, const Watch&);  // same, step by step; false: stopped early
+void build(const Algorithm&, const Request&, Builder&);                    // applies Request::order
+Symmetry symmetry_of(const Algorithm&, const Request&);
+
+Schedule make(std::string_view algorithm, const Request&);
+
+}  // namespace trellis::schedule

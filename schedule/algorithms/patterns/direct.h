@@ -1,0 +1,87 @@
+// One-step exchanges between all ranks, or with a root, and the sum of what arrived. One-step and two-step direct
+// algorithms are built from these.
+#pragma once
+#include "schedule/algorithms/algorithm.h"
+
+namespace trellis::schedule {
+
+// The part of a block that one message carries.
+struct Share {
+  std::int64_t first = 0;   // first chunk within the block
+  std::int64_t pieces = 1;  // chunks per block
+
+  std::int64_t chunk(Rank block) const { return block * pieces + first; }
+  // Several blocks form one run if this share is the whole block.
+  Place at(Rank holder, Rank block, Rank blocks = 1) const { return data(holder, chunk(block), blocks); }
+  // Scratch for the same data, in slot `slot` (counted in blocks).
+  Place arrival(Rank holder, Rank block, std::int64_t slot, Rank blocks = 1) const {
+    return tmp(holder, slot * pieces + first, blocks, chunk(block));
+  }
+};
+
+// Calls step(builder, share) for each share, with a builder on its channel.
+template <class Step>
+void each_share(const Request& request, const Builder& b, Step step) {
+  for (std::int32_t i = 0; i < request.shares(); ++i) {
+    Builder on = b.on_channel(i / request.segments);
+    step(on, Share{.first = i, .pieces = request.shares()});
+  }
+}
+
+// Calls move(rank, peer, distance) for every ordered pair of ranks. In one round all distances are equal, so each rank
+// sends to one peer and receives from one, and no rank is the first target of all.
+template <class Move>
+void each_to_each(Builder& b, Move move) {
+  const Rank n = b.ranks();
+  for (Rank distance = 1; distance < n; ++distance)
+    for (Rank r : b.senders([&](Rank me) { return (me - distance + n) % n; })) move(r, (r + distance) % n, distance);
+}
+
+// Calls move(rank) for every rank except the root, as the receiver of a message from the root.
+template <class Move>
+void from_root(Builder& b, Rank root, Move move) {
+  const Rank n = b.ranks(), wanted = b.wanted_rank();
+  for (Rank r : b.senders([&](Rank) { return root; })) {
+    if (r != root) continue;
+    if (wanted >= 0 && wanted != root)
+      move(wanted);
+    else
+      for (Rank distance = 1; distance < n; ++distance) move((root + distance) % n);
+  }
+}
+
+// Calls move(rank, distance) for every rank except the root, as the sender of a message to the root.
+template <class Move>
+void to_root(Builder& b, Rank root, Move move) {
+  const Rank n = b.ranks();
+  const auto everyone_else = [&](Rank me) {
+    std::vector<Rank> others;
+    for (Rank distance = 1; me == root && distance < n; ++distance) others.push_back((root + distance) % n);
+    return others;
+  };
+  for (Rank r : b.senders(everyone_else))
+    if (r != root) move(r, (root - r + n) % n);
+}
+
+// Adds the holder's own contribution and all received ones in rank order, whoever the holder is.
+inline void add_in_rank_order(Builder& b, const Share& share, Rank holder, Rank block) {
+  const Rank n = b.ranks();
+  std::vector<Place> sources;
+  for (Rank r = 0; r < n; ++r)
+    sources.push_back(r == holder ? share.at(r, block) : share.arrival(holder, block, (holder - r + n) % n));
+  b.reduce_all(sources, share.at(holder, block));
+}
+
+// Reduce-scatter: every rank sends block b to rank b, which adds them up.
+inline void sum_at_owners(Builder& b, const Share& share) {
+  each_to_each(
+      b, [&](Rank r, Rank owner, Rank distance) { b.copy(share.at(r, owner), share.arrival(owner, owner, distance)); });
+  for (Rank r : b.senders()) add_in_rank_order(b, share, r, r);
+}
+
+// All-gather: rank b sends block b to every rank.
+inline void send_to_all(Builder& b, const Share& share) {
+  each_to_each(b, [&](Rank r, Rank peer, Rank) { b.copy(share.at(r, r), share.at(peer, r)); });
+}
+
+}  // namespace trellis::schedule

@@ -1,0 +1,258 @@
+#include "schedule/builder/builder.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace trellis::schedule {
+namespace {
+
+std::int64_t laid_out(const Window& w, std::int64_t position) {
+  std::int64_t chunk = w.base;
+  for (std::size_t i = 0; i + 1 < w.digits.size(); ++i) {
+    chunk += (position + w.digits[i].shift) % w.digits[i].size * w.digits[i].stride;
+    position /= w.digits[i].size;
+  }
+  return chunk + position * (w.digits.empty() ? 1 : w.digits.back().stride);
+}
+
+// Length of the gapless run of the sequence that starts at this position.
+std::int64_t unbroken(const Window& w, std::int64_t position) {
+  std::int64_t length = 1;
+  for (const Window::Digit& digit : w.digits) {
+    if (digit.size == 1) continue;
+    if (digit.stride != length || digit.shift != 0) return std::max<std::int64_t>(1, length - position % length);
+    length *= digit.size;
+  }
+  return w.digits.empty() ? std::numeric_limits<std::int64_t>::max() : length - position % length;
+}
+
+// Start of the single outer run that these chunks of a window map to; none if they map to several runs.
+std::optional<std::int64_t> as_one(const Window& w, std::int64_t first, std::int64_t count) {
+  if (unbroken(w, first * w.grain) < count * w.grain) return {};
+  return laid_out(w, first * w.grain);
+}
+
+// The outer runs that these chunks of a window map to.
+std::vector<Hazards::Run> laid_out(const Window& w, std::int64_t first, std::int64_t count) {
+  std::vector<Hazards::Run> runs;
+  std::int64_t position = first * w.grain;
+  for (const std::int64_t end = (first + count) * w.grain; position < end;) {
+    const std::int64_t length = std::min(end - position, unbroken(w, position));
+    const std::int64_t chunk = laid_out(w, position);
+    if (!runs.empty() && runs.back().first + runs.back().count == chunk)
+      runs.back().count += length;
+    else
+      runs.push_back({chunk, length});
+    position += length;
+  }
+  return runs;
+}
+
+Place advanced(Place p, std::int64_t by) {
+  p.first += by;
+  if (p.like >= 0) p.like += by;
+  return p;
+}
+
+const Window& window(const Part& part, Region region) {
+  switch (region) {
+    case Region::input:
+      return part.input;
+    case Region::output:
+      return part.output;
+    default:
+      return part.data;
+  }
+}
+
+// Translates a place of the part to its parent, given where it lies there. Scratch is cut as finely as its `like` data.
+Place outer(const Part& part, const Place& place, std::int64_t first, std::int64_t count, std::int64_t number) {
+  const Rank rank = part.outer(place.rank);
+  if (place.region == Region::scratch) return {rank, Region::scratch, number, count, first};
+  const Window& w = window(part, place.region);
+  return {rank, w.region, first, count, w.region == Region::scratch ? first - w.base : -1};
+}
+
+}  // namespace
+
+Rank Part::outer(Rank inner) const {
+  if (dims.empty()) return first + inner * stride;
+  Rank outer = first;
+  for (const Dim& d : dims) {
+    outer += inner % d.size * d.stride;
+    inner /= d.size;
+  }
+  return outer;
+}
+
+Rank Part::inner(Rank outer) const {
+  if (outer < first) return -1;
+  if (dims.empty()) {
+    const Rank inner = (outer - first) / stride;
+    return (outer - first) % stride == 0 && inner < count ? inner : -1;
+  }
+  Rank inner = 0, place = 1;
+  for (const Dim& d : dims) {
+    inner += (outer - first) / d.stride % d.size * place;
+    place *= d.size;
+  }
+  return inner;
+}
+
+Builder Builder::on_channel(int channel) const {
+  Builder lane = *this;
+  lane.channel_ += channel * spacing_;
+  if (lane.channel_ >= most_channels)
+    throw std::invalid_argument(
+        fmt::format("channel {} is too many: expected at most {}", lane.channel_, most_channels));
+  return lane;
+}
+
+Builder Builder::beside(int builders, int number) const {
+  Builder one = on_channel(number);
+  one.spacing_ *= builders;
+  return one;
+}
+
+Builder Builder::part(const Part& part) const {
+  Builder inner = *this;
+  inner.parent_ = std::make_shared<const Builder>(*this);
+  inner.part_ = std::make_shared<const Part>(part);
+  inner.ranks_ = part.count;
+  inner.scratch_used_ = std::make_shared<std::int64_t>(0);
+  return inner;
+}
+
+bool Builder::in_place() const {
+  if (!parent_) return recorder_->task().in_place;
+  return part_->input.region == Region::input && part_->output.region == Region::output && parent_->in_place();
+}
+
+Rank Builder::wanted_rank() const {
+  if (!parent_) return recorder_->only().value_or(-1);
+  return part_->inner(parent_->wanted_rank());
+}
+
+void Builder::pass_rounds(int rounds) const {
+  for (int i = 0; i < rounds; ++i) recorder_->next_round();
+}
+
+// The first chunk number used for mapping; for scratch, that of the data it is sized like.
+std::int64_t Builder::counted_from(const Place& place) const {
+  if (place.region != Region::scratch) return place.first;
+  *scratch_used_ = std::max(*scratch_used_, place.first + place.count);
+  if (parent_ && place.like < 0)
+    throw std::logic_error("an algorithm took scratch without saying what it is as large as");
+  return place.like;
+}
+
+std::optional<Place> Builder::as_one(Place place) const {
+  for (const Builder* b = this;; b = b->parent_.get()) {
+    const std::int64_t from = b->counted_from(place);
+    if (!b->parent_) return place;
+    const Window& w = window(*b->part_, place.region);
+    const auto first = schedule::as_one(w, from, place.count);
+    if (!first) return {};
+    place = outer(*b->part_, place, *first, place.count * w.grain, b->part_->scratch + place.first * w.grain);
+  }
+}
+
+void Builder::resolve(const Place& place, std::vector<Place>& resolved) const {
+  const std::int64_t from = counted_from(place);
+  if (!parent_) return resolved.push_back(place);
+  const Window& w = window(*part_, place.region);
+  std::int64_t number = part_->scratch + place.first * w.grain;
+  for (const auto& [first, count] : laid_out(w, from, place.count)) {
+    parent_->resolve(outer(*part_, place, first, count, number), resolved);
+    number += count;
+  }
+}
+
+std::vector<Place> Builder::resolve(const Place& place) const {
+  if (const auto one = as_one(place)) return {*one};
+  std::vector<Place> resolved;
+  resolve(place, resolved);
+  return resolved;
+}
+
+// Splits both places into runs of equal lengths.
+template <class Move>
+void Builder::each_run(const Place& from, const Place& to, Move move) const {
+  const auto source = as_one(from), target = as_one(to);
+  if (source && target && source->count == target->count) return move(*source, *target);
+  const std::vector<Place> sources = resolve(from), targets = resolve(to);
+  std::size_t s = 0, t = 0;
+  std::int64_t source_done = 0, target_done = 0;
+  while (s < sources.size() && t < targets.size()) {
+    Place a = sources[s], b = targets[t];
+    const std::int64_t length = std::min(a.count - source_done, b.count - target_done);
+    a = advanced(a, source_done), b = advanced(b, target_done);
+    a.count = b.count = length;
+    move(a, b);
+    source_done += length, target_done += length;
+    if (source_done == sources[s].count) ++s, source_done = 0;
+    if (target_done == targets[t].count) ++t, target_done = 0;
+  }
+}
+
+void Builder::copy(Place from, Place to) {
+  each_run(from, to, [&](const Place& a, const Place& b) { recorder_->copy(a, b, channel_); });
+}
+
+void Builder::reduce(Place from, Place to) {
+  each_run(from, to, [&](const Place& a, const Place& b) { recorder_->reduce(a, b, channel_); });
+}
+
+void Builder::reduce_both(Place a, Place b, std::int64_t waits) {
+  const std::vector<Place> ours = resolve(a), theirs = resolve(b);
+  const std::vector<Place> ours_wait = resolve(tmp(a.rank, waits, a.count, a.first));
+  const std::vector<Place> theirs_wait = resolve(tmp(b.rank, waits, b.count, b.first));
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    recorder_->reduce_both(ours[i], theirs[i], ours_wait[i], theirs_wait[i], channel_);
+}
+
+void Builder::copy_twice(Place from, Place to, Place also) {
+  const std::vector<Place> sources = resolve(from), targets = resolve(to), others = resolve(also);
+  if (sources.size() == 1 && targets.size() == 1 && others.size() == 1)
+    return recorder_->copy_twice(sources[0], targets[0], others[0], channel_);
+  copy(from, to);
+  copy(from, also);
+}
+
+void Builder::reduce_all(const std::vector<Place>& sources, Place to) {
+  std::int64_t done = 0;
+  std::vector<std::vector<Place>> resolved;
+  for (const Place& source : sources) resolved.push_back(resolve(source));
+  const std::vector<Place> targets = resolve(to);
+  const auto at = [](const std::vector<Place>& runs, std::int64_t position) {
+    for (const Place& run : runs) {
+      if (position < run.count) {
+        Place rest = advanced(run, position);
+        rest.count -= position;
+        return rest;
+      }
+      position -= run.count;
+    }
+    throw std::logic_error("an algorithm summed places of different lengths");
+  };
+  for (const std::int64_t total = std::accumulate(targets.begin(), targets.end(), std::int64_t{0},
+                                                  [](std::int64_t n, const Place&p) { return n + p.count; });
+       done < total;) {
+    Place target = at(targets, done);
+    std::vector<Place> pieces;
+    for (const auto& runs : resolved) {
+      pieces.push_back(at(runs, done));
+      target.count = std::min(target.count, pieces.back().count);
+    }
+    for (Place& piece : pieces) piece.count = target.count;
+    recorder_->reduce_all(pieces, target, channel_);
+    done += target.count;
+  }
+}
+
+void Builder::settle(Place place) {
+  for (const Place& run : resolve(place)) recorder_->settle(run, channel_);
+}
+
+}  // namespace trellis::schedule

@@ -1,0 +1,120 @@
+// The Builder is what algorithms write to. They state moves between places of the whole machine; each rank's program
+// with sends, receives and ordering is derived. A Builder may be a window onto part of the machine and of its chunks,
+// so that an algorithm can run inside another one unchanged.
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "schedule/builder/recorder.h"
+
+namespace trellis::schedule {
+
+// Places by buffer: `count` chunks starting at `first`.
+constexpr Place data(Rank r, std::int64_t first, std::int64_t count = 1) { return {r, Region::data, first, count}; }
+constexpr Place in(Rank r, std::int64_t first, std::int64_t count = 1) { return {r, Region::input, first, count}; }
+constexpr Place out(Rank r, std::int64_t first, std::int64_t count = 1) { return {r, Region::output, first, count}; }
+
+// Scratch as large as the data chunks from `like` on; if negative, as the data chunks of the same numbers.
+constexpr Place tmp(Rank r, std::int64_t first, std::int64_t count = 1, std::int64_t like = -1) {
+  return {r, Region::scratch, first, count, like};
+}
+
+// Maps an inner algorithm's chunks of one region to the outer region. Inner chunk j is `grain` positions from j*grain
+// on in a sequence that `digits` lay out over the outer region, innermost digit first.
+struct Window {
+  struct Digit {
+    std::int64_t size = 1;
+    std::int64_t stride = 1;
+    std::int64_t shift = 0;  // first value of this digit; it wraps around to it
+  };
+  Region region = Region::data;
+  std::int64_t base = 0;
+  std::int64_t grain = 1;
+  std::vector<Digit> digits = {};  // empty: contiguous
+};
+
+// A part of a machine: the ranks first, first + stride, ..., or the ranks that `dims` enumerate, and where its chunks
+// lie. Its scratch is cut as finely as its data.
+struct Part {
+  struct Dim {
+    Rank size = 1, stride = 1;
+  };
+  Rank first = 0;
+  Rank stride = 1;
+  Rank count = 1;
+  Window data = {}, input = {}, output = {};
+  std::int64_t scratch = 0;    // outer number of its first scratch chunk
+  std::vector<Dim> dims = {};  // innermost first; replaces `stride` if not empty
+
+  Rank outer(Rank inner) const;
+  Rank inner(Rank outer) const;  // -1: not in this part
+};
+
+class Builder {
+ public:
+  Builder(Recorder& recorder, Rank ranks)
+      : recorder_(&recorder), ranks_(ranks), scratch_used_(std::make_shared<std::int64_t>(0)) {}
+
+  void copy(Place from, Place to);                    // to = from
+  void copy_twice(Place from, Place to, Place also);  // to = also = from: one read, two writes, on different ranks
+  void reduce(Place from, Place to);                  // to = to + from
+  // a = b = a + b for the same chunks of two ranks. If the sum would overwrite data that is being sent, the received
+  // data waits in scratch chunk number `waits`.
+  void reduce_both(Place a, Place b, std::int64_t waits);
+  void reduce_all(const std::vector<Place>& sources, Place to);  // to = the sum in that order, all on to's rank
+  void settle(Place);                                            // gather these chunks in one buffer
+
+  Rank ranks() const { return ranks_; }
+  bool everyone() const { return !recorder_->only(); }  // all programs are built, not just one rank's
+  bool in_place() const;                                // writing the output overwrites the input
+  Builder on_channel(int channel) const;                // its moves use this channel, relative to this builder's
+  Builder part(const Part&) const;
+  Builder beside(int builders, int number) const;  // number-th of `builders` builders with disjoint channels
+  std::int64_t scratch_used() const { return *scratch_used_; }  // first scratch number that is still free
+
+  // Begins a round and returns the ranks that a loop over senders must visit: all, or, if only one rank's program is
+  // built, that rank and its senders. Each function returns the senders to a rank: a Rank (negative: none) or a list.
+  template <class... SenderOf>
+  std::vector<Rank> senders(SenderOf... sender_of) const {
+    recorder_->next_round();
+    if (!recorder_->only()) {
+      std::vector<Rank> all(ranks_);
+      std::iota(all.begin(), all.end(), 0);
+      return all;
+    }
+    const Rank me = wanted_rank();
+    if (me < 0) return {};
+    std::vector<Rank> some{me};
+    (append(some, sender_of(me)), ...);
+    std::ranges::sort(some);
+    some.erase(std::unique(some.begin(), some.end()), some.end());
+    return some;
+  }
+  void pass_rounds(int rounds) const;  // skips `rounds` loops over senders in which the wanted rank takes no part
+  Rank wanted_rank() const;  // the rank being built, in this builder's numbering; -1: all ranks, or one outside
+
+ private:
+  static void append(std::vector<Rank>& list, Rank r) {
+    if (r >= 0) list.push_back(r);
+  }
+  static void append(std::vector<Rank>& list, const std::vector<Rank>& more) {
+    list.insert(list.end(), more.begin(), more.end());
+  }
+  std::int64_t counted_from(const Place&) const;
+  std::optional<Place> as_one(Place) const;        // in the recorder's places; none: several runs
+  std::vector<Place> resolve(const Place&) const;  // as runs of the recorder's places
+  void resolve(const Place&, std::vector<Place>&) const;
+  template <class Move>
+  void each_run(const Place& from, const Place& to, Move move) const;
+
+  Recorder* recorder_;
+  Rank ranks_ = 1;
+  int channel_ = 0;
+  int spacing_ = 1;  // between the channels of on_channel
+  std::shared_ptr<std::int64_t> scratch_used_;
+  std::shared_ptr<const Builder> parent_;  // the builder that this is a part of
+  std::shared_ptr<const Part> part_;
+};
+
+}  // namespace trellis::schedule

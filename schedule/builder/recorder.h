@@ -1,0 +1,91 @@
+// The Recorder turns moves between places into each rank's program with the dependencies that the moves need. It tracks
+// where each data chunk currently lies (input, output or scratch), so that an algorithm is written once for in place
+// and out of place. Given one rank, it records only that rank.
+#pragma once
+#include <functional>
+#include <optional>
+
+#include "schedule/builder/counts.h"
+#include "schedule/builder/hazards.h"
+#include "schedule/builder/scratch.h"
+
+namespace trellis::schedule {
+
+// `data` numbers the chunks of the larger buffer, wherever each one lies; the other regions are the buffers themselves.
+enum class Region : std::uint8_t { data, input, output, scratch };
+
+struct Place {
+  Rank rank = 0;
+  Region region = Region::data;
+  std::int64_t first = 0;
+  std::int64_t count = 1;
+  // Scratch: the data chunk that gives the first chunk its size; negative: the data chunk of the same number.
+  std::int64_t like = -1;
+};
+
+// Sees a program after each step that is added. Returns false to stop recording.
+using Watch = std::function<bool(const Program&)>;
+
+class Recorder {
+ public:
+  explicit Recorder(const Task&, std::optional<Rank> only = {}, Watch watch = {});
+
+  void copy(const Place& from, const Place& to, int channel);
+  void copy_twice(const Place& from, const Place& to, const Place& also, int channel);
+  void reduce(const Place& from, const Place& to, int channel);
+  void reduce_both(const Place& a, const Place& b, const Place& a_waits, const Place& b_waits, int channel);
+  void reduce_all(std::span<const Place> sources, const Place& to, int channel);
+  void settle(const Place&, int channel);  // gathers the chunks where a write to this place would go
+
+  struct Unwanted {};  // thrown after a step for which the watch returned false
+
+  const Task& task() const { return task_; }
+  std::optional<Rank> only() const { return only_; }
+  int channels() const { return channels_; }
+  // Steps of one round that don't depend on each other are listed sends first. So ranks of one class get equal
+  // programs, whatever order the ranks were visited in.
+  void next_round() { ++round_; }
+  std::vector<Program> finish();  // settles the collective's results, orders rounds, packs scratch
+
+ private:
+  struct Owner {  // one rank's program under construction
+    Rank rank = 0;
+    Cells cells;
+    std::int64_t input_start = 0, input_end = 0;    // the data chunks in the input
+    std::int64_t output_start = 0, output_end = 0;  // and in the output
+    Program program;
+    std::vector<std::int32_t> rounds;  // per step
+    Hazards hazards;
+    Labels labels;          // sizes of scratch chunks, before packing
+    Counts sent, received;  // transfers so far, by peer and channel
+  };
+  struct Part {  // a run of data chunks in one buffer; `held` is false if nothing was stored there
+    Buffer buffer = Buffer::input;
+    Hazards::Run data;
+    bool held = true;
+  };
+  Owner* owner(Rank);  // null if this rank is not recorded
+  std::optional<Buffer> lies_in(const Owner&, Hazards::Run data) const;
+  std::vector<Part> locate(const Owner&, Hazards::Run data) const;
+  Slice slice(const Owner&, const Place&, Buffer) const;
+  Slice source(Owner&, const Place&, int channel);
+  Slice home(Owner&, const Place&) const;
+  void gather_at(Owner&, const Place&, const Slice& home, int channel);
+  void add(Owner&, Step, std::span<const Slice> further = {});
+  End next(Counts&, Rank peer, int channel) const;
+  void transfer(const Place& from, const Place& to, bool adding, int channel);
+  void send(const Place& from, Rank to, int channel, Rank also = -1);
+  void receive(const Place& to, Rank from, bool adding, int channel);
+  void receive_beside(const Place& to, Rank from, const Place& waits, int channel);
+
+  Task task_;
+  std::optional<Rank> only_;
+  Watch watch_;
+  std::vector<Owner> owners_;
+  std::vector<std::int32_t> after_;  // reused for each step
+  std::int64_t steps_ = 0;
+  std::int32_t round_ = 0;
+  int channels_ = 1;
+};
+
+}  // namespace trellis::schedule

@@ -1,0 +1,187 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <tuple>
+
+#include "schedule/formats/msccl_xml.h"
+#include "schedule/formats/msccl_xml_file.h"
+#include "schedule/proof/dataflow.h"
+
+namespace trellis::schedule {
+namespace {
+
+using msccl::Type;
+
+std::string collective_name(Collective c) {
+  switch (c) {
+    case Collective::all_reduce:
+      return "allreduce";
+    case Collective::all_gather:
+      return "allgather";
+    case Collective::reduce_scatter:
+      return "reducescatter";
+    case Collective::all_to_all:
+      return "alltoall";
+    default:
+      break;
+  }
+  if (rooted(c))
+    throw std::invalid_argument(fmt::format("{}: an MSCCL file can't say which rank is the root", name(c)));
+  if (uneven(c)) throw std::invalid_argument(fmt::format("{}: an MSCCL file knows chunks of one size only", name(c)));
+  throw std::invalid_argument(fmt::format("{}: MSCCL files have no such collective", name(c)));
+}
+
+// Each rank's steps in one valid execution order. MSCCL connections deliver in order; listing sends and receives in
+// this order makes both ends agree.
+std::vector<std::vector<std::int32_t>> running_order(const Schedule& s, const Wiring& wiring) {
+  std::vector<std::vector<std::int32_t>> order(s.programs.size());
+  const auto note = [&](StepId id) { order[wiring.rank(id)].push_back(static_cast<std::int32_t>(wiring.step(id))); };
+  const auto transfer = [&](StepId send, StepId receive) { note(send), note(receive); };
+  if (!Dataflow(s, wiring).run(note, transfer))
+    throw std::invalid_argument("some step of the schedule can never start");
+  return order;
+}
+
+// Writes one rank's program as thread blocks. On each channel, send peers and receive peers are paired in order of
+// first use; local steps get a block of their own. Since blocks run in execution order, they can't deadlock.
+class Folder {
+ public:
+  Folder(const Schedule& s, Rank rank) : program_(s.programs[rank]), s_(s), rank_(rank), last_(program_.steps.size()) {
+    gpu_.inputs = static_cast<std::int32_t>(input_chunks(s.task, rank));
+    gpu_.outputs = static_cast<std::int32_t>(output_chunks(s.task, rank));
+    gpu_.scratch = program_.scratch;
+  }
+
+  msccl::Gpu run(const std::vector<std::int32_t>& order) {
+    for (const std::int32_t i : order) assign(program_.steps[i]);
+    for (const std::int32_t i : order) fold(i);
+    return std::move(gpu_);
+  }
+
+ private:
+  struct Place {
+    std::int32_t block = -1, step = -1;
+  };
+
+  [[noreturn]] void refuse(std::int32_t i, std::string_view why) const {
+    throw std::invalid_argument(fmt::format("{}: {}", where(s_, rank_, i), why));
+  }
+
+  void fold(std::int32_t i) {
+    const Step& step = program_.steps[i];
+    const auto further = program_.further(step);
+    const std::int32_t block = block_of(step);
+    wait(block, i);
+    switch (step.op) {
+      case Op::send:
+        if (step.second != End{}) refuse(i, "an MSCCL step sends to one gpu only");
+        put(block, Type::s, step.from, step.from);
+        break;
+      case Op::recv:
+        put(block, Type::r, step.to, step.to);
+        break;
+      case Op::recv_reduce:
+        put(block, Type::rrc, step.from, step.to);
+        break;
+      case Op::copy:
+        put(block, Type::cpy, step.from, step.to);
+        for (const Slice& also : further) put(block, Type::cpy, step.from, also);
+        break;
+      case Op::reduce: {
+        if (further.size() != 1) refuse(i, "an MSCCL step adds up two chunks: the sum would be rounded more than once");
+        const bool other_way = same_cells(step.to, further[0]);
+        if (!other_way && !same_cells(step.to, step.from)) put(block, Type::cpy, step.from, step.to);
+        put(block, Type::re, other_way ? step.from : further[0], step.to);
+        break;
+      }
+    }
+    last_[i] = {block, static_cast<std::int32_t>(gpu_.blocks[block].steps.size()) - 1};
+  }
+
+  bool same_cells(const Slice& a, const Slice& b) const {
+    const Cells base = cells(s_.task, rank_);
+    return base.at(a.buffer, a.first) == base.at(b.buffer, b.first);
+  }
+
+  enum class Use : std::uint8_t { send, receive, local };
+  static Use use(const Step& step) {
+    if (sends(step.op)) return Use::send;
+    return receives(step.op) ? Use::receive : Use::local;
+  }
+  std::int32_t& block_of(const Step& step) { return block_[{step.channel, use(step), step.end.peer}]; }
+
+  void assign(const Step& step) {
+    const auto [found, added] = block_.try_emplace({step.channel, use(step), step.end.peer}, -1);
+    if (!added) return;
+    // The next block of the channel that has no peer for this direction yet.
+    for (msccl::Block& block : gpu_.blocks) {
+      if (block.channel != step.channel || use(step) == Use::local || (block.send < 0 && block.recv < 0)) continue;
+      Rank& peer = use(step) == Use::send ? block.send : block.recv;
+      if (peer >= 0) continue;
+      peer = step.end.peer;
+      found->second = block.id;
+      return;
+    }
+    found->second = static_cast<std::int32_t>(gpu_.blocks.size());
+    gpu_.blocks.push_back({.id = found->second, .channel = step.channel, .steps = {}});
+    if (use(step) == Use::send) gpu_.blocks.back().send = step.end.peer;
+    if (use(step) == Use::receive) gpu_.blocks.back().recv = step.end.peer;
+    known_.emplace_back();
+  }
+
+  // A step can wait for one other block. Further waits go to nops before it.
+  void wait(std::int32_t block, std::int32_t i) {
+    std::map<std::int32_t, std::int32_t> wanted;  // the last step to wait for, by block
+    for (const std::int32_t before : program_.after(program_.steps[i])) {
+      const Place place = last_[before];
+      if (place.block == block || known(block, place.block) > place.step) continue;
+      auto& step = wanted.try_emplace(place.block, -1).first->second;
+      step = std::max(step, place.step);
+    }
+    for (auto left = wanted.size(); const auto& [other, step] : wanted) {
+      known(block, other) = step + 1;
+      gpu_.blocks[other].steps[step].waited_for = true;
+      waiting_ = {other, step};
+      if (--left > 0) put(block, Type::nop, {}, {});
+    }
+  }
+
+  std::int32_t& known(std::int32_t block, std::int32_t other) { return known_[block][other]; }
+
+  void put(std::int32_t block, Type type, const Slice& source, const Slice& target) {
+    msccl::Step step{.type = type, .source = {source.buffer, source.first}, .target = {target.buffer, target.first}};
+    step.count = source.count;
+    step.wait_block = waiting_.block;
+    step.wait_step = waiting_.step;
+    waiting_ = {};
+    gpu_.blocks[block].steps.push_back(step);
+  }
+
+  const Program& program_;
+  const Schedule& s_;
+  Rank rank_;
+  std::vector<Place> last_;  // per step: the last MSCCL step that it became
+  msccl::Gpu gpu_;
+  std::map<std::tuple<std::uint8_t, Use, Rank>, std::int32_t> block_;
+  std::vector<std::map<std::int32_t, std::int32_t>> known_;  // per block: steps of other blocks that it waited for
+  Place waiting_;
+};
+
+}  // namespace
+
+std::string export_msccl(const Schedule& s) {
+  msccl::File file{.name = s.algorithm, .collective = collective_name(s.task.collective), .gpus = {}};
+  file.channels = s.channels;
+  file.chunks = static_cast<std::int32_t>(data_chunks(s.task));
+  file.in_place = s.task.in_place;
+  file.out_of_place = !s.task.in_place;
+  Wiring wiring;
+  if (const auto fault = Wiring::connect(s, wiring)) throw std::invalid_argument(fault->text);
+  const auto order = running_order(s, wiring);
+  for (Rank r = 0; r < s.ranks(); ++r) file.gpus.push_back(Folder(s, r).run(order[r]));
+  return msccl::write(file);
+}
+
+}  // namespace trellis::schedule

@@ -1,0 +1,351 @@
+#include "sim/choose/choice.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "sim/choose/prefix_lower_bound.h"
+#include "sim/choose/symmetry_lower_bound.h"
+#include "sim/thread_pool.h"
+
+namespace trellis::sim {
+namespace {
+
+// A candidate way, and what is known of it so far.
+struct Entry {
+  // see Pricer and symmetry_lower_bound
+  enum class Known : std::uint8_t { nothing, outline, chip, classes, alone, priced };
+
+  std::size_t place = 0;  // index in the given ways
+  int worker = 0;         // that looks at it; ways that differ only in shape share a worker
+  Time least = 0;
+  double moves = 0;  // moves to simulate in order to learn more
+  double own = 0;    // of one rank
+  Time glimpse = 0;  // the last prefix lower bound
+  bool out = false;  // slower than the best
+  Known known = Known::nothing;
+
+  bool operator<(const Entry& o) const {
+    return std::tuple(least, moves, place) < std::tuple(o.least, o.moves, o.place);
+  }
+};
+
+// A branch-and-bound search. The cheapest looks come first, and among them the most promising ways, so that most ways
+// are known to be slower than the best before the expensive looks. Two ways are always examined at once, whatever the
+// number of processors, so that the same ways are examined on every machine.
+class Contest {
+ public:
+  Contest(Pricer& pricer, const std::vector<Way>& ways, double bytes, const ChoiceLimits& limits)
+      : pricer_(pricer),
+        other_machine_(pricer.machine().spec()),
+        other_pricer_(other_machine_, pricer.group(), pricer.settings()),
+        ways_(ways),
+        bytes_(bytes),
+        limits_(limits) {}
+
+  Choice run() {
+    std::vector<Way> shapeless;
+    for (std::size_t i = 0; i < ways_.size(); ++i) {
+      Way way = ways_[i];
+      way.dims.clear();
+      const auto known = std::ranges::find(shapeless, way);
+      const int worker = static_cast<int>(known - shapeless.begin()) % workers;
+      if (known == shapeless.end()) shapeless.push_back(way);
+      entries_[worker].push_back({.place = i, .worker = worker});
+    }
+    for (effort_ = 256; !entries_[0].empty() || !entries_[1].empty(); effort_ *= 4)
+      while (know_more()) {
+      }
+    for (const auto& [time, place] : best_) choice_.best.push_back({ways_[place], bytes_, time});
+    for (const Result& r : least_)
+      if (own_best(r.second) == best_.end()) choice_.others.push_back({ways_[r.second], bytes_, r.first});
+    std::ranges::stable_sort(choice_.others, {}, &Cost::time);
+    return std::move(choice_);
+  }
+
+ private:
+  using Result = std::pair<Time, std::size_t>;  // and the index of the way
+  // A price visits each move several times, and also computes how transfers share resources.
+  static constexpr double looks_a_price = 8;
+  static constexpr double most_glimpsed = 1 << 18;  // steps; longer prefixes seldom say more
+  static constexpr int workers = 2;
+
+  // An algorithm that ignores the shape makes the same schedule for several shapes. Only the first of these is kept.
+  using Content = std::pair<std::uint64_t, std::uint64_t>;
+  static Content content(const Pattern& pattern) {
+    Content hash{0xcbf29ce484222325, 0x9e3779b97f4a7c15};  // FNV-1a, and the same with other constants
+    const auto add = [&](std::int64_t value) {
+      hash.first = (hash.first ^ static_cast<std::uint64_t>(value)) * 0x100000001b3;
+      hash.second = (hash.second ^ static_cast<std::uint64_t>(value)) * 0x9fb21c651e98df25;
+      hash.second ^= hash.second >> 29;
+    };
+    for (const schedule::Axis& axis : pattern.symmetry().axes) add(static_cast<int>(axis.kind)), add(axis.size);
+    add(pattern.task().pieces);
+    for (const PatternClass& c : pattern.classes()) {
+      add(c.representative);
+      for (const Rank peer : c.peers) add(peer);
+      for (const Move& m : c.moves) {
+        for (const std::int64_t value :
+             {std::int64_t{m.waits}, std::int64_t{m.chunks}, std::int64_t{m.peer}, std::int64_t{m.second},
+              std::int64_t{m.arrival}, std::int64_t{m.second_arrival}, std::int64_t{m.sources}, std::int64_t{m.summed},
+              std::int64_t{m.step}})
+          add(value);
+        add(m.adds | m.copies_twice << 1 | m.staged << 2 | m.forwards << 3 | m.channel << 4);
+      }
+      for (const Follower& f : c.followers) add(f.move), add(f.peer);
+      for (const std::uint32_t begin : c.begin) add(begin);
+    }
+    return hash;
+  }
+
+  // Examines the most promising ways of each half of the candidates: several at a time, so that both halves take about
+  // as long. Returns false if none is left.
+  bool know_more() {
+    constexpr double at_once = 4;
+    std::vector<Look> looks[workers];
+    for (int worker = 0; worker < workers; ++worker)
+      for (double moves = 0; moves < at_once * effort_;) {
+        std::optional<Look> look = next_of(worker);
+        if (!look) break;
+        moves += std::max(look->entry.moves, effort_ / 16);
+        looks[worker].push_back(*look);
+      }
+    two_.run([&](int worker) {
+      for (Look& look : looks[worker]) look_at(look, pricer(look.entry));
+    });
+    for (const auto& of_hand : looks)
+      for (const Look& look : of_hand) take(look);
+    return !looks[0].empty() || !looks[1].empty();
+  }
+
+  // One look at one way, and its result.
+  struct Look {
+    Entry entry;
+    Time limit = forever;
+    Price price = {};      // if the look is a price
+    Content content = {};  // hash of its pattern; {}: not known
+  };
+
+  std::optional<Look> next_of(int worker) {
+    auto& entries = entries_[worker];
+    for (;;) {
+      auto first = entries.end();
+      for (auto entry = entries.begin(); entry != entries.end(); ++entry)
+        if (may_go_on(*entry) && (first == entries.end() || *entry < *first)) first = entry;
+      if (first == entries.end()) return {};
+      const Entry entry = *first;
+      entries.erase(first);
+      if (hopeless(entry))
+        drop(entry);
+      else if (!too_large(entry))
+        return Look{.entry = entry, .limit = limit_for(entry)};
+    }
+  }
+
+  // A price found early saves many looks.
+  bool may_go_on(const Entry& entry) const {
+    constexpr double for_a_price = 16;
+    return entry.moves <= effort_ * (entry.known == Entry::Known::nothing ? 1 : for_a_price);
+  }
+
+  Pricer& pricer(const Entry& entry) { return entry.worker == 0 ? pricer_ : other_pricer_; }
+
+  void look_at(Look& look, Pricer& pricer) const {
+    switch (look.entry.known) {
+      case Entry::Known::nothing:
+        return outline(look, pricer);
+      case Entry::Known::outline:
+        return look_at_chip(look, pricer);
+      case Entry::Known::chip:
+        return look_at_classes(look, pricer);
+      case Entry::Known::classes:
+        return look_closely(look, pricer);
+      case Entry::Known::alone:
+        look.price = pricer.price(ways_[look.entry.place], bytes_, false, look.limit);
+        look.entry.known = Entry::Known::priced;
+        return;
+      case Entry::Known::priced:
+        return;
+    }
+  }
+
+  // Records what was learned of one way, and what follows for the others.
+  void take(const Look& look) {
+    const Entry& entry = look.entry;
+    const Way& way = ways_[entry.place];
+    if (look.content != Content{} && !known_.insert({way.algorithm, look.content}).second)
+      return pricer(entry).forget(way);
+    if (entry.known == Entry::Known::priced) {
+      pricer(entry).forget(way);
+      const Time time = look.price.time;
+      note(time == forever ? std::max(entry.least, look.limit) : time, entry.place);
+      if (time == forever) return;
+      compare({time, entry.place});
+      if (best_.front() == Result(time, entry.place)) choice_.price = look.price;
+    } else if (entry.out || hopeless(entry)) {
+      drop(entry);
+    } else {
+      entries_[entry.worker].push_back(entry);
+    }
+  }
+
+  void drop(const Entry& entry) {
+    note(entry.least, entry.place);
+    pricer(entry).forget(ways_[entry.place]);
+  }
+
+  void outline(Look& look, Pricer& pricer) const {
+    Entry& entry = look.entry;
+    const Way& way = ways_[entry.place];
+    const Pricer::Outline known = pricer.outline(way, bytes_, static_cast<std::int64_t>(effort_), look.limit);
+    entry.least = std::max(entry.least, known.least);
+    if (hopeless(entry.least, look.limit)) return;
+    const schedule::Algorithm& algorithm = schedule::algorithm_named(way.algorithm);
+    const schedule::Request request = pricer.request(way);
+    entry.own = static_cast<double>(known.moves) / pricer.group().ranks();
+    const schedule::Symmetry symmetry = schedule::symmetry_of(algorithm, request);
+    entry.moves =
+        entry.own * symmetry.classes() + std::min<double>(entry.own, symmetry.ranks()) * kinds(symmetry, pricer);
+    const bool glimpsed = effort_ > most_glimpsed;
+    if (known.whole && (glimpsed || entry.moves <= 4 * effort_))
+      entry.known = Entry::Known::outline;
+    else
+      entry.moves = effort_ * (known.whole ? 4 : std::clamp(still_to_go(known.least, look.limit), 4.0, 64.0));
+    if (look.limit == forever || glimpsed) return;
+    const Time glimpse = prefix_lower_bound(algorithm, request, pricer.machine(), pricer.options(bytes_),
+                                            static_cast<std::int64_t>(effort_), look.limit);
+    if (glimpse == entry.glimpse && entry.known == Entry::Known::nothing && effort_ < most_glimpsed)
+      entry.moves = std::max(entry.moves, most_glimpsed);  // a look between the two would hardly say more
+    entry.glimpse = glimpse;
+    found(look, glimpse);
+  }
+
+  // By what factor the prefix must grow to reach the limit if the bound grows linearly. If it is large, looks in
+  // between would tell nothing.
+  double still_to_go(Time least, Time limit) const {
+    const Time launch = pricer_.machine().overheads(pricer_.settings().era).launch;
+    if (limit == forever || least <= launch) return 1;
+    return 1.1 * static_cast<double>(limit - launch) / static_cast<double>(least - launch);
+  }
+
+  // The number of ranks that a price simulates.
+  double kinds(const schedule::Symmetry& symmetry, const Pricer& pricer) const {
+    const auto folded = folded_symmetry(symmetry, pricer.machine(), pricer.options(bytes_));
+    return folded ? folded->classes() : pricer.group().ranks();
+  }
+
+  bool too_large(const Entry& entry) {
+    const bool goes_through_all = entry.known == Entry::Known::chip || entry.known == Entry::Known::classes;
+    if (!goes_through_all || entry.moves <= static_cast<double>(limits_.most_moves)) return false;
+    choice_.untried.push_back(ways_[entry.place]);
+    pricer(entry).forget(ways_[entry.place]);
+    return true;
+  }
+
+  // Looks at what a rank shares with its chip's other ranks, where that says more than one rank and costs less than all
+  // classes.
+  void look_at_chip(Look& look, Pricer& pricer) const {
+    Entry& entry = look.entry;
+    const Rank cores = pricer.machine().cores();
+    const double moves = entry.own * cores;
+    entry.known = Entry::Known::chip;
+    if (cores > 1 && look.limit != forever && 2 * moves < entry.moves)
+      found(look, pricer.least_of_chip(ways_[entry.place], bytes_, look.limit));
+  }
+
+  void look_at_classes(Look& look, Pricer& pricer) const {
+    Entry& entry = look.entry;
+    const Way& way = ways_[entry.place];
+    const schedule::Task task = task_of(schedule::algorithm_named(way.algorithm), pricer.request(way));
+    const Pattern& pattern = pricer.uncounted(way);
+    look.content = content(pattern);
+    found(look, symmetry_lower_bound(pattern, pricer.machine(), pricer.options(bytes_), look.limit));
+    entry.known = Entry::Known::classes;
+    entry.moves = entry.own * (has_empty_chunks(task, pricer.options(bytes_)) ? pattern.ranks()
+                                                                              : kinds(pattern.symmetry(), pricer));
+  }
+
+  void look_closely(Look& look, Pricer& pricer) const {
+    found(look, pricer.least(ways_[look.entry.place], bytes_, look.limit));
+    look.entry.known = Entry::Known::alone;
+    look.entry.moves *= looks_a_price;
+  }
+
+  static void found(Look& look, Time least) {
+    look.entry.out = least == forever;
+    look.entry.least = std::max(look.entry.least, least == forever ? look.limit : least);
+  }
+
+  bool hopeless(const Entry& entry) { return hopeless(entry.least, limit_for(entry)); }
+  bool hopeless(Time least, Time limit) const {
+    return limit != forever && static_cast<double>(least) > static_cast<double>(limit) * (1 - limits_.within);
+  }
+
+  // Keeps the least time of each algorithm.
+  void note(Time time, std::size_t place) {
+    const auto own = std::ranges::find_if(
+        least_, [&](const Result& r) { return ways_[r.second].algorithm == ways_[place].algorithm; });
+    if (own == least_.end())
+      least_.emplace_back(time, place);
+    else
+      *own = std::min(*own, Result{time, place});
+  }
+
+  std::vector<Result>::iterator own_best(std::size_t place) {
+    return std::ranges::find_if(best_,
+                                [&](const Result& r) { return ways_[r.second].algorithm == ways_[place].algorithm; });
+  }
+
+  // Above this limit a way is neither its algorithm's best nor is that algorithm among the first ones.
+  Time limit_for(const Entry& entry) {
+    const auto own = own_best(entry.place);
+    Time limit = own == best_.end() ? forever : own->first;
+    if (best_.size() >= limits_.algorithms) limit = std::min(limit, best_[limits_.algorithms - 1].first);
+    return limit;
+  }
+
+  void compare(const Result& result) {
+    ++choice_.priced;
+    const auto own = own_best(result.second);
+    if (own == best_.end())
+      best_.push_back(result);
+    else
+      *own = std::min(*own, result);
+    std::ranges::sort(best_);
+    if (best_.size() > limits_.algorithms) best_.resize(limits_.algorithms);
+    for (auto& entries : entries_)
+      std::erase_if(entries, [&](const Entry& other) {
+        const bool out = hopeless(other);
+        if (out) drop(other);
+        return out;
+      });
+  }
+
+  Pricer& pricer_;  // for every other way; the next one is for the rest
+  const Machine other_machine_;
+  Pricer other_pricer_;
+  const std::vector<Way>& ways_;
+  const double bytes_;
+  const ChoiceLimits limits_;
+  std::vector<Entry> entries_[workers];
+  double effort_ = 0;  // moves that may be simulated to learn more of one way
+  std::set<std::pair<std::string, Content>> known_;
+  std::vector<Result> best_;   // of each algorithm
+  std::vector<Result> least_;  // likewise, of all ways that were not the best
+  Choice choice_;
+  ThreadPool two_{workers};
+};
+
+}  // namespace
+
+Choice choose(Pricer& pricer, const std::vector<Way>& ways, double bytes, const ChoiceLimits& limits) {
+  return Contest(pricer, ways, bytes, limits).run();
+}
+
+std::optional<Cost> fastest(Pricer& pricer, const std::vector<Way>& ways, double bytes) {
+  const Choice choice = choose(pricer, ways, bytes);
+  if (choice.best.empty()) return std::nullopt;
+  return choice.best.front();
+}
+
+}  // namespace trellis::sim

@@ -1,0 +1,196 @@
+#include "sim/choose/sweep.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <exception>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "sim/thread_pool.h"
+
+namespace trellis::sim {
+namespace {
+
+using Key = std::pair<Way, double>;
+
+// State shared by the threads.
+class SweepWork {
+ public:
+  SweepWork(const Sweep& sweep, const SweepControl& control) : sweep_(sweep), control_(control) {
+    const std::set<Way> wanted(sweep.ways.begin(), sweep.ways.end());
+    const std::set<double> sizes(sweep.sizes.begin(), sweep.sizes.end());
+    for (const Cost& c : control.known)
+      if (wanted.contains(c.way) && sizes.contains(c.bytes) && known_.insert({c.way, c.bytes}).second) note(c);
+    for (const Cost& c : control.slower) {
+      Time& over = slower_[{c.way, c.bytes}];
+      over = std::max(over, c.time);
+    }
+  }
+
+  // One thread's loop. It takes whole ways, each with all its sizes, as these share a pattern.
+  void part(const MachineSpec& spec) {
+    try {
+      const Machine machine(spec);  // reading figures records what was read, so each thread has its own
+      Pricer pricer(machine, sweep_.group, sweep_.settings);
+      for (std::size_t i = next_++; i < sweep_.ways.size(); i = next_++) {
+        if (!price_all(pricer, sweep_.ways[i])) return;
+        pricer.forget(sweep_.ways[i]);
+      }
+    } catch (...) {
+      const std::lock_guard hold(mutex_);
+      if (!error_) error_ = std::current_exception();
+      stop_ = true;
+    }
+  }
+
+  std::vector<Cost> result() {
+    if (error_) std::rethrow_exception(error_);
+    return std::move(costs_);
+  }
+
+ private:
+  bool price_all(Pricer& pricer, const Way& way) {
+    for (const double bytes : sweep_.sizes) {
+      if (known_.contains({way, bytes})) continue;
+      if (stop_ || (control_.stopped && control_.stopped())) return false;
+      const Time limit = limit_for(bytes);
+      if (const auto over = slower_.find({way, bytes}); over != slower_.end() && over->second >= limit) continue;
+      const Cost cost{way, bytes, price(pricer, way, bytes, limit)};
+      if (cost.time == forever && control_.stopped && control_.stopped()) return false;  // stopped while pricing
+      const std::lock_guard hold(mutex_);
+      if (cost.time == forever) {
+        if (control_.given_up) control_.given_up({way, bytes, limit});
+        continue;
+      }
+      note(cost);
+      if (control_.found) control_.found(cost);
+    }
+    return true;
+  }
+
+  // Gives up on a point that is slower than all that are wanted, at the bound or during the run. Which points are given
+  // up depends on the order; the fastest ones do not.
+  static Time price(Pricer& pricer, const Way& way, double bytes, Time limit) {
+    if (limit != forever && (pricer.outline(way, bytes).least > limit || pricer.least(way, bytes, limit) > limit))
+      return forever;
+    return pricer.price(way, bytes, false, limit).time;
+  }
+
+  Time limit_for(double bytes) {
+    if (sweep_.wanted == 0) return forever;
+    const std::lock_guard hold(mutex_);
+    const std::multiset<Time>& fastest = fastest_[bytes];
+    return fastest.size() < sweep_.wanted ? sweep_.limit : std::min(sweep_.limit, *fastest.rbegin());
+  }
+
+  void note(const Cost& cost) {
+    if (sweep_.wanted > 0) {
+      std::multiset<Time>& fastest = fastest_[cost.bytes];
+      fastest.insert(cost.time);
+      if (fastest.size() > sweep_.wanted) fastest.erase(std::prev(fastest.end()));
+    }
+    costs_.push_back(cost);
+  }
+
+  const Sweep& sweep_;
+  const SweepControl& control_;
+  std::set<Key> known_;
+  std::map<Key, Time> slower_;
+  std::atomic<std::size_t> next_ = 0;
+  std::atomic<bool> stop_ = false;
+  std::mutex mutex_;
+  std::vector<Cost> costs_;
+  std::map<double, std::multiset<Time>> fastest_;  // of each size, as many as are wanted
+  std::exception_ptr error_;
+};
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t end = std::min(line.find(' ', at), line.size());
+    words.push_back(line.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+template <class Number>
+bool read(std::string_view word, Number& value) {
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  return error == std::errc{} && end == word.data() + word.size();
+}
+
+constexpr std::string_view longer_than = "over";
+
+// The collective and everything else of a request except the way.
+std::string subject(const Sweep& s) {
+  return fmt::format("{}.{}{}.{}", schedule::name(s.settings.collective), s.group.name,
+                     s.settings.in_place ? ".in" : "", s.settings.element);
+}
+
+}  // namespace
+
+std::vector<Cost> sweep(const Machine& machine, const Sweep& sweep, const SweepControl& control) {
+  SweepWork work(sweep, control);
+  ThreadPool(control.threads).run([&](int) { work.part(machine.spec()); });
+  return work.result();
+}
+
+std::string fingerprint(const MachineSpec& spec, std::string_view era) {
+  std::string text = fmt::format("{} {} {}\n", spec.name, spec.chip, era.empty() ? std::string_view(spec.era) : era);
+  for (const Level& level : spec.levels)
+    text += fmt::format("{} {} {}\n", level.kind, level.name, fmt::join(level.dims, "x"));
+  for (const Defect& d : spec.defects)
+    text += fmt::format("{} {} {} {}\n", static_cast<int>(d.kind), d.from, d.to, d.factor);
+  text += spec.figures.text();
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return fmt::format("{:016x}", hash);
+}
+
+std::string point_line(std::string_view fingerprint, const Sweep& s, const Cost& c) {
+  return fmt::format("{} {} {} {} {} ps\n", fingerprint, subject(s), text_of(c.way), c.bytes, c.time);
+}
+
+std::string slower_line(std::string_view fingerprint, const Sweep& s, const Cost& c) {
+  return fmt::format("{} {} {} {} {} {} ps\n", fingerprint, subject(s), text_of(c.way), c.bytes, longer_than, c.time);
+}
+
+namespace {
+
+std::vector<Cost> read_costs(std::string_view text, std::string_view fingerprint, const Sweep& s, bool slower) {
+  std::vector<Cost> points;
+  const std::string wanted = subject(s);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    auto words = words_of(text.substr(at, end - at));
+    at = end + 1;
+    if (slower != (words.size() == 7 && words[4] == longer_than)) continue;
+    if (slower) words.erase(words.begin() + 4);
+    Cost cost;
+    if (words.size() != 6 || words[5] != "ps" || words[0] != fingerprint || words[1] != wanted) continue;
+    if (!read(words[3], cost.bytes) || !read(words[4], cost.time)) continue;
+    cost.way = way_named(words[2]);
+    points.push_back(std::move(cost));
+  }
+  return points;
+}
+
+}  // namespace
+
+std::vector<Cost> read_points(std::string_view text, std::string_view fingerprint, const Sweep& s) {
+  return read_costs(text, fingerprint, s, false);
+}
+
+std::vector<Cost> read_slower(std::string_view text, std::string_view fingerprint, const Sweep& s) {
+  return read_costs(text, fingerprint, s, true);
+}
+
+}  // namespace trellis::sim

@@ -1,0 +1,119 @@
+// Tuning: prices each way of doing a collective over message sizes, and finds from which size on which way is best.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schedule/algorithms/way.h"
+#include "sim/choose/rank_lower_bound.h"
+#include "sim/price/price.h"
+
+namespace trellis::sim {
+
+using schedule::family_of;
+using schedule::text_of;
+using schedule::Way;
+using schedule::way_named;
+
+// A group of ranks that do a collective together, and its shape, innermost dimension first.
+struct Group {
+  std::string name;  // "all", "inner-16", "across-4"
+  std::vector<Rank> dims;
+  std::vector<Rank> members = {};  // empty: all ranks of the machine
+  bool across = false;             // one rank of each unit, instead of all ranks of one unit
+  Rank ranks() const;
+};
+
+// All ranks; the ranks of the first chip, ring, plane, host ...; and one rank of each of these. The largest group
+// first.
+std::vector<Group> groups_of(const Machine&);
+Group first_ranks(const Machine&, Rank count);     // whole dimensions where the count fits, else a row
+Group first_in_a_row(const Machine&, Rank count);  // 0: all
+// Throws invalid_argument and lists the known names.
+Group group_named(const Machine&, std::string_view);
+
+struct Cost {
+  Way way;
+  double bytes = 0;
+  Time time = 0;
+};
+
+// Prices ways of one collective in one group. Caches for each way what does not depend on the size. Not thread-safe.
+class Pricer {
+ public:
+  struct Settings {
+    schedule::Collective collective = schedule::Collective::all_reduce;
+    std::string era = {};  // empty: the machine's usual one
+    double element = 4;    // bytes
+    Rank root = 0;
+    Rank peer = -1;  // the receiver of send_recv; below 0: the last rank
+    std::vector<schedule::Pair> pairs = {};
+    bool in_place = false;
+    bool fold = true, packets = false;
+    std::function<bool(Time, double)> stopped = {};  // as in RunSettings
+  };
+  Pricer(const Machine&, Group, Settings);
+
+  // Why the algorithm cannot be used this way; empty if it can.
+  std::string refusal(const Way&) const;
+  Price price(const Way&, double bytes, bool explain = false, Time limit = forever);
+  Time least(const Way&, double bytes, Time limit = forever);  // a lower bound
+  struct Outline {
+    Time least = 0;
+    std::int64_t moves = 0;  // of all ranks, if each has as many as the first rank
+    std::int64_t steps = 0;  // of the first rank
+    bool whole = true;       // false: there are more steps than were looked at
+  };
+  static constexpr std::int64_t any_steps = std::numeric_limits<std::int64_t>::max();
+  // A cheaper lower bound, from one rank's steps. Stops after `most_steps`, or once the bound exceeds the limit.
+  Outline outline(const Way&, double bytes, std::int64_t most_steps = any_steps, Time limit = forever);
+  // A lower bound from all moves of the ranks of the first rank's chip. Returns `forever` if it exceeds the limit.
+  Time least_of_chip(const Way&, double bytes, Time limit = forever);
+  const Pattern& pattern(const Way&, double bytes);      // valid until it is forgotten or another size is asked for
+  const Pattern& uncounted(const Way&);                  // likewise, with chunks not told apart by their elements
+  void forget(const Way& way) { patterns_.erase(way); }  // drops what is cached for it
+
+  schedule::Request request(const Way&) const;
+  PriceOptions options(double bytes, Time limit = forever) const;
+  const Machine& machine() const { return machine_; }
+  const Group& group() const { return group_; }
+  const Settings& settings() const { return settings_; }
+
+ private:
+  const Machine& machine_;
+  Group group_;
+  Settings settings_;
+  struct Made {
+    double bytes = 0;
+    std::unique_ptr<Pattern> pattern = {};
+  };
+  std::map<Way, Made> patterns_;
+  std::map<Rank, RankRoutes> ways_;  // by rank of the machine
+
+  bool look_at(Rank, const Way&, RankLowerBound&, std::int64_t most_steps, Time limit);
+  RankRoutes& ways_from(Rank);
+};
+
+// Every algorithm that can do the collective, or those named, with each number of lanes and parts. Combinations that
+// give nothing new, as the algorithm has no more data to cut, are left out.
+std::vector<Way> ways_of(const Pricer&, const std::vector<std::string>& algorithms,
+                         const std::vector<std::int32_t>& lanes, const std::vector<std::int32_t>& parts);
+// This way is chosen from `from` bytes on, until the next region.
+struct Region {
+  double from = 0;
+  Way way;
+  Time time = 0;  // at this many bytes:
+  double at = 0;  // where the region begins; of the first region, the least size that was priced
+};
+
+inline constexpr double worth_changing = 0.03;  // part of the time that a change of way must gain
+
+// Costs may be in any order. The first region begins at 0. With `family`, a change of lanes or parts begins none.
+std::vector<Region> regions_of(std::vector<Cost>, bool family);
+
+}  // namespace trellis::sim

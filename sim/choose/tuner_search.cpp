@@ -1,0 +1,248 @@
+#include "sim/choose/tuner_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace trellis::sim {
+namespace {
+
+using schedule::Algorithm;
+using schedule::Collective;
+using Shape = std::vector<Rank>;
+
+// Of a block, for each rank. Levels whose cuts have no common divisor would multiply the chunks without bound.
+constexpr std::int64_t most_pieces = 8;
+constexpr const char* composed = "hierarchical";
+
+// The prime factors of each dimension, one dimension after the other.
+Shape factors_of(const Shape& dims) {
+  Shape factors;
+  for (Rank dim : dims)
+    for (Rank p = 2; dim > 1; ++p)
+      while (dim % p == 0) factors.push_back(p), dim /= p;
+  return factors;
+}
+
+// The collectives that a level may have to do within the whole collective.
+std::vector<Collective> parts_of(Collective c) {
+  if (c == Collective::all_reduce) return {c, Collective::reduce_scatter, Collective::all_gather};
+  return {c};
+}
+
+// The algorithms whose schedules differ over that many ranks in a row; of equal ones the first name.
+std::vector<std::string> different(const std::vector<std::string>& names, Collective collective, Rank ranks) {
+  using Made = std::vector<std::optional<schedule::Schedule>>;
+  const auto same = [](const Made& a, const Made& b) {
+    return std::ranges::equal(a, b, [](const auto& s, const auto& t) {
+      if (!s || !t) return !s && !t;
+      return s->task == t->task && std::ranges::equal(s->programs, t->programs, [](const auto& p, const auto& q) {
+               return schedule::same(p, q);
+             });
+    });
+  };
+  std::vector<std::string> kept;
+  std::vector<Made> made;
+  for (const std::string& name : names) {
+    const Algorithm& algorithm = schedule::algorithm_named(name);
+    Made one;
+    for (const Collective part : parts_of(collective)) {
+      const schedule::Request request{.collective = part, .dims = {ranks}};
+      if (schedule::refusal(algorithm, request).empty())
+        one.emplace_back(make(algorithm, request));
+      else
+        one.emplace_back();
+    }
+    if (std::ranges::none_of(one, [](const auto& s) { return s.has_value(); })) continue;
+    if (std::ranges::any_of(made, [&](const Made& other) { return same(one, other); })) continue;
+    kept.push_back(name);
+    made.push_back(std::move(one));
+  }
+  return kept;
+}
+
+// Calls visit(levels) for every choice of one name for each level.
+template <class Visit>
+void each_choice(const std::vector<const std::vector<std::string>*>& by_level, std::vector<std::string>& levels,
+                 const Visit& visit) {
+  if (levels.size() == by_level.size()) return visit(levels);
+  for (const std::string& name : *by_level[levels.size()]) {
+    levels.push_back(name);
+    each_choice(by_level, levels, visit);
+    levels.pop_back();
+  }
+}
+
+std::vector<Cost> sorted(std::vector<Cost> costs) {
+  std::ranges::stable_sort(
+      costs, [](const Cost& a, const Cost& b) { return a.time != b.time ? a.time < b.time : a.way < b.way; });
+  return costs;
+}
+
+std::int64_t pieces_of(const Pricer& pricer, const Way& way) {
+  return task_of(schedule::algorithm_named(way.algorithm), pricer.request(way)).pieces;
+}
+
+// The first ways with other lanes and parts.
+std::vector<Way> finer_ways(const Pricer& pricer, const Search& how, const std::vector<Cost>& costs) {
+  std::vector<Way> ways;
+  for (std::size_t i = 0; i < std::min(how.finalists, costs.size()); ++i)
+    for (const std::int32_t channels : how.lanes)
+      for (const std::int32_t segments : how.parts) {
+        Way way = costs[i].way;
+        way.channels = channels, way.segments = segments;
+        if (channels * segments > 1 && pricer.refusal(way).empty()) ways.push_back(std::move(way));
+      }
+  return ways;
+}
+
+// The ways that could be the fastest by one rank's steps, within the budget of moves. Counts those left out.
+std::vector<Way> promising(Pricer& pricer, std::vector<Way> ways, double bytes, std::int64_t most_moves,
+                           std::size_t& left_out) {
+  struct Known {
+    Pricer::Outline outline;
+    std::size_t place = 0;
+  };
+  std::vector<Known> known;
+  for (std::size_t i = 0; i < ways.size(); ++i) known.push_back({pricer.outline(ways[i], bytes), i});
+  std::ranges::stable_sort(known, {}, [](const Known& k) { return k.outline.least; });
+  const std::int64_t most_for_one = most_moves / Search::ways_at_least;
+  std::vector<Way> kept;
+  for (const Known& k : known) {
+    if (k.outline.moves > most_for_one) continue;
+    if (k.outline.moves > most_moves) break;
+    most_moves -= k.outline.moves;
+    kept.push_back(std::move(ways[k.place]));
+  }
+  left_out += ways.size() - kept.size();
+  return kept;
+}
+
+}  // namespace
+
+std::vector<Shape> shapes_of(const Shape& dims) {
+  const Shape factors = factors_of(dims);
+  std::set<Shape> shapes;
+  if (factors.empty()) return {{1}};
+  const std::size_t cuts = factors.size() - 1;
+  for (std::uint32_t where = 0; where < std::uint32_t{1} << cuts; ++where) {
+    Shape shape = {factors.front()};
+    for (std::size_t i = 0; i < cuts; ++i)
+      if (where >> i & 1)
+        shape.push_back(factors[i + 1]);
+      else
+        shape.back() *= factors[i + 1];
+    shapes.insert(std::move(shape));
+  }
+  return {shapes.begin(), shapes.end()};
+}
+
+std::vector<Way> compositions(const Pricer& pricer, const std::vector<std::string>& algorithms,
+                              std::size_t most_levels) {
+  std::vector<std::string> names = algorithms;
+  if (names.empty())
+    for (const auto& [name, algorithm] : schedule::algorithms())
+      if (!algorithm.has_levels) names.push_back(name);
+  std::map<Rank, std::vector<std::string>> by_size;
+  std::vector<Way> ways;
+  for (const Shape& shape : shapes_of(pricer.group().dims)) {
+    if (shape.size() < 2 || shape.size() > most_levels) continue;
+    std::vector<const std::vector<std::string>*> by_level;
+    for (const Rank size : shape) {
+      const auto [found, fresh] = by_size.try_emplace(size);
+      if (fresh) found->second = different(names, pricer.settings().collective, size);
+      by_level.push_back(&found->second);
+    }
+    std::vector<std::string> levels;
+    each_choice(by_level, levels, [&](const std::vector<std::string>& chosen) {
+      Way way{composed, 1, 1, chosen, shape};
+      if (pricer.refusal(way).empty() && pieces_of(pricer, way) <= most_pieces * pricer.group().ranks())
+        ways.push_back(std::move(way));
+    });
+  }
+  return ways;
+}
+
+std::vector<Way> orders(const Pricer& pricer, const std::vector<std::string>& algorithms) {
+  constexpr std::size_t most_dims = 4;  // 23 other orders
+  const Shape& dims = pricer.group().dims;
+  std::vector<Way> ways;
+  if (dims.size() < 2 || dims.size() > most_dims) return ways;
+  std::vector<std::int32_t> order(dims.size());
+  std::iota(order.begin(), order.end(), 0);
+  while (std::ranges::next_permutation(order).found)
+    for (const auto& [name, algorithm] : schedule::algorithms()) {
+      if (!algorithms.empty() && std::ranges::find(algorithms, name) == algorithms.end()) continue;
+      if (Way way{.algorithm = name, .dims = dims, .order = order}; pricer.refusal(way).empty())
+        ways.push_back(std::move(way));
+    }
+  return ways;
+}
+
+std::vector<Way> splits(const Pricer& pricer, const std::vector<Cost>& fastest_first, std::size_t most_ways) {
+  constexpr std::int64_t most_chunks = 512;  // of a block, for each rank
+  std::vector<std::string> parts;
+  for (const Cost& c : fastest_first) {
+    Way way = c.way;
+    way.channels = way.segments = 1;
+    const std::string text = text_of(way);
+    const bool split = schedule::algorithm_named(way.algorithm).has_levels && way.levels.empty();
+    if (!split && std::ranges::find(parts, text) == parts.end()) parts.push_back(text);
+    if (parts.size() == most_ways) break;
+  }
+  std::vector<Way> ways;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    for (std::size_t j = i + 1; j < parts.size(); ++j)
+      for (const auto& [most, least] : {std::pair(1, 1), std::pair(3, 2), std::pair(2, 1), std::pair(3, 1)}) {
+        Way way{.algorithm = "split",
+                .levels = {fmt::format("{}:{}", parts[i], most), fmt::format("{}:{}", parts[j], least)}};
+        if (pricer.refusal(way).empty() && pieces_of(pricer, way) <= most_chunks * pricer.group().ranks())
+          ways.push_back(std::move(way));
+      }
+  return ways;
+}
+
+SearchResult search(const Machine& machine, const Group& group, const Pricer::Settings& settings, double bytes,
+                    const Search& how, const SweepControl& control) {
+  Pricer pricer(machine, group, settings);
+  const std::size_t wanted = std::max(how.finalists, how.shown);
+  SearchResult result;
+  std::size_t looked_at = 0;
+  SweepControl counted = control;
+  counted.found = [&](const Cost& c) {
+    ++looked_at;
+    if (control.found) control.found(c);
+  };
+  counted.given_up = [&](const Cost& c) {
+    ++looked_at;
+    if (control.given_up) control.given_up(c);
+  };
+  // Returns how many were tried: all of them, or only the new ones when stopped.
+  const auto add = [&](std::vector<Cost>& costs, std::vector<Way> ways) {
+    looked_at = 0;
+    ways = promising(pricer, std::move(ways), bytes, how.most_moves, result.untried);
+    const Time limit = costs.size() < wanted ? forever : costs[wanted - 1].time;
+    const std::size_t all = ways.size();
+    const std::vector<Cost> more = sweep(machine, {group, settings, std::move(ways), {bytes}, wanted, limit}, counted);
+    costs.insert(costs.end(), more.begin(), more.end());
+    costs = sorted(std::move(costs));
+    costs.resize(std::min(costs.size(), wanted));
+    return control.stopped && control.stopped() ? looked_at : all;
+  };
+  result.fixed = sorted(sweep(machine, {group, settings, ways_of(pricer, {}, {1}, {1}), {bytes}}, control));
+  result.tried += add(result.found, compositions(pricer, how.algorithms, how.most_levels));
+  result.tried += add(result.found, orders(pricer, how.algorithms));
+  std::vector<Cost> both = result.fixed;
+  both.insert(both.end(), result.found.begin(), result.found.end());
+  result.tried += add(result.found, splits(pricer, sorted(std::move(both)), how.finalists));
+  result.tried += add(result.found, finer_ways(pricer, how, result.found));
+  add(result.fixed, finer_ways(pricer, how, result.fixed));
+  return result;
+}
+
+}  // namespace trellis::sim

@@ -1,0 +1,51 @@
+// Searches for better ways than the plain algorithms: compositions with any algorithm at each level of a hierarchy,
+// over every way to merge or separate the machine's dimensions; the dimensions in other orders; two ways at once, each
+// with a share of the data.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "sim/choose/sweep.h"
+
+namespace trellis::sim {
+
+// All shapes of as many ranks that keep the order of `dims`: neighbouring dimensions merged, and each cut into its
+// factors.
+std::vector<std::vector<Rank>> shapes_of(const std::vector<Rank>& dims);
+
+// Every composition of algorithms over every such shape of at least two levels. Of algorithms that give the same
+// schedule at a level only one is used.
+std::vector<Way> compositions(const Pricer&, const std::vector<std::string>& algorithms, std::size_t most_levels);
+
+// Every algorithm with the group's dimensions in each order except their own.
+std::vector<Way> orders(const Pricer&, const std::vector<std::string>& algorithms);
+
+// Splits the data between two ways that run at once. Takes the first `most_ways` ways; the faster one gets the larger
+// share.
+std::vector<Way> splits(const Pricer&, const std::vector<Cost>& fastest_first, std::size_t most_ways);
+
+struct Search {
+  std::vector<std::string> algorithms = {};  // for the levels; empty: all
+  std::size_t most_levels = 3;
+  std::size_t finalists = 6;  // of each kind of way, how many are tried with other lanes and parts, and in pairs
+  std::vector<std::int32_t> lanes = {1, 2, 4}, parts = {1, 4};
+  std::size_t shown = 5;  // how many of the fastest are wanted; never fewer than the finalists
+  // Budget of simulated moves for each kind of way. The most promising ways are tried first, until it is used up.
+  std::int64_t most_moves = 2'000'000;
+  static constexpr std::int64_t ways_at_least = 40;  // a way that would take more than 1/40 of the budget is left out
+};
+
+struct SearchResult {
+  std::vector<Cost> fixed;  // the plain algorithms with their lanes and parts; the fastest first
+  std::vector<Cost> found;  // compositions, other orders and splits; the fastest first
+  std::size_t tried = 0;    // of the latter
+  std::size_t untried = 0;  // left out as the least promising
+};
+
+// When stopped it returns what it has found.
+SearchResult search(const Machine&, const Group&, const Pricer::Settings&, double bytes, const Search&,
+                    const SweepControl&);
+
+}  // namespace trellis::sim

@@ -1,0 +1,86 @@
+#include "sim/choose/usual_ways.h"
+
+#include <algorithm>
+
+namespace trellis::sim {
+namespace {
+
+Rank product(const std::vector<Rank>& dims) {
+  Rank n = 1;
+  for (Rank d : dims) n *= d;
+  return n;
+}
+
+// The machine's dimensions cut down to the first `ranks` ranks, if these are whole rows.
+std::vector<Rank> part_of(const std::vector<Rank>& dims, Rank ranks) {
+  std::vector<Rank> part;
+  for (Rank d : dims) {
+    if (ranks % d != 0 && d % ranks != 0) return {};
+    part.push_back(std::min(d, ranks));
+    ranks = ranks % d == 0 ? ranks / d : 1;
+  }
+  return ranks == 1 ? part : std::vector<Rank>{};
+}
+
+// As one row, as chips in a row, as they are, and as hosts in a row.
+std::vector<std::vector<Rank>> shapes(const Machine& machine, Rank ranks) {
+  std::vector<std::vector<Rank>> all{{ranks}};
+  const auto add = [&](std::vector<Rank> dims) {
+    if (!dims.empty() && product(dims) == ranks && std::ranges::find(all, dims) == all.end())
+      all.push_back(std::move(dims));
+  };
+  const Rank cores = machine.cores();
+  if (ranks % cores == 0 && cores > 1) add({cores, ranks / cores});
+  add(part_of(machine.dims(), ranks));
+  Rank inner = cores;
+  for (const auto& fabric : machine.fabrics()) {
+    if (fabric->attached() && inner > 1 && ranks % inner == 0 && ranks > inner) add({inner, ranks / inner});
+    inner *= fabric->size();
+  }
+  return all;
+}
+
+// Whether parts of the data can be in flight through several ranks or several levels at once.
+bool worth_cutting(const schedule::Algorithm& algorithm, const Way& way, schedule::Collective c) {
+  using enum schedule::Collective;
+  return c == broadcast || c == reduce || (c == all_reduce && algorithm.has_levels && way.dims.size() > 1);
+}
+
+}  // namespace
+
+std::vector<Rank> usual_dims(std::string_view algorithm, const Machine& machine, Rank ranks) {
+  const auto all = shapes(machine, ranks);
+  const bool chips = algorithm == "mesh" || algorithm == "kangaring";
+  const bool whole = algorithm == "torus" || algorithm == "rdh" || algorithm == "swing" ||
+                     algorithm == "hierarchical" || algorithm == "bine";
+  if (whole) {
+    if (const auto dims = part_of(machine.dims(), ranks); !dims.empty()) return dims;
+    return all.back();
+  }
+  if (chips && all.size() > 1) return all[1];
+  return algorithm == "flat_ring" ? all.back() : all.front();
+}
+
+std::vector<Way> usual_ways(const Pricer& pricer, double bytes) {
+  std::vector<Way> ways;
+  const auto serves = [&](const Way& way, const schedule::Algorithm& algorithm) {
+    if (way.segments > 1 && !worth_cutting(algorithm, way, pricer.settings().collective)) return false;
+    if (!pricer.refusal(way).empty()) return false;
+    return way.segments == 1 || !has_empty_chunks(task_of(algorithm, pricer.request(way)), pricer.options(bytes));
+  };
+  const auto all = shapes(pricer.machine(), pricer.group().ranks());
+  for (const auto& [name, algorithm] : schedule::algorithms())
+    for (const auto& dims : all) {
+      if (algorithm.has_levels && dims.size() == 1) continue;  // the algorithm of that level by itself does the same
+      const std::size_t before = ways.size();
+      for (const std::int32_t segments : {1, 4, 16, 64})
+        for (const std::int32_t channels : {1, 2, 4})
+          if (Way way{.algorithm = name, .channels = channels, .segments = segments, .dims = dims};
+              serves(way, algorithm))
+            ways.push_back(std::move(way));
+      if (algorithm.in_a_row && ways.size() > before) break;
+    }
+  return ways;
+}
+
+}  // namespace trellis::sim

@@ -1,0 +1,56 @@
+#include "sim/core/arithmetic/accumulate.h"
+
+#include "sim/core/arithmetic/rules.h"
+
+namespace trellis::sim::core {
+
+Accumulate::Accumulate(const Call& call, Memory& memory, const View* result, ReduceCommand otherwise, AluOp op)
+    : call_(call),
+      memory_(memory),
+      result_(result),
+      command_(static_cast<ReduceCommand>(call.number(Key::reduce_command, static_cast<double>(otherwise)))),
+      op_(reduction_of(call, Key::reduce, op)),
+      negate_(call.number(Key::negate) != 0),
+      load_(static_cast<float>(call.number(Key::value1))),
+      lane_(static_cast<std::size_t>(call.buffer(call.out()).partition + call.out().row)) {}
+
+float Accumulate::start(float kept) const {
+  switch (command_) {
+    case ReduceCommand::reduce:
+      return kept;
+    case ReduceCommand::load_reduce:
+      return load_;
+    default:
+      return neutral(op_);
+  }
+}
+
+void Accumulate::row(std::int64_t row, const float* values, std::size_t n) {
+  float& kept = memory_.state(call_.instruction).lanes[lane_ + static_cast<std::size_t>(row)].accumulator;
+  if (command_ == ReduceCommand::reset)
+    kept = neutral(op_);
+  else if (command_ != ReduceCommand::idle) {
+    const float before = start(kept), value = reduced(op_, values, n);
+    arithmetic(op_, {&before}, {&value}, &kept, 1);
+  }
+  if (result_ == nullptr) return;
+  const float out = negate_ ? -kept : kept;
+  memory_.write(*result_, row, &out);
+}
+
+std::vector<KeyRule> with_accumulator(std::vector<KeyRule> own) {
+  for (const Key key : {Key::reduce, Key::reduce_command, Key::value1, Key::negate}) own.push_back({key});
+  return own;
+}
+
+void check_accumulator(const Call& call, const View* result) {
+  expect_reduction(call, Key::reduce);
+  if (static_cast<ReduceCommand>(call.number(Key::reduce_command)) == ReduceCommand::load_reduce &&
+      !call.has(Key::value1))
+    refuse(call, "reduce_cmd is load_reduce; expected value1, what is loaded");
+  if (result == nullptr) return;
+  expect_rows(call, "result", *result, call.out().rows);
+  expect_elements(call, "result", *result, 1);
+}
+
+}  // namespace trellis::sim::core

@@ -1,0 +1,31 @@
+// The per-partition accumulators of Vector and Scalar: reductions into them, as the attribute reduce_cmd says.
+#pragma once
+
+#include "sim/core/arithmetic/rows.h"
+
+namespace trellis::sim::core {
+
+class Accumulate {
+ public:
+  // otherwise, op: the command and the operation if the attributes are absent.
+  Accumulate(const Call&, Memory&, const View* result, ReduceCommand otherwise, AluOp op);
+  // Adds a row of results to its partition's accumulator, then writes the accumulator to the result if there is one.
+  void row(std::int64_t row, const float* values, std::size_t n);
+
+ private:
+  float start(float kept) const;
+
+  const Call& call_;
+  Memory& memory_;
+  const View* result_;
+  ReduceCommand command_;
+  AluOp op_;
+  bool negate_;
+  float load_;
+  std::size_t lane_;  // of row 0
+};
+
+std::vector<KeyRule> with_accumulator(std::vector<KeyRule> own);
+void check_accumulator(const Call&, const View* result);
+
+}  // namespace trellis::sim::core

@@ -1,0 +1,21 @@
+// Stores matrix products: PSUM is overwritten or added to.
+#pragma once
+
+#include "sim/core/program/kind.h"
+#include "sim/core/run/memory.h"
+
+namespace trellis::sim::core {
+
+// product: as many rows and elements as the first output, in row-major order.
+void put_product(const Call&, Memory&, const float* product);
+
+// The part of the array that is used: tile_rows x tile_cols of it, at tile_row and tile_col; the whole array if absent.
+struct ArrayTile {
+  int row = 0, column = 0, rows = 0, columns = 0;
+};
+ArrayTile array_tile(const Call&, int rows, int columns);
+// The share of the array's time that an instruction takes. Parts of the array work side by side, so half of it takes
+// half.
+double array_share(const Call&, const TensorSpec&);
+
+}  // namespace trellis::sim::core

@@ -1,0 +1,89 @@
+// Row-wise access to the operands of one instruction: as floats, as numbers beyond f32, or as bits.
+#pragma once
+
+#include <vector>
+
+#include "sim/core/arithmetic/arithmetic.h"
+#include "sim/core/program/kind.h"
+#include "sim/core/run/memory.h"
+
+namespace trellis::sim::core {
+
+// An input, as floats.
+class Source {
+ public:
+  Source(Memory& memory, const View& view);
+  // Valid until the next call. Points into memory if the row is contiguous floats there.
+  const float* row(std::int64_t);
+  Term operand(std::int64_t r) { return {row(r), spread_}; }
+  std::size_t elements() const { return elements_; }
+
+ private:
+  Memory& memory_;
+  const View& view_;
+  std::size_t elements_;
+  bool spread_, direct_;
+  std::vector<float> buffer_;
+};
+
+// A scalar operand: an attribute, or a column with one element a row.
+class Scalar {
+ public:
+  Scalar(Memory&, const View* column, double number);
+  float at(std::int64_t row);
+  std::int64_t whole(std::int64_t row);  // of integers, exact
+  Term operand(std::int64_t row);
+
+ private:
+  Memory& memory_;
+  const View* column_;
+  double exact_;
+  float number_;
+};
+
+// An output. store() rounds what was written to row() as the attributes say.
+class Sink {
+ public:
+  Sink(const Call&, Memory&, const View&);
+  float* row() { return buffer_.data(); }
+  void store(std::int64_t row);
+  void store(std::int64_t row, const float* from);
+  std::size_t elements() const { return elements_; }
+
+ private:
+  Memory& memory_;
+  const View& view_;
+  std::size_t elements_;
+  std::uint64_t pitch_;
+  kernels::CastOptions rounding_;
+  std::uint64_t first_;
+  std::vector<float> buffer_;
+};
+
+// Integers as bit patterns.
+class Bits {
+ public:
+  Bits(Memory&, const View&);
+  const std::uint64_t* row(std::int64_t);
+  BitTerm operand(std::int64_t r) { return {row(r), words_.size() == 1}; }
+  void store(std::int64_t row, const std::uint64_t* from);
+  int bits() const { return static_cast<int>(size_) * 8; }
+  std::size_t elements() const { return words_.size(); }
+
+ private:
+  Memory& memory_;
+  const View& view_;
+  std::size_t size_;
+  std::vector<std::byte> bytes_;
+  std::vector<std::uint64_t> words_;
+};
+
+// The attributes for rounding: round; and for stochastic rounding seed, tensor, step (of training), first (the global
+// index of the output's first element), pitch, and index with stride, for loops. With these, the bits are those of
+// kernels::cast over a whole array of which the output is a part. Returns them and the kind's own.
+std::vector<KeyRule> with_rounding(std::vector<KeyRule> own = {});
+
+// Copies row by row, if both sides have the same shape: bit for bit, or cast through floats if the types differ.
+void copy_rows(const Call&, Memory&, const View& in, const View& out);
+
+}  // namespace trellis::sim::core

@@ -1,0 +1,39 @@
+// Rules and costs that several kinds of instruction share.
+#pragma once
+
+#include "sim/core/arithmetic/arithmetic.h"
+#include "sim/core/program/kind.h"
+
+namespace trellis::sim::core {
+
+inline constexpr bool is_16bit(DType d) { return d == DType::bf16 || d == DType::f16; }
+inline constexpr bool is_f8(DType d) { return d >= DType::f8e3m4 && d <= DType::f8e5m2; }
+
+// Whether elements along the innermost dimension are contiguous.
+inline bool inner_contiguous(const View& v) {
+  const Dim& inner = v.dim[static_cast<std::size_t>(v.dims - 1)];
+  return inner.count == 1 || inner.stride == 1;
+}
+
+// Cycles of a row at the row's element, fast (1) or faster (2) rate. Throws if the chip has no such cost.
+double row_cycles(const Call&, const CostRow&, const ChipSpec&, std::int64_t elements, int speed = 0);
+
+// Types that the fast modes accept: 16 bits, and 8-bit floats from NeuronCore-v4 on.
+inline bool is_narrow(DType d, const ChipSpec& chip) { return is_16bit(d) || (chip.generation >= 4 && is_f8(d)); }
+
+// Vector's speed for copies and scaling: 2 if both sides are in SBUF, narrow and contiguous; 1 if they are narrow but
+// one of the other two conditions fails.
+int copy_speed(const View& out, const View& in, const Call&, const ChipSpec&);
+
+// Throws with a message such as "dma_copy: what is wrong".
+[[noreturn]] void refuse(const Call&, const std::string& fault);
+// Throws unless the attribute, if present, is an arithmetic operation (or one that reduces a row).
+void expect_arithmetic(const Call&, Key);
+void expect_reduction(const Call&, Key);
+void expect_elements(const Call&, std::string_view operand, const View&, std::int64_t elements);
+void expect_rows(const Call&, std::string_view operand, const View&, std::int64_t rows);
+
+// The reduction that an instruction asks for.
+AluOp reduction_of(const Call&, Key key, AluOp otherwise);
+
+}  // namespace trellis::sim::core

@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include "sim/core/check/check.h"
+
+namespace trellis::sim::core {
+namespace {
+
+constexpr std::int64_t most_elements_sbuf = 65'536, most_elements_psum = 4'096;  // of a row
+constexpr std::int64_t most_count = 65'535;
+constexpr std::int64_t least_stride = std::numeric_limits<std::int16_t>::min(),
+                       most_stride = std::numeric_limits<std::int16_t>::max();
+
+// Reports faults of one operand.
+struct Complaint {
+  std::string_view what;
+  template <class... T>
+  [[noreturn]] void operator()(fmt::format_string<T...> text, T&&... values) const {
+    throw std::invalid_argument(fmt::format("{}: {}", what, fmt::format(text, std::forward<T>(values)...)));
+  }
+};
+
+// The range of bytes that a row touches, relative to its first element.
+struct Extent {
+  std::int64_t low = 0, high = 0;  // high: one past the last
+};
+
+Extent extent_of(const View& v) {
+  Extent e;
+  for (int d = 0; d < v.dims; ++d) {
+    const Dim& dim = v.dim[static_cast<std::size_t>(d)];
+    const std::int64_t last = std::int64_t{dim.count - 1} * dim.stride;
+    (last < 0 ? e.low : e.high) += last;
+  }
+  const auto size = static_cast<std::int64_t>(kernels::size_of(v.type));
+  return {e.low * size, (e.high + 1) * size};
+}
+
+void check_shape(const Call& call, const View& v, const Complaint& complain) {
+  if (v.dims < 1 || v.dims > most_dims) complain("dimensions: {}; expected 1 to {}", v.dims, most_dims);
+  if (v.rows < 1) complain("partition count: {}; expected at least 1", v.rows);
+  for (int d = 0; d < v.dims; ++d) {
+    const Dim& dim = v.dim[static_cast<std::size_t>(d)];
+    if (dim.count < 1) complain("count: {} of dimension {}; expected at least 1", dim.count, d);
+    if (call.instruction.kind->dma) continue;  // descriptors have full addresses
+    if (dim.count > most_count) complain("count: {} of dimension {}; expected 16 bits, {}", dim.count, d, most_count);
+    if (dim.stride < least_stride || dim.stride > most_stride)
+      complain("stride: {} of dimension {}; expected 16 bits, {} to {}", dim.stride, d, least_stride, most_stride);
+  }
+}
+
+void check_type(const Call& call, const ChipSpec& chip, const View& v, const Complaint& complain) {
+  const bool wide = kernels::size_of(v.type) > 4;
+  if (wide && !call.instruction.kind->dma) complain("type: {}; engines compute on at most 32 bits", name(v.type));
+  if (v.type == DType::f8e4m3fn && chip.generation < 4 && !call.instruction.kind->dma)
+    complain("type: f8e4m3fn; {} has f8e3m4, f8e4m3 and f8e5m2", chip.name);
+  if (v.offset % static_cast<std::int64_t>(kernels::size_of(v.type)) != 0)
+    complain("alignment: byte {} for {}; expected a multiple of its {} bytes", v.offset, name(v.type),
+             kernels::size_of(v.type));
+}
+
+void check_bytes(const View& v, const Buffer& b, const Complaint& complain) {
+  const Extent e = extent_of(v);
+  const std::int64_t down = b.space == Space::hbm ? (v.rows - 1) * v.row_stride : 0;
+  const std::int64_t low = v.offset + e.low + std::min<std::int64_t>(down, 0);
+  const std::int64_t high = v.offset + e.high + std::max<std::int64_t>(down, 0);
+  if (low < 0 || (high > b.bytes && v.index < 0))
+    complain("outside of its buffer: bytes {} to {} of {}, which has {}{}", low, high - 1, b.name, b.bytes,
+             b.space == Space::hbm ? "" : " in a partition");
+}
+
+void check_partitions(const Call& call, const ChipSpec& chip, const View& v, const Buffer& b,
+                      const Complaint& complain) {
+  if (v.row < 0 || v.row + v.rows > b.partitions)
+    complain("outside of its buffer: partitions {} to {} of {}, which has {}", v.row, v.row + v.rows - 1, b.name,
+             b.partitions);
+  const bool exchange = call.instruction.kind->name.starts_with("sendrecv");
+  if (b.core != call.instruction.core && !exchange)
+    complain("core: {} lies on core {}; the instruction runs on {}", b.name, b.core, call.instruction.core);
+  if (call.instruction.kind->dma) return;
+  const std::int32_t start = b.partition + v.row;
+  const int quarter = chip.memory.partitions / 4;
+  const int unit = v.rows > 2 * quarter ? chip.memory.partitions : v.rows > quarter ? 2 * quarter : quarter;
+  if (start % unit != 0)
+    complain("partition start: {} partitions from {} on; expected a start at a multiple of {}", v.rows, start, unit);
+  const std::int64_t most = b.space == Space::psum ? most_elements_psum : most_elements_sbuf;
+  if (v.elements() > most)
+    complain("free size: {} elements a partition; expected at most {} in {}", v.elements(), most, name(b.space));
+}
+
+void check_space(const Call& call, const Buffer& b, const OperandRule& rule, const Complaint& complain) {
+  if ((rule.spaces >> static_cast<int>(b.space) & 1) == 0) {
+    std::string spaces;
+    for (const Space s : {Space::sbuf, Space::psum, Space::hbm})
+      if ((rule.spaces >> static_cast<int>(s) & 1) != 0)
+        spaces += fmt::format("{}{}", spaces.empty() ? "" : " or ", name(s));
+    complain("space: {} lies in {}; expected {}", b.name, name(b.space), spaces);
+  }
+  const Instruction& i = call.instruction;
+  if (i.engine == Engine::gpsimd && !i.kind->dma && b.space == Space::psum)
+    complain("space: {} lies in psum, which the gpsimd engine does not reach", b.name);
+}
+
+void check_bank(const Call& call, const ChipSpec& chip, const View& v, const Buffer& b, const Complaint& complain) {
+  const Instruction& i = call.instruction;
+  if (i.engine != Engine::tensor || b.space != Space::psum || chip.generation >= 4) return;
+  const auto bank = static_cast<std::int64_t>(chip.memory.psum_bytes) / chip.memory.psum_banks;
+  const Extent e = extent_of(v);
+  const std::int64_t first = b.offset + v.offset + e.low, last = b.offset + v.offset + e.high - 1;
+  if (first / bank != last / bank)
+    complain("PSUM bank: bytes {} to {} of a partition cross from bank {} into {}; expected one bank of {} bytes",
+             first, last, first / bank, last / bank, bank);
+}
+
+}  // namespace
+
+void check_operand(const Call& call, const ChipSpec& chip, const View& v, std::string_view what,
+                   const OperandRule& rule) {
+  const Complaint complain{what};
+  if (v.buffer < 0 || static_cast<std::size_t>(v.buffer) >= call.program.buffers.size())
+    complain("buffer: number {} of {}", v.buffer, call.program.buffers.size());
+  const Buffer& b = call.buffer(v);
+  check_space(call, b, rule, complain);
+  check_shape(call, v, complain);
+  check_type(call, chip, v, complain);
+  if (b.space != Space::hbm) check_partitions(call, chip, v, b, complain);
+  check_bytes(v, b, complain);
+  check_bank(call, chip, v, b, complain);
+}
+
+}  // namespace trellis::sim::core

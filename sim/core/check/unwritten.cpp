@@ -1,0 +1,244 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "sim/core/check/check.h"
+#include "sim/core/run/memory.h"
+
+namespace trellis::sim::core {
+namespace {
+
+constexpr std::uint64_t most_instructions = 20'000'000;  // executed instructions, loops included
+
+// A bit for each byte.
+class Bitmap {
+ public:
+  void set(std::int64_t first, std::int64_t end) {
+    grow(end);
+    each_word(first, end, [&](std::size_t w, std::uint64_t mask) {
+      words_[w] |= mask;
+      return true;
+    });
+  }
+  // The first byte whose bit is not set, or end.
+  std::int64_t first_clear(std::int64_t first, std::int64_t end) {
+    grow(end);
+    std::int64_t found = end;
+    each_word(first, end, [&](std::size_t w, std::uint64_t mask) {
+      const std::uint64_t clear = mask & ~words_[w];
+      if (clear == 0) return true;
+      found = static_cast<std::int64_t>(w) * 64 + __builtin_ctzll(clear);
+      return false;
+    });
+    return found;
+  }
+
+ private:
+  void grow(std::int64_t end) {
+    const auto words = static_cast<std::size_t>((end + 63) / 64);
+    if (words_.size() < words) words_.resize(words);
+  }
+  template <class Visit>
+  static void each_word(std::int64_t first, std::int64_t end, Visit visit) {
+    while (first < end) {
+      const std::int64_t in_word = first % 64, count = std::min(end - first, 64 - in_word);
+      const std::uint64_t ones = count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+      if (!visit(static_cast<std::size_t>(first / 64), ones << in_word)) return;
+      first += count;
+    }
+  }
+
+  std::vector<std::uint64_t> words_;
+};
+
+// Which bytes are written. On chip by address, so that buffers that share memory share the bits; in HBM by buffer.
+class Written {
+ public:
+  explicit Written(const Program& program) : program_(program), hbm_(program.buffers.size()) {
+    std::int32_t partitions = 1;
+    for (const Buffer& b : program.buffers) {
+      if (b.space != Space::hbm) partitions = std::max(partitions, b.partition + b.partitions);
+      if (b.space == Space::hbm && b.role == Role::input) hbm_[at(b)].set(0, b.bytes);
+    }
+    partitions_ = static_cast<std::size_t>(partitions);
+    on_chip_.resize(partitions_ * program.cores * 2);
+  }
+
+  // Calls visit(bitmap, first byte, end) for every run of bytes of the view, until it returns false.
+  template <class Visit>
+  void each(const View& v, const std::vector<std::int64_t>& registers, Visit visit) {
+    const Buffer& b = program_.buffers[static_cast<std::size_t>(v.buffer)];
+    const auto size = static_cast<std::int64_t>(kernels::size_of(v.type));
+    std::int64_t offset = v.offset;
+    if (v.index >= 0) offset += registers[static_cast<std::size_t>(v.index)] * v.index_scale;
+    bool on = true;
+    for (std::int32_t r = 0; r < v.rows && on; ++r) {
+      const bool hbm = b.space == Space::hbm;
+      Bitmap& map = hbm ? hbm_[at(b)] : partition(b, v.row + r);
+      const std::int64_t row = offset + (hbm ? r * v.row_stride : 0);
+      each_run(v, [&](std::int64_t element, std::int64_t count) {
+        const std::int64_t first = row + element * size, end = first + count * size;
+        if (!on || first < 0 || end > b.bytes) return;  // out of bounds: found by another check
+        const std::int64_t base = hbm ? 0 : b.offset;
+        on = visit(map, base + first, base + end, v.row + r);
+      });
+    }
+  }
+
+ private:
+  std::size_t at(const Buffer& b) const { return static_cast<std::size_t>(&b - program_.buffers.data()); }
+  Bitmap& partition(const Buffer& b, std::int32_t row) {
+    const std::size_t space = b.space == Space::psum ? 1 : 0;
+    return on_chip_[(b.core * 2U + space) * partitions_ + static_cast<std::size_t>(b.partition + row)];
+  }
+
+  const Program& program_;
+  std::vector<Bitmap> hbm_, on_chip_;
+  std::size_t partitions_ = 1;
+};
+
+// Executes a program without time: the engines take turns, each as far as its semaphores allow, and instructions take
+// no time.
+class Follower {
+ public:
+  explicit Follower(const Program& program)
+      : program_(program),
+        written_(program),
+        streams_(static_cast<std::size_t>(program.cores * engine_count)),
+        semaphores_(program.semaphores.size()) {
+    for (std::uint32_t at = 0; at < program.instructions.size(); ++at) {
+      const Instruction& i = program.instructions[at];
+      streams_[stream_of(i)].order.push_back(at);
+    }
+  }
+
+  std::vector<std::string> run() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (Stream& s : streams_)
+        while (s.next < s.order.size() && ready(s) && steps_ < most_instructions) {
+          step(s);
+          moved = true;
+        }
+    }
+    if (steps_ == most_instructions) found_.push_back(fmt::format("followed no further than {} instructions", steps_));
+    return std::move(found_);
+  }
+
+ private:
+  struct Loop {
+    std::size_t first;
+    std::int64_t left, step;
+    std::size_t target;
+  };
+  struct Stream {
+    std::vector<std::uint32_t> order;
+    std::size_t next = 0;
+    std::vector<std::int64_t> registers = std::vector<std::int64_t>(register_count);
+    std::vector<Loop> loops = {};
+  };
+
+  bool ready(const Stream& s) const {
+    return std::ranges::all_of(program_.waits_of(program_.instructions[s.order[s.next]]), [&](const WaitFor& w) {
+      const std::int64_t more =
+          w.index < 0 ? 0 : s.registers[static_cast<std::size_t>(w.index)] * std::int64_t{w.index_scale};
+      return semaphores_[static_cast<std::size_t>(w.semaphore)] >= w.value + more;
+    });
+  }
+
+  void step(Stream& s) {
+    const std::uint32_t at = s.order[s.next++];
+    const Instruction& i = program_.instructions[at];
+    const Call call(program_, i);
+    ++steps_;
+    if (i.kind->control != Control::none) control(s, call);
+    reads(s, at, call);
+    for (const View& v : call.outputs) writes(s, call, v);
+    for (const Signal& signal : program_.signals_of(i))
+      semaphores_[static_cast<std::size_t>(signal.semaphore)] += signal.add;
+  }
+
+  void control(Stream& s, const Call& call) {
+    const auto target = static_cast<std::size_t>(call.number(Key::target));
+    const auto value = static_cast<std::int64_t>(call.number(Key::value));
+    switch (call.instruction.kind->control) {
+      case Control::loop:
+        s.registers[target] = static_cast<std::int64_t>(call.number(Key::start));
+        s.loops.push_back({s.next, static_cast<std::int64_t>(call.number(Key::count)) - 1,
+                           static_cast<std::int64_t>(call.number(Key::step, 1)), target});
+        return;
+      case Control::end_loop: {
+        Loop& loop = s.loops.back();
+        if (loop.left-- == 0) return s.loops.pop_back();
+        s.registers[loop.target] += loop.step;
+        s.next = loop.first;
+        return;
+      }
+      case Control::add:
+        s.registers[target] += value;
+        return;
+      default:
+        s.registers[target] = value;
+    }
+  }
+
+  void reads(const Stream& s, std::uint32_t at, const Call& call) {
+    for (std::size_t n = 0; n < call.inputs.size(); ++n)
+      if (!call.instruction.kind->indirect || n + 1 == call.inputs.size())  // an indexed table is read in part
+        read(s, at, call.in(n));
+    if (call.number(Key::accumulate) != 0) read(s, at, call.out());
+  }
+
+  void read(const Stream& s, std::uint32_t at, const View& v) {
+    written_.each(v, s.registers, [&](Bitmap& map, std::int64_t first, std::int64_t end, std::int32_t row) {
+      const std::int64_t clear = map.first_clear(first, end);
+      if (clear == end) return true;
+      if (told_.insert({at, &v - program_.views.data()}).second) tell(at, v, row, clear);
+      return false;
+    });
+  }
+
+  void tell(std::uint32_t at, const View& v, std::int32_t row, std::int64_t byte) {
+    const Buffer& b = program_.buffers[static_cast<std::size_t>(v.buffer)];
+    const bool hbm = b.space == Space::hbm;
+    found_.push_back(fmt::format("{} reads byte {} of {}{}, which nothing has written", place_of(program_, at),
+                                 byte - (hbm ? 0 : b.offset), b.name,
+                                 hbm ? "" : fmt::format(" in its partition {}", row)));
+  }
+
+  // If the place depends on data, the whole reach of the view counts as written.
+  void writes(const Stream& s, const Call& call, const View& v) {
+    if (call.instruction.kind->indirect && !call.instruction.kind->dma) {
+      const Buffer& b = call.buffer(v);
+      View all = v;
+      all.type = DType::u8;
+      all.dims = 1;
+      all.offset = 0;
+      all.dim[0] = {static_cast<std::int32_t>(b.bytes), 1};
+      return mark(s, all);
+    }
+    mark(s, v);
+  }
+
+  void mark(const Stream& s, const View& v) {
+    written_.each(v, s.registers, [](Bitmap& map, std::int64_t first, std::int64_t end, std::int32_t) {
+      map.set(first, end);
+      return true;
+    });
+  }
+
+  const Program& program_;
+  Written written_;
+  std::vector<Stream> streams_;
+  std::vector<std::int64_t> semaphores_;
+  std::vector<std::string> found_;
+  std::set<std::pair<std::uint32_t, std::ptrdiff_t>> told_;
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::string> unwritten_reads(const Program& program) { return Follower(program).run(); }
+
+}  // namespace trellis::sim::core

@@ -1,0 +1,28 @@
+// The assembler: a Program as text, an instruction a line, and back. Printed text reads back as the same program.
+//
+//   program NAME cores=1
+//   hbm a bf16 bytes=32768 input                      also output; neither: internal
+//   sbuf x bf16 core=0 partitions=0+128 bytes=0+256   psum likewise; first + count, offset + size in each partition
+//   semaphore ring4
+//   dma_copy sync ring=4 x[0+128 @0 128x1] <- a[0+128 @0 128x1 /256] signal ring4+1
+//   activation scalar y[0+128 @0 128x1] <- x[0+128 @0 128x1] func=exp scale=0.5 wait ring4>=1
+//
+// An operand is NAME[first row + rows @offset in bytes, COUNTxSTRIDE in elements for each dimension, outermost first,
+// /bytes from row to row in HBM, rN*SCALE a register times bytes], and `:TYPE` where that is not the buffer's. '#'
+// begins a comment.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/core/program/program.h"
+
+namespace trellis::sim::core {
+
+std::string print(const Program&);
+std::string print(const Program&, const Instruction&);
+
+// Throws invalid_argument, naming the line, the word and what was expected. Reads form alone: check() has the rules.
+Program parse(std::string_view text);
+
+}  // namespace trellis::sim::core

@@ -1,0 +1,76 @@
+// Builds a Program in the way a kernel is written: places tiles, and derives semaphores from what instructions read and
+// write, unless they are given by hand.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/core/program/dependencies.h"
+#include "sim/core/program/kind.h"
+#include "sim/core/program/operand.h"
+#include "sim/core/program/space.h"
+#include "sim/machine/chip.h"
+
+namespace trellis::sim::core {
+
+struct Settings {
+  std::uint8_t core = 0;
+  int ring = -1;  // of a DMA; -1: the default ring of its engine
+};
+
+class Builder {
+ public:
+  Builder(std::string name, const ChipSpec&, std::uint8_t cores = 1);
+
+  // Row-major matrices in HBM.
+  Operand input(std::string name, DType, std::int64_t rows, std::int64_t columns);
+  Operand output(std::string name, DType, std::int64_t rows, std::int64_t columns);
+  Operand scratch(std::string name, DType, std::int64_t rows, std::int64_t columns);
+  // Memory on chip. Throws invalid_argument if no room is left. Freed memory may be reused at once: the next writer
+  // waits for the current users.
+  Operand tile(std::string name, DType, std::int64_t rows, std::int64_t columns, std::uint8_t core = 0);
+  Operand psum(std::string name, DType, std::int64_t rows, std::int64_t columns, std::uint8_t core = 0);
+  void free(const Operand&);
+
+  // Adds any instruction. check() checks the operands later.
+  void add(std::string_view kind, Engine, std::initializer_list<Operand> outputs, std::vector<Operand> inputs,
+           std::vector<Attribute> attributes = {}, const Settings& = {});
+
+  // Explicit semaphores: what the next instruction waits for and raises. Such an instruction gets no derived ones.
+  std::int32_t semaphore(std::string name);
+  void wait(std::int32_t semaphore, std::int32_t value, std::int16_t index = -1, std::int32_t index_scale = 0);
+  void signal(std::int32_t semaphore, std::int32_t add = 1);
+
+  const ChipSpec& chip() const { return chip_; }
+  Program finish();
+
+ private:
+  struct Need {  // an instruction waits until a processor has finished this many
+    std::uint32_t instruction;
+    std::uint32_t processor;
+    std::uint32_t number;
+  };
+
+  Operand hbm(std::string name, DType, std::int64_t rows, std::int64_t columns, Role);
+  Operand on_chip(std::string name, Space, DType, std::int64_t rows, std::int64_t columns, std::uint8_t core);
+  void derive(const Instruction&, std::uint32_t at);
+  void need(std::uint32_t stream, std::uint32_t at, const Access& earlier);
+  void write_semaphores();
+
+  const ChipSpec& chip_;
+  Program program_;
+  std::vector<FreeSpace> sbuf_, psum_;  // of each core
+  Dependencies dependencies_;
+  std::vector<std::uint32_t> counts_;              // instructions of each processor
+  std::vector<std::vector<std::uint32_t>> known_;  // by stream: what each processor has certainly finished
+  std::vector<std::uint32_t> processor_;           // of each instruction
+  std::vector<std::uint32_t> number_;              // of each instruction on its processor
+  std::vector<Need> needs_;
+  std::vector<WaitFor> waits_by_hand_;
+  std::vector<Signal> signals_by_hand_;
+};
+
+}  // namespace trellis::sim::core

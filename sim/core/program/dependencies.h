@@ -1,0 +1,77 @@
+// Data dependencies: which earlier instructions must have finished before one may start, found from the memory
+// accessed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "sim/core/program/program.h"
+
+namespace trellis::sim::core {
+
+// Numbers the processors, which finish in order: the engines of all cores, then the DMA rings of all cores, `rings` for
+// each core.
+std::uint32_t processor_of(const Program&, const Instruction&, int rings);
+std::size_t processors(const Program&, int rings);
+
+// One instruction's access to memory.
+struct Access {
+  std::uint32_t processor = 0;
+  std::uint32_t number = 0;  // of the instruction on its processor, from 1
+  bool writes = false;
+  bool adds = false;  // a product added to the contents of PSUM
+};
+
+Access access_of(const Program&, const Instruction&, std::uint32_t processor, std::uint32_t number);
+
+class Dependencies {
+ public:
+  // Records the access. Calls back with processor and number for each earlier access that must have finished.
+  template <class Found>
+  void touch(const Program& program, const View& view, const Access& access, Found found) {
+    const Place place = place_of(program, view);
+    for (std::int64_t b = place.first >> place.shift; b <= (place.last - 1) >> place.shift; ++b)
+      each_conflict(areas_[{place.area, b}], place, access, found);
+  }
+
+ private:
+  // A box: rows, and bytes of a row. In HBM rows are `stride` apart, and `first`, `last` span all of it.
+  struct Place {
+    std::int64_t area = 0;
+    int shift = 0;
+    std::int64_t first = 0, last = 0;
+    std::int64_t row = 0, rows = 0;
+    std::int64_t stride = 0, column = 0, width = 0;
+  };
+  struct Entry {
+    Place place;
+    Access access;
+  };
+  using Bucket = std::vector<Entry>;
+
+  static Place place_of(const Program&, const View&);
+  static bool overlap(const Place&, const Place&);
+  static bool covers(const Place&, const Place&);
+  static bool waits_for(const Access& now, const Access& before);
+
+  template <class Found>
+  static void each_conflict(Bucket& bucket, const Place& place, const Access& access, Found found) {
+    std::size_t kept = 0;
+    for (std::size_t e = 0; e < bucket.size(); ++e) {
+      const Entry& entry = bucket[e];
+      const bool meets = overlap(place, entry.place);
+      if (meets && waits_for(access, entry.access)) found(entry.access);
+      // An entry can be dropped if a write covers it, or a later read of the same processor.
+      const bool same = entry.access.processor == access.processor && !entry.access.writes;
+      const bool gone = meets && (access.writes ? covers(place, entry.place) : same && covers(place, entry.place));
+      if (!gone) bucket[kept++] = bucket[e];
+    }
+    bucket.resize(kept);
+    bucket.push_back({place, access});
+  }
+
+  std::map<std::pair<std::int64_t, std::int64_t>, Bucket> areas_;
+};
+
+}  // namespace trellis::sim::core

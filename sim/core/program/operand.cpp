@@ -1,0 +1,92 @@
+#include "sim/core/program/operand.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <utility>
+
+namespace trellis::sim::core {
+namespace {
+
+void expect_within(std::string_view what, std::int64_t first, std::int64_t count, std::int64_t have) {
+  if (first < 0 || count < 1 || first + count > have)
+    throw std::invalid_argument(fmt::format("{} {} to {} of {}", what, first, first + count - 1, have));
+}
+
+// The one dimension of a row; throws if there are several.
+Dim& only_dim(View& v, std::string_view verb) {
+  if (v.dims != 1) throw std::invalid_argument(fmt::format("{} of a row of {} dimensions: expected 1", verb, v.dims));
+  return v.dim[0];
+}
+
+}  // namespace
+
+Operand Operand::row_range(std::int64_t first, std::int64_t count) const {
+  expect_within("rows", first, count, view.rows);
+  Operand part = *this;
+  if (view.row_stride != 0)
+    part.view.offset += first * view.row_stride;
+  else
+    part.view.row += static_cast<std::int32_t>(first);
+  part.view.rows = static_cast<std::int32_t>(count);
+  return part;
+}
+
+Operand Operand::column_range(std::int64_t first, std::int64_t count) const { return every(1, first, count); }
+
+Operand Operand::every(std::int64_t step, std::int64_t first, std::int64_t count) const {
+  Operand part = *this;
+  Dim& dim = only_dim(part.view, "columns");
+  expect_within("columns", first, 1, dim.count);
+  expect_within("columns", first, (count - 1) * step + 1, dim.count);
+  part.view.offset += first * dim.stride * static_cast<std::int64_t>(kernels::size_of(view.type));
+  dim = {static_cast<std::int32_t>(count), static_cast<std::int32_t>(dim.stride * step)};
+  return part;
+}
+
+Operand Operand::shaped(std::initializer_list<std::int64_t> counts) const {
+  Operand part = *this;
+  const Dim whole = only_dim(part.view, "shaping");
+  std::int64_t product = 1;
+  for (const std::int64_t c : counts) product *= c;
+  if (counts.size() == 0 || counts.size() > most_dims || product != whole.count)
+    throw std::invalid_argument(
+        fmt::format("a row of {} elements shaped as {} in {} dimensions", whole.count, product, counts.size()));
+  std::int64_t stride = whole.stride * product;
+  std::size_t d = 0;
+  for (const std::int64_t c : counts) {
+    stride /= c;
+    part.view.dim[d++] = {static_cast<std::int32_t>(c), static_cast<std::int32_t>(stride)};
+  }
+  part.view.dims = static_cast<std::uint8_t>(counts.size());
+  return part;
+}
+
+Operand Operand::transposed_free() const {
+  if (view.dims != 2)
+    throw std::invalid_argument(fmt::format("a row of {} dimensions transposed: expected 2", view.dims));
+  Operand part = *this;
+  std::swap(part.view.dim[0], part.view.dim[1]);
+  return part;
+}
+
+Operand Operand::as(DType type) const {
+  if (kernels::size_of(type) != kernels::size_of(view.type))
+    throw std::invalid_argument(
+        fmt::format("{} taken as {}: expected a type as wide", kernels::name(view.type), kernels::name(type)));
+  Operand part = *this;
+  part.view.type = type;
+  return part;
+}
+
+Operand Operand::spread_rows(std::int64_t rows) const {
+  if (view.rows != 1) throw std::invalid_argument(fmt::format("{} rows spread: expected 1", view.rows));
+  if (rows < 1 || rows > most_in_dim)
+    throw std::invalid_argument(fmt::format("a row spread to {}: expected 1 to {}", rows, most_in_dim));
+  Operand part = *this;
+  part.view.rows = static_cast<std::int32_t>(rows);
+  part.view.row_stride = 0;
+  return part;
+}
+
+}  // namespace trellis::sim::core

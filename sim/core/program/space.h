@@ -1,0 +1,55 @@
+// A first-fit allocator for on-chip memory: the same bytes in every partition.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+namespace trellis::sim::core {
+
+class FreeSpace {
+ public:
+  explicit FreeSpace(std::int64_t bytes, std::int64_t unit) : unit_(unit) { free_[0] = bytes; }
+
+  std::optional<std::int64_t> take(std::int64_t bytes) {
+    bytes = (bytes + unit_ - 1) / unit_ * unit_;
+    for (auto piece = free_.begin(); piece != free_.end(); ++piece) {
+      const auto [at, size] = *piece;
+      if (size < bytes) continue;
+      free_.erase(piece);
+      if (size > bytes) free_[at + bytes] = size - bytes;
+      taken_[at] = bytes;
+      return at;
+    }
+    return std::nullopt;
+  }
+
+  bool give(std::int64_t at) {
+    const auto found = taken_.find(at);
+    if (found == taken_.end()) return false;
+    auto piece = free_.emplace(at, found->second).first;
+    taken_.erase(found);
+    if (const auto next = std::next(piece); next != free_.end() && piece->first + piece->second == next->first) {
+      piece->second += next->second;
+      free_.erase(next);
+    }
+    if (piece != free_.begin())
+      if (const auto before = std::prev(piece); before->first + before->second == piece->first) {
+        before->second += piece->second;
+        free_.erase(piece);
+      }
+    return true;
+  }
+
+  std::int64_t largest() const {
+    std::int64_t most = 0;
+    for (const auto& [at, size] : free_) most = size > most ? size : most;
+    return most;
+  }
+
+ private:
+  std::int64_t unit_;
+  std::map<std::int64_t, std::int64_t> free_, taken_;  // offset -> bytes
+};
+
+}  // namespace trellis::sim::core

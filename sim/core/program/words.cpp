@@ -1,0 +1,73 @@
+#include "sim/core/program/words.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace trellis::sim::core {
+namespace {
+
+constexpr std::int64_t most = std::int64_t{1} << 53;
+
+bool in_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
+}
+
+}  // namespace
+
+void Words::skip() {
+  while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\t')) rest_.remove_prefix(1);
+}
+
+bool Words::take(std::string_view text) {
+  if (!rest_.starts_with(text)) return false;
+  rest_.remove_prefix(text.size());
+  skip();
+  return true;
+}
+
+void Words::expect(std::string_view text) {
+  if (!take(text)) fail(fmt::format("'{}'", text));
+}
+
+bool Words::next_is_name() const { return !rest_.empty() && in_name(rest_.front()); }
+
+std::string_view Words::name() {
+  std::size_t size = 0;
+  while (size < rest_.size() && in_name(rest_[size])) ++size;
+  if (size == 0) fail("a name");
+  const std::string_view word = rest_.substr(0, size);
+  rest_.remove_prefix(size);
+  skip();
+  return word;
+}
+
+std::int64_t Words::integer() {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+  if (error != std::errc{} || value > most || value < -most) fail("a whole number within 2^53");
+  rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+  skip();
+  return value;
+}
+
+double Words::real() {
+  double value = 0;
+  const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+  if (error != std::errc{}) fail("a number");
+  rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+  skip();
+  return value;
+}
+
+void Words::fail(std::string_view expected) const {
+  const std::string_view at = rest_.substr(0, 40);
+  throw std::invalid_argument(fmt::format("line {}: expected {} {}", number_, expected,
+                                          at.empty() ? "before the end" : fmt::format("at '{}'", at)));
+}
+
+void Words::fail_range(std::int64_t value, std::int64_t low, std::int64_t high) const {
+  throw std::invalid_argument(fmt::format("line {}: {} is not within {} to {}", number_, value, low, high));
+}
+
+}  // namespace trellis::sim::core

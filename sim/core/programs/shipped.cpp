@@ -1,0 +1,139 @@
+#include "sim/core/programs/shipped.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+#include <stdexcept>
+#include <utility>
+
+#include "kernels/types/convert.h"
+#include "kernels/types/random.h"
+
+namespace trellis::sim::core {
+namespace {
+
+std::map<std::string, Shipped, std::less<>>& registry() {
+  static std::map<std::string, Shipped, std::less<>> all;
+  return all;
+}
+
+template <class Map>
+std::vector<std::string_view> keys_of(const Map& map) {
+  std::vector<std::string_view> keys;
+  for (const auto& [key, value] : map) keys.push_back(key);
+  return keys;
+}
+
+}  // namespace
+
+Arguments::Arguments(const std::vector<Parameter>& parameters) : parameters_(parameters) {}
+
+const Parameter& Arguments::at(std::string_view name) const {
+  const auto found = std::ranges::find(parameters_, name, &Parameter::name);
+  if (found != parameters_.end()) return *found;
+  std::vector<std::string_view> known;
+  for (const Parameter& p : parameters_) known.push_back(p.name);
+  throw std::invalid_argument(fmt::format("no parameter '{}'; expected one of {}", name, fmt::join(known, ", ")));
+}
+
+void Arguments::set(std::string_view name, std::string_view text) {
+  Parameter& p = parameters_[static_cast<std::size_t>(&at(name) - parameters_.data())];
+  if (!p.words.empty()) {
+    const auto found = std::ranges::find(p.words, text);
+    if (found == p.words.end())
+      throw std::invalid_argument(fmt::format("{}={}; expected one of {}", name, text, fmt::join(p.words, ", ")));
+    p.value = static_cast<double>(found - p.words.begin());
+    return;
+  }
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
+    throw std::invalid_argument(fmt::format("{}={}; expected a number", name, text));
+  p.value = value;
+}
+
+std::int64_t Arguments::count(std::string_view name) const {
+  const double value = at(name).value;
+  if (value < 1 || value != std::floor(value) || value > most_in_dim)
+    throw std::invalid_argument(
+        fmt::format("{}={:.17g}; expected a whole number from 1 to {}", name, value, most_in_dim));
+  return static_cast<std::int64_t>(value);
+}
+
+double Arguments::number(std::string_view name) const { return at(name).value; }
+
+const std::string& Arguments::word(std::string_view name) const {
+  const Parameter& p = at(name);
+  return p.words.at(static_cast<std::size_t>(p.value));
+}
+
+DType Arguments::type(std::string_view name) const { return kernels::dtype_named(word(name)); }
+
+RegisteredProgram::RegisteredProgram(Shipped program) {
+  std::string name = program.name;
+  if (!registry().emplace(std::move(name), std::move(program)).second)
+    throw std::logic_error("two programs have one name");
+}
+
+const std::map<std::string, Shipped, std::less<>>& shipped() { return registry(); }
+
+const Shipped& shipped_named(std::string_view name) {
+  const auto found = registry().find(name);
+  if (found == registry().end())
+    throw std::invalid_argument(
+        fmt::format("no program '{}'; expected one of {}", name, fmt::join(keys_of(registry()), ", ")));
+  return found->second;
+}
+
+void fill_normal(Memory& memory, std::string_view buffer, DType type, std::uint64_t seed, double deviation) {
+  const std::span<std::byte> bytes = memory.hbm(buffer);
+  const std::size_t size = kernels::size_of(type), n = bytes.size() / size;
+  std::uint64_t name_hash = 1469598103934665603U;
+  for (const char c : buffer) name_hash = (name_hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  const kernels::RandomKey key = kernels::random_key({.seed = seed, .tensor = name_hash});
+  for (std::size_t i = 0; i < n; ++i) {
+    // Box-Muller: one of the pair.
+    const double u = (kernels::random32(key, 2 * i) + 1.0) / 4294967297.0,
+                 v = kernels::random32(key, 2 * i + 1) / 4294967296.0;
+    const double normal = std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
+    kernels::store(type, bytes.data() + i * size, normal * deviation);
+  }
+}
+
+Comparison compare_within(std::string_view what, DType type, const void* got, const void* truth, std::size_t n,
+                          double absolute, double relative) {
+  Comparison c{.what = std::string(what), .elements = n};
+  const std::size_t size = kernels::size_of(type);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double a = kernels::load(type, static_cast<const std::byte*>(got) + i * size);
+    const double b = kernels::load(type, static_cast<const std::byte*>(truth) + i * size);
+    const double bound = absolute + relative * std::abs(b), distance = std::abs(a - b);
+    if (!(distance <= bound)) ++c.wrong;
+    if (distance > c.worst || std::isnan(distance)) {
+      c.worst = distance;
+      c.bound = bound;
+    }
+  }
+  if (c.bound == 0) c.bound = absolute;
+  return c;
+}
+
+Comparison compare_bits(std::string_view what, DType type, const void* got, const void* truth, std::size_t n) {
+  Comparison c{.what = std::string(what), .elements = n};
+  const std::size_t size = kernels::size_of(type);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::byte *a = static_cast<const std::byte*>(got) + i * size,
+                    *b = static_cast<const std::byte*>(truth) + i * size;
+    if (std::memcmp(a, b, size) == 0) continue;
+    ++c.wrong;
+    c.worst = std::max(c.worst, std::abs(kernels::load(type, a) - kernels::load(type, b)));
+  }
+  return c;
+}
+
+}  // namespace trellis::sim::core

@@ -1,0 +1,51 @@
+// Runs a Program on a chip's core: every engine runs its instructions in order, semaphores synchronise them, and DMA
+// rings move bytes beside them. It computes and times, or only times; the picoseconds are the same.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "sim/core/program/program.h"
+#include "sim/core/run/memory.h"
+#include "sim/machine/chip.h"
+#include "sim/timeline/timeline.h"
+
+namespace trellis::sim::core {
+
+// Observes instructions as they run, in order of time.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void issued(std::uint32_t instruction, const std::int64_t* registers, Time) = 0;  // its waits are over
+  virtual void finished(std::uint32_t instruction, Time) = 0;  // its signals are visible from now on
+};
+
+struct RunOptions {
+  Memory* memory = nullptr;      // null: only timing
+  Timeline* timeline = nullptr;  // null: none is kept
+  Observer* observer = nullptr;
+};
+
+struct StreamTotals {
+  std::uint64_t instructions = 0;
+  Time busy = 0;
+  std::array<Time, 7> waited = {};  // by Wait
+};
+
+struct RunTotals {
+  Time time = 0;
+  std::vector<StreamTotals> streams;  // core * engine_count + engine
+  std::uint64_t instructions = 0;
+  std::uint64_t descriptors = 0;
+  double dma_bytes = 0;  // moved, counted once
+  double hbm_read = 0, hbm_written = 0;
+  double flops = 0;            // of products
+  std::vector<Time> dma_busy;  // of each DMA engine
+  Time dma_any = 0;            // at least one of them is busy
+};
+
+// Throws invalid_argument for a deadlock, naming who waits for whom, and for an instruction that the chip lacks. Check
+// the program first: it must satisfy the rules of check.h.
+RunTotals run(const Program&, const ChipSpec&, const RunOptions& = {});
+
+}  // namespace trellis::sim::core

@@ -1,0 +1,271 @@
+#include "sim/core/run/streams.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <stdexcept>
+
+#include "sim/core/program/kind.h"
+
+namespace trellis::sim::core {
+
+const WaitFor* Streams::unmet(const Stream& s, const Instruction& i) const {
+  for (const WaitFor& w : program_.waits_of(i)) {
+    const std::int64_t value =
+        w.value + (w.index < 0 ? 0 : s.registers[static_cast<std::size_t>(w.index)] * w.index_scale);
+    if (semaphores_[static_cast<std::size_t>(w.semaphore)].value < value) return &w;
+  }
+  return nullptr;
+}
+
+// Starts instructions until another event comes first, then continues by an event of its own.
+void Streams::issue(std::uint16_t number) {
+  Stream& s = streams_[number];
+  Time now = queue_.now();
+  while (s.next < s.order.size()) {
+    const std::uint32_t at = s.order[s.next];
+    const Instruction& i = program_.instructions[at];
+    if (const WaitFor* w = unmet(s, i)) {
+      semaphores_[static_cast<std::size_t>(w->semaphore)].waiting.push_back(number);
+      return;
+    }
+    begin(number, at, now);
+    if (queue_.next() <= s.free) {
+      if (s.next < s.order.size()) queue_.push(s.free, {What::issue, number, 0});
+      return;
+    }
+    now = s.free;
+  }
+}
+
+// When it starts, given that its waits are over: further waits, the port and Scalar's table may delay it.
+Time Streams::start_of(Stream& s, const Instruction& i, const Prepared& p, Time from, Wait& why) {
+  Time start = from;
+  if (i.waits.count > 1) start += (i.waits.count - 1) * chip_.semaphore_instruction;
+  const auto take = [&](Time& port) {
+    if (port > start) {
+      start = port;
+      why = Wait::port;
+    }
+    port = start + p.cost.interval;
+  };
+  if (p.table >= 0 && p.table != s.table) {
+    start += chip_.table_load;
+    s.table = p.table;
+    why = Wait::data;
+  }
+  if (p.cost.shares_sbuf_port) take(sbuf_port_[i.core]);
+  if (p.cost.shares_psum_port) take(psum_port_[i.core]);
+  return start;
+}
+
+void Streams::begin(std::uint16_t number, std::uint32_t at, Time from) {
+  Stream& s = streams_[number];
+  const Instruction& i = program_.instructions[at];
+  const Prepared& p = prepared_[at];
+  Wait why = from > s.free ? s.why : Wait::none;
+  const Time start = start_of(s, i, p, from, why);
+  if (options_.observer != nullptr) options_.observer->issued(at, s.registers.data(), start);
+
+  Time interval = p.cost.interval;
+  if (i.engine == Engine::tensor && chip_.tensor.ramp > 0) {
+    if (s.totals.instructions == 0 || start - s.free >= chip_.tensor.ramp) s.slow_until = start + chip_.tensor.ramp;
+    if (start < s.slow_until) interval = static_cast<Time>(static_cast<double>(interval) / chip_.tensor.ramp_rate);
+  }
+  const Time end = start + interval;
+  const std::int64_t span = note(s, p, start, end, why);
+  s.done = std::max(s.done, end + p.cost.latency - p.cost.interval);
+  s.totals.busy += interval;
+  s.totals.waited[static_cast<std::size_t>(why)] += start - s.free;
+  ++s.totals.instructions;
+  s.free = end;
+  s.cause = span;
+  ++s.next;
+  totals_.flops += p.cost.flops;
+  const Call call(program_, i);
+  if (i.kind->control != Control::none) control(s, call);
+  if (i.kind->dma) return trigger(number, at, span);
+  totals_.time = std::max(totals_.time, s.done);
+  if (options_.memory != nullptr) compute(s.registers, call);
+  if (i.signals.count != 0 || options_.observer != nullptr) finish_later(at, span, s.done + chip_.semaphore_latency);
+}
+
+std::int64_t Streams::note(Stream& s, const Prepared& p, Time start, Time end, Wait why) {
+  if (options_.timeline == nullptr) return -1;
+  return options_.timeline->add({.track = s.track,
+                                 .label = p.label,
+                                 .start = start,
+                                 .end = end,
+                                 .ready = s.free,
+                                 .cause = s.cause,
+                                 .wait = why,
+                                 .flops = p.cost.flops});
+}
+
+void Streams::trigger(std::uint16_t number, std::uint32_t at, std::int64_t span) {
+  Stream& s = streams_[number];
+  const Instruction& i = program_.instructions[at];
+  const DmaWork& work = works_[static_cast<std::size_t>(prepared_[at].work)];
+  rings_.ask(i.core * chip_.dma.rings + i.queue, at, number, span, keep_registers(s, i), work, s.free);
+  totals_.descriptors += work.descriptors;
+  totals_.dma_bytes += work.bytes;
+  totals_.hbm_read += work.hbm_read;
+  totals_.hbm_written += work.hbm_written;
+}
+
+// When a transfer ends, its engine may be far ahead, so it keeps a copy of the registers.
+std::int32_t Streams::keep_registers(const Stream& s, const Instruction& i) {
+  if (options_.memory == nullptr) return -1;
+  const Call call(program_, i);
+  const auto indexed = [](const View& v) { return v.index >= 0; };
+  if (std::ranges::none_of(call.outputs, indexed) && std::ranges::none_of(call.inputs, indexed) &&
+      !call.has(Key::index))
+    return -1;
+  if (free_kept_.empty()) {
+    kept_.push_back(s.registers);
+    return static_cast<std::int32_t>(kept_.size()) - 1;
+  }
+  const std::int32_t place = free_kept_.back();
+  free_kept_.pop_back();
+  kept_[static_cast<std::size_t>(place)] = s.registers;
+  return place;
+}
+
+void Streams::compute(std::vector<std::int64_t>& registers, const Call& call) {
+  if (call.instruction.kind->run == nullptr) return;
+  options_.memory->use_registers(registers.data());
+  call.instruction.kind->run(call, *options_.memory);
+}
+
+void Streams::finish_later(std::uint32_t at, std::int64_t span, Time when) {
+  std::uint32_t number = 0;
+  if (free_flights_.empty()) {
+    number = static_cast<std::uint32_t>(flights_.size());
+    flights_.push_back({at, span});
+  } else {
+    number = free_flights_.back();
+    free_flights_.pop_back();
+    flights_[number] = {at, span};
+  }
+  queue_.push(when, {What::finish, 0, number});
+}
+
+// A transfer's end is visible a little later, like a semaphore's change.
+void Streams::finish(const Transfer& t) {
+  const Instruction& i = program_.instructions[t.instruction];
+  std::int64_t span = -1;
+  if (options_.timeline != nullptr)
+    span = options_.timeline->add({.track = ring_tracks_[static_cast<std::size_t>(i.core * chip_.dma.rings + i.queue)],
+                                   .label = prepared_[t.instruction].label,
+                                   .start = t.start,
+                                   .end = t.end,
+                                   .ready = t.asked,
+                                   .cause = t.span,
+                                   .wait = Wait::order,
+                                   .bytes = works_[static_cast<std::size_t>(prepared_[t.instruction].work)].bytes});
+  if (options_.memory != nullptr) {
+    const bool kept = t.registers >= 0;
+    compute(kept ? kept_[static_cast<std::size_t>(t.registers)] : streams_[t.stream].registers, Call(program_, i));
+    if (kept) free_kept_.push_back(t.registers);
+  }
+  totals_.time = std::max(totals_.time, t.end + chip_.dma.done);
+  finish_later(t.instruction, span, queue_.now() + chip_.dma.done + chip_.semaphore_latency);
+}
+
+void Streams::finish(std::uint32_t number) {
+  const Flight flight = flights_[number];
+  free_flights_.push_back(number);
+  if (options_.observer != nullptr) options_.observer->finished(flight.instruction, queue_.now());
+  const Instruction& i = program_.instructions[flight.instruction];
+  for (const Signal& signal : program_.signals_of(i)) {
+    Semaphore& sem = semaphores_[static_cast<std::size_t>(signal.semaphore)];
+    sem.value += signal.add;
+    sem.cause = flight.span;
+    sem.by_dma = i.kind->dma;
+    if (options_.timeline != nullptr)
+      options_.timeline->samples.push_back({sem.counter, queue_.now(), static_cast<double>(sem.value)});
+    for (std::size_t w = 0; w < sem.waiting.size();) {
+      Stream& s = streams_[sem.waiting[w]];
+      const WaitFor* missing = unmet(s, program_.instructions[s.order[s.next]]);
+      if (missing != nullptr && missing->semaphore == signal.semaphore) {
+        ++w;
+        continue;
+      }
+      s.why = sem.by_dma ? Wait::data : Wait::semaphore;
+      s.cause = sem.cause;
+      queue_.push(std::max(queue_.now(), s.free), {What::issue, sem.waiting[w], 0});
+      sem.waiting.erase(sem.waiting.begin() + static_cast<std::ptrdiff_t>(w));
+    }
+  }
+}
+
+void Streams::control(Stream& s, const Call& call) {
+  const auto target = static_cast<std::size_t>(call.number(Key::target));
+  switch (call.instruction.kind->control) {
+    case Control::loop:
+      s.registers[target] = static_cast<std::int64_t>(call.number(Key::start));
+      s.loops.push_back(
+          {s.next, static_cast<std::int64_t>(call.number(Key::count)) - 1, call.number(Key::step, 1), target});
+      return;
+    case Control::end_loop: {
+      Loop& loop = s.loops.back();
+      if (loop.left-- == 0) return s.loops.pop_back();
+      s.registers[loop.target] += static_cast<std::int64_t>(loop.step);
+      s.next = loop.first;
+      return;
+    }
+    case Control::move:
+      s.registers[target] = static_cast<std::int64_t>(call.number(Key::value));
+      return;
+    case Control::add:
+      s.registers[target] += static_cast<std::int64_t>(call.number(Key::value));
+      return;
+    case Control::load:  // run() puts the value read from memory in its place
+      s.registers[target] = static_cast<std::int64_t>(call.number(Key::value));
+      return;
+    case Control::none:
+      return;
+  }
+}
+
+RunTotals Streams::run() {
+  for (std::size_t s = 0; s < streams_.size(); ++s)
+    if (!streams_[s].order.empty()) queue_.push(0, {What::issue, static_cast<std::uint16_t>(s), 0});
+  while (!queue_.empty()) {
+    const Event e = queue_.pop();
+    switch (e.what) {
+      case What::issue:
+        issue(e.unit);
+        break;
+      case What::finish:
+        finish(e.number);
+        break;
+      case What::ring:
+        rings_.ring_event(e.unit);
+        break;
+      case What::share:
+        rings_.share_event(e.unit, e.number);
+        break;
+      case What::packet:
+        for (const Transfer& t : rings_.packet_event(e.unit, e.number)) finish(t);
+        break;
+    }
+  }
+  for (const Stream& s : streams_)
+    if (s.next < s.order.size()) fail_stuck();
+  for (const Stream& s : streams_) {
+    totals_.streams.push_back(s.totals);
+    totals_.instructions += s.totals.instructions;
+  }
+  totals_.dma_busy = rings_.busy();
+  totals_.dma_any = rings_.any_busy();
+  if (options_.timeline != nullptr) options_.timeline->end = std::max(options_.timeline->end, totals_.time);
+  return totals_;
+}
+
+RunTotals run(const Program& program, const ChipSpec& chip, const RunOptions& options) {
+  return Streams(program, chip, options).run();
+}
+
+}  // namespace trellis::sim::core

@@ -1,0 +1,34 @@
+#include "sim/network/adaptive_network.h"
+
+#include "sim/network/approximate_flow_network.h"
+#include "sim/network/flow_network.h"
+
+namespace trellis::sim {
+
+AdaptiveNetwork::AdaptiveNetwork(std::vector<Rate> capacities, std::int64_t patience)
+    : capacities_(std::move(capacities)), patience_(patience) {
+  auto exact = std::make_unique<FlowNetwork>(capacities_);
+  exact_ = exact.get();
+  network_ = std::move(exact);
+  carried_.assign(capacities_.size(), 0);
+}
+
+AdaptiveNetwork::~AdaptiveNetwork() = default;
+
+void AdaptiveNetwork::settle() {
+  network_->settle();
+  if (!exact_ || !exact_->crowded(patience_)) return;
+  auto crowd = std::make_unique<ApproximateFlowNetwork>(capacities_, now_);
+  exact_->leave([&](std::span<const Use> uses, Work left, std::uint64_t tag) { crowd->go_on(uses, left, tag); });
+  for (std::uint32_t r = 0; r < carried_.size(); ++r) carried_[r] = exact_->carried(r);
+  exact_ = nullptr;
+  network_ = std::move(crowd);
+  network_->settle();
+}
+
+void AdaptiveNetwork::advance(Time to, std::vector<std::uint64_t>& ended) {
+  now_ = to;
+  network_->advance(to, ended);
+}
+
+}  // namespace trellis::sim

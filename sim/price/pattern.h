@@ -1,0 +1,85 @@
+// A schedule compiled for simulation: its moves, how many steps each move waits for, and what it releases. A move is a
+// local step or a whole transfer, kept by its sender. Ranks of one class share one program.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "schedule/algorithms/algorithm.h"
+#include "schedule/schedule.h"
+
+namespace trellis::sim {
+
+using schedule::Rank;
+
+inline constexpr std::int32_t no_peer = -1;
+
+struct Move {
+  std::uint32_t waits = 0;                        // steps that must end first, at all its ends
+  std::uint32_t chunks = 0;                       // that it moves or writes
+  std::int32_t peer = no_peer, second = no_peer;  // transfer: destinations, as indices into the class's peers
+  std::uint32_t step = 0;                         // of the program
+  std::uint32_t arrival = 0, second_arrival = 0;  // transfer: the receiving step, in the receiver's program
+  std::uint16_t sources = 1;                      // inputs at the place of the output: read there or arriving there
+  std::uint8_t channel = 0;                       // transfer
+  bool adds = false;                              // it sums what it reads
+  bool copies_twice = false;                      // local: one read, two writes
+  bool staged = false;                            // transfer: the data is only one source of one local sum
+  bool forwards = false;                          // local sum: the result is only sent on
+  std::uint16_t summed = 0;                       // transfer of such a sum: its sources
+};
+
+// A move released by the end of a step: the rank's own, or one of a peer that sends to it.
+struct Follower {
+  std::uint32_t move = 0;
+  std::int32_t peer = no_peer;
+};
+
+struct PatternClass {
+  Rank representative = 0;
+  std::vector<Rank> peers;  // by their names as seen from the representative
+  std::vector<Move> moves;
+  std::vector<Follower> followers;
+  std::vector<std::uint32_t> begin;  // where each step's followers begin, and one index past the end
+};
+
+class Pattern {
+ public:
+  explicit Pattern(const schedule::Schedule&);
+  // With so few elements in each block that all chunks but the first ones are empty.
+  Pattern(const schedule::Schedule&, std::int64_t elements);
+  // With the number of elements of each block, for the _v forms (all_to_all_v: block source * ranks + target).
+  Pattern(const schedule::Schedule&, std::vector<std::int64_t> blocks);
+  // Makes the program of a class of like ranks once.
+  Pattern(const schedule::Algorithm&, const schedule::Request&);
+
+  const schedule::Task& task() const { return task_; }
+  Rank ranks() const { return task_.ranks; }
+  const schedule::Symmetry& symmetry() const { return symmetry_; }
+  const std::vector<PatternClass>& classes() const { return classes_; }
+  std::uint32_t class_of(Rank) const;
+  Rank peer(Rank of, Rank as_named) const;                                  // a peer's name as seen from this rank
+  std::int64_t moves() const;                                               // of all ranks
+  bool sized() const { return elements_.has_value() || !blocks_.empty(); }  // chunks are counted in elements
+
+ private:
+  struct Lines;
+  void compile(const std::vector<schedule::Program>&);
+  void add_moves(const schedule::Program&, PatternClass&, Lines&);
+  void join(const schedule::Program&, PatternClass&, const std::vector<Lines>&);
+  void add_followers(const schedule::Program&, PatternClass&, const std::vector<Lines>&);
+  void find_streams(const schedule::Program&, PatternClass&, const std::vector<Follower>& by_step);
+  std::int64_t elements_of(std::int64_t kind) const;
+  std::uint32_t sized(const schedule::Program&, const schedule::Kinds&, const schedule::Slice&) const;
+
+  schedule::Task task_;
+  schedule::Symmetry symmetry_;
+  std::vector<PatternClass> classes_;
+  std::unordered_map<Rank, std::uint32_t> numbers_;  // of representatives
+  std::optional<std::int64_t> elements_;
+  std::vector<std::int64_t> blocks_;
+};
+
+}  // namespace trellis::sim

@@ -1,0 +1,140 @@
+// What doctor says first of jobs that went wrong for one reason each: dumps that such jobs have written, recorded by
+// tests/tools/doctor_situations.py.
+#include "ccl/diagnosis/diagnosis.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+namespace trellis::ccl {
+namespace {
+
+using nlohmann::json;
+
+struct Situation {
+  std::string name = {}, cause = {};  // the latter is a regular expression
+  std::vector<std::string> files = {};
+};
+
+std::vector<Situation> situations() {
+  std::vector<Situation> all;
+  for (const auto& entry : std::filesystem::directory_iterator(TRELLIS_SOURCE_DIR "/tests/ccl/situations")) {
+    std::ifstream file(entry.path());
+    const json whole = json::parse(file);
+    Situation s{.name = entry.path().stem(), .cause = whole.at("cause")};
+    for (const json& one : whole.at("files")) s.files.push_back(one.dump());
+    all.push_back(std::move(s));
+  }
+  return all;
+}
+
+Evidence evidence_of(const std::vector<std::string>& files) {
+  Evidence evidence;
+  for (const std::string& text : files)
+    if (is_launch_record(text))
+      evidence.add(launch_record_in(text));
+    else
+      evidence.add(rank_dump_in(text));
+  return evidence;
+}
+
+bool is_circle(const std::string& line) { return line.find("circle") != std::string::npos; }
+
+TEST(Diagnosis, NamesTheOneCauseOfEachSituation) {
+  const std::vector<Situation> all = situations();
+  ASSERT_GE(all.size(), 25U);
+  for (const Situation& s : all) {
+    const std::vector<Diagnosis> jobs = diagnose(evidence_of(s.files));
+    ASSERT_EQ(jobs.size(), 1U) << s.name;
+    EXPECT_TRUE(std::regex_match(jobs[0].cause, std::regex(s.cause))) << s.name << ": " << jobs[0].cause;
+    if (is_circle(jobs[0].cause)) continue;
+    for (const Diagnosis::Part& part : jobs[0].parts) {
+      EXPECT_TRUE(std::ranges::none_of(part.lines, is_circle)) << s.name;
+      for (const auto& [rank, error] : part.errors) EXPECT_FALSE(is_circle(error)) << s.name << ": " << error;
+    }
+  }
+}
+
+// Which of them are read first must not matter.
+TEST(Diagnosis, IsTheSameInWhateverOrderDumpsCome) {
+  for (Situation& s : situations()) {
+    const std::string cause = diagnose(evidence_of(s.files)).front().cause;
+    std::ranges::reverse(s.files);
+    EXPECT_EQ(diagnose(evidence_of(s.files)).front().cause, cause) << s.name;
+  }
+}
+
+// A rank's dump may be lost, and the records of launches always are where another launcher was used.
+TEST(Diagnosis, FindsTheCauseOfALateRankFromOneSurvivor) {
+  const auto all = situations();
+  for (const char* name : {"late_asleep", "dead_between_operations", "stopped_between_operations"}) {
+    const auto found = std::ranges::find(all, name, &Situation::name);
+    ASSERT_NE(found, all.end());
+    for (const std::string& file : found->files) {
+      if (is_launch_record(file)) continue;
+      const RankDump d = rank_dump_in(file);
+      if (d.trouble == Trouble::none) continue;
+      Evidence evidence;
+      evidence.add(d);
+      const std::string cause = diagnose(evidence).front().cause;
+      EXPECT_EQ(cause.substr(0, 6), "rank 2") << name << ": " << cause;
+    }
+  }
+}
+
+RankDump idle(Rank rank, Rank ranks, std::uint64_t operation) {
+  return {.rank = rank,
+          .ranks = ranks,
+          .communicator = "1",
+          .entries = {{.operation = operation, .call = "all_reduce of 4 f32, sum"}}};
+}
+
+TEST(Diagnosis, NothingIsWrongWhereAllAreThrough) {
+  Evidence evidence;
+  for (Rank r = 0; r < 3; ++r) evidence.add(idle(r, 3, 7));
+  const std::vector<Diagnosis> jobs = diagnose(evidence);
+  EXPECT_EQ(jobs[0].cause, "");
+  EXPECT_EQ(jobs[0].parts[0].lines, std::vector<std::string>{"all 3 ranks have finished operation 7"});
+}
+
+TEST(Diagnosis, WhatAnotherCommunicatorsRanksDidIsAJobOfItsOwn) {
+  Evidence evidence;
+  evidence.add(idle(0, 1, 7));
+  RankDump other = idle(0, 1, 3);
+  other.communicator = "2";
+  other.moment_ns = 5;
+  evidence.add(other);
+  const std::vector<Diagnosis> jobs = diagnose(evidence);
+  ASSERT_EQ(jobs.size(), 2U);
+  EXPECT_EQ(jobs[0].parts[0].communicator, "2");  // the last first
+}
+
+TEST(Diagnosis, ContradictionsAreRefused) {
+  Evidence evidence;
+  evidence.add(idle(0, 2, 7));
+  EXPECT_THROW(evidence.add(idle(1, 3, 7)), std::invalid_argument);
+}
+
+TEST(LaunchRecord, ComesBackAsItWasWritten) {
+  const LaunchRecord record{
+      .node = 1,
+      .nodes = 2,
+      .began_ns = 5,
+      .written_ns = 9,
+      .told = "INT",
+      .heard = "rank 0 exited with status 3",
+      .ranks = {{.rank = 2, .process = 77, .end = "exited with status 3", .ended_ns = 8, .failed = true},
+                {.rank = 3, .process = 78, .ended_ns = 7, .failed = true, .told = true}}};
+  const LaunchRecord same = launch_record_in(text_of(record));
+  EXPECT_EQ(text_of(same), text_of(record));
+  ASSERT_NE(same.first_failed(), nullptr);
+  EXPECT_EQ(same.first_failed()->rank, 2);  // the other was told to
+  EXPECT_THROW(launch_record_in("{}"), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace trellis::ccl

@@ -1,0 +1,108 @@
+// Ranks that split and shrink, as a small world of which every state can be visited: they decide by
+// ccl/divide/meeting.h, read each other's boards as late as they like, run out of time at any moment, try again, and
+// die.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ccl/divide/meeting.h"
+
+namespace trellis::ccl {
+
+struct ModelCall {
+  Notice::Call call = Notice::Call::shrink;
+  std::vector<Rank> members = {};  // shrink
+  Wish wish = {};                  // split
+  int tries = 1;                   // beyond which it is not called again
+};
+
+struct Scenario {
+  std::vector<std::vector<ModelCall>> scripts = {};  // by rank; after a split that failed, its next shrink
+  int deaths = 0;
+  bool meet = true;  // those that go on trying must come together
+};
+
+// What the ranks decide by: the library's own, but where a test plants a fault.
+struct Rules {
+  Next (*next)(const Known&) = next_of;
+  Rank (*gone)(const Known&, std::span<const Rank> missing) = trellis::ccl::gone;
+};
+
+class Model {
+ public:
+  explicit Model(Scenario, Rules = {});
+
+  // Visits all that can happen. Throws logic_error, with the way there, when a rank is in a communicator that it should
+  // not be in, and when ranks that go on trying do not come together.
+  void explore();
+  std::size_t states() const { return nodes_.size(); }
+  std::size_t well() const { return well_; }  // ways in which a call came out so
+  std::size_t badly() const { return badly_; }
+
+ private:
+  static constexpr int most_ranks = 3, most_ballots = 10;
+  enum class Phase : std::uint8_t { between, meets, joins, doubts, done, dead };
+  struct Process {
+    Phase phase = Phase::between;
+    std::uint8_t call = 0, tries = 0;  // of its script; of that call, before this
+    std::uint8_t ballot = 0;
+    std::uint8_t kept = 0, group = 0;  // by number: wishes, and the new communicator's ranks
+    std::uint16_t board = 0;           // a notice, by number
+    std::uint16_t seen[most_ranks] = {};
+    std::uint16_t unused = 0;
+  };
+  struct Ballot {
+    std::uint8_t joined = 0, call = 0, group = 0;
+    std::uint8_t outcome = 0;
+  };
+  struct World {
+    Process ranks[most_ranks] = {};
+    Ballot ballots[most_ballots] = {};
+    std::uint8_t ballot_count = 0, deaths = 0, given_up = 0, unused = 0;
+  };
+  struct Node {
+    World world;
+    std::size_t from;
+    std::string how;
+  };
+
+  const ModelCall& call_of(const Process& p, Rank r) const {
+    return scenario_.scripts[static_cast<std::size_t>(r)][p.call];
+  }
+  Known known(const World&, Rank);
+  void post(Process&, const Notice&);
+  void begin(Process&, std::uint32_t attempt);
+  void call(Process&, Rank);
+  bool act(World&, Rank);  // false: it waits
+  bool meet(World&, Rank);
+  bool join(World&, Rank);
+  void open(World&, Rank, bool leads);
+  void end(World&, Rank, bool well);
+  void expire(World&, Rank);
+  void after_drop(Process&);
+  std::vector<Rank> expected(const Process&, Rank) const;
+  std::vector<Rank> missing(const Ballot&) const;
+  void check(const World&) const;
+  void check_comes_together(World);
+  void forget(World&) const;
+  void add(World, std::size_t from, std::string how);
+  void follow(std::size_t node);
+  std::string way_to(std::size_t node) const;
+
+  Scenario scenario_;
+  Rules rules_;
+  Rank ranks_;
+  std::vector<Notice> notices_ = {Notice{}};
+  std::vector<std::vector<Wish>> wishes_ = {{}};
+  std::vector<std::vector<Rank>> groups_ = {{}};
+  std::vector<Notice> seen_;  // by the rank that decides
+  Notice mine_;
+  std::vector<Node> nodes_;
+  std::unordered_map<std::string, std::size_t> visited_;
+  std::size_t well_ = 0, badly_ = 0;
+};
+
+}  // namespace trellis::ccl

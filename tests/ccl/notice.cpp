@@ -1,0 +1,75 @@
+// What ranks show each other of a split or shrink, as bytes, and the boards where it lies.
+#include "ccl/transports/notice.h"
+
+#include <gtest/gtest.h>
+
+#include "ccl/transports/segment.h"
+
+namespace trellis::ccl {
+namespace {
+
+Notice full() {
+  return {.call = Notice::Call::split,
+          .stage = Notice::Stage::offers,
+          .attempt = 7,
+          .broken = 3,
+          .blames = 9,
+          .wish = {.color = 4, .key = -5},
+          .members = {0, 3, 8, 9},
+          .offer = std::vector<std::byte>(most_offer_bytes, std::byte{0xA5})};
+}
+
+TEST(Notice, ComesBackFromItsBytes) {
+  EXPECT_EQ(notice_in(bytes_of(full(), 10), 10), full());
+  EXPECT_EQ(notice_in(bytes_of({}, 1), 1), Notice{});
+  EXPECT_EQ(notice_in({}, 5), Notice{});
+  EXPECT_LE(bytes_of(full(), 10).size(), most_notice_bytes(10));
+}
+
+TEST(Notice, WhatNoRankWritesIsRefused) {
+  const std::vector<std::byte> right = bytes_of(full(), 10);
+  for (std::size_t size = 1; size < right.size(); ++size)
+    EXPECT_THROW(notice_in(std::span(right).first(size), 10), std::invalid_argument) << size;
+  for (const std::size_t at : {0, 1, 2, 3, 12}) {  // call, stage, length, blame
+    std::vector<std::byte> wrong = right;
+    wrong[at] = std::byte{0x7F};
+    EXPECT_THROW(notice_in(wrong, 10), std::invalid_argument) << at;
+  }
+  Notice large = full();
+  large.offer.resize(most_offer_bytes + 1);
+  EXPECT_THROW(bytes_of(large, 10), std::invalid_argument);
+}
+
+class Board : public testing::Test {
+ protected:
+  Board() { Segment::begin(memory_.data(), shape_); }
+  const SegmentShape shape_{2, 1, 64};
+  struct alignas(4096) Page {
+    std::byte bytes[4096] = {};
+  };
+  std::vector<Page> memory_{shape_.bytes() / sizeof(Page) + 1};
+  const Segment segment_{memory_.data(), shape_};
+};
+
+TEST_F(Board, HasWhatWasPostedLast) {
+  EXPECT_TRUE(segment_.posted(1).empty());
+  for (std::size_t size : {std::size_t{1}, std::size_t{13}, most_notice_bytes(2), std::size_t{0}}) {
+    const std::vector<std::byte> bytes(size, std::byte{42});
+    segment_.post(1, bytes);
+    EXPECT_EQ(segment_.posted(1), bytes);
+    EXPECT_TRUE(segment_.posted(0).empty());
+  }
+  EXPECT_THROW(segment_.post(1, std::vector<std::byte>(4096)), std::invalid_argument);
+}
+
+TEST_F(Board, ALengthBeyondItIsRefused) {
+  const std::vector<std::byte> some(8, std::byte{42});
+  segment_.post(0, some);
+  auto* words = reinterpret_cast<std::uint64_t*>(segment_.base() + shape_.boards_at());
+  for (std::size_t i = 0; i < 2 * shape_.board_words(); ++i)
+    if (words[i] == some.size()) words[i] = 1'000'000;
+  EXPECT_THROW(segment_.posted(0), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace trellis::ccl

@@ -1,0 +1,172 @@
+// One planner, asked for anything in any order, plans each call as one that was never asked before.
+#include "ccl/plan/planner.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <random>
+
+#include "ccl/plan/check.h"
+#include "schedule/formats/text.h"
+
+namespace trellis::ccl {
+namespace {
+
+constexpr int lanes = 4;
+
+std::string text_of(const Place& p) { return fmt::format(" {}{}+{}", static_cast<int>(p.buffer), p.first, p.elements); }
+
+// All that is run of it.
+std::string text_of(const Planned& p) {
+  const Compiled& c = p.compiled;
+  std::string text = fmt::format("{} wire {} mark {:x}\n", text_of(*p.choice), static_cast<int>(p.wire), p.mark);
+  text += fmt::format("scratch {} in {} out {}\n", c.scratch_elements, c.input_elements, c.output_elements);
+  for (std::size_t i = 0; i < c.steps.size(); ++i) {
+    const FlatStep& s = c.steps[i];
+    text += fmt::format("{}{}{} waits {} ends {} origin {}:", static_cast<int>(s.op), text_of(s.to), text_of(s.from),
+                        c.ahead[i].waits, c.ahead[i].ends, s.origin);
+    for (std::uint32_t k = 0; k < s.further_count; ++k) text += text_of(c.places[s.further + k]);
+    for (std::uint32_t k = 0; k < s.follow_count; ++k) text += fmt::format(" >{}", c.followers[s.follows + k]);
+    text += "\n";
+  }
+  for (const Line& l : c.lines) {
+    text += fmt::format("{} {} {}:", l.peer, l.lane, l.receives);
+    for (std::uint32_t k = 0; k < l.count; ++k) text += fmt::format(" {}", c.messages[l.first + k]);
+    text += "\n";
+  }
+  for (const OriginRun& r : c.runs) text += fmt::format("{} {} {:x} {}\n", r.elements, r.first, r.of, r.rounds);
+  return text;
+}
+
+struct Asking {
+  Call call;
+  bool in_place = false;
+  schedule::UnreadableBuffers hidden;
+};
+
+std::string planned_by(Planner& planner, const Asking& a) {
+  try {
+    return text_of(planner.plan(a.call, a.in_place, a.hidden));
+  } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
+}
+
+std::string in_words(const Asking& a) {
+  std::string text = fmt::format("{} {} {} {} root {} peer {}{}{}{}", schedule::name(a.call.collective), a.call.count,
+                                 kernels::name(a.call.type), kernels::name(a.call.op.kind), a.call.root, a.call.peer,
+                                 a.in_place ? " in place" : "", a.hidden.input ? " hidden input" : "",
+                                 a.hidden.output ? " hidden output" : "");
+  for (const schedule::Pair& p : a.call.pairs) text += fmt::format(" {}>{}", p.source, p.target);
+  for (const std::size_t c : a.call.counts) text += fmt::format(" {}", c);
+  return text;
+}
+
+class Asker {
+ public:
+  explicit Asker(unsigned seed) : random_(seed) {}
+
+  template <class Value>
+  Value one_of(std::initializer_list<Value> values) {
+    return *(values.begin() + random_() % values.size());
+  }
+
+  Asking next(Rank ranks) {
+    using enum Collective;
+    Asking a;
+    Call& c = a.call;
+    c.collective = schedule::collectives()[random_() % schedule::collectives().size()];
+    c.count = c.collective == barrier ? 0 : one_of<std::size_t>({0, 1, 24, 24, 50'000});
+    c.type = one_of({kernels::DType::f32, kernels::DType::bf16});
+    c.op = {one_of({kernels::Reduction::sum, kernels::Reduction::max, kernels::Reduction::scaled_sum}), 0.5};
+    if (schedule::rooted(c.collective) || c.collective == send_recv) c.root = rank(ranks);
+    if (c.collective == send_recv) c.peer = rank(ranks);
+    if (c.collective == permute) c.pairs = pairs(ranks);
+    if (schedule::uneven(c.collective)) c.counts = counts(ranks), c.count = 0;
+    if (c.collective == all_to_all_v) c.arriving_counts = counts(ranks);
+    a.in_place = c.collective != all_to_all_v && c.collective != send_recv && random_() % 3 == 0;
+    a.hidden = {random_() % 4 == 0, random_() % 4 == 0};
+    return a;
+  }
+
+ private:
+  Rank rank(Rank ranks) { return static_cast<Rank>(random_() % static_cast<unsigned>(ranks)); }
+
+  // Few enough that calls come again, none at all among them.
+  std::vector<schedule::Pair> pairs(Rank ranks) {
+    std::vector<schedule::Pair> all;
+    const Rank by = rank(ranks);
+    for (Rank r = 0; r < ranks; ++r)
+      if (random_() % 3 == 0) all.push_back({r, (r + by) % ranks});
+    return all;
+  }
+
+  std::vector<std::size_t> counts(Rank ranks) {
+    std::vector<std::size_t> all;
+    for (Rank r = 0; r < ranks; ++r) all.push_back(one_of<std::size_t>({0, 5}));
+    return all;
+  }
+
+  std::mt19937 random_;
+};
+
+void expect_as_fresh(Rank ranks, const Config& config, int calls) {
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    Asker asker(static_cast<unsigned>(rank + 1));
+    Planner one(rank, ranks, lanes, config);
+    for (int i = 0; i < calls; ++i) {
+      const Asking asking = asker.next(ranks);
+      Planner fresh(rank, ranks, lanes, config);
+      ASSERT_EQ(planned_by(one, asking), planned_by(fresh, asking)) << "call " << i << ": " << in_words(asking);
+    }
+  }
+}
+
+TEST(Planner, PlansAsAFreshOneDoes) { expect_as_fresh(3, {}, 400); }
+
+TEST(Planner, PlansWithOriginsAsAFreshOneDoes) {
+  expect_as_fresh(3, {.rounding = kernels::Rounding::stochastic, .wire = kernels::DType::bf16}, 200);
+}
+
+TEST(Planner, APermuteWithoutPairsIsNoEarlierPermute) {
+  Planner planner(0, 2, lanes, {});
+  const Call some{.collective = Collective::permute, .count = 4, .pairs = {{0, 1}, {1, 0}}};
+  const Call none{.collective = Collective::permute, .count = 4};
+  EXPECT_FALSE(planner.plan(some, false, schedule::UnreadableBuffers{}).compiled.steps.empty());
+  EXPECT_TRUE(planner.plan(none, false, schedule::UnreadableBuffers{}).compiled.steps.empty());
+}
+
+TEST(Planner, ASendToAnotherIsNoEarlierSend) {
+  Planner planner(0, 3, lanes, {});
+  const auto peer = [&](Rank to) {
+    const Call call{.collective = Collective::send_recv, .count = 4, .root = 0, .peer = to};
+    return planner.plan(call, false, schedule::UnreadableBuffers{}).compiled.lines.at(0).peer;
+  };
+  EXPECT_EQ(peer(1), 1);
+  EXPECT_EQ(peer(2), 2);
+}
+
+TEST(CallCheck, FindsWhatAFreshOneFinds) {
+  std::byte memory[8] = {};
+  Asker asker(9);
+  CallCheck one(1, 3);
+  for (int i = 0; i < 3000; ++i) {
+    Call call = asker.next(3).call;
+    if (i % 5 == 0) call.root = 7;
+    call.input = i % 3 == 0 ? nullptr : memory;
+    call.output = memory + 1;
+    const auto found = [&](CallCheck& check) {
+      try {
+        return std::string(check(call) ? "in place" : "out of place");
+      } catch (const std::invalid_argument& e) {
+        return std::string(e.what());
+      }
+    };
+    CallCheck fresh(1, 3);
+    ASSERT_EQ(found(one), found(fresh)) << i << " " << schedule::name(call.collective);
+  }
+}
+
+}  // namespace
+}  // namespace trellis::ccl

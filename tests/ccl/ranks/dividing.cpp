@@ -1,0 +1,271 @@
+// Splits and shrinks in which ranks come late, stop, die, and try again.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "tests/ccl/ranks/run.h"
+
+namespace {
+
+// Where this process stops of itself: system calls that the making of a communicator does, and that stand here in place
+// of the C library's.
+enum class Stop { nowhere, before_memory, before_joining };
+std::atomic<Stop> stop = Stop::nowhere;
+std::atomic<bool> only_pauses = false;  // it goes on by itself after a while
+
+void stop_if(Stop here) {
+  if (stop != here) return;
+  if (only_pauses)
+    usleep(200'000);
+  else
+    raise(SIGSTOP);
+}
+
+}  // namespace
+
+extern "C" int memfd_create(const char* name, unsigned flags) noexcept {
+  stop_if(Stop::before_memory);
+  return static_cast<int>(syscall(SYS_memfd_create, name, flags));
+}
+
+extern "C" int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t* set) noexcept {
+  stop_if(Stop::before_joining);
+  const long filled = syscall(SYS_sched_getaffinity, pid, bytes, set);
+  if (filled < 0) return -1;
+  memset(reinterpret_cast<char*>(set) + filled, 0, bytes - static_cast<size_t>(filled));
+  return 0;
+}
+
+namespace trellis::ccl {
+namespace {
+
+using namespace std::chrono_literals;
+using kernels::DType;
+
+constexpr auto timeout = 600ms;
+constexpr auto slack = 1000ms;  // on a crowded machine
+const Config brief = {.timeout = timeout};
+
+void expect(bool right, const std::string& what) {
+  if (!right) throw std::runtime_error(what);
+}
+
+// Zero, in memory that processes share with those they are forked from.
+std::atomic<int>& seen_by_all() {
+  void* const memory =
+      mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return *static_cast<std::atomic<int>*>(memory);
+}
+
+void await(const std::atomic<int>& count, int enough) {
+  for (int i = 0; count < enough; ++i) {
+    expect(i < 20'000, "the others never came so far");
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+std::int32_t sum_over(Communicator& c, std::int32_t mine) {
+  c.all_reduce(&mine, &mine, 1, DType::i32);
+  return mine;
+}
+
+// What it fails with, by the deadline and no more than a little later.
+PeerLost loss_in(const std::function<void()>& work) {
+  const auto began = Clock::now();
+  try {
+    work();
+  } catch (const PeerLost& lost) {
+    const std::chrono::duration<double> took = Clock::now() - began;
+    expect(took < timeout + slack, fmt::format("after {:.2f} s: {}", took.count(), lost.what()));
+    return lost;
+  }
+  throw std::runtime_error("nothing failed");
+}
+
+void expect_named(const PeerLost& lost, Rank rank) {
+  expect(lost.rank == rank, fmt::format("rank {} is named, for {}: {}", lost.rank, rank, lost.what()));
+}
+
+TEST(Dividing, WhoIsLateForASplitIsInNothingAndHearsWhy) {
+  for (const char* transport : {"loopback", "shared_memory"}) {
+    std::atomic<int>& gone_on = seen_by_all();
+    const std::string said = run_ranks(
+        transport, 3,
+        [&](Communicator& c) {
+          c.barrier();
+          if (c.rank() == 1) {
+            await(gone_on, 2);
+            const PeerLost lost = loss_in([&] { c.split(0, 0); });
+            gone_on = 3;
+            expect_named(lost, 1);
+            expect(std::string(lost.what()).find("went on without it") != std::string::npos, lost.what());
+            return;
+          }
+          expect_named(loss_in([&] { c.split(0, 0); }), 1);
+          const auto rest = c.shrink(std::array{1});
+          expect(rest->ranks() == 2 && sum_over(*rest, 1) == 2, "the others' sum");
+          ++gone_on;
+          await(gone_on, 3);
+        },
+        brief);
+    EXPECT_EQ(said, "") << transport;
+  }
+}
+
+// The others are there, and have made one without it.
+TEST(Dividing, WhoIsLeftOutOfAShrinkHearsIt) {
+  std::atomic<int>& gone_on = seen_by_all();
+  const std::string said = run_ranks(
+      "shared_memory", 3,
+      [&](Communicator& c) {
+        if (c.rank() != 1) {
+          expect_named(loss_in([&] { c.barrier(); }), 1);
+          const auto rest = c.shrink(std::array{1});
+          ++gone_on;
+          await(gone_on, 3);
+          return;
+        }
+        await(gone_on, 2);
+        const PeerLost lost = loss_in([&] { c.shrink({}); });
+        gone_on = 3;
+        expect_named(lost, 1);
+        expect(std::string(lost.what()).find("was left out: ranks 0, 2 went on without it") != std::string::npos,
+               lost.what());
+      },
+      brief);
+  EXPECT_EQ(said, "");
+}
+
+TEST(Dividing, AShrinksLeaderKeepsTheDeadlineToo) {
+  std::atomic<int>& told = seen_by_all();
+  const std::string said = run_ranks(
+      "shared_memory", 3,
+      [&](Communicator& c) {
+        if (c.rank() == 2) kill(getpid(), SIGKILL);
+        if (c.rank() == 0) {
+          expect_named(loss_in([&] { c.shrink(std::array{2}); }), 1);
+          told = 1;
+        }
+        await(told, 1);
+      },
+      brief);
+  EXPECT_EQ(said, "rank 2: signal 9\n");
+}
+
+// However often each has tried by then.
+TEST(Dividing, ShrinksThatAreTriedAgainComeTogether) {
+  for (const char* transport : {"loopback", "shared_memory"})
+    for (const auto late : {timeout * 3 / 2, timeout * 5 / 2}) {
+      const std::string said = run_ranks(
+          transport, 2,
+          [&](Communicator& c) {
+            if (c.rank() == 1) std::this_thread::sleep_for(late);
+            for (int tries = 0; tries < 6; ++tries) try {
+                const auto rest = c.shrink({});
+                expect(sum_over(*rest, 1) == 2, "the sum");
+                rest->barrier();
+                return;
+              } catch (const PeerLost&) {
+              }
+            throw std::runtime_error("they never meet");
+          },
+          brief);
+      EXPECT_EQ(said, "") << transport;
+    }
+}
+
+// By its number in the communicator that is split: in the new one they are numbered backwards.
+TEST(Dividing, WhoStopsInASplitIsNamed) {
+  for (const auto& [place, stops] : {std::pair(Stop::before_memory, 3), std::pair(Stop::before_joining, 1)}) {
+    const std::string said = run_ranks(
+        "shared_memory", 4,
+        [&, where = place, who = stops](Communicator& c) {
+          c.barrier();
+          if (c.rank() == who) stop = where;
+          expect_named(loss_in([&] { c.split(0, -c.rank()); }), who);
+        },
+        brief);
+    EXPECT_EQ(said, fmt::format("rank {}: signal 9\n", stops));
+  }
+}
+
+TEST(Dividing, WhoIsStoppedIsNamedAndNotWhoWaitsForIt) {
+  const std::string said = run_ranks(
+      "shared_memory", 3,
+      [&](Communicator& c) {
+        float x[4] = {};
+        c.barrier();
+        if (c.rank() == 2) raise(SIGSTOP);
+        expect_named(loss_in([&] {
+                       if (c.rank() == 0)
+                         c.recv(x, 4, DType::f32, 2);
+                       else
+                         c.split(0, c.rank());
+                     }),
+                     2);
+      },
+      brief);
+  EXPECT_EQ(said, "rank 2: signal 9\n");
+}
+
+// The communicator that fails with it is of no more use but to shrink.
+TEST(Dividing, ASplitThatFailsEndsTheCommunicator) {
+  std::atomic<int>& over = seen_by_all();
+  const std::string said = run_ranks(
+      "shared_memory", 3,
+      [&](Communicator& c) {
+        if (c.rank() == 2) return await(over, 2);
+        expect_named(loss_in([&] { c.split(0, 0); }), 2);
+        expect_named(loss_in([&] { c.barrier(); }), 2);
+        expect_named(loss_in([&] { c.split(0, 0); }), 2);
+        const auto rest = c.shrink(std::array{2});
+        expect(sum_over(*rest->split(0, 0), 1) == 2, "the others' sum");
+        ++over;
+        await(over, 2);
+      },
+      brief);
+  EXPECT_EQ(said, "");
+}
+
+TEST(Dividing, AnAbortEndsASplit) {
+  const std::string said = run_ranks("shared_memory", 2,
+                                     [](Communicator& c) {
+                                       if (c.rank() == 1) {
+                                         std::this_thread::sleep_for(100ms);
+                                         return c.abort();
+                                       }
+                                       EXPECT_THROW(c.split(0, 0), Aborted);
+                                       if (testing::Test::HasFailure()) throw std::runtime_error("not Aborted");
+                                     },
+                                     {.timeout = 20s});
+  EXPECT_EQ(said, "");
+}
+
+// Who wants no child returns early, and may have aborted the communicator while the others still make theirs.
+TEST(Dividing, AnAbortByWhoHasReturnedFromASplitDoesNotEndIt) {
+  const std::string said = run_ranks("shared_memory", 3,
+                                     [](Communicator& c) {
+                                       if (c.rank() == 1) {
+                                         c.split(std::nullopt, 0);
+                                         return c.abort();
+                                       }
+                                       only_pauses = true;
+                                       stop = c.rank() == 0 ? Stop::before_memory : Stop::before_joining;
+                                       const auto child = c.split(0, 0);
+                                       expect(sum_over(*child, 1) == 2, "the child's sum");
+                                     },
+                                     {.timeout = 20s});
+  EXPECT_EQ(said, "");
+}
+
+}  // namespace
+}  // namespace trellis::ccl

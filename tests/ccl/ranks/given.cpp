@@ -1,0 +1,168 @@
+// Schedules that come from outside: whatever is proved runs, however it is written down, and gives the right bits.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "schedule/algorithms/algorithm.h"
+#include "schedule/formats/text.h"
+#include "schedule/proof/verify.h"
+#include "tests/ccl/ranks/cases.h"
+#include "tests/ccl/ranks/run.h"
+#include "tests/schedule/against_order.h"
+#include "tests/schedule/scramble.h"
+
+namespace trellis::ccl {
+namespace {
+
+using schedule::Schedule;
+
+// A file that is gone with it.
+class Written {
+ public:
+  explicit Written(const std::string& text)
+      : path_(std::filesystem::temp_directory_path() / fmt::format("trellis_given_{}.txt", getpid())) {
+    std::ofstream(path_) << text;
+  }
+  ~Written() { std::filesystem::remove(path_); }
+  Written(const Written&) = delete;
+  Written& operator=(const Written&) = delete;
+  std::string way() const { return "file:" + path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// Named by the configuration. in_place: the call's.
+std::string run_file(const std::string& text, Call call, bool in_place, Config config = {}) {
+  const Schedule s = schedule::parse(text);
+  const Written file(text);
+  call.collective = s.task.collective, call.root = s.task.root;
+  Case c{.call = call, .algorithm = file.way(), .in_place = in_place};
+  config.algorithm = file.way();
+  config.timeout = std::chrono::seconds(20);
+  return run_ranks(
+      "loopback", s.ranks(), [&](Communicator& comm) { run_case(comm, c, 3); }, config);
+}
+
+// Of memory that nobody has written; it goes nowhere.
+constexpr std::string_view sends_rubbish = R"(trellis schedule 1
+collective all_reduce
+ranks 2
+pieces 1
+channels 1
+rank 0 scratch 1 like 0
+0 send in[0] to 1 tag 0
+1 recv_reduce out[0] = in[0] from 1 tag 0
+2 send tmp[0] to 1 tag 1
+rank 1 scratch 1 like 0
+0 send in[0] to 0 tag 0
+1 recv_reduce out[0] = in[0] from 0 tag 0
+2 recv tmp[0] from 0 tag 1
+)";
+
+TEST(Given, WhatIsProvedRuns) {
+  for (const std::string_view text : {schedule::against_tags, schedule::against_the_list, sends_rubbish})
+    for (const std::size_t count : {0, 1, 2, 1001, 100'000})
+      EXPECT_EQ(run_file(std::string(text), {.count = count}, false), "") << text << count;
+}
+
+TEST(Given, WithRandomBitsToo) {
+  for (const std::string_view text : {schedule::against_tags, schedule::against_the_list, sends_rubbish}) {
+    EXPECT_EQ(run_file(std::string(text), {.count = 100}, false,
+                       {.rounding = kernels::Rounding::stochastic, .wire = kernels::DType::bf16}),
+              "")
+        << text;
+    EXPECT_EQ(run_file(std::string(text), {.count = 100, .type = kernels::DType::bf16}, false,
+                       {.rounding = kernels::Rounding::stochastic}),
+              "")
+        << text;
+  }
+}
+
+TEST(Given, HoweverItIsWrittenDown) {
+  std::mt19937 random(11);
+  for (const char* algorithm : {"ring", "direct", "halving_doubling", "bruck", "double_tree", "kangaring"})
+    for (const schedule::Collective collective : schedule::algorithm_named(algorithm).serves)
+      for (const std::int32_t channels : {1, 6}) {
+        using enum schedule::Collective;
+        schedule::Request r{.collective = collective, .dims = {4}, .channels = channels};
+        if (collective == send_recv || collective == permute || schedule::uneven(collective)) continue;
+        if (!schedule::refusal(schedule::algorithm_named(algorithm), r).empty()) continue;
+        const Schedule s = schedule::scrambled(schedule::make(algorithm, r), random);
+        ASSERT_TRUE(schedule::verify(s).ok());
+        const std::size_t count = collective == barrier ? 0 : 12 * static_cast<std::size_t>(s.task.pieces);
+        EXPECT_EQ(run_file(print(s), {.count = count}, false), "")
+            << algorithm << " " << schedule::name(collective) << " " << channels;
+      }
+}
+
+// Of a rooted collective only the root has both buffers; a rank's block can be empty.
+TEST(Given, InPlace) {
+  for (const auto collective : {Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter,
+                                Collective::all_gather_v, Collective::reduce_scatter_v, Collective::all_reduce}) {
+    for (const auto& [name, algorithm] : schedule::algorithms()) {
+      for (const Rank root : {0, 2}) {
+        if (root != 0 && !schedule::rooted(collective)) continue;
+        schedule::Request r{.collective = collective, .dims = {3}, .root = root, .in_place = true};
+        if (!std::ranges::count(algorithm.serves, collective) || !schedule::refusal(algorithm, r).empty()) continue;
+        const Schedule s = schedule::make(algorithm, r);
+        Call call{.count = 12 * static_cast<std::size_t>(s.task.pieces)};
+        if (schedule::uneven(collective)) call = {.counts = {0, 7, 20}};
+        EXPECT_EQ(run_file(print(s), call, true), "") << name << " " << schedule::name(collective);
+      }
+    }
+  }
+  const Schedule s = schedule::make("ring", {.dims = {3}, .in_place = true});
+  EXPECT_EQ(run_file(print(s), {.count = 0}, true), "");
+  EXPECT_NE(run_file(print(s), {.count = 9}, false).find("in place"), std::string::npos);
+}
+
+TEST(Given, OfTheCallersOwnRunsAsItIsAskedFor) {
+  const Schedule permute =
+      schedule::make("direct", {.collective = Collective::permute, .dims = {2}, .pairs = {{0, 1}}});
+  EXPECT_EQ(run_threads(2,
+                        [&](Communicator& comm) {
+                          const float in[2] = {1.F + static_cast<float>(comm.rank()), 5.F};
+                          float out[2] = {-1.F, -1.F};
+                          Call call{.collective = Collective::permute, .input = in, .output = out, .count = 2};
+                          call.pairs = {{0, 1}};
+                          comm.run(call, permute);
+                          if (comm.rank() == 1 && out[0] != 1.F) throw std::runtime_error("nothing has arrived");
+                          call.pairs = {{1, 0}};
+                          try {
+                            comm.run(call, permute);
+                          } catch (const std::invalid_argument& e) {
+                            if (std::string(e.what()).find("pairs 0>1") != std::string::npos) return;
+                            throw;
+                          }
+                          throw std::runtime_error("other pairs than the call's were served");
+                        }),
+            "");
+}
+
+TEST(Given, APermuteWithoutPairsWritesNothing) {
+  EXPECT_EQ(run_threads(2,
+                        [](Communicator& comm) {
+                          const float in = 5.F + static_cast<float>(comm.rank());
+                          float out = -1.F;
+                          Call call{.collective = Collective::permute, .input = &in, .output = &out, .count = 1};
+                          const auto expect = [&](std::vector<schedule::Pair> pairs, float wanted) {
+                            out = -1.F;
+                            call.pairs = std::move(pairs);
+                            comm.run(call);
+                            if (out != wanted) throw std::runtime_error(fmt::format("{} for {}", out, wanted));
+                          };
+                          const float other = 6.F - static_cast<float>(comm.rank());
+                          expect({{0, 1}, {1, 0}}, other);
+                          expect({}, -1.F);
+                          expect({{0, 1}}, comm.rank() == 1 ? other : -1.F);
+                          expect({}, -1.F);
+                        }),
+            "");
+}
+
+}  // namespace
+}  // namespace trellis::ccl

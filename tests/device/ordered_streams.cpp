@@ -1,0 +1,122 @@
+// A default stream and those that it orders.
+#include "device/ordered_streams.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace trellis::device {
+namespace {
+
+// Work that waits until it is let go.
+struct Gate {
+  std::function<void()> work() {
+    return [this] {
+      while (!open) std::this_thread::yield();
+    };
+  }
+  std::atomic<bool> open = false;
+};
+
+TEST(OrderedStreams, TheDefaultStreamWaitsForTheOthersAndTheyForIt) {
+  const OrderedStreams streams(host_of_process());
+  const auto all = streams.default_stream();
+  const auto first = streams.stream(), second = streams.stream(), apart = host_of_process()->stream();
+  Gate gate;
+  std::atomic<int> reached = 0;
+  first->submit(gate.work());
+  all->submit([&] { ++reached; });
+  second->submit([&] { ++reached; });
+  apart->submit([] {});
+  apart->synchronize();
+  EXPECT_FALSE(all->idle() || first->idle() || second->idle());
+  EXPECT_EQ(reached, 0);
+  gate.open = true;
+  second->synchronize();
+  EXPECT_EQ(reached, 2);
+  EXPECT_TRUE(first->idle());
+  all->synchronize();
+  EXPECT_TRUE(all->idle());
+}
+
+TEST(OrderedStreams, TheOthersDoNotWaitForEachOther) {
+  const OrderedStreams streams(host_of_process());
+  const auto first = streams.stream(), second = streams.stream();
+  Gate gate;
+  first->submit(gate.work());
+  second->submit([] {});
+  second->synchronize();
+  EXPECT_FALSE(first->idle());
+  EXPECT_FALSE(streams.default_stream()->idle());  // though it was handed nothing
+  gate.open = true;
+  first->synchronize();
+}
+
+TEST(OrderedStreams, AFailureStopsItsStreamAlone) {
+  const OrderedStreams streams(host_of_process());
+  const auto all = streams.default_stream();
+  const auto failing = streams.stream(), other = streams.stream();
+  Gate gate;
+  bool done = false;
+  failing->submit([&] {
+    gate.work()();
+    throw std::runtime_error("it failed");
+  });
+  all->submit([&] { done = true; });
+  other->submit([] {});
+  gate.open = true;
+  other->synchronize();
+  all->synchronize();
+  EXPECT_TRUE(done);
+  EXPECT_THROW(failing->synchronize(), std::runtime_error);
+}
+
+TEST(OrderedStreams, AStreamThatGoesIsWaitedForUntilThen) {
+  const OrderedStreams streams(host_of_process());
+  const auto all = streams.default_stream();
+  auto going = streams.stream();
+  Gate gate;
+  going->submit(gate.work());
+  std::jthread goes([&] { going.reset(); });
+  all->submit([&] { EXPECT_TRUE(gate.open); });
+  EXPECT_FALSE(all->idle());
+  gate.open = true;
+  all->synchronize();
+}
+
+// Of random work by one thread each piece finds done what CUDA says is done before it.
+TEST(OrderedStreams, RandomWorkIsInOrder) {
+  std::mt19937 random(7);
+  const OrderedStreams streams(host_of_process());
+  std::vector<std::shared_ptr<Stream>> of(4);
+  of[0] = streams.default_stream();
+  for (std::size_t i = 1; i < of.size(); ++i) of[i] = streams.stream();
+  constexpr std::size_t pieces = 2000;
+  std::vector<std::atomic<bool>> done(pieces);
+  std::atomic<int> wrong = 0;
+  std::vector<std::vector<std::size_t>> handed(of.size());
+  std::size_t last_of_default = pieces;
+  for (std::size_t piece = 0; piece < pieces; ++piece) {
+    const std::size_t on = random() % 6 == 0 ? 0 : 1 + random() % (of.size() - 1);
+    std::vector<std::size_t> before;
+    for (std::size_t i = 0; i < of.size(); ++i)
+      if ((on == 0 || i == on) && !handed[i].empty()) before.push_back(handed[i].back());
+    if (last_of_default != pieces) before.push_back(last_of_default);
+    of[on]->submit([&, piece, before] {
+      for (const std::size_t one : before) wrong += done[one] ? 0 : 1;
+      done[piece] = true;
+    });
+    handed[on].push_back(piece);
+    if (on == 0) last_of_default = piece;
+  }
+  for (const auto& stream : of) stream->synchronize();
+  EXPECT_EQ(wrong, 0);
+  for (const auto& one : done) EXPECT_TRUE(one);
+}
+
+}  // namespace
+}  // namespace trellis::device

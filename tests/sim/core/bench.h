@@ -1,0 +1,86 @@
+// One instruction between random operands: what tests of kinds and of the rules are made of.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kernels/types/convert.h"
+#include "sim/core/check/check.h"
+#include "sim/core/run/cost.h"
+#include "sim/core/run/memory.h"
+
+namespace trellis::sim::core {
+
+// How an operand lies in a buffer of its own.
+struct Lie {
+  DType type = DType::f32;
+  std::int32_t rows = 1;
+  std::vector<Dim> dims = {};
+  Space space = Space::sbuf;
+  std::int64_t before = 0;  // elements, in front of the first
+};
+
+// rows x columns, elements side by side.
+inline Lie plain(DType type, std::int32_t rows, std::int32_t columns, Space space = Space::sbuf) {
+  return {type, rows, {{columns, 1}}, space};
+}
+// Two dimensions with holes in both, behind three elements that belong to nobody.
+inline Lie holes(DType type, std::int32_t rows, std::int32_t outer, std::int32_t inner, Space space = Space::sbuf) {
+  return {type, rows, {{outer, inner * 2 + 3}, {inner, 2}}, space, 3};
+}
+
+class Bench {
+ public:
+  explicit Bench(std::string_view named = "trn2") : chip(chip_named(named)) { program.name = "bench"; }
+
+  View add(const Lie& lie);
+
+  void set(std::string_view kind, Engine engine, std::vector<View> outputs, std::vector<View> inputs,
+           std::vector<Attribute> attributes = {});
+
+  Memory& memory() {
+    if (!memory_) memory_ = std::make_unique<Memory>(program, chip);
+    return *memory_;
+  }
+  Call call() const { return Call(program, program.instructions.front()); }
+
+  // Checks and runs it.
+  void run();
+  Cost cost() const { return cost_of(call(), chip); }
+  double cycles() const;  // of its interval
+
+  // All elements, row after row.
+  std::vector<double> read(const View& v);
+  void write(const View& v, const std::vector<double>& all);
+  // Normal numbers of the type, or integers from 0 up to `most`; gives back what lies there then.
+  std::vector<double> fill(const View& v, double most = 0);
+
+  ChipSpec chip;
+  Program program;
+  std::vector<std::int64_t> registers = std::vector<std::int64_t>(register_count);
+  std::mt19937 random{7};
+
+ private:
+  std::unique_ptr<Memory> memory_;
+  std::int64_t sbuf_ = 0, psum_ = 0;
+};
+
+inline Attribute with(Key key, double value) { return {key, value}; }
+inline Attribute with(AluOp op, Key key = Key::op) { return {key, static_cast<double>(op)}; }
+inline Attribute with(Function f) { return {Key::func, static_cast<double>(f)}; }
+inline Attribute with(ReduceCommand c) { return {Key::reduce_command, static_cast<double>(c)}; }
+
+// What a value becomes in memory.
+inline double stored(DType type, double value) {
+  double bytes = 0;
+  kernels::store(type, &bytes, value);
+  return kernels::load(type, &bytes);
+}
+
+}  // namespace trellis::sim::core

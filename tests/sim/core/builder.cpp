@@ -1,0 +1,88 @@
+// The builder: tiles, parts of operands, and the semaphores that it derives.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "sim/core/program/assembler.h"
+#include "sim/core/program/verbs.h"
+#include "tests/sim/why.h"
+
+namespace trellis::sim::core {
+namespace {
+
+TEST(CoreBuilder, DerivesSemaphoresFromWhatIsTouched) {
+  const ChipSpec chip = chip_named("trn2");
+  Builder b("scaled", chip);
+  const Operand from = b.input("from", DType::f32, 128, 64), to = b.output("to", DType::f32, 128, 64);
+  const Operand x = b.tile("x", DType::f32, 128, 64);
+  for (int turn = 0; turn < 2; ++turn) {
+    load(b, x, from);
+    b.add("activation", Engine::scalar, {x}, {x}, {func(Function::identity), number(Key::scale, 2)});
+    store(b, to, x);
+  }
+  EXPECT_EQ(print(b.finish()),
+            R"(program scaled cores=1
+hbm from f32 bytes=32768 input
+hbm to f32 bytes=32768 output
+sbuf x f32 core=0 partitions=0+128 bytes=0+256
+semaphore scalar
+semaphore ring3
+semaphore ring4
+dma_copy sync ring=4 x[0+128 @0 64x1] <- from[0+128 @0 64x1 /256] signal ring4+1
+activation scalar x[0+128 @0 64x1] <- x[0+128 @0 64x1] func=identity scale=2 wait ring4>=1 signal scalar+1
+dma_copy gpsimd ring=3 to[0+128 @0 64x1 /256] <- x[0+128 @0 64x1] wait scalar>=1 signal ring3+1
+dma_copy sync ring=4 x[0+128 @0 64x1] <- from[0+128 @0 64x1 /256] wait scalar>=1 wait ring3>=1 signal ring4+1
+activation scalar x[0+128 @0 64x1] <- x[0+128 @0 64x1] func=identity scale=2 wait ring4>=2 signal scalar+1
+dma_copy gpsimd ring=3 to[0+128 @0 64x1 /256] <- x[0+128 @0 64x1] wait scalar>=2
+)");
+}
+
+TEST(CoreBuilder, SaysWhenMemoryOnChipIsFull) {
+  const ChipSpec chip = chip_named("trn1");
+  Builder b("full", chip);
+  const Operand most = b.tile("most", DType::f32, 128, 48 * 1024);
+  EXPECT_EQ(why([&] { b.tile("more", DType::f32, 1, 1); }),
+            "more: no 4 bytes a partition left in sbuf; the largest free piece has 0");
+  b.free(most);
+  EXPECT_NO_THROW(b.tile("again", DType::f32, 128, 48 * 1024));
+  EXPECT_EQ(why([&] {
+              b.free(most);
+              b.free(most);
+            }),
+            "most freed: it has no memory on chip");
+  for (int bank = 0; bank < 8; ++bank) b.psum("bank" + std::to_string(bank), DType::f32, 128, 16);
+  EXPECT_NE(why([&] { b.psum("ninth", DType::f32, 128, 1); }).find("no 4 bytes a partition left in psum"),
+            std::string::npos);
+  EXPECT_NE(why([&] { b.tile("tall", DType::f32, 129, 1); }).find("expected 1 to 128 rows"), std::string::npos);
+}
+
+TEST(CoreBuilder, PartsOfOperandsStayWithin) {
+  const ChipSpec chip = chip_named("trn2");
+  Builder b("parts", chip);
+  const Operand m = b.input("m", DType::bf16, 64, 32);
+  EXPECT_EQ(m.row_range(8, 4).view.offset, 8 * 64);
+  EXPECT_EQ(m.column_range(4, 8).view.offset, 8);
+  EXPECT_EQ(m.every(2, 1, 16).view.dim[0].stride, 2);
+  EXPECT_EQ(m.shaped({4, 8}).transposed_free().view.dim[0].stride, 1);
+  EXPECT_EQ(why([&] { m.row_range(60, 5); }), "rows 60 to 64 of 64");
+  EXPECT_EQ(why([&] { m.column_range(0, 33); }), "columns 0 to 32 of 32");
+  EXPECT_EQ(why([&] { m.shaped({5, 7}); }), "a row of 32 elements shaped as 35 in 2 dimensions");
+  EXPECT_EQ(why([&] { m.as(DType::f32); }), "bf16 taken as f32: expected a type as wide");
+}
+
+TEST(CoreBuilder, ByHandNothingIsDerived) {
+  const ChipSpec chip = chip_named("trn2");
+  Builder b("hand", chip);
+  const Operand x = b.tile("x", DType::f32, 8, 8), y = b.tile("y", DType::f32, 8, 8);
+  const std::int32_t s = b.semaphore("mine");
+  b.signal(s);
+  b.add("memset", Engine::gpsimd, {x}, {}, {number(Key::value, 1)});
+  b.wait(s, 1);
+  copy(b, y, x);
+  const Program p = b.finish();
+  EXPECT_EQ(p.semaphores, std::vector<std::string>{"mine"});
+  EXPECT_EQ(p.waits_of(p.instructions[1])[0], (WaitFor{s, 1}));
+}
+
+}  // namespace
+}  // namespace trellis::sim::core

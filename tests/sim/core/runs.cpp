@@ -1,0 +1,196 @@
+// A program's run: closed forms of its time, the order of what shares an engine, and what can never end.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "sim/core/check/races.h"
+#include "sim/core/program/assembler.h"
+#include "sim/core/program/verbs.h"
+#include "sim/core/programs/shipped.h"
+#include "sim/core/run/cost.h"
+#include "tests/sim/why.h"
+
+namespace trellis::sim::core {
+namespace {
+
+class OnEveryChip : public testing::TestWithParam<std::string> {
+ protected:
+  ChipSpec chip_ = chip_named(GetParam());
+};
+
+TEST_P(OnEveryChip, ALoadTakesItsTriggerStartBytesAndEnd) {
+  Builder b("load", chip_);
+  load(b, b.tile("tile", DType::f32, 128, 1024), b.input("from", DType::f32, 128, 1024));
+  const Program p = b.finish();
+  const DmaWork work = dma_work(Call(p, p.instructions.front()), chip_);
+  const Time last = chip_.dma.stagger + work.shares.back().time;
+  EXPECT_EQ(run(p, chip_).time, work.trigger + work.start + last + chip_.dma.done);
+  EXPECT_EQ(work.descriptors, 128U);
+  EXPECT_EQ(work.bytes, 128.0 * 4096);
+}
+
+TEST_P(OnEveryChip, IndependentInstructionsStartAnIntervalApart) {
+  Builder b("copies", chip_);
+  const Operand from = b.tile("from", DType::f32, 128, 512);
+  b.add("memset", Engine::vector, {from}, {}, {number(Key::value, 1)});
+  const int copies = 10;
+  for (int i = 0; i < copies; ++i)
+    b.add("memset", Engine::gpsimd, {b.tile("to" + std::to_string(i), DType::f32, 128, 512)}, {},
+          {number(Key::value, 1)});
+  const Program p = b.finish();
+  const Cost cost = cost_of(Call(p, p.instructions.back()), chip_);
+  const Time gpsimd = (copies - 1) * cost.interval + cost.latency;
+  const Time shared = chip_.vector_gpsimd_share ? cost_of(Call(p, p.instructions.front()), chip_).interval : 0;
+  EXPECT_EQ(run(p, chip_).time, gpsimd + shared);
+}
+
+TEST_P(OnEveryChip, ADependentInstructionWaitsForResultsAndTheSemaphore) {
+  Builder b("chain", chip_);
+  const Operand x = b.tile("x", DType::f32, 128, 64), y = b.tile("y", DType::f32, 128, 64),
+                z = b.tile("z", DType::f32, 128, 64);
+  b.add("memset", Engine::gpsimd, {x}, {}, {number(Key::value, 1)});
+  copy(b, y, x, Engine::vector);
+  copy(b, z, y, Engine::scalar);
+  const Program p = b.finish();
+  Time expected = 0;
+  for (const Instruction& i : p.instructions) expected += cost_of(Call(p, i), chip_).latency;
+  EXPECT_EQ(run(p, chip_).time, expected + 2 * chip_.semaphore_latency);
+}
+
+TEST_P(OnEveryChip, ATimelineChangesNoTime) {
+  const Shipped& matmul = shipped_named("matmul");
+  Arguments a(matmul.parameters);
+  for (const char* size : {"M", "K"}) a.set(size, "256");
+  a.set("N", "512");
+  const Program p = matmul.build(a, chip_);
+  Timeline timeline;
+  const Time time = run(p, chip_).time;
+  EXPECT_EQ(run(p, chip_, {.timeline = &timeline}).time, time);
+  EXPECT_EQ(timeline.end, time);
+  for (const Span& s : timeline.spans) {
+    EXPECT_LE(s.start, s.end);
+    const Span& cause = timeline.spans[s.cause < 0 ? 0 : static_cast<std::size_t>(s.cause)];
+    EXPECT_LE(cause.start, s.start);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Chips, OnEveryChip, testing::Values("trn1", "inf2", "trn2", "trn3", "ideal"));
+
+TEST(CoreRuns, WithoutPrefetchARingRestsBetweenTransfers) {
+  const ChipSpec chip = chip_named("trn1");
+  const auto time_of = [&](int loads) {
+    Builder b("loads", chip);
+    const Operand from = b.input("from", DType::f32, 128, 256);
+    for (int i = 0; i < loads; ++i) load(b, b.tile("tile" + std::to_string(i), DType::f32, 128, 256), from);
+    return run(b.finish(), chip).time;
+  };
+  const Time one = time_of(2) - time_of(1);
+  EXPECT_EQ(time_of(9) - time_of(1), 8 * one);
+  Builder b("one", chip);
+  load(b, b.tile("tile", DType::f32, 128, 256), b.input("from", DType::f32, 128, 256));
+  const Program p = b.finish();
+  EXPECT_EQ(one, dma_work(Call(p, p.instructions[0]), chip).shares[0].time + chip.dma.stagger + chip.dma.generate +
+                     chip.dma.interval);
+}
+
+// Two rings with as much to do share the engines, so that both end when one alone would take twice as long.
+TEST(CoreRuns, RingsShareTheEngines) {
+  const ChipSpec chip = chip_named("trn2");
+  const auto bytes_time = [&](int rings) {
+    Builder b("rings", chip);
+    const Operand from = b.input("from", DType::f32, 128, 8192);
+    for (int r = 0; r < rings; ++r) {
+      const Operand tile = b.tile("tile" + std::to_string(r), DType::f32, 128, 8192);
+      b.add("dma_copy", Engine::sync, {tile}, {from}, {}, {.ring = r});
+    }
+    return run(b.finish(), chip).time;
+  };
+  const Time one = bytes_time(1), two = bytes_time(2);
+  const double moving = 128.0 * 32768 / (chip.dma.engines * chip.dma.engine_rate) * 1e12;
+  EXPECT_NEAR(static_cast<double>(two - one), moving, 0.1 * moving);
+}
+
+constexpr const char* crossed = R"(program crossed cores=1
+sbuf x f32 core=0 partitions=0+128 bytes=0+256
+semaphore a
+semaphore b
+memset vector x[0+128 @0 64x1] value=1 wait a>=1 signal b+1
+memset gpsimd x[0+128 @0 64x1] value=2 wait b>=1 signal a+1
+)";
+
+TEST(CoreRuns, WhatCanNeverEndNamesWhoWaitsForWhom) {
+  const std::string text = why([] { run(parse(crossed), chip_named("trn2")); });
+  EXPECT_NE(text.find("core 0 vector at its instruction 0 (memset, line 5) waits for a to be 1, and it is 0, which "
+                      "core 0 gpsimd would raise at its instruction 0"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("core 0 gpsimd at its instruction 0 (memset, line 6) waits for b"), std::string::npos) << text;
+}
+
+TEST(CoreRuns, ASemaphoreThatNobodyRaisesIsNamed) {
+  const std::string text = why([] {
+    run(parse("program p cores=1\nsbuf x f32 core=0 partitions=0+8 bytes=0+64\nsemaphore never\n"
+              "memset vector x[0+8 @0 4x1] value=1 wait never>=2\n"),
+        chip_named("trn1"));
+  });
+  EXPECT_NE(text.find("waits for never to be 2, and it is 0, and nobody raises it any more"), std::string::npos)
+      << text;
+}
+
+TEST(CoreRuns, LoopsCountAndLeadThroughMemory) {
+  const ChipSpec chip = chip_named("trn2");
+  const Program p = parse(R"(program loop cores=1
+hbm out f32 bytes=1024 output
+sbuf x f32 core=0 partitions=0+1 bytes=0+1024
+semaphore done
+loop gpsimd to=3 start=0 step=1 count=16
+memset gpsimd x[0+1 @0 16x1 r3*64] value=7 signal done+1
+end_loop gpsimd
+dma_copy sync ring=0 out[0+1 @0 256x1 /1024] <- x[0+1 @0 256x1] wait done>=16
+)");
+  Memory memory(p, chip);
+  const RunTotals t = run(p, chip, {.memory = &memory});
+  for (const float value : memory.hbm_as<float>("out")) EXPECT_EQ(value, 7);
+  EXPECT_EQ(t.instructions, 1U + 16 + 16 + 1);
+  EXPECT_EQ(run(p, chip).time, t.time);
+}
+
+// A DMA of a loop ends when its engine is turns ahead, and still moves what its own turn meant.
+TEST(CoreRuns, TransfersOfALoopTakeTheirRegistersWithThem) {
+  const ChipSpec chip = chip_named("trn2");
+  const Program p = parse(R"(program loop cores=1
+hbm in f32 bytes=4096 input
+hbm out f32 bytes=4096 output
+loop sync to=3 start=0 step=1 count=16
+dma_copy sync ring=0 out[0+1 @0 64x1 /256 r3*256] <- in[0+1 @0 64x1 /256 r3*256]
+end_loop sync
+)");
+  Memory memory(p, chip);
+  const auto in = memory.hbm_as<float>("in");
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i);
+  run(p, chip, {.memory = &memory});
+  const auto out = memory.hbm_as<float>("out");
+  for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], static_cast<float>(i));
+}
+
+// Nor may what is moved into a register after the trigger lead it astray.
+TEST(CoreRuns, TransfersDoNotSeeLaterRegisters) {
+  const ChipSpec chip = chip_named("trn2");
+  const Program p = parse(R"(program moved cores=1
+hbm in f32 bytes=512 input
+hbm out f32 bytes=512 output
+register_move sync to=3 value=0
+dma_copy sync ring=0 out[0+1 @0 64x1 /256 r3*256] <- in[0+1 @0 64x1 /256 r3*256]
+register_move sync to=3 value=1
+dma_copy sync ring=0 out[0+1 @0 64x1 /256 r3*256] <- in[0+1 @0 64x1 /256 r3*256]
+)");
+  Memory memory(p, chip);
+  const auto in = memory.hbm_as<float>("in");
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i + 1);
+  run(p, chip, {.memory = &memory});
+  const auto out = memory.hbm_as<float>("out");
+  for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], static_cast<float>(i + 1));
+}
+
+}  // namespace
+}  // namespace trellis::sim::core

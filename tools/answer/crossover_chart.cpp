@@ -1,0 +1,192 @@
+#include "tools/answer/crossover_chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <stdexcept>
+
+#include "tools/picture/palette.h"
+#include "tools/picture/svg.h"
+
+namespace trellis::tools {
+namespace {
+
+using draw::Point;
+using draw::Svg;
+
+constexpr double left = 76, right = 170, width = 640, height = 320, top = 96, between = 76, legend_line = 18;
+constexpr std::size_t most_lines = 10;  // more would be unreadable: the slowest are left out
+
+using Line = std::map<double, sim::Time>;  // time by bytes
+
+std::map<std::string, Line> lines_of(const std::vector<sim::Cost>& costs) {
+  std::map<std::string, Line> lines;
+  for (const sim::Cost& c : costs) {
+    sim::Time& best = lines[sim::family_of(c.way)].try_emplace(c.bytes, c.time).first->second;
+    best = std::min(best, c.time);
+  }
+  return lines;
+}
+
+// Sorted by distance from the best over all sizes: algorithms that are chosen somewhere come first.
+std::vector<std::string> nearest_first(const std::map<std::string, Line>& lines) {
+  Line best;
+  for (const auto& [name, line] : lines)
+    for (const auto& [bytes, time] : line) {
+      sim::Time& least = best.try_emplace(bytes, time).first->second;
+      least = std::min(least, time);
+    }
+  std::map<std::string, double> distance;
+  for (const auto& [name, line] : lines) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [bytes, time] : line)
+      least = std::min(least, static_cast<double>(time) / static_cast<double>(best[bytes]));
+    distance[name] = least;
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, far] : distance) names.push_back(name);
+  std::ranges::stable_sort(names, [&](const auto& a, const auto& b) { return distance[a] < distance[b]; });
+  names.resize(std::min(names.size(), most_lines));
+  return names;
+}
+
+// A panel's axes, from the minimum to the maximum of what it shows.
+struct Panel {
+  double y = 0;
+  double bytes_low = 1, bytes_high = 2, time_low = 1, time_high = 10;  // bytes; picoseconds
+  double x_at(double bytes) const {
+    const double clamped = std::clamp(bytes, bytes_low, bytes_high);
+    return left + width * std::log(clamped / bytes_low) / std::log(bytes_high / bytes_low);
+  }
+  double y_at(double time) const {
+    return y + height * (1 - std::log(time / time_low) / std::log(time_high / time_low));
+  }
+};
+
+Panel panel_over(const std::map<std::string, Line>& lines, const std::vector<std::string>& names, double y) {
+  Panel p{.y = y, .bytes_low = 1e300, .bytes_high = 0, .time_low = 1e300, .time_high = 0};
+  for (const std::string& name : names)
+    for (const auto& [bytes, time] : lines.at(name)) {
+      const auto t = static_cast<double>(std::max<sim::Time>(time, 1));
+      p.bytes_low = std::min(p.bytes_low, bytes), p.bytes_high = std::max(p.bytes_high, bytes);
+      p.time_low = std::min(p.time_low, t), p.time_high = std::max(p.time_high, t);
+    }
+  p.bytes_high = std::max(p.bytes_high, p.bytes_low * 2);
+  p.time_low = std::pow(10, std::floor(std::log10(p.time_low)));
+  p.time_high = std::max(p.time_low * 10, std::pow(10, std::ceil(std::log10(p.time_high))));
+  return p;
+}
+
+void draw_grid(Svg& svg, const Panel& p) {
+  for (double time = p.time_low; time <= p.time_high * 1.001; time *= 10) {
+    svg.line({left, p.y_at(time)}, {left + width, p.y_at(time)}, "class=\"grid\"");
+    svg.text({left - 8, p.y_at(time) + 4}, sim_time_text(static_cast<sim::Time>(time)),
+             "class=\"dim\" font-size=\"11\" text-anchor=\"end\"");
+  }
+  const double octaves = std::log2(p.bytes_high / p.bytes_low), step = std::exp2(std::ceil(octaves / 9));
+  for (double bytes = p.bytes_low; bytes <= p.bytes_high; bytes *= step) {
+    svg.line({p.x_at(bytes), p.y}, {p.x_at(bytes), p.y + height}, "class=\"grid\"");
+    svg.text({p.x_at(bytes), p.y + height + 16}, sim_bytes_text(bytes),
+             "class=\"dim\" font-size=\"11\" text-anchor=\"middle\"");
+  }
+}
+
+void draw_regions(Svg& svg, const Panel& p, const std::vector<sim::Region>& regions,
+                  const std::map<std::string, draw::Ink>& inks) {
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    const std::string name = sim::family_of(regions[i].way);
+    const double from = p.x_at(regions[i].from);
+    const double to = i + 1 < regions.size() ? p.x_at(regions[i + 1].from) : left + width;
+    const auto ink = inks.find(name);
+    svg.open("chosen", fmt::format("{} from {}", name, sim_bytes_text(regions[i].from)));
+    svg.rect({from, p.y}, {to - from, height}, 0,
+             fmt::format("class=\"region\" fill=\"{}\"", ink == inks.end() ? "#888" : ink->second.colour));
+    svg.close();
+    if (to - from > 30)
+      svg.text({(from + to) / 2, p.y - 8}, name, "font-size=\"11\" font-weight=\"600\" text-anchor=\"middle\"");
+    if (i > 0)
+      svg.text({from, p.y + height + 30}, sim_bytes_text(regions[i].from), "font-size=\"10\" text-anchor=\"middle\"");
+  }
+}
+
+// A strip along the bottom of the panel.
+void draw_published(Svg& svg, const Panel& p, const std::vector<PublishedRegion>& regions,
+                    const std::map<std::string, draw::Ink>& inks) {
+  constexpr double strip = 18;
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    const double from = p.x_at(regions[i].from);
+    const double to = i + 1 < regions.size() ? p.x_at(regions[i + 1].from) : left + width;
+    const auto ink = inks.find(regions[i].name);
+    svg.open("published", fmt::format("{} from {}", regions[i].name, sim_bytes_text(regions[i].from)));
+    svg.rect({from, p.y + height - strip}, {to - from, strip}, 0,
+             fmt::format("fill=\"{}\" fill-opacity=\".45\"", ink == inks.end() ? "#888" : ink->second.colour));
+    svg.close();
+    svg.text({(from + to) / 2, p.y + height - 5}, "published: " + regions[i].name,
+             "font-size=\"10\" text-anchor=\"middle\"");
+  }
+}
+
+void draw_panel(Svg& svg, const TuneChart& chart, double y) {
+  const auto lines = lines_of(chart.costs);
+  const auto names = nearest_first(lines);
+  const Panel p = panel_over(lines, names, y);
+  std::map<std::string, draw::Ink> inks;
+  for (std::size_t i = 0; i < names.size(); ++i) inks[names[i]] = draw::ink(static_cast<std::int64_t>(i));
+  svg.text({left, y - 26}, chart.title, "font-size=\"13\" font-weight=\"600\"");
+  draw_regions(svg, p, chart.regions, inks);
+  draw_grid(svg, p);
+  draw_published(svg, p, chart.published, inks);
+  svg.rect({left, y}, {width, height}, 0, "class=\"frame\"");
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const draw::Ink& ink = inks[names[i]];
+    const std::string stroke =
+        fmt::format("class=\"curve{}\" stroke=\"{}\"", ink.outlined ? " dashed" : "", ink.colour);
+    std::string path;
+    for (const auto& [bytes, time] : lines.at(names[i]))
+      path += fmt::format("{}{} {}", path.empty() ? "M" : "L", draw::number(p.x_at(bytes)),
+                          draw::number(p.y_at(static_cast<double>(std::max<sim::Time>(time, 1)))));
+    svg.open("series", names[i]);
+    svg.path(path, stroke);
+    svg.close();
+    const double at = y + 12 + legend_line * static_cast<double>(i);
+    svg.line({left + width + 12, at - 4}, {left + width + 32, at - 4}, stroke);
+    svg.text({left + width + 38, at}, names[i], "font-size=\"11\"");
+  }
+}
+
+}  // namespace
+
+std::string sim_time_text(sim::Time t) {
+  constexpr std::array<std::pair<double, const char*>, 4> units{{{1e3, "ns"}, {1e6, "us"}, {1e9, "ms"}, {1e12, "s"}}};
+  const auto value = static_cast<double>(t);
+  std::size_t unit = 0;
+  while (unit + 1 < units.size() && value >= units[unit + 1].first * 0.9995) ++unit;
+  return fmt::format("{:.4g} {}", value / units[unit].first, units[unit].second);
+}
+
+std::string sim_bytes_text(double bytes) {
+  constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1024 && unit + 1 < units.size(); bytes /= 1024) ++unit;
+  return fmt::format("{:.4g} {}", bytes, units[unit]);
+}
+
+std::string tune_chart(const std::string& machine, const std::vector<TuneChart>& charts) {
+  if (charts.empty() || std::ranges::any_of(charts, [](const TuneChart& c) { return c.costs.empty(); }))
+    throw std::invalid_argument("nothing to draw: no point of the sweep is done");
+  const double all = top + static_cast<double>(charts.size()) * (height + between) + 10;
+  Svg svg(left + width + right, all, draw::chart_style, "crossover of algorithms on " + machine);
+  svg.rect({0, 0}, {left + width + right, all}, 0, "class=\"paper\"");
+  svg.text({26, 34}, machine, "font-size=\"18\" font-weight=\"600\"");
+  svg.text({26, 54}, "simulated time over the size of the larger buffer; shaded: which algorithm is chosen",
+           "class=\"dim\" font-size=\"12\"");
+  for (std::size_t i = 0; i < charts.size(); ++i)
+    draw_panel(svg, charts[i], top + 14 + static_cast<double>(i) * (height + between));
+  return std::move(svg).finish();
+}
+
+}  // namespace trellis::tools

@@ -1,0 +1,48 @@
+#include "tools/answer/price_watch.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "sim/timeline/summary_words.h"
+
+namespace trellis::tools {
+namespace {
+
+constexpr std::chrono::milliseconds between{200};  // between two updates of the line
+constexpr double foreseeable = 0.02;               // with less done, no time left is estimated
+
+}  // namespace
+
+PriceWatch::PriceWatch() : shown_(isatty(STDERR_FILENO) == 1) {}
+
+void PriceWatch::begin(std::string what) {
+  what_ = std::move(what);
+  began_ = last_ = Clock::now();
+  reached_ = 0, done_ = 0;
+}
+
+bool PriceWatch::stopped(sim::Time reached, double done) {
+  const std::lock_guard lock(mutex_);
+  reached_ = reached, done_ = done;
+  const Clock::time_point now = Clock::now();
+  if (now - last_ < between) return interrupted_;
+  last_ = now;
+  interrupted_ = interrupted_ || interrupts_.asked();
+  if (!shown_ || interrupted_) return interrupted_;
+  const double passed = std::chrono::duration<double>(now - began_).count();
+  const std::string left =
+      done < foreseeable ? "" : fmt::format(", about {:.0f} s left of this", passed / done * (1 - done));
+  fmt::print(stderr, "\r\033[K{}: {:.0f}% of the moves, {} simulated in {:.0f} s{} (Ctrl-C: what there is)", what_,
+             100 * done, sim::time_words(reached), passed, left);
+  line_ = true;
+  return false;
+}
+
+void PriceWatch::clear() {
+  if (line_) fmt::print(stderr, "\r\033[K");
+  line_ = false;
+}
+
+}  // namespace trellis::tools

@@ -1,0 +1,236 @@
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "ccl/plan/check.h"
+#include "tools/bench/on.h"
+#include "tools/bench/options.h"
+#include "tools/bench/report/progress.h"
+#include "tools/bench/report/result.h"
+#include "tools/program/command.h"
+#include "tools/program/output.h"
+#include "tools/topo/host_machine.h"
+
+namespace trellis::tools {
+namespace {
+
+constexpr std::size_t most_rows_kept = 1'000'000;
+constexpr std::size_t most_looked_at = 100;  // operations that are looked at before the first is measured
+
+std::vector<ccl::Rank> roots_of(const BenchSettings& s, ccl::Rank ranks) {
+  std::vector<ccl::Rank> roots = s.roots;
+  if (roots.empty())
+    for (ccl::Rank r = 0; r < ranks; ++r) roots.push_back(r);
+  return roots;
+}
+
+// A whole benchmark on one rank; rank 0 prints.
+class Sweep {
+ public:
+  Sweep(const BenchSettings& s, const Crew& crew)
+      : s_(s),
+        crew_(crew),
+        bench_(s, crew),
+        roots_(roots_of(s, crew.ranks)),
+        progress_(measurements(), crew.rank == 0) {
+    for (const ccl::Rank root : roots_)
+      if (root >= crew.ranks)
+        throw std::invalid_argument(fmt::format("root {}: expected {}", root, range_text(0, crew.ranks - 1)));
+  }
+
+  int run() {
+    try {
+      return run_all();
+    } catch (...) {
+      bench_.abort();  // else the others would wait for this rank
+      throw;
+    }
+  }
+
+ private:
+  bool prints() const { return crew_.rank == 0; }
+  bool both() const { return s_.in_place && has_in_place(s_.op.collective); }
+  std::size_t measurements() const {
+    return s_.sizes.size() * s_.types.size() * s_.reductions.size() * roots_.size() * (both() ? 2 : 1) *
+           static_cast<std::size_t>(std::max(s_.cycles, 1));
+  }
+  int run_all();
+  void allocate();
+  void expect_served();
+  std::vector<std::string> describe_ranks();
+  void run_size(std::uint64_t bytes, kernels::DType, kernels::Reduction, ccl::Rank root);
+  std::unique_ptr<BenchResult> one(const std::vector<ccl::Call>& calls, bool in_place);
+  void keep(const std::unique_ptr<BenchResult>&);
+  template <class Visit>
+  void each_kind(Visit visit) const {
+    for (const kernels::DType type : s_.types)
+      for (const kernels::Reduction op : s_.reductions)
+        for (const ccl::Rank root : roots_) visit(type, op, root);
+  }
+
+  const BenchSettings& s_;
+  const Crew& crew_;
+  Bench bench_;
+  std::vector<ccl::Rank> roots_;
+  std::vector<std::unique_ptr<BenchBuffers>> buffers_;
+  std::vector<BenchResult> results_;
+  BenchTotals totals_;
+  BenchProgress progress_;
+};
+
+void Sweep::allocate() {
+  std::size_t input = 0, output = 0;
+  each_kind([&](kernels::DType type, kernels::Reduction op, ccl::Rank root) {
+    const auto calls = calls_for(s_, s_.sizes.back(), type, op, root, crew_.ranks);
+    const ccl::Extents e = ccl::extents_of(calls[static_cast<std::size_t>(crew_.rank)], crew_.rank, crew_.ranks);
+    input = std::max(input, e.input);
+    output = std::max(output, e.output);
+  });
+  refuse_too_large(std::max(input, output) + output, crew_.by.empty() ? crew_.ranks : 1, s_.streams, "-e");
+  std::size_t size = 1;
+  for (const kernels::DType type : s_.types) size = std::max(size, size_of(type));
+  for (int i = 0; i < s_.streams; ++i)
+    buffers_.push_back(std::make_unique<BenchBuffers>(bench_.control->device(), s_.device_memory, input, output,
+                                                      static_cast<std::size_t>(s_.unaligned) * size));
+}
+
+// Reports requests that can't be served before the heading is printed. A schedule from a file is proved only when it
+// runs.
+void Sweep::expect_served() {
+  if (s_.op.collective == schedule::Collective::send_recv) return;  // uses no algorithm
+  if (!prints()) bench_.control->barrier();                         // all ranks find the same fault: rank 0 reports it
+  const auto placed = [&](std::uint64_t bytes, kernels::DType type, kernels::Reduction op, ccl::Rank root) {
+    ccl::Call call = calls_for(s_, bytes, type, op, root, crew_.ranks)[static_cast<std::size_t>(crew_.rank)];
+    buffers_.front()->place(call, crew_.rank, crew_.ranks, false);
+    return call;
+  };
+  std::size_t looked_at = 0;
+  each_kind([&](kernels::DType type, kernels::Reduction op, ccl::Rank root) {
+    for (const std::uint64_t bytes : s_.sizes)
+      if (++looked_at <= most_looked_at) bench_.work.front()->algorithm(placed(bytes, type, op, root));
+  });
+  if (prints()) bench_.control->barrier();
+  if (s_.algorithm.starts_with("file:"))
+    bench_.work.front()->run(placed(s_.sizes.front(), s_.types.front(), s_.reductions.front(), roots_.front()));
+}
+
+// "thread 0", "threads 0-3,8"
+std::string where_it_runs() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return "any thread";
+  std::vector<int> threads;
+  for (int t = 0; t < CPU_SETSIZE; ++t)
+    if (CPU_ISSET(t, &set)) threads.push_back(t);
+  return fmt::format("thread{} {}", threads.size() == 1 ? "" : "s", ranges(threads));
+}
+
+// "Rank  0 Group  0 Pid   1234 on      host device  0 [thread 1] shared_memory", for every rank.
+std::vector<std::string> Sweep::describe_ranks() {
+  std::array<char, 128> mine = {};
+  char host[64] = "";
+  gethostname(host, sizeof host - 1);
+  const std::string text = fmt::format("Rank {:2} Group  0 Pid {:6} on {:>10.32} device {:2} [{}] {}", crew_.rank,
+                                       getpid(), host, 0, where_it_runs(), bench_.control->transport());
+  std::memcpy(mine.data(), text.data(), std::min(text.size(), mine.size() - 1));
+  std::vector<char> all(mine.size() * static_cast<std::size_t>(crew_.ranks));
+  bench_.control->all_gather(mine.data(), all.data(), mine.size(), kernels::DType::u8);
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < all.size(); at += mine.size()) lines.emplace_back(all.data() + at);
+  return lines;
+}
+
+std::unique_ptr<BenchResult> Sweep::one(const std::vector<ccl::Call>& calls, bool in_place) {
+  const ccl::Call& call = calls[static_cast<std::size_t>(crew_.rank)];
+  const std::uint64_t bytes = larger_buffer_bytes(calls);
+  progress_.next(fmt::format("{} {}{}", s_.op.word, bytes_text(bytes), in_place ? " in place" : ""));
+  const auto measured = measure(bench_, {calls, buffers_, in_place});
+  if (!measured) return nullptr;
+  const bool root = schedule::rooted(call.collective) || call.collective == schedule::Collective::send_recv;
+  auto r = std::make_unique<BenchResult>(BenchResult{.collective = call.collective,
+                                                     .op = s_.op.word,
+                                                     .ranks = crew_.ranks,
+                                                     .bytes = bytes,
+                                                     .count = call.count,
+                                                     .type = call.type,
+                                                     .reduction = call.op.kind,
+                                                     .root = root ? call.root : -1,
+                                                     .in_place = in_place,
+                                                     .streams = s_.streams,
+                                                     .measured = *measured});
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const ccl::Extents e = ccl::extents_of(calls[i], static_cast<ccl::Rank>(i), crew_.ranks);
+    r->input_bytes += e.input;
+    r->output_bytes += e.output;
+  }
+  return r;
+}
+
+void Sweep::keep(const std::unique_ptr<BenchResult>& r) {
+  if (!r) return;
+  totals_.wrong += r->measured.wrong;
+  totals_.checked += r->measured.checked ? 1 : 0;
+  totals_.busbw_sum += r->busbw_GBps(statistics_of(r->measured.us).average);
+  ++totals_.rows;
+  const bool wanted = !s_.json.empty() || !s_.csv.empty() || !s_.plot.empty();
+  if (prints() && wanted && results_.size() < most_rows_kept) results_.push_back(*r);
+}
+
+void Sweep::run_size(std::uint64_t bytes, kernels::DType type, kernels::Reduction op, ccl::Rank root) {
+  const auto calls = calls_for(s_, bytes, type, op, root, crew_.ranks);
+  const auto out = one(calls, false);
+  const auto in = both() ? one(calls, true) : nullptr;
+  keep(out);
+  keep(in);
+  if (!prints()) return;
+  progress_.clear();
+  write_output("", bench_row(s_, out.get(), in.get()));
+}
+
+int Sweep::run_all() {
+  allocate();
+  expect_served();
+  if (prints())
+    for (const std::string& path : {s_.json, s_.csv, s_.plot}) expect_writable(path);
+  const std::vector<std::string> ranks = describe_ranks();
+  if (prints()) write_output("", bench_heading(s_, ranks));
+  for (int cycle = 0; s_.cycles == 0 || cycle < s_.cycles; ++cycle)
+    each_kind([&](kernels::DType type, kernels::Reduction op, ccl::Rank root) {
+      for (const std::uint64_t bytes : s_.sizes) run_size(bytes, type, op, root);
+    });
+  for (const auto& one : bench_.work) totals_.memory_bytes += one->memory_bytes();
+  if (prints()) {
+    progress_.clear();
+    write_output("", bench_footer(s_, totals_));
+    if (!s_.json.empty()) write_output(s_.json, bench_json(s_, results_));
+    if (!s_.csv.empty()) write_output(s_.csv, bench_csv(s_, results_));
+    if (!s_.plot.empty()) write_output(s_.plot, bench_plot(results_));
+  }
+  bench_.control->barrier();
+  return totals_.wrong == 0 ? 0 : 1;
+}
+
+int run(const BenchOptions& options) {
+  const BenchSettings s = bench_settings(options);
+  if (!options.on.empty()) return bench_on(options.on, s);
+  return run_crew({.ranks = s.ranks, .threads = s.threads, .pin = s.pin, .timeout = s.timeout},
+                  [&](const Crew& crew) { return Sweep(s, crew).run(); });
+}
+
+const Registered bench_command(
+    command("bench", "Times and checks collectives between ranks, with the flags of nccl-tests and of nccom-test",
+            "trellis bench all_reduce_perf -b 8 -e 128M -f 2                  # as nccl-tests\n"
+            "trellis bench allr -r 4 -b 1kb -e 1mb -f 4 -d fp32 -t avg p50 p99  # as nccom-test\n"
+            "trellis bench all_gather --ranks 8 -b 64K -e 64K --check --show-algorithm\n"
+            "trellis bench reduce_scatter_perf -b 1K -e 64M -f 4 -R 2 --plot bandwidth.svg --json results.json\n"
+            "trellis bench all_reduce -b 64K -e 64K --algorithm ring*2/4 --streams 2\n"
+            "trellis bench all_reduce --on sim:trn2.48xlarge -b 1M -e 64M\n"
+            "trellis launch -n 4 --raw -- trellis bench all_to_all_perf -b 1M -e 1M\n"
+            "mpirun -n 4 trellis bench broadcast_perf -b 8 -e 1M -f 8 -r all",
+            add_bench_options, run));
+
+}  // namespace
+}  // namespace trellis::tools

@@ -1,0 +1,43 @@
+// The flags of nccl-tests, of nccom-test, and of our own, as typed, and their meaning together.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/bench/settings.h"
+#include "tools/program/cli_app.h"
+
+namespace trellis::tools {
+
+struct BenchOptions {
+  std::string op, style, on;
+
+  // Flags whose meaning differs between the two grammars, by letter: r N I S t u c.
+  std::map<char, std::vector<std::string>> clashing;
+  // Flags that have no meaning here, by long name.
+  std::map<std::string, std::vector<std::string>> idle;
+
+  std::string least = "32M", most = "32M", step;
+  int factor = 0;
+  std::string type, reduction = "sum", root;
+  int iterations = 0, warm_ups = -1, grouped = 1, repeated = 1, cycles = 1, average = -1, skipped = 0;
+  int registered = 0, unaligned = 0, threads_each = 1, devices_each = 1, timeout_s = 0, passes = -1;
+  int cpu_time = 0, timestamps = 0, memory = 0, per_iteration = 0;
+  int workers = 0, ranks = 0, streams = 1;
+  std::vector<std::string> stats;
+  std::string pairs, counts_file, algorithm, seed = "1", interpret_up_to = "64KB";
+  std::string json, csv, plot, era;
+  std::vector<std::string> what_if;
+  bool show_algorithm = false, show_sizes = false, threads = false, no_pin = false, untouched = false, in_place = false;
+  bool no_interval = false;
+  const CLI::App* app = nullptr;
+};
+
+void add_bench_options(CLI::App&, BenchOptions&);
+
+// Throws invalid_argument, naming the flag, its value and what was expected.
+BenchSettings bench_settings(BenchOptions);
+
+}  // namespace trellis::tools

@@ -1,0 +1,189 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "tools/bench/report/result.h"
+#include "tools/picture/palette.h"
+#include "tools/picture/svg.h"
+
+namespace trellis::tools {
+namespace {
+
+using draw::Ink;
+using draw::Point;
+using draw::Svg;
+
+constexpr double left = 76, right = 24, panel_width = 620, panel_height = 220, top = 84, between = 52;
+constexpr double legend_line = 20, legend_gap = 48;
+
+struct Dot {
+  double bytes, value, low, high;  // low and high: the band around the value
+};
+
+struct Curve {
+  std::string name;
+  std::vector<Dot> time, bandwidth;
+};
+
+// A logarithmic axis between two powers of its base.
+class Axis {
+ public:
+  Axis(double least, double most, double base) : base_(base) {
+    first_ = static_cast<int>(std::floor(std::log(least) / std::log(base) + 1e-9));
+    last_ = std::max(first_ + 1, static_cast<int>(std::ceil(std::log(most) / std::log(base) - 1e-9)));
+  }
+  double at(double value) const {  // from 0 to 1
+    return (std::log(value) / std::log(base_) - first_) / (last_ - first_);
+  }
+  // Powers of the base, no more than fit.
+  std::vector<double> ticks(int most) const {
+    const int every = (last_ - first_ + most) / most;
+    std::vector<double> all;
+    for (int i = first_; i <= last_; i += every) all.push_back(std::pow(base_, i));
+    return all;
+  }
+
+ private:
+  double base_;
+  int first_ = 0, last_ = 1;
+};
+
+std::string time_text(double us) {
+  if (us < 0.9995) return fmt::format("{:.4g} ns", us * 1e3);
+  return us < 999.5     ? fmt::format("{:.4g} µs", us)
+         : us < 999.5e3 ? fmt::format("{:.4g} ms", us * 1e-3)
+                        : fmt::format("{:.4g} s", us * 1e-6);
+}
+
+std::string bandwidth_text(double gbps) {
+  return gbps < 0.9995e-3 ? fmt::format("{:.4g} kB/s", gbps * 1e6)
+         : gbps < 0.9995  ? fmt::format("{:.4g} MB/s", gbps * 1e3)
+                          : fmt::format("{:.4g} GB/s", gbps);
+}
+
+std::vector<Curve> curves_of(const std::vector<BenchResult>& results) {
+  using Key = std::tuple<kernels::DType, kernels::Reduction, ccl::Rank, bool>;
+  const auto key = [](const BenchResult& r) { return Key(r.type, r.reduction, r.root, r.in_place); };
+  bool types = false, operators = false, roots = false;
+  std::map<Key, Curve> curves;
+  for (const BenchResult& r : results) {
+    const BenchResult& f = results.front();
+    types = types || r.type != f.type;
+    operators = operators || r.reduction != f.reduction;
+    roots = roots || r.root != f.root;
+  }
+  for (const BenchResult& r : results) {
+    const Statistics t = statistics_of(r.measured.us);
+    Curve& c = curves[key(r)];
+    c.name = (types ? fmt::format("{} ", kernels::name(r.type)) : "") +
+             (operators ? fmt::format("{} ", kernels::name(r.reduction)) : "") +
+             (roots ? fmt::format("root {} ", r.root) : "") + (r.in_place ? "in place" : "out of place");
+    const double middle = t.percentile(50);
+    if (r.bytes == 0 || middle <= 0) continue;
+    const auto bytes = static_cast<double>(r.bytes);
+    c.time.push_back({bytes, middle, std::max(t.percentile(10), 1e-4), t.percentile(90)});
+    c.bandwidth.push_back(
+        {bytes, r.busbw_GBps(middle), r.busbw_GBps(t.percentile(90)), r.busbw_GBps(std::max(t.percentile(10), 1e-4))});
+  }
+  std::vector<Curve> all;
+  for (auto& [k, curve] : curves)
+    if (!curve.time.empty()) all.push_back(std::move(curve));
+  return all;
+}
+
+Axis axis_over(const std::vector<Curve>& curves, std::vector<Dot> Curve::*dots, double Dot::*low, double Dot::*high,
+               double base) {
+  double least = 1e300, most = 1e-300;
+  for (const Curve& c : curves)
+    for (const Dot& d : c.*dots) {
+      least = std::min(least, d.*low);
+      most = std::max(most, d.*high);
+    }
+  return {std::max(least, 1e-9), std::max(most, 1e-9), base};
+}
+
+struct Panel {
+  double y;  // of its upper edge
+  std::string title;
+  std::vector<Dot> Curve::*dots;
+  std::string (*words)(double);
+};
+
+void draw_panel(Svg& svg, const Panel& panel, const std::vector<Curve>& curves, const Axis& x) {
+  const Axis y = axis_over(curves, panel.dots, &Dot::low, &Dot::high, 10);
+  const auto place = [&](double bytes, double value) {
+    return Point{left + panel_width * x.at(bytes), panel.y + panel_height * (1 - y.at(value))};
+  };
+  svg.text({left, panel.y - 10}, panel.title, "font-size=\"12\" font-weight=\"600\"");
+  for (const double tick : y.ticks(8)) {
+    const double at = panel.y + panel_height * (1 - y.at(tick));
+    svg.line({left, at}, {left + panel_width, at}, "class=\"grid\"");
+    svg.text({left - 8, at + 4}, panel.words(tick), "class=\"dim\" font-size=\"11\" text-anchor=\"end\"");
+  }
+  for (const double tick : x.ticks(10)) {
+    const double at = left + panel_width * x.at(tick);
+    svg.line({at, panel.y}, {at, panel.y + panel_height}, "class=\"grid\"");
+    svg.text({at, panel.y + panel_height + 16}, bytes_text(static_cast<std::uint64_t>(tick)),
+             "class=\"dim\" font-size=\"11\" text-anchor=\"middle\"");
+  }
+  svg.rect({left, panel.y}, {panel_width, panel_height}, 0, "class=\"frame\"");
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    const std::vector<Dot>& dots = curves[i].*panel.dots;
+    const Ink ink = draw::ink(static_cast<std::int64_t>(i));
+    std::string line, band;
+    const auto add = [](std::string& path, Point p) {
+      path += fmt::format("{}{} {}", path.empty() ? "M" : "L", draw::number(p.x), draw::number(p.y));
+    };
+    for (const Dot& d : dots) add(line, place(d.bytes, d.value)), add(band, place(d.bytes, std::max(d.high, d.low)));
+    for (std::size_t j = dots.size(); j-- > 0;) add(band, place(dots[j].bytes, std::min(dots[j].low, dots[j].high)));
+    svg.open("series", curves[i].name);
+    svg.path(band + "Z", fmt::format("class=\"band\" fill=\"{}\"", ink.colour));
+    svg.path(line, fmt::format("class=\"curve{}\" stroke=\"{}\"", ink.outlined ? " dashed" : "", ink.colour));
+    for (const Dot& d : dots) {
+      svg.open("dot", fmt::format("{}: {}, {}", curves[i].name, bytes_text(static_cast<std::uint64_t>(d.bytes)),
+                                  panel.words(d.value)));
+      svg.circle(place(d.bytes, d.value), 3, fmt::format("fill=\"{}\"", ink.colour));
+      svg.close();
+    }
+    svg.close();
+  }
+}
+
+}  // namespace
+
+std::string bench_plot(const std::vector<BenchResult>& results) {
+  const std::vector<Curve> curves = curves_of(results);
+  if (curves.empty()) throw std::invalid_argument("--plot: nothing was measured");
+  const BenchResult& first = results.front();
+  const double second = top + panel_height + between + 24;
+  const double legend = second + panel_height + legend_gap;
+  const double height = legend + legend_line * static_cast<double>(curves.size()) + 10;
+  const double width = left + panel_width + right;
+  const std::string title = fmt::format("{} on {} ranks", schedule::name(first.collective), first.ranks);
+  Svg svg(width, height, draw::chart_style, title);
+  svg.rect({0, 0}, {width, height}, 0, "class=\"paper\"");
+  svg.text({26, 34}, title, "font-size=\"18\" font-weight=\"600\"");
+  svg.text({26, 54}, "median of the iterations; the band is from p10 to p90", "class=\"dim\" font-size=\"12\"");
+  double least = 1e300, most = 0;
+  for (const Curve& c : curves)
+    least = std::min(least, c.time.front().bytes), most = std::max(most, c.time.back().bytes);
+  const Axis x(least, most, 2);
+  draw_panel(svg, {top + 10, "time", &Curve::time, time_text}, curves, x);
+  draw_panel(svg, {second, "bus bandwidth", &Curve::bandwidth, bandwidth_text}, curves, x);
+  svg.text({left + panel_width / 2, second + panel_height + 34}, "size of the larger buffer",
+           "class=\"dim\" font-size=\"11\" text-anchor=\"middle\"");
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    const double y = legend + legend_line * static_cast<double>(i);
+    const Ink ink = draw::ink(static_cast<std::int64_t>(i));
+    svg.line({left, y - 4}, {left + 26, y - 4},
+             fmt::format("class=\"curve{}\" stroke=\"{}\"", ink.outlined ? " dashed" : "", ink.colour));
+    svg.circle({left + 13, y - 4}, 3, fmt::format("fill=\"{}\"", ink.colour));
+    svg.text({left + 36, y}, curves[i].name, "font-size=\"12\"");
+  }
+  return std::move(svg).finish();
+}
+
+}  // namespace trellis::tools

@@ -1,0 +1,52 @@
+// The measurements of one size, and how they are reported: tables, JSON, CSV, plot.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/bench/measure.h"
+
+namespace trellis::tools {
+
+struct BenchResult {
+  schedule::Collective collective = schedule::Collective::all_reduce;
+  std::string op;  // as the user typed it
+  ccl::Rank ranks = 1;
+  std::uint64_t bytes = 0, count = 0;               // bytes of the larger buffer; count as in the call
+  std::uint64_t input_bytes = 0, output_bytes = 0;  // of all ranks together
+  kernels::DType type = kernels::DType::f32;
+  kernels::Reduction reduction = kernels::Reduction::sum;
+  ccl::Rank root = -1;  // -1: none
+  bool in_place = false;
+  int streams = 1;
+  Measured measured;
+  double low_us = 0, high_us = 0;  // the interval of a simulated time; 0: not asked for
+
+  double algbw_GBps(double us) const;  // for this time
+  double busbw_GBps(double us) const;
+};
+
+// A number in at most `width` characters where possible: with two decimals, one, none, then with an exponent.
+std::string fitted(double value, int width);
+
+// In the style of the settings. A row of nccl-tests shows both results, a row of nccom-test the first; null: not
+// measured.
+std::string bench_heading(const BenchSettings&, const std::vector<std::string>& ranks);
+std::string bench_row(const BenchSettings&, const BenchResult* out_of_place, const BenchResult* in_place);
+
+struct BenchTotals {
+  std::uint64_t wrong = 0;
+  std::size_t checked = 0;  // rows whose results were checked
+  double busbw_sum = 0;
+  std::size_t rows = 0;
+  std::uint64_t memory_bytes = 0;  // of rank 0's communicators
+};
+std::string bench_footer(const BenchSettings&, const BenchTotals&);
+
+std::string bench_json(const BenchSettings&, const std::vector<BenchResult>&);
+std::string bench_csv(const BenchSettings&, const std::vector<BenchResult>&);
+
+// Time and bus bandwidth against size, both axes logarithmic, as SVG.
+std::string bench_plot(const std::vector<BenchResult>&);
+
+}  // namespace trellis::tools

@@ -1,0 +1,183 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "sim/core/check/check.h"
+#include "sim/core/run/run.h"
+#include "sim/timeline/summary.h"
+#include "tools/answer/timeline_file.h"
+#include "tools/core/subject.h"
+#include "tools/program/command.h"
+#include "tools/program/json_text.h"
+#include "tools/program/output.h"
+
+namespace trellis::tools {
+namespace {
+
+using namespace sim::core;
+using sim::in_us;
+
+struct Options {
+  CoreSubject subject;
+  bool timing_only = false, json = false;
+  std::uint64_t seed = 1;
+  std::vector<std::string> inputs, outputs;  // NAME=FILE
+  std::string output;
+};
+
+void add_run(CLI::App& app, Options& o) {
+  app.description(
+      "Runs a program: the numbers that it computes and the time that it takes at once. One that ships gets random\n"
+      "inputs, and its results are held against the host's kernels; the exit status is 1 where they are too far off.\n"
+      "A program from a file reads zeros, or files of bytes.");
+  add_core_subject(app, o.subject);
+  app.add_flag("--timing-only", o.timing_only, "Computes nothing: the same time, sooner");
+  app.add_option("--seed", o.seed, "Of the random inputs")->capture_default_str();
+  app.add_option("--input", o.inputs, "NAME=FILE: the bytes of an HBM buffer; several times")->allow_extra_args(false);
+  app.add_option("--save", o.outputs, "NAME=FILE: where an HBM buffer's bytes go; several times")
+      ->allow_extra_args(false);
+  app.add_flag("--json", o.json, "Print JSON");
+}
+
+void add_profile(CLI::App& app, Options& o) {
+  app.description(
+      "Runs a program for its time, and shows where it went: busy and waiting engines, the critical path, the\n"
+      "roofline. -o decides what else is written: .html a page to look at, .pftrace for ui.perfetto.dev, .json for\n"
+      "chrome://tracing.");
+  add_core_subject(app, o.subject);
+  app.add_option("-o,--output", o.output, timeline_help);
+  app.add_flag("--json", o.json, "Print the summary as JSON");
+}
+
+std::string totals_text(const Program& p, const RunTotals& t, const sim::ChipSpec& chip) {
+  std::string out = fmt::format("{} on {}: {:.3f} us, {} instructions, {} DMA descriptors\n", p.name, chip.name,
+                                in_us(t.time), t.instructions, t.descriptors);
+  const double seconds = sim::in_seconds(std::max<sim::Time>(t.time, 1));
+  out += fmt::format("  DMA {:.1f} GB/s; HBM read {:.1f} MB, written {:.1f} MB; {:.2f} TFLOPS\n",
+                     t.dma_bytes / seconds * 1e-9, t.hbm_read * 1e-6, t.hbm_written * 1e-6, t.flops / seconds * 1e-12);
+  for (std::size_t s = 0; s < t.streams.size(); ++s) {
+    const StreamTotals& stream = t.streams[s];
+    if (stream.instructions == 0) continue;
+    const auto percent = [&](sim::Time time) { return 100 * static_cast<double>(time) / static_cast<double>(t.time); };
+    std::string core = p.cores > 1 ? fmt::format("core {} ", s / engine_count) : "";
+    out += fmt::format(
+        "  {}{:8} {:>8} instructions, busy {:5.1f}%, waits: semaphore {:.1f}%, data {:.1f}%, port {:.1f}%\n", core,
+        name(static_cast<Engine>(s % engine_count)), stream.instructions, percent(stream.busy),
+        percent(stream.waited[static_cast<std::size_t>(sim::Wait::semaphore)]),
+        percent(stream.waited[static_cast<std::size_t>(sim::Wait::data)]),
+        percent(stream.waited[static_cast<std::size_t>(sim::Wait::port)]));
+  }
+  return out;
+}
+
+std::string comparisons_text(const std::vector<Comparison>& all) {
+  std::string out;
+  for (const Comparison& c : all)
+    out += fmt::format("  {}: {} of {} elements beyond {}; farthest {:.3g}\n", c.what, c.wrong, c.elements,
+                       c.bound == 0 ? "equality" : fmt::format("the bound of {:.3g}", c.bound), c.worst);
+  return out;
+}
+
+std::string run_json(const Program& p, const RunTotals& t, const sim::ChipSpec& chip,
+                     const std::vector<Comparison>& comparisons) {
+  nlohmann::ordered_json out;
+  out["program"] = p.name;
+  out["chip"] = chip.name;
+  out["time_ps"] = t.time;
+  out["instructions"] = t.instructions;
+  out["descriptors"] = t.descriptors;
+  out["dma_bytes"] = t.dma_bytes;
+  out["hbm_read_bytes"] = t.hbm_read;
+  out["hbm_written_bytes"] = t.hbm_written;
+  out["flops"] = t.flops;
+  out["engines"] = nlohmann::ordered_json::array();
+  for (std::size_t s = 0; s < t.streams.size(); ++s)
+    out["engines"].push_back({{"core", s / engine_count},
+                              {"engine", name(static_cast<Engine>(s % engine_count))},
+                              {"instructions", t.streams[s].instructions},
+                              {"busy_ps", t.streams[s].busy}});
+  out["compared"] = nlohmann::ordered_json::array();
+  for (const Comparison& c : comparisons)
+    out["compared"].push_back(
+        {{"what", c.what}, {"elements", c.elements}, {"wrong", c.wrong}, {"worst", c.worst}, {"bound", c.bound}});
+  return json_text(out, 1);
+}
+
+void read_inputs(const Options& o, Memory& memory) {
+  for (const std::string& input : o.inputs) {
+    const auto [name, file] = halves(input, "--input", "NAME=FILE");
+    const std::span<std::byte> to = memory.hbm(name);
+    const std::string bytes = read_input(file);
+    if (bytes.size() != to.size())
+      throw std::invalid_argument(fmt::format("{}: {} bytes; {} has {}", file, bytes.size(), name, to.size()));
+    std::memcpy(to.data(), bytes.data(), bytes.size());
+  }
+}
+
+int run_program(const Options& o) {
+  const sim::ChipSpec chip = chip_of(o.subject);
+  const Program program = program_of(o.subject, chip);
+  check(program, chip);
+  const Shipped* ships = shipped_of(o.subject);
+  std::unique_ptr<Memory> memory;
+  if (!o.timing_only) {
+    memory = std::make_unique<Memory>(program, chip);
+    if (ships != nullptr && ships->fill != nullptr) ships->fill(arguments_of(o.subject, *ships), *memory, o.seed);
+    read_inputs(o, *memory);
+  }
+  const RunTotals totals = run(program, chip, {.memory = memory.get()});
+  std::vector<Comparison> comparisons;
+  if (memory && ships != nullptr && ships->compare != nullptr && o.inputs.empty())
+    comparisons = ships->compare(arguments_of(o.subject, *ships), *memory);
+  for (const std::string& output : o.outputs) {
+    const auto [name, file] = halves(output, "--save", "NAME=FILE");
+    if (!memory) throw std::invalid_argument("--save needs a run that computes: leave out --timing-only");
+    const std::span<std::byte> bytes = memory->hbm(name);
+    write_output(file, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+  write_output("", o.json ? run_json(program, totals, chip, comparisons)
+                          : totals_text(program, totals, chip) + comparisons_text(comparisons));
+  return std::ranges::any_of(comparisons, [](const Comparison& c) { return c.wrong != 0; }) ? 1 : 0;
+}
+
+sim::Peaks peaks_of(const sim::ChipSpec& chip) {
+  const double rate = chip.memory.hbm_rate / chip.memory.hbm_stacks;
+  return {.flops_per_second = 2.0 * chip.tensor.rows * chip.tensor.columns * chip.engine[0].clock /
+                              std::max(chip.tensor.row_cycles_wide, 1e-9),
+          .roofs = {{"HBM, one stack", rate}, {"DMA engines", chip.dma.engine_rate * chip.dma.engines}}};
+}
+
+int profile(const Options& o) {
+  const sim::ChipSpec chip = chip_of(o.subject);
+  expect_timeline_file(o.output);
+  const Program program = program_of(o.subject, chip);
+  check(program, chip);
+  sim::Timeline timeline;
+  const RunTotals totals = run(program, chip, {.timeline = &timeline});
+  const sim::Peaks peaks = peaks_of(chip);
+  const std::string title = fmt::format("{} on {}", program.name, chip.name);
+  if (!o.output.empty()) write_timeline(o.output, timeline, {.title = title, .peaks = peaks});
+  const sim::Summary summary = sim::summarize(timeline, peaks);
+  write_output("", o.json ? sim::summary_json(timeline, summary)
+                          : totals_text(program, totals, chip) + sim::summary_text(timeline, summary));
+  return 0;
+}
+
+const Registered registered_run(command<Options>("core run", "Run a program: what it computes, and how long it takes",
+                                                 "trellis core run adamw --chip trn2\n"
+                                                 "trellis core run matmul --chip trn1 -p M=512 -p K=512 -p N=512\n"
+                                                 "trellis core run matmul --timing-only --what-if dma.start=2us\n"
+                                                 "trellis core run mine.txt --input a=a.bin --save c=c.bin",
+                                                 add_run, run_program));
+const Registered registered_profile(command<Options>("core profile", "Show where a program's time goes",
+                                                     "trellis core profile matmul --chip trn1\n"
+                                                     "trellis core profile attention -o attention.html\n"
+                                                     "trellis core profile matmul -o matmul.pftrace",
+                                                     add_profile, profile));
+
+}  // namespace
+}  // namespace trellis::tools

@@ -1,0 +1,140 @@
+// trellis doctor: explains what the dumps of a job's ranks say together.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "ccl/diagnosis/diagnosis.h"
+#include "tools/program/command.h"
+#include "tools/program/output.h"
+
+namespace trellis::tools {
+namespace {
+
+using ccl::Diagnosis;
+using nlohmann::json;
+
+struct Options {
+  std::vector<std::string> dumps;
+  bool json = false;
+};
+
+void add(CLI::App& app, Options& o) {
+  app.description(
+      "Reads what the flight recorders of a job's ranks have written, and says in its first line what went wrong "
+      "first:\n"
+      "who never came, died, stands still, called something else, aborted. Then it tells where each rank is.\n"
+      "Ranks write with TRELLIS_DUMP=FOLDER in their environment: when a communicator fails, can't be made or "
+      "divided,\n"
+      "or is aborted, and when SIGUSR2, SIGTERM or SIGINT comes. A dump tells of the first trouble or of the signal, "
+      "and\n"
+      "not of what followed. trellis launch, started with TRELLIS_DUMP, adds there how ranks ended, if any failed.\n\n"
+      "Exit status: 0, all is well; 1, something went wrong, or a file was left out; 2, there is no dump.");
+  app.add_option("dumps", o.dumps, "Files that the flight recorder wrote, or folders of them")->required();
+  app.add_flag("--json", o.json, "Print JSON");
+}
+
+struct Read {
+  ccl::Evidence evidence = {};
+  std::map<std::string, std::string> left_out = {};  // files, and why they were left out
+};
+
+std::vector<std::string> files_of(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    if (!std::filesystem::is_directory(path)) {
+      files.push_back(path);
+      continue;
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(path))
+      if (entry.path().extension() == ".json") files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  if (files.empty()) throw std::invalid_argument("no dump among what was named: expected files ending in .json");
+  return files;
+}
+
+Read read_all(const std::vector<std::string>& paths) {
+  Read read;
+  for (const std::string& file : files_of(paths)) try {
+      const std::string text = read_input(file);
+      if (ccl::is_launch_record(text))
+        read.evidence.add(ccl::launch_record_in(text));
+      else
+        read.evidence.add(ccl::rank_dump_in(text));
+    } catch (const std::invalid_argument& e) {
+      read.left_out[file] = fmt::format("this is no dump of a flight recorder: {}", e.what());
+    }
+  if (read.evidence.empty()) {
+    const auto& [file, why] = *read.left_out.begin();
+    throw std::invalid_argument(fmt::format("{}: {}", file, why));
+  }
+  return read;
+}
+
+std::string time_of(std::int64_t ns) {
+  const std::chrono::sys_time<std::chrono::seconds> when{std::chrono::seconds(ns / 1'000'000'000)};
+  return fmt::format("{:%F %T} UTC", when);
+}
+
+std::string text_of(const Diagnosis& d, bool alone) {
+  std::string text = alone ? "" : fmt::format("a job of {}:\n", time_of(d.moment_ns));
+  if (!d.cause.empty()) text += d.cause + "\n";
+  for (const Diagnosis::Part& part : d.parts) {
+    if (d.parts.size() > 1) text += fmt::format("{}:\n", part.name);
+    for (const std::string& line : part.lines) text += line + "\n";
+    for (const auto& [rank, error] : part.errors) text += fmt::format("rank {} said: {}\n", rank, error);
+    for (const std::string& line : part.later) text += line + "\n";
+  }
+  for (const std::string& line : d.ends) text += line + "\n";
+  return text;
+}
+
+json json_of(const Diagnosis& d) {
+  json communicators = json::array();
+  for (const Diagnosis::Part& part : d.parts) {
+    json errors = json::object();
+    for (const auto& [rank, error] : part.errors) errors[std::to_string(rank)] = error;
+    communicators.push_back({{"communicator", part.communicator},
+                             {"ranks", part.ranks},
+                             {"findings", part.lines},
+                             {"errors", errors},
+                             {"later", part.later}});
+  }
+  return {{"cause", d.cause}, {"time_ns", d.moment_ns}, {"communicators", communicators}, {"ends", d.ends}};
+}
+
+bool is_well(const Diagnosis& d) {
+  return d.cause.empty() && std::ranges::all_of(d.parts, [](const auto& part) { return part.errors.empty(); });
+}
+
+int run(const Options& o) {
+  const Read read = read_all(o.dumps);
+  const std::vector<Diagnosis> jobs = ccl::diagnose(read.evidence);
+  bool well = read.left_out.empty();
+  json all = json::array();
+  std::string text;
+  for (const Diagnosis& d : jobs) {
+    well = well && is_well(d);
+    text += fmt::format("{}{}", text.empty() ? "" : "\n", text_of(d, jobs.size() == 1));
+    all.push_back(json_of(d));
+  }
+  for (const auto& [file, why] : read.left_out) fmt::print(stderr, "trellis: {}: left out: {}\n", file, why);
+  write_output("", o.json ? json{{"jobs", all}, {"left_out", read.left_out}}.dump(2) + "\n" : text);
+  return well ? 0 : 1;
+}
+
+const Registered doctor(command("doctor",
+                                "Says from the dumps of a job's ranks what went wrong first, and where each is",
+                                "trellis doctor /tmp/dumps\n"
+                                "trellis doctor --json trellis_*_rank*.json\n"
+                                "TRELLIS_DUMP=/tmp/dumps trellis launch -n 4 -- ./train",
+                                add, run));
+
+}  // namespace
+}  // namespace trellis::tools

@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <system_error>
+
+#include "ccl/config.h"
+#include "ccl/rendezvous/sha256.h"
+#include "ccl/rendezvous/tcp/socket.h"
+#include "tools/launch/ranks.h"
+#include "tools/program/command.h"
+#include "tools/program/output.h"
+
+namespace trellis::tools {
+namespace {
+
+constexpr int usual_port = 29'500;  // the same as torchrun's
+
+struct Options {
+  LaunchedJob job;
+  double grace_s = 10;
+  bool pin = false, no_pin = false;
+};
+
+void add(CLI::App& app, Options& o) {
+  app.description(
+      "Starts ranks of a program on this machine, watches them, and ends them together.\n\n"
+      "Each rank finds in its environment what torchrun sets: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,\n"
+      "GROUP_RANK, MASTER_ADDR, MASTER_PORT; OMP_NUM_THREADS, unless it is set, as the cores a rank; and\n"
+      "TRELLIS_SECRET, without which no other process can join the job. Every line that a rank prints gets [RANK] in\n"
+      "front. Rank 0 reads standard input, unless that is a terminal. Where cores are as many as ranks or more, each\n"
+      "rank is kept on its equal part of them.\n\n"
+      "The first rank that fails ends the others, on every node: SIGTERM, and SIGKILL after --grace; its status is\n"
+      "the exit status, 128 and the number of the signal when one killed it. SIGINT, SIGTERM, SIGHUP, SIGQUIT,\n"
+      "SIGUSR1 and SIGUSR2 are passed on to all ranks of the node; asked to end twice, launch kills. Whatever becomes\n"
+      "of launch, no rank stays behind.\n\n"
+      "On several nodes, run it on each with the same -n, --nnodes, --master-addr and --master-port, and with the\n"
+      "same TRELLIS_SECRET in the environment (openssl rand -hex 16 makes one). The launches wait for each other,\n"
+      "five minutes at most, and use ports --master-port to --master-port + 8 of node 0.");
+  app.add_option("-n,--nproc-per-node", o.job.ranks, "Ranks on this node")->required();
+  app.add_option("--nnodes", o.job.nodes, "Nodes in all")->capture_default_str();
+  app.add_option("--node-rank", o.job.node, "Which of them this one is, from 0");
+  app.add_option("--master-addr", o.job.address, "The host of node 0; 127.0.0.1 on one node");
+  app.add_option("--master-port", o.job.port, "Its port; a free one on one node, 29500 on several");
+  app.add_flag("--raw", o.job.raw, "Ranks print by themselves, without prefixes");
+  auto* const pin = app.add_flag("--pin", o.pin, "Each rank stays on one core, in the order of trellis topo show -n");
+  app.add_flag("--no-pin", o.no_pin, "Ranks run on any core")->excludes(pin);
+  app.add_option("--grace", o.grace_s, "Seconds from SIGTERM to SIGKILL")->capture_default_str();
+  app.add_option("program", o.job.program, "The program and its arguments, after --");
+}
+
+// Reserves a free port, so that no one else gets it before rank 0 listens. A socket that is bound without listening
+// does not prevent another from listening.
+ccl::Descriptor reserve_port(int& port) {
+  ccl::Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  sockaddr_in any = {};
+  any.sin_family = AF_INET;
+  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (!socket || setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+      bind(socket.number(), reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0)
+    throw std::system_error(errno, std::generic_category(), "a free port");
+  port = ccl::local_endpoint(socket).port();
+  return socket;
+}
+
+// The arguments as typed: the parser splits arguments such as [1,2].
+std::vector<std::string> after_dashes(const std::vector<std::string>& parsed) {
+  const std::string line = read_input("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < line.size(); at = line.find('\0', at) + 1) words.emplace_back(line.c_str() + at);
+  const auto dashes = std::ranges::find(words, "--");
+  return dashes == words.end() ? parsed : std::vector<std::string>(dashes + 1, words.end());
+}
+
+void check(const char* option, double value, double least, double most) {
+  if (!(value >= least && value <= most))
+    throw std::invalid_argument(fmt::format("{} {}: expected {} to {}", option, value, least, most));
+}
+
+void check(const Options& o) {
+  const LaunchedJob& job = o.job;
+  check("-n", job.ranks, 1, 65'536);
+  check("--nnodes", job.nodes, 1, 1 << 20);
+  check("--node-rank", job.node, 0, job.nodes - 1);
+  check("--master-port", job.port, 0, 65'535);
+  check("--grace", o.grace_s, 0, 86'400);
+  if (job.program.empty()) throw std::invalid_argument("no program to launch: trellis launch -n RANKS -- PROGRAM ...");
+}
+
+int run(const Options& o) {
+  check(o);
+  LaunchedJob job = o.job;
+  job.pin = o.pin ? Pin::core : o.no_pin ? Pin::none : Pin::share;
+  job.program = after_dashes(job.program);
+  job.grace = std::chrono::milliseconds(std::llround(o.grace_s * 1000));
+  if (job.nodes > 1 && job.address.empty())
+    throw std::invalid_argument(fmt::format("--nnodes {} needs --master-addr, the host of node 0", job.nodes));
+  job.secret = ccl::secret_from_environment();
+  if (job.nodes > 1 && job.secret.empty())
+    throw std::invalid_argument(fmt::format(
+        "--nnodes {} needs TRELLIS_SECRET in the environment, the same on each (openssl rand -hex 16)", job.nodes));
+  if (job.secret.empty()) job.secret = ccl::fresh_secret();
+  if (job.address.empty()) job.address = "127.0.0.1";
+  ccl::Descriptor reserved;
+  if (job.port == 0 && job.nodes > 1) job.port = usual_port;
+  if (job.port == 0) reserved = reserve_port(job.port);
+  return launch(job);
+}
+
+const Registered launch_command(command("launch", "Starts ranks of a program, and ends them together",
+                                        "trellis launch -n 4 -- python3 train.py --steps 100\n"
+                                        "trellis launch -n 8 --pin -- ./solve input.txt\n"
+                                        "TRELLIS_SECRET=$S trellis launch -n 8 --nnodes 2 --node-rank 1 "
+                                        "--master-addr node0 -- ./solve\n"
+                                        "trellis launch -n 2 -- sh -c 'echo I am $RANK of $WORLD_SIZE'",
+                                        add, run));
+
+}  // namespace
+}  // namespace trellis::tools

@@ -1,0 +1,40 @@
+// Finished points of a sweep, kept in files as they come, so that the sweep can be resumed. Each rank that shares a
+// sweep has its own file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ccl/config.h"
+#include "ccl/rendezvous/tcp/socket.h"
+#include "sim/choose/sweep.h"
+
+namespace trellis::tools {
+
+class Points {
+ public:
+  // Rank 0 writes `path`, rank N writes path.N; empty: nothing is kept. Throws system_error.
+  Points(std::string path, const sim::Machine&, const std::string& era, const ccl::Launched&);
+
+  std::vector<sim::Cost> known(const sim::Sweep&) const;   // from the files of all ranks, as they are now
+  std::vector<sim::Cost> slower(const sim::Sweep&) const;  // the same for points that were given up
+  void keep(const sim::Sweep&, const sim::Cost&);
+  void keep_slower(const sim::Sweep&, const sim::Cost&);
+  void join(const sim::Sweep&);  // copies here what only other ranks' files have
+
+ private:
+  std::vector<std::string> paths() const;
+  template <class Read>
+  std::vector<sim::Cost> all(const sim::Sweep&, const Read&) const;
+  void append(const std::string& line);
+
+  std::string path_, own_, fingerprint_;
+  ccl::Descriptor file_;
+};
+
+// The sweep's costs. Ways are dealt to the ranks in turn. Rank 0, after its own, prices what the others have not
+// finished, and returns all costs. Other ranks return nothing.
+std::vector<sim::Cost> shared_sweep(const sim::Machine&, const sim::Sweep&, sim::SweepControl, Points&,
+                                    const ccl::Launched&);
+
+}  // namespace trellis::tools

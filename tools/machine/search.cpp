@@ -1,0 +1,211 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "schedule/formats/msccl_xml.h"
+#include "schedule/formats/text.h"
+#include "schedule/proof/verify.h"
+#include "sim/choose/synthesis.h"
+#include "sim/choose/tuner_search.h"
+#include "sim/thread_pool.h"
+#include "tools/answer/crossover_chart.h"
+#include "tools/answer/interruption.h"
+#include "tools/answer/machine_typed.h"
+#include "tools/bench/report/progress.h"
+#include "tools/machine/points.h"
+#include "tools/program/cli_checks.h"
+#include "tools/program/command.h"
+#include "tools/program/output.h"
+#include "tools/program/table.h"
+#include "tools/program/words.h"
+
+namespace trellis::tools {
+namespace {
+
+using sim::Cost;
+using sim::Machine;
+using sim::Pricer;
+using sim::Way;
+
+struct Options {
+  std::string machine, collective, bytes = "1MB", group = "all", era, points, output;
+  std::vector<std::string> algorithms, what_if;
+  std::size_t levels = 3, finalists = 6, shown = 5;
+  std::int64_t most_moves = sim::Search{}.most_moves;
+  int threads = 0;
+  bool synthesise = false;
+};
+
+void add(CLI::App& app, Options& o) {
+  app.description(
+      "Looks for a schedule that beats the algorithms as they are: hierarchies of any algorithms, over every way of\n"
+      "taking the machine's dimensions together or apart; the dimensions in other orders; and two ways at once, each\n"
+      "with a share of the data. Each is priced; the fastest are tried with several lanes and parts.\n\n"
+      "--synthesise makes schedules for the machine as it is, with its dead and slow links: over time, whenever a "
+      "link\n"
+      "is idle, a chunk that its far end needs is put on it. What is reported was proved right first.\n\n"
+      "With --points, finished points are kept in a file, and a search that was interrupted goes on where it ended;\n"
+      "the file may be that of `machine tune`, and other searches of this machine use what they share.\n\n"
+      "The library runs the file: TRELLIS_ALGORITHM=all_reduce=file:found.schedule, or trellis bench --algorithm\n"
+      "file:found.schedule.");
+  app.add_option("machine", o.machine, "A machine's name, a shape like torus:4x4, or a file")->required();
+  app.add_option("op", o.collective, "The collective")->required();
+  app.add_option("--bytes", o.bytes, "Size of the larger buffer")->capture_default_str();
+  app.add_option("--group", o.group, "Of ranks: all, inner-16, across-4")->capture_default_str();
+  app.add_option("--algorithms", o.algorithms, "Only these at the levels")->delimiter(',');
+  app.add_option("--levels", o.levels, "Of a hierarchy, at most so many")
+      ->check(CLI::Range(2, 8))
+      ->capture_default_str();
+  app.add_option("--finalists", o.finalists, "That are tried with lanes and parts")->capture_default_str();
+  app.add_option("--show", o.shown, "Lines of each table")->check(above_zero())->capture_default_str();
+  app.add_option("--moves", o.most_moves,
+                 "That are gone through of each sort of way, the most promising first: more takes longer")
+      ->check(above_zero())
+      ->capture_default_str();
+  app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
+  app.add_option("--what-if", o.what_if, change_grammar);
+  app.add_option("--threads", o.threads, "To price with [as many as there are processors]")->check(CLI::Range(0, 1024));
+  app.add_option("--points", o.points, "A file of finished points, to go on from");
+  app.add_flag("--synthesise", o.synthesise, "Make schedules for the machine's links, too");
+  app.add_option("-o,--output", o.output, "The fastest schedule, as text; as MSCCL's XML where the name ends in .xml");
+}
+
+std::string table_text(const char* name, const std::vector<Cost>& costs, std::size_t shown) {
+  Table table(name, {{.name = name, .align = Align::left}, {.name = "time", .unit = "s"}});
+  for (std::size_t i = 0; i < std::min(shown, costs.size()); ++i)
+    table.add({text_of(costs[i].way), sim::in_seconds(costs[i].time)});
+  return table.text();
+}
+
+// The best of everything that was tried.
+struct Found {
+  std::string name;
+  sim::Time time = 0;
+  schedule::Schedule schedule;
+  std::string again;  // the command that makes it again
+};
+
+std::string reproduced_by(const Options& o, const Pricer& pricer, const Way& way) {
+  const schedule::Request r = pricer.request(way);
+  std::string text = fmt::format("trellis schedule verify {} -a {} --dims {} --channels {} --segments {}", o.collective,
+                                 way.algorithm, fmt::join(r.dims, "x"), r.channels, r.segments);
+  const bool quoted = std::ranges::any_of(r.levels, [](const auto& l) { return l.find('(') != l.npos; });
+  if (!r.levels.empty()) text += fmt::format(" --levels {1}{0}{1}", fmt::join(r.levels, ","), quoted ? "'" : "");
+  if (!r.order.empty()) text += fmt::format(" --order {}", fmt::join(r.order, "."));
+  return text + "\n";
+}
+
+Found best_of(const Options& o, const Pricer& pricer, double bytes, const std::vector<Cost>& found,
+              const std::vector<sim::Synthesised>& made) {
+  if (!made.empty() && (found.empty() || made.front().time < found.front().time))
+    return {text_of(made.front().how), made.front().time,
+            synthesised(pricer.machine(), pricer.group(), pricer.settings(), bytes, made.front().how), ""};
+  const Way& way = found.front().way;
+  return {text_of(way), found.front().time, make(schedule::algorithm_named(way.algorithm), pricer.request(way)),
+          reproduced_by(o, pricer, way)};
+}
+
+std::string where_it_goes(const Machine& machine, const std::string& name, const sim::Price& p) {
+  return fmt::format("{}: {}; {}, {:.0f}% of the time\n", name, sim::path_in_words(p, machine), p.busiest_name,
+                     100 * p.busiest_share);
+}
+
+void write_schedule(const std::string& path, const schedule::Schedule& s) {
+  if (path.empty()) return;
+  write_output(path, path.ends_with(".xml") ? schedule::export_msccl(s) : schedule::print(s));
+}
+
+std::string made_text(const std::vector<sim::Synthesised>& made, std::size_t shown) {
+  Table table("made", {{.name = "made", .align = Align::left}, {.name = "time", .unit = "s"}});
+  for (std::size_t i = 0; i < std::min(shown, made.size()); ++i)
+    table.add({text_of(made[i].how), sim::in_seconds(made[i].time)});
+  return table.text() + "\n";
+}
+
+// The result when all was tried, or when it was interrupted.
+struct Looked {
+  sim::SearchResult result;
+  std::vector<sim::Synthesised> made;
+  bool interrupted = false;
+};
+
+Looked look(const Options& o, const Machine& machine, const sim::Group& group, const Pricer::Settings& settings,
+            double bytes) {
+  Points points(o.points, machine, o.era, {});
+  const Interrupts interrupts;
+  BenchProgress progress(0, true);
+  sim::SweepControl control{.threads = o.threads};
+  if (o.threads <= 0) control.threads = sim::processors();
+  control.stopped = [&] { return interrupts.asked(); };
+  const sim::Sweep kept{.group = group, .settings = settings};
+  control.known = points.known(kept), control.slower = points.slower(kept);
+  control.found = [&](const Cost& c) { progress.next(text_of(c.way)), points.keep(kept, c); };
+  control.given_up = [&](const Cost& c) { progress.next(text_of(c.way)), points.keep_slower(kept, c); };
+  Pricer::Settings while_asked = settings;
+  while_asked.stopped = [&](sim::Time, double) { return interrupts.asked(); };
+  Looked found{.result = sim::search(machine, group, while_asked, bytes,
+                                     {.algorithms = o.algorithms,
+                                      .most_levels = o.levels,
+                                      .finalists = o.finalists,
+                                      .shown = o.shown,
+                                      .most_moves = o.most_moves},
+                                     control),
+               .made = {}};
+  if (o.synthesise) found.made = sim::syntheses(machine, group, while_asked, bytes, control);
+  found.interrupted = interrupts.asked();
+  const bool nothing = found.result.fixed.empty() || (found.result.found.empty() && found.made.empty());
+  if (nothing && found.interrupted) throw std::runtime_error("interrupted before anything was found");
+  if (nothing)
+    throw std::invalid_argument(fmt::format("nothing was found for {} on {} ranks", o.collective, group.ranks()));
+  return found;
+}
+
+int run(const Options& o) {
+  const Machine machine(typed_machine(o.machine, o.what_if));
+  const sim::Group group = sim::group_named(machine, o.group);
+  const Pricer::Settings settings{.collective = bench_op(o.collective).collective, .era = o.era};
+  const auto bytes = static_cast<double>(parse_bytes(o.bytes));
+  if (!o.output.empty()) expect_writable(o.output);
+  if (o.synthesise) sim::expect_synthesises(settings.collective);
+  const auto& [result, made, interrupted] = look(o, machine, group, settings, bytes);
+  const std::string of = schedule::carries_data(settings.collective) ? " of " + sim_bytes_text(bytes) : "";
+  std::string text =
+      fmt::format("{}{} on {} ranks of {}: {} compositions{} tried{}{}\n\n", o.collective, of, group.ranks(),
+                  machine.name(), result.tried, made.empty() ? "" : fmt::format(" and {} syntheses", made.size()),
+                  result.untried > 0 ? fmt::format(", {} left out: see --moves", result.untried) : "",
+                  interrupted ? ", then interrupted" : "");
+  text += table_text("fixed", result.fixed, o.shown) + "\n" + table_text("found", result.found, o.shown) + "\n";
+  if (!made.empty()) text += made_text(made, o.shown);
+  Pricer pricer(machine, group, settings);
+  const Found best = best_of(o, pricer, bytes, result.found, made);
+  const schedule::Report report = schedule::verify(best.schedule);
+  text += fmt::format("{}: {}\n", best.name, report.text());
+  const Cost& fixed = result.fixed.front();
+  const double gain = 1 - static_cast<double>(best.time) / static_cast<double>(fixed.time);
+  if (report.ok())
+    write_schedule(o.output, gain > 0
+                                 ? best.schedule
+                                 : make(schedule::algorithm_named(fixed.way.algorithm), pricer.request(fixed.way)));
+  sim::PriceOptions explained = pricer.options(bytes);
+  explained.explain = true;
+  text += where_it_goes(machine, text_of(fixed.way), pricer.price(fixed.way, bytes, true));
+  text += where_it_goes(machine, best.name, sim::price(best.schedule, machine, explained));
+  text += gain > 0 ? fmt::format("found: {:.1f}% less time than the best as they are\n", 100 * gain)
+                   : fmt::format("none is better than {}{}\n", text_of(fixed.way),
+                                 o.output.empty() ? "" : fmt::format(", which is what {} holds", o.output));
+  write_output("", text + best.again);
+  return report.ok() && !interrupted ? 0 : 1;
+}
+
+const Registered sim_search_command(
+    command("machine search", "Looks for a composition that beats the best algorithm on a simulated machine",
+            "trellis machine search \"trn1.32xlarge x 4\" all_reduce --bytes 64MB\n"
+            "trellis machine search torus:4x4x4 all_reduce --bytes 64MB --what-if dead:0-1 --synthesise -o "
+            "found.schedule\n"
+            "trellis machine search trn2u all_gather --points search.points",
+            add, run));
+
+}  // namespace
+}  // namespace trellis::tools

@@ -1,0 +1,294 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <set>
+#include <stdexcept>
+
+#include "ccl/plan/selector.h"
+#include "ccl/transports/open.h"
+#include "sim/choose/borders.h"
+#include "sim/thread_pool.h"
+#include "tools/answer/crossover_chart.h"
+#include "tools/answer/interruption.h"
+#include "tools/answer/machine_typed.h"
+#include "tools/bench/report/progress.h"
+#include "tools/machine/points.h"
+#include "tools/program/cli_checks.h"
+#include "tools/program/command.h"
+#include "tools/program/output.h"
+#include "tools/program/table.h"
+#include "tools/program/words.h"
+#include "tools/tune/rules.h"
+
+namespace trellis::tools {
+namespace {
+
+using schedule::Collective;
+using sim::Cost;
+using sim::Group;
+using sim::Machine;
+using sim::Pricer;
+using sim::Region;
+using sim::Way;
+
+constexpr const char* description =
+    "Prices every algorithm with several lanes and parts on a simulated machine, over sizes and groups of its ranks,\n"
+    "and says which is best from where on: as regions, as a chart, and as a selection table for ccl/. Where the best\n"
+    "changes between two sizes, prices in between say at which byte, and what wins there; times are those of the "
+    "sizes\n"
+    "beside them.\n\n"
+    "Groups are all ranks, inner-N (the first N: a chip, a row, a host) and across-N (one of each of these). With\n"
+    "--points, finished points are kept in a file, and a sweep that was interrupted goes on where it ended. Rules of\n"
+    "across groups are those of a machine of their own, NAME:across. Under trellis launch, mpirun or srun the ranks "
+    "share\n"
+    "the sweep by files that all of them see: FILE of --points, FILE.1, FILE.2, ... TRELLIS_SELECTIONS=FILE and "
+    "TRELLIS_MACHINE=NAME\n"
+    "make the library use the table.";
+
+struct Options {
+  std::string machine, sizes = "8..1GB", era, output, chart, points, name;
+  std::vector<std::string> collectives = {"all_reduce", "all_gather", "reduce_scatter"}, groups = {"all"}, algorithms,
+                           what_if, explain, published;
+  std::vector<std::int32_t> lanes = {1, 2, 4}, parts = {1};
+  int threads = 0;
+  bool rows = false;
+};
+
+void add(CLI::App& app, Options& o) {
+  app.description(description);
+  app.add_option("machine", o.machine, "A machine's name, a shape like torus:4x4, or a file")->required();
+  app.add_option("--collectives", o.collectives, "Which collectives")->delimiter(',')->capture_default_str();
+  app.add_option("--groups", o.groups, "Of ranks: all, inner-16, across-4, or every")->delimiter(',');
+  app.add_option("--sizes", o.sizes, "Of the larger buffer: 8..1GB by powers of two; 64KB,1MB")->capture_default_str();
+  app.add_option("--algorithms", o.algorithms, "Only these")->delimiter(',');
+  app.add_option("--channels", o.lanes, "Lanes to try")->delimiter(',')->capture_default_str();
+  app.add_option("--segments", o.parts, "Parts to try")->delimiter(',')->capture_default_str();
+  app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
+  app.add_option("--what-if", o.what_if, change_grammar);
+  app.add_flag("--rows", o.rows, "Show algorithms all ranks in one row, and not the machine's shape");
+  app.add_option("--threads", o.threads, "To price with [as many as there are processors]")->check(CLI::Range(0, 1024));
+  app.add_option("--points", o.points, "A file of finished points, to go on from");
+  app.add_option("-o,--output", o.output, "The selection table's file");
+  app.add_option("--name", o.name, "The machine's name in the table; as here");
+  app.add_option("--chart", o.chart, "The crossover chart's file, as SVG")->check(svg_file());
+  app.add_option("--published", o.published, "Regions to draw beside ours: mesh:0,rdh:1MB,kangaring:56MB")
+      ->delimiter(',');
+  app.add_option("--explain", o.explain, "A collective and a size: why it is served as it is")->expected(2);
+}
+
+Machine machine_for(const Options& o) { return Machine(typed_machine(o.machine, o.what_if)); }
+
+std::vector<Group> groups_for(const Options& o, const Machine& machine) {
+  std::vector<Group> groups;
+  for (const std::string& name : o.groups) {
+    if (name == "every") {
+      groups = sim::groups_of(machine);
+      break;
+    }
+    groups.push_back(sim::group_named(machine, name));
+  }
+  for (Group& g : groups)
+    if (o.rows) g.dims = {g.ranks()};
+  return groups;
+}
+
+std::vector<PublishedRegion> published_in(const Options& o) {
+  std::vector<PublishedRegion> regions;
+  for (const std::string& word : o.published) {
+    const std::size_t colon = std::min(word.find(':'), word.size());
+    if (colon + 1 >= word.size())
+      throw std::invalid_argument(
+          fmt::format("--published {}: expected a name and where it begins, as in rdh:1MB", word));
+    const std::string from = word.substr(colon + 1);
+    regions.push_back({word.substr(0, colon), from == "0" ? 0 : static_cast<double>(parse_bytes(from))});
+  }
+  return regions;
+}
+
+std::vector<double> sizes_for(const Options& o) {
+  const std::vector<std::uint64_t> sizes = parse_sizes(o.sizes);
+  return {sizes.begin(), sizes.end()};
+}
+
+// A name that a table accepts, made from one that may have blanks and slashes.
+std::string table_name(const Options& o) {
+  std::string name = o.name.empty() ? o.machine : o.name;
+  for (char& c : name)
+    if (std::string_view(" /*=,").find(c) != std::string_view::npos) c = '-';
+  ccl::expect_machine(name);
+  return name;
+}
+
+// The result for one collective in one group.
+struct Tuned {
+  Collective collective;
+  Group group;
+  std::vector<Cost> costs;
+  std::vector<Cost> at_borders;  // costs priced at the borders of regions
+  std::vector<Region> regions;   // by channels and segments, too, with the sizes at which they change
+  std::vector<Region> families;  // by algorithm
+};
+
+sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collective, const Group& group) {
+  sim::Sweep s{group, {.collective = collective, .era = o.era}, {}, sizes_for(o)};
+  s.ways = sim::ways_of(Pricer(machine, group, s.settings), o.algorithms, o.lanes, o.parts);
+  return s;
+}
+
+int threads_for(const Options& o) { return o.threads > 0 ? o.threads : sim::processors(); }
+
+Tuned tuned(const Options& o, const Machine& machine, const sim::Sweep& s, Points& points, BenchProgress& progress,
+            const Interrupts& interrupts, const ccl::Launched& launched) {
+  sim::SweepControl control{.threads = threads_for(o)};
+  progress.skip(points.known(s).size());
+  control.stopped = [&] { return interrupts.asked(); };
+  control.found = [&](const Cost& c) {
+    progress.next(fmt::format("{} of {} by {}", schedule::name(s.settings.collective), s.group.name, text_of(c.way)));
+    points.keep(s, c);
+  };
+  Tuned t{s.settings.collective, s.group, shared_sweep(machine, s, control, points, launched), {}, {}, {}};
+  if (interrupts.asked() || t.costs.empty()) {
+    t.regions = sim::regions_of(t.costs, false);
+    t.families = sim::regions_of(t.costs, true);
+    return t;
+  }
+  sim::Borders borders(machine, s, t.costs, {.threads = control.threads, .stopped = control.stopped});
+  t.regions = borders.regions(false);
+  t.families = borders.regions(true);
+  t.at_borders = borders.priced();
+  return t;
+}
+
+// The exact size, printed beside the rounded one when that is not exact.
+std::string exact_bytes(double bytes) {
+  const auto whole = static_cast<std::uint64_t>(bytes);
+  const bool said = whole < 1024 || std::has_single_bit(whole);
+  return said ? "" : fmt::format("({} B)", whole);
+}
+
+std::string regions_text(const Tuned& t) {
+  std::string text = fmt::format("{} on {} ranks ({} of {})\n", schedule::name(t.collective), t.group.ranks(),
+                                 t.group.name, fmt::join(t.group.dims, "x"));
+  for (const Region& r : t.families)
+    text += fmt::format("  from {:>10} {:>14}  {:30} {}\n", sim_bytes_text(r.at), exact_bytes(r.at), text_of(r.way),
+                        sim_time_text(r.time));
+  return text;
+}
+
+// Adds the group's shape: the library does not know the machine, and sees ranks as one row.
+Way way_in(const Group& group, Way way) {
+  if (way.dims.empty() && group.dims.size() > 1) way.dims = group.dims;
+  return way;
+}
+
+ccl::Selections table_of(const Options& o, const std::vector<Tuned>& all) {
+  ccl::Selections table;
+  std::set<std::string> taken;  // of two groups of the same size, the first has the rules
+  for (const Tuned& t : all) {
+    const std::string machine = table_name(o) + (t.group.across ? ":across" : "");
+    if (!taken.insert(fmt::format("{} {} {}", machine, schedule::name(t.collective), t.group.ranks())).second) continue;
+    for (const Region& r : t.regions)
+      table.add(
+          {t.collective, t.group.ranks(), static_cast<std::uint64_t>(r.from), way_in(t.group, r.way), {}, machine});
+  }
+  return table;
+}
+
+int tune(const Options& o) {
+  const Machine machine = machine_for(o);
+  for (const std::string& path : {o.output, o.chart})
+    if (!path.empty()) expect_writable(path);
+  table_name(o);
+  std::vector<sim::Sweep> sweeps;
+  std::size_t all = 0;
+  for (const Group& group : groups_for(o, machine))
+    for (const std::string& name : o.collectives) {
+      sweeps.push_back(sweep_for(o, machine, bench_op(name).collective, group));
+      all += sweeps.back().points();
+    }
+  const ccl::Launched launched = ccl::launched_from_environment();
+  if (launched.ranks > 1 && o.points.empty())
+    throw std::invalid_argument(fmt::format("{} ranks by {}: --points FILE says where they share what they have done",
+                                            launched.ranks, launched.by));
+  Points points(o.points, machine, o.era, launched);
+  const Interrupts interrupts;
+  BenchProgress progress(all, true);
+  std::vector<Tuned> done;
+  std::size_t finished = 0;
+  for (const sim::Sweep& s : sweeps) {
+    done.push_back(tuned(o, machine, s, points, progress, interrupts, launched));
+    finished += done.back().costs.size();
+    if (interrupts.asked()) break;
+  }
+  progress.clear();
+  if (launched.rank > 0) return interrupts.asked() ? 1 : 0;
+  std::erase_if(done, [](const Tuned& t) { return t.costs.empty(); });
+  const bool cut_off = finished < all || interrupts.asked();
+  if (cut_off)
+    write_output("",
+                 fmt::format("interrupted: {} of {} points are done, and what follows is of these\n", finished, all));
+  std::vector<TuneChart> charts;
+  for (const Tuned& t : done) {
+    write_output("", regions_text(t));
+    std::vector<Cost> costs = t.costs;
+    costs.insert(costs.end(), t.at_borders.begin(), t.at_borders.end());
+    charts.push_back({fmt::format("{} on {} ranks ({})", schedule::name(t.collective), t.group.ranks(), t.group.name),
+                      std::move(costs), t.families, published_in(o)});
+  }
+  if (!o.output.empty()) write_output(o.output, table_of(o, done).text());
+  if (!o.chart.empty()) write_output(o.chart, tune_chart(machine.name(), charts));
+  return cut_off ? 1 : 0;
+}
+
+std::string where_it_goes(const Machine& machine, const Way& way, const sim::Price& p) {
+  std::string text = fmt::format("{}: {}, {}\n", text_of(way), sim_time_text(p.time), sim::path_in_words(p, machine));
+  if (!p.busiest_name.empty())
+    text += fmt::format("  {} is the busiest, {:.0f}% of the time\n", p.busiest_name, 100 * p.busiest_share);
+  return text;
+}
+
+int explain(const Options& o) {
+  const Machine machine = machine_for(o);
+  const double bytes = static_cast<double>(parse_bytes(o.explain[1]));
+  Options one = o;
+  one.sizes = o.explain[1];
+  const Group group = groups_for(o, machine).front();
+  const sim::Sweep s = sweep_for(one, machine, bench_op(o.explain[0]).collective, group);
+  std::vector<Cost> costs = sim::sweep(machine, s, {.threads = threads_for(o)});
+  std::ranges::stable_sort(costs, {}, &Cost::time);
+  if (costs.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} there", o.explain[0]));
+  Table table("costs",
+              {{.name = "algorithm", .align = Align::left}, {.name = "time", .unit = "s"}, {.name = "of the fastest"}});
+  std::set<std::string> seen;
+  std::vector<Way> two;
+  for (const Cost& c : costs) {
+    if (!seen.insert(sim::family_of(c.way)).second) continue;
+    if (two.size() < 2) two.push_back(c.way);
+    table.add({text_of(c.way), sim::in_seconds(c.time),
+               static_cast<double>(c.time) / static_cast<double>(costs.front().time)});
+  }
+  Pricer pricer(machine, group, s.settings);
+  std::string text =
+      fmt::format("{} of {} on {} ranks of {}\n", o.explain[0], sim_bytes_text(bytes), group.ranks(), machine.name());
+  for (const Way& way : two) text += where_it_goes(machine, way, pricer.price(way, bytes, true));
+  const sim::Bounds bounds = pricer.price(two.front(), bytes).bounds;
+  text += fmt::format("nothing is faster than {} by latency, {} by bandwidth, {} by bisection\n\n",
+                      sim_time_text(bounds.latency), sim_time_text(bounds.bandwidth), sim_time_text(bounds.bisection));
+  write_output("", text + table.text());
+  return 0;
+}
+
+int run(const Options& o) { return o.explain.empty() ? tune(o) : explain(o); }
+
+const Registered sim_tune_command(
+    command("machine tune", "Finds which algorithm is best for what on a simulated machine",
+            "trellis machine tune trn2.48xlarge --collectives all_reduce --chart crossover.svg\n"
+            "trellis machine tune trn2.48xlarge --algorithms mesh,rdh,kangaring,ring --segments 1\n"
+            "trellis machine tune \"trn1.32xlarge x 4\" --groups every --points sweep.points -o trn1x4.txt\n"
+            "trellis machine tune trn2.48xlarge --explain all_reduce 64KB",
+            add, run));
+
+}  // namespace
+}  // namespace trellis::tools

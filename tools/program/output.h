@@ -1,0 +1,25 @@
+// Where a command's text goes. All output is written through here, so that a full disk is reported as an error.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace trellis::tools {
+
+// Writes to the file, or to standard output for "" and "-". Throws std::system_error when not all of it could be
+// written. A file is written under another name and renamed when all of it is on disk: readers see the old text or the
+// new one, and after an error or an interruption the old one.
+void write_output(const std::string& path, std::string_view text);
+
+// Call it before long work: throws what write_output would throw if it could not even begin. Leaves the file as it is,
+// or absent.
+void expect_writable(const std::string& path);
+
+// The most that is read from any file, so that an endless input ends in an error message.
+inline constexpr std::size_t most_input = std::size_t{1} << 30;
+
+// The whole file, or all of standard input for "-". Throws std::system_error, also for more than most_input bytes.
+std::string read_input(const std::string& path);
+
+}  // namespace trellis::tools

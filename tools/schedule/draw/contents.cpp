@@ -1,0 +1,113 @@
+#include "tools/schedule/draw/contents.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "schedule/proof/interpret.h"
+
+namespace trellis::tools::draw {
+namespace {
+
+using namespace schedule;
+using enum Collective;
+
+bool from_one_to_one(Collective c) { return c == all_to_all || c == all_to_all_v; }
+
+Datum input_datum(const Task& t, Rank rank, std::int64_t chunk) {
+  switch (t.collective) {
+    case all_gather:
+    case all_gather_v:
+    case gather:
+      return {-1, std::int64_t{rank} * t.pieces + chunk};
+    case all_to_all:
+    case all_to_all_v:
+    case permute:
+      return {rank, chunk};
+    default:
+      return {-1, chunk};
+  }
+}
+
+std::string arrow(const Task& t, const Datum& d) {
+  const std::string ends = fmt::format("{}→{}", d.source, d.chunk / t.pieces);
+  return t.pieces == 1 ? ends : fmt::format("{}.{}", ends, d.chunk % t.pieces);
+}
+
+}  // namespace
+
+Contents::Contents(const Schedule& s, const Wiring& wiring) : first_(wiring.count()), count_(wiring.count()) {
+  auto memory = memory_of<Datum>(s, [&](Rank r, std::int64_t chunk) { return input_datum(s.task, r, chunk); });
+  std::vector<Cells> base;
+  for (Rank r = 0; r < s.ranks(); ++r) base.push_back(cells(s.task, r));
+  const auto cell = [&](Rank r, const Slice& x, std::int32_t i) -> Datum& {
+    return memory[r][base[r].at(x.buffer, std::int64_t{x.first} + i)];
+  };
+  const auto record = [&](StepId id, Rank r, const Slice& from) {
+    first_[id] = data_.size();
+    count_[id] = static_cast<std::uint32_t>(from.count);
+    for (std::int32_t i = 0; i < from.count; ++i) data_.push_back(cell(r, from, i));
+  };
+  const auto local = [&](StepId id) {
+    const Rank r = wiring.rank(id);
+    const Program& program = s.programs[r];
+    const Step& step = program.steps[wiring.step(id)];
+    record(id, r, step.from);
+    for (std::int32_t i = 0; i < step.to.count; ++i) {
+      const Datum moved = cell(r, step.from, i);
+      cell(r, step.to, i) = moved;
+      if (step.op != Op::copy) continue;
+      for (const Slice& also : program.further(step)) cell(r, also, i) = moved;
+    }
+  };
+  const auto transfer = [&](StepId send, StepId receive) {
+    const Rank a = wiring.rank(send), b = wiring.rank(receive);
+    const Slice& from = s.programs[a].steps[wiring.step(send)].from;
+    const Slice& to = s.programs[b].steps[wiring.step(receive)].to;
+    record(send, a, from);
+    first_[receive] = first_[send];
+    count_[receive] = count_[send];
+    for (std::int32_t i = 0; i < to.count; ++i) cell(b, to, i) = cell(a, from, i);
+  };
+  Dataflow(s, wiring).run(local, transfer);
+}
+
+std::int64_t block(const Task& t, const Datum& d) {
+  if (d.chunk < 0) return 0;
+  if (t.collective == permute) return d.source;
+  if (by_block(t.collective)) return d.chunk / t.pieces;
+  // A whole buffer that is cut evenly among the ranks is shown as one share for each.
+  const std::int64_t shares = t.ranks > 1 && t.pieces % t.ranks == 0 ? t.ranks : t.pieces;
+  return d.chunk / (t.pieces / shares);
+}
+
+std::string block_meaning(const Task& t) {
+  if (from_one_to_one(t.collective)) return "to rank";
+  if (t.collective == permute) return "from rank";
+  if (by_block(t.collective)) return "block";
+  return t.ranks > 1 && t.pieces % t.ranks == 0 && t.pieces > t.ranks ? "share" : "chunk";
+}
+
+std::string label_meaning(const Task& t) {
+  if (!from_one_to_one(t.collective)) return "the numbers of its chunks";
+  return t.pieces == 1 ? "its chunk, from rank → to rank" : "its chunk, from rank → to rank, and which part";
+}
+
+std::string label_example(const Task& t) { return from_one_to_one(t.collective) ? arrow(t, {0, t.pieces}) : "3"; }
+
+std::string label(const Task& t, std::span<const Datum> data) {
+  if (data.empty() || data.front().chunk < 0) return "";
+  if (from_one_to_one(t.collective))
+    return data.size() == 1 ? arrow(t, data[0]) : fmt::format("{} +{}", arrow(t, data[0]), data.size() - 1);
+  std::string text;
+  for (std::size_t i = 0, end = 0; i < data.size(); i = end) {
+    for (end = i + 1; end < data.size() && data[end].chunk == data[end - 1].chunk + 1;) ++end;
+    if (!text.empty() && text.size() > 5 && end < data.size()) return text + fmt::format(" +{}", data.size() - i);
+    const std::int64_t first = data[i].chunk, last = data[end - 1].chunk;
+    text += text.empty() ? "" : ",";
+    text += first == last ? fmt::format("{}", first) : fmt::format("{}–{}", first, last);
+  }
+  return text;
+}
+
+}  // namespace trellis::tools::draw

@@ -1,0 +1,254 @@
+#include "tools/schedule/request_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <stdexcept>
+
+#include "schedule/algorithms/way.h"
+#include "sim/figures/nearest.h"
+
+namespace trellis::tools {
+namespace {
+
+using schedule::Algorithm;
+using schedule::Collective;
+using schedule::Rank;
+
+constexpr std::size_t most_rank_counts = 4096;
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, at), text.size());
+    parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+// An unsigned number and nothing else; none also when it is too large.
+std::optional<std::int32_t> number(std::string_view text) {
+  std::int32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || text.front() == '-' || error != std::errc{} || end != text.data() + text.size()) return {};
+  return value;
+}
+
+std::optional<Span> span(std::string_view text) {
+  const std::size_t dots = text.find("..");
+  const auto first = number(text.substr(0, dots));
+  const auto last = dots == std::string_view::npos ? first : number(text.substr(dots + 2));
+  if (!first || !last) return {};
+  return Span{*first, *last};
+}
+
+std::string served_by(Collective collective) {
+  std::vector<std::string> names;
+  for (const auto& [name, algorithm] : schedule::algorithms())
+    if (std::ranges::find(algorithm.serves, collective) != algorithm.serves.end()) names.push_back(name);
+  if (names.empty()) return fmt::format("no algorithm serves {}", schedule::name(collective));
+  return fmt::format("{} is served by {}", schedule::name(collective), fmt::join(names, ", "));
+}
+
+const Algorithm& algorithm_for(Collective collective, const std::string& wanted) {
+  if (wanted.empty()) throw std::invalid_argument(fmt::format("no --algorithm: {}", served_by(collective)));
+  const auto& known = schedule::algorithms();
+  const auto found = known.find(wanted);
+  if (found == known.end()) {
+    std::vector<std::string> names;
+    for (const auto& [name, algorithm] : known) names.push_back(name);
+    const std::string meant = sim::nearest(wanted, names);
+    throw std::invalid_argument(meant.empty()
+                                    ? fmt::format("no algorithm is called '{}': {}", wanted, served_by(collective))
+                                    : fmt::format("no algorithm is called '{}'; did you mean '{}'?", wanted, meant));
+  }
+  if (std::ranges::find(found->second.serves, collective) == found->second.serves.end())
+    throw std::invalid_argument(
+        fmt::format("{} does not serve {}: {}", wanted, schedule::name(collective), served_by(collective)));
+  return found->second;
+}
+
+// An option that has no effect is a mistake, even when its value is the default.
+void refuse_meaningless(Collective collective, const RequestOptions& o) {
+  const std::string_view name = schedule::name(collective);
+  const bool pair = collective == Collective::send_recv;
+  if (o.root && !schedule::rooted(collective) && !pair)
+    throw std::invalid_argument(fmt::format("--root {}: {} has no root", *o.root, name));
+  if (o.peer && !pair)
+    throw std::invalid_argument(fmt::format("--peer {}: only send_recv has a peer, and this is {}", *o.peer, name));
+  if (!o.pairs.empty() && collective != Collective::permute)
+    throw std::invalid_argument(fmt::format("--pairs {}: only permute has pairs, and this is {}", o.pairs, name));
+}
+
+}  // namespace
+
+void add_request_options(CLI::App& app, RequestOptions& o) {
+  app.add_option("-a,--algorithm", o.algorithm,
+                 "An algorithm by name, see `trellis schedule list`; or with how it goes, as in torus@4x4^1.0*2");
+  app.add_option("-d,--dims", o.dims, "The machine's shape, innermost first: 8, 4x4, 8x3");
+  app.add_option("--root", o.root, "The root; the sender of send_recv [0]");
+  app.add_option("--peer", o.peer, "The receiver of send_recv [the last rank]");
+  app.add_option("--pairs", o.pairs, "Who sends to whom in permute: 0:1,1:2");
+  app.add_flag("--in-place", o.in_place, "Input and output share memory");
+  app.add_option("--channels", o.channels, "Parallel lanes")->capture_default_str();
+  app.add_option("--segments", o.segments, "Parts that follow each other as a pipeline")->capture_default_str();
+  app.add_option("--levels", o.levels,
+                 "Hierarchical: the algorithm of each dimension, innermost first: direct,ring. Split: its parts and "
+                 "their weights: ring:3,direct:2");
+  app.add_option("--order", o.order, "The dimensions as the algorithm is to see them, innermost first: 1.0 [0.1]");
+}
+
+std::string first_given(const RequestOptions& o) {
+  if (!o.algorithm.empty()) return "--algorithm";
+  if (!o.dims.empty()) return "--dims";
+  if (o.root) return "--root";
+  if (o.peer) return "--peer";
+  if (!o.pairs.empty()) return "--pairs";
+  if (o.in_place) return "--in-place";
+  if (o.channels != 1) return "--channels";
+  if (o.segments != 1) return "--segments";
+  if (!o.order.empty()) return "--order";
+  return o.levels.empty() ? "" : "--levels";
+}
+
+RequestOptions with_way(RequestOptions o) {
+  if (o.algorithm.find_first_of("(@^*/") == std::string::npos) return o;
+  const schedule::Way way = schedule::way_named(o.algorithm);
+  const auto given = [&](const char* option, bool by_option, bool by_way) {
+    if (by_option && by_way)
+      throw std::invalid_argument(fmt::format("{}: --algorithm {} says it, too", option, o.algorithm));
+    return by_way;
+  };
+  if (given("--dims", !o.dims.empty(), !way.dims.empty())) o.dims = shape_text(way.dims);
+  if (given("--channels", o.channels != 1, way.channels != 1)) o.channels = way.channels;
+  if (given("--segments", o.segments != 1, way.segments != 1)) o.segments = way.segments;
+  if (given("--levels", !o.levels.empty(), !way.levels.empty()))
+    o.levels = fmt::format("{}", fmt::join(way.levels, ","));
+  if (given("--order", !o.order.empty(), !way.order.empty())) o.order = fmt::format("{}", fmt::join(way.order, "."));
+  o.algorithm = way.algorithm;
+  return o;
+}
+
+schedule::Request request_of(Collective collective, const RequestOptions& o, std::vector<Rank> dims) {
+  refuse_meaningless(collective, o);
+  if (collective == Collective::permute && o.pairs.empty())
+    throw std::invalid_argument("no --pairs: permute needs to know who sends to whom, as in 0:1,1:2");
+  schedule::Request request{
+      .collective = collective, .dims = std::move(dims), .root = o.root.value_or(0), .in_place = o.in_place};
+  if (request.ranks() > most_ranks)
+    throw std::invalid_argument(
+        fmt::format("{} are {} ranks: expected at most {}", shape_text(request.dims), request.ranks(), most_ranks));
+  if (!o.pairs.empty()) request.pairs = parse_pairs(o.pairs);
+  if (collective == Collective::send_recv) request.peer = o.peer.value_or(request.ranks() - 1);
+  schedule::check(request);
+  return request;
+}
+
+Asked asked(Collective collective, const RequestOptions& given) {
+  const RequestOptions o = with_way(given);
+  const Algorithm& algorithm = algorithm_for(collective, o.algorithm);
+  refuse_meaningless(collective, o);
+  if (!o.levels.empty() && !algorithm.has_levels)
+    throw std::invalid_argument(fmt::format("--levels {}: {} has no levels", o.levels, algorithm.name));
+  if (o.dims.empty()) throw std::invalid_argument("no --dims: expected sizes like 8 or 4x4x4");
+  schedule::Request request = request_of(collective, o, parse_shape(o.dims));
+  request.channels = o.channels, request.segments = o.segments;
+  if (!o.levels.empty()) request.levels = parse_names(o.levels);
+  if (!o.order.empty()) request.order = parse_order(o.order);
+  schedule::check(request);
+  return {&algorithm, std::move(request)};
+}
+
+std::string in_words(const Asked& a) {
+  const schedule::Request& r = a.request;
+  std::string text = fmt::format("{} by {} on {}", schedule::name(r.collective), a.algorithm->name, shape_text(r.dims));
+  if (r.collective == Collective::send_recv)
+    text += fmt::format(", {} to {}", r.root, r.peer);
+  else if (schedule::rooted(r.collective))
+    text += fmt::format(", root {}", r.root);
+  if (r.collective == Collective::permute) text += fmt::format(", {} pairs", r.pairs.size());
+  if (r.in_place) text += ", in place";
+  if (r.channels != 1) text += fmt::format(", {} channels", r.channels);
+  if (r.segments != 1) text += fmt::format(", {} segments", r.segments);
+  if (!r.levels.empty()) text += fmt::format(", levels {}", fmt::join(r.levels, ","));
+  if (!r.order.empty()) text += fmt::format(", order {}", fmt::join(r.order, "."));
+  return text;
+}
+
+std::string shape_text(const std::vector<Rank>& dims) { return fmt::format("{}", fmt::join(dims, "x")); }
+
+std::vector<Rank> parse_shape(std::string_view text) {
+  std::vector<Rank> dims;
+  for (std::string_view part : split(text, 'x')) {
+    const auto size = number(part);
+    if (!size || *size < 1)
+      throw std::invalid_argument(fmt::format("{} is not a shape: expected sizes like 8 or 4x4x4", text));
+    dims.push_back(*size);
+  }
+  return dims;
+}
+
+std::vector<schedule::Pair> parse_pairs(std::string_view text) {
+  std::vector<schedule::Pair> pairs;
+  for (std::string_view part : split(text, ',')) {
+    const std::size_t colon = std::min(part.find(':'), part.size());
+    const auto source = number(part.substr(0, colon));
+    const auto target = colon < part.size() ? number(part.substr(colon + 1)) : std::nullopt;
+    if (!source || !target)
+      throw std::invalid_argument(fmt::format("'{}' in '{}' is not a pair: expected pairs like 0:1,1:2", part, text));
+    pairs.push_back({*source, *target});
+  }
+  return pairs;
+}
+
+std::vector<std::string> parse_names(std::string_view text) {
+  std::vector<std::string> names;
+  for (const std::string& part : schedule::split_at_commas(text)) {
+    if (part.empty())
+      throw std::invalid_argument(fmt::format("'{}' has an empty name: expected names like direct,ring", text));
+    names.emplace_back(part);
+  }
+  return names;
+}
+
+std::vector<std::int32_t> parse_order(std::string_view text) {
+  std::vector<std::int32_t> order;
+  for (std::string_view part : split(text, '.')) {
+    const auto dimension = number(part);
+    if (!dimension)
+      throw std::invalid_argument(fmt::format("'{}' is no order of dimensions: expected one like 1.0.2", text));
+    order.push_back(*dimension);
+  }
+  return order;
+}
+
+std::vector<Rank> parse_rank_counts(std::string_view text) {
+  std::vector<Rank> counts;
+  for (std::string_view part : split(text, ',')) {
+    const auto range = span(part);
+    if (!range || range->first < 1 || range->last < range->first)
+      throw std::invalid_argument(
+          fmt::format("'{}' in '{}' is not a count of ranks: expected counts and ranges like 1..17,32,64", part, text));
+    if (range->last > most_ranks)
+      throw std::invalid_argument(fmt::format("{} ranks in '{}': expected at most {}", range->last, text, most_ranks));
+    if (counts.size() + static_cast<std::size_t>(range->last - range->first) >= most_rank_counts)
+      throw std::invalid_argument(fmt::format("'{}' names more than {} counts of ranks", text, most_rank_counts));
+    for (Rank n = range->first; n <= range->last; ++n) counts.push_back(n);
+  }
+  std::ranges::sort(counts);
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  return counts;
+}
+
+Span parse_span(std::string_view text) {
+  const auto found = span(text);
+  if (!found || found->last < found->first)
+    throw std::invalid_argument(fmt::format("'{}' is not a range: expected one like 1..8", text));
+  return *found;
+}
+
+}  // namespace trellis::tools

@@ -1,0 +1,137 @@
+#include "tools/sim/answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "sim/price/path.h"
+#include "sim/timeline/summary_words.h"
+#include "tools/answer/crossover_chart.h"
+#include "tools/program/json_text.h"
+#include "tools/program/table.h"
+
+namespace trellis::tools {
+namespace {
+
+using namespace sim;
+
+Table phase_table(const SimAnswer& a) {
+  Table table("phases", {{.name = "phase", .align = Align::left},
+                         {.name = "from", .unit = "s"},
+                         {.name = "to", .unit = "s"},
+                         {.name = "on the path", .align = Align::right},
+                         {.name = "transfers"}});
+  for (const Phase& p : a.phases)
+    table.add({p.name, in_seconds(p.from), in_seconds(p.to), share_words(p.on_path, a.price.time), p.transfers});
+  return table;
+}
+
+}  // namespace
+
+void put_interval(nlohmann::ordered_json& j, const Interval& interval) {
+  if (interval.high <= 0) return;
+  j["time_low_us"] = in_us(interval.low), j["time_high_us"] = in_us(interval.high);
+  j["hangs_on"] = nlohmann::ordered_json::array();
+  for (const Sway& s : interval.sways)
+    j["hangs_on"].push_back({{"figure", s.figure}, {"low_us", in_us(s.low)}, {"high_us", in_us(s.high)}});
+}
+
+std::string way_words(const Asked& c) {
+  const schedule::Request& r = c.request;
+  if (c.algorithm->name.starts_with(schedule::file_way)) return c.algorithm->name;
+  return schedule::text_of({c.algorithm->name, r.channels, r.segments, r.levels, r.dims, r.order});
+}
+
+std::string interval_words(const Interval& interval) {
+  return fmt::format("{} and {}, by the machine's figures that are not documented{}", sim_time_text(interval.low),
+                     sim_time_text(interval.high),
+                     interval.sways.empty() ? "" : fmt::format(", above all {}", interval.sways.front().figure));
+}
+
+std::string sway_words(const Sway& s) {
+  return fmt::format("{} = {} to {}: {} to {}", s.figure, s.low_text, s.high_text, sim_time_text(s.low),
+                     sim_time_text(s.high));
+}
+
+std::string bounds_words(const Bounds& bounds) {
+  std::string text = fmt::format("latency {}", sim_time_text(bounds.latency));
+  const auto add = [&](std::string_view what, Time time) {
+    if (time > 0) text += fmt::format(", {} {}", what, sim_time_text(time));
+  };
+  add("bandwidth", bounds.bandwidth), add("bisection", bounds.bisection), add("memory", bounds.memory);
+  return text;
+}
+
+std::string sim_text(const SimAnswer& a, const Machine& machine) {
+  const Price& p = a.price;
+  std::string text =
+      fmt::format("{} on {}: {} by {}\n", a.words, machine.name(), sim_time_text(p.time), way_words(a.chosen));
+  const auto line = [&](std::string_view what, const std::string& value) {
+    text += fmt::format("  {:13} {}\n", what, value);
+  };
+  if (!a.interrupted.empty()) line("interrupted", a.interrupted);
+  if (a.interval.high > 0) line("between", interval_words(a.interval));
+  if (!a.noisy.times.empty()) line("with noise", noise_words(a.noisy));
+  line("algbw, busbw", fmt::format("{:.3f} GB/s, {:.3f} GB/s", p.algbw * 1e-9, p.busbw * 1e-9));
+  line("bounds", bounds_words(p.bounds));
+  if (!p.busiest_name.empty())
+    line("busiest", fmt::format("{}, {:.0f}% of the time", p.busiest_name, 100 * p.busiest_share));
+  if (!p.path.empty()) line("time goes to", path_in_words(p, machine));
+  if (a.explain)
+    for (const Sway& s : std::span(a.interval.sways).first(std::min<std::size_t>(3, a.interval.sways.size())))
+      line("hangs on", sway_words(s));
+  const auto& others = a.choice.others;
+  for (const Cost& other : std::span(others).first(std::min(most_compared, others.size())))
+    line("rather than", fmt::format("at least {} by {}", sim_time_text(other.time), text_of(other.way)));
+  if (!a.choice.untried.empty())
+    line("too large",
+         fmt::format("{} ways were not tried: {}, ...", a.choice.untried.size(), text_of(a.choice.untried.front())));
+  line("gone through", fmt::format("{} of {} ranks, {} transfers{}", p.simulated, a.chosen.request.ranks(), p.transfers,
+                                   p.exact ? "" : ", where they crowd with rates right to 0.012%"));
+  for (const std::string& note : a.notes) line("shown", note);
+  if (a.explain && !a.phases.empty()) text += "\n" + phase_table(a).text();
+  return text;
+}
+
+std::string sim_json(const SimAnswer& a, const Machine& machine) {
+  const Price& p = a.price;
+  nlohmann::ordered_json j{{"collective", a.collective},
+                           {"machine", machine.name()},
+                           {"algorithm", a.chosen.algorithm->name},
+                           {"way", way_words(a.chosen)},
+                           {"dims", a.chosen.request.dims},
+                           {"channels", a.chosen.request.channels},
+                           {"segments", a.chosen.request.segments},
+                           {"ranks", a.chosen.request.ranks()},
+                           {"bytes", p.bytes},
+                           {"time_us", in_us(p.time)},
+                           {"time_ps", p.time},
+                           {"algbw_GBps", p.algbw * 1e-9},
+                           {"busbw_GBps", p.busbw * 1e-9},
+                           {"bound_latency_us", in_us(p.bounds.latency)},
+                           {"bound_bandwidth_us", in_us(p.bounds.bandwidth)},
+                           {"bound_bisection_us", in_us(p.bounds.bisection)},
+                           {"bound_memory_us", in_us(p.bounds.memory)},
+                           {"busiest", p.busiest_name},
+                           {"busiest_share", p.busiest_share},
+                           {"ranks_simulated", p.simulated},
+                           {"transfers_simulated", p.transfers},
+                           {"exact", p.exact},
+                           {"interrupted", a.interrupted}};
+  put_interval(j, a.interval);
+  put_noise(j, a.noisy);
+  for (const PathShare& s : path_shares(p, machine))
+    j["path"].push_back({{"what", s.words}, {"time_us", in_us(s.time)}});
+  for (const Phase& phase : a.phases)
+    j["phases"].push_back({{"phase", phase.name},
+                           {"from_us", in_us(phase.from)},
+                           {"to_us", in_us(phase.to)},
+                           {"on_path_us", in_us(phase.on_path)},
+                           {"transfers", phase.transfers},
+                           {"bytes", phase.bytes}});
+  return json_text(j);
+}
+
+}  // namespace trellis::tools

@@ -1,0 +1,105 @@
+// The top of a report on a collective: readable without scripts.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "sim/price/path.h"
+#include "sim/report/parts.h"
+#include "sim/timeline/summary_words.h"
+#include "sim/timeline/text_buffer.h"
+#include "tools/answer/crossover_chart.h"
+#include "tools/answer/page.h"
+#include "tools/schedule/request_options.h"
+#include "tools/sim/answer.h"
+#include "tools/topo/sim.h"
+
+namespace trellis::tools {
+namespace {
+
+using namespace sim;
+
+class Page {
+ public:
+  Page(const SimAnswer& a, const Machine& machine)
+      : a_(a),
+        machine_(machine),
+        page_(std::max({a.interval.high, a.price.time, a.price.bounds.most(), a.noisy.most()})) {}
+
+  std::string html(const Run& run) {
+    put_result();
+    const Price& p = a_.price;
+    page_.put_shares(
+        path_shares(p, machine_), p.time,
+        p.busiest_name.empty() ? "" : fmt::format("{}, {:.0f}% of the time", p.busiest_name, 100 * p.busiest_share));
+    put_phases();
+    page_.put_sways(a_.interval);
+    put_picture(run);
+    for (const std::string& note : a_.notes) put(text_, "<p class='notes'>{}</p>\n", escaped_html(note));
+    put(text_, "<h2>Timeline</h2>\n");
+    return page_.html();
+  }
+
+ private:
+  void put_result() {
+    const Price& p = a_.price;
+    put(text_,
+        "<section class='answer'><h2>Result</h2>\n<p class='lead'>{} by {}: {:.2f} GB/s, bus {:.2f} GB/s</p>\n"
+        "<table id='result'>\n",
+        sim_time_text(p.time), escaped_html(way_words(a_.chosen)), p.algbw * 1e-9, p.busbw * 1e-9);
+    page_.put_result_row(p.time, a_.interval);
+    page_.put_noise(a_.noisy);
+    const auto bound = [&](std::string_view what, Time time, std::string_view more) {
+      page_.put_row(what, time > 0 ? sim_time_text(time) : "none", page_.bar(0, time, "bound"), more);
+    };
+    bound("bound by latency", p.bounds.latency, "the launch and one transfer between the farthest ranks");
+    bound("bound by bandwidth", p.bounds.bandwidth, "what each chip must send, over all its ways out");
+    bound("bound by bisection", p.bounds.bisection, "what must cross between the machine's halves");
+    bound("bound by memory", p.bounds.memory, "what a chip's ranks must read and write of its HBM");
+    put(text_, "</table>\n");
+    const auto& others = a_.choice.others;
+    for (const Cost& other : std::span(others).first(std::min(most_compared, others.size())))
+      put(text_, "<p>rather than at least {} by {}</p>\n", sim_time_text(other.time), escaped_html(text_of(other.way)));
+    if (!a_.interrupted.empty()) put(text_, "<p>interrupted: {}</p>\n", escaped_html(a_.interrupted));
+    put(text_, "</section>\n");
+  }
+
+  void put_phases() {
+    if (a_.phases.empty()) return;
+    put(text_,
+        "<section class='answer'><h2>Phases</h2>\n<p class='notes'>Transfers that do the same over the same links, "
+        "from "
+        "the first one's start to the last one's arrival. Phases of several channels overlap.</p>\n"
+        "<table id='phases'><tr><th>phase</th><th>takes</th><th>from start to end</th><th>on the critical path</th>"
+        "<th>transfers</th></tr>\n");
+    for (const Phase& p : a_.phases)
+      put(text_,
+          "<tr><td>{}</td><td class='n'>{}</td><td class='wide'><div class='place' title='{} to {}'>{}</div></td>"
+          "<td class='n'>{}</td><td class='n'>{}</td></tr>\n",
+          escaped_html(p.name), sim_time_text(p.to - p.from), sim_time_text(p.from), sim_time_text(p.to),
+          page_.bar(p.from, p.to, "result"), share_words(p.on_path, a_.price.time), p.transfers);
+    put(text_, "</table></section>\n");
+  }
+
+  void put_picture(const Run& run) {
+    const double seconds = in_seconds(a_.price.time);
+    const Use use = [&](ResourceId r) {
+      const double rate = machine_.rate(r);
+      return rate > 0 && seconds > 0 ? run.carried(r) / rate / seconds : 0.0;
+    };
+    put(text_,
+        "<section><h2>The machine, and how much of each link was used</h2>\n<div class='picture'>{}</div></section>\n",
+        sim_topo_picture(machine_, use));
+  }
+
+  const SimAnswer& a_;
+  const Machine& machine_;
+  AnswerPage page_;
+  Text& text_ = page_.text();
+};
+
+}  // namespace
+
+std::string sim_page(const SimAnswer& a, const Machine& machine, const Run& run) { return Page(a, machine).html(run); }
+
+}  // namespace trellis::tools

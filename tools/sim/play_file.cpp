@@ -1,0 +1,241 @@
+#include "tools/sim/play_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+
+#include "sim/figures/figure_units.h"
+#include "sim/price/price.h"
+#include "sim/timeline/summary_words.h"
+#include "sim/workload/chakra.h"
+#include "sim/workload/play.h"
+#include "tools/answer/machine_typed.h"
+#include "tools/answer/price_watch.h"
+#include "tools/answer/timeline_file.h"
+#include "tools/program/json_text.h"
+#include "tools/program/output.h"
+#include "tools/program/table.h"
+#include "tools/program/words.h"
+#include "tools/schedule/subject.h"
+#include "tools/sim/answer.h"
+#include "tools/sim/play_page.h"
+
+namespace trellis::tools {
+namespace {
+
+using namespace sim;
+
+double rate_of(const std::string& text) {
+  double value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const Unit* unit = find_unit({end, text.data() + text.size()});
+  if (error != std::errc{} || !(value >= 0 && value < 1e18) || unit == nullptr || unit->dimension != Dimension::rate)
+    throw std::invalid_argument(fmt::format("--memory {}: expected a rate like 700GB/s", text));
+  return in_own_unit(value, *unit);
+}
+
+// step.0.et and the other ranks' files, or the one file.
+std::vector<std::string> trace_paths(const std::string& path) {
+  const std::string stem = path.substr(0, path.size() - 3);
+  const std::size_t dot = stem.rfind('.');
+  if (dot == stem.npos || stem.substr(dot + 1).find_first_not_of("0123456789") != stem.npos) return {path};
+  std::vector<std::string> paths;
+  while (true) {
+    const std::string next = fmt::format("{}.{}.et", stem.substr(0, dot), paths.size());
+    if (!std::filesystem::exists(next)) break;
+    paths.push_back(next);
+  }
+  return paths.empty() ? std::vector<std::string>{path} : paths;
+}
+
+Workload trace(const Playing& o) {
+  std::vector<std::string> texts;
+  const std::vector<std::string> paths = trace_paths(o.file.path);
+  for (const std::string& path : paths) texts.push_back(read_input(path));
+  std::vector<ChakraFile> files;
+  for (std::size_t i = 0; i < paths.size(); ++i) files.push_back({paths[i], texts[i]});
+  return read_chakra(o.file.path, files);
+}
+
+Workload given_schedule(const Playing& o) {
+  auto schedule = std::make_shared<schedule::Schedule>(proved(o.file, o.in_place));
+  Workload workload{.name = o.file.path, .ranks = schedule->ranks(), .cells = {}, .parts = {}};
+  sim::Cell& all = workload.cells.emplace_back();
+  all.ranks.resize(static_cast<std::size_t>(schedule->ranks()));
+  std::iota(all.ranks.begin(), all.ranks.end(), 0);
+  Part part;
+  part.kind = Part::Kind::collective;
+  part.name = schedule->algorithm.empty() ? "schedule" : schedule->algorithm;
+  part.stream = "comm", part.cells = {0};
+  part.collective = schedule->task.collective;
+  part.bytes = static_cast<double>(parse_bytes(o.bytes));
+  part.schedule = std::move(schedule);
+  workload.parts.push_back(std::move(part));
+  return workload;
+}
+
+Workload workload_of(const Playing& o) {
+  if (std::filesystem::path(o.file.path).extension() == ".et") return trace(o);
+  if (holds_schedule(o.file)) return given_schedule(o);
+  return read_workload(o.file.path, o.file.text);
+}
+
+// `file:PATH` in place of an algorithm's name.
+void read_schedules(Workload& workload, const std::string& usual) {
+  std::map<std::string, std::shared_ptr<const schedule::Schedule>> read;
+  for (Part& part : workload.parts) {
+    const std::string& way = part.algorithm.empty() ? usual : part.algorithm;
+    if (part.kind != Part::Kind::collective || part.schedule || !way.starts_with(schedule::file_way)) continue;
+    auto& schedule = read[way];
+    if (!schedule)
+      schedule = std::make_shared<const schedule::Schedule>(proved(typed_file(way.substr(schedule::file_way.size()))));
+    part.schedule = schedule;
+  }
+}
+
+// Tasks grouped by name, sorted by their part of the critical path, largest first.
+struct Row {
+  std::string what, algorithm;
+  std::int64_t parts = 0;
+  Time first = forever, last = 0, path = 0;
+};
+
+Table rows_of(const Workload& workload, const Played& played) {
+  std::map<std::string, Row> by_name;
+  for (std::size_t i = 0; i < workload.parts.size(); ++i) {
+    const Part& part = workload.parts[i];
+    Row& row = by_name[part.name];
+    row.what = part.kind == Part::Kind::compute ? "compute" : text(workload, part);
+    row.algorithm = played.parts[i].algorithm;
+    ++row.parts;
+    row.first = std::min(row.first, played.parts[i].start);
+    row.last = std::max(row.last, played.parts[i].end);
+  }
+  for (std::uint32_t i : played.path)
+    by_name[workload.parts[i].name].path += played.parts[i].end - played.parts[i].start;
+  std::vector<std::pair<std::string, Row>> rows(by_name.begin(), by_name.end());
+  std::ranges::stable_sort(rows, std::greater{},
+                           [](const auto& r) { return std::pair(r.second.path, -r.second.first); });
+  constexpr std::size_t most = 20;
+  if (rows.size() > most) rows.resize(most);
+  Table table("tasks", {{.name = "task", .align = Align::left},
+                        {.name = "what", .align = Align::left},
+                        {.name = "algorithm", .align = Align::left},
+                        {.name = "times"},
+                        {.name = "from", .unit = "s"},
+                        {.name = "to", .unit = "s"},
+                        {.name = "on the path"}});
+  for (const auto& [name, row] : rows)
+    table.add({name, row.what, row.algorithm, row.parts, in_seconds(row.first), in_seconds(row.last),
+               share_words(row.path, played.time)});
+  return table;
+}
+
+// Collectives keep the algorithms of the first run, so that other figures change no choice.
+Workload fixed(Workload workload, const Played& played) {
+  for (std::size_t i = 0; i < workload.parts.size(); ++i)
+    if (!workload.parts[i].schedule) workload.parts[i].algorithm = played.parts[i].algorithm;
+  return workload;
+}
+
+std::string text_of(const PlayAnswer& a) {
+  const auto& [workload, machine, played, interval, noisy, interrupted] = a;
+  std::string out = fmt::format("{} on {}: {}\n", workload.name, machine.name(), time_words(played.time));
+  if (!interrupted.empty()) out += fmt::format("  interrupted    {}\n", interrupted);
+  if (interval.high > 0) out += fmt::format("  between        {}\n", interval_words(interval));
+  if (!noisy.times.empty()) out += fmt::format("  with noise     {}\n", noise_words(noisy));
+  for (const Sway& s : std::span(interval.sways).first(std::min<std::size_t>(3, interval.sways.size())))
+    out += fmt::format("  hangs on       {}\n", sway_words(s));
+  Time on_path = 0;
+  for (std::uint32_t i : played.path)
+    if (workload.parts[i].kind == Part::Kind::collective) on_path += played.parts[i].end - played.parts[i].start;
+  const auto mean = static_cast<Time>(played.exposed_mean);
+  out += fmt::format("  communication  exposed for {} in the mean ({}), {} at most ({})\n", time_words(mean),
+                     share_words(mean, played.time), time_words(played.exposed_most),
+                     share_words(played.exposed_most, played.time));
+  out += fmt::format("  critical path  {} tasks, {} of it communication\n", played.path.size(),
+                     share_words(on_path, played.time));
+  if (workload.parts.size() == 1 && workload.parts[0].schedule && played.time > 0) {
+    const double algbw = workload.parts[0].bytes / in_seconds(played.time);
+    out += fmt::format("  algbw, busbw   {:.3f} GB/s, {:.3f} GB/s\n", algbw * 1e-9,
+                       algbw * bus_factor(workload.parts[0].schedule->task) * 1e-9);
+  }
+  return out + "\n" + rows_of(workload, played).text();
+}
+
+std::string json_of(const PlayAnswer& a) {
+  const auto& [workload, machine, played, interval, noisy, interrupted] = a;
+  nlohmann::ordered_json out{{"workload", workload.name},
+                             {"machine", machine.name()},
+                             {"ranks", workload.ranks},
+                             {"time_us", in_us(played.time)},
+                             {"time_ps", played.time},
+                             {"exposed_mean_us", played.exposed_mean * 1e-6},
+                             {"exposed_most_us", in_us(played.exposed_most)},
+                             {"interrupted", interrupted}};
+  put_interval(out, interval);
+  put_noise(out, noisy);
+  out["tasks"] = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < workload.parts.size(); ++i) {
+    const Part& part = workload.parts[i];
+    const bool compute = part.kind == Part::Kind::compute;
+    nlohmann::ordered_json task{{"task", part.name},
+                                {"what", compute ? "compute" : name(part.collective)},
+                                {"rank", workload.cells[part.cells.front()].ranks.front()},
+                                {"start_ps", played.parts[i].start},
+                                {"end_ps", played.parts[i].end}};
+    if (!compute) task["bytes"] = part.bytes, task["algorithm"] = played.parts[i].algorithm;
+    out["tasks"].push_back(std::move(task));
+  }
+  out["path"] = played.path;
+  return json_text(out, 1);
+}
+
+}  // namespace
+
+int play_file(const Playing& o) {
+  expect_timeline_file(o.output);
+  PlayOptions options{.era = o.era, .algorithm = o.algorithm, .flops = o.tflops * 1e12, .packets = o.packets};
+  if (!o.memory.empty()) options.memory = rate_of(o.memory);
+  const MachineSpec spec = typed_machine(o.machine, o.what_if);
+  const Machine machine(spec);
+  Workload workload = workload_of(o);
+  read_schedules(workload, o.algorithm);
+  PriceWatch watch;
+  options.stopped = [&](Time reached, double done) { return watch.stopped(reached, done); };
+  expect_noise(o.noise, machine, o.era);
+  watch.begin("playing");
+  const Played played = play(workload, machine, options);
+  if (played.time == forever) throw std::runtime_error("interrupted before the end was reached");
+  watch.begin("playing again with other figures");
+  const Workload same = fixed(workload, played);
+  PlayAnswer a{.workload = workload, .machine = machine, .played = played};
+  a.interval =
+      interval(spec, o.era, played.time, [&](const Machine& other) { return play(same, other, options).time; });
+  if (!a.interval.all_tried) a.interrupted = "not all figures were tried at the ends of their ranges";
+  if (a.interrupted.empty()) {
+    watch.begin("playing with noise");
+    a.noisy = draw_noise(o.noise, [&](std::uint64_t seed) {
+      PlayOptions noisy = options;
+      noisy.noise = seed;
+      return play(same, machine, noisy).time;
+    });
+    a.interrupted = a.noisy.interrupted;
+  }
+  watch.clear();
+  if (!o.output.empty())
+    write_timeline(o.output, timeline_of(workload, played),
+                   {.title = fmt::format("{} on {}", workload.name, machine.name()),
+                    .introduction = is_page(o.output) ? play_page(a) : ""});
+  write_output("", o.json ? json_of(a) : text_of(a));
+  return a.interrupted.empty() ? 0 : 1;
+}
+
+}  // namespace trellis::tools

@@ -1,0 +1,344 @@
+// trellis sim: how long a collective or a workload takes on a simulated machine, and why.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+
+#include "sim/price/path.h"
+#include "sim/timeline/summary_words.h"
+#include "tools/answer/machine_typed.h"
+#include "tools/answer/price_watch.h"
+#include "tools/answer/timeline_file.h"
+#include "tools/program/cli_checks.h"
+#include "tools/program/command.h"
+#include "tools/program/output.h"
+#include "tools/program/words.h"
+#include "tools/schedule/request_options.h"
+#include "tools/schedule/subject.h"
+#include "tools/sim/answer.h"
+#include "tools/sim/play_file.h"
+
+namespace trellis::tools {
+namespace {
+
+using namespace sim;
+
+struct Options {
+  std::string what, machine = "trn2.48xlarge", bytes = "1MiB", era, memory, output, shown;
+  RequestOptions request;
+  std::vector<std::string> what_if;
+  std::optional<double> within;  // percent
+  double tflops = 0;
+  NoiseOptions noise;
+  int ranks = 0;
+  bool json = false, explain = false, packets = false, no_fold = false, no_interval = false;
+};
+
+void add(CLI::App& app, Options& o) {
+  app.description(fmt::format(
+      "Prices a collective on a simulated machine: how long it takes, what bounds it, and how sure that is; by the "
+      "best\nalgorithm, or as -a says: an algorithm, a way as tables and searches write it, or file:PATH. A schedule's "
+      "file (ours,\nMSCCL's .xml or MSCCL++'s .json) is priced likewise; a workload or a trace of one is played, as "
+      "`trellis play` does;\nsee its help for what such files say.\n\n{}\n\n"
+      "-o writes what ran where and when: rows for each rank's software, bytes and waiting, and for each "
+      "link, HBM and\nDMA engine that it used. The page has the result beside its lower bounds, the phases, "
+      "the critical path in words and\nthe machine's picture with its links as they were used. Ctrl-C ends a "
+      "long run with what it has.",
+      machine_grammar));
+  app.add_option("collective", o.what, "all_reduce, all_gather, ...; or a file")->required();
+  app.add_option("-m,--machine", o.machine, "The machine")->capture_default_str();
+  app.add_option("-b,--bytes", o.bytes, "Size of the larger buffer: 8, 64KiB, 1GiB (K, M, G: of 1024)")
+      ->capture_default_str();
+  app.add_option("-n,--ranks", o.ranks, "Only the machine's first so many ranks [all]")->check(at_least_zero());
+  app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
+  app.add_option("--what-if", o.what_if, change_grammar);
+  app.add_flag("--explain", o.explain, "The critical path, the phases, and the figures that the answer hangs on");
+  app.add_option("--within", o.within,
+                 "Percent by which another algorithm may be faster than the one chosen: 20 is answered sooner [0.5]")
+      ->check(at_least_zero());
+  app.add_flag("--no-interval", o.no_interval, "Without pricing at both ends of the figures that are not documented");
+  add_noise_options(app, o.noise);
+  app.add_flag("--packets", o.packets, "Packet by packet and not as flows: slow");
+  app.add_flag("--unfolded", o.no_fold, "Go through every rank even where they are alike");
+  app.add_option("-o,--output", o.output, timeline_help);
+  app.add_option("--show", o.shown, "Ranks whose rows -o writes: 0-15,44 [those gone through, as many as fit]");
+  app.add_option("--tflops", o.tflops, "Of a file: that a rank computes in a second [as its chip does in bf16]")
+      ->check(above_zero());
+  app.add_option("--memory", o.memory, "Of a file: what a rank reads and writes, 700GB/s [its part of the HBM]");
+  app.add_flag("--json", o.json, "Print JSON");
+  add_request_options(app, o.request);
+}
+
+bool is_auto(const Options& o) { return o.request.algorithm.empty() || o.request.algorithm == "auto"; }
+
+// The file given in place of a collective, or by `-a file:PATH`; none: neither was given.
+std::optional<TypedFile> given_file(const Options& o) {
+  if (!collective_meant(o.what)) return typed_file(o.what);
+  if (!o.request.algorithm.starts_with(schedule::file_way)) return {};
+  return typed_file(o.request.algorithm.substr(schedule::file_way.size()));
+}
+
+int play(const Options& o, const TypedFile& file) {
+  RequestOptions rest = o.request;
+  rest.algorithm.clear(), rest.in_place = false;
+  std::string stranger = first_given(rest);
+  if (o.ranks > 0) stranger = "--ranks";
+  if (o.explain) stranger = "--explain";
+  if (o.no_fold) stranger = "--unfolded";
+  if (!o.shown.empty()) stranger = "--show";
+  if (o.within) stranger = "--within";
+  if (o.no_interval) stranger = "--no-interval";
+  if (!stranger.empty())
+    throw std::invalid_argument(fmt::format("{} goes with a collective, and {} is a file", stranger, o.what));
+  return play_file({.file = file,
+                    .machine = o.machine,
+                    .bytes = o.bytes,
+                    .algorithm = is_auto(o) ? "" : o.request.algorithm,
+                    .era = o.era,
+                    .memory = o.memory,
+                    .output = o.output,
+                    .what_if = o.what_if,
+                    .tflops = o.tflops,
+                    .json = o.json,
+                    .packets = o.packets,
+                    .in_place = o.request.in_place,
+                    .noise = o.noise});
+}
+
+std::vector<Rank> ranks_named(const std::string& text) {
+  std::vector<Rank> ranks;
+  if (text.empty()) return ranks;
+  for (const std::string& part : words_between(text, ',')) {
+    const std::size_t dash = part.find('-');
+    const auto count = [&](std::string_view word) {
+      return static_cast<Rank>(parse_count("--show", word, 0, most_ranks));
+    };
+    const Rank first = count(std::string_view(part).substr(0, dash));
+    const Rank last = dash == part.npos ? first : count(std::string_view(part).substr(dash + 1));
+    if (last < first)
+      throw std::invalid_argument(fmt::format("--show {}: expected the first rank to be the lower", part));
+    for (Rank r = first; r <= last; ++r) ranks.push_back(r);
+  }
+  return ranks;
+}
+
+// Prices one collective on one machine, in steps. Each step can be long and can be interrupted.
+class Pricing {
+ public:
+  Pricing(const Options& o, MachineSpec spec) : o_(o), spec_(std::move(spec)), machine_(spec_) {
+    options_ = {.era = o.era, .fold = !o.no_fold, .packets = o.packets, .explain = o.explain || !o.output.empty()};
+    options_.stopped = [this](Time reached, double done) { return watch_.stopped(reached, done); };
+    answer_ = {.collective = o.what, .era = o.era, .explain = o.explain};
+    group_ = first_in_a_row(machine_, o.ranks);
+    expect_noise(o.noise, machine_, o.era);
+  }
+
+  int run(const std::optional<TypedFile>& file) {
+    if (file) read(*file);
+    answer_.words = answer_.collective;
+    if (schedule::carries_data(schedule::collective_named(answer_.collective))) {
+      options_.bytes = static_cast<double>(parse_bytes(o_.bytes));
+      answer_.words += " of " + bytes_text(parse_bytes(o_.bytes));
+    }
+    options_.members = group_.members;
+    if (!given_) choose();
+    if (!price()) return 1;
+    draw();
+    if (options_.explain) look();
+    watch_.clear();
+    write_output("", o_.json ? sim_json(answer_, machine_) : sim_text(answer_, machine_));
+    return answer_.interrupted.empty() ? 0 : 1;
+  }
+
+ private:
+  // Uses a schedule from a file instead of an algorithm, on as many of the machine's ranks as it has.
+  void read(const TypedFile& file) {
+    RequestOptions rest = o_.request;
+    if (is_auto(o_) || collective_meant(o_.what)) rest.algorithm.clear();
+    rest.in_place = false;
+    if (const std::string option = first_given(rest); !option.empty())
+      throw std::invalid_argument(fmt::format("{}: {} says for itself how it goes", option, file.path));
+    given_ = proved(file, o_.request.in_place);
+    const schedule::Task& task = given_->task;
+    if (o_.request.algorithm.starts_with(schedule::file_way) && o_.what != schedule::name(task.collective))
+      throw std::invalid_argument(
+          fmt::format("{} is a schedule of {}, not of {}", file.path, schedule::name(task.collective), o_.what));
+    if (task.ranks > machine_.ranks() || (o_.ranks > 0 && o_.ranks != task.ranks))
+      throw std::invalid_argument(fmt::format("{} is for {} ranks: {} has {}{}", file.path, task.ranks, machine_.name(),
+                                              machine_.ranks(),
+                                              o_.ranks > 0 ? fmt::format(", and -n says {}", o_.ranks) : ""));
+    group_ = first_in_a_row(machine_, task.ranks);
+    file_ = {.name = fmt::format("{}{}", schedule::file_way, file.path)};
+    answer_.collective = schedule::name(task.collective);
+    answer_.chosen = {&file_, {.collective = task.collective, .dims = group_.dims, .in_place = task.in_place}};
+  }
+
+  // Made when first used: the choice may already have the price.
+  const Pattern& pattern() {
+    if (!pattern_)
+      pattern_.emplace(given_ ? Pattern(*given_)
+                              : pattern_for(*answer_.chosen.algorithm, answer_.chosen.request, options_));
+    return *pattern_;
+  }
+
+  // Prices again with other seeds, and everything else unchanged.
+  void draw() {
+    if (!answer_.interrupted.empty()) return;
+    watch_.begin("pricing with noise");
+    PriceOptions noisy = options_;
+    noisy.explain = false;
+    answer_.noisy = draw_noise(o_.noise, [&](std::uint64_t seed) {
+      noisy.noise = seed;
+      return sim::price(pattern(), machine_, noisy).time;
+    });
+    answer_.interrupted = answer_.noisy.interrupted;
+  }
+
+  // Options that only an algorithm reads need --algorithm.
+  schedule::Request request() const {
+    RequestOptions rest = o_.request;
+    rest.algorithm.clear(), rest.root.reset(), rest.peer.reset(), rest.pairs.clear(), rest.in_place = false;
+    if (const std::string option = first_given(rest); !option.empty())
+      throw std::invalid_argument(
+          fmt::format("{} goes with --algorithm: without one every way of every algorithm is in the running", option));
+    return request_of(schedule::collective_named(o_.what), o_.request, group_.dims);
+  }
+
+  void choose() {
+    const double within = o_.within ? *o_.within / 100 : usual_within;
+    if (within >= 1) throw std::invalid_argument(fmt::format("--within {}: expected percent, below 100", *o_.within));
+    if (!is_auto(o_)) {
+      if (o_.within) throw std::invalid_argument("--within goes without --algorithm: it is about choosing one");
+      RequestOptions request = with_way(o_.request);
+      if (request.dims.empty()) request.dims = shape_text(usual_dims(request.algorithm, machine_, group_.ranks()));
+      const Asked a = asked(schedule::collective_named(o_.what), request);
+      if (a.request.ranks() != group_.ranks())
+        throw std::invalid_argument(
+            fmt::format("--dims {} are {} ranks: expected {}", request.dims, a.request.ranks(), group_.ranks()));
+      answer_.chosen = a;
+      return;
+    }
+    const schedule::Request wanted = request();
+    watch_.begin("trying the algorithms");
+    Pricer pricer(machine_, group_,
+                  {.collective = wanted.collective,
+                   .era = options_.era,
+                   .root = wanted.root,
+                   .peer = wanted.peer,
+                   .pairs = wanted.pairs,
+                   .in_place = wanted.in_place,
+                   .fold = options_.fold,
+                   .packets = options_.packets,
+                   .stopped = options_.stopped});
+    answer_.choice = sim::choose(pricer, usual_ways(pricer, options_.bytes), options_.bytes, {.within = within});
+    if (answer_.choice.best.empty() && watch_.interrupted())
+      throw std::runtime_error("interrupted before any algorithm was priced");
+    if (answer_.choice.best.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} here", o_.what));
+    const Way& way = answer_.choice.best.front().way;
+    answer_.chosen = {&schedule::algorithm_named(way.algorithm), pricer.request(way)};
+    if (!watch_.interrupted()) return;
+    answer_.interrupted = "only some of the algorithms were tried, and no figures but as they are";
+    options_.stopped = {};  // without a stop, to price the best again
+  }
+
+  bool price() {
+    watch_.begin("pricing");
+    const bool priced = !answer_.choice.best.empty() && !options_.explain;
+    answer_.price = priced ? answer_.choice.price : sim::price(pattern(), machine_, options_);
+    if (answer_.price.time == forever) {
+      watch_.clear();
+      write_output(
+          "",
+          fmt::format(
+              "interrupted: {} by {} takes longer than {}; {:.1f}% of its moves were done{}\n", answer_.words,
+              answer_.chosen.algorithm->name, time_words(watch_.reached()), 100 * watch_.done(),
+              watch_.done() > 0
+                  ? fmt::format(", so about {} in all",
+                                time_words(static_cast<Time>(static_cast<double>(watch_.reached()) / watch_.done())))
+                  : ""));
+      return false;
+    }
+    if (!answer_.interrupted.empty() || o_.no_interval) return true;
+    watch_.begin("pricing again with other figures");
+    answer_.interval = interval(pattern(), spec_, options_, answer_.price.time);
+    if (!answer_.interval.all_tried) answer_.interrupted = "not all figures were tried at the ends of their ranges";
+    return true;
+  }
+
+  // Runs once more with a trace, for phases and the timeline.
+  void look() {
+    if (moves_gone_through(pattern(), machine_, options_) > static_cast<double>(most_traced)) {
+      if (!o_.output.empty())
+        throw std::invalid_argument(fmt::format(
+            "-o {}: {:.0f} million moves are gone through, and at most {} million can be shown: fewer ranks (-n), an "
+            "algorithm with fewer steps, or a machine without defects, which folds",
+            o_.output, moves_gone_through(pattern(), machine_, options_) * 1e-6, most_traced / 1'000'000));
+      return;
+    }
+    watch_.begin("once more for the timeline");
+    const auto run = run_for(pattern(), machine_, options_, true);
+    if (run->run() == forever) {
+      answer_.interrupted = "phases and timeline are missing";
+      return;
+    }
+    answer_.phases = phases_of(*run, machine_, critical_moves(*run), answer_.price.time);
+    if (!o_.output.empty()) write(*run);
+  }
+
+  void write(const Run& run) {
+    const Seen seen = timeline_of(run, machine_, {.ranks = ranks_named(o_.shown)});
+    std::vector<std::string>& notes = answer_.notes;
+    const Rank all = answer_.chosen.request.ranks();
+    if (seen.gone_through < all)
+      notes.push_back(
+          fmt::format("{} of {} ranks were gone through; each stands for those that schedule and machine "
+                      "cannot tell apart from it. --unfolded goes through all.",
+                      seen.gone_through, all));
+    if (std::ssize(seen.shown) < seen.gone_through)
+      notes.push_back(
+          fmt::format("The timeline shows {} ranks of {}, and its critical path is theirs; --show 0-15,44 "
+                      "chooses others.",
+                      seen.shown.size(), seen.gone_through));
+    const std::string title =
+        fmt::format("{} on {} by {}", answer_.words, machine_.name(), answer_.chosen.algorithm->name);
+    std::string page;
+    if (is_page(o_.output)) page = sim_page(answer_, machine_, run);
+    write_timeline(o_.output, seen.timeline, {.title = title, .introduction = page});
+  }
+
+  const Options& o_;
+  const MachineSpec spec_;
+  const Machine machine_;
+  PriceOptions options_;
+  Group group_;  // the ranks that take part
+  std::optional<schedule::Schedule> given_;
+  schedule::Algorithm file_;  // only its name is used
+  std::optional<Pattern> pattern_;
+  PriceWatch watch_;
+  SimAnswer answer_;
+};
+
+int run(const Options& o) {
+  const std::optional<TypedFile> file = given_file(o);
+  if (file && !collective_meant(o.what) && !holds_schedule(*file)) return play(o, *file);
+  for (const auto& [given, option] : {std::pair(o.tflops > 0, "--tflops"), {!o.memory.empty(), "--memory"}})
+    if (given) throw std::invalid_argument(fmt::format("{} goes with a file, and {} is a collective", option, o.what));
+  if (!o.shown.empty() && o.output.empty()) throw std::invalid_argument("--show goes with -o");
+  ranks_named(o.shown);  // throws when they are wrong
+  expect_timeline_file(o.output);
+  return Pricing(o, typed_machine(o.machine, o.what_if)).run(file);
+}
+
+const Registered simulate(
+    command("sim", "Prices a collective or a workload on a simulated machine",
+            "trellis sim all_reduce --machine trn2.48xlarge --bytes 64MiB --explain\n"
+            "trellis sim all_reduce --machine \"trn2.48xlarge x 4\" --bytes 1GiB -o all_reduce.html\n"
+            "trellis sim all_reduce --machine torus:16x32x32 -a torus --bytes 1GiB\n"
+            "trellis sim all_gather --machine \"trn2.48xlarge x 4\" --bytes 16MiB --json\n"
+            "trellis sim all_reduce --machine torus:4x4x4 -a torus --what-if slow:0-1:0.5\n"
+            "trellis sim step.txt --machine trn2.48xlarge -o step.html",
+            add, run));
+
+}  // namespace
+}  // namespace trellis::tools

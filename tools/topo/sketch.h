@@ -1,0 +1,92 @@
+// A simulated machine as shapes and wires, each with the resources that it stands for. Where a large machine repeats,
+// one unit is drawn in full and the others as boxes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/picture/svg.h"
+#include "tools/topo/plan.h"
+
+namespace trellis::tools {
+
+using draw::Point;
+
+struct Shape {
+  enum class Kind : std::uint8_t { chip, unit, box, node, port } kind = Kind::chip;
+  Point at, size;  // corner
+  std::string label, below;
+  std::string title = {};
+  std::vector<ResourceId> inside = {};
+};
+
+struct Wire {
+  std::vector<Point> points;  // two: a straight line; four: a curve; more: a line with round corners
+  std::vector<ResourceId> resources;
+  int layer = 0;
+  bool bundle = false, cut = false;  // bundle: stands for several wires; cut: something is left out along it
+};
+
+struct Words {
+  Point at;
+  std::string text;
+  bool centred = true;
+};
+
+struct Sketch {
+  Point size;
+  std::vector<Shape> shapes;
+  std::vector<Wire> wires;
+  std::vector<Words> words;
+
+  void add(Sketch other, Point at);
+};
+
+// The numbers from 0 that are drawn: all, or the first ones and the last when there are more than `most`.
+std::vector<Chip> kept(Chip count, Chip most);
+
+class Sketcher {
+ public:
+  explicit Sketcher(const sim::Machine& machine) : plan_(machine) {}
+  Sketch whole() const;
+  const TopoPlan& plan() const { return plan_; }
+
+ private:
+  // The unit that begins at this chip and has so many layers.
+  Sketch unit(std::size_t layers, Chip first, bool full) const;
+  Sketch chip(Chip) const;
+  Sketch box(std::size_t layers, Chip first) const;
+  Sketch framed(Sketch, std::size_t layers, Chip first) const;
+  bool all_full(std::size_t layer) const;
+
+  struct Grid {  // units in rows
+    Chip first = 0, stride[2] = {1, 1};
+    std::vector<Chip> xs, ys;   // numbers of the shown units
+    std::vector<Shape> frames;  // their rectangles
+    Chip chip(std::size_t x, std::size_t y) const { return first + xs[x] * stride[0] + ys[y] * stride[1]; }
+    const Shape& frame(std::size_t x, std::size_t y) const { return frames[y * xs.size() + x]; }
+  };
+  Sketch placed(std::size_t layer, Grid&) const;
+  Sketch torus(std::size_t layer, Chip first) const;   // and rings and meshes
+  Sketch cube(std::size_t layer, Chip first) const;    // three dimensions of chips
+  Sketch circle(std::size_t layer, Chip first) const;  // a ring, or a full mesh
+  Sketch tree(std::size_t layer, Chip first) const;
+  Sketch dragonfly(std::size_t layer, Chip first) const;
+  Sketch group(std::size_t layer, Chip first) const;  // of a dragonfly
+
+  struct Node {  // a part of a tree
+    Sketch sketch;
+    Point top;  // where its link upwards begins
+    std::vector<ResourceId> up;
+  };
+  Node leaf_unit(std::size_t layer, Chip first, bool full) const;
+  Node branch(std::size_t layer, Chip first, Chip units, std::size_t height, bool full) const;
+  Node joined(std::size_t layer, std::vector<Node>, Chip all, std::size_t height, Chip first) const;
+
+  Wire neighbours(std::size_t layer, Chip from, Chip to, std::size_t axis) const;
+  std::vector<Chip> strides(const Layer&) const;
+
+  TopoPlan plan_;
+};
+
+}  // namespace trellis::tools

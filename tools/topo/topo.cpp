@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include <optional>
+#include <stdexcept>
+
+#include "sim/figures/nearest.h"
+#include "tools/answer/machine_typed.h"
+#include "tools/program/cli_checks.h"
+#include "tools/program/command.h"
+#include "tools/program/output.h"
+#include "tools/topo/sim.h"
+#include "tools/topo/views.h"
+
+namespace trellis::tools {
+namespace {
+
+constexpr int most_ranks = 1 << 20;
+
+struct Options {
+  std::string machine = "host", output;
+  std::vector<std::string> what_if;
+  std::optional<int> ranks;
+  bool equal = false, json = false;
+};
+
+void add_machine(CLI::App& app, Options& o) {
+  app.add_option("machine", o.machine, "host: the machine that this runs on; or a simulated one")
+      ->capture_default_str();
+  app.add_option("--what-if", o.what_if, std::string("Of a simulated one: ") + change_grammar);
+  app.add_option("-n,--ranks", o.ranks, "Shows where so many ranks would be kept");
+  app.add_flag("--equal", o.equal, "All cores in equal parts, as trellis launch gives them, and not a core each");
+}
+
+void add_show(CLI::App& app, Options& o) {
+  app.description(fmt::format(
+      "Shows a machine. Of a simulated one: its levels, each kind of link with rate and latency, the bisection, and "
+      "the\n"
+      "figures behind these with their marks and sources. Of this host: packages, NUMA nodes, caches, cores and\n"
+      "hardware threads within each other, and where ranks go.\n\n"
+      "Ranks get cores in this order: those of the smallest part of the machine that has enough, one L3 if that will\n"
+      "do, and neighbours side by side. trellis bench and trellis launch --pin keep each rank on one; trellis launch\n"
+      "alone gives each an equal part of all cores (--equal). Where ranks are more than cores, none is kept anywhere.\n"
+      "Cores and caches are counted from 0; threads and NUMA nodes have the numbers of taskset and numactl.\n\n{}",
+      machine_grammar));
+  add_machine(app, o);
+  app.add_flag("--json", o.json, "Print JSON, sizes in bytes");
+}
+
+void add_draw(CLI::App& app, Options& o) {
+  app.description(fmt::format(
+      "Draws a machine as SVG. A simulated one as an architect would: chips within their torus, hosts, network\n"
+      "interfaces, switches; what repeats too often is drawn once, the rest as boxes. What each link is, its "
+      "rate\nand its latency are shown on it.\n\n{}",
+      machine_grammar));
+  add_machine(app, o);
+  app.add_option("-o,--output", o.output, "Write the SVG here [standard output]")->check(svg_file());
+}
+
+PlacedRanks placed_on(const TopoMachine& machine, const Options& o) {
+  if (o.ranks && (*o.ranks < 1 || *o.ranks > most_ranks))
+    throw std::invalid_argument(fmt::format("-n {}: expected 1 to {}", *o.ranks, most_ranks));
+  if (o.equal && !o.ranks) throw std::invalid_argument("--equal needs -n, the number of ranks");
+  PlacedRanks placed{.ranks = o.ranks.value_or(0), .share = o.equal ? Share::equal : Share::one};
+  if (o.ranks) placed.threads = rank_threads(machine, *o.ranks, placed.share);
+  return placed;
+}
+
+// A word close to `host` is taken as a misspelt one, which machine_named reports.
+bool is_simulated(const Options& o) {
+  if (o.machine == "host" || !sim::nearest(o.machine, {"host"}).empty()) {
+    if (!o.what_if.empty()) throw std::invalid_argument("--what-if goes with a simulated machine, and host is none");
+    return false;
+  }
+  if (o.ranks || o.equal)
+    throw std::invalid_argument(
+        fmt::format("{} goes with host: a simulated machine says itself where ranks are", o.ranks ? "-n" : "--equal"));
+  return true;
+}
+
+int show(const Options& o) {
+  if (is_simulated(o)) {
+    const sim::Machine machine(typed_machine(o.machine, o.what_if));
+    write_output("", o.json ? sim_topo_json(machine) : sim_topo_text(machine));
+    return 0;
+  }
+  const TopoMachine machine = machine_named(o.machine);
+  const PlacedRanks placed = placed_on(machine, o);
+  write_output("", o.json ? topo_json(machine, placed) : topo_text(machine, placed));
+  return 0;
+}
+
+int draw(const Options& o) {
+  if (is_simulated(o)) {
+    write_output(o.output, sim_topo_picture(sim::Machine(typed_machine(o.machine, o.what_if))));
+    return 0;
+  }
+  const TopoMachine machine = machine_named(o.machine);
+  write_output(o.output, topo_picture(machine, placed_on(machine, o)));
+  return 0;
+}
+
+const Registered group({.path = "topo",
+                        .summary = "Machines: this host and simulated ones, as text and as pictures",
+                        .examples = "trellis topo show -n 4\ntrellis topo draw trn2.48xlarge -o trn2.svg"});
+const Registered show_command(command("topo show", "Shows a machine, and where ranks go on it",
+                                      "trellis topo show\n"
+                                      "trellis topo show \"trn2.48xlarge x 4\"\n"
+                                      "trellis topo show torus:4x4x4 --what-if slow:0-1:0.5 --json\n"
+                                      "trellis topo show host -n 4 --json\n"
+                                      "HWLOC_SYNTHETIC='pack:2 l3:4 core:8 pu:2' trellis topo show -n 6",
+                                      add_show, show));
+const Registered draw_command(command("topo draw", "Draws a machine, and where ranks go on it, as SVG",
+                                      "trellis topo draw -n 4 -o host.svg\n"
+                                      "trellis topo draw \"trn2.48xlarge x 4\" -o cluster.svg\n"
+                                      "trellis topo draw network.yml -o network.svg\n"
+                                      "trellis topo draw host -n 2 --equal > host.svg",
+                                      add_draw, draw));
+
+}  // namespace
+}  // namespace trellis::tools

@@ -1,0 +1,281 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <stdexcept>
+#include <system_error>
+
+#include "ccl/config.h"
+#include "ccl/plan/check.h"
+#include "ccl/rendezvous/environment.h"
+#include "ccl/rendezvous/tcp/socket.h"
+#include "tools/bench/ranks.h"
+#include "tools/bench/report/progress.h"
+#include "tools/program/cli_checks.h"
+#include "tools/program/command.h"
+#include "tools/program/output.h"
+#include "tools/program/table.h"
+#include "tools/schedule/request_options.h"
+#include "tools/tune/rules.h"
+
+namespace trellis::tools {
+namespace {
+
+using schedule::Collective;
+
+constexpr const char* description =
+    "Measures which algorithm serves which collective best on this machine, and writes a selection table.\n\n"
+    "For each collective, number of ranks and size, every algorithm that serves it, with 1, 2 and 4 channels and\n"
+    "segments, runs in turn with the others; the slower half drops out of each round. Neighbouring sizes with one\n"
+    "winner become one rule, and a winner must be better by 3% to take over from its smaller neighbour. The table is\n"
+    "used where TRELLIS_SELECTIONS names it, by who calls the machine as the table does (TRELLIS_MACHINE, else host).\n"
+    "Tables may stand in one file one after another; each ends with a line `end`, and one without is refused as cut "
+    "off.\n"
+    "The one with --machine '*' for every machine that has no rules of its own is built in, as\n"
+    "ccl/selections/host.txt.\n\n"
+    "With --explain it says which algorithm the table in force selects for a collective and a size, why, and what the\n"
+    "others cost: measured now, each algorithm with the channels and segments that suit it best, the cheapest first.";
+
+struct Options {
+  std::string ranks = "2,4,8", sizes = "8..16MB";
+  std::vector<std::string> collectives, explain;
+  std::string type, output, machine;
+  bool all = false, json = false;
+  const CLI::App* app = nullptr;
+};
+
+void add(CLI::App& app, Options& o) {
+  app.description(description);
+  o.app = &app;
+  app.add_option("-n,--ranks", o.ranks, "Numbers of ranks: 2,4,8 or 2..4; one with --explain, where 2 is usual")
+      ->capture_default_str();
+  app.add_option("--sizes", o.sizes, "Sizes of the larger buffer: 8..16MB by powers of two; 64KB,1MB")
+      ->capture_default_str();
+  app.add_option("--collectives", o.collectives, "Which; all that have a choice")->delimiter(',');
+  app.add_option("-d,--type", o.type,
+                 "Measure with this type, and make the rules its own; else fp32, and rules for all");
+  app.add_option("--explain", o.explain, "A collective and a size")->expected(2);
+  app.add_option("--machine", o.machine,
+                 "The machine that the rules are for, * for any; else TRELLIS_MACHINE, or host");
+  app.add_option("-o,--output", o.output, "The table's file; printed without");
+  app.add_flag("--all", o.all, "With --explain: every choice, and not the best of each algorithm alone");
+  app.add_flag("--json", o.json, "With --explain: JSON, values in SI units");
+}
+
+// Collectives that a table has rules for. Each other one has only one algorithm, or differs from call to call.
+std::vector<Collective> tuned_collectives(const std::vector<std::string>& names) {
+  std::vector<Collective> all;
+  for (const std::string& name : names)
+    if (const Collective c = bench_op(name).collective; std::ranges::find(all, c) == all.end()) all.push_back(c);
+  if (!all.empty()) return all;
+  for (const Collective c : schedule::collectives())
+    if (c != Collective::permute && c != Collective::send_recv && !schedule::uneven(c)) all.push_back(c);
+  return all;
+}
+
+kernels::DType type_of(const Options& o) {
+  return o.type.empty() ? kernels::DType::f32 : bench_type(o.type, Style::nccom);
+}
+
+// The ranks' configuration: from the environment, without its algorithms.
+BenchSettings settings_for(Collective c) {
+  BenchSettings s;
+  s.op.collective = c;
+  return s;
+}
+
+// The costs of one collective at each size.
+std::vector<SizeCosts> measured(const Crew& crew, Collective c, kernels::DType type,
+                                const std::vector<ccl::Choice>& choices, const std::vector<std::uint64_t>& sizes,
+                                BenchProgress& progress) {
+  const BenchSettings s = settings_for(c);
+  Bench bench(s, crew);
+  try {
+    Contest contest(bench, crew, c, type, choices);
+    std::vector<SizeCosts> all;
+    ccl::Choice held;
+    for (const std::uint64_t bytes : sizes) {
+      progress.next(fmt::format("{} on {} ranks, {}", schedule::name(c), crew.ranks, bytes_text(bytes)));
+      all.push_back({bytes, contest.run(bytes, all.empty() ? nullptr : &held)});
+      if (const Cost* best = winner(all.back().costs, all.size() == 1 ? nullptr : &held)) held = best->choice;
+    }
+    return all;
+  } catch (...) {
+    bench.abort();
+    throw;
+  }
+}
+
+// Rank 0's process returns the rules as text.
+std::vector<ccl::Rule> tuned(Collective c, ccl::Rank ranks, kernels::DType type,
+                             const std::vector<std::uint64_t>& sizes, BenchProgress& progress) {
+  std::array<int, 2> ends;
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "a pipe");
+  const ccl::Descriptor from(ends[0]);
+  ccl::Descriptor to(ends[1]);
+  const std::vector<ccl::Choice> choices = candidates(c, ranks);
+  const int status = run_crew({.ranks = ranks}, [&](const Crew& crew) {
+    BenchProgress silent(0, false);
+    const auto costs = measured(crew, c, type, choices, sizes, crew.rank == 0 ? progress : silent);
+    if (crew.rank != 0) return 0;
+    ccl::Selections found;
+    for (const ccl::Rule& rule : rules_for(c, ranks, costs)) found.add(rule);
+    const std::string text = found.text();  // less than a pipe holds
+    return write(to.number(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1;
+  });
+  if (status != 0) throw std::runtime_error(fmt::format("{}: its rules did not arrive", schedule::name(c)));
+  progress.skip(sizes.size());
+  to = ccl::Descriptor();
+  std::string text(std::size_t{1} << 16, '\0');
+  const ssize_t size = read(from.number(), text.data(), text.size());
+  text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
+  return ccl::Selections::read(text).rules();
+}
+
+std::vector<ccl::Rank> rank_counts(const std::string& text) {
+  std::vector<ccl::Rank> counts = parse_rank_counts(text);
+  for (const ccl::Rank ranks : counts)
+    if (ranks > most_ranks_started)
+      throw std::invalid_argument(fmt::format("-n {}: expected at most {} ranks", text, most_ranks_started));
+  return counts;
+}
+
+// An option that has no effect is a mistake.
+void expect_meaning(const Options& o) {
+  expect_plain_values(*o.app);
+  const bool explains = !o.explain.empty();
+  const std::vector<const char*> others = explains ? std::vector<const char*>{"--sizes", "--collectives", "--output"}
+                                                   : std::vector<const char*>{"--all", "--json"};
+  for (const char* flag : others)
+    if (o.app->count(flag) != 0)
+      throw std::invalid_argument(fmt::format("{} goes {} --explain", flag, explains ? "without" : "with"));
+}
+
+// Throws when the largest buffers need more than the available memory.
+void expect_room(Collective c, ccl::Rank ranks, kernels::DType type, std::uint64_t bytes, const char* flag) {
+  std::uint64_t most = 0;
+  const auto calls = calls_for(settings_for(c), bytes, type, kernels::Reduction::sum, 0, ranks);
+  for (std::size_t r = 0; r < calls.size(); ++r) {
+    const ccl::Extents e = ccl::extents_of(calls[r], static_cast<ccl::Rank>(r), ranks);
+    most = std::max<std::uint64_t>(most, std::max(e.input, e.output) + e.output);
+  }
+  refuse_too_large(most, ranks, 1, flag);
+}
+
+int tune(const Options& o) {
+  const std::vector<Collective> collectives = tuned_collectives(o.collectives);
+  const std::vector<std::uint64_t> sizes = parse_sizes(o.sizes);
+  const std::vector<ccl::Rank> counts = rank_counts(o.ranks);
+  if (const std::string by = ccl::launched_from_environment().by; !by.empty())
+    throw std::invalid_argument(
+        fmt::format("this is a rank of a job, by {}: trellis tune starts its ranks itself, in several numbers", by));
+  const std::string machine = o.machine.empty() ? ccl::config_from_environment().machine : o.machine;
+  ccl::expect_machine(machine);
+  for (const Collective c : collectives)
+    for (const ccl::Rank ranks : counts) expect_room(c, ranks, type_of(o), sizes.back(), "--sizes");
+  expect_writable(o.output);
+  BenchProgress progress(collectives.size() * counts.size() * sizes.size(), true);
+  ccl::Selections table;
+  for (const Collective c : collectives)
+    for (const ccl::Rank ranks : counts) {
+      const std::vector<std::uint64_t> some = schedule::carries_data(c) ? sizes : std::vector<std::uint64_t>{0};
+      for (ccl::Rule rule : tuned(c, ranks, type_of(o), some, progress)) {
+        rule.machine = machine;
+        if (!o.type.empty()) rule.type = type_of(o);
+        table.add(rule);
+      }
+    }
+  progress.clear();
+  write_output(o.output, table.text());
+  return 0;
+}
+
+ccl::Selections table_in_force(const ccl::Config& config) {
+  return config.selections.empty() ? ccl::Selections::built_in() : ccl::Selections::from_file(config.selections);
+}
+
+std::string source_of(const ccl::Config& config) {
+  return config.selections.empty() ? "the built-in table" : "the table " + config.selections;
+}
+
+// The reason, when the configuration chooses the algorithm; empty when the table does.
+std::string by_configuration(const ccl::Config& config) {
+  return config.algorithm.empty() ? "" : fmt::format("TRELLIS_ALGORITHM={} says so, not the table", config.algorithm);
+}
+
+void print_explanation(const Options& o, const Bench& bench, const ccl::Call& call, std::uint64_t bytes,
+                       const std::vector<Cost>& costs) {
+  const ccl::Config config = ccl::config_from_environment();
+  const ccl::Choice selected = schedule::way_named(bench.work.front()->algorithm(call));
+  std::string why = by_configuration(config);
+  if (why.empty())
+    why = source_of(config) + ": " +
+          reason(table_in_force(config), call.collective, bench.ranks(), bytes, call.type,
+                 o.machine.empty() ? config.machine : o.machine, selected);
+  Table table("costs", {{.name = "algorithm", .align = Align::left},
+                        {.name = "time", .unit = "s"},
+                        {.name = "of the cheapest"},
+                        {.name = "samples"},
+                        {.name = "selected"}});
+  std::vector<Cost> sorted = costs;
+  std::ranges::stable_sort(sorted, {}, &Cost::us);
+  std::set<std::string> seen;
+  for (const Cost& c : sorted)
+    if (seen.insert(c.choice.algorithm).second || o.all || c.choice == selected)
+      table.add(
+          {text_of(c.choice), c.us * 1e-6, c.us / sorted.front().us, std::int64_t{c.samples}, c.choice == selected});
+  if (o.json) return write_output("", table.json());
+  const std::string of = schedule::carries_data(call.collective) ? fmt::format(" of {}", bytes_text(bytes)) : "";
+  write_output("", fmt::format("{}{} on {} ranks: {}\n{}\n\n{}", schedule::name(call.collective), of, bench.ranks(),
+                               text_of(selected), why, table.text()));
+}
+
+int explain(const Options& o) {
+  const Collective c = bench_op(o.explain[0]).collective;
+  const std::uint64_t bytes = parse_bytes(o.explain[1]);
+  const std::vector<ccl::Rank> counts = o.app->count("-n") == 0 ? std::vector<ccl::Rank>{2} : rank_counts(o.ranks);
+  if (counts.size() != 1)
+    throw std::invalid_argument(fmt::format("-n {}: expected one number of ranks with --explain", o.ranks));
+  if (!o.machine.empty()) ccl::expect_machine(o.machine);
+  if (bytes > most_bytes)
+    throw std::invalid_argument(fmt::format("--explain {} {}: expected at most 16T", o.explain[0], o.explain[1]));
+  expect_room(c, counts.front(), type_of(o), bytes, "size");
+  const std::vector<ccl::Choice> choices = candidates(c, counts.front());
+  return run_crew({.ranks = counts.front()}, [&](const Crew& crew) {
+    const BenchSettings s = settings_for(c);
+    Bench bench(s, crew);
+    try {
+      Contest contest(bench, crew, c, type_of(o), choices);
+      const std::vector<Cost> costs = contest.run(bytes, nullptr);
+      ccl::Call call = calls_for(s, bytes, type_of(o), kernels::Reduction::sum, 0, crew.ranks).front();
+      const ccl::Extents e = ccl::extents_of(call, 0, crew.ranks);
+      const BenchBuffers buffers(bench.control->device(), false, e.input, e.output, 0);
+      buffers.place(call, 0, crew.ranks, false);
+      if (crew.rank == 0) print_explanation(o, bench, call, bytes, costs);
+      bench.control->barrier();
+    } catch (...) {
+      bench.abort();
+      throw;
+    }
+    return 0;
+  });
+}
+
+int run(const Options& o) {
+  expect_meaning(o);
+  return o.explain.empty() ? tune(o) : explain(o);
+}
+
+const Registered tune_command(command("tune", "Measures which algorithm is best for what on this machine",
+                                      "trellis tune -o host.txt\n"
+                                      "trellis tune -d bf16 --collectives all_reduce >> host.txt\n"
+                                      "trellis tune --ranks 2,4 --sizes 1KB..4MB --collectives all_reduce,all_gather\n"
+                                      "TRELLIS_SELECTIONS=host.txt trellis bench all_reduce --show-algorithm\n"
+                                      "trellis tune --explain all_reduce 64KB -n 8",
+                                      add, run));
+
+}  // namespace
+}  // namespace trellis::tools
