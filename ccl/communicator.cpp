@@ -172,6 +172,8 @@ void Communicator::finalize() {
 
 void Communicator::abort() { state_->abort(); }
 
+bool Communicator::stopping() const { return state_->transport->aborted_here() && !state_->tickets.empty(); }
+
 std::unique_ptr<Communicator> Communicator::split(std::optional<int> color, int key) {
   if (color && *color < 0)
     throw std::invalid_argument(fmt::format("split: color {}; expected 0 or more, or none", *color));

@@ -82,13 +82,13 @@ class Communicator {
   // Lets peers read the caller's own memory directly; see Device::share. Destroy the result before the communicator.
   std::unique_ptr<Exposed> expose(void* data, std::size_t bytes);
 
-  void abort();     // from any thread: operations here and on other ranks end with Aborted
-  void finalize();  // waits for all operations; throws on mismatches that no rank could detect before
-
-  std::exception_ptr error() const;          // what ended the communicator; null: no error
-  std::size_t memory_bytes() const;          // used by this rank, with the most scratch that it has borrowed
-  std::uint64_t operations() const;          // started so far
-  std::string dump() const;                  // the flight recorder's last operations, as JSON: see `trellis doctor`
+  void abort();                      // from any thread: operations here and on other ranks end with Aborted
+  bool stopping() const;             // this rank aborted it, and an operation here has not ended yet
+  void finalize();                   // waits for all operations; throws on mismatches that no rank could detect before
+  std::exception_ptr error() const;  // what ended the communicator; null: no error
+  std::size_t memory_bytes() const;  // used by this rank, with the most scratch that it has borrowed
+  std::uint64_t operations() const;  // started so far
+  std::string dump() const;          // the flight recorder's last operations, as JSON: see `trellis doctor`
   std::string algorithm(const Call&) const;  // the one that a call would use: "ring*2"
 
   struct State;

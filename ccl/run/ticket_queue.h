@@ -36,6 +36,7 @@ class TicketQueue {
     if (!issued_.compare_exchange_strong(next, current + 1)) return std::nullopt;
     return current;
   }
+  bool empty() const { return current_.load(std::memory_order_acquire) == issued_.load(std::memory_order_acquire); }
   void wait(std::uint64_t number) {
     if (current_.load(std::memory_order_acquire) != number) wait_long(number);
   }

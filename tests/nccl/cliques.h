@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
@@ -46,6 +47,16 @@ inline testing::AssertionResult refused(ncclResult_t result, ncclResult_t expect
   if (result == expected && message.find(words) != std::string::npos) return testing::AssertionSuccess();
   return testing::AssertionFailure() << ncclGetErrorString(result) << " (" << result << "): '" << message
                                      << "'; expected " << ncclGetErrorString(expected) << " with '" << words << "'";
+}
+
+// Until nothing of it is in progress: what it ends with.
+inline ncclResult_t wait_until_made(ncclComm_t comm) {
+  ncclResult_t state = ncclInProgress;
+  for (const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+       state == ncclInProgress && std::chrono::steady_clock::now() < end;
+       std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+    EXPECT_TRUE(done(ncclCommGetAsyncError(comm, &state)));
+  return state;
 }
 
 }  // namespace trellis::nccl

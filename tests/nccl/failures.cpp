@@ -1,4 +1,6 @@
 // What has failed is told: by the call where it can be, else by ncclCommGetAsyncError; and in words that stay.
+#include <atomic>
+
 #include "tests/nccl/cliques.h"
 
 namespace trellis::nccl {
@@ -90,6 +92,23 @@ TEST(NcclFails, WhatAStreamDropsEndsItsCommunicator) {
                       "what its stream held before has failed"));
   // Nor do the other ranks wait for it.
   EXPECT_TRUE(refused(ncclAllReduce(&in, &out, 1, ncclInt, ncclSum, second[1], nullptr), ncclRemoteError, "aborted"));
+}
+
+TEST(NcclFails, ARevokedOneIsInProgressUntilItsOperationsHaveEnded) {
+  const Cliques c(2);
+  const Stream stream;
+  int in = 1, out = 0;
+  std::atomic<bool> held = true;
+  const auto wait = [](void* flag) {
+    while (*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
+  };
+  ASSERT_EQ(cudaLaunchHostFunc(stream, wait, &held), cudaSuccess);
+  EXPECT_TRUE(done(ncclAllReduce(&in, &out, 1, ncclInt, ncclSum, c[0], stream)));
+  EXPECT_TRUE(done(ncclCommRevoke(c[0], NCCL_REVOKE_DEFAULT)));
+  EXPECT_EQ(state_of(c[0]), ncclInProgress);
+  held = false;
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
+  EXPECT_EQ(wait_until_made(c[0]), ncclSuccess);
 }
 
 TEST(NcclFails, AllStreamsOfAGroupTellOfIt) {

@@ -14,14 +14,6 @@ int sum(ncclComm_t comm, int mine) {
   return out;
 }
 
-ncclResult_t wait_until_made(ncclComm_t comm) {
-  ncclResult_t state = ncclInProgress;
-  for (const auto end = std::chrono::steady_clock::now() + 20s;
-       state == ncclInProgress && std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(1ms))
-    EXPECT_TRUE(done(ncclCommGetAsyncError(comm, &state)));
-  return state;
-}
-
 TEST(NcclLife, InitAllTellsRanksAndDevices) {
   const int devices[] = {4, 1, 7};
   ncclComm_t comms[3];

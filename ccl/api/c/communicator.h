@@ -86,8 +86,9 @@ TRELLIS_API trellis_result trellis_comm_abort(trellis_comm comm);
 TRELLIS_API trellis_result trellis_comm_destroy(trellis_comm comm);
 
 // Reports the communicator's state: *state is TRELLIS_OK, TRELLIS_IN_PROGRESS, or the failure that ended it, whose
-// message trellis_last_error then returns. Any failure of an operation on a stream ends the communicator. From any
-// thread. The function itself fails only for a bad handle.
+// message trellis_last_error then returns. After trellis_comm_abort it is TRELLIS_IN_PROGRESS until no operation of
+// this rank uses its buffers any more. Any failure of an operation on a stream ends the communicator. From any thread.
+// The function itself fails only for a bad handle.
 TRELLIS_API trellis_result trellis_comm_async_error(trellis_comm comm, trellis_result* state);
 
 TRELLIS_API trellis_result trellis_comm_rank(trellis_comm comm, int* rank);

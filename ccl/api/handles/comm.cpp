@@ -27,6 +27,11 @@ std::exception_ptr Comm::error() const {
   return failed_;
 }
 
+bool Comm::stopping() const {
+  const std::lock_guard lock(mutex_);
+  return communicator_ && communicator_->stopping();
+}
+
 bool Comm::has_communicator() const {
   const std::lock_guard lock(mutex_);
   return communicator_ != nullptr;

@@ -28,6 +28,7 @@ class Comm {
   bool busy() const { return busy_; }
   std::shared_ptr<const std::atomic<bool>> given_up() const { return given_up_; }
   bool has_communicator() const;
+  bool stopping() const;             // aborted, and an operation has not ended yet
   std::exception_ptr error() const;  // of its creation, or what ended it
 
   Registrations& registrations() { return registrations_; }

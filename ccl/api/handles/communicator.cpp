@@ -193,7 +193,7 @@ trellis_result trellis_comm_async_error(trellis_comm comm, trellis_result* state
     require(state, "state");
     const auto use = comms().use(comm);
     *state = TRELLIS_IN_PROGRESS;
-    if (use->busy()) return;
+    if (use->busy() || use->stopping()) return;
     const std::exception_ptr failed = use->error();
     *state = failed ? note_failure(failed) : TRELLIS_OK;
   });

@@ -219,7 +219,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
     trellis_result state = TRELLIS_OK;
     const auto clique = cliques().use(comm);
     checked(trellis_comm_async_error(clique->comm(), &state));
-    // A revoked communicator reports success, whatever ended it.
+    // A revoked communicator reports success once its operations have ended, whatever ended it.
     *asyncError = clique->revoked && state != TRELLIS_IN_PROGRESS ? ncclSuccess : result_of(state);
   });
 }
