@@ -64,6 +64,16 @@ class Check(Case):
         self.assertEqual({row["wrong"] for row in rows}, {0})
         self.assertEqual((len({row["type"] for row in rows}), len({row["redop"] for row in rows})), (17, 6))
 
+    def test_a_file_that_works_in_place_is_measured_in_place_alone(self):
+        for op in ["broadcast", "reduce", "all_gather"]:
+            with self.subTest(op=op):
+                path = self.path(op)
+                algorithm = "ring" if op == "all_gather" else "binomial"
+                subprocess.run([TRELLIS, "schedule", "show", op, "-a", algorithm, "-d", "3", "--in-place", "-o", path],
+                               check=True)
+                rows = self.rows(op, "-r", "3", "-b", "12K", "-e", "12K", "--check", "--algorithm", f"file:{path}")
+                self.assertEqual([(row["in_place"], row["wrong"]) for row in rows], [(True, 0)])
+
     def test_rounding_of_sums_and_of_what_is_sent(self):
         for type, environment in [("bf16", {"TRELLIS_ROUNDING": "stochastic"}), ("fp32", {"TRELLIS_WIRE": "bf16"}),
                                   ("fp32", {"TRELLIS_WIRE": "bf16", "TRELLIS_ROUNDING": "stochastic"})]:

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "ccl/plan/check.h"
+#include "ccl/plan/schedule_file.h"
 #include "tools/bench/on.h"
 #include "tools/bench/options.h"
 #include "tools/bench/report/progress.h"
@@ -28,6 +29,16 @@ std::vector<ccl::Rank> roots_of(const BenchSettings& s, ccl::Rank ranks) {
   return roots;
 }
 
+// Whether the algorithm is a file with a schedule that works in place. A file that can't be read is reported later.
+bool is_in_place_file(const std::string& algorithm) {
+  if (!algorithm.starts_with(schedule::file_way)) return false;
+  try {
+    return ccl::schedule_from_file(schedule::way_named(algorithm)).task.in_place;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 // A whole benchmark on one rank; rank 0 prints.
 class Sweep {
  public:
@@ -35,6 +46,7 @@ class Sweep {
       : s_(s),
         crew_(crew),
         bench_(s, crew),
+        only_in_place_(is_in_place_file(s.algorithm)),
         roots_(roots_of(s, crew.ranks)),
         progress_(measurements(), crew.rank == 0) {
     for (const ccl::Rank root : roots_)
@@ -53,7 +65,8 @@ class Sweep {
 
  private:
   bool prints() const { return crew_.rank == 0; }
-  bool both() const { return s_.in_place && has_in_place(s_.op.collective); }
+  bool measures_in_place() const { return only_in_place_ || (s_.in_place && has_in_place(s_.op.collective)); }
+  bool both() const { return measures_in_place() && !only_in_place_; }
   std::size_t measurements() const {
     return s_.sizes.size() * s_.types.size() * s_.reductions.size() * roots_.size() * (both() ? 2 : 1) *
            static_cast<std::size_t>(std::max(s_.cycles, 1));
@@ -75,6 +88,7 @@ class Sweep {
   const BenchSettings& s_;
   const Crew& crew_;
   Bench bench_;
+  const bool only_in_place_;
   std::vector<ccl::Rank> roots_;
   std::vector<std::unique_ptr<BenchBuffers>> buffers_;
   std::vector<BenchResult> results_;
@@ -105,7 +119,7 @@ void Sweep::expect_served() {
   if (!prints()) bench_.control->barrier();                         // all ranks find the same fault: rank 0 reports it
   const auto placed = [&](std::uint64_t bytes, kernels::DType type, kernels::Reduction op, ccl::Rank root) {
     ccl::Call call = calls_for(s_, bytes, type, op, root, crew_.ranks)[static_cast<std::size_t>(crew_.rank)];
-    buffers_.front()->place(call, crew_.rank, crew_.ranks, false);
+    buffers_.front()->place(call, crew_.rank, crew_.ranks, only_in_place_);
     return call;
   };
   std::size_t looked_at = 0;
@@ -114,7 +128,7 @@ void Sweep::expect_served() {
       if (++looked_at <= most_looked_at) bench_.work.front()->algorithm(placed(bytes, type, op, root));
   });
   if (prints()) bench_.control->barrier();
-  if (s_.algorithm.starts_with("file:"))
+  if (s_.algorithm.starts_with(schedule::file_way))
     bench_.work.front()->run(placed(s_.sizes.front(), s_.types.front(), s_.reductions.front(), roots_.front()));
 }
 
@@ -181,8 +195,8 @@ void Sweep::keep(const std::unique_ptr<BenchResult>& r) {
 
 void Sweep::run_size(std::uint64_t bytes, kernels::DType type, kernels::Reduction op, ccl::Rank root) {
   const auto calls = calls_for(s_, bytes, type, op, root, crew_.ranks);
-  const auto out = one(calls, false);
-  const auto in = both() ? one(calls, true) : nullptr;
+  const auto out = only_in_place_ ? nullptr : one(calls, false);
+  const auto in = measures_in_place() ? one(calls, true) : nullptr;
   keep(out);
   keep(in);
   if (!prints()) return;
