@@ -34,9 +34,10 @@ std::string report_data(const Timeline&, const Rows&, const Blocks&, const Summa
 std::string escaped_html(std::string_view);
 std::string roofline_svg(const Summary&);  // empty if there is nothing to plot
 
-extern const std::string_view report_style;
-extern const std::string_view report_body;    // below the heading: the timeline's controls and canvas
-extern const std::string_view report_script;  // draws the timeline
-extern const std::string_view report_input;   // pointer, keys, search
+// The files of report/web.
+extern const std::string_view report_style;   // page.css
+extern const std::string_view report_body;    // page.html: the timeline's controls and canvas, below the heading
+extern const std::string_view report_script;  // timeline.js: draws it
+extern const std::string_view report_input;   // input.js: pointer, keys, search
 
 }  // namespace trellis::sim

@@ -1,8 +1,4 @@
-#include "sim/report/parts.h"
-
-namespace trellis::sim {
-
-const std::string_view report_script = R"js('use strict';
+'use strict';
 const byId = (id) => document.getElementById(id);
 const data = JSON.parse(byId('data').textContent);
 const canvas = byId('timeline'), pen = canvas.getContext('2d'), scroll = byId('scroll'), spacer = byId('spacer');
@@ -243,6 +239,3 @@ function drawRuler() {
   pen.fillRect(0, ruler - 1, wide, 1);
   clipped(timeWords(view.to - view.from) + ' shown', 6, ruler / 2, gutter - 12);
 }
-)js";
-
-}  // namespace trellis::sim

@@ -1,8 +1,3 @@
-#include "sim/report/parts.h"
-
-namespace trellis::sim {
-
-const std::string_view report_input = R"js(
 // Time seen, kept within the whole and no finer than ten picoseconds.
 function show(from, to) {
   const length = Math.min(Math.max(to - from, Math.min(10, whole)), whole);
@@ -168,6 +163,3 @@ addEventListener('resize', layOut);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { readColors(); redraw(); });
 readColors();
 layOut();
-)js";
-
-}  // namespace trellis::sim
