@@ -3,24 +3,34 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 get_property(rooms GLOBAL PROPERTY TRELLIS_ROOMS)
-get_property(headers GLOBAL PROPERTY TRELLIS_HEADERS)
+get_property(headers GLOBAL PROPERTY TRELLIS_PUBLIC_HEADERS)
 list(TRANSFORM rooms PREPEND room_ OUTPUT_VARIABLE room_targets)
 set(api ${PROJECT_SOURCE_DIR}/ccl/api)
 
-add_library(libtrellis SHARED)
-add_library(trellis::trellis ALIAS libtrellis)
-set_target_properties(libtrellis PROPERTIES
-  OUTPUT_NAME trellis EXPORT_NAME trellis VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-  LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
-target_compile_features(libtrellis INTERFACE cxx_std_20)
-target_link_libraries(libtrellis PRIVATE ${room_targets})
-target_link_options(libtrellis PRIVATE LINKER:--version-script=${api}/trellis.map LINKER:-Bsymbolic-functions)
-set_property(TARGET libtrellis APPEND PROPERTY LINK_DEPENDS ${api}/trellis.map)
-target_sources(libtrellis PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
+# libtrellis is what programs link to, and shows only what is public. libtrellis_internal is made of the same objects and
+# shows everything, to the program `trellis`, the tests and the benchmarks; nothing else may link to it.
+foreach(target libtrellis libtrellis_internal)
+  string(REGEX REPLACE "^lib" "" name ${target})
+  add_library(${target} SHARED)
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME ${name} EXPORT_NAME ${name} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+    LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  target_compile_features(${target} INTERFACE cxx_std_20)
+  target_link_libraries(${target} PRIVATE ${room_targets})
+  target_link_options(${target} PRIVATE LINKER:-Bsymbolic-functions)
+endforeach()
 
+include(${CMAKE_CURRENT_LIST_DIR}/exports.cmake)
+trellis_version_script(${PROJECT_BINARY_DIR}/trellis.map)
+target_link_options(libtrellis PRIVATE LINKER:--version-script=${PROJECT_BINARY_DIR}/trellis.map)
+set_property(TARGET libtrellis APPEND PROPERTY LINK_DEPENDS ${PROJECT_BINARY_DIR}/trellis.map)
+add_library(trellis::trellis ALIAS libtrellis)
+target_sources(libtrellis PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
 install(TARGETS libtrellis EXPORT trellis
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trellis)
+
+install(TARGETS libtrellis_internal LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/trellis NAMELINK_SKIP)
 
 # For C programs: it must not require a C++ standard.
 add_library(trellis_c INTERFACE)
