@@ -8,6 +8,7 @@
 
 #include "ccl/plan/check.h"
 #include "ccl/rendezvous/roll_call.h"
+#include "ccl/rendezvous/this_machine.h"
 #include "ccl/run/communicator_state.h"
 #include "ccl/transports/open.h"
 
@@ -38,13 +39,18 @@ std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store,
     throw std::invalid_argument(fmt::format("messages of f32 as {}: expected f32 or bf16", name(config.wire)));
   if (!device) device = device::host_of_process();
   const Deadline deadline = Clock::now() + config.timeout;
-  const std::string_view way = config.transport.empty() ? usual_transport : config.transport;
+  Config settled = config;
   std::unique_ptr<Transport> transport;
   try {
-    if (ranks > 1)
-      call_the_roll(*store, {.mine = rank, .members = ranks, .terms = fmt::format("{} ranks over {}", ranks, way)},
-                    deadline);
-    transport = open_transport(store, {rank, ranks, config, device.get(), deadline});
+    const std::string way = config.transport.empty() ? "the usual transport" : config.transport;
+    const bool apart = ranks > 1 && call_the_roll(*store,
+                                                  {.mine = rank,
+                                                   .members = ranks,
+                                                   .terms = fmt::format("{} ranks over {}", ranks, way),
+                                                   .place = this_host(config.fabric.host)},
+                                                  deadline);
+    if (config.transport.empty()) settled.transport = apart ? usual_across_hosts : usual_transport;
+    transport = open_transport(store, {rank, ranks, settled, device.get(), deadline});
   } catch (...) {
     write_making_dump(config.dump, rank, ranks, std::current_exception());
     throw;
@@ -52,7 +58,7 @@ std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store,
   remove_making_dump(config.dump, rank);
   store->leave("", ranks);
   return std::unique_ptr<Communicator>(
-      new Communicator(std::make_unique<State>(config, std::move(device), std::move(transport))));
+      new Communicator(std::make_unique<State>(settled, std::move(device), std::move(transport))));
 }
 
 Rank Communicator::rank() const { return state_->rank(); }

@@ -16,6 +16,7 @@
 #include "ccl/plan/schedule_file.h"
 #include "ccl/plan/selector.h"
 #include "ccl/rendezvous/pmix.h"
+#include "ccl/transports/registry.h"
 #include "schedule/algorithms/algorithm.h"
 
 namespace trellis::ccl {
@@ -49,6 +50,12 @@ std::optional<int> integer(const char* name, int least, int most) {
   if (!number || *number < least || *number > most)
     refuse(name, *value, fmt::format("an integer from {} to {}", least, most));
   return number;
+}
+
+std::optional<bool> flag(const char* name) {
+  const std::optional<std::string> value = variable(name);
+  if (value && *value != "0" && *value != "1") refuse(name, *value, "0 or 1");
+  return value ? std::optional(*value == "1") : std::nullopt;
 }
 
 std::chrono::milliseconds seconds(const char* name, const std::string& value) {
@@ -178,6 +185,20 @@ void meet_as_slurm_tells(Launched& l) {
   l.port = first_port + apart * static_cast<int>((std::int64_t{*job} * 31 + step.value_or(0)) % jobs_apart);
 }
 
+// "10.0.0.1:29500", as users of the Neuron runtime and of NCCL tell it.
+void read_root_address(Launched& l) {
+  for (const char* name : {"NEURON_RT_ROOT_COMM_ID", "NCCL_COMM_ID"}) {
+    const std::optional<std::string> value = variable(name);
+    if (!value) continue;
+    const std::size_t colon = value->rfind(':');
+    const std::optional<int> port = colon == value->npos ? std::nullopt : number_in<int>(value->substr(colon + 1));
+    if (!port || colon == 0 || *port < 1 || *port > 65535) refuse(name, *value, "HOST:PORT of rank 0");
+    l.address = value->substr(0, colon);
+    l.port = *port;
+    return;
+  }
+}
+
 bool read_pmix(Launched& l) {
   const std::optional<int> rank = integer("PMIX_RANK", 0, most_ranks - 1);
   if (!rank) return false;
@@ -204,8 +225,11 @@ Config config_from_environment() {
     }
   }
   if (const auto v = variable("TRELLIS_TRANSPORT")) {
-    if (*v != "loopback" && *v != "shared_memory") refuse("TRELLIS_TRANSPORT", *v, "loopback or shared_memory");
-    c.transport = *v;
+    try {
+      c.transport = transport_named(*v).name;
+    } catch (const std::invalid_argument& e) {
+      refuse("TRELLIS_TRANSPORT", *v, fmt::format("a transport's name; {}", e.what()));
+    }
   }
   if (const auto v = variable("TRELLIS_ROUNDING")) {
     try {
@@ -224,11 +248,41 @@ Config config_from_environment() {
     c.wire = kernels::dtype_named(*v);
   }
   c.dump = variable("TRELLIS_DUMP").value_or("");
-  if (const auto v = variable("TRELLIS_SINGLE_COPY")) {
-    if (*v != "0" && *v != "1") refuse("TRELLIS_SINGLE_COPY", *v, "0 or 1");
-    c.single_copy = *v == "1";
-  }
+  c.single_copy = flag("TRELLIS_SINGLE_COPY").value_or(false);
+  c.fabric = fabric_from_environment();
   return c;
+}
+
+namespace {
+
+// What users of NCCL over libfabric have set. What has no meaning here but would be missed is refused.
+void read_foreign(FabricSettings& f) {
+  if (const auto v = variable("NCCL_SOCKET_IFNAME"); v && f.interface.empty()) {
+    f.interface = v->substr(v->starts_with('=') ? 1 : 0);
+    if (f.interface.find_first_of("^,") != f.interface.npos)
+      refuse("NCCL_SOCKET_IFNAME", *v, "the name of one interface, such as eth0 or =eth0; or use TRELLIS_INTERFACE");
+  }
+  if (f.host.empty()) f.host = variable("NCCL_HOSTID").value_or("");
+  if (const auto v = variable("OFI_NCCL_PROTOCOL")) {
+    if (*v != "RDMA" && *v != "SENDRECV") refuse("OFI_NCCL_PROTOCOL", *v, "RDMA (remote writes) or SENDRECV (tagged)");
+    f.tagged = f.tagged || *v == "SENDRECV";
+  }
+  if (const auto v = variable("NCCL_NET"); v && *v != "AWS Libfabric" && *v != "OFI" && *v != "ofi")
+    refuse("NCCL_NET", *v, "'AWS Libfabric' or unset: hosts are reached through libfabric; see TRELLIS_PROVIDER");
+}
+
+}  // namespace
+
+FabricSettings fabric_from_environment() {
+  FabricSettings f;
+  f.provider = variable("TRELLIS_PROVIDER").value_or("");
+  f.interface = variable("TRELLIS_INTERFACE").value_or("");
+  f.host = variable("TRELLIS_HOST").value_or("");
+  f.tagged = flag("TRELLIS_TAGGED").value_or(false);
+  read_foreign(f);
+  f.rails = integer("TRELLIS_RAILS", 1, 4).value_or(1);
+  f.hostility = variable("TRELLIS_HOSTILITY").value_or("");
+  return f;
 }
 
 Launched launched_from_environment() {
@@ -249,6 +303,7 @@ Launched launched_from_environment() {
                                             address ? "MASTER_PORT" : "MASTER_ADDR"));
   l.address = address.value_or("");
   l.port = port.value_or(0);
+  if (!address) read_root_address(l);
   if (!address && !l.pmix && l.by == "srun") meet_as_slurm_tells(l);
   return l;
 }

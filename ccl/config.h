@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 
+#include "ccl/fabric.h"
 #include "kernels/types/dtype.h"
 
 namespace trellis::ccl {
@@ -15,7 +16,7 @@ struct Config {
   std::string algorithm = "";    // TRELLIS_ALGORITHM: "ring", "all_reduce=mesh,all_gather=ring"; empty: by the table
   std::string selections = "";   // TRELLIS_SELECTIONS: file of a selection table; empty: the built-in table
   std::string machine = "host";  // TRELLIS_MACHINE: the table's rules for it come before those for any machine
-  std::string transport = "";    // TRELLIS_TRANSPORT: "loopback" or "shared_memory"; empty: shared_memory
+  std::string transport = "";    // TRELLIS_TRANSPORT: its name (ccl/transports/registry.h); empty: the usual one
   kernels::Rounding rounding = kernels::Rounding::nearest;  // TRELLIS_ROUNDING: of narrow sums, and of f32 to `wire`
   std::uint64_t seed = 0;                                   // TRELLIS_SEED: of stochastic rounding
   kernels::DType wire = kernels::DType::f32;  // TRELLIS_WIRE: "f32", or "bf16": f32 is rounded to bf16 for sending
@@ -25,6 +26,7 @@ struct Config {
   // TRELLIS_SINGLE_COPY: read large buffers from the peer's own memory with process_vm_readv, where the system allows
   // it
   bool single_copy = false;
+  FabricSettings fabric = {};
 };
 
 // The defaults, overridden by the environment. Throws invalid_argument that names the variable, its value and the

@@ -203,6 +203,8 @@ std::unique_ptr<Transport> Division::join() {
   Joining joining = joining_;
   joining.rank = static_cast<Rank>(std::ranges::find(group_, me_) - group_.begin());
   joining.ranks = static_cast<Rank>(group_.size());
+  joining.parent = &transport_;
+  joining.group = group_;
   bool given_up_here = false;
   joining.waiting = [&](std::span<const Rank> in_group) {
     std::vector<Rank> missing;

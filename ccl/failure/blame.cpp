@@ -69,7 +69,10 @@ Mismatch misfit_of_points(const Transport& t, const Misfit& m) {
     throw PeerLost(
         first, mine.step,
         fmt::format("rank {} is lost, as another rank found; we were in {}, step {}", first, text_of(mine), mine.step));
-  throw PeerLost(r, mine.step, fmt::format("rank {} {}; we wait in {}, step {}", r, why, text_of(mine), mine.step));
+  const std::string host = t.host(r);
+  throw PeerLost(r, mine.step,
+                 fmt::format("rank {}{}{} {}; we wait in {}, step {}", r, host.empty() ? "" : " on host ", host, why,
+                             text_of(mine), mine.step));
 }
 
 [[noreturn]] void throw_aborted(const Transport& t, const Activity& mine) {
@@ -142,7 +145,8 @@ std::string text_of(const Activity& a) {
   return text;
 }
 
-void explain(const Transport& t, const Activity& mine, const Misfit& m) {
+void explain(Transport& t, const Activity& mine, const Misfit& m) {
+  t.refresh(sure);
   if (static_cast<Collective>(mine.collective) == Collective::send_recv) throw misfit_of_points(t, m);
   const Mismatch other = difference(t, mine, m.sender);
   if (!m.whole || m.bytes == m.due) throw other;
@@ -150,6 +154,7 @@ void explain(const Transport& t, const Activity& mine, const Misfit& m) {
 }
 
 void explain(Transport& t, const Activity& mine, const Withdrawn& w) {
+  t.refresh(sure);
   if (t.aborted()) throw_aborted(t, mine);
   const Rank lost = t.lost();
   lose(t, lost >= 0 ? lost : w.sender, mine, "failed before its message was read");
@@ -177,7 +182,8 @@ void check_well(Transport& t, const Activity& mine, std::chrono::nanoseconds wai
   if (theirs.running && differ(mine, theirs)) throw difference(t, mine, mine.waits_for);
 }
 
-void check_over(const Transport& t, const Activity& mine) {
+void check_over(Transport& t, const Activity& mine) {
+  t.refresh(sure);
   for (Rank r = 0; r < t.ranks(); ++r) {
     const Activity theirs = t.activity(r);
     if (r != t.rank() && counted(theirs) && counted(mine) && differ(mine, theirs)) throw difference(t, mine, r);
@@ -202,6 +208,7 @@ Aborted aborted_by(const Transport& t) {
 }
 
 void give_up(Transport& t, const Activity& mine, std::chrono::milliseconds timeout, const Watch& watch) {
+  t.refresh(sure);
   check_well(t, mine, timeout);
   const Rank culprit = culprit_of(t, mine, watch);
   const Activity theirs = t.activity(culprit);

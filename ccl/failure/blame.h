@@ -13,10 +13,10 @@ void check_well(Transport&, const Activity& mine, std::chrono::nanoseconds waite
 
 // Throws Mismatch when ranks were in different operations, and each finished its own before the other's could be seen.
 // Called when this rank's operations are over and no more will follow.
-void check_over(const Transport&, const Activity& mine);
+void check_over(Transport&, const Activity& mine);
 
 // Reports the difference between the two calls that a mismatched message reveals.
-[[noreturn]] void explain(const Transport&, const Activity& mine, const Misfit&);
+[[noreturn]] void explain(Transport&, const Activity& mine, const Misfit&);
 
 // Reports a message that its sender has withdrawn.
 [[noreturn]] void explain(Transport&, const Activity& mine, const Withdrawn&);

@@ -26,6 +26,7 @@ constexpr schedule::UnreadableBuffers all_hidden{.input = true, .output = true};
 // larger buffer, the scratch, which is as large as both buffers, costs too much.
 constexpr std::size_t least_block_shown = std::size_t{8} << 10;
 constexpr std::size_t least_share_shown = std::size_t{32} << 10;
+constexpr std::size_t least_ring_between_hosts = std::size_t{32} << 10;
 constexpr std::size_t most_shown = std::size_t{64} << 20;
 
 Selections selections_for(const Config& config) {
@@ -114,10 +115,11 @@ bool worth_showing(const Call& call, Rank ranks) {
   return bytes <= most_shown && bytes >= least * static_cast<std::size_t>(ranks);
 }
 
-Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config)
+Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config, std::vector<Rank> shape)
     : rank_(rank),
       ranks_(ranks),
       lanes_(lanes),
+      shape_(std::move(shape)),
       wire_(config.wire),
       rounding_(config.rounding),
       fixed_(fixed_by(config.algorithm)),
@@ -172,6 +174,17 @@ std::string Planner::refusal(const Choice& choice, const Call& call, bool in_pla
   return divides(schedule::task_of(algorithm, r), {call.count, {}}) ? "" : "the count does not divide into its chunks";
 }
 
+// Ranks of several hosts: first what crosses between hosts is made least, then how often.
+std::optional<Choice> Planner::choose_by_shape(const Call& call, bool in_place) const {
+  if (shape_.size() < 2) return std::nullopt;
+  const bool small = larger_bytes(call, ranks_) < least_ring_between_hosts;
+  for (const char* between : {small ? "recursive_doubling" : "ring", "ring", "direct"}) {
+    const Choice choice{.algorithm = "hierarchical", .levels = {"direct", between}, .dims = shape_};
+    if (refusal(choice, call, in_place).empty()) return choice;
+  }
+  return std::nullopt;
+}
+
 Choice Planner::choose(const Call& call, bool in_place) const {
   if (const auto fixed = fixed_.find(call.collective); fixed != fixed_.end()) {
     const std::string why = refusal(fixed->second, call, in_place);
@@ -180,6 +193,7 @@ Choice Planner::choose(const Call& call, bool in_place) const {
                                             text_of(fixed->second), schedule::name(call.collective), call.count, ranks_,
                                             why));
   }
+  if (const std::optional<Choice> choice = choose_by_shape(call, in_place)) return *choice;
   for (const Choice& choice :
        selections_.choices(call.collective, ranks_, larger_bytes(call, ranks_), call.type, machine_))
     if (refusal(choice, call, in_place).empty()) return choice;

@@ -29,7 +29,7 @@ struct Planned {
 
 class Planner {
  public:
-  Planner(Rank rank, Rank ranks, int lanes, const Config&);
+  Planner(Rank rank, Rank ranks, int lanes, const Config&, std::vector<Rank> shape = {});
 
   // The result lives until later plans push it out of the cache, but at least through the call that it serves.
   const Planned& plan(const Call&, bool in_place, schedule::UnreadableBuffers);
@@ -64,6 +64,7 @@ class Planner {
   Chosen chosen_by(const Call&, bool in_place, const Choice&) const;
   schedule::Request request(const Chosen&) const;
   std::string misfit(const schedule::Task& given, const Call&, bool in_place) const;
+  std::optional<Choice> choose_by_shape(const Call&, bool in_place) const;
   std::string refusal(const Choice&, const Call&, bool in_place) const;
   kernels::DType wire_of(const Call&) const;
   schedule::Queued written_out(const Chosen&) const;
@@ -77,6 +78,7 @@ class Planner {
 
   const Rank rank_, ranks_;
   const int lanes_;
+  const std::vector<Rank> shape_;  // more than one dimension: the algorithm should know of it
   const kernels::DType wire_;
   const kernels::Rounding rounding_;
   std::map<Collective, Choice> fixed_;  // from the configuration

@@ -10,6 +10,8 @@
 namespace trellis::ccl {
 namespace {
 
+constexpr const char *all_together = "", *all_apart = "apart";
+
 std::string here(Rank r) { return fmt::format("here/{}", r); }
 
 // The first note gives the terms to the others: "0 2 ranks over loopback".
@@ -40,18 +42,24 @@ std::optional<Rank> missing(Store& store, Rank ranks) {
 
 }  // namespace
 
-void call_the_roll(Store& store, const Roll& roll, Deadline deadline) {
+bool call_the_roll(Store& store, const Roll& roll, Deadline deadline) {
   if (store.add(here(roll.mine), 1) != 1)
     throw std::invalid_argument(
         fmt::format("{} {} has joined already: two were told the same {}, or the store has served others before",
                     roll.noun, roll.mine, roll.noun));
-  const std::int64_t come = store.add("arrived", 1);
-  if (come == 1)
+  const bool leads = store.add("come", 1) == 1;
+  std::string other;
+  if (leads) {
+    store.set("place", bytes_of(roll.place));
     store.set("first", bytes_of(note_of(roll)));
-  else if (const std::string other = difference(roll, text_of(store.get("first", deadline))); !other.empty())
+  } else {
+    other = difference(roll, text_of(store.get("first", deadline)));
+    if (text_of(store.get("place", deadline)) != roll.place) store.add("apart", 1);
+  }
+  if (!other.empty())
     store.set("all", bytes_of(other));  // wakes the waiting members
-  else if (come == roll.members)
-    store.set("all", {});
+  else if (store.add("arrived", 1) == roll.members)
+    store.set("all", bytes_of(store.add("apart", 0) == 0 ? all_together : all_apart));
   std::string said;
   try {
     said = text_of(store.get("all", deadline));
@@ -60,7 +68,8 @@ void call_the_roll(Store& store, const Roll& roll, Deadline deadline) {
       throw PeerLost(*r, -1, fmt::format("{} {} did not join in time", roll.noun, *r));
     throw;
   }
-  if (!said.empty()) throw std::invalid_argument(said);
+  if (said != all_together && said != all_apart) throw std::invalid_argument(said);
+  return said == all_apart;
 }
 
 }  // namespace trellis::ccl

@@ -13,10 +13,11 @@ struct Roll {
   Rank mine = 0;
   Rank members = 1;
   std::string terms = {};  // must be equal for all: "2 ranks over loopback"
+  std::string place = {};  // may differ: the host of this member
 };
 
-// Returns when all members have called it with stores that see each other. Throws PeerLost that names the first missing
-// one, and invalid_argument on every member when the terms differ.
-void call_the_roll(Store&, const Roll&, Deadline);
+// Returns when all members have called it with stores that see each other: whether their places differ. Throws PeerLost
+// that names the first missing one, and invalid_argument on every member when the terms differ.
+bool call_the_roll(Store&, const Roll&, Deadline);
 
 }  // namespace trellis::ccl

@@ -37,4 +37,6 @@ std::string namespace_of(const std::string& of) {
   return {text.data(), static_cast<std::size_t>(got)};
 }
 
+std::string this_host(const std::string& name) { return boot_id() + "/" + namespace_of("pid") + "/" + name; }
+
 }  // namespace trellis::ccl

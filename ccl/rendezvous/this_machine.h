@@ -10,4 +10,8 @@ namespace trellis::ccl {
 std::string boot_id();                            // random, new at every boot
 std::string namespace_of(const std::string& of);  // of this process: "net", "pid"
 
+// Equal for processes that see each other and can share memory: of one boot and one namespace of processes. `name`
+// (TRELLIS_HOST) makes several hosts of one machine.
+std::string this_host(const std::string& name);
+
 }  // namespace trellis::ccl

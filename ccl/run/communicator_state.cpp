@@ -30,7 +30,7 @@ Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::uni
     : config(std::move(c)),
       device(std::move(d)),
       transport(std::move(t)),
-      planner(transport->rank(), transport->ranks(), transport->lanes() - 1, config),
+      planner(transport->rank(), transport->ranks(), transport->lanes() - 1, config, transport->shape()),
       executor(*transport, *device, config.timeout),
       dump_file(config.dump, config.timeout, *transport, recorder),
       check(transport->rank(), transport->ranks()),

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "ccl/transports/joining.h"
+#include "ccl/transports/registry.h"
 #include "device/of_this_process.h"
 
 namespace trellis::ccl {
@@ -117,8 +118,6 @@ Heaps& heaps() {
   return device::of_this_process([] { return new Heaps; });
 }
 
-}  // namespace
-
 std::unique_ptr<Transport> open_loopback(std::shared_ptr<Store> store, const Joining& j) {
   std::shared_ptr<Heap> heap;
   if (j.rank == 0) {
@@ -144,4 +143,10 @@ std::unique_ptr<Transport> open_loopback(std::shared_ptr<Store> store, const Joi
   return std::make_unique<SharedTransport>("loopback", segment, j.rank, std::move(reach));
 }
 
+const RegisteredTransport registered({.name = "loopback",
+                                      .summary = "threads of one process, through its memory",
+                                      .reach = TransportKind::Reach::process,
+                                      .open = open_loopback});
+
+}  // namespace
 }  // namespace trellis::ccl

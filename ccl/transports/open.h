@@ -21,6 +21,9 @@ struct Joining {
   // Called repeatedly while ranks are missing. An exception from it ends the joining for all ranks. Not set: PeerLost
   // is thrown at the deadline.
   std::function<void(std::span<const Rank> missing)> waiting = {};
+  // Of a communicator that is divided from another: that one's transport, and the new ranks' numbers there.
+  const Transport* parent = nullptr;
+  std::span<const Rank> group = {};
 };
 
 // Another rank has ended the joining.
@@ -31,11 +34,8 @@ struct Dropped : std::runtime_error {
 // Channels that a schedule may use at once. send and recv have a lane of their own.
 inline constexpr int channel_lanes = 4;
 
-std::unique_ptr<Transport> open_loopback(std::shared_ptr<Store>, const Joining&);  // ranks are threads of a process
-std::unique_ptr<Transport> open_shared_memory(std::shared_ptr<Store>, const Joining&);  // ranks are processes of a host
-
 // Opens the transport that the configuration names, or the usual one.
-inline constexpr std::string_view usual_transport = "shared_memory";
+inline constexpr std::string_view usual_transport = "shared_memory", usual_across_hosts = "hybrid";
 std::unique_ptr<Transport> open_transport(std::shared_ptr<Store>, const Joining&);
 
 }  // namespace trellis::ccl

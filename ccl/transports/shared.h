@@ -60,6 +60,7 @@ class SharedTransport : public Transport {
   void show(const Activity&) override;
   void rest() override;
   Activity activity(Rank) const override;
+  void refresh(std::chrono::milliseconds) override {}
   bool alive(Rank) override;
   bool left(Rank r) const override { return segment_.area(r).left.load(std::memory_order_acquire) != 0; }
   void mark_lost(Rank) override;
@@ -73,6 +74,7 @@ class SharedTransport : public Transport {
     return (h.lost.load(std::memory_order_relaxed) | h.aborted.load(std::memory_order_relaxed)) != 0;
   }
   std::int64_t process(Rank r) const override { return segment_.area(r).pid.load(std::memory_order_relaxed); }
+  std::string host(Rank) const override { return ""; }
   void post(std::span<const std::byte>) override;
   std::vector<std::byte> posted(Rank r) const override { return segment_.posted(r); }
   std::uint32_t posts(Rank r) const override { return segment_.area(r).posts.load(std::memory_order_acquire); }

@@ -18,6 +18,7 @@
 #include "ccl/rendezvous/this_machine.h"
 #include "ccl/transports/joining.h"
 #include "ccl/transports/process.h"
+#include "ccl/transports/registry.h"
 
 namespace trellis::ccl {
 namespace {
@@ -82,15 +83,12 @@ File open_of(Rank rank, pid_t pid, int fd) {
   return file;
 }
 
-// Distinguishes hosts, and containers that cannot see each other's processes.
-std::string host_name() { return fmt::format("{}/{}", boot_id(), namespace_of("pid")); }
-
 struct Announced {
   std::int32_t pid;
   std::int32_t fd;
   std::uint64_t bytes;
   std::uint64_t identity;  // of the segment: the descriptor's number may be another file's by now
-  char host[80];
+  char host[160];
 };
 
 // Binds the slots that a rank reads to the memory of its NUMA node. This is a hint: if it fails, they stay where they
@@ -235,26 +233,25 @@ class OtherProcesses : public Reach {
   std::vector<Peer> peers_;
 };
 
-std::pair<File, Mapping> made(Store& store, const SegmentShape& shape) {
+std::pair<File, Mapping> made(Store& store, const SegmentShape& shape, const std::string& host) {
   File file(memfd_create("trellis-segment", MFD_CLOEXEC));
   if (!file || ftruncate(file.fd(), static_cast<off_t>(shape.bytes())) != 0)
     fail(fmt::format("a shared segment of {} bytes", shape.bytes()));
   Mapping mapping(file.fd(), shape.bytes(), PROT_READ | PROT_WRITE);
   Segment::begin(mapping.base(), shape);
   Announced announced{getpid(), file.fd(), shape.bytes(), Segment(mapping.base(), shape).header().identity, {}};
-  const std::string host = host_name();
   host.copy(announced.host, sizeof announced.host - 1);
   store.set("segment", std::as_bytes(std::span(&announced, 1)));
   return {std::move(file), std::move(mapping)};
 }
 
-std::pair<File, Mapping> found(Store& store, Rank rank, Deadline deadline) {
+std::pair<File, Mapping> found(Store& store, Rank rank, const std::string& host, Deadline deadline) {
   const Bytes bytes = store.get("segment", deadline);
   Announced announced;
   if (bytes.size() != sizeof announced) throw std::invalid_argument("the store's note about the segment is damaged");
   std::memcpy(&announced, bytes.data(), sizeof announced);
   announced.host[sizeof announced.host - 1] = '\0';
-  if (host_name() != announced.host)
+  if (host != announced.host)
     throw std::invalid_argument(fmt::format(
         "rank {} runs on another host or in another container than rank 0: shared memory can't join them", rank));
   File file = open_of(0, announced.pid, announced.fd);
@@ -269,11 +266,10 @@ std::pair<File, Mapping> found(Store& store, Rank rank, Deadline deadline) {
   return {std::move(file), std::move(mapping)};
 }
 
-}  // namespace
-
 std::unique_ptr<Transport> open_shared_memory(std::shared_ptr<Store> store, const Joining& j) {
-  auto [file, mapping] =
-      j.rank == 0 ? made(*store, {j.ranks, channel_lanes + 1, slot_bytes}) : found(*store, j.rank, j.deadline);
+  const std::string host = this_host(j.config.fabric.host);
+  auto [file, mapping] = j.rank == 0 ? made(*store, {j.ranks, channel_lanes + 1, slot_bytes}, host)
+                                     : found(*store, j.rank, host, j.deadline);
   const SegmentShape shape = Segment::read(mapping.base(), mapping.bytes());
   if (shape.ranks != j.ranks)
     throw std::invalid_argument(
@@ -285,11 +281,10 @@ std::unique_ptr<Transport> open_shared_memory(std::shared_ptr<Store> store, cons
   return std::make_unique<SharedTransport>("shared_memory", segment, j.rank, std::move(others));
 }
 
-std::unique_ptr<Transport> open_transport(std::shared_ptr<Store> store, const Joining& j) {
-  const std::string_view name = j.config.transport.empty() ? usual_transport : j.config.transport;
-  if (name == "loopback") return open_loopback(std::move(store), j);
-  if (name == "shared_memory") return open_shared_memory(std::move(store), j);
-  throw std::invalid_argument(fmt::format("no transport is called '{}'; known are loopback and shared_memory", name));
-}
+const RegisteredTransport registered({.name = "shared_memory",
+                                      .summary = "processes of one host, through memory that they share",
+                                      .reach = TransportKind::Reach::host,
+                                      .open = open_shared_memory});
 
+}  // namespace
 }  // namespace trellis::ccl

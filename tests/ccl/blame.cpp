@@ -15,7 +15,11 @@ namespace {
 using namespace std::chrono_literals;
 
 std::unique_ptr<Transport> joined(const std::shared_ptr<Store>& store, Rank rank, device::Device& device) {
-  return open_loopback(store, {.rank = rank, .ranks = 2, .device = &device, .deadline = Clock::now() + 20s});
+  return open_transport(store, {.rank = rank,
+                                .ranks = 2,
+                                .config = {.transport = "loopback"},
+                                .device = &device,
+                                .deadline = Clock::now() + 20s});
 }
 
 TEST(Blame, WhatARankSentBeforeItLeftIsTaken) {

@@ -61,7 +61,7 @@ TEST(RollCall, WhoComesASecondTimeIsNamedAlthoughAnotherIsMissing) {
 TEST(RollCall, WhatNoFirstMemberWroteIsRefused) {
   for (const std::string note : {"", "0", "x terms", "99999999999 terms"}) {
     const auto store = memory_store();
-    store->add("arrived", 1);
+    store->add("come", 1);
     store->set("first", std::as_bytes(std::span(note)));
     EXPECT_THROW(call_the_roll(*store, {.mine = 1, .members = 2, .terms = "terms"}, Clock::now() + 1s),
                  std::invalid_argument)

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "ccl/rendezvous/environment.h"
+#include "ccl/transports/registry.h"
 #include "tools/bench/lists.h"
 #include "tools/bench/options.h"
 #include "tools/program/cli_checks.h"
@@ -324,6 +325,8 @@ BenchSettings bench_settings(BenchOptions o) {
   s.show_sizes = o.show_sizes;
   s.stats = stats_of(o.stats);
   s.algorithm = o.algorithm;
+  if (!o.transport.empty()) s.transport = ccl::transport_named(o.transport).name;
+  s.provider = o.provider;
   if (!o.algorithm.empty() && o.on.empty() && s.op.collective == schedule::Collective::send_recv)
     throw std::invalid_argument(fmt::format("--algorithm {}: {} goes by none", o.algorithm, o.op));
   set_lists(s, o);

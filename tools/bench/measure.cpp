@@ -162,6 +162,8 @@ std::uint64_t check_pass(Bench& bench, const Subject& subject, Work& work, std::
 Bench::Bench(const BenchSettings& s, const Crew& crew) : settings(s) {
   ccl::Config config = ccl::config_from_environment();
   config.timeout = s.timeout;
+  if (!s.transport.empty()) config.transport = s.transport;
+  if (!s.provider.empty()) config.fabric.provider = s.provider;
   if (!crew.transport.empty()) config.transport = crew.transport;
   ccl::Config plain = config;
   plain.algorithm = plain.selections = "";

@@ -131,6 +131,8 @@ void add_ranks(CLI::App& app, BenchOptions& o) {
   with(app.add_option("--nthreads", o.threads_each, "Ranks, as threads"));
   with(app.add_option("-g,--ngpus", o.devices_each, "Ranks a thread"));
   with(app.add_flag("--threads", o.threads, "Ranks are threads of one process"));
+  with(app.add_option("--transport", o.transport, "As TRELLIS_TRANSPORT: shared_memory, libfabric, hybrid"));
+  with(app.add_option("--provider", o.provider, "As TRELLIS_PROVIDER: libfabric's, such as efa or tcp"));
   with(app.add_flag("--no-pin", o.no_pin, "Do not keep ranks on cores of their own"));
   with(app.add_option("--streams", o.streams, "Operations at a time, each on a stream and communicator of its own"));
   with(app.add_option("-T,--timeout", o.timeout_s,

@@ -27,7 +27,7 @@ struct BenchOptions {
   int cpu_time = 0, timestamps = 0, memory = 0, per_iteration = 0;
   int workers = 0, ranks = 0, streams = 1;
   std::vector<std::string> stats;
-  std::string pairs, counts_file, algorithm, seed = "1", interpret_up_to = "64KB";
+  std::string pairs, counts_file, algorithm, transport, provider, seed = "1", interpret_up_to = "64KB";
   std::string json, csv, plot, era;
   std::vector<std::string> what_if;
   bool show_algorithm = false, show_sizes = false, threads = false, no_pin = false, untouched = false, in_place = false;

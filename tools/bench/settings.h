@@ -21,7 +21,7 @@ struct BenchSettings {
   int ranks = 0;  // 0: one for each core, or as many as were launched
   bool threads = false, pin = true;
   int streams = 1;
-  std::string algorithm;
+  std::string algorithm, transport, provider;
   std::chrono::milliseconds timeout{30'000};
 
   std::vector<std::uint64_t> sizes;  // of the larger buffer; ascending

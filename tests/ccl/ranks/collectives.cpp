@@ -41,15 +41,14 @@ TEST_P(Collectives, RandomBitsAreTheSameWhereverAValueIsAddedUp) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Collectives,
-                         testing::Combine(testing::Values("loopback", "shared_memory"),
-                                          testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 16)),
+                         testing::ValuesIn(transports_and_ranks({1, 2, 3, 4, 5, 6, 7, 8, 9, 16}, {2, 3, 4, 5})),
                          [](const auto& p) {
                            return std::get<0>(p.param) + "_" + std::to_string(std::get<1>(p.param));
                          });
 
 // Large enough for slots, direct reads and several pieces.
 TEST(Collectives, LargeMessages) {
-  for (const char* transport : {"loopback", "shared_memory"})
+  for (const std::string& transport : usable_transports())
     for (const char* algorithm : {"ring", "recursive_doubling", "mesh"}) {
       Case c;
       c.algorithm = algorithm;

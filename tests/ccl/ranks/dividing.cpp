@@ -96,7 +96,7 @@ void expect_named(const PeerLost& lost, Rank rank) {
 }
 
 TEST(Dividing, WhoIsLateForASplitIsInNothingAndHearsWhy) {
-  for (const char* transport : {"loopback", "shared_memory"}) {
+  for (const std::string& transport : usable_transports()) {
     std::atomic<int>& gone_on = seen_by_all();
     const std::string said = run_ranks(
         transport, 3,
@@ -163,7 +163,7 @@ TEST(Dividing, AShrinksLeaderKeepsTheDeadlineToo) {
 
 // However often each has tried by then.
 TEST(Dividing, ShrinksThatAreTriedAgainComeTogether) {
-  for (const char* transport : {"loopback", "shared_memory"})
+  for (const std::string& transport : usable_transports())
     for (const auto late : {timeout * 3 / 2, timeout * 5 / 2}) {
       const std::string said = run_ranks(
           transport, 2,

@@ -88,7 +88,7 @@ TEST(Failures, AFrozenRankIsNamedByTheDeadline) {
 }
 
 TEST(Failures, ARankThatNeverCallsIsNamed) {
-  for (const char* transport : {"loopback", "shared_memory"}) {
+  for (const std::string& transport : usable_transports()) {
     std::atomic<int>& named = *seen_by_all<int>();
     const std::string said = run_ranks(
         transport, 4,
@@ -131,7 +131,7 @@ TEST(Failures, DifferentCallsAreNamed) {
        [](Communicator& c, float* x) { c.all_gather(x + c.rank(), x, 1, DType::f32); }, "all_gather of 1 f32"},
   };
   for (const Difference& d : differences)
-    for (const char* transport : {"loopback", "shared_memory"}) {
+    for (const std::string& transport : usable_transports()) {
       const std::string said = run_ranks(transport, 2,
                                          [&](Communicator& c) {
                                            float x[8] = {};
@@ -150,7 +150,7 @@ TEST(Failures, DifferentCallsAreNamed) {
 
 // A root is through as soon as it has sent, and both take themselves for it.
 TEST(Failures, WhatNobodyCouldSeeIsSeenAtTheEnd) {
-  for (const char* transport : {"loopback", "shared_memory"}) {
+  for (const std::string& transport : usable_transports()) {
     std::atomic<int>& through = *seen_by_all<int>();
     const auto ends_badly = [&](const std::function<void(Communicator&, float*)>& call) {
       through = 0;
@@ -226,7 +226,7 @@ TEST(Failures, WhetherARankLeftOrItsProcessEndedIsSaid) {
 }
 
 TEST(Failures, AbortEndsWhatOthersWaitFor) {
-  for (const char* transport : {"loopback", "shared_memory"})
+  for (const std::string& transport : usable_transports())
     EXPECT_EQ(run_ranks(transport, 3,
                         [](Communicator& c) {
                           std::thread from_aside;
@@ -262,7 +262,7 @@ TEST(Failures, AbortEndsWhatOthersWaitFor) {
 
 // What the others had for it lay in memory of theirs, and is gone with the operation that failed for want of it.
 TEST(Failures, WhoComesTooLateIsToldAndReadsNothing) {
-  for (const char* transport : {"shared_memory", "loopback"})
+  for (const std::string& transport : usable_transports())
     for (const std::size_t elements : {std::size_t{32'000}, std::size_t{65'536}, std::size_t{1'000'000}}) {
       auto& through = *seen_by_all<int>();
       const std::string said = run_ranks(

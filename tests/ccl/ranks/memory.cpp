@@ -16,7 +16,7 @@ namespace {
 
 TEST(Memory, AnIdleRankHoldsLittleAndAllThatIsUsedIsCounted) {
   constexpr std::size_t most_idle = std::size_t{256} << 10, elements = std::size_t{1} << 20;
-  for (const char* transport : {"loopback", "shared_memory"})
+  for (const std::string& transport : usable_transports())
     EXPECT_EQ(run_ranks(transport, 8,
                         [&](Communicator& c) {
                           std::vector<float> data(elements, 1);

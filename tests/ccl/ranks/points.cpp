@@ -200,7 +200,7 @@ TEST(Groups, OneThatIsNotEndedForgets) {
   EXPECT_EQ(b, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, Points, testing::Values("loopback", "shared_memory"),
+INSTANTIATE_TEST_SUITE_P(Transports, Points, every_transport(),
                          [](const auto& p) { return p.param; });
 
 }  // namespace

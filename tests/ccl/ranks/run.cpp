@@ -56,6 +56,12 @@ std::map<Rank, int> ends_of(const std::vector<pid_t>& children, std::chrono::mil
   return ends;
 }
 
+// Hosts are only names here: processes of different ones do not use what they share.
+Config config_of(Rank r, Config c) {
+  if (c.transport == "hybrid" && c.fabric.host.empty()) c.fabric.host = fmt::format("host{}", r / 2);
+  return c;
+}
+
 // What the processes of a test share.
 struct Shared {
   std::atomic<int> made;
@@ -99,7 +105,7 @@ std::string run_processes(Rank ranks, const RankFunction& f, const Config& confi
       }
       while (shared.made == 0) usleep(100);
       const auto store = store_for(shared.id, Clock::now() + config.timeout + std::chrono::seconds(30));
-      f(*Communicator::create(store, r, ranks, config));
+      f(*Communicator::create(store, r, ranks, config_of(r, config)));
     });
     said.copy(shared.said[r], sizeof shared.said[r] - 1);
     _exit(said.empty() ? 0 : 1);
@@ -111,6 +117,22 @@ std::string run_processes(Rank ranks, const RankFunction& f, const Config& confi
   }
   munmap(memory, sizeof(Shared));
   return all;
+}
+
+std::string run_ranks(std::string_view transport, Rank ranks, const RankFunction& f, const Config& config) {
+  Config c = config;
+  c.transport = transport;
+  return transport_named(transport).reach == TransportKind::Reach::process ? run_threads(ranks, f, c)
+                                                                           : run_processes(ranks, f, c);
+}
+
+std::vector<std::tuple<std::string, Rank>> transports_and_ranks(const std::vector<Rank>& all,
+                                                                const std::vector<Rank>& across_hosts) {
+  std::vector<std::tuple<std::string, Rank>> pairs;
+  for (const std::string& name : usable_transports())
+    for (const Rank r : transport_named(name).reach == TransportKind::Reach::hosts ? across_hosts : all)
+      pairs.emplace_back(name, r);
+  return pairs;
 }
 
 }  // namespace trellis::ccl

@@ -1,11 +1,16 @@
-// Runs a function on every rank of a communicator: ranks are threads over loopback, or processes over shared memory.
+// Runs a function on every rank of a communicator: ranks are threads or processes, as the transport needs.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <functional>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <vector>
 
 #include "ccl/communicator.h"
+#include "ccl/transports/registry.h"
 
 namespace trellis::ccl {
 
@@ -17,8 +22,12 @@ std::string run_threads(Rank ranks, const RankFunction&, const Config& = {});
 // Processes that are stopped once all others have ended are killed when nobody has continued them for so long.
 std::string run_processes(Rank ranks, const RankFunction&, const Config& = {}, std::chrono::milliseconds stopped = {});
 
-inline std::string run_ranks(std::string_view transport, Rank ranks, const RankFunction& f, const Config& c = {}) {
-  return transport == "loopback" ? run_threads(ranks, f, c) : run_processes(ranks, f, c);
-}
+std::string run_ranks(std::string_view transport, Rank ranks, const RankFunction&, const Config& = {});
+
+// The transports that this machine can use, out of the registry. Ranks of one that knows hosts are on hosts of two.
+inline auto every_transport() { return testing::ValuesIn(usable_transports()); }
+// The same with numbers of ranks: all of them on one host, where they take less time, and some across hosts.
+std::vector<std::tuple<std::string, Rank>> transports_and_ranks(const std::vector<Rank>& all,
+                                                                const std::vector<Rank>& across_hosts);
 
 }  // namespace trellis::ccl

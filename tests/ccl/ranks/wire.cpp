@@ -30,10 +30,11 @@ void expect(bool right, const std::string& what) {
   if (!right) throw std::runtime_error(what);
 }
 
-class Wire : public testing::TestWithParam<std::tuple<std::string, Rank, Rounding>> {};
+class Wire : public testing::TestWithParam<std::tuple<std::tuple<std::string, Rank>, Rounding>> {};
 
 TEST_P(Wire, EveryAlgorithmRoundsAlikeOnEveryRank) {
-  const auto& [transport, ranks, rounding] = GetParam();
+  const auto& [where, rounding] = GetParam();
+  const auto& [transport, ranks] = where;
   const std::size_t many[] = {0, 1, 13, 5000};
   const std::size_t few[] = {13, 150};
   EXPECT_EQ(run_cases(transport, ranks, sanitized || ranks > 5 ? std::span<const std::size_t>(few) : many, f32_kind,
@@ -42,17 +43,17 @@ TEST_P(Wire, EveryAlgorithmRoundsAlikeOnEveryRank) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Wire,
-                         testing::Combine(testing::Values("loopback", "shared_memory"),
-                                          testing::Values(1, 2, 3, 4, 5, 8),
+                         testing::Combine(testing::ValuesIn(transports_and_ranks({1, 2, 3, 4, 5, 8}, {3})),
                                           testing::Values(Rounding::nearest, Rounding::stochastic)),
                          [](const auto& p) {
-                           return fmt::format("{}_{}_{}", std::get<0>(p.param), std::get<1>(p.param),
-                                              name(std::get<2>(p.param)));
+                           const auto& where = std::get<0>(p.param);
+                           return fmt::format("{}_{}_{}", std::get<0>(where), std::get<1>(where),
+                                              name(std::get<1>(p.param)));
                          });
 
 // Large enough for several pieces of a message, which do not end where chunks do.
 TEST(Wire, LargeMessages) {
-  for (const char* transport : {"loopback", "shared_memory"})
+  for (const std::string& transport : usable_transports())
     for (const char* algorithm : {"ring*2/3", "recursive_doubling", "mesh"})
       for (const bool in_place : {false, true}) {
         Case c;

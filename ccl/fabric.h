@@ -1,0 +1,23 @@
+// Settings of the transports across hosts. Every field has a documented environment variable. config.cpp alone reads
+// them.
+#pragma once
+
+#include <string>
+
+namespace trellis::ccl {
+
+struct FabricSettings {
+  // TRELLIS_PROVIDER: libfabric's, such as "efa", "tcp" or "tcp;ofi_rxm"; empty: the best that reaches other hosts.
+  // FI_PROVIDER, which libfabric itself reads, limits the choice.
+  std::string provider = "";
+  std::string interface = "";  // TRELLIS_INTERFACE: network interface or device, such as "eth0"; empty: the best
+  // TRELLIS_HOST: this host's name in messages; ranks with the same name share a host. Empty: found out.
+  std::string host = "";
+  bool tagged = false;        // TRELLIS_TAGGED: large messages as tagged messages, even where there are remote writes
+  int rails = 1;              // TRELLIS_RAILS: endpoints over which a large message is spread, 1 to 4
+  std::string hostility = ""; // TRELLIS_HOSTILITY: for tests, "seed=1,reorder=20": see ccl/transports/libfabric/wire/hostile.h
+};
+
+FabricSettings fabric_from_environment();
+
+}  // namespace trellis::ccl

@@ -1,0 +1,47 @@
+// Lanes: the part of a transport that moves bytes. A lane is one direction between two ranks on one channel; its
+// messages arrive in the order in which they were sent. Only wait() blocks; callers call advance() until it is done.
+//
+// Fabrics fit behind this interface: one with unordered delivery numbers its messages; one with limited credits makes
+// no progress without credit; one that registers memory does so in expose() or on its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "ccl/exposed.h"
+#include "ccl/transports/message.h"
+
+namespace trellis::ccl {
+
+class Sender {
+ public:
+  virtual ~Sender() = default;
+  virtual bool advance(Sending&) = 0;  // true once the data may be changed again
+};
+
+class Receiver {
+ public:
+  virtual ~Receiver() = default;
+  virtual bool advance(Receiving&) = 0;  // true once the whole message has been consumed
+};
+
+class Lanes {
+ public:
+  virtual ~Lanes() = default;
+  virtual int lanes() const = 0;  // per ordered pair of ranks; the last one is for send and recv
+  virtual std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) = 0;
+  // How many of these bytes peers can read in place, in messages of `message` bytes.
+  virtual std::size_t readable(const void* data, std::size_t bytes, std::size_t message) = 0;
+  virtual Sender& sender(Rank to, int lane) = 0;
+  virtual Receiver& receiver(Rank from, int lane) = 0;
+
+  // Backs off, longer as `idle` grows: the number of calls since something happened. Wakes when a message arrives or
+  // room appears. True when it is time to check whether all ranks are well.
+  virtual bool wait(std::uint32_t idle) = 0;
+  virtual bool could_advance() const = 0;  // a waiting lane end could go on; sends of a rank that has left count
+  virtual Rank unread() const = 0;         // a rank whose message has arrived and was not received yet; -1: none
+  virtual void withdraw() = 0;  // withdraws what this rank offers in place, since it may be freed from now on
+};
+
+}  // namespace trellis::ccl

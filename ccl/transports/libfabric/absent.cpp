@@ -1,0 +1,24 @@
+// Stands for the transports over libfabric in a build that found no headers of it.
+#include <stdexcept>
+
+#include "ccl/transports/registry.h"
+
+namespace trellis::ccl {
+namespace {
+
+std::string absence() { return "this build was made without libfabric's headers (Debian: libfabric-dev)"; }
+
+std::unique_ptr<Transport> refuse(std::shared_ptr<Store>, const Joining&) { throw std::invalid_argument(absence()); }
+
+TransportKind kind(const char* name) {
+  return {.name = name,
+          .summary = "processes of any hosts, through libfabric",
+          .reach = TransportKind::Reach::hosts,
+          .open = refuse,
+          .absent = absence};
+}
+
+const RegisteredTransport plain(kind("libfabric")), hybrid(kind("hybrid"));
+
+}  // namespace
+}  // namespace trellis::ccl

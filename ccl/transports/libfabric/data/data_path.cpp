@@ -1,0 +1,296 @@
+#include "ccl/transports/libfabric/data/data_path.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <stdexcept>
+
+#include "ccl/transports/libfabric/presence/control.h"
+#include "ccl/transports/libfabric/data/lane_ends.h"
+#include "ccl/transports/libfabric/wire/open_wire.h"
+
+namespace trellis::ccl::libfabric {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t usual_eager = std::size_t{16} << 10;
+constexpr std::size_t posted_receives = 64;
+constexpr std::size_t most_packets = std::size_t{1} << 20;
+constexpr auto between_asks = 2ms;
+constexpr int most_failures = 3;
+constexpr int most_tries = 10;
+
+}  // namespace
+
+DataPath::DataPath(const FabricSettings& s, std::shared_ptr<Presence> p, std::shared_ptr<Control> c, int lanes)
+    : presence_(std::move(p)), control_(std::move(c)), lanes_(lanes) {
+  const auto number = static_cast<std::uint64_t>(presence_->rank()) * (most_rails + 1) + 1;
+  for (int rail = 0; rail < s.rails; ++rail) wires_.push_back(open_wire(s, number + static_cast<std::uint64_t>(rail)));
+  const auto ranks = static_cast<std::size_t>(presence_->ranks());
+  eager_bytes_ = std::min(usual_eager, limits().piece - sizeof(Packet));
+  const std::size_t packet = sizeof(Packet) + std::max(eager_bytes_, sizeof(Grant));
+  incoming_ = std::make_unique<PacketPool>(*wires_.front(), packet, most_packets);
+  outgoing_ = std::make_unique<PacketPool>(*wires_.front(), packet, limits().outstanding);
+  known_.resize(ranks);
+  sent_.resize(ranks);
+  arrived_.reset(new std::atomic<std::uint64_t>[ranks]());
+  senders_.resize(ranks * static_cast<std::size_t>(lanes));
+  receivers_.resize(ranks * static_cast<std::size_t>(lanes));
+  post_receives();
+}
+
+DataPath::~DataPath() { close(); }
+
+void DataPath::close() {
+  if (closed()) return;
+  for (const auto& end : senders_)
+    if (end) end->drop();
+  for (const auto& end : receivers_)
+    if (end) end->drop();
+  to_repeat_.clear();
+  incoming_.reset();
+  outgoing_.reset();
+  wires_.clear();
+}
+
+std::vector<std::byte> DataPath::address() const {
+  std::vector<std::byte> all;
+  for (const auto& wire : wires_) {
+    const auto one = wire->address();
+    all.push_back(static_cast<std::byte>(one.size()));
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  return all;
+}
+
+// Peers tell their wires' addresses when they are asked.
+fi_addr_t DataPath::address_of(Rank r, int rail) {
+  auto& known = known_[static_cast<std::size_t>(r)];
+  if (!known.empty()) return known[static_cast<std::size_t>(rail)];
+  const std::vector<std::byte> all = presence_->state(r).address;
+  if (all.empty()) {
+    const Deadline now = Clock::now();
+    if (now - asked_ > between_asks) {
+      asked_ = now;
+      presence_->ask(r);
+      control_->wake();
+    }
+    return FI_ADDR_UNSPEC;
+  }
+  std::size_t at = 0;
+  for (const auto& wire : wires_) {
+    const std::size_t bytes = at < all.size() ? static_cast<std::size_t>(all[at]) : all.size();
+    if (bytes >= all.size() - at)
+      throw std::invalid_argument(fmt::format("rank {} has fewer than our {} rails: expected the same TRELLIS_RAILS", r,
+                                              wires_.size()));
+    known.push_back(wire->know(std::span(all).subspan(at + 1, bytes)));
+    at += 1 + bytes;
+  }
+  return known[static_cast<std::size_t>(rail)];
+}
+
+LaneSender& DataPath::sender(Rank to, int lane) {
+  auto& end = senders_[index(to, lane)];
+  if (!end) end = std::make_unique<LaneSender>(*this, to, lane);
+  return *end;
+}
+
+LaneReceiver& DataPath::receiver(Rank from, int lane) {
+  auto& end = receivers_[index(from, lane)];
+  if (!end) end = std::make_unique<LaneReceiver>(*this, from, lane);
+  return *end;
+}
+
+bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_bytes) {
+  const fi_addr_t address = address_of(to, 0);
+  if (address == FI_ADDR_UNSPEC) return false;
+  packet.token = presence_->identity();
+  packet.from = presence_->rank();
+  LaneReceiver* const back = receivers_[index(to, packet.lane)].get();
+  packet.taken = back == nullptr ? 0 : back->taken();
+  const std::size_t bytes = sizeof packet + more_bytes;
+  bool sent = false;
+  std::array<std::byte, 512> flat;
+  if (bytes <= std::min(limits().inject, flat.size())) {
+    std::memcpy(flat.data(), &packet, sizeof packet);
+    if (more_bytes != 0) std::memcpy(flat.data() + sizeof packet, more, more_bytes);
+    sent = wires_.front()->inject(address, flat.data(), bytes);
+  } else if (PacketBuffer* const b = outgoing_->take(Operation::What::packet_out); b != nullptr) {
+    std::memcpy(b->data, &packet, sizeof packet);
+    if (more_bytes != 0) std::memcpy(b->data + sizeof packet, more, more_bytes);
+    b->to = address;
+    b->bytes = bytes;
+    b->tries = 0;
+    sent = wires_.front()->send(address, {b->data, bytes, b->descriptor}, *b);
+    if (!sent) outgoing_->give(b);
+  }
+  if (!sent) return false;
+  if (back != nullptr) back->told();
+  ++sent_[static_cast<std::size_t>(to)];
+  return true;
+}
+
+bool DataPath::send_piece(Rank to, const PieceOut& p) {
+  const fi_addr_t address = address_of(to, p.rail);
+  if (address == FI_ADDR_UNSPEC) return false;
+  if (free_out_.empty()) {
+    pieces_out_.push_back(std::make_unique<PieceOut>());
+    free_out_.push_back(pieces_out_.back().get());
+  }
+  PieceOut& op = *free_out_.back();
+  op = p;
+  op.what = Operation::What::piece_out;
+  const auto at = static_cast<std::size_t>(p.rail);
+  const Target target{address, p.grant.address[at] + std::uint64_t{p.piece} * p.grant.piece, p.grant.key[at]};
+  const std::uint32_t number = p.grant.first + p.piece;
+  const bool sent = limits().writes ? wire(p.rail).write(target, p.bytes, number, op)
+                                    : wire(p.rail).send_tagged(address, p.bytes, number, op);
+  if (!sent) return false;
+  free_out_.pop_back();
+  ++sent_[static_cast<std::size_t>(to)];
+  return true;
+}
+
+// A rail that failed a few times in a row is left alone as long as another works.
+int DataPath::next_rail() {
+  if (!limits().writes) return 0;  // where the receives are
+  for (int tries = 0; tries < rails(); ++tries) {
+    rail_ = (rail_ + 1) % rails();
+    if (failures_[static_cast<std::size_t>(rail_)] < most_failures) break;
+  }
+  return rail_;
+}
+
+bool DataPath::receive_piece(const Local& b, std::uint32_t number) {
+  if (free_in_.empty()) {
+    pieces_in_.push_back(std::make_unique<PieceIn>());
+    pieces_in_.back()->what = Operation::What::piece_in;
+    free_in_.push_back(pieces_in_.back().get());
+  }
+  PieceIn& op = *free_in_.back();
+  op.number = number;
+  if (!wires_.front()->receive_tagged(b, number, op)) return false;
+  free_in_.pop_back();
+  return true;
+}
+
+void DataPath::give(PacketBuffer* b) { incoming_->give(b); }
+
+// The same number is kept posted: those that lanes keep are replaced.
+void DataPath::post_receives() {
+  for (; posted_ < posted_receives; ++posted_) {
+    PacketBuffer* const b = incoming_->take(Operation::What::packet_in);
+    if (b == nullptr) return;
+    if (wires_.front()->receive({b->data, incoming_->packet_bytes(), b->descriptor}, *b)) continue;
+    return give(b);
+  }
+}
+
+void DataPath::progress() {
+  if (closed()) return;
+  if (!to_repeat_.empty()) repeat();
+  std::array<Event, 16> events;
+  for (int rail = 0; rail < rails(); ++rail)
+    for (int rounds = 0; rounds < 4; ++rounds) {
+      const std::size_t count = wire(rail).poll(events);
+      for (std::size_t i = 0; i < count; ++i) happened(events[i], rail);
+      if (count != 0) post_receives();
+      if (count < events.size()) break;
+    }
+}
+
+void DataPath::happened(const Event& e, int) {
+  if (e.what == Event::What::immediate) return land(e.immediate);
+  if (e.operation == nullptr) return;
+  const bool well = e.what == Event::What::done;
+  switch (e.operation->what) {
+    case Operation::What::packet_in: {
+      auto* const b = static_cast<PacketBuffer*>(e.operation);
+      --posted_;
+      return well ? take(b) : give(b);
+    }
+    case Operation::What::packet_out:
+      return packet_gone(static_cast<PacketBuffer*>(e.operation), well);
+    case Operation::What::piece_in: {
+      auto* const in = static_cast<PieceIn*>(e.operation);
+      if (well) land(in->number);
+      return free_in_.push_back(in);
+    }
+    case Operation::What::piece_out: {
+      auto* const out = static_cast<PieceOut*>(e.operation);
+      int& failures = failures_[static_cast<std::size_t>(out->rail)];
+      failures = well ? 0 : failures + 1;
+      out->sender->piece_done(*out, well);
+      return free_out_.push_back(out);
+    }
+  }
+}
+
+// A packet that failed is sent again: the receiver knows it by its number if it has come after all.
+void DataPath::packet_gone(PacketBuffer* b, bool well) {
+  if (well || ++b->tries == most_tries) return outgoing_->give(b);
+  to_repeat_.push_back(b);
+}
+
+void DataPath::repeat() {
+  std::erase_if(to_repeat_, [&](PacketBuffer* b) {
+    return wires_.front()->send(b->to, {b->data, b->bytes, b->descriptor}, *b);
+  });
+}
+
+void DataPath::land(std::uint32_t piece) {
+  if (const Rank from = landings_.land(piece); from >= 0)
+    arrived_[static_cast<std::size_t>(from)].fetch_add(1, std::memory_order_relaxed);
+}
+
+void DataPath::take(PacketBuffer* b) {
+  Packet p;
+  std::memcpy(&p, b->data, sizeof p);
+  if (p.token != presence_->identity() || p.from < 0 || p.from >= presence_->ranks() || p.lane >= lanes_)
+    return give(b);
+  arrived_[static_cast<std::size_t>(p.from)].fetch_add(1, std::memory_order_relaxed);
+  LaneSender& there = sender(p.from, p.lane);
+  there.taken(p.taken);
+  if (p.kind == Packet::Kind::grant) {
+    Grant g;
+    std::memcpy(&g, b->data + sizeof p, sizeof g);
+    there.granted(p, g);
+  }
+  const bool message = p.kind == Packet::Kind::eager || p.kind == Packet::Kind::announce;
+  if (!message || !receiver(p.from, p.lane).arrive(p, b)) give(b);
+}
+
+bool DataPath::could_advance() const {
+  return std::ranges::any_of(receivers_, [](const auto& end) { return end && end->could_advance(); }) ||
+         std::ranges::any_of(senders_, [](const auto& end) { return end && end->could_advance(); });
+}
+
+Rank DataPath::unread() const {
+  for (std::size_t i = 0; i < receivers_.size(); ++i)
+    if (receivers_[i] && receivers_[i]->unread()) return static_cast<Rank>(i / static_cast<std::size_t>(lanes_));
+  return -1;
+}
+
+bool DataPath::all_arrived() {
+  bool all = true;
+  for (Rank r = 0; r < presence_->ranks(); ++r) {
+    const std::uint64_t sent = sent_[static_cast<std::size_t>(r)];
+    if (sent == 0 || presence_->left(r) || presence_->state(r).head.arrived >= sent) continue;
+    presence_->ask(r);
+    all = false;
+  }
+  return all;
+}
+
+std::size_t DataPath::memory_bytes() const {
+  std::size_t sum = 0;
+  if (incoming_) sum += incoming_->memory_bytes() + outgoing_->memory_bytes();
+  for (const auto& end : receivers_)
+    if (end) sum += end->memory_bytes();
+  return sum;
+}
+
+}  // namespace trellis::ccl::libfabric

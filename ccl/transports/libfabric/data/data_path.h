@@ -1,0 +1,108 @@
+// The data path of one communicator: its wires, the packets that it keeps, and the ends of its lanes. One mutex for all
+// of it; the caller of everything here holds it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "ccl/fabric.h"
+#include "ccl/transports/libfabric/data/landings.h"
+#include "ccl/transports/libfabric/data/packet.h"
+#include "ccl/transports/libfabric/data/packet_pool.h"
+#include "ccl/transports/libfabric/presence/presence.h"
+
+namespace trellis::ccl::libfabric {
+
+class Control;
+class LaneSender;
+class LaneReceiver;
+
+// Messages of a lane that its sender may have under way before the receiver has taken them.
+inline constexpr std::uint32_t window = 16;
+
+// A piece on its way, with all that is needed to send it once more.
+struct PieceOut : Operation {
+  LaneSender* sender = nullptr;
+  Grant grant = {};
+  std::uint32_t piece = 0;
+  Local bytes = {};
+  int rail = 0;
+};
+struct PieceIn : Operation {
+  std::uint32_t number = 0;
+};
+
+class DataPath {
+ public:
+  DataPath(const FabricSettings&, std::shared_ptr<Presence>, std::shared_ptr<Control>, int lanes);
+  ~DataPath();
+  DataPath(const DataPath&) = delete;
+  DataPath& operator=(const DataPath&) = delete;
+
+  std::mutex& mutex() { return mutex_; }
+  std::vector<std::byte> address() const;  // of all wires, for the peers
+  LaneSender& sender(Rank to, int lane);
+  LaneReceiver& receiver(Rank from, int lane);
+  void progress();
+  int descriptor() { return closed() ? Wire::none : wires_.front()->descriptor(); }
+  void close();  // nothing touches the caller's memory after this
+  bool closed() const { return wires_.empty(); }
+  bool could_advance() const;
+  Rank unread() const;
+  bool all_arrived();  // all that was sent to those that are still there
+  // By rank; may be read without the mutex, and when this is gone.
+  std::shared_ptr<const std::atomic<std::uint64_t>[]> arrived() const { return arrived_; }
+  std::size_t memory_bytes() const;
+
+  // For the ends of lanes.
+  std::size_t eager_bytes() const { return eager_bytes_; }
+  const WireLimits& limits() const { return wires_.front()->limits(); }
+  int rails() const { return static_cast<int>(wires_.size()); }
+  Wire& wire(int rail) { return *wires_[static_cast<std::size_t>(rail)]; }
+  Landings& landings() { return landings_; }
+  bool send(Rank to, Packet, const void* more, std::size_t more_bytes);  // false: not now
+  bool send_piece(Rank to, const PieceOut&);
+  int next_rail();  // of those that work, in turn
+  bool receive_piece(const Local&, std::uint32_t number);
+  void give(PacketBuffer*);  // a packet that was received, after use
+
+ private:
+  void take(PacketBuffer*);
+  void land(std::uint32_t piece);
+  void happened(const Event&, int rail);
+  void post_receives();
+  void packet_gone(PacketBuffer*, bool well);
+  void repeat();
+  std::size_t index(Rank r, int lane) const {
+    return static_cast<std::size_t>(r) * static_cast<std::size_t>(lanes_) + static_cast<std::size_t>(lane);
+  }
+  fi_addr_t address_of(Rank, int rail);  // FI_ADDR_UNSPEC: it has not told it yet
+
+  std::mutex mutex_;
+  const std::shared_ptr<Presence> presence_;
+  const std::shared_ptr<Control> control_;
+  const int lanes_;
+  std::vector<std::unique_ptr<Wire>> wires_;
+  std::size_t eager_bytes_ = 0;
+  std::unique_ptr<PacketPool> incoming_, outgoing_;
+  std::size_t posted_ = 0;  // receives
+  std::vector<PacketBuffer*> to_repeat_;
+  std::array<int, most_rails> failures_ = {};  // in a row, by rail
+  int rail_ = 0;
+  std::vector<std::unique_ptr<PieceOut>> pieces_out_;
+  std::vector<PieceOut*> free_out_;
+  std::vector<std::unique_ptr<PieceIn>> pieces_in_;
+  std::vector<PieceIn*> free_in_;
+  Landings landings_;
+  std::vector<std::vector<fi_addr_t>> known_;  // by rank and rail
+  std::vector<std::unique_ptr<LaneSender>> senders_;
+  std::vector<std::unique_ptr<LaneReceiver>> receivers_;
+  std::vector<std::uint64_t> sent_;  // messages and pieces, by rank
+  std::shared_ptr<std::atomic<std::uint64_t>[]> arrived_;
+  Deadline asked_ = {};
+};
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,190 @@
+#include <algorithm>
+
+#include "ccl/transports/libfabric/data/lane_ends.h"
+
+namespace trellis::ccl::libfabric {
+namespace {
+
+constexpr std::size_t placed_piece = std::size_t{512} << 10;
+constexpr std::size_t tagged_pieces = 8;  // of a grant, whose receives are posted ahead
+constexpr std::size_t placed_grants = 2;
+constexpr std::size_t staged_piece = std::size_t{128} << 10;
+constexpr std::size_t staged_grants = 4;
+
+}  // namespace
+
+// Room for pieces that are processed as they arrive.
+struct LaneReceiver::Slots {
+  std::unique_ptr<std::byte[]> memory = std::make_unique_for_overwrite<std::byte[]>(staged_grants * staged_piece);
+  std::vector<std::unique_ptr<Region>> regions;  // by rail
+  std::size_t next = 0;
+};
+
+LaneReceiver::LaneReceiver(DataPath& path, Rank from, int lane) : path_(path), from_(from), lane_(lane) {}
+
+LaneReceiver::~LaneReceiver() = default;
+
+void LaneReceiver::drop() {
+  place_.clear();
+  slots_.reset();
+  open_.clear();
+}
+
+std::size_t LaneReceiver::memory_bytes() const { return sizeof *this + (slots_ ? staged_grants * staged_piece : 0); }
+
+bool LaneReceiver::arrive(const Packet& p, PacketBuffer* b) {
+  if (p.number - number_ >= window) {  // it has been taken; its sender may not know
+    tell_taken();
+    return false;
+  }
+  Arrived& a = window_[p.number % window];
+  if (a.buffer != nullptr) return false;
+  const bool whole = p.kind == Packet::Kind::eager;
+  a = {.there = true, .packet = p, .buffer = whole ? b : nullptr};
+  return whole;
+}
+
+bool LaneReceiver::could_advance() const {
+  if (!waiting_) return false;
+  if (!begun_) return next().there;
+  return !open_.empty() && path_.landings().complete(open_.front().first);
+}
+
+bool LaneReceiver::advance(Receiving& r) {
+  const std::lock_guard lock(path_.mutex());
+  waiting_ = !advance_now(r);
+  return !waiting_;
+}
+
+bool LaneReceiver::advance_now(Receiving& r) {
+  if (path_.closed()) return false;
+  if (!begun_ && !next().there) path_.progress();
+  if (next().there) check(r);
+  return r.bytes <= path_.eager_bytes() ? receive_eager(r) : receive_large(r);
+}
+
+void LaneReceiver::check(const Receiving& r) const {
+  const Packet& p = next().packet;
+  if (p.bytes == r.bytes && p.mark == r.mark) return;
+  throw Misfit{
+      .sender = from_, .bytes = p.bytes, .due = r.bytes, .whole = true, .mark = p.mark, .mark_due = r.mark};
+}
+
+void LaneReceiver::finish() {
+  next() = {};
+  ++number_;
+  if (number_ - told_ >= window / 2) tell_taken();
+}
+
+void LaneReceiver::tell_taken() {
+  path_.send(from_, {.number = number_, .kind = Packet::Kind::credit, .lane = static_cast<std::uint8_t>(lane_)}, nullptr,
+             0);
+}
+
+bool LaneReceiver::receive_eager(Receiving& r) {
+  PacketBuffer* const b = next().buffer;
+  if (b == nullptr) return false;
+  if (r.bytes != 0)
+    r.consumer.take(r.consumer.context, r.consumer.message, 0, b->data + sizeof(Packet), r.bytes);
+  r.done = r.bytes;
+  path_.give(b);
+  finish();
+  return true;
+}
+
+void LaneReceiver::begin(Receiving& r) {
+  begun_ = true;
+  granted_ = 0;
+  const bool by_write = path_.limits().writes;
+  if (r.place != nullptr) {
+    if (by_write || path_.limits().registers_local)
+      for (int rail = 0; rail < path_.rails(); ++rail) place_.push_back(path_.wire(rail).region(r.place, r.bytes, true));
+    return;
+  }
+  if (slots_) return;
+  slots_ = std::make_unique<Slots>();
+  if (by_write || path_.limits().registers_local)
+    for (int rail = 0; rail < path_.rails(); ++rail)
+      slots_->regions.push_back(path_.wire(rail).region(slots_->memory.get(), staged_grants * staged_piece, true));
+}
+
+void LaneReceiver::grant_more(Receiving& r) {
+  const bool placed = r.place != nullptr;
+  const std::size_t piece = std::min(placed ? placed_piece : staged_piece, path_.limits().piece);
+  const std::size_t pieces = !placed ? 1 : path_.limits().writes ? std::size_t{Landings::most_pieces} : tagged_pieces;
+  while (granted_ < r.bytes && open_.size() < (placed ? placed_grants : staged_grants)) {
+    Opened o{.offset = granted_, .bytes = std::min(r.bytes - granted_, pieces * piece)};
+    if (!placed) o.slot = slots_->next++ % staged_grants;
+    o.to = placed ? r.place + granted_ : slots_->memory.get() + o.slot * staged_piece;
+    o.pieces = static_cast<std::uint32_t>((o.bytes + piece - 1) / piece);
+    o.first = path_.landings().open(o.pieces, from_);
+    o.grant = {.offset = o.offset, .bytes = o.bytes, .piece = static_cast<std::uint32_t>(piece), .first = o.first};
+    const auto& regions = placed ? place_ : slots_->regions;
+    const std::size_t from_base = placed ? granted_ : o.slot * staged_piece;
+    for (std::size_t rail = 0; rail < regions.size(); ++rail) {
+      o.grant.address[rail] = regions[rail]->address() + from_base;
+      o.grant.key[rail] = regions[rail]->key();
+    }
+    granted_ += o.bytes;
+    open_.push_back(o);
+  }
+}
+
+// Tagged messages need a receive each, before the sender may begin.
+bool LaneReceiver::post_pieces(Opened& o) {
+  if (path_.limits().writes) return true;
+  const auto& regions = slots_ && o.to >= slots_->memory.get() && o.to < slots_->memory.get() + staged_grants * staged_piece
+                            ? slots_->regions
+                            : place_;
+  for (; o.posted < o.pieces; ++o.posted) {
+    const std::size_t at = std::size_t{o.posted} * o.grant.piece;
+    const Local room{o.to + at, std::min<std::size_t>(o.grant.piece, o.bytes - at),
+                     regions.empty() ? nullptr : regions.front()->descriptor()};
+    if (!path_.receive_piece(room, o.first + o.posted)) return false;
+  }
+  return true;
+}
+
+void LaneReceiver::send_grants(const Receiving& r) {
+  for (Opened& o : open_) {
+    if (o.sent) continue;
+    if (!post_pieces(o)) return;
+    const Packet p{.number = number_,
+                   .mark = r.mark,
+                   .bytes = r.bytes,
+                   .kind = Packet::Kind::grant,
+                   .lane = static_cast<std::uint8_t>(lane_)};
+    if (!path_.send(from_, p, &o.grant, sizeof o.grant)) return;
+    o.sent = true;
+  }
+}
+
+bool LaneReceiver::receive_large(Receiving& r) {
+  if (!begun_) begin(r);
+  for (;;) {
+    grant_more(r);
+    send_grants(r);
+    if (!path_.landings().complete(open_.front().first)) {
+      path_.progress();
+      if (!path_.landings().complete(open_.front().first)) break;
+    }
+    const Opened o = open_.front();
+    open_.pop_front();
+    path_.landings().close(o.first);
+    if (r.place == nullptr)
+      r.consumer.take(r.consumer.context, r.consumer.message, o.offset, slots_->memory.get() + o.slot * staged_piece,
+                      o.bytes);
+    r.done = o.offset + o.bytes;
+    if (r.done != r.bytes) continue;
+    begun_ = false;
+    place_.clear();
+    finish();
+    return true;
+  }
+  const Opened& o = open_.front();
+  r.done = std::max(r.done, o.offset + std::size_t{path_.landings().landed(o.first)} * o.grant.piece);
+  r.done = std::min(r.done, r.bytes - 1);
+  return false;
+}
+
+}  // namespace trellis::ccl::libfabric

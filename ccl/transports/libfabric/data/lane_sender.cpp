@@ -1,0 +1,190 @@
+#include <algorithm>
+
+#include "ccl/transports/libfabric/data/lane_ends.h"
+
+namespace trellis::ccl::libfabric {
+namespace {
+
+constexpr std::uint32_t most_outstanding = 16;  // pieces of a message
+constexpr std::size_t staged_pieces = 4;
+
+}  // namespace
+
+// Pieces that a producer makes: a slot is used again when its piece has gone.
+struct LaneSender::Staged {
+  std::size_t bytes = 0;  // of a slot
+  std::unique_ptr<std::byte[]> memory;
+  std::vector<std::unique_ptr<Region>> regions;  // by rail
+};
+
+LaneSender::LaneSender(DataPath& path, Rank to, int lane) : path_(path), to_(to), lane_(lane) {}
+
+LaneSender::~LaneSender() = default;
+
+void LaneSender::drop() {
+  source_.clear();
+  staged_.reset();
+  offers_.clear();
+  again_.clear();
+}
+
+void LaneSender::taken(std::uint32_t count) {
+  if (static_cast<std::int32_t>(count - taken_) > 0) taken_ = count;
+}
+
+void LaneSender::granted(const Packet& p, const Grant& g) {
+  const bool passed = p.number - number_ >= window || (begun_ && p.number == number_ && g.offset < posted_);
+  const bool known = std::ranges::any_of(
+      offers_, [&](const Offered& o) { return o.packet.number == p.number && o.grant.offset == g.offset; });
+  if (g.piece != 0 && !passed && !known) offers_.push_back({p, g});
+}
+
+void LaneSender::piece_done(const PieceOut& p, bool well) {
+  --outstanding_;
+  if (well) return;
+  again_.push_back(p);
+  announced_ = false;
+}
+
+bool LaneSender::could_advance() const {
+  if (!waiting_ || path_.closed()) return false;
+  if (!begun_) return !full();
+  if (posted_ == bytes_) return outstanding_ == 0;
+  return outstanding_ < most_outstanding && std::ranges::any_of(offers_, [&](const Offered& o) {
+           return o.packet.number == number_ && o.packet.bytes == bytes_ && o.packet.mark == mark_;
+         });
+}
+
+bool LaneSender::advance(Sending& s) {
+  const std::lock_guard lock(path_.mutex());
+  waiting_ = !advance_now(s);
+  return !waiting_;
+}
+
+bool LaneSender::advance_now(Sending& s) {
+  if (path_.closed()) return false;
+  const bool done = s.bytes <= path_.eager_bytes() ? send_eager(s) : send_large(s);
+  if (!done) path_.progress();
+  return done;
+}
+
+Packet LaneSender::packet(Packet::Kind kind, const Sending& s) const {
+  return {.number = number_, .mark = s.mark, .bytes = s.bytes, .kind = kind, .lane = static_cast<std::uint8_t>(lane_)};
+}
+
+bool LaneSender::send_eager(Sending& s) {
+  if (full()) return false;
+  const bool makes = s.producer != nullptr && s.bytes != 0;
+  if (makes && made_ == 0) {
+    made_small_.resize(s.bytes);
+    s.producer->make(s.producer->context, s.message, 0, made_small_.data(), s.bytes);
+    made_ = s.bytes;
+  }
+  if (!path_.send(to_, packet(Packet::Kind::eager, s), makes ? made_small_.data() : s.data, s.bytes)) return false;
+  made_ = 0;
+  ++number_;
+  s.done = s.bytes;
+  return true;
+}
+
+bool LaneSender::begin(Sending& s) {
+  if (full()) return false;
+  begun_ = true;
+  announced_ = false;
+  posted_ = made_ = 0;
+  bytes_ = s.bytes;
+  mark_ = s.mark;
+  again_.clear();
+  if (s.producer == nullptr && path_.limits().registers_local)
+    for (int rail = 0; rail < path_.rails(); ++rail)
+      source_.push_back(path_.wire(rail).region(const_cast<std::byte*>(s.data), s.bytes, false));
+  return true;
+}
+
+// The sender waits for grants. If there are none, or they are for another message, it tells the receiver what it has.
+bool LaneSender::send_large(Sending& s) {
+  if (!begun_ && !begin(s)) return false;
+  bool any = false, fits = true;
+  for (const Offered& o : offers_) {
+    if (o.packet.number != number_) continue;
+    any = true;
+    fits = fits && o.packet.bytes == s.bytes && o.packet.mark == s.mark;
+  }
+  if (!announced_ && (!any || !fits || !again_.empty()))
+    announced_ = path_.send(to_, packet(Packet::Kind::announce, s), nullptr, 0);
+  if (!fits) return false;
+  if (static_cast<std::int32_t>(taken_ - number_) > 0) again_.clear();  // what failed had arrived
+  for (; !again_.empty() && outstanding_ < most_outstanding; ++outstanding_, again_.pop_back()) {
+    PieceOut& p = again_.back();
+    p.rail = path_.next_rail();
+    describe(p.bytes, p.rail);
+    if (!path_.send_piece(to_, p)) break;
+  }
+  while (posted_ < s.bytes && outstanding_ < most_outstanding) {
+    const auto next = std::ranges::find_if(offers_, [&](const Offered& o) {
+      return o.packet.number == number_ && o.grant.offset + std::size_t{o.next} * o.grant.piece == posted_;
+    });
+    if (next == offers_.end() || !send_next_piece(s, *next)) break;
+    if (posted_ == next->grant.offset + next->grant.bytes) offers_.erase(next);
+  }
+  s.done = posted_;
+  if (posted_ != s.bytes || outstanding_ != 0 || !again_.empty()) return false;
+  begun_ = false;
+  made_ = 0;
+  std::erase_if(offers_, [&](const Offered& o) { return o.packet.number == number_; });
+  ++number_;
+  source_.clear();
+  return true;
+}
+
+// Where the next bytes are: in the caller's memory, or in a slot into which the producer has put them.
+Local LaneSender::bytes_of(Sending& s, const Grant& g, std::size_t bytes, int rail) {
+  if (s.producer == nullptr) {
+    Local found{.data = s.data + posted_, .bytes = bytes};
+    describe(found, rail);
+    return found;
+  }
+  if (!staged_ || staged_->bytes < g.piece) {
+    staged_ = std::make_unique<Staged>();
+    staged_->bytes = g.piece;
+    staged_->memory = std::make_unique_for_overwrite<std::byte[]>(staged_pieces * staged_->bytes);
+    if (path_.limits().registers_local)
+      for (int r = 0; r < path_.rails(); ++r)
+        staged_->regions.push_back(path_.wire(r).region(staged_->memory.get(), staged_pieces * staged_->bytes, false));
+  }
+  std::byte* const slot = staged_->memory.get() + posted_ / g.piece % staged_pieces * staged_->bytes;
+  if (made_ <= posted_) {
+    s.producer->make(s.producer->context, s.message, posted_, slot, bytes);
+    made_ = posted_ + bytes;
+  }
+  Local found{.data = slot, .bytes = bytes};
+  describe(found, rail);
+  return found;
+}
+
+void LaneSender::describe(Local& b, int rail) const {
+  const auto at = static_cast<std::size_t>(rail);
+  const auto& regions = source_.empty() && staged_ ? staged_->regions : source_;
+  b.descriptor = regions.empty() ? nullptr : regions[at]->descriptor();
+}
+
+bool LaneSender::send_next_piece(Sending& s, Offered& o) {
+  const Grant& g = o.grant;
+  // When all slots may be in use, it waits until none is.
+  if (s.producer != nullptr && outstanding_ + again_.size() != 0 && posted_ / g.piece % staged_pieces == 0) return false;
+  const int rail = path_.next_rail();
+  const std::size_t bytes = std::min<std::size_t>(g.piece, g.offset + g.bytes - posted_);
+  PieceOut p;
+  p.sender = this;
+  p.grant = g;
+  p.piece = o.next;
+  p.bytes = bytes_of(s, g, bytes, rail);
+  p.rail = rail;
+  if (!path_.send_piece(to_, p)) return false;
+  ++outstanding_;
+  ++o.next;
+  posted_ += bytes;
+  return true;
+}
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,41 @@
+// Buffers for packets, in registered slabs.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "ccl/transports/libfabric/wire/wire.h"
+
+namespace trellis::ccl::libfabric {
+
+struct PacketBuffer : Operation {
+  std::byte* data = nullptr;
+  void* descriptor = nullptr;
+  // Of one that is sent:
+  fi_addr_t to = FI_ADDR_UNSPEC;
+  std::size_t bytes = 0;
+  int tries = 0;
+};
+
+class PacketPool {
+ public:
+  PacketPool(Wire&, std::size_t packet_bytes, std::size_t most);
+  PacketBuffer* take(Operation::What);  // null: all are in use
+  void give(PacketBuffer* b) { free_.push_back(b); }
+  std::size_t packet_bytes() const { return packet_bytes_; }
+  std::size_t memory_bytes() const { return slabs_.size() * slab_packets * packet_bytes_; }
+
+ private:
+  static constexpr std::size_t slab_packets = 32;
+  struct Slab {
+    std::unique_ptr<std::byte[]> memory;
+    std::unique_ptr<Region> region;
+    std::unique_ptr<PacketBuffer[]> buffers;
+  };
+  Wire& wire_;
+  const std::size_t packet_bytes_, most_;
+  std::vector<Slab> slabs_;
+  std::vector<PacketBuffer*> free_;
+};
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,245 @@
+// Opens the transport over libfabric. The store tells where each process listens for control; the rest goes over the
+// fabric itself.
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "ccl/rendezvous/this_machine.h"
+#include "ccl/transports/libfabric/transport.h"
+#include "ccl/transports/libfabric/wire/provider.h"
+#include "ccl/transports/registry.h"
+
+namespace trellis::ccl::libfabric {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Rank told_at_once = 256;  // members in one note of the store
+constexpr auto between_asks = 20ms;
+constexpr auto for_an_answer = 500ms;
+
+// "host home process address", each with its length in front.
+void put(Bytes& to, std::span<const std::byte> what) {
+  const auto size = static_cast<std::uint32_t>(what.size());
+  const auto head = std::as_bytes(std::span(&size, 1));
+  to.insert(to.end(), head.begin(), head.end());
+  to.insert(to.end(), what.begin(), what.end());
+}
+
+std::span<const std::byte> taken(std::span<const std::byte>& from) {
+  std::uint32_t size = 0;
+  if (from.size() < sizeof size) throw std::invalid_argument("libfabric: the store's note about a member is damaged");
+  std::memcpy(&size, from.data(), sizeof size);
+  if (size > from.size() - sizeof size)
+    throw std::invalid_argument("libfabric: the store's note about a member is damaged");
+  const auto found = from.subspan(sizeof size, size);
+  from = from.subspan(sizeof size + size);
+  return found;
+}
+
+std::span<const std::byte> bytes_in(const std::string& s) { return std::as_bytes(std::span(s)); }
+std::string text_in(std::span<const std::byte> b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
+
+Bytes note_of(const Member& m) {
+  Bytes note;
+  put(note, bytes_in(m.host));
+  put(note, bytes_in(m.home));
+  put(note, std::as_bytes(std::span(&m.process, 1)));
+  put(note, m.address);
+  return note;
+}
+
+Member member_in(std::span<const std::byte>& note) {
+  Member m;
+  m.host = text_in(taken(note));
+  m.home = text_in(taken(note));
+  const auto process = taken(note);
+  if (process.size() != sizeof m.process)
+    throw std::invalid_argument("libfabric: the store's note about a member is damaged");
+  std::memcpy(&m.process, process.data(), sizeof m.process);
+  const auto address = taken(note);
+  m.address.assign(address.begin(), address.end());
+  return m;
+}
+
+std::string name_of_this_host() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+Member myself(const FabricSettings& s, const Control& control) {
+  const std::string named = s.host.empty() ? name_of_this_host() : s.host;
+  return {.address = control.address(),
+          .host = named,
+          .home = this_host(s.host),
+          .process = getpid()};
+}
+
+std::uint64_t fresh_identity() {
+  std::uint64_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number)
+    throw std::system_error(errno, std::generic_category(), "random bytes for a communicator's identity");
+  return number;
+}
+
+// Rank 0 gathers what all tell, and shares it out in few notes.
+std::vector<Member> exchange(Store& store, const Joining& j, const Member& mine, std::uint64_t& identity) {
+  store.set(fmt::format("fabric/{}", j.rank), note_of(mine));
+  const Rank parts = (j.ranks + told_at_once - 1) / told_at_once;
+  if (j.rank == 0) {
+    identity = fresh_identity();
+    for (Rank part = 0; part < parts; ++part) {
+      Bytes all;
+      put(all, std::as_bytes(std::span(&identity, 1)));
+      for (Rank r = part * told_at_once; r < std::min(j.ranks, (part + 1) * told_at_once); ++r) try {
+          const Bytes one = store.get(fmt::format("fabric/{}", r), j.deadline);
+          all.insert(all.end(), one.begin(), one.end());
+        } catch (const TimedOut&) {
+          throw PeerLost(r, -1, fmt::format("rank {} did not join in time", r));
+        }
+      store.set(fmt::format("fabric/all/{}", part), all);
+    }
+  }
+  std::vector<Member> members;
+  for (Rank part = 0; part < parts; ++part) {
+    const Bytes all = store.get(fmt::format("fabric/all/{}", part), j.deadline);
+    std::span<const std::byte> rest = all;
+    std::memcpy(&identity, taken(rest).data(), sizeof identity);
+    while (!rest.empty()) members.push_back(member_in(rest));
+  }
+  if (members.size() != static_cast<std::size_t>(j.ranks))
+    throw std::invalid_argument(
+        fmt::format("libfabric: the store tells of {} members: expected {}", members.size(), j.ranks));
+  return members;
+}
+
+Outcome outcome_of_giving_up(Control& control, Presence& presence) {
+  if (presence.rank() == 0) return presence.settle(Outcome::dropped);
+  presence.change([](PublicState& s) { s.head.gives_up = true; });
+  const Deadline begun = Clock::now();
+  while (presence.outcome() == Outcome::open && Clock::now() - begun < for_an_answer) {
+    presence.ask(0);
+    control.progress();
+    usleep(1000);
+  }
+  return presence.outcome();
+}
+
+void check_in_time(const Joining& j, Presence& presence, std::span<const Rank> missing) {
+  if (Clock::now() > j.deadline)
+    throw PeerLost(missing.front(), -1, fmt::format("rank {} did not join in time", missing.front()));
+  if (!presence.alive(0)) throw PeerLost(0, -1, "rank 0 died while the ranks joined");
+}
+
+// Returns on all ranks or on none: rank 0 decides when all have come, or when one gives up.
+void join_all(Control& control, Presence& presence, const Joining& j) {
+  presence.announce([](PublicState& s) { s.head.joined = true; });
+  control.wake();
+  Deadline asked = Clock::now();
+  for (std::uint32_t turn = 0;; ++turn) {
+    control.progress();
+    std::vector<Rank> missing = presence.not_joined();
+    if (j.rank == 0 && missing.empty()) presence.settle(Outcome::made);
+    const Outcome outcome = presence.outcome();
+    if (outcome == Outcome::made) {
+      control.wake();
+      return;
+    }
+    if (outcome == Outcome::dropped && j.waiting) throw Dropped("another rank has given up joining");
+    if (missing.empty()) missing.push_back(0);
+    if (outcome == Outcome::dropped)
+      throw PeerLost(missing.front(), -1,
+                     fmt::format("rank {} did not join in time, as another rank found", missing.front()));
+    if (Clock::now() - asked > between_asks) {
+      asked = Clock::now();
+      for (const Rank r : missing) presence.ask(r);
+      presence.ask(0);
+    }
+    try {
+      if (j.waiting)
+        j.waiting(missing);
+      else
+        check_in_time(j, presence, missing);
+    } catch (...) {
+      if (outcome_of_giving_up(control, presence) == Outcome::made) return;
+      throw;
+    }
+    if (turn < 50)
+      sched_yield();
+    else
+      usleep(200);
+  }
+}
+
+struct Family {
+  std::shared_ptr<Control> control;
+  std::uint64_t identity = 0;
+  std::vector<std::size_t> places;  // of the communicator's ranks
+  std::vector<Member> members;      // the same
+};
+
+// Divided from another communicator: its members know each other, and the store carries only the new identity.
+Family divided(const Joining& j, const FabricTransport& parent) {
+  Family f{.control = parent.control()};
+  for (const Rank r : j.group) {
+    f.places.push_back(parent.presence().place(r));
+    f.members.push_back(parent.presence().member(r));
+  }
+  if (j.rank == 0) f.identity = fresh_identity();
+  return f;
+}
+
+Family first(Store& store, const Joining& j) {
+  Family f{.control = std::make_shared<Control>(j.config.fabric)};
+  f.members = exchange(store, j, myself(j.config.fabric, *f.control), f.identity);
+  f.control->begin(f.members);
+  f.places.resize(f.members.size());
+  std::iota(f.places.begin(), f.places.end(), std::size_t{0});
+  return f;
+}
+
+}  // namespace
+
+std::unique_ptr<FabricTransport> open_fabric(std::shared_ptr<Store> store, const Joining& j) {
+  const auto* const parent = dynamic_cast<const FabricTransport*>(j.parent);
+  Family f = parent != nullptr ? divided(j, *parent) : first(*store, j);
+  if (parent != nullptr && j.rank != 0) {
+    const Bytes told = store->get("fabric", j.deadline);
+    if (told.size() != sizeof f.identity) throw std::invalid_argument("libfabric: the offer is of another kind");
+    std::memcpy(&f.identity, told.data(), sizeof f.identity);
+  }
+  const auto presence = std::make_shared<Presence>(f.identity, j.rank, f.places, f.members, j.config.timeout);
+  auto data = std::make_unique<DataPath>(j.config.fabric, presence, f.control, channel_lanes + 1);
+  presence->change([&](PublicState& s) { s.address = data->address(); });
+  presence->arrived = [counts = data->arrived()](Rank r) { return counts[r].load(std::memory_order_relaxed); };
+  f.control->add(presence);
+  if (parent != nullptr && j.rank == 0) store->set("fabric", std::as_bytes(std::span(&f.identity, 1)));
+  try {
+    join_all(*f.control, *presence, j);
+  } catch (...) {
+    f.control->flush(*presence, Clock::now() + 200ms);
+    f.control->retire(presence);
+    throw;
+  }
+  return std::make_unique<FabricTransport>(f.control, presence, std::move(data), j.config.timeout);
+}
+
+namespace {
+
+std::unique_ptr<Transport> open_libfabric(std::shared_ptr<Store> store, const Joining& j) {
+  return open_fabric(std::move(store), j);
+}
+
+const RegisteredTransport registered({.name = "libfabric",
+                                      .summary = "processes of any hosts, through libfabric: EFA, TCP and others",
+                                      .reach = TransportKind::Reach::hosts,
+                                      .open = open_libfabric,
+                                      .absent = absence});
+
+}  // namespace
+}  // namespace trellis::ccl::libfabric

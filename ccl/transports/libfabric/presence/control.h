@@ -1,0 +1,64 @@
+// Control: the wire over which a communicator and those divided from it tell each other how they are. A thread of its
+// own answers while the program computes.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <thread>
+
+#include "ccl/fabric.h"
+#include "ccl/transports/libfabric/data/packet_pool.h"
+#include "ccl/transports/libfabric/presence/presence.h"
+
+namespace trellis::ccl::libfabric {
+
+class Control {
+ public:
+  explicit Control(const FabricSettings&);
+  ~Control();
+  Control(const Control&) = delete;
+  Control& operator=(const Control&) = delete;
+
+  std::vector<std::byte> address() const;
+  void begin(std::vector<Member>);  // the members, before anything else
+  const Member& member(std::size_t place) const { return members_[place]; }
+
+  void add(const std::shared_ptr<Presence>&);
+  void flush(const Presence&, Deadline);          // until all that it has to tell has gone
+  void retire(const std::shared_ptr<Presence>&);  // it answers for a while yet
+  void progress();                                // by any thread
+  void wake();                                    // there is something to tell
+
+ private:
+  void move();
+  void take(const PacketBuffer&);
+  void tell(const std::shared_ptr<Presence>&, Rank);
+  void run();
+  void post_receives();
+  std::shared_ptr<Presence> presence_of(std::uint64_t identity);
+  std::vector<std::shared_ptr<Presence>> all();
+
+  std::mutex mutex_;  // of the wire and what is sent over it
+  std::unique_ptr<Wire> wire_;
+  std::vector<Member> members_;
+  std::vector<fi_addr_t> addresses_;  // by place; FI_ADDR_UNSPEC: not known to the wire yet
+  std::unique_ptr<PacketPool> pool_;
+  std::vector<PacketBuffer*> to_post_;  // receive buffers
+  struct Sent {
+    std::shared_ptr<Presence> presence;
+    Rank to;
+  };
+  std::map<PacketBuffer*, Sent> sent_;
+  std::vector<std::byte> letter_;
+
+  std::mutex presences_mutex_;
+  std::map<std::uint64_t, std::shared_ptr<Presence>> presences_;
+  std::vector<std::uint64_t> retired_;  // the oldest first
+
+  std::mutex sleep_mutex_;
+  std::condition_variable wakes_;
+  bool woken_ = false, ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,102 @@
+// Presence: the liveness and the boards of one communicator. Holds this rank's public state, and what it last heard of
+// the others'.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "ccl/transports/libfabric/presence/public_state.h"
+#include "ccl/transports/process.h"
+
+namespace trellis::ccl::libfabric {
+
+// A process that takes part, as the store told of it.
+struct Member {
+  std::vector<std::byte> address;  // of its wire for control
+  std::string host;                // name
+  std::string home;                // where processes see each other: boot and process namespace
+  std::int64_t process = 0;
+};
+
+class Presence {
+ public:
+  // `places`: each rank's number among the members that share a Control.
+  Presence(std::uint64_t identity, Rank rank, std::vector<std::size_t> places, std::vector<Member>,
+           std::chrono::milliseconds timeout);
+
+  std::uint64_t identity() const { return identity_; }
+  Rank rank() const { return rank_; }
+  Rank ranks() const { return static_cast<Rank>(places_.size()); }
+  std::size_t place(Rank r) const { return places_[static_cast<std::size_t>(r)]; }
+  const Member& member(Rank r) const { return members_[static_cast<std::size_t>(r)]; }
+  bool one_host() const { return one_host_; }
+
+  void change(const std::function<void(PublicState&)>&);    // of this rank; tells nobody
+  void announce(const std::function<void(PublicState&)>&);  // the same, and tells everybody
+  PublicState state(Rank) const;
+  Activity activity(Rank) const;
+  std::uint32_t posts(Rank) const;
+  bool left(Rank) const;
+  bool alive(Rank);
+  std::vector<Rank> not_joined() const;
+  Outcome outcome() const { return outcome_.load(); }
+  Outcome settle(Outcome);  // by rank 0
+  Rank lost() const { return lost_.load(std::memory_order_relaxed); }
+  Rank aborted() const { return aborted_.load(std::memory_order_acquire); }
+  void mark_lost(Rank);
+  void mark_aborted();
+
+  void ask(Rank);                                // for its state, soon
+  void ask_around(std::chrono::milliseconds apart);  // those that matter, each at most so often
+  bool all_heard_since(Deadline) const;          // those that are there
+
+  // For the Control. The peers to whom something is to be told; each is taken off when it is written for.
+  std::vector<Rank> take_owed();
+  bool has_to_tell() const;  // to those who can be reached
+  std::size_t write_for(Rank, std::vector<std::byte>& into);
+  void owe(Rank);
+  void telling(Rank);          // the message is on its way
+  void told(Rank, int error);  // it has gone, or failed
+  void hear(const PublicState&);
+  std::function<std::uint64_t(Rank)> arrived;  // of data, by rank; set before anything is heard
+
+  // Called by the Control's thread now and then, so that data go on while nobody waits for them.
+  void set_progress(std::function<void()>);
+  void progress();
+
+ private:
+  struct Peer {
+    PublicState state;
+    Deadline heard = {};      // last time
+    Deadline asked = {};      // last time
+    Deadline unanswered = {};  // first time that it was asked since it was heard
+    Deadline failing = {};    // since when messages to it fail
+    bool owed = false, asks = false, in_flight = false;
+    std::shared_ptr<Process> process;
+  };
+  Peer& peer(Rank r) { return peers_[static_cast<std::size_t>(r)]; }
+  const Peer& peer(Rank r) const { return peers_[static_cast<std::size_t>(r)]; }
+  void owe_locked(Rank);
+  void ask_locked(Rank, Deadline now);
+
+  const std::uint64_t identity_;
+  const Rank rank_;
+  const std::vector<std::size_t> places_;
+  const std::vector<Member> members_;  // by rank
+  const std::chrono::milliseconds timeout_;
+  bool one_host_ = true;
+  std::atomic<Rank> lost_ = -1, aborted_ = -1;
+  std::atomic<Outcome> outcome_ = Outcome::open;
+  mutable std::mutex mutex_;
+  PublicState mine_;
+  std::vector<Peer> peers_;
+  std::vector<Rank> owed_;
+  std::mutex progress_mutex_;
+  std::function<void()> progress_;
+};
+
+}  // namespace trellis::ccl::libfabric

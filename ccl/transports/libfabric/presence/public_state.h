@@ -1,0 +1,43 @@
+// What a rank tells its peers about itself: everything that memory would show them if they shared some. Each message
+// carries the whole of it, so that a lost order of messages does not matter.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "ccl/transports/liveness.h"
+#include "ccl/transports/outcome.h"
+
+namespace trellis::ccl::libfabric {
+
+struct PublicHead {
+  std::uint64_t communicator = 0;
+  std::uint64_t version = 0;  // of the sender's state; a message with an older one is ignored
+  std::uint64_t arrived = 0;  // messages and pieces that came from the receiver of this
+  Activity activity = {};
+  std::int32_t from = -1;  // rank
+  std::int32_t lost = -1;
+  std::int32_t aborted = -1;  // the first ranks that it knows of
+  std::uint32_t posts = 0;
+  Outcome outcome = Outcome::open;  // of joining, as rank 0 decided
+  std::uint16_t address_bytes = 0;
+  std::uint16_t note_bytes = 0;
+  std::uint16_t board_bytes = 0;
+  bool asks = false;      // for an answer
+  bool joined = false;    // has come
+  bool gives_up = false;  // wants the joining to be dropped
+  bool left = false;
+};
+
+struct PublicState {
+  PublicHead head;
+  std::vector<std::byte> address;  // of its wires for data
+  std::vector<std::byte> note;     // for a transport that is built on this one
+  std::vector<std::byte> board;
+};
+
+std::size_t public_bytes(const PublicState&);
+void write_public(const PublicState&, std::span<std::byte>);
+bool read_public(std::span<const std::byte>, PublicState&);  // false: no rank writes this
+
+}  // namespace trellis::ccl::libfabric

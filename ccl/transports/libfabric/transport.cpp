@@ -1,0 +1,203 @@
+#include "ccl/transports/libfabric/transport.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "ccl/transports/libfabric/data/lane_ends.h"
+
+namespace trellis::ccl::libfabric {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint32_t spins = 50, yields = 400;
+constexpr std::uint32_t posts_yields = 20;
+constexpr auto longest_sleep = 1ms;
+constexpr auto between_checks = 10ms;
+constexpr auto between_asks = 40ms;
+constexpr auto longest_goodbye = 5s;
+
+// Memory needs no preparation: it is registered for each large message.
+class AllOfIt : public Exposed {
+ public:
+  explicit AllOfIt(std::size_t bytes) : bytes_(bytes) {}
+  std::size_t readable_bytes() const override { return bytes_; }
+
+ private:
+  std::size_t bytes_;
+};
+
+}  // namespace
+
+FabricTransport::FabricTransport(std::shared_ptr<Control> control, std::shared_ptr<Presence> presence,
+                                 std::unique_ptr<DataPath> data, std::chrono::milliseconds timeout)
+    : control_(std::move(control)), presence_(std::move(presence)), data_(std::move(data)), timeout_(timeout) {
+  presence_->set_progress([data = data_] {
+    const std::unique_lock lock(data->mutex(), std::try_to_lock);
+    if (lock.owns_lock()) data->progress();
+  });
+}
+
+// What peers still need is on its way when this begins: it waits until it has arrived, as far as they are there.
+FabricTransport::~FabricTransport() {
+  presence_->announce([](PublicState& s) {
+    s.head.left = true;
+    s.head.activity.running = false;
+  });
+  control_->wake();
+  const Deadline deadline = Clock::now() + std::min<std::chrono::milliseconds>(timeout_, longest_goodbye);
+  while (!over() && Clock::now() < deadline) {
+    {
+      const std::lock_guard lock(data_->mutex());
+      data_->progress();
+      if (data_->closed() || data_->all_arrived()) break;
+    }
+    control_->progress();
+    usleep(200);
+  }
+  presence_->set_progress({});
+  {
+    const std::lock_guard lock(data_->mutex());
+    data_->close();
+  }
+  control_->flush(*presence_, Clock::now() + 1s);
+  control_->retire(presence_);
+}
+
+std::size_t FabricTransport::memory_bytes() const {
+  const std::lock_guard lock(data_->mutex());
+  return data_->memory_bytes();
+}
+
+std::unique_ptr<Exposed> FabricTransport::expose(void*, std::size_t bytes) { return std::make_unique<AllOfIt>(bytes); }
+
+Sender& FabricTransport::sender(Rank to, int lane) {
+  const std::lock_guard lock(data_->mutex());
+  return data_->sender(to, lane);
+}
+
+Receiver& FabricTransport::receiver(Rank from, int lane) {
+  const std::lock_guard lock(data_->mutex());
+  return data_->receiver(from, lane);
+}
+
+bool FabricTransport::wait(std::uint32_t idle) {
+  if (idle < spins) return false;  // lane ends poll
+  if (idle < spins + yields) {
+    sched_yield();
+    return false;
+  }
+  sleep(longest_sleep);
+  const Deadline now = Clock::now();
+  if (now - last_check_ < between_checks) return false;
+  last_check_ = now;
+  look_around();
+  return true;
+}
+
+void FabricTransport::look_around() {
+  presence_->ask_around(between_asks);
+  control_->progress();
+}
+
+void FabricTransport::tell_note(std::span<const std::byte> note) {
+  presence_->announce([&](PublicState& s) { s.note.assign(note.begin(), note.end()); });
+  control_->progress();
+  control_->wake();
+}
+
+std::vector<std::byte> FabricTransport::note_of(Rank r) {
+  std::vector<std::byte> note = presence_->state(r).note;
+  if (note.empty()) look_around();
+  return note;
+}
+
+void FabricTransport::sleep(std::chrono::microseconds most) {
+  int descriptor = Wire::none;
+  {
+    const std::lock_guard lock(data_->mutex());
+    descriptor = data_->descriptor();
+  }
+  pollfd one = {.fd = descriptor, .events = POLLIN, .revents = 0};
+  const timespec time = {.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(most).count()};
+  if (descriptor >= 0)
+    ppoll(&one, 1, &time, nullptr);
+  else if (descriptor == Wire::none)
+    usleep(100);
+}
+
+bool FabricTransport::could_advance() const {
+  const std::lock_guard lock(data_->mutex());
+  data_->progress();
+  return data_->could_advance();
+}
+
+Rank FabricTransport::unread() const {
+  const std::lock_guard lock(data_->mutex());
+  data_->progress();
+  return data_->unread();
+}
+
+void FabricTransport::withdraw() {
+  const std::lock_guard lock(data_->mutex());
+  data_->close();
+}
+
+void FabricTransport::show(const Activity& a) {
+  presence_->change([&](PublicState& s) { s.head.activity = a; });
+}
+
+void FabricTransport::rest() {
+  presence_->change([](PublicState& s) { s.head.activity.running = false; });
+}
+
+void FabricTransport::mark_lost(Rank r) {
+  presence_->mark_lost(r);
+  control_->progress();
+  control_->wake();
+}
+
+void FabricTransport::mark_aborted() {
+  aborted_here_.store(true, std::memory_order_relaxed);
+  presence_->mark_aborted();
+  control_->progress();
+  control_->wake();
+}
+
+void FabricTransport::refresh(std::chrono::milliseconds most) {
+  const Deadline begun = Clock::now();
+  for (Rank r = 0; r < ranks(); ++r) presence_->ask(r);
+  while (!presence_->all_heard_since(begun) && Clock::now() - begun < most) {
+    control_->progress();
+    usleep(100);
+  }
+}
+
+void FabricTransport::post(std::span<const std::byte> bytes) {
+  presence_->announce([&](PublicState& s) {
+    s.board.assign(bytes.begin(), bytes.end());
+    ++s.head.posts;
+  });
+  control_->progress();
+  control_->wake();
+}
+
+void FabricTransport::wait_for_posts(std::uint64_t than, std::uint32_t idle) {
+  const auto sum = [&] {
+    std::uint64_t posts = 0;
+    for (Rank r = 0; r < ranks(); ++r) posts += presence_->posts(r);
+    return posts;
+  };
+  presence_->ask_around(between_asks);
+  control_->progress();
+  if (sum() > than) return;
+  if (idle < posts_yields)
+    sched_yield();
+  else
+    usleep(300);
+}
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,72 @@
+// The transport over libfabric.
+#pragma once
+
+#include "ccl/transports/libfabric/presence/control.h"
+#include "ccl/transports/libfabric/data/data_path.h"
+#include "ccl/transports/open.h"
+
+namespace trellis::ccl::libfabric {
+
+class FabricTransport : public Transport {
+ public:
+  FabricTransport(std::shared_ptr<Control>, std::shared_ptr<Presence>, std::unique_ptr<DataPath>,
+                  std::chrono::milliseconds timeout);
+  ~FabricTransport() override;
+
+  Rank rank() const override { return presence_->rank(); }
+  Rank ranks() const override { return presence_->ranks(); }
+  std::string_view name() const override { return "libfabric"; }
+  std::uint64_t identity() const override { return presence_->identity(); }
+  std::size_t memory_bytes() const override;
+
+  int lanes() const override { return channel_lanes + 1; }
+  std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) override;
+  std::size_t readable(const void*, std::size_t bytes, std::size_t) override { return bytes; }
+  Sender& sender(Rank to, int lane) override;
+  Receiver& receiver(Rank from, int lane) override;
+  bool wait(std::uint32_t idle) override;
+  bool could_advance() const override;
+  Rank unread() const override;
+  void withdraw() override;
+
+  void show(const Activity&) override;
+  void rest() override;
+  Activity activity(Rank r) const override { return presence_->activity(r); }
+  bool alive(Rank r) override { return presence_->alive(r); }
+  bool left(Rank r) const override { return presence_->left(r); }
+  void mark_lost(Rank) override;
+  Rank lost() const override { return presence_->lost(); }
+  void mark_aborted() override;
+  Rank aborted_by() const override { return presence_->aborted(); }
+  bool aborted_here() const override { return aborted_here_.load(std::memory_order_relaxed); }
+  bool over() const override { return presence_->lost() >= 0 || presence_->aborted() >= 0; }
+  std::int64_t process(Rank r) const override { return presence_->member(r).process; }
+  std::string host(Rank r) const override { return presence_->one_host() ? "" : presence_->member(r).host; }
+  void refresh(std::chrono::milliseconds most) override;
+
+  void post(std::span<const std::byte>) override;
+  std::vector<std::byte> posted(Rank r) const override { return presence_->state(r).board; }
+  std::uint32_t posts(Rank r) const override { return presence_->posts(r); }
+  void wait_for_posts(std::uint64_t than, std::uint32_t idle) override;
+
+  const std::shared_ptr<Control>& control() const { return control_; }
+  const Presence& presence() const { return *presence_; }
+
+  // For a transport that is built on this one.
+  void sleep(std::chrono::microseconds most);  // until something may have come
+  void look_around();                          // asks the others how they are
+  void tell_note(std::span<const std::byte>);
+  std::vector<std::byte> note_of(Rank);
+
+ private:
+  const std::shared_ptr<Control> control_;
+  const std::shared_ptr<Presence> presence_;
+  const std::shared_ptr<DataPath> data_;
+  const std::chrono::milliseconds timeout_;
+  std::atomic<bool> aborted_here_ = false;
+  Deadline last_check_ = {};
+};
+
+std::unique_ptr<FabricTransport> open_fabric(std::shared_ptr<Store>, const Joining&);
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,197 @@
+#include "ccl/transports/libfabric/wire/endpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <vector>
+
+namespace trellis::ccl::libfabric {
+namespace {
+
+constexpr std::size_t most_events = 16;     // taken at once
+constexpr std::size_t queue_events = 4096;  // room for completions that were not taken yet
+constexpr std::size_t usual_piece = std::size_t{1} << 30;
+
+struct Close {
+  template <class Object>
+  void operator()(Object* object) const {
+    fi_close(&object->fid);
+  }
+};
+template <class Object>
+using Owned = std::unique_ptr<Object, Close>;
+
+class MemoryRegion : public Region {
+ public:
+  MemoryRegion(fid_mr* region, std::uint64_t address) : region_(region), address_(address) {}
+  void* descriptor() const override { return fi_mr_desc(region_.get()); }
+  std::uint64_t key() const override { return fi_mr_key(region_.get()); }
+  std::uint64_t address() const override { return address_; }
+
+ private:
+  Owned<fid_mr> region_;
+  std::uint64_t address_;
+};
+
+class Endpoint : public Wire {
+ public:
+  explicit Endpoint(Info info) : info_(std::move(info)) {
+    fid_fabric* fabric = nullptr;
+    checked(library().fabric(info_->fabric_attr, &fabric, nullptr), "fi_fabric");
+    fabric_.reset(fabric);
+    fid_domain* domain = nullptr;
+    checked(fi_domain(fabric, info_.get(), &domain, nullptr), "fi_domain");
+    domain_.reset(domain);
+    fi_av_attr about_av = {};
+    about_av.type = FI_AV_TABLE;
+    fid_av* av = nullptr;
+    checked(fi_av_open(domain, &about_av, &av, nullptr), "fi_av_open");
+    av_.reset(av);
+    open_queue();
+    fid_ep* ep = nullptr;
+    checked(fi_endpoint(domain, info_.get(), &ep, nullptr), "fi_endpoint");
+    ep_.reset(ep);
+    checked(fi_ep_bind(ep, &queue_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind to a completion queue");
+    checked(fi_ep_bind(ep, &av_->fid, 0), "fi_ep_bind to an address vector");
+    checked(fi_enable(ep), "fi_enable");
+    std::size_t bytes = 0;
+    fi_getname(&ep->fid, nullptr, &bytes);
+    address_.resize(bytes);
+    checked(fi_getname(&ep->fid, address_.data(), &bytes), "fi_getname");
+    const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
+    limits_ = {.inject = info_->tx_attr->inject_size,
+               .piece = std::min(info_->ep_attr->max_msg_size, usual_piece),
+               .outstanding = std::clamp<std::size_t>(info_->tx_attr->size, 4, 256),
+               .writes = writes(*info_),
+               .registers_local = (mode & FI_MR_LOCAL) != 0};
+  }
+
+  const WireLimits& limits() const override { return limits_; }
+  std::span<const std::byte> address() const override { return address_; }
+
+  fi_addr_t know(std::span<const std::byte> address) override {
+    fi_addr_t known = FI_ADDR_UNSPEC;
+    if (fi_av_insert(av_.get(), address.data(), 1, &known, 0, nullptr) != 1)
+      throw failure(FI_EINVAL, "fi_av_insert of a peer's address");
+    return known;
+  }
+
+  std::unique_ptr<Region> region(void* data, std::size_t bytes, bool for_peers) override {
+    const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
+    const std::uint64_t access = for_peers ? FI_REMOTE_WRITE | FI_RECV : FI_SEND | FI_RECV | FI_WRITE;
+    const std::uint64_t wanted = (mode & FI_MR_PROV_KEY) != 0 ? 0 : ++last_key_;
+    fid_mr* made = nullptr;
+    checked(fi_mr_reg(domain_.get(), data, bytes, access, 0, wanted, 0, &made, nullptr), "fi_mr_reg");
+    auto region = std::make_unique<MemoryRegion>(
+        made, (mode & FI_MR_VIRT_ADDR) != 0 ? reinterpret_cast<std::uint64_t>(data) : 0);
+    if ((mode & FI_MR_ENDPOINT) != 0) {
+      checked(fi_mr_bind(made, &ep_->fid, 0), "fi_mr_bind");
+      checked(fi_mr_enable(made), "fi_mr_enable");
+    }
+    return region;
+  }
+
+  bool inject(fi_addr_t to, const void* data, std::size_t bytes) override {
+    return posted(fi_inject(ep_.get(), data, bytes, to), "fi_inject");
+  }
+  bool send(fi_addr_t to, const Local& b, Operation& op) override {
+    return posted(fi_send(ep_.get(), b.data, b.bytes, b.descriptor, to, &op), "fi_send");
+  }
+  bool write(const Target& to, const Local& b, std::uint32_t immediate, Operation& op) override {
+    return posted(fi_writedata(ep_.get(), b.data, b.bytes, b.descriptor, immediate, to.peer, to.address, to.key, &op),
+                  "fi_writedata");
+  }
+  bool send_tagged(fi_addr_t to, const Local& b, std::uint32_t tag, Operation& op) override {
+    return posted(fi_tsend(ep_.get(), b.data, b.bytes, b.descriptor, to, tag, &op), "fi_tsend");
+  }
+  bool receive(const Local& b, Operation& op) override {
+    return posted(fi_recv(ep_.get(), const_cast<void*>(b.data), b.bytes, b.descriptor, FI_ADDR_UNSPEC, &op), "fi_recv");
+  }
+  bool receive_tagged(const Local& b, std::uint32_t tag, Operation& op) override {
+    return posted(
+        fi_trecv(ep_.get(), const_cast<void*>(b.data), b.bytes, b.descriptor, FI_ADDR_UNSPEC, tag, 0, &op), "fi_trecv");
+  }
+
+  int refusal() const override { return refusal_; }
+
+  std::size_t poll(std::span<Event> events) override {
+    std::array<fi_cq_data_entry, most_events> entries;
+    const std::size_t most = std::min(events.size(), entries.size());
+    const ssize_t got = fi_cq_read(queue_.get(), entries.data(), most);
+    if (got == -FI_EAGAIN) return 0;
+    if (got == -FI_EAVAIL) return poll_error(events);
+    const auto count = static_cast<std::size_t>(checked(got, "fi_cq_read"));
+    for (std::size_t i = 0; i < count; ++i) {
+      const fi_cq_data_entry& e = entries[i];
+      const bool written = (e.flags & FI_REMOTE_CQ_DATA) != 0;
+      events[i] = {.what = written ? Event::What::immediate : Event::What::done,
+                   .operation = written ? nullptr : static_cast<Operation*>(e.op_context),
+                   .immediate = static_cast<std::uint32_t>(e.data)};
+    }
+    return count;
+  }
+
+  int descriptor() override {
+    if (descriptor_ < 0) return none;
+    fid* waits = &queue_->fid;
+    return fi_trywait(fabric_.get(), &waits, 1) == FI_SUCCESS ? descriptor_ : busy;
+  }
+
+ private:
+  // Not every provider has a descriptor to sleep on.
+  void open_queue() {
+    fi_cq_attr about = {};
+    about.size = queue_events;
+    about.format = FI_CQ_FORMAT_DATA;
+    about.wait_obj = FI_WAIT_FD;
+    fid_cq* queue = nullptr;
+    if (fi_cq_open(domain_.get(), &about, &queue, nullptr) == 0) {
+      queue_.reset(queue);
+      if (fi_control(&queue->fid, FI_GETWAIT, &descriptor_) != 0) descriptor_ = -1;
+      return;
+    }
+    about.wait_obj = FI_WAIT_NONE;
+    checked(fi_cq_open(domain_.get(), &about, &queue, nullptr), "fi_cq_open");
+    queue_.reset(queue);
+  }
+
+  std::size_t poll_error(std::span<Event> events) {
+    fi_cq_err_entry e = {};
+    const ssize_t got = fi_cq_readerr(queue_.get(), &e, 0);
+    if (got == -FI_EAGAIN) return 0;
+    checked(got, "fi_cq_readerr");
+    events[0] = {.what = Event::What::failed, .operation = static_cast<Operation*>(e.op_context), .error = e.err};
+    return 1;
+  }
+
+  bool posted(ssize_t result, const char* call) {
+    if (result == 0) return true;
+    refusal_ = result == -FI_EAGAIN ? 0 : static_cast<int>(-result);
+    if (refusal_ != 0 && !concerns_peer(refusal_)) checked(result, call);
+    return false;
+  }
+
+  static bool concerns_peer(int error) {
+    constexpr std::array errors = {FI_ECONNREFUSED, FI_ECONNRESET,  FI_ECONNABORTED, FI_ENOTCONN, FI_EHOSTUNREACH,
+                                   FI_ENETUNREACH,  FI_EHOSTDOWN, FI_ETIMEDOUT,    FI_ESHUTDOWN, EPIPE};
+    return std::ranges::find(errors, error) != errors.end();
+  }
+
+  Info info_;
+  Owned<fid_fabric> fabric_;
+  Owned<fid_domain> domain_;
+  Owned<fid_av> av_;
+  Owned<fid_cq> queue_;
+  Owned<fid_ep> ep_;
+  std::vector<std::byte> address_;
+  WireLimits limits_;
+  std::uint64_t last_key_ = 0;
+  int refusal_ = 0;
+  int descriptor_ = -1;
+};
+
+}  // namespace
+
+std::unique_ptr<Wire> open_endpoint(Info info) { return std::make_unique<Endpoint>(std::move(info)); }
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,27 @@
+// A wire that does what a fabric may do at its worst, over another wire: for tests. Everything follows from the seed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "ccl/transports/libfabric/wire/wire.h"
+
+namespace trellis::ccl::libfabric {
+
+struct Hostility {
+  std::uint64_t seed = 1;
+  int reorder = 0;  // per cent of events that are held back while later ones pass
+  int hold = 8;     // polls, at most, for which one is held
+  int refuse = 0;   // per cent of operations for which there is no room at first
+  int credits = 0;  // most operations under way that send; 0: as many as the wire takes
+  int fail = 0;     // per cent of messages and pieces that end in an error and are not sent
+  int stall = 0;    // milliseconds, at most, for which now and then nothing happens
+};
+
+// "seed=1,reorder=30,refuse=20": throws invalid_argument that names the part at fault.
+Hostility hostility_in(const std::string&);
+
+std::unique_ptr<Wire> hostile(std::unique_ptr<Wire>, const Hostility&);
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,17 @@
+#include "ccl/transports/libfabric/wire/open_wire.h"
+
+#include "ccl/transports/libfabric/wire/endpoint.h"
+#include "ccl/transports/libfabric/wire/hostile.h"
+
+namespace trellis::ccl::libfabric {
+
+// Each wire of a hostile fabric has a seed of its own.
+std::unique_ptr<Wire> open_wire(const FabricSettings& s, std::uint64_t number) {
+  std::unique_ptr<Wire> wire = open_endpoint(chosen(s));
+  if (s.hostility.empty()) return wire;
+  Hostility h = hostility_in(s.hostility);
+  h.seed = h.seed * 1'000'003 + number;
+  return hostile(std::move(wire), h);
+}
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,26 @@
+// Chooses a libfabric provider by what it can do.
+#pragma once
+
+#include <memory>
+
+#include "ccl/fabric.h"
+#include "ccl/transports/libfabric/wire/library.h"
+
+namespace trellis::ccl::libfabric {
+
+struct FreeInfo {
+  void operator()(fi_info* info) const { library().freeinfo(info); }
+};
+using Info = std::unique_ptr<fi_info, FreeInfo>;
+
+// The best endpoint for the settings: of one provider, remote writes with immediate data rather than tagged messages;
+// among providers, one that has reliable datagrams of its own rather than one layered on another; among interfaces, one
+// that leads to other hosts. Throws invalid_argument that lists what there is.
+Info chosen(const FabricSettings&);
+
+// Why no endpoint reaches other hosts from here; empty: one does.
+std::string absence();
+
+bool writes(const fi_info&);  // has remote writes with immediate data of four bytes
+
+}  // namespace trellis::ccl::libfabric

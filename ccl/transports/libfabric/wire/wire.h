@@ -1,0 +1,82 @@
+// A wire: one endpoint's messages, tagged messages and remote writes, without blocking. Nothing arrives in order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "ccl/transports/libfabric/wire/library.h"
+
+namespace trellis::ccl::libfabric {
+
+// An operation under way. It stays in place until its event, or until its wire is destroyed.
+struct Operation {
+  enum class What : std::uint8_t { packet_in, packet_out, piece_in, piece_out };
+  fi_context2 space = {};  // the provider's; first
+  What what = What::packet_in;
+};
+
+struct Event {
+  enum class What : std::uint8_t { done, immediate, failed };
+  What what = What::done;
+  Operation* operation = nullptr;  // null for an immediate
+  std::uint32_t immediate = 0;     // the data of a peer's write with this number are in place
+  int error = 0;
+};
+
+// Memory as a wire's provider knows it.
+class Region {
+ public:
+  virtual ~Region() = default;
+  virtual void* descriptor() const = 0;
+  virtual std::uint64_t key() const = 0;
+  virtual std::uint64_t address() const = 0;  // by which a peer names the first byte
+};
+
+// Memory of this process that an operation reads or fills.
+struct Local {
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+  void* descriptor = nullptr;
+};
+
+struct Target {
+  fi_addr_t peer = FI_ADDR_UNSPEC;
+  std::uint64_t address = 0;
+  std::uint64_t key = 0;
+};
+
+struct WireLimits {
+  std::size_t inject = 0;       // most bytes of a message that needs no event
+  std::size_t piece = 0;        // most bytes of a message or write
+  std::size_t outstanding = 0;  // most operations that send
+  bool writes = false;          // pieces are remote writes; otherwise tagged messages
+  bool registers_local = false; // memory that it reads or receives into must be registered
+};
+
+class Wire {
+ public:
+  virtual ~Wire() = default;
+  virtual const WireLimits& limits() const = 0;
+  virtual std::span<const std::byte> address() const = 0;
+  virtual fi_addr_t know(std::span<const std::byte> address) = 0;
+  virtual std::unique_ptr<Region> region(void* data, std::size_t bytes, bool for_peers) = 0;
+
+  // False: there is no room now; try again after a poll. Or the peer cannot be reached: refusal() has the error then.
+  virtual bool inject(fi_addr_t, const void* data, std::size_t bytes) = 0;
+  virtual bool send(fi_addr_t, const Local&, Operation&) = 0;
+  virtual bool write(const Target&, const Local&, std::uint32_t immediate, Operation&) = 0;
+  virtual bool send_tagged(fi_addr_t, const Local&, std::uint32_t tag, Operation&) = 0;
+  virtual bool receive(const Local&, Operation&) = 0;
+  virtual bool receive_tagged(const Local&, std::uint32_t tag, Operation&) = 0;
+
+  virtual int refusal() const = 0;  // of the last operation that was not taken; 0: there was no room
+
+  virtual std::size_t poll(std::span<Event>) = 0;
+  // A descriptor that is readable when an event may have come; none: there is no such thing.
+  static constexpr int none = -1, busy = -2;  // busy: there are events now
+  virtual int descriptor() = 0;
+};
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,49 @@
+// Liveness: the part of a transport through which ranks see what the others do, and whether they are there at all.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "ccl/errors.h"
+
+namespace trellis::ccl {
+
+// What a rank is doing. Other ranks read it when something takes too long.
+struct Activity {
+  std::uint64_t operation = 0;  // number started on this communicator
+  std::uint64_t count = 0;
+  std::uint64_t heartbeat = 0;  // increases while the rank waits
+  std::int32_t step = -1;
+  Rank waits_for = -1;
+  Rank root = 0;
+  std::uint8_t divides = 0;  // a Notice::Call: it is in that, and the other members describe its last operation
+  std::uint8_t collective = 0;
+  std::uint8_t type = 0;
+  std::uint8_t wire = 0;  // type of messages
+  std::uint8_t reduction = 0;
+  bool running = false;
+};
+
+class Liveness {
+ public:
+  virtual ~Liveness() = default;
+  virtual void show(const Activity&) = 0;  // publishes what this rank does
+  virtual void rest() = 0;                 // publishes that it is done
+  virtual Activity activity(Rank) const = 0;
+  // Brings the others' activities up to date, as far as they answer within this time.
+  virtual void refresh(std::chrono::milliseconds most) = 0;
+  virtual bool alive(Rank) = 0;           // false once it has left, or its process is known to have ended
+  virtual bool left(Rank) const = 0;      // it has closed the communicator
+  virtual void mark_lost(Rank) = 0;       // tells all ranks
+  virtual Rank lost() const = 0;          // the first that was marked; -1: none
+  virtual void mark_aborted() = 0;        // by this rank
+  virtual Rank aborted_by() const = 0;    // the first rank that did; -1: none
+  virtual bool aborted_here() const = 0;  // this rank did, first or not
+  bool aborted() const { return aborted_by() >= 0; }
+  virtual bool over() const = 0;                 // a rank is lost or has aborted
+  virtual std::int64_t process(Rank) const = 0;  // process id on its host
+  virtual std::string host(Rank) const = 0;      // name of its host; empty: all ranks share one
+};
+
+}  // namespace trellis::ccl

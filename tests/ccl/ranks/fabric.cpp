@@ -1,0 +1,81 @@
+// The transport over libfabric on each provider that is here, and over a hostile fabric.
+#if __has_include(<rdma/fabric.h>)
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "ccl/transports/libfabric/wire/provider.h"
+#include "tests/ccl/ranks/cases.h"
+#include "tests/ccl/ranks/run.h"
+
+namespace trellis::ccl {
+namespace {
+
+using namespace std::chrono_literals;
+
+void floats(Call& call, std::size_t turn) {
+  constexpr kernels::Reduction ops[] = {kernels::Reduction::sum, kernels::Reduction::avg, kernels::Reduction::max};
+  call.op = {ops[turn % 3]};
+}
+
+bool offered(const FabricSettings& s) {
+  try {
+    return libfabric::library_absence().empty() && libfabric::chosen(s) != nullptr;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
+// Small messages, messages in a few pieces, in place and not; a few algorithms with all kinds of patterns.
+std::string wrong_over(const FabricSettings& fabric, Rank ranks) {
+  constexpr std::array algorithms = {"direct", "ring", "bruck"};
+  const std::size_t counts[] = {13, 70'001};
+  std::map<std::string, std::vector<Case>> by_algorithm;
+  for (const Case& c : cases_for(ranks, counts, floats))
+    if (std::ranges::find(algorithms, c.algorithm) != algorithms.end()) by_algorithm[c.algorithm].push_back(c);
+  std::string wrong;
+  for (const auto& [algorithm, cases] : by_algorithm)
+    wrong += run_ranks(
+        "libfabric", ranks,
+        [&](Communicator& comm) {
+          for (std::size_t i = 0; i < cases.size(); ++i) run_case(comm, cases[i], i);
+        },
+        {.timeout = 60s, .algorithm = algorithm, .fabric = fabric});
+  return wrong;
+}
+
+class Providers : public testing::TestWithParam<FabricSettings> {};
+
+TEST_P(Providers, CarryEveryKindOfMessage) {
+  if (!offered(GetParam())) GTEST_SKIP() << "this libfabric has no provider " << GetParam().provider;
+  EXPECT_EQ(wrong_over(GetParam(), 3), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabric, Providers,
+                         testing::Values(FabricSettings{.provider = "tcp;ofi_rxm"}, FabricSettings{.provider = "net"},
+                                         FabricSettings{.provider = "tcp"}, FabricSettings{.provider = "shm"},
+                                         FabricSettings{.tagged = true}, FabricSettings{.rails = 3}));
+
+class HostileFabric : public testing::TestWithParam<const char*> {};
+
+TEST_P(HostileFabric, ChangesNoBit) {
+  if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
+  EXPECT_EQ(wrong_over({.rails = 2, .hostility = GetParam()}, 3), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabric, HostileFabric,
+                         testing::Values("seed=1,reorder=40,hold=30", "seed=2,refuse=50,credits=2", "seed=3,fail=10",
+                                         "seed=4,stall=20,reorder=20,refuse=20,credits=4,fail=5"));
+
+TEST(Fabric, AnUnknownProviderIsRefusedWithTheKnownOnes) {
+  if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
+  const std::string said = run_ranks("libfabric", 2, [](Communicator&) {}, {.fabric = {.provider = "pigeon"}});
+  EXPECT_NE(said.find("has no endpoint for provider 'pigeon'"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace trellis::ccl
+
+#endif
