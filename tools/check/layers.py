@@ -25,8 +25,9 @@ FOLDERS = {
     "kernels":  ["types", "dispatch", "reduce", "optimizers", "layers", "lanes", "twins", "measure"],
     "sim":      ["time", "figures", "machine", "timeline", "network", "price", "choose", "workload", "report", "core"],
     "ccl":      ["rendezvous", "transports", "plan", "failure", "divide", "diagnosis", "run", "api"],
+    "train":    ["mesh", "config", "pipeline", "step", "layers", "models", "update", "whole", "checkpoint", "data", "trainer"],
     "tools":    ["program", "picture", "answer", "topo", "schedule", "bench", "tune", "core", "doctor", "launch",
-                 "machine", "sim", "validate"],
+                 "machine", "sim", "validate", "train"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')

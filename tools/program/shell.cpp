@@ -144,7 +144,9 @@ int parse_and_run(Tree& tree, std::vector<std::string> arguments) {
     return fail(2, complaint(tree.root, error));
   }
   const auto run = tree.runs.find(deepest(&tree.root));
-  if (run == tree.runs.end()) {
+  // A command that is a group as well says what there is when it is given nothing.
+  const bool bare = run != tree.runs.end() && !command_names(run->first).empty() && run->first->count_all() <= 1;
+  if (run == tree.runs.end() || bare) {
     fmt::print(stderr, "{}", tree.root.help());
     return 2;
   }

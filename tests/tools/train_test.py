@@ -1,0 +1,122 @@
+"""trellis train: trained to a falling loss by one rank and by launched ones, killed and resumed, refused, shown, priced."""
+import csv
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+TRELLIS = os.environ["TRELLIS"]
+CONFIG = str(pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "examples" / "llama.yaml")
+TEXT = str(pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "README.md")
+SMALL = {"data.train_path": TEXT, "data.seq_length": 32, "data.micro_batch_size": 1, "data.global_batch_size": 4,
+         "model.hidden_size": 32, "model.num_layers": 2, "model.intermediate_size": 64, "trainer.max_steps": 12,
+         "trainer.log_every_n_steps": 1}
+
+
+def sets(**more):
+    values = SMALL | {key.replace("__", "."): value for key, value in more.items()}
+    return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
+
+
+def trellis(*arguments, **how):
+    return subprocess.run([TRELLIS, *arguments], capture_output=True, text=True, timeout=120, **how)
+
+
+class Train(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def command(self, ranks, run, **more):
+        launch = [TRELLIS, "launch", "-n", str(ranks), "--"] if ranks > 1 else []
+        return [*launch, TRELLIS, "train", CONFIG, *sets(**{"exp_manager__exp_dir": self.root / run}, **more)]
+
+    def train(self, ranks, run, **more):
+        ran = subprocess.run(self.command(ranks, run, **more), capture_output=True, text=True, timeout=120)
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        return ran.stdout
+
+    def losses(self, run):
+        with open(self.root / run / "llama" / "metrics.csv", newline="") as file:
+            return [(row["step"], row["loss"]) for row in csv.DictReader(file)]
+
+    def test_one_rank_and_launched_ones_come_to_the_same_losses(self):
+        said = self.train(1, "one", trainer__max_steps=25)
+        self.assertIn("step 25/25  loss", said)
+        one = [float(loss) for _, loss in self.losses("one")]
+        self.assertLess(one[-1], one[0] - 0.5)
+        self.assertIn("<svg", (self.root / "one/llama/loss.svg").read_text())
+        self.assertTrue(list((self.root / "one/llama/tensorboard").glob("events.out.tfevents.*")))
+        self.train(2, "two", trainer__max_steps=25, distributed_strategy__tensor_model_parallel_size=2)
+        for a, b in zip(one, [float(loss) for _, loss in self.losses("two")], strict=True):
+            self.assertAlmostEqual(a, b, places=4)
+
+    def test_a_killed_run_resumes_to_the_bit(self):
+        more = {"exp_manager__checkpoint_callback_params__every_n_train_steps": 2, "exp_manager__resume_if_exists": "true",
+                "exp_manager__async_checkpointing": "true", "precision__type": "bf16SR", "trainer__max_steps": 40}
+        self.train(2, "whole", **more)
+        killed = 0
+        for delay in (0.3, 0.5, 0.7):
+            job = subprocess.Popen(self.command(2, "cut", **more), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(delay)
+            job.send_signal(signal.SIGKILL)
+            killed += job.wait() == -signal.SIGKILL
+        self.assertGreater(killed, 0)
+        time.sleep(0.5)  # launch's own death ends its ranks
+        self.train(2, "cut", **more)
+        self.assertEqual(self.losses("cut"), self.losses("whole"))
+
+    def test_it_ends_after_the_step_when_asked(self):
+        job = subprocess.Popen(self.command(1, "asked", trainer__max_steps=100000), stdout=subprocess.PIPE, text=True)
+        job.stdout.readline()
+        job.send_signal(signal.SIGTERM)
+        said = job.communicate(timeout=60)[0]
+        self.assertEqual(job.returncode, 0)
+        self.assertIn("stopped after step", said)
+        self.assertTrue(list((self.root / "asked/llama/checkpoints").glob("step_*/done")))
+
+    def test_mistakes_are_named(self):
+        for change, words in {"data.seq_lenth=3": "did you mean 'data.seq_length'?",
+                              "trainer.max_steps=soon": "expected a whole number",
+                              "model.vocab_size=10": "token 0 of the data is",
+                              "model.num_attention_heads=5": "expected a multiple of num_attention_heads 5",
+                              "distributed_strategy.context_parallel_size=2": "ring attention is not built"}.items():
+            with self.subTest(change):
+                ran = trellis("train", CONFIG, *sets(), "--set", change)
+                self.assertEqual(ran.returncode, 2, ran.stderr)
+                self.assertIn(words, ran.stderr)
+
+    def test_a_loss_that_is_no_number_is_named(self):
+        ran = trellis("train", CONFIG, *sets(exp_manager__exp_dir=self.root, model__optim__lr="1e38", trainer__gradient_clip_val=0))
+        self.assertEqual(ran.returncode, 1, ran.stdout)
+        self.assertRegex(ran.stderr, r"step \d+: the loss is .* the first that is no finite number is .* on rank 0")
+
+    def test_a_step_is_shown_drawn_and_priced(self):
+        more = sets(distributed_strategy__tensor_model_parallel_size=2, distributed_strategy__pipeline_model_parallel_size=2)
+        shown = trellis("train", "show", CONFIG, "--ranks", "8", *more)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn("proved", shown.stdout)
+        self.assertIn("<svg", trellis("train", "draw", CONFIG, "--ranks", "8", *more).stdout)
+        step = self.root / "step.txt"
+        self.assertEqual(trellis("train", "export", CONFIG, "--ranks", "8", "-o", str(step), *more).returncode, 0)
+        played = trellis("play", str(step), "--machine", "trn2.48xlarge", "-a", "ring")
+        self.assertEqual(played.returncode, 0, played.stderr)
+
+    def test_checkpoints_are_listed_checked_and_written_out(self):
+        self.train(2, "run", distributed_strategy__tensor_model_parallel_size=2, trainer__max_steps=2)
+        tag = str(self.root / "run/llama/checkpoints/step_00000002")
+        self.assertIn("model.embed_tokens.weight", trellis("train", "checkpoint", "show", tag).stdout)
+        self.assertIn("as they were written", trellis("train", "checkpoint", "verify", tag).stdout)
+        weights = self.root / "weights.safetensors"
+        self.assertEqual(trellis("train", "checkpoint", "weights", tag, "-o", str(weights)).returncode, 0)
+        self.assertIn("loaded", self.train(1, "again", exp_manager__resume_from_checkpoint=weights, trainer__max_steps=1))
+
+
+if __name__ == "__main__":
+    unittest.main()

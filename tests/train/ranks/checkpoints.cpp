@@ -1,0 +1,181 @@
+// Checkpoints: saved by one layout and loaded by another, damaged, cut off, and resumed to the bit.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/train/ranks/runs.h"
+#include "train/checkpoint/save.h"
+#include "train/trainer/trainer.h"
+
+namespace trellis::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / ("trellis_checkpoints_" + std::to_string(getpid()))) {
+    fs::remove_all(path_);
+    fs::create_directories(path_);
+  }
+  ~Folder() { fs::remove_all(path_); }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+Config shaped(Rank tensor, Rank pipeline, bool zero, Precision precision) {
+  Config c = small_llama();
+  c.strategy = {.tensor = tensor, .pipeline = pipeline, .zero1 = zero};
+  c.precision = precision;
+  return c;
+}
+
+void steps(Job& job, std::size_t from, std::size_t to) {
+  for (std::size_t s = from; s < to; ++s) {
+    set_batches(job, s);
+    job.run({.step = static_cast<std::int64_t>(s + 1), .learning_rate = 1e-2});
+  }
+}
+
+// Two steps, saved; with `again`, what one more step by another layout makes of it.
+void save_two(const fs::path& root, const Config& c, Rank world, SaveOptions o = {}) {
+  EXPECT_EQ(on_threads(world, [&](ccl::Communicator& w) {
+    Job job(c, w);
+    Checkpoints checkpoints(root, w, o);
+    steps(job, 0, 2);
+    checkpoints.save(job, 2);
+    checkpoints.wait();
+  }), "");
+}
+
+std::vector<float> everything(const fs::path& tag) {
+  std::vector<float> all;
+  const TensorSource source(tag);
+  for (const std::string& name : source.names()) {
+    const Slice whole = source.whole(name);
+    const std::size_t at = all.size();
+    all.resize(at + whole.elements());
+    source.read(name, whole, all.data() + at);
+  }
+  return all;
+}
+
+TEST(Checkpoint, LoadsIntoEveryOtherLayout) {
+  const Folder folder;
+  for (Precision p : {Precision::fp32, Precision::mixed, Precision::bf16_sr}) {
+    const fs::path first = folder.path() / std::string(name(p)) / "first";
+    save_two(first, shaped(2, 2, true, p), 8);
+    const std::vector<float> saved = everything(first / tag_name(2));
+    for (const auto& [tensor, pipeline, world, zero] : {std::tuple{1, 1, 1, false}, {4, 1, 4, false}, {1, 4, 8, true}, {2, 1, 8, true}}) {
+      const fs::path second = folder.path() / "second";
+      fs::remove_all(second);
+      EXPECT_EQ(on_threads(world, [&](ccl::Communicator& w) {
+        Job job(shaped(tensor, pipeline, zero, p), w);
+        EXPECT_TRUE(load(job, TensorSource(first / tag_name(2))));
+        Checkpoints checkpoints(second, w, {});
+        checkpoints.save(job, 2);
+        checkpoints.wait();
+      }), "");
+      EXPECT_EQ(everything(second / tag_name(2)), saved) << name(p) << " T" << tensor << " P" << pipeline;
+    }
+  }
+}
+
+TEST(Checkpoint, ResumesToTheBit) {
+  const Folder folder;
+  const Config c = shaped(2, 2, true, Precision::bf16_sr);
+  std::vector<float> straight, resumed;
+  EXPECT_EQ(on_threads(8, [&](ccl::Communicator& w) {
+    Job job(c, w);
+    Checkpoints checkpoints(folder.path() / "a", w, {.asynchronous = true, .keep = -1});
+    steps(job, 0, 2);
+    checkpoints.save(job, 2);
+    steps(job, 2, 4);
+    checkpoints.save(job, 4);
+    checkpoints.wait();
+  }), "");
+  EXPECT_EQ(on_threads(8, [&](ccl::Communicator& w) {
+    Job job(c, w);
+    load(job, TensorSource(folder.path() / "a" / tag_name(2)));
+    Checkpoints checkpoints(folder.path() / "b", w, {});
+    steps(job, 2, 4);
+    checkpoints.save(job, 4);
+    checkpoints.wait();
+  }), "");
+  EXPECT_EQ(everything(folder.path() / "a" / tag_name(4)), everything(folder.path() / "b" / tag_name(4)));
+}
+
+std::string said_of(const fs::path& tag) {
+  try {
+    const TensorSource source(tag);
+    source.verify();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "nothing";
+}
+
+TEST(Checkpoint, DamageIsNamedAndOlderTagsStayGood) {
+  const Folder folder;
+  const Config c = shaped(2, 1, false, Precision::fp32);
+  EXPECT_EQ(on_threads(2, [&](ccl::Communicator& w) {
+    Job job(c, w);
+    Checkpoints checkpoints(folder.path(), w, {.keep = 2});
+    for (std::int64_t step : {1, 2, 3}) checkpoints.save(job, step);
+  }), "");
+  EXPECT_EQ(complete_tags(folder.path()), (std::vector<std::string>{tag_name(2), tag_name(3)}));
+  EXPECT_FALSE(fs::exists(folder.path() / tag_name(1)));
+  const fs::path tag = folder.path() / tag_name(3), shard = tag / "dp_rank_00_tp_rank_01_pp_rank_00.safetensors";
+  EXPECT_EQ(said_of(tag), "nothing");
+  {
+    std::fstream file(shard, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-100, std::ios::end);
+    file.put('\x55');
+  }
+  EXPECT_NE(said_of(tag).find("its checksum differs"), std::string::npos) << said_of(tag);
+  EXPECT_NE(said_of(tag).find("tp_rank_01"), std::string::npos);
+  fs::resize_file(shard, fs::file_size(shard) - 1);
+  EXPECT_NE(said_of(tag).find("expected"), std::string::npos);
+  fs::remove(shard);
+  EXPECT_NE(said_of(tag).find("tp_rank_01_pp_rank_00.safetensors is missing"), std::string::npos);
+  fs::remove(tag / "done");
+  EXPECT_NE(said_of(tag).find("not a complete checkpoint"), std::string::npos);
+  EXPECT_EQ(said_of(folder.path() / tag_name(2)), "nothing");
+}
+
+TEST(Checkpoint, AFolderThatCannotBeWrittenEndsEveryRank) {
+  const Folder folder;
+  const std::string said = on_threads(2, [&](ccl::Communicator& w) {
+    Job job(shaped(2, 1, false, Precision::fp32), w);
+    Checkpoints checkpoints(folder.path(), w, {});
+    if (w.rank() == 0) fs::create_directories(folder.path() / tag_name(1) / "dp_rank_00_tp_rank_01_pp_rank_00.safetensors.part");
+    w.barrier();
+    checkpoints.save(job, 1);
+  });
+  EXPECT_NE(said.find("rank 1"), std::string::npos) << said;
+  EXPECT_NE(said.find("1 ranks could not write"), std::string::npos) << said;
+  EXPECT_TRUE(complete_tags(folder.path()).empty());
+}
+
+TEST(Checkpoint, WeightsAreASafetensorsFileWithTheirOwnNames) {
+  const Folder folder;
+  save_two(folder.path(), shaped(2, 2, true, Precision::fp32), 4);
+  const fs::path file = folder.path() / "llama.safetensors";
+  export_weights(TensorSource(folder.path() / tag_name(2)), file);
+  const TensorSource weights(file);
+  EXPECT_TRUE(weights.has("model.layers.3.self_attn.k_proj.weight"));
+  EXPECT_EQ(weights.names().size(), 4 * 9 + 3U);
+  EXPECT_EQ(weights.whole("model.layers.0.mlp.down_proj.weight").rows, 32U);
+  EXPECT_EQ(on_threads(2, [&](ccl::Communicator& w) {
+    Job job(shaped(2, 1, false, Precision::fp32), w);
+    EXPECT_FALSE(load(job, weights));
+  }), "");
+}
+
+}  // namespace
+}  // namespace trellis::train

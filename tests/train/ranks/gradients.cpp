@@ -1,0 +1,88 @@
+// Gradients of whole models against differences of their losses, and parts of a step against what they should be.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/train/ranks/runs.h"
+
+namespace trellis::train {
+namespace {
+
+// The loss along a direction of one parameter: both ends of a small step, and what the gradient says of them.
+void expect_slopes(const Config& config, std::int32_t ignored_every = 0) {
+  EXPECT_EQ(on_threads(1, [&](ccl::Communicator& c) {
+    Job job(config, c);
+    set_batches(job, 0, ignored_every);
+    const Moment still{.step = 1, .learning_rate = 0};
+    job.run(still);
+    struct Known {
+      const Parameter* parameter;
+      std::vector<float> values, gradient;
+    };
+    std::vector<Known> known;
+    for (const Parameter& p : job.step().parameters.all()) known.push_back({&p, job.values(p), job.gradients(p)});
+    for (const Known& k : known) {
+      double length = 0;
+      for (float g : k.gradient) length += static_cast<double>(g) * static_cast<double>(g);
+      length = std::sqrt(length);
+      if (k.parameter->name.find("attn.key.bias") != std::string::npos) {
+        EXPECT_LT(length, 1e-6) << "without rotary positions, a shift of all keys changes no probability";
+        continue;
+      }
+      ASSERT_GT(length, 1e-7) << k.parameter->name;
+      const double reach = 5e-3;
+      double loss[2];
+      for (int side = 0; side < 2; ++side) {
+        float* const at = job.runner().as<float>(k.parameter->value);
+        for (std::size_t i = 0; i < k.values.size(); ++i)
+          at[i] = k.values[i] + static_cast<float>((side == 0 ? -reach : reach) * static_cast<double>(k.gradient[i]) / length);
+        loss[side] = job.run(still).loss;
+        std::copy(k.values.begin(), k.values.end(), at);
+      }
+      EXPECT_NEAR((loss[1] - loss[0]) / (2 * reach) / length, 1, 2e-2) << k.parameter->name;
+    }
+  }), "");
+}
+
+Config tiny() {
+  Config c = small_llama();
+  c.model.num_layers = 2, c.global_batch_size = 2, c.micro_batch_size = 2;
+  c.optimizer.clip = false, c.optimizer.weight_decay = 0;
+  return c;
+}
+
+TEST(Gradients, Llama) { expect_slopes(tiny()); }
+
+TEST(Gradients, LlamaWithTiedWeightsDropoutSmoothingAndIgnoredLabels) {
+  Config c = tiny();
+  c.model.tie_word_embeddings = true, c.model.hidden_dropout = 0.1, c.model.label_smoothing = 0.2;
+  expect_slopes(c, 3);
+}
+
+TEST(Gradients, GptNeoxAndGpt3) {
+  for (const char* model : {"gpt_neox", "gpt3"}) {
+    Config c = tiny();
+    c.model.architecture = model, c.model.num_key_value_heads = 4, c.model.rotary_percentage = 0.5;
+    expect_slopes(c);
+  }
+}
+
+TEST(Gradients, OfAQueryBlockAndMore) {
+  Config c = tiny();
+  c.seq_length = 150, c.model.num_layers = 1, c.global_batch_size = c.micro_batch_size = 1;
+  expect_slopes(c);
+}
+
+// With all labels alike and one class near certain, the loss of smoothing has a closed form.
+TEST(Gradients, SmoothingOfUniformLogitsIsTheLogarithmOfTheClasses) {
+  Config c = tiny();
+  c.model.label_smoothing = 0.3, c.model.initializer_range = 0;
+  EXPECT_EQ(on_threads(1, [&](ccl::Communicator& world) {
+    Job job(c, world);
+    set_batches(job, 0);
+    EXPECT_NEAR(job.run({.step = 1, .learning_rate = 0}).loss, std::log(64.0), 1e-6);
+  }), "");
+}
+
+}  // namespace
+}  // namespace trellis::train

@@ -1,0 +1,155 @@
+// A step is the same whatever the layout: losses, norms and parameters of every layout against those of one rank.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "tests/train/ranks/runs.h"
+
+namespace trellis::train {
+namespace {
+
+struct Layout {
+  Rank tensor = 1, pipeline = 1, chunks = 1, data = 1;
+  bool sequence = false, zero = false;
+  Recompute recompute = Recompute::none;
+  std::size_t accumulated = 2;  // micro-batches of a data-parallel rank, at least
+  std::string schedule = "";
+};
+
+std::string words(const Layout& l) {
+  return fmt::format("T{} P{} V{} D{}{}{} {} M{} {}", l.tensor, l.pipeline, l.chunks, l.data, l.sequence ? " SP" : "",
+                     l.zero ? " ZeRO" : "", name(l.recompute), l.accumulated, l.schedule);
+}
+
+Config laid_out(Config c, const Layout& l) {
+  c.strategy.tensor = l.tensor, c.strategy.pipeline = l.pipeline, c.strategy.virtual_pipeline = l.chunks;
+  c.strategy.sequence_parallel = l.sequence, c.strategy.zero1 = l.zero, c.strategy.schedule = l.schedule;
+  c.recompute = l.recompute;
+  c.global_batch_size = l.accumulated * static_cast<std::size_t>(l.data);
+  return c;
+}
+
+// The run of one rank over the same micro-batches.
+Config alone(Config c) {
+  c.strategy = {};
+  c.recompute = Recompute::none;
+  return c;
+}
+
+void expect_same(const Config& c, Rank world, const std::string& what, double tolerance = 1e-5, const RunOptions& o = {}) {
+  const Trained many = train_threads(c, world, o), one = train_threads(alone(c), 1, o);
+  ASSERT_EQ(many.fault, "") << what;
+  ASSERT_EQ(one.fault, "") << what;
+  EXPECT_EQ(many.differing, "") << what << ": a parameter differs between ranks that hold it";
+  for (std::size_t i = 0; i < one.losses.size(); ++i) {
+    EXPECT_NEAR(many.losses[i] / one.losses[i], 1, tolerance) << what << ", step " << i;
+    EXPECT_NEAR(many.norms[i] / one.norms[i], 1, 10 * tolerance) << what << ", step " << i;
+  }
+  const auto [apart, which] = distance(one.parameters, many.parameters);
+  EXPECT_LT(apart, tolerance) << what << ": " << which;
+}
+
+// Each pair of values of two of these is in one of the layouts.
+std::vector<Layout> pairwise() {
+  using enum Recompute;
+  return {
+      {1, 1, 1, 1, false, false, full, 4},        {2, 1, 1, 1, true, false, none, 2},
+      {4, 1, 1, 1, true, true, selective, 1},     {1, 2, 1, 1, false, true, selective, 4},
+      {1, 4, 1, 1, false, false, none, 4},        {1, 2, 2, 2, false, true, full, 4},
+      {2, 2, 2, 2, true, true, none, 2},          {2, 2, 1, 4, false, false, selective, 2},
+      {4, 2, 1, 2, true, true, full, 4},          {4, 1, 1, 4, false, true, none, 2},
+      {1, 1, 1, 4, false, false, selective, 1},   {1, 1, 1, 2, false, true, none, 4},
+      {2, 4, 1, 2, true, false, full, 4},         {4, 2, 2, 1, false, false, full, 2},
+      {2, 1, 1, 2, false, true, full, 1},         {1, 4, 1, 4, false, true, none, 4},
+      {2, 4, 1, 1, false, true, selective, 8},    {4, 4, 1, 1, true, false, none, 4},
+      {1, 2, 1, 2, false, false, none, 4, "gpipe"}, {2, 2, 1, 2, true, true, full, 4, "zb-h1"},
+      {1, 4, 1, 2, false, true, selective, 4, "zb-h1"}, {2, 2, 2, 2, true, true, none, 4, "zb-v"},
+      {1, 2, 2, 1, false, false, full, 4, "zb-v"},
+  };
+}
+
+TEST(Matrix, EveryLayoutTrainsAsOneRank) {
+  for (const Layout& l : pairwise())
+    expect_same(laid_out(small_llama(), l), l.tensor * l.pipeline * l.data, words(l));
+}
+
+TEST(Matrix, TiedWeightsOnEveryPipeline) {
+  Config c = small_llama();
+  c.model.tie_word_embeddings = true;
+  for (const Layout& l : {Layout{.accumulated = 4}, Layout{.pipeline = 2, .data = 2, .zero = true, .accumulated = 4},
+                          Layout{.tensor = 2, .pipeline = 4, .sequence = true, .accumulated = 4},
+                          Layout{.pipeline = 2, .chunks = 2, .accumulated = 4, .schedule = "zb-v"}})
+    expect_same(laid_out(c, l), l.tensor * l.pipeline * l.data, "tied " + words(l));
+}
+
+TEST(Matrix, OtherModelsToo) {
+  for (const char* model : {"gpt_neox", "gpt3"}) {
+    Config c = small_llama();
+    c.model.architecture = model, c.model.num_key_value_heads = 4, c.model.rotary_percentage = 0.5;
+    c.model.tie_word_embeddings = std::string(model) == "gpt3";
+    for (const Layout& l : {Layout{.tensor = 2, .data = 2, .sequence = true, .zero = true},
+                            Layout{.tensor = 2, .pipeline = 2, .accumulated = 4}})
+      expect_same(laid_out(c, l), l.tensor * l.pipeline * l.data, fmt::format("{} {}", model, words(l)));
+  }
+}
+
+TEST(Matrix, DropoutAndSmoothingAndIgnoredLabelsDoNotDependOnTheLayout) {
+  Config c = small_llama();
+  c.model.hidden_dropout = 0.2, c.model.label_smoothing = 0.1;
+  c.micro_batch_size = 2;
+  Layout l{.tensor = 2, .pipeline = 2, .data = 2, .sequence = true, .zero = true, .recompute = Recompute::full};
+  c = laid_out(c, l);
+  c.global_batch_size *= 2;
+  expect_same(c, 8, "dropout " + words(l), 1e-5, {.ignored_every = 5});
+}
+
+TEST(Matrix, OtherNormsClipAlike) {
+  for (double p : {1.0, 3.0, std::numeric_limits<double>::infinity()}) {
+    Config c = small_llama();
+    c.optimizer.norm_type = p, c.optimizer.max_norm = 0.01;
+    const Layout l{.tensor = 2, .pipeline = 2, .data = 2, .sequence = true, .zero = true};
+    expect_same(laid_out(c, l), 8, fmt::format("p = {}", p));
+  }
+}
+
+// In bf16 sums differ by layout; what does not is that replicas stay equal to the bit, and that the loss stays close.
+TEST(Matrix, NarrowTypesKeepReplicasEqual) {
+  for (Precision p : {Precision::bf16_sr, Precision::bf16, Precision::mixed}) {
+    Config c = small_llama();
+    c.precision = p;
+    for (const Layout& l : {Layout{.tensor = 2, .pipeline = 2, .data = 2, .sequence = true, .zero = true},
+                            Layout{.tensor = 4, .data = 2, .zero = false}}) {
+      const std::string what = fmt::format("{} {}", name(p), words(l));
+      const Config many = laid_out(c, l);
+      const Trained a = train_threads(many, l.tensor * l.pipeline * l.data), b = train_threads(alone(many), 1);
+      ASSERT_EQ(a.fault + b.fault, "") << what;
+      EXPECT_EQ(a.differing, "") << what;
+      for (std::size_t i = 0; i < a.losses.size(); ++i) EXPECT_NEAR(a.losses[i] / b.losses[i], 1, 0.02) << what;
+    }
+  }
+}
+
+// Stochastic rounding is a function of the parameter's element: where the sums are the same, so are all bits.
+TEST(Matrix, StochasticRoundingDoesNotKnowTheLayout) {
+  Config c = small_llama();
+  c.precision = Precision::bf16_sr;
+  c.optimizer.clip = false;  // the norm is a sum, whose order follows the layout
+  const Trained one = train_threads(laid_out(c, {.accumulated = 4}), 1);
+  for (const Layout& l : {Layout{.pipeline = 2, .accumulated = 4}, Layout{.pipeline = 2, .accumulated = 4, .schedule = "zb-h1"},
+                          Layout{.pipeline = 4, .accumulated = 4, .schedule = "1f1b"}}) {
+    const Trained many = train_threads(laid_out(c, l), l.pipeline);
+    ASSERT_EQ(one.fault + many.fault, "");
+    EXPECT_EQ(many.losses, one.losses) << words(l);
+    EXPECT_EQ(many.parameters, one.parameters) << words(l);
+  }
+  Config zero = laid_out(c, {.data = 2, .accumulated = 2}), plain = zero;
+  zero.strategy.zero1 = true;
+  const Trained a = train_threads(zero, 2), b = train_threads(plain, 2);
+  EXPECT_EQ(a.losses, b.losses);
+  EXPECT_EQ(a.parameters, b.parameters);
+}
+
+}  // namespace
+}  // namespace trellis::train

@@ -1,0 +1,42 @@
+// Trains a small model on rank threads, and puts what they hold together.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "train/whole/job.h"
+
+namespace trellis::train {
+
+using Tensors = std::map<std::string, std::vector<float>>;  // whole ones, by name
+
+struct Trained {
+  std::string fault;  // empty, or what ranks threw
+  std::vector<double> losses, norms;
+  Tensors parameters;
+  std::string differing;  // a parameter that is not the same to the bit on all ranks that hold it
+};
+
+// A small Llama with grouped queries: 4 layers, 4 heads, 2 of keys.
+Config small_llama();
+
+struct RunOptions {
+  std::size_t steps = 10;
+  double learning_rate = 1e-2;
+  std::int32_t ignored_every = 0;  // every so many labels are -100
+};
+Trained train_threads(const Config&, Rank world, const RunOptions& = {});
+
+// The body runs on each rank of a world of threads. Empty, or what ranks threw.
+std::string on_threads(Rank world, const std::function<void(ccl::Communicator&)>& body);
+
+// The tokens of one sample of a step, one more than the sequence: labels are the same, one on.
+std::vector<std::int32_t> sample(const Config&, std::size_t step, std::size_t number);
+void set_batches(Job&, std::size_t step, std::int32_t ignored_every = 0);
+
+// The largest difference over the largest magnitude (0.01 at least), of the worst tensor, and its name.
+std::pair<double, std::string> distance(const Tensors&, const Tensors&);
+
+}  // namespace trellis::train

@@ -1,0 +1,97 @@
+// trellis train: trains a model as a configuration says, as one rank of a launched job or alone.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "ccl/communicator.h"
+#include "ccl/rendezvous/environment.h"
+#include "tools/answer/interruption.h"
+#include "tools/program/command.h"
+#include "tools/program/output.h"
+#include "tools/train/config_file.h"
+#include "tools/train/loss_curve.h"
+#include "train/config/keys.h"
+#include "train/trainer/trainer.h"
+
+namespace trellis::tools {
+namespace {
+
+struct Options {
+  std::string config;
+  std::vector<std::string> changes;
+  std::string curve;
+  bool keys = false;
+  bool quiet = false;
+};
+
+void add(CLI::App& app, Options& o) {
+  app.description(
+      "Trains a model as CONFIG.yaml says, whose keys are those of NxD Training. Under `trellis launch`, torchrun, mpirun\n"
+      "or srun each process is a rank; without them it trains alone. SIGINT and SIGTERM end it after the step, with a\n"
+      "checkpoint.");
+  app.add_option("config", o.config, "The configuration");
+  app.add_option("--set", o.changes, "Changes a key: data.seq_length=128");
+  app.add_option("--curve", o.curve, "The loss as SVG [loss.svg in the run's folder]");
+  app.add_flag("--keys", o.keys, "Lists the keys");
+  app.add_flag("--quiet", o.quiet, "No line a step");
+}
+
+void print(const std::string& text) {
+  write_output("", text + "\n");
+}
+
+std::string line_of(const train::StepRecord& r, std::int64_t steps) {
+  std::string text = fmt::format("step {}/{}  loss {:.4f}  lr {:.3g}", r.step, steps, r.loss, r.learning_rate);
+  if (r.gradient_norm > 0) text += fmt::format("  norm {:.3f}", r.gradient_norm);
+  if (r.parameter_norm > 0) text += fmt::format("  parameters {:.3f}", r.parameter_norm);
+  text += fmt::format("  {:.0f} tokens/s", r.tokens_per_second);
+  if (r.slow_rank >= 0) text += fmt::format("  rank {} is slow", r.slow_rank);
+  return text;
+}
+
+int train_here(const Options& o, const ReadConfig& read) {
+  const Interrupts interrupts;
+  const ccl::Launched launched = ccl::launched_from_environment();
+  const ccl::Config config = ccl::config_from_environment();
+  const auto store = ccl::store_from_environment(launched, ccl::Clock::now() + config.timeout);
+  const auto world = ccl::Communicator::create(store, launched.rank, launched.ranks, config);
+  const bool first = launched.rank == 0;
+  if (first)
+    for (const std::string& note : read.notes) print(note);
+  const train::TrainingResult result = train::train(
+      read.job, *world,
+      {.step = [&](const train::StepRecord& r) { if (!o.quiet) print(line_of(r, read.job.trainer.max_steps)); },
+       .say = print,
+       .stop = [&] { return interrupts.asked(); }});
+  world->finalize();
+  if (!first) return 0;
+  if (result.stopped) print(fmt::format("stopped after step {}", result.last_step));
+  const std::string folder = read.job.experiment.directory;
+  const std::string curve = !o.curve.empty() || folder.empty() ? o.curve : folder + "/" + read.job.step.name + "/loss.svg";
+  if (curve.empty() || result.history.empty()) return 0;
+  LossLine line{.name = read.job.step.name, .points = {}};
+  for (const train::StepRecord& r : result.history) line.points.emplace_back(static_cast<double>(r.step), r.loss);
+  write_output(curve, loss_curve(fmt::format("loss of {}", read.job.step.name), {line}));
+  print(fmt::format("loss curve: {}", curve));
+  return 0;
+}
+
+int run(const Options& o) {
+  if (o.keys) {
+    std::string text;
+    for (const std::string& key : train::known_keys()) text += key + "\n";
+    write_output("", text);
+    return 0;
+  }
+  if (o.config.empty()) throw std::invalid_argument("trellis train: config is required; see `trellis train --help`");
+  return train_here(o, read_config(o.config, o.changes));
+}
+
+const Registered trains(command("train", "Trains a language model; lays a training step out, draws and exports it",
+                                "trellis train examples/llama.yaml\n"
+                                "trellis launch -n 2 -- trellis train examples/llama.yaml --set distributed_strategy.tensor_model_parallel_size=2\n"
+                                "trellis train show examples/llama.yaml --ranks 8",
+                                add, run));
+
+}  // namespace
+}  // namespace trellis::tools

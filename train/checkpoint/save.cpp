@@ -1,0 +1,174 @@
+#include "train/checkpoint/save.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/reduce/cast.h"
+
+namespace trellis::train {
+namespace {
+
+constexpr const char* kinds[] = {"master:", "first_moment:", "second_moment:"};
+
+std::string file_name(const Place& p) {
+  return fmt::format("dp_rank_{:02}_tp_rank_{:02}_pp_rank_{:02}.safetensors", p.data, p.tensor, p.pipeline);
+}
+
+// Of ranks that hold the same elements, the first one saves them.
+bool saves(const Step& step, const ParameterState& s, bool parameter) {
+  const Parameter& p = *s.parameter;
+  const bool duplicated = p.slice.row_count == p.slice.rows && p.slice.column_count == p.slice.columns;
+  if (duplicated ? step.place.tensor != 0 : step.place.tensor % p.copies != 0) return false;
+  const bool sharded = !parameter && step.config.strategy.zero1;
+  return p.owner && (sharded || step.place.data == 0);
+}
+
+std::vector<ShardTensor> tensors_of(Job& job, bool masters) {
+  std::vector<ShardTensor> all;
+  const Step& step = job.step();
+  const auto add = [&](const std::string& name, TensorId t, const Slice& slice) {
+    if (t != no_tensor && slice.elements() > 0)
+      all.push_back({name, step.program.tensor(t).type, slice, job.runner().at(t)});
+  };
+  for (const ParameterState& s : step.states) {
+    const Parameter& p = *s.parameter;
+    if (saves(step, s, true)) add(p.name, p.value, p.slice);
+    if (!saves(step, s, false)) continue;
+    if (masters) add(kinds[0] + p.name, s.master, s.slice);
+    add(kinds[1] + p.name, s.first, s.slice);
+    add(kinds[2] + p.name, s.second, s.slice);
+  }
+  return all;
+}
+
+std::string layout_words(const Step& step) {
+  const MeshShape& s = step.mesh.shape();
+  return fmt::format("T{} P{} D{}{}", s.tensor, s.pipeline, s.data, step.config.strategy.zero1 ? " ZeRO-1" : "");
+}
+
+}  // namespace
+
+// What is written: bytes of its own, so that training can go on.
+struct Checkpoints::Copy {
+  std::vector<ShardTensor> tensors;
+  std::vector<std::byte> bytes;
+  std::filesystem::path tag;
+  std::string file;
+  TagInfo info;  // of rank 0
+};
+
+Checkpoints::Checkpoints(std::filesystem::path root, ccl::Communicator& world, const SaveOptions& options)
+    : root_(std::move(root)), ranks_(world.split(0, world.rank())), options_(options) {}
+
+Checkpoints::~Checkpoints() {
+  if (worker_.joinable()) worker_.join();
+}
+
+void Checkpoints::wait() {
+  if (worker_.joinable()) worker_.join();
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+void Checkpoints::save(Job& job, std::int64_t step) {
+  wait();
+  auto copy = std::make_shared<Copy>();
+  copy->tensors = tensors_of(job, options_.masters);
+  std::size_t bytes = 0;
+  for (const ShardTensor& t : copy->tensors) bytes += t.bytes();
+  copy->bytes.resize(bytes);
+  std::size_t at = 0;
+  for (ShardTensor& t : copy->tensors) {
+    std::memcpy(copy->bytes.data() + at, t.data, t.bytes());
+    t.data = copy->bytes.data() + at;
+    at += t.bytes();
+  }
+  copy->tag = root_ / tag_name(step);
+  copy->file = file_name(job.step().place);
+  copy->info = {.step = step, .files = {}, .layout = layout_words(job.step())};
+  for (Rank r = 0; r < job.step().mesh.ranks(); ++r) copy->info.files.push_back(file_name(job.step().mesh.place(r)));
+  if (!options_.asynchronous) return write(*copy);
+  worker_ = std::thread([this, copy] {
+    try {
+      write(*copy);
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  });
+}
+
+void Checkpoints::write(const Copy& copy) {
+  if (ranks_->rank() == 0) {
+    std::filesystem::create_directories(copy.tag);
+    std::filesystem::remove(copy.tag / "done");
+    write_whole(copy.tag / "checkpoint", copy.file + "\n");
+  }
+  ranks_->barrier();
+  // A rank that cannot write tells the others: then nobody calls the tag complete.
+  std::exception_ptr error;
+  std::int32_t failed = 0;
+  try {
+    write_shard(copy.tag / copy.file, copy.tensors);
+  } catch (...) {
+    error = std::current_exception();
+    failed = 1;
+  }
+  ranks_->all_reduce(&failed, &failed, 1, kernels::DType::i32);
+  if (error) std::rethrow_exception(error);
+  if (failed != 0) throw std::runtime_error(fmt::format("checkpoint {}: {} ranks could not write", copy.tag.string(), failed));
+  if (ranks_->rank() == 0) {
+    write_done(copy.tag, copy.info);
+    keep_last(root_, options_.keep);
+  }
+  ranks_->barrier();
+}
+
+bool load(Job& job, const TensorSource& source) {
+  const Step& step = job.step();
+  Runner& memory = job.runner();
+  const auto put = [&](const std::string& name, const Slice& slice, TensorId to) {
+    std::vector<float> values(slice.elements());
+    source.read(name, slice, values.data());
+    const DType type = step.program.tensor(to).type;
+    if (type == DType::f32)
+      std::ranges::copy(values, memory.as<float>(to));
+    else
+      kernels::cast(DType::f32, values.data(), type, memory.at(to), values.size());
+  };
+  bool state = true;
+  for (const ParameterState& s : step.states) {
+    const std::string& name = s.parameter->name;
+    put(name, s.parameter->slice, s.parameter->value);
+    if (s.slice.elements() == 0) continue;
+    if (s.master != no_tensor) put(source.has(kinds[0] + name) ? kinds[0] + name : name, s.slice, s.master);
+    if (!source.has(kinds[1] + name) || !source.has(kinds[2] + name)) {
+      state = false;
+      continue;
+    }
+    put(kinds[1] + name, s.slice, s.first);
+    put(kinds[2] + name, s.slice, s.second);
+  }
+  return state;
+}
+
+void export_weights(const TensorSource& source, const std::filesystem::path& path) {
+  std::vector<ShardTensor> tensors;
+  std::vector<std::vector<std::byte>> bytes;
+  for (const std::string& name : source.names()) {
+    if (name.find(':') != name.npos) continue;
+    const Slice whole = source.whole(name);
+    const DType type = source.type(name);
+    std::vector<float> values(whole.elements());
+    source.read(name, whole, values.data());
+    bytes.emplace_back(whole.elements() * kernels::size_of(type));
+    if (type == DType::f32)
+      std::memcpy(bytes.back().data(), values.data(), bytes.back().size());
+    else
+      kernels::cast(DType::f32, values.data(), type, bytes.back().data(), values.size());
+    tensors.push_back({name, type, whole, bytes.back().data()});
+  }
+  write_shard(path, tensors);
+}
+
+}  // namespace trellis::train

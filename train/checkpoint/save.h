@@ -1,0 +1,47 @@
+// Saves and loads what a rank of a job has. Loading does not ask with which layout it was saved.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "train/checkpoint/tag.h"
+#include "train/whole/job.h"
+
+namespace trellis::train {
+
+struct SaveOptions {
+  bool masters = true;
+  bool asynchronous = false;  // return when the state is copied; one save at a time
+  std::int64_t keep = 1;      // complete tags; -1: all
+};
+
+class Checkpoints {
+ public:
+  // Every rank of the world makes one, in a communicator of its own, so that saves run beside training.
+  Checkpoints(std::filesystem::path root, ccl::Communicator& world, const SaveOptions&);
+  ~Checkpoints();  // waits for the last save, and forgets its error
+  Checkpoints(const Checkpoints&) = delete;
+  Checkpoints& operator=(const Checkpoints&) = delete;
+
+  void save(Job&, std::int64_t step);
+  void wait();  // throws what the last save threw
+
+ private:
+  struct Copy;
+  void write(const Copy&);
+  std::filesystem::path root_;
+  std::unique_ptr<ccl::Communicator> ranks_;
+  SaveOptions options_;
+  std::thread worker_;
+  std::exception_ptr error_;
+};
+
+// Parameters, and optimizer state where the source has it; masters that it lacks begin as the parameters are. Returns
+// whether there was optimizer state.
+bool load(Job&, const TensorSource&);
+
+// Weights alone, whole and by their own names, as a safetensors file.
+void export_weights(const TensorSource&, const std::filesystem::path&);
+
+}  // namespace trellis::train

@@ -1,0 +1,46 @@
+// One file of a checkpoint, in the form of safetensors: tensors by name, each a rectangle of a whole one, with a
+// checksum. A file that another program wrote has whole tensors and no checksums.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "kernels/types/dtype.h"
+#include "train/layers/parameter.h"
+
+namespace trellis::train {
+
+using kernels::DType;
+
+struct ShardTensor {
+  std::string name;  // "model.norm.weight", or with the kind before it: "first_moment:model.norm.weight"
+  DType type = DType::f32;
+  Slice slice;
+  const void* data = nullptr;
+  std::size_t bytes() const { return slice.elements() * kernels::size_of(type); }
+};
+
+// Writes to PATH.part, syncs and renames, so that PATH is whole or absent. `note` is kept in the header. Throws
+// system_error that names the file, also for a full disk; then no PATH.part is left.
+void write_shard(const std::filesystem::path&, const std::vector<ShardTensor>&, const std::string& note = {});
+
+struct ShardEntry {
+  std::string name;
+  DType type = DType::f32;
+  Slice slice;
+  std::uint64_t first = 0;  // byte of the file
+  std::uint64_t checksum = 0;
+  bool checked = false;  // the file has a checksum for it
+};
+
+// The header. Throws invalid_argument that names the file and what is wrong in it.
+std::vector<ShardEntry> shard_entries(const std::filesystem::path&, std::string* note = nullptr);
+
+std::uint64_t checksum_of(const void*, std::size_t bytes);
+
+// Writes text as write_shard does.
+void write_whole(const std::filesystem::path&, const std::string& text);
+
+}  // namespace trellis::train

@@ -1,0 +1,158 @@
+#include "train/checkpoint/tag.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+#include <system_error>
+
+#include "kernels/types/convert.h"
+#include "train/data/tokens.h"
+
+namespace trellis::train {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::string tag_name(std::int64_t step) { return fmt::format("step_{:08}", step); }
+
+std::vector<std::string> complete_tags(const fs::path& root) {
+  std::vector<std::string> tags;
+  std::error_code error;
+  for (const auto& each : fs::directory_iterator(root, error))
+    if (each.path().filename().string().starts_with("step_") && fs::exists(each.path() / "done"))
+      tags.push_back(each.path().filename().string());
+  std::ranges::sort(tags);
+  return tags;
+}
+
+TagInfo read_done(const fs::path& tag) {
+  std::ifstream in(tag / "done");
+  if (!in) throw std::invalid_argument(fmt::format("{}: not a complete checkpoint: it has no file 'done'", tag.string()));
+  const json said = json::parse(in, nullptr, false);
+  TagInfo info;
+  try {
+    info.step = said.at("step");
+    info.layout = said.value("layout", std::string());
+    for (const json& file : said.at("files")) {
+      const std::string name = file.at("name");
+      const std::uint64_t bytes = file.at("bytes");
+      if (!fs::exists(tag / name)) throw std::invalid_argument(fmt::format("{} is missing", name));
+      if (fs::file_size(tag / name) != bytes)
+        throw std::invalid_argument(fmt::format("{} has {} bytes: expected {}", name, fs::file_size(tag / name), bytes));
+      info.files.push_back(name);
+    }
+  } catch (const std::exception& e) {
+    throw std::invalid_argument(fmt::format("{}: {}", tag.string(), e.what()));
+  }
+  return info;
+}
+
+void write_done(const fs::path& tag, const TagInfo& info) {
+  json files = json::array();
+  for (const std::string& name : info.files) files.push_back({{"name", name}, {"bytes", fs::file_size(tag / name)}});
+  write_whole(tag / "done", json{{"step", info.step}, {"layout", info.layout}, {"files", files}}.dump(1) + "\n");
+}
+
+void keep_last(const fs::path& root, std::int64_t keep) {
+  if (keep < 0) return;
+  const std::vector<std::string> complete = complete_tags(root);
+  const std::size_t gone = complete.size() - std::min(complete.size(), static_cast<std::size_t>(keep));
+  const auto remove = [&](const fs::path& tag) {
+    fs::remove(tag / "done");
+    fs::remove_all(tag);
+  };
+  for (std::size_t i = 0; i < gone; ++i) remove(root / complete[i]);
+  for (const auto& each : fs::directory_iterator(root)) {
+    const std::string name = each.path().filename().string();
+    if (name.starts_with("step_") && !complete.empty() && name < complete[0]) remove(each.path());
+  }
+}
+
+struct TensorSource::File {
+  explicit File(const fs::path& p) : path(p), mapped(p) {}
+  fs::path path;
+  MappedFile mapped;
+};
+
+TensorSource::TensorSource(const fs::path& path) {
+  std::vector<fs::path> paths;
+  if (fs::is_directory(path)) {
+    info_ = read_done(path);
+    for (const std::string& name : info_.files) paths.push_back(path / name);
+  } else {
+    paths.push_back(path);
+  }
+  for (const fs::path& each : paths) {
+    files_.push_back(std::make_unique<File>(each));
+    for (ShardEntry& entry : shard_entries(each)) {
+      const std::string name = entry.name;
+      parts_[name].push_back({files_.back().get(), std::move(entry)});
+    }
+  }
+}
+
+TensorSource::~TensorSource() = default;
+
+std::vector<std::string> TensorSource::names() const {
+  std::vector<std::string> all;
+  for (const auto& [name, parts] : parts_) all.push_back(name);
+  return all;
+}
+
+Slice TensorSource::whole(const std::string& name) const {
+  const Slice& s = parts_.at(name).front().entry.slice;
+  return {s.rows, s.columns, 0, s.rows, 0, s.columns};
+}
+
+DType TensorSource::type(const std::string& name) const { return parts_.at(name).front().entry.type; }
+
+void TensorSource::check(const Part& p) const {
+  if (p.checked || !p.entry.checked) return;
+  const std::size_t bytes = p.entry.slice.elements() * kernels::size_of(p.entry.type);
+  if (checksum_of(p.file->mapped.data() + p.entry.first, bytes) != p.entry.checksum)
+    throw std::invalid_argument(fmt::format("{}: the bytes of {} are not those that were written: its checksum differs",
+                                            p.file->path.string(), p.entry.name));
+  p.checked = true;
+}
+
+std::size_t TensorSource::verify() const {
+  std::size_t checked = 0;
+  for (const auto& [name, parts] : parts_)
+    for (const Part& p : parts) check(p), checked += p.entry.checked;
+  return checked;
+}
+
+void TensorSource::read(const std::string& name, const Slice& wanted, float* out) const {
+  const auto found = parts_.find(name);
+  if (found == parts_.end()) throw std::invalid_argument(fmt::format("the checkpoint has no tensor {}", name));
+  const Slice all = whole(name);
+  if (all.rows != wanted.rows || all.columns != wanted.columns)
+    throw std::invalid_argument(fmt::format("{} is {} x {} in the checkpoint and {} x {} in the model", name, all.rows, all.columns,
+                                            wanted.rows, wanted.columns));
+  std::vector<bool> covered(wanted.elements(), false);
+  std::size_t left = wanted.elements();
+  for (const Part& p : found->second) {
+    const Slice& s = p.entry.slice;
+    const std::size_t row = std::max(s.row, wanted.row), row_end = std::min(s.row + s.row_count, wanted.row + wanted.row_count);
+    const std::size_t column = std::max(s.column, wanted.column),
+                      column_end = std::min(s.column + s.column_count, wanted.column + wanted.column_count);
+    if (row >= row_end || column >= column_end || left == 0) continue;
+    check(p);
+    const std::size_t size = kernels::size_of(p.entry.type);
+    const std::byte* const data = p.file->mapped.data() + p.entry.first;
+    for (std::size_t r = row; r < row_end; ++r)
+      for (std::size_t c = column; c < column_end; ++c) {
+        const std::size_t from = (r - s.row) * s.column_count + c - s.column;
+        const std::size_t to = (r - wanted.row) * wanted.column_count + c - wanted.column;
+        out[to] = static_cast<float>(kernels::load(p.entry.type, data + from * size));
+        if (!covered[to]) covered[to] = true, --left;
+      }
+  }
+  if (left > 0) throw std::invalid_argument(fmt::format("{}: {} of {} elements are in no file of the checkpoint", name, left, wanted.elements()));
+}
+
+}  // namespace trellis::train

@@ -1,0 +1,99 @@
+// What a training job is: model, parallel layout, precision, optimizer, data sizes. The fields are those of NxD
+// Training's YAML; config/keys.h has their names.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "train/mesh/mesh.h"
+
+namespace trellis::train {
+
+struct ModelConfig {
+  std::string architecture = "llama";  // a name of models()
+  std::size_t vocab_size = 256;
+  std::size_t hidden_size = 64;
+  std::size_t num_layers = 2;
+  std::size_t num_attention_heads = 4;
+  std::size_t num_key_value_heads = 0;  // 0: as many as heads
+  std::size_t intermediate_size = 0;    // 0: 4 x hidden
+  std::size_t max_position_embeddings = 2048;
+  double norm_epsilon = 1e-5;
+  double rope_theta = 10000;
+  double rotary_percentage = 1;      // of a head's elements
+  double initializer_range = 0.02;
+  double hidden_dropout = 0;
+  double label_smoothing = 0;
+  bool tie_word_embeddings = false;
+
+  std::size_t kv_heads() const { return num_key_value_heads == 0 ? num_attention_heads : num_key_value_heads; }
+  std::size_t inner() const { return intermediate_size == 0 ? 4 * hidden_size : intermediate_size; }
+  std::size_t head_size() const { return hidden_size / num_attention_heads; }
+};
+
+// fp32: everything. bf16_sr: parameters in bf16, rounded stochastically, no masters. bf16: the same to nearest.
+// mixed: bf16 parameters beside fp32 masters. mixed_sr: the same; what narrows on its way is rounded stochastically.
+enum class Precision : std::uint8_t { fp32, bf16_sr, bf16, mixed, mixed_sr };
+std::string_view name(Precision);
+constexpr bool has_masters(Precision p) { return p == Precision::mixed || p == Precision::mixed_sr; }
+
+enum class Recompute : std::uint8_t { none, selective, full };  // selective: the attention core
+std::string_view name(Recompute);
+
+struct StrategyConfig {
+  Rank tensor = 1, pipeline = 1, virtual_pipeline = 1, context = 1, expert = 1;
+  bool sequence_parallel = false;
+  bool zero1 = false;
+  Rank kv_replicator = 0;               // 0: what the heads need
+  std::string schedule = "";            // a name of pipeline_schedules(); empty: 1f1b, or interleaved
+  std::vector<std::size_t> cuts;        // the last layer of each stage but the last; empty: even parts
+};
+
+struct OptimizerConfig {
+  double learning_rate = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.01;
+  bool decay_last = false;        // the order of Hugging Face's old AdamW
+  bool norm_weight_decay = false;  // do_layer_norm_weight_decay
+  bool clip = true;
+  double max_norm = 1;
+  double norm_type = 2;           // p of the norm; infinity is allowed
+  bool fp32_gradients = true;     // accumulate in f32
+  std::size_t bucket_mb = 0;      // 0: 512 of all_reduce; 130, or 65 with masters, of reduce_scatter
+};
+
+struct ScheduleConfig {
+  std::string name = "constant";  // constant, LinearAnnealingWithWarmUp, CosineAnnealing
+  std::int64_t warmup_steps = 0, max_steps = 0, constant_steps = 0;
+  double min_lr = 0;
+};
+
+struct Config {
+  std::string name = "run";
+  std::uint64_t seed = 1234;
+  ModelConfig model;
+  StrategyConfig strategy;
+  OptimizerConfig optimizer;
+  ScheduleConfig schedule;
+  Precision precision = Precision::fp32;
+  Recompute recompute = Recompute::none;
+  std::vector<std::size_t> recompute_layers;  // of full; empty: all
+  std::size_t micro_batch_size = 1, global_batch_size = 1, seq_length = 32;
+  Wiring wiring = Wiring::plain;
+};
+
+// What follows for a number of ranks. Throws invalid_argument that names the field, its value and what was expected.
+struct Derived {
+  MeshShape mesh;
+  std::size_t micro_batches = 1;
+  std::vector<std::size_t> stage_of_layer;  // of pipeline x virtual stages
+  Rank kv_copies = 1;
+};
+Derived derive(const Config&, Rank world);
+
+// Layers over stages: equal parts, the last ones get one more. Returns the size of each.
+std::vector<std::size_t> auto_partition(std::size_t layers, std::size_t stages);
+
+}  // namespace trellis::train

@@ -1,0 +1,45 @@
+// All that a configuration file says: the step, and what the trainer does around it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "train/config/config.h"
+
+namespace trellis::train {
+
+struct TrainerConfig {
+  std::int64_t max_steps = 100;
+  std::int64_t log_every_n_steps = 1;
+  Rank devices = 0, num_nodes = 0;  // a node's ranks, and nodes; 0: as launched
+};
+
+struct DataConfig {
+  std::vector<std::string> train_path;  // token files, one after the other
+  std::size_t token_bytes = 0;          // of a plain .bin: 2 or 4
+  std::size_t prefetch = 2;             // batches that are read ahead
+};
+
+struct ExperimentConfig {
+  std::string directory = "";  // exp_dir or explicit_log_dir; empty: nothing is written
+  bool tensorboard = true;     // create_tensorboard_logger
+  bool resume = false;         // resume_if_exists
+  bool resume_ignore_no_checkpoint = true;
+  std::string resume_from = "";  // resume_from_checkpoint: a tag's folder, or a .safetensors file
+  bool checkpoints = true;       // create_checkpoint_callback
+  std::int64_t every_n_train_steps = 0;  // 0: at the end alone
+  std::int64_t save_top_k = 1;           // -1: all, 0: none
+  std::string monitor = "global_step", mode = "max";
+  bool masters = true;  // use_master_weights_in_ckpt
+  bool asynchronous = false;
+  bool log_parameter_norm = false, log_gradient_norm = true;
+};
+
+struct JobConfig {
+  Config step;
+  TrainerConfig trainer;
+  DataConfig data;
+  ExperimentConfig experiment;
+};
+
+}  // namespace trellis::train

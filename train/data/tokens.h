@@ -1,0 +1,66 @@
+// Streams of tokens in files, mapped into memory: text as bytes, plain 16- or 32-bit numbers (.bin), and Megatron's pairs
+// of .bin and .idx.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace trellis::train {
+
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path&);  // throws system_error
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  const std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+class TokenFile {
+ public:
+  // token_bytes: of a .bin without .idx, 2 or 4; 0 there is a mistake. Throws system_error, or invalid_argument that
+  // names the file and what was expected.
+  TokenFile(const std::filesystem::path&, std::size_t token_bytes);
+  std::size_t tokens() const { return tokens_; }
+  std::int32_t at(std::size_t i) const;
+
+ private:
+  void read_index(const std::filesystem::path&);
+  std::string name_;
+  std::unique_ptr<MappedFile> file_;
+  std::size_t width_ = 1, tokens_ = 0;
+};
+
+// Which samples a data-parallel rank trains on: a function of its place, the step and the seed alone.
+class Sampler {
+ public:
+  // Each sample is `length` + 1 tokens; samples follow each other, and begin in one file. Throws invalid_argument when
+  // the files have fewer tokens than one sample.
+  Sampler(std::vector<std::unique_ptr<TokenFile>>, std::size_t length, std::uint64_t seed);
+  std::size_t samples() const { return samples_; }  // of an epoch
+
+  // Sample number `number` of the whole training: each epoch has all samples in an order of its own.
+  void read(std::uint64_t number, std::int32_t* tokens) const;
+  std::size_t place(std::uint64_t number) const;  // the sample in file order
+  // Throws invalid_argument that names a token that is no entry of the vocabulary.
+  void check(std::size_t vocabulary) const;
+
+ private:
+  std::vector<std::unique_ptr<TokenFile>> files_;
+  std::vector<std::size_t> first_;  // sample of each file, and one past the last
+  std::size_t length_, samples_ = 0;
+  std::uint64_t seed_;
+};
+
+// A permutation of 0 .. n-1 by a key, without memory.
+std::uint64_t permuted(std::uint64_t i, std::uint64_t n, std::uint64_t key);
+
+}  // namespace trellis::train

@@ -1,0 +1,43 @@
+// The small operations that layers are made of, as they enter a program.
+#pragma once
+
+#include "train/step/writer.h"
+
+namespace trellis::train {
+
+// A stored matrix as a factor of a product.
+struct Matrix {
+  TensorId tensor;
+  std::size_t rows, columns;  // as stored; a tensor may have more rows
+  bool transposed = false;
+};
+
+struct ProductOptions {
+  float alpha = 1;
+  bool accumulate = false;  // add to what the result holds
+};
+
+// c = alpha a b, or c += that.
+void product(Writer&, std::string_view name, Matrix a, Matrix b, TensorId c, const ProductOptions& = {});
+
+TensorId added(Writer&, std::string_view name, TensorId a, TensorId b);                  // a + b
+void add_into(Writer&, std::string_view name, TensorId from, TensorId to, double factor = 1);  // to += factor from
+TensorId cast_to(Writer&, std::string_view name, TensorId, DType);                       // itself, if of that type
+void zero(Writer&, std::string_view name, TensorId);
+
+// y[r] += b for every row; and its gradient, summed over rows into b's.
+void add_bias(Writer&, std::string_view name, TensorId y, TensorId bias, std::size_t columns);
+void add_bias_gradient(Writer&, std::string_view name, TensorId dy, TensorId gradient, std::size_t columns);
+
+// Drops elements with the probability `rate` and divides the others by 1 - rate. Which ones is decided by the seed, the
+// step, `site`, and the element's index in the whole tensor, of which this rank has the rows from `row` on: so the
+// choice does not depend on how the tensor is cut up. The gradient is the same operation.
+struct Dropout {
+  double rate = 0;
+  std::uint64_t seed = 0;
+  std::uint64_t site = 0;
+  std::size_t row = 0;
+};
+TensorId dropped(Writer&, std::string_view name, TensorId, const Dropout&);
+
+}  // namespace trellis::train

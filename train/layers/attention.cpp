@@ -1,0 +1,124 @@
+#include "train/layers/attention.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+
+#include "kernels/layers/rotary.h"
+#include "train/layers/arithmetic.h"
+
+namespace trellis::train {
+namespace {
+
+}  // namespace
+
+// Made when it is first needed: laying a step out needs none.
+struct Attention::Angles {
+  std::once_flag made;
+  std::vector<float> cosines, sines;
+  std::vector<std::int32_t> positions;  // by row
+
+  void make(const AttentionOptions& o) {
+    std::call_once(made, [&] {
+      cosines.resize(o.sequence * o.turned / 2), sines.resize(cosines.size());
+      kernels::rotary_table(cosines.data(), sines.data(), 0, o.sequence, o.turned, o.rotary_base);
+      for (std::size_t s = 0; s < o.sequence; ++s)
+        for (std::size_t b = 0; b < o.batch; ++b) positions.push_back(static_cast<std::int32_t>(s));
+    });
+  }
+};
+
+namespace {
+
+std::vector<Output> outputs(const std::string& name, const AttentionOptions& o, int copies) {
+  const auto full = [&](int i) { return name + "." + o.names[i]; };
+  return {{.name = full(0), .outputs = o.heads * o.head_size},
+          {.name = full(1), .outputs = o.kv_heads * o.head_size, .copies = copies},
+          {.name = full(2), .outputs = o.kv_heads * o.head_size, .copies = copies}};
+}
+
+LinearOptions with_deviation(LinearOptions o, double deviation) {
+  o.deviation = deviation;
+  return o;
+}
+
+}  // namespace
+
+int kv_copies(std::size_t kv_heads, Rank tensor) {
+  const auto ranks = static_cast<std::size_t>(tensor);
+  if (kv_heads >= ranks && kv_heads % ranks == 0) return 1;
+  if (kv_heads < ranks && ranks % kv_heads == 0) return static_cast<int>(ranks / kv_heads);
+  throw std::invalid_argument(fmt::format(
+      "num_key_value_heads is {}: expected a multiple or a divisor of tensor_model_parallel_size {}", kv_heads, tensor));
+}
+
+Attention::Attention(Writer& w, Parameters& parameters, const std::string& name, const AttentionOptions& o)
+    : options_(o),
+      qkv_(w, parameters, o.hidden, outputs(name, o, kv_copies(o.kv_heads, w.shape().tensor)), o.linear),
+      output_(w, parameters, name + "." + o.names[3], o.heads * o.head_size, o.hidden,
+              with_deviation(o.linear, o.output_deviation)),
+      angles_(std::make_shared<Angles>()) {
+  shape_ = {.sequence = o.sequence, .batch = o.batch, .heads = qkv_.local_outputs(0) / o.head_size,
+            .kv_heads = qkv_.local_outputs(1) / o.head_size, .head_size = o.head_size, .causal = o.causal};
+}
+
+void Attention::turn(Writer& w, TensorId t, std::size_t heads, bool back) const {
+  if (options_.turned == 0) return;
+  const DType type = w.tensor(t).type;
+  const kernels::RotaryShape shape{shape_.rows(), heads, options_.head_size, options_.turned,
+                                   heads * options_.head_size};
+  w.compute(back ? "turn_back" : "rotary", {t}, {t}, 3.0 * static_cast<double>(w.tensor(t).elements()),
+            [=, a = angles_, o = options_](const Memory& at, const Moment&) {
+              a->make(o);
+              kernels::rotary(type, at.at(t), at.at(t), shape, {a->cosines.data(), a->sines.data(), o.sequence},
+                              {.backward = back, .positions = a->positions.data()});
+            });
+}
+
+TensorId Attention::core(Writer& w, const Saved& s) const {
+  const Tensor like = w.tensor(s.q);
+  const TensorId out = w.tensor("attended", like.type, like.rows, like.columns);
+  const TensorId scratch = w.tensor("scores", DType::f32, attention_scratch(shape_), 1, Category::scratch);
+  w.compute("attention", {s.q, s.k, s.v}, {out, scratch}, shape_.flops(),
+            [=, type = like.type, shape = shape_](const Memory& at, const Moment&) {
+              attention(type, shape, at.at(s.q), at.at(s.k), at.at(s.v), at.at(out), at.as<float>(scratch));
+            });
+  return out;
+}
+
+TensorId Attention::forward(Writer& w, TensorId x, Saved& saved) const {
+  const auto qkv = qkv_.forward(w, x);
+  saved = {x, qkv[0], qkv[1], qkv[2], no_tensor};
+  turn(w, saved.q, shape_.heads, false);
+  turn(w, saved.k, shape_.kv_heads, false);
+  const TensorId out = core(w, saved);
+  if (!options_.recompute_core) saved.out = out;
+  return output_.forward(w, out);
+}
+
+TensorId Attention::backward(Writer& w, TensorId dy, const Saved& s) const {
+  const TensorId out = s.out == no_tensor ? core(w, s) : s.out;
+  const TensorId dout = output_.backward(w, dy, out);
+  const Tensor q = w.tensor(s.q), k = w.tensor(s.k);
+  const TensorId dq = w.tensor("dq", q.type, q.rows, q.columns);
+  TensorId dk = w.tensor("dk", k.type, k.rows, k.columns), dv = w.tensor("dv", k.type, k.rows, k.columns);
+  const TensorId scratch = w.tensor("scores", DType::f32, attention_gradient_scratch(shape_), 1, Category::scratch);
+  w.compute("attention_gradient", {dout, s.q, s.k, s.v}, {dq, dk, dv, scratch}, 2.5 * shape_.flops(),
+            [=, type = q.type, shape = shape_](const Memory& at, const Moment&) {
+              attention_gradient(type, shape, at.at(dout), at.at(s.q), at.at(s.k), at.at(s.v), at.at(dq), at.at(dk),
+                                 at.at(dv), at.as<float>(scratch));
+            });
+  turn(w, dq, shape_.heads, true);
+  turn(w, dk, shape_.kv_heads, true);
+  if (kv_copies(options_.kv_heads, w.shape().tensor) > 1)
+    for (TensorId* t : {&dk, &dv}) {
+      const TensorId wide = cast_to(w, "widened", *t, DType::f32);
+      w.all_reduce("sum_copies", Axis::kv, wide);
+      *t = cast_to(w, "narrowed", wide, q.type);
+    }
+  return qkv_.backward(w, {dq, dk, dv}, s.x);
+}
+
+}  // namespace trellis::train

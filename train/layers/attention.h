@@ -1,0 +1,53 @@
+// Self-attention with grouped queries: q, k, v projections, rotary positions, the core, and the output projection.
+// Communicates in the projections. Where there are more tensor ranks than heads of keys, neighbouring ranks hold copies
+// of these: the gradients of k and v are then summed over the kv axis, so that the copies stay equal.
+#pragma once
+
+#include <memory>
+
+#include "train/layers/attention_core.h"
+#include "train/layers/linear.h"
+
+namespace trellis::train {
+
+struct AttentionOptions {
+  std::size_t hidden = 0;
+  std::size_t heads = 1, kv_heads = 1;  // of the whole
+  std::size_t head_size = 0;
+  std::size_t sequence = 0, batch = 1;
+  bool causal = true;
+  std::size_t turned = 0;      // elements of a head that rotary positions turn; 0: none
+  double rotary_base = 10000;
+  LinearOptions linear;
+  double output_deviation = 0.02;
+  // Names of the four projections after the layer's.
+  const char* names[4] = {"q_proj", "k_proj", "v_proj", "o_proj"};
+  bool recompute_core = false;  // keep q, k and v, and make the core's output again
+};
+
+class Attention {
+ public:
+  struct Saved {
+    TensorId x = no_tensor, q = no_tensor, k = no_tensor, v = no_tensor, out = no_tensor;
+  };
+
+  Attention(Writer&, Parameters&, const std::string& name, const AttentionOptions&);
+  TensorId forward(Writer&, TensorId x, Saved&) const;
+  TensorId backward(Writer&, TensorId dy, const Saved&) const;
+
+ private:
+  struct Angles;
+  TensorId core(Writer&, const Saved&) const;
+  void turn(Writer&, TensorId, std::size_t heads, bool back) const;
+
+  AttentionOptions options_;
+  AttentionShape shape_;  // of this rank
+  ColumnParallel qkv_;
+  RowParallel output_;
+  std::shared_ptr<Angles> angles_;
+};
+
+// How many tensor ranks hold copies of a head of keys: 1 where there are enough heads for all.
+int kv_copies(std::size_t kv_heads, Rank tensor);
+
+}  // namespace trellis::train

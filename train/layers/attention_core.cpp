@@ -1,0 +1,121 @@
+#include "train/layers/attention_core.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/layers/matmul.h"
+#include "kernels/layers/softmax.h"
+#include "kernels/reduce/cast.h"
+#include "kernels/reduce/elementwise.h"
+
+namespace trellis::train {
+namespace {
+
+using kernels::DType;
+using kernels::Factor;
+
+// One head of one sequence: where its rows begin, and how far apart they are.
+struct Head {
+  std::size_t q, kv;              // elements
+  std::size_t q_stride, kv_stride;
+};
+
+Head head_of(const AttentionShape& s, std::size_t sequence, std::size_t head) {
+  const std::size_t wide = s.heads * s.head_size, narrow = s.kv_heads * s.head_size;
+  return {sequence * wide + head * s.head_size, sequence * narrow + head / (s.heads / s.kv_heads) * s.head_size,
+          s.batch * wide, s.batch * narrow};
+}
+
+const void* element(DType type, const void* array, std::size_t i) {
+  return static_cast<const std::byte*>(array) + i * kernels::size_of(type);
+}
+void* element(DType type, void* array, std::size_t i) {
+  return static_cast<std::byte*>(array) + i * kernels::size_of(type);
+}
+
+// A block of queries and the keys that they may see.
+struct Block {
+  std::size_t first, queries, keys;
+};
+
+template <class Body>
+void each_block(const AttentionShape& s, const Body& body) {
+  for (std::size_t sequence = 0; sequence < s.batch; ++sequence)
+    for (std::size_t head = 0; head < s.heads; ++head)
+      for (std::size_t first = 0; first < s.sequence; first += query_block) {
+        const std::size_t queries = std::min(query_block, s.sequence - first);
+        body(head_of(s, sequence, head), Block{first, queries, s.causal ? first + queries : s.sequence});
+      }
+}
+
+// The probabilities of a block, in f32.
+void probabilities(DType type, const AttentionShape& s, const Head& h, const Block& b, const void* q, const void* k,
+                   float* out) {
+  kernels::matmul({b.queries, b.keys, s.head_size}, type, {element(type, q, h.q + b.first * h.q_stride), h.q_stride},
+                  {element(type, k, h.kv), h.kv_stride, true}, DType::f32, out, b.keys);
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.head_size)));
+  kernels::softmax(DType::f32, out, out, b.queries, b.keys, {.scale = scale, .queries = s.causal ? b.queries : 0});
+}
+
+// A block of f32 as a factor for products in `type`: itself, or cast into `room`.
+const void* as_factor(DType type, const float* block, std::size_t n, void* room) {
+  if (type == DType::f32) return block;
+  kernels::cast(DType::f32, block, type, room, n);
+  return room;
+}
+
+}  // namespace
+
+double AttentionShape::flops() const {
+  const double pairs = static_cast<double>(sequence) * static_cast<double>(sequence) / (causal ? 2 : 1);
+  return 4 * pairs * static_cast<double>(batch * heads * head_size);
+}
+
+std::size_t attention_scratch(const AttentionShape& s) { return 2 * query_block * s.sequence; }
+
+std::size_t attention_gradient_scratch(const AttentionShape& s) {
+  return 4 * query_block * s.sequence + 2 * s.rows() * s.kv_heads * s.head_size;
+}
+
+void attention(DType type, const AttentionShape& s, const void* q, const void* k, const void* v, void* out,
+               float* scratch) {
+  float* const p = scratch;
+  void* const narrow = scratch + query_block * s.sequence;
+  each_block(s, [&](const Head& h, const Block& b) {
+    probabilities(type, s, h, b, q, k, p);
+    kernels::matmul({b.queries, s.head_size, b.keys}, type, {as_factor(type, p, b.queries * b.keys, narrow), b.keys},
+                    {element(type, v, h.kv), h.kv_stride}, type, element(type, out, h.q + b.first * h.q_stride),
+                    h.q_stride);
+  });
+}
+
+void attention_gradient(DType type, const AttentionShape& s, const void* dout, const void* q, const void* k,
+                        const void* v, void* dq, void* dk, void* dv, float* scratch) {
+  const std::size_t block = query_block * s.sequence, kv = s.rows() * s.kv_heads * s.head_size;
+  float *const p = scratch, *const dp = p + block;
+  void *const p_room = dp + block, *const dp_room = dp + 2 * block;
+  // Sums of keys' and values' gradients over the heads that they serve, in f32.
+  float *const k_sum = scratch + 4 * block, *const v_sum = k_sum + kv;
+  kernels::fill(DType::f32, k_sum, 2 * kv, 0);
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.head_size)));
+  each_block(s, [&](const Head& h, const Block& b) {
+    const std::size_t n = b.queries * b.keys, at = h.q + b.first * h.q_stride;
+    const Factor grad{element(type, dout, at), h.q_stride};
+    probabilities(type, s, h, b, q, k, p);
+    kernels::matmul({b.queries, b.keys, s.head_size}, type, grad, {element(type, v, h.kv), h.kv_stride, true},
+                    DType::f32, dp, b.keys);
+    kernels::matmul({b.keys, s.head_size, b.queries}, type, {as_factor(type, p, n, p_room), b.keys, true}, grad,
+                    DType::f32, v_sum + h.kv, h.kv_stride, {.beta = 1});
+    kernels::softmax_gradient(DType::f32, dp, p, dp, b.queries, b.keys,
+                              {.scale = scale, .queries = s.causal ? b.queries : 0});
+    const Factor ds{as_factor(type, dp, n, dp_room), b.keys};
+    kernels::matmul({b.queries, s.head_size, b.keys}, type, ds, {element(type, k, h.kv), h.kv_stride}, type,
+                    element(type, dq, at), h.q_stride);
+    kernels::matmul({b.keys, s.head_size, b.queries}, type, {ds.data, b.keys, true},
+                    {element(type, q, at), h.q_stride}, DType::f32, k_sum + h.kv, h.kv_stride, {.beta = 1});
+  });
+  kernels::cast(DType::f32, k_sum, type, dk, kv);
+  kernels::cast(DType::f32, v_sum, type, dv, kv);
+}
+
+}  // namespace trellis::train

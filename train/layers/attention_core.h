@@ -1,0 +1,36 @@
+// The attention core of some heads: softmax(q k^T / sqrt(d)) v, causal or not, a block of queries at a time, so that
+// memory grows with the sequence and not with its square. The backward pass makes the probabilities again.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/types/dtype.h"
+
+namespace trellis::train {
+
+// Rows are tokens: all sequences' first ones, then all second ones, and so on; a row has the heads one after the other.
+struct AttentionShape {
+  std::size_t sequence = 0;
+  std::size_t batch = 1;
+  std::size_t heads = 1;
+  std::size_t kv_heads = 1;  // each serves heads / kv_heads of the heads
+  std::size_t head_size = 0;
+  bool causal = true;
+
+  std::size_t rows() const { return sequence * batch; }
+  double flops() const;  // of the forward pass
+};
+
+inline constexpr std::size_t query_block = 64;
+
+// Scratch that the functions below need, in f32 elements.
+std::size_t attention_scratch(const AttentionShape&);
+std::size_t attention_gradient_scratch(const AttentionShape&);
+
+// f32 or bf16, the same for all; sums in f32.
+void attention(kernels::DType, const AttentionShape&, const void* q, const void* k, const void* v, void* out,
+               float* scratch);
+void attention_gradient(kernels::DType, const AttentionShape&, const void* dout, const void* q, const void* k,
+                        const void* v, void* dq, void* dk, void* dv, float* scratch);
+
+}  // namespace trellis::train

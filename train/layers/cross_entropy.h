@@ -1,0 +1,26 @@
+// Cross-entropy of logits whose classes are cut over the tensor axis: three reductions of one number a row (the largest
+// logit, the sum of exponentials, the label's logit), a fourth with label smoothing. Labels of -100 count for nothing.
+#pragma once
+
+#include "train/step/writer.h"
+
+namespace trellis::train {
+
+struct CrossEntropyPlan {
+  std::size_t classes = 0;     // of the whole
+  double label_smoothing = 0;  // 0 to below 1
+  double weight = 1;           // of the mean loss of these rows: 1 / the number of micro-batches
+};
+
+struct LossSaved {
+  TensorId logits = no_tensor, labels = no_tensor, log_sums = no_tensor;
+};
+
+// logits: f32, rows x this rank's classes. Adds the weighted mean over the rows that count to `loss` (one f64), on
+// every tensor rank the same. With smoothing a, the target is (1 - a) at the label and a / (K - 1) elsewhere, K classes.
+void cross_entropy(Writer&, TensorId logits, TensorId labels, TensorId loss, const CrossEntropyPlan&, LossSaved&);
+
+// The gradient, in the logits' memory.
+TensorId cross_entropy_gradient(Writer&, const LossSaved&, const CrossEntropyPlan&);
+
+}  // namespace trellis::train

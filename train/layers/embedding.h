@@ -1,0 +1,33 @@
+// The vocabulary-parallel embedding: each tensor rank has some of the rows; rows of other ranks count as 0 and the
+// ranks' results are summed (with sequence parallelism scattered). Learned positions, where there are any, are added.
+// Backward: with sequence parallelism dy is gathered.
+#pragma once
+
+#include "train/layers/parameter.h"
+
+namespace trellis::train {
+
+struct EmbeddingOptions {
+  std::size_t vocabulary = 0, hidden = 0;
+  std::size_t sequence = 0, batch = 1;
+  std::size_t positions = 0;  // learned ones; 0: none
+  bool scattered = false;     // sequence parallelism
+  double deviation = 0.02;
+  std::string name = "model.embed_tokens", position_name = {};
+};
+
+class Embedding {
+ public:
+  Embedding(Writer&, Parameters&, const EmbeddingOptions&);
+  TensorId forward(Writer&, TensorId tokens) const;
+  void backward(Writer&, TensorId dy, TensorId tokens) const;
+  const Parameter& weight() const { return *weight_; }
+
+ private:
+  std::size_t rows_here(const Writer&) const;
+  EmbeddingOptions options_;
+  const Parameter* weight_;
+  const Parameter* positions_ = nullptr;
+};
+
+}  // namespace trellis::train

@@ -1,0 +1,67 @@
+// Column- and row-parallel linear layers: y = x W^T + b, W (outputs x inputs) cut over the tensor axis.
+//
+// Column: each rank has some of the outputs. Forward: with sequence parallelism x is gathered. Backward: the parts of dx
+// are summed in f32 over the axis (with sequence parallelism each rank gets its own rows of the sum), beside the weight's
+// gradient; x is gathered again for that rather than kept.
+// Row: each rank has some of the inputs. Forward: parts of y are summed in f32 (and scattered), then the bias is added.
+// Backward: with sequence parallelism dy is gathered; nothing else is communicated.
+#pragma once
+
+#include <vector>
+
+#include "train/layers/parameter.h"
+
+namespace trellis::train {
+
+struct LinearOptions {
+  bool sequence = false;  // x of a column-parallel layer, y of a row-parallel one: each rank has its rows of them
+  bool bias = false;
+  double deviation = 0.02;  // of the initial weights
+};
+
+// One output of a column-parallel layer.
+struct Output {
+  std::string name;  // of the parameter: "...q_proj"; ".weight" and ".bias" are added
+  std::size_t outputs;
+  int copies = 1;  // of heads of keys and values
+  DType type = DType::f32;  // of y, where it is not x's
+  bool own_type = false;
+  bool owner = true;
+};
+
+// Several weights with one input, which is gathered once and whose gradient is summed once.
+class ColumnParallel {
+ public:
+  ColumnParallel(Writer&, Parameters&, std::size_t inputs, const std::vector<Output>&, const LinearOptions&);
+  std::vector<TensorId> forward(Writer&, TensorId x) const;
+  TensorId backward(Writer&, const std::vector<TensorId>& dys, TensorId x) const;  // x: as forward got it
+  std::size_t local_outputs(std::size_t i) const { return weights_[i]->slice.row_count; }
+
+ private:
+  TensorId gathered(Writer&, TensorId x) const;
+  std::size_t inputs_;
+  LinearOptions options_;
+  std::vector<Output> outputs_;
+  std::vector<const Parameter*> weights_, biases_;
+};
+
+class RowParallel {
+ public:
+  RowParallel(Writer&, Parameters&, const std::string& name, std::size_t inputs, std::size_t outputs,
+              const LinearOptions&);
+  TensorId forward(Writer&, TensorId x) const;
+  TensorId backward(Writer&, TensorId dy, TensorId x) const;
+
+ private:
+  std::size_t outputs_;
+  LinearOptions options_;
+  const Parameter* weight_;
+  const Parameter* bias_ = nullptr;
+};
+
+// The sum of the ranks' parts over the tensor axis in f32, as `type`; with `sequence`, this rank's rows of it. `beside`
+// is written between the beginning and the end of an all_reduce.
+TensorId summed_parts(Writer&, TensorId part, DType type, bool sequence, const std::function<void()>& beside = {});
+TensorId gathered_rows(Writer&, TensorId rows);
+
+}  // namespace trellis::train

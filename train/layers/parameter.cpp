@@ -1,0 +1,75 @@
+#include "train/layers/parameter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <numbers>
+#include <stdexcept>
+
+#include "kernels/types/random.h"
+
+namespace trellis::train {
+namespace {
+
+// The part of n that belongs to rank t of T; `copies` neighbours have the same one.
+std::pair<std::size_t, std::size_t> part_of(const NewParameter& p, std::size_t n, const Writer& w) {
+  const auto parts = static_cast<std::size_t>(w.shape().tensor / p.copies);
+  if (n % parts != 0)
+    throw std::invalid_argument(fmt::format("{}: {} {} do not divide by {} tensor ranks", p.name, n,
+                                            p.split == Split::rows ? "rows" : "columns", parts));
+  return {static_cast<std::size_t>(w.place().tensor / p.copies) * (n / parts), n / parts};
+}
+
+}  // namespace
+
+bool decays(std::string_view name) {
+  std::string low(name);
+  std::ranges::transform(low, low.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return low.find("bias") == low.npos && low.find("norm") == low.npos;
+}
+
+const Parameter* Parameters::find(std::string_view name) const {
+  const auto found = std::ranges::find(all_, name, &Parameter::name);
+  return found == all_.end() ? nullptr : &*found;
+}
+
+const Parameter& Parameters::add(Writer& w, const NewParameter& wanted) {
+  if (const Parameter* there = find(wanted.name)) return *there;
+  Parameter p;
+  p.name = wanted.name;
+  p.slice = {wanted.rows, wanted.columns, 0, wanted.rows, 0, wanted.columns};
+  if (wanted.split == Split::rows) std::tie(p.slice.row, p.slice.row_count) = part_of(wanted, wanted.rows, w);
+  if (wanted.split == Split::columns)
+    std::tie(p.slice.column, p.slice.column_count) = part_of(wanted, wanted.columns, w);
+  p.initial = wanted.initial, p.partial = wanted.partial, p.owner = wanted.owner, p.copies = wanted.copies;
+  p.decays = decays(p.name);
+  p.share = 1.0 / (wanted.split == Split::none ? w.shape().tensor : wanted.copies);
+  const auto group = static_cast<std::size_t>(types_.zero_group);
+  p.padded_rows = (p.slice.row_count + group - 1) / group * group;
+  p.value = w.tensor(p.name, types_.value, p.padded_rows, p.slice.column_count, Category::parameter);
+  p.gradient = w.tensor(p.name + ".gradient", types_.gradient, p.padded_rows, p.slice.column_count, Category::gradient);
+  all_.push_back(std::move(p));
+  return all_.back();
+}
+
+std::uint64_t key_of(std::string_view name) {
+  std::uint64_t hash = 0xCBF2'9CE4'8422'2325;  // FNV-1a
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100'0000'01B3;
+  return hash;
+}
+
+float initial_value(const Initial& initial, std::uint64_t seed, std::string_view name, std::uint64_t index) {
+  if (initial.kind == Initial::Kind::zeros) return 0;
+  if (initial.kind == Initial::Kind::ones) return 1;
+  // Box and Muller's pair of normal numbers from two uniform ones.
+  const kernels::RandomKey key = kernels::random_key({.seed = seed, .step = 0, .tensor = key_of(name)});
+  const std::uint64_t word = kernels::random_word(key, index / 2);
+  const double u = (static_cast<double>(word >> 32) + 1) / 4294967296.0;
+  const double angle = 2 * std::numbers::pi * (static_cast<double>(word & 0xFFFF'FFFF) / 4294967296.0);
+  const double radius = std::sqrt(-2 * std::log(u)) * initial.deviation;
+  return static_cast<float>(radius * (index % 2 == 0 ? std::cos(angle) : std::sin(angle)));
+}
+
+}  // namespace trellis::train

@@ -1,0 +1,80 @@
+// The parameters of a rank: which rectangle of which whole tensor each one is, and how it is treated.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+
+#include "train/step/writer.h"
+
+namespace trellis::train {
+
+// A rectangle of a table of rows x columns. What checkpoints, initialisation and random rounding count elements by.
+struct Slice {
+  std::size_t rows = 0, columns = 0;  // of the whole
+  std::size_t row = 0, row_count = 0, column = 0, column_count = 0;
+  std::size_t elements() const { return row_count * column_count; }
+  std::uint64_t index(std::size_t r, std::size_t c) const { return (row + r) * columns + column + c; }  // in the whole
+  bool operator==(const Slice&) const = default;
+};
+
+struct Initial {
+  enum class Kind : std::uint8_t { zeros, ones, normal } kind = Kind::normal;
+  double deviation = 0.02;
+};
+
+enum class Split : std::uint8_t { none, rows, columns };  // over the tensor axis
+
+struct Parameter {
+  std::string name;  // of the whole
+  Slice slice;       // what is here
+  Initial initial;
+  bool decays = true;    // weight decay applies
+  bool partial = false;  // with sequence parallelism: the gradient is summed over the tensor axis
+  bool owner = true;     // false: the copy of a tied weight that the norm and checkpoints leave out
+  double share = 1;      // of its squares in the norm: 1 / (how many tensor ranks hold the same elements)
+  int copies = 1;        // of key and value heads
+  std::size_t padded_rows = 0;  // row_count, rounded up to what ZeRO-1 divides among its group
+  TensorId value = no_tensor, gradient = no_tensor;
+};
+
+struct ParameterTypes {
+  DType value = DType::f32;
+  DType gradient = DType::f32;
+  Rank zero_group = 1;  // padded_rows is a multiple of it
+};
+
+struct NewParameter {
+  std::string name;
+  std::size_t rows = 1, columns = 1;
+  Split split = Split::none;
+  Initial initial = {};
+  bool partial = false;
+  bool owner = true;
+  int copies = 1;  // rows are heads of keys or values, each of which so many neighbouring ranks hold
+};
+
+class Parameters {
+ public:
+  explicit Parameters(const ParameterTypes& types) : types_(types) {}
+  // The one of this name, if it is here already. Throws invalid_argument where a split does not come out even.
+  const Parameter& add(Writer&, const NewParameter&);
+  const Parameter* find(std::string_view name) const;
+  const std::deque<Parameter>& all() const { return all_; }
+  const ParameterTypes& types() const { return types_; }
+
+ private:
+  ParameterTypes types_;
+  std::deque<Parameter> all_;
+};
+
+// What is excluded from weight decay: names with "bias" or "norm" in them.
+bool decays(std::string_view name);
+
+// The initial value of element `index` of the whole: the same however the tensor is cut up.
+float initial_value(const Initial&, std::uint64_t seed, std::string_view name, std::uint64_t index);
+// A number for the name, for keys of random bits.
+std::uint64_t key_of(std::string_view name);
+
+}  // namespace trellis::train

@@ -1,0 +1,81 @@
+// The mesh of ranks of a training job: who works with whom along each axis, and in which order. A group's order matters:
+// its i-th member owns chunk i of reduce_scatter and all_gather, and is stage i of a pipeline.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schedule/collective.h"
+
+namespace trellis::train {
+
+using schedule::Rank;
+using Group = std::vector<Rank>;
+using Groups = std::vector<Group>;
+
+// tensor x context x data x pipeline ranks. Experts divide data x context a second time.
+struct MeshShape {
+  Rank pipeline = 1;
+  Rank data = 1;
+  Rank context = 1;
+  Rank tensor = 1;
+  Rank expert = 1;
+  Rank ranks() const { return pipeline * data * context * tensor; }
+};
+
+// Where a rank stands. Ranks are numbered with tensor fastest, then context, data, pipeline.
+struct Place {
+  Rank pipeline = 0, data = 0, context = 0, tensor = 0;
+  bool operator==(const Place&) const = default;
+};
+
+// How tensor groups lie on the hardware.
+// plain: neighbours. trn1: for tensor 4, every (node/4)th rank of a node, because its chips form such rings. logic2:
+// a node of 2 x tensor ranks (trn2) is cut into four rows; one group has rows 0 and 3, the next one rows 1 and 2.
+enum class Wiring : std::uint8_t { plain, trn1, logic2 };
+std::string_view name(Wiring);
+
+enum class Axis : std::uint8_t { tensor, data, pipeline, context, expert_model, expert_data, sharding, kv, tied };
+std::string_view name(Axis);
+
+class Mesh {
+ public:
+  // node: ranks of one node; trn1 needs it. Throws invalid_argument that names the field and what was expected.
+  explicit Mesh(const MeshShape&, Wiring = Wiring::plain, Rank node = 32);
+
+  const MeshShape& shape() const { return shape_; }
+  Wiring wiring() const { return wiring_; }
+  Rank ranks() const { return shape_.ranks(); }
+  Rank rank(const Place&) const;
+  Place place(Rank) const;
+
+  // All groups of an axis, in the order in which every rank creates them. sharding: what ZeRO-1 divides optimizer state
+  // among: data and context together. Not kv and tied.
+  Groups groups(Axis) const;
+  Group group(Axis, Rank) const;  // the group that the rank is in
+
+  // Tensor ranks that hold copies of the same key and value heads, each of which has `copies` of them. trn1 keeps copies
+  // tensor / copies apart, the others next to each other.
+  Groups kv_groups(Rank copies) const;
+  // Data groups in runs of `size`, whose members exchange tokens.
+  Groups token_shuffle_groups(Rank size) const;
+  // Neighbouring stages in pairs: first those whose earlier stage is even, then the others. The pairs of one parity can
+  // all communicate at the same time.
+  Groups neighbour_pairs(bool odd) const;
+
+ private:
+  Rank& at(const Place&);
+  MeshShape shape_;
+  Wiring wiring_;
+  std::vector<Rank> ranks_;    // by place
+  std::vector<Place> places_;  // by rank
+};
+
+// The seed of dropout within tensor-parallel regions, where each rank has its own part of a tensor.
+constexpr std::uint64_t tensor_seed(std::uint64_t seed, Rank tensor) {
+  return seed + 2718 + static_cast<std::uint64_t>(tensor);
+}
+
+}  // namespace trellis::train

@@ -1,0 +1,53 @@
+// A model is blocks one after the other: an embedding, layers, a head with the loss. A pipeline stage is some of them.
+// A file of this folder defines a model and registers it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "train/config/config.h"
+#include "train/layers/parameter.h"
+
+namespace trellis::train {
+
+// Writes its operations. What backward needs is kept under the number of the micro-batch.
+class Block {
+ public:
+  virtual ~Block() = default;
+  virtual TensorId forward(Writer&, TensorId x, std::size_t micro) = 0;
+  virtual TensorId backward(Writer&, TensorId dy, std::size_t micro) = 0;  // dx
+};
+
+// What blocks are made from.
+struct BlockContext {
+  const Config& config;
+  Writer& writer;
+  Parameters& parameters;
+  std::vector<TensorId> labels = {};  // of each micro-batch: of the head
+  TensorId loss = no_tensor;
+  std::size_t micro_batches = 1;
+  bool first_stage = true;  // false: the head's copy of a tied weight is not the owner
+
+  std::size_t batch() const { return config.micro_batch_size; }
+  bool scattered() const { return config.strategy.sequence_parallel && writer.shape().tensor > 1; }
+};
+
+struct Model {
+  std::string name;
+  // The embedding's x is the micro-batch's tokens; the head's result is no_tensor, as is its dy.
+  std::function<std::unique_ptr<Block>(const BlockContext&)> embedding, head;
+  std::function<std::unique_ptr<Block>(const BlockContext&, std::size_t layer)> layer;
+  std::string tied = {};  // the weight that embedding and head share where word embeddings are tied
+};
+
+// Defining one at namespace scope registers the model.
+struct RegisteredModel {
+  explicit RegisteredModel(Model);
+};
+const std::vector<Model>& models();
+const Model& model_named(std::string_view);  // throws invalid_argument that lists the known ones
+
+}  // namespace trellis::train

@@ -1,0 +1,62 @@
+#include "train/models/ends.h"
+
+#include "train/layers/arithmetic.h"
+
+namespace trellis::train {
+namespace {
+
+EmbeddingOptions embedding_options(const BlockContext& b, const std::string& name, const std::string& positions) {
+  const ModelConfig& m = b.config.model;
+  return {.vocabulary = m.vocab_size, .hidden = m.hidden_size, .sequence = b.config.seq_length, .batch = b.batch(),
+          .positions = positions.empty() ? 0 : m.max_position_embeddings, .scattered = b.scattered(),
+          .deviation = m.initializer_range, .name = name, .position_name = positions};
+}
+
+}  // namespace
+
+EmbeddingBlock::EmbeddingBlock(const BlockContext& b, const std::string& name, const std::string& positions)
+    : embedding_(b.writer, b.parameters, embedding_options(b, name, positions)) {}
+
+TensorId EmbeddingBlock::forward(Writer& w, TensorId tokens, std::size_t micro) {
+  const Writer::Scope scope(w, "embedding.forward");
+  tokens_[micro] = tokens;
+  return embedding_.forward(w, tokens);
+}
+
+TensorId EmbeddingBlock::backward(Writer& w, TensorId dy, std::size_t micro) {
+  const Writer::Scope scope(w, "embedding.backward");
+  embedding_.backward(w, dy, tokens_.at(micro));
+  return no_tensor;
+}
+
+HeadBlock::HeadBlock(const BlockContext& b, Norm::Kind kind, const std::string& norm, const std::string& weight)
+    : type_(b.parameters.types().value),
+      norm_(b.writer, b.parameters, kind, norm, b.config.model.hidden_size,
+            static_cast<float>(b.config.model.norm_epsilon), b.scattered()),
+      projection_(b.writer, b.parameters, b.config.model.hidden_size,
+                  {{.name = weight, .outputs = b.config.model.vocab_size, .type = DType::f32, .own_type = true,
+                    .owner = b.first_stage || !b.config.model.tie_word_embeddings}},
+                  {.sequence = b.scattered(), .deviation = b.config.model.initializer_range}),
+      plan_{.classes = b.config.model.vocab_size, .label_smoothing = b.config.model.label_smoothing,
+            .weight = 1.0 / static_cast<double>(b.micro_batches)},
+      labels_(b.labels),
+      loss_(b.loss) {}
+
+TensorId HeadBlock::forward(Writer& w, TensorId x, std::size_t micro) {
+  const Writer::Scope scope(w, "head.forward");
+  Kept& kept = kept_[micro];
+  kept.normed = norm_.forward(w, x, kept.norm);
+  const TensorId logits = projection_.forward(w, kept.normed)[0];
+  cross_entropy(w, logits, labels_.at(micro), loss_, plan_, kept.loss);
+  return no_tensor;
+}
+
+TensorId HeadBlock::backward(Writer& w, TensorId, std::size_t micro) {
+  const Writer::Scope scope(w, "head.backward");
+  const Kept kept = kept_.at(micro);
+  kept_.erase(micro);
+  const TensorId dlogits = cast_to(w, "dlogits", cross_entropy_gradient(w, kept.loss, plan_), type_);
+  return norm_.backward(w, projection_.backward(w, {dlogits}, kept.normed), kept.norm);
+}
+
+}  // namespace trellis::train

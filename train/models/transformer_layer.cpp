@@ -1,0 +1,90 @@
+#include "train/models/transformer_layer.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trellis::train {
+
+TransformerOptions transformer_options(const BlockContext& b, const std::string& name, std::size_t layer) {
+  const ModelConfig& m = b.config.model;
+  const LinearOptions linear{.sequence = b.scattered(), .deviation = m.initializer_range};
+  // Projections onto the residual begin smaller, as there are two of them a layer.
+  const double output = m.initializer_range / std::sqrt(2.0 * static_cast<double>(m.num_layers));
+  TransformerOptions o;
+  o.name = name;
+  o.attention = {.hidden = m.hidden_size, .heads = m.num_attention_heads, .kv_heads = m.kv_heads(),
+                 .head_size = m.head_size(), .sequence = b.config.seq_length, .batch = b.batch(),
+                 .turned = m.head_size(), .rotary_base = m.rope_theta, .linear = linear, .output_deviation = output,
+                 .recompute_core = b.config.recompute == Recompute::selective};
+  o.mlp = {.hidden = m.hidden_size, .inner = m.inner(), .linear = linear, .output_deviation = output};
+  const auto& listed = b.config.recompute_layers;
+  o.recompute = b.config.recompute == Recompute::full &&
+                (listed.empty() || std::ranges::find(listed, layer) != listed.end());
+  return o;
+}
+
+TransformerLayer::TransformerLayer(const BlockContext& b, const TransformerOptions& o)
+    : options_(o),
+      dropout_(b.config.model.hidden_dropout),
+      seed_(b.config.seed),
+      micro_batches_(b.micro_batches),
+      scattered_(b.scattered()),
+      first_norm_(b.writer, b.parameters, o.norm, o.name + "." + o.norms[0], o.attention.hidden,
+                  static_cast<float>(b.config.model.norm_epsilon), b.scattered()),
+      attention_(b.writer, b.parameters, o.name + "." + o.attention_name, o.attention),
+      second_norm_(b.writer, b.parameters, o.norm, o.name + "." + o.norms[1], o.attention.hidden,
+                   static_cast<float>(b.config.model.norm_epsilon), b.scattered()),
+      mlp_(b.writer, b.parameters, o.name + "." + o.mlp_name, o.mlp) {}
+
+TensorId TransformerLayer::drop(Writer& w, const char* where, TensorId t, std::size_t micro) const {
+  // The micro-batch's number among all data-parallel ranks' of the step.
+  const std::size_t number = micro * static_cast<std::size_t>(w.shape().data) + static_cast<std::size_t>(w.place().data);
+  const std::size_t row = scattered_ ? w.tensor(t).rows * static_cast<std::size_t>(w.place().tensor) : 0;
+  return dropped(w, where, t, {dropout_, seed_, key_of(options_.name + where) + number, row});
+}
+
+TensorId TransformerLayer::through(Writer& w, TensorId x, std::size_t micro, Saved& s) const {
+  const auto part = [&](const std::string& name, const Norm& norm, Norm::Saved& kept, TensorId in, const auto& layer,
+                        auto& saved, const char* where) {
+    const Writer::Scope scope(w, name);
+    return drop(w, where, layer.forward(w, norm.forward(w, in, kept), saved), micro);
+  };
+  const TensorId attended =
+      part(options_.attention_name, first_norm_, s.norms[0], x, attention_, s.attention, "attention_dropout");
+  const TensorId middle = added(w, "residual", x, attended);
+  const TensorId inner = part(options_.mlp_name, second_norm_, s.norms[1], options_.beside ? x : middle, mlp_, s.mlp,
+                              "mlp_dropout");
+  return added(w, "residual", middle, inner);
+}
+
+TensorId TransformerLayer::forward(Writer& w, TensorId x, std::size_t micro) {
+  const Writer::Scope scope(w, options_.name + ".forward");
+  Kept& kept = kept_[micro];
+  kept.x = x;
+  return through(w, x, micro, kept.saved);
+}
+
+TensorId TransformerLayer::backward(Writer& w, TensorId dy, std::size_t micro) {
+  Kept kept = kept_.at(micro);
+  kept_.erase(micro);
+  if (options_.recompute) {
+    const Writer::Scope scope(w, options_.name + ".again");
+    kept.saved = {};
+    through(w, kept.x, micro, kept.saved);
+  }
+  const Saved& s = kept.saved;
+  const Writer::Scope scope(w, options_.name + ".backward");
+  const auto part = [&](const std::string& name, const Norm& norm, const Norm::Saved& norms, TensorId grad,
+                        const auto& layer, const auto& saved, const char* where) {
+    const Writer::Scope inside(w, name);
+    return norm.backward(w, layer.backward(w, drop(w, where, grad, micro), saved), norms);
+  };
+  const TensorId from_mlp = part(options_.mlp_name, second_norm_, s.norms[1], dy, mlp_, s.mlp, "mlp_dropout");
+  const TensorId middle = options_.beside ? dy : added(w, "residual", dy, from_mlp);
+  const TensorId from_attention =
+      part(options_.attention_name, first_norm_, s.norms[0], middle, attention_, s.attention, "attention_dropout");
+  const TensorId dx = added(w, "residual", middle, from_attention);
+  return options_.beside ? added(w, "residual_mlp", dx, from_mlp) : dx;
+}
+
+}  // namespace trellis::train

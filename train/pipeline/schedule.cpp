@@ -1,0 +1,99 @@
+#include "train/pipeline/schedule.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "train/pipeline/simulate.h"
+
+namespace trellis::train {
+namespace {
+
+std::vector<PipelineRule>& registry() {
+  static std::vector<PipelineRule> all;
+  return all;
+}
+
+}  // namespace
+
+std::string_view name(Action a) {
+  constexpr std::string_view names[] = {"forward",         "backward",      "weight",          "send_forward",
+                                        "receive_forward", "send_backward", "receive_backward"};
+  return names[static_cast<std::size_t>(a)];
+}
+
+std::int32_t PipelineSchedule::rank_of(std::int32_t stage) const {
+  const std::int32_t at = stage % shape.ranks;
+  return folded && chunk_of(stage) % 2 == 1 ? shape.ranks - 1 - at : at;
+}
+
+std::int32_t PipelineSchedule::stage_of(std::int32_t rank, std::int32_t chunk) const {
+  return chunk * shape.ranks + (folded && chunk % 2 == 1 ? shape.ranks - 1 - rank : rank);
+}
+
+RegisteredPipeline::RegisteredPipeline(PipelineRule rule) { registry().push_back(std::move(rule)); }
+const std::vector<PipelineRule>& pipeline_rules() { return registry(); }
+
+PipelineSchedule pipeline_schedule(std::string_view wanted, const PipelineShape& shape) {
+  std::vector<std::string> known;
+  if (shape.ranks < 1 || shape.chunks < 1 || shape.micro_batches < 1)
+    throw std::invalid_argument(fmt::format("a pipeline of {} ranks, {} stages a rank and {} micro-batches: expected at least 1 each",
+                                            shape.ranks, shape.chunks, shape.micro_batches));
+  for (const PipelineRule& rule : pipeline_rules()) {
+    known.push_back(rule.name);
+    if (rule.name != wanted) continue;
+    if (const std::string why = rule.misfit(shape); !why.empty())
+      throw std::invalid_argument(fmt::format("pipeline schedule {}: {}", wanted, why));
+    PipelineSchedule made = rule.make(shape);
+    made.name = rule.name;
+    return made;
+  }
+  std::ranges::sort(known);
+  throw std::invalid_argument(fmt::format("pipeline schedule '{}': expected one of {}", wanted, fmt::join(known, ", ")));
+}
+
+void add_messages(PipelineSchedule& s) {
+  // The times of computations if messages took none and waited for nobody.
+  const Timing timing = simulate(s, {}, Messages::free);
+  struct Dated {
+    std::int64_t time;
+    bool message;
+    Slot slot;
+  };
+  std::vector<std::vector<Dated>> dated(s.ranks.size());
+  for (std::size_t r = 0; r < s.ranks.size(); ++r)
+    for (std::size_t i = 0; i < s.ranks[r].size(); ++i) {
+      const Slot slot = s.ranks[r][i];
+      dated[r].push_back({timing.starts[r][i], false, slot});
+      if (slot.action == Action::weight) continue;
+      const bool forward = slot.action == Action::forward;
+      const std::int32_t stage = s.stage_of(static_cast<std::int32_t>(r), slot.chunk), next = forward ? stage + 1 : stage - 1;
+      if (next < 0 || next >= s.shape.stages() || s.rank_of(next) == static_cast<std::int32_t>(r)) continue;
+      const std::int64_t end = timing.ends[r][i];
+      dated[r].push_back({end, true, {forward ? Action::send_forward : Action::send_backward, slot.micro, slot.chunk}});
+      dated[static_cast<std::size_t>(s.rank_of(next))].push_back(
+          {end, true, {forward ? Action::receive_forward : Action::receive_backward, slot.micro, s.chunk_of(next)}});
+    }
+  // Messages of one time in an order that both ends know: by what they carry and between which stages.
+  const auto order = [&](std::size_t rank) {
+    return [&s, rank](const Dated& a, const Dated& b) {
+      const auto key = [&](const Dated& d) {
+        const bool forward = d.slot.action == Action::send_forward || d.slot.action == Action::receive_forward;
+        const bool send = d.slot.action == Action::send_forward || d.slot.action == Action::send_backward;
+        const std::int32_t here = s.stage_of(static_cast<std::int32_t>(rank), d.slot.chunk);
+        const std::int32_t maker = send ? here : forward ? here - 1 : here + 1;
+        return std::tuple(d.time, !d.message, d.message ? maker : 0, d.message ? !forward : false, d.message ? d.slot.micro : 0);
+      };
+      return key(a) < key(b);
+    };
+  };
+  for (std::size_t r = 0; r < s.ranks.size(); ++r) {
+    std::ranges::stable_sort(dated[r], order(r));
+    s.ranks[r].clear();
+    for (const Dated& d : dated[r]) s.ranks[r].push_back(d.slot);
+  }
+}
+
+}  // namespace trellis::train

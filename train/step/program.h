@@ -1,0 +1,99 @@
+// A training step of one rank as a value: tensors, and operations on them in order. It is laid out without a byte of
+// memory, then checked, run, or priced.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/reduce/reduce.h"
+#include "train/mesh/mesh.h"
+
+namespace trellis::train {
+
+using kernels::DType;
+using TensorId = std::int32_t;
+inline constexpr TensorId no_tensor = -1;
+
+// What memory is for. The first four live from step to step; the others from their first operation to their last.
+enum class Category : std::uint8_t { parameter, gradient, master, moment, input, activation, scratch };
+inline constexpr std::size_t category_count = 7;
+std::string_view name(Category);
+constexpr bool lasting(Category c) { return c <= Category::input; }
+
+// rows x columns elements, row by row.
+struct Tensor {
+  std::string name;
+  DType type = DType::f32;
+  std::size_t rows = 0, columns = 1;
+  Category category = Category::activation;
+  std::size_t elements() const { return rows * columns; }
+  std::size_t bytes() const { return elements() * kernels::size_of(type); }
+};
+
+// What changes from one run of a step to the next.
+struct Moment {
+  std::int64_t step = 1;  // of the optimizer, counted from 1
+  double learning_rate = 0;
+};
+
+// Where tensors are while a step runs.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  virtual void* at(TensorId) const = 0;
+  template <class T>
+  T* as(TensorId t) const {
+    return static_cast<T*>(at(t));
+  }
+};
+
+// A part of a tensor, in elements; what is communicated.
+struct Part {
+  TensorId tensor = no_tensor;
+  std::size_t first = 0;
+};
+
+// One call of a collective; count as in ccl::Call.
+struct Transfer {
+  Part from, to;
+  std::size_t count = 0;
+  DType type = DType::f32;
+};
+
+enum class Turn : std::uint8_t { none, forward, backward, weight };  // of a pipeline; what a message belongs to
+
+struct Exchange {
+  enum class Kind : std::uint8_t { all_reduce, reduce_scatter, all_gather, send, receive } kind = Kind::all_reduce;
+  Axis axis = Axis::tensor;
+  kernels::Reduction reduction = kernels::Reduction::sum;
+  double factor = 1;  // of scaled_sum
+  Rank peer = 0;      // of send and receive: the other end's place in the group
+  int label = 0;      // of send and receive: both ends must have the same
+  std::vector<Transfer> transfers;
+};
+std::string_view name(Exchange::Kind);
+
+struct Operation {
+  enum class Kind : std::uint8_t { compute, exchange, wait } kind = Kind::compute;
+  std::string name;
+  std::vector<TensorId> reads, writes;
+  double flops = 0;
+  std::function<void(const Memory&, const Moment&)> run;  // of compute
+  Exchange exchange;
+  // An exchange with a ticket runs beside the operations after it, until the wait with the same ticket. 0: it is
+  // finished before the next one begins.
+  int ticket = 0;
+};
+
+struct Program {
+  std::vector<Tensor> tensors;
+  std::vector<Operation> operations;
+
+  const Tensor& tensor(TensorId t) const { return tensors[static_cast<std::size_t>(t)]; }
+  double bytes_touched(const Operation&) const;   // read and written
+  double bytes_exchanged(const Operation&) const;  // of the larger buffer, all transfers together; by group's ranks
+};
+
+}  // namespace trellis::train

@@ -1,0 +1,103 @@
+#include "train/step/run.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include "kernels/types/convert.h"
+
+namespace trellis::train {
+namespace {
+
+std::byte* shifted(void* p, const Transfer& t, std::size_t first) {
+  return static_cast<std::byte*>(p) + first * kernels::size_of(t.type);
+}
+
+}  // namespace
+
+Runner::Runner(const Program& program, Communicators communicators)
+    : program_(program),
+      communicators_(std::move(communicators)),
+      plan_(plan_memory(program)),
+      device_(device::host_of_process()) {
+  for (const Operation& o : program.operations) {
+    if (o.kind != Operation::Kind::exchange) continue;
+    if (!communicators_.contains(o.exchange.axis))
+      throw std::invalid_argument(fmt::format("{}: no communicator for axis {}", o.name, name(o.exchange.axis)));
+    if (o.ticket != 0 && !streams_.contains(o.exchange.axis)) streams_[o.exchange.axis] = device_->stream();
+  }
+  memory_ = static_cast<std::byte*>(device_->allocate(std::max<std::size_t>(plan_.bytes, 1)));
+  std::memset(memory_, 0, plan_.bytes);
+}
+
+Runner::~Runner() {
+  streams_.clear();
+  communicators_.clear();
+  device_->release(memory_);
+}
+
+void* Runner::at(TensorId t) const { return memory_ + plan_.offsets[static_cast<std::size_t>(t)]; }
+
+void Runner::one(const Operation& o, const Moment& now) {
+  if (o.kind == Operation::Kind::compute) return o.run(*this, now);
+  const auto begin = std::chrono::steady_clock::now();
+  if (o.kind == Operation::Kind::exchange)
+    exchange(o);
+  else
+    wait(o);
+  exchanging_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void Runner::run(const Moment& now) {
+  for (const Operation& o : program_.operations) one(o, now);
+}
+
+Runner::Found Runner::first_not_finite(const Moment& now) {
+  Found found;
+  for (std::size_t i = 0; i < program_.operations.size(); ++i) {
+    const Operation& o = program_.operations[i];
+    one(o, now);
+    const bool whole = o.kind != Operation::Kind::exchange || o.ticket == 0;  // else its result comes with the wait
+    if (found.operation < 0 && whole && !finite(o)) found = {static_cast<std::int64_t>(i), o.name};
+  }
+  return found;
+}
+
+bool Runner::finite(const Operation& o) const {
+  for (TensorId id : o.writes) {
+    const Tensor& t = program_.tensor(id);
+    if (t.category == Category::scratch || !kernels::is_float(t.type)) continue;
+    const auto* const bytes = static_cast<const std::byte*>(at(id));
+    for (std::size_t i = 0; i < t.elements(); ++i)
+      if (!std::isfinite(kernels::load(t.type, bytes + i * kernels::size_of(t.type)))) return false;
+  }
+  return true;
+}
+
+void Runner::wait(const Operation& o) { streams_.at(o.exchange.axis)->synchronize(); }
+
+void Runner::exchange(const Operation& o) {
+  const Exchange& e = o.exchange;
+  ccl::Communicator& c = *communicators_.at(e.axis);
+  device::Stream* const stream = o.ticket == 0 ? nullptr : streams_.at(e.axis).get();
+  std::unique_ptr<ccl::Group> group;
+  if (e.transfers.size() > 1) group = std::make_unique<ccl::Group>();
+  for (const Transfer& t : e.transfers) {
+    const void* const from = t.from.tensor == no_tensor ? nullptr : shifted(at(t.from.tensor), t, t.from.first);
+    void* const to = t.to.tensor == no_tensor ? nullptr : shifted(at(t.to.tensor), t, t.to.first);
+    const ccl::ReduceOp op{e.reduction, e.factor};
+    switch (e.kind) {
+      case Exchange::Kind::all_reduce: c.all_reduce(from, to, t.count, t.type, op, stream); break;
+      case Exchange::Kind::reduce_scatter: c.reduce_scatter(from, to, t.count, t.type, op, stream); break;
+      case Exchange::Kind::all_gather: c.all_gather(from, to, t.count, t.type, stream); break;
+      case Exchange::Kind::send: c.send(from, t.count, t.type, e.peer, stream); break;
+      case Exchange::Kind::receive: c.recv(to, t.count, t.type, e.peer, stream); break;
+    }
+  }
+  if (group) group->end();
+}
+
+}  // namespace trellis::train

@@ -1,0 +1,54 @@
+// Runs a program on real memory: kernels on this rank, exchanges through communicators.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "ccl/communicator.h"
+#include "train/step/memory_plan.h"
+#include "train/step/program.h"
+
+namespace trellis::train {
+
+// A communicator for each axis along which the program exchanges. Ranks of an axis stand in the order of its group.
+using Communicators = std::map<Axis, std::unique_ptr<ccl::Communicator>>;
+
+class Runner : public Memory {
+ public:
+  // The program must outlive the runner. Memory is all zeros at first.
+  Runner(const Program&, Communicators);
+  ~Runner() override;
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  void* at(TensorId) const override;
+  const MemoryPlan& memory() const { return plan_; }
+  const Program& program() const { return program_; }
+
+  void run(const Moment&);
+  // Runs the step and looks at every result: the first operation that wrote a NaN or an infinity; operation -1: none.
+  // Every rank must call it.
+  struct Found {
+    std::int64_t operation = -1;
+    std::string name = {};
+  };
+  Found first_not_finite(const Moment&);
+  double seconds_exchanging() const { return exchanging_; }  // in exchanges and in waits for them, since the beginning
+
+ private:
+  void one(const Operation&, const Moment&);
+  void exchange(const Operation&);
+  void wait(const Operation&);
+  bool finite(const Operation&) const;
+
+  const Program& program_;
+  Communicators communicators_;
+  std::map<Axis, std::unique_ptr<device::Stream>> streams_;  // of exchanges with tickets
+  MemoryPlan plan_;
+  std::shared_ptr<device::Device> device_;
+  std::byte* memory_ = nullptr;
+  double exchanging_ = 0;
+};
+
+}  // namespace trellis::train

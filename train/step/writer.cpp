@@ -1,0 +1,100 @@
+#include "train/step/writer.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace trellis::train {
+
+TensorId Writer::tensor(std::string name, DType type, std::size_t rows, std::size_t columns, Category category) {
+  if (!scope_.empty() && !lasting(category)) name = scope_ + "." + name;
+  program_.tensors.push_back({std::move(name), type, rows, columns, category});
+  return static_cast<TensorId>(program_.tensors.size() - 1);
+}
+
+Operation Writer::made(std::string_view name, Operation::Kind kind) const {
+  Operation o;
+  o.kind = kind;
+  o.name = scope_.empty() ? std::string(name) : fmt::format("{}.{}", scope_, name);
+  return o;
+}
+
+void Writer::compute(std::string_view name, std::vector<TensorId> reads, std::vector<TensorId> writes, double flops,
+                     Run run) {
+  Operation o = made(name, Operation::Kind::compute);
+  o.reads = std::move(reads), o.writes = std::move(writes), o.flops = flops, o.run = std::move(run);
+  program_.operations.push_back(std::move(o));
+}
+
+void Writer::add_exchange(Operation& o, Exchange&& e) const {
+  for (const Transfer& t : e.transfers) {
+    if (t.from.tensor != no_tensor) o.reads.push_back(t.from.tensor);
+    if (t.to.tensor != no_tensor) o.writes.push_back(t.to.tensor);
+  }
+  o.exchange = std::move(e);
+}
+
+void Writer::exchange(std::string_view name, Exchange e) {
+  Operation o = made(name, Operation::Kind::exchange);
+  add_exchange(o, std::move(e));
+  program_.operations.push_back(std::move(o));
+}
+
+int Writer::begin(std::string_view name, Exchange e) {
+  Operation o = made(name, Operation::Kind::exchange);
+  begun_.push_back(program_.operations.size());
+  o.ticket = static_cast<int>(begun_.size());
+  add_exchange(o, std::move(e));
+  program_.operations.push_back(std::move(o));
+  return static_cast<int>(begun_.size());
+}
+
+void Writer::wait(int ticket) {
+  Operation o = made("wait", Operation::Kind::wait);
+  o.ticket = ticket;
+  const Operation& begun = program_.operations[begun_.at(static_cast<std::size_t>(ticket - 1))];
+  o.name = begun.name + ".wait", o.reads = begun.reads, o.writes = begun.writes;
+  o.exchange.axis = begun.exchange.axis;
+  program_.operations.push_back(std::move(o));
+}
+
+void Writer::all_reduce(std::string_view name, Axis axis, TensorId t, kernels::Reduction reduction) {
+  const Tensor& whole = tensor(t);
+  exchange(name, {.kind = Exchange::Kind::all_reduce, .axis = axis, .reduction = reduction,
+                  .transfers = {{{t, 0}, {t, 0}, whole.elements(), whole.type}}});
+}
+
+void Writer::reduce_scatter(std::string_view name, Axis axis, TensorId from, TensorId to) {
+  exchange(name, {.kind = Exchange::Kind::reduce_scatter, .axis = axis,
+                  .transfers = {{{from, 0}, {to, 0}, tensor(to).elements(), tensor(to).type}}});
+}
+
+void Writer::all_gather(std::string_view name, Axis axis, TensorId from, TensorId to) {
+  exchange(name, {.kind = Exchange::Kind::all_gather, .axis = axis,
+                  .transfers = {{{from, 0}, {to, 0}, tensor(from).elements(), tensor(from).type}}});
+}
+
+void Writer::send(std::string_view name, Rank peer, TensorId t, int label) {
+  exchange(name, {.kind = Exchange::Kind::send, .axis = Axis::pipeline, .peer = peer, .label = label,
+                  .transfers = {{{t, 0}, {}, tensor(t).elements(), tensor(t).type}}});
+}
+
+void Writer::receive(std::string_view name, Rank peer, TensorId t, int label) {
+  exchange(name, {.kind = Exchange::Kind::receive, .axis = Axis::pipeline, .peer = peer, .label = label,
+                  .transfers = {{{}, {t, 0}, tensor(t).elements(), tensor(t).type}}});
+}
+
+void Writer::weight_gradient(std::function<void(Writer&)> write) {
+  if (!held_) return write(*this);
+  waiting_.push_back([scope = scope_, write = std::move(write)](Writer& w) {
+    const Scope again(w, scope);
+    write(w);
+  });
+}
+
+std::vector<std::function<void(Writer&)>> Writer::held() {
+  held_ = false;
+  return std::exchange(waiting_, {});
+}
+
+}  // namespace trellis::train

@@ -1,0 +1,72 @@
+#include "train/trainer/batches.h"
+
+#include <algorithm>
+
+namespace trellis::train {
+
+Batches::Batches(const Sampler& sampler, const Step& step, std::int64_t first_step, std::size_t ahead)
+    : sampler_(sampler),
+      micro_batches_(step.micro_batches),
+      batch_(step.config.micro_batch_size),
+      length_(step.config.seq_length),
+      data_(static_cast<std::size_t>(step.mesh.shape().data)),
+      place_(static_cast<std::size_t>(step.place.data)),
+      ahead_(std::max<std::size_t>(1, ahead)),
+      worker_([this, first_step] { work(first_step); }) {}
+
+Batches::~Batches() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_all();
+  worker_.join();
+}
+
+Batch Batches::read(std::int64_t step) const {
+  Batch b;
+  b.step = step;
+  std::vector<std::int32_t> sample(length_ + 1);
+  for (std::size_t m = 0; m < micro_batches_; ++m) {
+    auto& tokens = b.tokens.emplace_back();
+    auto& labels = b.labels.emplace_back();
+    // Samples of a step are dealt out micro-batch by micro-batch, and of each to the data-parallel ranks in order.
+    const std::size_t whole = micro_batches_ * data_ * batch_;
+    for (std::size_t i = 0; i < batch_; ++i) {
+      const std::size_t number = static_cast<std::size_t>(step - 1) * whole + (m * data_ + place_) * batch_ + i;
+      sampler_.read(number, sample.data());
+      tokens.insert(tokens.end(), sample.begin(), sample.end() - 1);
+      labels.insert(labels.end(), sample.begin() + 1, sample.end());
+    }
+  }
+  return b;
+}
+
+void Batches::work(std::int64_t step) {
+  try {
+    for (;; ++step) {
+      Batch b = read(step);
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return ended_ || ready_.size() < ahead_; });
+      if (ended_) return;
+      ready_.push_back(std::move(b));
+      changed_.notify_all();
+    }
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    error_ = std::current_exception();
+    changed_.notify_all();
+  }
+}
+
+Batch Batches::next() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return error_ || !ready_.empty(); });
+  if (ready_.empty()) std::rethrow_exception(error_);
+  Batch b = std::move(ready_.front());
+  ready_.pop_front();
+  changed_.notify_all();
+  return b;
+}
+
+}  // namespace trellis::train

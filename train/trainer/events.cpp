@@ -1,0 +1,93 @@
+#include "train/trainer/events.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+
+namespace trellis::train {
+namespace {
+
+// Protocol buffers: fields by number, of wire types 0 (varint), 1 (8 bytes), 2 (bytes) and 5 (4 bytes).
+void put_varint(std::string& out, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
+  out += static_cast<char>(value);
+}
+template <class T>
+void put_little(std::string& out, T value) {
+  for (std::size_t i = 0; i < sizeof value; ++i) out += static_cast<char>(value >> (8 * i));
+}
+void put_bytes(std::string& out, int field, const std::string& bytes) {
+  put_varint(out, static_cast<std::uint64_t>(field) << 3 | 2);
+  put_varint(out, bytes.size());
+  out += bytes;
+}
+
+std::string event_at(double seconds) {
+  std::string event(1, static_cast<char>(1 << 3 | 1));  // wall_time
+  put_little(event, std::bit_cast<std::uint64_t>(seconds));
+  return event;
+}
+
+double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+constexpr std::array<std::uint32_t, 256> crc_table = [] {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    std::uint32_t c = i;
+    for (int bit = 0; bit < 8; ++bit) c = (c & 1) != 0 ? c >> 1 ^ 0x82F6'3B78 : c >> 1;
+    table[i] = c;
+  }
+  return table;
+}();
+
+}  // namespace
+
+std::uint32_t masked_crc(const std::string& bytes) {
+  std::uint32_t crc = ~0U;
+  for (const char b : bytes) crc = crc_table[(crc ^ static_cast<unsigned char>(b)) & 0xFF] ^ crc >> 8;
+  crc = ~crc;
+  return (crc >> 15 | crc << 17) + 0xA282'EAD8;
+}
+
+EventFile::EventFile(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  path_ = folder / fmt::format("events.out.tfevents.{:.0f}.trellis.{}", now(), getpid());
+  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd_ < 0) throw std::system_error(errno, std::generic_category(), path_.string());
+  std::string event = event_at(now());
+  put_bytes(event, 3, "brain.Event:2");
+  record(event);
+}
+
+EventFile::~EventFile() { close(fd_); }
+
+void EventFile::scalar(const std::string& tag, std::int64_t step, float value) {
+  std::string number(1, static_cast<char>(2 << 3 | 5)), one, summary, event = event_at(now());
+  put_little(number, std::bit_cast<std::uint32_t>(value));
+  put_bytes(one, 1, tag);
+  one += number;
+  put_bytes(summary, 1, one);
+  put_varint(event, 2 << 3);
+  put_varint(event, static_cast<std::uint64_t>(step));
+  put_bytes(event, 5, summary);
+  record(event);
+}
+
+void EventFile::record(const std::string& event) {
+  std::string length, out;
+  put_little(length, static_cast<std::uint64_t>(event.size()));
+  out = length;
+  put_little(out, masked_crc(length));
+  out += event;
+  put_little(out, masked_crc(event));
+  if (write(fd_, out.data(), out.size()) != static_cast<ssize_t>(out.size()))
+    throw std::system_error(errno, std::generic_category(), path_.string());
+}
+
+}  // namespace trellis::train

@@ -1,0 +1,29 @@
+// TensorBoard's event files: records of scalars, as TensorBoard reads them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace trellis::train {
+
+class EventFile {
+ public:
+  explicit EventFile(const std::filesystem::path& folder);  // a new file in it; throws system_error
+  ~EventFile();
+  EventFile(const EventFile&) = delete;
+  EventFile& operator=(const EventFile&) = delete;
+  void scalar(const std::string& tag, std::int64_t step, float value);
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  void record(const std::string& event);
+  std::filesystem::path path_;
+  int fd_ = -1;
+};
+
+// CRC-32C, as records carry it: rotated and with a constant added.
+std::uint32_t masked_crc(const std::string&);
+
+}  // namespace trellis::train

@@ -1,0 +1,180 @@
+#include "train/trainer/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+
+#include "kernels/reduce/dot.h"
+#include "train/checkpoint/save.h"
+#include "train/trainer/batches.h"
+#include "train/trainer/figures.h"
+#include "train/trainer/learning_rate.h"
+#include "train/whole/check.h"
+#include "train/whole/job.h"
+
+namespace trellis::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Seconds = std::chrono::duration<double>;
+
+class Training {
+ public:
+  Training(const JobConfig& config, ccl::Communicator& world, const TrainerHooks& hooks)
+      : config_(config), world_(world), hooks_(hooks) {}
+
+  TrainingResult run() {
+    check();
+    job_ = std::make_unique<Job>(config_.step, world_);
+    resume();
+    open_outputs();
+    Batches batches(*sampler_, job_->step(), result_.last_step + 1, config_.data.prefetch);
+    while (result_.last_step < config_.trainer.max_steps && !result_.stopped) {
+      step(batches.next());
+      result_.stopped = agreed(hooks_.stop && hooks_.stop());
+      const std::int64_t every = config_.experiment.every_n_train_steps;
+      const bool last = result_.stopped || result_.last_step == config_.trainer.max_steps;
+      if (checkpoints_ && (last || (every > 0 && result_.last_step % every == 0))) checkpoints_->save(*job_, result_.last_step);
+    }
+    if (checkpoints_) checkpoints_->wait();
+    return std::move(result_);
+  }
+
+ private:
+  void say(const std::string& text) const {
+    if (world_.rank() == 0 && hooks_.say) hooks_.say(text);
+  }
+
+  void check() {
+    const TrainerConfig& t = config_.trainer;
+    const Rank asked = t.devices * std::max<Rank>(1, t.num_nodes);
+    if (t.devices > 0 && asked != world_.ranks())
+      throw std::invalid_argument(fmt::format("trainer.devices x num_nodes is {}: expected {}, the ranks that were launched", asked, world_.ranks()));
+    if (config_.data.train_path.empty()) throw std::invalid_argument("data.train_path is missing: expected a file of text or tokens");
+    const std::vector<Step> stages = stages_of(config_.step, world_.ranks());
+    if (const std::string fault = check_step(config_.step, world_.ranks(), stages); !fault.empty())
+      throw std::runtime_error("the step is not proved: " + fault);
+    std::vector<std::unique_ptr<TokenFile>> files;
+    for (const std::string& path : config_.data.train_path) files.push_back(std::make_unique<TokenFile>(path, config_.data.token_bytes));
+    sampler_ = std::make_unique<Sampler>(std::move(files), config_.step.seq_length, config_.step.seed);
+    sampler_->check(config_.step.model.vocab_size);
+  }
+
+  fs::path root() const { return fs::path(config_.experiment.directory) / config_.step.name; }
+
+  void resume() {
+    const ExperimentConfig& e = config_.experiment;
+    fs::path from = e.resume_from;
+    if (from.empty() && e.resume && !e.directory.empty()) {
+      // Every rank must choose the same one, and rank 0 may have just removed another.
+      const std::vector<std::string> tags = complete_tags(root() / "checkpoints");
+      std::int64_t newest = tags.empty() ? -1 : std::stoll(tags.back().substr(5));
+      world_.broadcast(&newest, &newest, 1, kernels::DType::i64, 0);
+      if (newest >= 0) from = root() / "checkpoints" / tag_name(newest);
+      if (newest < 0 && !e.resume_ignore_no_checkpoint)
+        throw std::invalid_argument(fmt::format("{}: no complete checkpoint to resume from", (root() / "checkpoints").string()));
+    }
+    if (from.empty()) return;
+    const auto begin = std::chrono::steady_clock::now();
+    const TensorSource source(from);
+    const bool state = load(*job_, source);
+    if (state) result_.last_step = source.info().step;
+    say(fmt::format("loaded {} ({}) in {:.2f} s{}", from.string(), source.info().layout.empty() ? "weights" : source.info().layout,
+                    Seconds(std::chrono::steady_clock::now() - begin).count(), state ? "" : ": weights alone"));
+  }
+
+  void open_outputs() {
+    const ExperimentConfig& e = config_.experiment;
+    if (e.directory.empty()) return;
+    if (world_.rank() == 0) figures_ = std::make_unique<Figures>(root(), result_.last_step, e.tensorboard);
+    if (e.checkpoints && e.save_top_k != 0)
+      checkpoints_ = std::make_unique<Checkpoints>(root() / "checkpoints", world_, SaveOptions{e.masters, e.asynchronous, e.save_top_k});
+  }
+
+  bool agreed(bool mine) {
+    std::int32_t any = mine ? 1 : 0;
+    world_.all_reduce(&any, &any, 1, kernels::DType::i32, {kernels::Reduction::max});
+    return any != 0;
+  }
+
+  void step(const Batch& batch) {
+    for (std::size_t m = 0; m < batch.tokens.size(); ++m) job_->set_batch(m, batch.tokens[m].data(), batch.labels[m].data());
+    const auto begin = std::chrono::steady_clock::now();
+    const double waited = job_->runner().seconds_exchanging();
+    const Moment now{batch.step, learning_rate(config_.step.optimizer, config_.step.schedule, batch.step, config_.trainer.max_steps)};
+    const Job::Result r = job_->run(now);
+    if (!std::isfinite(r.loss) || !std::isfinite(r.norm)) not_finite(now, r);
+    StepRecord record{.step = batch.step, .loss = r.loss, .learning_rate = now.learning_rate,
+                      .gradient_norm = config_.experiment.log_gradient_norm ? r.norm : 0};
+    record.seconds = Seconds(std::chrono::steady_clock::now() - begin).count();
+    const double tokens = static_cast<double>(config_.step.global_batch_size * config_.step.seq_length);
+    record.tokens_per_second = tokens / record.seconds;
+    result_.last_step = batch.step;
+    const std::int64_t every = std::max<std::int64_t>(1, config_.trainer.log_every_n_steps);
+    if (batch.step % every == 0 || batch.step == config_.trainer.max_steps) {
+      record.slow_rank = slow_rank(record.seconds - (job_->runner().seconds_exchanging() - waited));
+      if (config_.experiment.log_parameter_norm) record.parameter_norm = parameter_norm();
+      if (figures_) figures_->add(record);
+      if (world_.rank() == 0 && hooks_.step) hooks_.step(record);
+    }
+    result_.history.push_back(record);
+  }
+
+  // Who computes long while the others wait: -1 if nobody stands out.
+  std::int64_t slow_rank(double computing) {
+    std::vector<double> all(static_cast<std::size_t>(world_.ranks()));
+    world_.all_gather(&computing, all.data(), 1, kernels::DType::f64);
+    const auto slowest = std::ranges::max_element(all);
+    const std::int64_t rank = slowest - all.begin();
+    const double most = *slowest;
+    std::ranges::nth_element(all, all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2));
+    return all.size() > 2 && most > 1.5 * all[all.size() / 2] && most > 0.05 ? rank : -1;
+  }
+
+  double parameter_norm() {
+    double sum = 0;
+    for (const ParameterState& s : job_->step().states) {
+      const Parameter& p = *s.parameter;
+      const Tensor& t = job_->step().program.tensor(p.value);
+      if (p.owner) sum += p.share * kernels::sum_of_squares(t.type, job_->runner().at(p.value), p.slice.elements());
+    }
+    sum /= job_->step().mesh.shape().data;
+    world_.all_reduce(&sum, &sum, 1, kernels::DType::f64);
+    return std::sqrt(sum);
+  }
+
+  // Runs the step again, looking at every result, and names the first that went wrong on any rank.
+  [[noreturn]] void not_finite(const Moment& now, const Job::Result& r) {
+    const Runner::Found found = job_->runner().first_not_finite(now);
+    std::int64_t mine = found.operation < 0 ? std::numeric_limits<std::int64_t>::max() : found.operation;
+    std::int64_t first = mine;
+    world_.all_reduce(&first, &first, 1, kernels::DType::i64, {kernels::Reduction::min});
+    if (mine == first && found.operation >= 0)
+      throw std::runtime_error(fmt::format("step {}: the loss is {} and the gradients' norm {}; the first that is no finite number is {} on rank {}",
+                                           now.step, r.loss, r.norm, found.name, world_.rank()));
+    throw std::runtime_error(fmt::format("step {}: the loss is {} and the gradients' norm {}; another rank names where it began", now.step, r.loss, r.norm));
+  }
+
+  const JobConfig& config_;
+  ccl::Communicator& world_;
+  const TrainerHooks& hooks_;
+  std::unique_ptr<Sampler> sampler_;
+  std::unique_ptr<Job> job_;
+  std::unique_ptr<Checkpoints> checkpoints_;
+  std::unique_ptr<Figures> figures_;
+  TrainingResult result_;
+};
+
+}  // namespace
+
+TrainingResult train(const JobConfig& config, ccl::Communicator& world, const TrainerHooks& hooks) {
+  return Training(config, world, hooks).run();
+}
+
+}  // namespace trellis::train

@@ -1,0 +1,39 @@
+// Trains: data in, steps run, figures written, checkpoints kept.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ccl/communicator.h"
+#include "train/config/job_config.h"
+
+namespace trellis::train {
+
+struct StepRecord {
+  std::int64_t step = 0;
+  double loss = 0, learning_rate = 0;
+  double gradient_norm = 0, parameter_norm = 0;  // 0: not asked for
+  double seconds = 0, tokens_per_second = 0;
+  std::int64_t slow_rank = -1;  // a rank that computes more than half again as long as the middle one
+};
+
+// Called on rank 0, but for `stop`.
+struct TrainerHooks {
+  std::function<void(const StepRecord&)> step = {};
+  std::function<void(const std::string&)> say = {};
+  std::function<bool()> stop = {};  // any rank's true ends training after the step, with a checkpoint
+};
+
+struct TrainingResult {
+  std::vector<StepRecord> history;  // of this run
+  std::int64_t last_step = 0;
+  bool stopped = false;
+};
+
+// Every rank of the world calls it. Throws invalid_argument for a configuration that does not fit, runtime_error that
+// names rank, operation and step where a loss is not a number, and what communicators and files throw.
+TrainingResult train(const JobConfig&, ccl::Communicator& world, const TrainerHooks& = {});
+
+}  // namespace trellis::train

@@ -1,0 +1,36 @@
+// Sums gradients over data-parallel ranks while the backward pass still makes others. all_reduce divides by the number of
+// ranks before it sums; with ZeRO-1, reduce_scatter sums, and the optimizer divides.
+#pragma once
+
+#include <vector>
+
+#include "train/config/config.h"
+#include "train/update/state.h"
+
+namespace trellis::train {
+
+class GradientExchange {
+ public:
+  GradientExchange(const Config&, const std::vector<ParameterState>&);
+
+  // The gradient is complete on this rank. A bucket that is full is sent, beside what is written next.
+  void ready(Writer&, const Parameter&);
+  // What remains is sent; then everything is waited for. Gradients that are partial sums over the tensor axis, or shared
+  // by stages, are summed first.
+  void finish(Writer&, const std::vector<const Parameter*>& tied);
+
+ private:
+  void flush(Writer&);
+  void add(Writer&, std::size_t);
+  std::size_t cap_;
+  bool zero_;
+  const std::vector<ParameterState>& states_;
+  std::vector<bool> sent_;
+  std::vector<std::size_t> pending_;
+  std::vector<int> tickets_;
+};
+
+// Bytes of a bucket: what the configuration says, else 512 MB of all_reduce, 130 MB of reduce_scatter, 65 with masters.
+std::size_t bucket_bytes(const Config&);
+
+}  // namespace trellis::train

@@ -1,0 +1,95 @@
+#include "train/whole/job.h"
+
+#include <algorithm>
+
+#include "kernels/reduce/cast.h"
+
+namespace trellis::train {
+namespace {
+
+std::vector<float> widened(const Memory& at, const Tensor& t, TensorId id, std::size_t n) {
+  std::vector<float> out(n);
+  if (t.type == DType::f32)
+    std::copy_n(at.as<float>(id), n, out.begin());
+  else
+    kernels::cast(t.type, at.at(id), DType::f32, out.data(), n);
+  return out;
+}
+
+}  // namespace
+
+Communicators communicators_for(const Step& step, ccl::Communicator& world) {
+  Communicators made;
+  const MeshShape& shape = step.mesh.shape();
+  const Place& p = step.place;
+  // A group's first rank is its colour; the place in the group its key.
+  const auto split = [&](Axis axis, const Group& group) {
+    const auto found = std::ranges::find(group, world.rank());
+    const bool member = found != group.end();
+    auto c = world.split(member ? std::optional<int>(group.front()) : std::nullopt, static_cast<int>(found - group.begin()));
+    if (member) made[axis] = std::move(c);
+  };
+  for (const auto& [axis, size] : {std::pair{Axis::tensor, shape.tensor}, {Axis::data, shape.data}, {Axis::pipeline, shape.pipeline}})
+    if (size > 1) split(axis, step.mesh.group(axis, world.rank()));
+  if (step.kv_copies > 1)
+    for (const Group& group : step.mesh.kv_groups(step.kv_copies))
+      if (std::ranges::find(group, world.rank()) != group.end()) split(Axis::kv, group);
+  if (step.config.model.tie_word_embeddings && shape.pipeline > 1) {
+    const Group stages = step.mesh.group(Axis::pipeline, world.rank());
+    const bool end = p.pipeline == 0 || p.pipeline + 1 == shape.pipeline;
+    split(Axis::tied, end ? Group{stages.front(), stages.back()} : Group{});
+  }
+  return made;
+}
+
+Job::Job(const Config& config, ccl::Communicator& world) : step_(lay_out(config, world.ranks(), world.rank())) {
+  runner_ = std::make_unique<Runner>(step_.program, communicators_for(step_, world));
+  fill([&](const Parameter& p, std::uint64_t index) { return initial_value(p.initial, config.seed, p.name, index); });
+}
+
+void Job::fill(const std::function<float(const Parameter&, std::uint64_t)>& value) {
+  for (const ParameterState& s : step_.states) {
+    const Parameter& p = *s.parameter;
+    std::vector<float> whole(p.slice.elements());
+    for (std::size_t r = 0; r < p.slice.row_count; ++r)
+      for (std::size_t c = 0; c < p.slice.column_count; ++c)
+        whole[r * p.slice.column_count + c] = value(p, p.slice.index(r, c));
+    const Tensor& t = step_.program.tensor(p.value);
+    if (t.type == DType::f32)
+      std::ranges::copy(whole, runner_->as<float>(p.value));
+    else
+      kernels::cast(DType::f32, whole.data(), t.type, runner_->at(p.value), whole.size());
+    if (s.master == no_tensor) continue;
+    // Masters begin as the parameters are, rounding included.
+    const std::vector<float> rounded = widened(*runner_, t, p.value, whole.size());
+    std::copy_n(rounded.begin() + static_cast<std::ptrdiff_t>(std::min(s.first_element(), rounded.size())), s.slice.elements(),
+                runner_->as<float>(s.master));
+  }
+}
+
+void Job::set_batch(std::size_t micro, const std::int32_t* tokens, const std::int32_t* labels) {
+  const std::size_t batch = step_.config.micro_batch_size, length = step_.config.seq_length;
+  const auto put = [&](const std::vector<TensorId>& to, const std::int32_t* from) {
+    if (to.empty()) return;
+    auto* const out = runner_->as<std::int32_t>(to.at(micro));
+    for (std::size_t b = 0; b < batch; ++b)
+      for (std::size_t s = 0; s < length; ++s) out[s * batch + b] = from[b * length + s];
+  };
+  put(step_.tokens, tokens);
+  put(step_.labels, labels);
+}
+
+Job::Result Job::run(const Moment& now) {
+  runner_->run(now);
+  return {*runner_->as<double>(step_.loss), step_.norm == no_tensor ? 0 : *runner_->as<double>(step_.norm)};
+}
+
+std::vector<float> Job::values(const Parameter& p) const {
+  return widened(*runner_, step_.program.tensor(p.value), p.value, p.slice.elements());
+}
+
+std::vector<float> Job::gradients(const Parameter& p) const {
+  return widened(*runner_, step_.program.tensor(p.gradient), p.gradient, p.slice.elements());
+}
+
+}  // namespace trellis::train

@@ -1,0 +1,43 @@
+// One rank of a training job: its step, its communicators, its memory; parameters set to their initial values.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "ccl/communicator.h"
+#include "train/step/run.h"
+#include "train/whole/step.h"
+
+namespace trellis::train {
+
+// Splits the world into the communicators that the step's program uses. Every rank of the world calls it.
+Communicators communicators_for(const Step&, ccl::Communicator& world);
+
+class Job {
+ public:
+  // Every rank of the world calls it. Lays out the step, and fills parameters and masters.
+  Job(const Config&, ccl::Communicator& world);
+
+  const Step& step() const { return step_; }
+  Runner& runner() { return *runner_; }
+
+  // The tokens of a micro-batch of this rank, and their labels, each sequence after the other.
+  void set_batch(std::size_t micro, const std::int32_t* tokens, const std::int32_t* labels);
+  struct Result {
+    double loss = 0;
+    double norm = 0;  // before clipping; 0 where clipping is off
+  };
+  Result run(const Moment&);
+
+  // Sets parameters, and masters where there are any, element by element: value(name, index in the whole).
+  void fill(const std::function<float(const Parameter&, std::uint64_t index)>& value);
+  // A parameter's rows here, as f32.
+  std::vector<float> values(const Parameter&) const;
+  std::vector<float> gradients(const Parameter&) const;
+
+ private:
+  Step step_;
+  std::unique_ptr<Runner> runner_;
+};
+
+}  // namespace trellis::train

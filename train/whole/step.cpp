@@ -1,0 +1,225 @@
+#include "train/whole/step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+
+#include "train/layers/arithmetic.h"
+#include "train/models/block.h"
+#include "train/update/exchange.h"
+#include "train/update/optimizer.h"
+
+namespace trellis::train {
+namespace {
+
+ParameterTypes types_of(const Config& c, const MeshShape& mesh) {
+  const DType value = c.precision == Precision::fp32 ? DType::f32 : DType::bf16;
+  return {.value = value, .gradient = c.optimizer.fp32_gradients ? DType::f32 : value,
+          .zero_group = c.strategy.zero1 ? mesh.data : 1};
+}
+
+bool is_forward(Action a) {
+  return a == Action::forward || a == Action::send_forward || a == Action::receive_forward;
+}
+bool is_send(Action a) { return a == Action::send_forward || a == Action::send_backward; }
+
+// What belongs to one stage of this rank while its passes are written. Maps are by micro-batch.
+struct Chunk {
+  std::int32_t stage = 0;
+  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<std::vector<const Parameter*>> owned;  // by block: whose gradients are complete with its last pass
+  std::map<std::int32_t, TensorId> in, out, gradient_in, gradient_out;
+  std::map<std::int32_t, std::vector<std::vector<std::function<void(Writer&)>>>> weights;
+  std::int32_t complete = 0;  // micro-batches whose gradients are all added
+};
+
+TensorId taken(std::map<std::int32_t, TensorId>& from, std::int32_t micro) {
+  const auto found = from.find(micro);
+  if (found == from.end())
+    throw std::logic_error(fmt::format("the pipeline schedule has nothing for micro-batch {}", micro));
+  const TensorId t = found->second;
+  from.erase(found);
+  return t;
+}
+
+class LayingOut {
+ public:
+  LayingOut(const Config& config, Rank world, Rank rank)
+      : derived_(derive(config, world)),
+        schedule_(schedule_of(config, derived_)),
+        mesh_(derived_.mesh, config.wiring),
+        place_(mesh_.place(rank)),
+        writer_(derived_.mesh, place_),
+        step_{.config = config, .mesh = mesh_, .place = place_, .parameters = Parameters(types_of(config, derived_.mesh)),
+              .kv_copies = derived_.kv_copies, .micro_batches = derived_.micro_batches} {}
+
+  Step run() {
+    make_inputs();
+    make_blocks();
+    step_.states = make_states(writer_, step_.parameters, step_.config);
+    zero_sums();
+    pass();
+    average_loss();
+    if (step_.config.optimizer.clip) step_.norm = writer_.tensor("norm", DType::f64, 1, 1, Category::input);
+    write_update(writer_, step_.config, step_.states, step_.norm);
+    step_.program = writer_.finish();
+    return std::move(step_);
+  }
+
+ private:
+  bool is_last(std::int32_t stage) const { return stage + 1 == schedule_.shape.stages(); }
+  bool has_stage(std::int32_t stage) const { return schedule_.rank_of(stage) == place_.pipeline; }
+  Chunk& chunk_with(std::int32_t stage) { return chunks_[static_cast<std::size_t>(schedule_.chunk_of(stage))]; }
+
+  void make_inputs() {
+    const std::size_t rows = step_.config.seq_length * step_.config.micro_batch_size;
+    const auto input = [&](const char* what, std::size_t m) {
+      return writer_.tensor(fmt::format("{}.{}", what, m), DType::i32, rows, 1, Category::input);
+    };
+    for (std::size_t m = 0; m < derived_.micro_batches; ++m) {
+      if (has_stage(0)) step_.tokens.push_back(input("tokens", m));
+      if (has_stage(schedule_.shape.stages() - 1)) step_.labels.push_back(input("labels", m));
+    }
+    step_.loss = writer_.tensor("loss", DType::f64, 1, 1, Category::input);
+  }
+
+  void make_blocks() {
+    const Model& model = model_named(step_.config.model.architecture);
+    const BlockContext context{step_.config, writer_,    step_.parameters,       step_.labels,
+                               step_.loss,   derived_.micro_batches, has_stage(0)};
+    const bool tied = step_.config.model.tie_word_embeddings;
+    step_.tied = tied && schedule_.rank_of(0) != schedule_.rank_of(schedule_.shape.stages() - 1);
+    for (std::int32_t c = 0; c < schedule_.shape.chunks; ++c) {
+      Chunk& chunk = chunks_.emplace_back();
+      chunk.stage = schedule_.stage_of(place_.pipeline, c);
+      const auto add = [&](std::unique_ptr<Block> block) {
+        chunk.blocks.push_back(std::move(block));
+        auto& owned = chunk.owned.emplace_back();
+        const auto& all = step_.parameters.all();
+        for (; known_ < all.size(); ++known_) owned.push_back(&all[known_]);
+      };
+      if (chunk.stage == 0) add(model.embedding(context));
+      for (std::size_t layer = 0; layer < derived_.stage_of_layer.size(); ++layer)
+        if (derived_.stage_of_layer[layer] == static_cast<std::size_t>(chunk.stage)) add(model.layer(context, layer));
+      if (is_last(chunk.stage)) add(model.head(context));
+    }
+    if (tied) shared_ = step_.parameters.find(model.tied);
+  }
+
+  void zero_sums() {
+    const Writer::Scope scope(writer_, "begin");
+    zero(writer_, "loss", step_.loss);
+    for (const Parameter& p : step_.parameters.all()) zero(writer_, p.name, p.gradient);
+  }
+
+  void pass() {
+    GradientExchange gradients(step_.config, step_.states);
+    for (const Slot& slot : schedule_.ranks[static_cast<std::size_t>(place_.pipeline)]) {
+      const char word = slot.action == Action::weight ? 'w' : is_forward(slot.action) ? 'f' : 'b';
+      const Writer::Scope scope(writer_, fmt::format("{}{}", word, slot.micro));
+      Chunk& chunk = chunks_[static_cast<std::size_t>(slot.chunk)];
+      switch (slot.action) {
+        case Action::forward: forward(chunk, slot.micro); break;
+        case Action::backward: backward(chunk, slot.micro, gradients); break;
+        case Action::weight: weights(chunk, slot.micro, gradients); break;
+        default: message(chunk, slot);
+      }
+    }
+    std::vector<const Parameter*> tied;
+    if (step_.tied && shared_ != nullptr) tied.push_back(shared_);
+    gradients.finish(writer_, tied);
+  }
+
+  void forward(Chunk& chunk, std::int32_t micro) {
+    const auto m = static_cast<std::size_t>(micro);
+    TensorId x = chunk.stage == 0 ? step_.tokens[m] : taken(chunk.in, micro);
+    for (auto& block : chunk.blocks) x = block->forward(writer_, x, m);
+    if (is_last(chunk.stage)) return;
+    if (has_stage(chunk.stage + 1))
+      chunk_with(chunk.stage + 1).in[micro] = x;
+    else
+      chunk.out[micro] = x;
+  }
+
+  void backward(Chunk& chunk, std::int32_t micro, GradientExchange& gradients) {
+    const bool final = !schedule_.split && ++chunk.complete == schedule_.shape.micro_batches;
+    TensorId dy = is_last(chunk.stage) ? no_tensor : taken(chunk.gradient_in, micro);
+    for (std::size_t i = chunk.blocks.size(); i-- > 0;) {
+      if (schedule_.split) writer_.hold_back();
+      dy = chunk.blocks[i]->backward(writer_, dy, static_cast<std::size_t>(micro));
+      if (schedule_.split) chunk.weights[micro].push_back(writer_.held());
+      if (final) complete(chunk.owned[i], gradients);
+    }
+    if (chunk.stage == 0) return;
+    if (has_stage(chunk.stage - 1))
+      chunk_with(chunk.stage - 1).gradient_in[micro] = dy;
+    else
+      chunk.gradient_out[micro] = dy;
+  }
+
+  void weights(Chunk& chunk, std::int32_t micro, GradientExchange& gradients) {
+    const bool final = ++chunk.complete == schedule_.shape.micro_batches;
+    std::size_t block = chunk.blocks.size();
+    for (auto& held : chunk.weights.at(micro)) {
+      for (auto& write : held) write(writer_);
+      --block;
+      if (final) complete(chunk.owned[block], gradients);
+    }
+    chunk.weights.erase(micro);
+  }
+
+  // The last micro-batch has added its part to these gradients. Partial sums wait for the end, as do shared weights, to
+  // which another block adds.
+  void complete(const std::vector<const Parameter*>& owned, GradientExchange& gradients) {
+    for (std::size_t i = owned.size(); i-- > 0;)
+      if (!owned[i]->partial && owned[i] != shared_) gradients.ready(writer_, *owned[i]);
+  }
+
+  void message(Chunk& chunk, const Slot& slot) {
+    const bool forward = is_forward(slot.action), send = is_send(slot.action);
+    const std::int32_t other = forward == send ? chunk.stage + 1 : chunk.stage - 1, lower = std::min(chunk.stage, other);
+    const int label = (slot.micro * schedule_.shape.stages() + lower) * 2 + (forward ? 0 : 1);
+    const Rank peer = schedule_.rank_of(other);
+    if (send) return writer_.send("send", peer, taken(forward ? chunk.out : chunk.gradient_out, slot.micro), label);
+    const auto cut = static_cast<std::size_t>(step_.config.strategy.sequence_parallel ? mesh_.shape().tensor : 1);
+    const std::size_t rows = step_.config.seq_length * step_.config.micro_batch_size / cut;
+    const TensorId t = writer_.tensor(forward ? "received" : "received_gradient", step_.parameters.types().value, rows,
+                                      step_.config.model.hidden_size);
+    writer_.receive("receive", peer, t, label);
+    (forward ? chunk.in : chunk.gradient_in)[slot.micro] = t;
+  }
+
+  void average_loss() {
+    const Writer::Scope scope(writer_, "loss");
+    const std::vector<Transfer> one{{{step_.loss, 0}, {step_.loss, 0}, 1, DType::f64}};
+    if (mesh_.shape().data > 1)
+      writer_.exchange("average", {.axis = Axis::data, .reduction = kernels::Reduction::scaled_sum,
+                                   .factor = 1.0 / mesh_.shape().data, .transfers = one});
+    if (mesh_.shape().pipeline > 1) writer_.exchange("to_all_stages", {.axis = Axis::pipeline, .transfers = one});
+  }
+
+  Derived derived_;
+  PipelineSchedule schedule_;
+  Mesh mesh_;
+  Place place_;
+  Writer writer_;
+  Step step_;
+  std::vector<Chunk> chunks_;
+  std::size_t known_ = 0;  // parameters of the blocks so far
+  const Parameter* shared_ = nullptr;
+};
+
+}  // namespace
+
+PipelineSchedule schedule_of(const Config& c, const Derived& d) {
+  const PipelineShape shape{c.strategy.pipeline, c.strategy.virtual_pipeline,
+                            static_cast<std::int32_t>(d.micro_batches)};
+  if (!c.strategy.schedule.empty()) return pipeline_schedule(c.strategy.schedule, shape);
+  return pipeline_schedule(shape.chunks > 1 ? "interleaved" : "1f1b", shape);
+}
+
+Step lay_out(const Config& config, Rank world, Rank rank) { return LayingOut(config, world, rank).run(); }
+
+}  // namespace trellis::train

@@ -1,0 +1,36 @@
+// The whole step of one rank: model, pipeline, gradient exchange and optimizer, laid out as one program.
+#pragma once
+
+#include <vector>
+
+#include "train/config/config.h"
+#include "train/pipeline/schedule.h"
+#include "train/step/program.h"
+#include "train/update/state.h"
+
+namespace trellis::train {
+
+struct Step {
+  Config config;
+  Mesh mesh;
+  Place place;
+  Program program;
+  Parameters parameters;
+  std::vector<ParameterState> states;
+  // Of each micro-batch, i32, sequence x batch: the first positions of all sequences, then the second ones, and so on.
+  // Empty on stages that do not read them.
+  std::vector<TensorId> tokens, labels;
+  TensorId loss = no_tensor;  // one f64: the mean over all micro-batches and data-parallel ranks, on every rank
+  TensorId norm = no_tensor;  // one f64: of the gradients, before clipping; no_tensor where clipping is off
+  Rank kv_copies = 1;
+  bool tied = false;  // first and last stage hold copies of a weight
+  std::size_t micro_batches = 1;
+};
+
+// Throws invalid_argument where the configuration does not fit.
+Step lay_out(const Config&, Rank world, Rank rank);
+
+// The schedule that the configuration names or, without a name, 1F1B or its interleaved form.
+PipelineSchedule schedule_of(const Config&, const Derived&);
+
+}  // namespace trellis::train
