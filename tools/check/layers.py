@@ -16,7 +16,7 @@ MAY_INCLUDE = {
     "train":    ["schedule", "kernels", "device", "ccl"],
 }
 DOORS = {("device", "sim"): ["device/simulated.cpp", "device/libnrt/"]}
-ON_TOP = ["bench", "examples", "tests", "tools"]
+ON_TOP = ["bench", "examples", "python", "tests", "tools"]
 
 # The folders of a room, lowest first: each may include those before it. The room's own headers are below all of them,
 # the room's own sources above.

@@ -1,0 +1,92 @@
+// Machines as descriptions that can be edited, and what follows from them.
+#include "python/binding/parts.h"
+#include "sim/figures/figure_units.h"
+#include "sim/machine/chip.h"
+#include "sim/machine/machine.h"
+
+namespace trellis::binding {
+namespace {
+
+using namespace nb::literals;
+using namespace sim;
+
+nb::dict figures_of(const Figures& figures) {
+  nb::dict all;
+  for (const auto& [key, figure] : figures.all())
+    all[key.c_str()] = nb::make_tuple(figure.value, std::string(name(figure.dimension)), std::string(name(figure.mark)),
+                                      figure.low, figure.high, figure.source);
+  return all;
+}
+
+std::vector<std::tuple<std::string, std::string, std::vector<Chip>>> levels_of(const MachineSpec& spec) {
+  std::vector<std::tuple<std::string, std::string, std::vector<Chip>>> levels;
+  for (const Level& level : spec.levels) levels.emplace_back(level.kind, level.name, level.dims);
+  return levels;
+}
+
+}  // namespace
+
+void add_machines(nb::module_& m) {
+  nb::class_<MachineSpec>(m, "MachineSpec")
+      .def_rw("name", &MachineSpec::name)
+      .def_rw("chip", &MachineSpec::chip)
+      .def_rw("era", &MachineSpec::era)
+      .def("copy", [](const MachineSpec& s) { return s; })
+      .def_prop_ro("levels", &levels_of)
+      .def(
+          "set_dims",
+          [](MachineSpec& s, std::size_t level, const std::vector<Chip>& dims) {
+            if (level >= s.levels.size())
+              throw nb::index_error((s.name + " has " + std::to_string(s.levels.size()) + " levels").c_str());
+            s.levels[level].dims = dims;
+          },
+          "level"_a, "dims"_a)
+      .def_prop_ro("figures", [](const MachineSpec& s) { return figures_of(s.figures); })
+      .def(
+          "set_figure",
+          [](MachineSpec& s, const std::string& key, const std::string& text) { s.figures.set(key, text); }, "key"_a,
+          "text"_a)
+      .def(
+          "set_figure", [](MachineSpec& s, const std::string& key, double value) { s.figures.set(key, value); },
+          "key"_a, "value"_a)
+      .def(
+          "what_if", [](MachineSpec& s, const std::string& change) { what_if(s, change); }, "change"_a)
+      .def("facts",
+           [](const MachineSpec& s) {
+             const Machine machine(s);
+             nb::dict d;
+             d["ranks"] = machine.ranks();
+             d["chips"] = machine.chips();
+             d["dims"] = machine.dims();
+             d["injection"] = machine.injection();
+             d["bisection"] = machine.bisection();
+             d["eras"] = machine.eras();
+             return d;
+           })
+      .def(
+          "route",
+          [](const MachineSpec& s, Rank from, Rank to) {
+            const Machine machine(s);
+            if (std::min(from, to) < 0 || std::max(from, to) >= machine.ranks())
+              throw std::invalid_argument("ranks " + std::to_string(from) + " and " + std::to_string(to) + ": " +
+                                          s.name + " has " + std::to_string(machine.ranks()));
+            std::vector<ResourceId> links;
+            machine.route(from, to, links);
+            std::vector<std::tuple<std::string, double, Time>> way;
+            for (const ResourceId r : links)
+              way.emplace_back(machine.resource_name(r), machine.rate(r), machine.latency(r));
+            return way;
+          },
+          "source"_a, "target"_a);
+  m.def(
+      "machine_spec", [](const std::string& name) { return machine_spec(name); }, "name"_a);
+  m.def(
+      "read_machine", [](const std::string& name, const std::string& text) { return read_machine(name, text); },
+      "name"_a, "text"_a);
+  m.def("machine_names", &machine_names);
+  m.def("chip_names", &chip_names);
+  m.def(
+      "chip_figures", [](const std::string& name) { return figures_of(chip_named(name).figures()); }, "name"_a);
+}
+
+}  // namespace trellis::binding

@@ -1,0 +1,70 @@
+// Schedules run on arrays: every rank is a thread with a communicator, as the library runs them.
+#include <exception>
+#include <thread>
+
+#include "ccl/communicator.h"
+#include "python/binding/parts.h"
+
+namespace trellis::binding {
+namespace {
+
+using namespace nb::literals;
+
+struct Buffers {
+  const void* in = nullptr;
+  void* out = nullptr;
+};
+
+void run(const schedule::Schedule& schedule, const std::vector<Buffers>& buffers, const ccl::Call& like,
+         double timeout_s) {
+  const auto ranks = static_cast<std::size_t>(schedule.ranks());
+  const auto store = ccl::memory_store();
+  ccl::Config config;
+  config.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(timeout_s * 1000));
+  config.transport = "loopback";
+  std::vector<std::exception_ptr> errors(ranks);
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < ranks; ++r)
+    threads.emplace_back([&, r] {
+      try {
+        const auto comm = ccl::Communicator::create(store, static_cast<ccl::Rank>(r), schedule.ranks(), config);
+        ccl::Call call = like;
+        call.input = buffers[r].in;
+        call.output = buffers[r].out;
+        comm->run(call, schedule);
+        comm->barrier();  // nobody leaves before all have their result
+      } catch (...) {
+        errors[r] = std::current_exception();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
+void run_arrays(const schedule::Schedule& schedule, const std::vector<ReadArray>& inputs,
+                const std::vector<Array>& outputs, std::size_t count, const std::string& type, const std::string& op,
+                double timeout_s) {
+  if (inputs.size() != static_cast<std::size_t>(schedule.ranks()) || outputs.size() != inputs.size())
+    throw std::invalid_argument(std::to_string(inputs.size()) + " inputs and " + std::to_string(outputs.size()) +
+                                " outputs: expected " + std::to_string(schedule.ranks()) + " of each");
+  std::vector<Buffers> buffers;
+  for (std::size_t r = 0; r < inputs.size(); ++r) buffers.push_back({inputs[r].data(), outputs[r].data()});
+  const ccl::Call like{.collective = schedule.task.collective,
+                       .count = count,
+                       .type = kernels::dtype_named(type),
+                       .op = {kernels::reduction_named(op)},
+                       .root = schedule.task.root,
+                       .peer = schedule.task.peer};
+  const nb::gil_scoped_release others_may_run;
+  run(schedule, buffers, like, timeout_s);
+}
+
+}  // namespace
+
+void add_runs(nb::module_& m) {
+  m.def("run_schedule", &run_arrays, "schedule"_a, "inputs"_a, "outputs"_a, "count"_a, "dtype"_a, "op"_a = "sum",
+        "timeout_s"_a = 30.0);
+}
+
+}  // namespace trellis::binding

@@ -1,0 +1,50 @@
+// Workloads played on a machine: a training step's computations and collectives.
+#include "python/binding/parts.h"
+#include "sim/workload/play.h"
+
+namespace trellis::binding {
+namespace {
+
+using namespace nb::literals;
+using namespace sim;
+
+nb::dict as_dict(const Workload& workload, const Played& played) {
+  nb::list parts, cells;
+  for (std::size_t i = 0; i < played.parts.size(); ++i) {
+    const PlayedPart& p = played.parts[i];
+    parts.append(nb::make_tuple(workload.parts[i].name, workload.parts[i].stream, p.start, p.end, p.algorithm));
+  }
+  for (std::size_t i = 0; i < played.cells.size(); ++i) {
+    const PlayedCell& c = played.cells[i];
+    cells.append(nb::make_tuple(workload.cells[i].ranks, c.compute, c.comm, c.exposed, c.idle));
+  }
+  nb::dict d;
+  d["time_ps"] = played.time;
+  d["parts"] = parts;
+  d["cells"] = cells;
+  d["path"] = played.path;
+  d["exposed_ps"] = played.exposed_most;
+  return d;
+}
+
+}  // namespace
+
+void add_workloads(nb::module_& m) {
+  m.def(
+      "play",
+      [](const MachineSpec& spec, const std::string& name, const std::string& text, const std::string& algorithm,
+         const std::string& era, double flops, double memory) {
+        Workload workload;
+        Played played;
+        {
+          const nb::gil_scoped_release others_may_run;
+          workload = read_workload(name, text);
+          played =
+              play(workload, Machine(spec), {.era = era, .algorithm = algorithm, .flops = flops, .memory = memory});
+        }
+        return as_dict(workload, played);
+      },
+      "machine"_a, "name"_a, "text"_a, "algorithm"_a = "", "era"_a = "", "flops"_a = 0.0, "memory"_a = 0.0);
+}
+
+}  // namespace trellis::binding

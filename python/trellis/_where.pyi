@@ -1,0 +1,5 @@
+"""Written by the build."""
+
+LIBRARY: str
+INCLUDE: str
+PROGRAM: str

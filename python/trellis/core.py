@@ -1,0 +1,141 @@
+"""Programs of one NeuronCore: what they compute, with numpy in and out, and how long they take.
+
+>>> from trellis import core
+>>> import numpy as np
+>>> p = core.program("softmax", rows=128, columns=64, type="f32")
+>>> [b.name for b in p.buffers]
+['x', 'y']
+>>> x = np.random.default_rng(1).standard_normal((128, 64), dtype=np.float32)
+>>> r = p.run({"x": x})
+>>> np.allclose(r.outputs["y"].reshape(128, 64).sum(axis=1), 1, atol=1e-5), r.time > 0
+(True, True)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trellis import _native
+from trellis.sim import Timeline
+
+__all__ = ["Buffer", "Program", "Ran", "parse", "program", "programs"]
+
+_PS = 1e-12
+_NUMPY = {
+    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "uint16", "tf32": "float32",
+    "i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "i32": "int32", "u32": "uint32",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A program's buffer in HBM."""
+
+    name: str
+    role: str  # input, output, internal
+    type: str
+    bytes: int
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Numpy's type for it; bits as unsigned numbers where numpy has none (bf16, fp8)."""
+        return np.dtype(_NUMPY.get(self.type, "uint8"))
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One run. Times are in seconds."""
+
+    time: float
+    outputs: dict[str, npt.NDArray[Any]]
+    instructions: int
+    flops: float
+    dma_bytes: float
+    hbm_read: float
+    hbm_written: float
+    engines: list[tuple[int, str, int, float]]  # core, engine, instructions, busy seconds
+    timeline: Timeline = field(repr=False)
+
+
+class Program:
+    """Instructions for the engines of a core, as a value."""
+
+    def __init__(self, native: _native.CoreProgram, chip: str = "trn2") -> None:
+        self._native, self.chip = native, chip
+
+    @property
+    def name(self) -> str:
+        return self._native.name
+
+    @property
+    def instructions(self) -> int:
+        return self._native.instructions
+
+    @property
+    def text(self) -> str:
+        """The assembler's form."""
+        return self._native.text()
+
+    @property
+    def buffers(self) -> list[Buffer]:
+        return [Buffer(*each) for each in self._native.buffers]
+
+    def check(self, chip: str = "") -> None:
+        """Raises ValueError for the first instruction that breaks a rule of the chip."""
+        self._native.check(chip or self.chip)
+
+    def unwritten_reads(self) -> list[str]:
+        """Reads of bytes that nothing wrote before."""
+        return self._native.unwritten_reads()
+
+    def run(self, inputs: Mapping[str, npt.ArrayLike] | None = None, chip: str = "", compute: bool = True) -> Ran:
+        """Runs it. Inputs that are not given are zero; without `compute`, only the time is found."""
+        known = {b.name: b for b in self.buffers}
+        given = []
+        for name, array in (inputs or {}).items():
+            if name not in known or known[name].role != "input":
+                names = ", ".join(b.name for b in known.values() if b.role == "input")
+                raise ValueError(f"{name!r} is no input of {self.name}: expected one of {names}")
+            given.append((name, np.ascontiguousarray(array, dtype=known[name].dtype)))
+        outputs = {
+            b.name: np.zeros(b.bytes // b.dtype.itemsize, b.dtype)
+            for b in known.values()
+            if b.role == "output" and compute
+        }
+        raw = self._native.run(chip or self.chip, compute, given if compute else [], list(outputs.items()))
+        rows, labels, row, start, end = raw["timeline"]
+        return Ran(
+            time=raw["time_ps"] * _PS,
+            outputs=outputs,
+            instructions=raw["instructions"],
+            flops=raw["flops"],
+            dma_bytes=raw["dma_bytes"],
+            hbm_read=raw["hbm_read_bytes"],
+            hbm_written=raw["hbm_written_bytes"],
+            engines=[(core, engine, count, busy * _PS) for core, engine, count, busy in raw["engines"]],
+            timeline=Timeline(rows, labels, row, start * _PS, end * _PS),
+        )
+
+    def __repr__(self) -> str:
+        return f"<core program {self.name!r}: {self.instructions} instructions>"
+
+
+def parse(text: str, chip: str = "trn2") -> Program:
+    """From the assembler's form."""
+    return Program(_native.parse_core_program(text), chip)
+
+
+def program(name: str, chip: str = "trn2", **settings: Any) -> Program:
+    """One that ships, with its settings: see `programs()`."""
+    return Program(_native.shipped_core_program(name, chip, [(k, str(v)) for k, v in settings.items()]), chip)
+
+
+def programs() -> dict[str, dict[str, Any]]:
+    """Every program that ships: what it is, and its settings with their meanings and defaults."""
+    return {
+        name: {"summary": summary, "settings": {key: (meaning, value) for key, meaning, value in settings}}
+        for name, summary, settings in _native.shipped_core_programs()
+    }

@@ -1,0 +1,137 @@
+"""Simulated machines as objects: read, edited, copied, sent to other processes.
+
+>>> m = Machine("trn2.48xlarge x 2")
+>>> m.ranks, m.chips
+(128, 32)
+>>> slower = m.what_if("efa.rate=12GB/s")
+>>> slower.figures["efa.rate"].value
+12000000000.0
+>>> m.figures["efa.rate"].value > 12e9
+True
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trellis import _native
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A named number of the hardware model, in base units: seconds, bytes, bytes a second, hertz, cycles."""
+
+    value: float
+    dimension: str
+    mark: str  # documented, fitted, assumed
+    low: float
+    high: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Level:
+    """How chips, or groups of them, are joined; the innermost level is the first."""
+
+    kind: str
+    name: str
+    dims: tuple[int, ...]
+
+
+def _figures(raw: dict[str, tuple[Any, ...]]) -> dict[str, Figure]:
+    return {name: Figure(*values) for name, values in raw.items()}
+
+
+class Machine:
+    """A machine by name ("trn2.48xlarge"), several ("trn2.48xlarge x 4"), or a shape ("torus:4x4/clos:16").
+
+    Machines do not change: each edit gives a new one.
+    """
+
+    def __init__(self, name: str, changes: Sequence[tuple[str, Any]] = ()) -> None:
+        self.base, self.changes = name, tuple(changes)
+        self._spec = _native.machine_spec(name)
+        for kind, change in self.changes:
+            if kind == "what_if":
+                self._spec.what_if(change)
+            elif kind == "figure":
+                self._spec.set_figure(*change)
+            else:
+                self._spec.set_dims(*change)
+        self._facts = self._spec.facts()
+
+    def what_if(self, change: str) -> "Machine":
+        """ "efa.rate=12GB/s", "dead:0-1", "slow:0-1:0.5", "nic:12:0.5", "hbm:3:0.7", "straggler:5:0.8"."""
+        return Machine(self.base, (*self.changes, ("what_if", change)))
+
+    def with_figure(self, name: str, value: str | float) -> "Machine":
+        """A figure with another value: "12 GB/s", or a number in its base unit."""
+        return Machine(self.base, (*self.changes, ("figure", (name, value))))
+
+    def with_dims(self, level: int, dims: Sequence[int]) -> "Machine":
+        return Machine(self.base, (*self.changes, ("dims", (level, list(dims)))))
+
+    @property
+    def name(self) -> str:
+        return self._spec.name
+
+    @property
+    def chip(self) -> str:
+        return self._spec.chip
+
+    @property
+    def ranks(self) -> int:
+        return int(self._facts["ranks"])
+
+    @property
+    def chips(self) -> int:
+        return int(self._facts["chips"])
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        return tuple(self._facts["dims"])
+
+    @property
+    def injection(self) -> float:
+        """Bytes a second that one chip can send."""
+        return float(self._facts["injection"])
+
+    @property
+    def bisection(self) -> float:
+        """Bytes a second, one way, between the halves."""
+        return float(self._facts["bisection"])
+
+    @property
+    def eras(self) -> list[str]:
+        return list(self._facts["eras"])
+
+    @property
+    def levels(self) -> list[Level]:
+        return [Level(kind, name, tuple(dims)) for kind, name, dims in self._spec.levels]
+
+    @property
+    def figures(self) -> dict[str, Figure]:
+        return _figures(self._spec.figures)
+
+    def route(self, source: int, target: int) -> list[tuple[str, float, float]]:
+        """The links from one rank to another: name, bytes a second, seconds of latency."""
+        return [(name, rate, latency * 1e-12) for name, rate, latency in self._spec.route(source, target)]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Machine, (self.base, self.changes)
+
+    def __repr__(self) -> str:
+        edits = f" with {len(self.changes)} changes" if self.changes else ""
+        return f"<machine {self.base!r}{edits}: {self.ranks} ranks>"
+
+
+def machines() -> list[str]:
+    return _native.machine_names()
+
+
+def chips() -> list[str]:
+    return _native.chip_names()
+
+
+def chip_figures(name: str) -> dict[str, Figure]:
+    return _figures(_native.chip_figures(name))

@@ -1,0 +1,297 @@
+"""Schedules: who sends what to whom, proved, drawn, and run on numpy arrays.
+
+An all_reduce by ring, in the words of a whole machine. ``b[rank, chunk]`` is a chunk of the data; ``=`` copies it and
+``+=`` adds to it, from wherever it is:
+
+>>> from trellis import schedule
+>>> n = 4
+>>> b = schedule.Builder("all_reduce", ranks=n, pieces=n)
+>>> for step in range(n - 1):
+...     b.round()
+...     for r in range(n):
+...         b[(r + 1) % n, (r - step) % n] += b[r, (r - step) % n]
+>>> for step in range(n - 1):
+...     b.round()
+...     for r in range(n):
+...         b[(r + 1) % n, (r + 1 - step) % n] = b[r, (r + 1 - step) % n]
+>>> ring = b.finish("my ring")
+>>> ring.verify().ok
+True
+>>> import numpy as np
+>>> [float(out[0]) for out in ring.run([np.full(8, r, np.float32) for r in range(n)])]
+[6.0, 6.0, 6.0, 6.0]
+"""
+
+import pathlib
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trellis import _native
+from trellis._where import PROGRAM
+
+__all__ = ["Builder", "Proof", "Schedule", "algorithm", "algorithms", "collectives", "read"]
+
+_WHOLE = {"all_reduce", "broadcast", "reduce", "send_recv", "permute"}  # count is the whole buffer's
+_DTYPES = {
+    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16",
+    "int8": "i8", "uint8": "u8", "int16": "i16", "uint16": "u16",
+    "int32": "i32", "uint32": "u32", "int64": "i64", "uint64": "u64",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What the verifier found."""
+
+    ok: bool
+    text: str
+    steps: int
+    transfers: int
+    same_bits_everywhere: bool
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+class Schedule:
+    """A schedule: every rank's steps over chunks. Has no bytes and no clock."""
+
+    def __init__(self, native: _native.Schedule) -> None:
+        self._native = native
+
+    @property
+    def collective(self) -> str:
+        return self._native.collective
+
+    @property
+    def ranks(self) -> int:
+        return self._native.ranks
+
+    @property
+    def steps(self) -> int:
+        """Of all ranks."""
+        return self._native.steps
+
+    @property
+    def name(self) -> str:
+        return self._native.algorithm
+
+    @property
+    def channels(self) -> int:
+        return self._native.channels
+
+    @property
+    def text(self) -> str:
+        """The form that `trellis schedule show` prints and `read` reads."""
+        return self._native.text()
+
+    def program(self, rank: int) -> list[dict[str, Any]]:
+        """One rank's steps.
+
+        >>> [step["op"] for step in algorithm("ring", "all_gather", 2).program(0)]
+        ['send', 'recv', 'copy']
+        """
+        return self._native.program(rank)
+
+    def verify(self) -> Proof:
+        """Proves that it does its collective, for all data, sizes and timings; or says what is wrong."""
+        return Proof(*self._native.verify())
+
+    def msccl_xml(self) -> str:
+        """The schedule as MSCCL's XML."""
+        return self._native.msccl_xml()
+
+    def save(self, path: str | pathlib.Path) -> None:
+        """Writes the text form, or MSCCL's XML where the name ends in .xml."""
+        path = pathlib.Path(path)
+        path.write_text(self.msccl_xml() if path.suffix == ".xml" else self.text)
+
+    def draw(self) -> str:
+        """A picture as SVG: ranks, and the transfers between them over time."""
+        with tempfile.TemporaryDirectory() as folder:
+            source, picture = pathlib.Path(folder, "schedule.txt"), pathlib.Path(folder, "schedule.svg")
+            self.save(source)
+            done = subprocess.run(
+                [PROGRAM, "schedule", "draw", str(source), "-o", str(picture)], capture_output=True, text=True
+            )
+            if done.returncode != 0:
+                raise ValueError(f"trellis schedule draw: {done.stderr.strip()}")
+            return picture.read_text()
+
+    def _repr_svg_(self) -> str | None:
+        return self.draw() if self.ranks <= 64 else None
+
+    def __repr__(self) -> str:
+        return f"<schedule {self.name!r}: {self.collective} of {self.ranks} ranks, {self.steps} steps>"
+
+    def __getstate__(self) -> str:
+        return self.text
+
+    def __setstate__(self, text: str) -> None:
+        self._native = _native.parse_schedule(text)
+
+    def run(
+        self, inputs: Sequence[npt.ArrayLike], op: str = "sum", dtype: str | None = None, timeout: float = 30.0
+    ) -> list[npt.NDArray[Any]]:
+        """Runs it for real, every rank a thread, and returns each rank's output.
+
+        `inputs` has one array for each rank, all of one size, as the collective takes them (of `scatter` and
+        `broadcast`, only the root's counts). `dtype` names a type that numpy lacks: "bf16" for arrays of uint16,
+        "f8e4m3fn" and "f8e5m2" for uint8.
+        """
+        arrays = [np.ascontiguousarray(array) for array in inputs]
+        if len(arrays) != self.ranks:
+            raise ValueError(f"{len(arrays)} arrays, expected {self.ranks}: one for each rank")
+        sizes = {array.size for array in arrays}
+        types = {array.dtype for array in arrays}
+        if len(sizes) != 1 or len(types) != 1:
+            raise ValueError(f"arrays of sizes {sorted(sizes)} and types {types}: expected one size and one type")
+        kind = types.pop()
+        name = dtype or _DTYPES.get(kind.name)
+        if name is None:
+            raise ValueError(f"arrays of {kind}: expected one of {', '.join(_DTYPES)}")
+        count, out = self._sizes(sizes.pop())
+        outputs = [np.zeros(out, kind) for _ in arrays]
+        _native.run_schedule(self._native, arrays, outputs, count, name, op, timeout)
+        return outputs
+
+    def _sizes(self, size: int) -> tuple[int, int]:
+        """The call's count, and the elements of an output."""
+        if self.collective in _WHOLE:
+            return size, size
+        if self.collective in ("all_gather", "gather"):
+            return size, size * self.ranks
+        if self.collective not in ("reduce_scatter", "scatter", "all_to_all"):
+            raise ValueError(f"run() does not take {self.collective}: its blocks have sizes of their own")
+        if size % self.ranks != 0:
+            raise ValueError(f"{size} elements of {self.collective}: expected a multiple of {self.ranks} ranks")
+        return size // self.ranks, size if self.collective == "all_to_all" else size // self.ranks
+
+
+class _Chunks:
+    """A region of every rank's memory, by rank and chunk."""
+
+    def __init__(self, builder: "Builder", region: _native.Region) -> None:
+        self._builder, self._region = builder, region
+
+    def _place(self, key: tuple[int, int | slice]) -> "_Place":
+        rank, chunk = key
+        if isinstance(chunk, slice):
+            if chunk.start is None or chunk.stop is None or chunk.step is not None:
+                raise ValueError("chunks are one number, or first:end")
+            first, count = chunk.start, chunk.stop - chunk.start
+        else:
+            first, count = chunk, 1
+        return _Place(self._builder, _native.Place(rank, self._region, first, count))
+
+    def __getitem__(self, key: tuple[int, int | slice]) -> "_Place":
+        return self._place(key)
+
+    def __setitem__(self, key: tuple[int, int | slice], source: "_Place | _Done") -> None:
+        if not isinstance(source, _Done):
+            self._builder.copy(source, self._place(key))
+
+
+class _Place:
+    def __init__(self, builder: "Builder", native: _native.Place) -> None:
+        self._builder, self._native = builder, native
+
+    def __iadd__(self, source: "_Place") -> "_Done":
+        self._builder.reduce(source, self)
+        return _Done()
+
+
+class _Done:
+    """What `+=` leaves for the assignment that Python makes of it."""
+
+
+class Builder(_Chunks):
+    """Moves between the places of a whole machine, in; every rank's program, with its order, out.
+
+    Indexing it gives the data: the chunks of the larger buffer, wherever they are at the time. `input`, `output` and
+    `scratch` are the buffers themselves. Moves happen as if one after the other; what need not wait does not.
+    """
+
+    def __init__(
+        self, collective: str, ranks: int, pieces: int = 1, *, root: int = 0, peer: int = 0, in_place: bool = False
+    ) -> None:
+        self._moves = _native.Moves(collective, ranks, pieces, root, peer, in_place)
+        self._channel = 0
+        super().__init__(self, _native.Region.data)
+        self.ranks = ranks
+        self.input = _Chunks(self, _native.Region.input)
+        self.output = _Chunks(self, _native.Region.output)
+        self.scratch = _Chunks(self, _native.Region.scratch)
+
+    def copy(self, source: _Place, target: _Place) -> None:
+        self._moves.copy(source._native, target._native, self._channel)
+
+    def reduce(self, source: _Place, target: _Place) -> None:
+        """Adds the source to the target."""
+        self._moves.reduce(source._native, target._native, self._channel)
+
+    def round(self) -> None:
+        """Moves from here on belong together; it decides how steps are listed, not when they run."""
+        self._moves.round()
+
+    @contextmanager
+    def channel(self, number: int) -> Iterator[None]:
+        """Transfers within it are independent of those of other channels."""
+        before, self._channel = self._channel, number
+        try:
+            yield
+        finally:
+            self._channel = before
+
+    def finish(self, name: str = "built") -> Schedule:
+        return Schedule(self._moves.finish(name))
+
+
+def algorithm(
+    way: str,
+    collective: str,
+    ranks: int | Sequence[int],
+    *,
+    root: int = 0,
+    peer: int = 0,
+    in_place: bool = False,
+) -> Schedule:
+    """A registered algorithm's schedule. `ranks` may be a shape, innermost first; a way has channels and segments.
+
+    >>> algorithm("torus*2", "all_reduce", (4, 4))
+    <schedule 'torus': all_reduce of 16 ranks, 3072 steps>
+    """
+    dims = [ranks] if isinstance(ranks, int) else list(ranks)
+    return Schedule(_native.make_schedule(way, collective, dims, root, peer, in_place))
+
+
+def read(source: str | pathlib.Path) -> Schedule:
+    """From text or a file: ours, MSCCL's .xml, MSCCL++'s .json."""
+    text = str(source)
+    if isinstance(source, pathlib.Path) or "\n" not in text:
+        path = pathlib.Path(source)
+        text = path.read_text()
+    if text.lstrip().startswith("<"):
+        return Schedule(_native.parse_msccl(text))
+    if text.lstrip().startswith("{"):
+        return Schedule(_native.parse_mscclpp(text))
+    return Schedule(_native.parse_schedule(text))
+
+
+def algorithms() -> dict[str, dict[str, Any]]:
+    """Every registered algorithm: what it is, and which collectives it serves."""
+    return {
+        name: {"summary": summary, "ranks": ranks, "serves": serves}
+        for name, summary, ranks, serves in _native.algorithms()
+    }
+
+
+def collectives() -> list[str]:
+    return _native.collectives()

@@ -1,0 +1,269 @@
+"""Prices on simulated machines: how long it takes, what bounds it, and how sure that is.
+
+>>> from trellis import sim
+>>> p = sim.price("all_reduce", "trn2.48xlarge", "64MiB", way="ring*2")
+>>> p.way, p.bounds.most <= p.time <= p.interval.high
+('ring@64*2', True)
+>>> p.links.busy.max() <= 1.0
+np.True_
+"""
+
+import pathlib
+import sys
+from collections.abc import Iterable
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trellis import _native
+from trellis.machine import Figure, Level, Machine, chip_figures, chips, machines
+from trellis.schedule import Schedule
+from trellis.sizes import Size, in_bytes
+
+__all__ = [
+    "Bounds", "Figure", "Interval", "Leg", "Level", "Links", "Machine", "Played", "Price", "Sway", "Timeline",
+    "chip_figures", "chips", "machines", "play", "price", "sweep", "timeline",
+]  # fmt: skip
+
+_PS = 1e-12
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Seconds that no schedule can beat, by what limits it."""
+
+    latency: float
+    bandwidth: float
+    bisection: float
+    memory: float
+
+    @property
+    def most(self) -> float:
+        return max(self.latency, self.bandwidth, self.bisection, self.memory)
+
+
+@dataclass(frozen=True)
+class Sway:
+    """How one uncertain figure changes the time: the ends of its range, and the times there."""
+
+    figure: str
+    low_text: str
+    high_text: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Interval:
+    low: float
+    high: float
+    sways: list[Sway]
+
+
+@dataclass(frozen=True)
+class Leg:
+    """A stretch of the critical path."""
+
+    kind: str  # launch, software, moving, latency
+    time: float
+    source: int
+    target: int  # -1: local
+    resource: str
+
+
+@dataclass(frozen=True)
+class Links:
+    """What was used, a row each: links, memory, DMA engines. Of a folded run, those of the simulated ranks."""
+
+    names: list[str]
+    bytes: npt.NDArray[np.float64]
+    rate: npt.NDArray[np.float64]  # bytes a second
+    busy: npt.NDArray[np.float64]  # part of the time
+
+
+@dataclass(frozen=True)
+class Price:
+    """Times are in seconds, rates in bytes a second."""
+
+    way: str
+    time: float
+    bytes: float
+    algbw: float
+    busbw: float
+    bounds: Bounds
+    busiest: str
+    busiest_share: float
+    path: list[Leg] = field(repr=False)
+    path_words: str = field(repr=False)
+    links: Links = field(repr=False)
+    interval: Interval | None
+    simulated: int
+    transfers: int
+    exact: bool
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What ran where and when: span i is `labels[i]`, in row `row[i]`, from `start[i]` to `end[i]` seconds."""
+
+    rows: list[tuple[str, str]]
+    labels: list[str]
+    row: npt.NDArray[np.int64]
+    start: npt.NDArray[np.float64]
+    end: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Played:
+    """A workload's time. Cells are sets of ranks that do the same: compute, comm, exposed and idle seconds of each."""
+
+    time: float
+    exposed: float
+    parts: list[tuple[str, str, float, float, str]]  # name, stream, start, end, algorithm
+    cells: list[tuple[list[int], float, float, float, float]]
+    path: list[str]
+
+
+def _machine(machine: str | Machine) -> Machine:
+    return machine if isinstance(machine, Machine) else Machine(machine)
+
+
+def price(
+    what: str | Schedule,
+    machine: str | Machine,
+    size: Size = "1MiB",
+    *,
+    way: str = "",
+    ranks: int = 0,
+    root: int = 0,
+    element: float = 4,
+    era: str = "",
+    fold: bool = True,
+    packets: bool = False,
+    in_place: bool = False,
+    interval: bool = True,
+    explain: bool = True,
+) -> Price:
+    """Prices a collective or a schedule. `size` is of the larger buffer; without a `way`, the fastest is found."""
+    schedule = what._native if isinstance(what, Schedule) else None
+    raw = _native.price(
+        _machine(machine)._spec, schedule, "" if isinstance(what, Schedule) else what, float(in_bytes(size)), way,
+        ranks, root, element, era, fold, packets, in_place, interval, explain,
+    )  # fmt: skip
+    return _price(raw)
+
+
+def _price(raw: dict[str, Any]) -> Price:
+    between = None
+    if "interval_ps" in raw:
+        low, high = raw["interval_ps"]
+        sways = [Sway(name, a, b, x * _PS, y * _PS) for name, a, b, x, y in raw["sways"]]
+        between = Interval(low * _PS, high * _PS, sways)
+    return Price(
+        way=raw["way"],
+        time=raw["time_ps"] * _PS,
+        bytes=raw["bytes"],
+        algbw=raw["algbw"],
+        busbw=raw["busbw"],
+        bounds=Bounds(*(t * _PS for t in raw["bounds_ps"])),
+        busiest=raw["busiest"][0],
+        busiest_share=raw["busiest"][1],
+        path=[Leg(kind, time * _PS, a, b, resource) for kind, time, a, b, resource in raw["path"]],
+        path_words=raw["path_words"],
+        links=Links(*raw["links"]),
+        interval=between,
+        simulated=raw["simulated"],
+        transfers=raw["transfers"],
+        exact=raw["exact"],
+    )
+
+
+def timeline(schedule: Schedule, machine: str | Machine, size: Size = "1MiB") -> Timeline:
+    """What ran where and when.
+
+    >>> from trellis import schedule
+    >>> t = timeline(schedule.algorithm("ring", "all_reduce", 16), "trn2.48xlarge")
+    >>> len(t.labels) == len(t.start) and bool((t.end >= t.start).all())
+    True
+    """
+    raw = _native.timeline(_machine(machine)._spec, schedule._native, float(in_bytes(size)))
+    return Timeline(raw["rows"], raw["labels"], raw["row"], raw["start_ps"] * _PS, raw["end_ps"] * _PS)
+
+
+def play(
+    workload: str | pathlib.Path,
+    machine: str | Machine,
+    *,
+    algorithm: str = "",
+    era: str = "",
+    flops: float = 0,
+    memory: float = 0,
+) -> Played:
+    """Plays a workload, in the text form of `trellis play`: a file, or the text itself.
+
+    >>> play("ranks 16\\ncompute forward 1ms\\nall_reduce sums 64MB after forward", "trn2.48xlarge").time > 1e-3
+    True
+    """
+    name, text = "workload", str(workload)
+    if isinstance(workload, pathlib.Path) or "\n" not in text:
+        name, text = pathlib.Path(workload).name, pathlib.Path(workload).read_text()
+    raw = _native.play(_machine(machine)._spec, name, text, algorithm, era, flops, memory)
+    parts = [(part, stream, a * _PS, b * _PS, way) for part, stream, a, b, way in raw["parts"]]
+    cells = [(ranks, *(t * _PS for t in times)) for ranks, *times in raw["cells"]]
+    return Played(
+        raw["time_ps"] * _PS, raw["exposed_ps"] * _PS, parts, cells, [parts[index][0] for index in raw["path"]]
+    )
+
+
+Question = dict[str, Any]
+
+
+def _answer(question: Question) -> Price:
+    return price(**question)
+
+
+def sweep(questions: Iterable[Question], executor: Executor | None = None, progress: bool = False) -> list[Price]:
+    """Prices many questions, each the arguments of `price`, at once; the answers come in their order.
+
+    Without an executor, processes of this machine share the work. Any executor of concurrent.futures will do:
+    Dask's client.get_executor(), Ray's, mpi4py.futures.MPIPoolExecutor.
+
+    >>> sizes = ["64KiB", "1MiB"]
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> ask = [{"what": "all_reduce", "machine": "trn2.48xlarge", "size": s, "interval": False} for s in sizes]
+    >>> a, b = sweep(ask, ThreadPoolExecutor(2))
+    >>> a.time < b.time
+    True
+    """
+    asked = list(questions)
+    own = ProcessPoolExecutor() if executor is None else None
+    try:
+        futures = [(own or executor).submit(_answer, question) for question in asked]  # type: ignore[union-attr]
+        if progress:
+            _show(futures)
+        return [future.result() for future in futures]
+    finally:
+        if own:
+            own.shutdown(cancel_futures=True)
+
+
+def _show(futures: list[Any]) -> None:
+    """A line that grows on stderr. Futures of other libraries are waited for in their order."""
+    try:
+        ended = as_completed(futures)
+        for done, _ in enumerate(ended, 1):
+            _bar(done, len(futures))
+    except (AttributeError, TypeError):
+        for done, future in enumerate(futures, 1):
+            future.result()
+            _bar(done, len(futures))
+    sys.stderr.write("\n")
+
+
+def _bar(done: int, of: int) -> None:
+    filled = 40 * done // of
+    sys.stderr.write(f"\r[{'#' * filled}{' ' * (40 - filled)}] {done}/{of}")
+    sys.stderr.flush()

@@ -1,0 +1,84 @@
+"""PyTorch trains on Trellis: `import trellis.torch`, then ``torch.distributed.init_process_group("trellis")``.
+
+Where the package is installed, torch finds the backend by itself, and the import is not needed. The part in C++ is
+compiled for the torch that is installed, when a group is first made: see `trellis.torch.compiling`.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+try:
+    import torch
+    import torch.distributed as dist
+except ImportError as missing:
+    raise ImportError("trellis.torch needs PyTorch: pip install trellis[torch]") from missing
+
+from trellis.torch.compiling import process_group_module
+
+if TYPE_CHECKING:
+    from trellis.torch.hooks import Bf16Wire, bf16_stochastic_hook
+    from trellis.torch.optimizer import AdamW
+
+__all__ = ["AdamW", "Bf16Wire", "allocator", "autoload", "bf16_stochastic_hook", "empty", "flight_record"]
+
+_LATER = {
+    "AdamW": "trellis.torch.optimizer",
+    "Bf16Wire": "trellis.torch.hooks",
+    "bf16_stochastic_hook": "trellis.torch.hooks",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        import importlib
+
+        return getattr(importlib.import_module(_LATER[name]), name)
+    raise AttributeError(f"module 'trellis.torch' has no attribute {name!r}")
+
+
+def _create(options: Any, wished: Any) -> Any:
+    module = process_group_module()
+    module.record_to(os.environ.get("TRELLIS_RECORD", ""))
+    return module.create(options, wished)
+
+
+def _register() -> None:
+    if not dist.is_available():
+        raise ImportError(f"torch {torch.__version__} was built without torch.distributed")
+    if "TRELLIS" not in dist.Backend._plugins:
+        dist.Backend.register_backend("trellis", _create, extended_api=True, devices=["cpu"])
+
+
+def autoload() -> None:
+    """What torch calls when it is imported, by its entry points `torch.backends`: the import itself registers."""
+
+
+@contextmanager
+def allocator() -> Iterator[None]:
+    """Within it, new CPU tensors of 64 KiB and more are in memory that peers read directly: fewer copies.
+
+    It holds for all threads. The tensors keep their memory afterwards.
+    """
+    module = process_group_module()
+    module.use_window_for_tensors(True)
+    try:
+        yield
+    finally:
+        module.use_window_for_tensors(False)
+
+
+def empty(*size: int, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """A tensor in memory that peers read directly."""
+    with allocator():
+        return torch.empty(*size, dtype=dtype)
+
+
+def flight_record(group: Any = None) -> str:
+    """The last operations of a group's rank, as JSON: what `trellis doctor` reads."""
+    backend = (group or dist.group.WORLD)._get_backend(torch.device("cpu"))
+    return str(backend.dump())
+
+
+_register()

@@ -1,0 +1,109 @@
+"""Compiles the process group for the torch that is installed, once, and loads it.
+
+`python -m trellis.torch` does so ahead of time. The result is kept in ``TRELLIS_CACHE``, or else in
+``~/.cache/trellis``, under a name made of the versions of torch, Python and this package.
+"""
+
+import fcntl
+import hashlib
+import importlib.machinery
+import importlib.util
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import sysconfig
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from trellis import _where
+
+NAME = "_trellis_process_group"
+SOURCES = pathlib.Path(__file__).parent / "native"
+
+
+def _cache_folder() -> pathlib.Path:
+    given = os.environ.get("TRELLIS_CACHE")
+    return pathlib.Path(given) if given else pathlib.Path.home() / ".cache" / "trellis"
+
+
+def _library() -> pathlib.Path:
+    return pathlib.Path(_where.LIBRARY) / "libtrellis.so.0"
+
+
+def command(compiler: str, target: pathlib.Path) -> list[str]:
+    """What compiles and links it."""
+    torch_root = pathlib.Path(torch.__file__).parent
+    includes = [
+        SOURCES.parents[2], _where.INCLUDE, torch_root / "include",
+        torch_root / "include" / "torch" / "csrc" / "api" / "include", sysconfig.get_paths()["include"],
+    ]  # fmt: skip
+    libraries = [_where.LIBRARY, str(torch_root / "lib")]
+    return [
+        compiler, "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-w",
+        f"-DTORCH_EXTENSION_NAME={NAME}", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}",
+        *(f"-I{folder}" for folder in includes), str(SOURCES / "all.cpp"), "-o", str(target),
+        *(f"-L{folder}" for folder in libraries), *(f"-Wl,-rpath,{folder}" for folder in libraries),
+        f"-l:{_library().name}", "-lc10", "-ltorch", "-ltorch_cpu", "-ltorch_python",
+    ]  # fmt: skip
+
+
+def _fingerprint() -> str:
+    """Of all that the result depends on."""
+    state = hashlib.sha256()
+    for part in (torch.__version__, str(torch.version.git_version), sys.version, _where.LIBRARY):
+        state.update(part.encode())
+    for source in sorted(SOURCES.iterdir()):
+        state.update(source.read_bytes())
+    return state.hexdigest()[:16]
+
+
+def _compile(target: pathlib.Path) -> None:
+    compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("c++")
+    if compiler is None:
+        raise ImportError(
+            f"trellis.torch has no process group for torch {torch.__version__} yet, and no C++ compiler to make it: "
+            "install g++ (12 or later), or set CXX"
+        )
+    print(f"trellis: compiling the process group for torch {torch.__version__}, once", file=sys.stderr)
+    part = target.with_suffix(f".{os.getpid()}")
+    done = subprocess.run(command(compiler, part), capture_output=True, text=True)
+    if done.returncode != 0:
+        log = target.with_suffix(".log")
+        log.write_text(done.stderr)
+        first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:200])
+        raise ImportError(
+            f"trellis.torch cannot be compiled for torch {torch.__version__} by {compiler}: {first} (all of it: {log})"
+        )
+    part.rename(target)
+
+
+def path() -> pathlib.Path:
+    """Where the module for this torch is; compiles it if it is missing. Processes wait for the first of them."""
+    folder = _cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    tag = f"torch{torch.__version__}-py{sys.version_info[0]}{sys.version_info[1]}-{_fingerprint()}"
+    target = folder / f"{NAME}-{tag}.so"
+    if target.exists():
+        return target
+    with open(folder / f"{tag}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            _compile(target)
+    return target
+
+
+@cache
+def process_group_module() -> Any:
+    """The C++ part."""
+    where = path()
+    loader = importlib.machinery.ExtensionFileLoader(NAME, str(where))
+    spec = importlib.util.spec_from_file_location(NAME, where, loader=loader)
+    assert spec is not None
+    module: ModuleType = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module

@@ -1,0 +1,46 @@
+// One direction between two ranks of a group: a communicator of these two, and the thread that works on it.
+#pragma once
+
+#include <memory>
+
+#include "ccl/communicator.h"
+#include "trellis/torch/native/failure.h"
+#include "trellis/torch/native/store.h"
+#include "trellis/torch/native/worker.h"
+
+namespace trellis::process_group {
+
+struct Header {
+  std::int64_t tag = 0;
+  std::uint64_t bytes = 0;
+};
+
+class Channel {
+ public:
+  Channel(c10::intrusive_ptr<c10d::Store>, const Membership&, int from, int to, const ccl::Config&);
+  ~Channel() { stop(); }
+
+  // These run on the worker, and throw with the rank of the group.
+  void send(Header, const void* data);
+  Header header();
+  void receive(void* data, std::uint64_t bytes);
+
+  Worker& worker() { return worker_; }
+  void abort();  // from any thread: what waits here fails
+  void stop();   // what it has sent still arrives; what is under way fails
+
+ private:
+  template <class Run>
+  void run(Run&&);
+  void connect();
+
+  TorchStore store_;
+  const int from_, to_, me_;
+  const ccl::Config config_;
+  std::mutex mutex_;  // of comm_'s making
+  std::unique_ptr<ccl::Communicator> comm_;
+  bool aborted_ = false;
+  Worker worker_;
+};
+
+}  // namespace trellis::process_group

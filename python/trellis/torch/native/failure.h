@@ -1,0 +1,25 @@
+// Errors as torch's, with the operation, this rank, and the rank at fault.
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "ccl/errors.h"
+
+namespace trellis::process_group {
+
+// Which ranks a group has.
+struct Membership {
+  std::string name;
+  int rank = 0, size = 1;
+  std::vector<std::int64_t> ranks;             // of the job, by rank of the group; empty: the same
+  std::string named(int rank_of_group) const;  // "rank 1", "rank 1 (rank 5 of the job)"
+};
+
+// DistBackendError; ValueError for what the caller did wrong. Errors of torch stay as they are.
+std::exception_ptr as_torch_error(std::exception_ptr, const std::string& operation, const Membership&);
+std::exception_ptr timed_out(const std::string& operation, const Membership&, std::chrono::milliseconds);
+
+}  // namespace trellis::process_group

@@ -1,0 +1,50 @@
+// How an operation is issued: at once in the caller where it waits anyway, else on the group's thread.
+#pragma once
+
+#include "trellis/torch/native/backend.h"
+
+namespace trellis::process_group {
+
+// Several operations that end as one.
+class Several : public c10d::Work {
+ public:
+  explicit Several(std::vector<c10::intrusive_ptr<c10d::Work>> parts)
+      : Work(-1, c10d::OpType::COALESCED), parts_(std::move(parts)) {}
+  bool wait(std::chrono::milliseconds timeout) override {
+    for (const auto& part : parts_) part->wait(timeout);
+    return true;
+  }
+  bool isCompleted() override {
+    return std::ranges::all_of(parts_, [](const auto& part) { return part->isCompleted(); });
+  }
+  bool isSuccess() const override {
+    return std::ranges::all_of(parts_, [](const auto& part) { return part->isSuccess(); });
+  }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    c10::List<c10::intrusive_ptr<c10::ivalue::Future>> futures(
+        c10::FutureType::create(c10::ListType::create(c10::TensorType::get())));
+    for (const auto& part : parts_) futures.push_back(part->getFuture());
+    return c10::collectAll(futures);
+  }
+
+ private:
+  std::vector<c10::intrusive_ptr<c10d::Work>> parts_;
+};
+
+template <class Run>
+Trellis::Work Trellis::issue(const Issue& issue, Tensors results, Run run) {
+  Pending work = operation(issue, std::move(results));
+  auto go = [this, work, run = std::move(run)]() mutable {
+    work->perform([&] {
+      if (!comm_) throw ccl::Aborted("the process group has been shut down");
+      run(*comm_);
+    });
+  };
+  const bool own_patience = issue.timeout != c10d::kUnsetTimeout && issue.timeout != options_->timeout;
+  if (issue.async || own_patience || !collectives_.now(go)) collectives_.later(std::move(go));
+  work->goes_on();
+  if (coalescing_) coalesced_.push_back(work);
+  return work;
+}
+
+}  // namespace trellis::process_group

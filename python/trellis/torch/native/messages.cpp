@@ -1,0 +1,56 @@
+// Send and receive, and how every operation gets its number.
+#include "trellis/torch/native/issue.h"
+
+namespace trellis::process_group {
+
+using c10d::OpType;
+
+void Trellis::check_peer(const char* what, int rank) const {
+  TORCH_CHECK_VALUE(rank >= 0 && rank < size_, "trellis: ", what, " is rank ", rank, ", expected 0 to ", size_ - 1);
+}
+
+Pending Trellis::operation(const Issue& issue, Tensors results) {
+  Operation::About about{.type = issue.type,
+                         .title = issue.title,
+                         .number = ++number_,
+                         .timeout = issue.timeout == c10d::kUnsetTimeout ? kNoTimeout : issue.timeout,
+                         .group = group_,
+                         .completions = &completions_,
+                         .recording = issue.witnessed.collective ? recording_ : nullptr};
+  if (about.recording) about.recorded = recording_->begins(issue.witnessed, *group_);
+  return c10::make_intrusive<Operation>(std::move(about), std::move(results));
+}
+
+Trellis::Work Trellis::message(const Issue& issue, const at::Tensor& tensor, int peer, int tag, bool sends) {
+  TORCH_CHECK_VALUE(tensor.layout() == at::kStrided && tensor.device().is_cpu(),
+                    "trellis: messages are dense CPU tensors");
+  TORCH_CHECK_VALUE(peer != rank_, "trellis: rank ", rank_, " cannot send to itself or receive from itself");
+  Pending work = operation(issue, {tensor});
+  if (sends)
+    messages_.send(work, tensor, peer, tag);
+  else
+    messages_.receive(work, tensor, peer, tag);
+  work->goes_on();
+  if (coalescing_) coalesced_.push_back(work);
+  return work;
+}
+
+Trellis::Work Trellis::send(Tensors& tensors, int to, int tag) {
+  check_peer("the receiver of send", to);
+  return message(
+      {OpType::SEND, "trellis:send", options_->timeout, true, {"send_recv", tensors.at(0).nbytes(), rank_, to}},
+      tensors.at(0), to, tag, true);
+}
+
+Trellis::Work Trellis::recv(Tensors& tensors, int from, int tag) {
+  check_peer("the sender of recv", from);
+  return message(
+      {OpType::RECV, "trellis:recv", options_->timeout, true, {"send_recv", tensors.at(0).nbytes(), from, rank_}},
+      tensors.at(0), from, tag, false);
+}
+
+Trellis::Work Trellis::recvAnysource(Tensors& tensors, int tag) {
+  return message({OpType::RECVANYSOURCE, "trellis:recvAnySource", options_->timeout}, tensors.at(0), -1, tag, false);
+}
+
+}  // namespace trellis::process_group

@@ -1,0 +1,32 @@
+// The Python module of the process group.
+#include <torch/csrc/utils/pybind.h>
+
+#include "trellis/torch/native/backend.h"
+#include "trellis/torch/native/memory.h"
+
+namespace {
+
+using trellis::process_group::Trellis;
+namespace py = pybind11;
+
+c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& given,
+                                         const c10::intrusive_ptr<c10d::Backend::Options>& wished) {
+  auto options = wished ? c10::make_intrusive<c10d::Backend::Options>(*wished)
+                        : c10::make_intrusive<c10d::Backend::Options>("trellis");
+  options->timeout = std::chrono::duration_cast<std::chrono::milliseconds>(given.timeout);
+  options->group_name = given.group_id;
+  options->global_ranks_in_group.assign(given.global_ranks_in_group.begin(), given.global_ranks_in_group.end());
+  return c10::make_intrusive<Trellis>(given.store, given.group_rank, given.group_size, options);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+  module.doc() = "torch.distributed's backend \"trellis\"";
+  py::class_<Trellis, c10d::Backend, c10::intrusive_ptr<Trellis>>(module, "ProcessGroupTrellis")
+      .def("dump", &Trellis::dump, py::call_guard<py::gil_scoped_release>());
+  module.def("create", &create, py::arg("options"), py::arg("wished").none(true),
+             py::call_guard<py::gil_scoped_release>());
+  module.def("record_to", &trellis::process_group::record_to, py::arg("folder"));
+  module.def("use_window_for_tensors", &trellis::process_group::use_window_for_tensors, py::arg("on"));
+}

@@ -1,0 +1,162 @@
+#include "trellis/torch/native/point_to_point.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "trellis/torch/native/channel.h"
+
+namespace trellis::process_group {
+
+PointToPoint::PointToPoint(c10::intrusive_ptr<c10d::Store> store, std::shared_ptr<const Membership> group,
+                           ccl::Config config)
+    : store_(std::move(store)), group_(std::move(group)), config_(std::move(config)) {}
+
+// Call it with the lock held. A channel from a rank listens from then on.
+Channel& PointToPoint::channel(int from, int to) {
+  auto& channel = channels_[{from, to}];
+  if (!channel) {
+    channel = std::make_unique<Channel>(store_, *group_, from, to, config_);
+    if (to == group_->rank) channel->worker().later([this, from, way = channel.get()] { listen(from, *way); });
+  }
+  return *channel;
+}
+
+void PointToPoint::send(Pending work, at::Tensor tensor, int to, int tag) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_) throw std::runtime_error("the process group has been shut down");
+  Channel& way = channel(group_->rank, to);
+  work->on_timeout([&way] { way.abort(); });
+  way.worker().later([work, tensor, tag, &way] {
+    work->perform([&] {
+      const Flat flat(tensor);
+      way.send({tag, flat.bytes()}, flat.data());
+    });
+  });
+}
+
+void PointToPoint::receive(Pending work, at::Tensor tensor, int from, int tag) {
+  std::optional<Message> here;
+  std::exception_ptr lost;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) throw std::runtime_error("the process group has been shut down");
+    const Posted posted{work, tensor, from, tag};
+    const auto found = std::ranges::find_if(arrived_, [&](const Message& m) { return matches(posted, m.from, m.tag); });
+    if (found != arrived_.end()) {
+      here = std::move(*found);
+      arrived_.erase(found);
+    } else if (from >= 0 && lost_.contains(from)) {
+      lost = lost_[from];
+    } else {
+      waiting_.push_back(posted);
+      work->on_timeout([this, given = work.get()] { withdraw(given); });
+      for (int rank = 0; rank < group_->size; ++rank)
+        if (rank != group_->rank && (from < 0 || from == rank)) channel(rank, group_->rank);
+      posted_.notify_all();
+    }
+  }
+  if (lost) work->perform([&] { std::rethrow_exception(lost); });
+  if (here) give({work, tensor, from, tag}, *here);
+}
+
+std::optional<PointToPoint::Posted> PointToPoint::take(int from, int tag) {
+  const auto found = std::ranges::find_if(waiting_, [&](const Posted& p) { return matches(p, from, tag); });
+  if (found == waiting_.end()) return {};
+  Posted taken = std::move(*found);
+  waiting_.erase(found);
+  return taken;
+}
+
+bool PointToPoint::others_wait_for(int from) const {
+  return std::ranges::any_of(waiting_, [&](const Posted& p) { return p.from < 0 || p.from == from; });
+}
+
+// The next message of the rank, to the receive that asked for it. Only when another receive needs a later message of
+// the rank is this one put aside.
+void PointToPoint::deliver_next(int from, Channel& way) {
+  const Header header = way.header();
+  const int tag = static_cast<int>(header.tag);
+  std::optional<Posted> wanted;
+  {
+    std::unique_lock lock(mutex_);
+    posted_.wait(lock, [&] { return stopping_ || (wanted = take(from, tag)) || others_wait_for(from); });
+    if (stopping_) throw ccl::Aborted("the process group has been shut down");
+  }
+  if (wanted && wanted->tensor.nbytes() == header.bytes) {
+    wanted->work->from(from);
+    Flat flat(wanted->tensor);
+    try {
+      way.receive(flat.data(), header.bytes);
+    } catch (...) {
+      wanted->work->perform([] { throw; });
+      throw;
+    }
+    wanted->work->perform([&] { flat.give_back(); });
+    return;
+  }
+  Message message{from, tag, std::vector<std::byte>(header.bytes)};
+  way.receive(message.bytes.data(), header.bytes);
+  if (!wanted) {
+    const std::lock_guard lock(mutex_);
+    wanted = take(from, tag);  // it may have been asked for by now
+    if (!wanted) {
+      arrived_.push_back(std::move(message));
+      return;
+    }
+  }
+  give(*wanted, message);
+}
+
+void PointToPoint::give(const Posted& posted, const Message& message) {
+  posted.work->from(message.from);
+  posted.work->perform([&] { Flat(posted.tensor, message.bytes.size()).fill(message.bytes.data()); });
+}
+
+void PointToPoint::listen(int from, Channel& way) {
+  try {
+    for (;;) deliver_next(from, way);
+  } catch (...) {
+    lose(from, std::current_exception());
+  }
+}
+
+// Receives from it fail; those from any rank when no rank is left.
+void PointToPoint::lose(int from, std::exception_ptr error) {
+  std::vector<Posted> failed;
+  {
+    const std::lock_guard lock(mutex_);
+    lost_[from] = error;
+    const bool all = static_cast<int>(lost_.size()) == group_->size - 1;
+    std::erase_if(waiting_, [&](const Posted& p) {
+      const bool fails = p.from == from || (p.from < 0 && all);
+      if (fails) failed.push_back(p);
+      return fails;
+    });
+  }
+  for (const Posted& posted : failed) posted.work->perform([&] { std::rethrow_exception(error); });
+}
+
+void PointToPoint::withdraw(const Operation* work) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(waiting_, [&](const Posted& p) { return p.work.get() == work; });
+}
+
+void PointToPoint::stop() {
+  std::map<std::pair<int, int>, std::unique_ptr<Channel>> channels;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    channels.swap(channels_);
+    posted_.notify_all();
+  }
+  channels.clear();
+  std::deque<Posted> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    waiting.swap(waiting_);
+  }
+  for (const Posted& posted : waiting)
+    posted.work->perform([] { throw ccl::Aborted("the process group has been shut down"); });
+}
+
+}  // namespace trellis::process_group

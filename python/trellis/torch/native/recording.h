@@ -1,0 +1,41 @@
+// What a rank communicates and when, as lines of JSON that trellis.torch.recorded turns into a workload.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "trellis/torch/native/failure.h"
+
+namespace trellis::process_group {
+
+// A communication as workloads describe it; ranks are those of the group.
+struct Witnessed {
+  const char* collective = nullptr;  // "all_reduce"; null: not recorded
+  std::uint64_t bytes = 0;           // of the larger buffer
+  int root = 0, peer = -1;
+};
+
+class Recording {
+ public:
+  Recording(const std::string& folder, int rank, int ranks);
+
+  std::uint64_t begins(const Witnessed&, const Membership&);  // its number in the recording
+  void issued(std::uint64_t number);                          // the program goes on
+  void waits(std::uint64_t number);
+  void waited(std::uint64_t number);
+
+ private:
+  void line(const std::string& what, std::uint64_t number, const std::string& more = "");
+  std::mutex mutex_;
+  std::ofstream file_;
+  std::uint64_t next_ = 0;
+};
+
+// Operations of groups that are made from now on are recorded in the folder; "": they are not.
+void record_to(const std::string& folder);
+std::shared_ptr<Recording> recording_of_process(const Membership&);  // null: nothing is recorded
+
+}  // namespace trellis::process_group

@@ -1,0 +1,71 @@
+// An operation of a process group: what torch calls a Work.
+#pragma once
+
+#include <memory>
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/ivalue.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include "trellis/torch/native/failure.h"
+#include "trellis/torch/native/recording.h"
+#include "trellis/torch/native/worker.h"
+
+namespace trellis::process_group {
+
+class Operation : public c10d::Work {
+ public:
+  struct About {
+    c10d::OpType type = c10d::OpType::UNKNOWN;
+    const char* title = nullptr;  // "trellis:all_reduce"
+    std::uint64_t number = 0;
+    std::chrono::milliseconds timeout = kNoTimeout;  // 0: the communicator ends it in time
+    std::shared_ptr<const Membership> group;
+    Worker* completions = nullptr;         // runs what waits for futures; lives as long as an operation has not ended
+    std::shared_ptr<Recording> recording;  // null: it is not recorded
+    std::uint64_t recorded = 0;            // its number there
+  };
+  Operation(About, std::vector<at::Tensor> results);
+
+  // Does it: `run` may throw. Returns when the operation has ended, well or not.
+  template <class Run>
+  void perform(Run&& run) {
+    const at::AutoDispatchBelowADInplaceOrView plainly;  // no operation is recorded for gradients
+    std::exception_ptr error;
+    try {
+      run();
+    } catch (...) {
+      error = as_torch_error(std::current_exception(), description(), *about_.group);
+    }
+    complete(error);
+  }
+  void complete(std::exception_ptr);  // does nothing when it has ended
+  void goes_on() {                    // it has been issued
+    if (about_.recording) about_.recording->issued(about_.recorded);
+  }
+  void from(int source) { source_ = source; }  // of a receive from any source
+
+  bool wait(std::chrono::milliseconds timeout) override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  std::vector<at::Tensor> result() override { return results_; }
+  int sourceRank() const override { return source_; }
+  void abort() override;
+  std::uint64_t getSequencenumber() const override { return about_.number; }
+  void on_timeout(std::function<void()> what) { on_timeout_ = std::move(what); }
+
+  std::string description() const;  // "all_reduce 12"
+  const Membership& group() const { return *about_.group; }
+
+ private:
+  void settle(c10::ivalue::Future&, std::exception_ptr) const;
+  void await(std::chrono::milliseconds timeout);
+
+  About about_;
+  std::vector<at::Tensor> results_;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+  std::function<void()> on_timeout_;
+  int source_ = -1;
+};
+
+}  // namespace trellis::process_group

@@ -1,0 +1,117 @@
+"""AdamW by the library's kernels: parameters in bf16 with stochastic rounding, or in f32.
+
+>>> import torch
+>>> from trellis.torch import AdamW
+>>> w = torch.nn.Parameter(torch.ones(4, dtype=torch.bfloat16))
+>>> optimizer = AdamW([w], lr=1e-4, stochastic_rounding=True)
+>>> w.grad = torch.ones_like(w)
+>>> optimizer.step()
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+import torch
+from torch.optim import Optimizer
+
+from trellis import _native
+
+_TYPES = {torch.float32: "f32", torch.bfloat16: "bf16"}
+
+
+def _local(tensor: torch.Tensor) -> torch.Tensor:
+    """Of a DTensor, this rank's part."""
+    return cast(torch.Tensor, getattr(tensor, "_local_tensor", tensor))
+
+
+def _first_element(parameter: torch.Tensor) -> int:
+    """Where a shard begins in the whole tensor: its random bits are those of the whole."""
+    placements = getattr(parameter, "placements", None)
+    if placements is None:
+        return 0
+    from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
+
+    sharded = [p.dim for p in placements if p.is_shard()]
+    if any(dim != 0 for dim in sharded):
+        raise ValueError(f"AdamW takes parameters that are sharded by their first dimension, not {placements}")
+    _, offset = compute_local_shape_and_global_offset(parameter.shape, parameter.device_mesh, placements)  # type: ignore[attr-defined]
+    row = parameter.numel() // parameter.shape[0] if parameter.dim() and parameter.shape[0] else 1
+    return int(offset[0]) * row if offset else 0
+
+
+class AdamW(Optimizer):
+    """As torch.optim.AdamW, by `kernels/optimizers/adamw.h`, bit for bit.
+
+    With `stochastic_rounding`, bf16 parameters are rounded so that they are exact on average and need no f32 copy.
+    The random bits depend on the seed, the step, the parameter's place in the list and the element's place in the whole
+    tensor; so sharding changes nothing. `moments` is the type in which the moments are kept.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.01,
+        *,
+        stochastic_rounding: bool = False,
+        moments: torch.dtype = torch.float32,
+        seed: int = 0,
+    ) -> None:
+        if moments not in _TYPES:
+            raise ValueError(f"moments in {moments}: expected torch.float32 or torch.bfloat16")
+        if lr < 0 or eps < 0 or weight_decay < 0 or not all(0 <= b < 1 for b in betas):
+            raise ValueError(
+                f"lr {lr}, eps {eps}, weight_decay {weight_decay}: expected 0 or more; betas {betas}: in [0, 1)"
+            )
+        defaults = {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+            "stochastic_rounding": stochastic_rounding, "moments": moments, "seed": seed,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        number = 0
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._update(group, parameter, number)
+                number += 1
+        return loss
+
+    def _update(self, group: dict[str, Any], parameter: torch.Tensor, number: int) -> None:
+        weights, gradient = _local(parameter), _local(cast(torch.Tensor, parameter.grad))
+        if weights.dtype not in _TYPES or gradient.dtype not in _TYPES:
+            raise ValueError(
+                f"parameter {number} is {weights.dtype}, its gradient {gradient.dtype}: expected float32 or bfloat16"
+            )
+        if not weights.is_contiguous() or weights.device.type != "cpu":
+            raise ValueError(f"parameter {number} is not one piece of CPU memory")
+        state = self.state[parameter]
+        if not state:
+            state["step"] = 0
+            state["exp_avg"] = torch.zeros_like(parameter, dtype=group["moments"])
+            state["exp_avg_sq"] = torch.zeros_like(parameter, dtype=group["moments"])
+        state["step"] = int(state["step"]) + 1
+        gradient = gradient.contiguous()
+        first, second = _local(state["exp_avg"]), _local(state["exp_avg_sq"])
+        call = _native.AdamWCall()
+        call.keep = "f32" if weights.dtype == torch.float32 else (
+            "bf16_stochastic" if group["stochastic_rounding"] else "bf16_nearest"
+        )
+        call.gradient_type, call.moment_type = _TYPES[gradient.dtype], _TYPES[first.dtype]
+        call.weights, call.gradient = weights.data_ptr(), gradient.data_ptr()
+        call.first, call.second = first.data_ptr(), second.data_ptr()
+        call.count = weights.numel()
+        call.learning_rate, call.epsilon, call.weight_decay = float(group["lr"]), group["eps"], group["weight_decay"]
+        call.beta1, call.beta2 = group["betas"]
+        call.step, call.seed, call.tensor = state["step"], group["seed"], number
+        call.offset = _first_element(parameter)
+        call.threads = torch.get_num_threads()
+        call.run()

@@ -1,0 +1,40 @@
+"""PyTorch's own distributed tests, from its wheel, with our backend: python tests/python/pytorch_suite.py [-k PATTERN]
+
+TRELLIS_SUITE_BACKEND=gloo runs them with gloo, to compare. TRELLIS_SUITE_RANKS sets the number of ranks (3).
+"""
+
+import os
+import sys
+import tempfile
+import unittest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+BACKEND = os.environ["BACKEND"] = os.environ.get("TRELLIS_SUITE_BACKEND", "trellis")
+os.environ["WORLD_SIZE"] = os.environ.get("TRELLIS_SUITE_RANKS", "3")
+os.environ["TEMP_DIR"] = tempfile.mkdtemp()
+os.environ.setdefault("INIT_METHOD", "file://" + os.path.join(os.environ["TEMP_DIR"], "shared_init_file"))
+for folder in ("barrier", "init_dir"):
+    os.makedirs(os.path.join(os.environ["TEMP_DIR"], folder), exist_ok=True)
+
+import torch  # noqa: E402
+from torch.testing._internal.common_distributed import TEST_SKIPS  # noqa: E402, F401
+from torch.testing._internal.distributed import distributed_test  # noqa: E402
+from torch.testing._internal.distributed.distributed_test import DistributedTest, TestDistBackend  # noqa: E402
+
+import trellis.torch  # noqa: E402
+
+trellis.torch.process_group_module()
+if BACKEND == "trellis":
+    for feature in ("ddp", "subgroup", "plugin"):
+        distributed_test.DistTestCases.backend_feature[feature].add("trellis")
+torch.set_num_threads(1)
+
+
+class PyTorchsOwn(TestDistBackend, DistributedTest._DistTestBase):
+    def setUp(self) -> None:
+        super().setUp()
+        self._start_processes(torch.multiprocessing.get_context("fork").Process)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv)

@@ -1,0 +1,73 @@
+"""Runs a function on several ranks, each a forked process with a torch process group."""
+
+import multiprocessing
+import os
+import signal
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+import trellis.torch
+
+trellis.torch.process_group_module()  # compiled before the ranks start, so that no deadline includes it
+torch.set_num_threads(1)
+
+
+def _enter(function: Callable[..., Any], rank: int, ranks: int, folder: str, timeout: float, backend: str,
+           queue: Any, arguments: tuple[Any, ...]) -> None:  # fmt: skip
+    try:
+        store = dist.FileStore(os.path.join(folder, "store"), ranks)
+        dist.init_process_group(
+            backend, store=store, rank=rank, world_size=ranks, timeout=timedelta(seconds=timeout)
+        )
+        result = function(rank, ranks, *arguments)
+        if dist.is_initialized():
+            dist.destroy_process_group()
+        queue.put((rank, None, result))
+    except BaseException:
+        queue.put((rank, traceback.format_exc(), None))
+    queue.close()
+    queue.join_thread()
+    os._exit(0)
+
+
+def run(function: Callable[..., Any], ranks: int, *arguments: Any, timeout: float = 30, deadline: float = 90,
+        backend: str = "trellis", lost: tuple[int, ...] = ()) -> list[Any]:  # fmt: skip
+    """What each rank returned. Ranks in `lost` may die or stop; the others must all come back before the deadline."""
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    with tempfile.TemporaryDirectory() as folder:
+        processes = [
+            context.Process(target=_enter, args=(function, rank, ranks, folder, timeout, backend, queue, arguments))
+            for rank in range(ranks)
+        ]
+        for process in processes:
+            process.start()
+        try:
+            return _collect(queue, ranks, lost, deadline)
+        finally:
+            for process in processes:
+                if process.is_alive() and process.pid:
+                    os.kill(process.pid, signal.SIGKILL)
+                process.join()
+
+
+def _collect(queue: Any, ranks: int, lost: tuple[int, ...], deadline: float) -> list[Any]:
+    results: dict[int, Any] = dict.fromkeys(lost)
+    end = time.monotonic() + deadline
+    while len(results) < ranks:
+        try:
+            rank, error, result = queue.get(timeout=max(0.01, end - time.monotonic()))
+        except Exception:
+            missing = sorted(set(range(ranks)) - set(results))
+            raise AssertionError(f"ranks {missing} did not come back in {deadline} s") from None
+        if error:
+            raise AssertionError(f"rank {rank}:\n{error}")
+        results[rank] = result
+    return [results[rank] for rank in range(ranks)]

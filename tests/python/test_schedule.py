@@ -1,0 +1,104 @@
+"""Schedules from Python: built by moves, proved, run on arrays, and refused where they are wrong."""
+
+import pathlib
+import pickle
+
+import numpy as np
+import pytest
+
+from trellis import schedule
+
+
+def ring(n, **more):
+    b = schedule.Builder("all_reduce", n, pieces=n, **more)
+    for step in range(n - 1):
+        b.round()
+        for r in range(n):
+            b[(r + 1) % n, (r - step) % n] += b[r, (r - step) % n]
+    for step in range(n - 1):
+        b.round()
+        for r in range(n):
+            b[(r + 1) % n, (r + 1 - step) % n] = b[r, (r + 1 - step) % n]
+    return b.finish("ring")
+
+
+@pytest.mark.parametrize("n", range(1, 9))
+def test_a_ring_built_by_moves(n):
+    s = ring(n)
+    assert s.verify(), s.verify().text
+    inputs = [np.arange(37, dtype=np.int32) * (r + 1) for r in range(n)]
+    for out in s.run(inputs):
+        assert np.array_equal(out, sum(inputs))
+
+
+def test_a_missing_move_is_found():
+    b = schedule.Builder("all_reduce", 2, pieces=2)
+    b[1, 0] += b[0, 0]
+    b[0, 1] += b[1, 1]
+    b[0, 0] = b[1, 0]
+    proof = b.finish().verify()
+    assert not proof and "rank 1" in proof.text, proof.text
+
+
+@pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter", "all_to_all", "broadcast", "gather", "scatter"])
+def test_collectives_run_on_arrays(collective):
+    n, count = 4, 6
+    known = [name for name, a in schedule.algorithms().items() if collective in a["serves"]]
+    for way in known:
+        try:
+            s = schedule.algorithm(way, collective, n)
+        except ValueError:
+            continue
+        whole = collective in ("reduce_scatter", "all_to_all", "scatter")
+        inputs = [np.arange(count * (n if whole else 1)) + 1000.0 * r for r in range(n)]
+        outputs = s.run(inputs)
+        for r, out in enumerate(outputs):
+            want = wanted(collective, [x.reshape(-1, count) for x in inputs], r)
+            assert want is None or np.array_equal(out, want), (way, r)
+
+
+def wanted(collective, blocks, rank):
+    if collective == "reduce_scatter":
+        return sum(b[rank] for b in blocks)
+    if collective == "all_to_all":
+        return np.concatenate([b[rank] for b in blocks])
+    if collective == "broadcast":
+        return blocks[0].ravel()
+    if collective == "scatter":
+        return blocks[0][rank]
+    return np.concatenate(blocks).ravel() if collective == "all_gather" or rank == 0 else None
+
+
+def test_text_and_files(tmp_path):
+    s = schedule.algorithm("ring*2", "all_reduce", 4)
+    for name in ("ring.txt", "ring.xml"):
+        path = pathlib.Path(tmp_path, name)
+        s.save(path)
+        assert schedule.read(path).verify()
+    assert schedule.read(s.text).text == s.text == pickle.loads(pickle.dumps(s)).text
+    assert s.draw().lstrip().startswith(("<?xml", "<svg"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda: schedule.algorithm("rign", "all_reduce", 4), "rign"),
+        (lambda: schedule.algorithm("ring", "all_redcue", 4), "all_redcue"),
+        (lambda: schedule.Builder("all_reduce", 0), "0"),
+        (lambda: schedule.Builder("all_reduce", 2)[5, 0].__iadd__(schedule.Builder("all_reduce", 2)[0, 0]), "rank 5"),
+        (lambda: schedule.read("trellis schedule 1\nnonsense\n"), "line 2"),
+        (lambda: ring(2).run([np.zeros(3)]), "1 arrays, expected 2"),
+        (lambda: ring(2).run([np.zeros(3), np.zeros(4)]), "expected one size"),
+    ],
+)
+def test_mistakes_are_named(wrong, says):
+    with pytest.raises(ValueError, match=says):
+        wrong()
+
+
+def test_narrow_types():
+    bits = np.full(5, 0x3F80, np.uint16)  # 1.0 in bf16
+    for out in ring(2).run([bits, bits], dtype="bf16"):
+        assert (out == 0x4000).all()
+    for out in ring(2).run([np.full(5, 3.0), np.full(5, 5.0)], op="max"):
+        assert (out == 5).all()

@@ -1,0 +1,97 @@
+"""Prices, machines, workloads and core programs from Python, held against the program `trellis`."""
+
+import json
+import pickle
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from trellis import core, schedule, sim
+from trellis._where import PROGRAM
+
+
+def asked(*words):
+    return json.loads(subprocess.run([PROGRAM, *words, "--json"], capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.parametrize("way", ["ring*2", "rdh", ""])
+def test_prices_are_the_programs(way):
+    words = ["sim", "all_reduce", "-m", "trn2.48xlarge", "-b", "1MiB", *(["-a", way] if way else [])]
+    told = asked(*words)
+    p = sim.price("all_reduce", "trn2.48xlarge", "1MiB", way=way)
+    times = json.dumps(told)
+    assert str(round(p.time * 1e12)) in times, (p, times[:400])
+    assert p.interval.low <= p.time <= p.interval.high and p.interval.sways
+    assert p.bounds.most <= p.time
+
+
+def test_what_explains_a_price():
+    p = sim.price("all_reduce", "trn2.48xlarge", "16MiB", way="ring")
+    assert abs(sum(leg.time for leg in p.path) - p.time) < 1e-9
+    assert len(p.links.names) == len(p.links.bytes) == len(p.links.rate) == len(p.links.busy)
+    assert (p.links.busy > 0).all() and p.links.busy.max() <= 1 + 1e-9
+    assert p.path_words and p.busiest
+
+
+def test_a_schedule_of_ones_own_is_priced():
+    s = schedule.algorithm("ring", "all_reduce", 64)
+    mine = sim.price(s, "trn2.48xlarge", "4MiB", fold=False)
+    known = sim.price("all_reduce", "trn2.48xlarge", "4MiB", way="ring@64")
+    assert mine.time == pytest.approx(known.time, rel=1e-3)
+
+
+def test_machines_are_objects():
+    m = sim.Machine("trn2.48xlarge x 2")
+    slow = m.what_if("slow:0-4:0.5").with_figure("efa.rate", "6 GB/s")
+    assert slow.figures["efa.rate"].value == 6e9 and m.figures["efa.rate"].value != 6e9
+    again = pickle.loads(pickle.dumps(slow))
+    assert again.figures["efa.rate"].value == 6e9 and again.changes == slow.changes
+    a, b = (sim.price("all_reduce", x, "64MiB", way="ring", interval=False).time for x in (m, slow))
+    assert b > a
+    grid = sim.Machine("torus:4x4")
+    assert grid.with_dims(0, [2, 8]).dims == (2, 8) and grid.ranks == 16
+    assert m.route(0, 64) and all(rate > 0 for _, rate, _ in m.route(0, 64))
+    with pytest.raises(ValueError, match="trn9"):
+        sim.Machine("trn9.48xlarge")
+    assert "trn2.48xlarge" in sim.machines() and "trn2" in sim.chips()
+
+
+def test_sweeps_keep_their_order(capsys):
+    sizes = [1 << p for p in (10, 16, 22)]
+    question = {"what": "all_gather", "machine": "trn2.48xlarge", "way": "ring", "interval": False}
+    questions = [{**question, "size": s} for s in sizes]
+    alone = [sim.price(**q).time for q in questions]
+    with ThreadPoolExecutor(2) as threads:
+        assert [p.time for p in sim.sweep(questions, threads, progress=True)] == alone
+    assert "3/3" in capsys.readouterr().err
+    assert [p.time for p in sim.sweep(questions)] == alone  # other processes
+
+
+def test_a_workload_is_played():
+    text = "ranks 16\ncompute forward 1ms\nall_reduce sums 64MB after forward\ncompute update 500us after sums\n"
+    played = sim.play(text, "trn2.48xlarge")
+    assert [name for name, *_ in played.parts] == ["forward", "sums", "update"]
+    assert played.time > 1.5e-3 and played.path == ["forward", "sums", "update"]
+    with pytest.raises(ValueError, match="line 2"):
+        sim.play("ranks 16\nnonsense x\n", "trn2.48xlarge")
+
+
+def test_core_programs():
+    softmax = core.program("softmax")
+    assert core.parse(softmax.text).run(compute=False).time == softmax.run(compute=False).time
+    assert {"softmax", "matmul"} <= set(core.programs())
+    p = core.program("matmul")
+    told = asked("core", "run", "matmul")
+    rng = np.random.default_rng(3)
+    taken = [b for b in p.buffers if b.role == "input"]
+    inputs = {b.name: rng.integers(0, 4, b.bytes // b.dtype.itemsize).astype(b.dtype) for b in taken}
+    ran = p.run(inputs)
+    assert round(ran.time * 1e12) == told["time_ps"] and ran.instructions == told["instructions"]
+    assert p.run(compute=False).time == ran.time
+    assert (ran.timeline.end <= ran.time * (1 + 1e-9)).all()
+    with pytest.raises(ValueError, match="is no input"):
+        p.run({"nonsense": np.zeros(3)})
+    with pytest.raises(ValueError, match="bytes, expected"):
+        p.run({next(iter(inputs)): np.zeros(3, next(iter(inputs.values())).dtype)})

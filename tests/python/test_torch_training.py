@@ -1,0 +1,204 @@
+"""Training over the backend: the examples against gloo, the optimizer against the kernels, recordings."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import torch.distributed as dist  # noqa: E402
+
+import ranks  # noqa: E402
+from trellis import recorded, sim  # noqa: E402
+from trellis.torch import AdamW, Bf16Wire, allocator, bf16_stochastic_hook  # noqa: E402
+
+EXAMPLES = pathlib.Path(__file__).parents[2] / "examples" / "torch"
+
+
+def torchrun(name, count, *arguments, **environment):
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}",
+         str(EXAMPLES / f"{name}.py"), *arguments],
+        capture_output=True, text=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    number = "[-+.0-9a-fpx]+"  # lines of several ranks may run into each other
+    return sorted(re.findall(rf"step \d+ loss {number}|rank \d+ \w+ {number}(?: loaded {number})?", done.stdout))
+
+
+# With two ranks there is one order of additions, a + b. With more, gloo's ring and our schedules add in other orders.
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("ddp", []),
+        ("fsdp2", []),
+        ("fsdp2", ["--bf16"]),
+        ("fsdp2", ["--adamw"]),
+        ("tensor_parallel", []),
+        ("pipeline", ["--schedule", "1f1b"]),
+        ("pipeline", ["--schedule", "interleaved"]),
+        ("pipeline", ["--schedule", "zero_bubble"]),
+        ("checkpoint", []),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "".join(value),
+)
+def test_an_example_equals_gloo_to_the_bit(name, arguments):
+    ours = torchrun(name, 2, *arguments)
+    assert ours and ours == torchrun(name, 2, *arguments, "--backend", "gloo")
+
+
+def test_four_ranks_are_equal_from_run_to_run():
+    ours = torchrun("tensor_parallel", 4, "--data", "2")
+    assert ours and ours == torchrun("tensor_parallel", 4, "--data", "2")
+
+
+def test_no_import_is_needed_where_the_package_is_installed():
+    from importlib.metadata import entry_points
+
+    if not any(point.value == "trellis.torch:autoload" for point in entry_points(group="torch.backends")):
+        pytest.skip("the package is not installed, so torch cannot know of it")
+    code = "import torch.distributed as d; d.init_process_group('trellis', store=d.HashStore(), rank=0, world_size=1)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def optimized(rank, size, kind):
+    torch.manual_seed(3)
+    model = torch.nn.Sequential(torch.nn.Linear(24, 40), torch.nn.Tanh(), torch.nn.Linear(40, 8)).to(torch.bfloat16)
+    if kind == "fsdp":
+        from torch.distributed.fsdp import fully_shard
+
+        fully_shard(model, mesh=dist.init_device_mesh("cpu", (size,)))
+    if kind == "ddp":
+        model = torch.nn.parallel.DistributedDataParallel(model)
+    settings = {"lr": 1e-2, "stochastic_rounding": True, "seed": 5}
+    if kind == "zero":
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+
+        model = torch.nn.parallel.DistributedDataParallel(model)
+        optimizer = ZeroRedundancyOptimizer(model.parameters(), AdamW, **settings)
+    else:
+        optimizer = AdamW(model.parameters(), **settings)
+    for step in range(4):
+        x = torch.linspace(-1, 1, 6 * 24).reshape(6, 24).to(torch.bfloat16) * (step + 1)
+        model(x).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return [p.full_tensor() if kind == "fsdp" else p.detach().clone() for p in model.parameters()]
+
+
+def as_numbers(tensors):
+    return [t.view(torch.int16).tolist() for t in tensors]
+
+
+def collect(rank, size, kind):
+    return as_numbers(optimized(rank, size, kind))
+
+
+def test_how_it_is_sharded_changes_no_bit():
+    alone = ranks.run(collect, 1, "plain")[0]
+    for kind in ("ddp", "fsdp"):
+        for result in ranks.run(collect, 2, kind):
+            assert result == alone, kind
+    first, second = ranks.run(collect, 2, "zero")
+    assert first == second
+
+
+def test_adamw_is_torchs_within_rounding():
+    torch.manual_seed(1)
+    ours = [torch.nn.Parameter(torch.randn(50, 7)), torch.nn.Parameter(torch.randn(33))]
+    theirs = [torch.nn.Parameter(p.detach().clone()) for p in ours]
+    a, b = AdamW(ours, lr=0.01, weight_decay=0.1), torch.optim.AdamW(theirs, lr=0.01, weight_decay=0.1)
+    for _ in range(5):
+        for p, q in zip(ours, theirs, strict=True):
+            q.grad = (p.detach() * 0.3 + 1).sin()
+            p.grad = q.grad.clone()
+        a.step()
+        b.step()
+    for p, q in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(p, q, rtol=2e-6, atol=2e-7)
+
+
+def test_stochastic_rounding_keeps_small_updates():
+    def drift(**more):
+        w = torch.nn.Parameter(torch.ones(20_000, dtype=torch.bfloat16))
+        optimizer = AdamW([w], lr=1e-4, weight_decay=0, **more)
+        for _ in range(20):
+            w.grad = torch.ones_like(w)
+            optimizer.step()
+        return 1 - w.double().mean().item()
+
+    assert drift() == 0  # every update is less than half of bf16's step, and is lost
+    assert abs(drift(stochastic_rounding=True) - 20e-4) < 2e-4
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"), [({"moments": torch.float16}, "float16"), ({"lr": -1}, "-1"), ({"betas": (1.0, 0.9)}, "1.0")]
+)
+def test_mistakes_are_named(settings, says):
+    with pytest.raises(ValueError, match=says):
+        AdamW([torch.nn.Parameter(torch.ones(1))], **settings)
+
+
+def wired(rank, size):
+    torch.manual_seed(0)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(300, 200))
+    model.register_comm_hook(Bf16Wire(seed=2), bf16_stochastic_hook)
+    model(torch.full((2, 300), 1.0 + rank)).sum().backward()
+    gradient = model.module.weight.grad
+    assert torch.equal(gradient, gradient.bfloat16().float())
+    assert abs(gradient.mean().item() - (size + 1) * 1.0) < 0.02
+    everyone = [torch.zeros_like(gradient) for _ in range(size)]
+    dist.all_gather(everyone, gradient)
+    assert all(torch.equal(everyone[0], g) for g in everyone)
+
+
+def test_gradients_on_a_bf16_wire():
+    ranks.run(wired, 2)
+
+
+def in_window(rank, size):
+    with allocator():
+        x, small = torch.full((1 << 18,), float(rank)), torch.ones(3)
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    assert backend.get_memory_stats()["window_bytes"] >= x.nbytes if hasattr(backend, "get_memory_stats") else True
+    dist.all_reduce(x)
+    dist.all_reduce(small)
+    assert x[5] == size * (size - 1) / 2 and small[0] == size
+    y = torch.zeros(1 << 18)
+    dist.broadcast(y if rank else x, 0)
+    del x
+    assert torch.ones(1 << 20).sum() == 1 << 20
+
+
+def test_tensors_that_peers_read():
+    ranks.run(in_window, 2)
+
+
+def recorded_job(rank, size, folder):
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(500, 500))
+    for _ in range(3):
+        model(torch.ones(8, 500)).sum().backward()
+    if rank == 0:
+        dist.send(torch.ones(1000), 1)
+    if rank == 1:
+        dist.recv(torch.ones(1000), 0)
+    dist.barrier()
+
+
+def test_a_recorded_job_is_priced(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRELLIS_RECORD", str(tmp_path))
+    ranks.run(recorded_job, 2, str(tmp_path))
+    text = recorded.workload(tmp_path)
+    assert text.count("all_reduce") >= 3 and "1002000B" in text and "send_recv" in text and "compute" in text, text
+    played = sim.play(text, "trn2.48xlarge")
+    slower = sim.play(recorded.workload(tmp_path, compute=3), "trn2.48xlarge")
+    assert 0 < played.time < slower.time
+    with pytest.raises(ValueError, match="not among all"):
+        recorded.workload(tmp_path, ranks=64)
+    (tmp_path / "rank1.jsonl").unlink()
+    with pytest.raises(ValueError, match=r"ranks \[0\], expected 0 to 1"):
+        recorded.workload(tmp_path)

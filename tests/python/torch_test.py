@@ -1,0 +1,22 @@
+"""torch.distributed over Trellis, where torch is installed: operations, failures, training."""
+
+import unittest
+
+import python_environment as environment
+
+NEEDS = ("pytest", "torch", "numpy")
+
+
+class Torch(unittest.TestCase):
+    def test_operations(self):
+        environment.run("pytest", "-q", "-x", "tests/python/test_torch_operations.py", needs=NEEDS)
+
+    def test_failures(self):
+        environment.run("pytest", "-q", "-x", "tests/python/test_torch_failures.py", needs=NEEDS)
+
+    def test_training(self):
+        environment.run("pytest", "-q", "-x", "tests/python/test_torch_training.py", needs=NEEDS)
+
+
+if __name__ == "__main__":
+    unittest.main()
