@@ -1,19 +1,49 @@
 #include "device/device.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <mutex>
-#include <stdexcept>
 
+#include "device/backends.h"
 #include "device/of_this_process.h"
 
 namespace trellis::device {
+namespace {
 
-std::shared_ptr<Device> open_host();
+std::vector<Backend>& registry() {
+  static std::vector<Backend> all;
+  return all;
+}
 
-std::shared_ptr<Device> open(std::string_view name) {
-  if (name == "host") return open_host();
-  throw std::invalid_argument(fmt::format("no device is called '{}'; known is host", name));
+}  // namespace
+
+Time wall_time() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+             .count() *
+         1000;
+}
+
+RegisteredBackend::RegisteredBackend(Backend backend) {
+  auto& all = registry();
+  all.insert(std::ranges::upper_bound(all, backend.name, {}, &Backend::name), std::move(backend));
+}
+
+const std::vector<Backend>& backends() { return registry(); }
+
+const Backend& backend_named(std::string_view name) {
+  std::string known;
+  for (const Backend& b : backends()) {
+    if (b.name.ends_with(':') ? name.starts_with(b.name) : name == b.name) return b;
+    known += (known.empty() ? "" : ", ") + b.pattern;
+  }
+  throw std::invalid_argument(fmt::format("no device is called '{}'; known are {}", name, known));
+}
+
+std::shared_ptr<Device> open(std::string_view name, const Opening& opening) {
+  return backend_named(name).open(name, opening);
 }
 
 std::shared_ptr<Device> host_of_process() {
@@ -24,8 +54,39 @@ std::shared_ptr<Device> host_of_process() {
   auto& [mutex, known] = of_this_process([] { return new Known; });
   const std::lock_guard lock(mutex);
   std::shared_ptr<Device> host = known.lock();
-  if (!host) known = host = open_host();
+  if (!host) known = host = open("host");
   return host;
+}
+
+std::string Device::why_not(Capability c) const {
+  if (capabilities().has(c)) return {};
+  return fmt::format("{} lacks {}: {}", name(), device::name(c), meaning(c));
+}
+
+void Device::copy(Stream& stream, void* dst, const void* src, std::size_t bytes) {
+  stream.submit([this, dst, src, bytes] { copy(dst, src, bytes); });
+}
+
+void Device::fill(Stream& stream, void* dst, std::byte value, std::size_t bytes) {
+  stream.submit([this, dst, value, bytes] { fill(dst, value, bytes); });
+}
+
+void Device::launch(Stream& stream, Launch what) {
+  check_launch(what);  // the caller's mistake comes out of the caller's call
+  stream.submit([this, what = std::move(what)] { launch(what); });
+}
+
+Exported::~Exported() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void expect_within(std::string_view what, const Piece& range, const Piece* allocated) {
+  if (allocated == nullptr)
+    throw std::invalid_argument(fmt::format("{}: {} is not memory of this device", what, fmt::ptr(range.at)));
+  const auto before = static_cast<std::size_t>(range.at - allocated->at);
+  if (range.bytes <= allocated->bytes && before <= allocated->bytes - range.bytes) return;
+  throw std::invalid_argument(fmt::format("{}: {} bytes from byte {} of {} bytes go past their end", what, range.bytes,
+                                          before, allocated->bytes));
 }
 
 }  // namespace trellis::device

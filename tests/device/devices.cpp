@@ -1,4 +1,4 @@
-// What every device must do.
+// What every device must do whose memory is in a window; conformance.cpp has what all must do.
 #include "device/device.h"
 
 #include <gtest/gtest.h>
@@ -205,7 +205,7 @@ TEST_P(Devices, MemoryThatWasGivenBackTooSoonIsLeftAlone) {
   munmap(memory, bytes);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Devices, testing::Values("host"));
+INSTANTIATE_TEST_SUITE_P(All, Devices, testing::Values("host", "sim:trn2.48xlarge"));
 
 TEST(Device, AProcessHasOneAndItsChildAnother) {
   const auto host = host_of_process();
@@ -225,7 +225,7 @@ TEST(Device, AnUnknownOneIsRefusedByName) {
     open("abacus");
     FAIL();
   } catch (const std::invalid_argument& e) {
-    EXPECT_STREQ(e.what(), "no device is called 'abacus'; known is host");
+    EXPECT_STREQ(e.what(), "no device is called 'abacus'; known are host, neuron, sim:MACHINE");
   }
 }
 

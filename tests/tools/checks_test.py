@@ -57,10 +57,10 @@ class Layers(Planted):
                     (self.root / here / "part.cpp").unlink()
 
     def test_sim_is_seen_through_the_doors_of_device_alone(self):
-        for path in ["device/simulated.cpp", "device/libnrt/nrt_init.cpp"]:
+        for path in ["device/simulated/device.cpp", "device/libnrt/nrt_init.cpp"]:
             self.plant(path, '#include "sim/machine/machine.h"\n')
             self.assert_passes("layers")
-        for path in ["device/simulated.h", "device/host.cpp", "device/libnrt.cpp", "ccl/run/device/simulated.cpp"]:
+        for path in ["device/simulated.h", "device/host.cpp", "device/libnrt.cpp", "device/neuron/simulated.cpp"]:
             self.plant(path, '#include "sim/machine/machine.h"\n')
             self.assert_caught("layers", f"{path}:1")
             (self.root / path).unlink()

@@ -15,7 +15,7 @@ MAY_INCLUDE = {
     "ccl":      ["schedule", "kernels", "device"],
     "train":    ["schedule", "kernels", "device", "ccl"],
 }
-DOORS = {("device", "sim"): ["device/simulated.cpp", "device/libnrt/"]}
+DOORS = {("device", "sim"): ["device/simulated/", "device/libnrt/"]}
 ON_TOP = ["bench", "examples", "python", "tests", "tools"]
 
 # The folders of a room, lowest first: each may include those before it. The room's own headers are below all of them,
@@ -23,11 +23,12 @@ ON_TOP = ["bench", "examples", "python", "tests", "tools"]
 FOLDERS = {
     "schedule": ["builder", "algorithms", "proof", "formats"],
     "kernels":  ["types", "dispatch", "reduce", "optimizers", "layers", "lanes", "twins", "measure"],
+    "device":   ["neff", "nrt", "simulated", "neuron", "conformance", "libnrt"],
     "sim":      ["time", "figures", "machine", "timeline", "network", "price", "choose", "workload", "report", "core"],
     "ccl":      ["rendezvous", "transports", "plan", "failure", "divide", "diagnosis", "run", "api"],
     "train":    ["mesh", "config", "pipeline", "step", "layers", "models", "update", "whole", "checkpoint", "data", "trainer"],
     "tools":    ["program", "picture", "answer", "topo", "schedule", "bench", "tune", "core", "doctor", "launch",
-                 "machine", "sim", "validate", "train"],
+                 "machine", "sim", "device", "neff", "validate", "train"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')

@@ -1,0 +1,29 @@
+// The registry of devices by name. A RegisteredBackend at namespace scope adds one.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/device.h"
+
+namespace trellis::device {
+
+struct Backend {
+  std::string name;     // "host"; one that ends in ':' takes the rest as its own: "sim:"
+  std::string pattern;  // as users write it: "sim:MACHINE"
+  std::string summary;
+  std::shared_ptr<Device> (*open)(std::string_view name, const Opening&) = nullptr;
+  std::vector<std::string> (*names)() = nullptr;  // all that can be opened
+  std::string (*missing)() = nullptr;             // why it cannot be opened here, one sentence; empty: it can
+};
+
+struct RegisteredBackend {
+  explicit RegisteredBackend(Backend);
+};
+
+const std::vector<Backend>& backends();          // by name
+const Backend& backend_named(std::string_view);  // throws invalid_argument and lists the known ones
+
+}  // namespace trellis::device

@@ -1,0 +1,32 @@
+// A collective that a communicator runs, as its device is told of it: a simulated one says how long it takes.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "device/stream.h"
+
+namespace trellis::device {
+
+// Where a rank is, and when: what ranks tell each other before a collective on devices with simulated time.
+struct RankClock {
+  Time time = 0;
+  std::int64_t core = 0;  // of the machine
+};
+
+// All values but `rank` are the same on all ranks.
+struct CollectiveRun {
+  std::string_view collective;  // "all_reduce"
+  std::string_view way;         // the algorithm with its parameters, "ring*2"; empty: the fastest that is known
+  int rank = 0, ranks = 1;
+  std::size_t bytes = 0;  // of the larger buffer
+  std::size_t element = 4;
+  int root = 0, peer = -1;
+  bool in_place = false;
+  std::vector<std::pair<int, int>> pairs = {};
+  std::vector<RankClock> clocks = {};  // by rank, as the collective began
+};
+
+}  // namespace trellis::device

@@ -1,0 +1,138 @@
+// Streams and events: order, overlap, failures and time.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "device/conformance/on_device.h"
+
+namespace trellis::device {
+namespace {
+
+void order(Device& d) {
+  std::vector<int> seen;
+  const auto stream = d.stream();
+  for (int i = 0; i < 1000; ++i) stream->submit([&seen, i] { seen.push_back(i); });
+  stream->synchronize();
+  expect(stream->idle(), "a stream is busy after synchronize()");
+  expect(seen.size() == 1000, "{} of 1000 pieces of work were done", seen.size());
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    expect(seen[i] == static_cast<int>(i), "piece {} was done in place {}", seen[i], i);
+}
+
+void stream_copies(Device& d) {
+  OnDevice a(d, 1 << 20), b(d, 1 << 20), c(d, 1 << 20);
+  const auto wanted = numbered(1 << 20, 5);
+  a.put(wanted);
+  const auto stream = d.stream();
+  d.copy(*stream, b.data(), a.data(), b.bytes());
+  d.copy(*stream, c.data(), b.data(), c.bytes());
+  d.fill(*stream, b.data(), std::byte{0}, b.bytes());
+  std::vector<unsigned char> seen(wanted.size());
+  d.copy(*stream, seen.data(), c.data(), seen.size());
+  stream->synchronize();
+  expect(seen == wanted, "copies of a stream were done in another order");
+  expect(b.get<unsigned char>()[12345] == 0, "a fill of a stream was not done");
+}
+
+// Each waits for the other, which only streams that run at the same time survive.
+void overlap(Device& d) {
+  std::atomic<bool> first_runs = false, second_runs = false, together = true;
+  const auto first = d.stream(), second = d.stream();
+  const auto meet = [&](std::atomic<bool>& mine, std::atomic<bool>& other) {
+    mine = true;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!other && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    if (!other) together = false;
+  };
+  first->submit([&] { meet(first_runs, second_runs); });
+  second->submit([&] { meet(second_runs, first_runs); });
+  first->synchronize();
+  second->synchronize();
+  expect(together, "two streams do not run at the same time");
+}
+
+void events(Device& d) {
+  const auto first = d.stream(), second = d.stream();
+  const auto event = d.event();
+  expect(event->ready(), "an event without a record is not ready");
+  std::atomic<int> value = 0;
+  first->submit([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    value = 1;
+  });
+  event->record(first.get());
+  event->wait(second.get());
+  int seen = -1;
+  second->submit([&] { seen = value; });
+  second->synchronize();
+  expect(seen == 1, "work after an event saw {}; expected 1", seen);
+  expect(event->ready(), "an event that was waited for is not ready");
+}
+
+void failure(Device& d) {
+  const auto stream = d.stream();
+  std::atomic<bool> go = false, ran = false;
+  stream->submit([&] {
+    while (!go) std::this_thread::yield();
+    throw std::runtime_error("it failed");
+  });
+  stream->submit([&] { ran = true; });
+  const auto event = d.event();
+  event->record(stream.get());
+  go = true;
+  event->synchronize();  // what cannot happen any more is not waited for
+  expect_refused<std::runtime_error>("a failure", [&] { stream->synchronize(); });
+  expect(!ran, "work after a failure was done");
+  stream->submit([&] { ran = true; });
+  stream->synchronize();
+  expect(ran, "a stream does no work after its failure was told");
+}
+
+void time_passes(Device& d) {
+  OnDevice a(d, 1 << 20), b(d, 1 << 20);
+  const auto stream = d.stream();
+  const auto before = d.event(), after = d.event();
+  before->record(stream.get());
+  for (int i = 0; i < 4; ++i) d.copy(*stream, b.data(), a.data(), b.bytes());
+  after->record(stream.get());
+  stream->synchronize();
+  expect(before->time() < after->time(), "four copies took no time: {} ps to {} ps", before->time(), after->time());
+  expect(stream->now() >= after->time(), "the stream is at {} ps, its last event at {}", stream->now(), after->time());
+}
+
+// The same work takes the same picoseconds, whatever the host does meanwhile; a wait moves the clock of who waits.
+void simulated_time(Device& d) {
+  OnDevice a(d, 1 << 20), b(d, 1 << 20);
+  const auto timed = [&](std::size_t bytes) {
+    const auto stream = d.stream();
+    const Time begin = stream->now();
+    d.copy(*stream, b.data(), a.data(), bytes);
+    stream->synchronize();
+    return stream->now() - begin;
+  };
+  const Time one = timed(1 << 20);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  expect(timed(1 << 20) == one, "a copy took {} ps and then {}", one, timed(1 << 20));
+  expect(timed(1 << 10) < one, "fewer bytes take no less time");
+  const auto first = d.stream(), second = d.stream();
+  const auto event = d.event();
+  d.copy(*first, b.data(), a.data(), 1 << 20);
+  event->record(first.get());
+  event->wait(second.get());
+  second->synchronize();
+  expect(second->now() >= event->time(), "a stream is at {} ps after a wait for {} ps", second->now(), event->time());
+  expect(d.clock().time >= event->time(), "the caller is at {} ps after a wait for {}", d.clock().time, event->time());
+}
+
+const RegisteredCheck all[] = {
+    RegisteredCheck({"stream order", "a stream does its work in order", {}, order}),
+    RegisteredCheck({"stream copies", "copies of a stream follow each other", {}, stream_copies}),
+    RegisteredCheck({"overlap", "two streams run at the same time", {}, overlap}),
+    RegisteredCheck({"events", "work after an event sees what came before it", {}, events}),
+    RegisteredCheck({"failure", "a failure is told once, and nobody waits for what it prevents", {}, failure}),
+    RegisteredCheck({"time", "events carry the time at which they were reached", {}, time_passes}),
+    RegisteredCheck({"simulated time", "time depends on the work alone", {Capability::simulated_time}, simulated_time}),
+};
+
+}  // namespace
+}  // namespace trellis::device

@@ -1,0 +1,67 @@
+#include "device/libnrt/hub.h"
+
+#include <algorithm>
+
+#include "device/libnrt/refusal.h"
+
+namespace trellis::device::nrt {
+
+struct Hub::Meeting {
+  std::string signature;
+  std::vector<Bytes> brought;
+  std::vector<bool> here;
+  std::uint32_t come = 0, gone = 0;
+  bool spoilt = false;  // the signatures differ, or somebody has given up
+  std::string why;
+  std::condition_variable changed;
+};
+
+// The first meeting of the key that this member has not come to.
+std::shared_ptr<Hub::Meeting> Hub::meeting_for(const Coming& c) {
+  auto& turn = meetings_[c.key];
+  for (const auto& meeting : turn)
+    if (!meeting->here[c.member]) return meeting;
+  auto meeting = std::make_shared<Meeting>();
+  meeting->signature = c.signature;
+  meeting->brought.resize(c.members);
+  meeting->here.resize(c.members);
+  turn.push_back(meeting);
+  return meeting;
+}
+
+std::vector<Bytes> Hub::meet(const Coming& c, Deadline deadline) {
+  if (c.members == 0 || c.member >= c.members)
+    refuse(Status::invalid, "member {} of {}: expected 0 to {}", c.member, c.members, static_cast<int>(c.members) - 1);
+  std::unique_lock lock(mutex_);
+  const std::string key = fmt::format("{} {}", c.key, c.members);
+  Coming keyed{key, c.signature, c.member, c.members, {}};
+  const auto meeting = meeting_for(keyed);
+  meeting->here[c.member] = true;
+  meeting->brought[c.member] = c.bytes;
+  ++meeting->come;
+  if (!meeting->spoilt && meeting->signature != c.signature) {
+    meeting->spoilt = true;
+    meeting->why = fmt::format("members call '{}' and '{}' at the same time", meeting->signature, c.signature);
+  }
+  meeting->changed.notify_all();
+  const bool together =
+      meeting->changed.wait_until(lock, deadline, [&] { return meeting->come == c.members || meeting->spoilt; });
+  std::string missing;
+  if (!together) {
+    for (std::uint32_t m = 0; m < c.members; ++m)
+      if (!meeting->here[m] && missing.size() < 60) missing += fmt::format(" {}", m);
+    meeting->spoilt = true;
+    meeting->why = fmt::format("of {} members these did not come in time:{}", c.members, missing);
+    meeting->changed.notify_all();
+  }
+  if (++meeting->gone == meeting->come) {  // whoever comes later meets anew
+    auto& turn = meetings_[key];
+    std::erase(turn, meeting);
+    if (turn.empty()) meetings_.erase(key);
+  }
+  if (!together) refuse(Status::collective_stuck, "{}: {}", c.signature, meeting->why);
+  if (meeting->spoilt) refuse(Status::invalid, "{}: {}", c.signature, meeting->why);
+  return meeting->brought;
+}
+
+}  // namespace trellis::device::nrt

@@ -1,0 +1,65 @@
+// Where the members of a group meet: each brings bytes, and all get everybody's. Members are threads of this process,
+// or of others that reach it by TCP.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "device/libnrt/socket.h"
+
+namespace trellis::device::nrt {
+
+using Bytes = std::vector<std::byte>;
+
+// One member's part of one meeting. Members of a meeting have equal keys, counts and signatures.
+struct Coming {
+  std::string key;        // of the group, and the kind of meeting
+  std::string signature;  // what must be alike: "all_reduce f32 add 4096"
+  std::uint32_t member = 0, members = 1;
+  Bytes bytes;
+};
+
+class Hub {
+ public:
+  // What each member brought, in their order. Refuses different signatures, and one who comes twice; at the deadline it
+  // names who is missing.
+  std::vector<Bytes> meet(const Coming&, Deadline);
+
+ private:
+  struct Meeting;
+  std::shared_ptr<Meeting> meeting_for(const Coming&);
+
+  std::mutex mutex_;
+  std::map<std::string, std::vector<std::shared_ptr<Meeting>>> meetings_;  // of a key, by their turn
+};
+
+// The process's own hub, or that of another process: NEURON_RT_ROOT_COMM_ID=ADDRESS:PORT.
+class World {
+ public:
+  World();
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  // Device 0's process serves the others; call it before the first meeting.
+  void join(std::uint32_t id, std::uint32_t devices);
+  std::vector<Bytes> meet(const Coming&);
+  std::chrono::milliseconds timeout() const { return timeout_; }
+
+ private:
+  class Server;
+  const std::string root_;  // empty: all members are threads of this process
+  const std::chrono::milliseconds timeout_;
+  Hub hub_;
+  std::mutex mutex_;
+  std::unique_ptr<Server> server_;
+};
+
+}  // namespace trellis::device::nrt

@@ -1,0 +1,47 @@
+// Settings that callers make with functions: of inspection, and of system traces.
+#pragma once
+
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "device/libnrt/handles.h"
+#include "device/libnrt/trace.h"
+
+namespace trellis::device::nrt {
+
+struct InspectObject {
+  std::mutex mutex;
+  int session = 1;
+  std::string output_dir = "./output";
+  std::set<std::string> activities_off;
+  TraceSettings trace;
+  bool enabled = false, on_failure = false;
+};
+
+struct TraceConfigObject {
+  std::mutex mutex;
+  TraceSettings trace;
+};
+
+struct FetchObject {
+  std::mutex mutex;
+  std::uint64_t most_events = ~std::uint64_t{0};
+  int core = -1;
+};
+
+// They may be made before nrt_init, so they do not belong to a runtime.
+struct Settings {
+  Handles<InspectObject> inspect{"the inspection's settings"};
+  Handles<TraceConfigObject> traces{"the trace's settings"};
+  Handles<FetchObject> fetches{"the options"};
+};
+Settings& settings();
+
+// Texts that the caller frees: an array of them, from malloc.
+void give_texts(const std::vector<std::string>&, const char*** out, std::size_t* count);
+void free_texts(const char** texts, std::size_t count);
+void expect_event_type(const std::string&);
+std::string folder_of(const char* name);
+
+}  // namespace trellis::device::nrt

@@ -1,0 +1,216 @@
+// Inspection: settings, and a folder with what the runtime did meanwhile.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "device/libnrt/exports.h"
+#include "device/libnrt/inspect.h"
+#include "device/of_this_process.h"
+
+namespace trellis::device::nrt {
+namespace {
+
+const std::vector<std::string> activities = {"system_profile", "device_profile", "host_memory", "cpu_util"};
+
+// What nrt_inspect_begin began.
+struct Running {
+  std::mutex mutex;
+  bool on = false;
+  int session = 1;
+  std::string folder;
+  bool system = true, device = true;
+};
+Running& inspecting() {
+  return of_this_process([] { return new Running; });
+}
+
+template <class Change>
+Status change(std::string_view function, InspectConfig* config, Change what) {
+  return guarded(function, [&] {
+    const auto object = settings().inspect.get(config);
+    const std::lock_guard lock(object->mutex);
+    what(*object);
+  });
+}
+
+bool flag(const char* variable, bool otherwise) {
+  const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here changes it
+  return value == nullptr ? otherwise : std::string_view(value) == "1";
+}
+
+void begin(Runtime& r, int session, const std::string& folder, bool system, bool device, const TraceSettings& trace) {
+  Running& now = inspecting();
+  const std::lock_guard lock(now.mutex);
+  if (now.on) refuse(Status::invalid, "an inspection was begun before");
+  now.on = true;
+  now.session = session, now.folder = folder, now.system = system, now.device = device;
+  if (system) r.recorder.start(trace);
+}
+
+}  // namespace
+
+Settings& settings() {
+  return of_this_process([] { return new Settings; });
+}
+
+void give_texts(const std::vector<std::string>& texts, const char*** out, std::size_t* count) {
+  expect_given(out, "the array's place");
+  expect_given(count, "the count's place");
+  auto* const array = static_cast<const char**>(std::calloc(texts.size() + 1, sizeof(char*)));
+  if (array == nullptr) throw std::bad_alloc();
+  for (std::size_t i = 0; i < texts.size(); ++i) array[i] = strdup(texts[i].c_str());
+  *out = array, *count = texts.size();
+}
+
+void free_texts(const char** texts, std::size_t count) {
+  if (texts == nullptr) return;
+  for (std::size_t i = 0; i < count; ++i) std::free(const_cast<char*>(texts[i]));
+  std::free(texts);
+}
+
+void expect_event_type(const std::string& type) {
+  if (std::ranges::find(event_types(), type) == event_types().end())
+    refuse(Status::invalid, "event type '{}': expected one of nrt_sys_trace_get_event_types", type);
+}
+
+std::string folder_of(const char* name) {
+  expect_given(name, "the folder");
+  if (*name == '\0') refuse(Status::invalid, "a folder without a name");
+  return name;
+}
+
+Status nrt_inspect_config_allocate(InspectConfig** out) {
+  return guarded("nrt_inspect_config_allocate", [&] {
+    expect_given(out, "the settings' place");
+    *out = settings().inspect.add<InspectConfig*>(std::make_shared<InspectObject>());
+  });
+}
+
+Status nrt_inspect_config_free(InspectConfig* config) {
+  return guarded("nrt_inspect_config_free", [&] { settings().inspect.take(config); });
+}
+
+Status nrt_inspect_config_set_defaults(InspectConfig* config) {
+  return change("nrt_inspect_config_set_defaults", config, [](InspectObject& o) {
+    o.session = 1, o.output_dir = "./output", o.activities_off.clear(), o.trace = {};
+    o.enabled = o.on_failure = false;
+  });
+}
+
+Status nrt_inspect_config_set_session_id(InspectConfig* config, int session) {
+  return change("nrt_inspect_config_set_session_id", config, [&](InspectObject& o) { o.session = session; });
+}
+
+Status nrt_inspect_config_set_output_dir(InspectConfig* config, const char* folder) {
+  return change("nrt_inspect_config_set_output_dir", config,
+                [&](InspectObject& o) { o.output_dir = folder_of(folder); });
+}
+
+Status nrt_inspect_config_set_sys_trace_max_events_per_nc(InspectConfig* config, std::uint64_t most) {
+  return change("nrt_inspect_config_set_sys_trace_max_events_per_nc", config,
+                [&](InspectObject& o) { o.trace.most_events = most; });
+}
+
+Status nrt_inspect_config_set_capture_enabled_for_nc(InspectConfig* config, std::uint32_t core, bool on) {
+  return change("nrt_inspect_config_set_capture_enabled_for_nc", config, [&](InspectObject& o) {
+    if (on)
+      o.trace.cores_off.erase(core);
+    else
+      o.trace.cores_off.insert(core);
+  });
+}
+
+Status nrt_inspect_config_set_capture_enabled_for_event_type_string(InspectConfig* config, const char* type, bool on) {
+  return change("nrt_inspect_config_set_capture_enabled_for_event_type_string", config, [&](InspectObject& o) {
+    expect_given(type, "the event type");
+    expect_event_type(type);
+    if (on)
+      o.trace.types_off.erase(type);
+    else
+      o.trace.types_off.insert(type);
+  });
+}
+
+Status nrt_inspect_config_set_enable_inspect(InspectConfig* config, bool on) {
+  return change("nrt_inspect_config_set_enable_inspect", config, [&](InspectObject& o) { o.enabled = on; });
+}
+
+Status nrt_inspect_config_set_enable_inspect_on_fail(InspectConfig* config, bool on) {
+  return change("nrt_inspect_config_set_enable_inspect_on_fail", config, [&](InspectObject& o) { o.on_failure = on; });
+}
+
+Status nrt_inspect_config_get_all_activity_types(const char*** out, std::size_t* count) {
+  return guarded("nrt_inspect_config_get_all_activity_types", [&] { give_texts(activities, out, count); });
+}
+
+Status nrt_inspect_config_get_enabled_activity_types(InspectConfig* config, const char*** out, std::size_t* count) {
+  return change("nrt_inspect_config_get_enabled_activity_types", config, [&](InspectObject& o) {
+    std::vector<std::string> on;
+    for (const std::string& a : activities)
+      if (!o.activities_off.contains(a)) on.push_back(a);
+    give_texts(on, out, count);
+  });
+}
+
+void nrt_inspect_config_free_activity_types(const char** texts, std::size_t count) { free_texts(texts, count); }
+
+Status nrt_inspect_config_set_activity(InspectConfig* config, const char* activity, bool on) {
+  return change("nrt_inspect_config_set_activity", config, [&](InspectObject& o) {
+    expect_given(activity, "the activity");
+    const std::string_view word = activity;
+    bool known = false;
+    for (const std::string& a : activities) {
+      if (word != "all" && word != a) continue;
+      known = true;
+      if (on)
+        o.activities_off.erase(a);
+      else
+        o.activities_off.insert(a);
+    }
+    if (!known)
+      refuse(Status::invalid, "activity '{}': expected one of nrt_inspect_config_get_all_activity_types", word);
+  });
+}
+
+Status nrt_inspect_begin() {
+  return call("nrt_inspect_begin", [](Runtime& r) {
+    const char* const folder = std::getenv("NEURON_RT_INSPECT_OUTPUT_DIR");  // NOLINT(concurrency-mt-unsafe)
+    const bool on = flag("NEURON_RT_INSPECT_ENABLE", true);
+    begin(r, 1, folder == nullptr ? "./output" : folder, on && flag("NEURON_RT_INSPECT_SYSTEM_PROFILE", true),
+          on && flag("NEURON_RT_INSPECT_DEVICE_PROFILE", true), {});
+  });
+}
+
+Status nrt_inspect_begin_with_options(InspectConfig* config) {
+  return call("nrt_inspect_begin_with_options", [&](Runtime& r) {
+    const auto o = config == nullptr ? std::make_shared<InspectObject>() : settings().inspect.get(config);
+    const std::lock_guard lock(o->mutex);
+    begin(r, o->session, o->output_dir, !o->activities_off.contains("system_profile"),
+          o->enabled && !o->activities_off.contains("device_profile"), o->trace);
+  });
+}
+
+Status nrt_inspect_stop() {
+  return call("nrt_inspect_stop", [](Runtime& r) {
+    Running& now = inspecting();
+    const std::lock_guard lock(now.mutex);
+    if (!std::exchange(now.on, false)) refuse(Status::invalid, "no inspection was begun");
+    const std::string folder = fmt::format("{}/session_{}_pid_{}", now.folder, now.session, getpid());
+    std::error_code failed;
+    std::filesystem::create_directories(folder, failed);
+    if (failed) refuse(Status::failure, "{} cannot be made: {}", folder, failed.message());
+    if (now.system) {
+      r.recorder.stop();
+      write_file(folder + "/system_profile.json", chrome_json(r.recorder.take(~std::uint64_t{0}, -1)));
+    }
+    if (!now.device) return;
+    for (const auto& model : r.models.all())
+      write_file(fmt::format("{}/device_profile_{}.json", folder, model->id()), model->program().profile());
+  });
+}
+
+}  // namespace trellis::device::nrt

@@ -1,0 +1,159 @@
+#include "device/libnrt/queues.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <system_error>
+
+namespace trellis::device::nrt {
+namespace {
+
+// Executions in flight, as documented; other queues are longer.
+constexpr std::size_t most_executions = 63, most_others = 4096;
+
+// The unit's number in a sequence: core, unit, queue.
+std::uint16_t id_of(std::uint32_t vnc, Unit unit, int queue) {
+  return static_cast<std::uint16_t>(vnc << 5 | static_cast<std::uint32_t>(unit) << 2 |
+                                    static_cast<std::uint32_t>(queue));
+}
+
+void make_readable(int fd) {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(fd, &one, sizeof one);
+}
+
+}  // namespace
+
+int queues_of(Unit unit) {
+  switch (unit) {
+    case Unit::compute:
+      return 1;
+    case Unit::collectives:
+      return 3;
+    case Unit::tensor_read:
+    case Unit::tensor_write:
+    case Unit::tensor_op:
+      return 2;
+  }
+  refuse(Status::invalid, "execution unit {}: expected 0 to {}", static_cast<int>(unit), unit_count - 1);
+}
+
+void TrackerObject::add(Sequence sequence, Status status) {
+  const std::lock_guard lock(mutex_);
+  errors_.push_back({sequence, static_cast<std::uint64_t>(status)});
+}
+
+std::pair<const AsyncError*, std::size_t> TrackerObject::list() {
+  const std::lock_guard lock(mutex_);
+  if (errors_.empty()) return {nullptr, 0};
+  if (shown_.empty() || shown_.back().size() != errors_.size()) shown_.push_back(errors_);
+  return {shown_.back().data(), shown_.back().size()};
+}
+
+Queue::Queue(Device& device, std::uint16_t id, std::size_t most_waiting)
+    : id_(id), most_waiting_(most_waiting), stream_(device.stream()) {}
+
+Queue::~Queue() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  stream_.reset();
+  for (const auto& [count, fd] : waiting_files_) close(fd);
+}
+
+Sequence Queue::add(std::function<void()> work, std::shared_ptr<TrackerObject> errors) {
+  const std::lock_guard lock(mutex_);
+  if (handed_in_ - completed_ >= most_waiting_)
+    refuse(Status::queue_full, "{} pieces of work wait there; that is the most", most_waiting_);
+  const std::uint64_t count = ++handed_in_;
+  stream_->submit(
+      [this, count, work = std::move(work), errors = std::move(errors)] { run(work, count, errors.get()); });
+  return sequence(count);
+}
+
+void Queue::run(const std::function<void()>& work, std::uint64_t count, TrackerObject* errors) {
+  bool dropped = false;
+  {
+    const std::lock_guard lock(mutex_);
+    dropped = closing_;
+  }
+  const Status status = dropped ? Status::closed : guarded("queued work", work);
+  if (status != Status::success && errors != nullptr) errors->add(sequence(count), status);
+  const std::lock_guard lock(mutex_);
+  completed_ = count;
+  while (!waiting_files_.empty() && waiting_files_.begin()->first <= count) {
+    make_readable(waiting_files_.begin()->second);
+    close(waiting_files_.begin()->second);
+    waiting_files_.erase(waiting_files_.begin());
+  }
+  changed_.notify_all();
+}
+
+Sequence Queue::last_completed() const {
+  const std::lock_guard lock(mutex_);
+  return sequence(completed_);
+}
+
+bool Queue::is_completed(std::uint64_t count) const {
+  const std::lock_guard lock(mutex_);
+  if (count == 0 || count > handed_in_)
+    refuse(Status::invalid, "sequence number {}: this queue has handed out 1 to {}", count, handed_in_);
+  return count <= completed_;
+}
+
+int Queue::completion_file(std::uint64_t count) {
+  const bool done = is_completed(count);
+  const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), "a completion handle");
+  const std::lock_guard lock(mutex_);
+  if (done || count <= completed_) {
+    make_readable(fd);
+    return fd;
+  }
+  const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);  // the caller may close theirs before it is complete
+  if (own < 0) {
+    close(fd);
+    throw std::system_error(errno, std::generic_category(), "a completion handle");
+  }
+  waiting_files_.emplace(count, own);
+  return fd;
+}
+
+bool Queue::wait_until_empty(std::chrono::milliseconds most) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, most, [&] { return completed_ == handed_in_; });
+}
+
+Queue& Queues::of(Device& device, std::uint32_t vnc, Unit unit, int queue) {
+  if (queue < 0 || queue >= queues_of(unit))
+    refuse(Status::invalid, "queue {}: this execution unit has {}", queue, queues_of(unit));
+  const std::uint16_t id = id_of(vnc, unit, queue);
+  const std::lock_guard lock(mutex_);
+  auto& kept = queues_[id];
+  if (!kept) kept = std::make_unique<Queue>(device, id, unit == Unit::compute ? most_executions : most_others);
+  return *kept;
+}
+
+Queue* Queues::find(Sequence sequence) {
+  const std::lock_guard lock(mutex_);
+  const auto found = queues_.find(static_cast<std::uint16_t>(sequence >> sequence_count_bits));
+  return found == queues_.end() ? nullptr : found->second.get();
+}
+
+Queue* Queues::find(std::uint32_t vnc, Unit unit, int queue) {
+  if (queue < 0 || queue >= queues_of(unit))
+    refuse(Status::invalid, "queue {}: this execution unit has {}", queue, queues_of(unit));
+  const std::lock_guard lock(mutex_);
+  const auto found = queues_.find(id_of(vnc, unit, queue));
+  return found == queues_.end() ? nullptr : found->second.get();
+}
+
+void Queues::close() {
+  const std::lock_guard lock(mutex_);
+  queues_.clear();
+}
+
+}  // namespace trellis::device::nrt

@@ -1,0 +1,76 @@
+// Queues of work on execution units: each core has some of each unit, and each keeps its order.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "device/device.h"
+#include "device/libnrt/refusal.h"
+#include "device/nrt/structures.h"
+
+namespace trellis::device::nrt {
+
+// Errors of queued work, for one core.
+class TrackerObject {
+ public:
+  explicit TrackerObject(std::uint32_t core) : core_(core) {}
+  std::uint32_t core() const { return core_; }
+  void add(Sequence, Status);
+  // Valid as long as the tracker is.
+  std::pair<const AsyncError*, std::size_t> list();
+
+ private:
+  const std::uint32_t core_;
+  std::mutex mutex_;
+  std::vector<AsyncError> errors_;
+  std::deque<std::vector<AsyncError>> shown_;
+};
+
+class Queue {
+ public:
+  Queue(Device&, std::uint16_t id, std::size_t most_waiting);
+  ~Queue();  // what runs ends; the rest is dropped
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+
+  Sequence add(std::function<void()> work, std::shared_ptr<TrackerObject> errors);  // refuses when it is full
+  Sequence last_completed() const;
+  bool is_completed(std::uint64_t count) const;  // refuses what was never handed out
+  int completion_file(std::uint64_t count);      // readable once it is; the caller closes it
+  bool wait_until_empty(std::chrono::milliseconds most);
+
+ private:
+  void run(const std::function<void()>& work, std::uint64_t count, TrackerObject* errors);
+  Sequence sequence(std::uint64_t count) const { return (Sequence{id_} << sequence_count_bits) | count; }
+
+  const std::uint16_t id_;
+  const std::size_t most_waiting_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t handed_in_ = 0, completed_ = 0;
+  bool closing_ = false;
+  std::multimap<std::uint64_t, int> waiting_files_;  // our own copies of their descriptors
+  std::unique_ptr<Stream> stream_;                   // last: its work uses all members above
+};
+
+// All queues of the process, made when they are first used.
+class Queues {
+ public:
+  Queue& of(Device&, std::uint32_t vnc, Unit, int queue);  // refuses a unit or queue that there is none of
+  Queue* find(Sequence);                                   // null: no such queue
+  Queue* find(std::uint32_t vnc, Unit, int queue);
+  void close();
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uint16_t, std::unique_ptr<Queue>> queues_;
+};
+
+int queues_of(Unit);
+
+}  // namespace trellis::device::nrt

@@ -1,0 +1,159 @@
+#include "device/libnrt/runtime.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "device/of_this_process.h"
+
+namespace trellis::device::nrt {
+namespace {
+
+struct Global {
+  std::mutex mutex;
+  std::shared_ptr<Runtime> runtime;
+  bool was_closed = false;
+};
+
+Global& global() {
+  return of_this_process([] { return new Global; });
+}
+
+template <class Value>
+struct Word {
+  std::string_view word;
+  Value value;
+};
+
+constexpr Word<Family> families[] = {{"inf1", Family::inf1},   {"inf2", Family::inf2}, {"trn1", Family::trn1},
+                                     {"trn1n", Family::trn1n}, {"trn2", Family::trn2}, {"trn2u", Family::trn2u},
+                                     {"trn3", Family::trn3}};
+constexpr Word<Size> sizes[] = {{"2xlarge", Size::xl2},   {"3xlarge", Size::xl3},   {"32xlarge", Size::xl32},
+                                {"48xlarge", Size::xl48}, {"24xlarge", Size::xl24}, {"8xlarge", Size::xl8}};
+
+template <class Value, std::size_t n>
+Value value_of(std::string_view word, const Word<Value> (&all)[n], Value otherwise) {
+  for (const auto& one : all)
+    if (one.word == word) return one.value;
+  return otherwise;
+}
+
+void put(char* to, std::size_t room, std::string_view text) {
+  std::memset(to, 0, room);
+  std::memcpy(to, text.data(), std::min(room - 1, text.size()));
+}
+
+}  // namespace
+
+std::string machine_name() {
+  const char* const value = std::getenv("TRELLIS_NRT_MACHINE");  // NOLINT(concurrency-mt-unsafe)
+  return value == nullptr || *value == '\0' ? "trn2.48xlarge" : value;
+}
+
+Topology machine_topology() { return open("sim:" + machine_name())->topology(); }
+
+InstanceInfo instance_info() {
+  const Topology t = machine_topology();
+  const std::string name = machine_name();
+  const std::size_t dot = name.find('.');
+  const std::string size = dot == std::string::npos ? "" : name.substr(dot + 1, name.find(' ', dot) - dot - 1);
+  InstanceInfo info{};
+  info.family = value_of(name.substr(0, dot), families, value_of(t.chip, families, Family::unknown));
+  info.size = value_of(size, sizes, Size::unknown);
+  put(info.arch_name, sizeof info.arch_name, t.chip);
+  put(info.device_revision, sizeof info.device_revision, "sim");
+  return info;
+}
+
+Runtime::Runtime() { core(0); }
+
+// Work in flight ends first: it uses everything else.
+Runtime::~Runtime() {
+  send_recv.close_all();
+  queues.close();
+}
+
+std::shared_ptr<Device> Runtime::core(std::int64_t vnc) {
+  const std::lock_guard lock(mutex_);
+  auto found = cores_.find(vnc);
+  if (found != cores_.end()) return found->second;
+  const auto first = cores_.find(0);
+  const int visible = first == cores_.end() ? 1 : first->second->topology().visible;
+  if (vnc < 0 || vnc >= visible)
+    refuse(Status::invalid, "core {}: expected 0 to {}, the visible ones", vnc, visible - 1);
+  auto device = open("sim:" + machine_name(), {.core = static_cast<int>(vnc)});
+  return cores_[vnc] = std::move(device);
+}
+
+int Runtime::cores() const {
+  const std::lock_guard lock(mutex_);
+  return cores_.at(0)->topology().visible;
+}
+
+void Runtime::remember(const std::shared_ptr<Storage>& storage) {
+  const std::lock_guard lock(mutex_);
+  storages_.insert_or_assign(storage->data(), storage);
+}
+
+std::shared_ptr<Storage> Runtime::storage_at(const void* va) {
+  const auto* const at = static_cast<const std::byte*>(va);
+  const std::lock_guard lock(mutex_);
+  const auto after = storages_.upper_bound(at);
+  if (after == storages_.begin()) return nullptr;
+  const auto found = std::prev(after);
+  auto storage = found->second.lock();
+  if (!storage) {
+    storages_.erase(found);
+    return nullptr;
+  }
+  return at < storage->data() + storage->bytes() ? storage : nullptr;
+}
+
+std::int32_t Runtime::free_core() {
+  const auto all = models.all();
+  for (std::int32_t c = 0; c < cores(); ++c)
+    if (std::ranges::none_of(all, [c](const auto& m) { return m->vnc() == c; })) return c;
+  refuse(Status::not_enough_cores, "all {} visible cores have a model", cores());
+}
+
+void Runtime::set_callback(Callback c) {
+  const std::lock_guard lock(mutex_);
+  callback_ = c;
+}
+
+Runtime::Callback Runtime::callback() const {
+  const std::lock_guard lock(mutex_);
+  return callback_;
+}
+
+std::shared_ptr<Runtime> running() {
+  Global& g = global();
+  const std::lock_guard lock(g.mutex);
+  if (g.runtime) return g.runtime;
+  if (g.was_closed) refuse(Status::closed, "nrt_close was called");
+  refuse(Status::uninitialized, "nrt_init was not called");
+}
+
+void start_runtime() {
+  auto fresh = std::make_shared<Runtime>();
+  Global& g = global();
+  const std::lock_guard lock(g.mutex);
+  if (g.runtime) refuse(Status::invalid, "nrt_init was called before, and not nrt_close");
+  g.runtime = std::move(fresh);
+  g.was_closed = false;
+}
+
+void end_runtime() {
+  std::shared_ptr<Runtime> ended;
+  Global& g = global();
+  {
+    const std::lock_guard lock(g.mutex);
+    if (!g.runtime) return;
+    ended = std::move(g.runtime);
+    g.was_closed = true;
+  }
+  ended->send_recv.close_all();
+  ended->queues.close();
+}
+
+}  // namespace trellis::device::nrt

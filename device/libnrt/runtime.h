@@ -1,0 +1,102 @@
+// The runtime between nrt_init and nrt_close: the cores that are visible, and everything that handles stand for.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "device/libnrt/handles.h"
+#include "device/libnrt/hub.h"
+#include "device/libnrt/model.h"
+#include "device/libnrt/queues.h"
+#include "device/libnrt/send_recv.h"
+#include "device/libnrt/tensor.h"
+#include "device/libnrt/trace.h"
+#include "device/nrt/structures.h"
+
+namespace trellis::device::nrt {
+
+// A host-driven collective that was prepared and not scheduled yet.
+struct ContextObject {
+  std::uint32_t vnc = 0, rank = 0, id = 0;
+  std::vector<std::uint32_t> group;
+  std::vector<TensorObject::Place> inputs, outputs;
+  Element element = Element::f32;
+  ReduceKind op = ReduceKind::add;
+  CollectiveKind kind = CollectiveKind::all_reduce;
+};
+
+struct ContinuousObject {
+  std::mutex mutex;
+  std::string output_dir = "./output";
+};
+
+class Runtime {
+ public:
+  Runtime();
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  std::shared_ptr<Device> core(std::int64_t vnc);  // opened when it is first used; refuses one that is not visible
+  int cores() const;
+
+  void remember(const std::shared_ptr<Storage>&);       // of a device
+  std::shared_ptr<Storage> storage_at(const void* va);  // null: none
+  std::uint32_t next_model() { return ++models_made_; }
+  std::int32_t free_core();  // one without a model, or refuses
+
+  // Records what `work` does on the core, with the simulated time before and after it.
+  template <class Work>
+  void timed(std::string_view type, int vnc, std::uint64_t bytes, const std::string& name, Work&& work) {
+    if (vnc < 0 || (!recorder.is_on() && !system_recorder.is_on())) return work();
+    const auto device = core(vnc);
+    const Time begin = device->clock().time;
+    work();
+    const TraceEvent event{type, vnc, begin, device->clock().time, bytes, name};
+    recorder.add(event);
+    system_recorder.add(event);
+  }
+
+  World world;
+  SendRecv send_recv;
+  Recorder recorder, system_recorder;
+  Handles<TensorObject> tensors{"the tensor"};
+  Handles<TensorSetObject> sets{"the tensor set"};
+  Handles<ModelObject> models{"the model"};
+  Handles<TrackerObject> trackers{"the error tracker"};
+  Handles<ContextObject> contexts{"the collective's context"};
+  Handles<CommObject> comms{"the communicator"};
+  Handles<RequestObject> requests{"the request"};
+  Handles<ContinuousObject> continuous{"the options"};
+  Queues queues;  // last but for the callback: its work uses all above
+
+  struct Callback {
+    ExecCallback function = nullptr;
+    void* params = nullptr;
+  };
+  void set_callback(Callback);
+  Callback callback() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::int64_t, std::shared_ptr<Device>> cores_;
+  std::map<const std::byte*, std::weak_ptr<Storage>> storages_;
+  std::atomic<std::uint32_t> models_made_ = 0;
+  Callback callback_;
+};
+
+std::shared_ptr<Runtime> running();  // refuses before nrt_init and after nrt_close
+void start_runtime();                // refuses when one runs
+void end_runtime();
+
+// Known without a runtime. They refuse when the environment names something wrong.
+std::string machine_name();  // TRELLIS_NRT_MACHINE; trn2.48xlarge
+Topology machine_topology();
+InstanceInfo instance_info();
+
+}  // namespace trellis::device::nrt

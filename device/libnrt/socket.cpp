@@ -1,0 +1,157 @@
+#include "device/libnrt/socket.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "device/libnrt/refusal.h"
+
+namespace trellis::device::nrt {
+namespace {
+
+constexpr auto look_again = std::chrono::milliseconds(50);  // whether to go on
+
+[[noreturn]] void fail(const char* what) { refuse(Status::network_proxy, "{}: {}", what, std::strerror(errno)); }
+
+sockaddr_in resolved(const Address& a) {
+  addrinfo hints = {}, *found = nullptr;
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  const int error = getaddrinfo(a.host.c_str(), nullptr, &hints, &found);
+  if (error != 0) refuse(Status::invalid, "'{}': {}", a.host, gai_strerror(error));
+  sockaddr_in out = {};
+  std::memcpy(&out, found->ai_addr, sizeof out);
+  freeaddrinfo(found);
+  out.sin_port = htons(a.port);
+  return out;
+}
+
+int new_socket() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) fail("socket");
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return fd;
+}
+
+}  // namespace
+
+Address address_of(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  Address a{text.substr(0, colon)};
+  const char* const end = text.data() + text.size();
+  if (colon == std::string::npos || a.host.empty() ||
+      std::from_chars(text.data() + colon + 1, end, a.port).ptr != end || a.port == 0)
+    refuse(Status::invalid, "'{}': expected ADDRESS:PORT, as in 10.0.1.2:46820", text);
+  return a;
+}
+
+Socket::~Socket() {
+  if (fd_ >= 0) close(fd_);
+}
+Socket::Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+Socket& Socket::operator=(Socket&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+bool Socket::wait(short what, Deadline deadline, const std::function<bool()>& go_on) const {
+  for (;;) {
+    pollfd one{fd_, what, 0};
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return false;
+    const int ready = poll(&one, 1, static_cast<int>(std::min(left, look_again).count()) + 1);
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) fail("poll");
+    if (go_on && !go_on()) refuse(Status::closed, "the runtime was closed meanwhile");
+  }
+}
+
+Socket Socket::connect(const Address& a, Deadline deadline, const std::function<bool()>& go_on) {
+  const sockaddr_in to = resolved(a);
+  for (;;) {
+    Socket s(new_socket());
+    int error = ::connect(s.fd_, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 ? 0 : errno;
+    if (error == EINPROGRESS) {
+      if (!s.wait(POLLOUT, deadline, go_on)) error = ETIMEDOUT;
+      socklen_t size = sizeof error;
+      if (error != ETIMEDOUT) getsockopt(s.fd_, SOL_SOCKET, SO_ERROR, &error, &size);
+    }
+    if (error == 0) return s;
+    if (std::chrono::steady_clock::now() >= deadline)
+      refuse(Status::timeout, "nobody listens at {}:{}: {}", a.host, a.port, std::strerror(error));
+    if (go_on && !go_on()) refuse(Status::closed, "the runtime was closed meanwhile");
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+Socket Socket::listen(const Address& a) {
+  Socket s(new_socket());
+  const int on = 1;
+  setsockopt(s.fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const sockaddr_in at = resolved(a);
+  if (bind(s.fd_, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 || ::listen(s.fd_, 1024) != 0)
+    refuse(Status::network_proxy, "{}:{} cannot be listened at: {}", a.host, a.port, std::strerror(errno));
+  return s;
+}
+
+Socket Socket::accept(Deadline deadline) {
+  if (!wait(POLLIN, deadline, {})) return Socket();
+  const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  const int on = 1;
+  if (fd >= 0) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return Socket(fd);
+}
+
+std::string Socket::peer() const {
+  sockaddr_in other = {};
+  socklen_t size = sizeof other;
+  char text[INET_ADDRSTRLEN] = "";
+  if (getpeername(fd_, reinterpret_cast<sockaddr*>(&other), &size) == 0)
+    inet_ntop(AF_INET, &other.sin_addr, text, sizeof text);
+  return text;
+}
+
+void Socket::send(std::span<const std::byte> bytes, Deadline deadline, const std::function<bool()>& go_on) {
+  while (!bytes.empty()) {
+    const auto sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent > 0)
+      bytes = bytes.subspan(static_cast<std::size_t>(sent));
+    else if (sent < 0 && errno != EAGAIN && errno != EINTR)
+      fail("sending to a peer");
+    else if (!wait(POLLOUT, deadline, go_on))
+      refuse(Status::timeout, "a peer takes nothing");
+  }
+}
+
+void Socket::receive(std::span<std::byte> bytes, Deadline deadline, const std::function<bool()>& go_on) {
+  while (!bytes.empty()) {
+    const auto got = recv(fd_, bytes.data(), bytes.size(), 0);
+    if (got > 0)
+      bytes = bytes.subspan(static_cast<std::size_t>(got));
+    else if (got == 0)
+      refuse(Status::network_proxy, "a peer has gone");
+    else if (errno != EAGAIN && errno != EINTR)
+      fail("receiving from a peer");
+    else if (!wait(POLLIN, deadline, go_on))
+      refuse(Status::timeout, "nothing comes from a peer");
+  }
+}
+
+void Socket::stop() {
+  if (fd_ >= 0) shutdown(fd_, SHUT_RDWR);
+}
+
+}  // namespace trellis::device::nrt

@@ -1,0 +1,46 @@
+// TCP, as the stand-in needs it: whole messages, with deadlines.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+namespace trellis::device::nrt {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+struct Address {
+  std::string host;
+  std::uint16_t port = 0;
+};
+Address address_of(const std::string& text);  // "10.0.0.1:46820"; throws Refusal
+
+class Socket {
+ public:
+  explicit Socket(int fd = -1) : fd_(fd) {}
+  ~Socket();
+  Socket(Socket&&) noexcept;
+  Socket& operator=(Socket&&) noexcept;
+
+  // Tries again until the deadline while nobody listens there. `go_on` is asked now and then.
+  static Socket connect(const Address&, Deadline, const std::function<bool()>& go_on);
+  static Socket listen(const Address&);
+  Socket accept(Deadline);   // one without a descriptor at the deadline
+  std::string peer() const;  // its address
+
+  // Throw Refusal: when the peer has gone, at the deadline.
+  void send(std::span<const std::byte>, Deadline, const std::function<bool()>& go_on);
+  void receive(std::span<std::byte>, Deadline, const std::function<bool()>& go_on);
+  int fd() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  void stop();  // ends what others do with it
+
+ private:
+  bool wait(short what, Deadline, const std::function<bool()>& go_on) const;
+  int fd_;
+};
+
+}  // namespace trellis::device::nrt

@@ -1,0 +1,98 @@
+#include "device/libnrt/trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "device/libnrt/refusal.h"
+
+namespace trellis::device::nrt {
+namespace {
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F)
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+    else
+      out += c;
+  }
+  return out + '"';
+}
+
+}  // namespace
+
+const std::vector<std::string>& event_types() {
+  static const std::vector<std::string> all = {"barrier",     "collective",  "execute",     "receive",     "send",
+                                               "tensor_copy", "tensor_fill", "tensor_read", "tensor_write"};
+  return all;
+}
+
+void Recorder::start(TraceSettings settings) {
+  const std::lock_guard lock(mutex_);
+  settings_ = std::move(settings);
+  events_.clear();
+  on_ = true;
+}
+
+void Recorder::stop() { on_ = false; }
+
+void Recorder::add(TraceEvent event) {
+  if (!on_) return;
+  const std::lock_guard lock(mutex_);
+  if (settings_.cores_off.contains(static_cast<std::uint32_t>(event.core)) ||
+      settings_.types_off.contains(std::string(event.type)))
+    return;
+  auto& all = events_[event.core];
+  all.push_back(std::move(event));
+  while (all.size() > settings_.most_events) all.pop_front();
+}
+
+std::vector<TraceEvent> Recorder::take(std::uint64_t most_of_core, int core) {
+  const std::lock_guard lock(mutex_);
+  std::vector<TraceEvent> out;
+  for (auto& [number, all] : events_) {
+    if (core >= 0 && number != core) continue;
+    const auto n = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(most_of_core, all.size()));
+    std::move(all.begin(), all.begin() + n, std::back_inserter(out));
+    all.erase(all.begin(), all.begin() + n);
+  }
+  return out;
+}
+
+std::string chrome_json(const std::vector<TraceEvent>& events) {
+  std::string out = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const TraceEvent& e = events[i];
+    out += fmt::format(
+        "{}\n{{\"name\":{},\"cat\":\"{}\",\"ph\":\"X\",\"pid\":{},\"tid\":\"{}\",\"ts\":{:.6f},\"dur\":{:.6f},"
+        "\"args\":{{\"bytes\":{}}}}}",
+        i == 0 ? "" : ",", quoted(e.name.empty() ? e.type : e.name), e.type, e.core, e.type,
+        static_cast<double>(e.begin) * 1e-6, static_cast<double>(e.end - e.begin) * 1e-6, e.bytes);
+  }
+  return out + "\n]}\n";
+}
+
+std::string events_json(const std::vector<TraceEvent>& events) {
+  std::string out = "{\"events\":[";
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const TraceEvent& e = events[i];
+    out +=
+        fmt::format("{}{{\"event_type\":\"{}\",\"nc_idx\":{},\"name\":{},\"bytes\":{},\"begin_ps\":{},\"end_ps\":{}}}",
+                    i == 0 ? "" : ",", e.type, e.core, quoted(e.name), e.bytes, e.begin, e.end);
+  }
+  return out + "]}";
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "we"), &std::fclose);
+  if (!file || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0)
+    refuse(Status::failure, "{} cannot be written: {}", path, std::strerror(errno));
+}
+
+}  // namespace trellis::device::nrt

@@ -1,0 +1,174 @@
+// The hub that processes share: device 0's serves it over TCP, a connection for each meeting.
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <list>
+#include <span>
+
+#include "device/libnrt/hub.h"
+#include "device/libnrt/refusal.h"
+#include "device/libnrt/socket.h"
+
+namespace trellis::device::nrt {
+namespace {
+
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 32;
+constexpr std::uint32_t most_text = 4096, most_members = 1 << 16;
+
+std::string text_of(const char* variable) {
+  const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here changes it
+  return value == nullptr ? "" : value;
+}
+
+// Seconds, as NEURON_RT_EXEC_TIMEOUT gives them; 30 without.
+std::chrono::milliseconds timeout_of_environment() {
+  const std::string text = text_of("NEURON_RT_EXEC_TIMEOUT");
+  const int seconds = text.empty() ? 30 : std::atoi(text.c_str());
+  if (seconds < 1 || seconds > 86'400)
+    refuse(Status::invalid, "NEURON_RT_EXEC_TIMEOUT={}: expected seconds from 1 to 86400", text);
+  return std::chrono::seconds(seconds);
+}
+
+struct Head {
+  std::uint32_t magic = 0x4E525431, key = 0, signature = 0, member = 0, members = 0, status = 0;
+  std::uint64_t bytes = 0;
+};
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+}  // namespace
+
+class World::Server {
+ public:
+  Server(Hub& hub, const Address& a, std::chrono::milliseconds timeout)
+      : hub_(hub), timeout_(timeout), listening_(Socket::listen(a)), thread_([this] { accept(); }) {}
+  ~Server() {
+    ending_ = true;
+    thread_.join();
+  }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+ private:
+  struct Serving {
+    std::shared_ptr<std::atomic<bool>> done;
+    std::jthread thread;
+  };
+  void accept() {
+    while (!ending_) {
+      auto s =
+          std::make_shared<Socket>(listening_.accept(std::chrono::steady_clock::now() + std::chrono::milliseconds(50)));
+      std::erase_if(serving_, [](const Serving& one) { return one.done->load(); });
+      if (!*s) continue;
+      auto done = std::make_shared<std::atomic<bool>>(false);
+      serving_.push_back({done, std::jthread([this, s, done] {
+                            serve(*s);
+                            *done = true;
+                          })});
+    }
+  }
+  void serve(Socket& s) noexcept {
+    const auto go_on = [this] { return !ending_.load(); };
+    const Deadline deadline = std::chrono::steady_clock::now() + timeout_;
+    Head head;
+    try {
+      s.receive(std::as_writable_bytes(std::span(&head, 1)), deadline, go_on);
+      if (head.magic != Head().magic || head.key > most_text || head.signature > most_text || head.bytes > most_bytes ||
+          head.members > most_members)
+        return;
+      Coming c{std::string(head.key, ' '), std::string(head.signature, ' '), head.member, head.members, {}};
+      s.receive(std::as_writable_bytes(std::span(c.key)), deadline, go_on);
+      s.receive(std::as_writable_bytes(std::span(c.signature)), deadline, go_on);
+      c.bytes.resize(head.bytes);
+      s.receive(c.bytes, deadline, go_on);
+      const auto all = hub_.meet(c, deadline);
+      for (const Bytes& one : all) {
+        const std::uint64_t size = one.size();
+        s.send(bytes_of(size), deadline, go_on);
+        s.send(one, deadline, go_on);
+      }
+    } catch (const Refusal& e) {
+      tell(s, e);
+    } catch (const std::exception& e) {
+      tell(s, Refusal(Status::resource, e.what()));
+    }
+  }
+  // A size that no member can have, then status and text.
+  static void tell(Socket& s, const Refusal& e) noexcept {
+    try {
+      const Deadline soon = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+      const std::uint64_t mark = ~std::uint64_t{0}, status = static_cast<std::uint64_t>(e.status);
+      const std::string text = e.what();
+      const std::uint64_t size = text.size();
+      s.send(bytes_of(mark), soon, {});
+      s.send(bytes_of(status), soon, {});
+      s.send(bytes_of(size), soon, {});
+      s.send(std::as_bytes(std::span(text)), soon, {});
+    } catch (...) {  // the peer sees that the connection ends
+    }
+  }
+
+  Hub& hub_;
+  const std::chrono::milliseconds timeout_;
+  Socket listening_;
+  std::atomic<bool> ending_ = false;
+  std::list<Serving> serving_;
+  std::thread thread_;  // last: it uses all members above
+};
+
+World::World() : root_(text_of("NEURON_RT_ROOT_COMM_ID")), timeout_(timeout_of_environment()) {}
+World::~World() = default;
+
+void World::join(std::uint32_t id, std::uint32_t devices) {
+  if (devices == 0 || id >= devices || devices > most_members)
+    refuse(Status::invalid, "device {} of {}: expected one below the number of devices", id, devices);
+  if (root_.empty() || id != 0) return;
+  const std::lock_guard lock(mutex_);
+  if (!server_) server_ = std::make_unique<Server>(hub_, address_of(root_), timeout_);
+}
+
+std::vector<Bytes> World::meet(const Coming& c) {
+  const Deadline deadline = std::chrono::steady_clock::now() + timeout_;
+  bool here = root_.empty();
+  {
+    const std::lock_guard lock(mutex_);
+    here = here || server_ != nullptr;
+  }
+  if (here) return hub_.meet(c, deadline);
+  Socket s = Socket::connect(address_of(root_), deadline, {});
+  const Head head{.key = static_cast<std::uint32_t>(c.key.size()),
+                  .signature = static_cast<std::uint32_t>(c.signature.size()),
+                  .member = c.member,
+                  .members = c.members,
+                  .bytes = c.bytes.size()};
+  s.send(bytes_of(head), deadline, {});
+  s.send(std::as_bytes(std::span(c.key)), deadline, {});
+  s.send(std::as_bytes(std::span(c.signature)), deadline, {});
+  s.send(c.bytes, deadline, {});
+  // The server's own deadline comes first, with the names of the missing.
+  const Deadline later = deadline + std::chrono::seconds(2);
+  const auto number = [&] {
+    std::uint64_t value = 0;
+    s.receive(std::as_writable_bytes(std::span(&value, 1)), later, {});
+    return value;
+  };
+  std::vector<Bytes> all(c.members);
+  for (Bytes& one : all) {
+    const std::uint64_t size = number();
+    if (size == ~std::uint64_t{0}) {
+      const auto status = static_cast<Status>(number());
+      std::string text(std::min<std::uint64_t>(number(), most_text), ' ');
+      s.receive(std::as_writable_bytes(std::span(text)), later, {});
+      throw Refusal(status, text);
+    }
+    if (size > most_bytes) refuse(Status::network_proxy, "a member has {} bytes", size);
+    one.resize(size);
+    s.receive(one, later, {});
+  }
+  return all;
+}
+
+}  // namespace trellis::device::nrt

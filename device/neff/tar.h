@@ -1,0 +1,22 @@
+// Tar archives in the ustar form: what a NEFF holds.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trellis::device {
+
+struct TarFile {
+  std::string name;
+  std::span<const std::byte> bytes;
+};
+
+// Regular files alone. Throws invalid_argument with the byte and what was expected.
+std::vector<TarFile> read_tar(std::span<const std::byte>);
+void append_tar(std::vector<std::byte>& archive, std::string_view name, std::string_view text);
+void end_tar(std::vector<std::byte>& archive);
+
+}  // namespace trellis::device

@@ -1,0 +1,44 @@
+// The Neuron runtime in this process: opened and started with the first device, closed with the last.
+#pragma once
+
+#include <memory>
+#include <system_error>
+
+#include "device/device.h"
+#include "device/nrt/library.h"
+
+namespace trellis::device {
+
+const std::error_category& nrt_category();
+
+class NeuronRuntime {
+ public:
+  static std::shared_ptr<NeuronRuntime> of_process();  // throws Unsupported, system_error
+  static std::string missing();                        // why there is none; empty: there is
+
+  NeuronRuntime();
+  ~NeuronRuntime();
+  NeuronRuntime(const NeuronRuntime&) = delete;
+  NeuronRuntime& operator=(const NeuronRuntime&) = delete;
+
+  const nrt::Library& library() const { return library_; }
+  // Throws for everything but success: OutOfMemory is the device's own affair, invalid_argument for what the caller
+  // could have known, else system_error.
+  void check(nrt::Status, std::string_view function) const;
+  // A function that must be there: check(need(f, "f")(...), "f") in one.
+  template <class Function, class... Arguments>
+  void call(Function function, std::string_view name, Arguments... arguments) const {
+    check(library_.need(function, name)(arguments...), name);
+  }
+
+  Capabilities capabilities() const;
+  std::string why_not(Capability) const;
+  Topology topology(int core) const;
+
+ private:
+  std::string_view lacking(Capability) const;  // the function that it would need
+  const nrt::Library library_;
+  const char* (*last_error_)() = nullptr;  // of the stand-in alone
+};
+
+}  // namespace trellis::device

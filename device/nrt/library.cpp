@@ -1,0 +1,54 @@
+#include "device/nrt/library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "device/device.h"
+
+namespace trellis::device::nrt {
+
+const std::vector<FunctionName>& functions() {
+#define TRELLIS_NRT_NAME(since, result, name, parameters) {#name, since},
+  static const std::vector<FunctionName> all = {TRELLIS_NRT_FUNCTIONS(TRELLIS_NRT_NAME)};
+#undef TRELLIS_NRT_NAME
+  return all;
+}
+
+std::string library_file() {
+  const char* const value = std::getenv("TRELLIS_LIBNRT");  // NOLINT(concurrency-mt-unsafe): nothing changes it here
+  return value == nullptr || *value == '\0' ? "libnrt.so.1" : value;
+}
+
+Library::Library(const std::string& file) : file_(file) {
+  handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle_ == nullptr)
+    throw Unsupported(fmt::format(
+        "neuron: the Neuron runtime's library cannot be opened ({}); it comes with the package aws-neuronx-runtime-lib",
+        dlerror()));  // NOLINT(concurrency-mt-unsafe): of this thread, in glibc
+#define TRELLIS_NRT_FIND(since, result, name, parameters) name = reinterpret_cast<result(*) parameters>(symbol(#name));
+  TRELLIS_NRT_FUNCTIONS(TRELLIS_NRT_FIND)
+#undef TRELLIS_NRT_FIND
+}
+
+Library::~Library() { dlclose(handle_); }
+
+void* Library::symbol(std::string_view name) const { return dlsym(handle_, std::string(name).c_str()); }
+
+std::string_view Library::lacks(std::initializer_list<std::string_view> names) const {
+  for (const std::string_view name : names)
+    if (symbol(name) == nullptr) return name;
+  return {};
+}
+
+std::string Library::missing_text(std::string_view name) const {
+  const auto found = std::ranges::find(functions(), name, &FunctionName::name);
+  return fmt::format("{} has no {}, which SDK {} has", file_, name,
+                     found == functions().end() ? "of another kind" : found->since);
+}
+
+void Library::refuse(std::string_view name) const { throw Unsupported("neuron: " + missing_text(name)); }
+
+}  // namespace trellis::device::nrt

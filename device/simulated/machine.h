@@ -1,0 +1,45 @@
+// The machine that simulated devices are cores of, and what their work costs there. One for each name and settings in a
+// process, shared by its devices.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "device/device.h"
+#include "device/visible_cores.h"
+#include "sim/choose/tuner.h"
+#include "sim/machine/chip.h"
+
+namespace trellis::device {
+
+class SimulatedMachine {
+ public:
+  // Throws invalid_argument for an unknown machine, or one of which no chip is known.
+  static std::shared_ptr<const SimulatedMachine> named(std::string_view name, const CoreSettings&);
+  SimulatedMachine(std::string_view name, const CoreSettings&);
+
+  const sim::ChipSpec& chip() const { return chip_; }
+  Topology topology(int visible_core) const;
+  int logical_size() const { return logical_size_; }
+  std::size_t core_bytes() const;  // HBM of a logical core
+
+  // Bytes of HBM read and written by one core.
+  Time memory_time(double bytes_touched) const;
+  Time host_copy_time(double bytes) const;
+  Time collective_time(const CollectiveRun&) const;
+
+ private:
+  sim::Time price(const CollectiveRun&) const;
+
+  const sim::MachineSpec spec_;
+  const sim::Machine machine_;
+  const sim::ChipSpec chip_;
+  const int logical_size_;
+  const std::vector<int> visible_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, sim::Time> prices_;
+};
+
+}  // namespace trellis::device

@@ -1,0 +1,150 @@
+#include "device/thread_stream.h"
+
+#include <iterator>
+#include <utility>
+
+namespace trellis::device {
+
+ThreadStream::~ThreadStream() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void ThreadStream::submit(std::function<void()> work) {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(work));
+    wake = std::exchange(asleep_, false);
+  }
+  if (wake) changed_.notify_one();
+}
+
+bool ThreadStream::idle() const {
+  const std::lock_guard lock(mutex_);
+  return queue_.empty();
+}
+
+void ThreadStream::synchronize() {
+  std::unique_lock lock(mutex_);
+  ++waiting_;
+  drained_.wait(lock, [&] { return queue_.empty(); });
+  --waiting_;
+  if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
+}
+
+// A piece of work stays at the head of the queue until it is done.
+void ThreadStream::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    while (!closing_ && queue_.empty()) {
+      asleep_ = true;
+      changed_.wait(lock);
+    }
+    asleep_ = false;
+    if (queue_.empty()) return;
+    const std::function<void()> next = std::move(queue_.front());
+    lock.unlock();
+    std::exception_ptr thrown;
+    try {
+      next();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    lock.lock();
+    if (thrown && !thrown_) thrown_ = thrown;
+    if (thrown) drop_the_rest(lock);
+    queue_.pop_front();
+    if (waiting_ != 0 && queue_.empty()) drained_.notify_all();
+  }
+}
+
+// Destroys the queued work without the lock, since its destructors may notify others. The failed piece stays in the
+// queue, so that the stream does not look idle meanwhile.
+void ThreadStream::drop_the_rest(std::unique_lock<std::mutex>& lock) {
+  std::deque<std::function<void()>> rest;
+  std::move(queue_.begin() + 1, queue_.end(), std::back_inserter(rest));
+  queue_.resize(1);
+  lock.unlock();
+  rest.clear();
+  lock.lock();
+}
+
+class ThreadEvent::Point {
+ public:
+  void note(Time time) {
+    const std::lock_guard lock(mutex_);
+    time_ = time;
+  }
+  void reach() {
+    const std::lock_guard lock(mutex_);
+    reached_ = true;
+    changed_.notify_all();
+  }
+  bool is_reached() const {
+    const std::lock_guard lock(mutex_);
+    return reached_;
+  }
+  Time wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return reached_; });
+    return time_;
+  }
+  Time time() const {
+    const std::lock_guard lock(mutex_);
+    return reached_ ? time_ : 0;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  Time time_ = 0;
+  bool reached_ = false;
+};
+
+struct ThreadEvent::Reached {
+  explicit Reached(std::shared_ptr<Point> p) : point(std::move(p)) {}
+  ~Reached() { point->reach(); }
+  Reached(const Reached&) = delete;
+  Reached& operator=(const Reached&) = delete;
+  std::shared_ptr<Point> point;
+};
+
+ThreadEvent::ThreadEvent(std::shared_ptr<Clocks> clocks) : clocks_(std::move(clocks)), last_(new Point) {
+  last_->reach();
+}
+
+void ThreadEvent::record(Stream* stream) {
+  const auto point = std::make_shared<Point>();
+  {
+    const std::lock_guard lock(mutex_);
+    last_ = point;
+  }
+  if (stream == nullptr) {
+    point->note(clocks_->now());
+    return point->reach();
+  }
+  // If earlier work of the stream fails, this piece is dropped, which reaches the point too, so nobody waits for ever.
+  stream->submit(
+      [reached = std::make_shared<Reached>(point), clocks = clocks_] { reached->point->note(clocks->now()); });
+}
+
+bool ThreadEvent::ready() const { return last()->is_reached(); }
+void ThreadEvent::synchronize() { clocks_->wait_until(last()->wait()); }
+Time ThreadEvent::time() const { return last()->time(); }
+
+void ThreadEvent::wait(Stream* stream) {
+  if (stream == nullptr) return synchronize();
+  stream->submit([point = last(), clocks = clocks_] { clocks->wait_until(point->wait()); });
+}
+
+std::shared_ptr<ThreadEvent::Point> ThreadEvent::last() const {
+  const std::lock_guard lock(mutex_);
+  return last_;
+}
+
+}  // namespace trellis::device

@@ -1,0 +1,65 @@
+// Streams that are threads, and their events. What time it is for a thread's work is up to the device.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "device/stream.h"
+
+namespace trellis::device {
+
+class ThreadStream : public Stream {
+ public:
+  ThreadStream() : thread_([this] { work(); }) {}
+  ~ThreadStream() override;
+  ThreadStream(const ThreadStream&) = delete;
+  ThreadStream& operator=(const ThreadStream&) = delete;
+  void submit(std::function<void()> work) override;
+  bool idle() const override;
+  void synchronize() override;
+
+ private:
+  void work();
+  void drop_the_rest(std::unique_lock<std::mutex>&);
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_, drained_;
+  std::deque<std::function<void()>> queue_;
+  std::exception_ptr thrown_;
+  bool closing_ = false, asleep_ = false;
+  int waiting_ = 0;     // threads in synchronize()
+  std::thread thread_;  // last: it uses all members above
+};
+
+// The time of the work that the calling thread does.
+class Clocks {
+ public:
+  virtual ~Clocks() = default;
+  virtual Time now() const { return wall_time(); }
+  virtual void wait_until(Time) {}  // the work goes on no earlier than this
+};
+
+class ThreadEvent : public Event {
+ public:
+  explicit ThreadEvent(std::shared_ptr<Clocks>);
+  void record(Stream*) override;
+  bool ready() const override;
+  void synchronize() override;
+  void wait(Stream*) override;
+  Time time() const override;
+
+ private:
+  class Point;
+  struct Reached;
+  std::shared_ptr<Point> last() const;
+
+  const std::shared_ptr<Clocks> clocks_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<Point> last_;
+};
+
+}  // namespace trellis::device

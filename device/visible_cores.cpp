@@ -1,0 +1,88 @@
+#include "device/visible_cores.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <set>
+#include <stdexcept>
+
+namespace trellis::device {
+namespace {
+
+constexpr const char* visible_name = "NEURON_RT_VISIBLE_CORES";
+constexpr const char* count_name = "NEURON_RT_NUM_CORES";
+constexpr const char* logical_name = "NEURON_LOGICAL_NC_CONFIG";
+constexpr const char* older_logical_name = "NEURON_RT_VIRTUAL_CORE_SIZE";
+
+std::string value_of(const char* variable) {
+  const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here changes it
+  return value == nullptr ? "" : value;
+}
+
+std::optional<int> number(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+std::optional<int> number_in(const char* variable) {
+  const std::string text = value_of(variable);
+  if (text.empty()) return std::nullopt;
+  const auto value = number(text);
+  if (!value) throw std::invalid_argument(fmt::format("{}={}: expected a number from 0 on", variable, text));
+  return value;
+}
+
+}  // namespace
+
+CoreSettings core_settings() {
+  CoreSettings s{.visible = value_of(visible_name), .count = number_in(count_name), .logical_size = {}};
+  s.logical_size = number_in(logical_name);
+  if (!s.logical_size) s.logical_size = number_in(older_logical_name);
+  return s;
+}
+
+std::vector<int> visible_cores(const CoreSettings& settings, int cores) {
+  std::vector<int> out;
+  if (settings.visible.empty()) {
+    const int wanted = settings.count.value_or(0);
+    if (wanted > cores)
+      throw std::invalid_argument(fmt::format("{}={}: the machine has {} cores", count_name, wanted, cores));
+    for (int c = 0; c < (wanted == 0 ? cores : wanted); ++c) out.push_back(c);
+    return out;
+  }
+  const auto refuse = [&](std::string_view part, std::string_view expected) {
+    throw std::invalid_argument(fmt::format("{}={}: {}: expected {}", visible_name, settings.visible, part, expected));
+  };
+  std::set<int> seen;
+  std::string_view rest = settings.visible;
+  for (bool more = true; more;) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view part = rest.substr(0, comma);
+    more = comma != std::string_view::npos;
+    rest.remove_prefix(more ? comma + 1 : rest.size());
+    const std::size_t dash = part.find('-');
+    const auto first = number(part.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : number(part.substr(dash + 1));
+    if (!first || !last || *last < *first) refuse(part, "a core or a range such as 0-3");
+    if (*last >= cores) refuse(part, fmt::format("cores below {}", cores));
+    for (int c = *first; c <= *last; ++c)
+      if (seen.insert(c).second)
+        out.push_back(c);
+      else
+        refuse(part, fmt::format("core {} once", c));
+  }
+  return out;
+}
+
+int logical_size(const CoreSettings& settings, std::string_view chip, int usual, int physical_cores) {
+  const int size = settings.logical_size.value_or(usual);
+  if (size < 1 || size > 2 || physical_cores % size != 0 || (size == 2 && usual == 1))
+    throw std::invalid_argument(
+        fmt::format("{}={}: a {} has logical cores of {}", logical_name, size, chip, usual == 1 ? "1" : "1 or 2"));
+  return size;
+}
+
+}  // namespace trellis::device

@@ -1,0 +1,79 @@
+// The stand-in for libnrt.so.1, as the tests use it: as the library of the device "neuron", and by its functions.
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+
+#include "device/conformance/sample.h"
+#include "device/nrt/library.h"
+
+namespace trellis::device {
+
+// From now on "neuron" is the stand-in on a trn2.48xlarge; errors are not printed.
+inline void use_standin(const char* machine = "trn2.48xlarge") {
+  setenv("TRELLIS_LIBNRT", TRELLIS_STANDIN, 1);  // NOLINT(concurrency-mt-unsafe): before any other thread
+  setenv("TRELLIS_NRT_MACHINE", machine, 1);     // NOLINT(concurrency-mt-unsafe)
+  setenv("NEURON_RT_LOG_LEVEL", "QUIET", 1);     // NOLINT(concurrency-mt-unsafe)
+  setenv("NEURON_RT_EXEC_TIMEOUT", "5", 1);      // NOLINT(concurrency-mt-unsafe)
+}
+
+// The library between nrt_init and nrt_close.
+class Standin {
+ public:
+  explicit Standin(const char* machine = "trn2.48xlarge") {
+    use_standin(machine);
+    library_ = std::make_unique<nrt::Library>(TRELLIS_STANDIN);
+    started_ = library_->nrt_init(nrt::Framework::none, "", "");
+  }
+  ~Standin() { library_->nrt_close(); }
+  Standin(const Standin&) = delete;
+  Standin& operator=(const Standin&) = delete;
+  const nrt::Library* operator->() const { return library_.get(); }
+  nrt::Status started() const { return started_; }
+  std::string why() const { return reinterpret_cast<const char* (*)()>(library_->symbol("trellis_nrt_last_error"))(); }
+  std::int64_t time(std::uint32_t core) const {
+    std::int64_t out = 0;
+    reinterpret_cast<nrt::Status (*)(std::uint32_t, std::int64_t*)>(library_->symbol("trellis_nrt_time"))(core, &out);
+    return out;
+  }
+  nrt::Tensor* tensor(int core, std::size_t bytes, const char* name = nullptr) const {
+    nrt::Tensor* out = nullptr;
+    library_->nrt_tensor_allocate(core < 0 ? nrt::Placement::host : nrt::Placement::device, core, bytes, name, &out);
+    return out;
+  }
+
+ private:
+  std::unique_ptr<nrt::Library> library_;
+  nrt::Status started_ = nrt::Status::failure;
+};
+
+// The sample program, loaded, with its tensors.
+struct LoadedSample {
+  explicit LoadedSample(const Standin& n, int core) : standin(n) {
+    const auto neff = sample_container();
+    n->nrt_load(neff.data(), neff.size(), core, -1, &model);
+    n->nrt_allocate_tensor_set(&inputs);
+    n->nrt_allocate_tensor_set(&outputs);
+    for (const char* name : {"a", "b"}) n->nrt_add_tensor_to_tensor_set(inputs, name, tensor_for(name, core));
+    n->nrt_add_tensor_to_tensor_set(outputs, "out", tensor_for("out", core));
+  }
+  nrt::Tensor* tensor_for(const char* name, int core) {
+    tensors.push_back(standin.tensor(core, sample_numbers * sizeof(float), name));
+    return tensors.back();
+  }
+  void put(std::size_t which, float value) const {
+    const std::vector<float> values(sample_numbers, value);
+    standin->nrt_tensor_write(tensors[which], values.data(), 0, values.size() * sizeof(float));
+  }
+  float get(std::size_t which) const {
+    float value = 0;
+    standin->nrt_tensor_read(tensors[which], &value, (sample_numbers - 1) * sizeof(float), sizeof value);
+    return value;
+  }
+  const Standin& standin;
+  nrt::Model* model = nullptr;
+  nrt::TensorSet *inputs = nullptr, *outputs = nullptr;
+  std::vector<nrt::Tensor*> tensors;
+};
+
+}  // namespace trellis::device

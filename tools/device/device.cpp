@@ -1,0 +1,114 @@
+// trellis device: what devices there are, what they can do, and whether they do it.
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "device/backends.h"
+#include "device/conformance/conformance.h"
+#include "tools/program/command.h"
+#include "tools/program/output.h"
+#include "tools/program/table.h"
+
+namespace trellis::tools {
+namespace {
+
+using namespace device;
+
+const Registered group({.path = "device",
+                        .summary = "Devices: the host, simulated cores, NeuronCores",
+                        .examples = "trellis device list\n"
+                                    "trellis device show sim:trn2.48xlarge\n"
+                                    "trellis device test host"});
+
+struct ListOptions {
+  bool json = false;
+};
+
+void add_list(CLI::App& app, ListOptions& o) { app.add_flag("--json", o.json, "Print JSON"); }
+
+int list(const ListOptions& o) {
+  Table table("devices", {{.name = "device", .align = Align::left}, {.name = "what it is", .align = Align::left}});
+  for (const Backend& b : backends()) {
+    const std::string missing = b.missing();
+    for (const std::string& name : b.names()) table.add({name, b.summary});
+    if (!missing.empty()) table.add({b.pattern, "not here: " + missing});
+  }
+  write_output("", o.json ? table.json() : table.text());
+  return 0;
+}
+
+struct ShowOptions {
+  std::string name;
+  int core = 0;
+};
+
+void add_name(CLI::App& app, ShowOptions& o) {
+  app.add_option("name", o.name, "host, sim:MACHINE, neuron")->required();
+  app.add_option("--core", o.core, "Which of the visible cores")->capture_default_str();
+}
+
+std::string topology_text(const Topology& t) {
+  std::string out = fmt::format("machine {}: {} chips ({}), {} cores, of which {} are visible here\n", t.machine,
+                                t.chips, t.chip, t.cores, t.visible);
+  out += fmt::format("core {}: on chip {}, {} physical, {:.2f} GB of memory\n", t.core, t.chip_of_core(),
+                     t.physical_of_core, t.memory_bytes * 1e-9);
+  for (const Link& l : t.links)
+    if (l.from == t.chip_of_core())
+      out += fmt::format("link {} to chip {}: {:.1f} GB/s\n", l.name, l.to, l.bytes_per_second * 1e-9);
+  for (const Nic& n : t.nics)
+    if (n.chip == t.chip_of_core() || n.bytes_per_second == 0)
+      out += fmt::format("interface {}{}\n", n.name,
+                         n.bytes_per_second == 0 ? "" : fmt::format(": {:.1f} GB/s", n.bytes_per_second * 1e-9));
+  for (const std::string& u : t.unknown) out += fmt::format("not known: {}\n", u);
+  return out;
+}
+
+int show(const ShowOptions& o) {
+  const auto d = open(o.name, {.core = o.core});
+  std::string out = fmt::format("{}\n{}", d->name(), topology_text(d->topology()));
+  const MemoryUse use = d->memory();
+  out += fmt::format("memory: {} of {} bytes are used\n", use.used, use.limit);
+  for (const Capability c : every_capability())
+    out += d->capabilities().has(c) ? fmt::format("+ {}: {}\n", name(c), meaning(c))
+                                    : fmt::format("- {}\n", d->why_not(c));
+  write_output("", out);
+  return 0;
+}
+
+struct TestOptions {
+  ShowOptions device;
+  bool json = false;
+};
+
+void add_test(CLI::App& app, TestOptions& o) {
+  app.description("Runs every check of the conformance suite. The exit status is 1 when one fails.");
+  add_name(app, o.device);
+  app.add_flag("--json", o.json, "Print JSON");
+}
+
+int test(const TestOptions& o) {
+  const auto d = open(o.device.name, {.core = o.device.core});
+  Table table("conformance", {{.name = "check", .align = Align::left},
+                              {.name = "outcome", .align = Align::left},
+                              {.name = "what every device does", .align = Align::left}});
+  bool all = true;
+  for (const Check& check : checks()) {
+    const Verdict v = run_check(check, *d);
+    all = all && v.outcome != Outcome::failed;
+    constexpr std::string_view words[] = {"passed", "FAILED", "skipped"};
+    table.add({check.name, std::string(words[static_cast<std::size_t>(v.outcome)]),
+               v.why.empty() ? check.promise : check.promise + ": " + v.why});
+  }
+  write_output("", o.json ? table.json() : table.text());
+  return all ? 0 : 1;
+}
+
+const Registered list_command(command("device list", "Lists the devices that can be opened", "trellis device list",
+                                      add_list, list));
+const Registered show_command(command("device show", "Shows a device's machine, memory and abilities",
+                                      "trellis device show sim:trn2.48xlarge --core 5", add_name, show));
+const Registered test_command(command("device test", "Tests whether a device does what every device must do",
+                                      "trellis device test sim:trn2.48xlarge", add_test, test));
+
+}  // namespace
+}  // namespace trellis::tools
