@@ -77,12 +77,11 @@ class End {
  public:
   End(const std::shared_ptr<ccl::Store>& store, ccl::Rank rank)
       : device_(device::open("host")),
-        transport_(ccl::open_transport(
-            store, {.rank = rank,
-                    .ranks = 2,
-                    .config = {.transport = "loopback"},
-                    .device = device_.get(),
-                    .deadline = ccl::Clock::now() + limit})),
+        transport_(ccl::open_transport(store, {.rank = rank,
+                                               .ranks = 2,
+                                               .config = {.transport = "loopback"},
+                                               .device = device_.get(),
+                                               .deadline = ccl::Clock::now() + limit})),
         sender_(transport_->sender(1 - rank, 0)),
         receiver_(transport_->receiver(1 - rank, 0)) {}
 

@@ -1,5 +1,5 @@
-// What libfabric itself moves from one endpoint to another on this host, and what a send and a receive of ours move over
-// the same provider: TRELLIS_PROVIDER. Two threads, so that one process measures both in turn.
+// What libfabric itself moves from one endpoint to another on this host, and what a send and a receive of ours move
+// over the same provider: TRELLIS_PROVIDER. Two threads, so that one process measures both in turn.
 #if __has_include(<rdma/fabric.h>)
 
 #include <benchmark/benchmark.h>
@@ -23,7 +23,7 @@ constexpr std::size_t most_outstanding = 16;
 // One side of the bare loop.
 struct Side {
   explicit Side(std::size_t bytes)
-      : wire(open_wire(ccl::fabric_from_environment(), 0)),
+      : wire(open_wire(ccl::fabric_from_environment(), 0, 0)),
         memory(bytes),
         region(wire->region(memory.data(), bytes, true)),
         own(wire->region(memory.data(), bytes, false)) {}

@@ -58,7 +58,7 @@ std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store,
   remove_making_dump(config.dump, rank);
   store->leave("", ranks);
   return std::unique_ptr<Communicator>(
-      new Communicator(std::make_unique<State>(settled, std::move(device), std::move(transport))));
+      new Communicator(std::make_unique<State>(config, std::move(device), std::move(transport))));
 }
 
 Rank Communicator::rank() const { return state_->rank(); }

@@ -13,9 +13,10 @@ struct FabricSettings {
   std::string interface = "";  // TRELLIS_INTERFACE: network interface or device, such as "eth0"; empty: the best
   // TRELLIS_HOST: this host's name in messages; ranks with the same name share a host. Empty: found out.
   std::string host = "";
-  bool tagged = false;        // TRELLIS_TAGGED: large messages as tagged messages, even where there are remote writes
-  int rails = 1;              // TRELLIS_RAILS: endpoints over which a large message is spread, 1 to 4
-  std::string hostility = ""; // TRELLIS_HOSTILITY: for tests, "seed=1,reorder=20": see ccl/transports/libfabric/wire/hostile.h
+  bool tagged = false;  // TRELLIS_TAGGED: large messages as tagged messages, even where there are remote writes
+  int rails = 1;        // TRELLIS_RAILS: endpoints over which a large message is spread, 1 to 4
+  std::string hostility =
+      "";  // TRELLIS_HOSTILITY: for tests, "seed=1,reorder=20": see ccl/transports/libfabric/wire/hostile.h
 };
 
 FabricSettings fabric_from_environment();

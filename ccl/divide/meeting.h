@@ -42,8 +42,8 @@ std::vector<Rank> awaited(const Known&);
 // While the group's members join the leader's offer: the first of `missing` that can no longer join; -1: none.
 Rank gone(const Known&, std::span<const Rank> missing);
 
-// Whether a rank that showed `theirs` has done all that this attempt needs of it, so that an abort that follows does not
-// concern the attempt.
+// Whether a rank that showed `theirs` has done all that this attempt needs of it, so that an abort that follows does
+// not concern the attempt.
 bool has_finished(const Notice& theirs, const Notice& mine);
 
 // The ranks that chose the same color as `me`, ordered by key and then by rank.

@@ -60,7 +60,8 @@ SeenRank seen_of(const Activity& a) {
 Standing standing_of(Transport& t, Rank r) {
   if (t.left(r)) return Standing::left;
   if (!t.alive(r)) return Standing::ended;
-  return r != t.rank() && t.host(r) == t.host(t.rank()) && is_stopped(t.process(r)) ? Standing::stopped : Standing::alive;
+  return r != t.rank() && t.host(r) == t.host(t.rank()) && is_stopped(t.process(r)) ? Standing::stopped
+                                                                                    : Standing::alive;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Boards: the part of a transport through which ranks of a failed communicator still reach each other. Every rank has a
-// board that it alone writes and all read. It holds its last post, whole. A rank that stops while it posts blocks nobody.
+// board that it alone writes and all read. It holds its last post, whole. A rank that stops while it posts blocks
+// nobody.
 #pragma once
 
 #include <cstddef>

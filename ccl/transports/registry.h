@@ -12,7 +12,11 @@
 namespace trellis::ccl {
 
 struct TransportKind {
-  enum class Reach : std::uint8_t { process, host, hosts };  // ranks are threads of one, processes of one, or of several
+  enum class Reach : std::uint8_t {
+    process,
+    host,
+    hosts
+  };  // ranks are threads of one, processes of one, or of several
   std::string name;
   std::string summary;  // one line
   Reach reach = Reach::host;

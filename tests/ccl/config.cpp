@@ -113,7 +113,28 @@ TEST(Config, TheHeaderSaysTheDefaults) {
 TEST(Config, EveryVariableThatIsReadIsDocumented) {
   const std::set<std::string> read = variables_in(text_of_file("ccl/config.cpp"));
   EXPECT_EQ(variables_in(text_of_file("ccl/config.h")).size(), defaults().size());
-  EXPECT_EQ(variables_in(text_of_file("ccl/config.h") + text_of_file("ccl/devices.h") + text_of_file("ccl/fabric.h")), read);
+  EXPECT_EQ(variables_in(text_of_file("ccl/config.h") + text_of_file("ccl/devices.h") + text_of_file("ccl/fabric.h")),
+            read);
+}
+
+// Of other libraries: what has the same meaning here counts, and what would be missed is refused.
+TEST(Config, VariablesOfOtherLibrariesForTheFabric) {
+  const auto read = [](const Variables& variables) {
+    const Surroundings here(variables);
+    return config_from_environment().fabric;
+  };
+  EXPECT_EQ(read({{"NCCL_SOCKET_IFNAME", "=eth1"}}).interface, "eth1");
+  EXPECT_EQ(read({{"NCCL_SOCKET_IFNAME", "eth1"}, {"TRELLIS_INTERFACE", "eth2"}}).interface, "eth2");
+  EXPECT_EQ(read({{"NCCL_HOSTID", "rack7"}}).host, "rack7");
+  EXPECT_TRUE(read({{"OFI_NCCL_PROTOCOL", "SENDRECV"}}).tagged);
+  EXPECT_FALSE(read({{"OFI_NCCL_PROTOCOL", "RDMA"}, {"NCCL_NET", "AWS Libfabric"}}).tagged);
+  for (const char* wrong : {"NCCL_SOCKET_IFNAME=^lo", "OFI_NCCL_PROTOCOL=PIGEON", "NCCL_NET=IB", "TRELLIS_RAILS=5"}) {
+    const std::string_view text = wrong;
+    const std::size_t equals = text.find('=');
+    EXPECT_THROW(read({{std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))}}),
+                 std::invalid_argument)
+        << wrong;
+  }
 }
 
 TEST(Config, EveryVariableHasItsField) {
@@ -126,7 +147,13 @@ TEST(Config, EveryVariableHasItsField) {
                                     {"TRELLIS_SEED", "18446744073709551615"},
                                     {"TRELLIS_WIRE", "bf16"},
                                     {"TRELLIS_DUMP", "/tmp/dumps"},
-                                    {"TRELLIS_SINGLE_COPY", "1"}});
+                                    {"TRELLIS_SINGLE_COPY", "1"},
+                                    {"TRELLIS_PROVIDER", "tcp;ofi_rxm"},
+                                    {"TRELLIS_INTERFACE", "eth0"},
+                                    {"TRELLIS_HOST", "node1"},
+                                    {"TRELLIS_TAGGED", "1"},
+                                    {"TRELLIS_RAILS", "3"},
+                                    {"TRELLIS_HOSTILITY", "seed=1"}});
   const Config c = config_from_environment();
   EXPECT_EQ(c.timeout, std::chrono::milliseconds(500));
   EXPECT_EQ(c.algorithm, "all_reduce=ring,broadcast=ring");
@@ -138,6 +165,12 @@ TEST(Config, EveryVariableHasItsField) {
   EXPECT_EQ(c.wire, kernels::DType::bf16);
   EXPECT_EQ(c.dump, "/tmp/dumps");
   EXPECT_TRUE(c.single_copy);
+  EXPECT_EQ(c.fabric.provider, "tcp;ofi_rxm");
+  EXPECT_EQ(c.fabric.interface, "eth0");
+  EXPECT_EQ(c.fabric.host, "node1");
+  EXPECT_TRUE(c.fabric.tagged);
+  EXPECT_EQ(c.fabric.rails, 3);
+  EXPECT_EQ(c.fabric.hostility, "seed=1");
 }
 
 TEST(Config, WhatMakesNoSenseIsNamedWithItsValue) {

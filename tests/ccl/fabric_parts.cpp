@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "ccl/transports/libfabric/wire/hostile.h"
 #include "ccl/transports/libfabric/data/landings.h"
 #include "ccl/transports/libfabric/presence/public_state.h"
+#include "ccl/transports/libfabric/wire/hostile.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -38,12 +38,13 @@ TEST(Landings, WhatComesAfterTheEndIsIgnored) {
 }
 
 TEST(Hostility, IsReadByName) {
-  const Hostility h = hostility_in("seed=9,reorder=20,hold=3,refuse=1,credits=2,fail=4,stall=5");
+  const Hostility h = hostility_in("seed=9,reorder=20,hold=3,refuse=1,credits=2,fail=4,only=1,stall=5");
   EXPECT_EQ(h.seed, 9U);
   EXPECT_EQ(h.reorder, 20);
   EXPECT_EQ(h.hold, 3);
   EXPECT_EQ(h.credits, 2);
   EXPECT_EQ(h.stall, 5);
+  EXPECT_EQ(h.only, 1);
   for (const char* wrong : {"speed=1", "seed", "seed=", "seed=x", "reorder=1;fail=2", "hold=0"})
     EXPECT_THROW(hostility_in(wrong), std::invalid_argument) << wrong;
 }

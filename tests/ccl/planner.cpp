@@ -129,6 +129,26 @@ TEST(Planner, PlansWithOriginsAsAFreshOneDoes) {
   expect_as_fresh(3, {.rounding = kernels::Rounding::stochastic, .wire = kernels::DType::bf16}, 200);
 }
 
+// Messages, and elements, that rank 0 of four, two on each host, sends to the other host.
+TEST(Planner, RanksOfSeveralHostsSendLittleBetweenThem) {
+  constexpr std::size_t count = 4096;
+  std::vector<float> in(count), out(count);
+  const Call call{.input = in.data(), .output = out.data(), .count = count};
+  const auto crossing = [&](std::vector<Rank> shape) {
+    std::size_t elements = 0;
+    for (Rank rank = 0; rank < 4; ++rank) {
+      Planner planner(rank, 4, lanes, {}, shape);
+      const Planned& p = planner.plan(call, false, schedule::UnreadableBuffers{});
+      for (const Line& l : p.compiled.lines)
+        for (std::uint32_t k = 0; !l.receives && l.peer / 2 != rank / 2 && k < l.count; ++k)
+          elements += p.compiled.steps[p.compiled.messages[l.first + k]].from.elements;
+    }
+    return elements;
+  };
+  EXPECT_EQ(crossing({2, 2}), 2 * count);  // each host sends its sum of a buffer once
+  EXPECT_GT(crossing({4}), 2 * count);
+}
+
 TEST(Planner, APermuteWithoutPairsIsNoEarlierPermute) {
   Planner planner(0, 2, lanes, {});
   const Call some{.collective = Collective::permute, .count = 4, .pairs = {{0, 1}, {1, 0}}};

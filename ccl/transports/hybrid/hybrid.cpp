@@ -39,7 +39,8 @@ class HostStore : public Store {
     for (;;) {
       Bytes note = fabric_.note_of(leader_);
       if (!note.empty()) return note;
-      if (Clock::now() > deadline) throw TimedOut(std::string(key) + ": rank " + std::to_string(leader_) + " tells nothing");
+      if (Clock::now() > deadline)
+        throw TimedOut(std::string(key) + ": rank " + std::to_string(leader_) + " tells nothing");
       usleep(200);
     }
   }
@@ -56,9 +57,7 @@ class HostStore : public Store {
 class NearReceiver : public Receiver {
  public:
   NearReceiver(Receiver& receiver, Rank from) : receiver_(receiver), from_(from) {}
-  bool advance(Receiving& r) override try {
-    return receiver_.advance(r);
-  } catch (Misfit m) {
+  bool advance(Receiving& r) override try { return receiver_.advance(r); } catch (Misfit m) {
     m.sender = from_;
     throw m;
   } catch (const Withdrawn&) {
@@ -85,9 +84,7 @@ class Hybrid : public Transport {
   Rank ranks() const override { return fabric_->ranks(); }
   std::string_view name() const override { return "hybrid"; }
   std::uint64_t identity() const override { return fabric_->identity(); }
-  std::size_t memory_bytes() const override {
-    return fabric_->memory_bytes() + (host_ ? host_->memory_bytes() : 0);
-  }
+  std::size_t memory_bytes() const override { return fabric_->memory_bytes() + (host_ ? host_->memory_bytes() : 0); }
   std::vector<Rank> shape() const override;
 
   int lanes() const override { return fabric_->lanes(); }
@@ -140,9 +137,9 @@ class Hybrid : public Transport {
   bool near(Rank r) const { return host_ && local(r) >= 0; }
 
   const std::unique_ptr<FabricTransport> fabric_;
-  const std::unique_ptr<Transport> host_;  // null: this rank is alone on its host
-  const std::vector<Rank> leaders_;        // by rank, the first rank of its host
-  std::vector<Rank> local_;                // by rank, its number within this host; -1: it is elsewhere
+  const std::unique_ptr<Transport> host_;            // null: this rank is alone on its host
+  const std::vector<Rank> leaders_;                  // by rank, the first rank of its host
+  std::vector<Rank> local_;                          // by rank, its number within this host; -1: it is elsewhere
   std::vector<std::unique_ptr<NearReceiver>> near_;  // by rank and lane; created at first use
   Deadline last_check_ = {};
 };
@@ -193,11 +190,12 @@ std::unique_ptr<Transport> open_hybrid(std::shared_ptr<Store> store, const Joini
   return std::make_unique<Hybrid>(std::move(fabric), std::move(host), std::move(leaders));
 }
 
-const RegisteredTransport registered({.name = "hybrid",
-                                      .summary = "processes of any hosts: shared memory within a host, libfabric between",
-                                      .reach = TransportKind::Reach::hosts,
-                                      .open = open_hybrid,
-                                      .absent = libfabric::absence});
+const RegisteredTransport registered(
+    {.name = "hybrid",
+     .summary = "processes of any hosts: shared memory within a host, libfabric between",
+     .reach = TransportKind::Reach::hosts,
+     .open = open_hybrid,
+     .absent = libfabric::absence});
 
 }  // namespace
 }  // namespace trellis::ccl

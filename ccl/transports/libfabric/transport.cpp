@@ -111,7 +111,10 @@ void FabricTransport::tell_note(std::span<const std::byte> note) {
 
 std::vector<std::byte> FabricTransport::note_of(Rank r) {
   std::vector<std::byte> note = presence_->state(r).note;
-  if (note.empty()) look_around();
+  if (note.empty()) {
+    presence_->ask(r);
+    control_->progress();
+  }
   return note;
 }
 
@@ -177,10 +180,12 @@ void FabricTransport::refresh(std::chrono::milliseconds most) {
 }
 
 void FabricTransport::post(std::span<const std::byte> bytes) {
-  presence_->announce([&](PublicState& s) {
-    s.board.assign(bytes.begin(), bytes.end());
-    ++s.head.posts;
-  });
+  presence_->announce(
+      [&](PublicState& s) {
+        s.board.assign(bytes.begin(), bytes.end());
+        ++s.head.posts;
+      },
+      true);
   control_->progress();
   control_->wake();
 }

@@ -1,8 +1,8 @@
 // The transport over libfabric.
 #pragma once
 
-#include "ccl/transports/libfabric/presence/control.h"
 #include "ccl/transports/libfabric/data/data_path.h"
+#include "ccl/transports/libfabric/presence/control.h"
 #include "ccl/transports/open.h"
 
 namespace trellis::ccl::libfabric {

@@ -200,8 +200,7 @@ TEST(Groups, OneThatIsNotEndedForgets) {
   EXPECT_EQ(b, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, Points, every_transport(),
-                         [](const auto& p) { return p.param; });
+INSTANTIATE_TEST_SUITE_P(Transports, Points, every_transport(), [](const auto& p) { return p.param; });
 
 }  // namespace
 }  // namespace trellis::ccl

@@ -102,8 +102,7 @@ TEST_P(Split, ARankJoinsOnce) {
   EXPECT_EQ(refused, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, Split, every_transport(),
-                         [](const auto& p) { return p.param; });
+INSTANTIATE_TEST_SUITE_P(Transports, Split, every_transport(), [](const auto& p) { return p.param; });
 
 }  // namespace
 }  // namespace trellis::ccl

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "ccl/transports/libfabric/presence/control.h"
 #include "ccl/transports/libfabric/data/lane_ends.h"
+#include "ccl/transports/libfabric/presence/control.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"
 
 namespace trellis::ccl::libfabric {
@@ -27,8 +27,8 @@ constexpr int most_tries = 10;
 
 DataPath::DataPath(const FabricSettings& s, std::shared_ptr<Presence> p, std::shared_ptr<Control> c, int lanes)
     : presence_(std::move(p)), control_(std::move(c)), lanes_(lanes) {
-  const auto number = static_cast<std::uint64_t>(presence_->rank()) * (most_rails + 1) + 1;
-  for (int rail = 0; rail < s.rails; ++rail) wires_.push_back(open_wire(s, number + static_cast<std::uint64_t>(rail)));
+  for (int rail = 0; rail < s.rails; ++rail)
+    wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->rank()), rail));
   const auto ranks = static_cast<std::size_t>(presence_->ranks());
   eager_bytes_ = std::min(usual_eager, limits().piece - sizeof(Packet));
   const std::size_t packet = sizeof(Packet) + std::max(eager_bytes_, sizeof(Grant));
@@ -84,8 +84,8 @@ fi_addr_t DataPath::address_of(Rank r, int rail) {
   for (const auto& wire : wires_) {
     const std::size_t bytes = at < all.size() ? static_cast<std::size_t>(all[at]) : all.size();
     if (bytes >= all.size() - at)
-      throw std::invalid_argument(fmt::format("rank {} has fewer than our {} rails: expected the same TRELLIS_RAILS", r,
-                                              wires_.size()));
+      throw std::invalid_argument(
+          fmt::format("rank {} has fewer than our {} rails: expected the same TRELLIS_RAILS", r, wires_.size()));
     known.push_back(wire->know(std::span(all).subspan(at + 1, bytes)));
     at += 1 + bytes;
   }

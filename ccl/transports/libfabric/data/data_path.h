@@ -54,8 +54,8 @@ class DataPath {
   Rank unread() const;
   bool all_arrived();  // all that was sent to those that are still there
   // By rank; may be read without the mutex, and when this is gone.
-  std::shared_ptr<const std::atomic<std::uint64_t>[]> arrived() const { return arrived_; }
-  std::size_t memory_bytes() const;
+  std::shared_ptr<const std::atomic<std::uint64_t>[]> arrived() const { return arrived_; } std::size_t
+      memory_bytes() const;
 
   // For the ends of lanes.
   std::size_t eager_bytes() const { return eager_bytes_; }

@@ -66,8 +66,7 @@ bool LaneReceiver::advance_now(Receiving& r) {
 void LaneReceiver::check(const Receiving& r) const {
   const Packet& p = next().packet;
   if (p.bytes == r.bytes && p.mark == r.mark) return;
-  throw Misfit{
-      .sender = from_, .bytes = p.bytes, .due = r.bytes, .whole = true, .mark = p.mark, .mark_due = r.mark};
+  throw Misfit{.sender = from_, .bytes = p.bytes, .due = r.bytes, .whole = true, .mark = p.mark, .mark_due = r.mark};
 }
 
 void LaneReceiver::finish() {
@@ -77,15 +76,14 @@ void LaneReceiver::finish() {
 }
 
 void LaneReceiver::tell_taken() {
-  path_.send(from_, {.number = number_, .kind = Packet::Kind::credit, .lane = static_cast<std::uint8_t>(lane_)}, nullptr,
-             0);
+  path_.send(from_, {.number = number_, .kind = Packet::Kind::credit, .lane = static_cast<std::uint8_t>(lane_)},
+             nullptr, 0);
 }
 
 bool LaneReceiver::receive_eager(Receiving& r) {
   PacketBuffer* const b = next().buffer;
   if (b == nullptr) return false;
-  if (r.bytes != 0)
-    r.consumer.take(r.consumer.context, r.consumer.message, 0, b->data + sizeof(Packet), r.bytes);
+  if (r.bytes != 0) r.consumer.take(r.consumer.context, r.consumer.message, 0, b->data + sizeof(Packet), r.bytes);
   r.done = r.bytes;
   path_.give(b);
   finish();
@@ -98,7 +96,8 @@ void LaneReceiver::begin(Receiving& r) {
   const bool by_write = path_.limits().writes;
   if (r.place != nullptr) {
     if (by_write || path_.limits().registers_local)
-      for (int rail = 0; rail < path_.rails(); ++rail) place_.push_back(path_.wire(rail).region(r.place, r.bytes, true));
+      for (int rail = 0; rail < path_.rails(); ++rail)
+        place_.push_back(path_.wire(rail).region(r.place, r.bytes, true));
     return;
   }
   if (slots_) return;
@@ -133,9 +132,10 @@ void LaneReceiver::grant_more(Receiving& r) {
 // Tagged messages need a receive each, before the sender may begin.
 bool LaneReceiver::post_pieces(Opened& o) {
   if (path_.limits().writes) return true;
-  const auto& regions = slots_ && o.to >= slots_->memory.get() && o.to < slots_->memory.get() + staged_grants * staged_piece
-                            ? slots_->regions
-                            : place_;
+  const auto& regions =
+      slots_ && o.to >= slots_->memory.get() && o.to < slots_->memory.get() + staged_grants * staged_piece
+          ? slots_->regions
+          : place_;
   for (; o.posted < o.pieces; ++o.posted) {
     const std::size_t at = std::size_t{o.posted} * o.grant.piece;
     const Local room{o.to + at, std::min<std::size_t>(o.grant.piece, o.bytes - at),

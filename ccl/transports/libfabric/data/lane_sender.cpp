@@ -171,7 +171,8 @@ void LaneSender::describe(Local& b, int rail) const {
 bool LaneSender::send_next_piece(Sending& s, Offered& o) {
   const Grant& g = o.grant;
   // When all slots may be in use, it waits until none is.
-  if (s.producer != nullptr && outstanding_ + again_.size() != 0 && posted_ / g.piece % staged_pieces == 0) return false;
+  if (s.producer != nullptr && outstanding_ + again_.size() != 0 && posted_ / g.piece % staged_pieces == 0)
+    return false;
   const int rail = path_.next_rail();
   const std::size_t bytes = std::min<std::size_t>(g.piece, g.offset + g.bytes - posted_);
   PieceOut p;

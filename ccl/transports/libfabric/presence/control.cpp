@@ -22,7 +22,7 @@ constexpr std::size_t most_address_bytes = 512, most_note_bytes = 256;
 
 }  // namespace
 
-Control::Control(const FabricSettings& s) : wire_(open_wire(s, 0)) {}
+Control::Control(const FabricSettings& s) : wire_(open_wire(s, 0, -1)) {}
 
 Control::~Control() {
   {

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Rank most_asked = 32;      // ranks of a communicator in which everybody asks everybody
+constexpr Rank most_asked = 32;        // ranks of a communicator in which everybody asks everybody
 constexpr auto sure_it_fails = 300ms;  // for which messages to a peer must have failed
 
 }  // namespace
@@ -32,10 +32,11 @@ void Presence::change(const std::function<void(PublicState&)>& f) {
   f(mine_);
 }
 
-void Presence::announce(const std::function<void(PublicState&)>& f) {
+void Presence::announce(const std::function<void(PublicState&)>& f, bool to_all) {
   const std::lock_guard lock(mutex_);
   f(mine_);
-  for (Rank r = 0; r < ranks(); ++r) owe_locked(r);
+  for (Rank r = 0; r < ranks(); ++r)
+    if (to_all || ranks() <= most_asked || r == 0 || peer(r).heard != Deadline()) owe_locked(r);
 }
 
 PublicState Presence::state(Rank r) const {
@@ -73,8 +74,10 @@ bool Presence::alive(Rank r) {
   return p.unanswered == Deadline() || now - p.unanswered < timeout_ * 3 / 4;
 }
 
+// In a large communicator, rank 0 alone knows of all.
 std::vector<Rank> Presence::not_joined() const {
   std::vector<Rank> missing;
+  if (rank_ != 0 && ranks() > most_asked) return {0};
   const std::lock_guard lock(mutex_);
   for (Rank r = 0; r < ranks(); ++r)
     if (r == rank_ ? !mine_.head.joined : !peer(r).state.head.joined) missing.push_back(r);
@@ -84,20 +87,20 @@ std::vector<Rank> Presence::not_joined() const {
 Outcome Presence::settle(Outcome wanted) {
   Outcome known = Outcome::open;
   if (!outcome_.compare_exchange_strong(known, wanted)) return known;
-  announce([&](PublicState& s) { s.head.outcome = wanted; });
+  announce([&](PublicState& s) { s.head.outcome = wanted; }, true);
   return wanted;
 }
 
 void Presence::mark_lost(Rank r) {
   Rank none = -1;
   lost_.compare_exchange_strong(none, r);
-  announce([&](PublicState& s) { s.head.lost = lost_; });
+  announce([&](PublicState& s) { s.head.lost = lost_; }, true);
 }
 
 void Presence::mark_aborted() {
   Rank none = -1;
   aborted_.compare_exchange_strong(none, rank_);
-  announce([&](PublicState& s) { s.head.aborted = aborted_; });
+  announce([&](PublicState& s) { s.head.aborted = aborted_; }, true);
 }
 
 void Presence::owe(Rank r) {

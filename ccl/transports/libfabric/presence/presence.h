@@ -36,7 +36,8 @@ class Presence {
   bool one_host() const { return one_host_; }
 
   void change(const std::function<void(PublicState&)>&);    // of this rank; tells nobody
-  void announce(const std::function<void(PublicState&)>&);  // the same, and tells everybody
+  // The same, and tells the others; in a large communicator only those it has heard of, unless it matters to all.
+  void announce(const std::function<void(PublicState&)>&, bool to_all = false);
   PublicState state(Rank) const;
   Activity activity(Rank) const;
   std::uint32_t posts(Rank) const;
@@ -50,9 +51,9 @@ class Presence {
   void mark_lost(Rank);
   void mark_aborted();
 
-  void ask(Rank);                                // for its state, soon
+  void ask(Rank);                                    // for its state, soon
   void ask_around(std::chrono::milliseconds apart);  // those that matter, each at most so often
-  bool all_heard_since(Deadline) const;          // those that are there
+  bool all_heard_since(Deadline) const;              // those that are there
 
   // For the Control. The peers to whom something is to be told; each is taken off when it is written for.
   std::vector<Rank> take_owed();
@@ -71,10 +72,10 @@ class Presence {
  private:
   struct Peer {
     PublicState state;
-    Deadline heard = {};      // last time
-    Deadline asked = {};      // last time
+    Deadline heard = {};       // last time
+    Deadline asked = {};       // last time
     Deadline unanswered = {};  // first time that it was asked since it was heard
-    Deadline failing = {};    // since when messages to it fail
+    Deadline failing = {};     // since when messages to it fail
     bool owed = false, asks = false, in_flight = false;
     std::shared_ptr<Process> process;
   };

@@ -5,7 +5,7 @@
 
 namespace trellis::ccl::libfabric {
 
-std::size_t public_bytes(const PublicState& s) { 
+std::size_t public_bytes(const PublicState& s) {
   return sizeof(PublicHead) + s.address.size() + s.note.size() + s.board.size();
 }
 

@@ -82,8 +82,8 @@ class Endpoint : public Wire {
     const std::uint64_t wanted = (mode & FI_MR_PROV_KEY) != 0 ? 0 : ++last_key_;
     fid_mr* made = nullptr;
     checked(fi_mr_reg(domain_.get(), data, bytes, access, 0, wanted, 0, &made, nullptr), "fi_mr_reg");
-    auto region = std::make_unique<MemoryRegion>(
-        made, (mode & FI_MR_VIRT_ADDR) != 0 ? reinterpret_cast<std::uint64_t>(data) : 0);
+    auto region =
+        std::make_unique<MemoryRegion>(made, (mode & FI_MR_VIRT_ADDR) != 0 ? reinterpret_cast<std::uint64_t>(data) : 0);
     if ((mode & FI_MR_ENDPOINT) != 0) {
       checked(fi_mr_bind(made, &ep_->fid, 0), "fi_mr_bind");
       checked(fi_mr_enable(made), "fi_mr_enable");
@@ -108,8 +108,8 @@ class Endpoint : public Wire {
     return posted(fi_recv(ep_.get(), const_cast<void*>(b.data), b.bytes, b.descriptor, FI_ADDR_UNSPEC, &op), "fi_recv");
   }
   bool receive_tagged(const Local& b, std::uint32_t tag, Operation& op) override {
-    return posted(
-        fi_trecv(ep_.get(), const_cast<void*>(b.data), b.bytes, b.descriptor, FI_ADDR_UNSPEC, tag, 0, &op), "fi_trecv");
+    return posted(fi_trecv(ep_.get(), const_cast<void*>(b.data), b.bytes, b.descriptor, FI_ADDR_UNSPEC, tag, 0, &op),
+                  "fi_trecv");
   }
 
   int refusal() const override { return refusal_; }
@@ -172,8 +172,8 @@ class Endpoint : public Wire {
   }
 
   static bool concerns_peer(int error) {
-    constexpr std::array errors = {FI_ECONNREFUSED, FI_ECONNRESET,  FI_ECONNABORTED, FI_ENOTCONN, FI_EHOSTUNREACH,
-                                   FI_ENETUNREACH,  FI_EHOSTDOWN, FI_ETIMEDOUT,    FI_ESHUTDOWN, EPIPE};
+    constexpr std::array errors = {FI_ECONNREFUSED, FI_ECONNRESET, FI_ECONNABORTED, FI_ENOTCONN,  FI_EHOSTUNREACH,
+                                   FI_ENETUNREACH,  FI_EHOSTDOWN,  FI_ETIMEDOUT,    FI_ESHUTDOWN, EPIPE};
     return std::ranges::find(errors, error) != errors.end();
   }
 

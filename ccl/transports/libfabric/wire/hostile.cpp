@@ -110,8 +110,9 @@ class HostileWire : public Wire {
 
 Hostility hostility_in(const std::string& text) {
   Hostility h;
-  const std::pair<std::string_view, int*> numbers[] = {{"reorder", &h.reorder}, {"hold", &h.hold}, {"refuse", &h.refuse},
-                                                       {"credits", &h.credits}, {"fail", &h.fail}, {"stall", &h.stall}};
+  const std::pair<std::string_view, int*> numbers[] = {{"reorder", &h.reorder}, {"hold", &h.hold},
+                                                       {"refuse", &h.refuse},   {"only", &h.only}, {"credits", &h.credits},
+                                                       {"fail", &h.fail},       {"stall", &h.stall}};
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view part = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(part.size() + 1, rest.size()));
@@ -129,7 +130,7 @@ Hostility hostility_in(const std::string& text) {
       }
     if (!known || read.ec != std::errc{} || read.ptr != end)
       throw std::invalid_argument(fmt::format(
-          "'{}' is no part of a fabric's hostility: expected NAME=NUMBER with seed, reorder, hold, refuse, credits, "
+          "'{}' is no part of a fabric's hostility: expected NAME=NUMBER with seed, reorder, hold, refuse, only, credits, "
           "fail or stall",
           part));
   }

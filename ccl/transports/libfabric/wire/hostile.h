@@ -16,10 +16,11 @@ struct Hostility {
   int refuse = 0;   // per cent of operations for which there is no room at first
   int credits = 0;  // most operations under way that send; 0: as many as the wire takes
   int fail = 0;     // per cent of messages and pieces that end in an error and are not sent
+  int only = -1;    // the rail that does all this; -1: every one, and control too
   int stall = 0;    // milliseconds, at most, for which now and then nothing happens
 };
 
-// "seed=1,reorder=30,refuse=20": throws invalid_argument that names the part at fault.
+// "seed=1,reorder=30,only=1": throws invalid_argument that names the part at fault.
 Hostility hostility_in(const std::string&);
 
 std::unique_ptr<Wire> hostile(std::unique_ptr<Wire>, const Hostility&);

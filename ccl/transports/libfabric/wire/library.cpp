@@ -42,9 +42,10 @@ struct Opened {
     const SignalsKept kept;
     void* const handle = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (handle == nullptr) {
-      absence = fmt::format("libfabric.so.1 cannot be opened ({}); Debian has it in libfabric1, the EFA installer in "
-                            "/opt/amazon/efa/lib, which then must be in LD_LIBRARY_PATH",
-                            dlerror());
+      absence = fmt::format(
+          "libfabric.so.1 cannot be opened ({}); Debian has it in libfabric1, the EFA installer in "
+          "/opt/amazon/efa/lib, which then must be in LD_LIBRARY_PATH",
+          dlerror());
       return;
     }
     find(handle, library.getinfo, "fi_getinfo");
@@ -69,7 +70,9 @@ const Opened& opened() {
 
 }  // namespace
 
-std::uint32_t Library::api() const { return std::min<std::uint32_t>(version(), FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)); }
+std::uint32_t Library::api() const {
+  return std::min<std::uint32_t>(version(), FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION));
+}
 
 const Library& library() {
   if (!opened().absence.empty()) throw std::system_error(ELIBACC, std::generic_category(), opened().absence);

@@ -6,11 +6,12 @@
 namespace trellis::ccl::libfabric {
 
 // Each wire of a hostile fabric has a seed of its own.
-std::unique_ptr<Wire> open_wire(const FabricSettings& s, std::uint64_t number) {
+std::unique_ptr<Wire> open_wire(const FabricSettings& s, std::uint64_t member, int rail) {
   std::unique_ptr<Wire> wire = open_endpoint(chosen(s));
   if (s.hostility.empty()) return wire;
   Hostility h = hostility_in(s.hostility);
-  h.seed = h.seed * 1'000'003 + number;
+  if (h.only >= 0 && h.only != rail) return wire;
+  h.seed = (h.seed * 1'000'003 + member) * 1'009 + static_cast<std::uint64_t>(rail + 1);
   return hostile(std::move(wire), h);
 }
 

@@ -6,6 +6,7 @@
 
 namespace trellis::ccl::libfabric {
 
-std::unique_ptr<Wire> open_wire(const FabricSettings&, std::uint64_t number);
+// `member` tells wires apart that have the same rail; -1: the wire for control.
+std::unique_ptr<Wire> open_wire(const FabricSettings&, std::uint64_t member, int rail);
 
 }  // namespace trellis::ccl::libfabric

@@ -48,11 +48,11 @@ struct Target {
 };
 
 struct WireLimits {
-  std::size_t inject = 0;       // most bytes of a message that needs no event
-  std::size_t piece = 0;        // most bytes of a message or write
-  std::size_t outstanding = 0;  // most operations that send
-  bool writes = false;          // pieces are remote writes; otherwise tagged messages
-  bool registers_local = false; // memory that it reads or receives into must be registered
+  std::size_t inject = 0;        // most bytes of a message that needs no event
+  std::size_t piece = 0;         // most bytes of a message or write
+  std::size_t outstanding = 0;   // most operations that send
+  bool writes = false;           // pieces are remote writes; otherwise tagged messages
+  bool registers_local = false;  // memory that it reads or receives into must be registered
 };
 
 class Wire {
