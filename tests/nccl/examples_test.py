@@ -70,6 +70,11 @@ class Examples(unittest.TestCase):
                 lines = said(trellis, "launch", "-n", "3", "--", PLACE / "build" / name)
                 self.assertEqual(sorted(re.findall(r"rank (\d) of 3: the sum is 6", lines)), ["0", "1", "2"])
 
+    def test_a_model_of_ones_own_is_trained(self):
+        program = PLACE / "build" / "train_own_model"
+        self.assertRegex(said(program), "loss .* after 60 steps")
+        self.assertRegex(as_ranks(program, 4)[0], "loss .* after 60 steps")
+
     def test_one_thread_drives_all_devices(self):
         self.assertEqual(said(PLACE / "build" / "nccl_one_thread"), "2 devices: 0 wrong\n")
 

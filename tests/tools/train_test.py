@@ -105,7 +105,7 @@ class Train(unittest.TestCase):
         self.assertIn("<svg", trellis("train", "draw", CONFIG, "--ranks", "8", *more).stdout)
         step = self.root / "step.txt"
         self.assertEqual(trellis("train", "export", CONFIG, "--ranks", "8", "-o", str(step), *more).returncode, 0)
-        played = trellis("play", str(step), "--machine", "trn2.48xlarge", "-a", "ring")
+        played = trellis("play", str(step), "--machine", "trn2.48xlarge")
         self.assertEqual(played.returncode, 0, played.stderr)
 
     def test_checkpoints_are_listed_checked_and_written_out(self):

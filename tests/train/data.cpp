@@ -20,7 +20,9 @@ namespace fs = std::filesystem;
 
 class Folder {
  public:
-  Folder() : path_(fs::temp_directory_path() / ("trellis_train_" + std::to_string(getpid()))) { fs::create_directories(path_); }
+  Folder() : path_(fs::temp_directory_path() / ("trellis_train_" + std::to_string(getpid()))) {
+    fs::create_directories(path_);
+  }
   ~Folder() { fs::remove_all(path_); }
   fs::path put(const std::string& name, const std::string& bytes) const {
     std::ofstream(path_ / name, std::ios::binary) << bytes;
@@ -41,7 +43,8 @@ std::string bytes_of(std::initializer_list<T> values) {
 
 std::string megatron_index(std::uint8_t type, std::initializer_list<std::int32_t> sizes) {
   std::string out("MMIDIDX\0\0", 9);
-  out += bytes_of<std::uint64_t>({1}) + bytes_of<std::uint8_t>({type}) + bytes_of<std::uint64_t>({sizes.size(), sizes.size() + 1});
+  out += bytes_of<std::uint64_t>({1}) + bytes_of<std::uint8_t>({type}) +
+         bytes_of<std::uint64_t>({sizes.size(), sizes.size() + 1});
   out += bytes_of(sizes);
   for (std::size_t i = 0; i < sizes.size(); ++i) out += bytes_of<std::int64_t>({0});
   return out;
@@ -68,6 +71,21 @@ TEST(Tokens, OfTextAndNumbersAndMegatron) {
   EXPECT_THROW(TokenFile(folder.path() / "none.txt", 0), std::system_error);
 }
 
+TEST(Tokens, OfPromptsDoNotCount) {
+  const Folder folder;
+  std::vector<std::unique_ptr<TokenFile>> files;
+  files.push_back(std::make_unique<TokenFile>(
+      folder.put("a.jsonl", "{\"prompt\": \"ab\", \"response\": \"cd\"}\n\n{\"response\": \"f\", \"prompt\": \"e\"}\n"),
+      0));
+  ASSERT_EQ(files[0]->tokens(), 8U);  // abcd, ef, and two ends of lines
+  const Sampler sampler(std::move(files), 7, 1);
+  std::int32_t tokens[8], labels[7];
+  sampler.read(0, tokens, labels);
+  const std::int32_t expected[7] = {-100, 'c', 'd', '\n', -100, 'f', '\n'};
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(labels[i], expected[i]) << i;
+  EXPECT_THROW(TokenFile(folder.put("b.jsonl", "{\"prompt\": 3}\n"), 0), std::invalid_argument);
+}
+
 TEST(Tokens, APermutationOfAnyLength) {
   for (std::uint64_t n : {1ULL, 2ULL, 3ULL, 17ULL, 256ULL, 1000ULL}) {
     std::set<std::uint64_t> seen;
@@ -82,7 +100,8 @@ TEST(Tokens, AnEpochHasEverySampleOnceInAnOrderOfItsOwn) {
   std::string letters;
   for (int i = 0; i < 41; ++i) letters += static_cast<char>(i);
   std::vector<std::unique_ptr<TokenFile>> files;
-  for (const char* name : {"a.txt", "b.txt"}) files.push_back(std::make_unique<TokenFile>(folder.put(name, letters), 0));
+  for (const char* name : {"a.txt", "b.txt"})
+    files.push_back(std::make_unique<TokenFile>(folder.put(name, letters), 0));
   const Sampler sampler(std::move(files), 4, 3);
   ASSERT_EQ(sampler.samples(), 20U);
   std::vector<std::size_t> epochs[2];
@@ -105,7 +124,8 @@ TEST(LearningRate, WarmsUpAndFalls) {
   EXPECT_EQ(learning_rate(o, linear, 5, 0), 1);
   EXPECT_EQ(learning_rate(o, linear, 9, 0), 0.5);
   EXPECT_EQ(learning_rate(o, linear, 13, 0), 0);
-  const ScheduleConfig cosine{.name = "CosineAnnealing", .warmup_steps = 0, .max_steps = 10, .constant_steps = 2, .min_lr = 0.2};
+  const ScheduleConfig cosine{
+      .name = "CosineAnnealing", .warmup_steps = 0, .max_steps = 10, .constant_steps = 2, .min_lr = 0.2};
   EXPECT_DOUBLE_EQ(learning_rate(o, cosine, 5, 0), 0.6);
   EXPECT_DOUBLE_EQ(learning_rate(o, cosine, 9, 0), 0.2);
   EXPECT_DOUBLE_EQ(learning_rate(o, cosine, 10, 0), 0.2);
@@ -123,9 +143,10 @@ std::string refusal(const KeyValue& v) {
 
 TEST(Keys, SayWhatTheyExpect) {
   EXPECT_EQ(refusal({"trainer.max_steps", {"many"}}), "trainer.max_steps is 'many': expected a whole number");
-  EXPECT_EQ(refusal({"distributed_strategy.zero1", {"perhaps"}}), "distributed_strategy.zero1 is 'perhaps': expected true or false");
+  EXPECT_EQ(refusal({"distributed_strategy.zero1", {"perhaps"}}),
+            "distributed_strategy.zero1 is 'perhaps': expected true or false");
   EXPECT_NE(refusal({"precision.type", {"autocast"}}).find("expected fp32, bf16SR"), std::string::npos);
-  EXPECT_NE(refusal({"model_alignment_strategy", {}}).find("not built"), std::string::npos);
+  EXPECT_NE(refusal({"model_alignment_strategy.dpo", {}}).find("not built"), std::string::npos);
   JobConfig c;
   for (const char* spelling : {"mixed_precisionSR", "mixed_precision_SR"}) {
     c.step.precision = Precision::fp32;

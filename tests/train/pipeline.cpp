@@ -15,7 +15,10 @@ std::string computations(const PipelineSchedule& s, std::size_t rank) {
   std::string text;
   for (const Slot& slot : s.ranks[rank])
     if (computes(slot.action))
-      text += (slot.action == Action::forward ? "F" : slot.action == Action::backward ? "B" : "W") + std::to_string(slot.micro);
+      text += (slot.action == Action::forward    ? "F"
+               : slot.action == Action::backward ? "B"
+                                                 : "W") +
+              std::to_string(slot.micro);
   return text;
 }
 
@@ -67,7 +70,8 @@ TEST(Pipeline, OneFOneBTakesThreeTimesItsPasses) {
 TEST(Pipeline, InterleavingDividesTheBubble) {
   // Costs of a V-th of 1 and 2, all times V.
   const auto end = [](std::int32_t ranks, std::int32_t chunks, std::int32_t micro) {
-    return static_cast<double>(simulate(pipeline_schedule("interleaved", {ranks, chunks, micro}), {}, Messages::buffered).end) /
+    return static_cast<double>(
+               simulate(pipeline_schedule("interleaved", {ranks, chunks, micro}), {}, Messages::buffered).end) /
            chunks;
   };
   EXPECT_DOUBLE_EQ(end(4, 2, 8), 28.5);

@@ -3,28 +3,42 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <random>
 
+#include "sim/workload/chakra.h"
 #include "train/step/memory_plan.h"
 #include "train/update/buckets.h"
 #include "train/update/exchange.h"
+#include "train/whole/chakra.h"
 #include "train/whole/check.h"
+#include "train/whole/export.h"
 
 namespace trellis::train {
 namespace {
 
 Config pipelined(Rank tensor, Rank pipeline, Rank chunks, const char* schedule = "") {
   Config c;
-  c.model = {.vocab_size = 64, .hidden_size = 32, .num_layers = 8, .num_attention_heads = 4, .num_key_value_heads = 2,
-             .intermediate_size = 48, .tie_word_embeddings = true};
-  c.strategy = {.tensor = tensor, .pipeline = pipeline, .virtual_pipeline = chunks, .sequence_parallel = tensor > 1,
-                .zero1 = true, .schedule = schedule};
+  c.model = {.vocab_size = 64,
+             .hidden_size = 32,
+             .num_layers = 8,
+             .num_attention_heads = 4,
+             .num_key_value_heads = 2,
+             .intermediate_size = 48,
+             .tie_word_embeddings = true};
+  c.strategy = {.tensor = tensor,
+                .pipeline = pipeline,
+                .virtual_pipeline = chunks,
+                .sequence_parallel = tensor > 1,
+                .zero1 = true,
+                .schedule = schedule};
   c.seq_length = 16, c.global_batch_size = 16;
   return c;
 }
 
 TEST(StepValue, EverySortIsProved) {
-  for (const auto& [chunks, schedule] : {std::pair{1, "1f1b"}, {1, "gpipe"}, {1, "zb-h1"}, {2, "interleaved"}, {2, "zb-v"}})
+  for (const auto& [chunks, schedule] :
+       {std::pair{1, "1f1b"}, {1, "gpipe"}, {1, "zb-h1"}, {2, "interleaved"}, {2, "zb-v"}})
     for (Rank tensor : {1, 2, 4}) {
       const Config c = pipelined(tensor, 4, chunks, schedule);
       EXPECT_EQ(check_step(c, 8 * tensor, stages_of(c, 8 * tensor)), "") << schedule << " T" << tensor;
@@ -55,7 +69,8 @@ TEST(StepValue, DamageToMessagesIsCaught) {
     Program& p = stages[random() % 4].program;
     std::vector<std::size_t> messages;
     for (std::size_t o = 0; o < p.operations.size(); ++o)
-      if (p.operations[o].kind == Operation::Kind::exchange && p.operations[o].exchange.axis == Axis::pipeline) messages.push_back(o);
+      if (p.operations[o].kind == Operation::Kind::exchange && p.operations[o].exchange.axis == Axis::pipeline)
+        messages.push_back(o);
     const std::size_t at = messages[random() % messages.size()];
     Exchange& e = p.operations[at].exchange;
     const int kind = i % 4;
@@ -100,14 +115,16 @@ TEST(StepValue, TensorsThatAreAliveTogetherDoNotOverlap) {
   for (std::size_t i = 0; i < p.operations.size(); ++i)
     for (const auto* list : {&p.operations[i].reads, &p.operations[i].writes})
       for (TensorId t : *list)
-        first[static_cast<std::size_t>(t)] = std::min(first[static_cast<std::size_t>(t)], i), last[static_cast<std::size_t>(t)] = i;
+        first[static_cast<std::size_t>(t)] = std::min(first[static_cast<std::size_t>(t)], i),
+        last[static_cast<std::size_t>(t)] = i;
   for (std::size_t a = 0; a < p.tensors.size(); ++a)
     if (lasting(p.tensors[a].category)) first[a] = 0, last[a] = p.operations.size();
   for (std::size_t a = 0; a < p.tensors.size(); ++a) {
     EXPECT_LE(plan.offsets[a] + p.tensors[a].bytes(), plan.bytes);
     for (std::size_t b = a + 1; b < p.tensors.size(); ++b) {
       const bool together = first[a] <= last[b] && first[b] <= last[a];
-      const bool apart = plan.offsets[a] + p.tensors[a].bytes() <= plan.offsets[b] || plan.offsets[b] + p.tensors[b].bytes() <= plan.offsets[a];
+      const bool apart = plan.offsets[a] + p.tensors[a].bytes() <= plan.offsets[b] ||
+                         plan.offsets[b] + p.tensors[b].bytes() <= plan.offsets[a];
       ASSERT_TRUE(!together || apart) << p.tensors[a].name << " and " << p.tensors[b].name;
     }
   }
@@ -132,6 +149,31 @@ TEST(StepValue, RecomputingAndZeroSaveMemory) {
   EXPECT_LT(2 * activations(), none);
   c.strategy.zero1 = true;
   EXPECT_NEAR(static_cast<double>(moments()), static_cast<double>(whole) / 2, 0.01 * static_cast<double>(whole));
+}
+
+// What is written reads back, with the same work for each rank, and every exchange has all its ends.
+TEST(StepValue, IsAWorkloadAsTextAndAsChakraTraces) {
+  for (const auto& [chunks, schedule] : {std::pair{1, "1f1b"}, {2, "zb-v"}}) {
+    const std::vector<Step> stages = stages_of(pipelined(4, 2, chunks, schedule), 16);
+    const sim::Workload text = sim::read_workload("step", workload_text(stages));
+    std::vector<std::string> traces, names;
+    for (Rank r = 0; r < 16; ++r) traces.push_back(chakra_trace(stages, r)), names.push_back(std::to_string(r));
+    std::vector<sim::ChakraFile> files;
+    for (std::size_t r = 0; r < 16; ++r) files.push_back({names[r], traces[r]});
+    const sim::Workload chakra = sim::read_chakra("step", files);
+    const auto total = [](const sim::Workload& w) {
+      double flops = 0;
+      for (const sim::Part& p : w.parts)
+        if (p.kind == sim::Part::Kind::compute)
+          for (std::uint32_t cell : p.cells) flops += p.flops * static_cast<double>(w.cells[cell].ranks.size());
+      return flops;
+    };
+    double flops = 0;
+    for (const Step& s : stages)
+      for (const Operation& o : s.program.operations) flops += 8 * std::floor(o.flops);
+    EXPECT_NEAR(total(text) / flops, 1, 1e-6) << schedule;
+    EXPECT_NEAR(total(chakra) / flops, 1, 1e-6) << schedule;
+  }
 }
 
 TEST(Buckets, FollowTheirRules) {
@@ -172,8 +214,14 @@ TEST(Partition, CutsAreTheLastLayerOfEachStage) {
 // Llama-3-70B: the sizes of training.md's worked example, and time to lay it out.
 TEST(StepValue, SeventyBillionParametersOn512Ranks) {
   Config c;
-  c.model = {.vocab_size = 128256, .hidden_size = 8192, .num_layers = 80, .num_attention_heads = 64, .num_key_value_heads = 8,
-             .intermediate_size = 28672, .max_position_embeddings = 8192, .rope_theta = 500000};
+  c.model = {.vocab_size = 128256,
+             .hidden_size = 8192,
+             .num_layers = 80,
+             .num_attention_heads = 64,
+             .num_key_value_heads = 8,
+             .intermediate_size = 28672,
+             .max_position_embeddings = 8192,
+             .rope_theta = 500000};
   c.strategy = {.tensor = 32, .pipeline = 8, .sequence_parallel = true, .zero1 = true};
   c.precision = Precision::bf16_sr;
   c.seq_length = 8192, c.global_batch_size = 64;
@@ -188,7 +236,8 @@ TEST(StepValue, SeventyBillionParametersOn512Ranks) {
   EXPECT_NEAR(static_cast<double>(middle) / 1e6, 283.28, 0.01);
   std::size_t sums = 0;
   for (const Operation& o : stages[3].program.operations)
-    if (o.kind == Operation::Kind::exchange && o.exchange.axis == Axis::data && o.exchange.kind == Exchange::Kind::reduce_scatter)
+    if (o.kind == Operation::Kind::exchange && o.exchange.axis == Axis::data &&
+        o.exchange.kind == Exchange::Kind::reduce_scatter)
       for (const Transfer& t : o.exchange.transfers) sums += 2 * t.count * 4;
   EXPECT_NEAR(static_cast<double>(sums) / 1048576, 1080.6, 0.1);
 }

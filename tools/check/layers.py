@@ -26,7 +26,8 @@ FOLDERS = {
     "device":   ["neff", "nrt", "simulated", "neuron", "conformance", "libnrt"],
     "sim":      ["time", "figures", "machine", "timeline", "network", "price", "choose", "workload", "report", "core"],
     "ccl":      ["rendezvous", "transports", "plan", "failure", "divide", "diagnosis", "run", "api"],
-    "train":    ["mesh", "config", "pipeline", "step", "layers", "models", "update", "whole", "checkpoint", "data", "trainer"],
+    "train":    ["mesh", "config", "pipeline", "step", "layers", "models", "update", "whole", "data",
+                 "checkpoint", "trainer"],
     "tools":    ["program", "picture", "answer", "topo", "schedule", "bench", "tune", "core", "doctor", "launch",
                  "machine", "sim", "device", "neff", "validate", "train"],
 }

@@ -14,7 +14,9 @@ struct Options {
   bool json = false;
 };
 
-void add(CLI::App& app, Options& o) { app.add_option("checkpoint", o.path, "A tag's folder, or a .safetensors file")->required(); }
+void add(CLI::App& app, Options& o) {
+  app.add_option("checkpoint", o.path, "A tag's folder, or a .safetensors file")->required();
+}
 
 void add_show(CLI::App& app, Options& o) {
   add(app, o);
@@ -23,13 +25,19 @@ void add_show(CLI::App& app, Options& o) {
 
 int show(const Options& o) {
   const train::TensorSource source(o.path);
-  Table table("tensors", {{.name = "tensor", .align = Align::left}, {.name = "type", .align = Align::left}, {.name = "rows"}, {.name = "columns"}});
+  Table table("tensors", {{.name = "tensor", .align = Align::left},
+                          {.name = "type", .align = Align::left},
+                          {.name = "rows"},
+                          {.name = "columns"}});
   for (const std::string& name : source.names()) {
     const train::Slice whole = source.whole(name);
-    table.add({name, std::string(kernels::name(source.type(name))), static_cast<std::int64_t>(whole.rows), static_cast<std::int64_t>(whole.columns)});
+    table.add({name, std::string(kernels::name(source.type(name))), static_cast<std::int64_t>(whole.rows),
+               static_cast<std::int64_t>(whole.columns)});
   }
   const train::TagInfo& info = source.info();
-  const std::string head = info.files.empty() ? "" : fmt::format("step {}, saved as {}, {} files\n", info.step, info.layout, info.files.size());
+  const std::string head =
+      info.files.empty() ? ""
+                         : fmt::format("step {}, saved as {}, {} files\n", info.step, info.layout, info.files.size());
   write_output("", o.json ? table.json() : head + table.text());
   return 0;
 }
@@ -50,14 +58,17 @@ int weights(const Options& o) {
   return 0;
 }
 
-const Registered group({.path = "train checkpoint", .summary = "Checkpoints of training jobs",
+const Registered group({.path = "train checkpoint",
+                        .summary = "Checkpoints of training jobs",
                         .examples = "trellis train checkpoint show runs/llama/checkpoints/step_00000100"});
 const Registered shows(command("train checkpoint show", "Lists the tensors of a checkpoint",
                                "trellis train checkpoint show runs/llama/checkpoints/step_00000100", add_show, show));
 const Registered verifies(command("train checkpoint verify", "Checks every checksum of a checkpoint",
                                   "trellis train checkpoint verify runs/llama/checkpoints/step_00000100", add, verify));
-const Registered exports(command("train checkpoint weights", "Writes the weights as one safetensors file",
-                                 "trellis train checkpoint weights runs/llama/checkpoints/step_00000100 -o llama.safetensors", add_weights, weights));
+const Registered exports(
+    command("train checkpoint weights", "Writes the weights as one safetensors file",
+            "trellis train checkpoint weights runs/llama/checkpoints/step_00000100 -o llama.safetensors", add_weights,
+            weights));
 
 }  // namespace
 }  // namespace trellis::tools

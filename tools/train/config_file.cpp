@@ -37,7 +37,8 @@ class Reading {
   void section(const std::string& path, const YAML::Node& node) {
     for (const auto& entry : node) {
       const YAML::Node &key = entry.first, &below = entry.second;
-      if (!key.IsScalar()) throw std::invalid_argument(fmt::format("{}: expected a word as a key", place_of(key, name_)));
+      if (!key.IsScalar())
+        throw std::invalid_argument(fmt::format("{}: expected a word as a key", place_of(key, name_)));
       const std::string whole = path.empty() ? key.Scalar() : path + "." + key.Scalar();
       const bool known = std::ranges::find(known_, whole) != known_.end();
       if (known) {
@@ -47,7 +48,8 @@ class Reading {
       } else if (below.IsMap()) {
         section(whole, below);
       } else if (!below.IsNull()) {
-        throw std::invalid_argument(fmt::format("{}: {} is a section: expected keys below it", place_of(key, name_), whole));
+        throw std::invalid_argument(
+            fmt::format("{}: {} is a section: expected keys below it", place_of(key, name_), whole));
       }
     }
   }
@@ -78,8 +80,9 @@ class Reading {
     // A key of another section is meant as well as a misspelt one.
     for (const std::string& each : known_)
       if (near.empty() && each.substr(each.rfind('.') + 1) == key.substr(key.rfind('.') + 1)) near = each;
-    throw std::invalid_argument(fmt::format("{}: no key '{}'{}", place, key,
-                                            near.empty() ? "; `trellis train --keys` lists them" : fmt::format("; did you mean '{}'?", near)));
+    throw std::invalid_argument(
+        fmt::format("{}: no key '{}'{}", place, key,
+                    near.empty() ? "; `trellis train --keys` lists them" : fmt::format("; did you mean '{}'?", near)));
   }
 
   ReadConfig& out_;
@@ -94,7 +97,8 @@ ReadConfig parse_config(const std::string& name, const std::string& text, const 
   Reading reading(out, name);
   try {
     const YAML::Node root = YAML::Load(text);
-    if (!root.IsNull() && !root.IsMap()) throw std::invalid_argument(fmt::format("{}: expected sections with keys", name));
+    if (!root.IsNull() && !root.IsMap())
+      throw std::invalid_argument(fmt::format("{}: expected sections with keys", name));
     reading.section("", root);
   } catch (const YAML::Exception& e) {
     throw std::invalid_argument(fmt::format("{}, line {}: {}", name, e.mark.line + 1, e.msg));

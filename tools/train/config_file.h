@@ -13,8 +13,8 @@ struct ReadConfig {
   std::vector<std::string> notes;  // keys that have no effect here, and why
 };
 
-// changes: "a.b=c"; lists as "[1, 2]". Throws invalid_argument: what is no YAML, with the line; an unknown key, with the
-// nearest known one; what a key does not take.
+// changes: "a.b=c"; lists as "[1, 2]". Throws invalid_argument: what is no YAML, with the line; an unknown key, with
+// the nearest known one; what a key does not take.
 ReadConfig read_config(const std::string& path, const std::vector<std::string>& changes);
 ReadConfig parse_config(const std::string& name, const std::string& text, const std::vector<std::string>& changes);
 

@@ -50,7 +50,8 @@ std::string loss_curve(const std::string& title, const std::vector<LossLine>& li
     svg.text({left - 8, y_at(v) + 4}, fmt::format("{:.4g}", v), R"(font-size="11" text-anchor="end" class="dim")");
   }
   for (double step = tick_of(x.high - x.low), v = std::ceil(x.low / step) * step; v <= x.high + 1e-12; v += step)
-    svg.text({x_at(v), top + height + 18}, fmt::format("{:.6g}", v), R"(font-size="11" text-anchor="middle" class="dim")");
+    svg.text({x_at(v), top + height + 18}, fmt::format("{:.6g}", v),
+             R"(font-size="11" text-anchor="middle" class="dim")");
   svg.rect({left, top}, {width, height}, 0, R"(class="frame")");
   for (std::size_t i = 0; i < lines.size(); ++i) {
     std::string path;
@@ -58,7 +59,8 @@ std::string loss_curve(const std::string& title, const std::vector<LossLine>& li
       if (std::isfinite(loss)) path += fmt::format("{}{:.2f} {:.2f}", path.empty() ? "M" : "L", x_at(step), y_at(loss));
     const std::string_view colour = draw::ink(static_cast<std::int64_t>(i)).colour;
     svg.path(path, fmt::format(R"(class="curve" stroke="{}")", colour));
-    svg.text({left + 12 + 150 * static_cast<double>(i), top + height + 42}, lines[i].name, fmt::format(R"(font-size="12" style="fill:{}")", colour));
+    svg.text({left + 12 + 150 * static_cast<double>(i), top + height + 42}, lines[i].name,
+             fmt::format(R"(font-size="12" style="fill:{}")", colour));
   }
   return std::move(svg).finish();
 }

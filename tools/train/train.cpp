@@ -1,15 +1,20 @@
 // trellis train: trains a model as a configuration says, as one rank of a launched job or alone.
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 
 #include "ccl/communicator.h"
 #include "ccl/rendezvous/environment.h"
+#include "kernels/dispatch/cpu.h"
+#include "sim/figures/nearest.h"
 #include "tools/answer/interruption.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/train/config_file.h"
 #include "tools/train/loss_curve.h"
+#include "tools/train/neuron_environment.h"
 #include "train/config/keys.h"
 #include "train/trainer/trainer.h"
 
@@ -26,7 +31,8 @@ struct Options {
 
 void add(CLI::App& app, Options& o) {
   app.description(
-      "Trains a model as CONFIG.yaml says, whose keys are those of NxD Training. Under `trellis launch`, torchrun, mpirun\n"
+      "Trains a model as CONFIG.yaml says, whose keys are those of NxD Training. Under `trellis launch`, torchrun, "
+      "mpirun\n"
       "or srun each process is a rank; without them it trains alone. SIGINT and SIGTERM end it after the step, with a\n"
       "checkpoint.");
   app.add_option("config", o.config, "The configuration");
@@ -36,15 +42,15 @@ void add(CLI::App& app, Options& o) {
   app.add_flag("--quiet", o.quiet, "No line a step");
 }
 
-void print(const std::string& text) {
-  write_output("", text + "\n");
-}
+void print(const std::string& text) { write_output("", text + "\n"); }
 
-std::string line_of(const train::StepRecord& r, std::int64_t steps) {
+// peak: FLOPs that all ranks could do in a second; 0: not known.
+std::string line_of(const train::StepRecord& r, std::int64_t steps, double peak) {
   std::string text = fmt::format("step {}/{}  loss {:.4f}  lr {:.3g}", r.step, steps, r.loss, r.learning_rate);
   if (r.gradient_norm > 0) text += fmt::format("  norm {:.3f}", r.gradient_norm);
   if (r.parameter_norm > 0) text += fmt::format("  parameters {:.3f}", r.parameter_norm);
-  text += fmt::format("  {:.0f} tokens/s", r.tokens_per_second);
+  text += fmt::format("  {:.0f} tokens/s  {:.1f} GFLOP/s", r.tokens_per_second, r.flops_per_second / 1e9);
+  if (peak > 0) text += fmt::format("  MFU {:.1f}%", 100 * r.flops_per_second / peak);
   if (r.slow_rank >= 0) text += fmt::format("  rank {} is slow", r.slow_rank);
   return text;
 }
@@ -56,18 +62,26 @@ int train_here(const Options& o, const ReadConfig& read) {
   const auto store = ccl::store_from_environment(launched, ccl::Clock::now() + config.timeout);
   const auto world = ccl::Communicator::create(store, launched.rank, launched.ranks, config);
   const bool first = launched.rank == 0;
+  train::JobConfig job = read.job;
+  std::vector<std::string> notes = apply_neuron_environment(job, [](const char* name) { return std::getenv(name); });
+  if (job.trainer.threads < 0) job.trainer.threads = std::max(1, kernels::cpu().cores / launched.local_ranks);
+  notes.insert(notes.begin(), read.notes.begin(), read.notes.end());
   if (first)
-    for (const std::string& note : read.notes) print(note);
-  const train::TrainingResult result = train::train(
-      read.job, *world,
-      {.step = [&](const train::StepRecord& r) { if (!o.quiet) print(line_of(r, read.job.trainer.max_steps)); },
-       .say = print,
-       .stop = [&] { return interrupts.asked(); }});
+    for (const std::string& note : notes) print(note);
+  const double peak = job.trainer.peak_tflops * 1e12 * launched.ranks;
+  const train::TrainingResult result = train::train(job, *world,
+                                                    {.step =
+                                                         [&](const train::StepRecord& r) {
+                                                           if (!o.quiet) print(line_of(r, job.trainer.max_steps, peak));
+                                                         },
+                                                     .say = print,
+                                                     .stop = [&] { return interrupts.asked(); }});
   world->finalize();
   if (!first) return 0;
   if (result.stopped) print(fmt::format("stopped after step {}", result.last_step));
   const std::string folder = read.job.experiment.directory;
-  const std::string curve = !o.curve.empty() || folder.empty() ? o.curve : folder + "/" + read.job.step.name + "/loss.svg";
+  const std::string curve =
+      !o.curve.empty() || folder.empty() ? o.curve : folder + "/" + read.job.step.name + "/loss.svg";
   if (curve.empty() || result.history.empty()) return 0;
   LossLine line{.name = read.job.step.name, .points = {}};
   for (const train::StepRecord& r : result.history) line.points.emplace_back(static_cast<double>(r.step), r.loss);
@@ -84,14 +98,19 @@ int run(const Options& o) {
     return 0;
   }
   if (o.config.empty()) throw std::invalid_argument("trellis train: config is required; see `trellis train --help`");
+  const std::string command = sim::nearest(o.config, {"show", "draw", "export", "curve", "checkpoint"});
+  if (!command.empty() && !std::filesystem::exists(o.config))
+    throw std::invalid_argument(
+        fmt::format("trellis train has no command or file '{}'; did you mean '{}'?", o.config, command));
   return train_here(o, read_config(o.config, o.changes));
 }
 
-const Registered trains(command("train", "Trains a language model; lays a training step out, draws and exports it",
-                                "trellis train examples/llama.yaml\n"
-                                "trellis launch -n 2 -- trellis train examples/llama.yaml --set distributed_strategy.tensor_model_parallel_size=2\n"
-                                "trellis train show examples/llama.yaml --ranks 8",
-                                add, run));
+const Registered trains(command(
+    "train", "Trains a language model; lays a training step out, draws and exports it",
+    "trellis train examples/llama.yaml\n"
+    "trellis launch -n 2 -- trellis train examples/llama.yaml --set distributed_strategy.tensor_model_parallel_size=2\n"
+    "trellis train show examples/llama.yaml --ranks 8",
+    add, run));
 
 }  // namespace
 }  // namespace trellis::tools

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "kernels/reduce/cast.h"
 
@@ -116,7 +117,8 @@ void Checkpoints::write(const Copy& copy) {
   }
   ranks_->all_reduce(&failed, &failed, 1, kernels::DType::i32);
   if (error) std::rethrow_exception(error);
-  if (failed != 0) throw std::runtime_error(fmt::format("checkpoint {}: {} ranks could not write", copy.tag.string(), failed));
+  if (failed != 0)
+    throw std::runtime_error(fmt::format("checkpoint {}: {} ranks could not write", copy.tag.string(), failed));
   if (ranks_->rank() == 0) {
     write_done(copy.tag, copy.info);
     keep_last(root_, options_.keep);
@@ -139,8 +141,13 @@ bool load(Job& job, const TensorSource& source) {
   bool state = true;
   for (const ParameterState& s : step.states) {
     const std::string& name = s.parameter->name;
+    // Adapters may be new beside weights that were trained without.
+    if (!source.has(name) && name.find(".lora_") != name.npos) {
+      state = false;
+      continue;
+    }
     put(name, s.parameter->slice, s.parameter->value);
-    if (s.slice.elements() == 0) continue;
+    if (s.slice.elements() == 0 || s.frozen()) continue;
     if (s.master != no_tensor) put(source.has(kinds[0] + name) ? kinds[0] + name : name, s.slice, s.master);
     if (!source.has(kinds[1] + name) || !source.has(kinds[2] + name)) {
       state = false;

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <system_error>
@@ -18,10 +18,12 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint64_t most_header = 100'000'000;  // as safetensors has it
+constexpr std::uint64_t most_side = std::uint64_t{1}
+                                    << 30;  // rows or columns, so that their product's bytes can be counted
 
-const std::pair<const char*, DType> types[] = {{"F64", DType::f64}, {"F32", DType::f32}, {"F16", DType::f16},
+const std::pair<const char*, DType> types[] = {{"F64", DType::f64},   {"F32", DType::f32}, {"F16", DType::f16},
                                                {"BF16", DType::bf16}, {"I64", DType::i64}, {"I32", DType::i32},
-                                               {"I16", DType::i16}, {"I8", DType::i8}, {"U8", DType::u8}};
+                                               {"I16", DType::i16},   {"I8", DType::i8},   {"U8", DType::u8}};
 
 const char* word_for(DType type) {
   for (const auto& [word, each] : types)
@@ -81,19 +83,27 @@ json shape_of(const ShardTensor& t) {
   return json::array({t.slice.row_count, t.slice.column_count});
 }
 
+// Whole numbers of a text in the metadata; none, if the key is missing.
 std::vector<std::uint64_t> numbers(const json& meta, const std::string& key, std::size_t count) {
-  std::vector<std::uint64_t> all;
   const std::string text = meta.value(key, std::string());
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    all.push_back(std::stoull(text.substr(at, end - at)));
-    at = end + 1;
+  std::vector<std::uint64_t> all;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    std::uint64_t value = 0;
+    const auto [next, error] = std::from_chars(at, end, value);
+    if (error != std::errc{} || (next < end && *next != ' '))
+      throw std::invalid_argument(fmt::format("{} is '{}': expected numbers", key, text));
+    all.push_back(value);
+    at = next < end ? next + 1 : next;
   }
-  if (!all.empty() && all.size() != count) throw std::invalid_argument(key + " has not " + std::to_string(count) + " numbers");
+  if (!all.empty() && all.size() != count)
+    throw std::invalid_argument(fmt::format("{} is '{}': expected {} numbers", key, text, count));
   return all;
 }
 
-ShardEntry entry_of(const std::string& name, const json& said, const json& meta, std::uint64_t data, std::uint64_t size) {
+ShardEntry entry_of(const std::string& name, const json& said, const json& meta, std::uint64_t data,
+                    std::uint64_t size) {
   ShardEntry e;
   e.name = name;
   const std::string type = said.at("dtype");
@@ -101,8 +111,11 @@ ShardEntry entry_of(const std::string& name, const json& said, const json& meta,
   if (found == std::end(types)) throw std::invalid_argument(fmt::format("type {}", type));
   e.type = found->second;
   const auto shape = said.at("shape").get<std::vector<std::uint64_t>>();
-  if (shape.empty() || shape.size() > 2) throw std::invalid_argument(fmt::format("{} dimensions: expected 1 or 2", shape.size()));
+  if (shape.empty() || shape.size() > 2)
+    throw std::invalid_argument(fmt::format("{} dimensions: expected 1 or 2", shape.size()));
   const std::uint64_t rows = shape[0], columns = shape.size() == 2 ? shape[1] : 1;
+  if (rows > most_side || columns > most_side)
+    throw std::invalid_argument(fmt::format("{} x {} elements", rows, columns));
   e.slice = {rows, columns, 0, rows, 0, columns};
   if (const auto n = numbers(meta, "slice:" + name, 6); !n.empty()) e.slice = {n[0], n[1], n[2], n[3], n[4], n[5]};
   if (const auto n = numbers(meta, "checksum:" + name, 1); !n.empty()) e.checksum = n[0], e.checked = true;
@@ -110,6 +123,9 @@ ShardEntry entry_of(const std::string& name, const json& said, const json& meta,
   const std::uint64_t bytes = rows * columns * kernels::size_of(e.type);
   if (where.size() != 2 || where[1] < where[0] || where[1] - where[0] != bytes || where[1] > size - data)
     throw std::invalid_argument("its bytes are not in the file");
+  const Slice& s = e.slice;
+  if (s.rows > most_side || s.columns > most_side || s.row > most_side || s.column > most_side)
+    throw std::invalid_argument("its rectangle does not fit");
   if (e.slice.row_count != rows || e.slice.column_count != columns || e.slice.row + rows > e.slice.rows ||
       e.slice.column + columns > e.slice.columns)
     throw std::invalid_argument("its rectangle does not fit");
@@ -143,18 +159,18 @@ void write_whole(const std::filesystem::path& path, const std::string& text) {
   file.finish();
 }
 
-void write_shard(const std::filesystem::path& path, const std::vector<ShardTensor>& tensors, const std::string& note) {
+void write_shard(const std::filesystem::path& path, const std::vector<ShardTensor>& tensors) {
   json header = json::object(), meta = json::object();
   std::uint64_t at = 0;
   for (const ShardTensor& t : tensors) {
     const Slice& s = t.slice;
     header[t.name] = {{"dtype", word_for(t.type)}, {"shape", shape_of(t)}, {"data_offsets", {at, at + t.bytes()}}};
     if (s.row_count != s.rows || s.column_count != s.columns)
-      meta["slice:" + t.name] = fmt::format("{} {} {} {} {} {}", s.rows, s.columns, s.row, s.row_count, s.column, s.column_count);
+      meta["slice:" + t.name] =
+          fmt::format("{} {} {} {} {} {}", s.rows, s.columns, s.row, s.row_count, s.column, s.column_count);
     meta["checksum:" + t.name] = std::to_string(checksum_of(t.data, t.bytes()));
     at += t.bytes();
   }
-  if (!note.empty()) meta["note"] = note;
   header["__metadata__"] = meta;
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
@@ -166,27 +182,21 @@ void write_shard(const std::filesystem::path& path, const std::vector<ShardTenso
   file.finish();
 }
 
-std::vector<ShardEntry> shard_entries(const std::filesystem::path& path, std::string* note) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw std::system_error(errno, std::generic_category(), path.string());
+std::vector<ShardEntry> shard_entries(const std::string& file, std::string_view bytes) {
+  const auto refuse = [&](const std::string& what) { return std::invalid_argument(fmt::format("{}: {}", file, what)); };
   std::uint64_t size = 0;
-  in.read(reinterpret_cast<char*>(&size), sizeof size);
-  const std::uint64_t whole = std::filesystem::file_size(path);
-  const auto refuse = [&](const std::string& what) -> std::invalid_argument {
-    return std::invalid_argument(fmt::format("{}: {}", path.string(), what));
-  };
-  if (!in || size > most_header || size + 8 > whole) throw refuse("expected a safetensors file: its header does not fit");
-  std::string text(size, ' ');
-  in.read(text.data(), static_cast<std::streamsize>(size));
-  const json header = json::parse(text, nullptr, false);
+  if (bytes.size() >= sizeof size) std::memcpy(&size, bytes.data(), sizeof size);
+  if (bytes.size() < sizeof size || size > most_header || size > bytes.size() - sizeof size)
+    throw refuse("expected a safetensors file: its header does not fit");
+  const json header = json::parse(bytes.substr(sizeof size, size), nullptr, false);
   if (!header.is_object()) throw refuse("expected a safetensors file: its header is no JSON object");
   const json meta = header.value("__metadata__", json::object());
-  if (note != nullptr) *note = meta.value("note", std::string());
+  if (!meta.is_object()) throw refuse("its metadata is no JSON object");
   std::vector<ShardEntry> entries;
   for (const auto& [name, said] : header.items()) {
     if (name == "__metadata__") continue;
     try {
-      entries.push_back(entry_of(name, said, meta, size + 8, whole));
+      entries.push_back(entry_of(name, said, meta, size + sizeof size, bytes.size()));
     } catch (const std::exception& e) {
       throw refuse(fmt::format("tensor {}: {}", name, e.what()));
     }

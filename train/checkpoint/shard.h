@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/types/dtype.h"
@@ -22,9 +23,9 @@ struct ShardTensor {
   std::size_t bytes() const { return slice.elements() * kernels::size_of(type); }
 };
 
-// Writes to PATH.part, syncs and renames, so that PATH is whole or absent. `note` is kept in the header. Throws
+// Writes to PATH.part, syncs and renames, so that PATH is whole or absent. Throws
 // system_error that names the file, also for a full disk; then no PATH.part is left.
-void write_shard(const std::filesystem::path&, const std::vector<ShardTensor>&, const std::string& note = {});
+void write_shard(const std::filesystem::path&, const std::vector<ShardTensor>&);
 
 struct ShardEntry {
   std::string name;
@@ -35,8 +36,8 @@ struct ShardEntry {
   bool checked = false;  // the file has a checksum for it
 };
 
-// The header. Throws invalid_argument that names the file and what is wrong in it.
-std::vector<ShardEntry> shard_entries(const std::filesystem::path&, std::string* note = nullptr);
+// The header of a file's bytes. Throws invalid_argument that names the file and what is wrong in it.
+std::vector<ShardEntry> shard_entries(const std::string& file, std::string_view bytes);
 
 std::uint64_t checksum_of(const void*, std::size_t bytes);
 

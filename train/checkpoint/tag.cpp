@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <stdexcept>
 #include <system_error>
 
@@ -31,7 +30,8 @@ std::vector<std::string> complete_tags(const fs::path& root) {
 
 TagInfo read_done(const fs::path& tag) {
   std::ifstream in(tag / "done");
-  if (!in) throw std::invalid_argument(fmt::format("{}: not a complete checkpoint: it has no file 'done'", tag.string()));
+  if (!in)
+    throw std::invalid_argument(fmt::format("{}: not a complete checkpoint: it has no file 'done'", tag.string()));
   const json said = json::parse(in, nullptr, false);
   TagInfo info;
   try {
@@ -42,7 +42,8 @@ TagInfo read_done(const fs::path& tag) {
       const std::uint64_t bytes = file.at("bytes");
       if (!fs::exists(tag / name)) throw std::invalid_argument(fmt::format("{} is missing", name));
       if (fs::file_size(tag / name) != bytes)
-        throw std::invalid_argument(fmt::format("{} has {} bytes: expected {}", name, fs::file_size(tag / name), bytes));
+        throw std::invalid_argument(
+            fmt::format("{} has {} bytes: expected {}", name, fs::file_size(tag / name), bytes));
       info.files.push_back(name);
     }
   } catch (const std::exception& e) {
@@ -74,6 +75,7 @@ void keep_last(const fs::path& root, std::int64_t keep) {
 
 struct TensorSource::File {
   explicit File(const fs::path& p) : path(p), mapped(p) {}
+  std::string_view text() const { return {reinterpret_cast<const char*>(mapped.data()), mapped.size()}; }
   fs::path path;
   MappedFile mapped;
 };
@@ -88,7 +90,7 @@ TensorSource::TensorSource(const fs::path& path) {
   }
   for (const fs::path& each : paths) {
     files_.push_back(std::make_unique<File>(each));
-    for (ShardEntry& entry : shard_entries(each)) {
+    for (ShardEntry& entry : shard_entries(each.string(), files_.back()->text())) {
       const std::string name = entry.name;
       parts_[name].push_back({files_.back().get(), std::move(entry)});
     }
@@ -131,13 +133,14 @@ void TensorSource::read(const std::string& name, const Slice& wanted, float* out
   if (found == parts_.end()) throw std::invalid_argument(fmt::format("the checkpoint has no tensor {}", name));
   const Slice all = whole(name);
   if (all.rows != wanted.rows || all.columns != wanted.columns)
-    throw std::invalid_argument(fmt::format("{} is {} x {} in the checkpoint and {} x {} in the model", name, all.rows, all.columns,
-                                            wanted.rows, wanted.columns));
+    throw std::invalid_argument(fmt::format("{} is {} x {} in the checkpoint and {} x {} in the model", name, all.rows,
+                                            all.columns, wanted.rows, wanted.columns));
   std::vector<bool> covered(wanted.elements(), false);
   std::size_t left = wanted.elements();
   for (const Part& p : found->second) {
     const Slice& s = p.entry.slice;
-    const std::size_t row = std::max(s.row, wanted.row), row_end = std::min(s.row + s.row_count, wanted.row + wanted.row_count);
+    const std::size_t row = std::max(s.row, wanted.row),
+                      row_end = std::min(s.row + s.row_count, wanted.row + wanted.row_count);
     const std::size_t column = std::max(s.column, wanted.column),
                       column_end = std::min(s.column + s.column_count, wanted.column + wanted.column_count);
     if (row >= row_end || column >= column_end || left == 0) continue;
@@ -152,7 +155,9 @@ void TensorSource::read(const std::string& name, const Slice& wanted, float* out
         if (!covered[to]) covered[to] = true, --left;
       }
   }
-  if (left > 0) throw std::invalid_argument(fmt::format("{}: {} of {} elements are in no file of the checkpoint", name, left, wanted.elements()));
+  if (left > 0)
+    throw std::invalid_argument(
+        fmt::format("{}: {} of {} elements are in no file of the checkpoint", name, left, wanted.elements()));
 }
 
 }  // namespace trellis::train

@@ -16,11 +16,15 @@ void check_model(const ModelConfig& m) {
   expect(m.vocab_size >= 2, "model.vocab_size is {}: expected at least 2", m.vocab_size);
   expect(m.num_layers >= 1, "model.num_layers is {}: expected at least 1", m.num_layers);
   expect(m.num_attention_heads >= 1 && m.hidden_size % m.num_attention_heads == 0,
-         "model.hidden_size is {}: expected a multiple of num_attention_heads {}", m.hidden_size, m.num_attention_heads);
-  expect(m.head_size() % 2 == 0, "model.hidden_size / num_attention_heads is {}: expected an even number", m.head_size());
+         "model.hidden_size is {}: expected a multiple of num_attention_heads {}", m.hidden_size,
+         m.num_attention_heads);
+  expect(m.head_size() % 2 == 0, "model.hidden_size / num_attention_heads is {}: expected an even number",
+         m.head_size());
   expect(m.num_attention_heads % m.kv_heads() == 0,
-         "model.num_key_value_heads is {}: expected a divisor of num_attention_heads {}", m.kv_heads(), m.num_attention_heads);
-  expect(m.hidden_dropout >= 0 && m.hidden_dropout < 1, "model.hidden_dropout is {}: expected 0 to below 1", m.hidden_dropout);
+         "model.num_key_value_heads is {}: expected a divisor of num_attention_heads {}", m.kv_heads(),
+         m.num_attention_heads);
+  expect(m.hidden_dropout >= 0 && m.hidden_dropout < 1, "model.hidden_dropout is {}: expected 0 to below 1",
+         m.hidden_dropout);
   expect(m.label_smoothing >= 0 && m.label_smoothing < 1, "model.label_smoothing is {}: expected 0 to below 1",
          m.label_smoothing);
 }
@@ -44,15 +48,17 @@ std::vector<std::size_t> stages(const Config& c) {
   const std::size_t layers = c.model.num_layers;
   std::vector<std::size_t> sizes;
   if (c.strategy.cuts.empty()) {
-    expect(layers >= count, "model.num_layers is {}: expected at least one for each of {} pipeline stages", layers, count);
+    expect(layers >= count, "model.num_layers is {}: expected at least one for each of {} pipeline stages", layers,
+           count);
     sizes = auto_partition(layers, count);
   } else {
-    expect(c.strategy.cuts.size() + 1 == count, "model.pipeline_cuts has {} entries: expected {}, one for each stage but the last",
-           c.strategy.cuts.size(), count - 1);
+    expect(c.strategy.cuts.size() + 1 == count,
+           "model.pipeline_cuts has {} entries: expected {}, one for each stage but the last", c.strategy.cuts.size(),
+           count - 1);
     std::size_t first = 0;
     for (std::size_t cut : c.strategy.cuts) {
-      expect(cut >= first && cut + 1 < layers, "model.pipeline_cuts: layer {} cannot end a stage that begins with layer {} of {}",
-             cut, first, layers);
+      expect(cut >= first && cut + 1 < layers,
+             "model.pipeline_cuts: layer {} cannot end a stage that begins with layer {} of {}", cut, first, layers);
       sizes.push_back(cut + 1 - first);
       first = cut + 1;
     }
@@ -95,9 +101,12 @@ Derived derive(const Config& c, Rank world) {
   const std::pair<const char*, Rank> sizes[] = {{"tensor_model_parallel_size", s.tensor},
                                                 {"pipeline_model_parallel_size", s.pipeline},
                                                 {"virtual_pipeline_model_parallel_size", s.virtual_pipeline}};
-  for (const auto& [field, size] : sizes) expect(size >= 1, "distributed_strategy.{} is {}: expected at least 1", field, size);
-  expect(s.context == 1, "distributed_strategy.context_parallel_size is {}: ring attention is not built; expected 1", s.context);
-  expect(s.expert == 1, "distributed_strategy.expert_model_parallel_size is {}: no model here has experts; expected 1", s.expert);
+  for (const auto& [field, size] : sizes)
+    expect(size >= 1, "distributed_strategy.{} is {}: expected at least 1", field, size);
+  expect(s.context == 1, "distributed_strategy.context_parallel_size is {}: ring attention is not built; expected 1",
+         s.context);
+  expect(s.expert == 1, "distributed_strategy.expert_model_parallel_size is {}: no model here has experts; expected 1",
+         s.expert);
   expect(world >= 1 && world % (s.tensor * s.pipeline) == 0,
          "{} ranks: expected a multiple of tensor x pipeline parallel sizes, {} x {}", world, s.tensor, s.pipeline);
   Derived d;

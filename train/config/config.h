@@ -21,7 +21,7 @@ struct ModelConfig {
   std::size_t max_position_embeddings = 2048;
   double norm_epsilon = 1e-5;
   double rope_theta = 10000;
-  double rotary_percentage = 1;      // of a head's elements
+  double rotary_percentage = 1;  // of a head's elements
   double initializer_range = 0.02;
   double hidden_dropout = 0;
   double label_smoothing = 0;
@@ -45,9 +45,9 @@ struct StrategyConfig {
   Rank tensor = 1, pipeline = 1, virtual_pipeline = 1, context = 1, expert = 1;
   bool sequence_parallel = false;
   bool zero1 = false;
-  Rank kv_replicator = 0;               // 0: what the heads need
-  std::string schedule = "";            // a name of pipeline_schedules(); empty: 1f1b, or interleaved
-  std::vector<std::size_t> cuts;        // the last layer of each stage but the last; empty: even parts
+  Rank kv_replicator = 0;         // 0: what the heads need
+  std::string schedule = "";      // a name of pipeline_schedules(); empty: 1f1b, or interleaved
+  std::vector<std::size_t> cuts;  // the last layer of each stage but the last; empty: even parts
 };
 
 struct OptimizerConfig {
@@ -55,19 +55,26 @@ struct OptimizerConfig {
   double beta1 = 0.9, beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0.01;
-  bool decay_last = false;        // the order of Hugging Face's old AdamW
+  bool decay_last = false;         // the order of Hugging Face's old AdamW
   bool norm_weight_decay = false;  // do_layer_norm_weight_decay
   bool clip = true;
   double max_norm = 1;
-  double norm_type = 2;           // p of the norm; infinity is allowed
-  bool fp32_gradients = true;     // accumulate in f32
-  std::size_t bucket_mb = 0;      // 0: 512 of all_reduce; 130, or 65 with masters, of reduce_scatter
+  double norm_type = 2;        // p of the norm; infinity is allowed
+  bool fp32_gradients = true;  // accumulate in f32
+  std::size_t bucket_mb = 0;   // 0: 512 of all_reduce; 130, or 65 with masters, of reduce_scatter
 };
 
 struct ScheduleConfig {
   std::string name = "constant";  // constant, LinearAnnealingWithWarmUp, CosineAnnealing
   std::int64_t warmup_steps = 0, max_steps = 0, constant_steps = 0;
   double min_lr = 0;
+};
+
+// Low-rank adapters: W + alpha / rank x B A for the projections named; nothing else is trained.
+struct LoraConfig {
+  std::size_t rank = 0;  // 0: none
+  double alpha = 16;
+  std::vector<std::string> targets = {"q_proj", "v_proj"};  // last words of projections' names
 };
 
 struct Config {
@@ -77,6 +84,7 @@ struct Config {
   StrategyConfig strategy;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
+  LoraConfig lora;
   Precision precision = Precision::fp32;
   Recompute recompute = Recompute::none;
   std::vector<std::size_t> recompute_layers;  // of full; empty: all

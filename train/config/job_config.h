@@ -11,6 +11,8 @@ namespace trellis::train {
 struct TrainerConfig {
   std::int64_t max_steps = 100;
   std::int64_t log_every_n_steps = 1;
+  double peak_tflops = 0;           // of a rank: what MFU is a part of; 0: no MFU
+  int threads = -1;                 // of a rank; 0: one for each core; -1: the cores, divided by the ranks of this node
   Rank devices = 0, num_nodes = 0;  // a node's ranks, and nodes; 0: as launched
 };
 
@@ -25,8 +27,8 @@ struct ExperimentConfig {
   bool tensorboard = true;     // create_tensorboard_logger
   bool resume = false;         // resume_if_exists
   bool resume_ignore_no_checkpoint = true;
-  std::string resume_from = "";  // resume_from_checkpoint: a tag's folder, or a .safetensors file
-  bool checkpoints = true;       // create_checkpoint_callback
+  std::string resume_from = "";          // resume_from_checkpoint: a tag's folder, or a .safetensors file
+  bool checkpoints = true;               // create_checkpoint_callback
   std::int64_t every_n_train_steps = 0;  // 0: at the end alone
   std::int64_t save_top_k = 1;           // -1: all, 0: none
   std::string monitor = "global_step", mode = "max";

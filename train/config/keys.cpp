@@ -4,52 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <stdexcept>
 
+#include "train/config/key_value.h"
+
 namespace trellis::train {
 namespace {
-
-template <class... T>
-[[noreturn]] void refuse(const KeyValue& v, fmt::format_string<T...> expected, T&&... values) {
-  throw std::invalid_argument(fmt::format("{} is '{}': expected {}", v.key, fmt::join(v.words, ", "),
-                                          fmt::format(expected, std::forward<T>(values)...)));
-}
-
-const std::string& word(const KeyValue& v) {
-  if (v.list || v.words.size() != 1) refuse(v, "one value");
-  return v.words[0];
-}
-
-template <class Number>
-Number number(const KeyValue& v, const std::string& text, const char* expected) {
-  Number n{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc{} || end != text.data() + text.size()) refuse(v, "{}", expected);
-  return n;
-}
-
-void parse(const KeyValue& v, bool& to) {
-  const std::string& w = word(v);
-  if (w == "true" || w == "True" || w == "1" || w == "yes" || w == "on") return void(to = true);
-  if (w == "false" || w == "False" || w == "0" || w == "no" || w == "off") return void(to = false);
-  refuse(v, "true or false");
-}
-void parse(const KeyValue& v, std::string& to) { to = word(v); }
-void parse(const KeyValue& v, double& to) { to = word(v) == "inf" || word(v) == ".inf" ? HUGE_VAL : number<double>(v, word(v), "a number"); }
-void parse(const KeyValue& v, std::size_t& to) { to = number<std::size_t>(v, word(v), "a whole number of 0 or more"); }
-void parse(const KeyValue& v, std::int64_t& to) { to = number<std::int64_t>(v, word(v), "a whole number"); }
-void parse(const KeyValue& v, Rank& to) { to = number<Rank>(v, word(v), "a whole number"); }
-void parse(const KeyValue& v, std::vector<std::string>& to) { to = v.words; }
-void parse(const KeyValue& v, std::vector<std::size_t>& to) {
-  to.clear();
-  for (const std::string& w : v.words) {
-    // The last layer of a stage by number, or by name: model.layers.3.
-    const std::size_t dot = w.rfind('.');
-    to.push_back(number<std::size_t>(v, dot == w.npos ? w : w.substr(dot + 1), "layers by number or name"));
-  }
-}
 
 struct Key {
   std::string name;
@@ -66,13 +27,15 @@ Key key(std::string name, Get get) {
 
 // It is read, and makes no difference: a word on why.
 Key idle(std::string name, std::string why) {
-  return {name, [name, why](JobConfig&, const KeyValue&) { return fmt::format("{} has no effect here: {}", name, why); }};
+  return {name,
+          [name, why](JobConfig&, const KeyValue&) { return fmt::format("{} has no effect here: {}", name, why); }};
 }
 
 // One value alone is served.
 Key only(std::string name, std::vector<std::string> served, std::string why) {
   return {std::move(name), [served, why](JobConfig&, const KeyValue& v) -> std::string {
-            if (std::ranges::find(served, word(v)) == served.end()) refuse(v, "{}; {}", fmt::join(served, " or "), why);
+            if (std::ranges::find(served, word(v)) == served.end())
+              refuse(v, fmt::format("{}; {}", fmt::join(served, " or "), why));
             return "";
           }};
 }
@@ -85,10 +48,12 @@ Key absent(std::string name, std::string why) {
 }
 
 std::string set_precision(JobConfig& c, const KeyValue& v) {
-  const std::pair<const char*, Precision> known[] = {
-      {"fp32", Precision::fp32},          {"bf16SR", Precision::bf16_sr},
-      {"bf16", Precision::bf16},          {"mixed_precision", Precision::mixed},
-      {"mixed_precisionSR", Precision::mixed_sr}, {"mixed_precision_SR", Precision::mixed_sr}};
+  const std::pair<const char*, Precision> known[] = {{"fp32", Precision::fp32},
+                                                     {"bf16SR", Precision::bf16_sr},
+                                                     {"bf16", Precision::bf16},
+                                                     {"mixed_precision", Precision::mixed},
+                                                     {"mixed_precisionSR", Precision::mixed_sr},
+                                                     {"mixed_precision_SR", Precision::mixed_sr}};
   for (const auto& [name, precision] : known)
     if (word(v) == name) return c.step.precision = precision, "";
   refuse(v, "fp32, bf16SR, bf16, mixed_precision or mixed_precisionSR; autocast and manual are not built");
@@ -103,8 +68,8 @@ std::string set_recompute(JobConfig& c, const KeyValue& v) {
 
 std::string set_betas(JobConfig& c, const KeyValue& v) {
   if (v.words.size() != 2) refuse(v, "two numbers");
-  c.step.optimizer.beta1 = number<double>(v, v.words[0], "two numbers");
-  c.step.optimizer.beta2 = number<double>(v, v.words[1], "two numbers");
+  c.step.optimizer.beta1 = decimal(v, v.words[0], "two numbers");
+  c.step.optimizer.beta2 = decimal(v, v.words[1], "two numbers");
   return "";
 }
 
@@ -134,14 +99,21 @@ void add(std::vector<Key>& to, std::vector<Key> more) {
 
 std::vector<Key> trainer_keys() {
   return {
-      key("name", [](JobConfig& c) -> auto& { return c.step.name; }),
+      key(
+          "name", [](JobConfig & c) -> auto& { return c.step.name; }),
       only("model_source", {"hf", "megatron"}, "the names of keys of both are read"),
       {"seed", set_seed},
-      key("trainer.devices", [](JobConfig& c) -> auto& { return c.trainer.devices; }),
-      key("trainer.num_nodes", [](JobConfig& c) -> auto& { return c.trainer.num_nodes; }),
-      key("trainer.max_steps", [](JobConfig& c) -> auto& { return c.trainer.max_steps; }),
+      key(
+          "trainer.devices", [](JobConfig & c) -> auto& { return c.trainer.devices; }),
+      key(
+          "trainer.num_nodes", [](JobConfig & c) -> auto& { return c.trainer.num_nodes; }),
+      key(
+          "trainer.max_steps", [](JobConfig & c) -> auto& { return c.trainer.max_steps; }),
+      key(
+          "trainer.threads", [](JobConfig & c) -> auto& { return c.trainer.threads; }),
       idle("trainer.max_epochs", "trainer.max_steps decides; data begins anew when it ends"),
-      key("trainer.log_every_n_steps", [](JobConfig& c) -> auto& { return c.trainer.log_every_n_steps; }),
+      key(
+          "trainer.log_every_n_steps", [](JobConfig & c) -> auto& { return c.trainer.log_every_n_steps; }),
       idle("trainer.val_check_interval", "there is no validation loop"),
       idle("trainer.limit_val_batches", "there is no validation loop"),
       idle("trainer.num_sanity_val_steps", "there is no validation loop"),
@@ -155,24 +127,41 @@ std::vector<Key> trainer_keys() {
 std::vector<Key> experiment_keys() {
   const auto k = [](const char* name, auto get) { return key(std::string("exp_manager.") + name, get); };
   return {
-      k("explicit_log_dir", [](JobConfig& c) -> auto& { return c.experiment.directory; }),
-      k("exp_dir", [](JobConfig& c) -> auto& { return c.experiment.directory; }),
-      k("create_tensorboard_logger", [](JobConfig& c) -> auto& { return c.experiment.tensorboard; }),
-      k("resume_if_exists", [](JobConfig& c) -> auto& { return c.experiment.resume; }),
-      k("resume_ignore_no_checkpoint", [](JobConfig& c) -> auto& { return c.experiment.resume_ignore_no_checkpoint; }),
-      k("resume_from_checkpoint", [](JobConfig& c) -> auto& { return c.experiment.resume_from; }),
-      k("create_checkpoint_callback", [](JobConfig& c) -> auto& { return c.experiment.checkpoints; }),
-      k("checkpoint_callback_params.every_n_train_steps", [](JobConfig& c) -> auto& { return c.experiment.every_n_train_steps; }),
-      k("checkpoint_callback_params.save_top_k", [](JobConfig& c) -> auto& { return c.experiment.save_top_k; }),
+      k(
+          "explicit_log_dir", [](JobConfig & c) -> auto& { return c.experiment.directory; }),
+      k(
+          "exp_dir", [](JobConfig & c) -> auto& { return c.experiment.directory; }),
+      k(
+          "create_tensorboard_logger", [](JobConfig & c) -> auto& { return c.experiment.tensorboard; }),
+      k(
+          "resume_if_exists", [](JobConfig & c) -> auto& { return c.experiment.resume; }),
+      k(
+          "resume_ignore_no_checkpoint",
+          [](JobConfig & c) -> auto& { return c.experiment.resume_ignore_no_checkpoint; }),
+      k(
+          "resume_from_checkpoint", [](JobConfig & c) -> auto& { return c.experiment.resume_from; }),
+      k(
+          "create_checkpoint_callback", [](JobConfig & c) -> auto& { return c.experiment.checkpoints; }),
+      k(
+          "checkpoint_callback_params.every_n_train_steps",
+          [](JobConfig & c) -> auto& { return c.experiment.every_n_train_steps; }),
+      k(
+          "checkpoint_callback_params.save_top_k", [](JobConfig & c) -> auto& { return c.experiment.save_top_k; }),
       only("exp_manager.checkpoint_callback_params.monitor", {"global_step", "step"}, "the last ones are kept"),
       only("exp_manager.checkpoint_callback_params.mode", {"max"}, "the last ones are kept"),
       idle("exp_manager.checkpoint_callback_params.save_last", "the last step is always saved"),
       idle("exp_manager.checkpoint_callback_params.filename", "a tag is named by its step"),
-      absent("exp_manager.checkpoint_callback_params.train_time_interval", "checkpoints are counted in steps: every_n_train_steps"),
-      k("checkpoint_callback_params.use_master_weights_in_ckpt", [](JobConfig& c) -> auto& { return c.experiment.masters; }),
-      k("log_parameter_norm", [](JobConfig& c) -> auto& { return c.experiment.log_parameter_norm; }),
-      k("log_gradient_norm", [](JobConfig& c) -> auto& { return c.experiment.log_gradient_norm; }),
-      k("async_checkpointing", [](JobConfig& c) -> auto& { return c.experiment.asynchronous; }),
+      absent("exp_manager.checkpoint_callback_params.train_time_interval",
+             "checkpoints are counted in steps: every_n_train_steps"),
+      k(
+          "checkpoint_callback_params.use_master_weights_in_ckpt",
+          [](JobConfig & c) -> auto& { return c.experiment.masters; }),
+      k(
+          "log_parameter_norm", [](JobConfig & c) -> auto& { return c.experiment.log_parameter_norm; }),
+      k(
+          "log_gradient_norm", [](JobConfig & c) -> auto& { return c.experiment.log_gradient_norm; }),
+      k(
+          "async_checkpointing", [](JobConfig & c) -> auto& { return c.experiment.asynchronous; }),
       idle("exp_manager.save_xser", "a checkpoint has one form"),
       idle("exp_manager.load_xser", "a checkpoint has one form"),
       idle("exp_manager.save_bf16", "parameters are saved in their own type"),
@@ -184,72 +173,116 @@ std::vector<Key> experiment_keys() {
 std::vector<Key> strategy_keys() {
   const auto k = [](const char* name, auto get) { return key(std::string("distributed_strategy.") + name, get); };
   return {
-      k("tensor_model_parallel_size", [](JobConfig& c) -> auto& { return c.step.strategy.tensor; }),
-      k("pipeline_model_parallel_size", [](JobConfig& c) -> auto& { return c.step.strategy.pipeline; }),
-      k("virtual_pipeline_model_parallel_size", [](JobConfig& c) -> auto& { return c.step.strategy.virtual_pipeline; }),
-      k("context_parallel_size", [](JobConfig& c) -> auto& { return c.step.strategy.context; }),
-      k("expert_model_parallel_size", [](JobConfig& c) -> auto& { return c.step.strategy.expert; }),
-      k("zero1", [](JobConfig& c) -> auto& { return c.step.strategy.zero1; }),
-      k("sequence_parallel", [](JobConfig& c) -> auto& { return c.step.strategy.sequence_parallel; }),
-      k("kv_replicator", [](JobConfig& c) -> auto& { return c.step.strategy.kv_replicator; }),
-      k("pipeline_schedule", [](JobConfig& c) -> auto& { return c.step.strategy.schedule; }),
-      absent("distributed_strategy.token_shuffle_group_size", "tokens are shuffled among experts, and no model here has any"),
+      k(
+          "tensor_model_parallel_size", [](JobConfig & c) -> auto& { return c.step.strategy.tensor; }),
+      k(
+          "pipeline_model_parallel_size", [](JobConfig & c) -> auto& { return c.step.strategy.pipeline; }),
+      k(
+          "virtual_pipeline_model_parallel_size",
+          [](JobConfig & c) -> auto& { return c.step.strategy.virtual_pipeline; }),
+      k(
+          "context_parallel_size", [](JobConfig & c) -> auto& { return c.step.strategy.context; }),
+      k(
+          "expert_model_parallel_size", [](JobConfig & c) -> auto& { return c.step.strategy.expert; }),
+      k(
+          "zero1", [](JobConfig & c) -> auto& { return c.step.strategy.zero1; }),
+      k(
+          "sequence_parallel", [](JobConfig & c) -> auto& { return c.step.strategy.sequence_parallel; }),
+      k(
+          "kv_replicator", [](JobConfig & c) -> auto& { return c.step.strategy.kv_replicator; }),
+      k(
+          "pipeline_schedule", [](JobConfig & c) -> auto& { return c.step.strategy.schedule; }),
+      absent("distributed_strategy.token_shuffle_group_size",
+             "tokens are shuffled among experts, and no model here has any"),
   };
 }
 
 std::vector<Key> data_keys() {
   const auto k = [](const char* name, auto get) { return key(std::string("data.") + name, get); };
   return {
-      k("micro_batch_size", [](JobConfig& c) -> auto& { return c.step.micro_batch_size; }),
-      k("global_batch_size", [](JobConfig& c) -> auto& { return c.step.global_batch_size; }),
-      k("seq_length", [](JobConfig& c) -> auto& { return c.step.seq_length; }),
-      k("train_path", [](JobConfig& c) -> auto& { return c.data.train_path; }),
-      k("train_dir", [](JobConfig& c) -> auto& { return c.data.train_path; }),
-      k("data_prefix", [](JobConfig& c) -> auto& { return c.data.train_path; }),
-      k("token_bytes", [](JobConfig& c) -> auto& { return c.data.token_bytes; }),
-      k("prefetch", [](JobConfig& c) -> auto& { return c.data.prefetch; }),
+      k(
+          "micro_batch_size", [](JobConfig & c) -> auto& { return c.step.micro_batch_size; }),
+      k(
+          "global_batch_size", [](JobConfig & c) -> auto& { return c.step.global_batch_size; }),
+      k(
+          "seq_length", [](JobConfig & c) -> auto& { return c.step.seq_length; }),
+      k(
+          "train_path", [](JobConfig & c) -> auto& { return c.data.train_path; }),
+      k(
+          "train_dir", [](JobConfig & c) -> auto& { return c.data.train_path; }),
+      k(
+          "data_prefix", [](JobConfig & c) -> auto& { return c.data.train_path; }),
+      k(
+          "token_bytes", [](JobConfig & c) -> auto& { return c.data.token_bytes; }),
+      k(
+          "prefetch", [](JobConfig & c) -> auto& { return c.data.prefetch; }),
       idle("data.val_path", "there is no validation loop"),
       idle("data.val_dir", "there is no validation loop"),
       idle("data.splits_string", "all of the data is for training"),
       idle("data.num_workers", "batches are read ahead by one thread"),
       absent("data.tokenizer", "text is read as bytes, and token files as they are; tokenize before"),
-      absent("data.packing", "samples are cut from one stream of tokens"),
+      idle("data.packing", "samples are cut from one stream of tokens"),
   };
 }
 
 std::vector<Key> model_keys() {
   const auto k = [](const char* name, auto get) { return key(std::string("model.") + name, get); };
   return {
-      k("architecture", [](JobConfig& c) -> auto& { return c.step.model.architecture; }),
-      k("vocab_size", [](JobConfig& c) -> auto& { return c.step.model.vocab_size; }),
-      k("hidden_size", [](JobConfig& c) -> auto& { return c.step.model.hidden_size; }),
-      k("num_layers", [](JobConfig& c) -> auto& { return c.step.model.num_layers; }),
-      k("num_hidden_layers", [](JobConfig& c) -> auto& { return c.step.model.num_layers; }),
-      k("num_attention_heads", [](JobConfig& c) -> auto& { return c.step.model.num_attention_heads; }),
-      k("num_key_value_heads", [](JobConfig& c) -> auto& { return c.step.model.num_key_value_heads; }),
-      k("num_kv_heads", [](JobConfig& c) -> auto& { return c.step.model.num_key_value_heads; }),
-      k("intermediate_size", [](JobConfig& c) -> auto& { return c.step.model.intermediate_size; }),
-      k("ffn_hidden_size", [](JobConfig& c) -> auto& { return c.step.model.intermediate_size; }),
-      k("max_position_embeddings", [](JobConfig& c) -> auto& { return c.step.model.max_position_embeddings; }),
-      k("rms_norm_eps", [](JobConfig& c) -> auto& { return c.step.model.norm_epsilon; }),
-      k("layernorm_epsilon", [](JobConfig& c) -> auto& { return c.step.model.norm_epsilon; }),
-      k("rope_theta", [](JobConfig& c) -> auto& { return c.step.model.rope_theta; }),
-      k("rotary_percentage", [](JobConfig& c) -> auto& { return c.step.model.rotary_percentage; }),
-      k("initializer_range", [](JobConfig& c) -> auto& { return c.step.model.initializer_range; }),
-      k("init_method_std", [](JobConfig& c) -> auto& { return c.step.model.initializer_range; }),
-      k("hidden_dropout", [](JobConfig& c) -> auto& { return c.step.model.hidden_dropout; }),
-      k("label_smoothing", [](JobConfig& c) -> auto& { return c.step.model.label_smoothing; }),
-      k("tie_word_embeddings", [](JobConfig& c) -> auto& { return c.step.model.tie_word_embeddings; }),
-      k("share_embeddings_and_output_weights", [](JobConfig& c) -> auto& { return c.step.model.tie_word_embeddings; }),
-      k("pipeline_cuts", [](JobConfig& c) -> auto& { return c.step.strategy.cuts; }),
+      k(
+          "architecture", [](JobConfig & c) -> auto& { return c.step.model.architecture; }),
+      k(
+          "vocab_size", [](JobConfig & c) -> auto& { return c.step.model.vocab_size; }),
+      k(
+          "hidden_size", [](JobConfig & c) -> auto& { return c.step.model.hidden_size; }),
+      k(
+          "num_layers", [](JobConfig & c) -> auto& { return c.step.model.num_layers; }),
+      k(
+          "num_hidden_layers", [](JobConfig & c) -> auto& { return c.step.model.num_layers; }),
+      k(
+          "num_attention_heads", [](JobConfig & c) -> auto& { return c.step.model.num_attention_heads; }),
+      k(
+          "num_key_value_heads", [](JobConfig & c) -> auto& { return c.step.model.num_key_value_heads; }),
+      k(
+          "num_kv_heads", [](JobConfig & c) -> auto& { return c.step.model.num_key_value_heads; }),
+      k(
+          "intermediate_size", [](JobConfig & c) -> auto& { return c.step.model.intermediate_size; }),
+      k(
+          "ffn_hidden_size", [](JobConfig & c) -> auto& { return c.step.model.intermediate_size; }),
+      k(
+          "max_position_embeddings", [](JobConfig & c) -> auto& { return c.step.model.max_position_embeddings; }),
+      k(
+          "rms_norm_eps", [](JobConfig & c) -> auto& { return c.step.model.norm_epsilon; }),
+      k(
+          "layernorm_epsilon", [](JobConfig & c) -> auto& { return c.step.model.norm_epsilon; }),
+      k(
+          "rope_theta", [](JobConfig & c) -> auto& { return c.step.model.rope_theta; }),
+      k(
+          "rotary_percentage", [](JobConfig & c) -> auto& { return c.step.model.rotary_percentage; }),
+      k(
+          "initializer_range", [](JobConfig & c) -> auto& { return c.step.model.initializer_range; }),
+      k(
+          "init_method_std", [](JobConfig & c) -> auto& { return c.step.model.initializer_range; }),
+      k(
+          "hidden_dropout", [](JobConfig & c) -> auto& { return c.step.model.hidden_dropout; }),
+      k(
+          "label_smoothing", [](JobConfig & c) -> auto& { return c.step.model.label_smoothing; }),
+      k(
+          "tie_word_embeddings", [](JobConfig & c) -> auto& { return c.step.model.tie_word_embeddings; }),
+      k(
+          "share_embeddings_and_output_weights",
+          [](JobConfig & c) -> auto& { return c.step.model.tie_word_embeddings; }),
+      k(
+          "pipeline_cuts", [](JobConfig & c) -> auto& { return c.step.strategy.cuts; }),
       {"model.activations_checkpoint_granularity", set_recompute},
-      k("activations_checkpoint_layers", [](JobConfig& c) -> auto& { return c.step.recompute_layers; }),
+      k(
+          "activations_checkpoint_layers", [](JobConfig & c) -> auto& { return c.step.recompute_layers; }),
       idle("model.activations_checkpoint_recompute", "the granularity decides"),
       idle("model.fusions.softmax", "softmax is one kernel"),
       idle("model.fusions.flash_attention", "attention's memory is linear in the sequence always"),
       absent("model.fusions.ring_attention", "context parallelism is not built"),
       idle("model.transpose_nki_inputs", "there are no NKI kernels"),
-      k("do_layer_norm_weight_decay", [](JobConfig& c) -> auto& { return c.step.optimizer.norm_weight_decay; }),
+      k(
+          "do_layer_norm_weight_decay", [](JobConfig & c) -> auto& { return c.step.optimizer.norm_weight_decay; }),
   };
 }
 
@@ -274,17 +307,26 @@ std::vector<Key> optimizer_keys() {
   const auto k = [](const char* name, auto get) { return key(std::string("model.optim.") + name, get); };
   return {
       {"model.optim.name", set_optimizer},
-      k("lr", [](JobConfig& c) -> auto& { return c.step.optimizer.learning_rate; }),
-      k("weight_decay", [](JobConfig& c) -> auto& { return c.step.optimizer.weight_decay; }),
-      k("eps", [](JobConfig& c) -> auto& { return c.step.optimizer.epsilon; }),
+      k(
+          "lr", [](JobConfig & c) -> auto& { return c.step.optimizer.learning_rate; }),
+      k(
+          "weight_decay", [](JobConfig & c) -> auto& { return c.step.optimizer.weight_decay; }),
+      k(
+          "eps", [](JobConfig & c) -> auto& { return c.step.optimizer.epsilon; }),
       {"model.optim.betas", set_betas},
       {"model.optim.sched.name", set_schedule},
-      k("sched.warmup_steps", [](JobConfig& c) -> auto& { return c.step.schedule.warmup_steps; }),
-      k("sched.max_steps", [](JobConfig& c) -> auto& { return c.step.schedule.max_steps; }),
-      k("sched.constant_steps", [](JobConfig& c) -> auto& { return c.step.schedule.constant_steps; }),
-      k("sched.min_lr", [](JobConfig& c) -> auto& { return c.step.schedule.min_lr; }),
-      k("norm_type", [](JobConfig& c) -> auto& { return c.step.optimizer.norm_type; }),
-      k("use_fp32_grad_acc", [](JobConfig& c) -> auto& { return c.step.optimizer.fp32_gradients; }),
+      k(
+          "sched.warmup_steps", [](JobConfig & c) -> auto& { return c.step.schedule.warmup_steps; }),
+      k(
+          "sched.max_steps", [](JobConfig & c) -> auto& { return c.step.schedule.max_steps; }),
+      k(
+          "sched.constant_steps", [](JobConfig & c) -> auto& { return c.step.schedule.constant_steps; }),
+      k(
+          "sched.min_lr", [](JobConfig & c) -> auto& { return c.step.schedule.min_lr; }),
+      k(
+          "norm_type", [](JobConfig & c) -> auto& { return c.step.optimizer.norm_type; }),
+      k(
+          "use_fp32_grad_acc", [](JobConfig & c) -> auto& { return c.step.optimizer.fp32_gradients; }),
   };
 }
 
@@ -294,14 +336,27 @@ std::vector<Key> other_keys() {
       absent("precision.xla_use_bf16", "precision.type says it: bf16SR or bf16"),
       absent("precision.xla_downcast_bf16", "precision.type says it: mixed_precision"),
       absent("precision.neuron_rt_stochastic_rounding_en", "precision.type says it: bf16SR or mixed_precisionSR"),
-      only("precision.parallel_layers_reduce_dtype", {"fp32", "float32", "torch.float32"}, "sums over the tensor axis are in fp32"),
+      only("precision.parallel_layers_reduce_dtype", {"fp32", "float32", "torch.float32"},
+           "sums over the tensor axis are in fp32"),
       idle("compiler_flags", "nothing is compiled"),
       idle("compiler_cache_url", "nothing is compiled"),
       idle("aync_exec_max_inflight_requests", "steps are not queued"),
-      key("bucket_size_collectives", [](JobConfig& c) -> auto& { return c.step.optimizer.bucket_mb; }),
+      key(
+          "bucket_size_collectives", [](JobConfig & c) -> auto& { return c.step.optimizer.bucket_mb; }),
       idle("neuron_rt_exec_timeout", "TRELLIS_TIMEOUT is the time that ranks wait for each other"),
       idle("neuron_experimental_compress_rg", "there are no replica groups"),
-      absent("model_alignment_strategy", "sft, dpo, orpo and peft are not built"),
+      only("model_alignment_strategy.sft.packing", {"true", "True"}, "records of .jsonl files are packed"),
+      absent("model_alignment_strategy.dpo", "not built"),
+      absent("model_alignment_strategy.orpo", "not built"),
+      key(
+          "model_alignment_strategy.peft.lora_rank", [](JobConfig & c) -> auto& { return c.step.lora.rank; }),
+      key(
+          "model_alignment_strategy.peft.lora_alpha", [](JobConfig & c) -> auto& { return c.step.lora.alpha; }),
+      key(
+          "model_alignment_strategy.peft.target_modules", [](JobConfig & c) -> auto& { return c.step.lora.targets; }),
+      only("model_alignment_strategy.peft.lora_dropout", {"0", "0.0"}, "adapters drop nothing"),
+      only("model_alignment_strategy.peft.lora_bias", {"none"}, "biases stay as they are"),
+      idle("model_alignment_strategy.peft.lora_verbose", "`trellis train show` lists parameters by stage"),
   };
 }
 
@@ -324,7 +379,9 @@ std::vector<std::string> known_keys() {
 }
 
 bool is_section(std::string_view key) {
-  return std::ranges::any_of(keys(), [&](const Key& k) { return k.name.size() > key.size() && k.name.starts_with(key) && k.name[key.size()] == '.'; });
+  return std::ranges::any_of(keys(), [&](const Key& k) {
+    return k.name.size() > key.size() && k.name.starts_with(key) && k.name[key.size()] == '.';
+  });
 }
 
 std::string apply(JobConfig& config, const KeyValue& value) {

@@ -1,5 +1,5 @@
-// Streams of tokens in files, mapped into memory: text as bytes, plain 16- or 32-bit numbers (.bin), and Megatron's pairs
-// of .bin and .idx.
+// Streams of tokens in files, mapped into memory: text as bytes, plain 16- or 32-bit numbers (.bin), Megatron's pairs
+// of .bin and .idx. For supervised fine-tuning: lines of JSON with a prompt and a response (.jsonl), as bytes.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,17 @@ class TokenFile {
   TokenFile(const std::filesystem::path&, std::size_t token_bytes);
   std::size_t tokens() const { return tokens_; }
   std::int32_t at(std::size_t i) const;
+  // Whether predicting the token counts for the loss: not, where it is of a prompt.
+  bool counts(std::size_t i) const { return counts_.empty() || counts_[i]; }
 
  private:
   void read_index(const std::filesystem::path&);
+  void read_records();
   std::string name_;
   std::unique_ptr<MappedFile> file_;
   std::size_t width_ = 1, tokens_ = 0;
+  std::string text_;  // of records; else the file's bytes are the tokens
+  std::vector<bool> counts_;
 };
 
 // Which samples a data-parallel rank trains on: a function of its place, the step and the seed alone.
@@ -48,7 +53,8 @@ class Sampler {
   std::size_t samples() const { return samples_; }  // of an epoch
 
   // Sample number `number` of the whole training: each epoch has all samples in an order of its own.
-  void read(std::uint64_t number, std::int32_t* tokens) const;
+  // labels: of the first `length` tokens, the next ones, or -100 where these do not count.
+  void read(std::uint64_t number, std::int32_t* tokens, std::int32_t* labels = nullptr) const;
   std::size_t place(std::uint64_t number) const;  // the sample in file order
   // Throws invalid_argument that names a token that is no entry of the vocabulary.
   void check(std::size_t vocabulary) const;

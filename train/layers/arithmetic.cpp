@@ -36,17 +36,18 @@ void product(Writer& w, std::string_view name, Matrix a, Matrix b, TensorId c, c
             [=](const Memory& at, const Moment&) {
               kernels::matmul({m, n, k}, from, {at.at(a.tensor), a.columns, a.transposed},
                               {at.at(b.tensor), b.columns, b.transposed}, to, at.at(c), n,
-                              {.alpha = o.alpha, .beta = o.accumulate ? 1.0F : 0.0F});
+                              {.alpha = o.alpha, .beta = o.accumulate ? 1.0F : 0.0F, .threads = at.threads()});
             });
 }
 
 TensorId added(Writer& w, std::string_view name, TensorId a, TensorId b) {
   const Tensor like = w.tensor(a);
   const TensorId sum = w.tensor(std::string(name), like.type, like.rows, like.columns);
-  w.compute(name, {a, b}, {sum}, static_cast<double>(like.elements()), [=, n = like.elements(), type = like.type](const Memory& at, const Moment&) {
-    const std::array<const void*, 2> sources{at.at(a), at.at(b)};
-    kernels::reduce(kernels::Reduction::sum, type, sources, at.at(sum), n);
-  });
+  w.compute(name, {a, b}, {sum}, static_cast<double>(like.elements()),
+            [=, n = like.elements(), type = like.type](const Memory& at, const Moment&) {
+              const std::array<const void*, 2> sources{at.at(a), at.at(b)};
+              kernels::reduce(kernels::Reduction::sum, type, sources, at.at(sum), n, {.threads = at.threads()});
+            });
   return sum;
 }
 
@@ -54,7 +55,7 @@ void add_into(Writer& w, std::string_view name, TensorId from, TensorId to, doub
   const std::size_t n = w.tensor(from).elements();
   const DType source = w.tensor(from).type, target = w.tensor(to).type;
   w.compute(name, {from, to}, {to}, 2.0 * static_cast<double>(n), [=](const Memory& at, const Moment&) {
-    if (source == target) return kernels::axpy(target, factor, at.at(from), at.at(to), n);
+    if (source == target) return kernels::axpy(target, factor, at.at(from), at.at(to), n, {.threads = at.threads()});
     typed(source, at.at(from), [&](const auto* x) {
       typed(target, at.at(to), [&](auto* y) {
         for (std::size_t i = 0; i < n; ++i) put(get(y[i]) + static_cast<float>(factor) * get(x[i]), y[i]);
@@ -68,7 +69,7 @@ TensorId cast_to(Writer& w, std::string_view name, TensorId t, DType type) {
   if (like.type == type) return t;
   const TensorId to = w.tensor(std::string(name), type, like.rows, like.columns);
   w.compute(name, {t}, {to}, 0, [=, n = like.elements(), from = like.type](const Memory& at, const Moment&) {
-    kernels::cast(from, at.at(t), type, at.at(to), n);
+    kernels::cast(from, at.at(t), type, at.at(to), n, {.threads = at.threads()});
   });
   return to;
 }
@@ -76,7 +77,7 @@ TensorId cast_to(Writer& w, std::string_view name, TensorId t, DType type) {
 void zero(Writer& w, std::string_view name, TensorId t) {
   const Tensor like = w.tensor(t);
   w.compute(name, {}, {t}, 0, [=, n = like.elements(), type = like.type](const Memory& at, const Moment&) {
-    kernels::fill(type, at.at(t), n, 0);
+    kernels::fill(type, at.at(t), n, 0, at.threads());
   });
 }
 
@@ -95,16 +96,17 @@ void add_bias(Writer& w, std::string_view name, TensorId y, TensorId bias, std::
 void add_bias_gradient(Writer& w, std::string_view name, TensorId dy, TensorId gradient, std::size_t columns) {
   const std::size_t rows = w.tensor(dy).rows;
   const DType type = w.tensor(dy).type, sum = w.tensor(gradient).type;
-  w.compute(name, {dy, gradient}, {gradient}, static_cast<double>(rows * columns), [=](const Memory& at, const Moment&) {
-    std::vector<float> sums(columns, 0);
-    typed(type, at.at(dy), [&](const auto* row) {
-      for (std::size_t r = 0; r < rows; ++r, row += columns)
-        for (std::size_t c = 0; c < columns; ++c) sums[c] += get(row[c]);
-    });
-    typed(sum, at.at(gradient), [&](auto* to) {
-      for (std::size_t c = 0; c < columns; ++c) put(get(to[c]) + sums[c], to[c]);
-    });
-  });
+  w.compute(name, {dy, gradient}, {gradient}, static_cast<double>(rows * columns),
+            [=](const Memory& at, const Moment&) {
+              std::vector<float> sums(columns, 0);
+              typed(type, at.at(dy), [&](const auto* row) {
+                for (std::size_t r = 0; r < rows; ++r, row += columns)
+                  for (std::size_t c = 0; c < columns; ++c) sums[c] += get(row[c]);
+              });
+              typed(sum, at.at(gradient), [&](auto* to) {
+                for (std::size_t c = 0; c < columns; ++c) put(get(to[c]) + sums[c], to[c]);
+              });
+            });
 }
 
 TensorId dropped(Writer& w, std::string_view name, TensorId t, const Dropout& d) {
@@ -112,17 +114,18 @@ TensorId dropped(Writer& w, std::string_view name, TensorId t, const Dropout& d)
   const Tensor like = w.tensor(t);
   const TensorId to = w.tensor(std::string(name), like.type, like.rows, like.columns);
   const auto below = static_cast<std::uint32_t>(d.rate * 65536);
-  w.compute(name, {t}, {to}, static_cast<double>(like.elements()),
-            [=, n = like.elements(), type = like.type, first = d.row * like.columns](const Memory& at, const Moment& now) {
-              const kernels::RandomKey key = kernels::random_key(
-                  {.seed = d.seed, .step = static_cast<std::uint64_t>(now.step), .tensor = d.site});
-              const float scale = static_cast<float>(1 / (1 - d.rate));
-              typed(type, at.at(to), [&](auto* out) {
-                const auto* in = static_cast<decltype(out)>(at.at(t));
-                for (std::size_t i = 0; i < n; ++i)
-                  put(kernels::random16(key, first + i) < below ? 0.0F : get(in[i]) * scale, out[i]);
-              });
-            });
+  w.compute(
+      name, {t}, {to}, static_cast<double>(like.elements()),
+      [=, n = like.elements(), type = like.type, first = d.row * like.columns](const Memory& at, const Moment& now) {
+        const kernels::RandomKey key =
+            kernels::random_key({.seed = d.seed, .step = static_cast<std::uint64_t>(now.step), .tensor = d.site});
+        const float scale = static_cast<float>(1 / (1 - d.rate));
+        typed(type, at.at(to), [&](auto* out) {
+          const auto* in = static_cast<decltype(out)>(at.at(t));
+          for (std::size_t i = 0; i < n; ++i)
+            put(kernels::random16(key, first + i) < below ? 0.0F : get(in[i]) * scale, out[i]);
+        });
+      });
   return to;
 }
 

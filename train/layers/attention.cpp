@@ -10,9 +10,7 @@
 #include "train/layers/arithmetic.h"
 
 namespace trellis::train {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 // Made when it is first needed: laying a step out needs none.
 struct Attention::Angles {
@@ -50,8 +48,9 @@ int kv_copies(std::size_t kv_heads, Rank tensor) {
   const auto ranks = static_cast<std::size_t>(tensor);
   if (kv_heads >= ranks && kv_heads % ranks == 0) return 1;
   if (kv_heads < ranks && ranks % kv_heads == 0) return static_cast<int>(ranks / kv_heads);
-  throw std::invalid_argument(fmt::format(
-      "num_key_value_heads is {}: expected a multiple or a divisor of tensor_model_parallel_size {}", kv_heads, tensor));
+  throw std::invalid_argument(
+      fmt::format("num_key_value_heads is {}: expected a multiple or a divisor of tensor_model_parallel_size {}",
+                  kv_heads, tensor));
 }
 
 Attention::Attention(Writer& w, Parameters& parameters, const std::string& name, const AttentionOptions& o)
@@ -60,8 +59,12 @@ Attention::Attention(Writer& w, Parameters& parameters, const std::string& name,
       output_(w, parameters, name + "." + o.names[3], o.heads * o.head_size, o.hidden,
               with_deviation(o.linear, o.output_deviation)),
       angles_(std::make_shared<Angles>()) {
-  shape_ = {.sequence = o.sequence, .batch = o.batch, .heads = qkv_.local_outputs(0) / o.head_size,
-            .kv_heads = qkv_.local_outputs(1) / o.head_size, .head_size = o.head_size, .causal = o.causal};
+  shape_ = {.sequence = o.sequence,
+            .batch = o.batch,
+            .heads = qkv_.local_outputs(0) / o.head_size,
+            .kv_heads = qkv_.local_outputs(1) / o.head_size,
+            .head_size = o.head_size,
+            .causal = o.causal};
 }
 
 void Attention::turn(Writer& w, TensorId t, std::size_t heads, bool back) const {
@@ -73,7 +76,7 @@ void Attention::turn(Writer& w, TensorId t, std::size_t heads, bool back) const 
             [=, a = angles_, o = options_](const Memory& at, const Moment&) {
               a->make(o);
               kernels::rotary(type, at.at(t), at.at(t), shape, {a->cosines.data(), a->sines.data(), o.sequence},
-                              {.backward = back, .positions = a->positions.data()});
+                              {.backward = back, .positions = a->positions.data(), .threads = at.threads()});
             });
 }
 
@@ -83,7 +86,8 @@ TensorId Attention::core(Writer& w, const Saved& s) const {
   const TensorId scratch = w.tensor("scores", DType::f32, attention_scratch(shape_), 1, Category::scratch);
   w.compute("attention", {s.q, s.k, s.v}, {out, scratch}, shape_.flops(),
             [=, type = like.type, shape = shape_](const Memory& at, const Moment&) {
-              attention(type, shape, at.at(s.q), at.at(s.k), at.at(s.v), at.at(out), at.as<float>(scratch));
+              attention(type, shape, at.at(s.q), at.at(s.k), at.at(s.v), at.at(out), at.as<float>(scratch),
+                        at.threads());
             });
   return out;
 }
@@ -108,7 +112,7 @@ TensorId Attention::backward(Writer& w, TensorId dy, const Saved& s) const {
   w.compute("attention_gradient", {dout, s.q, s.k, s.v}, {dq, dk, dv, scratch}, 2.5 * shape_.flops(),
             [=, type = q.type, shape = shape_](const Memory& at, const Moment&) {
               attention_gradient(type, shape, at.at(dout), at.at(s.q), at.at(s.k), at.at(s.v), at.at(dq), at.at(dk),
-                                 at.at(dv), at.as<float>(scratch));
+                                 at.at(dv), at.as<float>(scratch), at.threads());
             });
   turn(w, dq, shape_.heads, true);
   turn(w, dk, shape_.kv_heads, true);

@@ -16,7 +16,7 @@ struct AttentionOptions {
   std::size_t head_size = 0;
   std::size_t sequence = 0, batch = 1;
   bool causal = true;
-  std::size_t turned = 0;      // elements of a head that rotary positions turn; 0: none
+  std::size_t turned = 0;  // elements of a head that rotary positions turn; 0: none
   double rotary_base = 10000;
   LinearOptions linear;
   double output_deviation = 0.02;

@@ -1,8 +1,11 @@
 #include "train/layers/attention_core.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
+#include "kernels/dispatch/cpu.h"
+#include "kernels/dispatch/parallel.h"
 #include "kernels/layers/matmul.h"
 #include "kernels/layers/softmax.h"
 #include "kernels/reduce/cast.h"
@@ -16,7 +19,7 @@ using kernels::Factor;
 
 // One head of one sequence: where its rows begin, and how far apart they are.
 struct Head {
-  std::size_t q, kv;              // elements
+  std::size_t q, kv;  // elements
   std::size_t q_stride, kv_stride;
 };
 
@@ -38,14 +41,25 @@ struct Block {
   std::size_t first, queries, keys;
 };
 
+// Heads of keys of all sequences, in shares of threads: work(slot, body over blocks of the share's heads). A head of
+// keys is one thread's, so that its gradient's sums have one order.
 template <class Body>
-void each_block(const AttentionShape& s, const Body& body) {
-  for (std::size_t sequence = 0; sequence < s.batch; ++sequence)
-    for (std::size_t head = 0; head < s.heads; ++head)
-      for (std::size_t first = 0; first < s.sequence; first += query_block) {
-        const std::size_t queries = std::min(query_block, s.sequence - first);
-        body(head_of(s, sequence, head), Block{first, queries, s.causal ? first + queries : s.sequence});
-      }
+void each_block(const AttentionShape& s, int threads, const Body& body) {
+  std::atomic<std::size_t> slots = 0;
+  const int cores = threads == 0 ? kernels::cpu().cores : threads;
+  const std::size_t shared = s.heads / s.kv_heads;
+  kernels::parallel(std::min(cores, most_attention_threads), s.batch * s.kv_heads,
+                    [&](std::size_t from, std::size_t to) {
+                      const std::size_t slot = slots++;
+                      for (std::size_t unit = from; unit < to; ++unit)
+                        for (std::size_t i = 0; i < shared; ++i) {
+                          const Head head = head_of(s, unit / s.kv_heads, unit % s.kv_heads * shared + i);
+                          for (std::size_t first = 0; first < s.sequence; first += query_block) {
+                            const std::size_t queries = std::min(query_block, s.sequence - first);
+                            body(slot, head, Block{first, queries, s.causal ? first + queries : s.sequence});
+                          }
+                        }
+                    });
 }
 
 // The probabilities of a block, in f32.
@@ -71,17 +85,18 @@ double AttentionShape::flops() const {
   return 4 * pairs * static_cast<double>(batch * heads * head_size);
 }
 
-std::size_t attention_scratch(const AttentionShape& s) { return 2 * query_block * s.sequence; }
+std::size_t attention_scratch(const AttentionShape& s) { return most_attention_threads * 2 * query_block * s.sequence; }
 
 std::size_t attention_gradient_scratch(const AttentionShape& s) {
-  return 4 * query_block * s.sequence + 2 * s.rows() * s.kv_heads * s.head_size;
+  return most_attention_threads * 4 * query_block * s.sequence + 2 * s.rows() * s.kv_heads * s.head_size;
 }
 
 void attention(DType type, const AttentionShape& s, const void* q, const void* k, const void* v, void* out,
-               float* scratch) {
-  float* const p = scratch;
-  void* const narrow = scratch + query_block * s.sequence;
-  each_block(s, [&](const Head& h, const Block& b) {
+               float* scratch, int threads) {
+  const std::size_t block = query_block * s.sequence;
+  each_block(s, threads, [&](std::size_t slot, const Head& h, const Block& b) {
+    float* const p = scratch + slot * 2 * block;
+    void* const narrow = p + block;
     probabilities(type, s, h, b, q, k, p);
     kernels::matmul({b.queries, s.head_size, b.keys}, type, {as_factor(type, p, b.queries * b.keys, narrow), b.keys},
                     {element(type, v, h.kv), h.kv_stride}, type, element(type, out, h.q + b.first * h.q_stride),
@@ -90,15 +105,15 @@ void attention(DType type, const AttentionShape& s, const void* q, const void* k
 }
 
 void attention_gradient(DType type, const AttentionShape& s, const void* dout, const void* q, const void* k,
-                        const void* v, void* dq, void* dk, void* dv, float* scratch) {
+                        const void* v, void* dq, void* dk, void* dv, float* scratch, int threads) {
   const std::size_t block = query_block * s.sequence, kv = s.rows() * s.kv_heads * s.head_size;
-  float *const p = scratch, *const dp = p + block;
-  void *const p_room = dp + block, *const dp_room = dp + 2 * block;
   // Sums of keys' and values' gradients over the heads that they serve, in f32.
-  float *const k_sum = scratch + 4 * block, *const v_sum = k_sum + kv;
+  float *const k_sum = scratch + most_attention_threads * 4 * block, *const v_sum = k_sum + kv;
   kernels::fill(DType::f32, k_sum, 2 * kv, 0);
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.head_size)));
-  each_block(s, [&](const Head& h, const Block& b) {
+  each_block(s, threads, [&](std::size_t slot, const Head& h, const Block& b) {
+    float *const p = scratch + slot * 4 * block, *const dp = p + block;
+    void *const p_room = dp + block, *const dp_room = dp + 2 * block;
     const std::size_t n = b.queries * b.keys, at = h.q + b.first * h.q_stride;
     const Factor grad{element(type, dout, at), h.q_stride};
     probabilities(type, s, h, b, q, k, p);
@@ -111,8 +126,8 @@ void attention_gradient(DType type, const AttentionShape& s, const void* dout, c
     const Factor ds{as_factor(type, dp, n, dp_room), b.keys};
     kernels::matmul({b.queries, s.head_size, b.keys}, type, ds, {element(type, k, h.kv), h.kv_stride}, type,
                     element(type, dq, at), h.q_stride);
-    kernels::matmul({b.keys, s.head_size, b.queries}, type, {ds.data, b.keys, true},
-                    {element(type, q, at), h.q_stride}, DType::f32, k_sum + h.kv, h.kv_stride, {.beta = 1});
+    kernels::matmul({b.keys, s.head_size, b.queries}, type, {ds.data, b.keys, true}, {element(type, q, at), h.q_stride},
+                    DType::f32, k_sum + h.kv, h.kv_stride, {.beta = 1});
   });
   kernels::cast(DType::f32, k_sum, type, dk, kv);
   kernels::cast(DType::f32, v_sum, type, dv, kv);

@@ -23,14 +23,16 @@ struct AttentionShape {
 
 inline constexpr std::size_t query_block = 64;
 
-// Scratch that the functions below need, in f32 elements.
+// Scratch that the functions below need, in f32 elements: room for most_attention_threads threads.
+inline constexpr int most_attention_threads = 4;
 std::size_t attention_scratch(const AttentionShape&);
 std::size_t attention_gradient_scratch(const AttentionShape&);
 
 // f32 or bf16, the same for all; sums in f32.
+// Threads share heads of sequences; for the gradient, groups of heads that one head of keys serves.
 void attention(kernels::DType, const AttentionShape&, const void* q, const void* k, const void* v, void* out,
-               float* scratch);
+               float* scratch, int threads = 1);
 void attention_gradient(kernels::DType, const AttentionShape&, const void* dout, const void* q, const void* k,
-                        const void* v, void* dq, void* dk, void* dv, float* scratch);
+                        const void* v, void* dq, void* dk, void* dv, float* scratch, int threads = 1);
 
 }  // namespace trellis::train

@@ -14,8 +14,8 @@ constexpr std::int32_t ignored = -100;
 struct Shard {
   std::size_t rows, columns;
   std::int64_t first, classes;
-  kernels::CrossEntropyOptions options(float factor = 1) const {
-    return {.ignore = ignored, .first = first, .classes = classes, .factor = factor};
+  kernels::CrossEntropyOptions options(int threads, float factor = 1) const {
+    return {.ignore = ignored, .first = first, .classes = classes, .factor = factor, .threads = threads};
   }
 };
 
@@ -60,14 +60,14 @@ void add_smoothing(float* dlogits, const std::int32_t* labels, const Shard& s, d
 // Joins the ranks' parts of each row: the largest over the axis, sums brought to it and added, targets added.
 void join(Writer& w, TensorId largest, TensorId sums, TensorId targets, std::size_t rows) {
   const TensorId all = w.tensor("largest_of_all", DType::f32, rows, 1);
-  w.compute("keep_largest", {largest}, {all}, 0, [=](const Memory& at, const Moment&) {
-    std::copy_n(at.as<float>(largest), rows, at.as<float>(all));
-  });
+  w.compute("keep_largest", {largest}, {all}, 0,
+            [=](const Memory& at, const Moment&) { std::copy_n(at.as<float>(largest), rows, at.as<float>(all)); });
   w.all_reduce("largest", Axis::tensor, all, kernels::Reduction::max);
-  w.compute("to_largest", {largest, all, sums}, {largest, sums}, static_cast<double>(rows), [=](const Memory& at, const Moment&) {
-    float *const own = at.as<float>(largest), *const top = at.as<float>(all), *const sum = at.as<float>(sums);
-    for (std::size_t r = 0; r < rows; ++r) sum[r] *= std::exp(own[r] - top[r]), own[r] = top[r];
-  });
+  w.compute("to_largest", {largest, all, sums}, {largest, sums}, static_cast<double>(rows),
+            [=](const Memory& at, const Moment&) {
+              float *const own = at.as<float>(largest), *const top = at.as<float>(all), *const sum = at.as<float>(sums);
+              for (std::size_t r = 0; r < rows; ++r) sum[r] *= std::exp(own[r] - top[r]), own[r] = top[r];
+            });
   w.all_reduce("sums", Axis::tensor, sums);
   w.all_reduce("targets", Axis::tensor, targets);
 }
@@ -81,10 +81,11 @@ void cross_entropy(Writer& w, TensorId logits, TensorId labels, TensorId loss, c
   const TensorId largest = one_a_row("largest"), sums = one_a_row("sums"), targets = one_a_row("targets");
   const TensorId log_sums = one_a_row("log_sums");
   saved = {logits, labels, log_sums};
-  w.compute("cross_entropy_parts", {logits, labels}, {largest, sums, targets}, 4.0 * static_cast<double>(s.rows * s.columns),
-            [=](const Memory& at, const Moment&) {
-              kernels::cross_entropy_parts(DType::f32, at.at(logits), at.as<std::int32_t>(labels), at.as<float>(largest),
-                                           at.as<float>(sums), at.as<float>(targets), s.rows, s.columns, s.options());
+  w.compute("cross_entropy_parts", {logits, labels}, {largest, sums, targets},
+            4.0 * static_cast<double>(s.rows * s.columns), [=](const Memory& at, const Moment&) {
+              kernels::cross_entropy_parts(DType::f32, at.at(logits), at.as<std::int32_t>(labels),
+                                           at.as<float>(largest), at.as<float>(sums), at.as<float>(targets), s.rows,
+                                           s.columns, s.options(at.threads()));
             });
   if (w.shape().tensor > 1) join(w, largest, sums, targets, s.rows);
   std::vector<TensorId> reads{labels, largest, sums, targets, loss};
@@ -96,21 +97,24 @@ void cross_entropy(Writer& w, TensorId logits, TensorId labels, TensorId loss, c
     if (w.shape().tensor > 1) w.all_reduce("totals", Axis::tensor, totals);
     reads.push_back(totals);
   }
-  w.compute("cross_entropy", reads, {log_sums, loss}, static_cast<double>(s.rows), [=](const Memory& at, const Moment&) {
-    const auto* const label = at.as<std::int32_t>(labels);
-    const std::size_t n = counted(label, s.rows);
-    double sum = kernels::cross_entropy_finish(label, at.as<float>(largest), at.as<float>(sums), at.as<float>(targets),
-                                               nullptr, at.as<float>(log_sums), s.rows, s.options()).loss;
-    if (totals != no_tensor) {
-      const double share = spread(plan);
-      sum *= 1 - share;
-      for (std::size_t r = 0; r < s.rows; ++r)
-        if (label[r] != ignored)
-          sum -= share * (static_cast<double>(at.as<float>(totals)[r]) / static_cast<double>(s.classes) -
-                          static_cast<double>(at.as<float>(log_sums)[r]));
-    }
-    if (n > 0) *at.as<double>(loss) += plan.weight * sum / static_cast<double>(n);
-  });
+  w.compute("cross_entropy", reads, {log_sums, loss}, static_cast<double>(s.rows),
+            [=](const Memory& at, const Moment&) {
+              const auto* const label = at.as<std::int32_t>(labels);
+              const std::size_t n = counted(label, s.rows);
+              double sum =
+                  kernels::cross_entropy_finish(label, at.as<float>(largest), at.as<float>(sums), at.as<float>(targets),
+                                                nullptr, at.as<float>(log_sums), s.rows, s.options(at.threads()))
+                      .loss;
+              if (totals != no_tensor) {
+                const double share = spread(plan);
+                sum *= 1 - share;
+                for (std::size_t r = 0; r < s.rows; ++r)
+                  if (label[r] != ignored)
+                    sum -= share * (static_cast<double>(at.as<float>(totals)[r]) / static_cast<double>(s.classes) -
+                                    static_cast<double>(at.as<float>(log_sums)[r]));
+              }
+              if (n > 0) *at.as<double>(loss) += plan.weight * sum / static_cast<double>(n);
+            });
 }
 
 TensorId cross_entropy_gradient(Writer& w, const LossSaved& saved, const CrossEntropyPlan& plan) {
@@ -122,7 +126,7 @@ TensorId cross_entropy_gradient(Writer& w, const LossSaved& saved, const CrossEn
               const auto factor = static_cast<float>(n == 0 ? 0 : plan.weight / static_cast<double>(n));
               auto* const logits = at.as<float>(saved.logits);
               kernels::cross_entropy_gradient(DType::f32, logits, label, at.as<float>(saved.log_sums), logits, s.rows,
-                                              s.columns, s.options(factor));
+                                              s.columns, s.options(at.threads(), factor));
               if (plan.label_smoothing > 0) add_smoothing(logits, label, s, spread(plan), factor);
             });
   return saved.logits;

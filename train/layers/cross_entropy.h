@@ -17,7 +17,8 @@ struct LossSaved {
 };
 
 // logits: f32, rows x this rank's classes. Adds the weighted mean over the rows that count to `loss` (one f64), on
-// every tensor rank the same. With smoothing a, the target is (1 - a) at the label and a / (K - 1) elsewhere, K classes.
+// every tensor rank the same. With smoothing a, the target is (1 - a) at the label and a / (K - 1) elsewhere, K
+// classes.
 void cross_entropy(Writer&, TensorId logits, TensorId labels, TensorId loss, const CrossEntropyPlan&, LossSaved&);
 
 // The gradient, in the logits' memory.

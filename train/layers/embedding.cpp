@@ -21,14 +21,20 @@ std::vector<std::int32_t> positions_of(std::size_t first, std::size_t rows, std:
 }  // namespace
 
 Embedding::Embedding(Writer& w, Parameters& parameters, const EmbeddingOptions& o) : options_(o) {
-  weight_ = &parameters.add(w, {.name = o.name + ".weight", .rows = o.vocabulary, .columns = o.hidden,
-                                .split = Split::rows, .initial = {Initial::Kind::normal, o.deviation}});
+  weight_ = &parameters.add(w, {.name = o.name + ".weight",
+                                .rows = o.vocabulary,
+                                .columns = o.hidden,
+                                .split = Split::rows,
+                                .initial = {Initial::Kind::normal, o.deviation}});
   if (o.positions == 0) return;
   if (o.positions < o.sequence)
-    throw std::invalid_argument(fmt::format("max_position_embeddings is {}: expected at least seq_length {}",
-                                            o.positions, o.sequence));
-  positions_ = &parameters.add(w, {.name = o.position_name + ".weight", .rows = o.positions, .columns = o.hidden,
-                                   .initial = {Initial::Kind::normal, o.deviation}, .partial = o.scattered});
+    throw std::invalid_argument(
+        fmt::format("max_position_embeddings is {}: expected at least seq_length {}", o.positions, o.sequence));
+  positions_ = &parameters.add(w, {.name = o.position_name + ".weight",
+                                   .rows = o.positions,
+                                   .columns = o.hidden,
+                                   .initial = {Initial::Kind::normal, o.deviation},
+                                   .partial = o.scattered});
 }
 
 std::size_t Embedding::rows_here(const Writer& w) const {
@@ -41,8 +47,9 @@ TensorId Embedding::forward(Writer& w, TensorId tokens) const {
   const Slice s = weight_->slice;
   TensorId x = w.tensor("embedded", type, rows, options_.hidden);
   w.compute("embedding", {tokens, weight_->value}, {x}, 0, [=, v = weight_->value](const Memory& at, const Moment&) {
-    kernels::embedding({type, s.row_count, s.columns, static_cast<std::int64_t>(s.row), static_cast<std::int64_t>(s.rows)},
-                       at.at(v), at.as<std::int32_t>(tokens), at.at(x), rows);
+    kernels::embedding(
+        {type, s.row_count, s.columns, static_cast<std::int64_t>(s.row), static_cast<std::int64_t>(s.rows)}, at.at(v),
+        at.as<std::int32_t>(tokens), at.at(x), rows);
   });
   if (w.shape().tensor > 1 && options_.scattered) {
     const TensorId own = w.tensor("own_rows", type, rows_here(w), options_.hidden);
@@ -52,33 +59,38 @@ TensorId Embedding::forward(Writer& w, TensorId tokens) const {
     w.all_reduce("sum", Axis::tensor, x);
   }
   if (positions_ == nullptr) return x;
-  const std::size_t here = rows_here(w), first = options_.scattered ? here * static_cast<std::size_t>(w.place().tensor) : 0;
+  const std::size_t here = rows_here(w),
+                    first = options_.scattered ? here * static_cast<std::size_t>(w.place().tensor) : 0;
   const TensorId places = w.tensor("positions", type, here, options_.hidden);
   w.compute("positions", {positions_->value}, {places}, 0,
             [=, p = positions_->slice, v = positions_->value, b = options_.batch](const Memory& at, const Moment&) {
-              kernels::embedding({type, p.rows, p.columns}, at.at(v), positions_of(first, here, b).data(), at.at(places), here);
+              kernels::embedding({type, p.rows, p.columns}, at.at(v), positions_of(first, here, b).data(),
+                                 at.at(places), here);
             });
   return added(w, "add_positions", x, places);
 }
 
 void Embedding::backward(Writer& w, TensorId dy, TensorId tokens) const {
+  if (weight_->frozen) return;
   const DType type = w.tensor(dy).type, sum = w.tensor(weight_->gradient).type;
   if (positions_ != nullptr) {
-    const std::size_t here = rows_here(w), first = options_.scattered ? here * static_cast<std::size_t>(w.place().tensor) : 0;
-    w.compute("positions_gradient", {dy, positions_->gradient}, {positions_->gradient}, 0,
-              [=, p = positions_->slice, g = positions_->gradient, b = options_.batch](const Memory& at, const Moment&) {
-                kernels::embedding_gradient({sum, p.rows, p.columns}, at.at(dy), positions_of(first, here, b).data(),
-                                            at.at(g), here, {.dy = type, .accumulate = true});
-              });
+    const std::size_t here = rows_here(w),
+                      first = options_.scattered ? here * static_cast<std::size_t>(w.place().tensor) : 0;
+    w.compute(
+        "positions_gradient", {dy, positions_->gradient}, {positions_->gradient}, 0,
+        [=, p = positions_->slice, g = positions_->gradient, b = options_.batch](const Memory& at, const Moment&) {
+          kernels::embedding_gradient({sum, p.rows, p.columns}, at.at(dy), positions_of(first, here, b).data(),
+                                      at.at(g), here, {.dy = type, .accumulate = true});
+        });
   }
   const TensorId all = options_.scattered ? gathered_rows(w, dy) : dy;
   const std::size_t rows = w.tensor(all).rows;
   const Slice s = weight_->slice;
-  w.compute("embedding_gradient", {all, tokens, weight_->gradient}, {weight_->gradient}, static_cast<double>(rows * s.columns),
-            [=, g = weight_->gradient](const Memory& at, const Moment&) {
-              kernels::embedding_gradient({sum, s.row_count, s.columns, static_cast<std::int64_t>(s.row), static_cast<std::int64_t>(s.rows)},
-                                          at.at(all), at.as<std::int32_t>(tokens), at.at(g), rows,
-                                          {.dy = type, .accumulate = true});
+  w.compute("embedding_gradient", {all, tokens, weight_->gradient}, {weight_->gradient},
+            static_cast<double>(rows * s.columns), [=, g = weight_->gradient](const Memory& at, const Moment&) {
+              kernels::embedding_gradient(
+                  {sum, s.row_count, s.columns, static_cast<std::int64_t>(s.row), static_cast<std::int64_t>(s.rows)},
+                  at.at(all), at.as<std::int32_t>(tokens), at.at(g), rows, {.dy = type, .accumulate = true});
             });
 }
 

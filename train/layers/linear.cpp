@@ -15,6 +15,7 @@ Matrix whole(const Parameter& p, bool transposed) {
 // dW += alpha dy^T x, and db += the sum of dy's rows.
 void weight_gradients(Writer& w, const Parameter& weight, const Parameter* bias, TensorId dy, TensorId x,
                       TensorId bias_dy) {
+  if (weight.frozen) return;
   product(w, "dweight", {dy, rows_of(w, dy), weight.slice.row_count, true},
           {x, rows_of(w, x), weight.slice.column_count}, weight.gradient, {.accumulate = true});
   if (bias != nullptr) add_bias_gradient(w, "dbias", bias_dy, bias->gradient, bias->slice.row_count);
@@ -38,7 +39,8 @@ TensorId summed_parts(Writer& w, TensorId part, DType type, bool sequence, const
   const Tensor like = w.tensor(part);
   if (sequence) {
     const TensorId own = w.tensor("summed", like.type, like.rows / ranks(w), like.columns);
-    const int ticket = w.begin("scatter", {.kind = Exchange::Kind::reduce_scatter, .axis = Axis::tensor,
+    const int ticket = w.begin("scatter", {.kind = Exchange::Kind::reduce_scatter,
+                                           .axis = Axis::tensor,
                                            .transfers = {{{part, 0}, {own, 0}, w.tensor(own).elements(), like.type}}});
     if (beside) beside();
     w.wait(ticket);
@@ -48,7 +50,8 @@ TensorId summed_parts(Writer& w, TensorId part, DType type, bool sequence, const
     w.all_reduce("sum", Axis::tensor, part);
     return cast_to(w, "narrowed", part, type);
   }
-  const int ticket = w.begin("sum", {.kind = Exchange::Kind::all_reduce, .axis = Axis::tensor,
+  const int ticket = w.begin("sum", {.kind = Exchange::Kind::all_reduce,
+                                     .axis = Axis::tensor,
                                      .transfers = {{{part, 0}, {part, 0}, like.elements(), like.type}}});
   beside();
   w.wait(ticket);
@@ -59,19 +62,25 @@ ColumnParallel::ColumnParallel(Writer& w, Parameters& parameters, std::size_t in
                                const std::vector<Output>& outputs, const LinearOptions& options)
     : inputs_(inputs), options_(options), outputs_(outputs) {
   for (const Output& o : outputs) {
-    weights_.push_back(&parameters.add(w, {.name = o.name + ".weight", .rows = o.outputs, .columns = inputs,
-                                           .split = Split::rows, .initial = {Initial::Kind::normal, options.deviation},
-                                           .owner = o.owner, .copies = o.copies}));
+    weights_.push_back(&parameters.add(w, {.name = o.name + ".weight",
+                                           .rows = o.outputs,
+                                           .columns = inputs,
+                                           .split = Split::rows,
+                                           .initial = {Initial::Kind::normal, options.deviation},
+                                           .owner = o.owner,
+                                           .copies = o.copies}));
     biases_.push_back(!options.bias ? nullptr
-                                    : &parameters.add(w, {.name = o.name + ".bias", .rows = o.outputs,
-                                                          .split = Split::rows, .initial = {Initial::Kind::zeros},
+                                    : &parameters.add(w, {.name = o.name + ".bias",
+                                                          .rows = o.outputs,
+                                                          .split = Split::rows,
+                                                          .initial = {Initial::Kind::zeros},
                                                           .copies = o.copies}));
+    adapters_.emplace_back(w, parameters, options.adapters, o.name, inputs, o.outputs, Split::rows, o.copies);
+    trained_ = trained_ || !weights_.back()->frozen || !adapters_.back().none();
   }
 }
 
-TensorId ColumnParallel::gathered(Writer& w, TensorId x) const {
-  return options_.sequence ? gathered_rows(w, x) : x;
-}
+TensorId ColumnParallel::gathered(Writer& w, TensorId x) const { return options_.sequence ? gathered_rows(w, x) : x; }
 
 std::vector<TensorId> ColumnParallel::forward(Writer& w, TensorId x) const {
   const TensorId all = gathered(w, x);
@@ -81,6 +90,7 @@ std::vector<TensorId> ColumnParallel::forward(Writer& w, TensorId x) const {
     const DType type = outputs_[i].own_type ? outputs_[i].type : w.tensor(x).type;
     const TensorId y = w.tensor("y", type, rows_of(w, all), local_outputs(i));
     product(w, "matmul", {all, rows_of(w, all), inputs_}, whole(*weights_[i], true), y);
+    adapters_[i].forward(w, all, y);
     if (biases_[i] != nullptr) add_bias(w, "add_bias", y, biases_[i]->value, local_outputs(i));
     ys.push_back(y);
   }
@@ -92,32 +102,45 @@ TensorId ColumnParallel::backward(Writer& w, const std::vector<TensorId>& dys, T
   const std::size_t rows = rows_of(w, dys[0]);
   const bool wide = dys.size() > 1 || ranks(w) > 1;
   const TensorId dx = w.tensor("dx", wide ? DType::f32 : type, rows, inputs_);
-  for (std::size_t i = 0; i < dys.size(); ++i)
+  std::vector<TensorId> narrow;
+  for (std::size_t i = 0; i < dys.size(); ++i) {
+    const float factor = 1.0F / static_cast<float>(outputs_[i].copies);
     product(w, "dx", {dys[i], rows, local_outputs(i)}, whole(*weights_[i], false), dx,
-            {.alpha = 1.0F / static_cast<float>(outputs_[i].copies), .accumulate = i > 0});
+            {.alpha = factor, .accumulate = i > 0});
+    narrow.push_back(adapters_[i].backward(w, dys[i], dx, factor));
+  }
   return summed_parts(w, dx, type, options_.sequence, [&] {
-    w.weight_gradient([this, dys, x](Writer& writer) {
+    if (!trained_) return;
+    w.weight_gradient([this, dys, x, narrow](Writer& writer) {
       const TensorId all = gathered(writer, x);
-      for (std::size_t i = 0; i < dys.size(); ++i)
+      for (std::size_t i = 0; i < dys.size(); ++i) {
         weight_gradients(writer, *weights_[i], biases_[i], dys[i], all, dys[i]);
+        adapters_[i].gradients(writer, dys[i], all, narrow[i]);
+      }
     });
   });
 }
 
 RowParallel::RowParallel(Writer& w, Parameters& parameters, const std::string& name, std::size_t inputs,
                          std::size_t outputs, const LinearOptions& options)
-    : outputs_(outputs), options_(options) {
-  weight_ = &parameters.add(w, {.name = name + ".weight", .rows = outputs, .columns = inputs, .split = Split::columns,
+    : outputs_(outputs),
+      options_(options),
+      adapter_(w, parameters, options.adapters, name, inputs, outputs, Split::columns) {
+  weight_ = &parameters.add(w, {.name = name + ".weight",
+                                .rows = outputs,
+                                .columns = inputs,
+                                .split = Split::columns,
                                 .initial = {Initial::Kind::normal, options.deviation}});
   if (options.bias)
-    bias_ = &parameters.add(w, {.name = name + ".bias", .rows = outputs, .initial = {Initial::Kind::zeros},
-                                .partial = options.sequence});
+    bias_ = &parameters.add(
+        w, {.name = name + ".bias", .rows = outputs, .initial = {Initial::Kind::zeros}, .partial = options.sequence});
 }
 
 TensorId RowParallel::forward(Writer& w, TensorId x) const {
   const DType type = w.tensor(x).type;
   const TensorId part = w.tensor("part", ranks(w) > 1 ? DType::f32 : type, rows_of(w, x), outputs_);
   product(w, "matmul", {x, rows_of(w, x), weight_->slice.column_count}, whole(*weight_, true), part);
+  adapter_.forward(w, x, part);
   const TensorId y = summed_parts(w, part, type, options_.sequence);
   if (bias_ != nullptr) add_bias(w, "add_bias", y, bias_->value, outputs_);
   return y;
@@ -127,7 +150,11 @@ TensorId RowParallel::backward(Writer& w, TensorId dy, TensorId x) const {
   const TensorId all = options_.sequence ? gathered_rows(w, dy) : dy;
   const TensorId dx = w.tensor("dx", w.tensor(x).type, rows_of(w, x), weight_->slice.column_count);
   product(w, "dx", {all, rows_of(w, all), outputs_}, whole(*weight_, false), dx);
-  w.weight_gradient([this, all, dy, x](Writer& writer) { weight_gradients(writer, *weight_, bias_, all, x, dy); });
+  const TensorId narrow = adapter_.backward(w, all, dx);
+  w.weight_gradient([this, all, dy, x, narrow](Writer& writer) {
+    weight_gradients(writer, *weight_, bias_, all, x, dy);
+    adapter_.gradients(writer, all, x, narrow);
+  });
   return dx;
 }
 

@@ -1,10 +1,10 @@
 // Column- and row-parallel linear layers: y = x W^T + b, W (outputs x inputs) cut over the tensor axis.
 //
-// Column: each rank has some of the outputs. Forward: with sequence parallelism x is gathered. Backward: the parts of dx
-// are summed in f32 over the axis (with sequence parallelism each rank gets its own rows of the sum), beside the weight's
-// gradient; x is gathered again for that rather than kept.
-// Row: each rank has some of the inputs. Forward: parts of y are summed in f32 (and scattered), then the bias is added.
-// Backward: with sequence parallelism dy is gathered; nothing else is communicated.
+// Column: each rank has some of the outputs. Forward: with sequence parallelism x is gathered. Backward: the parts of
+// dx are summed in f32 over the axis (with sequence parallelism each rank gets its own rows of the sum), beside the
+// weight's gradient; x is gathered again for that rather than kept. Row: each rank has some of the inputs. Forward:
+// parts of y are summed in f32 (and scattered), then the bias is added. Backward: with sequence parallelism dy is
+// gathered; nothing else is communicated.
 #pragma once
 
 #include <vector>
@@ -13,17 +13,45 @@
 
 namespace trellis::train {
 
+// Adapters beside a weight: y += scale x A^T B^T, A (rank x inputs), B (outputs x rank), cut as the weight is: B of a
+// column-parallel layer by rows, A of a row-parallel one by columns. The other one is whole on every rank, and its
+// gradient a partial sum, so nothing more is communicated in between.
+struct Adapters {
+  std::size_t rank = 0;  // 0: none
+  double scale = 1;
+  std::vector<std::string> targets = {};  // last words of names
+};
+
 struct LinearOptions {
   bool sequence = false;  // x of a column-parallel layer, y of a row-parallel one: each rank has its rows of them
   bool bias = false;
   double deviation = 0.02;  // of the initial weights
+  Adapters adapters = {};
+};
+
+class Adapter {
+ public:
+  // Of the weight NAME.weight; of none, where the last word of the name is no target.
+  Adapter(Writer&, Parameters&, const Adapters&, const std::string& name, std::size_t inputs, std::size_t outputs,
+          Split, int copies = 1);
+  void forward(Writer&, TensorId x, TensorId y) const;  // y += its part
+  // dx += its part times the factor. Returns what gradients() needs: the gradient of x A^T.
+  TensorId backward(Writer&, TensorId dy, TensorId dx, float factor = 1) const;
+  void gradients(Writer&, TensorId dy, TensorId x, TensorId narrow) const;
+  bool none() const { return a_ == nullptr; }
+
+ private:
+  TensorId narrowed(Writer&, TensorId x) const;
+  float scale_ = 1;
+  const Parameter* a_ = nullptr;
+  const Parameter* b_ = nullptr;
 };
 
 // One output of a column-parallel layer.
 struct Output {
   std::string name;  // of the parameter: "...q_proj"; ".weight" and ".bias" are added
   std::size_t outputs;
-  int copies = 1;  // of heads of keys and values
+  int copies = 1;           // of heads of keys and values
   DType type = DType::f32;  // of y, where it is not x's
   bool own_type = false;
   bool owner = true;
@@ -43,6 +71,8 @@ class ColumnParallel {
   LinearOptions options_;
   std::vector<Output> outputs_;
   std::vector<const Parameter*> weights_, biases_;
+  std::vector<Adapter> adapters_;
+  bool trained_ = false;  // any of them
 };
 
 class RowParallel {
@@ -57,6 +87,7 @@ class RowParallel {
   LinearOptions options_;
   const Parameter* weight_;
   const Parameter* bias_ = nullptr;
+  Adapter adapter_;
 };
 
 // The sum of the ranks' parts over the tensor axis in f32, as `type`; with `sequence`, this rank's rows of it. `beside`

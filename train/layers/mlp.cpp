@@ -20,8 +20,8 @@ LinearOptions with_deviation(LinearOptions o, double deviation) {
 Mlp::Mlp(Writer& w, Parameters& parameters, const std::string& name, const MlpOptions& o)
     : options_(o),
       up_(w, parameters, o.hidden, outputs(name, o), o.linear),
-      down_(w, parameters, name + "." + o.names.back(), o.inner, o.hidden, with_deviation(o.linear, o.output_deviation)) {
-}
+      down_(w, parameters, name + "." + o.names.back(), o.inner, o.hidden,
+            with_deviation(o.linear, o.output_deviation)) {}
 
 TensorId Mlp::forward(Writer& w, TensorId x, Saved& saved) const {
   const auto ys = up_.forward(w, x);
@@ -32,12 +32,13 @@ TensorId Mlp::forward(Writer& w, TensorId x, Saved& saved) const {
   saved = {x, ys[0], ys.back(), inner};
   if (options_.kind == MlpOptions::Kind::swiglu)
     w.compute("swiglu", {ys[0], ys[1]}, {inner}, flops, [=, type = like.type](const Memory& at, const Moment&) {
-      kernels::swiglu(type, at.at(ys[0]), at.at(ys[1]), at.at(inner), n);
+      kernels::swiglu(type, at.at(ys[0]), at.at(ys[1]), at.at(inner), n, at.threads());
     });
   else
-    w.compute("gelu", {ys[0]}, {inner}, flops, [=, a = options_.activation, type = like.type](const Memory& at, const Moment&) {
-      kernels::activate(a, type, at.at(ys[0]), at.at(inner), n);
-    });
+    w.compute("gelu", {ys[0]}, {inner}, flops,
+              [=, a = options_.activation, type = like.type](const Memory& at, const Moment&) {
+                kernels::activate(a, type, at.at(ys[0]), at.at(inner), n, at.threads());
+              });
   return down_.forward(w, inner);
 }
 
@@ -48,15 +49,18 @@ TensorId Mlp::backward(Writer& w, TensorId dy, const Saved& s) const {
   const double flops = 12.0 * static_cast<double>(n);
   const TensorId dup = w.tensor("dup", like.type, like.rows, like.columns);
   if (options_.kind == MlpOptions::Kind::gelu) {
-    w.compute("gelu_gradient", {dinner, s.up}, {dup}, flops, [=, a = options_.activation, type = like.type](const Memory& at, const Moment&) {
-      kernels::activate_gradient(a, type, at.at(dinner), at.at(s.up), at.at(dup), n);
-    });
+    w.compute("gelu_gradient", {dinner, s.up}, {dup}, flops,
+              [=, a = options_.activation, type = like.type](const Memory& at, const Moment&) {
+                kernels::activate_gradient(a, type, at.at(dinner), at.at(s.up), at.at(dup), n, at.threads());
+              });
     return up_.backward(w, {dup}, s.x);
   }
   const TensorId dgate = w.tensor("dgate", like.type, like.rows, like.columns);
-  w.compute("swiglu_gradient", {dinner, s.gate, s.up}, {dgate, dup}, flops, [=, type = like.type](const Memory& at, const Moment&) {
-    kernels::swiglu_gradient(type, at.at(dinner), at.at(s.gate), at.at(s.up), at.at(dgate), at.at(dup), n);
-  });
+  w.compute("swiglu_gradient", {dinner, s.gate, s.up}, {dgate, dup}, flops,
+            [=, type = like.type](const Memory& at, const Moment&) {
+              kernels::swiglu_gradient(type, at.at(dinner), at.at(s.gate), at.at(s.up), at.at(dgate), at.at(dup), n,
+                                       at.threads());
+            });
   return up_.backward(w, {dgate, dup}, s.x);
 }
 

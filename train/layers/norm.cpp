@@ -9,11 +9,11 @@ namespace trellis::train {
 Norm::Norm(Writer& w, Parameters& parameters, Kind kind, const std::string& name, std::size_t columns, float epsilon,
            bool partial)
     : kind_(kind), columns_(columns), epsilon_(epsilon) {
-  weight_ = &parameters.add(w, {.name = name + ".weight", .rows = columns,
-                                .initial = {Initial::Kind::ones}, .partial = partial});
+  weight_ = &parameters.add(
+      w, {.name = name + ".weight", .rows = columns, .initial = {Initial::Kind::ones}, .partial = partial});
   if (kind == Kind::layer)
-    bias_ = &parameters.add(w, {.name = name + ".bias", .rows = columns,
-                                .initial = {Initial::Kind::zeros}, .partial = partial});
+    bias_ = &parameters.add(
+        w, {.name = name + ".bias", .rows = columns, .initial = {Initial::Kind::zeros}, .partial = partial});
 }
 
 TensorId Norm::forward(Writer& w, TensorId x, Saved& saved) const {
@@ -23,16 +23,19 @@ TensorId Norm::forward(Writer& w, TensorId x, Saved& saved) const {
   saved = {x, scales, no_tensor};
   const double flops = 4.0 * static_cast<double>(rows * columns_);
   if (kind_ == Kind::rms) {
-    w.compute("rms_norm", {x, weight_->value}, {y, scales}, flops, [=, c = columns_, e = epsilon_, v = weight_->value](const Memory& at, const Moment&) {
-      kernels::rms_norm(type, at.at(x), at.at(v), at.at(y), at.as<float>(scales), rows, c, {.epsilon = e});
-    });
+    w.compute("rms_norm", {x, weight_->value}, {y, scales}, flops,
+              [=, c = columns_, e = epsilon_, v = weight_->value](const Memory& at, const Moment&) {
+                kernels::rms_norm(type, at.at(x), at.at(v), at.at(y), at.as<float>(scales), rows, c,
+                                  {.epsilon = e, .threads = at.threads()});
+              });
     return y;
   }
   const TensorId means = saved.means = w.tensor("means", DType::f32, rows, 1);
   w.compute("layer_norm", {x, weight_->value, bias_->value}, {y, scales, means}, 2 * flops,
             [=, c = columns_, e = epsilon_, v = weight_->value, b = bias_->value](const Memory& at, const Moment&) {
               kernels::layer_norm(type, at.at(x), at.at(v), at.at(b), at.at(y),
-                                  {at.as<float>(means), at.as<float>(scales)}, rows, c, {.epsilon = e});
+                                  {at.as<float>(means), at.as<float>(scales)}, rows, c,
+                                  {.epsilon = e, .threads = at.threads()});
             });
   return y;
 }
@@ -47,7 +50,7 @@ TensorId Norm::backward(Writer& w, TensorId dy, const Saved& s) const {
     w.compute("rms_norm_gradient", {dy, s.x, s.scales, weight_->value}, {dx, dweight}, flops,
               [=, c = columns_, v = weight_->value](const Memory& at, const Moment&) {
                 kernels::rms_norm_gradient(type, at.at(dy), at.at(s.x), at.at(v), at.as<float>(s.scales), at.at(dx),
-                                           at.as<float>(dweight), rows, c);
+                                           at.as<float>(dweight), rows, c, at.threads());
               });
   } else {
     const TensorId dbias = w.tensor("dbias", DType::f32, 1, columns_, Category::scratch);
@@ -55,11 +58,11 @@ TensorId Norm::backward(Writer& w, TensorId dy, const Saved& s) const {
               [=, c = columns_, v = weight_->value](const Memory& at, const Moment&) {
                 kernels::layer_norm_gradient(type, at.at(dy), at.at(s.x), at.at(v),
                                              {at.as<float>(s.means), at.as<float>(s.scales)}, at.at(dx),
-                                             at.as<float>(dweight), at.as<float>(dbias), rows, c);
+                                             at.as<float>(dweight), at.as<float>(dbias), rows, c, at.threads());
               });
-    add_into(w, "add_dbias", dbias, bias_->gradient);
+    if (!bias_->frozen) add_into(w, "add_dbias", dbias, bias_->gradient);
   }
-  add_into(w, "add_dweight", dweight, weight_->gradient);
+  if (!weight_->frozen) add_into(w, "add_dweight", dweight, weight_->gradient);
   return dx;
 }
 

@@ -44,12 +44,15 @@ const Parameter& Parameters::add(Writer& w, const NewParameter& wanted) {
   if (wanted.split == Split::columns)
     std::tie(p.slice.column, p.slice.column_count) = part_of(wanted, wanted.columns, w);
   p.initial = wanted.initial, p.partial = wanted.partial, p.owner = wanted.owner, p.copies = wanted.copies;
+  p.frozen = types_.adapters_alone && !wanted.adapter;
   p.decays = decays(p.name);
   p.share = 1.0 / (wanted.split == Split::none ? w.shape().tensor : wanted.copies);
   const auto group = static_cast<std::size_t>(types_.zero_group);
   p.padded_rows = (p.slice.row_count + group - 1) / group * group;
   p.value = w.tensor(p.name, types_.value, p.padded_rows, p.slice.column_count, Category::parameter);
-  p.gradient = w.tensor(p.name + ".gradient", types_.gradient, p.padded_rows, p.slice.column_count, Category::gradient);
+  if (!p.frozen)
+    p.gradient =
+        w.tensor(p.name + ".gradient", types_.gradient, p.padded_rows, p.slice.column_count, Category::gradient);
   all_.push_back(std::move(p));
   return all_.back();
 }
@@ -60,16 +63,18 @@ std::uint64_t key_of(std::string_view name) {
   return hash;
 }
 
-float initial_value(const Initial& initial, std::uint64_t seed, std::string_view name, std::uint64_t index) {
-  if (initial.kind == Initial::Kind::zeros) return 0;
-  if (initial.kind == Initial::Kind::ones) return 1;
-  // Box and Muller's pair of normal numbers from two uniform ones.
-  const kernels::RandomKey key = kernels::random_key({.seed = seed, .step = 0, .tensor = key_of(name)});
-  const std::uint64_t word = kernels::random_word(key, index / 2);
-  const double u = (static_cast<double>(word >> 32) + 1) / 4294967296.0;
-  const double angle = 2 * std::numbers::pi * (static_cast<double>(word & 0xFFFF'FFFF) / 4294967296.0);
-  const double radius = std::sqrt(-2 * std::log(u)) * initial.deviation;
-  return static_cast<float>(radius * (index % 2 == 0 ? std::cos(angle) : std::sin(angle)));
+Values initial_values(const Parameter& p, std::uint64_t seed) {
+  if (p.initial.kind == Initial::Kind::zeros) return [](std::uint64_t) { return 0.0F; };
+  if (p.initial.kind == Initial::Kind::ones) return [](std::uint64_t) { return 1.0F; };
+  const kernels::RandomKey key = kernels::random_key({.seed = seed, .step = 0, .tensor = key_of(p.name)});
+  return [key, deviation = p.initial.deviation](std::uint64_t index) {
+    // Box and Muller's pair of normal numbers from two uniform ones.
+    const std::uint64_t word = kernels::random_word(key, index / 2);
+    const double u = (static_cast<double>(word >> 32) + 1) / 4294967296.0;
+    const double angle = 2 * std::numbers::pi * (static_cast<double>(word & 0xFFFF'FFFF) / 4294967296.0);
+    const double radius = std::sqrt(-2 * std::log(u)) * deviation;
+    return static_cast<float>(radius * (index % 2 == 0 ? std::cos(angle) : std::sin(angle)));
+  };
 }
 
 }  // namespace trellis::train

@@ -30,19 +30,21 @@ struct Parameter {
   std::string name;  // of the whole
   Slice slice;       // what is here
   Initial initial;
-  bool decays = true;    // weight decay applies
-  bool partial = false;  // with sequence parallelism: the gradient is summed over the tensor axis
-  bool owner = true;     // false: the copy of a tied weight that the norm and checkpoints leave out
-  double share = 1;      // of its squares in the norm: 1 / (how many tensor ranks hold the same elements)
-  int copies = 1;        // of key and value heads
+  bool decays = true;           // weight decay applies
+  bool partial = false;         // with sequence parallelism: the gradient is summed over the tensor axis
+  bool frozen = false;          // not trained: no gradient
+  bool owner = true;            // false: the copy of a tied weight that the norm and checkpoints leave out
+  double share = 1;             // of its squares in the norm: 1 / (how many tensor ranks hold the same elements)
+  int copies = 1;               // of key and value heads
   std::size_t padded_rows = 0;  // row_count, rounded up to what ZeRO-1 divides among its group
-  TensorId value = no_tensor, gradient = no_tensor;
+  TensorId value = no_tensor, gradient = no_tensor;  // gradient: no_tensor, if frozen
 };
 
 struct ParameterTypes {
   DType value = DType::f32;
   DType gradient = DType::f32;
-  Rank zero_group = 1;  // padded_rows is a multiple of it
+  Rank zero_group = 1;          // padded_rows is a multiple of it
+  bool adapters_alone = false;  // only what is added as an adapter is trained
 };
 
 struct NewParameter {
@@ -51,6 +53,7 @@ struct NewParameter {
   Split split = Split::none;
   Initial initial = {};
   bool partial = false;
+  bool adapter = false;
   bool owner = true;
   int copies = 1;  // rows are heads of keys or values, each of which so many neighbouring ranks hold
 };
@@ -72,9 +75,11 @@ class Parameters {
 // What is excluded from weight decay: names with "bias" or "norm" in them.
 bool decays(std::string_view name);
 
-// The initial value of element `index` of the whole: the same however the tensor is cut up.
-float initial_value(const Initial&, std::uint64_t seed, std::string_view name, std::uint64_t index);
 // A number for the name, for keys of random bits.
 std::uint64_t key_of(std::string_view name);
+
+// A value for each element of a parameter, by its index in the whole: the same however the tensor is cut up.
+using Values = std::function<float(std::uint64_t index)>;
+Values initial_values(const Parameter&, std::uint64_t seed);
 
 }  // namespace trellis::train

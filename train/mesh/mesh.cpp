@@ -106,10 +106,9 @@ Groups Mesh::groups(Axis axis) const {
   const Rank both = shape_.data * shape_.context;
   const Rank sizes[4] = {shape_.pipeline, experts ? both / shape_.expert : shape_.data,
                          experts ? shape_.expert : shape_.context, shape_.tensor};
-  const bool along[4] = {axis == Axis::pipeline,
-                         axis == Axis::data || axis == Axis::expert_data || axis == Axis::sharding,
-                         axis == Axis::context || axis == Axis::expert_model || axis == Axis::sharding,
-                         axis == Axis::tensor};
+  const bool along[4] = {
+      axis == Axis::pipeline, axis == Axis::data || axis == Axis::expert_data || axis == Axis::sharding,
+      axis == Axis::context || axis == Axis::expert_model || axis == Axis::sharding, axis == Axis::tensor};
   if (axis == Axis::kv || axis == Axis::tied) refuse("groups of axis {} depend on the model", name(axis));
   Groups groups;
   const auto count = [&](int i, bool inside) { return along[i] == inside ? sizes[i] : Rank{1}; };
@@ -123,8 +122,9 @@ Groups Mesh::groups(Axis axis) const {
   each(false, [&](const Rank* outer) {
     Group group;
     each(true, [&](const Rank* inner) {
-      const Rank position = ((((outer[0] + inner[0]) * sizes[1] + outer[1] + inner[1]) * sizes[2]) + outer[2] +
-                             inner[2]) * sizes[3] + outer[3] + inner[3];
+      const Rank position =
+          ((((outer[0] + inner[0]) * sizes[1] + outer[1] + inner[1]) * sizes[2]) + outer[2] + inner[2]) * sizes[3] +
+          outer[3] + inner[3];
       group.push_back(ranks_[static_cast<std::size_t>(position)]);
     });
     groups.push_back(std::move(group));

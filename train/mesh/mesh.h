@@ -1,5 +1,5 @@
-// The mesh of ranks of a training job: who works with whom along each axis, and in which order. A group's order matters:
-// its i-th member owns chunk i of reduce_scatter and all_gather, and is stage i of a pipeline.
+// The mesh of ranks of a training job: who works with whom along each axis, and in which order. A group's order
+// matters: its i-th member owns chunk i of reduce_scatter and all_gather, and is stage i of a pipeline.
 #pragma once
 
 #include <cstdint>
@@ -56,8 +56,8 @@ class Mesh {
   Groups groups(Axis) const;
   Group group(Axis, Rank) const;  // the group that the rank is in
 
-  // Tensor ranks that hold copies of the same key and value heads, each of which has `copies` of them. trn1 keeps copies
-  // tensor / copies apart, the others next to each other.
+  // Tensor ranks that hold copies of the same key and value heads, each of which has `copies` of them. trn1 keeps
+  // copies tensor / copies apart, the others next to each other.
   Groups kv_groups(Rank copies) const;
   // Data groups in runs of `size`, whose members exchange tokens.
   Groups token_shuffle_groups(Rank size) const;

@@ -27,7 +27,8 @@ const Model& model_named(std::string_view name) {
     known.push_back(m.name);
   }
   std::ranges::sort(known);
-  throw std::invalid_argument(fmt::format("model.architecture is '{}': expected one of {}", name, fmt::join(known, ", ")));
+  throw std::invalid_argument(
+      fmt::format("model.architecture is '{}': expected one of {}", name, fmt::join(known, ", ")));
 }
 
 }  // namespace trellis::train

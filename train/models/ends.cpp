@@ -7,9 +7,15 @@ namespace {
 
 EmbeddingOptions embedding_options(const BlockContext& b, const std::string& name, const std::string& positions) {
   const ModelConfig& m = b.config.model;
-  return {.vocabulary = m.vocab_size, .hidden = m.hidden_size, .sequence = b.config.seq_length, .batch = b.batch(),
-          .positions = positions.empty() ? 0 : m.max_position_embeddings, .scattered = b.scattered(),
-          .deviation = m.initializer_range, .name = name, .position_name = positions};
+  return {.vocabulary = m.vocab_size,
+          .hidden = m.hidden_size,
+          .sequence = b.config.seq_length,
+          .batch = b.batch(),
+          .positions = positions.empty() ? 0 : m.max_position_embeddings,
+          .scattered = b.scattered(),
+          .deviation = m.initializer_range,
+          .name = name,
+          .position_name = positions};
 }
 
 }  // namespace
@@ -34,10 +40,14 @@ HeadBlock::HeadBlock(const BlockContext& b, Norm::Kind kind, const std::string& 
       norm_(b.writer, b.parameters, kind, norm, b.config.model.hidden_size,
             static_cast<float>(b.config.model.norm_epsilon), b.scattered()),
       projection_(b.writer, b.parameters, b.config.model.hidden_size,
-                  {{.name = weight, .outputs = b.config.model.vocab_size, .type = DType::f32, .own_type = true,
+                  {{.name = weight,
+                    .outputs = b.config.model.vocab_size,
+                    .type = DType::f32,
+                    .own_type = true,
                     .owner = b.first_stage || !b.config.model.tie_word_embeddings}},
                   {.sequence = b.scattered(), .deviation = b.config.model.initializer_range}),
-      plan_{.classes = b.config.model.vocab_size, .label_smoothing = b.config.model.label_smoothing,
+      plan_{.classes = b.config.model.vocab_size,
+            .label_smoothing = b.config.model.label_smoothing,
             .weight = 1.0 / static_cast<double>(b.micro_batches)},
       labels_(b.labels),
       loss_(b.loss) {}

@@ -1,5 +1,5 @@
-// Two models of the GPT family, with LayerNorm, biases and GELU. gpt_neox: rotary positions for a part of each head, and
-// attention beside the perceptron. gpt3: learned positions, and one after the other.
+// Two models of the GPT family, with LayerNorm, biases and GELU. gpt_neox: rotary positions for a part of each head,
+// and attention beside the perceptron. gpt3: learned positions, and one after the other.
 #include <fmt/format.h>
 
 #include "train/models/ends.h"
@@ -25,13 +25,15 @@ std::unique_ptr<Block> head(const BlockContext& b, const char* norm, const char*
 const RegisteredModel neox({
     .name = "gpt_neox",
     .embedding = [](const BlockContext& b) { return std::make_unique<EmbeddingBlock>(b, "gpt_neox.embed_in"); },
-    .head = [](const BlockContext& b) { return head(b, "gpt_neox.final_layer_norm", "gpt_neox.embed_in", "embed_out"); },
+    .head =
+        [](const BlockContext& b) { return head(b, "gpt_neox.final_layer_norm", "gpt_neox.embed_in", "embed_out"); },
     .layer =
         [](const BlockContext& b, std::size_t layer) {
           TransformerOptions o = gpt_options(b, fmt::format("gpt_neox.layers.{}", layer), layer);
           o.attention_name = "attention", o.beside = true;
-          o.attention.turned = static_cast<std::size_t>(static_cast<double>(o.attention.head_size) *
-                                                        b.config.model.rotary_percentage) / 2 * 2;
+          o.attention.turned =
+              static_cast<std::size_t>(static_cast<double>(o.attention.head_size) * b.config.model.rotary_percentage) /
+              2 * 2;
           o.mlp.names = {"dense_h_to_4h", "dense_4h_to_h"};
           return std::make_unique<TransformerLayer>(b, o);
         },

@@ -7,19 +7,30 @@ namespace trellis::train {
 
 TransformerOptions transformer_options(const BlockContext& b, const std::string& name, std::size_t layer) {
   const ModelConfig& m = b.config.model;
-  const LinearOptions linear{.sequence = b.scattered(), .deviation = m.initializer_range};
+  LinearOptions linear{.sequence = b.scattered(), .deviation = m.initializer_range};
+  const LoraConfig& lora = b.config.lora;
+  if (lora.rank > 0)
+    linear.adapters = {
+        .rank = lora.rank, .scale = lora.alpha / static_cast<double>(lora.rank), .targets = lora.targets};
   // Projections onto the residual begin smaller, as there are two of them a layer.
   const double output = m.initializer_range / std::sqrt(2.0 * static_cast<double>(m.num_layers));
   TransformerOptions o;
   o.name = name;
-  o.attention = {.hidden = m.hidden_size, .heads = m.num_attention_heads, .kv_heads = m.kv_heads(),
-                 .head_size = m.head_size(), .sequence = b.config.seq_length, .batch = b.batch(),
-                 .turned = m.head_size(), .rotary_base = m.rope_theta, .linear = linear, .output_deviation = output,
+  o.attention = {.hidden = m.hidden_size,
+                 .heads = m.num_attention_heads,
+                 .kv_heads = m.kv_heads(),
+                 .head_size = m.head_size(),
+                 .sequence = b.config.seq_length,
+                 .batch = b.batch(),
+                 .turned = m.head_size(),
+                 .rotary_base = m.rope_theta,
+                 .linear = linear,
+                 .output_deviation = output,
                  .recompute_core = b.config.recompute == Recompute::selective};
   o.mlp = {.hidden = m.hidden_size, .inner = m.inner(), .linear = linear, .output_deviation = output};
   const auto& listed = b.config.recompute_layers;
-  o.recompute = b.config.recompute == Recompute::full &&
-                (listed.empty() || std::ranges::find(listed, layer) != listed.end());
+  o.recompute =
+      b.config.recompute == Recompute::full && (listed.empty() || std::ranges::find(listed, layer) != listed.end());
   return o;
 }
 
@@ -38,7 +49,8 @@ TransformerLayer::TransformerLayer(const BlockContext& b, const TransformerOptio
 
 TensorId TransformerLayer::drop(Writer& w, const char* where, TensorId t, std::size_t micro) const {
   // The micro-batch's number among all data-parallel ranks' of the step.
-  const std::size_t number = micro * static_cast<std::size_t>(w.shape().data) + static_cast<std::size_t>(w.place().data);
+  const std::size_t number =
+      micro * static_cast<std::size_t>(w.shape().data) + static_cast<std::size_t>(w.place().data);
   const std::size_t row = scattered_ ? w.tensor(t).rows * static_cast<std::size_t>(w.place().tensor) : 0;
   return dropped(w, where, t, {dropout_, seed_, key_of(options_.name + where) + number, row});
 }
@@ -52,8 +64,8 @@ TensorId TransformerLayer::through(Writer& w, TensorId x, std::size_t micro, Sav
   const TensorId attended =
       part(options_.attention_name, first_norm_, s.norms[0], x, attention_, s.attention, "attention_dropout");
   const TensorId middle = added(w, "residual", x, attended);
-  const TensorId inner = part(options_.mlp_name, second_norm_, s.norms[1], options_.beside ? x : middle, mlp_, s.mlp,
-                              "mlp_dropout");
+  const TensorId inner =
+      part(options_.mlp_name, second_norm_, s.norms[1], options_.beside ? x : middle, mlp_, s.mlp, "mlp_dropout");
   return added(w, "residual", middle, inner);
 }
 

@@ -1,6 +1,6 @@
 // Interleaved 1F1B: each rank has several stages, a P-th of the model apart. Forward pass k is of stage (k mod PV) / P
-// here and micro-batch P (k / PV) + k mod P; backward passes the same from the last stage down. After a computation come
-// the messages of what follows (receives) and of what was made (sends), in an order by the rank's place.
+// here and micro-batch P (k / PV) + k mod P; backward passes the same from the last stage down. After a computation
+// come the messages of what follows (receives) and of what was made (sends), in an order by the rank's place.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -10,8 +10,8 @@
 namespace trellis::train {
 namespace {
 
-// The order of messages: by default, the last rank sends forward first and the others last. even_odd: ranks of one parity
-// send while the others receive.
+// The order of messages: by default, the last rank sends forward first and the others last. even_odd: ranks of one
+// parity send while the others receive.
 enum class Order : std::uint8_t { usual, even_odd };
 
 class Rank {
@@ -100,13 +100,12 @@ PipelineSchedule make(const PipelineShape& shape) {
 const RegisteredPipeline interleaved({
     .name = "interleaved",
     .what = "1F1B over several stages a rank",
-    .misfit =
-        [](const PipelineShape& s) -> std::string {
-          if (s.chunks < 2) return "expected two stages a rank or more";
-          if (s.ranks < 2) return "expected two ranks or more";
-          if (s.micro_batches % s.ranks != 0) return "expected as many micro-batches as ranks, or a multiple";
-          return "";
-        },
+    .misfit = [](const PipelineShape& s) -> std::string {
+      if (s.chunks < 2) return "expected two stages a rank or more";
+      if (s.ranks < 2) return "expected two ranks or more";
+      if (s.micro_batches % s.ranks != 0) return "expected as many micro-batches as ranks, or a multiple";
+      return "";
+    },
     .make = make,
 });
 

@@ -1,6 +1,6 @@
-// 1F1B: after a warm-up of min(P - r - 1, M) forward passes, rank r alternates. Before a backward pass it first receives
-// the gradient and only then sends the last forward pass's result: the other order would have neighbours wait for each
-// other.
+// 1F1B: after a warm-up of min(P - r - 1, M) forward passes, rank r alternates. Before a backward pass it first
+// receives the gradient and only then sends the last forward pass's result: the other order would have neighbours wait
+// for each other.
 #include <algorithm>
 
 #include "train/pipeline/schedule.h"
@@ -40,7 +40,8 @@ PipelineSchedule make(const PipelineShape& shape) {
 const RegisteredPipeline one_f_one_b({
     .name = "1f1b",
     .what = "one forward and one backward pass in turn",
-    .misfit = [](const PipelineShape& s) { return s.chunks == 1 ? "" : "expected one stage a rank; interleaved takes more"; },
+    .misfit =
+        [](const PipelineShape& s) { return s.chunks == 1 ? "" : "expected one stage a rank; interleaved takes more"; },
     .make = make,
 });
 

@@ -39,8 +39,9 @@ const std::vector<PipelineRule>& pipeline_rules() { return registry(); }
 PipelineSchedule pipeline_schedule(std::string_view wanted, const PipelineShape& shape) {
   std::vector<std::string> known;
   if (shape.ranks < 1 || shape.chunks < 1 || shape.micro_batches < 1)
-    throw std::invalid_argument(fmt::format("a pipeline of {} ranks, {} stages a rank and {} micro-batches: expected at least 1 each",
-                                            shape.ranks, shape.chunks, shape.micro_batches));
+    throw std::invalid_argument(
+        fmt::format("a pipeline of {} ranks, {} stages a rank and {} micro-batches: expected at least 1 each",
+                    shape.ranks, shape.chunks, shape.micro_batches));
   for (const PipelineRule& rule : pipeline_rules()) {
     known.push_back(rule.name);
     if (rule.name != wanted) continue;
@@ -51,7 +52,8 @@ PipelineSchedule pipeline_schedule(std::string_view wanted, const PipelineShape&
     return made;
   }
   std::ranges::sort(known);
-  throw std::invalid_argument(fmt::format("pipeline schedule '{}': expected one of {}", wanted, fmt::join(known, ", ")));
+  throw std::invalid_argument(
+      fmt::format("pipeline schedule '{}': expected one of {}", wanted, fmt::join(known, ", ")));
 }
 
 void add_messages(PipelineSchedule& s) {
@@ -69,7 +71,8 @@ void add_messages(PipelineSchedule& s) {
       dated[r].push_back({timing.starts[r][i], false, slot});
       if (slot.action == Action::weight) continue;
       const bool forward = slot.action == Action::forward;
-      const std::int32_t stage = s.stage_of(static_cast<std::int32_t>(r), slot.chunk), next = forward ? stage + 1 : stage - 1;
+      const std::int32_t stage = s.stage_of(static_cast<std::int32_t>(r), slot.chunk),
+                         next = forward ? stage + 1 : stage - 1;
       if (next < 0 || next >= s.shape.stages() || s.rank_of(next) == static_cast<std::int32_t>(r)) continue;
       const std::int64_t end = timing.ends[r][i];
       dated[r].push_back({end, true, {forward ? Action::send_forward : Action::send_backward, slot.micro, slot.chunk}});
@@ -84,7 +87,8 @@ void add_messages(PipelineSchedule& s) {
         const bool send = d.slot.action == Action::send_forward || d.slot.action == Action::send_backward;
         const std::int32_t here = s.stage_of(static_cast<std::int32_t>(rank), d.slot.chunk);
         const std::int32_t maker = send ? here : forward ? here - 1 : here + 1;
-        return std::tuple(d.time, !d.message, d.message ? maker : 0, d.message ? !forward : false, d.message ? d.slot.micro : 0);
+        return std::tuple(d.time, !d.message, d.message ? maker : 0, d.message ? !forward : false,
+                          d.message ? d.slot.micro : 0);
       };
       return key(a) < key(b);
     };

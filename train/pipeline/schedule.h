@@ -1,5 +1,5 @@
-// A pipeline schedule as a value: for each pipeline rank, which micro-batch it computes when, and which messages it sends
-// and receives in between. A message is finished when both ends have come to it (rendezvous).
+// A pipeline schedule as a value: for each pipeline rank, which micro-batch it computes when, and which messages it
+// sends and receives in between. A message is finished when both ends have come to it (rendezvous).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,15 @@ namespace trellis::train {
 
 // A stage's forward pass; its backward pass; or that in two halves: gradients of activations (backward) and of weights.
 // Messages carry the result of a forward or backward pass to the stage that needs it.
-enum class Action : std::uint8_t { forward, backward, weight, send_forward, receive_forward, send_backward, receive_backward };
+enum class Action : std::uint8_t {
+  forward,
+  backward,
+  weight,
+  send_forward,
+  receive_forward,
+  send_backward,
+  receive_backward
+};
 std::string_view name(Action);
 constexpr bool computes(Action a) { return a <= Action::weight; }
 

@@ -56,7 +56,8 @@ class Simulation {
   std::int64_t needed(const Slot& slot, std::int32_t stage) const {
     const std::size_t at = index(stage, slot.micro);
     const bool last = stage + 1 == s_.shape.stages();
-    const auto from = [&](const std::vector<std::int64_t>& made, const std::vector<std::int64_t>& here, std::int32_t other) {
+    const auto from = [&](const std::vector<std::int64_t>& made, const std::vector<std::int64_t>& here,
+                          std::int32_t other) {
       const bool local = messages_ == Messages::free || s_.rank_of(other) == s_.rank_of(stage);
       return local ? made[index(other, slot.micro)] : here[at];
     };
@@ -78,7 +79,8 @@ class Simulation {
     out_.busy[r] += cost;
     auto& list = slot.action == Action::forward ? forward_ : slot.action == Action::backward ? backward_ : weight_;
     if (list[index(stage, slot.micro)] != unknown && out_.fault.empty())
-      out_.fault = fmt::format("rank {}: {} of micro-batch {}, chunk {}, a second time\n", r, name(slot.action), slot.micro, slot.chunk);
+      out_.fault = fmt::format("rank {}: {} of micro-batch {}, chunk {}, a second time\n", r, name(slot.action),
+                               slot.micro, slot.chunk);
     list[index(stage, slot.micro)] = end;
     if (slot.action == Action::forward) out_.live[r] = std::max(out_.live[r], ++live_[r]);
     if (slot.action == (s_.split ? Action::weight : Action::backward)) --live_[r];
@@ -120,7 +122,8 @@ class Simulation {
       return true;
     }
     if (next_[other] >= s_.ranks[other].size() || s_.ranks[other][next_[other]] != wanted) return false;
-    if (!send && (forward ? forward_ : backward_)[index(forward ? stage - 1 : stage + 1, slot.micro)] == unknown) return false;
+    if (!send && (forward ? forward_ : backward_)[index(forward ? stage - 1 : stage + 1, slot.micro)] == unknown)
+      return false;
     const std::int64_t time = std::max(now_[r], now_[other]);
     if (send)
       arrived(slot, stage, forward, time);
@@ -144,8 +147,8 @@ class Simulation {
 
   std::string stuck(std::size_t r) const {
     const Slot slot = s_.ranks[r][next_[r]];
-    return fmt::format("rank {} waits for ever at slot {}: {} of micro-batch {}, chunk {}\n", r, next_[r], name(slot.action),
-                       slot.micro, slot.chunk);
+    return fmt::format("rank {} waits for ever at slot {}: {} of micro-batch {}, chunk {}\n", r, next_[r],
+                       name(slot.action), slot.micro, slot.chunk);
   }
 
   std::string missing() const {
@@ -165,7 +168,7 @@ class Simulation {
   std::vector<std::size_t> next_;
   std::vector<std::int64_t> now_;
   std::vector<std::int32_t> live_;
-  std::vector<std::int64_t> forward_, backward_, weight_;    // when each stage made what, by micro-batch
+  std::vector<std::int64_t> forward_, backward_, weight_;   // when each stage made what, by micro-batch
   std::vector<std::int64_t> forward_here_, backward_here_;  // when its message came
 };
 

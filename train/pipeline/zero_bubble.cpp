@@ -36,8 +36,8 @@ PipelineSchedule h1(const PipelineShape& shape) {
   return s;
 }
 
-// Fills time unit by unit: a rank takes a backward pass that is ready, else a forward pass while memory allows, the later
-// stage's first, else a weight gradient. No rank has more alive than 1F1B's first one.
+// Fills time unit by unit: a rank takes a backward pass that is ready, else a forward pass while memory allows, the
+// later stage's first, else a weight gradient. No rank has more alive than 1F1B's first one.
 class Filling {
  public:
   explicit Filling(const PipelineShape& shape) : shape_(shape) {
@@ -75,7 +75,8 @@ class Filling {
         const std::int32_t stage = out_.stage_of(r, chunk);
         if (action == Action::backward) {
           const std::int32_t m = done(backward_, stage);
-          if (ready(forward_, stage, m, now) && (stage == last || ready(backward_, stage + 1, m, now))) return {action, m, chunk};
+          if (ready(forward_, stage, m, now) && (stage == last || ready(backward_, stage + 1, m, now)))
+            return {action, m, chunk};
         } else if (action == Action::forward) {
           const std::int32_t m = done(forward_, stage);
           // The last place is kept for the later stage: without it, earlier ones could fill memory for ever.

@@ -106,9 +106,11 @@ MemoryPlan plan_memory(const Program& p) {
       if (life[t].first == i && std::ranges::find(born, t) == born.end()) born.push_back(t);
       if (life[t].last == i && std::ranges::find(dead, t) == dead.end()) dead.push_back(t);
     });
-    for (std::size_t t : born) plan.offsets[t] = gaps.take(rounded(p.tensors[t].bytes())), slot(t) += p.tensors[t].bytes();
+    for (std::size_t t : born)
+      plan.offsets[t] = gaps.take(rounded(p.tensors[t].bytes())), slot(t) += p.tensors[t].bytes();
     if (!born.empty()) note(i);
-    for (std::size_t t : dead) gaps.give(plan.offsets[t], rounded(p.tensors[t].bytes())), slot(t) -= p.tensors[t].bytes();
+    for (std::size_t t : dead)
+      gaps.give(plan.offsets[t], rounded(p.tensors[t].bytes())), slot(t) -= p.tensors[t].bytes();
   }
   plan.bytes = gaps.end();
   return plan;

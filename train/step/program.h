@@ -43,6 +43,7 @@ class Memory {
  public:
   virtual ~Memory() = default;
   virtual void* at(TensorId) const = 0;
+  virtual int threads() const { return 1; }  // that an operation may use
   template <class T>
   T* as(TensorId t) const {
     return static_cast<T*>(at(t));
@@ -92,7 +93,7 @@ struct Program {
   std::vector<Operation> operations;
 
   const Tensor& tensor(TensorId t) const { return tensors[static_cast<std::size_t>(t)]; }
-  double bytes_touched(const Operation&) const;   // read and written
+  double bytes_touched(const Operation&) const;    // read and written
   double bytes_exchanged(const Operation&) const;  // of the larger buffer, all transfers together; by group's ranks
 };
 

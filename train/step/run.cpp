@@ -18,11 +18,12 @@ std::byte* shifted(void* p, const Transfer& t, std::size_t first) {
 
 }  // namespace
 
-Runner::Runner(const Program& program, Communicators communicators)
+Runner::Runner(const Program& program, Communicators communicators, int threads)
     : program_(program),
       communicators_(std::move(communicators)),
       plan_(plan_memory(program)),
-      device_(device::host_of_process()) {
+      device_(device::host_of_process()),
+      threads_(threads) {
   for (const Operation& o : program.operations) {
     if (o.kind != Operation::Kind::exchange) continue;
     if (!communicators_.contains(o.exchange.axis))
@@ -90,11 +91,21 @@ void Runner::exchange(const Operation& o) {
     void* const to = t.to.tensor == no_tensor ? nullptr : shifted(at(t.to.tensor), t, t.to.first);
     const ccl::ReduceOp op{e.reduction, e.factor};
     switch (e.kind) {
-      case Exchange::Kind::all_reduce: c.all_reduce(from, to, t.count, t.type, op, stream); break;
-      case Exchange::Kind::reduce_scatter: c.reduce_scatter(from, to, t.count, t.type, op, stream); break;
-      case Exchange::Kind::all_gather: c.all_gather(from, to, t.count, t.type, stream); break;
-      case Exchange::Kind::send: c.send(from, t.count, t.type, e.peer, stream); break;
-      case Exchange::Kind::receive: c.recv(to, t.count, t.type, e.peer, stream); break;
+      case Exchange::Kind::all_reduce:
+        c.all_reduce(from, to, t.count, t.type, op, stream);
+        break;
+      case Exchange::Kind::reduce_scatter:
+        c.reduce_scatter(from, to, t.count, t.type, op, stream);
+        break;
+      case Exchange::Kind::all_gather:
+        c.all_gather(from, to, t.count, t.type, stream);
+        break;
+      case Exchange::Kind::send:
+        c.send(from, t.count, t.type, e.peer, stream);
+        break;
+      case Exchange::Kind::receive:
+        c.recv(to, t.count, t.type, e.peer, stream);
+        break;
     }
   }
   if (group) group->end();

@@ -16,13 +16,14 @@ using Communicators = std::map<Axis, std::unique_ptr<ccl::Communicator>>;
 
 class Runner : public Memory {
  public:
-  // The program must outlive the runner. Memory is all zeros at first.
-  Runner(const Program&, Communicators);
+  // The program must outlive the runner. Memory is all zeros at first. threads: of each operation.
+  Runner(const Program&, Communicators, int threads = 1);
   ~Runner() override;
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
   void* at(TensorId) const override;
+  int threads() const override { return threads_; }
   const MemoryPlan& memory() const { return plan_; }
   const Program& program() const { return program_; }
 
@@ -49,6 +50,7 @@ class Runner : public Memory {
   std::shared_ptr<device::Device> device_;
   std::byte* memory_ = nullptr;
   double exchanging_ = 0;
+  int threads_;
 };
 
 }  // namespace trellis::train

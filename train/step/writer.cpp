@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <stdexcept>
+#include <utility>
 
 namespace trellis::train {
 
@@ -60,27 +60,37 @@ void Writer::wait(int ticket) {
 
 void Writer::all_reduce(std::string_view name, Axis axis, TensorId t, kernels::Reduction reduction) {
   const Tensor& whole = tensor(t);
-  exchange(name, {.kind = Exchange::Kind::all_reduce, .axis = axis, .reduction = reduction,
+  exchange(name, {.kind = Exchange::Kind::all_reduce,
+                  .axis = axis,
+                  .reduction = reduction,
                   .transfers = {{{t, 0}, {t, 0}, whole.elements(), whole.type}}});
 }
 
 void Writer::reduce_scatter(std::string_view name, Axis axis, TensorId from, TensorId to) {
-  exchange(name, {.kind = Exchange::Kind::reduce_scatter, .axis = axis,
+  exchange(name, {.kind = Exchange::Kind::reduce_scatter,
+                  .axis = axis,
                   .transfers = {{{from, 0}, {to, 0}, tensor(to).elements(), tensor(to).type}}});
 }
 
 void Writer::all_gather(std::string_view name, Axis axis, TensorId from, TensorId to) {
-  exchange(name, {.kind = Exchange::Kind::all_gather, .axis = axis,
+  exchange(name, {.kind = Exchange::Kind::all_gather,
+                  .axis = axis,
                   .transfers = {{{from, 0}, {to, 0}, tensor(from).elements(), tensor(from).type}}});
 }
 
 void Writer::send(std::string_view name, Rank peer, TensorId t, int label) {
-  exchange(name, {.kind = Exchange::Kind::send, .axis = Axis::pipeline, .peer = peer, .label = label,
+  exchange(name, {.kind = Exchange::Kind::send,
+                  .axis = Axis::pipeline,
+                  .peer = peer,
+                  .label = label,
                   .transfers = {{{t, 0}, {}, tensor(t).elements(), tensor(t).type}}});
 }
 
 void Writer::receive(std::string_view name, Rank peer, TensorId t, int label) {
-  exchange(name, {.kind = Exchange::Kind::receive, .axis = Axis::pipeline, .peer = peer, .label = label,
+  exchange(name, {.kind = Exchange::Kind::receive,
+                  .axis = Axis::pipeline,
+                  .peer = peer,
+                  .label = label,
                   .transfers = {{{}, {t, 0}, tensor(t).elements(), tensor(t).type}}});
 }
 

@@ -26,7 +26,7 @@ Batches::~Batches() {
 Batch Batches::read(std::int64_t step) const {
   Batch b;
   b.step = step;
-  std::vector<std::int32_t> sample(length_ + 1);
+  std::vector<std::int32_t> sample(length_ + 1), label(length_);
   for (std::size_t m = 0; m < micro_batches_; ++m) {
     auto& tokens = b.tokens.emplace_back();
     auto& labels = b.labels.emplace_back();
@@ -34,9 +34,9 @@ Batch Batches::read(std::int64_t step) const {
     const std::size_t whole = micro_batches_ * data_ * batch_;
     for (std::size_t i = 0; i < batch_; ++i) {
       const std::size_t number = static_cast<std::size_t>(step - 1) * whole + (m * data_ + place_) * batch_ + i;
-      sampler_.read(number, sample.data());
+      sampler_.read(number, sample.data(), label.data());
       tokens.insert(tokens.end(), sample.begin(), sample.end() - 1);
-      labels.insert(labels.end(), sample.begin() + 1, sample.end());
+      labels.insert(labels.end(), label.begin(), label.end());
     }
   }
   return b;

@@ -10,26 +10,14 @@
 #include <chrono>
 #include <system_error>
 
+#include "train/protobuf.h"
+
 namespace trellis::train {
 namespace {
 
-// Protocol buffers: fields by number, of wire types 0 (varint), 1 (8 bytes), 2 (bytes) and 5 (4 bytes).
-void put_varint(std::string& out, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
-  out += static_cast<char>(value);
-}
-template <class T>
-void put_little(std::string& out, T value) {
-  for (std::size_t i = 0; i < sizeof value; ++i) out += static_cast<char>(value >> (8 * i));
-}
-void put_bytes(std::string& out, int field, const std::string& bytes) {
-  put_varint(out, static_cast<std::uint64_t>(field) << 3 | 2);
-  put_varint(out, bytes.size());
-  out += bytes;
-}
-
 std::string event_at(double seconds) {
-  std::string event(1, static_cast<char>(1 << 3 | 1));  // wall_time
+  std::string event;
+  put_key(event, 1, 1);  // wall_time
   put_little(event, std::bit_cast<std::uint64_t>(seconds));
   return event;
 }
@@ -68,13 +56,12 @@ EventFile::EventFile(const std::filesystem::path& folder) {
 EventFile::~EventFile() { close(fd_); }
 
 void EventFile::scalar(const std::string& tag, std::int64_t step, float value) {
-  std::string number(1, static_cast<char>(2 << 3 | 5)), one, summary, event = event_at(now());
-  put_little(number, std::bit_cast<std::uint32_t>(value));
+  std::string one, summary, event = event_at(now());
   put_bytes(one, 1, tag);
-  one += number;
+  put_key(one, 2, 5);
+  put_little(one, std::bit_cast<std::uint32_t>(value));
   put_bytes(summary, 1, one);
-  put_varint(event, 2 << 3);
-  put_varint(event, static_cast<std::uint64_t>(step));
+  put_number(event, 2, static_cast<std::uint64_t>(step));
   put_bytes(event, 5, summary);
   record(event);
 }

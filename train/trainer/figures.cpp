@@ -12,11 +12,13 @@
 namespace trellis::train {
 namespace {
 
-constexpr const char* head = "step,loss,learning_rate,gradient_norm,parameter_norm,seconds,tokens_per_second\n";
+constexpr const char* head =
+    "step,loss,learning_rate,gradient_norm,parameter_norm,seconds,tokens_per_second,flops_per_second\n";
 
 }  // namespace
 
-Figures::Figures(const std::filesystem::path& folder, std::int64_t done, bool tensorboard) : csv_(folder / "metrics.csv") {
+Figures::Figures(const std::filesystem::path& folder, std::int64_t done, bool tensorboard)
+    : csv_(folder / "metrics.csv") {
   std::filesystem::create_directories(folder);
   std::string kept = head;
   std::ifstream in(csv_);
@@ -31,15 +33,16 @@ Figures::Figures(const std::filesystem::path& folder, std::int64_t done, bool te
 
 void Figures::add(const StepRecord& r) {
   std::ofstream out(csv_, std::ios::app);
-  out << fmt::format("{},{:.17g},{:.9g},{:.9g},{:.9g},{:.6f},{:.1f}\n", r.step, r.loss, r.learning_rate, r.gradient_norm,
-                     r.parameter_norm, r.seconds, r.tokens_per_second);
+  out << fmt::format("{},{:.17g},{:.9g},{:.9g},{:.9g},{:.6f},{:.1f},{:.4g}\n", r.step, r.loss, r.learning_rate,
+                     r.gradient_norm, r.parameter_norm, r.seconds, r.tokens_per_second, r.flops_per_second);
   if (!out.flush()) throw std::system_error(errno != 0 ? errno : EIO, std::generic_category(), csv_.string());
   if (!events_) return;
   const std::pair<const char*, double> scalars[] = {{"loss", r.loss},
                                                     {"learning_rate", r.learning_rate},
                                                     {"gradient_norm", r.gradient_norm},
                                                     {"parameter_norm", r.parameter_norm},
-                                                    {"tokens_per_second", r.tokens_per_second}};
+                                                    {"tokens_per_second", r.tokens_per_second},
+                                                    {"flops_per_second", r.flops_per_second}};
   for (const auto& [tag, value] : scalars) events_->scalar(tag, r.step, static_cast<float>(value));
 }
 

@@ -31,7 +31,8 @@ class Training {
 
   TrainingResult run() {
     check();
-    job_ = std::make_unique<Job>(config_.step, world_);
+    job_ = std::make_unique<Job>(config_.step, world_, std::max(0, config_.trainer.threads));
+    count();
     resume();
     open_outputs();
     Batches batches(*sampler_, job_->step(), result_.last_step + 1, config_.data.prefetch);
@@ -40,7 +41,8 @@ class Training {
       result_.stopped = agreed(hooks_.stop && hooks_.stop());
       const std::int64_t every = config_.experiment.every_n_train_steps;
       const bool last = result_.stopped || result_.last_step == config_.trainer.max_steps;
-      if (checkpoints_ && (last || (every > 0 && result_.last_step % every == 0))) checkpoints_->save(*job_, result_.last_step);
+      if (checkpoints_ && (last || (every > 0 && result_.last_step % every == 0)))
+        checkpoints_->save(*job_, result_.last_step);
     }
     if (checkpoints_) checkpoints_->wait();
     return std::move(result_);
@@ -55,15 +57,31 @@ class Training {
     const TrainerConfig& t = config_.trainer;
     const Rank asked = t.devices * std::max<Rank>(1, t.num_nodes);
     if (t.devices > 0 && asked != world_.ranks())
-      throw std::invalid_argument(fmt::format("trainer.devices x num_nodes is {}: expected {}, the ranks that were launched", asked, world_.ranks()));
-    if (config_.data.train_path.empty()) throw std::invalid_argument("data.train_path is missing: expected a file of text or tokens");
+      throw std::invalid_argument(fmt::format(
+          "trainer.devices x num_nodes is {}: expected {}, the ranks that were launched", asked, world_.ranks()));
+    if (config_.data.train_path.empty())
+      throw std::invalid_argument("data.train_path is missing: expected a file of text or tokens");
     const std::vector<Step> stages = stages_of(config_.step, world_.ranks());
     if (const std::string fault = check_step(config_.step, world_.ranks(), stages); !fault.empty())
       throw std::runtime_error("the step is not proved: " + fault);
     std::vector<std::unique_ptr<TokenFile>> files;
-    for (const std::string& path : config_.data.train_path) files.push_back(std::make_unique<TokenFile>(path, config_.data.token_bytes));
+    for (const std::string& path : config_.data.train_path)
+      files.push_back(std::make_unique<TokenFile>(path, config_.data.token_bytes));
     sampler_ = std::make_unique<Sampler>(std::move(files), config_.step.seq_length, config_.step.seed);
     sampler_->check(config_.step.model.vocab_size);
+  }
+
+  // FLOPs of a step on all ranks, and what memory a rank takes.
+  void count() {
+    for (const Operation& o : job_->step().program.operations) flops_ += o.flops;
+    world_.all_reduce(&flops_, &flops_, 1, kernels::DType::f64);
+    const MemoryPlan& m = job_->runner().memory();
+    std::string text = fmt::format("{:.1f} MB a rank", static_cast<double>(m.bytes) / 1e6);
+    for (std::size_t c = 0; c < category_count; ++c)
+      if (m.at_peak[c] > 0)
+        text += fmt::format("{}{} {:.1f}", c == 0 ? ": " : ", ", name(static_cast<Category>(c)),
+                            static_cast<double>(m.at_peak[c]) / 1e6);
+    say(text);
   }
 
   fs::path root() const { return fs::path(config_.experiment.directory) / config_.step.name; }
@@ -78,14 +96,16 @@ class Training {
       world_.broadcast(&newest, &newest, 1, kernels::DType::i64, 0);
       if (newest >= 0) from = root() / "checkpoints" / tag_name(newest);
       if (newest < 0 && !e.resume_ignore_no_checkpoint)
-        throw std::invalid_argument(fmt::format("{}: no complete checkpoint to resume from", (root() / "checkpoints").string()));
+        throw std::invalid_argument(
+            fmt::format("{}: no complete checkpoint to resume from", (root() / "checkpoints").string()));
     }
     if (from.empty()) return;
     const auto begin = std::chrono::steady_clock::now();
     const TensorSource source(from);
     const bool state = load(*job_, source);
     if (state) result_.last_step = source.info().step;
-    say(fmt::format("loaded {} ({}) in {:.2f} s{}", from.string(), source.info().layout.empty() ? "weights" : source.info().layout,
+    say(fmt::format("loaded {} ({}) in {:.2f} s{}", from.string(),
+                    source.info().layout.empty() ? "weights" : source.info().layout,
                     Seconds(std::chrono::steady_clock::now() - begin).count(), state ? "" : ": weights alone"));
   }
 
@@ -94,7 +114,8 @@ class Training {
     if (e.directory.empty()) return;
     if (world_.rank() == 0) figures_ = std::make_unique<Figures>(root(), result_.last_step, e.tensorboard);
     if (e.checkpoints && e.save_top_k != 0)
-      checkpoints_ = std::make_unique<Checkpoints>(root() / "checkpoints", world_, SaveOptions{e.masters, e.asynchronous, e.save_top_k});
+      checkpoints_ = std::make_unique<Checkpoints>(root() / "checkpoints", world_,
+                                                   SaveOptions{e.masters, e.asynchronous, e.save_top_k});
   }
 
   bool agreed(bool mine) {
@@ -104,17 +125,22 @@ class Training {
   }
 
   void step(const Batch& batch) {
-    for (std::size_t m = 0; m < batch.tokens.size(); ++m) job_->set_batch(m, batch.tokens[m].data(), batch.labels[m].data());
+    for (std::size_t m = 0; m < batch.tokens.size(); ++m)
+      job_->set_batch(m, batch.tokens[m].data(), batch.labels[m].data());
     const auto begin = std::chrono::steady_clock::now();
     const double waited = job_->runner().seconds_exchanging();
-    const Moment now{batch.step, learning_rate(config_.step.optimizer, config_.step.schedule, batch.step, config_.trainer.max_steps)};
+    const Moment now{batch.step, learning_rate(config_.step.optimizer, config_.step.schedule, batch.step,
+                                               config_.trainer.max_steps)};
     const Job::Result r = job_->run(now);
     if (!std::isfinite(r.loss) || !std::isfinite(r.norm)) not_finite(now, r);
-    StepRecord record{.step = batch.step, .loss = r.loss, .learning_rate = now.learning_rate,
+    StepRecord record{.step = batch.step,
+                      .loss = r.loss,
+                      .learning_rate = now.learning_rate,
                       .gradient_norm = config_.experiment.log_gradient_norm ? r.norm : 0};
     record.seconds = Seconds(std::chrono::steady_clock::now() - begin).count();
     const double tokens = static_cast<double>(config_.step.global_batch_size * config_.step.seq_length);
     record.tokens_per_second = tokens / record.seconds;
+    record.flops_per_second = flops_ / record.seconds;
     result_.last_step = batch.step;
     const std::int64_t every = std::max<std::int64_t>(1, config_.trainer.log_every_n_steps);
     if (batch.step % every == 0 || batch.step == config_.trainer.max_steps) {
@@ -156,9 +182,12 @@ class Training {
     std::int64_t first = mine;
     world_.all_reduce(&first, &first, 1, kernels::DType::i64, {kernels::Reduction::min});
     if (mine == first && found.operation >= 0)
-      throw std::runtime_error(fmt::format("step {}: the loss is {} and the gradients' norm {}; the first that is no finite number is {} on rank {}",
-                                           now.step, r.loss, r.norm, found.name, world_.rank()));
-    throw std::runtime_error(fmt::format("step {}: the loss is {} and the gradients' norm {}; another rank names where it began", now.step, r.loss, r.norm));
+      throw std::runtime_error(fmt::format(
+          "step {}: the loss is {} and the gradients' norm {}; the first that is no finite number is {} on rank {}",
+          now.step, r.loss, r.norm, found.name, world_.rank()));
+    throw std::runtime_error(
+        fmt::format("step {}: the loss is {} and the gradients' norm {}; another rank names where it began", now.step,
+                    r.loss, r.norm));
   }
 
   const JobConfig& config_;
@@ -169,6 +198,7 @@ class Training {
   std::unique_ptr<Checkpoints> checkpoints_;
   std::unique_ptr<Figures> figures_;
   TrainingResult result_;
+  double flops_ = 0;
 };
 
 }  // namespace

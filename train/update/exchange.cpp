@@ -18,7 +18,7 @@ GradientExchange::GradientExchange(const Config& c, const std::vector<ParameterS
 void GradientExchange::ready(Writer& w, const Parameter& p) {
   const auto found = std::ranges::find(states_, &p, &ParameterState::parameter);
   const auto i = static_cast<std::size_t>(found - states_.begin());
-  if (w.shape().data == 1 || sent_[i]) return;
+  if (w.shape().data == 1 || sent_[i] || p.frozen) return;
   sent_[i] = true;
   add(w, i);
 }
@@ -58,14 +58,15 @@ void GradientExchange::flush(Writer& w) {
 
 void GradientExchange::finish(Writer& w, const std::vector<const Parameter*>& tied) {
   const Writer::Scope scope(w, "gradients");
-  for (const Parameter* p : tied) w.all_reduce("sum_tied", Axis::tied, p->gradient);
+  for (const Parameter* p : tied)
+    if (!p->frozen) w.all_reduce("sum_tied", Axis::tied, p->gradient);
   Exchange partial;
   for (const ParameterState& s : states_)
-    if (s.parameter->partial) {
+    if (s.parameter->partial && !s.frozen()) {
       const Tensor& t = w.tensor(s.parameter->gradient);
       partial.transfers.push_back({{s.parameter->gradient, 0}, {s.parameter->gradient, 0}, t.elements(), t.type});
     }
-  if (!partial.transfers.empty()) w.exchange("sum_partial", std::move(partial));
+  if (!partial.transfers.empty() && w.shape().tensor > 1) w.exchange("sum_partial", std::move(partial));
   for (std::size_t i = states_.size(); i-- > 0;) ready(w, *states_[i].parameter);
   flush(w);
   for (int ticket : tickets_) w.wait(ticket);

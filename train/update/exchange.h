@@ -1,5 +1,5 @@
-// Sums gradients over data-parallel ranks while the backward pass still makes others. all_reduce divides by the number of
-// ranks before it sums; with ZeRO-1, reduce_scatter sums, and the optimizer divides.
+// Sums gradients over data-parallel ranks while the backward pass still makes others. all_reduce divides by the number
+// of ranks before it sums; with ZeRO-1, reduce_scatter sums, and the optimizer divides.
 #pragma once
 
 #include <vector>
@@ -15,8 +15,8 @@ class GradientExchange {
 
   // The gradient is complete on this rank. A bucket that is full is sent, beside what is written next.
   void ready(Writer&, const Parameter&);
-  // What remains is sent; then everything is waited for. Gradients that are partial sums over the tensor axis, or shared
-  // by stages, are summed first.
+  // What remains is sent; then everything is waited for. Gradients that are partial sums over the tensor axis, or
+  // shared by stages, are summed first.
   void finish(Writer&, const std::vector<const Parameter*>& tied);
 
  private:

@@ -12,8 +12,8 @@ namespace trellis::train {
 namespace {
 
 // Sum of |x|^p, or the largest |x| where p is infinite, in f64 whatever the type.
-double powers(DType type, const void* x, std::size_t n, double p) {
-  if (p == 2) return kernels::sum_of_squares(type, x, n);
+double powers(DType type, const void* x, std::size_t n, double p, int threads) {
+  if (p == 2) return kernels::sum_of_squares(type, x, n, threads);
   double sum = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const double v = std::fabs(kernels::load(type, static_cast<const std::byte*>(x) + i * kernels::size_of(type)));
@@ -39,7 +39,7 @@ void write_norm(Writer& w, const Config& c, const std::vector<ParameterState>& s
   std::vector<TensorId> reads;
   double flops = 0;
   for (const ParameterState& s : states)
-    if (s.parameter->owner) {
+    if (s.parameter->owner && !s.frozen()) {
       terms.push_back({s.gradient, w.tensor(s.gradient).type, s.slice.elements(), s.parameter->share});
       reads.push_back(s.gradient);
       flops += 2.0 * static_cast<double>(s.slice.elements());
@@ -49,7 +49,7 @@ void write_norm(Writer& w, const Config& c, const std::vector<ParameterState>& s
   w.compute("squares", reads, {norm}, flops, [=](const Memory& at, const Moment&) {
     double sum = 0;
     for (const Term& t : terms) {
-      const double part = powers(t.type, at.at(t.gradient), t.n, p);
+      const double part = powers(t.type, at.at(t.gradient), t.n, p, at.threads());
       if (std::isinf(p))
         sum = part > sum || std::isnan(part) ? part : sum;
       else
@@ -68,11 +68,15 @@ void write_norm(Writer& w, const Config& c, const std::vector<ParameterState>& s
 
 kernels::Keep keep_of(Precision p) {
   switch (p) {
-    case Precision::fp32: return kernels::Keep::f32;
-    case Precision::bf16_sr: return kernels::Keep::bf16_stochastic;
-    case Precision::bf16: return kernels::Keep::bf16_nearest;
+    case Precision::fp32:
+      return kernels::Keep::f32;
+    case Precision::bf16_sr:
+      return kernels::Keep::bf16_stochastic;
+    case Precision::bf16:
+      return kernels::Keep::bf16_nearest;
     case Precision::mixed:
-    case Precision::mixed_sr: return kernels::Keep::f32_copy;
+    case Precision::mixed_sr:
+      return kernels::Keep::f32_copy;
   }
   return kernels::Keep::f32;
 }
@@ -100,19 +104,27 @@ struct AdamW {
     for (std::size_t i = 0; i < calls && n > 0; ++i) part(at, now, i * n, n, s.index(i, 0), factor);
   }
 
-  void part(const Memory& at, const Moment& now, std::size_t first, std::size_t n, std::uint64_t index, double factor) const {
+  void part(const Memory& at, const Moment& now, std::size_t first, std::size_t n, std::uint64_t index,
+            double factor) const {
     const auto shift = [](void* p, DType t, std::size_t elements) {
       return static_cast<void*>(static_cast<std::byte*>(p) + elements * kernels::size_of(t));
     };
     void* const own = shift(at.at(value), type, state.first_element() + first);
     kernels::Weights weights{.keep = keep, .values = own};
     if (keep == kernels::Keep::f32_copy) weights.values = at.as<float>(state.master) + first, weights.copy = own;
-    kernels::AdamWOptions o{.learning_rate = now.learning_rate, .beta1 = options.beta1, .beta2 = options.beta2,
-                            .epsilon = options.epsilon,
-                            .weight_decay = state.parameter->decays || options.norm_weight_decay ? options.weight_decay : 0,
-                            .step = static_cast<std::uint64_t>(now.step)};
+    kernels::AdamWOptions o{
+        .learning_rate = now.learning_rate,
+        .beta1 = options.beta1,
+        .beta2 = options.beta2,
+        .epsilon = options.epsilon,
+        .weight_decay = state.parameter->decays || options.norm_weight_decay ? options.weight_decay : 0,
+        .step = static_cast<std::uint64_t>(now.step)};
     if (options.decay_last) o.order = kernels::AdamWOrder::decay_last;
-    o.random = {.seed = seed, .step = static_cast<std::uint64_t>(now.step), .tensor = key_of(state.parameter->name), .first = index};
+    o.threads = at.threads();
+    o.random = {.seed = seed,
+                .step = static_cast<std::uint64_t>(now.step),
+                .tensor = key_of(state.parameter->name),
+                .first = index};
     kernels::adamw(weights, {gradient_type, shift(at.at(state.gradient), gradient_type, first), factor},
                    {DType::f32, at.as<float>(state.first) + first, at.as<float>(state.second) + first}, n, o);
   }
@@ -120,7 +132,14 @@ struct AdamW {
 
 void write_adamw(Writer& w, const Config& c, const ParameterState& s, TensorId norm) {
   const Parameter& p = *s.parameter;
-  const AdamW work{c.optimizer, keep_of(c.precision), c.seed, average(w, c), s, p.value, norm, w.tensor(p.value).type,
+  const AdamW work{c.optimizer,
+                   keep_of(c.precision),
+                   c.seed,
+                   average(w, c),
+                   s,
+                   p.value,
+                   norm,
+                   w.tensor(p.value).type,
                    w.tensor(s.gradient).type};
   std::vector<TensorId> reads{s.gradient, s.first, s.second, p.value}, writes{s.first, s.second, p.value};
   if (s.master != no_tensor) reads.push_back(s.master), writes.push_back(s.master);
@@ -144,6 +163,7 @@ void write_update(Writer& w, const Config& c, const std::vector<ParameterState>&
   };
   const std::size_t cap = (std::size_t{64} << 20) / static_cast<std::size_t>(w.shape().data);
   for (const ParameterState& s : states) {
+    if (s.frozen()) continue;
     const Writer::Scope inside(w, s.parameter->name);
     write_adamw(w, c, s, norm);
     if (!gather) continue;

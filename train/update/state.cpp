@@ -17,6 +17,10 @@ std::vector<ParameterState> make_states(Writer& w, const Parameters& parameters,
     const std::size_t first = std::min(s.first_row, p.slice.row_count);
     s.slice.row += first;
     s.slice.row_count = std::min(s.rows, p.slice.row_count - first);
+    if (p.frozen) {
+      states.push_back(s);
+      continue;
+    }
     const std::size_t columns = p.slice.column_count;
     if (has_masters(config.precision))
       s.master = w.tensor(p.name + ".master", DType::f32, s.rows, columns, Category::master);

@@ -58,7 +58,9 @@ class Proof {
     if (static_cast<std::size_t>(b.peer) != s || a.kind == b.kind) return false;
     const Transfer &x = a.transfers.at(0), &y = b.transfers.at(0);
     if (a.label != b.label || x.count != y.count || x.type != y.type)
-      return fail(s, o, fmt::format("stage {} does {} ({}, label {}) and not label {}", peer, other->name, terms(b), b.label, a.label));
+      return fail(s, o,
+                  fmt::format("stage {} does {} ({}, label {}) and not label {}", peer, other->name, terms(b), b.label,
+                              a.label));
     said(a.kind == Exchange::Kind::send ? s : peer);
     ++at_[s], ++at_[peer];
     return true;
@@ -72,10 +74,13 @@ class Proof {
     for (std::size_t m : members) {
       const Operation* other = now(m);
       if (other == nullptr) return fail(s, o, fmt::format("stage {} has ended", m));
-      if (other->kind != Operation::Kind::exchange || is_message(other->exchange) || other->exchange.axis != o.exchange.axis)
+      if (other->kind != Operation::Kind::exchange || is_message(other->exchange) ||
+          other->exchange.axis != o.exchange.axis)
         return false;
       if (terms(other->exchange) != terms(o.exchange))
-        return fail(s, o, fmt::format("stage {} does {} ({}) and not {}", m, other->name, terms(other->exchange), terms(o.exchange)));
+        return fail(
+            s, o,
+            fmt::format("stage {} does {} ({}) and not {}", m, other->name, terms(other->exchange), terms(o.exchange)));
     }
     said(members[0]);
     for (std::size_t m : members) ++at_[m];
@@ -92,8 +97,9 @@ class Proof {
   }
 
   std::string stuck(std::size_t s, const Operation& o) const {
-    return fmt::format("stage {} waits for ever at operation {} ({}: {}); every other stage that has not ended waits, too", s,
-                       at_[s], o.name, terms(o.exchange));
+    return fmt::format(
+        "stage {} waits for ever at operation {} ({}: {}); every other stage that has not ended waits, too", s, at_[s],
+        o.name, terms(o.exchange));
   }
 
   const std::vector<const Program*>& stages_;
@@ -122,10 +128,13 @@ std::string compared(const Program& a, const Program& b, std::size_t stage, Rank
     const Operation &x = a.operations[i], &y = b.operations[i];
     const bool same = x.kind == y.kind && x.ticket == y.ticket &&
                       (x.kind != Operation::Kind::exchange || terms(x.exchange) == terms(y.exchange));
-    if (!same) return fmt::format("stage {}, operation {}: {} on its first rank and {} on rank {}", stage, i, x.name, y.name, rank);
+    if (!same)
+      return fmt::format("stage {}, operation {}: {} on its first rank and {} on rank {}", stage, i, x.name, y.name,
+                         rank);
   }
   if (a.operations.size() == b.operations.size()) return "";
-  return fmt::format("stage {}: {} operations on its first rank and {} on rank {}", stage, a.operations.size(), b.operations.size(), rank);
+  return fmt::format("stage {}: {} operations on its first rank and {} on rank {}", stage, a.operations.size(),
+                     b.operations.size(), rank);
 }
 
 }  // namespace
@@ -150,7 +159,8 @@ std::string check_classes(const Config& config, Rank world, const std::vector<St
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const MeshShape& shape = stages[s].mesh.shape();
     if (shape.tensor == 1 && shape.data == 1) continue;
-    const Rank corner = stages[s].mesh.rank({.pipeline = static_cast<Rank>(s), .data = shape.data - 1, .tensor = shape.tensor - 1});
+    const Rank corner =
+        stages[s].mesh.rank({.pipeline = static_cast<Rank>(s), .data = shape.data - 1, .tensor = shape.tensor - 1});
     const Step other = lay_out(config, world, corner);
     if (std::string fault = compared(stages[s].program, other.program, s, corner); !fault.empty()) return fault;
   }

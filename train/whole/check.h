@@ -17,8 +17,8 @@ std::vector<Step> stages_of(const Config&, Rank world);
 // within a stage are ended as they are met. Empty, or the fault: the stage, the operation, and what the other end does.
 std::string check_pipeline(const std::vector<const Program*>& stages);
 
-// The same, and says of each operation, in an order in which they can be done, that it is done: its stage and number. Of a
-// message the sender's end is said, of an exchange among stages the first stage's.
+// The same, and says of each operation, in an order in which they can be done, that it is done: its stage and number.
+// Of a message the sender's end is said, of an exchange among stages the first stage's.
 using Visit = std::function<void(std::size_t stage, std::size_t operation)>;
 std::string walk_pipeline(const std::vector<const Program*>& stages, const Visit&);
 

@@ -26,9 +26,8 @@ class Writing {
   std::string run() {
     std::vector<const Program*> programs;
     for (const Step& s : stages_) programs.push_back(&s.program);
-    const std::string fault = walk_pipeline(programs, [this](std::size_t stage, std::size_t i) {
-      take(stage, stages_[stage].program.operations[i]);
-    });
+    const std::string fault = walk_pipeline(
+        programs, [this](std::size_t stage, std::size_t i) { take(stage, stages_[stage].program.operations[i]); });
     if (!fault.empty()) throw std::invalid_argument(fault);
     for (std::size_t s = 0; s < stages_.size(); ++s) flush(s);
     return heading() + tasks_;
@@ -38,8 +37,8 @@ class Writing {
   std::size_t stage_of(Rank r) const { return static_cast<std::size_t>(mesh_.place(r).pipeline); }
 
   std::string heading() const {
-    std::string text = fmt::format("# {}: a training step of {} ranks, as trellis train lays it out\nranks {}\n", stages_[0].config.name,
-                                   mesh_.ranks(), mesh_.ranks());
+    std::string text = fmt::format("# {}: a training step of {} ranks, as trellis train lays it out\nranks {}\n",
+                                   stages_[0].config.name, mesh_.ranks(), mesh_.ranks());
     std::vector<Group> all(stages_.size());
     for (Rank r = 0; r < mesh_.ranks(); ++r) all[stage_of(r)].push_back(r);
     for (std::size_t s = 0; s < stages_.size(); ++s) text += fmt::format("group stage{} {}\n", s, listed(all[s]));
@@ -56,7 +55,8 @@ class Writing {
     const bool across = e.axis == Axis::pipeline || e.axis == Axis::tied;
     const std::string word = across ? std::string(name(e.axis)) : fmt::format("{}{}", name(e.axis), stage);
     if (groups_.contains(word)) return word;
-    Groups all = e.axis == Axis::kv ? mesh_.kv_groups(stages_[0].kv_copies) : mesh_.groups(e.axis == Axis::tied ? Axis::pipeline : e.axis);
+    Groups all = e.axis == Axis::kv ? mesh_.kv_groups(stages_[0].kv_copies)
+                                    : mesh_.groups(e.axis == Axis::tied ? Axis::pipeline : e.axis);
     if (e.axis == Axis::tied)
       for (Group& g : all) g = {g.front(), g.back()};
     if (!across) std::erase_if(all, [&](const Group& g) { return stage_of(g[0]) != stage; });
@@ -67,7 +67,10 @@ class Writing {
   std::size_t group_size(const Exchange& e) const {
     const MeshShape& s = mesh_.shape();
     if (e.axis == Axis::tied) return 2;
-    const Rank n = e.axis == Axis::tensor ? s.tensor : e.axis == Axis::data ? s.data : e.axis == Axis::kv ? stages_[0].kv_copies : s.pipeline;
+    const Rank n = e.axis == Axis::tensor ? s.tensor
+                   : e.axis == Axis::data ? s.data
+                   : e.axis == Axis::kv   ? stages_[0].kv_copies
+                                          : s.pipeline;
     return static_cast<std::size_t>(n);
   }
 
@@ -115,7 +118,8 @@ class Writing {
     Sum& s = sum_[stage];
     if (s.name.empty() && waits_[stage].empty()) return;
     const std::string task = unique(stage, s.name.empty() ? "wait" : s.name);
-    tasks_ += fmt::format("compute {} {:.0f}FLOP {:.0f}B on stage{}{} stream main\n", task, s.flops, s.bytes, stage, awaited(stage));
+    tasks_ += fmt::format("compute {} {:.0f}FLOP {:.0f}B on stage{}{} stream main\n", task, s.flops, s.bytes, stage,
+                          awaited(stage));
     last_[stage] = task;
     s = {};
   }
@@ -128,7 +132,9 @@ class Writing {
   }
 
   const std::string& last(std::size_t stage) { return last_[stage]; }
-  std::string unique(std::size_t stage, const std::string& name) { return fmt::format("{}_{}.{}", name, stage, ++count_); }
+  std::string unique(std::size_t stage, const std::string& name) {
+    return fmt::format("{}_{}.{}", name, stage, ++count_);
+  }
 
   struct Sum {
     std::string name;

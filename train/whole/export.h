@@ -1,4 +1,5 @@
-// A step as a workload in the text form that `trellis play` prices: every rank's computations, collectives and messages.
+// A step as a workload in the text form that `trellis play` prices: every rank's computations, collectives and
+// messages.
 #pragma once
 
 #include <string>

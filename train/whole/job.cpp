@@ -26,10 +26,12 @@ Communicators communicators_for(const Step& step, ccl::Communicator& world) {
   const auto split = [&](Axis axis, const Group& group) {
     const auto found = std::ranges::find(group, world.rank());
     const bool member = found != group.end();
-    auto c = world.split(member ? std::optional<int>(group.front()) : std::nullopt, static_cast<int>(found - group.begin()));
+    auto c =
+        world.split(member ? std::optional<int>(group.front()) : std::nullopt, static_cast<int>(found - group.begin()));
     if (member) made[axis] = std::move(c);
   };
-  for (const auto& [axis, size] : {std::pair{Axis::tensor, shape.tensor}, {Axis::data, shape.data}, {Axis::pipeline, shape.pipeline}})
+  for (const auto& [axis, size] :
+       {std::pair{Axis::tensor, shape.tensor}, {Axis::data, shape.data}, {Axis::pipeline, shape.pipeline}})
     if (size > 1) split(axis, step.mesh.group(axis, world.rank()));
   if (step.kv_copies > 1)
     for (const Group& group : step.mesh.kv_groups(step.kv_copies))
@@ -42,18 +44,20 @@ Communicators communicators_for(const Step& step, ccl::Communicator& world) {
   return made;
 }
 
-Job::Job(const Config& config, ccl::Communicator& world) : step_(lay_out(config, world.ranks(), world.rank())) {
-  runner_ = std::make_unique<Runner>(step_.program, communicators_for(step_, world));
-  fill([&](const Parameter& p, std::uint64_t index) { return initial_value(p.initial, config.seed, p.name, index); });
+Job::Job(const Config& config, ccl::Communicator& world, int threads)
+    : step_(lay_out(config, world.ranks(), world.rank())) {
+  runner_ = std::make_unique<Runner>(step_.program, communicators_for(step_, world), threads);
+  fill([&](const Parameter& p) { return initial_values(p, config.seed); });
 }
 
-void Job::fill(const std::function<float(const Parameter&, std::uint64_t)>& value) {
+void Job::fill(const std::function<Values(const Parameter&)>& values_of) {
   for (const ParameterState& s : step_.states) {
     const Parameter& p = *s.parameter;
+    const Values value = values_of(p);
     std::vector<float> whole(p.slice.elements());
     for (std::size_t r = 0; r < p.slice.row_count; ++r)
       for (std::size_t c = 0; c < p.slice.column_count; ++c)
-        whole[r * p.slice.column_count + c] = value(p, p.slice.index(r, c));
+        whole[r * p.slice.column_count + c] = value(p.slice.index(r, c));
     const Tensor& t = step_.program.tensor(p.value);
     if (t.type == DType::f32)
       std::ranges::copy(whole, runner_->as<float>(p.value));
@@ -62,8 +66,8 @@ void Job::fill(const std::function<float(const Parameter&, std::uint64_t)>& valu
     if (s.master == no_tensor) continue;
     // Masters begin as the parameters are, rounding included.
     const std::vector<float> rounded = widened(*runner_, t, p.value, whole.size());
-    std::copy_n(rounded.begin() + static_cast<std::ptrdiff_t>(std::min(s.first_element(), rounded.size())), s.slice.elements(),
-                runner_->as<float>(s.master));
+    std::copy_n(rounded.begin() + static_cast<std::ptrdiff_t>(std::min(s.first_element(), rounded.size())),
+                s.slice.elements(), runner_->as<float>(s.master));
   }
 }
 

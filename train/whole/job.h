@@ -16,7 +16,7 @@ Communicators communicators_for(const Step&, ccl::Communicator& world);
 class Job {
  public:
   // Every rank of the world calls it. Lays out the step, and fills parameters and masters.
-  Job(const Config&, ccl::Communicator& world);
+  Job(const Config&, ccl::Communicator& world, int threads = 1);
 
   const Step& step() const { return step_; }
   Runner& runner() { return *runner_; }
@@ -29,8 +29,8 @@ class Job {
   };
   Result run(const Moment&);
 
-  // Sets parameters, and masters where there are any, element by element: value(name, index in the whole).
-  void fill(const std::function<float(const Parameter&, std::uint64_t index)>& value);
+  // Sets parameters, and masters where there are any.
+  void fill(const std::function<Values(const Parameter&)>&);
   // A parameter's rows here, as f32.
   std::vector<float> values(const Parameter&) const;
   std::vector<float> gradients(const Parameter&) const;

@@ -16,13 +16,13 @@ namespace {
 
 ParameterTypes types_of(const Config& c, const MeshShape& mesh) {
   const DType value = c.precision == Precision::fp32 ? DType::f32 : DType::bf16;
-  return {.value = value, .gradient = c.optimizer.fp32_gradients ? DType::f32 : value,
-          .zero_group = c.strategy.zero1 ? mesh.data : 1};
+  return {.value = value,
+          .gradient = c.optimizer.fp32_gradients ? DType::f32 : value,
+          .zero_group = c.strategy.zero1 ? mesh.data : 1,
+          .adapters_alone = c.lora.rank > 0};
 }
 
-bool is_forward(Action a) {
-  return a == Action::forward || a == Action::send_forward || a == Action::receive_forward;
-}
+bool is_forward(Action a) { return a == Action::forward || a == Action::send_forward || a == Action::receive_forward; }
 bool is_send(Action a) { return a == Action::send_forward || a == Action::send_backward; }
 
 // What belongs to one stage of this rank while its passes are written. Maps are by micro-batch.
@@ -52,8 +52,12 @@ class LayingOut {
         mesh_(derived_.mesh, config.wiring),
         place_(mesh_.place(rank)),
         writer_(derived_.mesh, place_),
-        step_{.config = config, .mesh = mesh_, .place = place_, .parameters = Parameters(types_of(config, derived_.mesh)),
-              .kv_copies = derived_.kv_copies, .micro_batches = derived_.micro_batches} {}
+        step_{.config = config,
+              .mesh = mesh_,
+              .place = place_,
+              .parameters = Parameters(types_of(config, derived_.mesh)),
+              .kv_copies = derived_.kv_copies,
+              .micro_batches = derived_.micro_batches} {}
 
   Step run() {
     make_inputs();
@@ -87,8 +91,8 @@ class LayingOut {
 
   void make_blocks() {
     const Model& model = model_named(step_.config.model.architecture);
-    const BlockContext context{step_.config, writer_,    step_.parameters,       step_.labels,
-                               step_.loss,   derived_.micro_batches, has_stage(0)};
+    const BlockContext context{step_.config,           writer_,     step_.parameters, step_.labels, step_.loss,
+                               derived_.micro_batches, has_stage(0)};
     const bool tied = step_.config.model.tie_word_embeddings;
     step_.tied = tied && schedule_.rank_of(0) != schedule_.rank_of(schedule_.shape.stages() - 1);
     for (std::int32_t c = 0; c < schedule_.shape.chunks; ++c) {
@@ -111,7 +115,8 @@ class LayingOut {
   void zero_sums() {
     const Writer::Scope scope(writer_, "begin");
     zero(writer_, "loss", step_.loss);
-    for (const Parameter& p : step_.parameters.all()) zero(writer_, p.name, p.gradient);
+    for (const Parameter& p : step_.parameters.all())
+      if (!p.frozen) zero(writer_, p.name, p.gradient);
   }
 
   void pass() {
@@ -121,10 +126,17 @@ class LayingOut {
       const Writer::Scope scope(writer_, fmt::format("{}{}", word, slot.micro));
       Chunk& chunk = chunks_[static_cast<std::size_t>(slot.chunk)];
       switch (slot.action) {
-        case Action::forward: forward(chunk, slot.micro); break;
-        case Action::backward: backward(chunk, slot.micro, gradients); break;
-        case Action::weight: weights(chunk, slot.micro, gradients); break;
-        default: message(chunk, slot);
+        case Action::forward:
+          forward(chunk, slot.micro);
+          break;
+        case Action::backward:
+          backward(chunk, slot.micro, gradients);
+          break;
+        case Action::weight:
+          weights(chunk, slot.micro, gradients);
+          break;
+        default:
+          message(chunk, slot);
       }
     }
     std::vector<const Parameter*> tied;
@@ -179,7 +191,8 @@ class LayingOut {
 
   void message(Chunk& chunk, const Slot& slot) {
     const bool forward = is_forward(slot.action), send = is_send(slot.action);
-    const std::int32_t other = forward == send ? chunk.stage + 1 : chunk.stage - 1, lower = std::min(chunk.stage, other);
+    const std::int32_t other = forward == send ? chunk.stage + 1 : chunk.stage - 1,
+                       lower = std::min(chunk.stage, other);
     const int label = (slot.micro * schedule_.shape.stages() + lower) * 2 + (forward ? 0 : 1);
     const Rank peer = schedule_.rank_of(other);
     if (send) return writer_.send("send", peer, taken(forward ? chunk.out : chunk.gradient_out, slot.micro), label);
@@ -195,8 +208,10 @@ class LayingOut {
     const Writer::Scope scope(writer_, "loss");
     const std::vector<Transfer> one{{{step_.loss, 0}, {step_.loss, 0}, 1, DType::f64}};
     if (mesh_.shape().data > 1)
-      writer_.exchange("average", {.axis = Axis::data, .reduction = kernels::Reduction::scaled_sum,
-                                   .factor = 1.0 / mesh_.shape().data, .transfers = one});
+      writer_.exchange("average", {.axis = Axis::data,
+                                   .reduction = kernels::Reduction::scaled_sum,
+                                   .factor = 1.0 / mesh_.shape().data,
+                                   .transfers = one});
     if (mesh_.shape().pipeline > 1) writer_.exchange("to_all_stages", {.axis = Axis::pipeline, .transfers = one});
   }
 

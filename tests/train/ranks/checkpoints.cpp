@@ -44,13 +44,13 @@ void steps(Job& job, std::size_t from, std::size_t to) {
 
 // Two steps, saved; with `again`, what one more step by another layout makes of it.
 void save_two(const fs::path& root, const Config& c, Rank world, SaveOptions o = {}) {
-  EXPECT_EQ(on_threads(world, [&](ccl::Communicator& w) {
+  expect_on_threads(world, [&](ccl::Communicator& w) {
     Job job(c, w);
     Checkpoints checkpoints(root, w, o);
     steps(job, 0, 2);
     checkpoints.save(job, 2);
     checkpoints.wait();
-  }), "");
+  });
 }
 
 std::vector<float> everything(const fs::path& tag) {
@@ -71,16 +71,17 @@ TEST(Checkpoint, LoadsIntoEveryOtherLayout) {
     const fs::path first = folder.path() / std::string(name(p)) / "first";
     save_two(first, shaped(2, 2, true, p), 8);
     const std::vector<float> saved = everything(first / tag_name(2));
-    for (const auto& [tensor, pipeline, world, zero] : {std::tuple{1, 1, 1, false}, {4, 1, 4, false}, {1, 4, 8, true}, {2, 1, 8, true}}) {
+    for (const auto& [tensor, pipeline, world, zero] :
+         {std::tuple{1, 1, 1, false}, {4, 1, 4, false}, {1, 4, 8, true}, {2, 1, 8, true}}) {
       const fs::path second = folder.path() / "second";
       fs::remove_all(second);
-      EXPECT_EQ(on_threads(world, [&](ccl::Communicator& w) {
+      expect_on_threads(world, [&](ccl::Communicator& w) {
         Job job(shaped(tensor, pipeline, zero, p), w);
         EXPECT_TRUE(load(job, TensorSource(first / tag_name(2))));
         Checkpoints checkpoints(second, w, {});
         checkpoints.save(job, 2);
         checkpoints.wait();
-      }), "");
+      });
       EXPECT_EQ(everything(second / tag_name(2)), saved) << name(p) << " T" << tensor << " P" << pipeline;
     }
   }
@@ -90,7 +91,7 @@ TEST(Checkpoint, ResumesToTheBit) {
   const Folder folder;
   const Config c = shaped(2, 2, true, Precision::bf16_sr);
   std::vector<float> straight, resumed;
-  EXPECT_EQ(on_threads(8, [&](ccl::Communicator& w) {
+  expect_on_threads(8, [&](ccl::Communicator& w) {
     Job job(c, w);
     Checkpoints checkpoints(folder.path() / "a", w, {.asynchronous = true, .keep = -1});
     steps(job, 0, 2);
@@ -98,15 +99,15 @@ TEST(Checkpoint, ResumesToTheBit) {
     steps(job, 2, 4);
     checkpoints.save(job, 4);
     checkpoints.wait();
-  }), "");
-  EXPECT_EQ(on_threads(8, [&](ccl::Communicator& w) {
+  });
+  expect_on_threads(8, [&](ccl::Communicator& w) {
     Job job(c, w);
     load(job, TensorSource(folder.path() / "a" / tag_name(2)));
     Checkpoints checkpoints(folder.path() / "b", w, {});
     steps(job, 2, 4);
     checkpoints.save(job, 4);
     checkpoints.wait();
-  }), "");
+  });
   EXPECT_EQ(everything(folder.path() / "a" / tag_name(4)), everything(folder.path() / "b" / tag_name(4)));
 }
 
@@ -123,11 +124,11 @@ std::string said_of(const fs::path& tag) {
 TEST(Checkpoint, DamageIsNamedAndOlderTagsStayGood) {
   const Folder folder;
   const Config c = shaped(2, 1, false, Precision::fp32);
-  EXPECT_EQ(on_threads(2, [&](ccl::Communicator& w) {
+  expect_on_threads(2, [&](ccl::Communicator& w) {
     Job job(c, w);
     Checkpoints checkpoints(folder.path(), w, {.keep = 2});
     for (std::int64_t step : {1, 2, 3}) checkpoints.save(job, step);
-  }), "");
+  });
   EXPECT_EQ(complete_tags(folder.path()), (std::vector<std::string>{tag_name(2), tag_name(3)}));
   EXPECT_FALSE(fs::exists(folder.path() / tag_name(1)));
   const fs::path tag = folder.path() / tag_name(3), shard = tag / "dp_rank_00_tp_rank_01_pp_rank_00.safetensors";
@@ -153,7 +154,8 @@ TEST(Checkpoint, AFolderThatCannotBeWrittenEndsEveryRank) {
   const std::string said = on_threads(2, [&](ccl::Communicator& w) {
     Job job(shaped(2, 1, false, Precision::fp32), w);
     Checkpoints checkpoints(folder.path(), w, {});
-    if (w.rank() == 0) fs::create_directories(folder.path() / tag_name(1) / "dp_rank_00_tp_rank_01_pp_rank_00.safetensors.part");
+    if (w.rank() == 0)
+      fs::create_directories(folder.path() / tag_name(1) / "dp_rank_00_tp_rank_01_pp_rank_00.safetensors.part");
     w.barrier();
     checkpoints.save(job, 1);
   });
@@ -171,10 +173,10 @@ TEST(Checkpoint, WeightsAreASafetensorsFileWithTheirOwnNames) {
   EXPECT_TRUE(weights.has("model.layers.3.self_attn.k_proj.weight"));
   EXPECT_EQ(weights.names().size(), 4 * 9 + 3U);
   EXPECT_EQ(weights.whole("model.layers.0.mlp.down_proj.weight").rows, 32U);
-  EXPECT_EQ(on_threads(2, [&](ccl::Communicator& w) {
+  expect_on_threads(2, [&](ccl::Communicator& w) {
     Job job(shaped(2, 1, false, Precision::fp32), w);
     EXPECT_FALSE(load(job, weights));
-  }), "");
+  });
 }
 
 }  // namespace

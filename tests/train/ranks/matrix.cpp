@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
-#include <cstdlib>
+#include <limits>
+#include <map>
+#include <set>
 
 #include "tests/train/ranks/runs.h"
 
@@ -38,7 +41,8 @@ Config alone(Config c) {
   return c;
 }
 
-void expect_same(const Config& c, Rank world, const std::string& what, double tolerance = 1e-5, const RunOptions& o = {}) {
+void expect_same(const Config& c, Rank world, const std::string& what, double tolerance = 1e-5,
+                 const RunOptions& o = {}) {
   const Trained many = train_threads(c, world, o), one = train_threads(alone(c), 1, o);
   ASSERT_EQ(many.fault, "") << what;
   ASSERT_EQ(one.fault, "") << what;
@@ -55,24 +59,100 @@ void expect_same(const Config& c, Rank world, const std::string& what, double to
 std::vector<Layout> pairwise() {
   using enum Recompute;
   return {
-      {1, 1, 1, 1, false, false, full, 4},        {2, 1, 1, 1, true, false, none, 2},
-      {4, 1, 1, 1, true, true, selective, 1},     {1, 2, 1, 1, false, true, selective, 4},
-      {1, 4, 1, 1, false, false, none, 4},        {1, 2, 2, 2, false, true, full, 4},
-      {2, 2, 2, 2, true, true, none, 2},          {2, 2, 1, 4, false, false, selective, 2},
-      {4, 2, 1, 2, true, true, full, 4},          {4, 1, 1, 4, false, true, none, 2},
-      {1, 1, 1, 4, false, false, selective, 1},   {1, 1, 1, 2, false, true, none, 4},
-      {2, 4, 1, 2, true, false, full, 4},         {4, 2, 2, 1, false, false, full, 2},
-      {2, 1, 1, 2, false, true, full, 1},         {1, 4, 1, 4, false, true, none, 4},
-      {2, 4, 1, 1, false, true, selective, 8},    {4, 4, 1, 1, true, false, none, 4},
-      {1, 2, 1, 2, false, false, none, 4, "gpipe"}, {2, 2, 1, 2, true, true, full, 4, "zb-h1"},
-      {1, 4, 1, 2, false, true, selective, 4, "zb-h1"}, {2, 2, 2, 2, true, true, none, 4, "zb-v"},
+      {1, 1, 1, 1, false, false, full, 4},
+      {2, 1, 1, 1, true, false, none, 2},
+      {4, 1, 1, 1, true, true, selective, 1},
+      {1, 2, 1, 1, false, true, selective, 4},
+      {1, 4, 1, 1, false, false, none, 4},
+      {1, 2, 2, 2, false, true, full, 4},
+      {2, 2, 2, 2, true, true, none, 2},
+      {2, 2, 1, 4, false, false, selective, 2},
+      {4, 2, 1, 2, true, true, full, 4},
+      {4, 1, 1, 4, false, true, none, 2},
+      {1, 1, 1, 4, false, false, selective, 1},
+      {1, 1, 1, 2, false, true, none, 4},
+      {2, 4, 1, 2, true, false, full, 4},
+      {4, 2, 2, 1, false, false, full, 2},
+      {2, 1, 1, 2, false, true, full, 1},
+      {1, 4, 1, 4, false, true, none, 4},
+      {2, 4, 1, 1, false, true, selective, 8},
+      {4, 4, 1, 1, true, false, none, 4},
+      {1, 2, 1, 2, false, false, none, 4, "gpipe"},
+      {2, 2, 1, 2, true, true, full, 4, "zb-h1"},
+      {1, 4, 1, 2, false, true, selective, 4, "zb-h1"},
+      {2, 2, 2, 2, true, true, none, 4, "zb-v"},
       {1, 2, 2, 1, false, false, full, 4, "zb-v"},
+      {2, 2, 2, 4, true, false, selective, 2},
+      {1, 1, 1, 4, false, false, full, 1},
   };
+}
+
+// A layout's values by number, and whether there is such a layout of 4 layers on 16 ranks.
+using Chosen = std::array<int, 7>;
+Chosen values_of(const Layout& l) {
+  return {l.tensor, l.pipeline, l.chunks, l.data, l.sequence, l.zero, static_cast<int>(l.recompute)};
+}
+bool possible(const Chosen& v) {
+  return v[0] * v[1] * v[3] <= 16 && (v[2] == 1 || v[1] == 2) && (v[4] == 0 || v[0] > 1);
+}
+using Pairs = std::set<std::array<int, 4>>;
+void add_pairs(Pairs& pairs, const Chosen& v) {
+  for (int i = 0; i < 7; ++i)
+    for (int j = i + 1; j < 7; ++j)
+      pairs.insert({i, v[static_cast<std::size_t>(i)], j, v[static_cast<std::size_t>(j)]});
+}
+
+TEST(Matrix, LayoutsCoverEveryPairOfValues) {
+  Pairs all, covered;
+  for (int t : {1, 2, 4})
+    for (int p : {1, 2, 4})
+      for (int d : {1, 2, 4})
+        for (int rest = 0; rest < 24; ++rest)
+          if (const Chosen v{t, p, 1 + rest / 12, d, rest / 6 % 2, rest / 3 % 2, rest % 3}; possible(v))
+            add_pairs(all, v);
+  for (const Layout& l : pairwise()) {
+    EXPECT_TRUE(possible(values_of(l))) << words(l);
+    add_pairs(covered, values_of(l));
+  }
+  EXPECT_EQ(covered, all);
 }
 
 TEST(Matrix, EveryLayoutTrainsAsOneRank) {
   for (const Layout& l : pairwise())
-    expect_same(laid_out(small_llama(), l), l.tensor * l.pipeline * l.data, words(l));
+    expect_same(laid_out(small_llama(), l), l.tensor * l.pipeline * l.data, words(l), 1e-5, {.steps = 4});
+}
+
+// Every combination on up to 16 ranks; tools/soak train runs it.
+TEST(Soak, DISABLED_TheWholeMatrix) {
+  std::map<std::size_t, Trained> alone_by_batch;
+  int done = 0;
+  for (Rank tensor : {1, 2, 4})
+    for (Rank pipeline : {1, 2, 4})
+      for (Rank chunks : {1, 2})
+        for (Rank data : {1, 2, 4})
+          for (int bits = 0; bits < 24; ++bits) {
+            Layout l{tensor,
+                     pipeline,
+                     chunks,
+                     data,
+                     (bits & 1) != 0,
+                     (bits & 2) != 0,
+                     static_cast<Recompute>(bits / 8),
+                     (bits & 4) != 0 ? 8U : 4U};
+            const Rank world = tensor * pipeline * data;
+            if (world > 16 || (chunks > 1 && pipeline != 2) || (l.sequence && tensor == 1)) continue;
+            const Config c = laid_out(small_llama(), l);
+            Trained& one = alone_by_batch[c.global_batch_size];
+            if (one.losses.empty()) one = train_threads(alone(c), 1);
+            const Trained many = train_threads(c, world);
+            ASSERT_EQ(many.fault, "") << words(l);
+            EXPECT_EQ(many.differing, "") << words(l);
+            for (std::size_t i = 0; i < one.losses.size(); ++i)
+              EXPECT_NEAR(many.losses[i] / one.losses[i], 1, 1e-5) << words(l);
+            EXPECT_LT(distance(one.parameters, many.parameters).first, 1e-5) << words(l);
+            ++done;
+          }
+  EXPECT_GT(done, 300);
 }
 
 TEST(Matrix, TiedWeightsOnEveryPipeline) {
@@ -93,6 +173,20 @@ TEST(Matrix, OtherModelsToo) {
                             Layout{.tensor = 2, .pipeline = 2, .accumulated = 4}})
       expect_same(laid_out(c, l), l.tensor * l.pipeline * l.data, fmt::format("{} {}", model, words(l)));
   }
+}
+
+TEST(Matrix, AdaptersTrainAloneOnEveryLayout) {
+  Config c = small_llama();
+  c.lora = {
+      .rank = 4, .alpha = 8, .targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}};
+  for (const Layout& l : {Layout{.tensor = 4, .data = 2, .zero = true},
+                          Layout{.tensor = 2, .pipeline = 2, .sequence = true, .accumulated = 4},
+                          Layout{.pipeline = 2, .chunks = 2, .accumulated = 4, .schedule = "zb-v"}})
+    expect_same(laid_out(c, l), l.tensor * l.pipeline * l.data, "LoRA " + words(l));
+  const Trained before = train_threads(c, 1, {.steps = 0}), after = train_threads(c, 1, {.steps = 10});
+  for (const auto& [name, values] : before.parameters)
+    EXPECT_EQ(values == after.parameters.at(name), name.find(".lora_") == name.npos) << name;
+  EXPECT_LT(after.losses.back(), after.losses.front());
 }
 
 TEST(Matrix, DropoutAndSmoothingAndIgnoredLabelsDoNotDependOnTheLayout) {
@@ -137,8 +231,9 @@ TEST(Matrix, StochasticRoundingDoesNotKnowTheLayout) {
   c.precision = Precision::bf16_sr;
   c.optimizer.clip = false;  // the norm is a sum, whose order follows the layout
   const Trained one = train_threads(laid_out(c, {.accumulated = 4}), 1);
-  for (const Layout& l : {Layout{.pipeline = 2, .accumulated = 4}, Layout{.pipeline = 2, .accumulated = 4, .schedule = "zb-h1"},
-                          Layout{.pipeline = 4, .accumulated = 4, .schedule = "1f1b"}}) {
+  for (const Layout& l :
+       {Layout{.pipeline = 2, .accumulated = 4}, Layout{.pipeline = 2, .accumulated = 4, .schedule = "zb-h1"},
+        Layout{.pipeline = 4, .accumulated = 4, .schedule = "1f1b"}}) {
     const Trained many = train_threads(laid_out(c, l), l.pipeline);
     ASSERT_EQ(one.fault + many.fault, "");
     EXPECT_EQ(many.losses, one.losses) << words(l);

@@ -1,5 +1,7 @@
 #include "tests/train/ranks/runs.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -13,8 +15,13 @@ namespace trellis::train {
 
 Config small_llama() {
   Config c;
-  c.model = {.vocab_size = 64, .hidden_size = 32, .num_layers = 4, .num_attention_heads = 4, .num_key_value_heads = 2,
-             .intermediate_size = 48, .initializer_range = 0.1};
+  c.model = {.vocab_size = 64,
+             .hidden_size = 32,
+             .num_layers = 4,
+             .num_attention_heads = 4,
+             .num_key_value_heads = 2,
+             .intermediate_size = 48,
+             .initializer_range = 0.1};
   c.seq_length = 16, c.micro_batch_size = 1, c.global_batch_size = 8;
   c.optimizer.weight_decay = 0.1;
   // Gradients that are zero but for rounding (of keys' biases) would otherwise become whole steps.
@@ -43,6 +50,10 @@ std::string on_threads(Rank world, const std::function<void(ccl::Communicator&)>
   return all;
 }
 
+void expect_on_threads(Rank world, const std::function<void(ccl::Communicator&)>& body) {
+  EXPECT_EQ(on_threads(world, body), "");
+}
+
 std::vector<std::int32_t> sample(const Config& c, std::size_t step, std::size_t number) {
   const kernels::RandomKey key = kernels::random_key({.seed = 7, .step = step, .tensor = number});
   std::vector<std::int32_t> tokens(c.seq_length + 1);
@@ -50,8 +61,8 @@ std::vector<std::int32_t> sample(const Config& c, std::size_t step, std::size_t 
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const std::uint32_t bits = kernels::random32(key, i);
     const auto size = static_cast<std::uint32_t>(c.model.vocab_size);
-    tokens[i] = static_cast<std::int32_t>(i == 0 || bits % 8 == 0 ? bits / 8 % size
-                                                                   : (static_cast<std::uint32_t>(tokens[i - 1]) * 5 + 3) % size);
+    tokens[i] = static_cast<std::int32_t>(
+        i == 0 || bits % 8 == 0 ? bits / 8 % size : (static_cast<std::uint32_t>(tokens[i - 1]) * 5 + 3) % size);
   }
   return tokens;
 }
@@ -60,7 +71,8 @@ void set_batches(Job& job, std::size_t step, std::int32_t ignored_every) {
   const Step& s = job.step();
   const std::size_t batch = s.config.micro_batch_size;
   for (std::size_t m = 0; m < s.micro_batches; ++m) {
-    const std::size_t number = m * static_cast<std::size_t>(s.mesh.shape().data) + static_cast<std::size_t>(s.place.data);
+    const std::size_t number =
+        m * static_cast<std::size_t>(s.mesh.shape().data) + static_cast<std::size_t>(s.place.data);
     std::vector<std::int32_t> tokens, labels;
     for (std::size_t b = 0; b < batch; ++b) {
       const auto all = sample(s.config, step, number * batch + b);

@@ -31,6 +31,7 @@ Trained train_threads(const Config&, Rank world, const RunOptions& = {});
 
 // The body runs on each rank of a world of threads. Empty, or what ranks threw.
 std::string on_threads(Rank world, const std::function<void(ccl::Communicator&)>& body);
+void expect_on_threads(Rank world, const std::function<void(ccl::Communicator&)>& body);  // that none throws
 
 // The tokens of one sample of a step, one more than the sequence: labels are the same, one on.
 std::vector<std::int32_t> sample(const Config&, std::size_t step, std::size_t number);

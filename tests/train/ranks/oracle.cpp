@@ -1,0 +1,94 @@
+// The same training as PyTorch's and Hugging Face's, whose losses and gradients are in tests/golden/train_llama.json
+// (tests/oracles/llama_torch.py wrote them, in f64).
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/train/ranks/runs.h"
+
+namespace trellis::train {
+namespace {
+
+constexpr std::size_t length = 16, micro_batches = 4;
+constexpr std::uint32_t vocabulary = 64;
+
+std::uint32_t mixed(std::uint32_t h) {
+  for (int round = 0; round < 2; ++round) h = (h ^ (h >> 16)) * 0x21F0'AAAD;
+  return h ^ (h >> 15);
+}
+
+double pseudo_random(const std::string& name, std::uint64_t index) {
+  std::uint32_t start = 0;
+  for (std::size_t i = 0; i < name.size(); ++i)
+    start += static_cast<std::uint32_t>(i + 1) * static_cast<std::uint32_t>(name[i]);
+  return mixed(start * 7919 + static_cast<std::uint32_t>(index)) / 4294967296.0 - 0.5;
+}
+
+std::vector<std::int32_t> tokens_of(std::uint32_t step, std::uint32_t number) {
+  std::vector<std::int32_t> tokens;
+  for (std::uint32_t i = 0; i <= length; ++i) {
+    const std::uint32_t b = mixed((step * 1000 + number) * 100 + i);
+    tokens.push_back(static_cast<std::int32_t>(
+        i == 0 || b % 8 == 0 ? b / 8 % vocabulary : (static_cast<std::uint32_t>(tokens.back()) * 5 + 3) % vocabulary));
+  }
+  return tokens;
+}
+
+Config config(bool tied, Rank tensor, Rank pipeline, bool zero) {
+  Config c = small_llama();
+  c.model.tie_word_embeddings = tied;
+  c.strategy = {.tensor = tensor, .pipeline = pipeline, .sequence_parallel = tensor > 1, .zero1 = zero};
+  c.global_batch_size = micro_batches;
+  c.optimizer.beta2 = 0.95, c.optimizer.epsilon = 1e-8, c.optimizer.weight_decay = 0.1;
+  return c;
+}
+
+void expect_like_torch(const nlohmann::json& golden, const Config& c, Rank world) {
+  expect_on_threads(world, [&](ccl::Communicator& w) {
+    Job job(c, w);
+    job.fill([](const Parameter& p) -> Values {
+      return [&p](std::uint64_t index) {
+        const double v = pseudo_random(p.name, index);
+        return static_cast<float>(p.decays ? 0.4 * v : 1 + 0.1 * v);
+      };
+    });
+    const auto losses = golden["losses"].get<std::vector<double>>(), norms = golden["norms"].get<std::vector<double>>();
+    ASSERT_EQ(losses.size(), 50U);
+    for (std::uint32_t step = 0; step < losses.size(); ++step) {
+      const auto data = static_cast<std::uint32_t>(job.step().mesh.shape().data),
+                 place = static_cast<std::uint32_t>(job.step().place.data);
+      for (std::uint32_t m = 0; m < job.step().micro_batches; ++m) {
+        const auto tokens = tokens_of(step, m * data + place);
+        job.set_batch(m, tokens.data(), tokens.data() + 1);
+      }
+      const Job::Result r = job.run({.step = step + 1, .learning_rate = 3e-3});
+      EXPECT_NEAR(r.loss, losses[step], 1e-4) << "step " << step;
+      EXPECT_NEAR(r.norm / norms[step], 1, step == 0 ? 1e-5 : 1e-3) << "step " << step;
+      if (step > 0 || world > 1) continue;
+      for (const Parameter& p : job.step().parameters.all()) {
+        const auto& said = golden["gradients"][p.name];
+        double norm = 0, dot = 0;
+        const std::vector<float> g = job.gradients(p);
+        for (std::size_t i = 0; i < g.size(); ++i)
+          norm += static_cast<double>(g[i]) * static_cast<double>(g[i]),
+              dot += static_cast<double>(g[i]) * pseudo_random("dot." + p.name, i);
+        norm = std::sqrt(norm);
+        EXPECT_NEAR(norm / said["norm"].get<double>(), 1, 1e-5) << p.name;
+        EXPECT_NEAR(dot, said["dot"].get<double>(), 1e-5 * norm) << p.name;
+      }
+    }
+  });
+}
+
+TEST(Oracle, FiftyStepsOfLlamaAreThoseOfPyTorch) {
+  std::ifstream in(std::string(TRELLIS_SOURCE_DIR) + "/tests/golden/train_llama.json");
+  const nlohmann::json golden = nlohmann::json::parse(in);
+  expect_like_torch(golden["untied"], config(false, 1, 1, false), 1);
+  expect_like_torch(golden["tied"], config(true, 1, 1, false), 1);
+  expect_like_torch(golden["tied"], config(true, 2, 2, true), 8);
+}
+
+}  // namespace
+}  // namespace trellis::train

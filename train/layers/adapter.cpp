@@ -1,0 +1,68 @@
+#include <algorithm>
+
+#include "train/layers/arithmetic.h"
+#include "train/layers/linear.h"
+
+namespace trellis::train {
+namespace {
+
+Matrix whole(const Parameter& p, bool transposed) {
+  return {p.value, p.slice.row_count, p.slice.column_count, transposed};
+}
+
+Matrix rows_of(const Writer& w, TensorId t, bool transposed = false) {
+  return {t, w.tensor(t).rows, w.tensor(t).columns, transposed};
+}
+
+}  // namespace
+
+Adapter::Adapter(Writer& w, Parameters& parameters, const Adapters& o, const std::string& name, std::size_t inputs,
+                 std::size_t outputs, Split split, int copies) {
+  const std::string last = name.substr(name.rfind('.') + 1);
+  if (o.rank == 0 || std::ranges::find(o.targets, last) == o.targets.end()) return;
+  const bool columns = split == Split::columns;
+  scale_ = static_cast<float>(o.scale);
+  a_ = &parameters.add(w, {.name = name + ".lora_A.weight",
+                           .rows = o.rank,
+                           .columns = inputs,
+                           .split = columns ? Split::columns : Split::none,
+                           .initial = {Initial::Kind::normal, 1.0 / static_cast<double>(o.rank)},
+                           .partial = !columns,
+                           .adapter = true});
+  b_ = &parameters.add(w, {.name = name + ".lora_B.weight",
+                           .rows = outputs,
+                           .columns = o.rank,
+                           .split = columns ? Split::none : Split::rows,
+                           .initial = {Initial::Kind::zeros},
+                           .partial = columns,
+                           .adapter = true,
+                           .copies = copies});
+}
+
+TensorId Adapter::narrowed(Writer& w, TensorId x) const {
+  const TensorId u = w.tensor("narrow", w.tensor(x).type, w.tensor(x).rows, a_->slice.row_count);
+  product(w, "lora_A", rows_of(w, x), whole(*a_, true), u);
+  return u;
+}
+
+void Adapter::forward(Writer& w, TensorId x, TensorId y) const {
+  if (none()) return;
+  product(w, "lora_B", rows_of(w, narrowed(w, x)), whole(*b_, true), y, {.alpha = scale_, .accumulate = true});
+}
+
+TensorId Adapter::backward(Writer& w, TensorId dy, TensorId dx, float factor) const {
+  if (none()) return no_tensor;
+  const TensorId du = w.tensor("dnarrow", w.tensor(dy).type, w.tensor(dy).rows, b_->slice.column_count);
+  product(w, "dlora_B", rows_of(w, dy), whole(*b_, false), du, {.alpha = scale_ * factor});
+  product(w, "dx_lora", rows_of(w, du), whole(*a_, false), dx, {.accumulate = true});
+  return du;
+}
+
+void Adapter::gradients(Writer& w, TensorId dy, TensorId x, TensorId du) const {
+  if (none()) return;
+  product(w, "dlora_A", rows_of(w, du, true), rows_of(w, x), a_->gradient, {.accumulate = true});
+  product(w, "dlora_B", rows_of(w, dy, true), rows_of(w, narrowed(w, x)), b_->gradient,
+          {.alpha = scale_, .accumulate = true});
+}
+
+}  // namespace trellis::train

@@ -1,0 +1,123 @@
+#include "train/whole/chakra.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "train/protobuf.h"
+
+namespace trellis::train {
+namespace {
+
+enum class NodeType : std::uint8_t { compute = 4, send = 5, receive = 6, collective = 7 };
+
+// AttributeProto: a name, and a value in the field of its type.
+void put_attribute(std::string& node, const std::string& name, std::int64_t value) {
+  std::string a;
+  put_bytes(a, 1, name);
+  put_number(a, 9, static_cast<std::uint64_t>(value));
+  put_bytes(node, 10, a);
+}
+void put_attribute(std::string& node, const std::string& name, const std::string& value) {
+  std::string a;
+  put_bytes(a, 1, name);
+  put_bytes(a, 29, value);
+  put_bytes(node, 10, a);
+}
+
+class Trace {
+ public:
+  Trace(const Step& step, Rank rank) : step_(step), mesh_(step.mesh), rank_(rank) {
+    std::string metadata;
+    put_bytes(metadata, 1, "0.0.4");
+    put_message(metadata);
+  }
+
+  std::string run() {
+    for (const Operation& o : step_.program.operations) {
+      if (o.kind == Operation::Kind::wait) {
+        after_.push_back(tickets_.at(o.ticket));
+        continue;
+      }
+      const std::uint64_t id = ++count_;
+      std::string node;
+      put_number(node, 1, id);
+      put_bytes(node, 2, o.name);
+      describe(node, o);
+      // What runs beside other operations follows the one before it; the rest also follow what was waited for.
+      if (last_ != 0) put_number(node, 4, last_);
+      if (o.ticket != 0) {
+        tickets_[o.ticket] = id;
+      } else {
+        for (std::uint64_t before : after_) put_number(node, 4, before);
+        after_.clear();
+        last_ = id;
+      }
+      put_message(node);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void put_message(const std::string& message) {
+    put_varint(out_, message.size());
+    out_ += message;
+  }
+
+  void describe(std::string& node, const Operation& o) const {
+    if (o.kind == Operation::Kind::compute) {
+      put_number(node, 3, static_cast<std::uint64_t>(NodeType::compute));
+      put_attribute(node, "num_ops", static_cast<std::int64_t>(o.flops));
+      put_attribute(node, "tensor_size", static_cast<std::int64_t>(step_.program.bytes_touched(o)));
+      return;
+    }
+    const Exchange& e = o.exchange;
+    auto bytes = static_cast<std::int64_t>(step_.program.bytes_exchanged(o));
+    if (e.kind == Exchange::Kind::send || e.kind == Exchange::Kind::receive) {
+      const bool send = e.kind == Exchange::Kind::send;
+      Place other = mesh_.place(rank_);
+      other.pipeline = e.peer;
+      put_number(node, 3, static_cast<std::uint64_t>(send ? NodeType::send : NodeType::receive));
+      put_attribute(node, "comm_size", bytes);
+      put_attribute(node, "comm_tag", std::int64_t{e.label});
+      put_attribute(node, "comm_src", std::int64_t{send ? rank_ : mesh_.rank(other)});
+      put_attribute(node, "comm_dst", std::int64_t{send ? mesh_.rank(other) : rank_});
+      return;
+    }
+    const Group group = group_of(e.axis);
+    const std::int64_t type = e.kind == Exchange::Kind::all_reduce ? 0 : e.kind == Exchange::Kind::all_gather ? 2 : 7;
+    if (e.kind == Exchange::Kind::reduce_scatter) bytes *= static_cast<std::int64_t>(group.size());
+    put_number(node, 3, static_cast<std::uint64_t>(NodeType::collective));
+    put_attribute(node, "comm_type", type);
+    put_attribute(node, "comm_size", bytes);
+    put_attribute(node, "pg_name", fmt::format("{}_{}", name(e.axis), group.front()));
+  }
+
+  Group group_of(Axis axis) const {
+    if (axis == Axis::tied) {
+      const Group stages = mesh_.group(Axis::pipeline, rank_);
+      return {stages.front(), stages.back()};
+    }
+    if (axis != Axis::kv) return mesh_.group(axis, rank_);
+    for (const Group& g : mesh_.kv_groups(step_.kv_copies))
+      if (std::ranges::find(g, rank_) != g.end()) return g;
+    return {rank_};
+  }
+
+  const Step& step_;
+  const Mesh& mesh_;
+  Rank rank_;
+  std::string out_;
+  std::uint64_t count_ = 0, last_ = 0;  // ids begin at 1
+  std::vector<std::uint64_t> after_;
+  std::map<int, std::uint64_t> tickets_;
+};
+
+}  // namespace
+
+std::string chakra_trace(const std::vector<Step>& stages, Rank rank) {
+  return Trace(stages.at(static_cast<std::size_t>(stages[0].mesh.place(rank).pipeline)), rank).run();
+}
+
+}  // namespace trellis::train

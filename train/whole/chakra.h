@@ -1,0 +1,14 @@
+// A rank's step as a Chakra execution trace (schema 0.0.4), which ASTRA-sim and `trellis play` read.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "train/whole/step.h"
+
+namespace trellis::train {
+
+// `stages`: as stages_of gives them. Computations have FLOPs and bytes and no duration.
+std::string chakra_trace(const std::vector<Step>& stages, Rank rank);
+
+}  // namespace trellis::train
