@@ -11,6 +11,7 @@ import os
 import statistics
 import tempfile
 import time
+import warnings
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -21,6 +22,7 @@ import torch.distributed as dist  # noqa: E402
 import trellis.torch  # noqa: E402
 from trellis.sizes import in_bytes  # noqa: E402
 
+warnings.filterwarnings("ignore", category=FutureWarning)  # of the names that 2.13 has beside new ones
 OPERATIONS = ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"]
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trellis.torch.hooks import Bf16Wire, bf16_stochastic_hook
     from trellis.torch.optimizer import AdamW
 
-__all__ = ["AdamW", "Bf16Wire", "allocator", "autoload", "bf16_stochastic_hook", "empty", "flight_record"]
+__all__ = ["AdamW", "Bf16Wire", "allocator", "bf16_stochastic_hook", "empty", "flight_record"]
 
 _LATER = {
     "AdamW": "trellis.torch.optimizer",
@@ -51,10 +51,6 @@ def _register() -> None:
         dist.Backend.register_backend("trellis", _create, extended_api=True, devices=["cpu"])
 
 
-def autoload() -> None:
-    """What torch calls when it is imported, by its entry points `torch.backends`: the import itself registers."""
-
-
 @contextmanager
 def allocator() -> Iterator[None]:
     """Within it, new CPU tensors of 64 KiB and more are in memory that peers read directly: fewer copies.
@@ -77,7 +73,7 @@ def empty(*size: int, dtype: torch.dtype | None = None) -> torch.Tensor:
 
 def flight_record(group: Any = None) -> str:
     """The last operations of a group's rank, as JSON: what `trellis doctor` reads."""
-    backend = (group or dist.group.WORLD)._get_backend(torch.device("cpu"))
+    backend: Any = (group or dist.distributed_c10d._get_default_group())._get_backend(torch.device("cpu"))
     return str(backend.dump())
 
 

@@ -4,10 +4,11 @@
     model.register_comm_hook(Bf16Wire(seed=1), bf16_stochastic_hook)
 """
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import GradBucket
 
 from trellis import _native
 
@@ -34,7 +35,7 @@ def rounded(values: torch.Tensor, seed: int, step: int, tensor: int) -> torch.Te
     return out
 
 
-def bf16_stochastic_hook(state: Bf16Wire, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+def bf16_stochastic_hook(state: Bf16Wire, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
     """Gradients travel as bf16, rounded stochastically with bits of their rank's own; they are averaged."""
     group = state.group if state.group is not None else dist.group.WORLD
     gradients = bucket.buffer()
@@ -47,7 +48,6 @@ def bf16_stochastic_hook(state: Bf16Wire, bucket: dist.GradBucket) -> torch.futu
     future = dist.all_reduce(wire, group=group, async_op=True).get_future()
 
     def widen(done: torch.futures.Future[list[torch.Tensor]]) -> torch.Tensor:
-        gradients.copy_(done.value()[0])
-        return gradients
+        return gradients.copy_(done.value()[0])
 
-    return future.then(widen)  # type: ignore[no-any-return]
+    return cast(torch.futures.Future[torch.Tensor], future.then(widen))

@@ -10,7 +10,7 @@ namespace trellis::process_group {
 namespace {
 
 std::shared_ptr<Membership> membership(int rank, int size, const c10d::Backend::Options& options) {
-  auto group = std::make_shared<Membership>(Membership{options.group_name, rank, size, {}});
+  auto group = std::make_shared<Membership>(Membership{options.group_name, rank, size, options.timeout, {}});
   for (const std::uint64_t of_job : options.global_ranks_in_group)
     group->ranks.push_back(static_cast<std::int64_t>(of_job));
   return group;
@@ -43,12 +43,7 @@ Trellis::Trellis(c10::intrusive_ptr<c10d::Store> store, std::unique_ptr<ccl::Com
       recording_(recording_of_process(*group_)),
       messages_(store_, group_, config()) {}
 
-// Python may be what lets go of it. The threads that it waits for may need Python, to let go of tensors.
-Trellis::~Trellis() {
-  std::optional<pybind11::gil_scoped_release> others_may_run;
-  if (Py_IsInitialized() && PyGILState_Check()) others_may_run.emplace();
-  shutdown();
-}
+Trellis::~Trellis() { shutdown(); }
 
 ccl::Config Trellis::config() const {
   ccl::Config config = ccl::config_from_environment();
@@ -81,7 +76,10 @@ void Trellis::abort() {
   messages_.stop();
 }
 
+// The threads that it waits for may need Python, to let go of tensors.
 void Trellis::shutdown() {
+  std::optional<pybind11::gil_scoped_release> others_may_run;
+  if (Py_IsInitialized() && PyGILState_Check()) others_may_run.emplace();
   collectives_.stop();
   messages_.stop();
   completions_.stop();

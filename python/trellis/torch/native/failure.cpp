@@ -8,7 +8,7 @@ namespace {
 template <class Error>
 std::exception_ptr made(const std::string& operation, const Membership& group, const std::string& what) {
   const std::string text = c10::str("trellis: ", operation, " on ", group.named(group.rank), " of group '", group.name,
-                                    "' (", group.size, " ranks): ", what);
+                                    "' (", group.size, " ranks, timeout of ", group.timeout.count(), " ms): ", what);
   return std::make_exception_ptr(Error(c10::SourceLocation{__func__, __FILE__, __LINE__}, text));
 }
 

@@ -33,7 +33,7 @@ class Worker {
     return true;
   }
   bool ends_within(std::chrono::milliseconds);  // all tasks
-  void stop();  // when all tasks have ended; later ones are not accepted
+  void stop();                                  // when all tasks have ended; later ones are not accepted
 
  private:
   void serve();
