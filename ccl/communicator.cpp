@@ -102,6 +102,10 @@ void Communicator::run(const Call& call, device::Stream* stream) {
   TicketQueue::Ticket turn(state_->tickets);
   turn.wait();
   const bool in_place = state_->check(call);
+  if (state_->timed()) {
+    state_->open_clocks();
+    state_->run();
+  }
   state_->open(call, in_place);
   state_->run();
 }

@@ -11,6 +11,7 @@
 #include "device/capabilities.h"
 #include "device/collective_run.h"
 #include "device/memory.h"
+#include "device/native_collective.h"
 #include "device/program.h"
 #include "device/stream.h"
 #include "device/topology.h"
@@ -65,14 +66,19 @@ class Device {
   // A program in a container of neff/. Throws Unsupported, invalid_argument.
   virtual std::unique_ptr<LoadedProgram> load(std::span<const std::byte> container) = 0;
 
+  // A collective of the device's own. Why it does not cover this one; empty: it does. All members call it alike.
+  virtual std::string refuses(const NativeCollective&) const { return why_not(Capability::collectives); }
+  virtual void run(const NativeCollective& c) { throw Unsupported(refuses(c)); }
+
   virtual std::unique_ptr<Stream> stream() = 0;
   virtual std::unique_ptr<Event> event() = 0;
 
-  // Of simulated time: where this thread's work is now; what a communicator has begun, whose time replaces that of its
-  // copies and sums until ended().
+  // Of simulated time: where this thread's work is now; the time of a collective as a whole, from the last of its
+  // ranks' clocks on; and between hold and release, what this thread does is free.
   virtual RankClock clock() const { return {wall_time(), topology().core}; }
-  virtual void began(const CollectiveRun&) {}
-  virtual void ended() {}
+  virtual void spend(const CollectiveRun&) {}
+  virtual void hold_clock() {}
+  virtual void release_clock() {}
 };
 
 struct Opening {

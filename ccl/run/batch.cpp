@@ -101,8 +101,14 @@ bool Batch::open_next(Strand& s) {
     }
   }
   while (s.next != operations_.size()) {
-    const auto& [state, operation] = operations_[s.next++];
+    const auto& [state, operation] = operations_[s.next];
+    if (state == s.state && state->timed() && !std::exchange(s.has_clocks, true)) {
+      state->open_clocks();
+      return s.open = true;
+    }
+    ++s.next;
     if (state != s.state) continue;
+    s.has_clocks = false;
     state->open(operation.call, operation.in_place, operation.planned.get());
     return s.open = true;
   }

@@ -9,6 +9,7 @@
 #include "ccl/failure/blame.h"
 #include "ccl/plan/call_hash.h"
 #include "ccl/plan/check.h"
+#include "ccl/plan/schedule_file.h"
 #include "kernels/dispatch/cpu.h"
 
 namespace trellis::ccl {
@@ -38,6 +39,7 @@ Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::uni
       scaled(*device, ScratchPool::of(*device)),
       rank_(transport->rank()),
       ranks_(transport->ranks()),
+      timed_(ranks_ > 1 && device->capabilities().has(device::Capability::simulated_time)),
       cache_share_(kernels::cpu().l3_bytes / static_cast<std::size_t>(ranks_)),
       dumps_(dumps_requested()) {
   job_.activity = &activity_;
@@ -96,7 +98,8 @@ void Communicator::State::begin(Record record) {
 // Members are overwritten one by one, without rebuilding the struct: every small message takes this path.
 void Communicator::State::open(const Call& c, bool in_place, const Planned* planned) {
   expect_whole();
-  const std::uint64_t operation = operations.load(std::memory_order_relaxed) + 1;  // other threads only read it
+  // Other threads only read it.
+  const std::uint64_t operation = operations.load(std::memory_order_relaxed) + (exchanging_ ? 0 : 1);
   operations.store(operation, std::memory_order_relaxed);
   const bool averages = does(c, kernels::Reduction::avg);
   const bool sums = averages || c.op.kind == kernels::Reduction::scaled_sum;
@@ -126,6 +129,7 @@ void Communicator::State::open(const Call& c, bool in_place, const Planned* plan
   job_.how.stores = stores_for((compiled.input_elements + compiled.output_elements) * size);
   job_.mark = mark_of(*planned, c, operation);
   job_.tokens = c.collective == Collective::barrier;
+  if (timed_) spend(c, *planned, in_place);
   begin([&] {
     Recorded& r = recorder.begin();
     r.operation = operation;
@@ -164,6 +168,7 @@ void Communicator::State::open(std::span<const SendRecv> points) {
   job_.how.stores = kernels::Stores::cached;
   job_.mark = send_recv_hash;
   job_.tokens = true;
+  if (timed_) spend(points);
   begin([&] {
     Recorded& r = recorder.begin();
     r = {.operation = operations,
@@ -184,6 +189,67 @@ void Communicator::State::close() {
   recorder.end();
   if (divided_ != 0)
     device->divide(job_.type, job_.at({schedule::Buffer::output}), divided_, static_cast<std::uint32_t>(ranks()));
+  hold_clock(false);
+}
+
+void Communicator::State::open_clocks() {
+  own_clock_ = device->clock();
+  clocks_.resize(static_cast<std::size_t>(ranks()));
+  exchanging_ = true;
+  open({.collective = Collective::all_gather,
+        .input = &own_clock_,
+        .output = clocks_.data(),
+        .count = sizeof own_clock_,
+        .type = kernels::DType::u8},
+       false);
+}
+
+// The time of the operation as a whole, instead of that of its copies and sums.
+void Communicator::State::spend(const Call& c, const Planned& planned, bool in_place) {
+  if (!exchanging_) {
+    if (planned.choice == nullptr || is_file(*planned.choice))
+      throw device::Unsupported(
+          fmt::format("{}: the time of a schedule that the caller supplies is not known", device->name()));
+    const std::string way = text_of(*planned.choice);
+    device::CollectiveRun run{.collective = schedule::name(c.collective),
+                              .way = way,
+                              .rank = rank_,
+                              .ranks = ranks_,
+                              .bytes = larger_bytes(c, ranks_),
+                              .element = kernels::size_of(c.type),
+                              .root = c.root,
+                              .peer = c.peer,
+                              .in_place = in_place,
+                              .clocks = clocks_};
+    for (const schedule::Pair& p : c.pairs) run.pairs.emplace_back(p.source, p.target);
+    device->spend(run);
+  }
+  hold_clock(true);
+}
+
+// Messages of a group move at once. Their ends do not know each other's clocks.
+void Communicator::State::spend(std::span<const SendRecv> points) {
+  const SendRecv* largest = nullptr;
+  for (const SendRecv& p : points)
+    if (p.from != p.to &&
+        (largest == nullptr || p.count * kernels::size_of(p.type) > largest->count * kernels::size_of(largest->type)))
+      largest = &p;
+  if (largest != nullptr)
+    device->spend({.collective = schedule::name(Collective::send_recv),
+                   .rank = rank_,
+                   .ranks = ranks_,
+                   .bytes = largest->count * kernels::size_of(largest->type),
+                   .element = kernels::size_of(largest->type),
+                   .root = largest->from,
+                   .peer = largest->to});
+  hold_clock(true);
+}
+
+void Communicator::State::hold_clock(bool holds) {
+  if (std::exchange(holding_, holds) == holds) return;
+  if (holds) return device->hold_clock();
+  exchanging_ = false;
+  device->release_clock();
 }
 
 void Communicator::State::run() {
@@ -232,6 +298,7 @@ void Communicator::State::fail(std::exception_ptr e) {
 }
 
 void Communicator::State::fail_open(std::exception_ptr e, bool elsewhere) {
+  hold_clock(false);
   transport->withdraw();
   const bool first = keep(std::move(e), elsewhere);
   if (dump_file.wanted()) dump_file.write(executor.pending());

@@ -33,7 +33,10 @@ struct Communicator::State : DumpsOnSignal {
   void open(const Call&, bool in_place, const Planned* = nullptr);
   void open(std::span<const SendRecv>);
   void close();
-  void run();                             // runs the open operation to its end
+  void run();  // runs the open operation to its end
+  // On devices with simulated time, ranks tell each other where they are before each collective.
+  bool timed() const { return timed_; }
+  void open_clocks();
   void idle(std::uint32_t times);         // number of calls in a row in which nothing moved
   void tell_of_loss(std::exception_ptr);  // tells all ranks, if it is a PeerLost of this communicator
   void fail(std::exception_ptr);
@@ -74,8 +77,16 @@ struct Communicator::State : DumpsOnSignal {
   const void* input_of(const Call&);
   schedule::UnreadableBuffers unreadable_of(const Call&);  // as far as it matters
 
+  void spend(const Call&, const Planned&, bool in_place);
+  void spend(std::span<const SendRecv>);
+  void hold_clock(bool);
+
   const Rank rank_, ranks_;
-  const std::size_t cache_share_;  // this rank's share of the last-level cache; 0: unknown
+  const bool timed_;
+  bool exchanging_ = false, holding_ = false;  // clocks; the device's clock
+  device::RankClock own_clock_;
+  std::vector<device::RankClock> clocks_;  // by rank
+  const std::size_t cache_share_;          // this rank's share of the last-level cache; 0: unknown
   mutable std::mutex error_mutex_;
   std::exception_ptr error_;
   std::atomic<bool> failed_ = false;

@@ -1,5 +1,6 @@
 // What stands behind a tensor's address: where it lies, a file of it, the interface next to it.
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -15,6 +16,19 @@ std::shared_ptr<Storage> expect_storage(Runtime& r, const void* va) {
   auto storage = r.storage_at(va);
   if (!storage) refuse(Status::invalid, "{} is not in a tensor on a device", va);
   return storage;
+}
+
+// A file of the tensor that the range is in. Returns where the range begins.
+std::uint64_t file_of(Runtime& r, std::uint64_t va, std::uint64_t size, int* fd) {
+  expect_given(fd, "the descriptor's place");
+  *fd = -1;
+  const auto storage = expect_storage(r, reinterpret_cast<const void*>(va));
+  const std::uint64_t offset = va - reinterpret_cast<std::uint64_t>(storage->data());
+  if (size == 0 || size > storage->bytes() - offset)
+    refuse(Status::invalid, "{} bytes from byte {} of a tensor of {}", size, offset, storage->bytes());
+  *fd = fcntl(storage->file(), F_DUPFD_CLOEXEC, 0);
+  if (*fd < 0) refuse(Status::resource, "no descriptor is left: {}", std::strerror(errno));
+  return offset;
 }
 
 }  // namespace
@@ -33,16 +47,16 @@ Status nrt_tensor_get_device_allocation_info(const Tensor* tensor, AllocationInf
 
 Status nrt_get_dmabuf_fd(std::uint64_t va, std::uint64_t size, int* fd) {
   return call("nrt_get_dmabuf_fd", [&](Runtime& r) {
-    expect_given(fd, "the descriptor's place");
-    *fd = -1;
-    const auto storage = expect_storage(r, reinterpret_cast<const void*>(va));
-    if (reinterpret_cast<std::uint64_t>(storage->data()) != va)
-      refuse(Status::invalid, "a range that begins {} bytes into a tensor; here a file holds a tensor from its start",
-             va - reinterpret_cast<std::uint64_t>(storage->data()));
-    if (size == 0 || size > storage->bytes())
-      refuse(Status::invalid, "{} bytes of a tensor of {}", size, storage->bytes());
-    *fd = fcntl(storage->file(), F_DUPFD_CLOEXEC, 0);
-    if (*fd < 0) refuse(Status::resource, "no descriptor is left: {}", std::strerror(errno));
+    if (file_of(r, va, size, fd) == 0) return;
+    close(std::exchange(*fd, -1));
+    refuse(Status::invalid, "a range that begins within a tensor; nrt_get_dmabuf_fd_v2 tells its offset");
+  });
+}
+
+Status nrt_get_dmabuf_fd_v2(std::uint64_t va, std::uint64_t size, int* fd, std::uint64_t* offset) {
+  return call("nrt_get_dmabuf_fd_v2", [&](Runtime& r) {
+    expect_given(offset, "the offset's place");
+    *offset = file_of(r, va, size, fd);
   });
 }
 

@@ -30,8 +30,7 @@ std::vector<RankClock> clocks_of(const std::vector<Bytes>& all) {
 // The simulated time of it. Where the machine has fewer cores than there are members, they only wait for each other.
 void take_time(Device& device, CollectiveRun run) {
   try {
-    device.began(run);
-    device.ended();
+    device.spend(run);
   } catch (const std::exception& e) {
     warn("collective", e.what());
   }

@@ -11,7 +11,7 @@ struct Hub::Meeting {
   std::vector<Bytes> brought;
   std::vector<bool> here;
   std::uint32_t come = 0, gone = 0;
-  bool spoilt = false;  // the signatures differ, or somebody has given up
+  Status spoilt = Status::success;  // else the signatures differ, or somebody has given up
   std::string why;
   std::condition_variable changed;
 };
@@ -39,18 +39,19 @@ std::vector<Bytes> Hub::meet(const Coming& c, Deadline deadline) {
   meeting->here[c.member] = true;
   meeting->brought[c.member] = c.bytes;
   ++meeting->come;
-  if (!meeting->spoilt && meeting->signature != c.signature) {
-    meeting->spoilt = true;
+  const auto is_spoilt = [&] { return meeting->spoilt != Status::success; };
+  if (!is_spoilt() && meeting->signature != c.signature) {
+    meeting->spoilt = Status::invalid;
     meeting->why = fmt::format("members call '{}' and '{}' at the same time", meeting->signature, c.signature);
   }
   meeting->changed.notify_all();
   const bool together =
-      meeting->changed.wait_until(lock, deadline, [&] { return meeting->come == c.members || meeting->spoilt; });
+      meeting->changed.wait_until(lock, deadline, [&] { return meeting->come == c.members || is_spoilt(); });
   std::string missing;
   if (!together) {
     for (std::uint32_t m = 0; m < c.members; ++m)
       if (!meeting->here[m] && missing.size() < 60) missing += fmt::format(" {}", m);
-    meeting->spoilt = true;
+    meeting->spoilt = Status::collective_stuck;
     meeting->why = fmt::format("of {} members these did not come in time:{}", c.members, missing);
     meeting->changed.notify_all();
   }
@@ -59,8 +60,7 @@ std::vector<Bytes> Hub::meet(const Coming& c, Deadline deadline) {
     std::erase(turn, meeting);
     if (turn.empty()) meetings_.erase(key);
   }
-  if (!together) refuse(Status::collective_stuck, "{}: {}", c.signature, meeting->why);
-  if (meeting->spoilt) refuse(Status::invalid, "{}: {}", c.signature, meeting->why);
+  if (is_spoilt()) refuse(meeting->spoilt, "{}: {}", c.signature, meeting->why);
   return meeting->brought;
 }
 

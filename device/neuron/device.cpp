@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "device/backends.h"
+#include "device/neuron/collective.h"
 #include "device/neuron/memory.h"
 #include "device/neuron/program.h"
 #include "device/thread_stream.h"
@@ -65,6 +66,11 @@ class Neuron : public Device {
   void launch(const Launch&) override;
   std::unique_ptr<LoadedProgram> load(std::span<const std::byte> neff) override {
     return std::make_unique<NeuronProgram>(runtime_, tensors_, core_, neff);
+  }
+  std::string refuses(const NativeCollective& c) const override { return why_not_native(*runtime_, tensors_, c); }
+  void run(const NativeCollective& c) override {
+    if (const std::string why = refuses(c); !why.empty()) throw Unsupported(why);
+    run_native(*runtime_, tensors_, core_, c);
   }
   std::unique_ptr<Stream> stream() override { return std::make_unique<ThreadStream>(); }
   std::unique_ptr<Event> event() override { return std::make_unique<ThreadEvent>(std::make_shared<Clocks>()); }

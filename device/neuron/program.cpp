@@ -1,7 +1,6 @@
 #include "device/neuron/program.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,30 +8,15 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <thread>
 
 #include "device/neff/neff.h"
+#include "device/neuron/element.h"
+#include "device/neuron/wait.h"
 
 namespace trellis::device {
 namespace {
 
 using kernels::DType;
-using nrt::Element;
-
-constexpr std::pair<Element, DType> types[] = {
-    {Element::u64, DType::u64},     {Element::i8, DType::i8},       {Element::u8, DType::u8},
-    {Element::i16, DType::i16},     {Element::u16, DType::u16},     {Element::bf16, DType::bf16},
-    {Element::f16, DType::f16},     {Element::i32, DType::i32},     {Element::u32, DType::u32},
-    {Element::f32, DType::f32},     {Element::f32r, DType::tf32},   {Element::i64, DType::i64},
-    {Element::f8e3, DType::f8e3m4}, {Element::f8e4, DType::f8e4m3}, {Element::f8e5, DType::f8e5m2}};
-
-// Of an element type that no kernel knows, bytes are told.
-DType type_of(Element e) {
-  for (const auto& [element, type] : types)
-    if (element == e) return type;
-  return DType::u8;
-}
-
 constexpr auto patience = std::chrono::minutes(5);  // with one run of a program
 
 }  // namespace
@@ -128,29 +112,11 @@ void NeuronProgram::execute_queued(const Sets& sets) {
   nrt::Sequence sequence = 0;
   runtime_->call(l.nrta_execute_schedule, "nrta_execute_schedule", model_, sets.inputs, sets.outputs, 0, errors,
                  &sequence);
-  wait(sequence);
+  wait_for(*runtime_, sequence, patience);
   const nrt::AsyncError* list = nullptr;
   std::size_t count = 0;
   runtime_->call(l.nrta_error_tracker_get_list, "nrta_error_tracker_get_list", errors, &list, &count);
   if (count != 0) runtime_->check(static_cast<nrt::Status>(list[0].error_code), "nrta_execute_schedule");
-}
-
-// A handle to wait on where the runtime gives one: SDK 2.29 took it away.
-void NeuronProgram::wait(nrt::Sequence sequence) const {
-  const nrt::Library& l = runtime_->library();
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  if (int fd = -1;
-      l.nrta_get_completion_handle != nullptr && l.nrta_get_completion_handle(sequence, &fd) == nrt::Status::success) {
-    pollfd one{fd, POLLIN, 0};
-    poll(&one, 1, static_cast<int>(std::chrono::milliseconds(patience).count()));
-    close(fd);
-  }
-  for (bool done = false;;) {
-    runtime_->call(l.nrta_is_completed, "nrta_is_completed", sequence, &done);
-    if (done) return;
-    if (std::chrono::steady_clock::now() > deadline) runtime_->check(nrt::Status::timeout, "nrta_is_completed");
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
-  }
 }
 
 std::string NeuronProgram::profile() const {

@@ -24,7 +24,6 @@ class NeuronProgram : public LoadedProgram {
   class Sets;
   void execute(const std::vector<Binding>&);
   void execute_queued(const Sets&);
-  void wait(nrt::Sequence) const;
 
   const std::shared_ptr<NeuronRuntime> runtime_;
   const TensorsByAddress& tensors_;

@@ -1,5 +1,6 @@
 // The functions of libnrt for memory, programs and cores: X(version of the SDK that has it, result, name, parameters).
-// 2.7 and 2.27 are the oldest of the public headers that were looked at which have the function: it may be older.
+// 2.7 and 2.27 are the oldest of the public headers that were looked at which have the function: it may be older. The
+// headers of 2.28 lack nrt_get_dmabuf_fd_v2; its documentation names it, and libfabric declares it.
 #pragma once
 
 #include "device/nrt/structures.h"
@@ -44,6 +45,7 @@
   X("2.27", Status, nrt_tensor_check_output_completion, (const Tensor*, std::int64_t timeout_us, std::uint64_t))       \
   X("2.27", Status, nrt_tensor_reset_output_completion, (Tensor*))                                                     \
   X("2.27", Status, nrt_get_dmabuf_fd, (std::uint64_t va, std::uint64_t size, int* fd))                                \
+  X("2.30", Status, nrt_get_dmabuf_fd_v2, (std::uint64_t va, std::uint64_t size, int* fd, std::uint64_t* offset))      \
   X("2.27", Status, nrt_host_device_id_get, (int, std::uint32_t*))                                                     \
   X("2.27", Status, nrt_host_device_id_rid_map_get, (std::uint32_t*, std::uint32_t*))                                  \
   X("2.27", Status, nrt_get_hbm_mmap_va, (int device, int hbm, void**, std::size_t*))                                  \

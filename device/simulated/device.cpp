@@ -62,13 +62,13 @@ class Simulated : public Host {
   std::unique_ptr<Event> event() override { return std::make_unique<ThreadEvent>(clocks_); }
 
   RankClock clock() const override { return {clocks_->now(), topology_.core}; }
-  void began(const CollectiveRun& run) override {
+  void spend(const CollectiveRun& run) override {
     const Time took = machine_->collective_time(run);
     for (const RankClock& c : run.clocks) clocks_->wait_until(c.time);
     clocks_->charge(took);
-    SimulatedClocks::take_over(true);
   }
-  void ended() override { SimulatedClocks::take_over(false); }
+  void hold_clock() override { SimulatedClocks::take_over(true); }
+  void release_clock() override { SimulatedClocks::take_over(false); }
 
  private:
   bool is_here(const void* p) const { return find(p, 1).outside == 0; }

@@ -153,6 +153,10 @@ TEST(Nrt, AFileOfATensorIsTheTensor) {
   close(fd);
   EXPECT_EQ(n->nrt_get_dmabuf_fd(va + 4096, 100, &fd), Status::invalid);
   EXPECT_EQ(n->nrt_get_dmabuf_fd(va, 20'000, &fd), Status::invalid);
+  std::uint64_t offset = 0;
+  EXPECT_EQ(n->nrt_get_dmabuf_fd_v2(va + 4096, 100, &fd, &offset), Status::success);
+  EXPECT_EQ(offset, 4096u);
+  close(fd);
   EXPECT_EQ(n->nrt_get_dmabuf_fd(16, 10, &fd), Status::invalid);
   n->nrt_tensor_free(&t);
   nrt::Tensor* again = n.tensor(5, 10'000);

@@ -1,0 +1,136 @@
+// Collectives on simulated devices: the truth's bits, and the simulator's time, in one run.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "ccl/store.h"
+#include "sim/choose/tuner.h"
+#include "tests/ccl/ranks/cases.h"
+
+namespace trellis::ccl {
+namespace {
+
+constexpr const char* machine_name = "trn2.48xlarge";
+
+using OnRank = std::function<void(Communicator&, device::Device&)>;
+
+// Each rank on its own core. Empty, or what went wrong.
+std::string on_cores(Rank ranks, const OnRank& work, const std::string& algorithm = "") {
+  const auto store = memory_store();
+  std::vector<std::string> wrong(static_cast<std::size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        const auto device = device::open(fmt::format("sim:{}", machine_name), {.core = rank});
+        Config config;
+        config.transport = "loopback";
+        config.algorithm = algorithm;
+        config.timeout = std::chrono::seconds(20);
+        const auto c = Communicator::create(store, rank, ranks, config, device);
+        work(*c, *device);
+        c->finalize();
+      } catch (const std::exception& e) {
+        wrong[static_cast<std::size_t>(rank)] = fmt::format("rank {}: {}\n", rank, e.what());
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  std::string all;
+  for (const std::string& w : wrong) all += w;
+  return all;
+}
+
+sim::Time priced(Collective collective, const std::string& way, Rank ranks, double bytes) {
+  const sim::Machine machine = sim::machine_named(machine_name);
+  sim::Pricer pricer(machine, sim::first_in_a_row(machine, ranks),
+                     {.collective = collective, .element = 4, .in_place = true});
+  return pricer.price(sim::way_named(way), bytes).time;
+}
+
+// One rank is late: all end when it and the collective's time allow.
+TEST(Simulated, ACollectiveTakesTheSimulatorsTime) {
+  constexpr std::size_t count = 100'000, bytes = count * sizeof(float);
+  for (const Rank ranks : {2, 4, 8}) {
+    std::vector<device::Time> begins(static_cast<std::size_t>(ranks)), ends = begins, again = begins;
+    std::string way;
+    EXPECT_EQ(on_cores(ranks,
+                       [&](Communicator& c, device::Device& d) {
+                         const auto rank = static_cast<std::size_t>(c.rank());
+                         auto* const data = static_cast<float*>(d.allocate(bytes));
+                         std::fill_n(data, count, static_cast<float>(rank + 1));
+                         const auto stream = d.stream();
+                         if (rank == 1) d.copy(*stream, data, data + count / 2, bytes / 2);
+                         stream->synchronize();
+                         begins[rank] = stream->now();
+                         const Call call{
+                             .collective = Collective::all_reduce, .input = data, .output = data, .count = count};
+                         if (rank == 0) way = c.algorithm(call);
+                         c.run(call, stream.get());
+                         stream->synchronize();
+                         ends[rank] = stream->now();
+                         const auto expected = static_cast<float>(c.ranks() * (c.ranks() + 1) / 2);
+                         if (std::count(data, data + count, expected) != count) throw std::runtime_error("a wrong sum");
+                         c.run(call);  // in the calling thread
+                         again[rank] = d.clock().time;
+                         d.release(data);
+                       }),
+              "");
+    const sim::Time time = priced(Collective::all_reduce, way, ranks, bytes);
+    EXPECT_GT(begins[1], begins[0]);
+    for (std::size_t r = 0; r < ends.size(); ++r) {
+      EXPECT_EQ(ends[r], begins[1] + time) << way << " by " << ranks << ", rank " << r;
+      EXPECT_EQ(again[r], ends[r] + time) << way << " by " << ranks << ", rank " << r;
+    }
+  }
+}
+
+TEST(Simulated, EveryAlgorithmGivesTheTruthsBits) {
+  constexpr std::size_t counts[] = {37};
+  const Kind kind = [](Call& c, std::size_t turn) {
+    c.type = turn % 2 == 0 ? kernels::DType::f32 : kernels::DType::bf16;
+  };
+  const std::vector<Case> cases = cases_for(4, counts, kind);
+  std::set<std::string> algorithms;
+  for (const Case& c : cases) algorithms.insert(c.algorithm);
+  EXPECT_GT(algorithms.size(), 5u);
+  for (const std::string& algorithm : algorithms)
+    EXPECT_EQ(on_cores(
+                  4,
+                  [&](Communicator& c, device::Device&) {
+                    for (std::size_t i = 0; i < cases.size(); ++i)
+                      if (cases[i].algorithm == algorithm) run_case(c, cases[i], i);
+                  },
+                  algorithm),
+              "");
+}
+
+TEST(Simulated, OperationsOfAGroupTakeTheirTimeOneAfterTheOther) {
+  constexpr std::size_t count = 1000;
+  std::vector<device::Time> ends(4);
+  EXPECT_EQ(on_cores(4,
+                     [&](Communicator& c, device::Device& d) {
+                       auto* const data = static_cast<float*>(d.allocate(2 * count * sizeof(float)));
+                       const auto stream = d.stream();
+                       Group group;
+                       for (int i = 0; i < 2; ++i)
+                         c.all_reduce(data + i * count, data + i * count, count, kernels::DType::f32, {}, stream.get());
+                       group.end();
+                       stream->synchronize();
+                       ends[static_cast<std::size_t>(c.rank())] = stream->now();
+                       const device::Time begin = stream->now();
+                       c.all_reduce(data, data, count, kernels::DType::f32, {}, stream.get());
+                       stream->synchronize();
+                       if (ends[static_cast<std::size_t>(c.rank())] != 2 * (stream->now() - begin))
+                         throw std::runtime_error("two operations do not take twice the time of one");
+                       d.release(data);
+                     }),
+            "");
+  EXPECT_EQ(ends[0], ends[3]);
+}
+
+}  // namespace
+}  // namespace trellis::ccl

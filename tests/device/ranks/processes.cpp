@@ -1,0 +1,136 @@
+// The stand-in between processes: a hub that device 0 serves, and messages between cores.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/device/standin.h"
+
+namespace trellis::device {
+namespace {
+
+using nrt::Status;
+
+int free_port() { return 20'000 + getpid() % 20'000; }
+
+// A child for each rank. True when all of them returned true.
+template <class Work>
+bool in_processes(int ranks, Work work) {
+  std::vector<pid_t> children;
+  for (int r = 0; r < ranks; ++r) {
+    const pid_t child = fork();
+    if (child == 0) _exit(work(r) ? 0 : 1);
+    children.push_back(child);
+  }
+  bool well = true;
+  for (const pid_t child : children) {
+    int status = -1;
+    waitpid(child, &status, 0);
+    well = well && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+  return well;
+}
+
+TEST(NrtProcesses, GatherAndReduceOverTheHubOfDevice0) {
+  const std::string root = "127.0.0.1:" + std::to_string(free_port());
+  EXPECT_TRUE(in_processes(3, [&](int rank) {
+    setenv("NEURON_RT_ROOT_COMM_ID", root.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+    const Standin n;
+    const auto r = static_cast<std::uint32_t>(rank);
+    std::uint32_t own = r + 7, all[3] = {};
+    if (n->nrt_all_gather(rank, r, 3, sizeof own, &own, all) != Status::success) return false;
+    nrt::Tensor* t = n.tensor(rank, 4000);
+    const std::vector<float> values(1000, static_cast<float>(rank));
+    n->nrt_tensor_write(t, values.data(), 0, 4000);
+    std::uint32_t group[] = {0, 1, 2};
+    nrt::Comm comm{group, r, 3, r, 3, r};
+    nrt::TensorList list{&t, 1};
+    nrt::CollectiveContext* context = nullptr;
+    nrt::Sequence s = 0;
+    n->nrta_cc_prepare(&comm, &list, &list, nrt::Element::f32, nrt::ReduceKind::add, nrt::CollectiveKind::all_reduce,
+                       &context);
+    if (n->nrta_cc_schedule(&context, 0, nullptr, &s) != Status::success) return false;
+    for (bool done = false; !done;)
+      if (n->nrta_is_completed(s, &done) != Status::success) return false;
+    float sum = 0;
+    n->nrt_tensor_read(t, &sum, 3996, 4);
+    const bool met = n->nrt_barrier(rank, r, 3) == Status::success;
+    return all[0] == 7 && all[2] == 9 && sum == 3.0F && met;
+  }));
+}
+
+template <class Ask>
+bool wait_for(Ask ask) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (bool done = false; std::chrono::steady_clock::now() < deadline; std::this_thread::yield()) {
+    if (ask(&done) != Status::success) return false;
+    if (done) return true;
+  }
+  return false;
+}
+
+TEST(NrtProcesses, CoresSendTensorsToEachOther) {
+  const std::string port = std::to_string(free_port());
+  EXPECT_TRUE(in_processes(2, [&](int rank) {
+    setenv("TRELLIS_NRT_SENDRECV_PORT", port.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+    const Standin n;
+    if (n->nrt_async_sendrecv_init(rank) != Status::success) return false;
+    nrt::SendRecvComm* comm = nullptr;
+    const Status opened = rank == 0 ? n->nrt_async_sendrecv_connect("127.0.0.1", 1, 0, &comm)
+                                    : n->nrt_async_sendrecv_accept("127.0.0.1", 0, 1, &comm);
+    if (opened != Status::success) return false;
+    if (!wait_for([&](bool* done) { return n->nrt_async_sendrecv_test_comm(comm, done); })) return false;
+    nrt::Tensor* t = n.tensor(rank, 1 << 20);
+    if (rank == 0) n->nrt_tensor_memset(t, 0, 9, 1 << 20);
+    std::vector<nrt::SendRecvRequest*> requests(5);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const Status posted = rank == 0 ? n->nrt_async_sendrecv_send_tensor(t, i * 1000, 1000, comm, &requests[i])
+                                      : n->nrt_async_sendrecv_recv_tensor(t, i * 2000, 1500, comm, &requests[i]);
+      if (posted != Status::success) return false;
+    }
+    for (nrt::SendRecvRequest* request : requests) {
+      std::size_t size = 0;
+      if (!wait_for([&](bool* done) { return n->nrt_async_sendrecv_test_request(request, done, &size); })) return false;
+      bool done = false;
+      if (size != 1000 || n->nrt_async_sendrecv_test_request(request, &done, &size) != Status::invalid_handle)
+        return false;
+    }
+    char bytes[2] = "";
+    n->nrt_tensor_read(t, bytes, 8999, 1);
+    n->nrt_tensor_read(t, bytes + 1, 9000, 1);
+    if (rank == 1 && (bytes[0] != 9 || bytes[1] != 0)) return false;
+    return n->nrt_async_sendrecv_flush(rank) == Status::success &&
+           n->nrt_async_sendrecv_close(rank) == Status::success;
+  }));
+}
+
+TEST(NrtProcesses, AnEndThatNobodyMeetsTimesOutAndSpoilsTheClose) {
+  const std::string port = std::to_string(free_port());
+  EXPECT_TRUE(in_processes(1, [&](int) {
+    setenv("TRELLIS_NRT_SENDRECV_PORT", port.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+    use_standin();
+    setenv("NEURON_RT_EXEC_TIMEOUT", "1", 1);  // NOLINT(concurrency-mt-unsafe)
+    const nrt::Library n(TRELLIS_STANDIN);
+    n.nrt_init(nrt::Framework::none, "", "");
+    n.nrt_async_sendrecv_init(3);
+    nrt::SendRecvComm* comm = nullptr;
+    n.nrt_async_sendrecv_connect("127.0.0.1", 60, 3, &comm);
+    bool done = false;
+    if (n.nrt_async_sendrecv_close(3) != Status::failure) return false;
+    if (n.nrt_async_sendrecv_init(3) != Status::failure) return false;
+    n.nrt_async_sendrecv_init(4);
+    n.nrt_async_sendrecv_accept("127.0.0.1", 60, 4, &comm);
+    Status last = Status::success;
+    for (int i = 0; i < 400 && last == Status::success; ++i) {
+      last = n.nrt_async_sendrecv_test_comm(comm, &done);
+      usleep(10'000);
+    }
+    n.nrt_close();
+    return last == Status::timeout;
+  }));
+}
+
+}  // namespace
+}  // namespace trellis::device
