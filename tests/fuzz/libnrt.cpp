@@ -1,5 +1,5 @@
-// Any sequence of calls to the stand-in for libnrt, with handles that live, were freed, or never were: each call gives a
-// status, and none crashes. A call is four bytes: which, and its arguments.
+// Any sequence of calls to the stand-in for libnrt, with handles that live, were freed, or never were: each call gives
+// a status, and none crashes. A call is four bytes: which, and its arguments.
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,46 +25,86 @@ class Caller {
 
   void call(std::uint8_t which, std::uint8_t a, std::uint8_t b, std::uint8_t c) {
     switch (which % 40) {
-      case 0: return check(l_.nrt_init(static_cast<nrt::Framework>(a % 7), "", nullptr));
-      case 1: return a % 16 == 0 ? l_.nrt_close() : void();
-      case 2: return allocate(a, b, c);
-      case 3: return l_.nrt_tensor_free(a % 9 == 0 ? nullptr : &tensor(b));
-      case 4: return check(l_.nrt_tensor_read(tensor(a), at(b), size(b), size(c)));
-      case 5: return check(l_.nrt_tensor_write(tensor(a), at(b), size(b), size(c)));
-      case 6: return check(l_.nrt_tensor_copy(tensor(a), size(c), tensor(b), size(a), size(b)));
-      case 7: return check(l_.nrt_tensor_memset(tensor(a), size(b), b, size(c)));
-      case 8: return check(l_.nrt_tensor_allocate_slice(tensor(a), size(b), size(c), nullptr, &tensor(b)));
-      case 9: return check(l_.nrt_tensor_allocate_empty("e", a % 9 == 0 ? nullptr : &tensor(a)));
-      case 10: return check(l_.nrt_tensor_attach_buffer(tensor(a), at(b), std::min<std::size_t>(size(c), 4096)));
-      case 11: return check(l_.nrt_allocate_tensor_set(&set(a)));
-      case 12: return l_.nrt_destroy_tensor_set(&set(a));
-      case 13: return check(l_.nrt_add_tensor_to_tensor_set(set(a), name(b), tensor(c)));
-      case 14: return check(l_.nrt_get_tensor_from_tensor_set(set(a), name(b), &tensor(c)));
-      case 15: return check(l_.nrt_load(neff_.data(), neff_.size() - (a % 4 == 0 ? b : 0), core(b), -1, &model(c)));
-      case 16: return check(l_.nrt_unload(model(a)));
-      case 17: return check(l_.nrt_execute(model(a), set(b), set(c)));
-      case 18: return check(l_.nrt_execute_repeat(model(a), set(b), set(c), a % 4));
-      case 19: return check(l_.nrta_execute_schedule(model(a), set(b), set(c), a % 3 - 1, tracker(c), &sequence(b)));
-      case 20: return check(l_.nrta_tensor_write(tensor(a), at(b), size(b), size(c), a % 3, tracker(b), &sequence(c)));
-      case 21: return check(l_.nrta_tensor_read(at(b), tensor(a), size(b), size(c), b % 3, nullptr, &sequence(c)));
-      case 22: return check(l_.nrta_tensor_copy(tensor(a), 0, tensor(b), 0, size(c), 0, tracker(a), nullptr));
-      case 23: return check(l_.nrta_is_completed(sequence(a), b % 9 == 0 ? nullptr : &flag_));
-      case 24: return handle(a);
-      case 25: return check(l_.nrta_error_tracker_create(static_cast<std::uint32_t>(core(a)), &tracker(b)));
-      case 26: return l_.nrta_error_tracker_destroy(tracker(a));
-      case 27: return errors(a);
-      case 28: return check(l_.nrta_get_sequence(a, static_cast<nrt::Unit>(b % 7), c % 4 - 1, &sequence(c)));
-      case 29: return prepare(a, b, c);
-      case 30: return check(l_.nrta_cc_schedule(a % 9 == 0 ? nullptr : &context(b), c % 4, tracker(a), &sequence(b)));
-      case 31: return gather(a, b);
-      case 32: return info(a);
-      case 33: return check(l_.nrt_get_vnc_memory_stats(a % 70, &stats_, b % 20, nullptr));
-      case 34: return dmabuf(a, b);
-      case 35: return check(l_.nrt_memcpy_to_device(l_.nrt_tensor_get_va(tensor(a)), at(b), size(c)));
-      case 36: return check(a % 2 == 0 ? l_.nrt_trace_start(true) : l_.nrt_trace_stop("/dev/null"));
-      case 37: return check(l_.nrt_tensor_check_output_completion(tensor(a), b, c));
-      case 38: return check(l_.nrt_async_sendrecv_flush(core(a)));
-      default: return check(l_.nrt_async_drain_queued_execs(core(a)));
+      case 0:
+        return check(l_.nrt_init(static_cast<nrt::Framework>(a % 7), "", nullptr));
+      case 1:
+        return a % 16 == 0 ? l_.nrt_close() : void();
+      case 2:
+        return allocate(a, b, c);
+      case 3:
+        return l_.nrt_tensor_free(a % 9 == 0 ? nullptr : &tensor(b));
+      case 4:
+        return check(l_.nrt_tensor_read(tensor(a), at(b), size(b), size(c)));
+      case 5:
+        return check(l_.nrt_tensor_write(tensor(a), at(b), size(b), size(c)));
+      case 6:
+        return check(l_.nrt_tensor_copy(tensor(a), size(c), tensor(b), size(a), size(b)));
+      case 7:
+        return check(l_.nrt_tensor_memset(tensor(a), size(b), b, size(c)));
+      case 8:
+        return check(l_.nrt_tensor_allocate_slice(tensor(a), size(b), size(c), nullptr, &tensor(b)));
+      case 9:
+        return check(l_.nrt_tensor_allocate_empty("e", a % 9 == 0 ? nullptr : &tensor(a)));
+      case 10:
+        return check(l_.nrt_tensor_attach_buffer(tensor(a), at(b), std::min<std::size_t>(size(c), 4096)));
+      case 11:
+        return check(l_.nrt_allocate_tensor_set(&set(a)));
+      case 12:
+        return l_.nrt_destroy_tensor_set(&set(a));
+      case 13:
+        return check(l_.nrt_add_tensor_to_tensor_set(set(a), name(b), tensor(c)));
+      case 14:
+        return check(l_.nrt_get_tensor_from_tensor_set(set(a), name(b), &tensor(c)));
+      case 15:
+        return check(l_.nrt_load(neff_.data(), neff_.size() - (a % 4 == 0 ? b : 0), core(b), -1, &model(c)));
+      case 16:
+        return check(l_.nrt_unload(model(a)));
+      case 17:
+        return check(l_.nrt_execute(model(a), set(b), set(c)));
+      case 18:
+        return check(l_.nrt_execute_repeat(model(a), set(b), set(c), a % 4));
+      case 19:
+        return check(l_.nrta_execute_schedule(model(a), set(b), set(c), a % 3 - 1, tracker(c), &sequence(b)));
+      case 20:
+        return check(l_.nrta_tensor_write(tensor(a), at(b), size(b), size(c), a % 3, tracker(b), &sequence(c)));
+      case 21:
+        return check(l_.nrta_tensor_read(at(b), tensor(a), size(b), size(c), b % 3, nullptr, &sequence(c)));
+      case 22:
+        return check(l_.nrta_tensor_copy(tensor(a), 0, tensor(b), 0, size(c), 0, tracker(a), nullptr));
+      case 23:
+        return check(l_.nrta_is_completed(sequence(a), b % 9 == 0 ? nullptr : &flag_));
+      case 24:
+        return handle(a);
+      case 25:
+        return check(l_.nrta_error_tracker_create(static_cast<std::uint32_t>(core(a)), &tracker(b)));
+      case 26:
+        return l_.nrta_error_tracker_destroy(tracker(a));
+      case 27:
+        return errors(a);
+      case 28:
+        return check(l_.nrta_get_sequence(a, static_cast<nrt::Unit>(b % 7), c % 4 - 1, &sequence(c)));
+      case 29:
+        return prepare(a, b, c);
+      case 30:
+        return check(l_.nrta_cc_schedule(a % 9 == 0 ? nullptr : &context(b), c % 4, tracker(a), &sequence(b)));
+      case 31:
+        return gather(a, b);
+      case 32:
+        return info(a);
+      case 33:
+        return check(l_.nrt_get_vnc_memory_stats(a % 70, &stats_, b % 20, nullptr));
+      case 34:
+        return dmabuf(a, b);
+      case 35:
+        return check(l_.nrt_memcpy_to_device(l_.nrt_tensor_get_va(tensor(a)), at(b), size(c)));
+      case 36:
+        return check(a % 2 == 0 ? l_.nrt_trace_start(true) : l_.nrt_trace_stop("/dev/null"));
+      case 37:
+        return check(l_.nrt_tensor_check_output_completion(tensor(a), b, c));
+      case 38:
+        return check(l_.nrt_async_sendrecv_flush(core(a)));
+      default:
+        return check(l_.nrt_async_drain_queued_execs(core(a)));
     }
   }
 
@@ -143,8 +183,8 @@ class Caller {
 
 const nrt::Library& library() {
   static const nrt::Library* const one = [] {
-    setenv("NEURON_RT_LOG_LEVEL", "QUIET", 1);  // NOLINT(concurrency-mt-unsafe): at the start
-    setenv("NEURON_RT_EXEC_TIMEOUT", "1", 1);   // NOLINT(concurrency-mt-unsafe)
+    setenv("NEURON_RT_LOG_LEVEL", "QUIET", 1);         // NOLINT(concurrency-mt-unsafe): at the start
+    setenv("NEURON_RT_EXEC_TIMEOUT", "1", 1);          // NOLINT(concurrency-mt-unsafe)
     setenv("TRELLIS_NRT_MACHINE", "trn2.3xlarge", 1);  // NOLINT(concurrency-mt-unsafe)
     return new nrt::Library(TRELLIS_STANDIN);
   }();

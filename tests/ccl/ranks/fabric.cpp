@@ -65,8 +65,8 @@ TEST_P(HostileFabric, ChangesNoBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fabric, HostileFabric,
-                         testing::Values("seed=1,reorder=40,hold=30", "seed=2,refuse=50,credits=2",
-                                         "fail=100,only=1", "seed=3,stall=5,reorder=20,refuse=10,credits=8,fail=5"));
+                         testing::Values("seed=1,reorder=40,hold=30", "seed=2,refuse=50,credits=2", "fail=100,only=1",
+                                         "seed=3,stall=5,reorder=20,refuse=10,credits=8,fail=5"));
 
 TEST(Fabric, AnUnknownProviderIsRefusedWithTheKnownOnes) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();

@@ -101,8 +101,7 @@ TEST(NrtProcesses, CoresSendTensorsToEachOther) {
     n->nrt_tensor_read(t, bytes, 8999, 1);
     n->nrt_tensor_read(t, bytes + 1, 9000, 1);
     if (rank == 1 && (bytes[0] != 9 || bytes[1] != 0)) return false;
-    return n->nrt_async_sendrecv_flush(rank) == Status::success &&
-           n->nrt_async_sendrecv_close(rank) == Status::success;
+    return n->nrt_async_sendrecv_flush(rank) == Status::success && n->nrt_async_sendrecv_close(rank) == Status::success;
   }));
 }
 

@@ -35,7 +35,7 @@ class Presence {
   const Member& member(Rank r) const { return members_[static_cast<std::size_t>(r)]; }
   bool one_host() const { return one_host_; }
 
-  void change(const std::function<void(PublicState&)>&);    // of this rank; tells nobody
+  void change(const std::function<void(PublicState&)>&);  // of this rank; tells nobody
   // The same, and tells the others; in a large communicator only those it has heard of, unless it matters to all.
   void announce(const std::function<void(PublicState&)>&, bool to_all = false);
   PublicState state(Rank) const;

@@ -110,9 +110,9 @@ class HostileWire : public Wire {
 
 Hostility hostility_in(const std::string& text) {
   Hostility h;
-  const std::pair<std::string_view, int*> numbers[] = {{"reorder", &h.reorder}, {"hold", &h.hold},
-                                                       {"refuse", &h.refuse},   {"only", &h.only}, {"credits", &h.credits},
-                                                       {"fail", &h.fail},       {"stall", &h.stall}};
+  const std::pair<std::string_view, int*> numbers[] = {
+      {"reorder", &h.reorder}, {"hold", &h.hold}, {"refuse", &h.refuse}, {"only", &h.only},
+      {"credits", &h.credits}, {"fail", &h.fail}, {"stall", &h.stall}};
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view part = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(part.size() + 1, rest.size()));
@@ -129,10 +129,11 @@ Hostility hostility_in(const std::string& text) {
         *number = static_cast<int>(std::min<std::uint64_t>(value, 1'000'000));
       }
     if (!known || read.ec != std::errc{} || read.ptr != end)
-      throw std::invalid_argument(fmt::format(
-          "'{}' is no part of a fabric's hostility: expected NAME=NUMBER with seed, reorder, hold, refuse, only, credits, "
-          "fail or stall",
-          part));
+      throw std::invalid_argument(
+          fmt::format("'{}' is no part of a fabric's hostility: expected NAME=NUMBER with seed, reorder, hold, refuse, "
+                      "only, credits, "
+                      "fail or stall",
+                      part));
   }
   if (h.hold < 1) throw std::invalid_argument(fmt::format("hold={}: expected 1 or more", h.hold));
   return h;
