@@ -139,7 +139,7 @@ TEST(Failures, DifferentCallsAreNamed) {
                                              (c.rank() == 0 ? d.first : d.second)(c, x);
                                              c.barrier();
                                            } catch (const Mismatch& m) {
-                                             std::this_thread::sleep_for(500ms);  // until the other has seen it too
+                                             std::this_thread::sleep_for(700ms);  // until the other has seen it too
                                              if (c.rank() == 0) throw;
                                            }
                                          },
@@ -264,6 +264,7 @@ TEST(Failures, AbortEndsWhatOthersWaitFor) {
 TEST(Failures, WhoComesTooLateIsToldAndReadsNothing) {
   for (const std::string& transport : usable_transports())
     for (const std::size_t elements : {std::size_t{32'000}, std::size_t{65'536}, std::size_t{1'000'000}}) {
+      if (across_hosts(transport) && elements != 65'536) continue;  // slots and pieces are alike for all of them
       auto& through = *seen_by_all<int>();
       const std::string said = run_ranks(
           transport, 4,

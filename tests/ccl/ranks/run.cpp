@@ -127,11 +127,10 @@ std::string run_ranks(std::string_view transport, Rank ranks, const RankFunction
 }
 
 std::vector<std::tuple<std::string, Rank>> transports_and_ranks(const std::vector<Rank>& all,
-                                                                const std::vector<Rank>& across_hosts) {
+                                                                const std::vector<Rank>& on_hosts) {
   std::vector<std::tuple<std::string, Rank>> pairs;
   for (const std::string& name : usable_transports())
-    for (const Rank r : transport_named(name).reach == TransportKind::Reach::hosts ? across_hosts : all)
-      pairs.emplace_back(name, r);
+    for (const Rank r : across_hosts(name) ? on_hosts : all) pairs.emplace_back(name, r);
   return pairs;
 }
 

@@ -26,8 +26,11 @@ std::string run_ranks(std::string_view transport, Rank ranks, const RankFunction
 
 // The transports that this machine can use, out of the registry. Ranks of one that knows hosts are on hosts of two.
 inline auto every_transport() { return testing::ValuesIn(usable_transports()); }
+inline bool across_hosts(std::string_view transport) {
+  return transport_named(transport).reach == TransportKind::Reach::hosts;
+}
 // The same with numbers of ranks: all of them on one host, where they take less time, and some across hosts.
 std::vector<std::tuple<std::string, Rank>> transports_and_ranks(const std::vector<Rank>& all,
-                                                                const std::vector<Rank>& across_hosts);
+                                                                const std::vector<Rank>& on_hosts);
 
 }  // namespace trellis::ccl

@@ -16,8 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t usual_eager = std::size_t{16} << 10;
-constexpr std::size_t posted_receives = 64;
+constexpr std::size_t usual_eager = std::size_t{8} << 10;
+constexpr std::size_t first_receives = 4, most_receives = 64;
 constexpr std::size_t most_packets = std::size_t{1} << 20;
 constexpr auto between_asks = 2ms;
 constexpr int most_failures = 3;
@@ -26,7 +26,7 @@ constexpr int most_tries = 10;
 }  // namespace
 
 DataPath::DataPath(const FabricSettings& s, std::shared_ptr<Presence> p, std::shared_ptr<Control> c, int lanes)
-    : presence_(std::move(p)), control_(std::move(c)), lanes_(lanes) {
+    : presence_(std::move(p)), control_(std::move(c)), lanes_(lanes), wanted_posted_(first_receives) {
   for (int rail = 0; rail < s.rails; ++rail)
     wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->rank()), rail));
   const auto ranks = static_cast<std::size_t>(presence_->ranks());
@@ -179,9 +179,10 @@ bool DataPath::receive_piece(const Local& b, std::uint32_t number) {
 
 void DataPath::give(PacketBuffer* b) { incoming_->give(b); }
 
-// The same number is kept posted: those that lanes keep are replaced.
+// As many are kept posted as come at once: those that lanes keep are replaced.
 void DataPath::post_receives() {
-  for (; posted_ < posted_receives; ++posted_) {
+  if (posted_ < wanted_posted_ / 2) wanted_posted_ = std::min(2 * wanted_posted_, most_receives);
+  for (; posted_ < wanted_posted_; ++posted_) {
     PacketBuffer* const b = incoming_->take(Operation::What::packet_in);
     if (b == nullptr) return;
     if (wires_.front()->receive({b->data, incoming_->packet_bytes(), b->descriptor}, *b)) continue;

@@ -88,7 +88,7 @@ class DataPath {
   std::vector<std::unique_ptr<Wire>> wires_;
   std::size_t eager_bytes_ = 0;
   std::unique_ptr<PacketPool> incoming_, outgoing_;
-  std::size_t posted_ = 0;  // receives
+  std::size_t posted_ = 0, wanted_posted_;  // receives
   std::vector<PacketBuffer*> to_repeat_;
   std::array<int, most_rails> failures_ = {};  // in a row, by rail
   int rail_ = 0;

@@ -26,7 +26,7 @@ class PacketPool {
   std::size_t memory_bytes() const { return slabs_.size() * slab_packets * packet_bytes_; }
 
  private:
-  static constexpr std::size_t slab_packets = 32;
+  static constexpr std::size_t slab_packets = 4;
   struct Slab {
     std::unique_ptr<std::byte[]> memory;
     std::unique_ptr<Region> region;
