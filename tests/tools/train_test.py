@@ -59,12 +59,14 @@ class Train(unittest.TestCase):
 
     def test_a_killed_run_resumes_to_the_bit(self):
         more = {"exp_manager__checkpoint_callback_params__every_n_train_steps": 2, "exp_manager__resume_if_exists": "true",
-                "exp_manager__async_checkpointing": "true", "precision__type": "bf16SR", "trainer__max_steps": 40}
+                "exp_manager__async_checkpointing": "true", "precision__type": "bf16SR", "trainer__max_steps": 100}
         self.train(2, "whole", **more)
         killed = 0
-        for delay in (0.3, 0.5, 0.7):
+        for least in (5, 40):
             job = subprocess.Popen(self.command(2, "cut", **more), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(delay)
+            tags = self.root / "cut/llama/checkpoints"
+            while job.poll() is None and not any(int(done.parent.name[5:]) >= least for done in tags.glob("step_*/done")):
+                time.sleep(0.01)
             job.send_signal(signal.SIGKILL)
             killed += job.wait() == -signal.SIGKILL
         self.assertGreater(killed, 0)
