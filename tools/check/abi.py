@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what libtrellis shows to C++ programs, a signature a line: abi.py LIBRARY. tests/golden/abi.txt is what it printed
+"""Prints what libtrellis shows to C++ programs, a signature a line: abi.py LIBRARY. tests/install/abi.txt is what it printed
 last. Inline functions are left out, since each program has its own."""
 import subprocess
 import sys
