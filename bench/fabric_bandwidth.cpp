@@ -3,6 +3,7 @@
 #if __has_include(<rdma/fabric.h>)
 
 #include <benchmark/benchmark.h>
+#include <sched.h>
 
 #include <array>
 #include <atomic>
@@ -45,6 +46,7 @@ void bare(benchmark::State& state) {
     while (!over) {
       const std::size_t count = to.wire->poll(events);
       for (std::size_t i = 0; i < count; ++i) landed += events[i].what == Event::What::immediate;
+      if (count == 0) sched_yield();
     }
   });
   std::array<Operation, most_outstanding> operations;
@@ -66,6 +68,7 @@ void bare(benchmark::State& state) {
       const std::size_t count = from.wire->poll(events);
       for (std::size_t i = 0; i < count; ++i)
         if (events[i].operation != nullptr) idle.push_back(events[i].operation);
+      if (count == 0) sched_yield();  // the other side may need the core
     }
   }
   over = true;

@@ -2,6 +2,7 @@
 links that are cut. Needs root; elsewhere it is skipped."""
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -66,6 +67,9 @@ class Hosts:
 def reason_to_skip():
     if os.geteuid() != 0:
         return "network namespaces need root"
+    for tool in ("ip", "tc", "unshare"):
+        if shutil.which(tool) is None:
+            return f"there is no {tool} (Debian: iproute2, util-linux)"
     probe = run("unshare", "-n", "true")
     if probe.returncode != 0:
         return f"network namespaces cannot be made: {probe.stderr.strip()}"

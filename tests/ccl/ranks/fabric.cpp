@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <array>
 
@@ -67,6 +69,33 @@ TEST_P(HostileFabric, ChangesNoBit) {
 INSTANTIATE_TEST_SUITE_P(Fabric, HostileFabric,
                          testing::Values("seed=1,reorder=40,hold=30", "seed=2,refuse=50,credits=2", "fail=100,only=1",
                                          "seed=3,stall=5,reorder=20,refuse=10,credits=8,fail=5"));
+
+// A rank on another host: only messages that fail, or are not answered, tell that it has died.
+TEST(Fabric, AKilledRankOfAnotherHostIsNamedAndTheOthersGoOn) {
+  if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
+  const std::string said =
+      run_ranks("hybrid", 4,
+                [](Communicator& c) {
+                  std::vector<float> data(50'000, 1.0F);
+                  try {
+                    for (int i = 0; i < 1'000'000; ++i) {
+                      if (c.rank() == 2 && i == 5) kill(getpid(), SIGKILL);
+                      c.all_reduce(data.data(), data.data(), data.size(), kernels::DType::f32);
+                    }
+                  } catch (const PeerLost& lost) {
+                    if (lost.rank != 2) throw;
+                    if (c.rank() == 0 && std::string(lost.what()).find("rank 2") == std::string::npos) throw;
+                    const auto rest = c.shrink(std::array{2});
+                    std::int32_t one = 1;
+                    rest->all_reduce(&one, &one, 1, kernels::DType::i32);
+                    if (one != 3) throw std::runtime_error("the survivors' sum");
+                    return;
+                  }
+                  throw std::runtime_error("nothing failed");
+                },
+                {.timeout = 6s});
+  EXPECT_EQ(said, "rank 2: signal 9\n");
+}
 
 TEST(Fabric, AnUnknownProviderIsRefusedWithTheKnownOnes) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
