@@ -34,7 +34,7 @@ class Train(unittest.TestCase):
         self.folder.cleanup()
 
     def command(self, ranks, run, **more):
-        launch = [TRELLIS, "launch", "-n", str(ranks), "--"] if ranks > 1 else []
+        launch = [TRELLIS, "launch", "-n", str(ranks), "--grace", "1", "--"] if ranks > 1 else []
         return [*launch, TRELLIS, "train", CONFIG, *sets(**{"exp_manager__exp_dir": self.root / run}, **more)]
 
     def train(self, ranks, run, **more):
@@ -73,6 +73,26 @@ class Train(unittest.TestCase):
         time.sleep(0.5)  # launch's own death ends its ranks
         self.train(2, "cut", **more)
         self.assertEqual(self.losses("cut"), self.losses("whole"))
+
+    def process_of(self, rank):
+        """The process of a rank of this test's job: whose command line has its folder."""
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                command, words = (process / "cmdline").read_bytes(), (process / "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if self.folder.name.encode() in command and b"launch" not in command and f"RANK={rank}".encode() in words:
+                return int(process.name)
+        raise AssertionError(f"no process of rank {rank}")
+
+    def test_a_frozen_rank_is_named_by_the_deadline(self):
+        job = subprocess.Popen(self.command(2, "frozen", trainer__max_steps=100000), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, "TRELLIS_TIMEOUT": "2"})
+        job.stdout.readline()
+        os.kill(self.process_of(1), signal.SIGSTOP)
+        said = job.communicate(timeout=60)[1]
+        self.assertNotEqual(job.returncode, 0)
+        self.assertRegex(said, "rank 1")
 
     def test_it_ends_after_the_step_when_asked(self):
         job = subprocess.Popen(self.command(1, "asked", trainer__max_steps=100000), stdout=subprocess.PIPE, text=True)
