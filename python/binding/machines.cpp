@@ -24,6 +24,19 @@ std::vector<std::tuple<std::string, std::string, std::vector<Chip>>> levels_of(c
   return levels;
 }
 
+// The links from one rank to another: name, bytes a second, latency.
+std::vector<std::tuple<std::string, double, Time>> route_of(const MachineSpec& s, Rank from, Rank to) {
+  const Machine machine(s);
+  if (std::min(from, to) < 0 || std::max(from, to) >= machine.ranks())
+    throw std::invalid_argument("ranks " + std::to_string(from) + " and " + std::to_string(to) + ": " + s.name +
+                                " has " + std::to_string(machine.ranks()));
+  std::vector<ResourceId> links;
+  machine.route(from, to, links);
+  std::vector<std::tuple<std::string, double, Time>> way;
+  for (const ResourceId r : links) way.emplace_back(machine.resource_name(r), machine.rate(r), machine.latency(r));
+  return way;
+}
+
 }  // namespace
 
 void add_machines(nb::module_& m) {
@@ -63,21 +76,7 @@ void add_machines(nb::module_& m) {
              d["eras"] = machine.eras();
              return d;
            })
-      .def(
-          "route",
-          [](const MachineSpec& s, Rank from, Rank to) {
-            const Machine machine(s);
-            if (std::min(from, to) < 0 || std::max(from, to) >= machine.ranks())
-              throw std::invalid_argument("ranks " + std::to_string(from) + " and " + std::to_string(to) + ": " +
-                                          s.name + " has " + std::to_string(machine.ranks()));
-            std::vector<ResourceId> links;
-            machine.route(from, to, links);
-            std::vector<std::tuple<std::string, double, Time>> way;
-            for (const ResourceId r : links)
-              way.emplace_back(machine.resource_name(r), machine.rate(r), machine.latency(r));
-            return way;
-          },
-          "source"_a, "target"_a);
+      .def("route", &route_of, "source"_a, "target"_a);
   m.def(
       "machine_spec", [](const std::string& name) { return machine_spec(name); }, "name"_a);
   m.def(

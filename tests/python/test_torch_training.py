@@ -1,8 +1,5 @@
-"""Training over the backend: the examples against gloo, the optimizer against the kernels, recordings."""
+"""Training over the backend: the optimizer, hooks, recordings."""
 
-import os
-import pathlib
-import re
 import subprocess
 import sys
 
@@ -15,45 +12,6 @@ import torch.distributed as dist  # noqa: E402
 import ranks  # noqa: E402
 from trellis import recorded, sim  # noqa: E402
 from trellis.torch import AdamW, Bf16Wire, allocator, bf16_stochastic_hook  # noqa: E402
-
-EXAMPLES = pathlib.Path(__file__).parents[2] / "examples" / "torch"
-
-
-def torchrun(name, count, *arguments, **environment):
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}",
-         str(EXAMPLES / f"{name}.py"), *arguments],
-        capture_output=True, text=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    number = "[-+.0-9a-fpx]+"  # lines of several ranks may run into each other
-    return sorted(re.findall(rf"step \d+ loss {number}|rank \d+ \w+ {number}(?: loaded {number})?", done.stdout))
-
-
-# With two ranks there is one order of additions, a + b. With more, gloo's ring and our schedules add in other orders.
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("ddp", []),
-        ("fsdp2", []),
-        ("fsdp2", ["--bf16"]),
-        ("fsdp2", ["--adamw"]),
-        ("tensor_parallel", []),
-        ("pipeline", ["--schedule", "1f1b"]),
-        ("pipeline", ["--schedule", "interleaved"]),
-        ("pipeline", ["--schedule", "zero_bubble"]),
-        ("checkpoint", []),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "".join(value),
-)
-def test_an_example_equals_gloo_to_the_bit(name, arguments):
-    ours = torchrun(name, 2, *arguments)
-    assert ours and ours == torchrun(name, 2, *arguments, "--backend", "gloo")
-
-
-def test_four_ranks_are_equal_from_run_to_run():
-    ours = torchrun("tensor_parallel", 4, "--data", "2")
-    assert ours and ours == torchrun("tensor_parallel", 4, "--data", "2")
 
 
 def test_no_import_is_needed_where_the_package_is_installed():
@@ -203,3 +161,22 @@ def test_a_recorded_job_is_priced(tmp_path, monkeypatch):
     (tmp_path / "rank1.jsonl").unlink()
     with pytest.raises(ValueError, match=r"ranks \[0\], expected 0 to 1"):
         recorded.workload(tmp_path)
+
+
+def communicated_from_the_window(rank, size):
+    from torch.distributed.fsdp import fully_shard
+
+    def train(own):
+        torch.manual_seed(2)
+        model = torch.nn.Linear(64, 256)
+        fully_shard(model, mesh=dist.init_device_mesh("cpu", (size,)))
+        if own:
+            model.set_allocate_memory_from_process_group_for_comm(True)
+        model(torch.ones(4, 64) * (rank + 1)).square().mean().backward()
+        return model.weight.grad.full_tensor()
+
+    assert torch.equal(train(False), train(True))
+
+
+def test_fsdp2_asks_for_memory_that_peers_read():
+    ranks.run(communicated_from_the_window, 2)

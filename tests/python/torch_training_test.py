@@ -1,4 +1,4 @@
-"""Training over Trellis, where torch is installed: the examples, the optimizer, hooks, recordings."""
+"""Training over Trellis, where torch is installed: the optimizer, hooks, recordings."""
 
 import unittest
 
@@ -9,6 +9,10 @@ class Training(unittest.TestCase):
     def test_training(self):
         environment.run("pytest", "-q", "-x", "tests/python/test_torch_training.py",
                         needs=("pytest", "torch", "numpy"))  # fmt: skip
+
+    def test_examples_in_the_documentation(self):
+        folder = environment.BINARY / "python" / "trellis" / "torch"
+        environment.run("doctest", str(folder / "optimizer.py"), str(folder / "hooks.py"), needs=("torch",))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,58 @@
+"""The examples, started by torchrun, against gloo."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("torch")
+
+EXAMPLES = pathlib.Path(__file__).parents[2] / "examples" / "torch"
+
+
+def torchrun(name, count, *arguments, **environment):
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}",
+         str(EXAMPLES / f"{name}.py"), *arguments],
+        capture_output=True, text=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    number = "[-+.0-9a-fpx]+"  # lines of several ranks may run into each other
+    return sorted(re.findall(rf"step \d+ loss {number}|rank \d+ \w+ {number}(?: loaded {number})?", done.stdout))
+
+
+# With two ranks there is one order of additions, a + b. With more, gloo's ring and our schedules add in other orders.
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("ddp", []),
+        ("fsdp2", []),
+        ("fsdp2", ["--bf16"]),
+        ("fsdp2", ["--adamw"]),
+        ("tensor_parallel", []),
+        ("pipeline", ["--schedule", "1f1b"]),
+        ("pipeline", ["--schedule", "interleaved"]),
+        ("pipeline", ["--schedule", "zero_bubble"]),
+        ("checkpoint", []),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "".join(value),
+)
+def test_an_example_equals_gloo_to_the_bit(name, arguments):
+    ours = torchrun(name, 2, *arguments)
+    assert ours and ours == torchrun(name, 2, *arguments, "--backend", "gloo")
+
+
+def test_four_ranks_are_equal_from_run_to_run():
+    ours = torchrun("tensor_parallel", 4, "--data", "2")
+    assert ours and ours == torchrun("tensor_parallel", 4, "--data", "2")
+
+
+def test_trellis_launch_starts_them_too():
+    from trellis._where import PROGRAM
+
+    words = [PROGRAM, "launch", "-n", "2", sys.executable, str(EXAMPLES / "ddp.py")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout.count("parameters") == 2, done.stderr
