@@ -9,5 +9,6 @@ trellis_precompile(trellis_nrt)
 # In a folder of its own, so that only programs that ask for it see the name.
 set_target_properties(trellis_nrt PROPERTIES OUTPUT_NAME nrt VERSION 1.0 SOVERSION 1
   LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/libnrt LINK_DEPENDS ${standin}/libnrt.map)
-target_link_options(trellis_nrt PRIVATE LINKER:--version-script=${standin}/libnrt.map LINKER:-Bsymbolic)
+# Its threads, and what it keeps for the process, outlive a dlclose.
+target_link_options(trellis_nrt PRIVATE LINKER:-z,nodelete LINKER:--version-script=${standin}/libnrt.map LINKER:-Bsymbolic)
 install(TARGETS trellis_nrt LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/trellis)

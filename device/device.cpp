@@ -60,7 +60,7 @@ std::shared_ptr<Device> host_of_process() {
 
 std::string Device::why_not(Capability c) const {
   if (capabilities().has(c)) return {};
-  return fmt::format("{} lacks {}: {}", name(), device::name(c), meaning(c));
+  return fmt::format("{} lacks {} ({})", name(), device::name(c), meaning(c));
 }
 
 void Device::copy(Stream& stream, void* dst, const void* src, std::size_t bytes) {

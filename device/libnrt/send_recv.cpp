@@ -27,6 +27,28 @@ std::span<const std::byte> bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
+struct Head {
+  std::uint64_t bytes = 0;
+  RankClock sent;
+};
+
+// The message arrives no earlier than it was sent, and takes the machine's time between the two cores. Cores of one
+// number are on two hosts, which is no route of one machine.
+void take_time(Device& device, const Head& head) {
+  try {
+    device.spend({.collective = "send_recv",
+                  .rank = 1,
+                  .ranks = 2,
+                  .bytes = head.bytes,
+                  .element = 1,
+                  .root = 0,
+                  .peer = 1,
+                  .clocks = {head.sent, device.clock()}});
+  } catch (const std::exception& e) {
+    warn("nrt_async_sendrecv_recv_tensor", e.what());
+  }
+}
+
 }  // namespace
 
 void RequestObject::finish(Status s, std::size_t moved) {
@@ -113,28 +135,31 @@ void CommObject::work() {
   waiting_.clear();
 }
 
-// A message is its size and its bytes. One that is larger than the request is an error of the request.
+// A message is its size, when and where it was sent, and its bytes. One that is larger than the request is an error of
+// the request.
 void CommObject::move(RequestObject& request) {
   const auto go_on = [this] { return !ending_.load(); };
   const Deadline deadline = std::chrono::steady_clock::now() + timeout_;
+  Device* const device = request.place.storage->device();
+  Head head;
   std::vector<std::byte> buffer;
   if (sends_) {
     buffer.resize(request.place.bytes);
     copy_to_host(request.place, buffer.data());
-    const std::uint64_t size = buffer.size();
-    socket_.send(bytes_of(size), deadline, go_on);
+    head = {buffer.size(), device == nullptr ? RankClock{} : device->clock()};
+    socket_.send(bytes_of(head), deadline, go_on);
     socket_.send(buffer, deadline, go_on);
     return request.finish(Status::success, buffer.size());
   }
-  std::uint64_t size = 0;
-  socket_.receive(std::as_writable_bytes(std::span(&size, 1)), deadline, go_on);
-  if (size > request.place.bytes)
-    refuse(Status::failure, "a message of {} bytes; {} were asked for", size, request.place.bytes);
-  buffer.resize(size);
+  socket_.receive(std::as_writable_bytes(std::span(&head, 1)), deadline, go_on);
+  if (head.bytes > request.place.bytes)
+    refuse(Status::failure, "a message of {} bytes; {} were asked for", head.bytes, request.place.bytes);
+  buffer.resize(head.bytes);
   socket_.receive(buffer, deadline, go_on);
-  request.place.bytes = size;
+  request.place.bytes = head.bytes;
+  if (device != nullptr) take_time(*device, head);
   copy_from_host(request.place, buffer.data());
-  request.finish(Status::success, size);
+  request.finish(Status::success, head.bytes);
 }
 
 SendRecv::SendRecv() : first_port_(first_port()) {}

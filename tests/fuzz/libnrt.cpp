@@ -24,7 +24,14 @@ class Caller {
   ~Caller() { l_.nrt_close(); }
 
   void call(std::uint8_t which, std::uint8_t a, std::uint8_t b, std::uint8_t c) {
-    switch (which % 40) {
+    const int one = which % 40;
+    if (one < 11) return tensors(one, a, b, c);
+    return one < 24 ? runs(one, a, b, c) : rest(one, a, b, c);
+  }
+
+ private:
+  void tensors(int which, std::uint8_t a, std::uint8_t b, std::uint8_t c) {
+    switch (which) {
       case 0:
         return check(l_.nrt_init(static_cast<nrt::Framework>(a % 7), "", nullptr));
       case 1:
@@ -47,6 +54,12 @@ class Caller {
         return check(l_.nrt_tensor_allocate_empty("e", a % 9 == 0 ? nullptr : &tensor(a)));
       case 10:
         return check(l_.nrt_tensor_attach_buffer(tensor(a), at(b), std::min<std::size_t>(size(c), 4096)));
+      default:
+        return;
+    }
+  }
+  void runs(int which, std::uint8_t a, std::uint8_t b, std::uint8_t c) {
+    switch (which) {
       case 11:
         return check(l_.nrt_allocate_tensor_set(&set(a)));
       case 12:
@@ -73,6 +86,12 @@ class Caller {
         return check(l_.nrta_tensor_copy(tensor(a), 0, tensor(b), 0, size(c), 0, tracker(a), nullptr));
       case 23:
         return check(l_.nrta_is_completed(sequence(a), b % 9 == 0 ? nullptr : &flag_));
+      default:
+        return;
+    }
+  }
+  void rest(int which, std::uint8_t a, std::uint8_t b, std::uint8_t c) {
+    switch (which) {
       case 24:
         return handle(a);
       case 25:
@@ -107,8 +126,6 @@ class Caller {
         return check(l_.nrt_async_drain_queued_execs(core(a)));
     }
   }
-
- private:
   static void check(Status s) {
     const int value = static_cast<int>(s);
     if (value < 0 || value > 1206) std::abort();

@@ -1,6 +1,7 @@
 // trellis device: what devices there are, what they can do, and whether they do it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "device/backends.h"
@@ -55,8 +56,11 @@ std::string topology_text(const Topology& t) {
   for (const Link& l : t.links)
     if (l.from == t.chip_of_core())
       out += fmt::format("link {} to chip {}: {:.1f} GB/s\n", l.name, l.to, l.bytes_per_second * 1e-9);
+  int nearest = 0;  // an interface serves its chip and those up to the next one's
   for (const Nic& n : t.nics)
-    if (n.chip == t.chip_of_core() || n.bytes_per_second == 0)
+    if (n.chip <= t.chip_of_core()) nearest = std::max(nearest, n.chip);
+  for (const Nic& n : t.nics)
+    if (n.chip == nearest)
       out += fmt::format("interface {}{}\n", n.name,
                          n.bytes_per_second == 0 ? "" : fmt::format(": {:.1f} GB/s", n.bytes_per_second * 1e-9));
   for (const std::string& u : t.unknown) out += fmt::format("not known: {}\n", u);

@@ -127,7 +127,7 @@ TEST(NrtRest, CallbacksTellOfQueuedRuns) {
   EXPECT_EQ(told, 3);
 }
 
-TEST(NrtRest, SettingsOfTraces) {
+TEST(NrtRest, ContinuousProfiles) {
   const Standin n;
   LoadedSample s(n, 1);
   const auto folder = std::filesystem::temp_directory_path() / ("trellis-nrt-rest-" + std::to_string(getpid()));
@@ -142,7 +142,10 @@ TEST(NrtRest, SettingsOfTraces) {
   EXPECT_EQ(n->nrt_profile_continuous_stop(), Status::success);
   EXPECT_EQ(n->nrt_profile_continuous_options_free(options), Status::success);
   std::filesystem::remove_all(folder);
+}
 
+TEST(NrtRest, SettingsOfInspections) {
+  const Standin n;
   nrt::InspectConfig* inspect = nullptr;
   ASSERT_EQ(n->nrt_inspect_config_allocate(&inspect), Status::success);
   EXPECT_EQ(n->nrt_inspect_config_set_session_id(inspect, 7), Status::success);
@@ -162,7 +165,13 @@ TEST(NrtRest, SettingsOfTraces) {
   EXPECT_EQ(count, 4u);
   n->nrt_inspect_config_free_activity_types(texts, count);
   n->nrt_inspect_config_free(inspect);
+}
 
+TEST(NrtRest, SettingsOfSystemTraces) {
+  const Standin n;
+  LoadedSample s(n, 1);
+  const char** texts = nullptr;
+  std::size_t count = 0;
   nrt::TraceConfig* config = nullptr;
   ASSERT_EQ(n->nrt_sys_trace_config_allocate(&config), Status::success);
   n->nrt_sys_trace_config_set_max_events_per_nc(config, 2);

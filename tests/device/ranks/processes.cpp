@@ -83,7 +83,11 @@ TEST(NrtProcesses, CoresSendTensorsToEachOther) {
     if (opened != Status::success) return false;
     if (!wait_for([&](bool* done) { return n->nrt_async_sendrecv_test_comm(comm, done); })) return false;
     nrt::Tensor* t = n.tensor(rank, 1 << 20);
-    if (rank == 0) n->nrt_tensor_memset(t, 0, 9, 1 << 20);
+    if (rank == 0) {
+      for (int i = 0; i < 50; ++i) n->nrt_tensor_memset(t, 0, 9, 1 << 20);
+      const std::int64_t now = n.time(0);
+      n->nrt_tensor_write(t, &now, 0, sizeof now);
+    }
     std::vector<nrt::SendRecvRequest*> requests(5);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const Status posted = rank == 0 ? n->nrt_async_sendrecv_send_tensor(t, i * 1000, 1000, comm, &requests[i])
@@ -101,6 +105,9 @@ TEST(NrtProcesses, CoresSendTensorsToEachOther) {
     n->nrt_tensor_read(t, bytes, 8999, 1);
     n->nrt_tensor_read(t, bytes + 1, 9000, 1);
     if (rank == 1 && (bytes[0] != 9 || bytes[1] != 0)) return false;
+    std::int64_t sent = 0;
+    n->nrt_tensor_read(t, &sent, 0, sizeof sent);
+    if (rank == 1 && (sent < 10'000'000 || n.time(1) <= sent)) return false;  // it arrives after it was sent
     return n->nrt_async_sendrecv_flush(rank) == Status::success && n->nrt_async_sendrecv_close(rank) == Status::success;
   }));
 }
