@@ -1,6 +1,6 @@
 """Trains a small Llama with PyTorch and Hugging Face's LlamaForCausalLM, in f64, and writes down what came out:
 
-    python3 tests/oracles/llama_torch.py tests/golden/train_llama.json
+    python3 tests/oracles/llama_torch.py tests/oracles/llama_torch.json
 
 The test train.Oracle.* trains the same model from the same weights on the same tokens. Weights and tokens come from the
 formulas below, so that they need no files. Needs torch and transformers."""

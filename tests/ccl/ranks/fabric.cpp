@@ -7,12 +7,19 @@
 #include <unistd.h>
 
 #include <array>
+#include <ostream>
 
 #include "ccl/transports/libfabric/wire/provider.h"
 #include "tests/ccl/ranks/cases.h"
 #include "tests/ccl/ranks/run.h"
 
 namespace trellis::ccl {
+
+// In the names of tests.
+static void PrintTo(const FabricSettings& s, std::ostream* out) {
+  *out << fmt::format("provider '{}', {} rails{}", s.provider, s.rails, s.tagged ? ", tagged" : "");
+}
+
 namespace {
 
 using namespace std::chrono_literals;

@@ -1,4 +1,4 @@
-// The same training as PyTorch's and Hugging Face's, whose losses and gradients are in tests/golden/train_llama.json
+// The same training as PyTorch's and Hugging Face's, whose losses and gradients are in tests/oracles/llama_torch.json
 // (tests/oracles/llama_torch.py wrote them, in f64).
 #include <gtest/gtest.h>
 
@@ -83,7 +83,7 @@ void expect_like_torch(const nlohmann::json& golden, const Config& c, Rank world
 }
 
 TEST(Oracle, FiftyStepsOfLlamaAreThoseOfPyTorch) {
-  std::ifstream in(std::string(TRELLIS_SOURCE_DIR) + "/tests/golden/train_llama.json");
+  std::ifstream in(std::string(TRELLIS_SOURCE_DIR) + "/tests/oracles/llama_torch.json");
   const nlohmann::json golden = nlohmann::json::parse(in);
   expect_like_torch(golden["untied"], config(false, 1, 1, false), 1);
   expect_like_torch(golden["tied"], config(true, 1, 1, false), 1);
