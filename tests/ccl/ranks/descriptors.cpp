@@ -134,8 +134,9 @@ TEST(Descriptors, ALiveCommunicatorHoldsOneAtMost) {
                            std::ptrdiff_t with_few = 0;
                            while (all.size() < many) {
                              all.push_back(made(ids, rank, ranks));
-                             // Who waits long looks whether the others are still there.
-                             if (rank == 0) std::this_thread::sleep_for(30ms);
+                             // Who waits long looks whether the others are still there, and keeps a descriptor for it.
+                             // In turns, so that each has waited for all others before the first count.
+                             if (rank == static_cast<Rank>(all.size() % ranks)) std::this_thread::sleep_for(30ms);
                              sum_over(*all.back());
                              if (all.size() == few) with_few = entries("/proc/self/fd");
                            }
