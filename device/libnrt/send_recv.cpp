@@ -166,7 +166,8 @@ SendRecv::SendRecv() : first_port_(first_port()) {}
 
 void SendRecv::open(int core) {
   const std::lock_guard lock(mutex_);
-  auto& kept = cores_[core];
+  const auto found = cores_.find(core);
+  const Core* const kept = found == cores_.end() ? nullptr : found->second.get();
   if (kept && kept->failed) refuse(Status::failure, "core {}: its last nrt_async_sendrecv_close failed", core);
   if (kept && kept->open) refuse(Status::failure, "core {} is initialised already", core);
   auto fresh = std::make_unique<Core>();
@@ -174,7 +175,7 @@ void SendRecv::open(int core) {
   fresh->open = true;
   Core& c = *fresh;
   fresh->thread = std::thread([this, &c] { listen(c); });
-  kept = std::move(fresh);
+  cores_[core] = std::move(fresh);
 }
 
 void SendRecv::listen(Core& c) {
