@@ -12,8 +12,8 @@ struct Options {
 };
 
 void add(CLI::App& app, Options& o) {
-  app.add_option("width", o.width)->required();
-  app.add_option("height", o.height)->required();
+  app.add_option("width", o.width, "Ranks in a row")->required();
+  app.add_option("height", o.height, "Rows")->required();
 }
 
 int run(const Options& o) {
