@@ -22,11 +22,6 @@ int first_port() {
   return port;
 }
 
-template <class T>
-std::span<const std::byte> bytes_of(const T& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-
 struct Head {
   std::uint64_t bytes = 0;
   RankClock sent;

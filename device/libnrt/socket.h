@@ -18,6 +18,12 @@ struct Address {
 };
 Address address_of(const std::string& text);  // "10.0.0.1:46820"; throws Refusal
 
+// A value as it is sent.
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
 class Socket {
  public:
   explicit Socket(int fd = -1) : fd_(fd) {}

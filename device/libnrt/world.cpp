@@ -34,11 +34,6 @@ struct Head {
   std::uint64_t bytes = 0;
 };
 
-template <class T>
-std::span<const std::byte> bytes_of(const T& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-
 }  // namespace
 
 class World::Server {
