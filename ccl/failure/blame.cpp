@@ -16,7 +16,8 @@ namespace {
 using namespace std::chrono_literals;
 using schedule::Collective;
 
-constexpr auto sure = 200ms;  // enough for a live rank to publish its activity
+constexpr auto sure = 200ms;   // enough for a live rank to publish its activity
+constexpr auto patience = 2s;  // for the answer of a rank that has much else to do, where nothing hurries
 
 std::vector<Rank> all_of(const Transport& t) {
   std::vector<Rank> ranks(static_cast<std::size_t>(t.ranks()));
@@ -146,7 +147,7 @@ std::string text_of(const Activity& a) {
 }
 
 void explain(Transport& t, const Activity& mine, const Misfit& m) {
-  t.refresh(sure);
+  t.refresh(patience);
   if (static_cast<Collective>(mine.collective) == Collective::send_recv) throw misfit_of_points(t, m);
   const Mismatch other = difference(t, mine, m.sender);
   if (!m.whole || m.bytes == m.due) throw other;
@@ -154,7 +155,7 @@ void explain(Transport& t, const Activity& mine, const Misfit& m) {
 }
 
 void explain(Transport& t, const Activity& mine, const Withdrawn& w) {
-  t.refresh(sure);
+  t.refresh(patience);
   if (t.aborted()) throw_aborted(t, mine);
   const Rank lost = t.lost();
   lose(t, lost >= 0 ? lost : w.sender, mine, "failed before its message was read");
@@ -183,7 +184,7 @@ void check_well(Transport& t, const Activity& mine, std::chrono::nanoseconds wai
 }
 
 void check_over(Transport& t, const Activity& mine) {
-  t.refresh(sure);
+  t.refresh(patience);
   for (Rank r = 0; r < t.ranks(); ++r) {
     const Activity theirs = t.activity(r);
     if (r != t.rank() && counted(theirs) && counted(mine) && differ(mine, theirs)) throw difference(t, mine, r);

@@ -170,10 +170,20 @@ void FabricTransport::mark_aborted() {
   control_->wake();
 }
 
+// An answer may have been on its way already, with an older state. So the asks are numbered.
 void FabricTransport::refresh(std::chrono::milliseconds most) {
-  const Deadline begun = Clock::now();
-  for (Rank r = 0; r < ranks(); ++r) presence_->ask(r);
-  while (!presence_->all_heard_since(begun) && Clock::now() - begun < most) {
+  const Deadline end = Clock::now() + most;
+  std::vector<std::uint32_t> asks;
+  for (Rank r = 0; r < ranks(); ++r) {
+    presence_->ask(r);
+    asks.push_back(presence_->asked(r));
+  }
+  for (Rank r = 0; r < ranks();) {
+    if (presence_->answered(r, asks[static_cast<std::size_t>(r)]) || !presence_->alive(r)) {
+      ++r;
+      continue;
+    }
+    if (Clock::now() > end) return;
     control_->progress();
     usleep(100);
   }

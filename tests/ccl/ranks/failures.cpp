@@ -132,6 +132,8 @@ TEST(Failures, DifferentCallsAreNamed) {
   };
   for (const Difference& d : differences)
     for (const std::string& transport : usable_transports()) {
+      std::atomic<int>& named = *seen_by_all<int>();
+      named = 0;
       const std::string said = run_ranks(transport, 2,
                                          [&](Communicator& c) {
                                            float x[8] = {};
@@ -139,7 +141,9 @@ TEST(Failures, DifferentCallsAreNamed) {
                                              (c.rank() == 0 ? d.first : d.second)(c, x);
                                              c.barrier();
                                            } catch (const Mismatch& m) {
-                                             std::this_thread::sleep_for(700ms);  // until the other has seen it too
+                                             ++named;
+                                             for (int i = 0; named < 2 && i < 10'000; ++i)
+                                               std::this_thread::sleep_for(1ms);
                                              if (c.rank() == 0) throw;
                                            }
                                          },

@@ -122,7 +122,8 @@ void Presence::ask(Rank r) {
 void Presence::ask_locked(Rank r, Deadline now) {
   Peer& p = peer(r);
   if (r == rank_) return;
-  p.asks = true;
+  p.to_ask = true;
+  ++p.asks;
   p.asked = now;
   if (p.unanswered == Deadline()) p.unanswered = now;
   owe_locked(r);
@@ -148,11 +149,15 @@ void Presence::ask_around(std::chrono::milliseconds apart) {
   one((rank_ + 1) % ranks());
 }
 
-bool Presence::all_heard_since(Deadline since) const {
+std::uint32_t Presence::asked(Rank r) const {
   const std::lock_guard lock(mutex_);
-  return std::ranges::all_of(peers_, [&](const Peer& p) {
-    return &p == &peer(rank_) || p.heard >= since || p.state.head.left || p.failing > p.heard;
-  });
+  return peer(r).asks;
+}
+
+bool Presence::answered(Rank r, std::uint32_t ask) const {
+  const std::lock_guard lock(mutex_);
+  const Peer& p = peer(r);
+  return r == rank_ || p.answers >= ask || p.state.head.left || (p.failing != Deadline() && p.failing > p.heard);
 }
 
 std::vector<Rank> Presence::take_owed() {
@@ -178,7 +183,8 @@ std::size_t Presence::write_for(Rank r, std::vector<std::byte>& into) {
   const std::lock_guard lock(mutex_);
   Peer& p = peer(r);
   ++mine_.head.version;
-  mine_.head.asks = p.asks;
+  mine_.head.asks = p.to_ask ? p.asks : 0;
+  mine_.head.answers = p.to_answer;
   mine_.head.arrived = came;
   const std::size_t bytes = public_bytes(mine_);
   into.resize(std::max(into.size(), bytes));
@@ -189,7 +195,7 @@ std::size_t Presence::write_for(Rank r, std::vector<std::byte>& into) {
 void Presence::telling(Rank r) {
   const std::lock_guard lock(mutex_);
   peer(r).in_flight = true;
-  peer(r).asks = false;
+  peer(r).to_ask = false;
 }
 
 void Presence::told(Rank r, int error) {
@@ -218,7 +224,10 @@ void Presence::hear(const PublicState& s) {
   p.heard = Clock::now();
   p.unanswered = p.failing = {};
   if (s.head.version > p.state.head.version) p.state = s;
-  if (s.head.asks) owe_locked(from);
+  p.answers = std::max(p.answers, s.head.answers);
+  if (s.head.asks == 0) return;
+  p.to_answer = std::max(p.to_answer, s.head.asks);
+  owe_locked(from);
 }
 
 void Presence::set_progress(std::function<void()> f) {

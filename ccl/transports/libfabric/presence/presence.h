@@ -52,8 +52,9 @@ class Presence {
   void mark_aborted();
 
   void ask(Rank);                                    // for its state, soon
+  std::uint32_t asked(Rank) const;                   // how often
   void ask_around(std::chrono::milliseconds apart);  // those that matter, each at most so often
-  bool all_heard_since(Deadline) const;              // those that are there
+  bool answered(Rank, std::uint32_t ask) const;      // it has, or can't any more
 
   // For the Control. The peers to whom something is to be told; each is taken off when it is written for.
   std::vector<Rank> take_owed();
@@ -72,11 +73,13 @@ class Presence {
  private:
   struct Peer {
     PublicState state;
-    Deadline heard = {};       // last time
-    Deadline asked = {};       // last time
-    Deadline unanswered = {};  // first time that it was asked since it was heard
-    Deadline failing = {};     // since when messages to it fail
-    bool owed = false, asks = false, in_flight = false;
+    Deadline heard = {};                  // last time
+    Deadline asked = {};                  // last time
+    Deadline unanswered = {};             // first time that it was asked since it was heard
+    Deadline failing = {};                // since when messages to it fail
+    std::uint32_t asks = 0, answers = 0;  // the number of asks of it; the last that it answered
+    std::uint32_t to_answer = 0;          // the last ask of its own
+    bool owed = false, to_ask = false, in_flight = false;
     std::shared_ptr<Process> process;
   };
   Peer& peer(Rank r) { return peers_[static_cast<std::size_t>(r)]; }

@@ -19,11 +19,12 @@ struct PublicHead {
   std::int32_t lost = -1;
   std::int32_t aborted = -1;  // the first ranks that it knows of
   std::uint32_t posts = 0;
+  std::uint32_t asks = 0;           // the number of the receiver's answer that the sender waits for; 0: of none
+  std::uint32_t answers = 0;        // the last that the receiver asked for
   Outcome outcome = Outcome::open;  // of joining, as rank 0 decided
   std::uint16_t address_bytes = 0;
   std::uint16_t note_bytes = 0;
   std::uint16_t board_bytes = 0;
-  bool asks = false;      // for an answer
   bool joined = false;    // has come
   bool gives_up = false;  // wants the joining to be dropped
   bool left = false;
