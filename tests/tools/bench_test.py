@@ -74,6 +74,16 @@ class Check(Case):
                 rows = self.rows(op, "-r", "3", "-b", "12K", "-e", "12K", "--check", "--algorithm", f"file:{path}")
                 self.assertEqual([(row["in_place"], row["wrong"]) for row in rows], [(True, 0)])
 
+    def test_a_file_of_more_chunks_than_the_interpreter_can_follow(self):
+        path = self.path("sixteen_million")
+        with open(path, "w") as file:
+            file.write("trellis schedule 1\ncollective all_reduce\nranks 2\npieces 16777216\nchannels 1\n")
+            for rank in range(2):
+                file.write(f"rank {rank} scratch 0\n0 send in[0..16777215] to {1 - rank} tag 0\n"
+                           f"1 recv_reduce out[0..16777215] = in[0..16777215] from {1 - rank} tag 0\n")
+        rows = self.rows("all_reduce", "-r", "2", "-b", "1K", "-e", "1K", "--check", "--algorithm", f"file:{path}")
+        self.assertEqual([row["wrong"] for row in rows], [0])
+
     def test_rounding_of_sums_and_of_what_is_sent(self):
         for type, environment in [("bf16", {"TRELLIS_ROUNDING": "stochastic"}), ("fp32", {"TRELLIS_WIRE": "bf16"}),
                                   ("fp32", {"TRELLIS_WIRE": "bf16", "TRELLIS_ROUNDING": "stochastic"})]:

@@ -147,7 +147,8 @@ std::uint64_t wrong_by_interpreter(Bench& bench, const Subject& subject, Work& w
 std::uint64_t check_pass(Bench& bench, const Subject& subject, Work& work, std::uint64_t seed,
                          const std::string& algorithm) {
   const std::uint64_t bytes = larger_buffer_bytes(subject.calls);
-  if (!bench.settings.all_ones && bytes <= bench.settings.interpret_up_to)
+  if (!bench.settings.all_ones && bytes <= bench.settings.interpret_up_to &&
+      interpretable(work.call(), bench.ranks(), subject.in_place, algorithm))
     return wrong_by_interpreter(bench, subject, work, seed, algorithm);
   Pattern pattern(subject.calls, bench.rank(), seed, bench.settings.all_ones);
   for (const Call& c : work.calls()) pattern.fill(const_cast<void*>(c.input));

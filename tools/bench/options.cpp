@@ -29,8 +29,9 @@ constexpr const char* description =
     "reads\n"
     "its output, as a program does, and the ranks meet; operations of up to 4 KiB follow each other directly.\n"
     "-n iterations; without -n at least 20, and up to 1000 of what is short.\n\n"
-    "Checked are random numbers against the schedule's interpreter, bit for bit, and above --interpret-up-to whole\n"
-    "numbers against what must come out. Exit status: 1 when an element was wrong.";
+    "Checked are random numbers against the schedule's interpreter, bit for bit, and above --interpret-up-to, or for\n"
+    "schedules of more than a million chunks, whole numbers against what must come out.\n"
+    "Exit status: 1 when an element was wrong.";
 
 struct Flag {
   const char* names;

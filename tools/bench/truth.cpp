@@ -172,6 +172,15 @@ bool narrows(const Call& call, const ccl::Config& config) {
 
 }  // namespace
 
+bool interpretable(const Call& call, Rank ranks, bool in_place, const std::string& choice) {
+  constexpr std::int64_t most_cells = std::int64_t{1} << 20;
+  const Schedule s = schedule_of(call, ranks, in_place, choice);
+  std::int64_t all = 0;
+  for (Rank r = 0; r < s.ranks(); ++r)
+    all += schedule::cells(s.task, r).scratch + s.programs[static_cast<std::size_t>(r)].scratch;
+  return all <= most_cells;
+}
+
 Bytes random_input(const Call& call, Rank rank, Rank ranks, std::uint64_t seed) {
   Bytes bytes(ccl::extents_of(call, rank, ranks).input);
   const std::size_t size = kernels::size_of(call.type);
