@@ -63,6 +63,8 @@ Operand Builder::on_chip(std::string name, Space space, DType type, std::int64_t
     throw std::invalid_argument(fmt::format("{}: no {} bytes a partition left in {}; the largest free piece has {}",
                                             name, bytes, core::name(space), space_left.largest()));
   const auto number = static_cast<std::int32_t>(program_.buffers.size());
+  if (const int times = ++tiles_named_[name]; times > 1)
+    name += fmt::format("_{}", times);  // each has a name of its own
   program_.buffers.push_back({.name = std::move(name),
                               .space = space,
                               .type = type,

@@ -62,7 +62,8 @@ class Builder {
 
   const ChipSpec& chip_;
   Program program_;
-  std::vector<FreeSpace> sbuf_, psum_;  // of each core
+  std::vector<FreeSpace> sbuf_, psum_;      // of each core
+  std::map<std::string, int> tiles_named_;  // how many
   Dependencies dependencies_;
   std::vector<std::uint32_t> counts_;              // instructions of each processor
   std::vector<std::vector<std::uint32_t>> known_;  // by stream: what each processor has certainly finished
