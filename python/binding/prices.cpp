@@ -1,10 +1,7 @@
 // Prices: how long a collective takes on a machine, and why.
-#include <optional>
 
 #include "python/binding/parts.h"
-#include "sim/choose/choice.h"
-#include "sim/choose/usual_ways.h"
-#include "sim/price/interval.h"
+#include "sim/answer/answer.h"
 #include "sim/price/path.h"
 #include "sim/price/timeline.h"
 
@@ -14,101 +11,44 @@ namespace {
 using namespace nb::literals;
 using namespace sim;
 
-// What is asked. With a schedule, the collective and the way are its own.
-struct Question {
-  const schedule::Schedule* schedule = nullptr;
-  std::string collective;
-  double bytes = 0;
-  std::string way;  // empty: the fastest
-  Rank ranks = 0;   // 0: all of the machine
-  Rank root = 0;
-  double element = 4;
-  std::string era;
-  bool fold = true, packets = false, in_place = false;
-  bool interval = true, explain = true;
-};
-
 struct Link {
   std::string name;
   double bytes = 0, rate = 0, busy = 0;
 };
 
-struct Answer {
-  std::string way;
-  Price price;
-  std::optional<Interval> interval;
+// An answer, with what it says of the machine in words.
+struct Explained {
+  Answer answer;
   std::string path_words;
   std::vector<std::string> resources;  // of the legs
   std::vector<Link> links;
 };
 
-std::optional<Pattern> pattern_asked(const Question& q, const Group& group, const Machine& machine,
-                                     PriceOptions& options, Answer& answer) {
-  if (q.schedule) {
-    answer.way = q.schedule->algorithm;
-    return Pattern(*q.schedule);
-  }
-  const auto collective = schedule::collective_named(q.collective);
-  Pricer pricer(machine, group,
-                {.collective = collective,
-                 .era = q.era,
-                 .element = q.element,
-                 .root = q.root,
-                 .in_place = q.in_place,
-                 .fold = q.fold,
-                 .packets = q.packets});
-  Way way;
-  if (q.way.empty()) {
-    const Choice choice = choose(pricer, usual_ways(pricer, q.bytes), q.bytes, {.within = usual_within});
-    if (choice.best.empty()) throw std::invalid_argument("no algorithm serves " + q.collective + " here");
-    way = choice.best.front().way;
-  } else {
-    way = way_named(q.way);
-    if (way.dims.empty()) way.dims = usual_dims(way.algorithm, machine, group.ranks());
-    if (const std::string refusal = pricer.refusal(way); !refusal.empty())
-      throw std::invalid_argument(q.way + ": " + refusal);
-  }
-  answer.way = text_of(way);
-  return pattern_for(schedule::algorithm_named(way.algorithm), pricer.request(way), options);
-}
-
-void look_at_links(const Pattern& pattern, const Machine& machine, const PriceOptions& options, Answer& answer) {
-  const auto run = run_for(pattern, machine, options, false);
-  const double seconds = in_seconds(run->run());
+void explain(const Machine& machine, Explained& e) {
+  const Price& p = e.answer.price;
+  e.path_words = path_in_words(p, machine);
+  for (const Leg& leg : p.path)
+    e.resources.push_back(leg.resource == no_resource ? "" : machine.resource_name(leg.resource));
+  const double seconds = in_seconds(p.time);
   for (ResourceId r = 0; r < machine.resources(); ++r) {
-    const double carried = run->carried(r);
+    const double carried = e.answer.carried[r];
     if (carried <= 0) continue;
     const double rate = machine.rate(r);
-    answer.links.push_back({machine.resource_name(r), carried, rate, carried / (rate * seconds)});
+    e.links.push_back({machine.resource_name(r), carried, rate, carried / (rate * seconds)});
   }
 }
 
-Answer answer_to(const Question& q, const MachineSpec& spec) {
-  const Machine machine(spec);
-  const Rank ranks = q.schedule ? q.schedule->ranks() : q.ranks;
-  if (ranks > machine.ranks())
+// The group is the machine's first `ranks` ranks; 0: all, or as many as the schedule has.
+Explained answer_to(Question q, const MachineSpec& spec, Rank ranks) {
+  PricedMachine priced(spec);
+  if (q.schedule) ranks = q.schedule->ranks();
+  if (ranks > priced.machine().ranks())
     throw std::invalid_argument(std::to_string(ranks) + " ranks: " + spec.name + " has " +
-                                std::to_string(machine.ranks()));
-  const Group group = first_in_a_row(machine, ranks);
-  PriceOptions options{.bytes = q.bytes,
-                       .element = q.element,
-                       .era = q.era,
-                       .fold = q.fold,
-                       .packets = q.packets,
-                       .explain = q.explain,
-                       .members = group.members};
-  Answer answer;
-  const auto pattern = pattern_asked(q, group, machine, options, answer);
-  answer.price = price(*pattern, machine, options);
-  if (q.explain) {
-    answer.path_words = path_in_words(answer.price, machine);
-    for (const Leg& leg : answer.price.path)
-      answer.resources.push_back(leg.resource == no_resource ? "" : machine.resource_name(leg.resource));
-    look_at_links(*pattern, machine, options, answer);
-  }
-  options.explain = false;
-  if (q.interval) answer.interval = interval(*pattern, spec, options, answer.price.time);
-  return answer;
+                                std::to_string(priced.machine().ranks()));
+  q.group = first_in_a_row(priced.machine(), ranks);
+  Explained e{.answer = answer(q, priced)};
+  if (q.path) explain(priced.machine(), e);
+  return e;
 }
 
 std::string_view name_of(Leg::Kind kind) {
@@ -116,10 +56,11 @@ std::string_view name_of(Leg::Kind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-nb::dict as_dict(const Answer& a) {
+nb::dict as_dict(const Explained& e, bool with_interval) {
   nb::dict d;
+  const Answer& a = e.answer;
   const Price& p = a.price;
-  d["way"] = a.way;
+  d["way"] = text_of(a.way);
   d["time_ps"] = p.time;
   d["bytes"] = p.bytes;
   d["algbw"] = p.algbw;
@@ -130,21 +71,21 @@ nb::dict as_dict(const Answer& a) {
   d["transfers"] = p.transfers;
   d["exact"] = p.exact;
   nb::list path, sways;
-  for (std::size_t i = 0; i < a.resources.size(); ++i) {
+  for (std::size_t i = 0; i < e.resources.size(); ++i) {
     const Leg& leg = p.path[i];
-    path.append(nb::make_tuple(std::string(name_of(leg.kind)), leg.time, leg.from, leg.to, a.resources[i]));
+    path.append(nb::make_tuple(std::string(name_of(leg.kind)), leg.time, leg.from, leg.to, e.resources[i]));
   }
   d["path"] = path;
-  d["path_words"] = a.path_words;
+  d["path_words"] = e.path_words;
   std::vector<double> bytes, rates, busy;
   nb::list names;
-  for (const Link& link : a.links)
+  for (const Link& link : e.links)
     names.append(link.name), bytes.push_back(link.bytes), rates.push_back(link.rate), busy.push_back(link.busy);
   d["links"] = nb::make_tuple(names, as_array(bytes), as_array(rates), as_array(busy));
-  if (a.interval) {
-    for (const Sway& s : a.interval->sways)
+  if (with_interval) {
+    for (const Sway& s : a.interval.sways)
       sways.append(nb::make_tuple(s.figure, s.low_text, s.high_text, s.low, s.high));
-    d["interval_ps"] = nb::make_tuple(a.interval->low, a.interval->high);
+    d["interval_ps"] = nb::make_tuple(a.interval.low, a.interval.high);
   }
   d["sways"] = sways;
   return d;
@@ -183,14 +124,26 @@ void add_prices(nb::module_& m) {
       [](const MachineSpec& machine, const schedule::Schedule* schedule, const std::string& collective, double bytes,
          const std::string& way, Rank ranks, Rank root, double element, const std::string& era, bool fold, bool packets,
          bool in_place, bool interval, bool explain) {
-        const Question q{schedule, collective, bytes,   way,      ranks,    root,   element,
-                         era,      fold,       packets, in_place, interval, explain};
-        Answer answer;
+        Question q{
+            .settings = {.collective = schedule ? schedule->task.collective : schedule::collective_named(collective),
+                         .era = era,
+                         .element = element,
+                         .root = root,
+                         .in_place = in_place,
+                         .fold = fold,
+                         .packets = packets},
+            .bytes = bytes,
+            .schedule = schedule,
+            .interval = interval,
+            .path = explain,
+            .links = explain};
+        if (!way.empty()) q.way = way_named(way);
+        Explained answer;
         {
           const nb::gil_scoped_release others_may_run;
-          answer = answer_to(q, machine);
+          answer = answer_to(std::move(q), machine, ranks);
         }
-        return as_dict(answer);
+        return as_dict(answer, interval);
       },
       "machine"_a, "schedule"_a.none(), "collective"_a, "bytes"_a, "way"_a = "", "ranks"_a = 0, "root"_a = 0,
       "element"_a = 4.0, "era"_a = "", "fold"_a = true, "packets"_a = false, "in_place"_a = false, "interval"_a = true,

@@ -5,23 +5,23 @@
 #include <mutex>
 #include <string>
 
-#include "sim/time/units.h"
+#include "sim/answer/watch.h"
 #include "tools/answer/interruption.h"
 
 namespace trellis::tools {
 
-class PriceWatch {
+class PriceWatch final : public sim::Watch {
  public:
   PriceWatch();
-  ~PriceWatch() { clear(); }
+  ~PriceWatch() override { clear(); }
   PriceWatch(const PriceWatch&) = delete;
   PriceWatch& operator=(const PriceWatch&) = delete;
 
-  void begin(std::string what);  // starts the next task, which is shown from now on
+  void begin(std::string what) override;  // starts the next task, which is shown from now on
   // For PriceOptions::stopped. Notes the progress, shows it, and returns true when the user wants to stop. Thread-safe:
   // several pricings may call it at once.
-  bool stopped(sim::Time reached, double done);
-  bool interrupted() const { return interrupted_ || interrupts_.asked(); }
+  bool stopped(sim::Time reached, double done) override;
+  bool interrupted() const override { return interrupted_ || interrupts_.asked(); }
   sim::Time reached() const { return reached_; }
   double done() const { return done_; }  // part of all moves
   void clear();                          // erases the progress line, before something else is printed

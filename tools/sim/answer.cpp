@@ -9,6 +9,7 @@
 #include "sim/price/path.h"
 #include "sim/timeline/summary_words.h"
 #include "tools/answer/crossover_chart.h"
+#include "tools/answer/noise.h"
 #include "tools/program/json_text.h"
 #include "tools/program/table.h"
 
@@ -17,7 +18,7 @@ namespace {
 
 using namespace sim;
 
-Table phase_table(const SimAnswer& a) {
+Table phase_table(const Answer& a) {
   Table table("phases", {{.name = "phase", .align = Align::left},
                          {.name = "from", .unit = "s"},
                          {.name = "to", .unit = "s"},
@@ -38,10 +39,8 @@ void put_interval(nlohmann::ordered_json& j, const Interval& interval) {
     j["hangs_on"].push_back({{"figure", s.figure}, {"low_us", in_us(s.low)}, {"high_us", in_us(s.high)}});
 }
 
-std::string way_words(const Asked& c) {
-  const schedule::Request& r = c.request;
-  if (c.algorithm->name.starts_with(schedule::file_way)) return c.algorithm->name;
-  return schedule::text_of({c.algorithm->name, r.channels, r.segments, r.levels, r.dims, r.order});
+std::string way_words(const Way& way) {
+  return way.algorithm.starts_with(schedule::file_way) ? way.algorithm : text_of(way);
 }
 
 std::string interval_words(const Interval& interval) {
@@ -64,10 +63,11 @@ std::string bounds_words(const Bounds& bounds) {
   return text;
 }
 
-std::string sim_text(const SimAnswer& a, const Machine& machine) {
+std::string sim_text(const SimReport& report, const Machine& machine) {
+  const Answer& a = report.answer;
   const Price& p = a.price;
   std::string text =
-      fmt::format("{} on {}: {} by {}\n", a.words, machine.name(), sim_time_text(p.time), way_words(a.chosen));
+      fmt::format("{} on {}: {} by {}\n", report.words, machine.name(), sim_time_text(p.time), way_words(a.way));
   const auto line = [&](std::string_view what, const std::string& value) {
     text += fmt::format("  {:13} {}\n", what, value);
   };
@@ -79,7 +79,7 @@ std::string sim_text(const SimAnswer& a, const Machine& machine) {
   if (!p.busiest_name.empty())
     line("busiest", fmt::format("{}, {:.0f}% of the time", p.busiest_name, 100 * p.busiest_share));
   if (!p.path.empty()) line("time goes to", path_in_words(p, machine));
-  if (a.explain)
+  if (report.explain)
     for (const Sway& s : std::span(a.interval.sways).first(std::min<std::size_t>(3, a.interval.sways.size())))
       line("hangs on", sway_words(s));
   const auto& others = a.choice.others;
@@ -88,23 +88,24 @@ std::string sim_text(const SimAnswer& a, const Machine& machine) {
   if (!a.choice.untried.empty())
     line("too large",
          fmt::format("{} ways were not tried: {}, ...", a.choice.untried.size(), text_of(a.choice.untried.front())));
-  line("gone through", fmt::format("{} of {} ranks, {} transfers{}", p.simulated, a.chosen.request.ranks(), p.transfers,
+  line("gone through", fmt::format("{} of {} ranks, {} transfers{}", p.simulated, report.ranks, p.transfers,
                                    p.exact ? "" : ", where they crowd with rates right to 0.012%"));
-  for (const std::string& note : a.notes) line("shown", note);
-  if (a.explain && !a.phases.empty()) text += "\n" + phase_table(a).text();
+  for (const std::string& note : report.notes) line("shown", note);
+  if (report.explain && !a.phases.empty()) text += "\n" + phase_table(a).text();
   return text;
 }
 
-std::string sim_json(const SimAnswer& a, const Machine& machine) {
+std::string sim_json(const SimReport& report, const Machine& machine) {
+  const Answer& a = report.answer;
   const Price& p = a.price;
-  nlohmann::ordered_json j{{"collective", a.collective},
+  nlohmann::ordered_json j{{"collective", report.collective},
                            {"machine", machine.name()},
-                           {"algorithm", a.chosen.algorithm->name},
-                           {"way", way_words(a.chosen)},
-                           {"dims", a.chosen.request.dims},
-                           {"channels", a.chosen.request.channels},
-                           {"segments", a.chosen.request.segments},
-                           {"ranks", a.chosen.request.ranks()},
+                           {"algorithm", a.way.algorithm},
+                           {"way", way_words(a.way)},
+                           {"dims", a.way.dims},
+                           {"channels", a.way.channels},
+                           {"segments", a.way.segments},
+                           {"ranks", report.ranks},
                            {"bytes", p.bytes},
                            {"time_us", in_us(p.time)},
                            {"time_ps", p.time},

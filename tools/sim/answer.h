@@ -2,36 +2,26 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "sim/choose/choice.h"
-#include "sim/price/interval.h"
-#include "sim/price/timeline.h"
-#include "tools/answer/noise.h"
-#include "tools/schedule/request_options.h"
+#include "sim/answer/answer.h"
 
 namespace trellis::tools {
 
-struct SimAnswer {
-  std::string collective, era;
+struct SimReport {
+  std::string collective;
   std::string words;  // "all_reduce of 64 MiB"
-  Asked chosen;
-  sim::Choice choice;  // what it was chosen from; empty: the user asked for the algorithm
-  sim::Price price;
-  sim::Interval interval;
-  Noisy noisy;
-  std::vector<sim::Phase> phases;  // when they were worked out
-  std::string interrupted;         // what was left out because of Ctrl-C; empty: nothing
-  std::vector<std::string> notes;  // what the timeline leaves out
+  sim::Rank ranks = 0;
+  sim::Answer answer;
+  std::vector<std::string> notes = {};  // what the timeline leaves out
   bool explain = false;
 };
 
 inline constexpr std::size_t most_compared = 3;  // alternatives that are printed beside the best
-std::string sim_text(const SimAnswer&, const sim::Machine&);
-std::string sim_json(const SimAnswer&, const sim::Machine&);
-std::string way_words(const Asked&);               // as -a takes it: "torus@4x4x4*2"
+std::string sim_text(const SimReport&, const sim::Machine&);
+std::string sim_json(const SimReport&, const sim::Machine&);
+std::string way_words(const sim::Way&);            // as -a takes it: "torus@4x4x4*2"
 std::string interval_words(const sim::Interval&);  // "3 us and 5 us, by ..., above all neuronlink.rate"
 std::string sway_words(const sim::Sway&);          // "neuronlink.rate = 64 GB/s to 128 GB/s: 3 us to 5 us"
 std::string bounds_words(const sim::Bounds&);      // those that apply
@@ -39,6 +29,6 @@ void put_interval(nlohmann::ordered_json&, const sim::Interval&);  // writes not
 
 // HTML for the top of a report: the result beside its lower bounds, the critical path, its phases, and the machine with
 // the use of its links.
-std::string sim_page(const SimAnswer&, const sim::Machine&, const sim::Run&);
+std::string sim_page(const SimReport&, const sim::Machine&);
 
 }  // namespace trellis::tools

@@ -10,7 +10,6 @@
 #include "sim/timeline/text_buffer.h"
 #include "tools/answer/crossover_chart.h"
 #include "tools/answer/page.h"
-#include "tools/schedule/request_options.h"
 #include "tools/sim/answer.h"
 #include "tools/topo/sim.h"
 
@@ -21,12 +20,12 @@ using namespace sim;
 
 class Page {
  public:
-  Page(const SimAnswer& a, const Machine& machine)
-      : a_(a),
+  Page(const SimReport& report, const Machine& machine)
+      : report_(report),
         machine_(machine),
-        page_(std::max({a.interval.high, a.price.time, a.price.bounds.most(), a.noisy.most()})) {}
+        page_(std::max({a_.interval.high, a_.price.time, a_.price.bounds.most(), a_.noisy.most()})) {}
 
-  std::string html(const Run& run) {
+  std::string html() {
     put_result();
     const Price& p = a_.price;
     page_.put_shares(
@@ -34,8 +33,8 @@ class Page {
         p.busiest_name.empty() ? "" : fmt::format("{}, {:.0f}% of the time", p.busiest_name, 100 * p.busiest_share));
     put_phases();
     page_.put_sways(a_.interval);
-    put_picture(run);
-    for (const std::string& note : a_.notes) put(text_, "<p class='notes'>{}</p>\n", escaped_html(note));
+    put_picture();
+    for (const std::string& note : report_.notes) put(text_, "<p class='notes'>{}</p>\n", escaped_html(note));
     put(text_, "<h2>Timeline</h2>\n");
     return page_.html();
   }
@@ -46,7 +45,7 @@ class Page {
     put(text_,
         "<section class='answer'><h2>Result</h2>\n<p class='lead'>{} by {}: {:.2f} GB/s, bus {:.2f} GB/s</p>\n"
         "<table id='result'>\n",
-        sim_time_text(p.time), escaped_html(way_words(a_.chosen)), p.algbw * 1e-9, p.busbw * 1e-9);
+        sim_time_text(p.time), escaped_html(way_words(a_.way)), p.algbw * 1e-9, p.busbw * 1e-9);
     page_.put_result_row(p.time, a_.interval);
     page_.put_noise(a_.noisy);
     const auto bound = [&](std::string_view what, Time time, std::string_view more) {
@@ -81,18 +80,19 @@ class Page {
     put(text_, "</table></section>\n");
   }
 
-  void put_picture(const Run& run) {
+  void put_picture() {
     const double seconds = in_seconds(a_.price.time);
     const Use use = [&](ResourceId r) {
       const double rate = machine_.rate(r);
-      return rate > 0 && seconds > 0 ? run.carried(r) / rate / seconds : 0.0;
+      return rate > 0 && seconds > 0 ? a_.carried[r] / rate / seconds : 0.0;
     };
     put(text_,
         "<section><h2>The machine, and how much of each link was used</h2>\n<div class='picture'>{}</div></section>\n",
         sim_topo_picture(machine_, use));
   }
 
-  const SimAnswer& a_;
+  const SimReport& report_;
+  const Answer& a_ = report_.answer;
   const Machine& machine_;
   AnswerPage page_;
   Text& text_ = page_.text();
@@ -100,6 +100,6 @@ class Page {
 
 }  // namespace
 
-std::string sim_page(const SimAnswer& a, const Machine& machine, const Run& run) { return Page(a, machine).html(run); }
+std::string sim_page(const SimReport& report, const Machine& machine) { return Page(report, machine).html(); }
 
 }  // namespace trellis::tools

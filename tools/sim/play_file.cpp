@@ -11,11 +11,11 @@
 #include <span>
 #include <stdexcept>
 
+#include "sim/answer/played.h"
 #include "sim/figures/figure_units.h"
 #include "sim/price/price.h"
 #include "sim/timeline/summary_words.h"
 #include "sim/workload/chakra.h"
-#include "sim/workload/play.h"
 #include "tools/answer/machine_typed.h"
 #include "tools/answer/price_watch.h"
 #include "tools/answer/timeline_file.h"
@@ -138,15 +138,9 @@ Table rows_of(const Workload& workload, const Played& played) {
   return table;
 }
 
-// Collectives keep the algorithms of the first run, so that other figures change no choice.
-Workload fixed(Workload workload, const Played& played) {
-  for (std::size_t i = 0; i < workload.parts.size(); ++i)
-    if (!workload.parts[i].schedule) workload.parts[i].algorithm = played.parts[i].algorithm;
-  return workload;
-}
-
-std::string text_of(const PlayAnswer& a) {
-  const auto& [workload, machine, played, interval, noisy, interrupted] = a;
+std::string text_of(const PlayReport& report) {
+  const auto& [workload, machine, answer] = report;
+  const auto& [played, interval, noisy, interrupted] = answer;
   std::string out = fmt::format("{} on {}: {}\n", workload.name, machine.name(), time_words(played.time));
   if (!interrupted.empty()) out += fmt::format("  interrupted    {}\n", interrupted);
   if (interval.high > 0) out += fmt::format("  between        {}\n", interval_words(interval));
@@ -170,8 +164,9 @@ std::string text_of(const PlayAnswer& a) {
   return out + "\n" + rows_of(workload, played).text();
 }
 
-std::string json_of(const PlayAnswer& a) {
-  const auto& [workload, machine, played, interval, noisy, interrupted] = a;
+std::string json_of(const PlayReport& report) {
+  const auto& [workload, machine, answer] = report;
+  const auto& [played, interval, noisy, interrupted] = answer;
   nlohmann::ordered_json out{{"workload", workload.name},
                              {"machine", machine.name()},
                              {"ranks", workload.ranks},
@@ -204,38 +199,20 @@ int play_file(const Playing& o) {
   expect_timeline_file(o.output);
   PlayOptions options{.era = o.era, .algorithm = o.algorithm, .flops = o.tflops * 1e12, .packets = o.packets};
   if (!o.memory.empty()) options.memory = rate_of(o.memory);
-  const MachineSpec spec = typed_machine(o.machine, o.what_if);
-  const Machine machine(spec);
+  PriceWatch watch;
+  PricedMachine priced(typed_machine(o.machine, o.what_if), &watch);
   Workload workload = workload_of(o);
   read_schedules(workload, o.algorithm);
-  PriceWatch watch;
-  options.stopped = [&](Time reached, double done) { return watch.stopped(reached, done); };
-  expect_noise(o.noise, machine, o.era);
-  watch.begin("playing");
-  const Played played = play(workload, machine, options);
-  if (played.time == forever) throw std::runtime_error("interrupted before the end was reached");
-  watch.begin("playing again with other figures");
-  const Workload same = fixed(workload, played);
-  PlayAnswer a{.workload = workload, .machine = machine, .played = played};
-  a.interval =
-      interval(spec, o.era, played.time, [&](const Machine& other) { return play(same, other, options).time; });
-  if (!a.interval.all_tried) a.interrupted = "not all figures were tried at the ends of their ranges";
-  if (a.interrupted.empty()) {
-    watch.begin("playing with noise");
-    a.noisy = draw_noise(o.noise, [&](std::uint64_t seed) {
-      PlayOptions noisy = options;
-      noisy.noise = seed;
-      return play(same, machine, noisy).time;
-    });
-    a.interrupted = a.noisy.interrupted;
-  }
+  expect_noise(o.noise, priced.machine(), o.era);
+  const PlayReport report{workload, priced.machine(), answer(workload, options, o.noise, priced)};
+  if (report.answer.played.time == forever) throw std::runtime_error("interrupted before the end was reached");
   watch.clear();
   if (!o.output.empty())
-    write_timeline(o.output, timeline_of(workload, played),
-                   {.title = fmt::format("{} on {}", workload.name, machine.name()),
-                    .introduction = is_page(o.output) ? play_page(a) : ""});
-  write_output("", o.json ? json_of(a) : text_of(a));
-  return a.interrupted.empty() ? 0 : 1;
+    write_timeline(o.output, timeline_of(workload, report.answer.played),
+                   {.title = fmt::format("{} on {}", workload.name, priced.machine().name()),
+                    .introduction = is_page(o.output) ? play_page(report) : ""});
+  write_output("", o.json ? json_of(report) : text_of(report));
+  return report.answer.interrupted.empty() ? 0 : 1;
 }
 
 }  // namespace trellis::tools

@@ -16,7 +16,7 @@ struct Playing {
   std::vector<std::string> what_if = {};
   double tflops = 0;
   bool json = false, packets = false, in_place = false;
-  NoiseOptions noise = {};
+  sim::NoiseRuns noise = {};
 };
 
 // For --help: the files that can be played.

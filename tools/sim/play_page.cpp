@@ -54,13 +54,14 @@ Busy busy(const Workload& workload, const Played& played) {
 
 }  // namespace
 
-std::string play_page(const PlayAnswer& a) {
-  const Workload& workload = a.workload;
+std::string play_page(const PlayReport& report) {
+  const Workload& workload = report.workload;
+  const PlayedAnswer& a = report.answer;
   const Played& played = a.played;
   AnswerPage page(std::max({a.interval.high, played.time, a.noisy.most()}));
   put(page.text(),
       "<section class='answer'><h2>Result</h2>\n<p class='lead'>{} for {} on {}</p>\n<table id='result'>\n",
-      time_words(played.time), escaped_html(workload.name), escaped_html(a.machine.name()));
+      time_words(played.time), escaped_html(workload.name), escaped_html(report.machine.name()));
   page.put_result_row(played.time, a.interval);
   page.put_noise(a.noisy);
   const Busy mean = busy(workload, played);

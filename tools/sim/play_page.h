@@ -4,21 +4,16 @@
 
 #include <string>
 
-#include "sim/price/interval.h"
-#include "sim/workload/play.h"
-#include "tools/answer/noise.h"
+#include "sim/answer/played.h"
 
 namespace trellis::tools {
 
-struct PlayAnswer {
+struct PlayReport {
   const sim::Workload& workload;
   const sim::Machine& machine;
-  const sim::Played& played;
-  sim::Interval interval = {};
-  Noisy noisy = {};
-  std::string interrupted = {};  // what was left out because of Ctrl-C; empty: nothing
+  sim::PlayedAnswer answer;
 };
 
-std::string play_page(const PlayAnswer&);
+std::string play_page(const PlayReport&);
 
 }  // namespace trellis::tools

@@ -5,9 +5,10 @@
 #include <optional>
 #include <stdexcept>
 
-#include "sim/price/path.h"
+#include "sim/answer/answer.h"
 #include "sim/timeline/summary_words.h"
 #include "tools/answer/machine_typed.h"
+#include "tools/answer/noise.h"
 #include "tools/answer/price_watch.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/program/cli_checks.h"
@@ -30,7 +31,7 @@ struct Options {
   std::vector<std::string> what_if;
   std::optional<double> within;  // percent
   double tflops = 0;
-  NoiseOptions noise;
+  NoiseRuns noise;
   int ranks = 0;
   bool json = false, explain = false, packets = false, no_fold = false, no_interval = false;
 };
@@ -123,35 +124,53 @@ std::vector<Rank> ranks_named(const std::string& text) {
   return ranks;
 }
 
-// Prices one collective on one machine, in steps. Each step can be long and can be interrupted.
+// The question that the options ask about a collective, and how its answer is printed.
 class Pricing {
  public:
-  Pricing(const Options& o, MachineSpec spec) : o_(o), spec_(std::move(spec)), machine_(spec_) {
-    options_ = {.era = o.era, .fold = !o.no_fold, .packets = o.packets, .explain = o.explain || !o.output.empty()};
-    options_.stopped = [this](Time reached, double done) { return watch_.stopped(reached, done); };
-    answer_ = {.collective = o.what, .era = o.era, .explain = o.explain};
-    group_ = first_in_a_row(machine_, o.ranks);
-    expect_noise(o.noise, machine_, o.era);
+  Pricing(const Options& o, MachineSpec spec) : o_(o), priced_(std::move(spec), &watch_) {
+    expect_noise(o.noise, machine(), o.era);
+    question_.settings = {.era = o.era, .fold = !o.no_fold, .packets = o.packets};
+    question_.group = first_in_a_row(machine(), o.ranks);
+    question_.noise = o.noise;
+    question_.interval = !o.no_interval;
+    question_.path = question_.phases = o.explain || !o.output.empty();
+    question_.timeline = !o.output.empty();
+    question_.shown = ranks_named(o.shown);
   }
 
   int run(const std::optional<TypedFile>& file) {
-    if (file) read(*file);
-    answer_.words = answer_.collective;
-    if (schedule::carries_data(schedule::collective_named(answer_.collective))) {
-      options_.bytes = static_cast<double>(parse_bytes(o_.bytes));
-      answer_.words += " of " + bytes_text(parse_bytes(o_.bytes));
+    std::string collective = o_.what;
+    if (file) {
+      read(*file);
+      collective = schedule::name(given_->task.collective);
+    } else {
+      ask();
     }
-    options_.members = group_.members;
-    if (!given_) choose();
-    if (!price()) return 1;
-    draw();
-    if (options_.explain) look();
+    std::string words = collective;
+    if (schedule::carries_data(schedule::collective_named(collective))) {
+      question_.bytes = static_cast<double>(parse_bytes(o_.bytes));
+      words += " of " + bytes_text(parse_bytes(o_.bytes));
+    }
+    SimReport report{.collective = collective,
+                     .words = words,
+                     .ranks = question_.group.ranks(),
+                     .answer = answer(question_, priced_)};
+    Answer& a = report.answer;
+    if (given_)
+      a.way = {.algorithm = fmt::format("{}{}", schedule::file_way, file->path), .dims = question_.group.dims};
+    report.explain = o_.explain;
+    if (a.way.algorithm.empty()) throw std::runtime_error("interrupted before any algorithm was priced");
+    if (a.price.time == forever) return tell_of_interruption(report);
+    expect_seen(a);
+    if (a.seen) write(report);
     watch_.clear();
-    write_output("", o_.json ? sim_json(answer_, machine_) : sim_text(answer_, machine_));
-    return answer_.interrupted.empty() ? 0 : 1;
+    write_output("", o_.json ? sim_json(report, machine()) : sim_text(report, machine()));
+    return a.interrupted.empty() ? 0 : 1;
   }
 
  private:
+  const Machine& machine() const { return priced_.machine(); }
+
   // Uses a schedule from a file instead of an algorithm, on as many of the machine's ranks as it has.
   void read(const TypedFile& file) {
     RequestOptions rest = o_.request;
@@ -164,35 +183,13 @@ class Pricing {
     if (o_.request.algorithm.starts_with(schedule::file_way) && o_.what != schedule::name(task.collective))
       throw std::invalid_argument(
           fmt::format("{} is a schedule of {}, not of {}", file.path, schedule::name(task.collective), o_.what));
-    if (task.ranks > machine_.ranks() || (o_.ranks > 0 && o_.ranks != task.ranks))
-      throw std::invalid_argument(fmt::format("{} is for {} ranks: {} has {}{}", file.path, task.ranks, machine_.name(),
-                                              machine_.ranks(),
+    if (task.ranks > machine().ranks() || (o_.ranks > 0 && o_.ranks != task.ranks))
+      throw std::invalid_argument(fmt::format("{} is for {} ranks: {} has {}{}", file.path, task.ranks,
+                                              machine().name(), machine().ranks(),
                                               o_.ranks > 0 ? fmt::format(", and -n says {}", o_.ranks) : ""));
-    group_ = first_in_a_row(machine_, task.ranks);
-    file_ = {.name = fmt::format("{}{}", schedule::file_way, file.path)};
-    answer_.collective = schedule::name(task.collective);
-    answer_.chosen = {&file_, {.collective = task.collective, .dims = group_.dims, .in_place = task.in_place}};
-  }
-
-  // Made when first used: the choice may already have the price.
-  const Pattern& pattern() {
-    if (!pattern_)
-      pattern_.emplace(given_ ? Pattern(*given_)
-                              : pattern_for(*answer_.chosen.algorithm, answer_.chosen.request, options_));
-    return *pattern_;
-  }
-
-  // Prices again with other seeds, and everything else unchanged.
-  void draw() {
-    if (!answer_.interrupted.empty()) return;
-    watch_.begin("pricing with noise");
-    PriceOptions noisy = options_;
-    noisy.explain = false;
-    answer_.noisy = draw_noise(o_.noise, [&](std::uint64_t seed) {
-      noisy.noise = seed;
-      return sim::price(pattern(), machine_, noisy).time;
-    });
-    answer_.interrupted = answer_.noisy.interrupted;
+    question_.group = first_in_a_row(machine(), task.ranks);
+    question_.settings.collective = task.collective;
+    question_.schedule = &*given_;
   }
 
   // Options that only an algorithm reads need --algorithm.
@@ -202,94 +199,56 @@ class Pricing {
     if (const std::string option = first_given(rest); !option.empty())
       throw std::invalid_argument(
           fmt::format("{} goes with --algorithm: without one every way of every algorithm is in the running", option));
-    return request_of(schedule::collective_named(o_.what), o_.request, group_.dims);
+    return request_of(schedule::collective_named(o_.what), o_.request, question_.group.dims);
   }
 
-  void choose() {
-    const double within = o_.within ? *o_.within / 100 : usual_within;
-    if (within >= 1) throw std::invalid_argument(fmt::format("--within {}: expected percent, below 100", *o_.within));
-    if (!is_auto(o_)) {
-      if (o_.within) throw std::invalid_argument("--within goes without --algorithm: it is about choosing one");
-      RequestOptions request = with_way(o_.request);
-      if (request.dims.empty()) request.dims = shape_text(usual_dims(request.algorithm, machine_, group_.ranks()));
-      const Asked a = asked(schedule::collective_named(o_.what), request);
-      if (a.request.ranks() != group_.ranks())
-        throw std::invalid_argument(
-            fmt::format("--dims {} are {} ranks: expected {}", request.dims, a.request.ranks(), group_.ranks()));
-      answer_.chosen = a;
-      return;
-    }
-    const schedule::Request wanted = request();
-    watch_.begin("trying the algorithms");
-    Pricer pricer(machine_, group_,
-                  {.collective = wanted.collective,
-                   .era = options_.era,
-                   .root = wanted.root,
-                   .peer = wanted.peer,
-                   .pairs = wanted.pairs,
-                   .in_place = wanted.in_place,
-                   .fold = options_.fold,
-                   .packets = options_.packets,
-                   .stopped = options_.stopped});
-    answer_.choice = sim::choose(pricer, usual_ways(pricer, options_.bytes), options_.bytes, {.within = within});
-    if (answer_.choice.best.empty() && watch_.interrupted())
-      throw std::runtime_error("interrupted before any algorithm was priced");
-    if (answer_.choice.best.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} here", o_.what));
-    const Way& way = answer_.choice.best.front().way;
-    answer_.chosen = {&schedule::algorithm_named(way.algorithm), pricer.request(way)};
-    if (!watch_.interrupted()) return;
-    answer_.interrupted = "only some of the algorithms were tried, and no figures but as they are";
-    options_.stopped = {};  // without a stop, to price the best again
+  // With --algorithm.
+  schedule::Request request_by_algorithm() {
+    if (o_.within) throw std::invalid_argument("--within goes without --algorithm: it is about choosing one");
+    RequestOptions request = with_way(o_.request);
+    const Rank ranks = question_.group.ranks();
+    if (request.dims.empty()) request.dims = shape_text(usual_dims(request.algorithm, machine(), ranks));
+    const auto [algorithm, wanted] = asked(schedule::collective_named(o_.what), request);
+    if (wanted.ranks() != ranks)
+      throw std::invalid_argument(
+          fmt::format("--dims {} are {} ranks: expected {}", request.dims, wanted.ranks(), ranks));
+    question_.way = {algorithm->name, wanted.channels, wanted.segments, wanted.levels, wanted.dims, wanted.order};
+    return wanted;
   }
 
-  bool price() {
-    watch_.begin("pricing");
-    const bool priced = !answer_.choice.best.empty() && !options_.explain;
-    answer_.price = priced ? answer_.choice.price : sim::price(pattern(), machine_, options_);
-    if (answer_.price.time == forever) {
-      watch_.clear();
-      write_output(
-          "",
-          fmt::format(
-              "interrupted: {} by {} takes longer than {}; {:.1f}% of its moves were done{}\n", answer_.words,
-              answer_.chosen.algorithm->name, time_words(watch_.reached()), 100 * watch_.done(),
-              watch_.done() > 0
-                  ? fmt::format(", so about {} in all",
-                                time_words(static_cast<Time>(static_cast<double>(watch_.reached()) / watch_.done())))
-                  : ""));
-      return false;
-    }
-    if (!answer_.interrupted.empty() || o_.no_interval) return true;
-    watch_.begin("pricing again with other figures");
-    answer_.interval = interval(pattern(), spec_, options_, answer_.price.time);
-    if (!answer_.interval.all_tried) answer_.interrupted = "not all figures were tried at the ends of their ranges";
-    return true;
+  void ask() {
+    question_.within = o_.within ? *o_.within / 100 : usual_within;
+    if (question_.within >= 1)
+      throw std::invalid_argument(fmt::format("--within {}: expected percent, below 100", *o_.within));
+    const schedule::Request wanted = is_auto(o_) ? request() : request_by_algorithm();
+    Pricer::Settings& s = question_.settings;
+    s.collective = wanted.collective, s.root = wanted.root, s.peer = wanted.peer, s.pairs = wanted.pairs;
+    s.in_place = wanted.in_place;
   }
 
-  // Runs once more with a trace, for phases and the timeline.
-  void look() {
-    if (moves_gone_through(pattern(), machine_, options_) > static_cast<double>(most_traced)) {
-      if (!o_.output.empty())
-        throw std::invalid_argument(fmt::format(
-            "-o {}: {:.0f} million moves are gone through, and at most {} million can be shown: fewer ranks (-n), an "
-            "algorithm with fewer steps, or a machine without defects, which folds",
-            o_.output, moves_gone_through(pattern(), machine_, options_) * 1e-6, most_traced / 1'000'000));
-      return;
-    }
-    watch_.begin("once more for the timeline");
-    const auto run = run_for(pattern(), machine_, options_, true);
-    if (run->run() == forever) {
-      answer_.interrupted = "phases and timeline are missing";
-      return;
-    }
-    answer_.phases = phases_of(*run, machine_, critical_moves(*run), answer_.price.time);
-    if (!o_.output.empty()) write(*run);
+  int tell_of_interruption(const SimReport& report) {
+    watch_.clear();
+    const double done = watch_.done(), reached = static_cast<double>(watch_.reached());
+    write_output(
+        "", fmt::format(
+                "interrupted: {} by {} takes longer than {}; {:.1f}% of its moves were done{}\n", report.words,
+                report.answer.way.algorithm, time_words(watch_.reached()), 100 * done,
+                done > 0 ? fmt::format(", so about {} in all", time_words(static_cast<Time>(reached / done))) : ""));
+    return 1;
   }
 
-  void write(const Run& run) {
-    const Seen seen = timeline_of(run, machine_, {.ranks = ranks_named(o_.shown)});
-    std::vector<std::string>& notes = answer_.notes;
-    const Rank all = answer_.chosen.request.ranks();
+  void expect_seen(const Answer& a) const {
+    if (a.moves > 0 && !o_.output.empty())
+      throw std::invalid_argument(fmt::format(
+          "-o {}: {:.0f} million moves are gone through, and at most {} million can be shown: fewer ranks (-n), an "
+          "algorithm with fewer steps, or a machine without defects, which folds",
+          o_.output, a.moves * 1e-6, most_traced / 1'000'000));
+  }
+
+  void write(SimReport& report) const {
+    const Seen& seen = *report.answer.seen;
+    std::vector<std::string>& notes = report.notes;
+    const Rank all = question_.group.ranks();
     if (seen.gone_through < all)
       notes.push_back(
           fmt::format("{} of {} ranks were gone through; each stands for those that schedule and machine "
@@ -301,22 +260,16 @@ class Pricing {
                       "chooses others.",
                       seen.shown.size(), seen.gone_through));
     const std::string title =
-        fmt::format("{} on {} by {}", answer_.words, machine_.name(), answer_.chosen.algorithm->name);
-    std::string page;
-    if (is_page(o_.output)) page = sim_page(answer_, machine_, run);
+        fmt::format("{} on {} by {}", report.words, machine().name(), report.answer.way.algorithm);
+    const std::string page = is_page(o_.output) ? sim_page(report, machine()) : "";
     write_timeline(o_.output, seen.timeline, {.title = title, .introduction = page});
   }
 
   const Options& o_;
-  const MachineSpec spec_;
-  const Machine machine_;
-  PriceOptions options_;
-  Group group_;  // the ranks that take part
-  std::optional<schedule::Schedule> given_;
-  schedule::Algorithm file_;  // only its name is used
-  std::optional<Pattern> pattern_;
   PriceWatch watch_;
-  SimAnswer answer_;
+  PricedMachine priced_;
+  std::optional<schedule::Schedule> given_;
+  Question question_;
 };
 
 int run(const Options& o) {

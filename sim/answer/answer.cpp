@@ -1,0 +1,181 @@
+#include "sim/answer/answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "sim/price/path.h"
+
+namespace trellis::sim {
+namespace {
+
+// The kinds of a benchmark's rows, in place and not, take turns.
+constexpr std::size_t most_kept = 2;
+
+bool is_for(const Pricer& pricer, const Question& q) {
+  const Pricer::Settings &a = pricer.settings(), &b = q.settings;
+  return pricer.group().dims == q.group.dims && pricer.group().members == q.group.members &&
+         a.collective == b.collective && a.era == b.era && a.element == b.element && a.root == b.root &&
+         a.peer == b.peer && a.pairs == b.pairs && a.in_place == b.in_place && a.fold == b.fold &&
+         a.packets == b.packets;
+}
+
+class Answering {
+ public:
+  Answering(const Question& q, PricedMachine& on)
+      : q_(q), machine_(on.machine()), watch_(on.watch()), pricer_(on.pricer(q)), options_(pricer_.options(q.bytes)) {
+    options_.explain = q.path;
+  }
+
+  Answer run() {
+    pick();
+    if (pattern_ == nullptr) return std::move(answer_);
+    price();
+    if (answer_.price.time == forever) return std::move(answer_);
+    options_.explain = false;
+    if (q_.interval) sway();
+    draw();
+    if (q_.phases || q_.links || q_.timeline) look();
+    return std::move(answer_);
+  }
+
+ private:
+  void pick() {
+    if (q_.schedule != nullptr) {
+      answer_.way.algorithm = q_.schedule->algorithm;
+      pattern_ = &own_.emplace(*q_.schedule);
+    } else if (!q_.blocks.empty()) {
+      fit();
+    } else if (q_.way) {
+      answer_.way = ways_for(q_, pricer_).front();
+      pattern_ = &pricer_.pattern(answer_.way, q_.bytes);
+    } else {
+      choose();
+    }
+  }
+
+  void choose() {
+    watch_.begin("trying the algorithms");
+    answer_.choice = sim::choose(pricer_, ways_for(q_, pricer_), q_.bytes, {.within = q_.within});
+    const bool stopped = watch_.interrupted();
+    if (answer_.choice.best.empty() && stopped) {
+      answer_.interrupted = "no algorithm was priced";
+      return;
+    }
+    if (answer_.choice.best.empty()) refuse_moves();
+    answer_.way = answer_.choice.best.front().way;
+    pattern_ = &pricer_.pattern(answer_.way, q_.bytes);
+    if (!stopped) return;
+    answer_.interrupted = "only some of the algorithms were tried, and no figures but as they are";
+    options_.stopped = {};  // to price the best again
+  }
+
+  // With a pattern of each way for exactly these blocks.
+  void fit() {
+    watch_.begin("trying the algorithms");
+    answer_.price.time = forever;
+    for (const Way& way : ways_for(q_, pricer_)) {
+      Pattern own(make(schedule::algorithm_named(way.algorithm), pricer_.request(way)), q_.blocks);
+      const Time time = sim::price(own, machine_, pricer_.options(q_.bytes, answer_.price.time)).time;
+      if (time >= answer_.price.time) continue;
+      answer_.price.time = time, answer_.way = way;
+      pattern_ = &own_.emplace(std::move(own));
+    }
+    if (watch_.interrupted())
+      answer_.interrupted = "only some of the algorithms were tried";
+    else if (pattern_ == nullptr)
+      refuse_moves();
+  }
+
+  [[noreturn]] void refuse_moves() const {
+    throw std::invalid_argument(fmt::format("{} of {:.0f} bytes: more moves than can be gone through",
+                                            schedule::name(q_.settings.collective), q_.bytes));
+  }
+
+  void price() {
+    watch_.begin("pricing");
+    const bool priced = !answer_.choice.best.empty() && !options_.explain;
+    answer_.price = priced ? answer_.choice.price : sim::price(*pattern_, machine_, options_);
+  }
+
+  void sway() {
+    if (!answer_.interrupted.empty()) return;
+    watch_.begin("pricing again with other figures");
+    answer_.interval = interval(*pattern_, machine_.spec(), options_, answer_.price.time);
+    if (!answer_.interval.all_tried) answer_.interrupted = "not all figures were tried at the ends of their ranges";
+  }
+
+  // Prices again with other seeds, and everything else unchanged.
+  void draw() {
+    if (!answer_.interrupted.empty() || q_.noise.runs == 0) return;
+    watch_.begin("pricing with noise");
+    PriceOptions noisy = options_;
+    answer_.noisy = draw_noise(q_.noise, [&](std::uint64_t seed) {
+      noisy.noise = seed;
+      return sim::price(*pattern_, machine_, noisy).time;
+    });
+    answer_.interrupted = answer_.noisy.interrupted;
+  }
+
+  // Runs once more, with a trace for phases and the timeline.
+  void look() {
+    const bool traced = q_.phases || q_.timeline;
+    const double moves = moves_gone_through(*pattern_, machine_, options_);
+    if (traced && moves > static_cast<double>(most_traced)) {
+      answer_.moves = moves;
+      return;
+    }
+    watch_.begin("once more for the timeline");
+    const auto run = run_for(*pattern_, machine_, options_, traced);
+    if (run->run() == forever) {
+      answer_.interrupted = "phases and timeline are missing";
+      return;
+    }
+    for (ResourceId r = 0; r < machine_.resources(); ++r) answer_.carried.push_back(run->carried(r));
+    if (traced) answer_.phases = phases_of(*run, machine_, critical_moves(*run), answer_.price.time);
+    if (q_.timeline) answer_.seen = timeline_of(*run, machine_, {.ranks = q_.shown});
+  }
+
+  const Question& q_;
+  const Machine& machine_;
+  Watch& watch_;
+  Pricer& pricer_;
+  PriceOptions options_;
+  std::optional<Pattern> own_;
+  const Pattern* pattern_ = nullptr;
+  Answer answer_;
+};
+
+}  // namespace
+
+PricedMachine::PricedMachine(MachineSpec spec, Watch* watch)
+    : machine_(std::move(spec)), watch_(watch == nullptr ? &nobody_ : watch) {}
+
+Pricer& PricedMachine::pricer(const Question& q) {
+  const auto kept = std::ranges::find_if(pricers_, [&](const auto& one) { return is_for(*one, q); });
+  if (kept != pricers_.end()) return **kept;
+  if (pricers_.size() == most_kept) pricers_.erase(pricers_.begin());
+  Pricer::Settings settings = q.settings;
+  settings.stopped = [this](Time reached, double done) { return watch_->stopped(reached, done); };
+  return *pricers_.emplace_back(std::make_unique<Pricer>(machine_, q.group, std::move(settings)));
+}
+
+std::vector<Way> ways_for(const Question& q, const Pricer& pricer) {
+  if (!q.way) {
+    std::vector<Way> usual = usual_ways(pricer, q.bytes);
+    if (usual.empty())
+      throw std::invalid_argument(fmt::format("no algorithm serves {} there", schedule::name(q.settings.collective)));
+    return usual;
+  }
+  Way way = *q.way;
+  if (way.dims.empty()) way.dims = usual_dims(way.algorithm, pricer.machine(), pricer.group().ranks());
+  if (const std::string why = pricer.refusal(way); !why.empty())
+    throw std::invalid_argument(fmt::format("{}: {}", text_of(*q.way), why));
+  return {way};
+}
+
+Answer answer(const Question& q, PricedMachine& on) { return Answering(q, on).run(); }
+
+}  // namespace trellis::sim

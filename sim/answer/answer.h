@@ -1,0 +1,75 @@
+// One question about a collective on a simulated machine, and its answer: what `trellis sim`, `trellis bench --on`, the
+// pages of reports and the Python package show.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/answer/noise.h"
+#include "sim/answer/watch.h"
+#include "sim/choose/choice.h"
+#include "sim/price/interval.h"
+#include "sim/price/timeline.h"
+
+namespace trellis::sim {
+
+struct Question {
+  Pricer::Settings settings;  // the collective; `stopped` is not used
+  Group group;                // the ranks that take part
+  double bytes = 0;           // of the larger buffer
+
+  // At most one of these. None: the fastest way is chosen.
+  std::optional<Way> way = {};                   // without dims: the usual ones of its algorithm
+  const schedule::Schedule* schedule = nullptr;  // of as many ranks as the group
+
+  std::vector<std::int64_t> blocks = {};  // elements of each block, where these are uneven; empty: all alike
+  double within = usual_within;           // as in ChoiceLimits
+  NoiseRuns noise = {};
+  bool interval = true;
+  bool path = false;             // the critical path, in the price
+  bool phases = false;           // phases, and bytes by resource
+  bool links = false;            // bytes by resource
+  bool timeline = false;         // what ran where and when, and all of the above but the path
+  std::vector<Rank> shown = {};  // ranks whose rows the timeline must have; empty: the first ones
+};
+
+struct Answer {
+  Way way;        // that was chosen, or asked for; of a schedule, its algorithm
+  Choice choice;  // what it was chosen from; empty: nothing was
+  Price price;    // its time is `forever` when it was interrupted
+  Interval interval;
+  Noisy noisy;
+  std::vector<Phase> phases;
+  std::vector<double> carried;  // bytes, by resource
+  std::optional<Seen> seen;     // the timeline
+  double moves = 0;             // set when phases or timeline are missing because the run has too many moves
+  std::string interrupted;      // what is missing because the watch stopped it; empty: nothing
+};
+
+// A machine, with what earlier questions had to find out.
+class PricedMachine {
+ public:
+  // The watch must outlive it.
+  explicit PricedMachine(MachineSpec, Watch* = nullptr);
+
+  const Machine& machine() const { return machine_; }
+  const MachineSpec& spec() const { return machine_.spec(); }
+  Watch& watch() const { return *watch_; }
+  Pricer& pricer(const Question&);  // with the patterns of earlier questions of this kind
+
+ private:
+  const Machine machine_;
+  NoWatch nobody_;
+  Watch* watch_;
+  std::vector<std::unique_ptr<Pricer>> pricers_;
+};
+
+// The ways that the question leaves open. Throws invalid_argument when there is none, with the reason.
+std::vector<Way> ways_for(const Question&, const Pricer&);
+
+// Throws invalid_argument when no algorithm serves, or when all have too many moves.
+Answer answer(const Question&, PricedMachine&);
+
+}  // namespace trellis::sim

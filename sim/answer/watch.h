@@ -1,0 +1,27 @@
+// Watches a long computation: is told what is being done, and asked whether to go on.
+#pragma once
+
+#include <string>
+
+#include "sim/time/units.h"
+
+namespace trellis::sim {
+
+class Watch {
+ public:
+  virtual ~Watch() = default;
+  virtual void begin(std::string task) = 0;  // "trying the algorithms"
+  // `reached`: simulated time; `done`: part of all moves. True: stop. Several threads may call it at once.
+  virtual bool stopped(Time reached, double done) = 0;
+  virtual bool interrupted() const = 0;
+};
+
+// When nobody watches.
+class NoWatch final : public Watch {
+ public:
+  void begin(std::string) override {}
+  bool stopped(Time, double) override { return false; }
+  bool interrupted() const override { return false; }
+};
+
+}  // namespace trellis::sim

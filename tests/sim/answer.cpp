@@ -1,0 +1,121 @@
+// sim::answer against what it is made of: the choice, the price, the interval, runs with noise.
+#include "sim/answer/answer.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "sim/answer/played.h"
+#include "sim/machine/machine.h"
+
+namespace trellis::sim {
+namespace {
+
+Question all_reduce_on(const PricedMachine& priced, double bytes) {
+  return {.settings = {}, .group = first_in_a_row(priced.machine(), 0), .bytes = bytes};
+}
+
+// Stops at the poll with this number, and counts the tasks.
+class StopsAt final : public Watch {
+ public:
+  explicit StopsAt(int last) : left_(last) {}
+  void begin(std::string task) override { tasks.push_back(std::move(task)); }
+  bool stopped(Time, double) override { return --left_ < 0; }
+  bool interrupted() const override { return left_ < 0; }
+  std::vector<std::string> tasks;
+
+ private:
+  std::atomic<int> left_;
+};
+
+TEST(Answer, IsTheChoiceAndItsPriceWithItsInterval) {
+  PricedMachine priced(machine_spec("trn2.48xlarge"));
+  const Question q = all_reduce_on(priced, 1 << 20);
+  const Answer a = answer(q, priced);
+  Pricer pricer(priced.machine(), q.group, {});
+  const Choice choice = choose(pricer, usual_ways(pricer, q.bytes), q.bytes, {.within = usual_within});
+  EXPECT_EQ(a.way, choice.best.front().way);
+  EXPECT_EQ(a.price.time, pricer.price(a.way, q.bytes).time);
+  EXPECT_LT(a.interval.low, a.price.time);
+  EXPECT_GT(a.interval.high, a.price.time);
+  EXPECT_TRUE(a.interrupted.empty());
+  EXPECT_TRUE(a.phases.empty() && a.carried.empty() && !a.seen);
+}
+
+TEST(Answer, IsTheSameForAScheduleAndForTheWayThatMakesIt) {
+  PricedMachine priced(machine_spec("torus:4x4"));
+  Question by_way = all_reduce_on(priced, 1 << 16);
+  by_way.way = way_named("ring@16*2");
+  by_way.timeline = true;
+  const Answer a = answer(by_way, priced);
+  const schedule::Schedule made = make(schedule::algorithm_named("ring"), priced.pricer(by_way).request(*by_way.way));
+  Question by_schedule = by_way;
+  by_schedule.way.reset();
+  by_schedule.schedule = &made;
+  const Answer b = answer(by_schedule, priced);
+  EXPECT_EQ(a.price.time, b.price.time);
+  EXPECT_EQ(a.interval.high, b.interval.high);
+  ASSERT_TRUE(a.seen && b.seen);
+  EXPECT_GT(a.seen->timeline.spans.size(), 0U);
+  // Only one rank is gone through where the way folds, and all where the schedule was written out.
+  EXPECT_LE(a.seen->gone_through, b.seen->gone_through);
+  double all = 0;
+  for (const double bytes : b.carried) all += bytes;
+  EXPECT_GE(all, 2.0 * 15 * (1 << 16));  // what a ring moves
+}
+
+TEST(Answer, UnevenBlocksArePricedAsTheyAre) {
+  PricedMachine priced(machine_spec("torus:4"));
+  Question q = all_reduce_on(priced, 4 * 4000);
+  q.settings.collective = schedule::Collective::all_gather_v;
+  q.blocks = {1000, 1000, 1000, 1000};
+  const Time even = answer(q, priced).price.time;
+  q.blocks = {3700, 100, 100, 100};
+  EXPECT_GT(answer(q, priced).price.time, even);
+}
+
+TEST(Answer, NoiseIsDrawnAsOftenAsAsked) {
+  PricedMachine priced(machine_spec("trn2.48xlarge"));
+  Question q = all_reduce_on(priced, 1024);
+  q.noise.runs = 5, q.interval = false;
+  const Answer a = answer(q, priced);
+  EXPECT_EQ(a.noisy.times.size(), 5U);
+  EXPECT_GE(a.noisy.times.front(), a.price.time);
+  q.noise.seed = 3;
+  EXPECT_NE(answer(q, priced).noisy.times, a.noisy.times);
+}
+
+TEST(Answer, SaysWhatIsMissingWhereverItIsStopped) {
+  std::vector<std::string> tasks;
+  for (int polls = 0, complete = 0; complete == 0 && polls < 1 << 20; polls = 2 * polls + 1) {
+    StopsAt watch(polls);
+    PricedMachine priced(machine_spec("trn2.48xlarge"), &watch);
+    Question q = all_reduce_on(priced, 1 << 20);
+    q.timeline = true, q.noise.runs = 2;
+    const Answer a = answer(q, priced);
+    EXPECT_EQ(a.interrupted.empty() && a.price.time != forever, !watch.interrupted()) << polls;
+    complete = watch.interrupted() ? 0 : 1;
+    tasks = watch.tasks;
+  }
+  EXPECT_EQ(tasks, (std::vector<std::string>{"trying the algorithms", "pricing", "pricing again with other figures",
+                                             "pricing with noise", "once more for the timeline"}));
+}
+
+TEST(Answer, RefusesAWayForAnotherNumberOfRanks) {
+  PricedMachine priced(machine_spec("torus:5"));
+  Question q = all_reduce_on(priced, 1024);
+  q.way = way_named("ring@4");
+  EXPECT_THROW(answer(q, priced), std::invalid_argument);
+}
+
+TEST(Answer, AWorkloadIsPlayedWithOneChoiceForAllFigures) {
+  PricedMachine priced(machine_spec("trn2.48xlarge"));
+  const Workload step = read_workload("step", "ranks 8\nall_reduce sums 1MiB\ncompute more 10us after sums\n");
+  const PlayedAnswer a = answer(step, {}, {.runs = 2}, priced);
+  EXPECT_EQ(a.played.time, play(step, priced.machine()).time);
+  EXPECT_LT(a.interval.low, a.interval.high);
+  EXPECT_EQ(a.noisy.times.size(), 2U);
+}
+
+}  // namespace
+}  // namespace trellis::sim
