@@ -42,11 +42,12 @@ std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store,
   Config settled = config;
   std::unique_ptr<Transport> transport;
   try {
+    const std::string_view agrees = agrees_first(*device, ranks) ? ", agreeing before each collective" : "";
     const std::string way = config.transport.empty() ? "the usual transport" : config.transport;
     const bool apart = ranks > 1 && call_the_roll(*store,
                                                   {.mine = rank,
                                                    .members = ranks,
-                                                   .terms = fmt::format("{} ranks over {}", ranks, way),
+                                                   .terms = fmt::format("{} ranks over {}{}", ranks, way, agrees),
                                                    .place = this_host(config.fabric.host)},
                                                   deadline);
     if (config.transport.empty()) settled.transport = apart ? usual_across_hosts : usual_transport;
@@ -102,8 +103,8 @@ void Communicator::run(const Call& call, device::Stream* stream) {
   TicketQueue::Ticket turn(state_->tickets);
   turn.wait();
   const bool in_place = state_->check(call);
-  if (state_->timed()) {
-    state_->open_clocks();
+  if (state_->agrees_first()) {
+    state_->open_agreement(call, false);
     state_->run();
   }
   state_->open(call, in_place);

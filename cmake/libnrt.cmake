@@ -1,6 +1,6 @@
 # The stand-in for libnrt.so.1. It holds all that it needs, so that any program can load this one file.
 set(standin ${PROJECT_SOURCE_DIR}/device/libnrt)
-file(GLOB sources CONFIGURE_DEPENDS ${standin}/*.cpp)
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${standin}/*.cpp)
 add_library(trellis_nrt SHARED ${sources})
 target_include_directories(trellis_nrt PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(trellis_nrt PRIVATE room_device room_sim room_schedule room_kernels fmt::fmt ${CMAKE_DL_LIBS})

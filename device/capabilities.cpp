@@ -20,7 +20,7 @@ constexpr std::array<Words, capability_count> words = {{
     {Capability::simulated_time, "simulated_time", "streams and events carry the time of a simulated machine"},
     {Capability::async_queues, "async_queues", "programs and copies are queued on the device itself"},
     {Capability::collectives, "collectives", "has collectives of its own"},
-    {Capability::send_recv, "send_recv", "sends memory to cores of other processes by itself"},
+    {Capability::send_recv, "send_recv", "sends memory to cores of other processes"},
     {Capability::memory_stats, "memory_stats", "the device itself counts its memory"},
     {Capability::profile, "profile", "records what a program does, and when"},
 }};

@@ -19,7 +19,7 @@ enum class Capability : std::uint8_t {
   simulated_time,  // streams and events carry the time of a simulated machine
   async_queues,    // programs and copies are queued on the device itself
   collectives,     // has collectives of its own
-  send_recv,       // sends memory to cores of other processes by itself
+  send_recv,       // sends memory to cores of other processes
   memory_stats,    // the device itself counts its memory
   profile,         // records what a program does, and when
 };

@@ -26,6 +26,8 @@ struct CollectiveRun {
   int root = 0, peer = -1;
   bool in_place = false;
   std::vector<std::pair<int, int>> pairs = {};
+  // Elements of each block, of the _v forms; of all_to_all_v at source * ranks + target.
+  std::vector<std::size_t> counts = {};
   std::vector<RankClock> clocks = {};  // by rank, as the collective began
 };
 

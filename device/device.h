@@ -9,6 +9,7 @@
 
 #include "device/accounting.h"
 #include "device/capabilities.h"
+#include "device/channel.h"
 #include "device/collective_run.h"
 #include "device/memory.h"
 #include "device/native_collective.h"
@@ -59,16 +60,24 @@ class Device {
   virtual void divide(kernels::DType, void* data, std::size_t n, std::uint32_t divisor) = 0;
   virtual void launch(const Launch&) = 0;
   // The same as a piece of a stream's work.
-  void copy(Stream&, void* dst, const void* src, std::size_t bytes);
+  virtual void copy(Stream&, void* dst, const void* src, std::size_t bytes);
   void fill(Stream&, void* dst, std::byte value, std::size_t bytes);
   void launch(Stream&, Launch);
 
   // A program in a container of neff/. Throws Unsupported, invalid_argument.
   virtual std::unique_ptr<LoadedProgram> load(std::span<const std::byte> container) = 0;
 
-  // A collective of the device's own. Why it does not cover this one; empty: it does. All members call it alike.
+  // Collectives of the device's own. It joins a world once: the result is the one that it is in, which may be an
+  // earlier one, or none.
+  virtual NativeWorld join(const NativeWorld&) { return {}; }
+  // Why it does not do this one; empty: it does. All members begin it alike, and then ask until it is done.
   virtual std::string refuses(const NativeCollective&) const { return why_not(Capability::collectives); }
-  virtual void run(const NativeCollective& c) { throw Unsupported(refuses(c)); }
+  virtual std::unique_ptr<NativeRun> start(const NativeCollective& c) { throw Unsupported(refuses(c)); }
+
+  // A channel to a core that accepts, and one from a core that connects. Neither waits. Destroy them before the device.
+  // Throw Unsupported, system_error.
+  virtual std::unique_ptr<Channel> connect(const PeerCore&) { throw Unsupported(why_not(Capability::send_recv)); }
+  virtual std::unique_ptr<Channel> accept(const PeerCore&) { throw Unsupported(why_not(Capability::send_recv)); }
 
   virtual std::unique_ptr<Stream> stream() = 0;
   virtual std::unique_ptr<Event> event() = 0;

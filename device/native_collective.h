@@ -8,6 +8,12 @@
 
 namespace trellis::device {
 
+// Where devices meet for such collectives. Those of one world have different numbers, below its size.
+struct NativeWorld {
+  std::uint64_t identity = 0;  // 0: none
+  std::uint32_t number = 0, size = 1;
+};
+
 struct NativeCollective {
   enum class Kind : unsigned char { all_gather, all_reduce, reduce_scatter } kind = Kind::all_reduce;
   kernels::Reduction op = kernels::Reduction::sum;
@@ -17,7 +23,14 @@ struct NativeCollective {
   std::size_t count = 0;                  // elements of the input
   std::vector<std::uint32_t> group = {};  // the members, by their numbers in the world
   std::uint32_t rank = 0;                 // this device's place in the group
-  std::uint32_t world = 1;                // devices of all groups
+  std::uint32_t world = 1;                // its size
+};
+
+// One that has begun. Its memory may be used until it is done; if it is destroyed before, until the device is closed.
+class NativeRun {
+ public:
+  virtual ~NativeRun() = default;
+  virtual bool done() = 0;  // throws system_error: it failed
 };
 
 }  // namespace trellis::device

@@ -54,7 +54,7 @@ json entry_of(const Recorded& r, const RankDump& of) {
   const Call call{.collective = r.collective, .count = r.count, .type = r.type, .root = r.root, .peer = r.peer};
   const bool sized = r.division == nullptr && !schedule::uneven(r.collective) && r.collective != Collective::permute;
   const Extents e = sized ? extents_of(call, of.rank, of.ranks) : Extents{};
-  return {
+  json entry = {
       {"pg_id", 0},
       {"process_group", {"0", "trellis"}},
       {"collective_seq_id", r.operation},
@@ -71,7 +71,11 @@ json entry_of(const Recorded& r, const RankDump& of) {
       {"peer", r.peer},
       {"operator", name(r.op)},
       {"points", r.points},
-      {"algorithm", r.choice != nullptr ? text_of(*r.choice) : ""}};
+      {"algorithm", r.native              ? "native"
+                    : r.choice != nullptr ? text_of(*r.choice)
+                                          : ""}};
+  if (r.not_native != nullptr) entry["not_native"] = *r.not_native;
+  return entry;
 }
 
 }  // namespace

@@ -34,10 +34,12 @@ class Moments {
 struct Recorded {
   std::uint64_t operation = 0;  // number of the collective, the same on all ranks; 0: none
   std::uint64_t count = 0;
-  std::uint64_t points = 0;            // number of sends and receives, if it consists of these
-  std::uint64_t began = 0, ended = 0;  // in Moments; ended 0: still running
-  const Choice* choice = nullptr;      // lives as long as the communicator
-  const char* division = nullptr;      // "split" or "shrink", if it is not an operation
+  std::uint64_t points = 0;                 // number of sends and receives, if it consists of these
+  std::uint64_t began = 0, ended = 0;       // in Moments; ended 0: still running
+  const Choice* choice = nullptr;           // lives as long as the communicator
+  bool native = false;                      // the device's own collective, without an algorithm of ours
+  const std::string* not_native = nullptr;  // why not, where the device has collectives; lives as long
+  const char* division = nullptr;           // "split" or "shrink", if it is not an operation
   Rank root = 0, peer = 0;
   Collective collective = {};
   kernels::DType type = {};

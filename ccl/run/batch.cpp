@@ -102,13 +102,13 @@ bool Batch::open_next(Strand& s) {
   }
   while (s.next != operations_.size()) {
     const auto& [state, operation] = operations_[s.next];
-    if (state == s.state && state->timed() && !std::exchange(s.has_clocks, true)) {
-      state->open_clocks();
+    if (state == s.state && state->agrees_first() && !std::exchange(s.has_agreed, true)) {
+      state->open_agreement(operation.call, operation.planned != nullptr);
       return s.open = true;
     }
     ++s.next;
     if (state != s.state) continue;
-    s.has_clocks = false;
+    s.has_agreed = false;
     state->open(operation.call, operation.in_place, operation.planned.get());
     return s.open = true;
   }

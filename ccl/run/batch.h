@@ -40,7 +40,7 @@ class Batch {
     std::size_t next = 0;         // index in operations_ of the next one
     bool has_met_points = false;  // sends and receives have been started, if there are any
     bool open = false;            // an operation is running
-    bool has_clocks = false;      // those of the ranks, for the next operation
+    bool has_agreed = false;      // the ranks have, about the next operation
   };
   void use(device::Stream*);
   void take_turn(Communicator::State*);

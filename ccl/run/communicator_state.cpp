@@ -40,6 +40,7 @@ Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::uni
       rank_(transport->rank()),
       ranks_(transport->ranks()),
       timed_(ranks_ > 1 && device->capabilities().has(device::Capability::simulated_time)),
+      agreement_(*device, config, *transport),
       cache_share_(kernels::cpu().l3_bytes / static_cast<std::size_t>(ranks_)),
       dumps_(dumps_requested()) {
   job_.activity = &activity_;
@@ -85,6 +86,8 @@ kernels::Stores Communicator::State::stores_for(std::size_t bytes_touched) const
 template <class Record>
 void Communicator::State::begin(Record record) {
   try {
+    if (job_.compiled == &native_plan_.compiled) native_ = agreement_.start();
+    job_.native = native_.get();
     executor.begin(job_);
   } catch (...) {
     record();
@@ -101,8 +104,10 @@ void Communicator::State::open(const Call& c, bool in_place, const Planned* plan
   // Other threads only read it.
   const std::uint64_t operation = operations.load(std::memory_order_relaxed) + (exchanging_ ? 0 : 1);
   operations.store(operation, std::memory_order_relaxed);
+  const bool native = !exchanging_ && agreement_.native();
   const bool averages = does(c, kernels::Reduction::avg);
   const bool sums = averages || c.op.kind == kernels::Reduction::scaled_sum;
+  if (native) planned = &native_plan(c);
   if (planned == nullptr) planned = &planner.plan(c, in_place && !scales_first(c), unreadable_of(c));
   const Compiled& compiled = planned->compiled;
   const std::size_t size = kernels::size_of(c.type);
@@ -136,6 +141,8 @@ void Communicator::State::open(const Call& c, bool in_place, const Planned* plan
     r.count = c.count;
     r.points = 0;
     r.choice = planned->choice;
+    r.native = native;
+    r.not_native = exchanging_ ? nullptr : agreement_.why_not();
     r.division = nullptr;
     r.root = c.root;
     r.peer = c.peer;
@@ -145,15 +152,23 @@ void Communicator::State::open(const Call& c, bool in_place, const Planned* plan
   });
 }
 
-void Communicator::State::open(std::span<const SendRecv> points) {
+// No steps: the device does it all but the division of an average.
+const Planned& Communicator::State::native_plan(const Call& c) {
+  native_plan_.wire = c.type;
+  native_plan_.compiled.output_elements = extents_of(c, rank(), ranks()).output / kernels::size_of(c.type);
+  return native_plan_;
+}
+
+void Communicator::State::open(std::span<const SendRecv> all) {
   expect_whole();
+  const std::span<const SendRecv> points = timed_ ? with_clocks(all) : all;
   if (!std::ranges::equal(points, compiled_from_)) {
     compiled_from_.clear();  // in case the following code throws
     send_recvs_ = compile_send_recvs(points, rank(), transport->lanes() - 1);
     compiled_from_.assign(points.begin(), points.end());
   }
   divided_ = 0;
-  const SendRecv& first = points.front();
+  const SendRecv& first = all.front();
   activity_ = {.operation = operations,
                .count = first.count,
                .heartbeat = activity_.heartbeat,
@@ -168,12 +183,12 @@ void Communicator::State::open(std::span<const SendRecv> points) {
   job_.how.stores = kernels::Stores::cached;
   job_.mark = send_recv_hash;
   job_.tokens = true;
-  if (timed_) spend(points);
+  if (timed_) hold_clock(true);
   begin([&] {
     Recorded& r = recorder.begin();
     r = {.operation = operations,
          .count = first.count,
-         .points = points.size(),
+         .points = all.size(),
          .began = r.began,
          .root = first.from,
          .peer = first.to,
@@ -187,21 +202,19 @@ void Communicator::State::close() {
   scratch.end();
   scaled.end();
   recorder.end();
+  native_.reset();
   if (divided_ != 0)
     device->divide(job_.type, job_.at({schedule::Buffer::output}), divided_, static_cast<std::uint32_t>(ranks()));
+  const bool messages = job_.compiled == &send_recvs_;
   hold_clock(false);
+  if (std::exchange(exchanging_, false)) return agreement_.conclude();
+  if (timed_ && messages) spend_messages();
 }
 
-void Communicator::State::open_clocks() {
-  own_clock_ = device->clock();
-  clocks_.resize(static_cast<std::size_t>(ranks()));
+void Communicator::State::open_agreement(const Call& c, bool supplied) {
+  const Call exchange = agreement_.exchange(c, supplied);
   exchanging_ = true;
-  open({.collective = Collective::all_gather,
-        .input = &own_clock_,
-        .output = clocks_.data(),
-        .count = sizeof own_clock_,
-        .type = kernels::DType::u8},
-       false);
+  open(exchange, false);
 }
 
 // The time of the operation as a whole, instead of that of its copies and sums.
@@ -220,35 +233,56 @@ void Communicator::State::spend(const Call& c, const Planned& planned, bool in_p
                               .root = c.root,
                               .peer = c.peer,
                               .in_place = in_place,
-                              .clocks = clocks_};
+                              .counts = agreement_.counts(c),
+                              .clocks = agreement_.clocks()};
     for (const schedule::Pair& p : c.pairs) run.pairs.emplace_back(p.source, p.target);
     device->spend(run);
   }
   hold_clock(true);
 }
 
-// Messages of a group move at once. Their ends do not know each other's clocks.
-void Communicator::State::spend(std::span<const SendRecv> points) {
-  const SendRecv* largest = nullptr;
-  for (const SendRecv& p : points)
-    if (p.from != p.to &&
-        (largest == nullptr || p.count * kernels::size_of(p.type) > largest->count * kernels::size_of(largest->type)))
-      largest = &p;
-  if (largest != nullptr)
-    device->spend({.collective = schedule::name(Collective::send_recv),
-                   .rank = rank_,
-                   .ranks = ranks_,
-                   .bytes = largest->count * kernels::size_of(largest->type),
-                   .element = kernels::size_of(largest->type),
-                   .root = largest->from,
-                   .peer = largest->to});
-  hold_clock(true);
+// Before each message to or from another rank goes one with the clock of its sender.
+std::span<const SendRecv> Communicator::State::with_clocks(std::span<const SendRecv> points) {
+  own_clock_ = device->clock();
+  senders_.assign(points.size(), own_clock_);
+  clocked_.clear();
+  largest_ = {};
+  const auto bytes = [](const SendRecv& p) { return p.count * kernels::size_of(p.type); };
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const SendRecv& p = points[i];
+    SendRecv clock{.count = sizeof own_clock_, .type = kernels::DType::u8, .from = p.from, .to = p.to};
+    if (p.from == rank_) clock.input = &own_clock_;
+    if (p.to == rank_) clock.output = &senders_[i];
+    if (p.from != p.to) clocked_.push_back(clock);
+    if (p.from != p.to && (largest_.from == largest_.to || bytes(p) > bytes(largest_))) largest_ = p;
+    clocked_.push_back(p);
+  }
+  return clocked_;
+}
+
+// Messages of a group move at once: no earlier than the last of their senders sends, and for the time of the largest.
+void Communicator::State::spend_messages() {
+  if (largest_.from == largest_.to) return;
+  device::RankClock from = own_clock_, to = own_clock_;
+  (largest_.from == rank_ ? to : from).core = agreement_.core_of(largest_.from == rank_ ? largest_.to : largest_.from);
+  for (std::size_t i = 0, at = 0; at < clocked_.size(); ++i, ++at) {
+    if (clocked_[at].from == clocked_[at].to) continue;
+    from.time = std::max(from.time, senders_[i].time);
+    if (clocked_[++at] == largest_ && largest_.to == rank_) from.core = senders_[i].core;
+  }
+  device->spend({.collective = schedule::name(Collective::send_recv),
+                 .rank = largest_.from == rank_ ? 0 : 1,
+                 .ranks = 2,
+                 .bytes = largest_.count * kernels::size_of(largest_.type),
+                 .element = kernels::size_of(largest_.type),
+                 .root = 0,
+                 .peer = 1,
+                 .clocks = {from, to}});
 }
 
 void Communicator::State::hold_clock(bool holds) {
   if (std::exchange(holding_, holds) == holds) return;
   if (holds) return device->hold_clock();
-  exchanging_ = false;
   device->release_clock();
 }
 
@@ -299,6 +333,7 @@ void Communicator::State::fail(std::exception_ptr e) {
 
 void Communicator::State::fail_open(std::exception_ptr e, bool elsewhere) {
   hold_clock(false);
+  exchanging_ = false;
   transport->withdraw();
   const bool first = keep(std::move(e), elsewhere);
   if (dump_file.wanted()) dump_file.write(executor.pending());

@@ -11,6 +11,7 @@
 #include "ccl/plan/check.h"
 #include "ccl/plan/planner.h"
 #include "ccl/plan/point_to_point.h"
+#include "ccl/run/agreement.h"
 #include "ccl/run/executor.h"
 #include "ccl/run/scratch_pool.h"
 #include "ccl/run/ticket_queue.h"
@@ -34,11 +35,10 @@ struct Communicator::State : DumpsOnSignal {
   void open(std::span<const SendRecv>);
   void close();
   void run();  // runs the open operation to its end
-  // On devices with simulated time, ranks tell each other where they are before each collective.
-  bool timed() const { return timed_; }
-  void open_clocks();
-  void idle(std::uint32_t times);         // number of calls in a row in which nothing moved
-  void tell_of_loss(std::exception_ptr);  // tells all ranks, if it is a PeerLost of this communicator
+  bool agrees_first() const { return agreement_.needed(); }
+  void open_agreement(const Call&, bool supplied);  // before the call itself is opened
+  void idle(std::uint32_t times);                   // number of calls in a row in which nothing moved
+  void tell_of_loss(std::exception_ptr);            // tells all ranks, if it is a PeerLost of this communicator
   void fail(std::exception_ptr);
   void fail_open(std::exception_ptr, bool elsewhere = false);  // elsewhere: it started on another communicator
   void abort();                                                // from any thread
@@ -77,16 +77,22 @@ struct Communicator::State : DumpsOnSignal {
   const void* input_of(const Call&);
   schedule::UnreadableBuffers unreadable_of(const Call&);  // as far as it matters
 
+  const Planned& native_plan(const Call&);
   void spend(const Call&, const Planned&, bool in_place);
-  void spend(std::span<const SendRecv>);
+  std::span<const SendRecv> with_clocks(std::span<const SendRecv>);
+  void spend_messages();
   void hold_clock(bool);
 
   const Rank rank_, ranks_;
   const bool timed_;
-  bool exchanging_ = false, holding_ = false;  // clocks; the device's clock
+  Agreement agreement_;
+  bool exchanging_ = false, holding_ = false;  // the agreement; the device's clock
+  // Messages with simulated time: where and when this rank is, and the senders.
   device::RankClock own_clock_;
-  std::vector<device::RankClock> clocks_;  // by rank
-  const std::size_t cache_share_;          // this rank's share of the last-level cache; 0: unknown
+  std::vector<device::RankClock> senders_;
+  std::vector<SendRecv> clocked_;
+  SendRecv largest_;               // of the open messages; from == to: none
+  const std::size_t cache_share_;  // this rank's share of the last-level cache; 0: unknown
   mutable std::mutex error_mutex_;
   std::exception_ptr error_;
   std::atomic<bool> failed_ = false;
@@ -97,6 +103,8 @@ struct Communicator::State : DumpsOnSignal {
   std::vector<SendRecv> compiled_from_;  // what send_recvs_ was compiled from
   Activity activity_ = {.running = true};
   Job job_;
+  std::unique_ptr<device::NativeRun> native_;
+  Planned native_plan_;
   std::size_t divided_ = 0;  // number of output elements that an average divides at the end
   friend class Communicator;
 };

@@ -27,6 +27,7 @@ void Executor::begin(const Job& job) {
   ahead_ = c.ahead;
   ready_ = c.first;
   left_ = c.steps.size();
+  native_ = job.native;
   live_.clear();  // in case the following code throws
   fronts_.resize(c.lines.size());
   Front* front = fronts_.data();
@@ -48,6 +49,10 @@ void Executor::begin(const Job& job) {
 
 bool Executor::move() {
   bool moved = !ready_.empty();
+  if (native_ != nullptr && native_->done()) {
+    native_ = nullptr;
+    moved = true;
+  }
   while (!ready_.empty()) {
     const std::uint32_t step = ready_.back();
     ready_.pop_back();
@@ -186,6 +191,14 @@ const Executor::Front* Executor::stuck() const {
   return sends;
 }
 
+Rank Executor::behind() const {
+  for (Rank r = 0; r < transport_.ranks(); ++r)
+    if (const Activity& theirs = transport_.activity(r);
+        r != transport_.rank() && theirs.operation < job_->activity->operation)
+      return r;
+  return (transport_.rank() + 1) % transport_.ranks();
+}
+
 std::vector<Pending> Executor::pending() const {
   std::vector<Pending> all;
   for (const std::uint32_t i : live_) {
@@ -207,6 +220,8 @@ void Executor::look_around() {
     const std::uint32_t step = job_->compiled->messages[front->line->first + front->next];
     mine.step = job_->compiled->steps[step].origin;
     mine.waits_for = front->line->peer;
+  } else if (native_ != nullptr) {
+    mine.waits_for = behind();
   }
   ++mine.heartbeat;
   transport_.show(mine);

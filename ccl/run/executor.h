@@ -22,7 +22,7 @@ class Executor {
   // All of these throw PeerLost, Mismatch, Aborted. The transport cannot be used after that.
   void begin(const Job&);
   bool move();  // true when something happened
-  bool done() const { return left_ == 0 && ready_.empty(); }
+  bool done() const { return left_ == 0 && ready_.empty() && native_ == nullptr; }
   void idle(std::uint32_t times);  // number of calls in a row in which nothing moved
   void end();
   std::vector<Pending> pending() const;  // the messages that it waits for
@@ -49,6 +49,7 @@ class Executor {
 
   void look_around();          // after a while without messages
   const Front* stuck() const;  // the first line that waits for a peer
+  Rank behind() const;         // the first rank that has not come as far as this one, else the next
 
   Transport& transport_;
   device::Device& device_;
@@ -56,6 +57,7 @@ class Executor {
   Rounder rounder_;
 
   const Job* job_ = nullptr;
+  device::NativeRun* native_ = nullptr;  // until it is done
   const Producer producer_{make, this};
   bool rounds_ = false;  // the rounder does the arithmetic
   std::vector<Front> fronts_;

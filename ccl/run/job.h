@@ -3,6 +3,7 @@
 
 #include "ccl/plan/compiled.h"
 #include "ccl/transports/transport.h"
+#include "device/native_collective.h"
 #include "kernels/reduce/reduce.h"
 
 namespace trellis::ccl {
@@ -13,10 +14,11 @@ struct Job {
   kernels::DType type = kernels::DType::u8;
   kernels::DType wire = kernels::DType::u8;  // type of messages; if it is not `type`, origins are needed
   kernels::Reduction op = kernels::Reduction::sum;
-  kernels::ReduceOptions how = {};  // rounding, random bits, and how results are stored
-  std::uint32_t mark = 0;           // equal on all ranks that run the same operation
-  Activity* activity = nullptr;     // this rank's state as other ranks see it; updated during the run
-  bool tokens = false;              // empty messages are sent too, to signal arrival
+  kernels::ReduceOptions how = {};      // rounding, random bits, and how results are stored
+  std::uint32_t mark = 0;               // equal on all ranks that run the same operation
+  Activity* activity = nullptr;         // this rank's state as other ranks see it; updated during the run
+  bool tokens = false;                  // empty messages are sent too, to signal arrival
+  device::NativeRun* native = nullptr;  // runs beside the program, which is then empty
 
   bool rounds() const { return !compiled->step_runs.empty(); }  // values are rounded on their way: see Rounder
   bool narrows() const { return wire != type; }

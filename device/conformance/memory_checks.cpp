@@ -105,6 +105,9 @@ void export_memory(Device& d) {
   munmap(seen, file.bytes());
   expect(same, "the file has other bytes");
   expect(follows, "the file is a copy");
+  const Exported part = d.export_memory(a.data() + 2 * page, 100);
+  expect(part.bytes() == 100 && part.offset() == file.offset() + 2 * page, "a part is {} bytes at {}", part.bytes(),
+         part.offset());
   int elsewhere = 0;
   expect_refused<std::invalid_argument>("somebody else's memory", [&] { d.export_memory(&elsewhere, 4); });
 }

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
 
 #include "device/device.h"
 #include "device/neff/neff.h"
@@ -26,6 +27,29 @@ Level level() {
 void print(std::string_view kind, std::string_view function, std::string_view text) {
   const std::string line = fmt::format("{} NRT {}: {}\n", kind, function, text);
   std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+// Of sockets, files and threads.
+Status status_of(const std::error_code& code) {
+  static constexpr std::pair<std::errc, Status> all[] = {
+      {std::errc::timed_out, Status::timeout},
+      {std::errc::operation_canceled, Status::closed},
+      {std::errc::invalid_argument, Status::invalid},
+      {std::errc::no_buffer_space, Status::resource},
+      {std::errc::too_many_files_open, Status::resource},
+      {std::errc::resource_unavailable_try_again, Status::resource},
+      {std::errc::not_enough_memory, Status::resource},
+      {std::errc::connection_reset, Status::network_proxy},
+      {std::errc::connection_refused, Status::network_proxy},
+      {std::errc::broken_pipe, Status::network_proxy},
+      {std::errc::address_in_use, Status::network_proxy},
+      {std::errc::address_not_available, Status::network_proxy},
+      {std::errc::host_unreachable, Status::network_proxy},
+      {std::errc::network_unreachable, Status::network_proxy},
+  };
+  for (const auto& [word, status] : all)
+    if (code == word) return status;
+  return Status::failure;
 }
 
 }  // namespace
@@ -61,6 +85,8 @@ Status status_of_exception(std::string_view function) noexcept {
       status = Status::resource, why = e.what();
     } catch (const std::bad_alloc&) {
       status = Status::resource, why = "the host is out of memory";
+    } catch (const std::system_error& e) {
+      status = status_of(e.code()), why = e.what();
     } catch (const std::invalid_argument& e) {
       status = Status::invalid, why = e.what();
     } catch (const std::exception& e) {

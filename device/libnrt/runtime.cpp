@@ -69,6 +69,11 @@ Runtime::Runtime() { core(0); }
 
 // Work in flight ends first: it uses everything else.
 Runtime::~Runtime() {
+  stop();
+}
+
+void Runtime::stop() {
+  world.stop();
   send_recv.close_all();
   queues.close();
 }
@@ -152,8 +157,7 @@ void end_runtime() {
     ended = std::move(g.runtime);
     g.was_closed = true;
   }
-  ended->send_recv.close_all();
-  ended->queues.close();
+  ended->stop();
 }
 
 }  // namespace trellis::device::nrt

@@ -10,10 +10,10 @@
 
 #include "device/device.h"
 #include "device/libnrt/handles.h"
-#include "device/libnrt/hub.h"
 #include "device/libnrt/model.h"
+#include "device/libnrt/peers/hub.h"
+#include "device/libnrt/peers/send_recv.h"
 #include "device/libnrt/queues.h"
-#include "device/libnrt/send_recv.h"
 #include "device/libnrt/tensor.h"
 #include "device/libnrt/trace.h"
 #include "device/nrt/structures.h"
@@ -30,6 +30,12 @@ struct ContextObject {
   CollectiveKind kind = CollectiveKind::all_reduce;
 };
 
+// A message that was posted, and the memory that it arrives in; null: it is sent.
+struct Transfer {
+  std::shared_ptr<MessageRequest> request;
+  std::shared_ptr<Storage> into;
+};
+
 struct ContinuousObject {
   std::mutex mutex;
   std::string output_dir = "./output";
@@ -44,6 +50,7 @@ class Runtime {
 
   std::shared_ptr<Device> core(std::int64_t vnc);  // opened when it is first used; refuses one that is not visible
   int cores() const;
+  void stop();  // ends running work, and drops what waits
 
   void remember(const std::shared_ptr<Storage>&);       // of a device
   std::shared_ptr<Storage> storage_at(const void* va);  // null: none
@@ -70,8 +77,8 @@ class Runtime {
   Handles<ModelObject> models{"the model"};
   Handles<TrackerObject> trackers{"the error tracker"};
   Handles<ContextObject> contexts{"the collective's context"};
-  Handles<CommObject> comms{"the communicator"};
-  Handles<RequestObject> requests{"the request"};
+  Handles<MessageEnd> comms{"the communicator"};
+  Handles<Transfer> requests{"the request"};
   Handles<ContinuousObject> continuous{"the options"};
   Queues queues;  // last but for the callback: its work uses all above
 

@@ -5,12 +5,11 @@
 #include <optional>
 
 #include "device/neuron/element.h"
+#include "device/neuron/tensor_view.h"
 #include "device/neuron/wait.h"
 
 namespace trellis::device {
 namespace {
-
-constexpr auto patience = std::chrono::minutes(5);
 
 std::optional<nrt::ReduceKind> kind_of(kernels::Reduction op) {
   if (op == kernels::Reduction::sum) return nrt::ReduceKind::add;
@@ -25,20 +24,38 @@ std::size_t output_bytes(const NativeCollective& c) {
   return c.kind == NativeCollective::Kind::reduce_scatter ? in / n : in;
 }
 
-// A slice that stands for a part of a tensor, as long as this lives.
-class Slice {
+// What the runtime uses until it is done.
+struct InUse {
+  TensorView in, out;
+  QueueErrors errors;
+};
+
+class QueuedCollective : public NativeRun {
  public:
-  Slice(const NeuronRuntime& r, const InTensor& in, std::size_t bytes) : library_(r.library()) {
-    r.call(library_.nrt_tensor_allocate_slice, "nrt_tensor_allocate_slice", in.tensor, in.offset, bytes, "collective",
-           &tensor);
+  QueuedCollective(std::shared_ptr<NeuronRuntime> runtime, std::shared_ptr<InUse> in_use)
+      : runtime_(std::move(runtime)), in_use_(std::move(in_use)) {}
+  ~QueuedCollective() override {
+    if (in_use_) runtime_->keep(std::move(in_use_));
   }
-  ~Slice() { library_.nrt_tensor_free(&tensor); }
-  Slice(const Slice&) = delete;
-  Slice& operator=(const Slice&) = delete;
-  nrt::Tensor* tensor = nullptr;
+  QueuedCollective(const QueuedCollective&) = delete;
+  QueuedCollective& operator=(const QueuedCollective&) = delete;
+
+  void hand_in(nrt::CollectiveContext* context) {
+    runtime_->call(runtime_->library().nrta_cc_schedule, "nrta_cc_schedule", &context, 0, in_use_->errors.tracker(),
+                   &sequence_);
+  }
+  bool done() override {
+    if (!in_use_) return true;
+    if (!is_done(*runtime_, sequence_)) return false;
+    const auto ended = std::move(in_use_);
+    ended->errors.check("nrta_cc_schedule");
+    return true;
+  }
 
  private:
-  const nrt::Library& library_;
+  const std::shared_ptr<NeuronRuntime> runtime_;
+  std::shared_ptr<InUse> in_use_;  // null: it is done
+  nrt::Sequence sequence_ = 0;
 };
 
 }  // namespace
@@ -57,30 +74,24 @@ std::string why_not_native(const NeuronRuntime& r, const TensorsByAddress& tenso
   return {};
 }
 
-void run_native(const NeuronRuntime& r, const TensorsByAddress& tensors, int core, const NativeCollective& c) {
-  const nrt::Library& l = r.library();
+std::unique_ptr<NativeRun> start_native(const std::shared_ptr<NeuronRuntime>& runtime, const TensorsByAddress& tensors,
+                                        int core, const NativeCollective& c) {
+  const NeuronRuntime& r = *runtime;
   const auto vnc = static_cast<std::uint32_t>(core);
   std::vector<std::uint32_t> group = c.group;
-  r.call(l.nrt_cc_global_comm_init, "nrt_cc_global_comm_init", vnc, group[c.rank], c.world);
-  const std::size_t in_bytes = c.count * size_of(c.type);
-  Slice in(r, *tensors.find(c.input, in_bytes), in_bytes),
-      out(r, *tensors.find(c.output, output_bytes(c)), output_bytes(c));
+  std::shared_ptr<InUse> in_use(
+      new InUse{TensorView(r, tensors, c.input, c.count * size_of(c.type), "input of a collective"),
+                TensorView(r, tensors, c.output, output_bytes(c), "output of a collective"),
+                {r, core}});
+  nrt::Tensor *in = in_use->in.tensor(), *out = in_use->out.tensor();
   nrt::Comm comm{group.data(), c.rank, static_cast<std::uint32_t>(group.size()), group[c.rank], c.world, vnc};
-  nrt::TensorList ins{&in.tensor, 1}, outs{&out.tensor, 1};
+  nrt::TensorList ins{&in, 1}, outs{&out, 1};
   nrt::CollectiveContext* context = nullptr;
-  r.call(l.nrta_cc_prepare, "nrta_cc_prepare", &comm, &ins, &outs, *element_of(c.type),
+  r.call(r.library().nrta_cc_prepare, "nrta_cc_prepare", &comm, &ins, &outs, *element_of(c.type),
          kind_of(c.op).value_or(nrt::ReduceKind::add), static_cast<nrt::CollectiveKind>(c.kind), &context);
-  nrt::ErrorTracker* errors = nullptr;
-  r.call(l.nrta_error_tracker_create, "nrta_error_tracker_create", vnc, &errors);
-  const auto destroy = [&l](nrt::ErrorTracker* e) { l.nrta_error_tracker_destroy(e); };
-  const std::unique_ptr<nrt::ErrorTracker, decltype(destroy)> kept(errors, destroy);
-  nrt::Sequence sequence = 0;
-  r.call(l.nrta_cc_schedule, "nrta_cc_schedule", &context, 0, errors, &sequence);
-  wait_for(r, sequence, patience);
-  const nrt::AsyncError* list = nullptr;
-  std::size_t count = 0;
-  r.call(l.nrta_error_tracker_get_list, "nrta_error_tracker_get_list", errors, &list, &count);
-  if (count != 0) r.check(static_cast<nrt::Status>(list[0].error_code), "nrta_cc_schedule");
+  auto run = std::make_unique<QueuedCollective>(runtime, std::move(in_use));
+  run->hand_in(context);
+  return run;
 }
 
 }  // namespace trellis::device

@@ -6,6 +6,7 @@
 namespace trellis::device {
 
 std::string why_not_native(const NeuronRuntime&, const TensorsByAddress&, const NativeCollective&);  // empty: it can
-void run_native(const NeuronRuntime&, const TensorsByAddress&, int core, const NativeCollective&);
+std::unique_ptr<NativeRun> start_native(const std::shared_ptr<NeuronRuntime>&, const TensorsByAddress&, int core,
+                                        const NativeCollective&);
 
 }  // namespace trellis::device

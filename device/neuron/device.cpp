@@ -5,10 +5,11 @@
 #include <cstring>
 
 #include "device/backends.h"
+#include "device/neuron/channel.h"
 #include "device/neuron/collective.h"
 #include "device/neuron/memory.h"
 #include "device/neuron/program.h"
-#include "device/thread_stream.h"
+#include "device/neuron/stream.h"
 
 namespace trellis::device {
 namespace {
@@ -35,7 +36,8 @@ class Neuron : public Device {
         topology_(runtime_->topology(core)),
         name_(fmt::format("neuron core {}", core)),
         core_(core),
-        account_(name_) {}
+        account_(name_),
+        messages_(runtime_, tensors_, topology_.core) {}
 
   std::string_view name() const override { return name_; }
   Capabilities capabilities() const override { return runtime_->capabilities(); }
@@ -67,12 +69,16 @@ class Neuron : public Device {
   std::unique_ptr<LoadedProgram> load(std::span<const std::byte> neff) override {
     return std::make_unique<NeuronProgram>(runtime_, tensors_, core_, neff);
   }
-  std::string refuses(const NativeCollective& c) const override { return why_not_native(*runtime_, tensors_, c); }
-  void run(const NativeCollective& c) override {
+  void copy(Stream&, void* dst, const void* src, std::size_t bytes) override;
+  NativeWorld join(const NativeWorld&) override;
+  std::string refuses(const NativeCollective&) const override;
+  std::unique_ptr<NativeRun> start(const NativeCollective& c) override {
     if (const std::string why = refuses(c); !why.empty()) throw Unsupported(why);
-    run_native(*runtime_, tensors_, core_, c);
+    return start_native(runtime_, tensors_, core_, c);
   }
-  std::unique_ptr<Stream> stream() override { return std::make_unique<ThreadStream>(); }
+  std::unique_ptr<Channel> connect(const PeerCore& peer) override { return messages_.channel(true, peer); }
+  std::unique_ptr<Channel> accept(const PeerCore& peer) override { return messages_.channel(false, peer); }
+  std::unique_ptr<Stream> stream() override;
   std::unique_ptr<Event> event() override { return std::make_unique<ThreadEvent>(std::make_shared<Clocks>()); }
 
  private:
@@ -83,6 +89,11 @@ class Neuron : public Device {
   const int core_;
   Account account_;
   TensorsByAddress tensors_;
+  NeuronMessages messages_;
+  mutable std::mutex mutex_;
+  NativeWorld world_;
+  std::string no_world_;  // why it has none
+  std::atomic<int> streams_made_ = 0;
 };
 
 // A copy of device memory in the host's for the time of one operation; the host's own memory is used as it is.
@@ -148,12 +159,14 @@ MemoryUse Neuron::memory() const {
 }
 
 Exported Neuron::export_memory(const void* data, std::size_t bytes) {
-  if (!tensors_.find(data, bytes))
+  const auto in = tensors_.find(data, bytes);
+  if (!in)
     throw std::invalid_argument(fmt::format("export_memory: {} is not memory of {}", data, name_));
   int fd = -1;
-  runtime_->call(runtime_->library().nrt_get_dmabuf_fd, "nrt_get_dmabuf_fd", reinterpret_cast<std::uint64_t>(data),
-                 std::uint64_t{bytes}, &fd);
-  return {Exported::Kind::dmabuf, fd, 0, bytes};
+  // The runtime exports tensors from their beginning on.
+  runtime_->call(runtime_->library().nrt_get_dmabuf_fd, "nrt_get_dmabuf_fd",
+                 reinterpret_cast<std::uint64_t>(data) - in->offset, std::uint64_t{in->offset + bytes}, &fd);
+  return {Exported::Kind::dmabuf, fd, in->offset, bytes};
 }
 
 void Neuron::copy(void* dst, const void* src, std::size_t bytes, kernels::Stores stores) {
@@ -168,6 +181,60 @@ void Neuron::copy(void* dst, const void* src, std::size_t bytes, kernels::Stores
     runtime_->call(l.nrt_tensor_read, "nrt_tensor_read", from->tensor, dst, from->offset, bytes);
   else
     kernels::copy(dst, src, bytes, stores);
+}
+
+void Neuron::copy(Stream& stream, void* dst, const void* src, std::size_t bytes) {
+  const auto to = tensors_.find(dst, bytes), from = tensors_.find(src, bytes);
+  auto* const queues = dynamic_cast<NeuronStream*>(&stream);
+  if (queues == nullptr || bytes == 0 || (!to && !from)) return Device::copy(stream, dst, src, bytes);
+  const nrt::Library& l = runtime_->library();
+  NeuronStream::Queued q;
+  if (to && from) {
+    q.unit = nrt::Unit::tensor_op, q.function = "nrta_tensor_copy";
+    q.hand_in = [=, &l](int queue, nrt::ErrorTracker* errors, nrt::Sequence* s) {
+      return l.nrta_tensor_copy(from->tensor, from->offset, to->tensor, to->offset, bytes, queue, errors, s);
+    };
+  } else if (to) {
+    q.unit = nrt::Unit::tensor_write, q.function = "nrta_tensor_write";
+    q.hand_in = [=, &l](int queue, nrt::ErrorTracker* errors, nrt::Sequence* s) {
+      return l.nrta_tensor_write(to->tensor, src, to->offset, bytes, queue, errors, s);
+    };
+  } else {
+    q.unit = nrt::Unit::tensor_read, q.function = "nrta_tensor_read";
+    q.hand_in = [=, &l](int queue, nrt::ErrorTracker* errors, nrt::Sequence* s) {
+      return l.nrta_tensor_read(dst, from->tensor, from->offset, bytes, queue, errors, s);
+    };
+  }
+  queues->add(std::move(q));
+}
+
+std::unique_ptr<Stream> Neuron::stream() {
+  constexpr int queues = 2;  // that a core has for each kind of copy
+  if (!capabilities().has(Capability::async_queues)) return std::make_unique<ThreadStream>();
+  return std::make_unique<NeuronStream>(runtime_, core_, streams_made_++ % queues);
+}
+
+NativeWorld Neuron::join(const NativeWorld& proposed) {
+  const std::lock_guard lock(mutex_);
+  if (world_.identity != 0) return world_;
+  no_world_ = runtime_->enter(proposed.identity);
+  if (!no_world_.empty()) return {};
+  try {
+    runtime_->call(runtime_->library().nrt_cc_global_comm_init, "nrt_cc_global_comm_init",
+                   static_cast<std::uint32_t>(core_), proposed.number, proposed.size);
+  } catch (const std::exception& e) {
+    no_world_ = e.what();
+    return {};
+  }
+  world_ = {runtime_->world_of(proposed.identity), proposed.number, proposed.size};
+  return world_;
+}
+
+std::string Neuron::refuses(const NativeCollective& c) const {
+  if (std::string why = why_not_native(*runtime_, tensors_, c); !why.empty()) return why;
+  const std::lock_guard lock(mutex_);
+  if (world_.identity != 0) return {};
+  return no_world_.empty() ? name_ + " has joined no world; call join() first" : no_world_;
 }
 
 void Neuron::fill(void* dst, std::byte value, std::size_t bytes) {

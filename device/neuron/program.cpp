@@ -11,58 +11,42 @@
 
 #include "device/neff/neff.h"
 #include "device/neuron/element.h"
-#include "device/neuron/wait.h"
+#include "device/neuron/stream.h"
+#include "device/neuron/tensor_view.h"
 
 namespace trellis::device {
-namespace {
 
-using kernels::DType;
-constexpr auto patience = std::chrono::minutes(5);  // with one run of a program
-
-}  // namespace
-
-// The two sets of one run. A slice stands for an operand that is a part of a tensor; the host's memory is attached.
+// The two sets of one run, and the operands' tensors.
 class NeuronProgram::Sets {
  public:
-  Sets(const NeuronProgram& p, const std::vector<Binding>& bindings) : runtime_(*p.runtime_) {
-    const nrt::Library& l = runtime_.library();
+  Sets(const NeuronProgram& p, const std::vector<Binding>& bindings) : runtime_(p.runtime_) {
+    const nrt::Library& l = runtime_->library();
     try {
-      runtime_.call(l.nrt_allocate_tensor_set, "nrt_allocate_tensor_set", &inputs);
-      runtime_.call(l.nrt_allocate_tensor_set, "nrt_allocate_tensor_set", &outputs);
+      runtime_->call(l.nrt_allocate_tensor_set, "nrt_allocate_tensor_set", &inputs);
+      runtime_->call(l.nrt_allocate_tensor_set, "nrt_allocate_tensor_set", &outputs);
       for (const Operand& o : p.operands_) {
         const Binding& b = *std::ranges::find(bindings, o.name, &Binding::name);
-        nrt::Tensor* slice = nullptr;
-        if (const auto in = p.tensors_.find(b.data, b.bytes)) {
-          runtime_.call(l.nrt_tensor_allocate_slice, "nrt_tensor_allocate_slice", in->tensor, in->offset, b.bytes,
-                        o.name.c_str(), &slice);
-        } else {
-          runtime_.call(l.nrt_tensor_allocate_empty, "nrt_tensor_allocate_empty", o.name.c_str(), &slice);
-          runtime_.call(l.nrt_tensor_attach_buffer, "nrt_tensor_attach_buffer", slice, b.data, b.bytes);
-        }
-        slices_.push_back(slice);
-        runtime_.call(l.nrt_add_tensor_to_tensor_set, "nrt_add_tensor_to_tensor_set", o.output ? outputs : inputs,
-                      o.name.c_str(), slice);
+        views_.emplace_back(*runtime_, p.tensors_, b.data, b.bytes, o.name);
+        runtime_->call(l.nrt_add_tensor_to_tensor_set, "nrt_add_tensor_to_tensor_set", o.output ? outputs : inputs,
+                       o.name.c_str(), views_.back().tensor());
       }
     } catch (...) {
-      clear();
+      destroy_sets();
       throw;
     }
   }
-  ~Sets() { clear(); }
+  ~Sets() { destroy_sets(); }
   Sets(const Sets&) = delete;
   Sets& operator=(const Sets&) = delete;
   nrt::TensorSet *inputs = nullptr, *outputs = nullptr;
 
  private:
-  void clear() {
-    const nrt::Library& l = runtime_.library();
+  void destroy_sets() {
     for (nrt::TensorSet** set : {&inputs, &outputs})
-      if (*set != nullptr) l.nrt_destroy_tensor_set(set);
-    for (nrt::Tensor*& slice : slices_) l.nrt_tensor_free(&slice);
-    slices_.clear();
+      if (*set != nullptr) runtime_->library().nrt_destroy_tensor_set(set);
   }
-  const NeuronRuntime& runtime_;
-  std::vector<nrt::Tensor*> slices_;
+  const std::shared_ptr<NeuronRuntime> runtime_;
+  std::vector<TensorView> views_;
 };
 
 NeuronProgram::NeuronProgram(std::shared_ptr<NeuronRuntime> runtime, const TensorsByAddress& tensors, int core,
@@ -90,33 +74,24 @@ NeuronProgram::~NeuronProgram() { runtime_->library().nrt_unload(model_); }
 void NeuronProgram::run(const std::vector<Binding>& bindings, Stream* stream) {
   check_bindings(name_, operands_, bindings);
   if (stream == nullptr) return execute(bindings);
-  stream->submit([this, bindings] { execute(bindings); });
+  auto* const queues = dynamic_cast<NeuronStream*>(stream);
+  if (queues == nullptr) return stream->submit([this, bindings] { execute(bindings); });
+  const auto sets = std::make_shared<Sets>(*this, bindings);
+  queues->add({.unit = nrt::Unit::compute,
+               .hand_in =
+                   [this, sets](int queue, nrt::ErrorTracker* errors, nrt::Sequence* sequence) {
+                     return runtime_->library().nrta_execute_schedule(model_, sets->inputs, sets->outputs, queue,
+                                                                      errors, sequence);
+                   },
+               .function = "nrta_execute_schedule",
+               .after = [this, sets, begin = wall_time()] { time_ = wall_time() - begin; }});
 }
 
 void NeuronProgram::execute(const std::vector<Binding>& bindings) {
   const Sets sets(*this, bindings);
   const Time begin = wall_time();
-  if (runtime_->capabilities().has(Capability::async_queues))
-    execute_queued(sets);
-  else
-    runtime_->call(runtime_->library().nrt_execute, "nrt_execute", model_, sets.inputs, sets.outputs);
+  runtime_->call(runtime_->library().nrt_execute, "nrt_execute", model_, sets.inputs, sets.outputs);
   time_ = wall_time() - begin;
-}
-
-void NeuronProgram::execute_queued(const Sets& sets) {
-  const nrt::Library& l = runtime_->library();
-  nrt::ErrorTracker* errors = nullptr;
-  runtime_->call(l.nrta_error_tracker_create, "nrta_error_tracker_create", static_cast<std::uint32_t>(core_), &errors);
-  const auto destroy = [&l](nrt::ErrorTracker* e) { l.nrta_error_tracker_destroy(e); };
-  const std::unique_ptr<nrt::ErrorTracker, decltype(destroy)> kept(errors, destroy);
-  nrt::Sequence sequence = 0;
-  runtime_->call(l.nrta_execute_schedule, "nrta_execute_schedule", model_, sets.inputs, sets.outputs, 0, errors,
-                 &sequence);
-  wait_for(*runtime_, sequence, patience);
-  const nrt::AsyncError* list = nullptr;
-  std::size_t count = 0;
-  runtime_->call(l.nrta_error_tracker_get_list, "nrta_error_tracker_get_list", errors, &list, &count);
-  if (count != 0) runtime_->check(static_cast<nrt::Status>(list[0].error_code), "nrta_execute_schedule");
 }
 
 std::string NeuronProgram::profile() const {

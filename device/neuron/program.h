@@ -23,7 +23,6 @@ class NeuronProgram : public LoadedProgram {
  private:
   class Sets;
   void execute(const std::vector<Binding>&);
-  void execute_queued(const Sets&);
 
   const std::shared_ptr<NeuronRuntime> runtime_;
   const TensorsByAddress& tensors_;

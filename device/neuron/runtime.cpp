@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <random>
 
 #include "device/of_this_process.h"
+#include "device/visible_cores.h"
 
 namespace trellis::device {
 namespace {
@@ -24,6 +28,10 @@ struct Known {
 
 Known& known() {
   return of_this_process([] { return new Known; });
+}
+
+std::size_t number_of_process() {
+  return of_this_process([] { return new const std::size_t(std::random_device()()); });
 }
 
 constexpr std::array<std::string_view, 16> families = {"unknown", "inf1",    "trn1",  "trn1n",    "inf2",  "trn2",
@@ -65,6 +73,26 @@ NeuronRuntime::NeuronRuntime() : library_(nrt::library_file()) {
 
 NeuronRuntime::~NeuronRuntime() { library_.nrt_close(); }
 
+std::string NeuronRuntime::enter(std::uint64_t identity) {
+  const std::lock_guard lock(mutex_);
+  if (world_ != 0 && world_ != identity)
+    return "neuron: this process's devices are in the world of another communicator already";
+  world_ = identity;
+  return {};
+}
+
+std::uint64_t NeuronRuntime::world_of(std::uint64_t identity) {
+  const char* const root = std::getenv("NEURON_RT_ROOT_COMM_ID");  // NOLINT(concurrency-mt-unsafe)
+  const bool has_root = root != nullptr && *root != '\0';
+  const std::size_t meeting = has_root ? std::hash<std::string_view>()(root) : number_of_process();
+  return std::max<std::uint64_t>(identity ^ (meeting * 0x9E3779B97F4A7C15), 1);
+}
+
+void NeuronRuntime::keep(std::shared_ptr<const void> in_use) {
+  const std::lock_guard lock(mutex_);
+  kept_.push_back(std::move(in_use));
+}
+
 void NeuronRuntime::check(nrt::Status status, std::string_view function) const {
   if (status == nrt::Status::success) return;
   const char* const word = library_.nrt_get_status_as_str == nullptr ? nullptr : library_.nrt_get_status_as_str(status);
@@ -89,7 +117,8 @@ std::string_view NeuronRuntime::lacking(Capability c) const {
                              "nrta_is_completed"});
     case Capability::collectives:
       return library_.lacks({"nrt_cc_global_comm_init", "nrta_cc_prepare", "nrta_cc_schedule", "nrta_is_completed",
-                             "nrta_error_tracker_create"});
+                             "nrta_error_tracker_create", "nrta_error_tracker_destroy", "nrta_error_tracker_get_list",
+                             "nrt_tensor_allocate_slice"});
     case Capability::send_recv:
       return library_.lacks({"nrt_async_sendrecv_init", "nrt_async_sendrecv_close", "nrt_async_sendrecv_connect",
                              "nrt_async_sendrecv_accept", "nrt_async_sendrecv_test_comm",
@@ -125,7 +154,7 @@ std::string NeuronRuntime::why_not(Capability c) const {
 }
 
 Topology NeuronRuntime::topology(int core) const {
-  Topology t{.machine = "unknown", .chip = "unknown", .core = core};
+  Topology t{.machine = "unknown", .chip = "unknown"};
   const auto tell = [&](std::string_view what, std::string_view function) {
     t.unknown.push_back(fmt::format("{}: {}", what, library_.missing_text(function)));
   };
@@ -137,6 +166,9 @@ Topology NeuronRuntime::topology(int core) const {
   if (core < 0 || core >= t.visible)
     throw std::invalid_argument(
         fmt::format("neuron: core {}: expected one of the {} visible cores, from 0 on", core, t.visible));
+  t.core = core;
+  if (const auto cores = visible_cores(core_settings(), t.cores); static_cast<std::size_t>(core) < cores.size())
+    t.core = cores[static_cast<std::size_t>(core)];
   if (library_.nrt_get_instance_info != nullptr) {
     nrt::InstanceInfo info{};
     call(library_.nrt_get_instance_info, "nrt_get_instance_info", &info, sizeof info);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <system_error>
 
 #include "device/device.h"
@@ -31,6 +32,13 @@ class NeuronRuntime {
     check(library_.need(function, name)(arguments...), name);
   }
 
+  // The devices of a process are in one world. Empty, or why they are not in this one.
+  std::string enter(std::uint64_t identity);
+  // The world as the runtime sees it: that of another root, or of a process without one, is another one.
+  static std::uint64_t world_of(std::uint64_t identity);
+  // What work in flight still uses, until the runtime is closed.
+  void keep(std::shared_ptr<const void>);
+
   Capabilities capabilities() const;
   std::string why_not(Capability) const;
   Topology topology(int core) const;
@@ -39,6 +47,9 @@ class NeuronRuntime {
   std::string_view lacking(Capability) const;  // the function that it would need
   const nrt::Library library_;
   const char* (*last_error_)() = nullptr;  // of the stand-in alone
+  std::mutex mutex_;
+  std::uint64_t world_ = 0;  // 0: none yet
+  std::vector<std::shared_ptr<const void>> kept_;
 };
 
 }  // namespace trellis::device

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <memory>
 
-#include "device/thread_stream.h"
+#include "device/streams/thread_stream.h"
 
 namespace trellis::device {
 

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "device/backends.h"
-#include "device/host.h"
+#include "device/host/host.h"
 #include "device/simulated/clock.h"
 #include "device/simulated/machine.h"
 #include "device/simulated/program.h"

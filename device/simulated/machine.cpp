@@ -43,6 +43,7 @@ std::string key_of(const CollectiveRun& run) {
                                 run.root, run.peer, run.in_place);
   for (const RankClock& c : run.clocks) key += fmt::format(" {}", c.core);
   for (const auto& [from, to] : run.pairs) key += fmt::format(" {}-{}", from, to);
+  for (const std::size_t n : run.counts) key += fmt::format(" ={}", n);
   return key;
 }
 
@@ -141,7 +142,10 @@ Time SimulatedMachine::collective_time(const CollectiveRun& run) const {
   return at->second;
 }
 
+// A message between ranks of one core is a copy in its memory.
 sim::Time SimulatedMachine::price(const CollectiveRun& run) const {
+  if (run.collective == "send_recv" && run.clocks.size() == 2 && run.clocks[0].core == run.clocks[1].core)
+    return memory_time(2 * static_cast<double>(run.bytes));
   sim::Pricer::Settings settings{.collective = schedule::collective_named(run.collective),
                                  .element = static_cast<double>(run.element),
                                  .root = run.root,
@@ -150,6 +154,13 @@ sim::Time SimulatedMachine::price(const CollectiveRun& run) const {
   for (const auto& [from, to] : run.pairs) settings.pairs.push_back({from, to});
   sim::Pricer pricer(machine_, group_of(machine_, run), std::move(settings));
   const auto bytes = static_cast<double>(run.bytes);
+  if (!run.counts.empty()) {
+    const sim::Way way = sim::way_named(run.way);
+    const auto schedule = schedule::make(schedule::algorithm_named(way.algorithm), pricer.request(way));
+    const sim::Pattern pattern(schedule, {run.counts.begin(), run.counts.end()});
+    const auto all = static_cast<double>(std::accumulate(run.counts.begin(), run.counts.end(), std::size_t{0}));
+    return sim::price(pattern, machine_, pricer.options(all * static_cast<double>(run.element))).time;
+  }
   if (!run.way.empty()) return pricer.price(sim::way_named(run.way), bytes).time;
   const sim::Choice choice = sim::choose(pricer, sim::usual_ways(pricer, bytes), bytes, {.within = sim::usual_within});
   if (choice.best.empty())

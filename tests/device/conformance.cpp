@@ -17,6 +17,7 @@ TEST_P(Conformance, Holds) {
   const auto check = std::ranges::find(checks(), name, &Check::name);
   ASSERT_NE(check, checks().end());
   use_standin();
+  listen_at_free_ports();
   const Verdict verdict = run_check(*check, *open(device));
   if (verdict.outcome == Outcome::not_needed) GTEST_SKIP() << verdict.why;
   EXPECT_EQ(verdict.outcome, Outcome::passed) << check->promise << "\n" << verdict.why;
@@ -71,6 +72,7 @@ class Wrong : public Device {
     return right_->export_memory(static_cast<const std::byte*>(data) + 4096, bytes - 4096);
   }
   std::size_t allocated_bytes() const override { return 0; }
+  using Device::copy;
   void copy(void* dst, const void* src, std::size_t bytes, kernels::Stores stores) override {
     if (bytes != 0) right_->copy(dst, src, bytes - 1, stores);
   }

@@ -1,5 +1,5 @@
 // A default stream and those that it orders.
-#include "device/ordered_streams.h"
+#include "device/streams/ordered_streams.h"
 
 #include <gtest/gtest.h>
 

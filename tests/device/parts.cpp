@@ -133,17 +133,21 @@ TEST(Neuron, CollectivesOfItsOwn) {
       device->copy(data, own.data(), 4000);
       NativeCollective c{
           .input = data, .output = data + 4000, .count = 1000, .group = {0, 1, 2}, .rank = rank, .world = 3};
+      EXPECT_NE(device->refuses(c).find("join"), std::string::npos);
+      EXPECT_NE(device->join({.identity = 77, .number = rank, .size = 3}).identity, 0u);
+      EXPECT_EQ(device->join({.identity = 78, .number = 0, .size = 9}).number, rank) << "the earlier world";
       EXPECT_EQ(device->refuses(c), "");
-      device->run(c);
+      const auto run = device->start(c);
+      while (!run->done()) std::this_thread::yield();
       float sum = 0;
       device->copy(&sum, data + 7996, 4);
       EXPECT_EQ(sum, 6.0F);
       c.op = kernels::Reduction::prod;
       EXPECT_NE(device->refuses(c).find("prod"), std::string::npos);
-      EXPECT_THROW(device->run(c), Unsupported);
+      EXPECT_THROW(device->start(c), Unsupported);
       c.op = kernels::Reduction::max;
       c.output = data + 9000;
-      EXPECT_THROW(device->run(c), std::invalid_argument) << "past the end";
+      EXPECT_THROW(device->start(c), std::invalid_argument) << "past the end";
       float host[1000];
       c.output = host;
       EXPECT_NE(device->refuses(c).find("device's memory"), std::string::npos);

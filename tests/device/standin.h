@@ -1,8 +1,11 @@
 // The stand-in for libnrt.so.1, as the tests use it: as the library of the device "neuron", and by its functions.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <memory>
+#include <string>
 
 #include "device/conformance/sample.h"
 #include "device/nrt/library.h"
@@ -15,6 +18,12 @@ inline void use_standin(const char* machine = "trn2.48xlarge") {
   setenv("TRELLIS_NRT_MACHINE", machine, 1);     // NOLINT(concurrency-mt-unsafe)
   setenv("NEURON_RT_LOG_LEVEL", "QUIET", 1);     // NOLINT(concurrency-mt-unsafe)
   setenv("NEURON_RT_EXEC_TIMEOUT", "5", 1);      // NOLINT(concurrency-mt-unsafe)
+}
+
+// Messages: of other processes than those of other tests that run now.
+inline int free_port() { return 20'000 + getpid() % 20'000; }
+inline void listen_at_free_ports() {
+  setenv("TRELLIS_NRT_SENDRECV_PORT", std::to_string(free_port()).c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
 }
 
 // The library between nrt_init and nrt_close.

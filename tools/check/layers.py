@@ -23,7 +23,7 @@ ON_TOP = ["bench", "examples", "python", "tests", "tools"]
 FOLDERS = {
     "schedule": ["builder", "algorithms", "proof", "formats"],
     "kernels":  ["types", "dispatch", "reduce", "optimizers", "layers", "lanes", "twins", "measure"],
-    "device":   ["neff", "nrt", "simulated", "neuron", "conformance", "libnrt"],
+    "device":   ["streams", "messages", "host", "neff", "nrt", "simulated", "neuron", "conformance", "libnrt"],
     "sim":      ["time", "figures", "machine", "timeline", "network", "price", "choose", "workload", "report", "answer",
                  "core"],
     "ccl":      ["rendezvous", "transports", "plan", "failure", "divide", "diagnosis", "run", "api"],

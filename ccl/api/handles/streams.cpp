@@ -8,7 +8,7 @@
 #include "ccl/api/handles/boundary.h"
 #include "ccl/api/handles/objects.h"
 #include "device/of_this_process.h"
-#include "device/ordered_streams.h"
+#include "device/streams/ordered_streams.h"
 
 using namespace trellis::ccl::api;
 using trellis::device::OrderedStreams;

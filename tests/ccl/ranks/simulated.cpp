@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include "ccl/store.h"
+#include "sim/choose/choice.h"
 #include "sim/choose/tuner.h"
 #include "tests/ccl/ranks/cases.h"
 
@@ -130,6 +132,97 @@ TEST(Simulated, OperationsOfAGroupTakeTheirTimeOneAfterTheOther) {
                      }),
             "");
   EXPECT_EQ(ends[0], ends[3]);
+}
+
+sim::Time message_time(double bytes) {
+  const sim::Machine machine = sim::machine_named(machine_name);
+  sim::Pricer pricer(machine, sim::first_in_a_row(machine, 2),
+                     {.collective = Collective::send_recv, .element = 4, .root = 0, .peer = 1});
+  return sim::choose(pricer, sim::usual_ways(pricer, bytes), bytes, {.within = sim::usual_within}).best.front().time;
+}
+
+// The receiver is early, then late.
+TEST(Simulated, AMessageArrivesAfterItWasSent) {
+  constexpr std::size_t count = 100'000, bytes = count * sizeof(float);
+  for (const int late : {0, 1}) {
+    std::vector<device::Time> begins(2), ends(2);
+    EXPECT_EQ(on_cores(2,
+                       [&](Communicator& c, device::Device& d) {
+                         const auto rank = static_cast<std::size_t>(c.rank());
+                         auto* const data = static_cast<float*>(d.allocate(bytes));
+                         if (c.rank() == late) d.fill(data, std::byte{0}, bytes);
+                         if (c.rank() == 0) std::fill_n(data, count, 3.0F);
+                         begins[rank] = d.clock().time;
+                         if (c.rank() == 0) c.send(data, count, kernels::DType::f32, 1);
+                         if (c.rank() == 1) c.recv(data, count, kernels::DType::f32, 0);
+                         ends[rank] = d.clock().time;
+                         if (data[count - 1] != 3.0F) throw std::runtime_error("another message");
+                         d.release(data);
+                       }),
+              "");
+    EXPECT_GT(begins[static_cast<std::size_t>(late)], 0);
+    EXPECT_EQ(ends[1], std::max(begins[0], begins[1]) + message_time(bytes));
+    EXPECT_EQ(ends[0], begins[0] + message_time(bytes)) << "the sender does not wait for the receiver's clock";
+  }
+}
+
+TEST(Simulated, MessagesOfAGroupMoveAtOnce) {
+  constexpr std::size_t count = 10'000;
+  std::vector<device::Time> ends(2);
+  EXPECT_EQ(on_cores(2,
+                     [&](Communicator& c, device::Device& d) {
+                       std::vector<float> in(3 * count, static_cast<float>(c.rank())), out(3 * count);
+                       const Rank other = 1 - c.rank();
+                       for (int round = 0; round < 2; ++round) {
+                         Group group;
+                         for (std::size_t i = 0; i < 2; ++i) {
+                           c.send(in.data() + i * count, (i + 1) * count, kernels::DType::f32, other);
+                           c.recv(out.data() + i * count, (i + 1) * count, kernels::DType::f32, other);
+                         }
+                         group.end();
+                       }
+                       if (out[3 * count - 1] != static_cast<float>(other)) throw std::runtime_error("another message");
+                       ends[static_cast<std::size_t>(c.rank())] = d.clock().time;
+                     }),
+            "");
+  EXPECT_EQ(ends[0], 2 * message_time(2 * count * sizeof(float)));
+  EXPECT_EQ(ends[1], ends[0]);
+}
+
+// Blocks of unlike sizes take the time of their own sizes.
+TEST(Simulated, UnevenBlocksAreTimedByTheirCounts) {
+  constexpr Rank ranks = 4;
+  const sim::Machine machine = sim::machine_named(machine_name);
+  const std::vector<std::size_t> rows[] = {{0, 9000, 1, 0}, {0, 0, 0, 70}, {5, 0, 0, 0}, {0, 0, 3000, 0}};
+  for (const Collective collective : {Collective::all_gather_v, Collective::reduce_scatter_v, Collective::all_to_all_v}) {
+    std::vector<device::Time> ends(ranks);
+    std::string way;
+    EXPECT_EQ(on_cores(ranks,
+                       [&](Communicator& c, device::Device& d) {
+                         std::vector<float> in(20'000, 1.0F), out(20'000);
+                         const auto me = static_cast<std::size_t>(c.rank());
+                         Call call{.collective = collective, .input = in.data(), .output = out.data(), .counts = rows[0]};
+                         if (collective == Collective::all_to_all_v) {
+                           call.counts = rows[me];
+                           for (const auto& row : rows) call.arriving_counts.push_back(row[me]);
+                         }
+                         if (me == 0) way = c.algorithm(call);
+                         c.run(call);
+                         ends[me] = d.clock().time;
+                       }),
+              "");
+    std::vector<std::int64_t> blocks;
+    for (const auto& row : rows)
+      if (blocks.empty() || collective == Collective::all_to_all_v) blocks.insert(blocks.end(), row.begin(), row.end());
+    const auto elements = std::accumulate(blocks.begin(), blocks.end(), std::int64_t{0});
+    sim::Pricer pricer(machine, sim::first_in_a_row(machine, ranks), {.collective = collective, .element = 4});
+    const sim::Way named = sim::way_named(way);
+    const sim::Pattern pattern(schedule::make(schedule::algorithm_named(named.algorithm), pricer.request(named)),
+                               std::move(blocks));
+    const sim::Time time = sim::price(pattern, machine, pricer.options(4.0 * static_cast<double>(elements))).time;
+    EXPECT_GT(time, 0);
+    for (const device::Time end : ends) EXPECT_EQ(end, time) << schedule::name(collective) << " by " << way;
+  }
 }
 
 }  // namespace

@@ -6,14 +6,13 @@
 #include <chrono>
 #include <thread>
 
+#include "device/device.h"
 #include "tests/device/standin.h"
 
 namespace trellis::device {
 namespace {
 
 using nrt::Status;
-
-int free_port() { return 20'000 + getpid() % 20'000; }
 
 // A child for each rank. True when all of them returned true.
 template <class Work>
@@ -110,6 +109,41 @@ TEST(NrtProcesses, CoresSendTensorsToEachOther) {
     if (rank == 1 && (sent < 10'000'000 || n.time(1) <= sent)) return false;  // it arrives after it was sent
     return n->nrt_async_sendrecv_flush(rank) == Status::success && n->nrt_async_sendrecv_close(rank) == Status::success;
   }));
+}
+
+// By the interface of devices: whichever they are, and with the time of a simulated one.
+TEST(DeviceProcesses, SendMemoryToEachOther) {
+  const int port = free_port();
+  for (const char* const name : {"host", "sim:trn2.48xlarge", "neuron"})
+    EXPECT_TRUE(in_processes(2, [&](int rank) {
+      const bool host = std::string(name) == "host";  // one core each: told apart by their ports
+      const auto own = std::to_string(port + (host ? 300 * rank : 0));
+      setenv("TRELLIS_NRT_SENDRECV_PORT", own.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+      use_standin();
+      const auto d = open(name, {.core = host ? 0 : rank});
+      const PeerCore other{host ? "127.0.0.1:" + std::to_string(port + 300 * (1 - rank)) : "127.0.0.1",
+                           host ? 0 : 1 - rank};
+      const auto channel = rank == 0 ? d->connect(other) : d->accept(other);
+      auto* const data = static_cast<std::byte*>(d->allocate(1 << 20));
+      if (rank == 0)
+        for (int i = 0; i < 50; ++i) d->fill(data, std::byte{7}, 1 << 20);
+      const auto soon = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (!channel->connected())
+        if (std::chrono::steady_clock::now() > soon) return false;
+      const std::int64_t sent = d->clock().time;
+      if (rank == 0) d->copy(data, &sent, sizeof sent);
+      const auto message = channel->post(data, 1 << 20);
+      while (!message->done())
+        if (std::chrono::steady_clock::now() > soon) return false;
+      std::byte last{};
+      std::int64_t told = 0;
+      const std::int64_t now = d->clock().time;
+      d->copy(&last, data + (1 << 20) - 1, 1);
+      d->copy(&told, data, sizeof told);
+      d->release(data);
+      const bool later = !d->capabilities().has(Capability::simulated_time) || rank == 0 || now > told;
+      return last == std::byte{7} && message->bytes() == 1 << 20 && later;
+    })) << name;
 }
 
 TEST(NrtProcesses, AnEndThatNobodyMeetsTimesOutAndSpoilsTheClose) {

@@ -1,4 +1,4 @@
-#include "device/libnrt/socket.h"
+#include "device/messages/socket.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -15,21 +15,21 @@
 #include <thread>
 #include <utility>
 
-#include "device/libnrt/refusal.h"
+#include "device/messages/failure.h"
 
-namespace trellis::device::nrt {
+namespace trellis::device {
 namespace {
 
 constexpr auto look_again = std::chrono::milliseconds(50);  // whether to go on
 
-[[noreturn]] void fail(const char* what) { refuse(Status::network_proxy, "{}: {}", what, std::strerror(errno)); }
+[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
 sockaddr_in resolved(const Address& a) {
   addrinfo hints = {}, *found = nullptr;
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_STREAM;
   const int error = getaddrinfo(a.host.c_str(), nullptr, &hints, &found);
-  if (error != 0) refuse(Status::invalid, "'{}': {}", a.host, gai_strerror(error));
+  if (error != 0) fail_with(std::errc::invalid_argument, "'{}': {}", a.host, gai_strerror(error));
   sockaddr_in out = {};
   std::memcpy(&out, found->ai_addr, sizeof out);
   freeaddrinfo(found);
@@ -53,7 +53,7 @@ Address address_of(const std::string& text) {
   const char* const end = text.data() + text.size();
   if (colon == std::string::npos || a.host.empty() ||
       std::from_chars(text.data() + colon + 1, end, a.port).ptr != end || a.port == 0)
-    refuse(Status::invalid, "'{}': expected ADDRESS:PORT, as in 10.0.1.2:46820", text);
+    fail_with(std::errc::invalid_argument, "'{}': expected ADDRESS:PORT, as in 10.0.1.2:46820", text);
   return a;
 }
 
@@ -75,7 +75,7 @@ bool Socket::wait(short what, Deadline deadline, const std::function<bool()>& go
     const int ready = poll(&one, 1, static_cast<int>(std::min(left, look_again).count()) + 1);
     if (ready > 0) return true;
     if (ready < 0 && errno != EINTR) fail("poll");
-    if (go_on && !go_on()) refuse(Status::closed, "the runtime was closed meanwhile");
+    if (go_on && !go_on()) fail_with(std::errc::operation_canceled, "it was closed meanwhile");
   }
 }
 
@@ -91,8 +91,8 @@ Socket Socket::connect(const Address& a, Deadline deadline, const std::function<
     }
     if (error == 0) return s;
     if (std::chrono::steady_clock::now() >= deadline)
-      refuse(Status::timeout, "nobody listens at {}:{}: {}", a.host, a.port, std::strerror(error));
-    if (go_on && !go_on()) refuse(Status::closed, "the runtime was closed meanwhile");
+      fail_with(std::errc::timed_out, "nobody listens at {}:{}: {}", a.host, a.port, std::strerror(error));
+    if (go_on && !go_on()) fail_with(std::errc::operation_canceled, "it was closed meanwhile");
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
@@ -103,7 +103,7 @@ Socket Socket::listen(const Address& a) {
   setsockopt(s.fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   const sockaddr_in at = resolved(a);
   if (bind(s.fd_, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 || ::listen(s.fd_, 1024) != 0)
-    refuse(Status::network_proxy, "{}:{} cannot be listened at: {}", a.host, a.port, std::strerror(errno));
+    throw std::system_error(errno, std::generic_category(), fmt::format("{}:{} cannot be listened at", a.host, a.port));
   return s;
 }
 
@@ -132,7 +132,7 @@ void Socket::send(std::span<const std::byte> bytes, Deadline deadline, const std
     else if (sent < 0 && errno != EAGAIN && errno != EINTR)
       fail("sending to a peer");
     else if (!wait(POLLOUT, deadline, go_on))
-      refuse(Status::timeout, "a peer takes nothing");
+      fail_with(std::errc::timed_out, "a peer takes nothing");
   }
 }
 
@@ -142,11 +142,11 @@ void Socket::receive(std::span<std::byte> bytes, Deadline deadline, const std::f
     if (got > 0)
       bytes = bytes.subspan(static_cast<std::size_t>(got));
     else if (got == 0)
-      refuse(Status::network_proxy, "a peer has gone");
+      fail_with(std::errc::connection_reset, "a peer has gone");
     else if (errno != EAGAIN && errno != EINTR)
       fail("receiving from a peer");
     else if (!wait(POLLIN, deadline, go_on))
-      refuse(Status::timeout, "nothing comes from a peer");
+      fail_with(std::errc::timed_out, "nothing comes from a peer");
   }
 }
 
@@ -154,4 +154,4 @@ void Socket::stop() {
   if (fd_ >= 0) shutdown(fd_, SHUT_RDWR);
 }
 
-}  // namespace trellis::device::nrt
+}  // namespace trellis::device

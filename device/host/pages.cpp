@@ -1,4 +1,4 @@
-#include "device/pages.h"
+#include "device/host/pages.h"
 
 #include <sys/mman.h>
 #include <sys/stat.h>

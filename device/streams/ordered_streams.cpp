@@ -1,4 +1,4 @@
-#include "device/ordered_streams.h"
+#include "device/streams/ordered_streams.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "device/host.h"
+#include "device/host/host.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -62,7 +62,8 @@ Host::Host(std::string name, std::size_t memory_limit)
       account_(name_, memory_limit) {}
 
 Capabilities Host::capabilities() const {
-  return {Capability::host_access, Capability::window, Capability::share, Capability::export_memory};
+  return {Capability::host_access, Capability::window, Capability::share, Capability::export_memory,
+          Capability::send_recv};
 }
 
 void* Host::allocate(std::size_t bytes, std::string_view what) {

@@ -5,9 +5,9 @@
 #include <list>
 #include <span>
 
-#include "device/libnrt/hub.h"
+#include "device/libnrt/peers/hub.h"
 #include "device/libnrt/refusal.h"
-#include "device/libnrt/socket.h"
+#include "device/messages/socket.h"
 
 namespace trellis::device::nrt {
 namespace {
@@ -87,8 +87,9 @@ class World::Server {
       }
     } catch (const Refusal& e) {
       tell(s, e);
-    } catch (const std::exception& e) {
-      tell(s, Refusal(Status::resource, e.what()));
+    } catch (...) {
+      const Status status = status_of_exception("a meeting");
+      tell(s, Refusal(status, last_error()));
     }
   }
   // A size that no member can have, then status and text.
@@ -125,29 +126,35 @@ void World::join(std::uint32_t id, std::uint32_t devices) {
   if (!server_) server_ = std::make_unique<Server>(hub_, address_of(root_), timeout_);
 }
 
+void World::stop() {
+  stopped_ = true;
+  hub_.stop();
+}
+
 std::vector<Bytes> World::meet(const Coming& c) {
   const Deadline deadline = std::chrono::steady_clock::now() + timeout_;
+  const auto go_on = [this] { return !stopped_.load(); };
   bool here = root_.empty();
   {
     const std::lock_guard lock(mutex_);
     here = here || server_ != nullptr;
   }
   if (here) return hub_.meet(c, deadline);
-  Socket s = Socket::connect(address_of(root_), deadline, {});
+  Socket s = Socket::connect(address_of(root_), deadline, go_on);
   const Head head{.key = static_cast<std::uint32_t>(c.key.size()),
                   .signature = static_cast<std::uint32_t>(c.signature.size()),
                   .member = c.member,
                   .members = c.members,
                   .bytes = c.bytes.size()};
-  s.send(bytes_of(head), deadline, {});
-  s.send(std::as_bytes(std::span(c.key)), deadline, {});
-  s.send(std::as_bytes(std::span(c.signature)), deadline, {});
-  s.send(c.bytes, deadline, {});
+  s.send(bytes_of(head), deadline, go_on);
+  s.send(std::as_bytes(std::span(c.key)), deadline, go_on);
+  s.send(std::as_bytes(std::span(c.signature)), deadline, go_on);
+  s.send(c.bytes, deadline, go_on);
   // The server's own deadline comes first, with the names of the missing.
   const Deadline later = deadline + std::chrono::seconds(2);
   const auto number = [&] {
     std::uint64_t value = 0;
-    s.receive(std::as_writable_bytes(std::span(&value, 1)), later, {});
+    s.receive(std::as_writable_bytes(std::span(&value, 1)), later, go_on);
     return value;
   };
   std::vector<Bytes> all(c.members);
@@ -156,12 +163,12 @@ std::vector<Bytes> World::meet(const Coming& c) {
     if (size == ~std::uint64_t{0}) {
       const auto status = static_cast<Status>(number());
       std::string text(std::min<std::uint64_t>(number(), most_text), ' ');
-      s.receive(std::as_writable_bytes(std::span(text)), later, {});
+      s.receive(std::as_writable_bytes(std::span(text)), later, go_on);
       throw Refusal(status, text);
     }
     if (size > most_bytes) refuse(Status::network_proxy, "a member has {} bytes", size);
     one.resize(size);
-    s.receive(one, later, {});
+    s.receive(one, later, go_on);
   }
   return all;
 }

@@ -1,4 +1,4 @@
-#include "device/arena.h"
+#include "device/host/arena.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "device/pages.h"
+#include "device/host/pages.h"
 
 namespace trellis::device {
 namespace {

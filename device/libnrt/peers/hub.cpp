@@ -1,4 +1,4 @@
-#include "device/libnrt/hub.h"
+#include "device/libnrt/peers/hub.h"
 
 #include <algorithm>
 
@@ -33,6 +33,7 @@ std::vector<Bytes> Hub::meet(const Coming& c, Deadline deadline) {
   if (c.members == 0 || c.member >= c.members)
     refuse(Status::invalid, "member {} of {}: expected 0 to {}", c.member, c.members, static_cast<int>(c.members) - 1);
   std::unique_lock lock(mutex_);
+  if (stopped_) refuse(Status::closed, "nrt_close was called");
   const std::string key = fmt::format("{} {}", c.key, c.members);
   Coming keyed{key, c.signature, c.member, c.members, {}};
   const auto meeting = meeting_for(keyed);
@@ -62,6 +63,18 @@ std::vector<Bytes> Hub::meet(const Coming& c, Deadline deadline) {
   }
   if (is_spoilt()) refuse(meeting->spoilt, "{}: {}", c.signature, meeting->why);
   return meeting->brought;
+}
+
+void Hub::stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  for (const auto& [key, turn] : meetings_)
+    for (const auto& meeting : turn) {
+      if (meeting->come == meeting->here.size() || meeting->spoilt != Status::success) continue;
+      meeting->spoilt = Status::closed;
+      meeting->why = "nrt_close was called";
+      meeting->changed.notify_all();
+    }
 }
 
 }  // namespace trellis::device::nrt

@@ -1,4 +1,4 @@
-#include "device/thread_stream.h"
+#include "device/streams/thread_stream.h"
 
 #include <iterator>
 #include <utility>

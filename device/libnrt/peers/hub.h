@@ -2,6 +2,7 @@
 // or of others that reach it by TCP.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -12,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "device/libnrt/socket.h"
+#include "device/messages/socket.h"
 
 namespace trellis::device::nrt {
 
@@ -31,6 +32,7 @@ class Hub {
   // What each member brought, in their order. Refuses different signatures, and one who comes twice; at the deadline it
   // names who is missing.
   std::vector<Bytes> meet(const Coming&, Deadline);
+  void stop();  // meetings for which somebody is missing end, and none begins any more
 
  private:
   struct Meeting;
@@ -38,6 +40,7 @@ class Hub {
 
   std::mutex mutex_;
   std::map<std::string, std::vector<std::shared_ptr<Meeting>>> meetings_;  // of a key, by their turn
+  bool stopped_ = false;
 };
 
 // The process's own hub, or that of another process: NEURON_RT_ROOT_COMM_ID=ADDRESS:PORT.
@@ -51,6 +54,7 @@ class World {
   // Device 0's process serves the others; call it before the first meeting.
   void join(std::uint32_t id, std::uint32_t devices);
   std::vector<Bytes> meet(const Coming&);
+  void stop();  // who waits for others is told that the runtime was closed
   std::chrono::milliseconds timeout() const { return timeout_; }
 
  private:
@@ -58,6 +62,7 @@ class World {
   const std::string root_;  // empty: all members are threads of this process
   const std::chrono::milliseconds timeout_;
   Hub hub_;
+  std::atomic<bool> stopped_ = false;
   std::mutex mutex_;
   std::unique_ptr<Server> server_;
 };

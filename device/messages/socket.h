@@ -1,4 +1,5 @@
-// TCP, as the stand-in needs it: whole messages, with deadlines.
+// TCP, as messages between devices need it: whole messages, with deadlines. What fails is a system_error: timed_out,
+// operation_canceled, connection_reset, invalid_argument, or that of the system call.
 #pragma once
 
 #include <chrono>
@@ -8,7 +9,7 @@
 #include <span>
 #include <string>
 
-namespace trellis::device::nrt {
+namespace trellis::device {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
@@ -16,7 +17,7 @@ struct Address {
   std::string host;
   std::uint16_t port = 0;
 };
-Address address_of(const std::string& text);  // "10.0.0.1:46820"; throws Refusal
+Address address_of(const std::string& text);  // "10.0.0.1:46820"
 
 // A value as it is sent.
 template <class T>
@@ -37,7 +38,6 @@ class Socket {
   Socket accept(Deadline);   // one without a descriptor at the deadline
   std::string peer() const;  // its address
 
-  // Throw Refusal: when the peer has gone, at the deadline.
   void send(std::span<const std::byte>, Deadline, const std::function<bool()>& go_on);
   void receive(std::span<std::byte>, Deadline, const std::function<bool()>& go_on);
   int fd() const { return fd_; }
@@ -49,4 +49,4 @@ class Socket {
   int fd_;
 };
 
-}  // namespace trellis::device::nrt
+}  // namespace trellis::device

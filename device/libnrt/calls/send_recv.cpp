@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 
 #include "device/libnrt/exports.h"
+#include "device/messages/device_channel.h"
 
 namespace trellis::device::nrt {
 namespace {
@@ -20,8 +21,25 @@ Status pair(std::string_view function, bool sends, const char* ip, int peer, int
     in_addr parsed = {};
     if (inet_pton(AF_INET, ip, &parsed) != 1) refuse(Status::failure, "'{}': expected an address such as 10.0.1.2", ip);
     expect_core(r, core);
-    *out = r.comms.add<SendRecvComm*>(r.send_recv.pair(sends, ip, peer, core, r.world.timeout()));
+    if (peer < 0) refuse(Status::failure, "core {} of the peer: expected one from 0 on", peer);
+    *out = r.comms.add<SendRecvComm*>(r.send_recv.pair(sends, {ip, peer}, core));
   });
+}
+
+Parcel parcel_of(const TensorObject::Place& part) {
+  const Device* const device = part.storage->device();
+  return {.bytes = part.bytes,
+          .read =
+              [part](std::byte* to) {
+                const FreeOfTime free(part.storage->device());
+                copy_to_host(part, to);
+              },
+          .write =
+              [part](const std::byte* from, std::size_t n) {
+                const FreeOfTime free(part.storage->device());
+                copy_from_host({part.storage, part.offset, n}, from);
+              },
+          .sent = device == nullptr ? RankClock{} : device->clock()};
 }
 
 Status post(std::string_view function, bool sends, Tensor* tensor, std::size_t offset, std::size_t bytes,
@@ -30,10 +48,11 @@ Status post(std::string_view function, bool sends, Tensor* tensor, std::size_t o
     expect_given(out, "the request's place");
     *out = nullptr;
     const auto object = r.comms.get(comm, Status::invalid_handle);
-    auto part = r.tensors.get(tensor, Status::invalid_handle)->part(offset, bytes);
+    const auto part = r.tensors.get(tensor, Status::invalid_handle)->part(offset, bytes);
     if (object->sends() != sends)
       refuse(Status::invalid_handle, "a communicator that {}", object->sends() ? "sends" : "receives");
-    *out = r.requests.add<SendRecvRequest*>(object->add(std::move(part)));
+    *out = r.requests.add<SendRecvRequest*>(
+        std::make_shared<Transfer>(Transfer{object->add(parcel_of(part)), sends ? nullptr : part.storage}));
   });
 }
 
@@ -42,7 +61,7 @@ Status post(std::string_view function, bool sends, Tensor* tensor, std::size_t o
 Status nrt_async_sendrecv_get_max_num_communicators_per_lnc(int* out) {
   return guarded("nrt_async_sendrecv_get_max_num_communicators_per_lnc", [&] {
     expect_given(out, "the number's place");
-    *out = most_communicators;
+    *out = most_ends;
   });
 }
 
@@ -56,7 +75,7 @@ Status nrt_async_sendrecv_get_max_num_pending_request(int* out) {
 Status nrt_async_sendrecv_init(int core) {
   return call("nrt_async_sendrecv_init", [&](Runtime& r) {
     expect_core(r, core);
-    r.send_recv.open(core);
+    r.send_recv.open(core, r.world.timeout());
   });
 }
 
@@ -93,14 +112,21 @@ Status nrt_async_sendrecv_recv_tensor(Tensor* tensor, std::size_t offset, std::s
 // A request that is done is gone.
 Status nrt_async_sendrecv_test_request(SendRecvRequest* request, bool* done, std::size_t* size) {
   return call("nrt_async_sendrecv_test_request", [&](Runtime& r) {
-    const auto object = r.requests.get(request, Status::invalid_handle);
+    const auto transfer = r.requests.get(request, Status::invalid_handle);
     expect_given(done, "the answer's place");
-    const std::lock_guard lock(object->mutex);
-    *done = object->done;
-    if (!object->done) return;
+    *done = true;
+    try {
+      *done = transfer->request->done();
+    } catch (...) {
+      r.requests.take(request, Status::invalid_handle);
+      throw;
+    }
+    if (!*done) return;
     r.requests.take(request, Status::invalid_handle);
-    if (size != nullptr) *size = object->bytes;
-    if (object->status != Status::success) refuse(object->status, "the transfer ended without success");
+    const Parcel& p = transfer->request->parcel;
+    if (size != nullptr) *size = p.bytes;
+    if (transfer->into && transfer->into->device() != nullptr)
+      spend_message(*transfer->into->device(), p.sent, p.bytes);
   });
 }
 

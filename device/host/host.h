@@ -3,9 +3,10 @@
 
 #include <atomic>
 
-#include "device/arena.h"
 #include "device/device.h"
-#include "device/thread_stream.h"
+#include "device/host/arena.h"
+#include "device/messages/device_channel.h"
+#include "device/streams/thread_stream.h"
 
 namespace trellis::device {
 
@@ -35,6 +36,8 @@ class Host : public Device {
   void divide(kernels::DType, void* data, std::size_t n, std::uint32_t divisor) override;
   void launch(const Launch& what) override { run_launch(what); }
   std::unique_ptr<LoadedProgram> load(std::span<const std::byte>) override;
+  std::unique_ptr<Channel> connect(const PeerCore& peer) override { return messages_.channel(true, peer); }
+  std::unique_ptr<Channel> accept(const PeerCore& peer) override { return messages_.channel(false, peer); }
   std::unique_ptr<Stream> stream() override { return std::make_unique<ThreadStream>(); }
   std::unique_ptr<Event> event() override { return std::make_unique<ThreadEvent>(std::make_shared<Clocks>()); }
 
@@ -45,6 +48,7 @@ class Host : public Device {
   const std::string name_;
   Account account_;
   Arena arena_;
+  DeviceMessages messages_{*this};
 };
 
 }  // namespace trellis::device

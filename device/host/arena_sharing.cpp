@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include "device/arena.h"
-#include "device/pages.h"
+#include "device/host/arena.h"
+#include "device/host/pages.h"
 
 namespace trellis::device {
 

@@ -1,0 +1,57 @@
+// What ranks tell each other before each collective, on devices that have simulated time or collectives of their own:
+// where they are and when, and whether their device does the collective by itself. It does only if all can.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ccl/communicator.h"
+#include "ccl/transports/transport.h"
+
+namespace trellis::ccl {
+
+bool agrees_first(const device::Device&, Rank ranks);  // must be alike on all ranks
+
+class Agreement {
+ public:
+  Agreement(device::Device&, const Config&, const Transport&);
+
+  bool needed() const { return needed_; }
+  // The exchange to run before this call; its schedule is supplied, or not.
+  Call exchange(const Call&, bool supplied);
+  // The rest is of the last exchange.
+  bool native() const { return native_.has_value(); }
+  std::unique_ptr<device::NativeRun> start() const { return device_.start(*native_); }
+  // Why the device does not do it; null: it does, or has no collectives at all.
+  const std::string* why_not() const { return why_not_; }
+  void conclude();  // once the exchange has ended
+
+  std::vector<device::RankClock> clocks() const;       // by rank
+  std::int64_t core_of(Rank) const;                    // the rank's number, until it was told
+  std::vector<std::size_t> counts(const Call&) const;  // of the _v forms, of all blocks; else empty
+
+ private:
+  struct Told;
+  Told told(Rank) const;
+  std::string refusal(const Call&, bool supplied);
+  std::string refusal_of_others() const;
+  const std::string* kept(std::string reason);
+
+  device::Device& device_;
+  const std::string algorithm_;  // that the user has fixed
+  const bool plain_;             // neither rounding nor narrow messages that the device does not know
+  const Rank rank_, ranks_;
+  const bool needed_, has_collectives_;
+  device::NativeWorld world_;
+  std::vector<std::byte> own_, all_;
+  std::size_t each_ = 0;  // bytes that a rank tells
+  device::NativeCollective wanted_;
+  std::optional<device::NativeCollective> native_;
+  std::string own_refusal_;
+  const std::string* why_not_ = nullptr;
+  std::set<std::string> reasons_;  // that were ever given: a dump names them
+};
+
+}  // namespace trellis::ccl

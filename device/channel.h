@@ -1,0 +1,34 @@
+// Messages between devices of any processes: a channel goes one way, and its messages are done in order.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+namespace trellis::device {
+
+// A core by the address of its host, "10.0.0.1"; where its process listens elsewhere than usual, with the port of
+// core 0: "10.0.0.1:47000".
+struct PeerCore {
+  std::string address;
+  int core = 0;  // of the machine
+};
+
+class Message {
+ public:
+  virtual ~Message() = default;
+  virtual bool done() = 0;                // throws system_error: it failed
+  virtual std::size_t bytes() const = 0;  // that were moved, once it is done
+};
+
+// The memory of a message must stay until it is done, or the channel is gone.
+class Channel {
+ public:
+  virtual ~Channel() = default;
+  virtual bool connected() = 0;  // throws system_error: it never will be
+  // Sends, or receives. Memory of the device, or of the host. What arrives may be shorter than its place, not longer.
+  // Throws system_error: not connected, or too many wait (no_buffer_space).
+  virtual std::unique_ptr<Message> post(void* data, std::size_t bytes) = 0;
+};
+
+}  // namespace trellis::device

@@ -1,0 +1,51 @@
+#include "device/libnrt/peers/send_recv.h"
+
+#include <utility>
+
+#include "device/libnrt/refusal.h"
+
+namespace trellis::device::nrt {
+
+void SendRecv::open(int core, std::chrono::milliseconds timeout) {
+  const std::lock_guard lock(mutex_);
+  Core& c = cores_[core];
+  if (c.failed) refuse(Status::failure, "core {}: its last nrt_async_sendrecv_close failed", core);
+  if (c.messages) refuse(Status::failure, "core {} is initialised already", core);
+  c.messages = std::make_shared<CoreMessages>(core, timeout);
+}
+
+std::shared_ptr<CoreMessages> SendRecv::messages_of(int core) {
+  const std::lock_guard lock(mutex_);
+  const auto found = cores_.find(core);
+  if (found == cores_.end() || !found->second.messages)
+    refuse(Status::failure, "core {}: nrt_async_sendrecv_init was not called", core);
+  return found->second.messages;
+}
+
+void SendRecv::expect_open(int core) { messages_of(core); }
+
+std::shared_ptr<MessageEnd> SendRecv::pair(bool sends, const PeerCore& peer, int core) {
+  return messages_of(core)->pair(sends, peer);
+}
+
+void SendRecv::close(int core) {
+  const std::string unfinished = messages_of(core)->unfinished();
+  std::shared_ptr<CoreMessages> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    Core& c = cores_[core];
+    ended = std::move(c.messages);
+    c.messages = nullptr;
+    c.failed = !unfinished.empty();
+  }
+  ended.reset();
+  if (!unfinished.empty()) refuse(Status::failure, "core {}: {}", core, unfinished);
+}
+
+void SendRecv::close_all() {
+  std::map<int, Core> all;
+  const std::lock_guard lock(mutex_);
+  all.swap(cores_);
+}
+
+}  // namespace trellis::device::nrt

@@ -1,0 +1,31 @@
+// Messages between cores, as nrt_async_sendrecv_* has them: a core is opened, its ends are made, and it is closed.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "device/messages/core_messages.h"
+
+namespace trellis::device::nrt {
+
+class SendRecv {
+ public:
+  void open(int core, std::chrono::milliseconds timeout);
+  void close(int core);  // refuses while something is not connected or not done
+  void close_all();
+  std::shared_ptr<MessageEnd> pair(bool sends, const PeerCore& peer, int core);
+  void expect_open(int core);
+
+ private:
+  struct Core {
+    std::shared_ptr<CoreMessages> messages;  // null: closed
+    bool failed = false;
+  };
+  std::shared_ptr<CoreMessages> messages_of(int core);
+
+  std::mutex mutex_;
+  std::map<int, Core> cores_;
+};
+
+}  // namespace trellis::device::nrt

@@ -1,0 +1,112 @@
+// Messages of a core over TCP: it listens, pairs its ends with those of other cores, and each end does its requests in
+// order.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "device/channel.h"
+#include "device/collective_run.h"
+#include "device/messages/socket.h"
+
+namespace trellis::device {
+
+inline constexpr int most_ends = 64, most_pending = 128;
+
+// TRELLIS_NRT_SENDRECV_PORT: core n listens at the n-th after it. Throws system_error.
+int first_message_port();
+
+// One message. Its sender reads memory, its receiver writes it.
+struct Parcel {
+  std::size_t bytes = 0;
+  std::function<void(std::byte* to)> read = {};
+  std::function<void(const std::byte* from, std::size_t bytes)> write = {};
+  RankClock sent = {};  // when and where; a receiver learns it
+};
+
+class MessageRequest {
+ public:
+  explicit MessageRequest(Parcel p) : parcel(std::move(p)) {}
+  bool done();  // throws what it failed with
+  void finish(std::exception_ptr failed);
+  Parcel parcel;  // its bytes and `sent` are the message's, once it is done
+
+ private:
+  std::mutex mutex_;
+  bool done_ = false;
+  std::exception_ptr failed_;
+};
+
+// One end of a pair. Its thread connects, and then moves messages.
+class MessageEnd {
+ public:
+  MessageEnd(bool sends, Address, int peer, int core, std::chrono::milliseconds timeout);
+  ~MessageEnd();
+  MessageEnd(const MessageEnd&) = delete;
+  MessageEnd& operator=(const MessageEnd&) = delete;
+
+  int core() const { return core_; }
+  bool sends() const { return sends_; }
+  bool is_connected();  // throws: it cannot be any more
+  bool is_busy();
+  std::shared_ptr<MessageRequest> add(Parcel);
+  void stop();
+
+ private:
+  friend class CoreMessages;
+  void give(Socket);  // a peer that has come: of a receiving end
+  void work();
+  void move(MessageRequest&);
+
+  const bool sends_;
+  const Address address_;  // where the peer listens
+  const int peer_, core_;
+  const std::chrono::milliseconds timeout_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Socket socket_;
+  bool connected_ = false;
+  std::atomic<bool> ending_ = false;
+  std::exception_ptr broken_;
+  std::deque<std::shared_ptr<MessageRequest>> waiting_;
+  std::thread thread_;
+};
+
+class CoreMessages {
+ public:
+  CoreMessages(int core, std::chrono::milliseconds timeout);  // throws system_error: its port cannot be listened at
+  ~CoreMessages();                                            // stops all ends
+  CoreMessages(const CoreMessages&) = delete;
+  CoreMessages& operator=(const CoreMessages&) = delete;
+
+  std::shared_ptr<MessageEnd> pair(bool sends, const PeerCore&);
+  void drop(const std::shared_ptr<MessageEnd>&);  // it stops once its last user has gone
+  std::string unfinished();                       // what is not connected or not done; empty: nothing
+
+ private:
+  struct Come {  // a peer that nobody has accepted yet
+    Address from;
+    int core = 0;
+    Socket socket;
+  };
+  void listen();
+  void match();
+
+  const int core_, first_port_;
+  const std::chrono::milliseconds timeout_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<MessageEnd>> ends_;
+  std::vector<Come> come_;
+  std::atomic<bool> ending_ = false;
+  Socket listening_;
+  std::thread thread_;  // last: it uses all members above
+};
+
+}  // namespace trellis::device

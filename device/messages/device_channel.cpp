@@ -1,0 +1,72 @@
+#include "device/messages/device_channel.h"
+
+#include <utility>
+
+namespace trellis::device {
+namespace {
+
+constexpr auto patience = std::chrono::seconds(30);  // with a peer
+
+class TcpMessage : public Message {
+ public:
+  TcpMessage(Device* into, std::shared_ptr<MessageRequest> request) : into_(into), request_(std::move(request)) {}
+  bool done() override {
+    if (!request_->done()) return false;
+    if (into_ != nullptr) spend_message(*std::exchange(into_, nullptr), request_->parcel.sent, bytes());
+    return true;
+  }
+  std::size_t bytes() const override { return request_->parcel.bytes; }
+
+ private:
+  Device* into_;  // null: it is sent, or its time was spent
+  const std::shared_ptr<MessageRequest> request_;
+};
+
+class TcpChannel : public Channel {
+ public:
+  TcpChannel(Device& device, std::shared_ptr<CoreMessages> messages, bool sends, const PeerCore& peer)
+      : device_(device), messages_(std::move(messages)), end_(messages_->pair(sends, peer)) {}
+  ~TcpChannel() override { messages_->drop(end_); }
+  TcpChannel(const TcpChannel&) = delete;
+  TcpChannel& operator=(const TcpChannel&) = delete;
+
+  bool connected() override { return end_->is_connected(); }
+  std::unique_ptr<Message> post(void* data, std::size_t bytes) override {
+    Device* const d = &device_;
+    const auto copied = [d](void* to, const void* from, std::size_t n) {
+      const FreeOfTime free(d);
+      d->copy(to, from, n);
+    };
+    auto request = end_->add({.bytes = bytes,
+                              .read = [=](std::byte* to) { copied(to, data, bytes); },
+                              .write = [=](const std::byte* from, std::size_t n) { copied(data, from, n); },
+                              .sent = d->clock()});
+    return std::make_unique<TcpMessage>(end_->sends() ? nullptr : d, std::move(request));
+  }
+
+ private:
+  Device& device_;
+  const std::shared_ptr<CoreMessages> messages_;
+  const std::shared_ptr<MessageEnd> end_;
+};
+
+}  // namespace
+
+std::unique_ptr<Channel> DeviceMessages::channel(bool sends, const PeerCore& peer) {
+  const std::lock_guard lock(mutex_);
+  if (!messages_) messages_ = std::make_shared<CoreMessages>(device_.topology().core, patience);
+  return std::make_unique<TcpChannel>(device_, messages_, sends, peer);
+}
+
+void spend_message(Device& device, const RankClock& sent, std::size_t bytes) {
+  device.spend({.collective = "send_recv",
+                .rank = 1,
+                .ranks = 2,
+                .bytes = bytes,
+                .element = 1,
+                .root = 0,
+                .peer = 1,
+                .clocks = {sent, device.clock()}});
+}
+
+}  // namespace trellis::device

@@ -1,0 +1,42 @@
+// A device's channels over TCP: its messages begin with the first one, at the port of its core.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "device/device.h"
+#include "device/messages/core_messages.h"
+
+namespace trellis::device {
+
+class DeviceMessages {
+ public:
+  explicit DeviceMessages(Device& device) : device_(device) {}
+  std::unique_ptr<Channel> channel(bool sends, const PeerCore&);
+
+ private:
+  Device& device_;
+  std::mutex mutex_;
+  std::shared_ptr<CoreMessages> messages_;
+};
+
+// Copies for a message take no time of their own: its time is known as a whole.
+class FreeOfTime {
+ public:
+  explicit FreeOfTime(Device* device) : device_(device) {
+    if (device_ != nullptr) device_->hold_clock();
+  }
+  ~FreeOfTime() {
+    if (device_ != nullptr) device_->release_clock();
+  }
+  FreeOfTime(const FreeOfTime&) = delete;
+  FreeOfTime& operator=(const FreeOfTime&) = delete;
+
+ private:
+  Device* const device_;
+};
+
+// A message has arrived: no earlier than it was sent, and after the machine's time between the two cores.
+void spend_message(Device&, const RankClock& sent, std::size_t bytes);
+
+}  // namespace trellis::device

@@ -1,0 +1,33 @@
+// Messages between NeuronCores, by the runtime itself.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "device/neuron/tensor_view.h"
+
+namespace trellis::device {
+
+// Those of one core, which is opened for messages with its first channel.
+class NeuronMessages {
+ public:
+  NeuronMessages(std::shared_ptr<NeuronRuntime>, const TensorsByAddress&, int core);  // as the machine numbers it
+  ~NeuronMessages();
+  NeuronMessages(const NeuronMessages&) = delete;
+  NeuronMessages& operator=(const NeuronMessages&) = delete;
+  std::unique_ptr<Channel> channel(bool sends, const PeerCore&);
+
+ private:
+  class End;
+  class Posted;
+  void keep(TensorView&&);  // of a message that nobody asks for any more
+
+  const std::shared_ptr<NeuronRuntime> runtime_;
+  const TensorsByAddress& tensors_;
+  const int core_;
+  std::mutex mutex_;
+  bool open_ = false;
+  std::vector<TensorView> kept_;
+};
+
+}  // namespace trellis::device

@@ -1,0 +1,59 @@
+// A stream over the runtime's own queues. Copies and programs go to them at once, in the caller's thread, while they
+// need nothing but what the same queue does before; functions of the host, and work for another queue, wait in a
+// thread.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "device/neuron/wait.h"
+#include "device/streams/thread_stream.h"
+
+namespace trellis::device {
+
+class NeuronStream : public Stream {
+ public:
+  NeuronStream(std::shared_ptr<NeuronRuntime>, int core, int queue);  // of those that a unit has, where it has several
+  ~NeuronStream() override;
+  NeuronStream(const NeuronStream&) = delete;
+  NeuronStream& operator=(const NeuronStream&) = delete;
+  void submit(std::function<void()> work) override;
+  bool idle() const override;
+  void synchronize() override;
+
+  // Work for a queue of this unit. What the queue holds already is not taken back when an earlier piece fails.
+  struct Queued {
+    nrt::Unit unit = nrt::Unit::tensor_op;
+    std::function<nrt::Status(int queue, nrt::ErrorTracker*, nrt::Sequence*)> hand_in;
+    std::string_view function;            // that hand_in calls
+    std::function<void()> after = [] {};  // once it is done; it is destroyed then, too
+  };
+  void add(Queued);
+
+ private:
+  struct Pending {
+    nrt::Unit unit;
+    nrt::Sequence sequence;
+    std::function<void()> after;
+  };
+  bool try_now(Queued&);  // false: the queue is full, or another unit works
+  void wait_and_hand_in(Queued&);
+  void settle();  // waits for the queues, and throws what they failed with
+  void forget_done();
+  void to_thread(std::function<void()>);
+
+  const std::shared_ptr<NeuronRuntime> runtime_;
+  const int core_, queue_;
+  QueueErrors errors_;
+  mutable std::mutex mutex_;
+  std::deque<Pending> pending_;  // of one unit
+  std::string_view last_function_ = "nrta_tensor_copy";
+  std::atomic<int> in_thread_ = 0;
+  std::unique_ptr<ThreadStream> thread_;  // last: its work uses all members above; null: it was not needed yet
+};
+
+}  // namespace trellis::device

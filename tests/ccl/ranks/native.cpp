@@ -1,0 +1,162 @@
+// Collectives of the device's own: on NeuronCores of the stand-in, with the sums' bits, and told in the dump.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <thread>
+#include <vector>
+
+#include "ccl/store.h"
+#include "ccl/communicator.h"
+#include "kernels/reduce/reduce.h"
+
+namespace trellis::ccl {
+namespace {
+
+constexpr std::size_t n = 1000;
+
+// Rank r's numbers: of all magnitudes, so that the order of a sum shows.
+std::vector<float> numbers(Rank r, std::size_t count) {
+  std::vector<float> out(count);
+  for (std::size_t i = 0; i < count; ++i)
+    out[i] = std::ldexp(static_cast<float>((i * 7919 + static_cast<std::size_t>(r) * 104'729) % 1000 + 1),
+                        static_cast<int>((i + static_cast<std::size_t>(r) * 5) % 23) - 11);
+  return out;
+}
+
+std::vector<float> sum_of(Rank ranks, std::size_t count) {
+  std::vector<std::vector<float>> all;
+  std::vector<const void*> sources;
+  for (Rank r = 0; r < ranks; ++r) all.push_back(numbers(r, count));
+  for (const auto& one : all) sources.push_back(one.data());
+  std::vector<float> out(count);
+  kernels::reduce(kernels::Reduction::sum, kernels::DType::f32, sources, out.data(), count, {});
+  return out;
+}
+
+// A rank with memory of its core.
+struct OnCore {
+  Communicator& c;
+  device::Device& d;
+  float* in;
+  float* out;
+  void put(const std::vector<float>& values) const { d.copy(in, values.data(), values.size() * sizeof(float)); }
+  std::vector<float> get(std::size_t count) const {
+    std::vector<float> values(count);
+    d.copy(values.data(), out, count * sizeof(float));
+    return values;
+  }
+  void expect(bool right, const std::string& what) const {
+    if (!right) throw std::runtime_error(what + ": " + c.dump());
+  }
+  // What the dump says of the last operation.
+  void expect_told(std::string_view what) const {
+    const std::string dump = c.dump();
+    expect(dump.rfind(what) != std::string::npos, fmt::format("the dump does not say {}", what));
+  }
+};
+
+std::string on_cores(Rank ranks, const std::function<void(const OnCore&)>& work, const std::string& algorithm = "") {
+  setenv("TRELLIS_LIBNRT", TRELLIS_STANDIN, 1);         // NOLINT(concurrency-mt-unsafe): before any other thread
+  setenv("TRELLIS_NRT_MACHINE", "trn2.48xlarge", 1);    // NOLINT(concurrency-mt-unsafe)
+  setenv("NEURON_RT_LOG_LEVEL", "QUIET", 1);            // NOLINT(concurrency-mt-unsafe)
+  const auto store = memory_store();
+  std::vector<std::string> wrong(static_cast<std::size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        const auto d = device::open("neuron", {.core = rank});
+        Config config;
+        config.transport = "loopback";
+        config.algorithm = algorithm;
+        config.timeout = std::chrono::seconds(20);
+        const auto c = Communicator::create(store, rank, ranks, config, d);
+        auto* const in = static_cast<float*>(d->allocate(4 * n * sizeof(float), "in"));
+        auto* const out = static_cast<float*>(d->allocate(4 * n * sizeof(float), "out"));
+        work({*c, *d, in, out});
+        c->finalize();
+        d->release(in);
+        d->release(out);
+      } catch (const std::exception& e) {
+        wrong[static_cast<std::size_t>(rank)] = fmt::format("rank {}: {}\n", rank, e.what());
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  std::string all;
+  for (const std::string& w : wrong) all += w;
+  return all;
+}
+
+TEST(Native, WhatTheDeviceCoversItDoes) {
+  EXPECT_EQ(on_cores(4, [](const OnCore& r) {
+    const auto me = static_cast<std::size_t>(r.c.rank());
+    const auto sum = sum_of(4, n);
+    r.put(numbers(r.c.rank(), n));
+    r.c.all_reduce(r.in, r.out, n, kernels::DType::f32);
+    r.expect(r.get(n) == sum, "a wrong sum");
+    r.expect_told("\"algorithm\":\"native\"");
+    r.c.all_reduce(r.in, r.out, n, kernels::DType::f32, {.kind = kernels::Reduction::avg});
+    r.expect(r.get(n)[17] == sum[17] / 4, "a wrong average");
+    r.c.reduce_scatter(r.in, r.out, n / 4, kernels::DType::f32);
+    r.expect(r.get(n / 4) == std::vector<float>(sum.begin() + static_cast<std::ptrdiff_t>(me * n / 4),
+                                                sum.begin() + static_cast<std::ptrdiff_t>((me + 1) * n / 4)),
+             "a wrong part of a sum");
+    const auto stream = r.d.stream();
+    r.c.all_gather(r.in, r.out, n, kernels::DType::f32, stream.get());
+    r.c.all_reduce(r.in, r.in, n, kernels::DType::f32, {.kind = kernels::Reduction::max}, stream.get());
+    stream->synchronize();
+    const auto gathered = r.get(4 * n);
+    for (Rank from = 0; from < 4; ++from)
+      r.expect(std::equal(gathered.begin() + from * static_cast<std::ptrdiff_t>(n),
+                          gathered.begin() + (from + 1) * static_cast<std::ptrdiff_t>(n), numbers(from, n).begin()),
+               "another rank's numbers");
+    r.expect(r.c.dump().find("not_native") == std::string::npos, "a reason against what was done");
+  }), "");
+}
+
+TEST(Native, WhatItDoesNotCoverOurSchedulesDo) {
+  EXPECT_EQ(on_cores(3, [](const OnCore& r) {
+    r.put(numbers(r.c.rank(), n));
+    r.c.broadcast(r.in, r.out, n, kernels::DType::f32, 1);
+    r.expect(r.get(n) == numbers(1, n), "a wrong broadcast");
+    r.expect_told("native collectives have no broadcast");
+    r.c.all_reduce(r.in, r.out, n, kernels::DType::f32, {.kind = kernels::Reduction::prod});
+    r.expect_told("native collectives do not know prod");
+    // One rank's memory is the host's: it alone knows, and all use a schedule.
+    std::vector<float> host = numbers(r.c.rank(), n);
+    r.c.all_reduce(r.c.rank() == 2 ? host.data() : r.in, r.out, n, kernels::DType::f32);
+    const auto expected = sum_of(3, n), seen = r.get(n);
+    for (std::size_t i = 0; i < n; ++i)
+      r.expect(std::abs(seen[i] - expected[i]) <= 1e-5F * std::abs(expected[i]), "a wrong sum by a schedule");
+    r.expect_told(r.c.rank() == 2 ? "native collectives need input and output in the device's memory"
+                                  : "rank 2 refuses it");
+  }), "");
+  EXPECT_EQ(on_cores(2, [](const OnCore& r) {
+    r.c.all_reduce(r.in, r.out, n, kernels::DType::f32);
+    r.expect_told("the algorithm is set: ring");
+    r.expect_told("\"algorithm\":\"ring");
+  }, "ring"), "");
+}
+
+// Parts keep their numbers in the whole, and groups of communicators run in any order.
+TEST(Native, PartsOfAWholeMeetByThemselves) {
+  EXPECT_EQ(on_cores(4, [](const OnCore& r) {
+    const auto part = r.c.split(r.c.rank() % 2, -r.c.rank());
+    r.put(numbers(r.c.rank(), 2 * n));
+    const bool part_first = r.c.rank() < 2;
+    Group group;
+    const auto on_part = [&] { part->all_reduce(r.in, r.out, n, kernels::DType::f32); };
+    const auto on_whole = [&] { r.c.all_reduce(r.in + n, r.out + n, n, kernels::DType::f32); };
+    part_first ? on_part() : on_whole();
+    part_first ? on_whole() : on_part();
+    group.end();
+    const auto a = numbers(r.c.rank() % 2, n), b = numbers(r.c.rank() % 2 + 2, n), seen = r.get(n);
+    for (std::size_t i = 0; i < n; ++i) r.expect(seen[i] == a[i] + b[i], "a wrong sum of a part");
+    r.expect(part->dump().find("\"algorithm\":\"native\"") != std::string::npos, "a part's own schedule");
+    r.expect_told("\"algorithm\":\"native\"");
+  }), "");
+}
+
+}  // namespace
+}  // namespace trellis::ccl

@@ -1,0 +1,118 @@
+// Runtimes that lack functions: copies of the stand-in in which these have other names.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "device/conformance/conformance.h"
+#include "tests/device/standin.h"
+
+namespace trellis::device {
+namespace {
+
+// "neuron" is a runtime without these functions, as long as this lives.
+class OlderRuntime {
+ public:
+  explicit OlderRuntime(const std::vector<std::string>& lacks)
+      : file_(std::filesystem::temp_directory_path() /
+              ("libnrt-" + std::to_string(getpid()) + "-" + std::to_string(++made) + ".so")) {
+    std::ifstream in(TRELLIS_STANDIN, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    for (const std::string& name : lacks) {
+      const std::string whole = std::string(1, '\0') + name + std::string(1, '\0');
+      std::size_t at = bytes.find(whole);
+      EXPECT_NE(at, std::string::npos) << name;
+      for (; at != std::string::npos; at = bytes.find(whole, at + 1)) bytes[at + 1] = 'x';
+    }
+    std::ofstream(file_, std::ios::binary) << bytes;
+    use_standin();
+    listen_at_free_ports();
+    setenv("TRELLIS_LIBNRT", file_.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): no other thread runs
+  }
+  ~OlderRuntime() {
+    std::filesystem::remove(file_);
+    use_standin();
+  }
+  OlderRuntime(const OlderRuntime&) = delete;
+  OlderRuntime& operator=(const OlderRuntime&) = delete;
+  const std::string& file() const { return file_; }
+
+ private:
+  static inline int made = 0;  // a library that was opened stays: each has a name of its own
+  const std::string file_;
+};
+
+template <class Work>
+std::string refusal(Work&& work) {
+  try {
+    work();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return {};
+}
+
+struct Lacking {
+  std::string function, since;
+  Capability capability;
+};
+
+TEST(OlderRuntime, ACapabilityLessNamesTheFunctionAndItsVersion) {
+  const std::vector<Lacking> all = {
+      {"nrta_error_tracker_create", "2.28", Capability::async_queues},
+      {"nrta_tensor_copy", "2.28", Capability::async_queues},
+      {"nrta_cc_schedule", "2.28", Capability::collectives},
+      {"nrt_async_sendrecv_accept", "2.27", Capability::send_recv},
+      {"nrt_get_dmabuf_fd", "2.27", Capability::export_memory},
+      {"nrt_get_vnc_memory_stats", "2.25", Capability::memory_stats},
+      {"nrt_profile_start", "2.7", Capability::profile},
+      {"nrt_load", "2.7", Capability::programs},
+  };
+  for (const Lacking& one : all) {
+    const OlderRuntime runtime({one.function});
+    const auto d = open("neuron");
+    EXPECT_FALSE(d->capabilities().has(one.capability)) << one.function;
+    EXPECT_EQ(d->why_not(one.capability), "neuron lacks " + std::string(name(one.capability)) + ": " + runtime.file() +
+                                              " has no " + one.function + ", which SDK " + one.since + " has");
+  }
+}
+
+TEST(OlderRuntime, WhatItLacksIsRefusedByName) {
+  const OlderRuntime runtime(
+      {"nrta_cc_prepare", "nrt_async_sendrecv_init", "nrt_get_dmabuf_fd", "nrt_profile_start", "nrt_load"});
+  const auto d = open("neuron");
+  EXPECT_NE(refusal([&] { d->connect({"127.0.0.1", 1}); }).find("nrt_async_sendrecv_init, which SDK 2.27 has"),
+            std::string::npos);
+  EXPECT_NE(d->refuses({}).find("nrta_cc_prepare, which SDK 2.28 has"), std::string::npos) << d->refuses({});
+  void* const data = d->allocate(4096, "exported");
+  EXPECT_NE(refusal([&] { d->export_memory(data, 4096); }).find("nrt_get_dmabuf_fd, which SDK 2.27"), std::string::npos);
+  d->release(data);
+  EXPECT_NE(refusal([&] { d->load(sample_container()); }).find("nrt_load, which SDK 2.7"), std::string::npos);
+}
+
+TEST(OlderRuntime, WithoutWhatItNeedsItIsNotOpened) {
+  const OlderRuntime runtime({"nrt_tensor_memset"});
+  EXPECT_EQ(refusal([] { open("neuron"); }),
+            "neuron: " + runtime.file() + " has no nrt_tensor_memset, which SDK 2.7 has");
+}
+
+// All that came with 2.27 and later: what is left is a device all the same.
+TEST(OlderRuntime, ConformsWithoutAllThatCameLater) {
+  std::vector<std::string> later;
+  for (const nrt::FunctionName& f : nrt::functions())
+    if (f.since != "2.7") later.emplace_back(f.name);
+  EXPECT_GT(later.size(), 60u);
+  const OlderRuntime runtime(later);
+  for (const Check& check : checks()) {
+    const auto d = open("neuron");
+    const Verdict v = run_check(check, *d);
+    EXPECT_NE(v.outcome, Outcome::failed) << check.name << ": " << v.why;
+  }
+  EXPECT_EQ(text_of(open("neuron")->capabilities()), "host_access, programs, profile");
+}
+
+}  // namespace
+}  // namespace trellis::device
