@@ -1,5 +1,6 @@
 // What libfabric itself moves from one endpoint to another on this host, and what a send and a receive of ours move
-// over the same provider: TRELLIS_PROVIDER. Two threads, so that one process measures both in turn.
+// over the same provider: TRELLIS_PROVIDER. Two threads, so that one process measures both in turn, each on a core of
+// its own: on one core they would take turns, which is slower or faster by chance.
 #if __has_include(<rdma/fabric.h>)
 
 #include <benchmark/benchmark.h>
@@ -20,6 +21,27 @@ using namespace ccl::libfabric;
 
 constexpr std::size_t piece_bytes = std::size_t{512} << 10;
 constexpr std::size_t most_outstanding = 16;
+
+// Keeps the calling thread on the process's nth core, as long as there are so many.
+class OnCore {
+ public:
+  explicit OnCore(int nth) {
+    sched_getaffinity(0, sizeof before_, &before_);
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &before_) && nth-- == 0) {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(core, &one);
+        sched_setaffinity(0, sizeof one, &one);
+      }
+  }
+  ~OnCore() { sched_setaffinity(0, sizeof before_, &before_); }
+  OnCore(const OnCore&) = delete;
+  OnCore& operator=(const OnCore&) = delete;
+
+ private:
+  cpu_set_t before_;
+};
 
 // One side of the bare loop.
 struct Side {
@@ -42,6 +64,7 @@ void bare(benchmark::State& state) {
   std::atomic<std::uint64_t> landed = 0;
   std::atomic<bool> over = false;
   std::thread other([&] {
+    const OnCore second(1);
     std::array<Event, 16> events;
     while (!over) {
       const std::size_t count = to.wire->poll(events);
@@ -49,6 +72,7 @@ void bare(benchmark::State& state) {
       if (count == 0) sched_yield();
     }
   });
+  const OnCore first(0);
   std::array<Operation, most_outstanding> operations;
   std::vector<Operation*> idle;
   for (Operation& op : operations) idle.push_back(&op);
@@ -87,6 +111,7 @@ void ours(benchmark::State& state) {
   };
   std::thread other([&] {
     const auto comm = join(1);
+    const OnCore second(1);
     std::vector<std::byte> memory(bytes);
     do {
       comm->recv(memory.data(), bytes, kernels::DType::u8, 0);
@@ -94,6 +119,7 @@ void ours(benchmark::State& state) {
     } while (memory[0] == std::byte{0});
   });
   const auto comm = join(0);
+  const OnCore first(0);
   std::vector<std::byte> memory(bytes);
   std::byte answer{};
   const auto exchange = [&] {

@@ -257,11 +257,16 @@ namespace {
 
 // What users of NCCL over libfabric have set. What has no meaning here but would be missed is refused.
 void read_foreign(FabricSettings& f) {
-  if (const auto v = variable("NCCL_SOCKET_IFNAME"); v && f.interface.empty()) {
-    f.interface = v->substr(v->starts_with('=') ? 1 : 0);
-    if (f.interface.find_first_of("^,") != f.interface.npos)
-      refuse("NCCL_SOCKET_IFNAME", *v, "the name of one interface, such as eth0 or =eth0; or use TRELLIS_INTERFACE");
-  }
+  for (const char* const name : {"NCCL_SOCKET_IFNAME", "CCOM_SOCKET_IFNAME"})
+    if (const auto v = variable(name); v && f.interface.empty()) {
+      f.interface = v->substr(v->starts_with('=') ? 1 : 0);
+      if (f.interface.find('^') != f.interface.npos)
+        refuse(name, *v, "names of interfaces, such as eth0 or =eth0,eth1; or use TRELLIS_INTERFACE");
+    }
+  if (const auto v = variable("NCCL_IB_HCA"))
+    refuse("NCCL_IB_HCA", *v, "no device of verbs: hosts are reached through libfabric; see TRELLIS_INTERFACE");
+  if (const auto v = variable("NCCL_SOCKET_FAMILY"); v && *v != "AF_INET")
+    refuse("NCCL_SOCKET_FAMILY", *v, "AF_INET or unset: libfabric chooses between addresses, IPv4 first");
   if (f.host.empty()) f.host = variable("NCCL_HOSTID").value_or("");
   if (const auto v = variable("OFI_NCCL_PROTOCOL")) {
     if (*v != "RDMA" && *v != "SENDRECV") refuse("OFI_NCCL_PROTOCOL", *v, "RDMA (remote writes) or SENDRECV (tagged)");
@@ -280,7 +285,7 @@ FabricSettings fabric_from_environment() {
   f.host = variable("TRELLIS_HOST").value_or("");
   f.tagged = flag("TRELLIS_TAGGED").value_or(false);
   read_foreign(f);
-  f.rails = integer("TRELLIS_RAILS", 1, 4).value_or(1);
+  f.rails = integer("TRELLIS_RAILS", 1, 4).value_or(integer("OFI_NCCL_FORCE_NUM_RAILS", 1, 4).value_or(1));
   f.hostility = variable("TRELLIS_HOSTILITY").value_or("");
   return f;
 }

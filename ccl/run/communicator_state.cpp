@@ -10,6 +10,7 @@
 #include "ccl/plan/call_hash.h"
 #include "ccl/plan/check.h"
 #include "ccl/plan/schedule_file.h"
+#include "ccl/transports/registry.h"
 #include "kernels/dispatch/cpu.h"
 
 namespace trellis::ccl {
@@ -25,10 +26,17 @@ std::uint32_t mark_of(const Planned& planned, const Call& c, std::uint64_t opera
   return static_cast<std::uint32_t>(hash_combine(planned.mark ^ op << 56, operation) >> 32);
 }
 
+// Between hosts, a machine of its own in the selection table.
+Config with_machine(Config c, const Transport& t) {
+  if (c.machine == Config().machine && transport_named(t.name()).reach == TransportKind::Reach::hosts)
+    c.machine = "fabric";
+  return c;
+}
+
 }  // namespace
 
 Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::unique_ptr<Transport> t)
-    : config(std::move(c)),
+    : config(with_machine(std::move(c), *t)),
       device(std::move(d)),
       transport(std::move(t)),
       planner(transport->rank(), transport->ranks(), transport->lanes() - 1, config, transport->shape()),

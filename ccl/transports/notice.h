@@ -18,6 +18,7 @@ struct Wish {
 
 struct Notice {
   enum class Call : std::uint8_t { none, split, shrink };
+  static constexpr std::uint8_t calls = 3;
   enum class Stage : std::uint8_t {
     over,   // it has returned
     here,   // waits for the others

@@ -3,7 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
 #include "ccl/transports/libfabric/data/landings.h"
+#include "ccl/transports/libfabric/data/rails.h"
 #include "ccl/transports/libfabric/presence/public_state.h"
 #include "ccl/transports/libfabric/wire/hostile.h"
 
@@ -37,13 +45,85 @@ TEST(Landings, WhatComesAfterTheEndIsIgnored) {
   EXPECT_EQ(all.landed(next), 0U);
 }
 
+// Rails of the given speeds, in bytes a microsecond, that always have `ahead` pieces to do: the bytes that each gets.
+std::vector<std::size_t> shares(std::span<const double> speeds, std::size_t pieces, std::size_t ahead) {
+  struct Piece {
+    int rail;
+    Deadline posted, ends;
+  };
+  constexpr std::size_t bytes = 1000;
+  Rails rails(static_cast<int>(speeds.size()));
+  std::vector<std::size_t> got(speeds.size());
+  std::vector<Deadline> free(speeds.size());
+  std::vector<Piece> under_way;
+  Deadline now{};
+  for (std::size_t i = 0; i < pieces; ++i) {
+    if (under_way.size() == ahead) {
+      const auto next = std::ranges::min_element(under_way, {}, &Piece::ends);
+      now = next->ends;
+      rails.done(next->rail, bytes, next->posted, true, now);
+      under_way.erase(next);
+    }
+    const int rail = rails.choose(bytes);
+    const auto at = static_cast<std::size_t>(rail);
+    rails.posted(rail, bytes, now);
+    const auto takes = std::chrono::nanoseconds(static_cast<std::int64_t>(1e3 * bytes / speeds[at]));
+    free[at] = std::max(free[at], now) + takes;
+    under_way.push_back({rail, now, free[at]});
+    got[at] += bytes;
+  }
+  return got;
+}
+
+TEST(Rails, GetBytesInProportionToTheirSpeed) {
+  const auto two = shares(std::array{3.0, 1.0}, 4000, 16);
+  EXPECT_NEAR(static_cast<double>(two[0]) / static_cast<double>(two[1]), 3, 0.3);
+  const auto three = shares(std::array{1.0, 1.0, 2.0}, 4000, 16);
+  EXPECT_NEAR(static_cast<double>(three[2]) / static_cast<double>(three[0] + three[1]), 1, 0.1);
+}
+
+TEST(Rails, OneThatStopsIsNamedAndLeft) {
+  using namespace std::chrono_literals;
+  Rails rails(2);
+  Deadline now{};
+  rails.posted(1, 10, now);
+  rails.posted(0, 10, now);
+  rails.posted(1, 10, now);
+  EXPECT_EQ(rails.stalled(now + 500ms, 1s), -1);
+  rails.done(1, 10, now, true, now + 500ms);
+  EXPECT_EQ(rails.stalled(now + 1200ms, 1s), -1);
+  EXPECT_EQ(rails.stalled(now + 1500ms, 1s), 1);
+  rails.leave(1);
+  EXPECT_EQ(rails.stalled(now + 9s, 1s), -1);
+  EXPECT_EQ(rails.left(), 2);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(rails.choose(10), 0);
+    rails.posted(0, 10, now);
+  }
+}
+
+TEST(Rails, OneThatFailsComesLast) {
+  Rails rails(2);
+  for (int i = 0; i < 3; ++i) {
+    rails.posted(1, 10, {});
+    rails.done(1, 10, {}, false, {});
+  }
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(rails.choose(10), 0);
+    rails.posted(0, 10, {});
+  }
+}
+
 TEST(Hostility, IsReadByName) {
-  const Hostility h = hostility_in("seed=9,reorder=20,hold=3,refuse=1,credits=2,fail=4,only=1,stall=5");
+  const Hostility h =
+      hostility_in("seed=9,reorder=20,hold=3,refuse=1,credits=2,fail=4,only=1,stall=5,stick=6,former=7");
   EXPECT_EQ(h.seed, 9U);
   EXPECT_EQ(h.reorder, 20);
   EXPECT_EQ(h.hold, 3);
   EXPECT_EQ(h.credits, 2);
   EXPECT_EQ(h.stall, 5);
+  EXPECT_EQ(h.stick, 6);
+  EXPECT_EQ(h.former, 7);
   EXPECT_EQ(h.only, 1);
   for (const char* wrong : {"speed=1", "seed", "seed=", "seed=x", "reorder=1;fail=2", "hold=0"})
     EXPECT_THROW(hostility_in(wrong), std::invalid_argument) << wrong;
@@ -66,6 +146,45 @@ TEST(PublicState, ComesBackWholeOrNotAtAll) {
   EXPECT_EQ(read.board, s.board);
   for (std::size_t size = 0; size < bytes.size(); ++size)
     EXPECT_FALSE(read_public(std::span(bytes).first(size), read)) << size;
+}
+
+// Values that no rank writes, each in one field of an otherwise good message.
+TEST(PublicState, IsRefusedWithValuesThatNoRankWrites) {
+  const std::size_t activity = offsetof(PublicHead, activity);
+  const std::pair<std::size_t, int> wrong[] = {{offsetof(PublicHead, joined), 2},
+                                               {offsetof(PublicHead, gives_up), 255},
+                                               {offsetof(PublicHead, left), 4},
+                                               {offsetof(PublicHead, outcome), 3},
+                                               {offsetof(PublicHead, rails_left), 16},
+                                               {activity + offsetof(Activity, running), 3},
+                                               {activity + offsetof(Activity, divides), 3},
+                                               {activity + offsetof(Activity, collective), 14},
+                                               {activity + offsetof(Activity, type), 17},
+                                               {activity + offsetof(Activity, wire), 200},
+                                               {activity + offsetof(Activity, reduction), 6}};
+  PublicState s;
+  std::vector<std::byte> good(public_bytes(s));
+  write_public(s, good);
+  ASSERT_TRUE(read_public(good, s));
+  for (const auto& [at, value] : wrong) {
+    std::vector<std::byte> bytes = good;
+    bytes[at] = static_cast<std::byte>(value);
+    EXPECT_FALSE(read_public(bytes, s)) << at;
+    bytes[at] = static_cast<std::byte>(value == 255 ? 1 : 0);
+    EXPECT_TRUE(read_public(bytes, s)) << at;
+  }
+}
+
+TEST(PublicState, NamesRanksOfItsCommunicator) {
+  PublicHead h{.from = 3, .lost = 1};
+  EXPECT_TRUE(names_ranks_of(h, 4));
+  EXPECT_FALSE(names_ranks_of(h, 3));
+  for (std::int32_t* const rank : {&h.lost, &h.aborted, &h.activity.waits_for, &h.activity.root})
+    for (const std::int32_t wrong : {4, -2}) {
+      const std::int32_t right = std::exchange(*rank, wrong);
+      EXPECT_FALSE(names_ranks_of(h, 4)) << wrong;
+      *rank = right;
+    }
 }
 
 }  // namespace

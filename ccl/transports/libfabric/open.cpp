@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "ccl/rendezvous/this_machine.h"
+#include "ccl/transports/libfabric/presence/members.h"
 #include "ccl/transports/libfabric/transport.h"
 #include "ccl/transports/libfabric/wire/provider.h"
 #include "ccl/transports/registry.h"
@@ -18,53 +19,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Rank told_at_once = 256;  // members in one note of the store
 constexpr auto between_asks = 20ms;
 constexpr auto for_an_answer = 500ms;
-
-// "host home process address", each with its length in front.
-void put(Bytes& to, std::span<const std::byte> what) {
-  const auto size = static_cast<std::uint32_t>(what.size());
-  const auto head = std::as_bytes(std::span(&size, 1));
-  to.insert(to.end(), head.begin(), head.end());
-  to.insert(to.end(), what.begin(), what.end());
-}
-
-std::span<const std::byte> taken(std::span<const std::byte>& from) {
-  std::uint32_t size = 0;
-  if (from.size() < sizeof size) throw std::invalid_argument("libfabric: the store's note about a member is damaged");
-  std::memcpy(&size, from.data(), sizeof size);
-  if (size > from.size() - sizeof size)
-    throw std::invalid_argument("libfabric: the store's note about a member is damaged");
-  const auto found = from.subspan(sizeof size, size);
-  from = from.subspan(sizeof size + size);
-  return found;
-}
-
-std::span<const std::byte> bytes_in(const std::string& s) { return std::as_bytes(std::span(s)); }
-std::string text_in(std::span<const std::byte> b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
-
-Bytes note_of(const Member& m) {
-  Bytes note;
-  put(note, bytes_in(m.host));
-  put(note, bytes_in(m.home));
-  put(note, std::as_bytes(std::span(&m.process, 1)));
-  put(note, m.address);
-  return note;
-}
-
-Member member_in(std::span<const std::byte>& note) {
-  Member m;
-  m.host = text_in(taken(note));
-  m.home = text_in(taken(note));
-  const auto process = taken(note);
-  if (process.size() != sizeof m.process)
-    throw std::invalid_argument("libfabric: the store's note about a member is damaged");
-  std::memcpy(&m.process, process.data(), sizeof m.process);
-  const auto address = taken(note);
-  m.address.assign(address.begin(), address.end());
-  return m;
-}
 
 std::string name_of_this_host() {
   char name[256] = {};
@@ -82,37 +38,6 @@ std::uint64_t fresh_identity() {
   if (getrandom(&number, sizeof number, 0) != sizeof number)
     throw std::system_error(errno, std::generic_category(), "random bytes for a communicator's identity");
   return number;
-}
-
-// Rank 0 gathers what all tell, and shares it out in few notes.
-std::vector<Member> exchange(Store& store, const Joining& j, const Member& mine, std::uint64_t& identity) {
-  store.set(fmt::format("fabric/{}", j.rank), note_of(mine));
-  const Rank parts = (j.ranks + told_at_once - 1) / told_at_once;
-  if (j.rank == 0) {
-    identity = fresh_identity();
-    for (Rank part = 0; part < parts; ++part) {
-      Bytes all;
-      put(all, std::as_bytes(std::span(&identity, 1)));
-      for (Rank r = part * told_at_once; r < std::min(j.ranks, (part + 1) * told_at_once); ++r) try {
-          const Bytes one = store.get(fmt::format("fabric/{}", r), j.deadline);
-          all.insert(all.end(), one.begin(), one.end());
-        } catch (const TimedOut&) {
-          throw PeerLost(r, -1, fmt::format("rank {} did not join in time", r));
-        }
-      store.set(fmt::format("fabric/all/{}", part), all);
-    }
-  }
-  std::vector<Member> members;
-  for (Rank part = 0; part < parts; ++part) {
-    const Bytes all = store.get(fmt::format("fabric/all/{}", part), j.deadline);
-    std::span<const std::byte> rest = all;
-    std::memcpy(&identity, taken(rest).data(), sizeof identity);
-    while (!rest.empty()) members.push_back(member_in(rest));
-  }
-  if (members.size() != static_cast<std::size_t>(j.ranks))
-    throw std::invalid_argument(
-        fmt::format("libfabric: the store tells of {} members: expected {}", members.size(), j.ranks));
-  return members;
 }
 
 Outcome outcome_of_giving_up(Control& control, Presence& presence) {
@@ -193,7 +118,8 @@ Family divided(const Joining& j, const FabricTransport& parent) {
 
 Family first(Store& store, const Joining& j) {
   Family f{.control = std::make_shared<Control>(j.config.fabric)};
-  f.members = exchange(store, j, myself(j.config.fabric, *f.control), f.identity);
+  if (j.rank == 0) f.identity = fresh_identity();
+  f.members = exchange_members(store, j.rank, j.ranks, myself(j.config.fabric, *f.control), f.identity, j.deadline);
   f.control->begin(f.members);
   f.places.resize(f.members.size());
   std::iota(f.places.begin(), f.places.end(), std::size_t{0});

@@ -75,6 +75,7 @@ TEST_P(HostileFabric, ChangesNoBit) {
 
 INSTANTIATE_TEST_SUITE_P(Fabric, HostileFabric,
                          testing::Values("seed=1,reorder=40,hold=30", "seed=2,refuse=50,credits=2", "fail=100,only=1",
+                                         "stick=20,only=1", "seed=4,former=50",
                                          "seed=3,stall=5,reorder=20,refuse=10,credits=8,fail=5"));
 
 // A rank on another host: only messages that fail, or are not answered, tell that it has died.

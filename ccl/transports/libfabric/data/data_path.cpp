@@ -16,17 +16,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t usual_eager = std::size_t{8} << 10;
+constexpr std::size_t usual_eager = std::size_t{32} << 10;
 constexpr std::size_t first_receives = 4, most_receives = 64;
 constexpr std::size_t most_packets = std::size_t{1} << 20;
 constexpr auto between_asks = 2ms;
-constexpr int most_failures = 3;
+constexpr auto between_looks = 20ms;
+constexpr auto rail_patience = 1000ms;  // a piece takes half of it at 10 Mb/s
 constexpr int most_tries = 10;
 
 }  // namespace
 
 DataPath::DataPath(const FabricSettings& s, std::shared_ptr<Presence> p, std::shared_ptr<Control> c, int lanes)
-    : presence_(std::move(p)), control_(std::move(c)), lanes_(lanes), wanted_posted_(first_receives) {
+    : presence_(std::move(p)), control_(std::move(c)), lanes_(lanes), wanted_posted_(first_receives), rails_(s.rails) {
   for (int rail = 0; rail < s.rails; ++rail)
     wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->rank()), rail));
   const auto ranks = static_cast<std::size_t>(presence_->ranks());
@@ -46,6 +47,8 @@ DataPath::~DataPath() { close(); }
 
 void DataPath::close() {
   if (closed()) return;
+  for (const auto& wire : wires_)
+    if (wire) wire->end();
   for (const auto& end : senders_)
     if (end) end->drop();
   for (const auto& end : receivers_)
@@ -146,22 +149,57 @@ bool DataPath::send_piece(Rank to, const PieceOut& p) {
   const auto at = static_cast<std::size_t>(p.rail);
   const Target target{address, p.grant.address[at] + std::uint64_t{p.piece} * p.grant.piece, p.grant.key[at]};
   const std::uint32_t number = p.grant.first + p.piece;
+  op.posted = Clock::now();
+  op.under_way = true;
   const bool sent = limits().writes ? wire(p.rail).write(target, p.bytes, number, op)
                                     : wire(p.rail).send_tagged(address, p.bytes, number, op);
+  op.under_way = sent;
   if (!sent) return false;
   free_out_.pop_back();
+  rails_.posted(op.rail, op.bytes.bytes, op.posted);
   ++sent_[static_cast<std::size_t>(to)];
   return true;
 }
 
-// A rail that failed a few times in a row is left alone as long as another works.
-int DataPath::next_rail() {
-  if (!limits().writes) return 0;  // where the receives are
-  for (int tries = 0; tries < rails(); ++tries) {
-    rail_ = (rail_ + 1) % rails();
-    if (failures_[static_cast<std::size_t>(rail_)] < most_failures) break;
+bool DataPath::is_over(Rank to, int rail) const {
+  return has_rail(rail) || (presence_->rails_left_by(to) >> rail & 1) != 0;
+}
+
+// A rail on which nothing ends, though the receiver answers otherwise, is left, by all ranks. What was under way on it
+// is sent again over the others when the receiver has left it too: until then it might still arrive, after its place
+// has been put to another use.
+void DataPath::look_after_rails() {
+  for (int rail = 1; rail < rails(); ++rail)
+    if ((presence_->rails_left() >> rail & 1) != 0) leave_rail(rail);
+  const Deadline now = Clock::now();
+  if (now - looked_after_ < between_looks) return;
+  looked_after_ = now;
+  const int rail = rails_.stalled(now, rail_patience);
+  if (rail < 0) return;
+  for (const auto& p : pieces_out_) {
+    if (!p->under_way || p->rail != rail || now - p->posted < rail_patience) continue;
+    if (now - presence_->heard(p->sender->to()) < rail_patience / 2) return leave_rail(rail);
+    presence_->ask(p->sender->to());
+    control_->wake();
   }
-  return rail_;
+}
+
+void DataPath::leave_rail(int rail) {
+  if (!has_rail(rail)) return;
+  auto& wire = wires_[static_cast<std::size_t>(rail)];
+  wire->end();
+  for (const auto& end : senders_)
+    if (end) end->drop_rail(rail);
+  for (const auto& end : receivers_)
+    if (end) end->drop_rail(rail);
+  wire.reset();
+  rails_.leave(rail);
+  for (const auto& p : pieces_out_) {
+    if (!p->under_way || p->rail != rail) continue;
+    piece_ended(*p, false);
+  }
+  presence_->announce([&](PublicState& s) { s.head.rails_left = rails_.left(); }, true);
+  control_->wake();
 }
 
 bool DataPath::receive_piece(const Local& b, std::uint32_t number) {
@@ -193,17 +231,18 @@ void DataPath::post_receives() {
 void DataPath::progress() {
   if (closed()) return;
   if (!to_repeat_.empty()) repeat();
+  if (rails() > 1) look_after_rails();
   std::array<Event, 16> events;
   for (int rail = 0; rail < rails(); ++rail)
-    for (int rounds = 0; rounds < 4; ++rounds) {
+    for (int rounds = 0; rounds < 4 && has_rail(rail); ++rounds) {
       const std::size_t count = wire(rail).poll(events);
-      for (std::size_t i = 0; i < count; ++i) happened(events[i], rail);
+      for (std::size_t i = 0; i < count; ++i) happened(events[i]);
       if (count != 0) post_receives();
       if (count < events.size()) break;
     }
 }
 
-void DataPath::happened(const Event& e, int) {
+void DataPath::happened(const Event& e) {
   if (e.what == Event::What::immediate) return land(e.immediate);
   if (e.operation == nullptr) return;
   const bool well = e.what == Event::What::done;
@@ -222,12 +261,17 @@ void DataPath::happened(const Event& e, int) {
     }
     case Operation::What::piece_out: {
       auto* const out = static_cast<PieceOut*>(e.operation);
-      int& failures = failures_[static_cast<std::size_t>(out->rail)];
-      failures = well ? 0 : failures + 1;
-      out->sender->piece_done(*out, well);
-      return free_out_.push_back(out);
+      rails_.done(out->rail, out->bytes.bytes, out->posted, well, Clock::now());
+      return piece_ended(*out, well);
     }
   }
+}
+
+void DataPath::piece_ended(PieceOut& p, bool well) {
+  p.under_way = false;
+  if (!well) --sent_[static_cast<std::size_t>(p.sender->to())];
+  p.sender->piece_done(p, well);
+  free_out_.push_back(&p);
 }
 
 // A packet that failed is sent again: the receiver knows it by its number if it has come after all.

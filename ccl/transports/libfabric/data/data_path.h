@@ -12,6 +12,7 @@
 #include "ccl/transports/libfabric/data/landings.h"
 #include "ccl/transports/libfabric/data/packet.h"
 #include "ccl/transports/libfabric/data/packet_pool.h"
+#include "ccl/transports/libfabric/data/rails.h"
 #include "ccl/transports/libfabric/presence/presence.h"
 
 namespace trellis::ccl::libfabric {
@@ -30,6 +31,8 @@ struct PieceOut : Operation {
   std::uint32_t piece = 0;
   Local bytes = {};
   int rail = 0;
+  Deadline posted = {};
+  bool under_way = false;
 };
 struct PieceIn : Operation {
   std::uint32_t number = 0;
@@ -61,20 +64,26 @@ class DataPath {
   std::size_t eager_bytes() const { return eager_bytes_; }
   const WireLimits& limits() const { return wires_.front()->limits(); }
   int rails() const { return static_cast<int>(wires_.size()); }
+  bool has_rail(int rail) const { return wires_[static_cast<std::size_t>(rail)] != nullptr; }
   Wire& wire(int rail) { return *wires_[static_cast<std::size_t>(rail)]; }
   Landings& landings() { return landings_; }
   bool send(Rank to, Packet, const void* more, std::size_t more_bytes);  // false: not now
   bool send_piece(Rank to, const PieceOut&);
-  int next_rail();  // of those that work, in turn
+  int rail_for(std::size_t bytes) const { return limits().writes ? rails_.choose(bytes) : 0; }  // tagged: its receives
+  // A piece that did not end over this rail can't arrive any more, so that it may be sent again.
+  bool is_over(Rank to, int rail) const;
   bool receive_piece(const Local&, std::uint32_t number);
   void give(PacketBuffer*);  // a packet that was received, after use
 
  private:
   void take(PacketBuffer*);
   void land(std::uint32_t piece);
-  void happened(const Event&, int rail);
+  void happened(const Event&);
+  void look_after_rails();
+  void leave_rail(int rail);
   void post_receives();
   void packet_gone(PacketBuffer*, bool well);
+  void piece_ended(PieceOut&, bool well);
   void repeat();
   std::size_t index(Rank r, int lane) const {
     return static_cast<std::size_t>(r) * static_cast<std::size_t>(lanes_) + static_cast<std::size_t>(lane);
@@ -85,13 +94,13 @@ class DataPath {
   const std::shared_ptr<Presence> presence_;
   const std::shared_ptr<Control> control_;
   const int lanes_;
-  std::vector<std::unique_ptr<Wire>> wires_;
+  std::vector<std::unique_ptr<Wire>> wires_;  // by rail; null: it was left
   std::size_t eager_bytes_ = 0;
   std::unique_ptr<PacketPool> incoming_, outgoing_;
   std::size_t posted_ = 0, wanted_posted_;  // receives
   std::vector<PacketBuffer*> to_repeat_;
-  std::array<int, most_rails> failures_ = {};  // in a row, by rail
-  int rail_ = 0;
+  Rails rails_;
+  Deadline looked_after_ = {};
   std::vector<std::unique_ptr<PieceOut>> pieces_out_;
   std::vector<PieceOut*> free_out_;
   std::vector<std::unique_ptr<PieceIn>> pieces_in_;

@@ -1,6 +1,5 @@
-// The two ends of a lane over the data path. Messages are numbered; the receiver takes them in that order, whatever
-// order they arrive in. A small message travels whole. For a large one the receiver grants room, in place where it can,
-// and the sender puts pieces there.
+// The two ends of a lane over the data path. Messages are numbered, and taken in that order. A small one travels whole.
+// For a large one the receiver grants room, in place where it can, and the sender puts pieces there.
 #pragma once
 
 #include <array>
@@ -17,11 +16,12 @@ class LaneSender : public Sender {
   ~LaneSender() override;
   bool advance(Sending&) override;
   bool could_advance() const;
-
   void taken(std::uint32_t);  // by the receiver, in all
   void granted(const Packet&, const Grant&);
   void piece_done(const PieceOut&, bool well);
   void drop();  // what it has of the wires
+  void drop_rail(int);
+  Rank to() const { return to_; }
 
  private:
   struct Offered {
@@ -67,10 +67,10 @@ class LaneReceiver : public Receiver {
   bool could_advance() const;
   bool unread() const { return next().there; }
   std::uint32_t taken() const { return number_; }
-
   bool arrive(const Packet&, PacketBuffer*);  // false: it does not keep the packet
   void told() { told_ = number_; }            // a packet to the sender has said how far this is
   void drop();
+  void drop_rail(int);
   std::size_t memory_bytes() const;
 
  private:

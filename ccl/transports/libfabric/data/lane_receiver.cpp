@@ -30,6 +30,12 @@ void LaneReceiver::drop() {
   open_.clear();
 }
 
+void LaneReceiver::drop_rail(int rail) {
+  const auto at = static_cast<std::size_t>(rail);
+  if (at < place_.size()) place_[at].reset();
+  if (slots_ && at < slots_->regions.size()) slots_->regions[at].reset();
+}
+
 std::size_t LaneReceiver::memory_bytes() const { return sizeof *this + (slots_ ? staged_grants * staged_piece : 0); }
 
 bool LaneReceiver::arrive(const Packet& p, PacketBuffer* b) {
@@ -97,14 +103,16 @@ void LaneReceiver::begin(Receiving& r) {
   if (r.place != nullptr) {
     if (by_write || path_.limits().registers_local)
       for (int rail = 0; rail < path_.rails(); ++rail)
-        place_.push_back(path_.wire(rail).region(r.place, r.bytes, true));
+        place_.push_back(path_.has_rail(rail) ? path_.wire(rail).region(r.place, r.bytes, true) : nullptr);
     return;
   }
   if (slots_) return;
   slots_ = std::make_unique<Slots>();
   if (by_write || path_.limits().registers_local)
     for (int rail = 0; rail < path_.rails(); ++rail)
-      slots_->regions.push_back(path_.wire(rail).region(slots_->memory.get(), staged_grants * staged_piece, true));
+      slots_->regions.push_back(path_.has_rail(rail)
+                                    ? path_.wire(rail).region(slots_->memory.get(), staged_grants * staged_piece, true)
+                                    : nullptr);
 }
 
 void LaneReceiver::grant_more(Receiving& r) {
@@ -121,6 +129,7 @@ void LaneReceiver::grant_more(Receiving& r) {
     const auto& regions = placed ? place_ : slots_->regions;
     const std::size_t from_base = placed ? granted_ : o.slot * staged_piece;
     for (std::size_t rail = 0; rail < regions.size(); ++rail) {
+      if (!regions[rail]) continue;
       o.grant.address[rail] = regions[rail]->address() + from_base;
       o.grant.key[rail] = regions[rail]->key();
     }

@@ -28,6 +28,12 @@ void LaneSender::drop() {
   again_.clear();
 }
 
+void LaneSender::drop_rail(int rail) {
+  const auto at = static_cast<std::size_t>(rail);
+  if (at < source_.size()) source_[at].reset();
+  if (staged_ && at < staged_->regions.size()) staged_->regions[at].reset();
+}
+
 void LaneSender::taken(std::uint32_t count) {
   if (static_cast<std::int32_t>(count - taken_) > 0) taken_ = count;
 }
@@ -97,7 +103,8 @@ bool LaneSender::begin(Sending& s) {
   again_.clear();
   if (s.producer == nullptr && path_.limits().registers_local)
     for (int rail = 0; rail < path_.rails(); ++rail)
-      source_.push_back(path_.wire(rail).region(const_cast<std::byte*>(s.data), s.bytes, false));
+      source_.push_back(path_.has_rail(rail) ? path_.wire(rail).region(const_cast<std::byte*>(s.data), s.bytes, false)
+                                             : nullptr);
   return true;
 }
 
@@ -114,12 +121,15 @@ bool LaneSender::send_large(Sending& s) {
     announced_ = path_.send(to_, packet(Packet::Kind::announce, s), nullptr, 0);
   if (!fits) return false;
   if (static_cast<std::int32_t>(taken_ - number_) > 0) again_.clear();  // what failed had arrived
-  for (; !again_.empty() && outstanding_ < most_outstanding; ++outstanding_, again_.pop_back()) {
-    PieceOut& p = again_.back();
-    p.rail = path_.next_rail();
-    describe(p.bytes, p.rail);
-    if (!path_.send_piece(to_, p)) break;
-  }
+  std::erase_if(again_, [&](PieceOut& p) {
+    if (outstanding_ == most_outstanding || !path_.is_over(to_, p.rail)) return false;
+    PieceOut next = p;
+    next.rail = path_.rail_for(p.bytes.bytes);
+    describe(next.bytes, next.rail);
+    if (!path_.send_piece(to_, next)) return false;
+    ++outstanding_;
+    return true;
+  });
   while (posted_ < s.bytes && outstanding_ < most_outstanding) {
     const auto next = std::ranges::find_if(offers_, [&](const Offered& o) {
       return o.packet.number == number_ && o.grant.offset + std::size_t{o.next} * o.grant.piece == posted_;
@@ -150,7 +160,9 @@ Local LaneSender::bytes_of(Sending& s, const Grant& g, std::size_t bytes, int ra
     staged_->memory = std::make_unique_for_overwrite<std::byte[]>(staged_pieces * staged_->bytes);
     if (path_.limits().registers_local)
       for (int r = 0; r < path_.rails(); ++r)
-        staged_->regions.push_back(path_.wire(r).region(staged_->memory.get(), staged_pieces * staged_->bytes, false));
+        staged_->regions.push_back(
+            path_.has_rail(r) ? path_.wire(r).region(staged_->memory.get(), staged_pieces * staged_->bytes, false)
+                              : nullptr);
   }
   std::byte* const slot = staged_->memory.get() + posted_ / g.piece % staged_pieces * staged_->bytes;
   if (made_ <= posted_) {
@@ -165,7 +177,7 @@ Local LaneSender::bytes_of(Sending& s, const Grant& g, std::size_t bytes, int ra
 void LaneSender::describe(Local& b, int rail) const {
   const auto at = static_cast<std::size_t>(rail);
   const auto& regions = source_.empty() && staged_ ? staged_->regions : source_;
-  b.descriptor = regions.empty() ? nullptr : regions[at]->descriptor();
+  b.descriptor = regions.empty() || !regions[at] ? nullptr : regions[at]->descriptor();
 }
 
 bool LaneSender::send_next_piece(Sending& s, Offered& o) {
@@ -173,8 +185,8 @@ bool LaneSender::send_next_piece(Sending& s, Offered& o) {
   // When all slots may be in use, it waits until none is.
   if (s.producer != nullptr && outstanding_ + again_.size() != 0 && posted_ / g.piece % staged_pieces == 0)
     return false;
-  const int rail = path_.next_rail();
   const std::size_t bytes = std::min<std::size_t>(g.piece, g.offset + g.bytes - posted_);
+  const int rail = path_.rail_for(bytes);
   PieceOut p;
   p.sender = this;
   p.grant = g;

@@ -54,6 +54,16 @@ std::uint32_t Presence::posts(Rank r) const {
   return r == rank_ ? mine_.head.posts : peer(r).state.head.posts;
 }
 
+std::uint8_t Presence::rails_left_by(Rank r) const {
+  const std::lock_guard lock(mutex_);
+  return r == rank_ ? mine_.head.rails_left : peer(r).state.head.rails_left;
+}
+
+Deadline Presence::heard(Rank r) const {
+  const std::lock_guard lock(mutex_);
+  return peer(r).heard;
+}
+
 bool Presence::left(Rank r) const {
   const std::lock_guard lock(mutex_);
   return r == rank_ ? mine_.head.left : peer(r).state.head.left;
@@ -211,11 +221,12 @@ void Presence::told(Rank r, int error) {
 
 void Presence::hear(const PublicState& s) {
   const Rank from = s.head.from;
-  if (from < 0 || from >= ranks() || from == rank_) return;
+  if (from < 0 || from == rank_ || !names_ranks_of(s.head, ranks())) return;
   Rank none = -1;
   if (s.head.lost >= 0) lost_.compare_exchange_strong(none, s.head.lost);
   none = -1;
   if (s.head.aborted >= 0) aborted_.compare_exchange_strong(none, s.head.aborted);
+  if (s.head.rails_left != 0) rails_left_.fetch_or(s.head.rails_left, std::memory_order_release);
   Outcome open = Outcome::open;
   if (from == 0 && s.head.outcome != Outcome::open) outcome_.compare_exchange_strong(open, s.head.outcome);
   if (rank_ == 0 && s.head.gives_up) settle(Outcome::dropped);

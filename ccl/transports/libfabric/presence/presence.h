@@ -43,11 +43,14 @@ class Presence {
   std::uint32_t posts(Rank) const;
   bool left(Rank) const;
   bool alive(Rank);
+  Deadline heard(Rank) const;  // last time
   std::vector<Rank> not_joined() const;
   Outcome outcome() const { return outcome_.load(); }
   Outcome settle(Outcome);  // by rank 0
   Rank lost() const { return lost_.load(std::memory_order_relaxed); }
   Rank aborted() const { return aborted_.load(std::memory_order_acquire); }
+  std::uint8_t rails_left() const { return rails_left_.load(std::memory_order_acquire); }  // by any rank
+  std::uint8_t rails_left_by(Rank) const;
   void mark_lost(Rank);
   void mark_aborted();
 
@@ -95,6 +98,7 @@ class Presence {
   bool one_host_ = true;
   std::atomic<Rank> lost_ = -1, aborted_ = -1;
   std::atomic<Outcome> outcome_ = Outcome::open;
+  std::atomic<std::uint8_t> rails_left_ = 0;
   mutable std::mutex mutex_;
   PublicState mine_;
   std::vector<Peer> peers_;

@@ -1,9 +1,39 @@
 #include "ccl/transports/libfabric/presence/public_state.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstring>
 
+#include "ccl/transports/notice.h"
+#include "kernels/reduce/reduce.h"
+#include "kernels/types/dtype.h"
+#include "schedule/collective.h"
+
 namespace trellis::ccl::libfabric {
+namespace {
+
+// Bytes that only have some values: read as numbers, since a bool that is neither 0 nor 1 must not be looked at.
+bool has_values_of_a_rank(std::span<const std::byte> head) {
+  struct Small {
+    std::size_t at;
+    std::size_t values;
+  };
+  constexpr std::size_t activity = offsetof(PublicHead, activity), flags = 2, sets_of_rails = 16;
+  const std::array small = {Small{offsetof(PublicHead, joined), flags},
+                            Small{offsetof(PublicHead, gives_up), flags},
+                            Small{offsetof(PublicHead, left), flags},
+                            Small{offsetof(PublicHead, rails_left), sets_of_rails},
+                            Small{activity + offsetof(Activity, running), flags},
+                            Small{activity + offsetof(Activity, divides), std::size_t{Notice::calls}},
+                            Small{activity + offsetof(Activity, collective), schedule::collectives().size()},
+                            Small{activity + offsetof(Activity, type), kernels::dtype_count},
+                            Small{activity + offsetof(Activity, wire), kernels::dtype_count},
+                            Small{activity + offsetof(Activity, reduction), kernels::reduction_count}};
+  return std::ranges::all_of(small, [&](const Small& s) { return static_cast<std::size_t>(head[s.at]) < s.values; });
+}
+
+}  // namespace
 
 std::size_t public_bytes(const PublicState& s) {
   return sizeof(PublicHead) + s.address.size() + s.note.size() + s.board.size();
@@ -20,9 +50,10 @@ void write_public(const PublicState& s, std::span<std::byte> to) {
 }
 
 bool read_public(std::span<const std::byte> from, PublicState& s) {
-  if (from.size() < sizeof(PublicHead)) return false;
+  if (from.size() < sizeof(PublicHead) || !has_values_of_a_rank(from)) return false;
   std::memcpy(&s.head, from.data(), sizeof(PublicHead));
   const std::size_t address = s.head.address_bytes, note = s.head.note_bytes, board = s.head.board_bytes;
+  if (s.head.outcome > Outcome::dropped) return false;
   if (address + note + board > from.size() - sizeof(PublicHead)) return false;
   auto rest = from.subspan(sizeof(PublicHead));
   const auto part = [&rest](std::vector<std::byte>& to, std::size_t bytes) {
@@ -33,6 +64,11 @@ bool read_public(std::span<const std::byte> from, PublicState& s) {
   part(s.note, note);
   part(s.board, board);
   return true;
+}
+
+bool names_ranks_of(const PublicHead& h, Rank ranks) {
+  return std::ranges::all_of(std::array{h.from, h.lost, h.aborted, h.activity.waits_for, h.activity.root},
+                             [ranks](Rank r) { return r >= -1 && r < ranks; });
 }
 
 }  // namespace trellis::ccl::libfabric

@@ -25,8 +25,9 @@ struct PublicHead {
   std::uint16_t address_bytes = 0;
   std::uint16_t note_bytes = 0;
   std::uint16_t board_bytes = 0;
-  bool joined = false;    // has come
-  bool gives_up = false;  // wants the joining to be dropped
+  std::uint8_t rails_left = 0;  // a bit for each
+  bool joined = false;          // has come
+  bool gives_up = false;        // wants the joining to be dropped
   bool left = false;
 };
 
@@ -39,6 +40,9 @@ struct PublicState {
 
 std::size_t public_bytes(const PublicState&);
 void write_public(const PublicState&, std::span<std::byte>);
-bool read_public(std::span<const std::byte>, PublicState&);  // false: no rank writes this
+// False: no rank writes this. Ranks in it are checked by names_ranks_of(), as these bytes don't tell how many there
+// are.
+bool read_public(std::span<const std::byte>, PublicState&);
+bool names_ranks_of(const PublicHead&, Rank ranks);  // each rank in it is one of so many, or none
 
 }  // namespace trellis::ccl::libfabric

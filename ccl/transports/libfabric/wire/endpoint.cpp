@@ -112,6 +112,7 @@ class Endpoint : public Wire {
                   "fi_trecv");
   }
 
+  void end() override { ep_.reset(); }
   int refusal() const override { return refusal_; }
 
   std::size_t poll(std::span<Event> events) override {

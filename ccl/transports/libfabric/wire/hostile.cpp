@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <cstring>
 #include <random>
 #include <stdexcept>
 #include <vector>
@@ -28,16 +29,24 @@ class HostileWire : public Wire {
     return under_->region(data, bytes, for_peers);
   }
   bool inject(fi_addr_t to, const void* data, std::size_t bytes) override {
-    return room() && under_->inject(to, data, bytes);
+    if (!room()) return false;
+    as_a_former_self(to, data, bytes);
+    return under_->inject(to, data, bytes);
   }
   bool send(fi_addr_t to, const Local& b, Operation& op) override {
-    return room() && (failed(op) || counted(under_->send(to, b, op)));
+    if (!room()) return false;
+    as_a_former_self(to, b.data, b.bytes);
+    return stuck() || failed(op) || counted(under_->send(to, b, op));
   }
   bool write(const Target& to, const Local& b, std::uint32_t immediate, Operation& op) override {
-    return room() && (failed(op) || counted(under_->write(to, b, immediate, op)));
+    return room() && (stuck() || failed(op) || counted(under_->write(to, b, immediate, op)));
   }
   bool send_tagged(fi_addr_t to, const Local& b, std::uint32_t tag, Operation& op) override {
-    return room() && (failed(op) || counted(under_->send_tagged(to, b, tag, op)));
+    return room() && (stuck() || failed(op) || counted(under_->send_tagged(to, b, tag, op)));
+  }
+  void end() override {
+    held_.clear();
+    under_->end();
   }
   bool receive(const Local& b, Operation& op) override { return under_->receive(b, op); }
   bool receive_tagged(const Local& b, std::uint32_t tag, Operation& op) override {
@@ -64,6 +73,17 @@ class HostileWire : public Wire {
     refused_here_ = (h_.credits != 0 && under_way_ >= h_.credits) || chance(h_.refuse);
     return !refused_here_;
   }
+  // The same message with other contents, and of another communicator: its identity comes first in every message.
+  void as_a_former_self(fi_addr_t to, const void* data, std::size_t bytes) {
+    constexpr std::size_t identity = 8, head = 40;
+    if (bytes > limits().inject || !chance(h_.former)) return;
+    std::vector<std::byte> old(bytes);
+    std::memcpy(old.data(), data, bytes);
+    for (std::size_t i = 0; i < bytes; ++i)
+      if (i < identity || i >= head) old[i] = ~old[i];
+    under_->inject(to, old.data(), bytes);
+  }
+  bool stuck() { return h_.stick != 0 && ++sent_ > h_.stick; }
   bool failed(Operation& op) {
     if (!chance(h_.fail)) return false;
     ++under_way_;
@@ -101,7 +121,7 @@ class HostileWire : public Wire {
   const Hostility h_;
   std::mt19937_64 random_;
   std::vector<Held> held_;
-  int under_way_ = 0;
+  int under_way_ = 0, sent_ = 0;
   bool refused_here_ = false;
   Clock::time_point stalled_until_ = {};
 };
@@ -111,8 +131,9 @@ class HostileWire : public Wire {
 Hostility hostility_in(const std::string& text) {
   Hostility h;
   const std::pair<std::string_view, int*> numbers[] = {
-      {"reorder", &h.reorder}, {"hold", &h.hold}, {"refuse", &h.refuse}, {"only", &h.only},
-      {"credits", &h.credits}, {"fail", &h.fail}, {"stall", &h.stall}};
+      {"reorder", &h.reorder}, {"hold", &h.hold},       {"refuse", &h.refuse},
+      {"only", &h.only},       {"credits", &h.credits}, {"fail", &h.fail},
+      {"stall", &h.stall},     {"stick", &h.stick},     {"former", &h.former}};
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view part = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(part.size() + 1, rest.size()));
@@ -132,7 +153,7 @@ Hostility hostility_in(const std::string& text) {
       throw std::invalid_argument(
           fmt::format("'{}' is no part of a fabric's hostility: expected NAME=NUMBER with seed, reorder, hold, refuse, "
                       "only, credits, "
-                      "fail or stall",
+                      "fail, former, stick or stall",
                       part));
   }
   if (h.hold < 1) throw std::invalid_argument(fmt::format("hold={}: expected 1 or more", h.hold));

@@ -7,7 +7,7 @@ namespace trellis::ccl::libfabric {
 
 // Each wire of a hostile fabric has a seed of its own.
 std::unique_ptr<Wire> open_wire(const FabricSettings& s, std::uint64_t member, int rail) {
-  std::unique_ptr<Wire> wire = open_endpoint(chosen(s));
+  std::unique_ptr<Wire> wire = open_endpoint(chosen(s, rail));
   if (s.hostility.empty()) return wire;
   Hostility h = hostility_in(s.hostility);
   if (h.only >= 0 && h.only != rail) return wire;

@@ -3,11 +3,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <vector>
+
+#include "ccl/transports/libfabric/wire/nearness.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -15,7 +20,8 @@ namespace {
 constexpr std::uint64_t to_write = FI_MSG | FI_RMA;
 constexpr std::uint64_t to_tag = FI_MSG | FI_TAGGED;
 
-Info offers(const FabricSettings& s, std::uint64_t caps) {
+// Where a rail may be lost, an operation that has ended must have arrived: it can't be sent again.
+Info offers(const FabricSettings& s, std::uint64_t caps, bool delivered) {
   const Library& fabric = library();
   const Info hints(fabric.dupinfo(nullptr));
   if (!hints) throw std::bad_alloc();
@@ -27,8 +33,8 @@ Info offers(const FabricSettings& s, std::uint64_t caps) {
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+  if (delivered) hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
   if (!s.provider.empty()) hints->fabric_attr->prov_name = strdup(s.provider.c_str());
-  if (!s.interface.empty()) hints->domain_attr->name = strdup(s.interface.c_str());
   fi_info* found = nullptr;
   const int result = fabric.getinfo(fabric.api(), nullptr, nullptr, 0, hints.get(), &found);
   if (result != 0 && result != -FI_ENODATA && result != -FI_ENOSYS) throw failure(-result, "fi_getinfo");
@@ -47,10 +53,60 @@ auto rank_of(const FabricSettings& s, const fi_info& i) {
   return std::tuple(s.provider.empty() && layered(i), s.interface.empty() && stays_here(i), old_internet);
 }
 
+// The interfaces that the settings name, "eth0,eth1"; empty: any will do.
+std::vector<std::string_view> named(const FabricSettings& s) {
+  std::vector<std::string_view> names;
+  for (std::string_view rest = s.interface; !rest.empty();) {
+    names.push_back(rest.substr(0, rest.find(',')));
+    rest.remove_prefix(std::min(names.back().size() + 1, rest.size()));
+  }
+  return names;
+}
+
+bool is_wanted(const FabricSettings& s, const fi_info& i) {
+  const auto names = named(s);
+  return names.empty() || std::ranges::find(names, std::string_view(i.domain_attr->name)) != names.end();
+}
+
+// Where addresses are those of IP, an interface leads to some hosts only.
+bool has_a_network_of_its_own(const fi_info& i) {
+  return i.addr_format == FI_SOCKADDR || i.addr_format == FI_SOCKADDR_IN || i.addr_format == FI_SOCKADDR_IN6;
+}
+
+std::string bus_of(const fi_info& i) {
+  if (i.nic == nullptr || i.nic->bus_attr == nullptr || i.nic->bus_attr->bus_type != FI_BUS_PCI) return "";
+  const auto& at = i.nic->bus_attr->attr.pci;
+  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", at.domain_id, at.bus_id, at.device_id, at.function_id);
+}
+
+// The best of these, then, for further rails, its like on other interfaces.
+const fi_info* of_rail(const FabricSettings& s, const std::vector<const fi_info*>& fit, int rail) {
+  const auto better = [&s](const fi_info* a, const fi_info* b) { return rank_of(s, *a) < rank_of(s, *b); };
+  const fi_info* const best = *std::ranges::min_element(fit, better);
+  std::vector<const fi_info*> alike;
+  std::vector<Nic> nics;
+  for (const fi_info* i : fit) {
+    const bool known = std::ranges::any_of(nics, [&](const Nic& n) { return n.name == i->domain_attr->name; });
+    if (known || rank_of(s, *i) != rank_of(s, *best) ||
+        std::strcmp(i->fabric_attr->prov_name, best->fabric_attr->prov_name) != 0)
+      continue;
+    alike.push_back(i);
+    nics.push_back({i->domain_attr->name, bus_of(*i)});
+  }
+  const auto at = static_cast<std::size_t>(rail) % nics.size();
+  const auto names = named(s);
+  if (names.size() > 1) {
+    const auto wanted = std::ranges::find(nics, names[static_cast<std::size_t>(rail) % names.size()], &Nic::name);
+    return wanted == nics.end() ? alike[at] : alike[static_cast<std::size_t>(wanted - nics.begin())];
+  }
+  if (nics.size() == 1 || has_a_network_of_its_own(*best)) return best;
+  return alike[by_nearness(nics)[at]];
+}
+
 std::string present() {
   std::set<std::string> names;
   for (const std::uint64_t caps : {to_write, to_tag}) {
-    const Info all = offers({}, caps);
+    const Info all = offers({}, caps, false);
     for (const fi_info* i = all.get(); i != nullptr; i = i->next)
       names.insert(fmt::format("{} on {}", i->fabric_attr->prov_name, i->domain_attr->name));
   }
@@ -61,17 +117,16 @@ std::string present() {
 
 bool writes(const fi_info& i) { return (i.caps & FI_RMA) != 0 && i.domain_attr->cq_data_size >= 4; }
 
-Info chosen(const FabricSettings& s) {
+Info chosen(const FabricSettings& s, int rail) {
   for (const std::uint64_t caps : {to_write, to_tag}) {
     if (caps == to_write && s.tagged) continue;
-    const Info all = offers(s, caps);
-    const fi_info* best = nullptr;
-    for (const fi_info* i = all.get(); i != nullptr; i = i->next) {
-      if (caps == to_write && !writes(*i)) continue;
-      if (best == nullptr || rank_of(s, *i) < rank_of(s, *best)) best = i;
-    }
-    if (best == nullptr) continue;
-    Info one(library().dupinfo(best));
+    Info all = offers(s, caps, s.rails > 1);
+    if (!all && s.rails > 1) all = offers(s, caps, false);
+    std::vector<const fi_info*> fit;
+    for (const fi_info* i = all.get(); i != nullptr; i = i->next)
+      if ((caps != to_write || writes(*i)) && is_wanted(s, *i)) fit.push_back(i);
+    if (fit.empty()) continue;
+    Info one(library().dupinfo(of_rail(s, fit, std::max(rail, 0))));
     if (!one) throw std::bad_alloc();
     return one;
   }

@@ -16,7 +16,9 @@ using Info = std::unique_ptr<fi_info, FreeInfo>;
 // The best endpoint for the settings: of one provider, remote writes with immediate data rather than tagged messages;
 // among providers, one that has reliable datagrams of its own rather than one layered on another; among interfaces, one
 // that leads to other hosts. Throws invalid_argument that lists what there is.
-Info chosen(const FabricSettings&);
+// Rails of one process are spread over several interfaces: those that the settings list, or, where interfaces have no
+// networks of their own (EFA), all, the nearest first.
+Info chosen(const FabricSettings&, int rail = 0);
 
 // Why no endpoint reaches other hosts from here; empty: one does.
 std::string absence();

@@ -1,0 +1,44 @@
+// Rails: the endpoints over which large messages are spread. Chooses one for each piece, by how much is under way on it
+// and how fast it has been, and tells when one has stopped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ccl/errors.h"
+#include "ccl/store.h"
+
+namespace trellis::ccl::libfabric {
+
+using RailSet = std::uint8_t;  // a bit for each rail
+
+class Rails {
+ public:
+  explicit Rails(int count) : rails_(static_cast<std::size_t>(count)) {}
+
+  // The rail that is through with `bytes` more soonest, of those that were not left; those that failed a few times in a
+  // row come last. The first rail is never left.
+  int choose(std::size_t bytes) const;
+  void posted(int rail, std::size_t bytes, Deadline now);
+  void done(int rail, std::size_t bytes, Deadline posted, bool well, Deadline now);
+
+  // A rail that has something under way, and on which nothing has ended for `patience`; -1: none.
+  int stalled(Deadline now, std::chrono::milliseconds patience) const;
+  void leave(int rail);
+  RailSet left() const { return left_; }
+
+ private:
+  struct Rail {
+    std::size_t bytes = 0;      // under way
+    std::size_t pieces = 0;     // the same
+    Deadline since = {};        // when it last began one, or ended one
+    int failures = 0;           // in a row
+    double seconds_a_byte = 0;  // lately; 0: not known
+  };
+  const Rail& at(int rail) const { return rails_[static_cast<std::size_t>(rail)]; }
+  std::vector<Rail> rails_;
+  RailSet left_ = 0;
+};
+
+}  // namespace trellis::ccl::libfabric

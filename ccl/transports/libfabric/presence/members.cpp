@@ -1,0 +1,91 @@
+#include "ccl/transports/libfabric/presence/members.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <stdexcept>
+
+namespace trellis::ccl::libfabric {
+namespace {
+
+constexpr Rank told_at_once = 256;  // members in one note of the store
+
+// "host home process address", each with its length in front.
+void put(Bytes& to, std::span<const std::byte> what) {
+  const auto size = static_cast<std::uint32_t>(what.size());
+  const auto head = std::as_bytes(std::span(&size, 1));
+  to.insert(to.end(), head.begin(), head.end());
+  to.insert(to.end(), what.begin(), what.end());
+}
+
+std::span<const std::byte> taken(std::span<const std::byte>& from) {
+  std::uint32_t size = 0;
+  if (from.size() < sizeof size) throw std::invalid_argument("libfabric: the store's note about a member is damaged");
+  std::memcpy(&size, from.data(), sizeof size);
+  if (size > from.size() - sizeof size)
+    throw std::invalid_argument("libfabric: the store's note about a member is damaged");
+  const auto found = from.subspan(sizeof size, size);
+  from = from.subspan(sizeof size + size);
+  return found;
+}
+
+std::span<const std::byte> bytes_in(const std::string& s) { return std::as_bytes(std::span(s)); }
+std::string text_in(std::span<const std::byte> b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
+
+Bytes note_of(const Member& m) {
+  Bytes note;
+  put(note, bytes_in(m.host));
+  put(note, bytes_in(m.home));
+  put(note, std::as_bytes(std::span(&m.process, 1)));
+  put(note, m.address);
+  return note;
+}
+
+Member member_in(std::span<const std::byte>& note) {
+  Member m;
+  m.host = text_in(taken(note));
+  m.home = text_in(taken(note));
+  const auto process = taken(note);
+  if (process.size() != sizeof m.process)
+    throw std::invalid_argument("libfabric: the store's note about a member is damaged");
+  std::memcpy(&m.process, process.data(), sizeof m.process);
+  const auto address = taken(note);
+  m.address.assign(address.begin(), address.end());
+  return m;
+}
+
+}  // namespace
+
+std::vector<Member> exchange_members(Store& store, Rank rank, Rank ranks, const Member& mine, std::uint64_t& identity,
+                                     Deadline deadline) {
+  store.set(fmt::format("fabric/{}", rank), note_of(mine));
+  const Rank parts = (ranks + told_at_once - 1) / told_at_once;
+  if (rank == 0) {
+    for (Rank part = 0; part < parts; ++part) {
+      Bytes all;
+      put(all, std::as_bytes(std::span(&identity, 1)));
+      for (Rank r = part * told_at_once; r < std::min(ranks, (part + 1) * told_at_once); ++r) try {
+          const Bytes one = store.get(fmt::format("fabric/{}", r), deadline);
+          all.insert(all.end(), one.begin(), one.end());
+        } catch (const TimedOut&) {
+          throw PeerLost(r, -1, fmt::format("rank {} did not join in time", r));
+        }
+      store.set(fmt::format("fabric/all/{}", part), all);
+    }
+  }
+  std::vector<Member> members;
+  for (Rank part = 0; part < parts; ++part) {
+    const Bytes all = store.get(fmt::format("fabric/all/{}", part), deadline);
+    std::span<const std::byte> rest = all;
+    std::memcpy(&identity, taken(rest).data(), sizeof identity);
+    while (!rest.empty()) members.push_back(member_in(rest));
+  }
+  if (members.size() != static_cast<std::size_t>(ranks))
+    throw std::invalid_argument(
+        fmt::format("libfabric: the store tells of {} members: expected {}", members.size(), ranks));
+  return members;
+}
+
+}  // namespace trellis::ccl::libfabric

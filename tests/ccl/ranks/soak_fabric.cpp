@@ -1,0 +1,129 @@
+// Random faults of a fabric, and random deaths and freezes, while random operations run across hosts. Not part of the
+// ordinary tests: tools/soak runs it many times.
+#if __has_include(<rdma/fabric.h>)
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "ccl/transports/libfabric/wire/library.h"
+#include "tests/ccl/ranks/run.h"
+
+namespace trellis::ccl {
+namespace {
+
+using namespace std::chrono_literals;
+using kernels::DType;
+
+enum class Fate { lives, dies, freezes };
+
+// The same plan on every rank.
+struct Plan {
+  explicit Plan(std::uint32_t seed) {
+    std::mt19937 random(seed);
+    const auto up_to = [&](std::uint32_t most) { return static_cast<int>(random() % (most + 1)); };
+    ranks = 2 + up_to(2);
+    victim = up_to(static_cast<std::uint32_t>(ranks - 1));
+    after = std::chrono::microseconds(random() % 200'000);
+    fate = std::array{Fate::lives, Fate::dies, Fate::dies, Fate::freezes}[random() % 4];
+    operations = static_cast<std::uint32_t>(random());
+    transport = random() % 2 == 0 ? "libfabric" : "hybrid";
+    fabric.rails = 1 + up_to(2);
+    fabric.tagged = random() % 4 == 0;
+    fabric.hostility =
+        fmt::format("seed={},reorder={},hold={},refuse={},credits={},fail={},stall={},former={}", random() % 1000,
+                    up_to(50), 1 + up_to(30), up_to(40), 2 + up_to(20), up_to(8), up_to(4), up_to(20));
+    if (fabric.rails > 1 && !fabric.tagged && random() % 3 == 0)
+      fabric.hostility = fmt::format("stick={},only={}", 1 + up_to(60), fabric.rails - 1);
+  }
+  int ranks;
+  Rank victim;
+  std::chrono::microseconds after;
+  Fate fate;
+  std::uint32_t operations;
+  std::string transport;
+  FabricSettings fabric;
+};
+
+void operate(Communicator& c, std::mt19937& random) {
+  const std::size_t count = std::size_t{1} << random() % 19;
+  const auto ranks = static_cast<std::size_t>(c.ranks());
+  std::vector<float> in(count), out(count * ranks);
+  for (std::size_t i = 0; i < count; ++i) in[i] = static_cast<float>(i % 64);
+  if (random() % 2 == 0) {
+    c.all_reduce(in.data(), out.data(), count, DType::f32);
+    for (std::size_t i = 0; i < count; ++i)
+      if (out[i] != in[i] * static_cast<float>(ranks)) throw std::logic_error(fmt::format("a wrong sum at {}", i));
+    return;
+  }
+  c.all_gather(in.data(), out.data(), count, DType::f32);
+  for (std::size_t i = 0; i < count * ranks; ++i)
+    if (out[i] != in[i % count]) throw std::logic_error(fmt::format("a wrong gathering at {}", i));
+}
+
+std::size_t open_files() {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+}
+
+// A communicator that is made and closed, twice: the second time leaves no more open files than the first.
+void leave_nothing(Communicator& c, std::mt19937& random) {
+  std::size_t first = 0;
+  for (int i = 0; i < 2; ++i) {
+    operate(*c.split(0, c.rank()), random);
+    c.barrier();
+    if (i == 0) first = open_files();
+  }
+  if (open_files() > first) throw std::logic_error(fmt::format("{} files are open: expected {}", open_files(), first));
+}
+
+void live(Communicator& c, const Plan& plan) {
+  std::mt19937 random(plan.operations);
+  if (plan.fate == Fate::lives) {
+    for (int i = 0; i < 12; ++i) operate(c, random);
+    return leave_nothing(c, random);
+  }
+  if (c.rank() == plan.victim)
+    std::thread([&plan] {
+      std::this_thread::sleep_for(plan.after);
+      kill(getpid(), plan.fate == Fate::freezes ? SIGSTOP : SIGKILL);
+    }).detach();
+  try {
+    for (;;) operate(c, random);
+  } catch (const PeerLost& lost) {
+    if (lost.rank != plan.victim) throw;
+  }
+  const auto left = c.shrink(std::array{plan.victim});
+  random.seed(plan.operations);  // the others may have come further, or less far
+  for (int i = 0; i < 3; ++i) operate(*left, random);
+  left->barrier();
+}
+
+std::string wrong_in(const Plan& plan) {
+  return run_ranks(plan.transport, plan.ranks, [&](Communicator& c) { live(c, plan); },
+                   {.timeout = 4s, .fabric = plan.fabric});
+}
+
+TEST(FabricSoak, DISABLED_RandomFaults) {
+  if (!libfabric::library_absence().empty()) GTEST_SKIP() << libfabric::library_absence();
+  const std::uint32_t seed = std::random_device()();
+  const Plan plan(seed);
+  const std::string said = wrong_in(plan);
+  EXPECT_EQ(said, plan.fate == Fate::lives ? "" : fmt::format("rank {}: signal 9\n", plan.victim))
+      << "seed " << seed << ": " << plan.transport << ", " << plan.ranks << " ranks, " << plan.fabric.rails << " rails"
+      << (plan.fabric.tagged ? ", tagged" : "") << ", " << plan.fabric.hostility << "; rank " << plan.victim
+      << (plan.fate == Fate::lives  ? " lives"
+          : plan.fate == Fate::dies ? " dies"
+                                    : " freezes")
+      << " after " << plan.after.count() << " us";
+}
+
+}  // namespace
+}  // namespace trellis::ccl
+
+#endif
