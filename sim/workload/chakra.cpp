@@ -13,6 +13,9 @@ namespace {
 
 using Type = ChakraNode::Type;
 using schedule::Collective;
+using schedule::PlanTask;
+
+constexpr std::size_t most_streams = 65'535;
 
 // A node of one rank, or the nodes of several ranks that form one collective.
 struct Merged {
@@ -28,12 +31,12 @@ class Merger {
     out_.name = name;
     out_.ranks = static_cast<Rank>(files.size());
     for (Rank r = 0; r < out_.ranks; ++r) {
-      out_.cells.push_back({{r}});
+      out_.classes.push_back({.ranks = {r}});
       nodes_.push_back(read_chakra_nodes(files[static_cast<std::size_t>(r)]));
     }
   }
 
-  Workload merge() {
+  Plan merge() {
     find_groups();
     for (Rank r = 0; r < out_.ranks; ++r) add_rank(r);
     for (const auto& [key, number] : joined_) complete(merged_[number]);
@@ -225,41 +228,82 @@ class Merger {
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
     for (std::uint32_t i = 0; i < merged_.size(); ++i)
       if (waits[i] = merged_[i].before.size(); waits[i] == 0) ready.emplace(0, i);
-    std::vector<std::uint32_t> place(merged_.size());
-    // the last part, and its end
-    std::map<std::pair<std::uint32_t, std::string>, std::pair<std::uint32_t, Time>> streams;
+    std::uint32_t count = 0;
+    std::map<std::pair<std::uint32_t, std::string>, Time> streams;  // when the last one there ends
+    task_of_.assign(merged_.size(), {});
     while (!ready.empty()) {
       const auto [when, i] = ready.top();
       ready.pop();
-      Part part = std::move(merged_[i].part);
-      place[i] = static_cast<std::uint32_t>(out_.parts.size());
+      const Merged& m = merged_[i];
       Time start = when;
-      for (std::uint32_t before : merged_[i].before) part.after.push_back(place[before]);
-      for (const auto& at : merged_[i].nodes) part.cells.push_back(static_cast<std::uint32_t>(at.first));
-      if (part.stream != "messages")
-        for (std::uint32_t cell : part.cells) {
-          const auto [last, fresh] = streams.try_emplace({cell, part.stream});
-          if (!fresh) part.after.push_back(last->second.first), start = std::max(start, last->second.second);
-          last->second = {place[i], start + part.time};
-        }
-      for (std::uint32_t next : merged_[i].next) {
-        from[next] = std::max(from[next], start + part.time);
+      if (m.part.stream != "messages")
+        for (const auto& at : m.nodes)
+          start = std::max(start, streams[{static_cast<std::uint32_t>(at.first), m.part.stream}]);
+      for (const auto& at : m.nodes)
+        if (m.part.stream != "messages")
+          streams[{static_cast<std::uint32_t>(at.first), m.part.stream}] = start + m.part.time;
+      for (std::uint32_t next : m.next) {
+        from[next] = std::max(from[next], start + m.part.time);
         if (--waits[next] == 0) ready.emplace(from[next], next);
       }
-      for (Rank r : part.stream == "messages" ? part.members : std::vector<Rank>{})
-        if (r != merged_[i].nodes.front().first) part.cells.push_back(static_cast<std::uint32_t>(r));
-      std::ranges::sort(part.cells);
-      std::ranges::sort(part.after);
-      part.after.erase(std::unique(part.after.begin(), part.after.end()), part.after.end());
-      out_.parts.push_back(std::move(part));
+      emit(i, count++);
     }
-    if (out_.parts.size() == merged_.size()) return;
+    if (count == merged_.size()) return;
     const auto stuck = std::ranges::find_if(waits, [](std::size_t w) { return w > 0; }) - waits.begin();
     refuse(merged_[static_cast<std::size_t>(stuck)].nodes.front(), "waits for itself, by way of other ranks");
   }
 
+  // Writes the part down for each of its ranks.
+  void emit(std::uint32_t i, std::uint32_t number) {
+    const Merged& m = merged_[i];
+    const Part& part = m.part;
+    PlanTask task{.kind = part.kind == Part::Kind::compute ? PlanTask::Kind::compute : PlanTask::Kind::collective,
+                  .name = part.name,
+                  .stream = stream_named(part.stream),
+                  .number = number,
+                  .time = part.time,
+                  .flops = part.flops,
+                  .bytes = part.bytes,
+                  .collective = part.collective,
+                  .root = part.root,
+                  .peer = part.peer};
+    if (part.kind == Part::Kind::collective) task.communicator = communicator_of(part.members);
+    std::vector<Rank> ranks;
+    for (const auto& at : m.nodes) ranks.push_back(at.first);
+    if (part.kind == Part::Kind::collective && part.stream == "messages") ranks = part.members;
+    for (Rank r : ranks) {
+      task.after.clear();
+      for (std::uint32_t before : m.before)
+        if (const auto found = task_of_[before].find(r); found != task_of_[before].end())
+          task.after.push_back(found->second);
+      auto& tasks = out_.classes[static_cast<std::size_t>(r)].tasks;
+      task_of_[i].emplace(r, static_cast<std::uint32_t>(tasks.size()));
+      tasks.push_back(task);
+    }
+  }
+
+  std::uint16_t stream_named(const std::string& name) {
+    const auto found = std::ranges::find(out_.streams, name, &schedule::PlanStream::name);
+    if (found != out_.streams.end()) return static_cast<std::uint16_t>(found - out_.streams.begin());
+    if (out_.streams.size() >= most_streams)
+      throw std::invalid_argument(fmt::format("{}: more than {} process groups", out_.name, most_streams));
+    out_.streams.push_back({name, name != "messages"});
+    return static_cast<std::uint16_t>(out_.streams.size() - 1);
+  }
+
+  std::uint32_t communicator_of(const std::vector<Rank>& members) {
+    const auto [found, fresh] = communicators_.try_emplace(members, static_cast<std::uint32_t>(communicators_.size()));
+    if (fresh) {
+      out_.communicators.push_back({fmt::format("group {}", communicators_.size())});
+      if (!members.empty()) out_.communicators.back().groups.push_back(members);
+    }
+    return found->second;
+  }
+
   std::span<const ChakraFile> files_;
-  Workload out_;
+  Plan out_;
+  std::vector<std::map<Rank, std::uint32_t>> task_of_;  // by part and rank
+  std::map<std::vector<Rank>, std::uint32_t> communicators_;
   std::vector<std::vector<ChakraNode>> nodes_;
   std::vector<std::unordered_map<std::uint64_t, std::uint32_t>> by_id_;
   std::vector<std::vector<std::uint32_t>> of_node_;  // the merged node of each node
@@ -270,7 +314,7 @@ class Merger {
 
 }  // namespace
 
-Workload read_chakra(std::string_view name, std::span<const ChakraFile> files) {
+Plan read_chakra(std::string_view name, std::span<const ChakraFile> files) {
   if (files.empty()) throw std::invalid_argument(fmt::format("{}: no file of a rank's", name));
   return Merger(name, files).merge();
 }

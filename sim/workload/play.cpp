@@ -316,4 +316,8 @@ Played play(const Workload& workload, const Machine& machine, const PlayOptions&
   return played;
 }
 
+Played price(const Plan& plan, const Machine& machine, const PlayOptions& options) {
+  return play(workload_of(plan), machine, options);
+}
+
 }  // namespace trellis::sim

@@ -18,11 +18,13 @@ namespace {
 
 constexpr Rank most_ranks = 1 << 21;
 constexpr std::size_t most_parts = std::size_t{1} << 22;
-constexpr std::size_t most_waits = std::size_t{1} << 25;
+constexpr std::size_t most_waits = std::size_t{1} << 24;
+constexpr std::size_t most_streams = 65'535;
 constexpr std::size_t most_named = std::size_t{1} << 26;  // ranks in groups, all lines together
 constexpr double most_time = 1e6;                         // seconds
 constexpr double most_amount = 1e24;                      // bytes, FLOPs
 
+using schedule::PlanTask;
 using Group = std::vector<Rank>;
 using Groups = std::vector<Group>;
 using Words = std::vector<std::string_view>;
@@ -32,10 +34,11 @@ template <class... T>
   throw std::invalid_argument(fmt::format(format, std::forward<T>(values)...));
 }
 
-// A parsed line, before ranks are split into cells.
+// A parsed line, before ranks are split into classes.
 struct Line {
   int number = 0;
-  Part part;  // without cells, members and dependencies
+  PlanTask task;  // without stream, communicator and dependencies
+  std::string_view stream;
   std::size_t groups = 0;
   std::vector<std::string_view> after = {};
 };
@@ -109,7 +112,7 @@ double bytes_of(std::string_view word) {
 }
 
 // "120us", "1.2TFLOP", "300MB": any of them, once each.
-bool add_work(std::string_view word, Part& part) {
+bool add_work(std::string_view word, PlanTask& part) {
   if (word.empty() || (word[0] != '.' && (word[0] < '0' || word[0] > '9'))) return false;
   constexpr const char* expected = "a time, FLOPs or bytes, as in 120us, 1.2TFLOP or 300MB";
   const Amount amount = amount_of(word, expected);
@@ -136,7 +139,7 @@ bool add_work(std::string_view word, Part& part) {
 
 class Reader {
  public:
-  Workload read(std::string_view name, std::string_view text) {
+  Plan read(std::string_view name, std::string_view text) {
     out_.name = name;
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -145,7 +148,7 @@ class Reader {
       at = end + 1;
     }
     if (ranks_ == 0) refuse("{}: expected a line 'ranks N'", name);
-    find_cells();
+    find_classes();
     for (Line& line : lines_) {
       line_ = line.number;
       guarded([&] { place(line); });
@@ -191,16 +194,16 @@ class Reader {
     if (is_key(words[1])) refuse("'{}' is no name for a task", words[1]);
     Line line;
     line.number = line_, line.groups = all_;
-    Part& part = line.part;
+    PlanTask& part = line.task;
     part.name = words[1];
     std::size_t at = 2;
     if (words[0] == "compute") {
-      part.stream = "compute";
+      line.stream = "compute";
       while (at < words.size() && add_work(words[at], part)) ++at;
       if (at == 2) refuse("compute {}: expected a time, or FLOPs and bytes, as in 120us or 1.2TFLOP 300MB", words[1]);
     } else {
-      part.kind = Part::Kind::collective;
-      part.stream = "comm";
+      part.kind = PlanTask::Kind::collective;
+      line.stream = "comm";
       part.collective = schedule::collective_named(words[0]);
       if (uneven(part.collective) || part.collective == schedule::Collective::permute)
         refuse("{}: its counts differ by rank, which this form has no words for", words[0]);
@@ -218,15 +221,22 @@ class Reader {
   void take_ends(const Words& words, std::size_t& at, Line& line) {
     if (words.size() < at + 4 || words[at] != "from" || words[at + 2] != "to")
       refuse("send_recv {}: expected BYTES from RANK to RANK", words[1]);
-    const Rank from = rank_of(words[at + 1], ranks_, "a rank"), to = rank_of(words[at + 3], ranks_, "a rank");
-    if (from == to) refuse("send_recv from {} to itself", from);
-    line.groups = groups_number({{from, to}});
-    line.part.peer = 1;
+    const Group from = group_of(words[at + 1], ranks_), to = group_of(words[at + 3], ranks_);
+    if (from.size() != to.size())
+      refuse("send_recv from {} ranks to {}: expected as many, each of which gets one's message", from.size(),
+             to.size());
+    Groups pairs;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      if (from[i] == to[i]) refuse("send_recv from {} to itself", from[i]);
+      pairs.push_back({from[i], to[i]});
+    }
+    line.groups = groups_number(std::move(pairs));
+    line.task.peer = 1;
     at += 4;
   }
 
   void take_rest(const Words& words, std::size_t at, Line& line) {
-    const bool collective = line.part.kind == Part::Kind::collective;
+    const bool collective = line.task.kind == PlanTask::Kind::collective;
     while (at < words.size()) {
       const std::string_view key = words[at++];
       if (key == "after") {
@@ -239,13 +249,13 @@ class Reader {
         refuse("'{}': expected {}", key, collective ? "on, after, stream, by or root" : "on, after or stream");
       if (at == words.size()) refuse("'{}': expected a value after it", key);
       const std::string_view value = words[at++];
-      if (key == "stream") line.part.stream = value;
-      if (key == "by") line.part.algorithm = value;
-      if (key == "on") line.groups = groups_named(value, line.part);
+      if (key == "stream") line.stream = value;
+      if (key == "by") line.task.algorithm = value;
+      if (key == "on") line.groups = groups_named(value, line.task);
       if (key == "root") {
-        if (!rooted(line.part.collective) || line.part.collective == schedule::Collective::send_recv)
-          refuse("'root': {} has none", name(line.part.collective));
-        line.part.root = rank_of(value, ranks_, "a root");
+        if (!rooted(line.task.collective) || line.task.collective == schedule::Collective::send_recv)
+          refuse("'root': {} has none", name(line.task.collective));
+        line.task.root = rank_of(value, ranks_, "a root");
       }
     }
   }
@@ -254,8 +264,8 @@ class Reader {
     return word == "on" || word == "after" || word == "stream" || word == "by" || word == "root";
   }
 
-  std::size_t groups_named(std::string_view word, const Part& part) {
-    if (part.kind == Part::Kind::collective && part.collective == schedule::Collective::send_recv)
+  std::size_t groups_named(std::string_view word, const PlanTask& part) {
+    if (part.kind == PlanTask::Kind::collective && part.collective == schedule::Collective::send_recv)
       refuse("'on {}': send_recv names its ranks", word);
     if (const auto found = named_.find(word); found != named_.end()) return found->second;
     if (word[0] < '0' || word[0] > '9') {
@@ -281,111 +291,109 @@ class Reader {
     return found->second;
   }
 
-  // Ranks in the same groups form a cell.
-  void find_cells() {
-    std::vector<std::uint32_t> cell_of(static_cast<std::size_t>(ranks_), 0);
+  // Ranks in the same groups form a class.
+  void find_classes() {
+    class_of_.assign(static_cast<std::size_t>(ranks_), 0);
     std::unordered_set<std::size_t> used;
     for (const Line& line : lines_) used.insert(line.groups);
     for (std::size_t number = 0; number < groups_.size(); ++number) {
       if (!used.contains(number)) continue;
       std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> split;
-      std::vector<std::uint32_t> place(cell_of.size(), 0);
+      std::vector<std::uint32_t> place(class_of_.size(), 0);
       std::uint32_t index = 0;
       for (const Group& group : *groups_[number]) {
         ++index;
         for (Rank r : group) place[static_cast<std::size_t>(r)] = index;
       }
-      for (std::size_t r = 0; r < cell_of.size(); ++r)
-        cell_of[r] = split.try_emplace({cell_of[r], place[r]}, static_cast<std::uint32_t>(split.size())).first->second;
+      for (std::size_t r = 0; r < class_of_.size(); ++r)
+        class_of_[r] =
+            split.try_emplace({class_of_[r], place[r]}, static_cast<std::uint32_t>(split.size())).first->second;
     }
-    for (std::size_t r = 0; r < cell_of.size(); ++r) {
-      if (cell_of[r] >= out_.cells.size()) out_.cells.resize(cell_of[r] + 1);
-      out_.cells[cell_of[r]].ranks.push_back(static_cast<Rank>(r));
+    for (std::size_t r = 0; r < class_of_.size(); ++r) {
+      if (class_of_[r] >= out_.classes.size()) out_.classes.resize(class_of_[r] + 1);
+      out_.classes[class_of_[r]].ranks.push_back(static_cast<Rank>(r));
     }
-    cell_of_ = std::move(cell_of);
   }
 
   void place(const Line& line) {
     if (groups_[line.groups]->empty()) {
-      std::vector<std::uint32_t> every(out_.cells.size());
+      std::vector<std::uint32_t> every(out_.classes.size());
       for (std::uint32_t c = 0; c < every.size(); ++c) every[c] = c;
-      return place_on(line, std::move(every), {});
+      return place_on(line, every, ranks_);
     }
     for (const Group& group : *groups_[line.groups]) {
-      std::vector<std::uint32_t> cells;
-      for (Rank r : group) cells.push_back(cell_of_[static_cast<std::size_t>(r)]);
-      std::ranges::sort(cells);
-      cells.erase(std::unique(cells.begin(), cells.end()), cells.end());
-      place_on(line, std::move(cells), group);
+      std::vector<std::uint32_t> classes;
+      for (Rank r : group) classes.push_back(class_of_[static_cast<std::size_t>(r)]);
+      std::ranges::sort(classes);
+      classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+      place_on(line, classes, static_cast<Rank>(group.size()));
     }
   }
 
-  void place_on(const Line& line, std::vector<std::uint32_t> cells, const Group& members) {
-    const auto size = members.empty() ? ranks_ : static_cast<Rank>(members.size());
-    if (line.part.root >= size) refuse("root {} of a group of {}", line.part.root, size);
-    if (line.part.kind == Part::Kind::collective) {
-      Part part = line.part;
-      part.members = members;
-      part.cells = std::move(cells);
-      return add(line, std::move(part));
-    }
-    for (std::uint32_t cell : cells) {
-      Part part = line.part;
-      part.cells = {cell};
-      add(line, std::move(part));
-    }
+  void place_on(const Line& line, const std::vector<std::uint32_t>& classes, Rank size) {
+    if (line.task.root >= size) refuse("root {} of a group of {}", line.task.root, size);
+    if (line.task.kind == PlanTask::Kind::collective) return add(line, classes);
+    for (std::uint32_t c : classes) add(line, {c});
   }
 
-  void add(const Line& line, Part part) {
-    const auto number = static_cast<std::uint32_t>(out_.parts.size());
-    auto& own = parts_of_[part.name];
+  std::uint16_t stream_named(std::string_view name) {
+    const auto [found, fresh] = streams_.try_emplace(name, static_cast<std::uint16_t>(out_.streams.size()));
+    if (fresh && out_.streams.size() >= most_streams) refuse("more than {} streams", most_streams);
+    if (fresh) out_.streams.push_back({std::string(name)});
+    return found->second;
+  }
+
+  std::uint32_t communicator_of(std::size_t groups) {
+    const auto [found, fresh] = communicators_.try_emplace(groups, static_cast<std::uint32_t>(communicators_.size()));
+    if (fresh) out_.communicators.push_back({fmt::format("groups {}", groups), *groups_[groups]});
+    return found->second;
+  }
+
+  void add(const Line& line, const std::vector<std::uint32_t>& classes) {
+    PlanTask task = line.task;
+    task.stream = stream_named(line.stream);
+    if (task.kind == PlanTask::Kind::collective) task.communicator = communicator_of(line.groups);
+    if (count_ >= most_parts) refuse("more tasks than {}, counted by ranks", most_parts);
+    task.number = static_cast<std::uint32_t>(count_++);
+    auto& own = tasks_of_[line.task.name];
+    std::vector<std::vector<std::uint32_t>> after(classes.size());
     for (std::string_view before : line.after) {
-      const auto& earlier = parts_of_.find(before)->second;
-      const std::size_t had = part.after.size();
-      for (std::uint32_t cell : part.cells)
-        if (const auto found = earlier.find(cell); found != earlier.end()) part.after.push_back(found->second);
-      if (part.after.size() == had)
-        refuse("'{}' waits for '{}', in which none of its ranks takes part", part.name, before);
+      const auto& earlier = tasks_of_.find(before)->second;
+      bool any = false;
+      for (std::size_t i = 0; i < classes.size(); ++i)
+        if (const auto found = earlier.find(classes[i]); found != earlier.end())
+          after[i].push_back(found->second), any = true;
+      if (!any) refuse("'{}' waits for '{}', in which none of its ranks takes part", task.name, before);
     }
-    for (std::uint32_t cell : part.cells) {
-      const auto [last, fresh] = last_of_stream_.try_emplace({cell, part.stream}, number);
-      if (!fresh) part.after.push_back(last->second);
-      last->second = number;
-      own.emplace(cell, number);
+    for (std::size_t i = 0; i < classes.size(); ++i) {
+      auto& tasks = out_.classes[classes[i]].tasks;
+      waits_ += after[i].size() + 1;
+      task.after = std::move(after[i]);
+      own.emplace(classes[i], static_cast<std::uint32_t>(tasks.size()));
+      tasks.push_back(task);
     }
-    std::ranges::sort(part.after);
-    part.after.erase(std::unique(part.after.begin(), part.after.end()), part.after.end());
-    waits_ += part.after.size() + part.cells.size();
-    if (out_.parts.size() >= most_parts || waits_ > most_waits)
-      refuse("more tasks than {}, counted by ranks", most_parts);
-    out_.parts.push_back(std::move(part));
+    if (waits_ > most_waits) refuse("more tasks than {}, counted by ranks", most_parts);
   }
 
-  Workload out_;
+  Plan out_;
   int line_ = 0;
   Rank ranks_ = 0;
   std::size_t all_ = 0;
-  std::size_t waits_ = 0, named_ranks_ = 0;
+  std::size_t waits_ = 0, named_ranks_ = 0, count_ = 0;
   std::map<Groups, std::size_t> numbers_;
   std::vector<const Groups*> groups_;
   std::map<std::string_view, std::size_t, std::less<>> named_;
   std::unordered_set<std::string_view> names_;
   std::vector<Line> lines_;
-  std::vector<std::uint32_t> cell_of_;
-  std::map<std::string, std::unordered_map<std::uint32_t, std::uint32_t>, std::less<>> parts_of_;
-  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> last_of_stream_;
+  std::vector<std::uint32_t> class_of_;
+  std::map<std::size_t, std::uint32_t> communicators_;
+  std::map<std::string_view, std::uint16_t> streams_;
+  // By name: the class's task.
+  std::map<std::string, std::unordered_map<std::uint32_t, std::uint32_t>, std::less<>> tasks_of_;
 };
 
 }  // namespace
 
-Workload read_workload(std::string_view name, std::string_view text) { return Reader().read(name, text); }
-
-std::string text(const Workload& workload, const Part& part) {
-  if (part.kind == Part::Kind::compute) return part.name;
-  const auto size = part.members.empty() ? workload.ranks : static_cast<Rank>(part.members.size());
-  const Unit& unit = unit_for(part.bytes, Dimension::bytes);
-  return fmt::format("{} of {}{} among {}", name(part.collective), spelled(part.bytes, unit).value_or("?"), unit.name,
-                     size);
-}
+Plan read_plan(std::string_view name, std::string_view text) { return Reader().read(name, text); }
 
 }  // namespace trellis::sim

@@ -1,5 +1,5 @@
-// A workload: what ranks compute and exchange, and their dependencies; for instance a training step, or a trace of one.
-// Its text form is documented at read_workload.
+// A plan as it is played: its tasks matched, for each group of ranks that does them, in an order in which they can be
+// done. The text form of a plan is documented at read_plan.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "schedule/collective.h"
+#include "schedule/plan/plan.h"
 #include "schedule/schedule.h"
 #include "sim/time/units.h"
 
 namespace trellis::sim {
 
+using schedule::Plan;
 using schedule::Rank;
 
 // A set of ranks that take part in the same things throughout, so one description holds for all of them.
@@ -46,6 +48,9 @@ struct Workload {
   std::vector<Part> parts;  // each comes after those that it waits for
 };
 
+// Throws invalid_argument with the fault of a plan that is not proved.
+Workload workload_of(const Plan&);
+
 // One task a line, words separated by spaces; '#' begins a comment:
 //   ranks 16                                  first of all: the number of ranks, here 0 to 15
 //   group tp 0-3 4-7 8-11 12-15               a name for groups of ranks, each of which does the same by itself
@@ -55,12 +60,12 @@ struct Workload {
 //   all_reduce NAME 64MB on tp by ring        any collective of schedule/; bytes of the larger buffer; by an algorithm
 //                                             with as many channels as suit it best, else by the best of all
 //   broadcast NAME 1MiB on tp root 2          root and peer count within the group
-//   send_recv NAME 8MB from 3 to 7            between these two
+//   send_recv NAME 8MB from 3 to 7            between these two; from 0-3 to 4-7: from 0 to 4, from 1 to 5, and so on
 // All tasks may end with any of: `on GROUP` (a group's name, or ranks; else all ranks take part), `after NAME...`
 // (earlier tasks: each rank waits for its own part in them), `stream NAME` (a rank does the tasks of one stream in
 // sequence, in the order of the file; the default is `compute` for compute and `comm` for collectives). Throws
 // invalid_argument with the line, its fault and what was expected.
-Workload read_workload(std::string_view name, std::string_view text);
+Plan read_plan(std::string_view name, std::string_view text);
 
 std::string text(const Workload&, const Part&);  // "all_reduce of 64 MB among 4"
 

@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::array<ChakraFile, 2> files{ChakraFile{"first", bytes}, ChakraFile{"second", bytes}};
   for (std::size_t ranks : {std::size_t{1}, std::size_t{2}}) {
     try {
-      const Workload workload = read_chakra("fuzz", std::span(files).first(ranks));
+      const Workload workload = workload_of(read_chakra("fuzz", std::span(files).first(ranks)));
       for (std::size_t i = 0; i < workload.parts.size(); ++i)
         for (std::uint32_t before : workload.parts[i].after)
           if (before >= i) std::abort();

@@ -66,7 +66,7 @@ Workload read(const std::vector<std::string>& ranks) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < ranks.size(); ++i) names.push_back("step." + std::to_string(i) + ".et");
   for (std::size_t i = 0; i < ranks.size(); ++i) files.push_back({names[i], ranks[i]});
-  return read_chakra("step", files);
+  return workload_of(read_chakra("step", files));
 }
 
 std::string fault(const std::vector<std::string>& ranks) {

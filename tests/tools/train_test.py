@@ -33,8 +33,8 @@ class Train(unittest.TestCase):
     def tearDown(self):
         self.folder.cleanup()
 
-    def command(self, ranks, run, **more):
-        launch = [TRELLIS, "launch", "-n", str(ranks), "--grace", "1", "--"] if ranks > 1 else []
+    def command(self, ranks, run, restarts=0, **more):
+        launch = [TRELLIS, "launch", "-n", str(ranks), "--grace", "1", "--max-restarts", str(restarts), "--"] if ranks > 1 else []
         return [*launch, TRELLIS, "train", CONFIG, *sets(**{"exp_manager__exp_dir": self.root / run}, **more)]
 
     def train(self, ranks, run, **more):
@@ -85,6 +85,67 @@ class Train(unittest.TestCase):
                 return int(process.name)
         raise AssertionError(f"no process of rank {rank}")
 
+    def test_a_job_that_lost_a_rank_comes_back_by_itself(self):
+        more = {"exp_manager__checkpoint_callback_params__every_n_train_steps": 3, "exp_manager__resume_if_exists": "true",
+                "precision__type": "bf16SR", "trainer__max_steps": 60}
+        self.train(2, "whole", **more)
+        job = subprocess.Popen(self.command(2, "lost", restarts=3, **more), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        kills = 0
+        for least in (3, 20):
+            tags = self.root / "lost/llama/checkpoints"
+            while job.poll() is None and not any(int(done.parent.name[5:]) >= least for done in tags.glob("step_*/done")):
+                time.sleep(0.005)
+            if job.poll() is None:
+                os.kill(self.process_of(kills % 2), signal.SIGKILL)
+                kills += 1
+        said = job.communicate(timeout=120)[1]
+        self.assertEqual(job.returncode, 0, said)
+        self.assertGreater(kills, 0)
+        self.assertIn(f"restart {kills} of 3", said)
+        self.assertEqual(self.losses("lost"), self.losses("whole"))
+
+    def test_validation_is_measured_and_decides_what_is_kept(self):
+        more = {"data__val_path": TEXT, "trainer__val_check_interval": 4, "trainer__limit_val_batches": 3,
+                "exp_manager__checkpoint_callback_params__every_n_train_steps": 4,
+                "exp_manager__checkpoint_callback_params__monitor": "val_loss", "exp_manager__checkpoint_callback_params__save_top_k": 1,
+                "exp_manager__checkpoint_callback_params__mode": "max", "model__hidden_dropout": 0.1}
+        said = self.train(1, "one", **more)
+        self.assertRegex(said, r"step 8/12 .*validation loss \d")
+        values = {}
+        for run, ranks, extra in (("one", 1, {}), ("two", 2, {"distributed_strategy__tensor_model_parallel_size": 2}),
+                                  ("halves", 2, {"distributed_strategy__pipeline_model_parallel_size": 2})):
+            if ranks > 1:
+                self.train(ranks, run, **more, **extra)
+            with open(self.root / run / "llama" / "metrics.csv", newline="") as file:
+                values[run] = {row["step"]: float(row["validation_loss"]) for row in csv.DictReader(file) if row["validation_loss"]}
+        self.assertEqual(list(values["one"]), ["4", "8", "12"])
+        for run in ("two", "halves"):
+            for step, value in values["one"].items():
+                self.assertAlmostEqual(values[run][step], value, places=4)
+        self.assertLess(values["one"]["12"], values["one"]["4"] - 0.1)
+        # The highest loss, which is asked for, is the first one's; the newest stays to go on from.
+        kept = sorted(tag.parent.name for tag in (self.root / "one/llama/checkpoints").glob("step_*/done"))
+        self.assertEqual(kept, ["step_00000004", "step_00000012"])
+        picture = trellis("train", "curve", str(self.root / "one/llama"))
+        self.assertIn("llama validation", picture.stdout)
+
+    def test_a_step_that_was_proved_is_not_proved_again(self):
+        more = {"trainer__max_steps": 1}
+        cache = self.root / "run/steps"
+        self.assertIn("was laid out and proved", self.train(2, "run", **more))
+        self.assertIn("a hit", self.train(2, "run", **more))
+        self.assertIn("laid out", self.train(1, "run", **more))
+        self.assertEqual(len([line for line in trellis("train", "cache", "list", str(cache)).stdout.splitlines() if "proved" in line]), 2)
+        wrong = self.command(1, "run", model__num_layers=1, distributed_strategy__virtual_pipeline_model_parallel_size=2)
+        for words in ("expected at least one for each of 2 pipeline stages", "remembered in"):
+            ran = subprocess.run(wrong, capture_output=True, text=True, timeout=120)
+            self.assertEqual(ran.returncode, 2, ran.stderr)
+            self.assertIn(words, ran.stderr)
+        again = subprocess.run([*wrong, "--retry-failed"], capture_output=True, text=True, timeout=120)
+        self.assertNotIn("remembered", again.stderr)
+        self.assertIn("3 removed", trellis("train", "cache", "prune", str(cache), "--days", "0").stdout)
+        self.assertIn("was laid out and proved", self.train(1, "run", **more))
+
     def test_a_frozen_rank_is_named_by_the_deadline(self):
         job = subprocess.Popen(self.command(2, "frozen", trainer__max_steps=100000), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env={**os.environ, "TRELLIS_TIMEOUT": "2"})
@@ -125,6 +186,10 @@ class Train(unittest.TestCase):
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertIn("proved", shown.stdout)
         self.assertIn("<svg", trellis("train", "draw", CONFIG, "--ranks", "8", *more).stdout)
+        page = self.root / "pipeline.html"
+        self.assertEqual(trellis("train", "draw", CONFIG, "--ranks", "8", "-o", str(page), *more).returncode, 0)
+        for words in ("<svg", "addEventListener", "tensor 1", "most activations alive"):
+            self.assertIn(words, page.read_text())
         step = self.root / "step.txt"
         self.assertEqual(trellis("train", "export", CONFIG, "--ranks", "8", "-o", str(step), *more).returncode, 0)
         played = trellis("play", str(step), "--machine", "trn2.48xlarge")
@@ -135,6 +200,10 @@ class Train(unittest.TestCase):
         tag = str(self.root / "run/llama/checkpoints/step_00000002")
         self.assertIn("model.embed_tokens.weight", trellis("train", "checkpoint", "show", tag).stdout)
         self.assertIn("as they were written", trellis("train", "checkpoint", "verify", tag).stdout)
+        resharded = trellis("train", "checkpoint", "reshard", tag, CONFIG, "-n", "4", "-o", str(self.root / "four"),
+                            *sets(distributed_strategy__pipeline_model_parallel_size=2))
+        self.assertIn("T1 P2 D2 ZeRO-1, was T2 P1 D1", resharded.stdout, resharded.stderr)
+        self.assertIn("as they were written", trellis("train", "checkpoint", "verify", str(self.root / "four/step_00000002")).stdout)
         weights = self.root / "weights.safetensors"
         self.assertEqual(trellis("train", "checkpoint", "weights", tag, "-o", str(weights)).returncode, 0)
         self.assertIn("loaded", self.train(1, "again", exp_manager__resume_from_checkpoint=weights, trainer__max_steps=1))

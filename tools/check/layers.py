@@ -21,14 +21,14 @@ ON_TOP = ["bench", "examples", "python", "tests", "tools"]
 # The folders of a room, lowest first: each may include those before it. The room's own headers are below all of them,
 # the room's own sources above.
 FOLDERS = {
-    "schedule": ["builder", "algorithms", "proof", "formats"],
+    "schedule": ["builder", "algorithms", "proof", "plan", "formats"],
     "kernels":  ["types", "dispatch", "reduce", "optimizers", "layers", "lanes", "twins", "measure"],
     "device":   ["streams", "messages", "host", "neff", "nrt", "simulated", "neuron", "conformance", "libnrt"],
     "sim":      ["time", "figures", "machine", "timeline", "network", "price", "choose", "workload", "report", "answer",
                  "core"],
     "ccl":      ["rendezvous", "transports", "plan", "failure", "divide", "diagnosis", "run", "api"],
     "train":    ["mesh", "config", "pipeline", "step", "layers", "models", "update", "whole", "data",
-                 "checkpoint", "trainer"],
+                 "checkpoint", "cache", "trainer"],
     "tools":    ["program", "picture", "answer", "topo", "schedule", "bench", "tune", "core", "doctor", "launch",
                  "machine", "sim", "device", "neff", "validate", "train"],
 }

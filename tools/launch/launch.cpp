@@ -37,6 +37,8 @@ void add(CLI::App& app, Options& o) {
       "the exit status, 128 and the number of the signal when one killed it. SIGINT, SIGTERM, SIGHUP, SIGQUIT,\n"
       "SIGUSR1 and SIGUSR2 are passed on to all ranks of the node; asked to end twice, launch kills. Whatever becomes\n"
       "of launch, no rank stays behind.\n\n"
+      "With --max-restarts, a job that failed is started again, as often as that, with TORCHELASTIC_RESTART_COUNT in\n"
+      "its environment: a program that resumes from what it saved goes on. A job that was asked to end is not.\n\n"
       "On several nodes, run it on each with the same -n, --nnodes, --master-addr and --master-port, and with the\n"
       "same TRELLIS_SECRET in the environment (openssl rand -hex 16 makes one). The launches wait for each other,\n"
       "five minutes at most, and use ports --master-port to --master-port + 8 of node 0.");
@@ -48,6 +50,8 @@ void add(CLI::App& app, Options& o) {
   app.add_flag("--raw", o.job.raw, "Ranks print by themselves, without prefixes");
   auto* const pin = app.add_flag("--pin", o.pin, "Each rank stays on one core, in the order of trellis topo show -n");
   app.add_flag("--no-pin", o.no_pin, "Ranks run on any core")->excludes(pin);
+  app.add_option("--max-restarts", o.job.most_restarts, "How often a job that failed is started again; on one node")
+      ->capture_default_str();
   app.add_option("--grace", o.grace_s, "Seconds from SIGTERM to SIGKILL")->capture_default_str();
   app.add_option("program", o.job.program, "The program and its arguments, after --");
 }
@@ -87,6 +91,9 @@ void check(const Options& o) {
   check("--nnodes", job.nodes, 1, 1 << 20);
   check("--node-rank", job.node, 0, job.nodes - 1);
   check("--master-port", job.port, 0, 65'535);
+  check("--max-restarts", job.most_restarts, 0, 1'000'000);
+  if (job.most_restarts > 0 && job.nodes > 1)
+    throw std::invalid_argument("--max-restarts is for one node: with --nnodes, start the launches again together");
   check("--grace", o.grace_s, 0, 86'400);
   if (job.program.empty()) throw std::invalid_argument("no program to launch: trellis launch -n RANKS -- PROGRAM ...");
 }
@@ -105,15 +112,22 @@ int run(const Options& o) {
         "--nnodes {} needs TRELLIS_SECRET in the environment, the same on each (openssl rand -hex 16)", job.nodes));
   if (job.secret.empty()) job.secret = ccl::fresh_secret();
   if (job.address.empty()) job.address = "127.0.0.1";
-  ccl::Descriptor reserved;
   if (job.port == 0 && job.nodes > 1) job.port = usual_port;
-  if (job.port == 0) reserved = reserve_port(job.port);
-  return launch(job);
+  const bool any_port = job.port == 0;
+  for (;; ++job.restart) {
+    ccl::Descriptor reserved;
+    if (any_port) reserved = reserve_port(job.port = 0);
+    const LaunchEnd end = launch(job);
+    if (end.status == 0 || end.told || job.restart == job.most_restarts) return end.status;
+    fmt::print(stderr, "trellis launch: the job failed with status {}: restart {} of {}\n", end.status, job.restart + 1,
+               job.most_restarts);
+  }
 }
 
 const Registered launch_command(command("launch", "Starts ranks of a program, and ends them together",
                                         "trellis launch -n 4 -- python3 train.py --steps 100\n"
                                         "trellis launch -n 8 --pin -- ./solve input.txt\n"
+                                        "trellis launch -n 4 --max-restarts 3 -- trellis train job.yaml\n"
                                         "TRELLIS_SECRET=$S trellis launch -n 8 --nnodes 2 --node-rank 1 "
                                         "--master-addr node0 -- ./solve\n"
                                         "trellis launch -n 2 -- sh -c 'echo I am $RANK of $WORLD_SIZE'",

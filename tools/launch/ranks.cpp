@@ -374,7 +374,7 @@ class Keeper {
 
 }  // namespace
 
-int launch(const LaunchedJob& job) {
+LaunchEnd launch(const LaunchedJob& job) {
   const sigset_t watched = watched_signals();
   sigset_t before;
   sigprocmask(SIG_BLOCK, &watched, &before);
@@ -383,13 +383,16 @@ int launch(const LaunchedJob& job) {
   if (keeper < 0) throw std::system_error(errno, std::generic_category(), "a process to keep the ranks");
   if (keeper == 0) keep(job, launcher);
   int status = 0;
+  bool told = false;
   while (waitpid(keeper, &status, WNOHANG) == 0) {
     siginfo_t info;
     const int signal = sigwaitinfo(&watched, &info);
-    if (signal > 0 && signal != SIGCHLD && signal != SIGPIPE) kill(keeper, signal);
+    if (signal <= 0 || signal == SIGCHLD || signal == SIGPIPE) continue;
+    told = told || asks_for_the_end(signal);
+    kill(keeper, signal);
   }
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
+  if (!WIFSIGNALED(status)) return {WEXITSTATUS(status), told};
   sweep_processes();
   throw std::runtime_error(fmt::format("the process that kept the ranks {}", in_words(status)));
 }

@@ -25,11 +25,17 @@ struct LaunchedJob {
   bool raw = false;  // ranks write to our standard output and error directly
   Pin pin = Pin::share;
   std::chrono::milliseconds grace{10'000};  // between SIGTERM and SIGKILL
+  int most_restarts = 0;
+  int restart = 0;  // how often the job has been started again
 };
 
-// Returns the exit status of the first rank that failed, 128 + signal when a signal killed it, and 0 when none failed.
+struct LaunchEnd {
+  int status = 0;     // of the first rank that failed, 128 + signal when a signal killed it, and 0 when none failed
+  bool told = false;  // a signal asked for the end
+};
+
 // Throws system_error when the ranks cannot be started. No process is left when it returns, nor when this process is
 // killed: ranks are children of a supervisor process, which ends them when this one dies.
-int launch(const LaunchedJob&);
+LaunchEnd launch(const LaunchedJob&);
 
 }  // namespace trellis::tools

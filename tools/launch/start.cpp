@@ -43,6 +43,10 @@ std::vector<std::string> environment_of(const LaunchedJob& job, int local_rank, 
                                              {"MASTER_ADDR", job.address},
                                              {"MASTER_PORT", std::to_string(job.port)},
                                              {"TRELLIS_SECRET", job.secret}};
+  if (job.most_restarts > 0) {
+    ours["TORCHELASTIC_RESTART_COUNT"] = std::to_string(job.restart);
+    ours["TORCHELASTIC_MAX_RESTARTS"] = std::to_string(job.most_restarts);
+  }
   bool threads_told = false;
   std::vector<std::string> entries;
   for (char** e = environ; *e != nullptr; ++e) {

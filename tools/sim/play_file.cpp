@@ -61,7 +61,7 @@ Workload trace(const Playing& o) {
   for (const std::string& path : paths) texts.push_back(read_input(path));
   std::vector<ChakraFile> files;
   for (std::size_t i = 0; i < paths.size(); ++i) files.push_back({paths[i], texts[i]});
-  return read_chakra(o.file.path, files);
+  return sim::workload_of(read_chakra(o.file.path, files));
 }
 
 Workload given_schedule(const Playing& o) {
@@ -84,7 +84,7 @@ Workload given_schedule(const Playing& o) {
 Workload workload_of(const Playing& o) {
   if (std::filesystem::path(o.file.path).extension() == ".et") return trace(o);
   if (holds_schedule(o.file)) return given_schedule(o);
-  return read_workload(o.file.path, o.file.text);
+  return sim::workload_of(read_plan(o.file.path, o.file.text));
 }
 
 // `file:PATH` in place of an algorithm's name.

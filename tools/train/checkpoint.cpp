@@ -4,6 +4,8 @@
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/table.h"
+#include "tools/train/config_file.h"
+#include "train/checkpoint/reshard.h"
 #include "train/checkpoint/save.h"
 
 namespace trellis::tools {
@@ -58,6 +60,31 @@ int weights(const Options& o) {
   return 0;
 }
 
+struct ReshardOptions {
+  std::string from, config, output;
+  std::vector<std::string> changes;
+  int ranks = 0;
+};
+
+void add_reshard(CLI::App& app, ReshardOptions& o) {
+  app.description(
+      "Writes a checkpoint anew, cut for another layout: tensor, pipeline and data-parallel ranks, ZeRO-1, precision.\n"
+      "`trellis train` loads any layout by itself; this makes one whose ranks each read their own file alone.");
+  app.add_option("checkpoint", o.from, "A tag's folder, or a .safetensors file")->required();
+  app.add_option("config", o.config, "The configuration of the new layout")->required();
+  app.add_option("--set", o.changes, "Changes a key: distributed_strategy.tensor_model_parallel_size=4");
+  app.add_option("-n,--ranks", o.ranks, "Ranks in all")->required();
+  app.add_option("-o,--output", o.output, "The folder that gets the tag")->required();
+}
+
+int reshard(const ReshardOptions& o) {
+  const train::TensorSource source(o.from);
+  const auto tag = train::reshard(source, read_config(o.config, o.changes).job.step, o.ranks, o.output);
+  write_output("", fmt::format("{}: {}, was {}\n", tag.string(), train::read_done(tag).layout,
+                               source.info().layout.empty() ? "weights" : source.info().layout));
+  return 0;
+}
+
 const Registered group({.path = "train checkpoint",
                         .summary = "Checkpoints of training jobs",
                         .examples = "trellis train checkpoint show runs/llama/checkpoints/step_00000100"});
@@ -65,6 +92,11 @@ const Registered shows(command("train checkpoint show", "Lists the tensors of a 
                                "trellis train checkpoint show runs/llama/checkpoints/step_00000100", add_show, show));
 const Registered verifies(command("train checkpoint verify", "Checks every checksum of a checkpoint",
                                   "trellis train checkpoint verify runs/llama/checkpoints/step_00000100", add, verify));
+const Registered reshards(
+    command("train checkpoint reshard", "Cuts a checkpoint anew for another layout",
+            "trellis train checkpoint reshard runs/llama/checkpoints/step_00000100 examples/llama.yaml -n 4 --set "
+            "distributed_strategy.tensor_model_parallel_size=4 -o runs/four/checkpoints",
+            add_reshard, reshard));
 const Registered exports(
     command("train checkpoint weights", "Writes the weights as one safetensors file",
             "trellis train checkpoint weights runs/llama/checkpoints/step_00000100 -o llama.safetensors", add_weights,

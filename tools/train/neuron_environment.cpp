@@ -17,14 +17,14 @@ class Reading {
   std::vector<std::string> run() {
     precision();
     buckets();
+    cache();
     if (const auto seed = number("NEURON_RT_STOCHASTIC_ROUNDING_SEED", INT64_MAX)) {
       job_.step.seed = static_cast<std::uint64_t>(*seed);
       note("NEURON_RT_STOCHASTIC_ROUNDING_SEED",
            fmt::format("seed {}, of initial values, data and rounding alike", *seed));
     }
     const std::pair<const char*, const char*> idle[] = {
-        {"NEURON_CC_FLAGS", "nothing is compiled"},
-        {"NEURON_COMPILE_CACHE_URL", "nothing is compiled"},
+        {"NEURON_CC_FLAGS", "nothing is compiled; --cache_dir alone is heeded"},
         {"NEURON_RT_EXEC_TIMEOUT", "TRELLIS_TIMEOUT is the time that ranks wait for each other"},
         {"NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS", "steps are not queued"},
         {"NEURON_FUSE_SOFTMAX", "softmax is one kernel"},
@@ -77,6 +77,22 @@ class Reading {
     if (!cap || job_.step.optimizer.bucket_mb != 0) return;
     job_.step.optimizer.bucket_mb = static_cast<std::size_t>(*cap);
     note(name, fmt::format("buckets of {} MB", *cap));
+  }
+
+  // --cache_dir in the compiler's flags wins, as upstream.
+  void cache() {
+    const char *const url = read_("NEURON_COMPILE_CACHE_URL"), *const flags = read_("NEURON_CC_FLAGS");
+    std::string folder = url == nullptr ? "" : url;
+    for (const std::string& word : words_between(flags == nullptr ? "" : flags, ' '))
+      if (constexpr std::string_view option = "--cache_dir="; word.starts_with(option))
+        folder = word.substr(option.size());
+    if (folder.empty()) return;
+    if (folder.find("://") != folder.npos)
+      throw std::invalid_argument(
+          fmt::format("NEURON_COMPILE_CACHE_URL is {}: expected a folder; object stores are out of scope", folder));
+    job_.experiment.cache = folder;
+    note(url == nullptr ? "NEURON_CC_FLAGS" : "NEURON_COMPILE_CACHE_URL",
+         fmt::format("proved steps are kept in {}", folder));
   }
 
   train::JobConfig& job_;

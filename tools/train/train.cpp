@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 
@@ -27,6 +28,7 @@ struct Options {
   std::string curve;
   bool keys = false;
   bool quiet = false;
+  bool retry_failed = false, no_cache = false;
 };
 
 void add(CLI::App& app, Options& o) {
@@ -39,6 +41,8 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--set", o.changes, "Changes a key: data.seq_length=128");
   app.add_option("--curve", o.curve, "The loss as SVG [loss.svg in the run's folder]");
   app.add_flag("--keys", o.keys, "Lists the keys");
+  app.add_flag("--retry-failed", o.retry_failed, "Tries again what the cache of steps remembers as failed");
+  app.add_flag("--no-cache", o.no_cache, "Neither reads nor writes a cache of steps");
   app.add_flag("--quiet", o.quiet, "No line a step");
 }
 
@@ -51,6 +55,7 @@ std::string line_of(const train::StepRecord& r, std::int64_t steps, double peak)
   if (r.parameter_norm > 0) text += fmt::format("  parameters {:.3f}", r.parameter_norm);
   text += fmt::format("  {:.0f} tokens/s  {:.1f} GFLOP/s", r.tokens_per_second, r.flops_per_second / 1e9);
   if (peak > 0) text += fmt::format("  MFU {:.1f}%", 100 * r.flops_per_second / peak);
+  if (!std::isnan(r.validation_loss)) text += fmt::format("  validation loss {:.4f}", r.validation_loss);
   if (r.slow_rank >= 0) text += fmt::format("  rank {} is slow", r.slow_rank);
   return text;
 }
@@ -64,6 +69,10 @@ int train_here(const Options& o, const ReadConfig& read) {
   const bool first = launched.rank == 0;
   train::JobConfig job = read.job;
   std::vector<std::string> notes = apply_neuron_environment(job, [](const char* name) { return std::getenv(name); });
+  if (job.experiment.cache.empty() && !job.experiment.directory.empty())
+    job.experiment.cache = job.experiment.directory + "/steps";
+  if (o.no_cache) job.experiment.cache = "";
+  job.experiment.retry_failed = o.retry_failed;
   if (job.trainer.threads < 0) job.trainer.threads = std::max(1, kernels::cpu().cores / launched.local_ranks);
   notes.insert(notes.begin(), read.notes.begin(), read.notes.end());
   if (first)
@@ -83,9 +92,13 @@ int train_here(const Options& o, const ReadConfig& read) {
   const std::string curve =
       !o.curve.empty() || folder.empty() ? o.curve : folder + "/" + read.job.step.name + "/loss.svg";
   if (curve.empty() || result.history.empty()) return 0;
-  LossLine line{.name = read.job.step.name, .points = {}};
-  for (const train::StepRecord& r : result.history) line.points.emplace_back(static_cast<double>(r.step), r.loss);
-  write_output(curve, loss_curve(fmt::format("loss of {}", read.job.step.name), {line}));
+  std::vector<LossLine> lines{{.name = read.job.step.name, .points = {}}, {.name = "validation", .points = {}}};
+  for (const train::StepRecord& r : result.history) {
+    lines[0].points.emplace_back(static_cast<double>(r.step), r.loss);
+    if (!std::isnan(r.validation_loss)) lines[1].points.emplace_back(static_cast<double>(r.step), r.validation_loss);
+  }
+  if (lines[1].points.empty()) lines.pop_back();
+  write_output(curve, loss_curve(fmt::format("loss of {}", read.job.step.name), lines));
   print(fmt::format("loss curve: {}", curve));
   return 0;
 }

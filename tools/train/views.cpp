@@ -1,20 +1,21 @@
 // trellis train show, draw, export: a step without running it.
 #include <fmt/format.h>
 
-#include <array>
+#include <filesystem>
 #include <map>
 
-#include "tools/picture/palette.h"
-#include "tools/picture/svg.h"
+#include "schedule/plan/memory.h"
+#include "schedule/plan/merge.h"
+#include "schedule/plan/print.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/table.h"
 #include "tools/train/config_file.h"
+#include "tools/train/pipeline_page.h"
 #include "train/pipeline/simulate.h"
-#include "train/step/memory_plan.h"
 #include "train/whole/chakra.h"
 #include "train/whole/check.h"
-#include "train/whole/export.h"
+#include "train/whole/plan.h"
 
 namespace trellis::tools {
 namespace {
@@ -44,7 +45,7 @@ double count_of(const std::map<train::Axis, double>& bytes, train::Axis axis) {
   return found == bytes.end() ? 0 : found->second;
 }
 
-void add_stage(Table& table, std::size_t stage, const train::Step& step) {
+void add_stage(Table& table, std::size_t stage, const train::Step& step, const schedule::Plan& plan) {
   double parameters = 0, flops = 0;
   for (const train::Parameter& p : step.parameters.all()) parameters += static_cast<double>(p.slice.elements());
   std::map<train::Axis, double> bytes;
@@ -52,11 +53,11 @@ void add_stage(Table& table, std::size_t stage, const train::Step& step) {
     flops += o.flops;
     if (o.kind == train::Operation::Kind::exchange) bytes[o.exchange.axis] += step.program.bytes_exchanged(o);
   }
-  const train::MemoryPlan plan = train::plan_memory(step.program);
+  const schedule::PeakMemory peak = schedule::peak_memory(plan, plan.classes[stage]);
   const auto category = [&](train::Category c) {
-    return static_cast<double>(plan.at_peak[static_cast<std::size_t>(c)]);
+    return static_cast<double>(peak.by_category[static_cast<std::size_t>(c)]);
   };
-  table.add({static_cast<std::int64_t>(stage), parameters, static_cast<double>(plan.bytes),
+  table.add({static_cast<std::int64_t>(stage), parameters, static_cast<double>(peak.bytes),
              category(train::Category::parameter), category(train::Category::gradient),
              category(train::Category::master) + category(train::Category::moment),
              category(train::Category::activation) + category(train::Category::scratch),
@@ -75,7 +76,8 @@ int show(const Options& o) {
   const train::Config config = read_config(o.config, o.changes).job.step;
   const train::Rank world = ranks_of(o, read_config(o.config, o.changes).job);
   const std::vector<train::Step> stages = train::stages_of(config, world);
-  const std::string fault = train::check_step(config, world, stages);
+  const schedule::Plan plan = train::plan_of(stages);
+  const std::string fault = train::check_step(config, world, stages, plan);
   Table table("stages", {{.name = "stage"},
                          {.name = "parameters"},
                          {.name = "memory", .unit = "B"},
@@ -87,7 +89,7 @@ int show(const Options& o) {
                          {.name = "data sent", .unit = "B"},
                          {.name = "pipeline sent", .unit = "B"},
                          {.name = "FLOPs"}});
-  for (std::size_t s = 0; s < stages.size(); ++s) add_stage(table, s, stages[s]);
+  for (std::size_t s = 0; s < stages.size(); ++s) add_stage(table, s, stages[s], plan);
   const train::PipelineSchedule schedule = train::schedule_of(config, train::derive(config, world));
   const train::Timing timing = train::simulate(schedule, {}, train::Messages::buffered);
   if (o.json) {
@@ -105,48 +107,22 @@ int show(const Options& o) {
 }
 
 void add_draw(CLI::App& app, Options& o) {
-  app.description("Draws the pipeline schedule over time: forward passes, backward passes, gradients of weights.");
+  app.description(
+      "Draws the pipeline schedule over time: forward passes, backward passes, gradients of weights. A page also has "
+      "what\n"
+      "each rank does, and which ranks work together.");
   add_job(app, o);
-  app.add_option("-o,--output", o.output, "An SVG file [standard output]");
-}
-
-std::string picture(const train::PipelineSchedule& s, const train::Timing& t) {
-  constexpr double left = 70, row = 26, top = 44;
-  const double unit = std::max(4.0, std::min(22.0, 1600.0 / static_cast<double>(t.end)));
-  const double width = left + unit * static_cast<double>(t.end) + 20,
-               height = top + row * static_cast<double>(s.ranks.size()) + 30;
-  const std::string title = fmt::format("{}: {} ranks, {} stages a rank, {} micro-batches; bubble {:.1f}%", s.name,
-                                        s.shape.ranks, s.shape.chunks, s.shape.micro_batches, 100 * t.bubble());
-  draw::Svg svg(width, height, draw::chart_style, title);
-  svg.rect({0, 0}, {width, height}, 0, R"(class="paper")");
-  svg.text({12, 26}, title, R"(font-size="14" font-weight="600")");
-  for (std::size_t r = 0; r < s.ranks.size(); ++r) {
-    const double y = top + row * static_cast<double>(r);
-    svg.text({12, y + 16}, fmt::format("rank {}", r), R"(font-size="12")");
-    for (std::size_t i = 0; i < s.ranks[r].size(); ++i) {
-      const train::Slot slot = s.ranks[r][i];
-      if (!train::computes(slot.action)) continue;
-      const auto ink = draw::ink(static_cast<std::int64_t>(slot.action));
-      const double x = left + unit * static_cast<double>(t.starts[r][i]),
-                   w = unit * static_cast<double>(t.ends[r][i] - t.starts[r][i]);
-      svg.open("", fmt::format("{} of micro-batch {}, stage {}", train::name(slot.action), slot.micro,
-                               s.stage_of(static_cast<std::int32_t>(r), slot.chunk)));
-      svg.rect({x, y}, {w - 1, row - 4}, 2,
-               fmt::format(R"(fill="{}" opacity="{}")", ink.colour, slot.chunk % 2 == 0 ? "1" : ".62"));
-      if (w > 14)
-        svg.text({x + w / 2, y + 15}, std::to_string(slot.micro),
-                 fmt::format(R"(font-size="10" text-anchor="middle" style="fill:{}")", ink.text));
-      svg.close();
-    }
-  }
-  return std::move(svg).finish();
+  app.add_option("-o,--output", o.output, "An SVG file, or a page: FILE.html [SVG on standard output]");
 }
 
 int draw_schedule(const Options& o) {
   const ReadConfig read = read_config(o.config, o.changes);
-  const train::PipelineSchedule s =
-      train::schedule_of(read.job.step, train::derive(read.job.step, ranks_of(o, read.job)));
-  write_output(o.output, picture(s, train::simulate(s, {}, train::Messages::buffered)));
+  const train::Derived derived = train::derive(read.job.step, ranks_of(o, read.job));
+  const train::PipelineSchedule s = train::schedule_of(read.job.step, derived);
+  const train::Timing timing = train::simulate(s, {}, train::Messages::buffered);
+  write_output(o.output, std::filesystem::path(o.output).extension() == ".html"
+                             ? pipeline_page(s, timing, train::Mesh(derived.mesh, read.job.step.wiring))
+                             : pipeline_picture(s, timing));
   return 0;
 }
 
@@ -165,7 +141,8 @@ int export_step(const Options& o) {
       write_output(fmt::format("{}.{}.et", o.chakra, r), train::chakra_trace(stages, r));
     return 0;
   }
-  write_output(o.output, train::workload_text(train::stages_of(read.job.step, ranks_of(o, read.job))));
+  write_output(o.output, schedule::plan_text(
+                             schedule::merged(train::plan_of(train::stages_of(read.job.step, ranks_of(o, read.job))))));
   return 0;
 }
 

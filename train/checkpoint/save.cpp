@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "kernels/reduce/cast.h"
@@ -12,10 +13,6 @@ namespace trellis::train {
 namespace {
 
 constexpr const char* kinds[] = {"master:", "first_moment:", "second_moment:"};
-
-std::string file_name(const Place& p) {
-  return fmt::format("dp_rank_{:02}_tp_rank_{:02}_pp_rank_{:02}.safetensors", p.data, p.tensor, p.pipeline);
-}
 
 // Of ranks that hold the same elements, the first one saves them.
 bool saves(const Step& step, const ParameterState& s, bool parameter) {
@@ -26,12 +23,12 @@ bool saves(const Step& step, const ParameterState& s, bool parameter) {
   return p.owner && (sharded || step.place.data == 0);
 }
 
-std::vector<ShardTensor> tensors_of(Job& job, bool masters) {
+using TensorAt = std::function<const void*(TensorId)>;
+
+std::vector<ShardTensor> tensors_of(const Step& step, bool masters, const TensorAt& at) {
   std::vector<ShardTensor> all;
-  const Step& step = job.step();
   const auto add = [&](const std::string& name, TensorId t, const Slice& slice) {
-    if (t != no_tensor && slice.elements() > 0)
-      all.push_back({name, step.program.tensor(t).type, slice, job.runner().at(t)});
+    if (t != no_tensor && slice.elements() > 0) all.push_back({name, step.program.tensor(t).type, slice, at(t)});
   };
   for (const ParameterState& s : step.states) {
     const Parameter& p = *s.parameter;
@@ -44,12 +41,20 @@ std::vector<ShardTensor> tensors_of(Job& job, bool masters) {
   return all;
 }
 
+}  // namespace
+
+std::string shard_name(const Place& p) {
+  return fmt::format("dp_rank_{:02}_tp_rank_{:02}_pp_rank_{:02}.safetensors", p.data, p.tensor, p.pipeline);
+}
+
 std::string layout_words(const Step& step) {
   const MeshShape& s = step.mesh.shape();
   return fmt::format("T{} P{} D{}{}", s.tensor, s.pipeline, s.data, step.config.strategy.zero1 ? " ZeRO-1" : "");
 }
 
-}  // namespace
+std::vector<ShardTensor> saved_tensors(const Step& step, bool masters) {
+  return tensors_of(step, masters, [](TensorId) { return nullptr; });
+}
 
 // What is written: bytes of its own, so that training can go on.
 struct Checkpoints::Copy {
@@ -72,10 +77,11 @@ void Checkpoints::wait() {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-void Checkpoints::save(Job& job, std::int64_t step) {
+void Checkpoints::save(Job& job, std::int64_t step, double monitored) {
   wait();
+  job.runner().settle();
   auto copy = std::make_shared<Copy>();
-  copy->tensors = tensors_of(job, options_.masters);
+  copy->tensors = tensors_of(job.step(), options_.masters, [&](TensorId t) { return job.runner().at(t); });
   std::size_t bytes = 0;
   for (const ShardTensor& t : copy->tensors) bytes += t.bytes();
   copy->bytes.resize(bytes);
@@ -86,9 +92,10 @@ void Checkpoints::save(Job& job, std::int64_t step) {
     at += t.bytes();
   }
   copy->tag = root_ / tag_name(step);
-  copy->file = file_name(job.step().place);
+  copy->file = shard_name(job.step().place);
   copy->info = {.step = step, .files = {}, .layout = layout_words(job.step())};
-  for (Rank r = 0; r < job.step().mesh.ranks(); ++r) copy->info.files.push_back(file_name(job.step().mesh.place(r)));
+  copy->info.monitor = options_.keep.monitor, copy->info.monitored = monitored;
+  for (Rank r = 0; r < job.step().mesh.ranks(); ++r) copy->info.files.push_back(shard_name(job.step().mesh.place(r)));
   if (!options_.asynchronous) return write(*copy);
   worker_ = std::thread([this, copy] {
     try {
@@ -121,13 +128,14 @@ void Checkpoints::write(const Copy& copy) {
     throw std::runtime_error(fmt::format("checkpoint {}: {} ranks could not write", copy.tag.string(), failed));
   if (ranks_->rank() == 0) {
     write_done(copy.tag, copy.info);
-    keep_last(root_, options_.keep);
+    keep_tags(root_, options_.keep);
   }
   ranks_->barrier();
 }
 
 bool load(Job& job, const TensorSource& source) {
   const Step& step = job.step();
+  job.runner().settle();
   Runner& memory = job.runner();
   const auto put = [&](const std::string& name, const Slice& slice, TensorId to) {
     std::vector<float> values(slice.elements());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <thread>
 
@@ -13,7 +14,7 @@ namespace trellis::train {
 struct SaveOptions {
   bool masters = true;
   bool asynchronous = false;  // return when the state is copied; one save at a time
-  std::int64_t keep = 1;      // complete tags; -1: all
+  Keep keep = {};
 };
 
 class Checkpoints {
@@ -24,7 +25,7 @@ class Checkpoints {
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
-  void save(Job&, std::int64_t step);
+  void save(Job&, std::int64_t step, double monitored = std::numeric_limits<double>::quiet_NaN());
   void wait();  // throws what the last save threw
 
  private:
@@ -40,6 +41,11 @@ class Checkpoints {
 // Parameters, and optimizer state where the source has it; masters that it lacks begin as the parameters are. Returns
 // whether there was optimizer state.
 bool load(Job&, const TensorSource&);
+
+// What a rank saves, without its bytes; and its file.
+std::vector<ShardTensor> saved_tensors(const Step&, bool masters);
+std::string shard_name(const Place&);
+std::string layout_words(const Step&);  // "T2 P1 D2 ZeRO-1"
 
 // Weights alone, whole and by their own names, as a safetensors file.
 void export_weights(const TensorSource&, const std::filesystem::path&);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -37,6 +38,8 @@ TagInfo read_done(const fs::path& tag) {
   try {
     info.step = said.at("step");
     info.layout = said.value("layout", std::string());
+    info.monitor = said.value("monitor", std::string());
+    if (said.contains("monitored") && said["monitored"].is_number()) info.monitored = said["monitored"];
     for (const json& file : said.at("files")) {
       const std::string name = file.at("name");
       const std::uint64_t bytes = file.at("bytes");
@@ -55,18 +58,40 @@ TagInfo read_done(const fs::path& tag) {
 void write_done(const fs::path& tag, const TagInfo& info) {
   json files = json::array();
   for (const std::string& name : info.files) files.push_back({{"name", name}, {"bytes", fs::file_size(tag / name)}});
-  write_whole(tag / "done", json{{"step", info.step}, {"layout", info.layout}, {"files", files}}.dump(1) + "\n");
+  json said{{"step", info.step}, {"layout", info.layout}, {"files", files}};
+  if (!info.monitor.empty()) said["monitor"] = info.monitor, said["monitored"] = info.monitored;
+  write_whole(tag / "done", said.dump(1) + "\n");
 }
 
-void keep_last(const fs::path& root, std::int64_t keep) {
-  if (keep < 0) return;
+namespace {
+
+// A tag's value as something of which more is better. Tags without a value, and damaged ones, come last.
+double rank_of(const fs::path& tag, const Keep& keep) {
+  double value = std::numeric_limits<double>::quiet_NaN();
+  try {
+    const TagInfo info = read_done(tag);
+    if (keep.monitor == "global_step") value = static_cast<double>(info.step);
+    if (info.monitor == keep.monitor) value = info.monitored;
+  } catch (const std::invalid_argument&) {  // it is damaged
+  }
+  if (std::isnan(value)) return -std::numeric_limits<double>::infinity();
+  return keep.lowest ? -value : value;
+}
+
+}  // namespace
+
+void keep_tags(const fs::path& root, const Keep& keep) {
+  if (keep.most < 0) return;
   const std::vector<std::string> complete = complete_tags(root);
-  const std::size_t gone = complete.size() - std::min(complete.size(), static_cast<std::size_t>(keep));
+  std::vector<std::pair<double, std::string>> ranked;
+  for (const std::string& tag : complete) ranked.emplace_back(rank_of(root / tag, keep), tag);
+  std::ranges::sort(ranked, std::greater<>());
   const auto remove = [&](const fs::path& tag) {
     fs::remove(tag / "done");
     fs::remove_all(tag);
   };
-  for (std::size_t i = 0; i < gone; ++i) remove(root / complete[i]);
+  for (std::size_t i = static_cast<std::size_t>(keep.most); i < ranked.size(); ++i)
+    if (ranked[i].second != complete.back()) remove(root / ranked[i].second);
   for (const auto& each : fs::directory_iterator(root)) {
     const std::string name = each.path().filename().string();
     if (name.starts_with("step_") && !complete.empty() && name < complete[0]) remove(each.path());

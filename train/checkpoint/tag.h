@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,8 +16,10 @@ namespace trellis::train {
 
 struct TagInfo {
   std::int64_t step = 0;
-  std::vector<std::string> files;
-  std::string layout;  // "T2 P1 D2 ZeRO-1", for people
+  std::vector<std::string> files = {};
+  std::string layout = {};   // "T2 P1 D2 ZeRO-1", for people
+  std::string monitor = {};  // what was monitored, and its value then; NaN: there was none
+  double monitored = std::numeric_limits<double>::quiet_NaN();
 };
 
 std::string tag_name(std::int64_t step);                                    // "step_00000100"
@@ -24,9 +27,16 @@ std::vector<std::string> complete_tags(const std::filesystem::path& root);  // o
 TagInfo read_done(const std::filesystem::path& tag);  // throws invalid_argument, also for a file that is missing
 void write_done(const std::filesystem::path& tag, const TagInfo&);
 
-// Removes all complete tags but the last `keep`, and incomplete ones that are older than the first complete one. `done`
-// goes first, so that what is left of a removal is incomplete. keep -1: all stay.
-void keep_last(const std::filesystem::path& root, std::int64_t keep);
+// Which complete tags stay: the newest, from which a job goes on, and of all the best by a monitored value.
+struct Keep {
+  std::int64_t most = 1;                // -1: all
+  std::string monitor = "global_step";  // this one is the tag's own; of other names, TagInfo::monitored
+  bool lowest = false;                  // is best
+};
+
+// Removes the other complete tags, and incomplete ones that are older than the first complete one. `done` goes first,
+// so that what is left of a removal is incomplete.
+void keep_tags(const std::filesystem::path& root, const Keep&);
 
 // Tensors of a tag, or of files of safetensors, wherever their rectangles are.
 class TensorSource {

@@ -23,7 +23,7 @@ struct ModelConfig {
   double rope_theta = 10000;
   double rotary_percentage = 1;  // of a head's elements
   double initializer_range = 0.02;
-  double hidden_dropout = 0;
+  double hidden_dropout = 0, attention_dropout = 0;
   double label_smoothing = 0;
   bool tie_word_embeddings = false;
 

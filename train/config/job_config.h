@@ -11,13 +11,17 @@ namespace trellis::train {
 struct TrainerConfig {
   std::int64_t max_steps = 100;
   std::int64_t log_every_n_steps = 1;
-  double peak_tflops = 0;           // of a rank: what MFU is a part of; 0: no MFU
+  std::int64_t val_check_interval = 0;    // steps; 0: at the end alone
+  std::int64_t limit_val_batches = -1;    // -1: all
+  std::int64_t num_sanity_val_steps = 0;  // batches before the first step
+  double peak_tflops = 0;                 // of a rank: what MFU is a part of; 0: no MFU
   int threads = -1;                 // of a rank; 0: one for each core; -1: the cores, divided by the ranks of this node
   Rank devices = 0, num_nodes = 0;  // a node's ranks, and nodes; 0: as launched
 };
 
 struct DataConfig {
   std::vector<std::string> train_path;  // token files, one after the other
+  std::vector<std::string> val_path;    // none: there is no validation
   std::size_t token_bytes = 0;          // of a plain .bin: 2 or 4
   std::size_t prefetch = 2;             // batches that are read ahead
 };
@@ -27,13 +31,16 @@ struct ExperimentConfig {
   bool tensorboard = true;     // create_tensorboard_logger
   bool resume = false;         // resume_if_exists
   bool resume_ignore_no_checkpoint = true;
-  std::string resume_from = "";          // resume_from_checkpoint: a tag's folder, or a .safetensors file
-  bool checkpoints = true;               // create_checkpoint_callback
-  std::int64_t every_n_train_steps = 0;  // 0: at the end alone
-  std::int64_t save_top_k = 1;           // -1: all, 0: none
-  std::string monitor = "global_step", mode = "max";
-  bool masters = true;  // use_master_weights_in_ckpt
+  std::string resume_from = "";                       // resume_from_checkpoint: a tag's folder, or a .safetensors file
+  bool checkpoints = true;                            // create_checkpoint_callback
+  std::int64_t every_n_train_steps = 0;               // 0: at the end alone
+  std::int64_t save_top_k = 1;                        // -1: all, 0: none
+  std::string monitor = "global_step", mode = "max";  // global_step, loss, val_loss; max or min is best
+  bool masters = true;                                // use_master_weights_in_ckpt
   bool asynchronous = false;
+  // Of proved steps, compiler_cache_url: a folder; empty: none, or EXP_DIR/steps where `trellis train` sets it.
+  std::string cache = "";
+  bool retry_failed = false;
   bool log_parameter_norm = false, log_gradient_norm = true;
 };
 

@@ -1,51 +1,9 @@
 #include "train/config/keys.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <functional>
-#include <stdexcept>
-
-#include "train/config/key_value.h"
+#include "train/config/key_list.h"
 
 namespace trellis::train {
 namespace {
-
-struct Key {
-  std::string name;
-  std::function<std::string(JobConfig&, const KeyValue&)> apply;
-};
-
-template <class Get>
-Key key(std::string name, Get get) {
-  return {std::move(name), [get](JobConfig& c, const KeyValue& v) {
-            parse(v, get(c));
-            return std::string();
-          }};
-}
-
-// It is read, and makes no difference: a word on why.
-Key idle(std::string name, std::string why) {
-  return {name,
-          [name, why](JobConfig&, const KeyValue&) { return fmt::format("{} has no effect here: {}", name, why); }};
-}
-
-// One value alone is served.
-Key only(std::string name, std::vector<std::string> served, std::string why) {
-  return {std::move(name), [served, why](JobConfig&, const KeyValue& v) -> std::string {
-            if (std::ranges::find(served, word(v)) == served.end())
-              refuse(v, fmt::format("{}; {}", fmt::join(served, " or "), why));
-            return "";
-          }};
-}
-
-// The whole section is refused.
-Key absent(std::string name, std::string why) {
-  return {name, [name, why](JobConfig&, const KeyValue&) -> std::string {
-            throw std::invalid_argument(fmt::format("{}: {}", name, why));
-          }};
-}
 
 std::string set_precision(JobConfig& c, const KeyValue& v) {
   const std::pair<const char*, Precision> known[] = {{"fp32", Precision::fp32},
@@ -57,20 +15,6 @@ std::string set_precision(JobConfig& c, const KeyValue& v) {
   for (const auto& [name, precision] : known)
     if (word(v) == name) return c.step.precision = precision, "";
   refuse(v, "fp32, bf16SR, bf16, mixed_precision or mixed_precisionSR; autocast and manual are not built");
-}
-
-std::string set_recompute(JobConfig& c, const KeyValue& v) {
-  if (word(v) == "selective") return c.step.recompute = Recompute::selective, "";
-  if (word(v) == "full") return c.step.recompute = Recompute::full, "";
-  if (word(v) == "null" || word(v) == "none") return c.step.recompute = Recompute::none, "";
-  refuse(v, "selective, full or null");
-}
-
-std::string set_betas(JobConfig& c, const KeyValue& v) {
-  if (v.words.size() != 2) refuse(v, "two numbers");
-  c.step.optimizer.beta1 = decimal(v, v.words[0], "two numbers");
-  c.step.optimizer.beta2 = decimal(v, v.words[1], "two numbers");
-  return "";
 }
 
 std::string set_clip(JobConfig& c, const KeyValue& v) {
@@ -85,6 +29,27 @@ std::string set_seed(JobConfig& c, const KeyValue& v) {
   parse(v, seed);
   c.step.seed = seed;
   return "";
+}
+
+std::string set_cache(JobConfig& c, const KeyValue& v) {
+  if (word(v).find("://") != std::string::npos) refuse(v, "a folder; object stores are out of scope");
+  return c.experiment.cache = word(v), "";
+}
+
+std::string set_monitor(JobConfig& c, const KeyValue& v) {
+  const std::pair<const char*, const char*> known[] = {{"global_step", "global_step"},
+                                                       {"step", "global_step"},
+                                                       {"loss", "loss"},
+                                                       {"reduced_train_loss", "loss"},
+                                                       {"val_loss", "val_loss"}};
+  for (const auto& [said, meant] : known)
+    if (word(v) == said) return c.experiment.monitor = meant, "";
+  refuse(v, "global_step, loss or val_loss");
+}
+
+std::string set_mode(JobConfig& c, const KeyValue& v) {
+  if (word(v) != "min" && word(v) != "max") refuse(v, "max or min, whichever is best");
+  return c.experiment.mode = word(v), "";
 }
 
 std::string set_wiring(JobConfig& c, const KeyValue& v) {
@@ -114,9 +79,12 @@ std::vector<Key> trainer_keys() {
       idle("trainer.max_epochs", "trainer.max_steps decides; data begins anew when it ends"),
       key(
           "trainer.log_every_n_steps", [](JobConfig & c) -> auto& { return c.trainer.log_every_n_steps; }),
-      idle("trainer.val_check_interval", "there is no validation loop"),
-      idle("trainer.limit_val_batches", "there is no validation loop"),
-      idle("trainer.num_sanity_val_steps", "there is no validation loop"),
+      key(
+          "trainer.val_check_interval", [](JobConfig & c) -> auto& { return c.trainer.val_check_interval; }),
+      key(
+          "trainer.limit_val_batches", [](JobConfig & c) -> auto& { return c.trainer.limit_val_batches; }),
+      key(
+          "trainer.num_sanity_val_steps", [](JobConfig & c) -> auto& { return c.trainer.num_sanity_val_steps; }),
       {"trainer.gradient_clip_val", set_clip},
       idle("trainer.lnc", "ranks are processes of the host"),
       idle("trainer.sequential_move_factor", "parameters are made where they are used"),
@@ -147,8 +115,8 @@ std::vector<Key> experiment_keys() {
           [](JobConfig & c) -> auto& { return c.experiment.every_n_train_steps; }),
       k(
           "checkpoint_callback_params.save_top_k", [](JobConfig & c) -> auto& { return c.experiment.save_top_k; }),
-      only("exp_manager.checkpoint_callback_params.monitor", {"global_step", "step"}, "the last ones are kept"),
-      only("exp_manager.checkpoint_callback_params.mode", {"max"}, "the last ones are kept"),
+      {"exp_manager.checkpoint_callback_params.monitor", set_monitor},
+      {"exp_manager.checkpoint_callback_params.mode", set_mode},
       idle("exp_manager.checkpoint_callback_params.save_last", "the last step is always saved"),
       idle("exp_manager.checkpoint_callback_params.filename", "a tag is named by its step"),
       absent("exp_manager.checkpoint_callback_params.train_time_interval",
@@ -216,117 +184,14 @@ std::vector<Key> data_keys() {
           "token_bytes", [](JobConfig & c) -> auto& { return c.data.token_bytes; }),
       k(
           "prefetch", [](JobConfig & c) -> auto& { return c.data.prefetch; }),
-      idle("data.val_path", "there is no validation loop"),
-      idle("data.val_dir", "there is no validation loop"),
+      k(
+          "val_path", [](JobConfig & c) -> auto& { return c.data.val_path; }),
+      k(
+          "val_dir", [](JobConfig & c) -> auto& { return c.data.val_path; }),
       idle("data.splits_string", "all of the data is for training"),
       idle("data.num_workers", "batches are read ahead by one thread"),
       absent("data.tokenizer", "text is read as bytes, and token files as they are; tokenize before"),
       idle("data.packing", "samples are cut from one stream of tokens"),
-  };
-}
-
-std::vector<Key> model_keys() {
-  const auto k = [](const char* name, auto get) { return key(std::string("model.") + name, get); };
-  return {
-      k(
-          "architecture", [](JobConfig & c) -> auto& { return c.step.model.architecture; }),
-      k(
-          "vocab_size", [](JobConfig & c) -> auto& { return c.step.model.vocab_size; }),
-      k(
-          "hidden_size", [](JobConfig & c) -> auto& { return c.step.model.hidden_size; }),
-      k(
-          "num_layers", [](JobConfig & c) -> auto& { return c.step.model.num_layers; }),
-      k(
-          "num_hidden_layers", [](JobConfig & c) -> auto& { return c.step.model.num_layers; }),
-      k(
-          "num_attention_heads", [](JobConfig & c) -> auto& { return c.step.model.num_attention_heads; }),
-      k(
-          "num_key_value_heads", [](JobConfig & c) -> auto& { return c.step.model.num_key_value_heads; }),
-      k(
-          "num_kv_heads", [](JobConfig & c) -> auto& { return c.step.model.num_key_value_heads; }),
-      k(
-          "intermediate_size", [](JobConfig & c) -> auto& { return c.step.model.intermediate_size; }),
-      k(
-          "ffn_hidden_size", [](JobConfig & c) -> auto& { return c.step.model.intermediate_size; }),
-      k(
-          "max_position_embeddings", [](JobConfig & c) -> auto& { return c.step.model.max_position_embeddings; }),
-      k(
-          "rms_norm_eps", [](JobConfig & c) -> auto& { return c.step.model.norm_epsilon; }),
-      k(
-          "layernorm_epsilon", [](JobConfig & c) -> auto& { return c.step.model.norm_epsilon; }),
-      k(
-          "rope_theta", [](JobConfig & c) -> auto& { return c.step.model.rope_theta; }),
-      k(
-          "rotary_percentage", [](JobConfig & c) -> auto& { return c.step.model.rotary_percentage; }),
-      k(
-          "initializer_range", [](JobConfig & c) -> auto& { return c.step.model.initializer_range; }),
-      k(
-          "init_method_std", [](JobConfig & c) -> auto& { return c.step.model.initializer_range; }),
-      k(
-          "hidden_dropout", [](JobConfig & c) -> auto& { return c.step.model.hidden_dropout; }),
-      k(
-          "label_smoothing", [](JobConfig & c) -> auto& { return c.step.model.label_smoothing; }),
-      k(
-          "tie_word_embeddings", [](JobConfig & c) -> auto& { return c.step.model.tie_word_embeddings; }),
-      k(
-          "share_embeddings_and_output_weights",
-          [](JobConfig & c) -> auto& { return c.step.model.tie_word_embeddings; }),
-      k(
-          "pipeline_cuts", [](JobConfig & c) -> auto& { return c.step.strategy.cuts; }),
-      {"model.activations_checkpoint_granularity", set_recompute},
-      k(
-          "activations_checkpoint_layers", [](JobConfig & c) -> auto& { return c.step.recompute_layers; }),
-      idle("model.activations_checkpoint_recompute", "the granularity decides"),
-      idle("model.fusions.softmax", "softmax is one kernel"),
-      idle("model.fusions.flash_attention", "attention's memory is linear in the sequence always"),
-      absent("model.fusions.ring_attention", "context parallelism is not built"),
-      idle("model.transpose_nki_inputs", "there are no NKI kernels"),
-      k(
-          "do_layer_norm_weight_decay", [](JobConfig & c) -> auto& { return c.step.optimizer.norm_weight_decay; }),
-  };
-}
-
-std::string set_optimizer(JobConfig& c, const KeyValue& v) {
-  const std::string& w = word(v);
-  if (w == "adamw") return "";
-  if (w == "adamw_fp32OptState") {
-    c.step.optimizer.decay_last = true, c.step.optimizer.epsilon = 1e-6;
-    return "";
-  }
-  refuse(v, "adamw or adamw_fp32OptState");
-}
-
-std::string set_schedule(JobConfig& c, const KeyValue& v) {
-  const std::string& w = word(v);
-  for (const char* known : {"constant", "LinearAnnealingWithWarmUp", "CosineAnnealing"})
-    if (w == known) return c.step.schedule.name = w, "";
-  refuse(v, "LinearAnnealingWithWarmUp, CosineAnnealing or constant");
-}
-
-std::vector<Key> optimizer_keys() {
-  const auto k = [](const char* name, auto get) { return key(std::string("model.optim.") + name, get); };
-  return {
-      {"model.optim.name", set_optimizer},
-      k(
-          "lr", [](JobConfig & c) -> auto& { return c.step.optimizer.learning_rate; }),
-      k(
-          "weight_decay", [](JobConfig & c) -> auto& { return c.step.optimizer.weight_decay; }),
-      k(
-          "eps", [](JobConfig & c) -> auto& { return c.step.optimizer.epsilon; }),
-      {"model.optim.betas", set_betas},
-      {"model.optim.sched.name", set_schedule},
-      k(
-          "sched.warmup_steps", [](JobConfig & c) -> auto& { return c.step.schedule.warmup_steps; }),
-      k(
-          "sched.max_steps", [](JobConfig & c) -> auto& { return c.step.schedule.max_steps; }),
-      k(
-          "sched.constant_steps", [](JobConfig & c) -> auto& { return c.step.schedule.constant_steps; }),
-      k(
-          "sched.min_lr", [](JobConfig & c) -> auto& { return c.step.schedule.min_lr; }),
-      k(
-          "norm_type", [](JobConfig & c) -> auto& { return c.step.optimizer.norm_type; }),
-      k(
-          "use_fp32_grad_acc", [](JobConfig & c) -> auto& { return c.step.optimizer.fp32_gradients; }),
   };
 }
 
@@ -339,7 +204,7 @@ std::vector<Key> other_keys() {
       only("precision.parallel_layers_reduce_dtype", {"fp32", "float32", "torch.float32"},
            "sums over the tensor axis are in fp32"),
       idle("compiler_flags", "nothing is compiled"),
-      idle("compiler_cache_url", "nothing is compiled"),
+      {"compiler_cache_url", set_cache},
       idle("aync_exec_max_inflight_requests", "steps are not queued"),
       key(
           "bucket_size_collectives", [](JobConfig & c) -> auto& { return c.step.optimizer.bucket_mb; }),

@@ -44,7 +44,7 @@ const Parameter& Parameters::add(Writer& w, const NewParameter& wanted) {
   if (wanted.split == Split::columns)
     std::tie(p.slice.column, p.slice.column_count) = part_of(wanted, wanted.columns, w);
   p.initial = wanted.initial, p.partial = wanted.partial, p.owner = wanted.owner, p.copies = wanted.copies;
-  p.frozen = types_.adapters_alone && !wanted.adapter;
+  p.frozen = types_.none_trained || (types_.adapters_alone && !wanted.adapter);
   p.decays = decays(p.name);
   p.share = 1.0 / (wanted.split == Split::none ? w.shape().tensor : wanted.copies);
   const auto group = static_cast<std::size_t>(types_.zero_group);

@@ -45,6 +45,7 @@ struct ParameterTypes {
   DType gradient = DType::f32;
   Rank zero_group = 1;          // padded_rows is a multiple of it
   bool adapters_alone = false;  // only what is added as an adapter is trained
+  bool none_trained = false;
 };
 
 struct NewParameter {

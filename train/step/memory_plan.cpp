@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 namespace trellis::train {
 namespace {
@@ -75,26 +74,17 @@ std::vector<Life> lives(const Program& p) {
 
 }  // namespace
 
-MemoryPlan plan_memory(const Program& p) {
+MemoryPlan plan_memory(const Program& p, Lasting lasting_ones) {
   MemoryPlan plan;
   plan.offsets.assign(p.tensors.size(), 0);
-  std::array<std::size_t, category_count> alive{};
-  const auto slot = [&](std::size_t t) -> std::size_t& {
-    return alive[static_cast<std::size_t>(p.tensors[t].category)];
-  };
   for (std::size_t t = 0; t < p.tensors.size(); ++t)
-    if (lasting(p.tensors[t].category)) {
+    if (lasting(p.tensors[t].category) &&
+        (lasting_ones == Lasting::here || p.tensors[t].category != Category::parameter)) {
       plan.offsets[t] = plan.bytes;
       plan.bytes += rounded(p.tensors[t].bytes());
-      slot(t) += p.tensors[t].bytes();
     }
   const std::vector<Life> life = lives(p);
   Gaps gaps(plan.bytes);
-  const auto note = [&](std::size_t operation) {
-    const std::size_t total = std::accumulate(alive.begin(), alive.end(), std::size_t{0});
-    if (total > plan.peak || operation == 0) plan.peak = total, plan.at_peak = alive, plan.peak_operation = operation;
-  };
-  note(0);
   for (std::size_t i = 0; i < p.operations.size(); ++i) {
     const auto each = [&](const auto& body) {
       for (const auto* list : {&p.operations[i].reads, &p.operations[i].writes})
@@ -106,11 +96,8 @@ MemoryPlan plan_memory(const Program& p) {
       if (life[t].first == i && std::ranges::find(born, t) == born.end()) born.push_back(t);
       if (life[t].last == i && std::ranges::find(dead, t) == dead.end()) dead.push_back(t);
     });
-    for (std::size_t t : born)
-      plan.offsets[t] = gaps.take(rounded(p.tensors[t].bytes())), slot(t) += p.tensors[t].bytes();
-    if (!born.empty()) note(i);
-    for (std::size_t t : dead)
-      gaps.give(plan.offsets[t], rounded(p.tensors[t].bytes())), slot(t) -= p.tensors[t].bytes();
+    for (std::size_t t : born) plan.offsets[t] = gaps.take(rounded(p.tensors[t].bytes()));
+    for (std::size_t t : dead) gaps.give(plan.offsets[t], rounded(p.tensors[t].bytes()));
   }
   plan.bytes = gaps.end();
   return plan;

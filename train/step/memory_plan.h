@@ -1,7 +1,7 @@
-// Where each tensor of a program lies, and how much memory that takes: known before anything runs.
+// Where each tensor of a program lies, and how much memory that takes: known before anything runs. What it is taken for
+// is said of the step's plan (schedule/plan/memory.h).
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -10,15 +10,15 @@
 namespace trellis::train {
 
 struct MemoryPlan {
-  std::vector<std::size_t> offsets;                   // of each tensor, in bytes
-  std::size_t bytes = 0;                              // in all
-  std::array<std::size_t, category_count> at_peak{};  // by category, when most is alive
-  std::size_t peak = 0;                               // their sum; bytes is more where gaps could not be used
-  std::size_t peak_operation = 0;                     // the operation at which it is reached
+  std::vector<std::size_t> offsets;  // of each tensor, in bytes
+  std::size_t bytes = 0;             // in all; more than is alive at once where gaps could not be used
 };
+
+// Whether parameters have their place here, or in another program's memory.
+enum class Lasting : std::uint8_t { here, parameters_elsewhere };
 
 // Tensors that last come first. Others take the smallest free gap that holds them, from their first operation to their
 // last one.
-MemoryPlan plan_memory(const Program&);
+MemoryPlan plan_memory(const Program&, Lasting = Lasting::here);
 
 }  // namespace trellis::train

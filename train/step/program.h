@@ -86,6 +86,7 @@ struct Operation {
   // An exchange with a ticket runs beside the operations after it, until the wait with the same ticket. 0: it is
   // finished before the next one begins.
   int ticket = 0;
+  bool ahead = false;  // of a wait that stands before its exchange: what it waits for began when the step last ran
 };
 
 struct Program {

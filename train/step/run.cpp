@@ -18,17 +18,20 @@ std::byte* shifted(void* p, const Transfer& t, std::size_t first) {
 
 }  // namespace
 
-Runner::Runner(const Program& program, Communicators communicators, int threads)
+Runner::Runner(const Program& program, Communicators communicators, int threads, Lasting lasting_ones)
     : program_(program),
       communicators_(std::move(communicators)),
-      plan_(plan_memory(program)),
+      plan_(plan_memory(program, lasting_ones)),
+      borrowed_(program.tensors.size(), nullptr),
       device_(device::host_of_process()),
       threads_(threads) {
   for (const Operation& o : program.operations) {
     if (o.kind != Operation::Kind::exchange) continue;
     if (!communicators_.contains(o.exchange.axis))
       throw std::invalid_argument(fmt::format("{}: no communicator for axis {}", o.name, name(o.exchange.axis)));
-    if (o.ticket != 0 && !streams_.contains(o.exchange.axis)) streams_[o.exchange.axis] = device_->stream();
+    if (o.ticket == 0) continue;
+    if (!streams_.contains(o.exchange.axis)) streams_[o.exchange.axis] = device_->stream();
+    begun_[o.ticket] = device_->event();
   }
   memory_ = static_cast<std::byte*>(device_->allocate(std::max<std::size_t>(plan_.bytes, 1)));
   std::memset(memory_, 0, plan_.bytes);
@@ -36,11 +39,15 @@ Runner::Runner(const Program& program, Communicators communicators, int threads)
 
 Runner::~Runner() {
   streams_.clear();
+  begun_.clear();
   communicators_.clear();
   device_->release(memory_);
 }
 
-void* Runner::at(TensorId t) const { return memory_ + plan_.offsets[static_cast<std::size_t>(t)]; }
+void* Runner::at(TensorId t) const {
+  const auto i = static_cast<std::size_t>(t);
+  return borrowed_[i] != nullptr ? borrowed_[i] : memory_ + plan_.offsets[i];
+}
 
 void Runner::one(const Operation& o, const Moment& now) {
   if (o.kind == Operation::Kind::compute) return o.run(*this, now);
@@ -54,6 +61,12 @@ void Runner::one(const Operation& o, const Moment& now) {
 
 void Runner::run(const Moment& now) {
   for (const Operation& o : program_.operations) one(o, now);
+  for (const auto& [axis, stream] : streams_)
+    if (stream->idle()) stream->synchronize();  // throws what went wrong beside
+}
+
+void Runner::settle() {
+  for (const auto& [axis, stream] : streams_) stream->synchronize();
 }
 
 Runner::Found Runner::first_not_finite(const Moment& now) {
@@ -78,7 +91,12 @@ bool Runner::finite(const Operation& o) const {
   return true;
 }
 
-void Runner::wait(const Operation& o) { streams_.at(o.exchange.axis)->synchronize(); }
+// An event does not say what its stream threw: a stream that failed has no more work, and does.
+void Runner::wait(const Operation& o) {
+  begun_.at(o.ticket)->synchronize();
+  device::Stream& stream = *streams_.at(o.exchange.axis);
+  if (stream.idle()) stream.synchronize();
+}
 
 void Runner::exchange(const Operation& o) {
   const Exchange& e = o.exchange;
@@ -109,6 +127,7 @@ void Runner::exchange(const Operation& o) {
     }
   }
   if (group) group->end();
+  if (stream != nullptr) begun_.at(o.ticket)->record(stream);
 }
 
 }  // namespace trellis::train

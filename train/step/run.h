@@ -12,22 +12,28 @@
 namespace trellis::train {
 
 // A communicator for each axis along which the program exchanges. Ranks of an axis stand in the order of its group.
-using Communicators = std::map<Axis, std::unique_ptr<ccl::Communicator>>;
+using Communicators = std::map<Axis, std::shared_ptr<ccl::Communicator>>;
 
 class Runner : public Memory {
  public:
   // The program must outlive the runner. Memory is all zeros at first. threads: of each operation.
-  Runner(const Program&, Communicators, int threads = 1);
+  // Runners may share communicators, as long as one runs at a time and what it began is settled.
+  Runner(const Program&, Communicators, int threads = 1, Lasting = Lasting::here);
   ~Runner() override;
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
   void* at(TensorId) const override;
   int threads() const override { return threads_; }
+  const Communicators& communicators() const { return communicators_; }
   const MemoryPlan& memory() const { return plan_; }
   const Program& program() const { return program_; }
 
   void run(const Moment&);
+  // Waits for what a step has begun for the next one. Before it, parameters may still change.
+  void settle();
+  // Lets the tensor lie elsewhere, in another runner's memory.
+  void borrow(TensorId t, void* at) { borrowed_[static_cast<std::size_t>(t)] = at; }
   // Runs the step and looks at every result: the first operation that wrote a NaN or an infinity; operation -1: none.
   // Every rank must call it.
   struct Found {
@@ -46,7 +52,9 @@ class Runner : public Memory {
   const Program& program_;
   Communicators communicators_;
   std::map<Axis, std::unique_ptr<device::Stream>> streams_;  // of exchanges with tickets
+  std::map<int, std::unique_ptr<device::Event>> begun_;      // the end of each of these
   MemoryPlan plan_;
+  std::vector<void*> borrowed_;  // by tensor; null: it has its place here
   std::shared_ptr<device::Device> device_;
   std::byte* memory_ = nullptr;
   double exchanging_ = 0;

@@ -41,12 +41,28 @@ void Writer::exchange(std::string_view name, Exchange e) {
 }
 
 int Writer::begin(std::string_view name, Exchange e) {
+  const int ticket = ticket_ahead();
+  begin_ahead(name, std::move(e), ticket);
+  return ticket;
+}
+
+int Writer::ticket_ahead() {
+  begun_.push_back(0);
+  return static_cast<int>(begun_.size());
+}
+
+void Writer::begin_ahead(std::string_view name, Exchange e, int ticket) {
   Operation o = made(name, Operation::Kind::exchange);
-  begun_.push_back(program_.operations.size());
-  o.ticket = static_cast<int>(begun_.size());
+  begun_.at(static_cast<std::size_t>(ticket - 1)) = program_.operations.size();
+  o.ticket = ticket;
   add_exchange(o, std::move(e));
   program_.operations.push_back(std::move(o));
-  return static_cast<int>(begun_.size());
+}
+
+void Writer::wait_ahead(std::string_view name, int ticket, Axis axis, std::vector<TensorId> results) {
+  Operation o = made(name, Operation::Kind::wait);
+  o.ticket = ticket, o.ahead = true, o.writes = std::move(results), o.exchange.axis = axis;
+  program_.operations.push_back(std::move(o));
 }
 
 void Writer::wait(int ticket) {

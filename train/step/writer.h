@@ -51,6 +51,10 @@ class Writer {
   // From here to the wait, the exchange runs beside other operations. Returns the ticket.
   int begin(std::string_view name, Exchange);
   void wait(int ticket);
+  // The same over the end of a step: waits where the next one needs the result, for what begins with that ticket later.
+  int ticket_ahead();
+  void wait_ahead(std::string_view name, int ticket, Axis, std::vector<TensorId> results);
+  void begin_ahead(std::string_view name, Exchange, int ticket);
 
   // Gradients of weights: written at once, or, while they are held back, when the pipeline has time for them.
   void weight_gradient(std::function<void(Writer&)> write);

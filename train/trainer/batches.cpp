@@ -6,11 +6,7 @@ namespace trellis::train {
 
 Batches::Batches(const Sampler& sampler, const Step& step, std::int64_t first_step, std::size_t ahead)
     : sampler_(sampler),
-      micro_batches_(step.micro_batches),
-      batch_(step.config.micro_batch_size),
-      length_(step.config.seq_length),
-      data_(static_cast<std::size_t>(step.mesh.shape().data)),
-      place_(static_cast<std::size_t>(step.place.data)),
+      step_(step),
       ahead_(std::max<std::size_t>(1, ahead)),
       worker_([this, first_step] { work(first_step); }) {}
 
@@ -23,18 +19,20 @@ Batches::~Batches() {
   worker_.join();
 }
 
-Batch Batches::read(std::int64_t step) const {
+Batch read_batch(const Sampler& sampler, const Step& step, std::int64_t number) {
+  const std::size_t batch = step.config.micro_batch_size, length = step.config.seq_length;
+  const auto data = static_cast<std::size_t>(step.mesh.shape().data), place = static_cast<std::size_t>(step.place.data);
   Batch b;
-  b.step = step;
-  std::vector<std::int32_t> sample(length_ + 1), label(length_);
-  for (std::size_t m = 0; m < micro_batches_; ++m) {
+  b.step = number;
+  std::vector<std::int32_t> sample(length + 1), label(length);
+  for (std::size_t m = 0; m < step.micro_batches; ++m) {
     auto& tokens = b.tokens.emplace_back();
     auto& labels = b.labels.emplace_back();
     // Samples of a step are dealt out micro-batch by micro-batch, and of each to the data-parallel ranks in order.
-    const std::size_t whole = micro_batches_ * data_ * batch_;
-    for (std::size_t i = 0; i < batch_; ++i) {
-      const std::size_t number = static_cast<std::size_t>(step - 1) * whole + (m * data_ + place_) * batch_ + i;
-      sampler_.read(number, sample.data(), label.data());
+    const std::size_t whole = step.micro_batches * data * batch;
+    for (std::size_t i = 0; i < batch; ++i) {
+      sampler.read(static_cast<std::size_t>(number - 1) * whole + (m * data + place) * batch + i, sample.data(),
+                   label.data());
       tokens.insert(tokens.end(), sample.begin(), sample.end() - 1);
       labels.insert(labels.end(), label.begin(), label.end());
     }
@@ -45,7 +43,7 @@ Batch Batches::read(std::int64_t step) const {
 void Batches::work(std::int64_t step) {
   try {
     for (;; ++step) {
-      Batch b = read(step);
+      Batch b = read_batch(sampler_, step_, step);
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return ended_ || ready_.size() < ahead_; });
       if (ended_) return;

@@ -20,6 +20,9 @@ struct Batch {
   std::vector<std::vector<std::int32_t>> tokens, labels;
 };
 
+// The batch of a step, counted from 1, for the place of the step's rank.
+Batch read_batch(const Sampler&, const Step&, std::int64_t number);
+
 class Batches {
  public:
   Batches(const Sampler&, const Step&, std::int64_t first_step, std::size_t ahead);
@@ -29,10 +32,9 @@ class Batches {
   Batch next();  // of the next step; throws what reading threw
 
  private:
-  Batch read(std::int64_t step) const;
   void work(std::int64_t step);
   const Sampler& sampler_;
-  std::size_t micro_batches_, batch_, length_, data_, place_;
+  const Step& step_;
   std::size_t ahead_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <fstream>
 #include <system_error>
 
@@ -13,7 +14,8 @@ namespace trellis::train {
 namespace {
 
 constexpr const char* head =
-    "step,loss,learning_rate,gradient_norm,parameter_norm,seconds,tokens_per_second,flops_per_second\n";
+    "step,loss,learning_rate,gradient_norm,parameter_norm,seconds,tokens_per_second,flops_per_second,"
+    "validation_loss\n";
 
 }  // namespace
 
@@ -33,8 +35,9 @@ Figures::Figures(const std::filesystem::path& folder, std::int64_t done, bool te
 
 void Figures::add(const StepRecord& r) {
   std::ofstream out(csv_, std::ios::app);
-  out << fmt::format("{},{:.17g},{:.9g},{:.9g},{:.9g},{:.6f},{:.1f},{:.4g}\n", r.step, r.loss, r.learning_rate,
-                     r.gradient_norm, r.parameter_norm, r.seconds, r.tokens_per_second, r.flops_per_second);
+  out << fmt::format("{},{:.17g},{:.9g},{:.9g},{:.9g},{:.6f},{:.1f},{:.4g},{}\n", r.step, r.loss, r.learning_rate,
+                     r.gradient_norm, r.parameter_norm, r.seconds, r.tokens_per_second, r.flops_per_second,
+                     std::isnan(r.validation_loss) ? "" : fmt::format("{:.17g}", r.validation_loss));
   if (!out.flush()) throw std::system_error(errno != 0 ? errno : EIO, std::generic_category(), csv_.string());
   if (!events_) return;
   const std::pair<const char*, double> scalars[] = {{"loss", r.loss},
@@ -44,6 +47,7 @@ void Figures::add(const StepRecord& r) {
                                                     {"tokens_per_second", r.tokens_per_second},
                                                     {"flops_per_second", r.flops_per_second}};
   for (const auto& [tag, value] : scalars) events_->scalar(tag, r.step, static_cast<float>(value));
+  if (!std::isnan(r.validation_loss)) events_->scalar("validation_loss", r.step, static_cast<float>(r.validation_loss));
 }
 
 }  // namespace trellis::train

@@ -11,11 +11,12 @@
 #include <stdexcept>
 
 #include "kernels/reduce/dot.h"
+#include "train/cache/proof.h"
 #include "train/checkpoint/save.h"
 #include "train/trainer/batches.h"
 #include "train/trainer/figures.h"
 #include "train/trainer/learning_rate.h"
-#include "train/whole/check.h"
+#include "train/trainer/validation.h"
 #include "train/whole/job.h"
 
 namespace trellis::train {
@@ -34,21 +35,41 @@ class Training {
     job_ = std::make_unique<Job>(config_.step, world_, std::max(0, config_.trainer.threads));
     count();
     resume();
+    if (!config_.data.val_path.empty()) validation_ = std::make_unique<Validation>(config_, *job_);
     open_outputs();
+    if (config_.trainer.num_sanity_val_steps > 0 && validation_)
+      say(fmt::format("validation loss before the first step {:.4f}",
+                      validation_->loss(config_.trainer.num_sanity_val_steps)));
+    if (hooks_.begin) hooks_.begin(result_.last_step + 1);
     Batches batches(*sampler_, job_->step(), result_.last_step + 1, config_.data.prefetch);
     while (result_.last_step < config_.trainer.max_steps && !result_.stopped) {
-      step(batches.next());
+      StepRecord record = step(batches.next());
       result_.stopped = agreed(hooks_.stop && hooks_.stop());
-      const std::int64_t every = config_.experiment.every_n_train_steps;
       const bool last = result_.stopped || result_.last_step == config_.trainer.max_steps;
-      if (checkpoints_ && (last || (every > 0 && result_.last_step % every == 0)))
-        checkpoints_->save(*job_, result_.last_step);
+      if (validation_ && due(config_.trainer.val_check_interval, last)) record.validation_loss = validate();
+      note(record, last);
+      if (checkpoints_ && due(config_.experiment.every_n_train_steps, last)) save();
     }
     if (checkpoints_) checkpoints_->wait();
     return std::move(result_);
   }
 
  private:
+  bool due(std::int64_t every, bool last) const { return last || (every > 0 && result_.last_step % every == 0); }
+
+  double validate() {
+    validation_loss_ = validation_->loss(config_.trainer.limit_val_batches);
+    if (world_.rank() == 0 && hooks_.validated) hooks_.validated(result_.last_step, validation_loss_);
+    return validation_loss_;
+  }
+
+  void save() {
+    const std::string& monitor = config_.experiment.monitor;
+    checkpoints_->save(*job_, result_.last_step,
+                       monitor == "val_loss" ? validation_loss_ : result_.history.back().loss);
+    if (world_.rank() == 0 && hooks_.saved) hooks_.saved(result_.last_step);
+  }
+
   void say(const std::string& text) const {
     if (world_.rank() == 0 && hooks_.say) hooks_.say(text);
   }
@@ -61,26 +82,44 @@ class Training {
           "trainer.devices x num_nodes is {}: expected {}, the ranks that were launched", asked, world_.ranks()));
     if (config_.data.train_path.empty())
       throw std::invalid_argument("data.train_path is missing: expected a file of text or tokens");
-    const std::vector<Step> stages = stages_of(config_.step, world_.ranks());
-    if (const std::string fault = check_step(config_.step, world_.ranks(), stages); !fault.empty())
-      throw std::runtime_error("the step is not proved: " + fault);
-    std::vector<std::unique_ptr<TokenFile>> files;
-    for (const std::string& path : config_.data.train_path)
-      files.push_back(std::make_unique<TokenFile>(path, config_.data.token_bytes));
-    sampler_ = std::make_unique<Sampler>(std::move(files), config_.step.seq_length, config_.step.seed);
-    sampler_->check(config_.step.model.vocab_size);
+    prove_step();
+    sampler_ = sampler_of(config_.data.train_path, config_);
+    const ExperimentConfig& e = config_.experiment;
+    if (e.monitor == "val_loss" && config_.data.val_path.empty())
+      throw std::invalid_argument(
+          "exp_manager.checkpoint_callback_params.monitor is val_loss: expected data.val_path, from which it comes");
+  }
+
+  // Rank 0 proves the step, or finds it proved; all hear of a fault.
+  void prove_step() {
+    Proof proof;
+    if (world_.rank() == 0) {
+      const std::string& folder = config_.experiment.cache;
+      proof = folder.empty() ? prove(config_.step, world_.ranks())
+                             : ProofCache(folder).proof(config_.step, world_.ranks(), config_.experiment.retry_failed);
+      if (proof.remembered && !proof.fault.empty()) proof.fault += " (remembered in " + folder + "; --retry-failed)";
+      if (proof.fault.empty()) peak_ = proof.peaks[0];
+      if (!folder.empty())
+        say(proof.remembered ? fmt::format("the step is in the cache {}: a hit", folder)
+                             : fmt::format("the step was laid out and proved in {:.2f} s", proof.seconds));
+    }
+    std::uint64_t size = proof.fault.size();
+    world_.broadcast(&size, &size, 1, kernels::DType::u64, 0);
+    proof.fault.resize(size);
+    if (size > 0) world_.broadcast(proof.fault.data(), proof.fault.data(), size, kernels::DType::u8, 0);
+    if (!proof.fault.empty()) throw std::invalid_argument(proof.fault);
   }
 
   // FLOPs of a step on all ranks, and what memory a rank takes.
   void count() {
     for (const Operation& o : job_->step().program.operations) flops_ += o.flops;
     world_.all_reduce(&flops_, &flops_, 1, kernels::DType::f64);
-    const MemoryPlan& m = job_->runner().memory();
-    std::string text = fmt::format("{:.1f} MB a rank", static_cast<double>(m.bytes) / 1e6);
+    if (world_.rank() != 0) return;
+    std::string text = fmt::format("{:.1f} MB a rank", static_cast<double>(job_->runner().memory().bytes) / 1e6);
     for (std::size_t c = 0; c < category_count; ++c)
-      if (m.at_peak[c] > 0)
+      if (peak_.by_category[c] > 0)
         text += fmt::format("{}{} {:.1f}", c == 0 ? ": " : ", ", name(static_cast<Category>(c)),
-                            static_cast<double>(m.at_peak[c]) / 1e6);
+                            static_cast<double>(peak_.by_category[c]) / 1e6);
     say(text);
   }
 
@@ -114,8 +153,9 @@ class Training {
     if (e.directory.empty()) return;
     if (world_.rank() == 0) figures_ = std::make_unique<Figures>(root(), result_.last_step, e.tensorboard);
     if (e.checkpoints && e.save_top_k != 0)
-      checkpoints_ = std::make_unique<Checkpoints>(root() / "checkpoints", world_,
-                                                   SaveOptions{e.masters, e.asynchronous, e.save_top_k});
+      checkpoints_ = std::make_unique<Checkpoints>(
+          root() / "checkpoints", world_,
+          SaveOptions{e.masters, e.asynchronous, {e.save_top_k, e.monitor, e.mode == "min"}});
   }
 
   bool agreed(bool mine) {
@@ -124,7 +164,7 @@ class Training {
     return any != 0;
   }
 
-  void step(const Batch& batch) {
+  StepRecord step(const Batch& batch) {
     for (std::size_t m = 0; m < batch.tokens.size(); ++m)
       job_->set_batch(m, batch.tokens[m].data(), batch.labels[m].data());
     const auto begin = std::chrono::steady_clock::now();
@@ -142,9 +182,15 @@ class Training {
     record.tokens_per_second = tokens / record.seconds;
     record.flops_per_second = flops_ / record.seconds;
     result_.last_step = batch.step;
+    computing_ = record.seconds - (job_->runner().seconds_exchanging() - waited);
+    return record;
+  }
+
+  // Written down every so many steps, and where there is something to say of the validation.
+  void note(StepRecord record, bool last) {
     const std::int64_t every = std::max<std::int64_t>(1, config_.trainer.log_every_n_steps);
-    if (batch.step % every == 0 || batch.step == config_.trainer.max_steps) {
-      record.slow_rank = slow_rank(record.seconds - (job_->runner().seconds_exchanging() - waited));
+    if (record.step % every == 0 || last || !std::isnan(record.validation_loss)) {
+      record.slow_rank = slow_rank(computing_);
       if (config_.experiment.log_parameter_norm) record.parameter_norm = parameter_norm();
       if (figures_) figures_->add(record);
       if (world_.rank() == 0 && hooks_.step) hooks_.step(record);
@@ -164,6 +210,7 @@ class Training {
   }
 
   double parameter_norm() {
+    job_->runner().settle();
     double sum = 0;
     for (const ParameterState& s : job_->step().states) {
       const Parameter& p = *s.parameter;
@@ -198,7 +245,11 @@ class Training {
   std::unique_ptr<Checkpoints> checkpoints_;
   std::unique_ptr<Figures> figures_;
   TrainingResult result_;
+  schedule::PeakMemory peak_;
+  std::unique_ptr<Validation> validation_;
+  double validation_loss_ = std::numeric_limits<double>::quiet_NaN();  // the last one
   double flops_ = 0;
+  double computing_ = 0;  // seconds of the last step without what it waited for others
 };
 
 }  // namespace

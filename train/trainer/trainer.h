@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -16,13 +17,17 @@ struct StepRecord {
   double loss = 0, learning_rate = 0;
   double gradient_norm = 0, parameter_norm = 0;  // 0: not asked for
   double seconds = 0, tokens_per_second = 0;
-  double flops_per_second = 0;  // of all ranks; recomputed operations count again
+  double flops_per_second = 0;                                        // of all ranks; recomputed operations count again
+  double validation_loss = std::numeric_limits<double>::quiet_NaN();  // NaN: not after this step
   std::int64_t slow_rank = -1;  // a rank that computes more than half again as long as the middle one
 };
 
-// Called on rank 0, but for `stop`.
+// Called on rank 0, but for `begin` and `stop`, which every rank calls. They run between steps.
 struct TrainerHooks {
+  std::function<void(std::int64_t first_step)> begin = {};
   std::function<void(const StepRecord&)> step = {};
+  std::function<void(std::int64_t step, double loss)> validated = {};
+  std::function<void(std::int64_t step)> saved = {};  // an asynchronous save has begun
   std::function<void(const std::string&)> say = {};
   std::function<bool()> stop = {};  // any rank's true ends training after the step, with a checkpoint
 };

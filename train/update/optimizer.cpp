@@ -1,5 +1,6 @@
 #include "train/update/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -7,6 +8,7 @@
 #include "kernels/reduce/clip.h"
 #include "kernels/reduce/dot.h"
 #include "kernels/types/convert.h"
+#include "train/update/exchange.h"
 
 namespace trellis::train {
 namespace {
@@ -150,29 +152,41 @@ void write_adamw(Writer& w, const Config& c, const ParameterState& s, TensorId n
 
 }  // namespace
 
-void write_update(Writer& w, const Config& c, const std::vector<ParameterState>& states, TensorId norm) {
+std::vector<ParameterBucket> parameter_buckets(Writer& w, const Config& c, const std::vector<ParameterState>& states,
+                                               const std::vector<std::size_t>& ends) {
+  std::vector<ParameterBucket> buckets;
+  if (!c.strategy.zero1 || w.shape().data == 1) return buckets;
+  const std::size_t cap = std::max<std::size_t>(1, bucket_bytes(c) / static_cast<std::size_t>(w.shape().data));
+  std::size_t bytes = cap;  // the first one begins a bucket
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (std::ranges::find(ends, i) != ends.end()) bytes = cap;
+    if (states[i].frozen()) continue;
+    if (bytes >= cap) buckets.push_back({.ticket = w.ticket_ahead()}), bytes = 0;
+    buckets.back().states.push_back(i);
+    bytes += w.tensor(states[i].parameter->value).bytes();
+  }
+  return buckets;
+}
+
+void write_update(Writer& w, const Config& c, const std::vector<ParameterState>& states, TensorId norm,
+                  const std::vector<ParameterBucket>& buckets) {
   const Writer::Scope scope(w, "update");
   if (norm != no_tensor) write_norm(w, c, states, norm);
-  const bool gather = c.strategy.zero1 && w.shape().data > 1;
-  std::vector<int> tickets;
-  Exchange bucket{.kind = Exchange::Kind::all_gather, .axis = Axis::data};
-  std::size_t bytes = 0;
-  const auto flush = [&] {
-    if (!bucket.transfers.empty()) tickets.push_back(w.begin("gather_parameters", bucket));
-    bucket.transfers.clear(), bytes = 0;
-  };
-  const std::size_t cap = (std::size_t{64} << 20) / static_cast<std::size_t>(w.shape().data);
-  for (const ParameterState& s : states) {
+  std::size_t bucket = 0;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const ParameterState& s = states[i];
     if (s.frozen()) continue;
     const Writer::Scope inside(w, s.parameter->name);
     write_adamw(w, c, s, norm);
-    if (!gather) continue;
-    const TensorId value = s.parameter->value;
-    bucket.transfers.push_back({{value, s.first_element()}, {value, 0}, s.elements(), w.tensor(value).type});
-    if ((bytes += w.tensor(value).bytes()) >= cap) flush();
+    if (bucket == buckets.size() || buckets[bucket].states.back() != i) continue;
+    Exchange gather{.kind = Exchange::Kind::all_gather, .axis = Axis::data};
+    for (std::size_t member : buckets[bucket].states) {
+      const ParameterState& m = states[member];
+      const TensorId value = m.parameter->value;
+      gather.transfers.push_back({{value, m.first_element()}, {value, 0}, m.elements(), w.tensor(value).type});
+    }
+    w.begin_ahead("gather_parameters", std::move(gather), buckets[bucket++].ticket);
   }
-  flush();
-  for (int ticket : tickets) w.wait(ticket);
 }
 
 }  // namespace trellis::train

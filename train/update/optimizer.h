@@ -8,7 +8,17 @@
 
 namespace trellis::train {
 
+// With ZeRO-1: which parameters are gathered together after the update, those of one block at most. A bucket is waited
+// for in the next step, where the block begins. `ends`: how many parameters there are with the end of each block.
+struct ParameterBucket {
+  std::vector<std::size_t> states;
+  int ticket = 0;
+};
+std::vector<ParameterBucket> parameter_buckets(Writer&, const Config&, const std::vector<ParameterState>&,
+                                               const std::vector<std::size_t>& ends);
+
 // norm: one f64, the norm before clipping; no_tensor if clipping is off.
-void write_update(Writer&, const Config&, const std::vector<ParameterState>&, TensorId norm);
+void write_update(Writer&, const Config&, const std::vector<ParameterState>&, TensorId norm,
+                  const std::vector<ParameterBucket>&);
 
 }  // namespace trellis::train

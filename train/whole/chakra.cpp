@@ -37,6 +37,7 @@ class Trace {
   std::string run() {
     for (const Operation& o : step_.program.operations) {
       if (o.kind == Operation::Kind::wait) {
+        if (o.ahead) continue;  // for what the step before began
         after_.push_back(tickets_.at(o.ticket));
         continue;
       }

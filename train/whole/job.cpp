@@ -28,7 +28,7 @@ Communicators communicators_for(const Step& step, ccl::Communicator& world) {
     const bool member = found != group.end();
     auto c =
         world.split(member ? std::optional<int>(group.front()) : std::nullopt, static_cast<int>(found - group.begin()));
-    if (member) made[axis] = std::move(c);
+    if (member) made[axis] = std::shared_ptr<ccl::Communicator>(std::move(c));
   };
   for (const auto& [axis, size] :
        {std::pair{Axis::tensor, shape.tensor}, {Axis::data, shape.data}, {Axis::pipeline, shape.pipeline}})
@@ -51,6 +51,7 @@ Job::Job(const Config& config, ccl::Communicator& world, int threads)
 }
 
 void Job::fill(const std::function<Values(const Parameter&)>& values_of) {
+  runner_->settle();
   for (const ParameterState& s : step_.states) {
     const Parameter& p = *s.parameter;
     const Values value = values_of(p);
@@ -71,16 +72,21 @@ void Job::fill(const std::function<Values(const Parameter&)>& values_of) {
   }
 }
 
-void Job::set_batch(std::size_t micro, const std::int32_t* tokens, const std::int32_t* labels) {
-  const std::size_t batch = step_.config.micro_batch_size, length = step_.config.seq_length;
+void put_batch(const Step& step, Runner& runner, std::size_t micro, const std::int32_t* tokens,
+               const std::int32_t* labels) {
+  const std::size_t batch = step.config.micro_batch_size, length = step.config.seq_length;
   const auto put = [&](const std::vector<TensorId>& to, const std::int32_t* from) {
     if (to.empty()) return;
-    auto* const out = runner_->as<std::int32_t>(to.at(micro));
+    auto* const out = runner.as<std::int32_t>(to.at(micro));
     for (std::size_t b = 0; b < batch; ++b)
       for (std::size_t s = 0; s < length; ++s) out[s * batch + b] = from[b * length + s];
   };
-  put(step_.tokens, tokens);
-  put(step_.labels, labels);
+  put(step.tokens, tokens);
+  put(step.labels, labels);
+}
+
+void Job::set_batch(std::size_t micro, const std::int32_t* tokens, const std::int32_t* labels) {
+  put_batch(step_, *runner_, micro, tokens, labels);
 }
 
 Job::Result Job::run(const Moment& now) {
@@ -89,6 +95,7 @@ Job::Result Job::run(const Moment& now) {
 }
 
 std::vector<float> Job::values(const Parameter& p) const {
+  runner_->settle();
   return widened(*runner_, step_.program.tensor(p.value), p.value, p.slice.elements());
 }
 

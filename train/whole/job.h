@@ -13,6 +13,9 @@ namespace trellis::train {
 // Splits the world into the communicators that the step's program uses. Every rank of the world calls it.
 Communicators communicators_for(const Step&, ccl::Communicator& world);
 
+// The tokens of a micro-batch, and their labels, each sequence after the other.
+void put_batch(const Step&, Runner&, std::size_t micro, const std::int32_t* tokens, const std::int32_t* labels);
+
 class Job {
  public:
   // Every rank of the world calls it. Lays out the step, and fills parameters and masters.

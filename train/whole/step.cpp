@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <stdexcept>
 
 #include "train/layers/arithmetic.h"
@@ -14,12 +15,13 @@
 namespace trellis::train {
 namespace {
 
-ParameterTypes types_of(const Config& c, const MeshShape& mesh) {
+ParameterTypes types_of(const Config& c, const MeshShape& mesh, Purpose purpose) {
   const DType value = c.precision == Precision::fp32 ? DType::f32 : DType::bf16;
   return {.value = value,
           .gradient = c.optimizer.fp32_gradients ? DType::f32 : value,
           .zero_group = c.strategy.zero1 ? mesh.data : 1,
-          .adapters_alone = c.lora.rank > 0};
+          .adapters_alone = c.lora.rank > 0,
+          .none_trained = purpose == Purpose::evaluate};
 }
 
 bool is_forward(Action a) { return a == Action::forward || a == Action::send_forward || a == Action::receive_forward; }
@@ -46,8 +48,9 @@ TensorId taken(std::map<std::int32_t, TensorId>& from, std::int32_t micro) {
 
 class LayingOut {
  public:
-  LayingOut(const Config& config, Rank world, Rank rank)
-      : derived_(derive(config, world)),
+  LayingOut(const Config& config, Rank world, Rank rank, Purpose purpose)
+      : purpose_(purpose),
+        derived_(derive(config, world)),
         schedule_(schedule_of(config, derived_)),
         mesh_(derived_.mesh, config.wiring),
         place_(mesh_.place(rank)),
@@ -55,19 +58,27 @@ class LayingOut {
         step_{.config = config,
               .mesh = mesh_,
               .place = place_,
-              .parameters = Parameters(types_of(config, derived_.mesh)),
+              .parameters = Parameters(types_of(config, derived_.mesh, purpose)),
               .kv_copies = derived_.kv_copies,
               .micro_batches = derived_.micro_batches} {}
 
   Step run() {
     make_inputs();
     make_blocks();
-    step_.states = make_states(writer_, step_.parameters, step_.config);
+    if (purpose_ == Purpose::train) {
+      step_.states = make_states(writer_, step_.parameters, step_.config);
+      gathered_ = parameter_buckets(writer_, step_.config, step_.states, block_ends_);
+    }
     zero_sums();
-    pass();
+    if (purpose_ == Purpose::train)
+      pass();
+    else
+      pass_forward();
     average_loss();
-    if (step_.config.optimizer.clip) step_.norm = writer_.tensor("norm", DType::f64, 1, 1, Category::input);
-    write_update(writer_, step_.config, step_.states, step_.norm);
+    if (purpose_ == Purpose::train) {
+      if (step_.config.optimizer.clip) step_.norm = writer_.tensor("norm", DType::f64, 1, 1, Category::input);
+      write_update(writer_, step_.config, step_.states, step_.norm, gathered_);
+    }
     step_.program = writer_.finish();
     return std::move(step_);
   }
@@ -103,6 +114,7 @@ class LayingOut {
         auto& owned = chunk.owned.emplace_back();
         const auto& all = step_.parameters.all();
         for (; known_ < all.size(); ++known_) owned.push_back(&all[known_]);
+        block_ends_.push_back(known_);
       };
       if (chunk.stage == 0) add(model.embedding(context));
       for (std::size_t layer = 0; layer < derived_.stage_of_layer.size(); ++layer)
@@ -144,10 +156,41 @@ class LayingOut {
     gradients.finish(writer_, tied);
   }
 
+  // A micro-batch after the other, through all stages: nobody can wait in a circle.
+  void pass_forward() {
+    for (std::int32_t m = 0; m < schedule_.shape.micro_batches; ++m)
+      for (std::int32_t c = 0; c < schedule_.shape.chunks; ++c) {
+        const Writer::Scope scope(writer_, fmt::format("f{}", m));
+        Chunk& chunk = chunks_[static_cast<std::size_t>(c)];
+        if (chunk.stage > 0 && !has_stage(chunk.stage - 1))
+          message(chunk, {.action = Action::receive_forward, .micro = m, .chunk = c});
+        forward(chunk, m);
+        if (!is_last(chunk.stage) && !has_stage(chunk.stage + 1))
+          message(chunk, {.action = Action::send_forward, .micro = m, .chunk = c});
+      }
+  }
+
+  // What the step before gathers beside this one, and the block needs.
+  void wait_for(const std::vector<const Parameter*>& owned) {
+    for (const ParameterBucket& bucket : gathered_) {
+      const auto owns = [&](std::size_t i) {
+        return std::ranges::find(owned, step_.states[i].parameter) != owned.end();
+      };
+      if (awaited_.contains(bucket.ticket) || std::ranges::none_of(bucket.states, owns)) continue;
+      std::vector<TensorId> values;
+      for (std::size_t i : bucket.states) values.push_back(step_.states[i].parameter->value);
+      writer_.wait_ahead("gathered_parameters", bucket.ticket, Axis::data, std::move(values));
+      awaited_.insert(bucket.ticket);
+    }
+  }
+
   void forward(Chunk& chunk, std::int32_t micro) {
     const auto m = static_cast<std::size_t>(micro);
     TensorId x = chunk.stage == 0 ? step_.tokens[m] : taken(chunk.in, micro);
-    for (auto& block : chunk.blocks) x = block->forward(writer_, x, m);
+    for (std::size_t i = 0; i < chunk.blocks.size(); ++i) {
+      wait_for(chunk.owned[i]);
+      x = chunk.blocks[i]->forward(writer_, x, m);
+    }
     if (is_last(chunk.stage)) return;
     if (has_stage(chunk.stage + 1))
       chunk_with(chunk.stage + 1).in[micro] = x;
@@ -215,6 +258,7 @@ class LayingOut {
     if (mesh_.shape().pipeline > 1) writer_.exchange("to_all_stages", {.axis = Axis::pipeline, .transfers = one});
   }
 
+  Purpose purpose_;
   Derived derived_;
   PipelineSchedule schedule_;
   Mesh mesh_;
@@ -223,7 +267,10 @@ class LayingOut {
   Step step_;
   std::vector<Chunk> chunks_;
   std::size_t known_ = 0;  // parameters of the blocks so far
+  std::vector<std::size_t> block_ends_;
   const Parameter* shared_ = nullptr;
+  std::vector<ParameterBucket> gathered_;
+  std::set<int> awaited_;  // tickets of these
 };
 
 }  // namespace
@@ -235,6 +282,8 @@ PipelineSchedule schedule_of(const Config& c, const Derived& d) {
   return pipeline_schedule(shape.chunks > 1 ? "interleaved" : "1f1b", shape);
 }
 
-Step lay_out(const Config& config, Rank world, Rank rank) { return LayingOut(config, world, rank).run(); }
+Step lay_out(const Config& config, Rank world, Rank rank, Purpose purpose) {
+  return LayingOut(config, world, rank, purpose).run();
+}
 
 }  // namespace trellis::train

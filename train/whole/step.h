@@ -27,8 +27,11 @@ struct Step {
   std::size_t micro_batches = 1;
 };
 
+// evaluate: forward passes and the loss alone, without dropout; no parameter has a gradient.
+enum class Purpose : std::uint8_t { train, evaluate };
+
 // Throws invalid_argument where the configuration does not fit.
-Step lay_out(const Config&, Rank world, Rank rank);
+Step lay_out(const Config&, Rank world, Rank rank, Purpose = Purpose::train);
 
 // The schedule that the configuration names or, without a name, 1F1B or its interleaved form.
 PipelineSchedule schedule_of(const Config&, const Derived&);

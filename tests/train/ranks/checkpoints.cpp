@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "tests/train/ranks/runs.h"
+#include "train/checkpoint/reshard.h"
 #include "train/checkpoint/save.h"
 #include "train/trainer/trainer.h"
 
@@ -87,13 +89,50 @@ TEST(Checkpoint, LoadsIntoEveryOtherLayout) {
   }
 }
 
+TEST(Checkpoint, IsCutAnewWithoutAJob) {
+  const Folder folder;
+  for (Precision p : {Precision::fp32, Precision::mixed}) {
+    const fs::path root = folder.path() / std::string(name(p));
+    save_two(root / "first", shaped(2, 2, true, p), 8);
+    const TensorSource source(root / "first" / tag_name(2));
+    for (const auto& [tensor, pipeline, world, zero] : {std::tuple{4, 1, 8, true}, {1, 2, 2, false}}) {
+      const fs::path tag = reshard(source, shaped(tensor, pipeline, zero, p), world, root / "second");
+      EXPECT_EQ(read_done(tag).files.size(), static_cast<std::size_t>(world));
+      EXPECT_EQ(everything(tag), everything(root / "first" / tag_name(2)));
+      EXPECT_GE(TensorSource(tag).verify(), source.names().size());
+    }
+  }
+}
+
+TEST(Checkpoint, TheBestAndTheNewestStay) {
+  const Folder folder;
+  const auto kept = [&](Keep keep) {
+    fs::remove_all(folder.path());
+    const double losses[] = {3, 1, 2, std::nan(""), 2.5};
+    for (std::int64_t step = 1; step <= 5; ++step) {
+      fs::create_directories(folder.path() / tag_name(step));
+      write_done(folder.path() / tag_name(step), {.step = step, .monitor = "val_loss", .monitored = losses[step - 1]});
+    }
+    keep_tags(folder.path(), keep);
+    std::vector<std::int64_t> steps;
+    for (const std::string& tag : complete_tags(folder.path())) steps.push_back(std::stoll(tag.substr(5)));
+    return steps;
+  };
+  using Steps = std::vector<std::int64_t>;
+  EXPECT_EQ(kept({.most = 2}), (Steps{4, 5}));
+  EXPECT_EQ(kept({.most = 2, .monitor = "val_loss", .lowest = true}), (Steps{2, 3, 5}));
+  EXPECT_EQ(kept({.most = 1, .monitor = "val_loss"}), (Steps{1, 5}));
+  EXPECT_EQ(kept({.most = -1, .monitor = "val_loss"}).size(), 5U);
+  EXPECT_EQ(kept({.most = 1, .monitor = "another"}).back(), 5) << "no tag has a value of that name";
+}
+
 TEST(Checkpoint, ResumesToTheBit) {
   const Folder folder;
   const Config c = shaped(2, 2, true, Precision::bf16_sr);
   std::vector<float> straight, resumed;
   expect_on_threads(8, [&](ccl::Communicator& w) {
     Job job(c, w);
-    Checkpoints checkpoints(folder.path() / "a", w, {.asynchronous = true, .keep = -1});
+    Checkpoints checkpoints(folder.path() / "a", w, {.asynchronous = true, .keep = {.most = -1}});
     steps(job, 0, 2);
     checkpoints.save(job, 2);
     steps(job, 2, 4);
@@ -126,7 +165,7 @@ TEST(Checkpoint, DamageIsNamedAndOlderTagsStayGood) {
   const Config c = shaped(2, 1, false, Precision::fp32);
   expect_on_threads(2, [&](ccl::Communicator& w) {
     Job job(c, w);
-    Checkpoints checkpoints(folder.path(), w, {.keep = 2});
+    Checkpoints checkpoints(folder.path(), w, {.keep = {.most = 2}});
     for (std::int64_t step : {1, 2, 3}) checkpoints.save(job, step);
   });
   EXPECT_EQ(complete_tags(folder.path()), (std::vector<std::string>{tag_name(2), tag_name(3)}));

@@ -1,0 +1,11 @@
+// A plan with fewer tasks: computations that follow each other with nothing in between become one.
+#pragma once
+
+#include "schedule/plan/plan.h"
+
+namespace trellis::schedule {
+
+// FLOPs, bytes and times are added; tensors are left out. What is exchanged stays as it is.
+Plan merged(const Plan&);
+
+}  // namespace trellis::schedule

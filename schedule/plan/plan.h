@@ -1,0 +1,93 @@
+// A training step as a value, or any other work that ranks do together: what each rank computes and exchanges, in which
+// order, and what it holds meanwhile. It is checked (match.h, memory.h), written (print.h), priced (sim/workload), run.
+// Ranks that do the same to parts of their own are one class, and are written down once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schedule/collective.h"
+
+namespace trellis::schedule {
+
+// Groups of ranks, no rank in two of them, each of which does the same by itself. A group's i-th member is its rank i.
+struct Communicator {
+  std::string name;
+  std::vector<std::vector<Rank>> groups = {};  // none: one group of all ranks
+};
+
+struct ElementType {
+  std::string name;
+  std::size_t bytes = 0;
+};
+
+// What memory is for. Tensors of a lasting kind are there from step to step, others from their first task to their
+// last.
+struct MemoryCategory {
+  std::string name;
+  bool lasting = false;
+};
+
+struct PlanTensor {
+  std::string name;
+  std::uint8_t type = 0;      // of Plan::types
+  std::uint8_t category = 0;  // of Plan::categories
+  std::size_t rows = 0, columns = 1;
+};
+
+// A number of elements that is exchanged.
+struct Amount {
+  std::uint64_t count = 0;
+  std::uint8_t type = 0;  // of Plan::types
+  bool operator==(const Amount&) const = default;
+};
+
+struct PlanTask {
+  enum class Kind : std::uint8_t { compute, collective, send, receive } kind = Kind::compute;
+  std::string name;
+  std::uint16_t stream = 0;  // of Plan::streams
+  std::uint32_t number = 0;  // of tasks that could come next, the one with the lowest number is taken
+  // Earlier tasks of the class that must end first, beside the one before it in its stream.
+  std::vector<std::uint32_t> after = {};
+  std::vector<std::uint32_t> reads = {}, writes = {};  // tensors of the class
+  // Of compute: picoseconds, and work at the chip's rates; the longest counts.
+  std::int64_t time = 0;
+  double flops = 0;
+  double bytes = 0;  // of the collective's larger buffer, of the message, or read and written by compute
+  // Of what is exchanged:
+  std::uint32_t communicator = 0;
+  Collective collective = Collective::all_reduce;
+  std::string reduction = {};     // "sum", as ends must agree on it; empty: nothing is said
+  std::vector<Amount> amounts{};  // likewise
+  Rank root = 0, peer = 0;        // ranks of the group; of send and receive: the other end
+  int label = 0;                  // of send and receive: both ends must have the same
+  std::string algorithm = {};     // empty: the best
+};
+
+struct PlanStream {
+  std::string name;
+  bool ordered = true;  // a rank does its tasks one after the other, as they are listed
+};
+
+struct RankClass {
+  std::vector<Rank> ranks;  // ascending
+  std::vector<PlanTensor> tensors = {};
+  std::vector<PlanTask> tasks = {};
+};
+
+struct Plan {
+  std::string name;
+  Rank ranks = 1;
+  std::vector<ElementType> types = {};
+  std::vector<MemoryCategory> categories = {};
+  std::vector<PlanStream> streams = {};
+  std::vector<Communicator> communicators = {};
+  std::vector<RankClass> classes = {};  // every rank is in one
+
+  std::size_t bytes(const PlanTensor& t) const { return t.rows * t.columns * types[t.type].bytes; }
+};
+
+std::string described(const Plan&, const PlanTask&);  // "all_reduce on tensor by sum of 4096 f32", for messages
+
+}  // namespace trellis::schedule

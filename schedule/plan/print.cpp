@@ -1,0 +1,105 @@
+#include "schedule/plan/print.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <stdexcept>
+
+#include "schedule/plan/match.h"
+
+namespace trellis::schedule {
+namespace {
+
+class Writing {
+ public:
+  explicit Writing(const Plan& plan) : plan_(plan), matched_(match(plan)) {
+    if (!matched_.fault.empty()) throw std::invalid_argument(fmt::format("{}: {}", plan.name, matched_.fault));
+    for (const RankClass& c : plan.classes) names_.emplace_back(c.tasks.size());
+    for (std::uint32_t c = 0; c < plan.communicators.size(); ++c) {
+      auto& of = in_.emplace_back(plan.classes.size(), 0);
+      for (std::uint32_t t = 0; t < matched_.together[c].size(); ++t)
+        for (std::uint32_t rank_class : matched_.together[c][t].classes) of[rank_class] = t;
+    }
+  }
+
+  std::string run() {
+    std::string tasks;
+    for (const auto& ends : matched_.order) tasks += lines(ends);
+    return fmt::format("# {}\nranks {}\n{}{}", plan_.name, plan_.ranks, groups(), tasks);
+  }
+
+ private:
+  static std::string listed(const std::vector<Rank>& ranks) { return fmt::format("{}", fmt::join(ranks, ",")); }
+
+  std::string groups() const {
+    std::string text;
+    for (std::size_t c = 0; c < plan_.classes.size(); ++c)
+      text += fmt::format("group class{} {}\n", c, listed(plan_.classes[c].ranks));
+    for (std::size_t c = 0; c < plan_.communicators.size(); ++c)
+      for (std::size_t t = 0; t < matched_.together[c].size() && !plan_.communicators[c].groups.empty(); ++t) {
+        text += fmt::format("group {}", group_name(c, t));
+        for (std::uint32_t g : matched_.together[c][t].groups) text += " " + listed(plan_.communicators[c].groups[g]);
+        text += "\n";
+      }
+    return text;
+  }
+
+  std::string group_name(std::size_t communicator, std::size_t together) const {
+    const std::string& name = plan_.communicators[communicator].name;
+    return matched_.together[communicator].size() == 1 ? name : fmt::format("{}{}", name, together);
+  }
+
+  std::string lines(const std::vector<TaskEnd>& ends) {
+    const PlanTask& t = plan_.classes[ends[0].rank_class].tasks[ends[0].task];
+    const std::string name = fmt::format("{}_{}.{}", t.name, ends[0].rank_class, ++count_);
+    std::string rest;
+    for (TaskEnd e : ends)
+      for (std::uint32_t before : plan_.classes[e.rank_class].tasks[e.task].after)
+        rest += " " + names_[e.rank_class][before];
+    rest = fmt::format("{}{} stream {}\n", rest.empty() ? "" : " after", rest, plan_.streams[t.stream].name);
+    std::string text;
+    if (t.kind == PlanTask::Kind::compute) {
+      const std::string time = t.time > 0 ? fmt::format(" {}ps", t.time) : "";
+      text = fmt::format("compute {}{} {:.0f}FLOP {:.0f}B on class{}{}", name, time, t.flops, t.bytes,
+                         ends[0].rank_class, rest);
+    } else if (t.kind == PlanTask::Kind::collective) {
+      const bool all = plan_.communicators[t.communicator].groups.empty();
+      text = fmt::format("{} {}{}{}{}{}", schedule::name(t.collective), name,
+                         carries_data(t.collective) ? fmt::format(" {:.0f}B", t.bytes) : "",
+                         all ? "" : " on " + group_name(t.communicator, in_[t.communicator][ends[0].rank_class]),
+                         t.root > 0 ? fmt::format(" root {}", t.root) : "",
+                         t.algorithm.empty() ? rest : fmt::format(" by {}{}", t.algorithm, rest));
+    } else {
+      const auto [from, to] = ends_of(ends);
+      text = fmt::format("send_recv {} {:.0f}B from {} to {}{}", name, t.bytes, listed(from), listed(to), rest);
+    }
+    for (TaskEnd e : ends) names_[e.rank_class][e.task] = name;
+    return text;
+  }
+
+  // The ranks at both ends of a message, of each group of the classes that it goes between.
+  std::pair<std::vector<Rank>, std::vector<Rank>> ends_of(const std::vector<TaskEnd>& ends) const {
+    const PlanTask &send = plan_.classes[ends[0].rank_class].tasks[ends[0].task],
+                   &receive = plan_.classes[ends[1].rank_class].tasks[ends[1].task];
+    const Communicator& c = plan_.communicators[send.communicator];
+    if (c.groups.empty()) return {{receive.peer}, {send.peer}};
+    std::pair<std::vector<Rank>, std::vector<Rank>> both;
+    for (std::uint32_t g : matched_.together[send.communicator][in_[send.communicator][ends[0].rank_class]].groups) {
+      both.first.push_back(c.groups[g].at(static_cast<std::size_t>(receive.peer)));
+      both.second.push_back(c.groups[g].at(static_cast<std::size_t>(send.peer)));
+    }
+    return both;
+  }
+
+  const Plan& plan_;
+  Matched matched_;
+  std::vector<std::vector<std::uint32_t>> in_;   // by communicator and class: of Matched::together
+  std::vector<std::vector<std::string>> names_;  // by class and task: its line's
+  std::int64_t count_ = 0;
+};
+
+}  // namespace
+
+std::string plan_text(const Plan& plan) { return Writing(plan).run(); }
+
+}  // namespace trellis::schedule

@@ -1,0 +1,166 @@
+#include "train/cache/proof.h"
+
+#include <elf.h>
+#include <fmt/format.h>
+#include <link.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "schedule/plan/merge.h"
+#include "schedule/plan/print.h"
+#include "train/checkpoint/shard.h"
+#include "train/config/canonical.h"
+#include "train/whole/check.h"
+#include "train/whole/plan.h"
+
+namespace trellis::train {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+struct Made {
+  Proof proof;
+  schedule::Plan plan;
+};
+
+Made made(const Config& config, Rank world) {
+  const auto begin = std::chrono::steady_clock::now();
+  Made m;
+  try {
+    const std::vector<Step> stages = stages_of(config, world);
+    m.plan = plan_of(stages);
+    m.proof.fault = check_step(config, world, stages, m.plan);
+    if (!m.proof.fault.empty()) m.proof.fault = "the step is not proved: " + m.proof.fault;
+  } catch (const std::invalid_argument& e) {
+    m.proof.fault = e.what();
+  }
+  for (const schedule::RankClass& c : m.plan.classes) m.proof.peaks.push_back(peak_memory(m.plan, c));
+  m.proof.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return m;
+}
+
+std::string file_text(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+json as_json(const Proof& p, const std::string& canonical, const Config& config, Rank world) {
+  json peaks = json::array();
+  for (const schedule::PeakMemory& m : p.peaks)
+    peaks.push_back({{"bytes", m.bytes}, {"by_category", m.by_category}, {"task", m.task}});
+  return {{"name", config.name}, {"ranks", world},       {"fault", p.fault},
+          {"peaks", peaks},      {"seconds", p.seconds}, {"canonical", canonical}};
+}
+
+void keep(const fs::path& folder, const Made& m, const std::string& canonical, const Config& config, Rank world) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return;
+  try {
+    if (m.proof.fault.empty()) write_whole(folder / "plan", schedule::plan_text(merged(m.plan)));
+    write_whole(folder / "proof", as_json(m.proof, canonical, config, world).dump(1) + "\n");
+  } catch (const std::system_error&) {  // the disk is full, or is not ours: then it is made again the next time
+  }
+}
+
+}  // namespace
+
+std::string proof_key(const std::string& canonical) {
+  return fmt::format("{:016x}", checksum_of(canonical.data(), canonical.size()));
+}
+
+std::string library_version() {
+  struct Search {
+    std::uintptr_t inside;
+    std::string id;
+  } search{reinterpret_cast<std::uintptr_t>(&library_version), ""};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        auto& s = *static_cast<Search*>(data);
+        bool here = false;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& p = info->dlpi_phdr[i];
+          const std::uintptr_t begin = info->dlpi_addr + p.p_vaddr;
+          here = here || (p.p_type == PT_LOAD && s.inside >= begin && s.inside < begin + p.p_memsz);
+        }
+        for (int i = 0; here && i < info->dlpi_phnum; ++i) {
+          const auto& p = info->dlpi_phdr[i];
+          if (p.p_type != PT_NOTE) continue;
+          const auto* at = reinterpret_cast<const char*>(info->dlpi_addr + p.p_vaddr);
+          const char* const end = at + p.p_memsz;
+          while (at + sizeof(ElfW(Nhdr)) <= end) {
+            ElfW(Nhdr) note;
+            std::memcpy(&note, at, sizeof note);
+            const char* const words = at + sizeof note + (note.n_namesz + 3) / 4 * 4;
+            if (note.n_type == NT_GNU_BUILD_ID)
+              for (std::uint32_t b = 0; b < std::min(note.n_descsz, 8U); ++b)
+                s.id += fmt::format("{:02x}", static_cast<unsigned char>(words[b]));
+            at = words + (note.n_descsz + 3) / 4 * 4;
+          }
+        }
+        return here ? 1 : 0;
+      },
+      &search);
+  return search.id.empty() ? "unnamed" : search.id;
+}
+
+Proof prove(const Config& config, Rank world) { return made(config, world).proof; }
+
+ProofCache::ProofCache(fs::path root) : root_(std::move(root)) {}
+
+std::optional<Proof> ProofCache::find(const fs::path& folder, const std::string& canonical) const {
+  const json said = json::parse(file_text(folder / "proof"), nullptr, false);
+  try {
+    if (!said.is_object() || said.at("canonical") != canonical) return {};
+    Proof p{.fault = said.at("fault"), .peaks = {}, .seconds = said.at("seconds"), .remembered = true};
+    for (const json& each : said.at("peaks"))
+      p.peaks.push_back({each.at("bytes"), each.at("by_category"), each.at("task")});
+    std::error_code error;
+    fs::last_write_time(folder / "proof", fs::file_time_type::clock::now(), error);
+    return p;
+  } catch (const json::exception&) {
+    return {};
+  }
+}
+
+Proof ProofCache::proof(const Config& config, Rank world, bool again) const {
+  const std::string text = canonical(config, world);
+  const fs::path folder = root_ / library_version() / proof_key(text);
+  if (auto found = find(folder, text); found && (found->fault.empty() || !again)) return *found;
+  const Made m = made(config, world);
+  keep(folder, m, text, config, world);
+  return m.proof;
+}
+
+std::vector<ProofCache::Entry> ProofCache::entries() const {
+  std::vector<Entry> all;
+  std::error_code error;
+  for (const auto& version : fs::directory_iterator(root_, error))
+    for (const auto& each : fs::directory_iterator(version.path(), error)) {
+      const json said = json::parse(file_text(each.path() / "proof"), nullptr, false);
+      if (!said.is_object()) continue;
+      Entry e{.folder = each.path(), .version = version.path().filename(), .key = each.path().filename()};
+      e.name = said.value("name", ""), e.ranks = said.value("ranks", 0), e.fault = said.value("fault", "");
+      const auto used = fs::last_write_time(each.path() / "proof", error);
+      e.age_days = std::chrono::duration<double>(fs::file_time_type::clock::now() - used).count() / 86'400;
+      for (const auto& file : fs::directory_iterator(each.path(), error)) e.bytes += file.file_size(error);
+      all.push_back(std::move(e));
+    }
+  std::ranges::sort(all, {}, &Entry::age_days);
+  return all;
+}
+
+std::size_t ProofCache::prune(double days) const {
+  std::size_t gone = 0;
+  for (const Entry& e : entries())
+    if (e.age_days >= days) fs::remove_all(e.folder), ++gone;
+  return gone;
+}
+
+}  // namespace trellis::train

@@ -1,0 +1,52 @@
+// The proof of a configuration's step, made or remembered: laid out, matched, its memory counted.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schedule/plan/memory.h"
+#include "train/config/config.h"
+
+namespace trellis::train {
+
+struct Proof {
+  std::string fault;                             // empty: proved; or why not, or why the configuration does not fit
+  std::vector<schedule::PeakMemory> peaks = {};  // of a rank of each pipeline stage
+  double seconds = 0;                            // that making it took
+  bool remembered = false;                       // it came from the cache
+};
+
+// Lays out every stage.
+Proof prove(const Config&, Rank world);
+
+// Proofs on disk: ROOT/VERSION/KEY/ with `proof`, and `plan`, the step as text. Failed ones are remembered too.
+class ProofCache {
+ public:
+  explicit ProofCache(std::filesystem::path root);
+
+  // From the cache, or made and kept. `again`: a failed one is tried again. A cache that cannot be written is no fault.
+  Proof proof(const Config&, Rank world, bool again = false) const;
+
+  struct Entry {
+    std::filesystem::path folder;
+    std::string version, key, name;  // name: of the run for which it was made
+    Rank ranks = 0;
+    std::string fault;
+    double age_days = 0;  // since it was last used
+    std::uint64_t bytes = 0;
+  };
+  std::vector<Entry> entries() const;  // last used first
+  // Removes what was not used for so many days; returns how many.
+  std::size_t prune(double days) const;
+
+ private:
+  std::optional<Proof> find(const std::filesystem::path& folder, const std::string& canonical) const;
+  std::filesystem::path root_;
+};
+
+std::string proof_key(const std::string& canonical);
+std::string library_version();  // changes with every build of the library
+
+}  // namespace trellis::train

@@ -1,0 +1,58 @@
+#include "train/checkpoint/reshard.h"
+
+#include <cstring>
+
+#include "kernels/reduce/cast.h"
+#include "train/checkpoint/save.h"
+
+namespace trellis::train {
+namespace {
+
+// The rectangle of a source's tensor as bytes of the type.
+std::vector<std::byte> read_as(const TensorSource& source, const std::string& name, const Slice& slice, DType type) {
+  std::vector<float> values(slice.elements());
+  source.read(name, slice, values.data());
+  std::vector<std::byte> bytes(values.size() * kernels::size_of(type));
+  if (type == DType::f32)
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+  else
+    kernels::cast(DType::f32, values.data(), type, bytes.data(), values.size());
+  return bytes;
+}
+
+// Where a source has the tensor: masters that it lacks are its parameters. Empty: nowhere.
+std::string found_in(const TensorSource& source, const std::string& name) {
+  if (source.has(name)) return name;
+  const std::size_t colon = name.find(':');
+  return colon != name.npos && name.starts_with("master:") ? name.substr(colon + 1) : "";
+}
+
+}  // namespace
+
+std::filesystem::path reshard(const TensorSource& source, const Config& config, Rank world,
+                              const std::filesystem::path& root) {
+  const std::filesystem::path tag = root / tag_name(source.info().step);
+  std::filesystem::create_directories(tag);
+  std::filesystem::remove(tag / "done");
+  TagInfo info{.step = source.info().step};
+  for (Rank r = 0; r < world; ++r) {
+    const Step step = lay_out(config, world, r);
+    std::vector<ShardTensor> tensors = saved_tensors(step, true);
+    std::erase_if(tensors, [&](const ShardTensor& t) {
+      return t.name.find(':') != t.name.npos && found_in(source, t.name).empty();
+    });
+    std::vector<std::vector<std::byte>> bytes;
+    for (ShardTensor& t : tensors) {
+      bytes.push_back(
+          read_as(source, found_in(source, t.name).empty() ? t.name : found_in(source, t.name), t.slice, t.type));
+      t.data = bytes.back().data();
+    }
+    info.files.push_back(shard_name(step.place));
+    info.layout = layout_words(step);
+    write_shard(tag / info.files.back(), tensors);
+  }
+  write_done(tag, info);
+  return tag;
+}
+
+}  // namespace trellis::train

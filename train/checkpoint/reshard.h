@@ -1,0 +1,13 @@
+// A checkpoint cut anew for another layout, without a job: a file for each rank of the new one.
+#pragma once
+
+#include "train/checkpoint/tag.h"
+#include "train/config/config.h"
+
+namespace trellis::train {
+
+// Writes the tag below `root`; returns its folder. Optimizer state is written where the source has all of it. Throws
+// invalid_argument for a layout that does not fit, or a source that lacks something; then there is no complete tag.
+std::filesystem::path reshard(const TensorSource&, const Config&, Rank world, const std::filesystem::path& root);
+
+}  // namespace trellis::train

@@ -1,0 +1,47 @@
+#include "train/config/canonical.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace trellis::train {
+namespace {
+
+// Each field is named here once, by a structured binding: a new one does not compile until it is.
+std::string text(const ModelConfig& m) {
+  const auto& [architecture, vocabulary, hidden, layers, heads, kv_heads, inner, positions, epsilon, theta, rotary,
+               deviation, hidden_dropout, attention_dropout, smoothing, tied] = m;
+  return fmt::format("model {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}\n", architecture, vocabulary, hidden,
+                     layers, heads, kv_heads, inner, positions, epsilon, theta, rotary, deviation, hidden_dropout,
+                     attention_dropout, smoothing, tied);
+}
+
+std::string text(const StrategyConfig& s) {
+  const auto& [tensor, pipeline, virtual_pipeline, context, expert, sequence, zero1, kv, schedule, cuts] = s;
+  return fmt::format("strategy {} {} {} {} {} {} {} {} '{}' {}\n", tensor, pipeline, virtual_pipeline, context, expert,
+                     sequence, zero1, kv, schedule, cuts);
+}
+
+std::string text(const OptimizerConfig& o) {
+  const auto& [rate, beta1, beta2, epsilon, decay, last, norms, clip, most, type, fp32, bucket] = o;
+  return fmt::format("optimizer {} {} {} {} {} {} {} {} {} {} {} {}\n", rate, beta1, beta2, epsilon, decay, last, norms,
+                     clip, most, type, fp32, bucket);
+}
+
+std::string text(const LoraConfig& l) {
+  const auto& [rank, alpha, targets] = l;
+  return fmt::format("lora {} {} {}\n", rank, alpha, targets);
+}
+
+}  // namespace
+
+std::string canonical(const Config& c, Rank world) {
+  const auto& [name, seed, model, strategy, optimizer, schedule, lora, precision, recompute, layers, micro, global,
+               length, wiring] = c;
+  // The name and the learning rate's schedule change nothing of what is laid out.
+  static_cast<void>(name), static_cast<void>(schedule);
+  return fmt::format("ranks {}\n{}{}{}{}precision {}\nrecompute {} {}\nbatch {} {} {}\nwiring {}\nseed {}\n", world,
+                     text(model), text(strategy), text(optimizer), text(lora), train::name(precision),
+                     train::name(recompute), layers, micro, global, length, train::name(wiring), seed);
+}
+
+}  // namespace trellis::train

@@ -1,0 +1,29 @@
+// The loss on data that is not trained on.
+#pragma once
+
+#include <memory>
+
+#include "train/config/job_config.h"
+#include "train/data/tokens.h"
+#include "train/whole/evaluation.h"
+
+namespace trellis::train {
+
+class Validation {
+ public:
+  // Every rank makes one. Throws invalid_argument where the data has fewer samples than a batch.
+  Validation(const JobConfig&, Job&);
+  // The mean over at most so many batches, the same ones each time; -1: all that the data has.
+  double loss(std::int64_t most);
+
+ private:
+  Job& job_;
+  Evaluation evaluation_;
+  std::unique_ptr<Sampler> sampler_;
+  std::int64_t batches_ = 0;
+};
+
+// The samples of token files. Throws what TokenFile and Sampler throw; also for tokens that are not in the vocabulary.
+std::unique_ptr<Sampler> sampler_of(const std::vector<std::string>& paths, const JobConfig&);
+
+}  // namespace trellis::train

@@ -1,0 +1,46 @@
+#include "train/whole/evaluation.h"
+
+#include <stdexcept>
+
+#include "schedule/plan/match.h"
+
+#include "train/whole/check.h"
+#include "train/whole/plan.h"
+
+namespace trellis::train {
+namespace {
+
+Config without_dropout(Config c) {
+  c.model.hidden_dropout = c.model.attention_dropout = 0;
+  c.recompute = Recompute::none;
+  return c;
+}
+
+Step laid_out(const Job& job) {
+  const Config config = without_dropout(job.step().config);
+  const Mesh& mesh = job.step().mesh;
+  const std::vector<Step> stages = stages_of(config, mesh.ranks(), Purpose::evaluate);
+  if (const std::string fault = schedule::match(plan_of(stages)).fault; !fault.empty())
+    throw std::runtime_error("the evaluation is not proved: " + fault);
+  return lay_out(config, mesh.ranks(), mesh.rank(job.step().place), Purpose::evaluate);
+}
+
+}  // namespace
+
+Evaluation::Evaluation(Job& job) : step_(laid_out(job)) {
+  runner_ = std::make_unique<Runner>(step_.program, job.runner().communicators(), job.runner().threads(),
+                                     Lasting::parameters_elsewhere);
+  for (const Parameter& p : step_.parameters.all())
+    runner_->borrow(p.value, job.runner().at(job.step().parameters.find(p.name)->value));
+}
+
+void Evaluation::set_batch(std::size_t micro, const std::int32_t* tokens, const std::int32_t* labels) {
+  put_batch(step_, *runner_, micro, tokens, labels);
+}
+
+double Evaluation::run() {
+  runner_->run({});
+  return *runner_->as<double>(step_.loss);
+}
+
+}  // namespace trellis::train

@@ -1,0 +1,25 @@
+// The loss of a job's parameters on other data: forward passes alone, in memory of their own but for the parameters.
+#pragma once
+
+#include <memory>
+
+#include "train/whole/job.h"
+
+namespace trellis::train {
+
+class Evaluation {
+ public:
+  // Every rank of the job makes one. It uses the job's parameters and communicators: while it runs, the job must not,
+  // and what the job began must be settled. Throws runtime_error when the step is not proved.
+  explicit Evaluation(Job&);
+
+  const Step& step() const { return step_; }
+  void set_batch(std::size_t micro, const std::int32_t* tokens, const std::int32_t* labels);
+  double run();  // the mean loss over the batch, on every rank
+
+ private:
+  Step step_;
+  std::unique_ptr<Runner> runner_;
+};
+
+}  // namespace trellis::train

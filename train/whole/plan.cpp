@@ -1,0 +1,146 @@
+#include "train/whole/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+namespace trellis::train {
+namespace {
+
+using schedule::Plan;
+using schedule::PlanTask;
+
+schedule::Collective collective_of(Exchange::Kind k) {
+  switch (k) {
+    case Exchange::Kind::reduce_scatter:
+      return schedule::Collective::reduce_scatter;
+    case Exchange::Kind::all_gather:
+      return schedule::Collective::all_gather;
+    default:
+      return schedule::Collective::all_reduce;
+  }
+}
+
+class Planning {
+ public:
+  Planning(const std::vector<Step>& stages, int steps) : stages_(stages), steps_(steps), mesh_(stages[0].mesh) {}
+
+  Plan run() {
+    plan_.name = fmt::format("{}: a training step of {} ranks, as trellis train lays it out", stages_[0].config.name,
+                             mesh_.ranks());
+    plan_.ranks = mesh_.ranks();
+    for (std::size_t c = 0; c < category_count; ++c) {
+      const auto category = static_cast<Category>(c);
+      plan_.categories.push_back({std::string(name(category)), lasting(category)});
+    }
+    plan_.streams.push_back({"main"});
+    plan_.classes.resize(stages_.size());
+    for (Rank r = 0; r < mesh_.ranks(); ++r)
+      plan_.classes[static_cast<std::size_t>(mesh_.place(r).pipeline)].ranks.push_back(r);
+    for (std::size_t s = 0; s < stages_.size(); ++s) stage(stages_[s].program, plan_.classes[s]);
+    return std::move(plan_);
+  }
+
+ private:
+  std::uint8_t type_of(DType t) {
+    const auto [found, fresh] = types_.try_emplace(t, static_cast<std::uint8_t>(types_.size()));
+    if (fresh) plan_.types.push_back({std::string(kernels::name(t)), kernels::size_of(t)});
+    return found->second;
+  }
+
+  std::uint16_t stream_beside(Axis axis) {
+    const auto [found, fresh] = beside_.try_emplace(axis, static_cast<std::uint16_t>(plan_.streams.size()));
+    if (fresh) plan_.streams.push_back({fmt::format("beside_{}", name(axis))});
+    return found->second;
+  }
+
+  std::uint32_t communicator_of(Axis axis) {
+    const auto [found, fresh] = axes_.try_emplace(axis, static_cast<std::uint32_t>(axes_.size()));
+    if (!fresh) return found->second;
+    Groups all = axis == Axis::kv ? mesh_.kv_groups(stages_[0].kv_copies)
+                                  : mesh_.groups(axis == Axis::tied ? Axis::pipeline : axis);
+    if (axis == Axis::tied)
+      for (Group& g : all) g = {g.front(), g.back()};
+    plan_.communicators.push_back({std::string(name(axis)), std::move(all)});
+    return found->second;
+  }
+
+  void stage(const Program& program, schedule::RankClass& to) {
+    for (const Tensor& t : program.tensors)
+      to.tensors.push_back({t.name, type_of(t.type), static_cast<std::uint8_t>(t.category), t.rows, t.columns});
+    std::map<int, std::uint32_t> tickets;  // the tasks that have begun
+    std::set<int> ahead;                   // tickets that are waited for in the next step
+    std::vector<std::uint32_t> awaited;
+    std::int64_t last = -1;  // of the main stream
+    for (std::size_t i = 0; i < program.operations.size() * static_cast<std::size_t>(steps_); ++i) {
+      const Operation& o = program.operations[i % program.operations.size()];
+      if (o.kind == Operation::Kind::wait) {
+        const auto begun = tickets.find(o.ticket);
+        if (o.ahead) ahead.insert(o.ticket);
+        if (o.ahead && begun == tickets.end() && i < program.operations.size()) continue;
+        if (begun == tickets.end()) throw std::logic_error(o.name + " waits for what has not begun");
+        awaited.push_back(begun->second);
+        tickets.erase(begun);
+        continue;
+      }
+      const auto number = static_cast<std::uint32_t>(to.tasks.size());
+      PlanTask& t = to.tasks.emplace_back(task_of(program, o));
+      t.number = number;
+      if (o.ticket == 0) {
+        t.after = std::exchange(awaited, {});
+        last = number;
+      } else {  // it begins when what came before it has ended
+        if (last >= 0) t.after.push_back(static_cast<std::uint32_t>(last));
+        tickets[o.ticket] = number;
+      }
+    }
+    for (const auto& [ticket, task] : tickets)
+      if (!ahead.contains(ticket)) throw std::logic_error(to.tasks[task].name + " is never waited for");
+    if (!awaited.empty()) to.tasks.push_back({.name = "wait", .after = std::move(awaited)});
+  }
+
+  PlanTask task_of(const Program& program, const Operation& o) {
+    PlanTask t{.name = o.name};
+    const auto listed = [](const std::vector<TensorId>& from) {
+      return std::vector<std::uint32_t>(from.begin(), from.end());
+    };
+    t.reads = listed(o.reads), t.writes = listed(o.writes);
+    if (o.kind == Operation::Kind::compute) {
+      t.flops = o.flops, t.bytes = program.bytes_touched(o);
+      return t;
+    }
+    const Exchange& e = o.exchange;
+    const bool send = e.kind == Exchange::Kind::send, receive = e.kind == Exchange::Kind::receive;
+    t.kind = send ? PlanTask::Kind::send : receive ? PlanTask::Kind::receive : PlanTask::Kind::collective;
+    t.communicator = communicator_of(e.axis);
+    t.collective = collective_of(e.kind);
+    if (o.ticket != 0) t.stream = stream_beside(e.axis);
+    if (e.kind == Exchange::Kind::all_reduce)
+      t.reduction = e.factor == 1 ? std::string(kernels::name(e.reduction))
+                                  : fmt::format("{} {}", kernels::name(e.reduction), e.factor);
+    for (const Transfer& each : e.transfers) t.amounts.push_back({each.count, type_of(each.type)});
+    t.peer = send || receive ? e.peer : 0, t.label = e.label;
+    t.bytes = program.bytes_exchanged(o);
+    if (e.kind == Exchange::Kind::reduce_scatter || e.kind == Exchange::Kind::all_gather)
+      t.bytes *= static_cast<double>(plan_.communicators[t.communicator].groups[0].size());
+    return t;
+  }
+
+  const std::vector<Step>& stages_;
+  int steps_;
+  const Mesh& mesh_;
+  Plan plan_;
+  std::map<DType, std::uint8_t> types_;
+  std::map<Axis, std::uint16_t> beside_;
+  std::map<Axis, std::uint32_t> axes_;
+};
+
+}  // namespace
+
+Plan plan_of(const std::vector<Step>& stages, int steps) { return Planning(stages, steps).run(); }
+
+}  // namespace trellis::train

@@ -1,0 +1,15 @@
+// A step of all ranks as a plan, the value that is proved, printed and priced. Each stage's ranks are a class.
+#pragma once
+
+#include <vector>
+
+#include "schedule/plan/plan.h"
+#include "train/whole/step.h"
+
+namespace trellis::train {
+
+// `stages`: as stages_of gives them. Of several steps after each other, also what a step begins for the next one is
+// waited for; in the last step it ends with the plan.
+schedule::Plan plan_of(const std::vector<Step>& stages, int steps = 1);
+
+}  // namespace trellis::train
