@@ -9,7 +9,7 @@
 #include "ccl/plan/check.h"
 #include "ccl/rendezvous/roll_call.h"
 #include "ccl/rendezvous/this_machine.h"
-#include "ccl/run/communicator_state.h"
+#include "ccl/run/run_loop.h"
 #include "ccl/transports/open.h"
 
 namespace trellis::ccl {
@@ -102,13 +102,7 @@ void Communicator::run(const Call& call, device::Stream* stream) {
   }
   TicketQueue::Ticket turn(state_->tickets);
   turn.wait();
-  const bool in_place = state_->check(call);
-  if (state_->agrees_first()) {
-    state_->open_agreement(call, false);
-    state_->run();
-  }
-  state_->open(call, in_place);
-  state_->run();
+  run_alone(PlainCall{{state_.get()}, &call, state_->check(call)});
 }
 
 void Communicator::run(const SendRecv& point, device::Stream* stream) {
@@ -116,8 +110,7 @@ void Communicator::run(const SendRecv& point, device::Stream* stream) {
   if (stream != nullptr || Group::open()) return Group::issue(*state_, SendRecv(point), stream);
   TicketQueue::Ticket turn(state_->tickets);
   turn.wait();
-  state_->open({&point, 1});
-  state_->run();
+  run_alone(PlainSendRecv{{state_.get()}, &point});
 }
 
 void Communicator::run(const Call& call, const schedule::Schedule& schedule, device::Stream* stream) {

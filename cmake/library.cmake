@@ -3,8 +3,11 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 get_property(rooms GLOBAL PROPERTY TRELLIS_ROOMS)
+get_property(internal_rooms GLOBAL PROPERTY TRELLIS_INTERNAL_ROOMS)
 get_property(headers GLOBAL PROPERTY TRELLIS_PUBLIC_HEADERS)
-list(TRANSFORM rooms PREPEND room_ OUTPUT_VARIABLE room_targets)
+list(TRANSFORM rooms PREPEND room_ OUTPUT_VARIABLE libtrellis_internal_rooms)
+list(REMOVE_ITEM rooms ${internal_rooms})
+list(TRANSFORM rooms PREPEND room_ OUTPUT_VARIABLE libtrellis_rooms)
 set(api ${PROJECT_SOURCE_DIR}/ccl/api)
 
 # libtrellis is what programs link to, and shows only what is public. libtrellis_internal is made of the same objects and
@@ -16,7 +19,7 @@ foreach(target libtrellis libtrellis_internal)
     OUTPUT_NAME ${name} EXPORT_NAME ${name} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
     LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
   target_compile_features(${target} INTERFACE cxx_std_20)
-  target_link_libraries(${target} PRIVATE ${room_targets})
+  target_link_libraries(${target} PRIVATE ${${target}_rooms})
   target_link_options(${target} PRIVATE LINKER:-Bsymbolic-functions)
 endforeach()
 

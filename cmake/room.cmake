@@ -1,14 +1,15 @@
 include(${CMAKE_CURRENT_LIST_DIR}/precompile.cmake)
 
-# trellis_room(NAME <room> [DEPENDS <room>...] [LINK <library>...] [PUBLIC <header>...])
+# trellis_room(NAME <room> [INTERNAL] [DEPENDS <room>...] [LINK <library>...] [PUBLIC <header>...])
 #
 # Makes the OBJECT library room_<room> from every .cpp below the current folder; a new file needs no edit. OBJECT,
 # because a STATIC library drops the files whose only effect is to register themselves. DEPENDS repeats the layer table:
 # a room sees its own headers and those of the rooms that it names, through links in <build>/doors/<room>, so no
 # other include compiles. LINK is private to the room: no header of ours includes a library's. PUBLIC headers
-# are installed, and include no others; the names that they declare are in exports.txt.
+# are installed, and include no others; the names that they declare are in exports.txt. INTERNAL: only the program, the
+# tests and the benchmarks have it, and libtrellis does not.
 function(trellis_room)
-  cmake_parse_arguments(PARSE_ARGV 0 room "" "NAME" "DEPENDS;LINK;PUBLIC")
+  cmake_parse_arguments(PARSE_ARGV 0 room "INTERNAL" "NAME" "DEPENDS;LINK;PUBLIC")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
 
@@ -30,6 +31,9 @@ function(trellis_room)
   endforeach()
 
   set_property(GLOBAL APPEND PROPERTY TRELLIS_ROOMS ${room_NAME})
+  if(room_INTERNAL)
+    set_property(GLOBAL APPEND PROPERTY TRELLIS_INTERNAL_ROOMS ${room_NAME})
+  endif()
   set_property(GLOBAL PROPERTY TRELLIS_BELOW_${room_NAME} ${room_DEPENDS})
   list(TRANSFORM room_PUBLIC PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   set_property(GLOBAL APPEND PROPERTY TRELLIS_PUBLIC_HEADERS ${room_PUBLIC})

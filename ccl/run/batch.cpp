@@ -57,14 +57,14 @@ device::Device& Batch::device() const {
 }
 
 void Batch::take_turn(Communicator::State* state) {
-  if (std::ranges::find(strands_, state, &Strand::state) == strands_.end())
-    strands_.push_back({.state = state, .turn = state->tickets.take()});
+  if (std::ranges::find(parts_, state, &Part::state) == parts_.end())
+    parts_.push_back({{.state = state}, this, state->tickets.take()});
 }
 
 void Batch::take_turns() {
   for (const auto& one : send_recvs_) take_turn(one.state);
   for (const auto& one : operations_) take_turn(one.state);
-  for (const Strand& s : strands_) {
+  for (const Part& s : parts_) {
     own_.clear();
     for (const auto& one : send_recvs_)
       if (one.state == s.state && one.what.from == one.what.to) own_.push_back(one.what);
@@ -79,17 +79,17 @@ void Batch::clear() {
   if (std::exchange(awaited_, false)) {
     const auto why = std::make_exception_ptr(
         Aborted("an operation of the communicator was not begun: what its stream held before has failed"));
-    for (const Strand& s : strands_) end(*s.state, why);
+    for (const Part& s : parts_) end(*s.state, why);
   }
   on_stream_ = false;
-  for (const Strand& s : strands_) s.state->tickets.done(s.turn);
-  strands_.clear();
+  for (const Part& s : parts_) s.state->tickets.done(s.turn);
+  parts_.clear();
   send_recvs_.clear();
   operations_.clear();
   streams_.clear();
 }
 
-bool Batch::open_next(Strand& s) {
+bool Batch::begin_next(Part& s) {
   if (!std::exchange(s.has_met_points, true)) {
     std::vector<SendRecv>& gathered = s.state->gathered;
     gathered.clear();
@@ -100,82 +100,36 @@ bool Batch::open_next(Strand& s) {
       return s.open = true;
     }
   }
-  while (s.next != operations_.size()) {
+  for (; s.next != operations_.size(); ++s.next) {
     const auto& [state, operation] = operations_[s.next];
-    if (state == s.state && state->agrees_first() && !std::exchange(s.has_agreed, true)) {
-      state->open_agreement(operation.call, operation.planned != nullptr);
-      return s.open = true;
-    }
-    ++s.next;
     if (state != s.state) continue;
-    s.has_agreed = false;
-    state->open(operation.call, operation.in_place, operation.planned.get());
-    return s.open = true;
+    if (s.begin(operation.call, operation.in_place, operation.planned.get())) ++s.next;
+    return true;
   }
   return false;
 }
 
-bool Batch::begin_next(Strand& s) {
+bool Batch::Part::open_next() {
   try {
-    return open_next(s);
+    return batch->begin_next(*this);
   } catch (...) {
-    if (on_stream_) end(*s.state, std::current_exception());
+    if (batch->on_stream_) end(*state, std::current_exception());
     throw;
   }
 }
 
-// The strands cannot be resumed, so all that were running end with the exception of one.
-void Batch::end_all(const Communicator::State* at_fault) {
-  for (const Strand& s : strands_) {
-    if (!s.open) {
-      if (on_stream_ && !over(s)) end(*s.state, std::current_exception());
-      continue;
-    }
-    if (s.state == at_fault) s.state->tell_of_loss(std::current_exception());
-    s.state->fail_open(std::current_exception(), s.state != at_fault);
-    s.state->transport->mark_aborted();
-  }
+void Batch::end_unbegun() {
+  for (const Part& s : parts_)
+    if (!s.open && !s.over()) end(*s.state, std::current_exception());
 }
 
 void Batch::run() {
   awaited_ = false;
-  for (const Strand& s : strands_) s.state->tickets.wait(s.turn);
-  if (strands_.size() == 1) {
-    while (begin_next(strands_.front())) strands_.front().state->run();
-    return;
-  }
-  const Communicator::State* moving = nullptr;
+  for (const Part& s : parts_) s.state->tickets.wait(s.turn);
   try {
-    std::uint32_t idle = 0;
-    for (std::size_t left = strands_.size(); left != 0;) {
-      bool moved = false;
-      for (std::size_t i = 0; i != left;) {
-        Strand& s = strands_[i];
-        moving = s.state;
-        if (!s.open && !begin_next(s)) {
-          std::swap(s, strands_[--left]);
-          continue;
-        }
-        moved |= s.state->executor.move();
-        if (!s.state->executor.done()) {
-          ++i;
-          continue;
-        }
-        s.state->close();
-        s.open = false;
-        moved = true;
-      }
-      if (moved) {
-        idle = 0;
-        continue;
-      }
-      // Each communicator has its own doorbell, so with several, sleep only briefly on each in turn.
-      moving = strands_[idle % left].state;
-      strands_[idle % left].state->idle(idle);
-      ++idle;
-    }
+    run_strands(std::span(parts_));
   } catch (...) {
-    end_all(moving);
+    if (on_stream_) end_unbegun();
     throw;
   }
 }

@@ -1,7 +1,7 @@
 // Runs a group's operations, or a single operation on a stream, in the order of their communicators' tickets.
 #pragma once
 
-#include "ccl/run/communicator_state.h"
+#include "ccl/run/run_loop.h"
 
 namespace trellis::ccl {
 
@@ -34,26 +34,25 @@ class Batch {
     What what = {};
   };
   // The operations of one communicator.
-  struct Strand {
-    Communicator::State* state = nullptr;
+  struct Part : Strand {
+    Batch* batch = nullptr;
     std::uint64_t turn = 0;
     std::size_t next = 0;         // index in operations_ of the next one
     bool has_met_points = false;  // sends and receives have been started, if there are any
-    bool open = false;            // an operation is running
-    bool has_agreed = false;      // the ranks have, about the next operation
+
+    bool open_next();
+    bool over() const { return has_met_points && next == batch->operations_.size() && !open; }
   };
   void use(device::Stream*);
   void take_turn(Communicator::State*);
-  bool open_next(Strand&);  // false: no operation is left
-  bool begin_next(Strand&);
-  bool over(const Strand& s) const { return s.has_met_points && s.next == operations_.size() && !s.open; }
-  void end_all(const Communicator::State* at_fault);
+  bool begin_next(Part&);
+  void end_unbegun();  // on a stream
 
   std::vector<Issued<SendRecv>> send_recvs_;
   std::vector<SendRecv> own_;  // buffer for those of send_recvs_ that a rank sends to itself
   std::vector<Issued<Operation>> operations_;
   std::vector<device::Stream*> streams_;
-  std::vector<Strand> strands_;
+  std::vector<Part> parts_;
   bool on_stream_ = false, awaited_ = false;  // it is to run on a stream; it has not run yet
 };
 

@@ -294,21 +294,20 @@ void Communicator::State::hold_clock(bool holds) {
   device->release_clock();
 }
 
-void Communicator::State::run() {
-  try {
-    for (std::uint32_t idle = 0; !executor.done();) {
-      if (executor.move()) {
-        idle = 0;
-        continue;
-      }
-      this->idle(idle++);
+bool Communicator::State::move(bool alone, bool& moved) {
+  for (std::uint32_t idle = 0; !executor.done();) {
+    if (executor.move()) {
+      moved = true;
+      idle = 0;
+      if (alone || executor.done()) continue;
+      return false;
     }
-    close();
-  } catch (...) {
-    tell_of_loss(std::current_exception());
-    fail_open(std::current_exception());
-    throw;
+    if (!alone) return false;
+    this->idle(idle++);
   }
+  moved = true;
+  close();
+  return true;
 }
 
 void Communicator::State::idle(std::uint32_t times) {

@@ -30,11 +30,13 @@ struct Communicator::State : DumpsOnSignal {
   State(Config, std::shared_ptr<device::Device>, std::unique_ptr<Transport>);
   ~State() override;
 
-  // An operation's life: open, executor.move() until it is done, close. An exception from these ends the communicator.
+  // An operation's life, see run_loop.h: open, then move until it returns true. An exception from these ends the
+  // communicator.
   void open(const Call&, bool in_place, const Planned* = nullptr);
   void open(std::span<const SendRecv>);
-  void close();
-  void run();  // runs the open operation to its end
+  // Moves the open operation and closes it at its end, which it waits for where the operation is alone. True: it has
+  // ended. `moved` is set when something happened.
+  bool move(bool alone, bool& moved);
   bool agrees_first() const { return agreement_.needed(); }
   void open_agreement(const Call&, bool supplied);  // before the call itself is opened
   void idle(std::uint32_t times);                   // number of calls in a row in which nothing moved
@@ -65,6 +67,7 @@ struct Communicator::State : DumpsOnSignal {
   std::vector<SendRecv> gathered;             // buffer for those of a group
 
  private:
+  void close();
   template <class Record>
   void begin(Record);   // sets up the run of job_
   void expect_whole();  // before an operation: no rank is lost and none has aborted

@@ -6,6 +6,8 @@
 #include <fstream>
 
 namespace trellis::tools {
+
+using namespace measure;
 namespace {
 
 using Words = std::vector<std::string>;

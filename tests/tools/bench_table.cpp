@@ -5,6 +5,8 @@
 #include "tools/bench/report/result.h"
 
 namespace trellis::tools {
+
+using namespace measure;
 namespace {
 
 BenchSettings settings(Style style) {

@@ -8,15 +8,18 @@
 
 #include "ccl/plan/check.h"
 #include "ccl/plan/schedule_file.h"
+#include "launch/host_machine.h"
 #include "tools/bench/on.h"
 #include "tools/bench/options.h"
 #include "tools/bench/report/progress.h"
 #include "tools/bench/report/result.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
-#include "tools/topo/host_machine.h"
 
 namespace trellis::tools {
+
+using namespace launch;
+using namespace measure;
 namespace {
 
 constexpr std::size_t most_rows_kept = 1'000'000;
@@ -161,7 +164,7 @@ std::unique_ptr<BenchResult> Sweep::one(const std::vector<ccl::Call>& calls, boo
   const ccl::Call& call = calls[static_cast<std::size_t>(crew_.rank)];
   const std::uint64_t bytes = larger_buffer_bytes(calls);
   progress_.next(fmt::format("{} {}{}", s_.op.word, bytes_text(bytes), in_place ? " in place" : ""));
-  const auto measured = measure(bench_, {calls, buffers_, in_place});
+  const auto measured = measure::measure(bench_, {calls, buffers_, in_place});
   if (!measured) return nullptr;
   const bool root = schedule::rooted(call.collective) || call.collective == schedule::Collective::send_recv;
   auto r = std::make_unique<BenchResult>(BenchResult{.collective = call.collective,

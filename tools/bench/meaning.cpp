@@ -12,6 +12,8 @@
 #include "tools/program/cli_checks.h"
 
 namespace trellis::tools {
+
+using namespace measure;
 namespace {
 
 constexpr std::size_t most_sizes = 100'000;

@@ -6,14 +6,16 @@
 #include <stdexcept>
 
 #include "ccl/plan/check.h"
+#include "measure/buffers.h"
 #include "sim/answer/answer.h"
 #include "tools/answer/machine_typed.h"
 #include "tools/answer/price_watch.h"
-#include "tools/bench/buffers.h"
 #include "tools/bench/report/result.h"
 #include "tools/program/output.h"
 
 namespace trellis::tools {
+
+using namespace measure;
 namespace {
 
 constexpr std::string_view simulator = "sim:";

@@ -8,6 +8,8 @@
 #include "tools/program/cli_checks.h"
 
 namespace trellis::tools {
+
+using namespace measure;
 namespace {
 
 constexpr const char* description =

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/bench/settings.h"
+#include "measure/settings.h"
 #include "tools/program/cli_app.h"
 
 namespace trellis::tools {
@@ -38,6 +38,6 @@ struct BenchOptions {
 void add_bench_options(CLI::App&, BenchOptions&);
 
 // Throws invalid_argument, naming the flag, its value and what was expected.
-BenchSettings bench_settings(BenchOptions);
+measure::BenchSettings bench_settings(BenchOptions);
 
 }  // namespace trellis::tools

@@ -14,6 +14,8 @@ MAY_INCLUDE = {
     "device":   ["kernels"],
     "ccl":      ["schedule", "kernels", "device"],
     "train":    ["schedule", "kernels", "device", "ccl"],
+    "launch":   ["schedule", "kernels", "device", "ccl"],
+    "measure":  ["schedule", "kernels", "sim", "device", "ccl", "launch"],
 }
 DOORS = {("device", "sim"): ["device/simulated/", "device/libnrt/"]}
 ON_TOP = ["bench", "examples", "python", "tests", "tools"]
@@ -29,6 +31,7 @@ FOLDERS = {
     "ccl":      ["rendezvous", "transports", "plan", "failure", "divide", "diagnosis", "run", "api"],
     "train":    ["mesh", "config", "pipeline", "step", "layers", "models", "update", "whole", "data",
                  "checkpoint", "cache", "trainer"],
+    "measure":  ["published"],
     "tools":    ["program", "picture", "answer", "topo", "schedule", "bench", "tune", "core", "doctor", "launch",
                  "machine", "sim", "device", "neff", "validate", "train"],
 }

@@ -10,11 +10,13 @@
 #include "ccl/config.h"
 #include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/tcp/socket.h"
-#include "tools/launch/ranks.h"
+#include "launch/ranks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 
 namespace trellis::tools {
+
+using namespace launch;
 namespace {
 
 constexpr int usual_port = 29'500;  // the same as torchrun's
@@ -117,7 +119,7 @@ int run(const Options& o) {
   for (;; ++job.restart) {
     ccl::Descriptor reserved;
     if (any_port) reserved = reserve_port(job.port = 0);
-    const LaunchEnd end = launch(job);
+    const LaunchEnd end = launch::launch(job);
     if (end.status == 0 || end.told || job.restart == job.most_restarts) return end.status;
     fmt::print(stderr, "trellis launch: the job failed with status {}: restart {} of {}\n", end.status, job.restart + 1,
                job.most_restarts);

@@ -17,6 +17,7 @@
 
 namespace trellis::tools {
 
+
 using sim::Cost;
 using sim::Sweep;
 

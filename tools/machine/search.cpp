@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "measure/words.h"
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/text.h"
 #include "schedule/proof/verify.h"
@@ -19,9 +20,10 @@
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/table.h"
-#include "tools/program/words.h"
 
 namespace trellis::tools {
+
+using namespace measure;
 namespace {
 
 using sim::Cost;

@@ -8,6 +8,8 @@
 
 #include "ccl/plan/selector.h"
 #include "ccl/transports/open.h"
+#include "measure/rules.h"
+#include "measure/words.h"
 #include "sim/choose/borders.h"
 #include "sim/thread_pool.h"
 #include "tools/answer/crossover_chart.h"
@@ -19,10 +21,10 @@
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/table.h"
-#include "tools/program/words.h"
-#include "tools/tune/rules.h"
 
 namespace trellis::tools {
+
+using namespace measure;
 namespace {
 
 using schedule::Collective;

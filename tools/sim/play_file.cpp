@@ -11,6 +11,7 @@
 #include <span>
 #include <stdexcept>
 
+#include "measure/words.h"
 #include "sim/answer/played.h"
 #include "sim/figures/figure_units.h"
 #include "sim/price/price.h"
@@ -22,12 +23,13 @@
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
 #include "tools/program/table.h"
-#include "tools/program/words.h"
 #include "tools/schedule/subject.h"
 #include "tools/sim/answer.h"
 #include "tools/sim/play_page.h"
 
 namespace trellis::tools {
+
+using namespace measure;
 namespace {
 
 using namespace sim;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "measure/words.h"
 #include "sim/answer/answer.h"
 #include "sim/timeline/summary_words.h"
 #include "tools/answer/machine_typed.h"
@@ -14,13 +15,14 @@
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
-#include "tools/program/words.h"
 #include "tools/schedule/request_options.h"
 #include "tools/schedule/subject.h"
 #include "tools/sim/answer.h"
 #include "tools/sim/play_file.h"
 
 namespace trellis::tools {
+
+using namespace measure;
 namespace {
 
 using namespace sim;

@@ -7,6 +7,8 @@
 #include "tools/topo/views.h"
 
 namespace trellis::tools {
+
+using namespace launch;
 namespace {
 
 using draw::Point;

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "measure/words.h"
 #include "tools/program/json_text.h"
-#include "tools/program/words.h"
 #include "tools/topo/views.h"
 
 namespace trellis::tools {
+
+using namespace launch;
+using namespace measure;
 namespace {
 
 using Kind = Part::Kind;

@@ -12,6 +12,8 @@
 #include "tools/topo/views.h"
 
 namespace trellis::tools {
+
+using namespace launch;
 namespace {
 
 constexpr int most_ranks = 1 << 20;
@@ -65,7 +67,12 @@ PlacedRanks placed_on(const TopoMachine& machine, const Options& o) {
   return placed;
 }
 
-// A word close to `host` is taken as a misspelt one, which machine_named reports.
+TopoMachine host_named(const std::string& name) {
+  if (name == "host") return host_machine();
+  throw std::invalid_argument(fmt::format("no machine is called '{}'; did you mean 'host'?", name));
+}
+
+// A word close to `host` is taken as a misspelt one, which host_named reports.
 bool is_simulated(const Options& o) {
   if (o.machine == "host" || !sim::nearest(o.machine, {"host"}).empty()) {
     if (!o.what_if.empty()) throw std::invalid_argument("--what-if goes with a simulated machine, and host is none");
@@ -83,7 +90,7 @@ int show(const Options& o) {
     write_output("", o.json ? sim_topo_json(machine) : sim_topo_text(machine));
     return 0;
   }
-  const TopoMachine machine = machine_named(o.machine);
+  const TopoMachine machine = host_named(o.machine);
   const PlacedRanks placed = placed_on(machine, o);
   write_output("", o.json ? topo_json(machine, placed) : topo_text(machine, placed));
   return 0;
@@ -94,7 +101,7 @@ int draw(const Options& o) {
     write_output(o.output, sim_topo_picture(sim::Machine(typed_machine(o.machine, o.what_if))));
     return 0;
   }
-  const TopoMachine machine = machine_named(o.machine);
+  const TopoMachine machine = host_named(o.machine);
   write_output(o.output, topo_picture(machine, placed_on(machine, o)));
   return 0;
 }

@@ -4,12 +4,14 @@
 #include <charconv>
 #include <filesystem>
 
+#include "measure/words.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
-#include "tools/program/words.h"
 #include "tools/train/loss_curve.h"
 
 namespace trellis::tools {
+
+using namespace measure;
 namespace {
 
 constexpr std::size_t validation_column = 8;  // of metrics.csv

@@ -5,9 +5,11 @@
 #include <optional>
 #include <stdexcept>
 
-#include "tools/program/words.h"
+#include "measure/words.h"
 
 namespace trellis::tools {
+
+using namespace measure;
 namespace {
 
 class Reading {

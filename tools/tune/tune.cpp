@@ -12,16 +12,19 @@
 #include "ccl/plan/check.h"
 #include "ccl/rendezvous/environment.h"
 #include "ccl/rendezvous/tcp/socket.h"
-#include "tools/bench/ranks.h"
+#include "launch/crew.h"
+#include "measure/rules.h"
 #include "tools/bench/report/progress.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/table.h"
 #include "tools/schedule/request_options.h"
-#include "tools/tune/rules.h"
 
 namespace trellis::tools {
+
+using namespace launch;
+using namespace measure;
 namespace {
 
 using schedule::Collective;

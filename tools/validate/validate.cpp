@@ -9,14 +9,16 @@
 #include <string>
 #include <vector>
 
+#include "measure/published/record.h"
 #include "sim/figures/data.h"
 #include "sim/figures/figures.h"
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
-#include "tools/validate/record.h"
 
 namespace trellis::tools {
+
+using namespace measure;
 namespace {
 
 struct Options {

@@ -7,9 +7,9 @@
 #include <numeric>
 
 #include "ccl/plan/check.h"
+#include "measure/truth.h"
 #include "schedule/algorithms/algorithm.h"
 #include "tests/ccl/ranks/run.h"
-#include "tools/bench/truth.h"
 
 namespace trellis::ccl {
 namespace {
@@ -66,7 +66,7 @@ std::vector<Case> cases_for(Rank ranks, std::span<const std::size_t> counts, con
 void run_case(Communicator& comm, const Case& c, std::uint64_t seed) {
   Call call = c.call;
   const Extents e = extents_of(call, comm.rank(), comm.ranks());
-  const Bytes input = tools::random_input(call, comm.rank(), comm.ranks(), seed);
+  const Bytes input = measure::random_input(call, comm.rank(), comm.ranks(), seed);
   Bytes memory(e.input + e.output, std::byte{0x5A});
   std::byte* in = memory.data();
   std::byte* out = memory.data() + e.input;
@@ -85,7 +85,7 @@ void run_case(Communicator& comm, const Case& c, std::uint64_t seed) {
   const auto before = comm.operations();
   comm.run(call);
   const std::vector<Call> calls(static_cast<std::size_t>(comm.ranks()), c.call);
-  const auto outputs = tools::true_outputs(calls, c.in_place, c.algorithm, seed, comm.config(), before + 1);
+  const auto outputs = measure::true_outputs(calls, c.in_place, c.algorithm, seed, comm.config(), before + 1);
   const Bytes& wanted = outputs[static_cast<std::size_t>(comm.rank())];
   if (wanted.size() != e.output || (e.output != 0 && std::memcmp(wanted.data(), out, e.output) != 0))
     throw std::runtime_error(text(c) + ": wrong");

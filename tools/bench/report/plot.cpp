@@ -10,6 +10,8 @@
 #include "tools/picture/svg.h"
 
 namespace trellis::tools {
+
+using namespace measure;
 namespace {
 
 using draw::Ink;

@@ -6,6 +6,8 @@
 #include "tools/program/json_text.h"
 
 namespace trellis::tools {
+
+using namespace measure;
 namespace {
 
 using Row = nlohmann::ordered_json;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/bench/measure.h"
+#include "measure/measure.h"
 
 namespace trellis::tools {
 
@@ -19,7 +19,7 @@ struct BenchResult {
   ccl::Rank root = -1;  // -1: none
   bool in_place = false;
   int streams = 1;
-  Measured measured;
+  measure::Measured measured;
   double low_us = 0, high_us = 0;  // the interval of a simulated time; 0: not asked for
 
   double algbw_GBps(double us) const;  // for this time
@@ -31,8 +31,8 @@ std::string fitted(double value, int width);
 
 // In the style of the settings. A row of nccl-tests shows both results, a row of nccom-test the first; null: not
 // measured.
-std::string bench_heading(const BenchSettings&, const std::vector<std::string>& ranks);
-std::string bench_row(const BenchSettings&, const BenchResult* out_of_place, const BenchResult* in_place);
+std::string bench_heading(const measure::BenchSettings&, const std::vector<std::string>& ranks);
+std::string bench_row(const measure::BenchSettings&, const BenchResult* out_of_place, const BenchResult* in_place);
 
 struct BenchTotals {
   std::uint64_t wrong = 0;
@@ -41,10 +41,10 @@ struct BenchTotals {
   std::size_t rows = 0;
   std::uint64_t memory_bytes = 0;  // of rank 0's communicators
 };
-std::string bench_footer(const BenchSettings&, const BenchTotals&);
+std::string bench_footer(const measure::BenchSettings&, const BenchTotals&);
 
-std::string bench_json(const BenchSettings&, const std::vector<BenchResult>&);
-std::string bench_csv(const BenchSettings&, const std::vector<BenchResult>&);
+std::string bench_json(const measure::BenchSettings&, const std::vector<BenchResult>&);
+std::string bench_csv(const measure::BenchSettings&, const std::vector<BenchResult>&);
 
 // Time and bus bandwidth against size, both axes logarithmic, as SVG.
 std::string bench_plot(const std::vector<BenchResult>&);

@@ -6,6 +6,8 @@
 #include "tools/bench/report/result.h"
 
 namespace trellis::tools {
+
+using namespace measure;
 namespace {
 
 // A cell of a row or of the heading lines: right-aligned text.

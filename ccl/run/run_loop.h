@@ -1,0 +1,106 @@
+// The one loop in which operations run: the operation of a plain call, those of a stream, those of a group over several
+// communicators.
+#pragma once
+
+#include <span>
+#include <utility>
+
+#include "ccl/run/communicator_state.h"
+
+namespace trellis::ccl {
+
+// The operations of one communicator, which run in order. A class of this kind adds `bool open_next()`, which opens the
+// next one; false: none is left.
+struct Strand {
+  Communicator::State* state = nullptr;
+  bool open = false;        // an operation is running
+  bool has_agreed = false;  // the ranks have, about the next operation
+
+  // Opens the operation or, where the ranks agree about it first, that exchange. True: the operation.
+  bool begin(const Call& call, bool in_place, const Planned* planned = nullptr) {
+    if (state->agrees_first() && !std::exchange(has_agreed, true)) {
+      state->open_agreement(call, planned != nullptr);
+      open = true;
+      return false;
+    }
+    has_agreed = false;
+    state->open(call, in_place, planned);
+    return open = true;
+  }
+};
+
+// A call outside of groups and streams.
+struct PlainCall : Strand {
+  const Call* call = nullptr;
+  bool in_place = false, begun = false;
+
+  bool open_next() {
+    if (begun) return false;
+    begun = begin(*call, in_place);
+    return true;
+  }
+};
+
+struct PlainSendRecv : Strand {
+  const SendRecv* point = nullptr;
+  bool begun = false;
+
+  bool open_next() {
+    if (std::exchange(begun, true)) return false;
+    state->open({point, 1});
+    return open = true;
+  }
+};
+
+// The strands can't be resumed, so all that are running end with the current exception, which one of them has thrown.
+// Where there are several, the ranks of the others can't know why.
+template <class S>
+[[gnu::cold]] void end_strands(std::span<S> strands, const Communicator::State* at_fault) {
+  for (S& s : strands) {
+    if (!s.open) continue;
+    if (s.state == at_fault) s.state->tell_of_loss(std::current_exception());
+    s.state->fail_open(std::current_exception(), s.state != at_fault);
+    if (strands.size() > 1) s.state->transport->mark_aborted();
+  }
+}
+
+// Runs the strands concurrently to their ends. Reorders them.
+template <class S>
+void run_strands(std::span<S> strands) {
+  std::size_t left = strands.size();
+  S* moving = strands.data();
+  try {
+    for (std::uint32_t idle = 0; left != 0;) {
+      bool moved = false;
+      for (std::size_t i = 0; i != left;) {
+        moving = &strands[i];
+        if (moving->open || moving->open_next()) {
+          const bool ended = moving->state->move(left == 1, moved);
+          moving->open = !ended;
+          if (!ended) ++i;
+        } else if (i != --left) {
+          std::swap(*moving, strands[left]);
+        }
+      }
+      if (moved || left == 0) {
+        idle = 0;
+        continue;
+      }
+      // Each communicator has its own doorbell, so with several, sleep only briefly on each in turn.
+      moving = &strands[idle % left];
+      moving->state->idle(idle);
+      ++idle;
+    }
+  } catch (...) {
+    end_strands(strands, moving->state);
+    throw;
+  }
+}
+
+// One operation: a batch of one, on the stack.
+template <class S>
+void run_alone(S&& strand) {
+  run_strands(std::span<S>(&strand, 1));
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,36 @@
+// The ranks of a measurement: processes or threads started for it, or this process as a rank of a launched job.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "ccl/store.h"
+
+namespace trellis::launch {
+
+inline constexpr int most_ranks_started = 1024;  // on this host
+
+struct Crew {
+  int rank = 0;
+  int ranks = 1;
+  std::shared_ptr<ccl::Store> store;
+  std::string transport;  // the transport that the ranks need; empty: any
+  int thread = -1;        // hardware thread that this rank is pinned to; -1: none
+  std::string by;         // the launcher of the job; empty: the ranks were started here
+};
+
+struct CrewWish {
+  int ranks = 0;         // 0: as many as the job has; if started here, one for each core and at least two
+  bool threads = false;  // ranks are threads of one process
+  bool pin = true;       // pin each rank to a core of its own, when there are enough
+  std::chrono::milliseconds timeout{30'000};
+};
+
+// Runs the work on every rank that belongs to this process, and returns what the work of rank 0 (or of this rank)
+// returned: 0 or 1. When ranks throw, rethrows the cause, not its consequences, after all ranks have ended. Ranks that
+// are processes are forked, so the caller must have no other threads. Everything that was started has ended on return.
+int run_crew(const CrewWish&, const std::function<int(const Crew&)>& work);
+
+}  // namespace trellis::launch

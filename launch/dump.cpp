@@ -1,0 +1,43 @@
+#include "launch/dump.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "ccl/config.h"
+
+namespace trellis::launch {
+
+// Errors in the part of the environment that ranks will read, if they read it at all.
+std::string dump_folder() {
+  try {
+    return ccl::config_from_environment().dump;
+  } catch (const std::invalid_argument&) {
+    return "";
+  }
+}
+
+std::int64_t nanoseconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+std::string launch_record_path(const std::string& folder, int node) {
+  return fmt::format("{}/trellis_launch_{}_node{}.json", folder, getpid(), node);
+}
+
+void write_launch_record(const std::string& path, const ccl::LaunchRecord& record) {
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  const std::string begun = path + ".part";
+  std::ofstream file(begun);
+  file << text_of(record);
+  file.close();
+  if (file) std::filesystem::rename(begun, path, ignored);
+}
+
+}  // namespace trellis::launch

@@ -1,0 +1,214 @@
+#include "launch/nodes.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "ccl/rendezvous/environment.h"
+#include "ccl/rendezvous/roll_call.h"
+#include "ccl/rendezvous/sha256.h"
+#include "ccl/rendezvous/tcp/server.h"
+#include "ccl/rendezvous/tcp/socket.h"
+#include "ccl/rendezvous/tcp/store.h"
+#include "ccl/thread_without_signals.h"
+
+namespace trellis::launch {
+namespace {
+
+using namespace std::chrono_literals;
+using ccl::Clock;
+using ccl::Deadline;
+
+constexpr auto join_patience = 300s;  // launches may be started one by one, by a person or a scheduler
+constexpr auto beat = 200ms;
+constexpr auto silence = 30s;                               // without a beat, a node is considered gone
+constexpr std::int64_t done_beats = std::int64_t{1} << 40;  // added to a node's beats when it is done
+
+std::string beats_of(int node) { return fmt::format("beats/{}", node); }
+
+// "137 rank 5 was killed"
+JobEnd end_in(const std::string& text) {
+  const std::size_t space = text.find(' ');
+  const int status = std::atoi(text.c_str());
+  return {status == 0 ? 1 : status, space == std::string::npos ? text : text.substr(space + 1)};
+}
+
+}  // namespace
+
+struct Nodes::Shared {
+  int node = 0, nodes = 1, ranks = 1;
+  ccl::StoreSearch search;
+  std::unique_ptr<ccl::TcpStoreServer> server;  // node 0 has it
+  ccl::Descriptor news = ccl::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  std::shared_ptr<ccl::Store> store;  // used by the thread alone, as are the members below
+
+  struct Beats {
+    std::int64_t count = 0;
+    Deadline missed_at = Clock::now() + silence;
+  };
+  std::vector<Beats> beats;
+  bool told_end = false, told_done = false;
+
+  std::mutex mutex;  // guards the members below
+  bool all_here = false, settled = false, done = false, leaving = false;
+  JobEnd heard, to_tell;
+
+  template <class Change>
+  void change(Change change) {
+    {
+      const std::lock_guard lock(mutex);
+      change();
+    }
+    const std::uint64_t one = 1;
+    if (write(news.number(), &one, sizeof one) < 0) return;  // the counter is full, so the descriptor is readable
+  }
+
+  void tell();
+  void listen();
+  void look_after_others();
+};
+
+// Sends a beat; and the end of the job and of this node, once each.
+void Nodes::Shared::tell() {
+  JobEnd end;
+  bool is_done = false;
+  {
+    const std::lock_guard lock(mutex);
+    end = to_tell;
+    is_done = done;
+  }
+  if (end.status != 0 && !told_end && store->add("ends", 1) == 1)
+    store->set("end", ccl::bytes_of(fmt::format("{} {}", end.status, end.why)));
+  told_end = told_end || end.status != 0;
+  store->add(beats_of(node), is_done && !told_done ? done_beats : 1);
+  told_done = told_done || is_done;
+}
+
+void Nodes::Shared::listen() {
+  if (heard.status != 0) return std::this_thread::sleep_for(beat);
+  try {
+    const JobEnd end = end_in(ccl::text_of(store->get("end", Clock::now() + beat)));
+    change([&] { heard = end; });
+  } catch (const ccl::TimedOut&) {
+  }
+}
+
+// Node 0's part: watches whether the others are alive, and whether all are done.
+void Nodes::Shared::look_after_others() {
+  bool all_done = true;
+  for (int n = 1; n < nodes; ++n) {
+    const std::int64_t count = store->add(beats_of(n), 0);
+    Beats& seen = beats[static_cast<std::size_t>(n)];
+    all_done = all_done && count >= done_beats;
+    if (count != seen.count) seen = {.count = count};
+    if (count < done_beats && Clock::now() > seen.missed_at)
+      change([&] { to_tell = {1, fmt::format("the launch of node {} is gone", n)}; });
+  }
+  if (all_done && told_done) change([&] { settled = true; });
+}
+
+Nodes::Nodes(const LaunchedJob& job) : shared_(std::make_shared<Shared>()) {
+  Shared& s = *shared_;
+  s.node = job.node;
+  s.nodes = job.nodes;
+  s.ranks = job.ranks;
+  s.beats.resize(static_cast<std::size_t>(job.nodes));
+  const int port = job.port + ccl::ports_of_ranks;
+  if (port > 65'535)
+    throw std::invalid_argument(
+        fmt::format("--master-port {}: expected at most {}, as the launches of the nodes meet at the port {} after it",
+                    job.port, 65'535 - ccl::ports_of_ranks, ccl::ports_of_ranks));
+  s.search = {.places = ccl::endpoints_of(job.address, port),
+              .secret = "launch " + job.secret,
+              .name = fmt::format("the launch of node 0 at {}:{}", job.address, port)};
+  if (job.node == 0) {
+    s.server = ccl::tcp_store_server({.address = ccl::listening_address(job.address),
+                                      .port = port,
+                                      .secret = s.search.secret,
+                                      .on_refusal = ccl::told_on_stderr()});
+  }
+  ccl::thread_without_signals([shared = shared_] { run(shared); }).detach();
+}
+
+Nodes::~Nodes() {
+  shared_->change([&] { shared_->leaving = true; });
+}
+
+void Nodes::meet(Shared& s) {
+  const Deadline deadline = Clock::now() + join_patience;
+  s.store = ccl::find_tcp_store(s.search, deadline);
+  ccl::call_the_roll(*s.store,
+                     {.noun = "node",
+                      .mine = s.node,
+                      .members = s.nodes,
+                      .terms = fmt::format("{} nodes with {} ranks each", s.nodes, s.ranks)},
+                     deadline);
+  s.change([&] { s.all_here = true; });
+}
+
+void Nodes::watch(Shared& s) {
+  for (bool leaving = false; !leaving;) {
+    s.tell();
+    if (s.node == 0)
+      s.look_after_others();
+    else if (s.told_done)
+      s.change([&] { s.settled = true; });
+    s.listen();
+    const std::lock_guard lock(s.mutex);
+    leaving = s.leaving;
+  }
+}
+
+// The shared state outlives its creator when a call takes long.
+void Nodes::run(const std::shared_ptr<Shared>& shared) {
+  try {
+    meet(*shared);
+    watch(*shared);
+  } catch (const std::exception& e) {
+    shared->change([&] {
+      if (shared->heard.status == 0) shared->heard = {1, e.what()};
+      shared->settled = true;
+    });
+  }
+}
+
+int Nodes::news() const { return shared_->news.number(); }
+
+void Nodes::heard() const {
+  std::uint64_t times = 0;
+  if (read(shared_->news.number(), &times, sizeof times) < 0) return;  // already acknowledged
+}
+
+bool Nodes::all_here() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->all_here;
+}
+
+JobEnd Nodes::ended() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->heard;
+}
+
+bool Nodes::settled() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->settled;
+}
+
+void Nodes::end(const JobEnd& end) {
+  shared_->change([&] {
+    if (shared_->to_tell.status == 0) shared_->to_tell = end;
+  });
+}
+
+void Nodes::done() {
+  shared_->change([&] { shared_->done = true; });
+}
+
+}  // namespace trellis::launch

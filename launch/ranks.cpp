@@ -1,0 +1,400 @@
+#include "launch/ranks.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <system_error>
+
+#include "launch/dump.h"
+#include "launch/host_machine.h"
+#include "launch/lines.h"
+#include "launch/nodes.h"
+#include "launch/start.h"
+
+namespace trellis::launch {
+namespace {
+
+using ccl::Clock;
+using ccl::Deadline;
+using ccl::Descriptor;
+
+constexpr std::array forwarded = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+constexpr std::size_t most_waiting = std::size_t{1} << 20;  // bytes buffered for an output that is slow to accept them
+constexpr auto drain_time = std::chrono::seconds(1);        // for what is left in the pipes of ranks that ended
+constexpr auto silent_search = std::chrono::seconds(2);     // for other nodes, before a message is printed
+constexpr auto farewell = std::chrono::seconds(3);          // for other nodes to hear how the job ended
+
+// The kernel sends this to the supervisor process when launch has died.
+int abandoned() { return SIGRTMIN; }
+
+sigset_t watched_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int s : forwarded) sigaddset(&set, s);
+  sigaddset(&set, SIGCHLD);
+  sigaddset(&set, SIGPIPE);
+  sigaddset(&set, abandoned());
+  return set;
+}
+
+bool asks_for_the_end(int signal) { return signal != SIGUSR1 && signal != SIGUSR2; }
+
+std::string in_words(int status) {
+  if (WIFEXITED(status)) return fmt::format("exited with status {}", WEXITSTATUS(status));
+  const char* name = sigabbrev_np(WTERMSIG(status));
+  return fmt::format("was killed by signal {}{}", WTERMSIG(status),
+                     name == nullptr ? "" : fmt::format(" (SIG{})", name));
+}
+
+int exit_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+// The places of the ranks, which get them in turn: one for each rank, or fewer.
+std::vector<RankPlace> places_for(const LaunchedJob& job) {
+  const TopoMachine host = host_machine();
+  const int cores = static_cast<int>(usable_cores(host.whole).size()), each = std::max(1, cores / job.ranks);
+  std::vector<RankPlace> places;
+  // A single rank is not pinned: pinned to all cores, it would not use cores that are added later.
+  if (host.here && job.pin == Pin::share && job.ranks > 1)
+    for (auto& threads : rank_threads(host, job.ranks, Share::equal)) places.push_back({std::move(threads), each});
+  if (host.here && job.pin == Pin::core)
+    for (auto& threads : rank_threads(host, std::min(job.ranks, cores), Share::one))
+      places.push_back({std::move(threads)});
+  if (places.empty()) places.push_back({.cores = each});
+  return places;
+}
+
+// One of our own outputs, shared by ranks. Never blocks: output that is not accepted waits here.
+class Outlet {
+ public:
+  explicit Outlet(int number) : number_(number), coloured_(isatty(number) != 0) {}
+
+  void add(std::string_view text) {
+    if (!broken_) waiting_.append(text);
+  }
+  bool full() const { return waiting_.size() > most_waiting; }
+  bool idle() const { return waiting_.empty(); }
+  int broken() const { return broken_; }  // errno
+  bool coloured() const { return coloured_; }
+  pollfd polled() const { return {idle() ? -1 : number_, POLLOUT, 0}; }
+
+  // Call it when poll reports it ready. Writes no more than a pipe then accepts without blocking.
+  void write_some() {
+    const ssize_t wrote = write(number_, waiting_.data(), std::min<std::size_t>(waiting_.size(), PIPE_BUF));
+    if (wrote >= 0) {
+      waiting_.erase(0, static_cast<std::size_t>(wrote));
+    } else if (errno != EINTR && errno != EAGAIN) {
+      broken_ = errno;
+      waiting_.clear();
+    }
+  }
+
+ private:
+  int number_;
+  bool coloured_;
+  int broken_ = 0;
+  std::string waiting_;
+};
+
+struct Stream {
+  Descriptor from;
+  Lines lines;
+  Outlet* to;
+};
+
+struct Rank {
+  pid_t pid = -1;
+  int number = 0;
+  bool running = true;
+  bool told = false;  // was told to end
+  int status = 0;     // as returned by waitpid
+  std::int64_t ended_ns = 0;
+};
+
+// The supervisor process: starts the ranks, forwards their output, ends them.
+class Keeper {
+ public:
+  explicit Keeper(const LaunchedJob& job) : job_(job) {
+    if (job.nodes > 1) nodes_.emplace(job);
+    const sigset_t watched = watched_signals();
+    signals_ = Descriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!signals_) throw std::system_error(errno, std::generic_category(), "signals of ranks");
+  }
+  ~Keeper() { sweep_processes(); }
+
+  int run() {
+    if (nodes_) find_nodes();
+    if (status_ == 0 && !told_to_end_) start();
+    while (running() > 0) {
+      step(kill_at_.value_or(Deadline::max()));
+      if (kill_at_ && Clock::now() >= *kill_at_) kill_those_left();
+    }
+    if (status_ != 0 || told_to_end_) record();
+    if (nodes_) leave_nodes();
+    sweep_processes();  // processes that ranks left behind may hold pipes open
+    for (const Deadline end = Clock::now() + drain_time; !streams_.empty() && Clock::now() < end;) step(end);
+    for (Stream& s : streams_) s.to->add(s.lines.finish());
+    while (!outlets_[0].idle() || !outlets_[1].idle()) step(Deadline::max());
+    for (const Outlet& o : outlets_)
+      if (o.broken() != 0 && o.broken() != EPIPE)
+        throw std::system_error(o.broken(), std::generic_category(), "output");
+    return status_;
+  }
+
+ private:
+  void start() {
+    const std::vector<RankPlace> places = places_for(job_);
+    for (int local = 0; local < job_.ranks; ++local) {
+      StartedRank s = start_rank(job_, local, places[static_cast<std::size_t>(local) % places.size()]);
+      const int number = job_.node * job_.ranks + local;
+      ranks_.push_back({s.pid, number});
+      if (s.output) streams_.push_back({std::move(s.output), Lines(prefix(number, outlets_[0])), &outlets_[0]});
+      if (s.errors) streams_.push_back({std::move(s.errors), Lines(prefix(number, outlets_[1])), &outlets_[1]});
+    }
+  }
+
+  void find_nodes() {
+    const Deadline soon = Clock::now() + silent_search;
+    const auto looks = [&] { return !nodes_->all_here() && status_ == 0 && !told_to_end_; };
+    while (looks() && Clock::now() < soon) step(soon);
+    if (looks()) say(fmt::format("waiting for the launches of {} nodes", job_.nodes));
+    while (looks()) step(Deadline::max());
+  }
+
+  // Node 0 keeps the store until all nodes are done. After the job's end the wait is short.
+  void leave_nodes() {
+    if (!nodes_->all_here()) return;
+    nodes_->done();
+    while (!nodes_->settled() && !nodes_over()) step(Deadline::max());
+    const Deadline end = Clock::now() + farewell;
+    while (!nodes_->settled() && Clock::now() < end) step(end);
+  }
+  bool nodes_over() const { return status_ != 0 || told_to_end_; }
+
+  // Another node has ended the job.
+  void heed_nodes() {
+    nodes_->heard();
+    const JobEnd end = nodes_->ended();
+    if (end.status == 0 || nodes_over()) return;
+    status_ = end.status;
+    heard_ = end.why;
+    say(fmt::format("{}{}", end.why, running() == 0 ? "" : fmt::format("; ending the {} ranks here", running())));
+    end_ranks(SIGTERM);
+  }
+
+  static std::string prefix(int rank, const Outlet& to) {
+    constexpr int first_colour = 31, colours = 6;  // red to cyan
+    return to.coloured() ? fmt::format("\x1b[{}m[{}]\x1b[0m ", first_colour + rank % colours, rank)
+                         : fmt::format("[{}] ", rank);
+  }
+
+  int running() const {
+    int count = 0;
+    for (const Rank& r : ranks_) count += r.running ? 1 : 0;
+    return count;
+  }
+
+  void say(const std::string& text) { outlets_[1].add(fmt::format("trellis launch: {}\n", text)); }
+
+  // Waits for the next event and handles it.
+  void step(Deadline deadline) {
+    std::vector<pollfd> polled = {{signals_.number(), POLLIN, 0}, outlets_[0].polled(), outlets_[1].polled()};
+    polled.push_back({nodes_ ? nodes_->news() : -1, POLLIN, 0});
+    const std::size_t first = polled.size();
+    for (const Stream& s : streams_) polled.push_back({s.to->full() ? -1 : s.from.number(), POLLIN, 0});
+    if (poll(polled.data(), polled.size(), ccl::milliseconds_until(deadline)) < 0 && errno != EINTR)
+      throw std::system_error(errno, std::generic_category(), "output of ranks");
+    for (std::size_t i = 0; i < 2; ++i)
+      if (polled[1 + i].revents != 0) {
+        outlets_[i].write_some();
+        if (outlets_[i].broken() != 0) output_broke(outlets_[i].broken());
+      }
+    for (std::size_t i = streams_.size(); i-- > 0;)
+      if (polled[first + i].revents != 0 && !carry(streams_[i]))
+        streams_.erase(streams_.begin() + static_cast<long>(i));
+    if (polled[0].revents != 0) heed_signals();
+    if (polled[first - 1].revents != 0) heed_nodes();
+  }
+
+  // Whether there may be more to read.
+  static bool carry(Stream& s) {
+    std::array<char, 1 << 16> bytes;
+    const ssize_t got = read(s.from.number(), bytes.data(), bytes.size());
+    if (got < 0 && errno == EINTR) return true;
+    s.to->add(got > 0 ? s.lines.take({bytes.data(), static_cast<std::size_t>(got)}) : s.lines.finish());
+    return got > 0;
+  }
+
+  void heed_signals() {
+    signalfd_siginfo info;
+    while (read(signals_.number(), &info, sizeof info) == sizeof info) {
+      const int signal = static_cast<int>(info.ssi_signo);
+      if (signal == SIGCHLD)
+        collect();
+      else if (signal == abandoned())
+        kill_everything();
+      else if (signal != SIGPIPE)
+        forward(signal);
+    }
+  }
+
+  void forward(int signal) {
+    if (!asks_for_the_end(signal)) {
+      for (const Rank& r : ranks_)  // only the ranks: a child that does not handle the signal would die of it
+        if (r.running) kill(r.pid, signal);
+      return;
+    }
+    if (told_to_end_) return kill_those_left();  // the second request: end at once
+    told_to_end_ = true;
+    told_by_ = sigabbrev_np(signal);
+    if (running() == 0 && status_ == 0) status_ = 128 + signal;  // before ranks were started, or after they ended
+    say(fmt::format("SIG{}: ending {} ranks", sigabbrev_np(signal), running()));
+    tell_nodes(
+        {128 + signal, fmt::format("the launch of node {} was told to end by SIG{}", job_.node, sigabbrev_np(signal))});
+    end_ranks(signal);
+  }
+
+  void collect() {
+    int status = 0;
+    for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+      for (Rank& r : ranks_)
+        if (r.running && r.pid == pid) {
+          r.running = false;
+          r.status = status;
+          r.ended_ns = nanoseconds();
+          if (status != 0) failed(r, status);
+        }
+  }
+
+  void failed(const Rank& r, int status) {
+    if (status_ != 0) return;  // the job is already ending
+    status_ = exit_status(status);
+    if (told_to_end_) return;
+    say(fmt::format("rank {} (process {}) {}{}", r.number, r.pid, in_words(status),
+                    running() == 0 ? "" : fmt::format("; ending the other {}", running())));
+    tell_nodes({status_, fmt::format("rank {} on node {} {}", r.number, job_.node, in_words(status))});
+    end_ranks(SIGTERM);
+  }
+
+  void tell_nodes(const JobEnd& end) {
+    if (nodes_) nodes_->end(end);
+  }
+
+  void output_broke(int error) {
+    if (status_ == 0) status_ = error == EPIPE ? 128 + SIGPIPE : 1;
+    tell_nodes({status_, fmt::format("the launch of node {} can't write its output", job_.node)});
+    end_ranks(SIGTERM);
+  }
+
+  void end_ranks(int signal) {
+    signal_ranks(signal);
+    if (!kill_at_) kill_at_ = Clock::now() + job_.grace;
+  }
+
+  void signal_ranks(int signal) {
+    for (Rank& r : ranks_) {
+      if (!r.running) continue;
+      r.told = true;
+      kill(-r.pid, signal);
+    }
+  }
+
+  // The record of how ranks ended, for diagnosis.
+  void record() const {
+    const std::string folder = dump_folder();
+    if (folder.empty()) return;
+    ccl::LaunchRecord record{.node = job_.node,
+                             .nodes = job_.nodes,
+                             .began_ns = began_ns_,
+                             .written_ns = nanoseconds(),
+                             .told = told_by_,
+                             .heard = heard_};
+    for (const Rank& r : ranks_)
+      record.ranks.push_back({.rank = r.number,
+                              .process = r.pid,
+                              .end = in_words(r.status),
+                              .ended_ns = r.ended_ns,
+                              .failed = r.status != 0,
+                              .told = r.told});
+    write_launch_record(launch_record_path(folder, job_.node), record);
+  }
+
+  void kill_those_left() {
+    for (const Rank& r : ranks_)
+      if (r.running)
+        say(fmt::format("rank {} (process {}) goes on in spite of being told to end: killed", r.number, r.pid));
+    signal_ranks(SIGKILL);
+    kill_at_.reset();
+  }
+
+  [[noreturn]] void kill_everything() {
+    signal_ranks(SIGKILL);
+    sweep_processes();
+    _exit(128 + SIGKILL);
+  }
+
+  const LaunchedJob& job_;
+  std::optional<Nodes> nodes_;  // with several nodes
+  Descriptor signals_;
+  std::array<Outlet, 2> outlets_ = {Outlet(1), Outlet(2)};
+  std::vector<Rank> ranks_;
+  std::vector<Stream> streams_;
+  std::optional<Deadline> kill_at_;
+  bool told_to_end_ = false;
+  int status_ = 0;
+  std::string told_by_ = {}, heard_ = {};  // a signal; the reason why another node ended the job
+  const std::int64_t began_ns_ = nanoseconds();
+};
+
+[[noreturn]] void keep(const LaunchedJob& job, pid_t launcher) {
+  setpgid(0, 0);  // a key such as Ctrl-C then reaches launch alone, and each rank once, through it
+  prctl(PR_SET_PDEATHSIG, abandoned());
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (getppid() != launcher) _exit(1);
+  try {
+    const int status = Keeper(job).run();
+    _exit(status);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "trellis: {}\n", error.what());
+    std::fflush(stderr);
+    _exit(1);
+  }
+}
+
+}  // namespace
+
+LaunchEnd launch(const LaunchedJob& job) {
+  const sigset_t watched = watched_signals();
+  sigset_t before;
+  sigprocmask(SIG_BLOCK, &watched, &before);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const pid_t launcher = getpid(), keeper = fork();
+  if (keeper < 0) throw std::system_error(errno, std::generic_category(), "a process to keep the ranks");
+  if (keeper == 0) keep(job, launcher);
+  int status = 0;
+  bool told = false;
+  while (waitpid(keeper, &status, WNOHANG) == 0) {
+    siginfo_t info;
+    const int signal = sigwaitinfo(&watched, &info);
+    if (signal <= 0 || signal == SIGCHLD || signal == SIGPIPE) continue;
+    told = told || asks_for_the_end(signal);
+    kill(keeper, signal);
+  }
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (!WIFSIGNALED(status)) return {WEXITSTATUS(status), told};
+  sweep_processes();
+  throw std::runtime_error(fmt::format("the process that kept the ranks {}", in_words(status)));
+}
+
+}  // namespace trellis::launch

@@ -1,0 +1,95 @@
+#include "measure/buffers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <new>
+#include <numeric>
+#include <stdexcept>
+
+#include "ccl/plan/check.h"
+#include "measure/words.h"
+
+namespace trellis::measure {
+namespace {
+
+using schedule::Collective;
+
+constexpr std::align_val_t alignment{4096};
+
+std::uint64_t available_bytes() {
+  std::ifstream file("/proc/meminfo");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t at = text.find("MemAvailable:");
+  if (at == std::string::npos) return ~std::uint64_t{0};
+  std::uint64_t kib = 0;
+  const std::size_t digits = text.find_first_of("0123456789", at);
+  std::from_chars(text.data() + digits, text.data() + text.size(), kib);
+  return kib << 10;
+}
+
+}  // namespace
+
+bool has_in_place(Collective c) {
+  return c != Collective::all_to_all_v && c != Collective::send_recv && c != Collective::barrier;
+}
+
+void refuse_too_large(std::uint64_t each, int ranks, int streams, const char* flag) {
+  const std::uint64_t all = each * static_cast<std::uint64_t>(ranks) * static_cast<std::uint64_t>(streams);
+  if (const std::uint64_t free = available_bytes(); all > free)
+    throw std::invalid_argument(
+        fmt::format("{} ranks of {} each need {} of memory, and {} are free: a smaller {} may do", ranks,
+                    bytes_text(each), bytes_text(all), bytes_text(free), flag));
+}
+
+BenchBuffers::BenchBuffers(device::Device& device, bool of_device, std::size_t input, std::size_t output,
+                           std::size_t offset)
+    : device_(device), of_device_(of_device), offset_(offset) {
+  first_ = allocate(std::max(input, output));
+  try {
+    second_ = allocate(output);
+  } catch (...) {
+    release(first_);
+    throw;
+  }
+}
+
+BenchBuffers::~BenchBuffers() {
+  release(first_);
+  release(second_);
+}
+
+std::byte* BenchBuffers::allocate(std::size_t bytes) {
+  const std::size_t all = bytes + offset_ + 1;
+  void* const memory = of_device_ ? device_.allocate(all) : ::operator new(all, alignment);
+  std::memset(memory, 0, all);
+  return static_cast<std::byte*>(memory);
+}
+
+void BenchBuffers::release(std::byte* memory) {
+  if (of_device_)
+    device_.release(memory);
+  else
+    ::operator delete(memory, alignment);
+}
+
+void BenchBuffers::place(ccl::Call& call, ccl::Rank rank, ccl::Rank ranks, bool in_place) const {
+  const ccl::Extents e = ccl::extents_of(call, rank, ranks);
+  std::byte *in = first_ + offset_, *out = second_ + offset_;
+  if (in_place && e.input != 0 && e.output != 0) {
+    std::size_t own = std::min(e.input, e.output) * static_cast<std::size_t>(rank);
+    if (schedule::uneven(call.collective))
+      own = size_of(call.type) * std::accumulate(call.counts.begin(), call.counts.begin() + rank, std::size_t{0});
+    out = in;
+    if (e.input < e.output) in += own;
+    if (e.output < e.input) out += own;
+  }
+  call.input = in;
+  call.output = out;
+}
+
+}  // namespace trellis::measure

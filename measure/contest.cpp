@@ -1,0 +1,184 @@
+#include "measure/contest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ccl/config.h"
+#include "ccl/plan/check.h"
+#include "ccl/plan/layout.h"
+#include "ccl/transports/open.h"
+#include "ccl/transports/segment.h"
+#include "schedule/algorithms/algorithm.h"
+#include "schedule/proof/queues.h"
+
+namespace trellis::measure {
+namespace {
+
+using ccl::Choice;
+using ccl::Rank;
+using schedule::Collective;
+using Micros = std::chrono::duration<double, std::micro>;
+
+constexpr std::int32_t lanes_tried[] = {1, 2, 4};
+constexpr double sample_us = 200;    // target length of one sample
+constexpr int most_operations = 64;  // in a sample
+constexpr int final_samples = 15;    // of the candidates that are left
+constexpr std::size_t finalists = 3;
+constexpr double hopeless = 4;  // times the fastest
+// Up to so many bytes, the first operation is mostly planning and the first touch of the lanes' pages, and any single
+// one can be disturbed. Longer operations are much alike.
+constexpr std::uint64_t small_bytes = 1 << 20;
+constexpr int first_operations = 2 * static_cast<int>(ccl::ring_cells), first_samples = 5;
+
+schedule::Request request_for(Collective c, const Choice& choice, Rank ranks) {
+  return {.collective = c, .dims = {ranks}, .channels = choice.channels, .segments = choice.segments};
+}
+
+// On few ranks many algorithms make the same schedule, which is then called by the best-known name.
+std::vector<std::string> plainest_first() {
+  std::vector<std::string> names = {"direct", "mesh",     "pairwise", "recursive_doubling",
+                                    "ring",   "binomial", "flat_ring"};
+  for (const auto& [name, algorithm] : schedule::algorithms())
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  return names;
+}
+
+bool same(const schedule::Schedule& a, const schedule::Schedule& b) {
+  return a.task == b.task &&
+         std::ranges::equal(a.programs, b.programs, [](const auto& p, const auto& q) { return schedule::same(p, q); });
+}
+
+}  // namespace
+
+std::vector<Choice> candidates(Collective collective, Rank ranks) {
+  std::vector<Choice> all;
+  std::vector<schedule::Schedule> made;
+  for (const std::string& name : plainest_first())
+    for (const std::int32_t channels : lanes_tried)
+      for (const std::int32_t segments : lanes_tried) {
+        const schedule::Algorithm& algorithm = schedule::algorithm_named(name);
+        const Choice choice{name, channels, segments};
+        const schedule::Request request = request_for(collective, choice, ranks);
+        if (channels > ccl::channel_lanes || !schedule::refusal(algorithm, request).empty()) continue;
+        schedule::Schedule s = schedule::make(algorithm, request);
+        if (!schedule::passes_in_order(s, ccl::channel_lanes) ||
+            std::ranges::any_of(made, [&](const schedule::Schedule& other) { return same(s, other); }))
+          continue;
+        all.push_back(choice);
+        made.push_back(std::move(s));
+      }
+  return all;
+}
+
+bool serves_count(const Choice& choice, const ccl::Call& call, Rank ranks) {
+  const schedule::Algorithm& algorithm = schedule::algorithm_named(choice.algorithm);
+  return ccl::divides(schedule::task_of(algorithm, request_for(call.collective, choice, ranks)), {call.count, {}});
+}
+
+double Contest::Entrant::median() const {
+  if (samples.empty()) return std::numeric_limits<double>::infinity();
+  std::vector<double> sorted = samples;
+  std::ranges::sort(sorted);
+  return sorted[sorted.size() / 2];
+}
+
+Contest::Contest(Bench& bench, const launch::Crew& crew, Collective collective, kernels::DType type,
+                 std::vector<Choice> choices)
+    : bench_(bench), collective_(collective), type_(type) {
+  for (const Choice& choice : choices) {
+    ccl::Config config = bench.work.front()->config();
+    config.algorithm = fmt::format("{}={}", schedule::name(collective), text_of(choice));
+    const auto name = fmt::format("contest/{}/{}", schedule::name(collective), text_of(choice));
+    entrants_.push_back({choice, ccl::Communicator::create(std::make_shared<ccl::PrefixStore>(crew.store, name),
+                                                           crew.rank, crew.ranks, config)});
+  }
+}
+
+void Contest::prepare(std::uint64_t bytes) {
+  BenchSettings s;
+  s.op.collective = collective_;
+  // Blocks of whole cache lines, as users have them.
+  calls_ = calls_for(s, bytes, type_, kernels::Reduction::sum, 0, bench_.ranks());
+  mine_ = calls_[static_cast<std::size_t>(bench_.rank())];
+  const ccl::Extents e = ccl::extents_of(mine_, bench_.rank(), bench_.ranks());
+  buffers_ = std::make_unique<BenchBuffers>(bench_.control->device(), false, e.input, e.output, 0);
+  buffers_->place(mine_, bench_.rank(), bench_.ranks(), false);
+  pattern_ = std::make_unique<Pattern>(calls_, bench_.rank(), 1);
+  output_bytes_ = e.output;
+  back_to_back_ = bytes <= back_to_back_bytes;
+  for (Entrant& one : entrants_) {
+    one.samples.clear();
+    one.serves = one.alive = serves_count(one.choice, mine_, bench_.ranks());
+  }
+}
+
+// The time of one operation: of several back to back, or of one whose input has just been written, as
+// back_to_back_bytes decides.
+double Contest::sample(Entrant& one, int operations) {
+  if (!back_to_back_) {
+    look_through(mine_.output, output_bytes_);
+    pattern_->fill(const_cast<void*>(mine_.input));
+    operations = 1;
+  }
+  bench_.control->barrier();
+  const auto before = ccl::Clock::now();
+  for (int i = 0; i < operations; ++i) one.work->run(mine_);
+  return Micros(ccl::Clock::now() - before).count() / operations;
+}
+
+void Contest::warm_up(const std::vector<Entrant*>& entrants, int operations) {
+  for (Entrant* one : entrants)
+    for (int i = 0; i < operations; ++i) one->work->run(mine_);
+}
+
+void Contest::round(const std::vector<Entrant*>& entrants, int samples) {
+  std::vector<double> us;
+  for (int i = 0; i < samples; ++i)
+    for (Entrant* one : entrants) {
+      const double about = std::max(one->median(), 1e-3);  // infinite at first, which gives one operation
+      us.push_back(sample(*one, std::clamp(static_cast<int>(sample_us / about), 1, most_operations)));
+    }
+  us = bench_.merged(std::move(us), Merge::slowest);
+  for (std::size_t i = 0; i < us.size(); ++i) entrants[i % entrants.size()]->samples.push_back(us[i]);
+}
+
+std::vector<Cost> Contest::run(std::uint64_t bytes, const Choice* incumbent) {
+  prepare(bytes);
+  std::vector<Entrant*> alive;
+  for (Entrant& one : entrants_)
+    if (one.serves) alive.push_back(&one);
+  const auto keep = [&](std::size_t most, double slowest) {
+    std::ranges::stable_sort(alive, {}, &Entrant::median);
+    const double limit = alive.empty() ? 0 : slowest * alive.front()->median();
+    for (std::size_t i = 0; i < alive.size(); ++i) alive[i]->alive = i < most && alive[i]->median() <= limit;
+    for (Entrant* one : alive)
+      if (incumbent != nullptr && one->choice == *incumbent) one->alive = true;
+    std::erase_if(alive, [](const Entrant* one) { return !one->alive; });
+  };
+  const bool small = bytes <= small_bytes;
+  if (alive.size() > 1) {
+    warm_up(alive, small ? first_operations : 1);
+    round(alive, small ? first_samples : 1);
+    keep(small ? alive.size() : std::max(finalists, (alive.size() + 1) / 2), hopeless);
+    for (int samples = 2; alive.size() > finalists && samples <= final_samples; samples *= 2) {
+      round(alive, samples);
+      keep(std::max(finalists, (alive.size() + 1) / 2), hopeless);
+    }
+    keep(finalists, hopeless);
+    round(alive, final_samples);
+  }
+  std::vector<Cost> costs;
+  for (const Entrant& one : entrants_)
+    if (one.serves)
+      costs.push_back(
+          {one.choice, one.samples.empty() ? 0 : one.median(), static_cast<int>(one.samples.size()), one.alive});
+  // Candidates that were given up early have fewer samples, and come after the others.
+  std::ranges::stable_sort(
+      costs, [](const Cost& a, const Cost& b) { return std::pair(!a.final, a.us) < std::pair(!b.final, b.us); });
+  return costs;
+}
+
+}  // namespace trellis::measure

@@ -1,0 +1,248 @@
+#include "measure/measure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <stdexcept>
+
+#include "ccl/config.h"
+#include "ccl/plan/check.h"
+#include "measure/truth.h"
+
+namespace trellis::measure {
+namespace {
+
+using ccl::Call;
+using ccl::Communicator;
+using Micros = std::chrono::duration<double, std::micro>;
+
+constexpr double enough_us = 50'000;  // time of all iterations, when their number is ours to choose
+
+double now_us() { return Micros(ccl::Clock::now().time_since_epoch()).count(); }
+
+double cpu_us() {
+  timespec t = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) * 1e-3;
+}
+
+double cost_of(double (*clock)()) {
+  double least = 1e9;
+  for (int i = 0; i < 1000; ++i) {
+    const double before = clock();
+    least = std::min(least, clock() - before);
+  }
+  return least;
+}
+
+// This rank's calls of the subject, one for each stream.
+class Work {
+ public:
+  Work(Bench& bench, const Subject& subject) : bench_(bench), settings_(bench.settings) {
+    for (const auto& buffers : subject.buffers) {
+      calls_.push_back(subject.calls[static_cast<std::size_t>(bench.rank())]);
+      buffers->place(calls_.back(), bench.rank(), bench.ranks(), subject.in_place);
+    }
+    extents_ = ccl::extents_of(calls_.front(), bench.rank(), bench.ranks());
+  }
+
+  const Call& call() const { return calls_.front(); }
+
+  // The part that an iteration times.
+  void run() {
+    for (int i = 0; i < settings_.repeated; ++i) {
+      if (settings_.grouped == 1) {
+        issue();
+        continue;
+      }
+      ccl::Group group;
+      for (int g = 0; g < settings_.grouped; ++g) issue();
+      group.end();
+    }
+    synchronize();
+  }
+  // A single operation, for checks: in place, a second one would read the result of the first.
+  void run_once() {
+    issue();
+    synchronize();
+  }
+  double operations() const { return static_cast<double>(settings_.repeated) * settings_.grouped; }
+
+  // What a user does between operations: write the input, read the output.
+  void touch(Pattern& pattern) {
+    if (settings_.untouched) return;
+    for (const Call& c : calls_) {
+      look_through(c.output, extents_.output);
+      pattern.fill(const_cast<void*>(c.input));
+    }
+  }
+
+  std::vector<Call>& calls() { return calls_; }
+  const ccl::Extents& extents() const { return extents_; }
+
+ private:
+  void synchronize() {
+    for (const auto& stream : bench_.streams) stream->synchronize();
+  }
+  void issue() {
+    if (bench_.streams.empty()) return bench_.work.front()->run(calls_.front());
+    for (std::size_t i = 0; i < calls_.size(); ++i) bench_.work[i]->run(calls_[i], bench_.streams[i].get());
+  }
+
+  Bench& bench_;
+  const BenchSettings& settings_;
+  std::vector<Call> calls_;
+  ccl::Extents extents_;
+};
+
+std::vector<double> times(Bench& bench, Work& work, Pattern& pattern, int iterations, bool back_to_back) {
+  double (*const clock)() = bench.settings.cpu_time ? cpu_us : now_us;
+  std::vector<double> us;
+  us.reserve(static_cast<std::size_t>(iterations));
+  bench.control->barrier();
+  for (int i = 0; i < iterations; ++i) {
+    if (!back_to_back) {
+      work.touch(pattern);
+      bench.control->barrier();
+    }
+    const double before = clock();
+    if (back_to_back) work.touch(pattern);
+    work.run();
+    us.push_back(std::max(0.0, clock() - before - bench.clock_us) / work.operations());
+  }
+  return bench.merged(std::move(us), bench.settings.merge);
+}
+
+// The number of iterations, agreed by all ranks.
+int iterations_for(Bench& bench, Work& work, Pattern& pattern, bool back_to_back) {
+  if (bench.settings.iterations != 0) return bench.settings.iterations;
+  const std::vector<double> some = times(bench, work, pattern, 3, back_to_back);
+  const double one = *std::ranges::min_element(some) * work.operations();
+  return static_cast<int>(
+      std::clamp(enough_us / std::max(one, 1e-3), double{least_iterations}, double{most_iterations}));
+}
+
+std::uint64_t wrong_by_interpreter(Bench& bench, const Subject& subject, Work& work, std::uint64_t seed,
+                                   const std::string& algorithm) {
+  const auto rank = bench.rank();
+  const std::vector<std::byte> input = random_input(work.call(), rank, bench.ranks(), seed);
+  for (const Call& c : work.calls())
+    std::copy(input.begin(), input.end(), static_cast<std::byte*>(const_cast<void*>(c.input)));
+  work.run_once();
+  const ccl::Communicator& ran = *bench.work.front();
+  const auto wanted = true_outputs(subject.calls, subject.in_place, algorithm, seed, ran.config(),
+                                   ran.operations())[static_cast<std::size_t>(rank)];
+  const std::size_t size = size_of(work.call().type);
+  std::uint64_t wrong = 0;
+  for (const Call& c : work.calls())
+    for (std::size_t at = 0; at < wanted.size(); at += size)
+      wrong += std::equal(wanted.begin() + static_cast<std::ptrdiff_t>(at),
+                          wanted.begin() + static_cast<std::ptrdiff_t>(at + size),
+                          static_cast<const std::byte*>(c.output) + at)
+                   ? 0U
+                   : 1U;
+  return wrong;
+}
+
+std::uint64_t check_pass(Bench& bench, const Subject& subject, Work& work, std::uint64_t seed,
+                         const std::string& algorithm) {
+  const std::uint64_t bytes = larger_buffer_bytes(subject.calls);
+  if (!bench.settings.all_ones && bytes <= bench.settings.interpret_up_to &&
+      interpretable(work.call(), bench.ranks(), subject.in_place, algorithm))
+    return wrong_by_interpreter(bench, subject, work, seed, algorithm);
+  Pattern pattern(subject.calls, bench.rank(), seed, bench.settings.all_ones);
+  for (const Call& c : work.calls()) pattern.fill(const_cast<void*>(c.input));
+  work.run_once();
+  std::uint64_t wrong = 0;
+  for (const Call& c : work.calls()) wrong += pattern.wrong(c.output);
+  return wrong;
+}
+
+}  // namespace
+
+Bench::Bench(const BenchSettings& s, const launch::Crew& crew) : settings(s) {
+  ccl::Config config = ccl::config_from_environment();
+  config.timeout = s.timeout;
+  if (!s.transport.empty()) config.transport = s.transport;
+  if (!s.provider.empty()) config.fabric.provider = s.provider;
+  if (!crew.transport.empty()) config.transport = crew.transport;
+  ccl::Config plain = config;
+  plain.algorithm = plain.selections = "";
+  if (!s.algorithm.empty()) config.algorithm = std::string(schedule::name(s.op.collective)) + "=" + s.algorithm;
+  const auto store = [&](const char* name) { return std::make_shared<ccl::PrefixStore>(crew.store, name); };
+  control = Communicator::create(store("control"), crew.rank, crew.ranks, plain);
+  work.push_back(Communicator::create(store("work"), crew.rank, crew.ranks, config));
+  for (int i = 1; i < s.streams; ++i) work.push_back(work.front()->split(0, crew.rank));
+  if (s.streams > 1)
+    for (auto& one : work) streams.push_back(one->device().stream());
+  clock_us = cost_of(s.cpu_time ? cpu_us : now_us);
+}
+
+void Bench::abort() {
+  for (auto& one : work) one->abort();
+  control->abort();
+}
+
+std::vector<double> Bench::merged(std::vector<double> mine, Merge merge) {
+  using kernels::Reduction;
+  constexpr Reduction ops[] = {Reduction::sum, Reduction::avg, Reduction::min, Reduction::max};
+  if (merge == Merge::rank_0)
+    control->broadcast(mine.data(), mine.data(), mine.size(), kernels::DType::f64, 0);
+  else
+    control->all_reduce(mine.data(), mine.data(), mine.size(), kernels::DType::f64,
+                        {ops[static_cast<std::size_t>(merge)]});
+  return mine;
+}
+
+std::uint64_t Bench::sum(std::uint64_t mine) {
+  control->all_reduce(&mine, &mine, 1, kernels::DType::u64);
+  return mine;
+}
+
+std::unique_ptr<Measured> measure(Bench& bench, const Subject& subject) {
+  auto result = std::make_unique<Measured>();
+  Work work(bench, subject);
+  const bool points = work.call().collective == schedule::Collective::send_recv;
+  try {
+    result->algorithm = points ? "direct" : bench.work.front()->algorithm(work.call());
+  } catch (const std::invalid_argument&) {
+    if (subject.in_place) return nullptr;  // all ranks find this alike
+    throw;
+  }
+  const std::uint64_t bytes = larger_buffer_bytes(subject.calls);
+  const bool back_to_back = bytes <= back_to_back_bytes;
+  Pattern pattern(subject.calls, bench.rank(), bench.settings.seed, bench.settings.all_ones);
+  for (int i = 0; i < bench.settings.warm_ups; ++i) {
+    work.touch(pattern);
+    work.run();
+  }
+  const int iterations = iterations_for(bench, work, pattern, back_to_back);
+  result->us = times(bench, work, pattern, iterations, back_to_back);
+  result->checked = bench.settings.check_passes != 0 && schedule::carries_data(work.call().collective);
+  for (int pass = 0; result->checked && pass < bench.settings.check_passes; ++pass)
+    result->wrong += bench.sum(
+        check_pass(bench, subject, work, bench.settings.seed + static_cast<std::uint64_t>(pass), result->algorithm));
+  return result;
+}
+
+double Statistics::percentile(double p) const {
+  if (sorted.empty()) return 0;
+  const auto at = static_cast<std::size_t>(std::ceil(p / 100 * static_cast<double>(sorted.size())));
+  return sorted[std::min(at == 0 ? 0 : at - 1, sorted.size() - 1)];
+}
+
+Statistics statistics_of(std::vector<double> values) {
+  Statistics s;
+  std::ranges::sort(values);
+  s.sorted = std::move(values);
+  if (s.sorted.empty()) return s;
+  const auto n = static_cast<double>(s.sorted.size());
+  for (const double v : s.sorted) s.average += v / n;
+  for (const double v : s.sorted) s.deviation += (v - s.average) * (v - s.average) / n;
+  s.deviation = std::sqrt(s.deviation);
+  s.least = s.sorted.front();
+  s.most = s.sorted.back();
+  return s;
+}
+
+}  // namespace trellis::measure

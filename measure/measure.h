@@ -1,0 +1,62 @@
+// Times one operation on all ranks, and checks its results.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch/crew.h"
+#include "measure/buffers.h"
+#include "measure/pattern.h"
+#include "measure/settings.h"
+
+namespace trellis::measure {
+
+// What a rank measures with: a control communicator to agree with the other ranks, and one communicator for each
+// stream.
+struct Bench {
+  Bench(const BenchSettings&, const launch::Crew&);
+  ccl::Rank rank() const { return control->rank(); }
+  ccl::Rank ranks() const { return control->ranks(); }
+  void abort();
+
+  // Merges the ranks' values into one, the same on all ranks.
+  std::vector<double> merged(std::vector<double> mine, Merge);
+  std::uint64_t sum(std::uint64_t mine);
+
+  const BenchSettings& settings;
+  std::unique_ptr<ccl::Communicator> control;
+  std::vector<std::unique_ptr<ccl::Communicator>> work;
+  std::vector<std::unique_ptr<device::Stream>> streams;  // empty when there is one communicator
+  double clock_us = 0;                                   // the time that reading the clock takes
+};
+
+// What is measured: the calls of all ranks, and this rank's buffers for each stream.
+struct Subject {
+  const std::vector<ccl::Call>& calls;
+  const std::vector<std::unique_ptr<BenchBuffers>>& buffers;
+  bool in_place = false;
+};
+
+struct Measured {
+  std::vector<double> us;  // of one operation, for each iteration
+  bool checked = false;
+  std::uint64_t wrong = 0;  // wrong elements, on all ranks, over all passes
+  std::string algorithm;
+};
+
+// Up to so many bytes, iterations follow each other as in a program, and everything that a user does between them
+// counts. Above it, ranks meet before each iteration, after they have written their input and read their output.
+inline constexpr std::uint64_t back_to_back_bytes = 4096;
+
+// Collective: all ranks call it alike. Null: no algorithm serves the operation this way.
+std::unique_ptr<Measured> measure(Bench&, const Subject&);
+
+struct Statistics {
+  double average = 0, least = 0, most = 0, deviation = 0;
+  std::vector<double> sorted;
+  double percentile(double p) const;  // 0 to 100
+};
+Statistics statistics_of(std::vector<double>);
+
+}  // namespace trellis::measure

@@ -1,0 +1,251 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <tuple>
+
+#include "measure/published/record.h"
+#include "measure/words.h"
+#include "sim/choose/choice.h"
+#include "sim/figures/data.h"
+
+// Records of collectives and networks: priced on the machine and with the runtime that they are about.
+namespace trellis::measure {
+namespace {
+
+using schedule::Collective;
+using schedule::Rank;
+using sim::Group;
+using sim::Machine;
+using sim::Pricer;
+using sim::Way;
+
+bool is_one_of(const Record& r, std::initializer_list<std::string_view> words) {
+  return std::ranges::any_of(words, [&](std::string_view w) { return r.id.find(w) != std::string::npos; });
+}
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// Accepts "allreduce" and "reducescatter", too, beside the words of benchmarks.
+BenchOp op_of(const std::string& word) {
+  for (const Collective c : schedule::collectives()) {
+    std::string plain(schedule::name(c));
+    std::erase(plain, '_');
+    if (plain == word && word != "sendrecv") return {c, word};
+  }
+  return bench_op(word);
+}
+
+Rank nodes_of(const Record& r) { return r.count("nodes").value_or(1); }
+Rank ranks_of(const Record& r) {
+  const auto ranks = r.count("ranks");
+  return ranks ? *ranks : r.count("tp").value_or(0);
+}
+
+// The longest machine name that the instance begins with; else the generation's usual machine. With neither given, 32
+// ranks on a node are a whole trn1.32xlarge, as in the older records of the same table, and other numbers are a trn2.
+std::string machine_of(const Record& r) {
+  const std::string instance = lower(r.instance);
+  std::string found;
+  for (const std::string& name : sim::machine_names())
+    if (instance.starts_with(name) && name.size() > found.size()) found = name;
+  if (!found.empty()) return found;
+  const std::array families = {std::tuple{"inf2", "", "inf2.48xlarge"}, std::tuple{"trn1n", "", "trn1n.32xlarge"},
+                               std::tuple{"trn1", "v2", "trn1.32xlarge"}, std::tuple{"trn2", "v3", "trn2.48xlarge"}};
+  for (const auto& [family, generation, usual] : families)
+    if (instance.starts_with(family)) return usual;
+  for (const auto& [family, generation, usual] : families)
+    if (*generation != '\0' && r.generation.ends_with(generation)) return usual;
+  return ranks_of(r) / nodes_of(r) == 32 ? "trn1.32xlarge" : "trn2.48xlarge";
+}
+
+// A machine is read once, and keeps the patterns that were priced on it for later records.
+struct Place {
+  std::unique_ptr<Machine> machine;
+  std::map<std::string, std::unique_ptr<Pricer>> pricers = {};
+};
+
+Place& place(const std::string& name, Rank nodes) {
+  static std::map<std::string, Place> places;
+  const std::string whole = nodes == 1 ? name : fmt::format("{} x {}", name, nodes);
+  Place& found = places[whole];
+  if (!found.machine) found.machine = std::make_unique<Machine>(sim::machine_named(whole));
+  return found;
+}
+
+// The first ranks of each node.
+Group group_on(const Machine& machine, Rank ranks, Rank nodes) {
+  if (nodes == 1) return sim::first_ranks(machine, ranks);
+  if (ranks % nodes != 0) throw std::invalid_argument(fmt::format("{} ranks on {} nodes", ranks, nodes));
+  const Rank host = machine.ranks() / nodes, each = ranks / nodes;
+  Group group = sim::first_ranks(machine, each);
+  group.members.clear();
+  if (each == 1) group.dims.clear();
+  group.dims.push_back(nodes);
+  for (Rank node = 0; node < nodes && each < host; ++node)
+    for (Rank i = 0; i < each; ++i) group.members.push_back(node * host + i);
+  return group;
+}
+
+int minor_version(const Record& r) {
+  const std::string text = r.word("doc_first_seen");  // "v2.28.0"
+  const std::size_t dot = text.find('.');
+  return dot == std::string::npos ? 0 : std::atoi(text.c_str() + dot + 1);
+}
+
+bool by_host(std::string_view era) { return era.ends_with("-host"); }
+
+// Records without chip and date are from the current documentation.
+constexpr const char* newest = "2025";
+
+// In the benchmark's tables printed since 2.28, the host starts and awaits each collective.
+std::string era_of(const Record& r, const Machine& machine) {
+  const std::string said = r.word("runtime_era").substr(0, 4);
+  if (said.empty()) return r.generation == "unknown" ? newest : machine.spec().era;
+  const auto known = machine.eras();
+  const std::string from_host = said + "-host";
+  const bool host = minor_version(r) >= 28 && std::ranges::find(known, from_host) != known.end();
+  return host ? from_host : said;
+}
+
+// The algorithms of that runtime: rings alone, until its documentation describes others. Rooted collectives use a ring
+// with segments, because otherwise no rank could send before it has all data. The later runtime, which has meshes, can
+// also send to each rank at once.
+std::vector<Way> ways_for(const Record& r, const Pricer& pricer) {
+  std::vector<std::string> names = {"ring", "flat_ring", "direct"};
+  if (!pricer.settings().era.starts_with("2023")) names = {"mesh", "rdh", "kangaring", "ring", "flat_ring", "direct"};
+  if (const std::string said = r.word("algorithm"); !said.empty()) names = {said};
+  const bool rooted = schedule::rooted(pricer.settings().collective);
+  const std::vector<std::int32_t> parts =
+      rooted ? std::vector<std::int32_t>{1, 4, 16, 64} : std::vector<std::int32_t>{1};
+  std::vector<Way> ways = sim::ways_of(pricer, names, {1, 2, 4}, parts);
+  const Rank ranks = pricer.group().ranks(), nodes = nodes_of(r);
+  for (Way& way : ways)
+    if (way.algorithm == "flat_ring") way.dims = {ranks / nodes, nodes};  // flat_ring sees hosts, not chips
+  const bool ring = std::ranges::any_of(ways, [](const Way& w) { return w.algorithm != "direct"; });
+  const bool meshes = std::ranges::find(names, "mesh") != names.end();
+  if (names.size() > 1 && ring && !(rooted && meshes))
+    std::erase_if(ways, [](const Way& w) { return w.algorithm == "direct"; });
+  return ways;
+}
+
+Pricer& pricer_for(const Record& r, Place& at, const BenchOp& op, Rank ranks) {
+  const std::string era = era_of(r, *at.machine), type = r.word("dtype");
+  const std::string key = fmt::format("{} {} {} {}", op.word, ranks, era, type);
+  std::unique_ptr<Pricer>& kept = at.pricers[key];
+  if (kept) return *kept;
+  Pricer::Settings settings{.collective = op.collective, .era = era};
+  if (!type.empty()) settings.element = static_cast<double>(size_of(bench_type(type, Style::nccom)));
+  for (Rank i = 0; op.collective == Collective::permute && i < ranks; ++i)
+    settings.pairs.push_back({i, (i + 1) % ranks});
+  kept = std::make_unique<Pricer>(*at.machine, group_on(*at.machine, ranks, nodes_of(r)), settings);
+  return *kept;
+}
+
+// The records that figures were fitted to, and this one when a figure is its value.
+std::vector<std::string> fitted_in(const Machine& machine, const Record& r) {
+  std::vector<std::string> records;
+  for (const auto& [key, figure] : machine.spec().figures.all()) {
+    records.insert(records.end(), figure.records.begin(), figure.records.end());
+    if (figure.source.find(r.id) != std::string::npos) records.push_back(r.id);
+  }
+  return records;
+}
+
+Answer in_unit(const Record& r, const sim::Price& price, std::string by) {
+  if (const auto time = time_in(r.unit, price.time)) return {.simulated = time, .by = std::move(by)};
+  const double rate = r.says("bus bandwidth") ? price.busbw : price.algbw;
+  if (r.unit == "GB/s") return {.simulated = rate * 1e-9, .by = std::move(by)};
+  if (r.unit == "GiB/s") return {.simulated = rate / (1 << 30), .by = std::move(by)};
+  return Answer::no(fmt::format("unit '{}'", r.unit));
+}
+
+// Bytes of the larger buffer. For a bandwidth without a size: a size large enough to reach the limit.
+std::optional<double> bytes_of(const Record& r, Rank ranks) {
+  constexpr double plateau = 1 << 30;
+  auto bytes = r.number("size_bytes");
+  if (!bytes && r.unit.ends_with("B/s")) bytes = plateau;
+  const std::string convention = lower(r.word("size_convention"));
+  const bool each =
+      convention.find("per-rank") != std::string::npos || convention.find("per rank") != std::string::npos;
+  if (bytes && each && schedule::by_block(op_of(r.word("op")).collective)) return *bytes * ranks;
+  return bytes;
+}
+
+Answer collective(const Record& r) {
+  const Rank ranks = ranks_of(r), nodes = nodes_of(r);
+  if (r.word("op").empty()) return Answer::no("no collective is named");
+  if (ranks < 2) return Answer::no("the number of ranks isn't given");
+  if (r.says("average")) return Answer::no("an average over sizes that aren't given");
+  const BenchOp op = op_of(r.word("op"));
+  const auto bytes = bytes_of(r, ranks);
+  if (!bytes) return Answer::no("the size isn't given");
+  const std::string name = machine_of(r);
+  if (!sim::has_data("machines", name)) return Answer::no(fmt::format("no machine file for {}", name));
+  Place& at = place(name, nodes);
+  Pricer& pricer = pricer_for(r, at, op, ranks);
+  const auto best = sim::fastest(pricer, ways_for(r, pricer), *bytes);
+  if (!best) return Answer::no("no algorithm serves it");
+  sim::Price price = pricer.price(best->way, *bytes);
+  std::string by = fmt::format("{} on {}, era {}", text_of(best->way), at.machine->name(), pricer.settings().era);
+  if (!r.word("concurrent_with").empty() && by_host(pricer.settings().era)) {  // the host starts one after the other
+    price.time += at.machine->overheads(pricer.settings().era).launch;
+    by += ", and the launch of the other stream's";
+  }
+  Answer found = in_unit(r, price, std::move(by));
+  found.fitted_to = fitted_in(*at.machine, r);
+  return found;
+}
+
+// So many ranks of one server, each on another chip or all of them, write to the same ranks of another server.
+Answer network(const Record& r) {
+  Place& at = place(machine_of(r), 2);
+  const Machine& machine = *at.machine;
+  const Rank host = machine.ranks() / 2;
+  std::vector<sim::ResourceId> way;
+  machine.route(0, host, way);
+  if (r.says("latency")) {
+    sim::Time latency = 0;
+    for (const sim::ResourceId link : way) latency += machine.latency(link);
+    const auto value = time_in(r.unit, latency);
+    if (!value) return Answer::no(fmt::format("unit '{}'", r.unit));
+    return {.simulated = value, .by = "the latencies of the way", .fitted_to = fitted_in(machine, r)};
+  }
+  if (r.unit != "GB/s") return Answer::no(fmt::format("unit '{}'", r.unit));
+  constexpr double bytes = 256 << 20;
+  const Rank step = is_one_of(r, {"64_core", "64thr"}) ? 1 : machine.cores();
+  Pricer::Settings settings{.collective = Collective::permute};
+  for (Rank i = 0; i < (r.says("one device") ? 1 : host); i += r.says("one device") ? 1 : step)
+    settings.pairs.push_back({i, host + i});
+  const double pairs = static_cast<double>(settings.pairs.size());
+  Pricer pricer(machine, sim::groups_of(machine).front(), settings);
+  const auto best = sim::fastest(pricer, sim::ways_of(pricer, {}, {1}, {1}), bytes);
+  if (!best) return Answer::no("no algorithm serves it");
+  return {.simulated = pairs * bytes / sim::in_seconds(best->time) * 1e-9,
+          .by = fmt::format("{} writes of 256 MiB on {}", pairs, machine.name()),
+          .fitted_to = fitted_in(machine, r)};
+}
+
+std::optional<Answer> coll(const Record& r, const std::vector<Record>&) {
+  if (r.kind() != "coll" && r.kind() != "net" && r.kind() != "overlap") return std::nullopt;
+  if (r.unit == "%") return Answer::no("a change between two releases, of which neither's time is given");
+  if (r.kind() == "net") return network(r);
+  if (is_one_of(r, {"compute", "idle"})) return Answer::no("not a collective's time");
+  if (is_one_of(r, {"trigger_to_start", "barrier_op"}))
+    return Answer::no("a step within a collective that its launch and handshakes are made of");
+  if (is_one_of(r, {"permute"}) && !r.number("size_bytes")) return Answer::no("the size isn't given");
+  return collective(r);
+}
+
+const Model registered("collectives", coll);
+
+}  // namespace
+}  // namespace trellis::measure

@@ -1,0 +1,130 @@
+#include "measure/published/record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+namespace trellis::measure {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+using Answerer = std::function<std::optional<Answer>(const Record&, const std::vector<Record>&)>;
+
+std::vector<std::pair<std::string, Answerer>>& models() {
+  static std::vector<std::pair<std::string, Answerer>> all;
+  return all;
+}
+
+std::string text_of(const nlohmann::json& record, const char* field, std::string_view where, bool required) {
+  const auto found = record.find(field);
+  if (found == record.end() && !required) return {};
+  if (found == record.end() || !found->is_string())
+    throw std::invalid_argument(fmt::format("{}: '{}' must be a string", where, field));
+  return found->get<std::string>();
+}
+
+Record read_record(const nlohmann::json& json, std::string_view where) {
+  if (!json.is_object()) throw std::invalid_argument(fmt::format("{}: expected an object", where));
+  Record r;
+  r.id = text_of(json, "id", where, true);
+  const std::string named = fmt::format("{} ({})", where, r.id);
+  r.generation = text_of(json, "generation", named, false);
+  r.instance = text_of(json, "instance", named, false);
+  r.what = text_of(json, "what", named, false);
+  r.unit = text_of(json, "unit", named, true);
+  r.source = text_of(json, "source", named, false);
+  if (const auto p = json.find("parameters"); p != json.end() && p->is_object()) r.parameters = *p;
+  const auto value = json.find("value");
+  if (value == json.end() || !value->is_number())
+    throw std::invalid_argument(fmt::format("{}: 'value' must be a number", named));
+  r.value = value->get<double>();
+  return r;
+}
+
+}  // namespace
+
+std::optional<double> Record::number(std::string_view key) const {
+  const auto found = parameters.find(std::string(key));
+  if (found == parameters.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+std::optional<std::int32_t> Record::count(std::string_view key) const {
+  const auto found = number(key);
+  return found ? std::optional(whole_count(key, *found)) : std::nullopt;
+}
+
+std::string Record::word(std::string_view key) const {
+  const auto found = parameters.find(std::string(key));
+  return found == parameters.end() || !found->is_string() ? std::string{} : found->get<std::string>();
+}
+
+bool Record::says(std::string_view text) const { return lower(what).find(lower(text)) != std::string::npos; }
+
+std::string Record::kind() const { return id.substr(0, id.find('.')); }
+
+std::int32_t whole_count(std::string_view what, double value) {
+  constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
+  if (!(value >= 0 && value <= most) || value != std::floor(value))
+    throw std::invalid_argument(fmt::format("{} is {:.17g}: expected a whole number from 0 to {}", what, value, most));
+  return static_cast<std::int32_t>(value);
+}
+
+std::vector<Record> read_records(std::string_view text, std::string_view file) {
+  nlohmann::json json;
+  try {
+    json = nlohmann::json::parse(text);
+  } catch (const nlohmann::json::exception& e) {
+    throw std::invalid_argument(fmt::format("{}: {}", file, e.what()));
+  }
+  if (json.is_object() && json.contains("records")) json = nlohmann::json(json["records"]);
+  if (!json.is_array()) throw std::invalid_argument(fmt::format("{}: expected a list of records", file));
+  std::vector<Record> records;
+  for (std::size_t i = 0; i < json.size(); ++i)
+    records.push_back(read_record(json[i], fmt::format("{}: record {}", file, i)));
+  return records;
+}
+
+Model::Model(std::string name, Answerer answerer) { models().emplace_back(std::move(name), std::move(answerer)); }
+
+Answer answer(const Record& r, const std::vector<Record>& all) {
+  for (const auto& [name, model] : models()) {
+    try {
+      if (std::optional<Answer> found = model(r, all)) return *found;
+    } catch (const std::exception& e) {
+      return Answer::no(e.what());
+    }
+  }
+  return Answer::no("no model for what it measures");
+}
+
+std::optional<sim::ChipSpec> chip_of(const Record& r) {
+  const std::string instance = lower(r.instance), generation = lower(r.generation);
+  const auto about = [&](std::string_view word) { return instance.find(word) != std::string::npos; };
+  if (about("inf2")) return sim::chip_named("inf2");
+  for (const auto& [word, version, chip] :
+       {std::tuple{"trn1", "v2", "trn1"}, std::tuple{"trn2", "v3", "trn2"}, std::tuple{"trn3", "v4", "trn3"}})
+    if (about(word) || generation.ends_with(version)) return sim::chip_named(chip);
+  return std::nullopt;
+}
+
+std::optional<double> time_in(std::string_view unit, sim::Time t) {
+  if (unit == "ns") return static_cast<double>(t) * 1e-3;
+  if (unit == "us") return static_cast<double>(t) * 1e-6;
+  if (unit == "ms") return static_cast<double>(t) * 1e-9;
+  if (unit == "s") return static_cast<double>(t) * 1e-12;
+  return std::nullopt;
+}
+
+}  // namespace trellis::measure

@@ -1,0 +1,58 @@
+// One published measurement, and the simulator's answer to it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/machine/chip.h"
+
+namespace trellis::measure {
+
+struct Record {
+  std::string id, generation, instance, what, unit, source;
+  nlohmann::json parameters = nlohmann::json::object();
+  double value = 0;
+
+  // A parameter as a number or a word, if it is one.
+  std::optional<double> number(std::string_view key) const;
+  std::optional<std::int32_t> count(std::string_view key) const;  // throws invalid_argument unless it fits 32 bits
+  std::string word(std::string_view key) const;                   // "" when absent
+  bool says(std::string_view text) const;                         // whether `what` contains it, ignoring case
+  std::string kind() const;                                       // the id up to the first dot
+};
+
+// A number of a record as a count. Throws invalid_argument, naming it, unless it is whole and from 0 to 2^31 - 1.
+std::int32_t whole_count(std::string_view what, double value);
+
+// Throws invalid_argument when the text is not a list of records, naming the record and the field.
+std::vector<Record> read_records(std::string_view json, std::string_view file);
+
+// The answer to a record: a value in its unit and how it was found, or why there is none.
+struct Answer {
+  std::optional<double> simulated = {};
+  std::string by = {};                      // "program matmul, stage tiled"
+  std::string why_not = {};                 // when nothing was simulated
+  std::vector<std::string> fitted_to = {};  // records that the hardware's data was fitted to
+
+  static Answer no(std::string why) { return {.why_not = std::move(why)}; }
+};
+
+// A model that answers one kind of record. It returns null for other kinds. A constant of this type registers it.
+struct Model {
+  explicit Model(std::string name, std::function<std::optional<Answer>(const Record&, const std::vector<Record>&)>);
+};
+
+Answer answer(const Record&, const std::vector<Record>& all);
+
+// The chip that a record is about, by its generation or instance; none when it names neither.
+std::optional<sim::ChipSpec> chip_of(const Record&);
+
+// A time in the unit of the record (ns, us, ms, s); none when that is not a unit of time.
+std::optional<double> time_in(std::string_view unit, sim::Time);
+
+}  // namespace trellis::measure

@@ -1,0 +1,81 @@
+#include "measure/rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "measure/words.h"
+
+namespace trellis::measure {
+
+const Cost* winner(const std::vector<Cost>& costs, const ccl::Choice* incumbent) {
+  if (costs.empty()) return nullptr;
+  const Cost* const best = &costs.front();
+  if (incumbent == nullptr) return best;
+  const auto held = std::ranges::find(costs, *incumbent, &Cost::choice);
+  if (held == costs.end() || best->us < held->us * (1 - worth_changing)) return best;
+  return &*held;
+}
+
+std::vector<ccl::Rule> rules_for(schedule::Collective collective, ccl::Rank ranks,
+                                 const std::vector<SizeCosts>& sizes) {
+  std::vector<ccl::Rule> rules;
+  for (const SizeCosts& size : sizes) {
+    const Cost* const best = winner(size.costs, rules.empty() ? nullptr : &rules.back().choice);
+    if (best == nullptr || (!rules.empty() && best->choice == rules.back().choice)) continue;
+    rules.push_back({collective, ranks, rules.empty() ? 0 : size.bytes, best->choice});
+  }
+  return rules;
+}
+
+std::string reason(const ccl::Selections& table, schedule::Collective collective, ccl::Rank ranks, std::uint64_t bytes,
+                   kernels::DType type, std::string_view machine, const ccl::Choice& selected) {
+  const ccl::Rule* used = nullptr;
+  ccl::Rank nearest = 0;
+  std::size_t passed = 0;  // rules before the one used that can't serve
+  for (const std::string_view whose : {machine, std::string_view(ccl::any_machine)}) {
+    nearest = table.nearest(collective, ranks, whose);
+    std::size_t later = 0;  // rules that apply from more bytes on
+    for (const ccl::Rule& r : table.rules()) {
+      if (r.machine != whose || r.collective != collective || r.ranks != nearest || r.from_bytes > bytes ||
+          (r.type && r.type != type))
+        continue;
+      ++later;
+      if (r.choice == selected) used = &r, later = 0;
+    }
+    passed += later;
+    if (used != nullptr || whose == ccl::any_machine) break;
+  }
+  if (used == nullptr && table.nearest(collective, ranks, machine) == 0 && nearest == 0)
+    return fmt::format("the table has no rule for {}: it is the first by name that serves", schedule::name(collective));
+  if (used == nullptr)
+    return fmt::format("no rule of the table for {} can serve this: it is the first by name that does",
+                       schedule::name(collective));
+  std::string text = fmt::format("the rule '{}'{} begins at {}", text_of(*used),
+                                 used->machine == ccl::any_machine ? "" : " of machine " + used->machine,
+                                 used->from_bytes == 0 ? "0" : bytes_text(used->from_bytes));
+  if (nearest != ranks) text += fmt::format(", and {} is the nearest number of ranks that has rules", nearest);
+  if (passed != 0) text += fmt::format("; {} {} before it can't serve this", passed, passed == 1 ? "rule" : "rules");
+  return text;
+}
+
+std::vector<std::uint64_t> parse_sizes(std::string_view text) {
+  constexpr std::size_t most = 1000;
+  std::vector<std::uint64_t> sizes;
+  for (const std::string& part : words_between(text, ',')) {
+    const std::size_t dots = part.find("..");
+    const std::uint64_t first = parse_bytes(std::string_view(part).substr(0, dots));
+    const std::uint64_t last = dots == std::string::npos ? first : parse_bytes(std::string_view(part).substr(dots + 2));
+    if (first == 0 || last < first)
+      throw std::invalid_argument(fmt::format("'{}' in '{}': expected sizes like 8..16MB or 64KB", part, text));
+    if (last > most_bytes) throw std::invalid_argument(fmt::format("'{}' in '{}': expected at most 16T", part, text));
+    for (std::uint64_t bytes = first; bytes <= last; bytes *= 2) sizes.push_back(bytes);
+  }
+  std::ranges::sort(sizes);
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  if (sizes.size() > most) throw std::invalid_argument(fmt::format("'{}' are more than {} sizes", text, most));
+  return sizes;
+}
+
+}  // namespace trellis::measure

@@ -1,0 +1,36 @@
+// Makes the rules of a selection table from measurements, and explains why a table selects an algorithm.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ccl/plan/selector.h"
+#include "measure/contest.h"
+
+namespace trellis::measure {
+
+struct SizeCosts {
+  std::uint64_t bytes = 0;
+  std::vector<Cost> costs;  // the cheapest first
+};
+
+// Fraction of the time that another algorithm must save to replace that of the size before.
+inline constexpr double worth_changing = 0.03;
+
+// The choice for a size whose smaller neighbour has `incumbent` (null: none): the cheapest, if it is better by
+// worth_changing. Null: nothing was measured.
+const Cost* winner(const std::vector<Cost>&, const ccl::Choice* incumbent);
+
+// The rules, for any machine, of ascending sizes. The first begins at 0 bytes. Adjacent sizes with the same winner
+// become one rule.
+std::vector<ccl::Rule> rules_for(schedule::Collective, ccl::Rank ranks, const std::vector<SizeCosts>&);
+
+// One sentence on why the table selects `selected` for so many bytes on that machine.
+std::string reason(const ccl::Selections&, schedule::Collective, ccl::Rank ranks, std::uint64_t bytes, kernels::DType,
+                   std::string_view machine, const ccl::Choice& selected);
+
+// "8..16MB": powers of two; "8,4KB,1MB". Ascending, each once. Throws invalid_argument.
+std::vector<std::uint64_t> parse_sizes(std::string_view);
+
+}  // namespace trellis::measure

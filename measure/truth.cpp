@@ -1,0 +1,235 @@
+#include "measure/truth.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <set>
+
+#include "ccl/plan/check.h"
+#include "ccl/plan/layout.h"
+#include "ccl/plan/origins.h"
+#include "ccl/plan/planner.h"
+#include "ccl/plan/schedule_file.h"
+#include "kernels/reduce/divide.h"
+#include "kernels/types/convert.h"
+#include "kernels/types/random.h"
+#include "schedule/algorithms/algorithm.h"
+#include "schedule/proof/interpret.h"
+
+namespace trellis::measure {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+using ccl::Call;
+using ccl::Rank;
+using schedule::Buffer;
+using schedule::Schedule;
+using schedule::Slice;
+using schedule::StepId;
+
+bool scales(const Call& c) { return c.op.kind == kernels::Reduction::scaled_sum && schedule::reduces(c.collective); }
+bool averages(const Call& c) { return c.op.kind == kernels::Reduction::avg && schedule::reduces(c.collective); }
+
+Schedule schedule_of(const Call& call, Rank ranks, bool in_place, const std::string& text) {
+  const ccl::Choice choice = schedule::way_named(text);
+  if (ccl::is_file(choice)) return ccl::schedule_from_file(choice);
+  return schedule::make(choice.algorithm, schedule::request_by(choice, {.collective = call.collective,
+                                                                        .dims = {ranks},
+                                                                        .root = call.root,
+                                                                        .peer = call.peer,
+                                                                        .pairs = call.pairs,
+                                                                        .in_place = in_place && !scales(call)}));
+}
+
+// A chunk's value as a formula: a rank's contribution, or a sum of contributions. None: the previous content of the
+// memory, which a schedule may move as long as no output depends on it.
+struct Formula {
+  std::set<Rank> of;        // ranks whose contributions are in it
+  std::int64_t chunk = 0;   // of their inputs
+  std::size_t first = 0;    // element of their inputs
+  Bytes contribution = {};  // when it is a single contribution
+  std::vector<std::shared_ptr<const Formula>> sum = {};
+};
+using Value = std::shared_ptr<const Formula>;
+
+Value sum_of(const std::vector<Value>& values) {
+  if (std::ranges::count(values, nullptr) > 0) return nullptr;
+  Formula f{.chunk = values.front()->chunk, .first = values.front()->first, .sum = values};
+  for (const Value& v : values) f.of.insert(v->of.begin(), v->of.end());
+  return std::make_shared<const Formula>(std::move(f));
+}
+
+// Final memory of all ranks, and every value that was ever sent.
+struct Run {
+  schedule::Memory<Value> memory;
+  std::set<std::pair<std::set<Rank>, std::int64_t>> sent = {};
+};
+
+void follow(const Schedule& s, Run& run) {
+  schedule::Wiring wiring;
+  if (const auto fault = schedule::Wiring::connect(s, wiring)) throw std::invalid_argument(fault->text);
+  std::vector<schedule::Cells> cells;
+  for (Rank r = 0; r < s.ranks(); ++r) cells.push_back(schedule::cells(s.task, r));
+  const auto cell = [&](Rank r, const Slice& x, std::int32_t i) -> Value& {
+    const auto rank = static_cast<std::size_t>(r);
+    return run.memory[rank][static_cast<std::size_t>(cells[rank].at(x.buffer, std::int64_t{x.first} + i))];
+  };
+  const auto step_of = [&](StepId id) -> const schedule::Step& {
+    return s.programs[static_cast<std::size_t>(wiring.rank(id))].steps[static_cast<std::size_t>(wiring.step(id))];
+  };
+  const auto local = [&](StepId id) {
+    const Rank r = wiring.rank(id);
+    const schedule::Step& step = step_of(id);
+    const auto further = s.programs[static_cast<std::size_t>(r)].further(step);
+    for (std::int32_t i = 0; i < step.to.count; ++i) {
+      std::vector<Value> sources{cell(r, step.from, i)};
+      if (step.op == schedule::Op::copy)
+        for (const Slice& also : further) cell(r, also, i) = sources.front();
+      else
+        for (const Slice& more : further) sources.push_back(cell(r, more, i));
+      cell(r, step.to, i) = step.op == schedule::Op::copy ? sources.front() : sum_of(sources);
+    }
+  };
+  const auto transfer = [&](StepId send, StepId receive) {
+    const Rank a = wiring.rank(send), b = wiring.rank(receive);
+    const schedule::Step& to = step_of(receive);
+    for (std::int32_t i = 0; i < to.to.count; ++i) {
+      const Value arriving = cell(a, step_of(send).from, i);
+      if (arriving != nullptr) run.sent.emplace(arriving->of, arriving->chunk);
+      cell(b, to.to, i) = to.op == schedule::Op::recv ? arriving : sum_of({cell(b, to.from, i), arriving});
+    }
+  };
+  if (!schedule::Dataflow(s, wiring).run(local, transfer)) throw std::invalid_argument("some step can never start");
+}
+
+// Evaluates a formula to bytes.
+struct Evaluation {
+  const Call& call;
+  const ccl::Config& config;
+  std::uint64_t operation;
+  const Run& run;
+  bool narrows;  // f32 is sent as bf16
+
+  kernels::Random random(const std::set<Rank>& of, std::size_t first) const {
+    kernels::Random bits{.seed = config.seed, .step = operation, .first = first};
+    for (Rank r : of) bits.tensor += ccl::origin_of(r);
+    return bits;
+  }
+
+  // A value that any rank sends is rounded on all ranks.
+  Bytes operator()(const Formula& f) const {
+    Bytes value = f.sum.empty() ? f.contribution : added(f);
+    if (!narrows || !run.sent.contains({f.of, f.chunk})) return value;
+    const kernels::RandomKey key = kernels::random_key(random(f.of, 0));
+    for (std::size_t i = 0; i < value.size() / sizeof(float); ++i) {
+      float x = 0;
+      std::memcpy(&x, value.data() + i * sizeof x, sizeof x);
+      std::uint16_t code = kernels::bf16_nearest(x);
+      if (config.rounding == kernels::Rounding::truncate) code = kernels::bf16_truncated(x);
+      if (config.rounding == kernels::Rounding::stochastic)
+        code = kernels::bf16_stochastic(x, kernels::random16(key, f.first + i));
+      x = kernels::widen_bf16(code);
+      std::memcpy(value.data() + i * sizeof x, &x, sizeof x);
+    }
+    return value;
+  }
+
+  Bytes added(const Formula& f) const {
+    std::vector<Bytes> values;
+    for (const Value& v : f.sum) values.push_back((*this)(*v));
+    std::vector<const void*> sources;
+    for (const Bytes& v : values) sources.push_back(v.data());
+    Bytes out(values.front().size());
+    kernels::reduce(scales(call) || averages(call) ? kernels::Reduction::sum : call.op.kind, call.type, sources,
+                    out.data(), out.size() / kernels::size_of(call.type),
+                    {.rounding = config.rounding, .random = random(f.of, f.first)});
+    return out;
+  }
+};
+
+// A contribution as it enters: scaled when the operator says so.
+Bytes contribution_of(const Call& call, Rank rank, Rank ranks, std::uint64_t seed, const ccl::Config& config,
+                      std::uint64_t operation) {
+  Bytes mine = random_input(call, rank, ranks, seed);
+  const void* const sources[] = {mine.data()};
+  if (scales(call))
+    kernels::reduce(kernels::Reduction::scaled_sum, call.type, sources, mine.data(),
+                    mine.size() / kernels::size_of(call.type),
+                    {.rounding = config.rounding,
+                     .random = {.seed = config.seed, .step = operation, .tensor = ccl::origin_of(rank)},
+                     .factor = call.op.factor});
+  return mine;
+}
+
+bool narrows(const Call& call, const ccl::Config& config) {
+  using enum kernels::Reduction;
+  const bool adds = call.op.kind == sum || call.op.kind == avg || call.op.kind == scaled_sum;
+  return config.wire == kernels::DType::bf16 && call.type == kernels::DType::f32 &&
+         (adds || !schedule::reduces(call.collective));
+}
+
+}  // namespace
+
+bool interpretable(const Call& call, Rank ranks, bool in_place, const std::string& choice) {
+  constexpr std::int64_t most_cells = std::int64_t{1} << 20;
+  const Schedule s = schedule_of(call, ranks, in_place, choice);
+  std::int64_t all = 0;
+  for (Rank r = 0; r < s.ranks(); ++r)
+    all += schedule::cells(s.task, r).scratch + s.programs[static_cast<std::size_t>(r)].scratch;
+  return all <= most_cells;
+}
+
+Bytes random_input(const Call& call, Rank rank, Rank ranks, std::uint64_t seed) {
+  Bytes bytes(ccl::extents_of(call, rank, ranks).input);
+  const std::size_t size = kernels::size_of(call.type);
+  const kernels::RandomKey key = kernels::random_key({.seed = seed, .tensor = static_cast<std::uint64_t>(rank)});
+  for (std::size_t i = 0; i < bytes.size() / size; ++i) {
+    const auto word = static_cast<std::int32_t>(kernels::random32(key, i) % 2001) - 1000;
+    kernels::store(call.type, bytes.data() + i * size, is_float(call.type) ? word / 64.0 : word % 100);
+  }
+  return bytes;
+}
+
+std::vector<Bytes> true_outputs(std::span<const Call> calls, bool in_place, const std::string& choice,
+                                std::uint64_t seed, const ccl::Config& config, std::uint64_t operation) {
+  const Call& call = calls.front();
+  const auto ranks = static_cast<Rank>(calls.size());
+  const std::size_t size = kernels::size_of(call.type);
+  const Schedule s = schedule_of(call, ranks, in_place, choice);
+  std::vector<ccl::Layout> layouts;
+  std::vector<ccl::Counts> counts;
+  std::vector<Bytes> inputs;
+  for (Rank r = 0; r < ranks; ++r) counts.push_back(ccl::counts_of(calls[static_cast<std::size_t>(r)], r, ranks));
+  for (Rank r = 0; r < ranks; ++r) {
+    const auto rank = static_cast<std::size_t>(r);
+    layouts.emplace_back(s.task, s.programs[rank], r, counts[rank], 64 / size);
+    inputs.push_back(contribution_of(calls[rank], r, ranks, seed, config, operation));
+  }
+  Run run{schedule::memory_of<Value>(s, [&](Rank r, std::int64_t chunk) {
+    const auto at = layouts[static_cast<std::size_t>(r)].of({static_cast<std::int32_t>(chunk), 1, Buffer::input});
+    const auto begin = inputs[static_cast<std::size_t>(r)].begin() + static_cast<std::ptrdiff_t>(at.first * size);
+    return std::make_shared<const Formula>(
+        Formula{{r}, chunk, at.first, Bytes(begin, begin + static_cast<std::ptrdiff_t>(at.elements * size))});
+  })};
+  follow(s, run);
+  const Evaluation evaluate{call, config, operation, run, narrows(call, config)};
+  std::vector<Bytes> outputs;
+  for (Rank r = 0; r < ranks; ++r) {
+    Bytes& out = outputs.emplace_back();
+    const schedule::Cells cells = schedule::cells(s.task, r);
+    for (std::int64_t i = 0; i < schedule::output_chunks(s.task, r); ++i) {
+      const Value& value =
+          run.memory[static_cast<std::size_t>(r)][static_cast<std::size_t>(cells.at(Buffer::output, i))];
+      if (value == nullptr)
+        throw std::invalid_argument(fmt::format("{} is wrong: rank {} out[{}] holds nothing", choice, r, i));
+      const Bytes chunk = evaluate(*value);
+      out.insert(out.end(), chunk.begin(), chunk.end());
+    }
+    if (averages(call)) kernels::divide(call.type, out.data(), out.size() / size, static_cast<std::uint32_t>(ranks));
+  }
+  return outputs;
+}
+
+}  // namespace trellis::measure

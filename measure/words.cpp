@@ -1,0 +1,230 @@
+#include "measure/words.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <stdexcept>
+#include <utility>
+
+#include "sim/figures/nearest.h"
+
+namespace trellis::measure {
+namespace {
+
+using kernels::DType;
+using kernels::Reduction;
+using schedule::Collective;
+
+struct OpWord {
+  std::string_view word;
+  Collective collective;
+  bool shift = false;
+};
+
+// In addition to the names of schedule/.
+constexpr std::array<OpWord, 10> op_words{{{"allr", Collective::all_reduce},
+                                           {"allg", Collective::all_gather},
+                                           {"allgv", Collective::all_gather_v},
+                                           {"all_gatherv", Collective::all_gather_v},
+                                           {"redsct", Collective::reduce_scatter},
+                                           {"reduce_scatterv", Collective::reduce_scatter_v},
+                                           {"alltoall", Collective::all_to_all},
+                                           {"alltoallv", Collective::all_to_all_v},
+                                           {"all_to_allv", Collective::all_to_all_v},
+                                           {"sendrecv", Collective::permute, true}}};
+
+struct TypeWord {
+  std::string_view word;
+  DType type;
+};
+
+// The first word of a type is the one that is printed.
+constexpr std::array<TypeWord, 18> nccl_types{{{"int8", DType::i8},
+                                               {"char", DType::i8},
+                                               {"uint8", DType::u8},
+                                               {"int16", DType::i16},
+                                               {"uint16", DType::u16},
+                                               {"int32", DType::i32},
+                                               {"int", DType::i32},
+                                               {"uint32", DType::u32},
+                                               {"int64", DType::i64},
+                                               {"uint64", DType::u64},
+                                               {"half", DType::f16},
+                                               {"float16", DType::f16},
+                                               {"float", DType::f32},
+                                               {"float32", DType::f32},
+                                               {"double", DType::f64},
+                                               {"bfloat16", DType::bf16},
+                                               {"f8e4m3", DType::f8e4m3fn},
+                                               {"f8e5m2", DType::f8e5m2}}};
+constexpr std::array<TypeWord, 8> more_types{{{"fp8_e4m3", DType::f8e4m3fn},
+                                              {"fp8_e5m2", DType::f8e5m2},
+                                              {"fp8", DType::f8e4m3},
+                                              {"fp16", DType::f16},
+                                              {"bf16", DType::bf16},
+                                              {"fp32", DType::f32},
+                                              {"fp64", DType::f64},
+                                              {"float64", DType::f64}}};
+
+std::string lower(std::string_view text) {
+  std::string low(text);
+  std::ranges::transform(low, low.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return low;
+}
+
+// "; did you mean 'float'?", or empty.
+std::string meant(std::string_view word, const std::vector<std::string>& known) {
+  const std::string near = sim::nearest(std::string(word), known);
+  return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
+}
+
+[[noreturn]] void unknown(std::string_view what, std::string_view word, const std::vector<std::string>& known) {
+  throw std::invalid_argument(fmt::format("no {} is called '{}': expected one of {}{}", what, word,
+                                          fmt::join(known, ", "), meant(word, known)));
+}
+
+std::vector<std::string> known_ops() {
+  std::vector<std::string> known;
+  for (const Collective c : schedule::collectives()) known.emplace_back(schedule::name(c));
+  for (const OpWord& w : op_words) known.emplace_back(w.word);
+  return known;
+}
+
+bool find_op(std::string_view word, BenchOp& op) {
+  std::string_view plain = word;
+  if (plain.ends_with("_perf")) plain.remove_suffix(5);
+  for (const Collective c : schedule::collectives())
+    if (schedule::name(c) == plain) return op = {c, std::string(word)}, true;
+  for (const OpWord& w : op_words)
+    if (w.word == plain) return op = {w.collective, std::string(word), w.shift}, true;
+  return false;
+}
+
+}  // namespace
+
+bool is_bench_op(std::string_view word) {
+  BenchOp op;
+  return find_op(word, op);
+}
+
+BenchOp bench_op(std::string_view word) {
+  BenchOp op;
+  if (find_op(word, op)) return op;
+  if (word == "hypercube" || word == "hypercube_perf")
+    throw std::invalid_argument(
+        "hypercube is an all_gather over its own pattern of messages: `trellis bench all_gather --algorithm "
+        "halving_doubling` is that");
+  const std::vector<std::string> known = known_ops();
+  std::vector<std::string> perf;
+  for (const std::string& one : known) perf.push_back(one + "_perf");
+  perf.insert(perf.end(), known.begin(), known.end());
+  if (const std::string near = meant(word, perf); !near.empty())  // then the long list of known words is left out
+    throw std::invalid_argument(fmt::format("no operation is called '{}'{}", word, near));
+  unknown("operation", word, known);
+}
+
+std::uint64_t parse_bytes(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string suffix = lower(std::string_view(end, text.data() + text.size()));
+  constexpr std::array<std::pair<char, int>, 4> scales{{{'k', 10}, {'m', 20}, {'g', 30}, {'t', 40}}};
+  int shift = suffix.empty() || suffix == "b" ? 0 : -1;
+  for (const auto& [letter, power] : scales)
+    if (suffix == std::string{letter} || suffix == std::string{letter, 'b'} || suffix == std::string{letter} + "ib")
+      shift = power;
+  if (error != std::errc{} || shift < 0 || number > (std::uint64_t{1} << 60 >> shift))
+    throw std::invalid_argument(fmt::format("'{}' is no size: expected one like 8, 64KB, 1M or 2GiB", text));
+  return number << shift;
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr std::array units = {"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  auto value = static_cast<double>(bytes);
+  for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
+  return fmt::format("{:.4g} {}", value, units[unit]);
+}
+
+DType bench_type(std::string_view word, Style style) {
+  for (const TypeWord& w : nccl_types)
+    if (w.word == word && (style == Style::nccl || !word.starts_with("f8"))) return w.type;
+  for (const TypeWord& w : more_types)
+    if (w.word == word) return w.type;
+  for (const DType type : kernels::dtypes())
+    if (kernels::name(type) == word) return type;
+  std::vector<std::string> known;
+  for (const TypeWord& w : nccl_types) known.emplace_back(w.word);
+  for (const TypeWord& w : more_types) known.emplace_back(w.word);
+  for (const DType type : kernels::dtypes()) known.emplace_back(kernels::name(type));
+  std::ranges::sort(known);
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  unknown("type", word, known);
+}
+
+std::string_view type_word(DType type, Style style) {
+  if (style == Style::nccl)
+    for (const TypeWord& w : nccl_types)
+      if (w.type == type) return w.word;
+  switch (type) {
+    case DType::f8e4m3:
+      return "fp8";
+    case DType::f16:
+      return "fp16";
+    case DType::bf16:
+      return "bf16";
+    case DType::f32:
+      return "fp32";
+    case DType::f64:
+      return "fp64";
+    default:
+      break;
+  }
+  for (const TypeWord& w : nccl_types)
+    if (w.type == type && !kernels::is_float(type)) return w.word;
+  return kernels::name(type);
+}
+
+Reduction bench_reduction(std::string_view word) {
+  if (word == "mulsum") return Reduction::scaled_sum;
+  std::vector<std::string> known = {"mulsum"};
+  for (std::size_t i = 0; i < kernels::reduction_count; ++i) {
+    const auto op = static_cast<Reduction>(i);
+    if (kernels::name(op) == word) return op;
+    known.emplace_back(kernels::name(op));
+  }
+  unknown("operator", word, known);
+}
+
+std::string_view reduction_word(Reduction op, Style style) {
+  return op == Reduction::scaled_sum && style == Style::nccl ? "mulsum" : kernels::name(op);
+}
+
+std::string range_text(std::int64_t least, std::int64_t most) {
+  if (least == most) return fmt::format("{}", least);
+  return fmt::format("{} {} {}", least, most == least + 1 ? "or" : "to", most);
+}
+
+std::vector<std::string> words_between(std::string_view text, char separator) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, at), text.size());
+    words.emplace_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+std::int64_t parse_count(std::string_view what, std::string_view text, std::int64_t least, std::int64_t most) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size() || number < least || number > most)
+    throw std::invalid_argument(fmt::format("{} {}: expected {}{}", what, text,
+                                            most > least + 1 ? "a whole number from " : "", range_text(least, most)));
+  return number;
+}
+
+}  // namespace trellis::measure
