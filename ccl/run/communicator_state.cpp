@@ -49,6 +49,7 @@ Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::uni
       ranks_(transport->ranks()),
       timed_(ranks_ > 1 && device->capabilities().has(device::Capability::simulated_time)),
       agreement_(*device, config, *transport),
+      message_clocks_(*device, rank_),
       cache_share_(kernels::cpu().l3_bytes / static_cast<std::size_t>(ranks_)),
       dumps_(dumps_requested()) {
   job_.activity = &activity_;
@@ -169,7 +170,7 @@ const Planned& Communicator::State::native_plan(const Call& c) {
 
 void Communicator::State::open(std::span<const SendRecv> all) {
   expect_whole();
-  const std::span<const SendRecv> points = timed_ ? with_clocks(all) : all;
+  const std::span<const SendRecv> points = timed_ ? message_clocks_.with_clocks(all) : all;
   if (!std::ranges::equal(points, compiled_from_)) {
     compiled_from_.clear();  // in case the following code throws
     send_recvs_ = compile_send_recvs(points, rank(), transport->lanes() - 1);
@@ -216,7 +217,7 @@ void Communicator::State::close() {
   const bool messages = job_.compiled == &send_recvs_;
   hold_clock(false);
   if (std::exchange(exchanging_, false)) return agreement_.conclude();
-  if (timed_ && messages) spend_messages();
+  if (timed_ && messages) message_clocks_.spend(agreement_);
 }
 
 void Communicator::State::open_agreement(const Call& c, bool supplied) {
@@ -247,45 +248,6 @@ void Communicator::State::spend(const Call& c, const Planned& planned, bool in_p
     device->spend(run);
   }
   hold_clock(true);
-}
-
-// Before each message to or from another rank goes one with the clock of its sender.
-std::span<const SendRecv> Communicator::State::with_clocks(std::span<const SendRecv> points) {
-  own_clock_ = device->clock();
-  senders_.assign(points.size(), own_clock_);
-  clocked_.clear();
-  largest_ = {};
-  const auto bytes = [](const SendRecv& p) { return p.count * kernels::size_of(p.type); };
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const SendRecv& p = points[i];
-    SendRecv clock{.count = sizeof own_clock_, .type = kernels::DType::u8, .from = p.from, .to = p.to};
-    if (p.from == rank_) clock.input = &own_clock_;
-    if (p.to == rank_) clock.output = &senders_[i];
-    if (p.from != p.to) clocked_.push_back(clock);
-    if (p.from != p.to && (largest_.from == largest_.to || bytes(p) > bytes(largest_))) largest_ = p;
-    clocked_.push_back(p);
-  }
-  return clocked_;
-}
-
-// Messages of a group move at once: no earlier than the last of their senders sends, and for the time of the largest.
-void Communicator::State::spend_messages() {
-  if (largest_.from == largest_.to) return;
-  device::RankClock from = own_clock_, to = own_clock_;
-  (largest_.from == rank_ ? to : from).core = agreement_.core_of(largest_.from == rank_ ? largest_.to : largest_.from);
-  for (std::size_t i = 0, at = 0; at < clocked_.size(); ++i, ++at) {
-    if (clocked_[at].from == clocked_[at].to) continue;
-    from.time = std::max(from.time, senders_[i].time);
-    if (clocked_[++at] == largest_ && largest_.to == rank_) from.core = senders_[i].core;
-  }
-  device->spend({.collective = schedule::name(Collective::send_recv),
-                 .rank = largest_.from == rank_ ? 0 : 1,
-                 .ranks = 2,
-                 .bytes = largest_.count * kernels::size_of(largest_.type),
-                 .element = kernels::size_of(largest_.type),
-                 .root = 0,
-                 .peer = 1,
-                 .clocks = {from, to}});
 }
 
 void Communicator::State::hold_clock(bool holds) {

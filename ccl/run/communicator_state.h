@@ -13,6 +13,7 @@
 #include "ccl/plan/point_to_point.h"
 #include "ccl/run/agreement.h"
 #include "ccl/run/executor.h"
+#include "ccl/run/message_clocks.h"
 #include "ccl/run/scratch_pool.h"
 #include "ccl/run/ticket_queue.h"
 #include "ccl/transports/notice.h"
@@ -82,19 +83,13 @@ struct Communicator::State : DumpsOnSignal {
 
   const Planned& native_plan(const Call&);
   void spend(const Call&, const Planned&, bool in_place);
-  std::span<const SendRecv> with_clocks(std::span<const SendRecv>);
-  void spend_messages();
   void hold_clock(bool);
 
   const Rank rank_, ranks_;
   const bool timed_;
   Agreement agreement_;
   bool exchanging_ = false, holding_ = false;  // the agreement; the device's clock
-  // Messages with simulated time: where and when this rank is, and the senders.
-  device::RankClock own_clock_;
-  std::vector<device::RankClock> senders_;
-  std::vector<SendRecv> clocked_;
-  SendRecv largest_;               // of the open messages; from == to: none
+  MessageClocks message_clocks_;
   const std::size_t cache_share_;  // this rank's share of the last-level cache; 0: unknown
   mutable std::mutex error_mutex_;
   std::exception_ptr error_;

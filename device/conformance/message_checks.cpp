@@ -40,8 +40,7 @@ void messages(Device& d) {
          into_host->bytes());
   expect(std::equal(host.begin(), host.begin() + 777, wanted.begin() + 5), "a message to the host has other bytes");
   expect(into->done() && into->bytes() == half, "a message that was done is not");
-  if (d.capabilities().has(Capability::simulated_time))
-    expect(d.clock().time > 0, "six messages took no time");
+  if (d.capabilities().has(Capability::simulated_time)) expect(d.clock().time > 0, "six messages took no time");
 }
 
 void too_long(Device& d) {

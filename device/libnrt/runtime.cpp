@@ -68,9 +68,7 @@ InstanceInfo instance_info() {
 Runtime::Runtime() { core(0); }
 
 // Work in flight ends first: it uses everything else.
-Runtime::~Runtime() {
-  stop();
-}
+Runtime::~Runtime() { stop(); }
 
 void Runtime::stop() {
   world.stop();

@@ -160,8 +160,7 @@ MemoryUse Neuron::memory() const {
 
 Exported Neuron::export_memory(const void* data, std::size_t bytes) {
   const auto in = tensors_.find(data, bytes);
-  if (!in)
-    throw std::invalid_argument(fmt::format("export_memory: {} is not memory of {}", data, name_));
+  if (!in) throw std::invalid_argument(fmt::format("export_memory: {} is not memory of {}", data, name_));
   int fd = -1;
   // The runtime exports tensors from their beginning on.
   runtime_->call(runtime_->library().nrt_get_dmabuf_fd, "nrt_get_dmabuf_fd",

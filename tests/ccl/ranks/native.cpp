@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "ccl/store.h"
 #include "ccl/communicator.h"
+#include "ccl/store.h"
 #include "kernels/reduce/reduce.h"
 
 namespace trellis::ccl {
@@ -57,9 +57,9 @@ struct OnCore {
 };
 
 std::string on_cores(Rank ranks, const std::function<void(const OnCore&)>& work, const std::string& algorithm = "") {
-  setenv("TRELLIS_LIBNRT", TRELLIS_STANDIN, 1);         // NOLINT(concurrency-mt-unsafe): before any other thread
-  setenv("TRELLIS_NRT_MACHINE", "trn2.48xlarge", 1);    // NOLINT(concurrency-mt-unsafe)
-  setenv("NEURON_RT_LOG_LEVEL", "QUIET", 1);            // NOLINT(concurrency-mt-unsafe)
+  setenv("TRELLIS_LIBNRT", TRELLIS_STANDIN, 1);       // NOLINT(concurrency-mt-unsafe): before any other thread
+  setenv("TRELLIS_NRT_MACHINE", "trn2.48xlarge", 1);  // NOLINT(concurrency-mt-unsafe)
+  setenv("NEURON_RT_LOG_LEVEL", "QUIET", 1);          // NOLINT(concurrency-mt-unsafe)
   const auto store = memory_store();
   std::vector<std::string> wrong(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
@@ -89,73 +89,88 @@ std::string on_cores(Rank ranks, const std::function<void(const OnCore&)>& work,
 }
 
 TEST(Native, WhatTheDeviceCoversItDoes) {
-  EXPECT_EQ(on_cores(4, [](const OnCore& r) {
-    const auto me = static_cast<std::size_t>(r.c.rank());
-    const auto sum = sum_of(4, n);
-    r.put(numbers(r.c.rank(), n));
-    r.c.all_reduce(r.in, r.out, n, kernels::DType::f32);
-    r.expect(r.get(n) == sum, "a wrong sum");
-    r.expect_told("\"algorithm\":\"native\"");
-    r.c.all_reduce(r.in, r.out, n, kernels::DType::f32, {.kind = kernels::Reduction::avg});
-    r.expect(r.get(n)[17] == sum[17] / 4, "a wrong average");
-    r.c.reduce_scatter(r.in, r.out, n / 4, kernels::DType::f32);
-    r.expect(r.get(n / 4) == std::vector<float>(sum.begin() + static_cast<std::ptrdiff_t>(me * n / 4),
-                                                sum.begin() + static_cast<std::ptrdiff_t>((me + 1) * n / 4)),
-             "a wrong part of a sum");
-    const auto stream = r.d.stream();
-    r.c.all_gather(r.in, r.out, n, kernels::DType::f32, stream.get());
-    r.c.all_reduce(r.in, r.in, n, kernels::DType::f32, {.kind = kernels::Reduction::max}, stream.get());
-    stream->synchronize();
-    const auto gathered = r.get(4 * n);
-    for (Rank from = 0; from < 4; ++from)
-      r.expect(std::equal(gathered.begin() + from * static_cast<std::ptrdiff_t>(n),
-                          gathered.begin() + (from + 1) * static_cast<std::ptrdiff_t>(n), numbers(from, n).begin()),
-               "another rank's numbers");
-    r.expect(r.c.dump().find("not_native") == std::string::npos, "a reason against what was done");
-  }), "");
+  EXPECT_EQ(
+      on_cores(4,
+               [](const OnCore& r) {
+                 const auto me = static_cast<std::size_t>(r.c.rank());
+                 const auto sum = sum_of(4, n);
+                 r.put(numbers(r.c.rank(), n));
+                 r.c.all_reduce(r.in, r.out, n, kernels::DType::f32);
+                 r.expect(r.get(n) == sum, "a wrong sum");
+                 r.expect_told("\"algorithm\": \"native\"");
+                 r.c.all_reduce(r.in, r.out, n, kernels::DType::f32, {.kind = kernels::Reduction::avg});
+                 r.expect(r.get(n)[17] == sum[17] / 4, "a wrong average");
+                 r.c.reduce_scatter(r.in, r.out, n / 4, kernels::DType::f32);
+                 r.expect(
+                     r.get(n / 4) == std::vector<float>(sum.begin() + static_cast<std::ptrdiff_t>(me * n / 4),
+                                                        sum.begin() + static_cast<std::ptrdiff_t>((me + 1) * n / 4)),
+                     "a wrong part of a sum");
+                 const auto stream = r.d.stream();
+                 r.c.all_gather(r.in, r.out, n, kernels::DType::f32, stream.get());
+                 r.c.all_reduce(r.in, r.in, n, kernels::DType::f32, {.kind = kernels::Reduction::max}, stream.get());
+                 stream->synchronize();
+                 const auto gathered = r.get(4 * n);
+                 for (Rank from = 0; from < 4; ++from)
+                   r.expect(std::equal(gathered.begin() + from * static_cast<std::ptrdiff_t>(n),
+                                       gathered.begin() + (from + 1) * static_cast<std::ptrdiff_t>(n),
+                                       numbers(from, n).begin()),
+                            "another rank's numbers");
+                 r.expect(r.c.dump().find("not_native") == std::string::npos, "a reason against what was done");
+               }),
+      "");
 }
 
 TEST(Native, WhatItDoesNotCoverOurSchedulesDo) {
-  EXPECT_EQ(on_cores(3, [](const OnCore& r) {
-    r.put(numbers(r.c.rank(), n));
-    r.c.broadcast(r.in, r.out, n, kernels::DType::f32, 1);
-    r.expect(r.get(n) == numbers(1, n), "a wrong broadcast");
-    r.expect_told("native collectives have no broadcast");
-    r.c.all_reduce(r.in, r.out, n, kernels::DType::f32, {.kind = kernels::Reduction::prod});
-    r.expect_told("native collectives do not know prod");
-    // One rank's memory is the host's: it alone knows, and all use a schedule.
-    std::vector<float> host = numbers(r.c.rank(), n);
-    r.c.all_reduce(r.c.rank() == 2 ? host.data() : r.in, r.out, n, kernels::DType::f32);
-    const auto expected = sum_of(3, n), seen = r.get(n);
-    for (std::size_t i = 0; i < n; ++i)
-      r.expect(std::abs(seen[i] - expected[i]) <= 1e-5F * std::abs(expected[i]), "a wrong sum by a schedule");
-    r.expect_told(r.c.rank() == 2 ? "native collectives need input and output in the device's memory"
-                                  : "rank 2 refuses it");
-  }), "");
-  EXPECT_EQ(on_cores(2, [](const OnCore& r) {
-    r.c.all_reduce(r.in, r.out, n, kernels::DType::f32);
-    r.expect_told("the algorithm is set: ring");
-    r.expect_told("\"algorithm\":\"ring");
-  }, "ring"), "");
+  EXPECT_EQ(on_cores(3,
+                     [](const OnCore& r) {
+                       r.put(numbers(r.c.rank(), n));
+                       r.c.broadcast(r.in, r.out, n, kernels::DType::f32, 1);
+                       r.expect(r.get(n) == numbers(1, n), "a wrong broadcast");
+                       r.expect_told("native collectives have no broadcast");
+                       r.c.all_reduce(r.in, r.out, n, kernels::DType::f32, {.kind = kernels::Reduction::prod});
+                       r.expect_told("native collectives do not know prod");
+                       // One rank's memory is the host's: it alone knows, and all use a schedule.
+                       std::vector<float> host = numbers(r.c.rank(), n);
+                       r.c.all_reduce(r.c.rank() == 2 ? host.data() : r.in, r.out, n, kernels::DType::f32);
+                       const auto expected = sum_of(3, n), seen = r.get(n);
+                       for (std::size_t i = 0; i < n; ++i)
+                         r.expect(std::abs(seen[i] - expected[i]) <= 1e-5F * std::abs(expected[i]),
+                                  "a wrong sum by a schedule");
+                       r.expect_told(r.c.rank() == 2 ? "native collectives need input and output in the device's memory"
+                                                     : "rank 2 refuses it");
+                     }),
+            "");
+  EXPECT_EQ(on_cores(
+                2,
+                [](const OnCore& r) {
+                  r.c.all_reduce(r.in, r.out, n, kernels::DType::f32);
+                  r.expect_told("the algorithm is set: ring");
+                  r.expect_told("\"algorithm\": \"ring");
+                },
+                "ring"),
+            "");
 }
 
 // Parts keep their numbers in the whole, and groups of communicators run in any order.
 TEST(Native, PartsOfAWholeMeetByThemselves) {
-  EXPECT_EQ(on_cores(4, [](const OnCore& r) {
-    const auto part = r.c.split(r.c.rank() % 2, -r.c.rank());
-    r.put(numbers(r.c.rank(), 2 * n));
-    const bool part_first = r.c.rank() < 2;
-    Group group;
-    const auto on_part = [&] { part->all_reduce(r.in, r.out, n, kernels::DType::f32); };
-    const auto on_whole = [&] { r.c.all_reduce(r.in + n, r.out + n, n, kernels::DType::f32); };
-    part_first ? on_part() : on_whole();
-    part_first ? on_whole() : on_part();
-    group.end();
-    const auto a = numbers(r.c.rank() % 2, n), b = numbers(r.c.rank() % 2 + 2, n), seen = r.get(n);
-    for (std::size_t i = 0; i < n; ++i) r.expect(seen[i] == a[i] + b[i], "a wrong sum of a part");
-    r.expect(part->dump().find("\"algorithm\":\"native\"") != std::string::npos, "a part's own schedule");
-    r.expect_told("\"algorithm\":\"native\"");
-  }), "");
+  EXPECT_EQ(on_cores(4,
+                     [](const OnCore& r) {
+                       const auto part = r.c.split(r.c.rank() % 2, -r.c.rank());
+                       r.put(numbers(r.c.rank(), 2 * n));
+                       const bool part_first = r.c.rank() < 2;
+                       Group group;
+                       const auto on_part = [&] { part->all_reduce(r.in, r.out, n, kernels::DType::f32); };
+                       const auto on_whole = [&] { r.c.all_reduce(r.in + n, r.out + n, n, kernels::DType::f32); };
+                       part_first ? on_part() : on_whole();
+                       part_first ? on_whole() : on_part();
+                       group.end();
+                       const auto a = numbers(r.c.rank() % 2, n), b = numbers(r.c.rank() % 2 + 2, n), seen = r.get(n);
+                       for (std::size_t i = 0; i < n; ++i) r.expect(seen[i] == a[i] + b[i], "a wrong sum of a part");
+                       r.expect(part->dump().find("\"algorithm\": \"native\"") != std::string::npos,
+                                "a part's own schedule");
+                       r.expect_told("\"algorithm\": \"native\"");
+                     }),
+            "");
 }
 
 }  // namespace

@@ -194,14 +194,16 @@ TEST(Simulated, UnevenBlocksAreTimedByTheirCounts) {
   constexpr Rank ranks = 4;
   const sim::Machine machine = sim::machine_named(machine_name);
   const std::vector<std::size_t> rows[] = {{0, 9000, 1, 0}, {0, 0, 0, 70}, {5, 0, 0, 0}, {0, 0, 3000, 0}};
-  for (const Collective collective : {Collective::all_gather_v, Collective::reduce_scatter_v, Collective::all_to_all_v}) {
+  for (const Collective collective :
+       {Collective::all_gather_v, Collective::reduce_scatter_v, Collective::all_to_all_v}) {
     std::vector<device::Time> ends(ranks);
     std::string way;
     EXPECT_EQ(on_cores(ranks,
                        [&](Communicator& c, device::Device& d) {
                          std::vector<float> in(20'000, 1.0F), out(20'000);
                          const auto me = static_cast<std::size_t>(c.rank());
-                         Call call{.collective = collective, .input = in.data(), .output = out.data(), .counts = rows[0]};
+                         Call call{
+                             .collective = collective, .input = in.data(), .output = out.data(), .counts = rows[0]};
                          if (collective == Collective::all_to_all_v) {
                            call.counts = rows[me];
                            for (const auto& row : rows) call.arriving_counts.push_back(row[me]);
