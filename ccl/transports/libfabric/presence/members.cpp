@@ -6,13 +6,15 @@
 #include <cstring>
 #include <span>
 #include <stdexcept>
+#include <string_view>
 
 namespace trellis::ccl::libfabric {
 namespace {
 
 constexpr Rank told_at_once = 256;  // members in one note of the store
 
-// "host home process address", each with its length in front.
+// "host home process address", each with its length in front. Host and home are empty where they are those of the
+// member before: a host has many, and every process reads all of them.
 void put(Bytes& to, std::span<const std::byte> what) {
   const auto size = static_cast<std::uint32_t>(what.size());
   const auto head = std::as_bytes(std::span(&size, 1));
@@ -31,22 +33,24 @@ std::span<const std::byte> taken(std::span<const std::byte>& from) {
   return found;
 }
 
-std::span<const std::byte> bytes_in(const std::string& s) { return std::as_bytes(std::span(s)); }
+std::span<const std::byte> bytes_in(std::string_view s) { return std::as_bytes(std::span(s)); }
 std::string text_in(std::span<const std::byte> b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
 
-Bytes note_of(const Member& m) {
+Bytes note_of(const Member& m, const Member& before = {}) {
+  const bool again = m.host == before.host && m.home == before.home;
   Bytes note;
-  put(note, bytes_in(m.host));
-  put(note, bytes_in(m.home));
+  put(note, bytes_in(again ? std::string_view() : m.host));
+  put(note, bytes_in(again ? std::string_view() : m.home));
   put(note, std::as_bytes(std::span(&m.process, 1)));
   put(note, m.address);
   return note;
 }
 
-Member member_in(std::span<const std::byte>& note) {
+Member member_in(std::span<const std::byte>& note, const Member& before = {}) {
   Member m;
   m.host = text_in(taken(note));
   m.home = text_in(taken(note));
+  if (m.host.empty() && m.home.empty()) m.host = before.host, m.home = before.home;
   const auto process = taken(note);
   if (process.size() != sizeof m.process)
     throw std::invalid_argument("libfabric: the store's note about a member is damaged");
@@ -66,9 +70,14 @@ std::vector<Member> exchange_members(Store& store, Rank rank, Rank ranks, const 
     for (Rank part = 0; part < parts; ++part) {
       Bytes all;
       put(all, std::as_bytes(std::span(&identity, 1)));
+      Member before;
       for (Rank r = part * told_at_once; r < std::min(ranks, (part + 1) * told_at_once); ++r) try {
-          const Bytes one = store.get(fmt::format("fabric/{}", r), deadline);
-          all.insert(all.end(), one.begin(), one.end());
+          const Bytes told = store.get(fmt::format("fabric/{}", r), deadline);
+          std::span<const std::byte> rest = told;
+          Member one = member_in(rest);
+          const Bytes again = note_of(one, before);
+          all.insert(all.end(), again.begin(), again.end());
+          before = std::move(one);
         } catch (const TimedOut&) {
           throw PeerLost(r, -1, fmt::format("rank {} did not join in time", r));
         }
@@ -80,7 +89,7 @@ std::vector<Member> exchange_members(Store& store, Rank rank, Rank ranks, const 
     const Bytes all = store.get(fmt::format("fabric/all/{}", part), deadline);
     std::span<const std::byte> rest = all;
     std::memcpy(&identity, taken(rest).data(), sizeof identity);
-    while (!rest.empty()) members.push_back(member_in(rest));
+    for (Member before; !rest.empty(); before = members.back()) members.push_back(member_in(rest, before));
   }
   if (members.size() != static_cast<std::size_t>(ranks))
     throw std::invalid_argument(
