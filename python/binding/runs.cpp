@@ -10,13 +10,14 @@ namespace {
 
 using namespace nb::literals;
 
-struct Buffers {
+// What differs from rank to rank in a call.
+struct Part {
   const void* in = nullptr;
   void* out = nullptr;
+  std::vector<std::size_t> counts, arriving_counts;
 };
 
-void run(const schedule::Schedule& schedule, const std::vector<Buffers>& buffers, const ccl::Call& like,
-         double timeout_s) {
+void run(const schedule::Schedule& schedule, const std::vector<Part>& parts, const ccl::Call& like, double timeout_s) {
   const auto ranks = static_cast<std::size_t>(schedule.ranks());
   const auto store = ccl::memory_store();
   ccl::Config config;
@@ -29,8 +30,10 @@ void run(const schedule::Schedule& schedule, const std::vector<Buffers>& buffers
       try {
         const auto comm = ccl::Communicator::create(store, static_cast<ccl::Rank>(r), schedule.ranks(), config);
         ccl::Call call = like;
-        call.input = buffers[r].in;
-        call.output = buffers[r].out;
+        call.input = parts[r].in;
+        call.output = parts[r].out;
+        call.counts = parts[r].counts;
+        call.arriving_counts = parts[r].arriving_counts;
         comm->run(call, schedule);
         comm->barrier();  // nobody leaves before all have their result
       } catch (...) {
@@ -42,29 +45,44 @@ void run(const schedule::Schedule& schedule, const std::vector<Buffers>& buffers
     if (error) std::rethrow_exception(error);
 }
 
-void run_arrays(const schedule::Schedule& schedule, const std::vector<ReadArray>& inputs,
-                const std::vector<Array>& outputs, std::size_t count, const std::string& type, const std::string& op,
-                double timeout_s) {
+using Counts = std::vector<std::vector<std::size_t>>;  // by rank; empty: the collective has none
+
+std::vector<Part> parts_of(const schedule::Schedule& schedule, const std::vector<ReadArray>& inputs,
+                           const std::vector<Array>& outputs, const Counts& counts, const Counts& arriving) {
   if (inputs.size() != static_cast<std::size_t>(schedule.ranks()) || outputs.size() != inputs.size())
     throw std::invalid_argument(std::to_string(inputs.size()) + " inputs and " + std::to_string(outputs.size()) +
                                 " outputs: expected " + std::to_string(schedule.ranks()) + " of each");
-  std::vector<Buffers> buffers;
-  for (std::size_t r = 0; r < inputs.size(); ++r) buffers.push_back({inputs[r].data(), outputs[r].data()});
+  for (const Counts* each : {&counts, &arriving})
+    if (!each->empty() && each->size() != inputs.size())
+      throw std::invalid_argument(std::to_string(each->size()) + " lists of counts: expected one for each of " +
+                                  std::to_string(inputs.size()) + " ranks");
+  std::vector<Part> parts;
+  for (std::size_t r = 0; r < inputs.size(); ++r)
+    parts.push_back({inputs[r].data(), outputs[r].data(), counts.empty() ? std::vector<std::size_t>() : counts[r],
+                     arriving.empty() ? std::vector<std::size_t>() : arriving[r]});
+  return parts;
+}
+
+void run_arrays(const schedule::Schedule& schedule, const std::vector<ReadArray>& inputs,
+                const std::vector<Array>& outputs, std::size_t count, const std::string& type, const std::string& op,
+                double timeout_s, const Counts& counts, const Counts& arriving) {
+  const std::vector<Part> parts = parts_of(schedule, inputs, outputs, counts, arriving);
   const ccl::Call like{.collective = schedule.task.collective,
                        .count = count,
                        .type = kernels::dtype_named(type),
                        .op = {kernels::reduction_named(op)},
                        .root = schedule.task.root,
-                       .peer = schedule.task.peer};
+                       .peer = schedule.task.peer,
+                       .pairs = schedule.task.pairs};
   const nb::gil_scoped_release others_may_run;
-  run(schedule, buffers, like, timeout_s);
+  run(schedule, parts, like, timeout_s);
 }
 
 }  // namespace
 
 void add_runs(nb::module_& m) {
   m.def("run_schedule", &run_arrays, "schedule"_a, "inputs"_a, "outputs"_a, "count"_a, "dtype"_a, "op"_a = "sum",
-        "timeout_s"_a = 30.0);
+        "timeout_s"_a = 30.0, "counts"_a = Counts(), "arriving_counts"_a = Counts());
 }
 
 }  // namespace trellis::binding
