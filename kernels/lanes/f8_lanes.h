@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/lanes/float_lanes.h"
-#include "kernels/lanes/one_read_lanes.h"
+#include "kernels/lanes/walk_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
@@ -50,12 +50,11 @@ void cast_to_f8(const Stretch& s) {
   const auto step = [=](std::ptrdiff_t at, auto which, U) __attribute__((always_inline)) {
     write<f, Rounding::nearest, false>(dst, at, read<f32_format>(src, at, which), U{}, which);
   };
-  const auto make_block = [&](auto streams, std::ptrdiff_t) __attribute__((always_inline)) {
+  const auto make_block = [&](auto streams) __attribute__((always_inline)) {
     return [ =, &s ](std::ptrdiff_t begin) __attribute__((always_inline)) {
 #pragma GCC unroll 4
       for (std::ptrdiff_t at = begin; at < begin + size; at += turn) {
         const char* const from = src + at * 4;
-        if constexpr (decltype(streams)::value) ask_ahead<turn * 4>(from);
         F values[4];
 #pragma GCC unroll 4
         for (int v = 0; v < 4; ++v) values[v] = load<F>(from, v * lanes, Full{});
@@ -66,7 +65,7 @@ void cast_to_f8(const Stretch& s) {
       }
     };
   };
-  walk_one_read<false, size>(s, 1, make_block, step);
+  walk_blocks<4, false, size>(s, 1, make_block, step);
 }
 
 }  // namespace

@@ -81,13 +81,14 @@ TRELLIS_INLINE void put(void* array, std::ptrdiff_t at, V v, Part p) {
                 sizeof(v[0]));
 }
 
-// Asks for what a walk will read from memory later: where there is much arithmetic between loads, the CPU itself asks
-// too late. Past the end of an array it does nothing.
+// Asks for what a walk will soon read from memory: where there is much arithmetic between loads, the CPU itself asks
+// too late. Far ahead it would teach the CPU's own prefetchers streams that there are not. Past the end of an array it
+// does nothing.
 template <int bytes>
 TRELLIS_INLINE void ask_ahead(const void* at) {
-  constexpr int ahead = 4096;
+  constexpr int ahead = 512;
 #pragma GCC unroll 8
-  for (int line = 0; line < bytes; line += 64) __builtin_prefetch(static_cast<const char*>(at) + ahead + line, 0, 0);
+  for (int line = 0; line < bytes; line += 64) __builtin_prefetch(static_cast<const char*>(at) + ahead + line, 0, 3);
 }
 
 // Elements before an array's first multiple of 64 bytes.

@@ -33,14 +33,15 @@ TRELLIS_INLINE Lanes hard_lanes(const Kept<order>& k) {
   return nans_in(both - both, both - both);
 }
 
+TRELLIS_INLINE void put_two_numbers(void* array, std::ptrdiff_t at, Rows2 t) {
+  put<false>(array, at, t.first, Full{});
+  put<false>(array, at + lanes, t.second, Full{});
+}
 template <Keep keep, bool streaming, Order order, class Random>
 TRELLIS_INLINE void write_two_kept(const Places& p, std::ptrdiff_t at, Kept<order> k, const Random& random,
                                    int vector) {
   void* const to = p.at[values_place(keep)];
-  if constexpr (keep <= Keep::f32_copy) {
-    write_result<f32_format, Rounding::nearest, false>(to, at, k.value.first, U{}, Full{});
-    write_result<f32_format, Rounding::nearest, false>(to, at + lanes, k.value.second, U{}, Full{});
-  }
+  if constexpr (keep <= Keep::f32_copy) put_two_numbers(to, at, k.value);
   if constexpr (keep == Keep::f32_copy) write_two<Rounding::nearest, streaming>(p.at[0], at, k.value, random, vector);
   if constexpr (keep == Keep::bf16_nearest) write_two<Rounding::nearest, false>(to, at, k.value, random, vector);
   if constexpr (keep == Keep::bf16_stochastic) write_two<Rounding::stochastic, false>(to, at, k.value, random, vector);
@@ -55,8 +56,7 @@ TRELLIS_INLINE void write_two_states(void* array, std::ptrdiff_t at, Two<order> 
   if constexpr (type == DType::bf16) {
     write_two<Rounding::stochastic, false>(array, at, values, random, vector);
   } else {
-    write_state<type>(array, at, values.first, U{}, Full{});
-    write_state<type>(array, at + lanes, values.second, U{}, Full{});
+    put_two_numbers(array, at, values);
   }
 }
 

@@ -99,7 +99,7 @@ TRELLIS_INLINE void walk_blocks(const Stretch& s, std::size_t write_size, const 
   const auto head = static_cast<std::ptrdiff_t>(aligned < s.n ? aligned : s.n);
   const std::ptrdiff_t end = head + (n - head) / size * size;
   walk_range<rows, Source>(s, 0, head, step);
-  const auto blocks = [&](const auto& block) __attribute__((always_inline)) {
+  const auto blocks = [&](auto block) __attribute__((always_inline)) {
     for (std::ptrdiff_t at = head; at < end; at += size) block(at);
   };
   if (may_stream<rows, random>(s, write_size)) {

@@ -4,8 +4,8 @@
 #include <array>
 
 #include "kernels/lanes/f8_lanes.h"
-#include "kernels/lanes/one_read_lanes.h"
 #include "kernels/lanes/pair_writes_lanes.h"
+#include "kernels/lanes/walk_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
@@ -35,13 +35,12 @@ void cast_to_bf16(const Stretch& s) {
   const auto step = [=](std::ptrdiff_t at, auto which, U some) __attribute__((always_inline)) {
     write<bf16_format, rounding, false>(dst, at, read<f32_format>(src, at, which), some, which);
   };
-  const auto make_block = [&](auto streams, std::ptrdiff_t start) __attribute__((always_inline)) {
-    NextBitsFor<random, order, turn / 32> next(s.key, s.first + static_cast<std::uint64_t>(start));
-    return [ =, &s, bits = next ](std::ptrdiff_t begin) mutable __attribute__((always_inline)) {
+  const NextBitsFor<random, order, turn / 32> first(s.key, s.first);
+  const auto make_block = [&](auto streams) __attribute__((always_inline)) {
+    return [ =, &s, bits = first ](std::ptrdiff_t begin) mutable __attribute__((always_inline)) {
 #pragma GCC unroll 2
       for (std::ptrdiff_t at = begin; at < begin + size; at += turn) {
         const char* const from = src + at * 4;
-        if constexpr (decltype(streams)::value) ask_ahead<turn * 4>(from);
         Two<order> values[twos];
 #pragma GCC unroll 4
         for (int i = 0; i < twos; ++i) values[i] = read_two<f32_format, order>(from, i * pair_lanes);
@@ -51,7 +50,7 @@ void cast_to_bf16(const Stretch& s) {
       }
     };
   };
-  walk_one_read<random, size>(s, 2, make_block, step);
+  walk_blocks<4, random, size>(s, 2, make_block, step);
 }
 
 template <DType from, DType to, Rounding rounding>

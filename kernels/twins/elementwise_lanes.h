@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "kernels/lanes/one_read_lanes.h"
 #include "kernels/lanes/pair_writes_lanes.h"
+#include "kernels/lanes/walk_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
@@ -39,12 +39,11 @@ void scale_bf16(const Stretch& s) {
     if constexpr (add) value = read<bf16_format>(dst, at, which) + value;
     write_result<bf16_format, rounding, false>(dst, at, value, some, which);
   };
-  const auto make_block = [&](auto streams, std::ptrdiff_t start) __attribute__((always_inline)) {
-    NextBitsFor<random, order, turn / 32> next(s.key, s.first + static_cast<std::uint64_t>(start));
-    return [ =, &s, bits = next ](std::ptrdiff_t begin) mutable __attribute__((always_inline)) {
+  const NextBitsFor<random, order, turn / 32> first(s.key, s.first);
+  const auto make_block = [&](auto streams) __attribute__((always_inline)) {
+    return [ =, &s, bits = first ](std::ptrdiff_t begin) mutable __attribute__((always_inline)) {
 #pragma GCC unroll 2
       for (std::ptrdiff_t at = begin; at < begin + size; at += turn) {
-        if constexpr (add || decltype(streams)::value) ask_ahead<turn * 2>(src + at * 2);
         Pair values[twos];
 #pragma GCC unroll 4
         for (int i = 0; i < twos; ++i) {
@@ -61,7 +60,7 @@ void scale_bf16(const Stretch& s) {
       }
     };
   };
-  walk_one_read<random, size>(s, 2, make_block, step);
+  walk_blocks<4, random, size>(s, 2, make_block, step);
 }
 
 template <class T>

@@ -56,9 +56,9 @@ void reduce_bf16_stochastic(const Stretch& s) {
   const Sources<known> sources(s);
   void* const dst = s.writes[0];
   const auto step = step_of<type, op, Rounding::stochastic>(s, joining);
-  NextBits<Order::pairs, turn / 32> bits(s.key, s.first);
+  const NextBits<Order::pairs, turn / 32> first(s.key, s.first);
   const auto make_block = [&](auto streams) {
-    return [&](std::ptrdiff_t begin) __attribute__((always_inline)) {
+    return [&, bits = first ](std::ptrdiff_t begin) mutable __attribute__((always_inline)) {
       constexpr bool far = decltype(streams)::value;
 #pragma GCC unroll 2
       for (std::ptrdiff_t at = begin; at < begin + size; at += turn) {

@@ -1,6 +1,6 @@
 // Random bits without state: f(seed, step, tensor, element), so that neither sharding nor threads nor vector width can
-// change a result. Philox4x32 (Salmon and others, SC 2011) with 10 rounds makes a tensor's key, with 7 an element's
-// bits.
+// change a result. Philox4x32 (Salmon and others, SC 2011) with 10 rounds makes a tensor's key; a mixer makes an
+// element's bits of it.
 #pragma once
 
 #include <array>
