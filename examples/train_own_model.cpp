@@ -78,7 +78,7 @@ int main() try {
     for (std::size_t m = 0; m < job.step().micro_batches; ++m) {
       std::vector<std::int32_t> tokens{static_cast<std::int32_t>((step * 7 + static_cast<int>(m)) % 32)};
       for (int i = 0; i < 16; ++i) tokens.push_back((tokens.back() * 5 + 3) % 32);
-      job.set_batch(m, tokens.data(), tokens.data() + 1);
+      job.set_batch(m, {tokens.data(), tokens.data() + 1});
     }
     last = job.run({.step = step, .learning_rate = 1e-2}).loss;
     if (step == 1) first = last;

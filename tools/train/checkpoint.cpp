@@ -14,6 +14,7 @@ namespace {
 struct Options {
   std::string path, output;
   bool json = false;
+  train::Merge merge = {};
 };
 
 void add(CLI::App& app, Options& o) {
@@ -53,10 +54,12 @@ int verify(const Options& o) {
 void add_weights(CLI::App& app, Options& o) {
   add(app, o);
   app.add_option("-o,--output", o.output, "The .safetensors file")->required();
+  app.add_flag("--merge", o.merge.merge, "Adds adapters (LoRA) to the weights that they stand beside");
+  app.add_option("--lora-alpha", o.merge.alpha, "Their alpha, where the checkpoint does not say it");
 }
 
 int weights(const Options& o) {
-  train::export_weights(train::TensorSource(o.path), o.output);
+  train::export_weights(train::TensorSource(o.path), o.output, o.merge);
   return 0;
 }
 

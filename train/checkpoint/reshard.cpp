@@ -34,7 +34,8 @@ std::filesystem::path reshard(const TensorSource& source, const Config& config, 
   const std::filesystem::path tag = root / tag_name(source.info().step);
   std::filesystem::create_directories(tag);
   std::filesystem::remove(tag / "done");
-  TagInfo info{.step = source.info().step};
+  TagInfo info = source.info();
+  info.files.clear();
   for (Rank r = 0; r < world; ++r) {
     const Step step = lay_out(config, world, r);
     std::vector<ShardTensor> tensors = saved_tensors(step, true);

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <stdexcept>
 #include <utility>
 
+#include "kernels/layers/matmul.h"
 #include "kernels/reduce/cast.h"
 
 namespace trellis::train {
@@ -95,6 +97,7 @@ void Checkpoints::save(Job& job, std::int64_t step, double monitored) {
   copy->file = shard_name(job.step().place);
   copy->info = {.step = step, .files = {}, .layout = layout_words(job.step())};
   copy->info.monitor = options_.keep.monitor, copy->info.monitored = monitored;
+  if (job.step().config.lora.rank > 0) copy->info.lora_alpha = job.step().config.lora.alpha;
   for (Rank r = 0; r < job.step().mesh.ranks(); ++r) copy->info.files.push_back(shard_name(job.step().mesh.place(r)));
   if (!options_.asynchronous) return write(*copy);
   worker_ = std::thread([this, copy] {
@@ -167,15 +170,42 @@ bool load(Job& job, const TensorSource& source) {
   return state;
 }
 
-void export_weights(const TensorSource& source, const std::filesystem::path& path) {
+namespace {
+
+// Adds alpha / rank x B A of NAME's adapter, if it has one. Returns whether it has.
+bool merge_adapter(const TensorSource& source, const std::string& name, double alpha, std::vector<float>& values) {
+  constexpr std::string_view ending = ".weight";
+  if (!name.ends_with(ending)) return false;
+  const std::string stem = name.substr(0, name.size() - ending.size());
+  const std::string a_name = stem + ".lora_A.weight", b_name = stem + ".lora_B.weight";
+  if (!source.has(a_name) || !source.has(b_name)) return false;
+  const Slice a_slice = source.whole(a_name), b_slice = source.whole(b_name);
+  std::vector<float> a(a_slice.elements()), b(b_slice.elements());
+  source.read(a_name, a_slice, a.data());
+  source.read(b_name, b_slice, b.data());
+  const auto scale = static_cast<float>(alpha / static_cast<double>(a_slice.rows));
+  kernels::matmul({b_slice.rows, a_slice.columns, a_slice.rows}, DType::f32, {b.data(), b_slice.columns},
+                  {a.data(), a_slice.columns}, DType::f32, values.data(), a_slice.columns,
+                  {.alpha = scale, .beta = 1, .threads = 1});
+  return true;
+}
+
+}  // namespace
+
+void export_weights(const TensorSource& source, const std::filesystem::path& path, const Merge& merge) {
+  const double alpha = merge.alpha != 0 ? merge.alpha : source.info().lora_alpha;
+  if (merge.merge && !(alpha > 0))
+    throw std::invalid_argument("the checkpoint does not say its adapters' alpha: expected --lora-alpha");
   std::vector<ShardTensor> tensors;
   std::vector<std::vector<std::byte>> bytes;
+  bool any = false;
   for (const std::string& name : source.names()) {
-    if (name.find(':') != name.npos) continue;
+    if (name.find(':') != name.npos || (merge.merge && name.find(".lora_") != name.npos)) continue;
     const Slice whole = source.whole(name);
     const DType type = source.type(name);
     std::vector<float> values(whole.elements());
     source.read(name, whole, values.data());
+    if (merge.merge && merge_adapter(source, name, alpha, values)) any = true;
     bytes.emplace_back(whole.elements() * kernels::size_of(type));
     if (type == DType::f32)
       std::memcpy(bytes.back().data(), values.data(), bytes.back().size());
@@ -183,6 +213,7 @@ void export_weights(const TensorSource& source, const std::filesystem::path& pat
       kernels::cast(DType::f32, values.data(), type, bytes.back().data(), values.size());
     tensors.push_back({name, type, whole, bytes.back().data()});
   }
+  if (merge.merge && !any) throw std::invalid_argument("the checkpoint has no adapters to merge");
   write_shard(path, tensors);
 }
 

@@ -47,7 +47,13 @@ std::vector<ShardTensor> saved_tensors(const Step&, bool masters);
 std::string shard_name(const Place&);
 std::string layout_words(const Step&);  // "T2 P1 D2 ZeRO-1"
 
-// Weights alone, whole and by their own names, as a safetensors file.
-void export_weights(const TensorSource&, const std::filesystem::path&);
+// Weights alone, whole and by their own names, as a safetensors file. merge: W + alpha / rank x B A instead of weights
+// with adapters, and these are left out; alpha is the checkpoint's, or what is given. Throws invalid_argument where it
+// is not known, or there are no adapters.
+struct Merge {
+  bool merge = false;
+  double alpha = 0;  // 0: the checkpoint's
+};
+void export_weights(const TensorSource&, const std::filesystem::path&, const Merge& = {});
 
 }  // namespace trellis::train

@@ -38,6 +38,7 @@ TagInfo read_done(const fs::path& tag) {
   try {
     info.step = said.at("step");
     info.layout = said.value("layout", std::string());
+    info.lora_alpha = said.value("lora_alpha", 0.0);
     info.monitor = said.value("monitor", std::string());
     if (said.contains("monitored") && said["monitored"].is_number()) info.monitored = said["monitored"];
     for (const json& file : said.at("files")) {
@@ -59,6 +60,7 @@ void write_done(const fs::path& tag, const TagInfo& info) {
   json files = json::array();
   for (const std::string& name : info.files) files.push_back({{"name", name}, {"bytes", fs::file_size(tag / name)}});
   json said{{"step", info.step}, {"layout", info.layout}, {"files", files}};
+  if (info.lora_alpha != 0) said["lora_alpha"] = info.lora_alpha;
   if (!info.monitor.empty()) said["monitor"] = info.monitor, said["monitored"] = info.monitored;
   write_whole(tag / "done", said.dump(1) + "\n");
 }

@@ -18,6 +18,7 @@ struct TagInfo {
   std::int64_t step = 0;
   std::vector<std::string> files = {};
   std::string layout = {};   // "T2 P1 D2 ZeRO-1", for people
+  double lora_alpha = 0;     // 0: there are no adapters
   std::string monitor = {};  // what was monitored, and its value then; NaN: there was none
   double monitored = std::numeric_limits<double>::quiet_NaN();
 };

@@ -25,6 +25,8 @@ void check_model(const ModelConfig& m) {
          m.num_attention_heads);
   expect(m.hidden_dropout >= 0 && m.hidden_dropout < 1, "model.hidden_dropout is {}: expected 0 to below 1",
          m.hidden_dropout);
+  expect(m.attention_dropout >= 0 && m.attention_dropout < 1, "model.attention_dropout is {}: expected 0 to below 1",
+         m.attention_dropout);
   expect(m.label_smoothing >= 0 && m.label_smoothing < 1, "model.label_smoothing is {}: expected 0 to below 1",
          m.label_smoothing);
 }
@@ -79,7 +81,7 @@ void check_optimizer(const OptimizerConfig& o) {
 }  // namespace
 
 std::string_view name(Precision p) {
-  constexpr std::string_view names[] = {"fp32", "bf16SR", "bf16", "mixed_precision", "mixed_precisionSR"};
+  constexpr std::string_view names[] = {"fp32", "bf16SR", "bf16", "mixed_precision", "mixed_precisionSR", "autocast"};
   return names[static_cast<std::size_t>(p)];
 }
 

@@ -34,7 +34,8 @@ struct ModelConfig {
 
 // fp32: everything. bf16_sr: parameters in bf16, rounded stochastically, no masters. bf16: the same to nearest.
 // mixed: bf16 parameters beside fp32 masters. mixed_sr: the same; what narrows on its way is rounded stochastically.
-enum class Precision : std::uint8_t { fp32, bf16_sr, bf16, mixed, mixed_sr };
+// autocast: fp32 parameters; products in bf16, softmax, norms and losses in fp32, sums in the wider type.
+enum class Precision : std::uint8_t { fp32, bf16_sr, bf16, mixed, mixed_sr, autocast };
 std::string_view name(Precision);
 constexpr bool has_masters(Precision p) { return p == Precision::mixed || p == Precision::mixed_sr; }
 

@@ -20,10 +20,11 @@ struct TrainerConfig {
 };
 
 struct DataConfig {
-  std::vector<std::string> train_path;  // token files, one after the other
-  std::vector<std::string> val_path;    // none: there is no validation
-  std::size_t token_bytes = 0;          // of a plain .bin: 2 or 4
-  std::size_t prefetch = 2;             // batches that are read ahead
+  std::vector<std::string> train_path;      // token files, one after the other
+  std::vector<std::string> val_path;        // none: there is no validation
+  std::size_t token_bytes = 0;              // of a plain .bin: 2 or 4
+  std::vector<std::size_t> special_tokens;  // BERT's CLS, SEP, MASK; none: the last three of the vocabulary
+  std::size_t prefetch = 2;                 // batches that are read ahead
 };
 
 struct ExperimentConfig {

@@ -1,12 +1,7 @@
 // What a configuration's key does, and the lists of keys.
 #pragma once
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
 #include <functional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -29,27 +24,9 @@ Key key(std::string name, Get get) {
           }};
 }
 
-// It is read, and makes no difference: a word on why.
-inline Key idle(std::string name, std::string why) {
-  return {name,
-          [name, why](JobConfig&, const KeyValue&) { return fmt::format("{} has no effect here: {}", name, why); }};
-}
-
-// One value alone is served.
-inline Key only(std::string name, std::vector<std::string> served, std::string why) {
-  return {std::move(name), [served, why](JobConfig&, const KeyValue& v) -> std::string {
-            if (std::ranges::find(served, word(v)) == served.end())
-              refuse(v, fmt::format("{}; {}", fmt::join(served, " or "), why));
-            return "";
-          }};
-}
-
-// The whole section is refused.
-inline Key absent(std::string name, std::string why) {
-  return {name, [name, why](JobConfig&, const KeyValue&) -> std::string {
-            throw std::invalid_argument(fmt::format("{}: {}", name, why));
-          }};
-}
+Key idle(std::string name, std::string why);                                   // it is read, and makes no difference
+Key only(std::string name, std::vector<std::string> served, std::string why);  // one of these values alone
+Key absent(std::string name, std::string why);                                 // the whole section is refused
 
 std::vector<Key> model_keys();
 std::vector<Key> optimizer_keys();

@@ -2,6 +2,11 @@
 
 #include "train/config/key_list.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
 namespace trellis::train {
 namespace {
 
@@ -11,10 +16,11 @@ std::string set_precision(JobConfig& c, const KeyValue& v) {
                                                      {"bf16", Precision::bf16},
                                                      {"mixed_precision", Precision::mixed},
                                                      {"mixed_precisionSR", Precision::mixed_sr},
-                                                     {"mixed_precision_SR", Precision::mixed_sr}};
+                                                     {"mixed_precision_SR", Precision::mixed_sr},
+                                                     {"autocast", Precision::autocast}};
   for (const auto& [name, precision] : known)
     if (word(v) == name) return c.step.precision = precision, "";
-  refuse(v, "fp32, bf16SR, bf16, mixed_precision or mixed_precisionSR; autocast and manual are not built");
+  refuse(v, "fp32, bf16SR, bf16, mixed_precision, mixed_precisionSR or autocast; manual is said by one of these");
 }
 
 std::string set_clip(JobConfig& c, const KeyValue& v) {
@@ -93,7 +99,7 @@ std::vector<Key> trainer_keys() {
 }
 
 std::vector<Key> experiment_keys() {
-  const auto k = [](const char* name, auto get) { return key(std::string("exp_manager.") + name, get); };
+  const auto k = [](const char* name, auto get) { return key(fmt::format("exp_manager.{}", name), get); };
   return {
       k(
           "explicit_log_dir", [](JobConfig & c) -> auto& { return c.experiment.directory; }),
@@ -139,7 +145,7 @@ std::vector<Key> experiment_keys() {
 }
 
 std::vector<Key> strategy_keys() {
-  const auto k = [](const char* name, auto get) { return key(std::string("distributed_strategy.") + name, get); };
+  const auto k = [](const char* name, auto get) { return key(fmt::format("distributed_strategy.{}", name), get); };
   return {
       k(
           "tensor_model_parallel_size", [](JobConfig & c) -> auto& { return c.step.strategy.tensor; }),
@@ -166,7 +172,7 @@ std::vector<Key> strategy_keys() {
 }
 
 std::vector<Key> data_keys() {
-  const auto k = [](const char* name, auto get) { return key(std::string("data.") + name, get); };
+  const auto k = [](const char* name, auto get) { return key(fmt::format("data.{}", name), get); };
   return {
       k(
           "micro_batch_size", [](JobConfig & c) -> auto& { return c.step.micro_batch_size; }),
@@ -182,6 +188,8 @@ std::vector<Key> data_keys() {
           "data_prefix", [](JobConfig & c) -> auto& { return c.data.train_path; }),
       k(
           "token_bytes", [](JobConfig & c) -> auto& { return c.data.token_bytes; }),
+      k(
+          "special_tokens", [](JobConfig & c) -> auto& { return c.data.special_tokens; }),
       k(
           "prefetch", [](JobConfig & c) -> auto& { return c.data.prefetch; }),
       k(

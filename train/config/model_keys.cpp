@@ -1,5 +1,7 @@
 #include "train/config/key_list.h"
 
+#include <fmt/format.h>
+
 namespace trellis::train {
 namespace {
 
@@ -37,7 +39,7 @@ std::string set_schedule(JobConfig& c, const KeyValue& v) {
 }  // namespace
 
 std::vector<Key> model_keys() {
-  const auto k = [](const char* name, auto get) { return key(std::string("model.") + name, get); };
+  const auto k = [](const char* name, auto get) { return key(fmt::format("model.{}", name), get); };
   return {
       k(
           "architecture", [](JobConfig & c) -> auto& { return c.step.model.architecture; }),
@@ -76,6 +78,10 @@ std::vector<Key> model_keys() {
       k(
           "hidden_dropout", [](JobConfig & c) -> auto& { return c.step.model.hidden_dropout; }),
       k(
+          "attention_dropout", [](JobConfig & c) -> auto& { return c.step.model.attention_dropout; }),
+      k(
+          "attention_probs_dropout_prob", [](JobConfig & c) -> auto& { return c.step.model.attention_dropout; }),
+      k(
           "label_smoothing", [](JobConfig & c) -> auto& { return c.step.model.label_smoothing; }),
       k(
           "tie_word_embeddings", [](JobConfig & c) -> auto& { return c.step.model.tie_word_embeddings; }),
@@ -98,7 +104,7 @@ std::vector<Key> model_keys() {
 }
 
 std::vector<Key> optimizer_keys() {
-  const auto k = [](const char* name, auto get) { return key(std::string("model.optim.") + name, get); };
+  const auto k = [](const char* name, auto get) { return key(fmt::format("model.optim.{}", name), get); };
   return {
       {"model.optim.name", set_optimizer},
       k(

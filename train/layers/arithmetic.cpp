@@ -41,6 +41,9 @@ void product(Writer& w, std::string_view name, Matrix a, Matrix b, TensorId c, c
 }
 
 TensorId added(Writer& w, std::string_view name, TensorId a, TensorId b) {
+  if (w.tensor(a).type != w.tensor(b).type) {
+    a = cast_to(w, "widened", a, DType::f32), b = cast_to(w, "widened", b, DType::f32);
+  }
   const Tensor like = w.tensor(a);
   const TensorId sum = w.tensor(std::string(name), like.type, like.rows, like.columns);
   w.compute(name, {a, b}, {sum}, static_cast<double>(like.elements()),
@@ -83,12 +86,13 @@ void zero(Writer& w, std::string_view name, TensorId t) {
 
 void add_bias(Writer& w, std::string_view name, TensorId y, TensorId bias, std::size_t columns) {
   const std::size_t rows = w.tensor(y).rows;
-  const DType type = w.tensor(y).type;
+  const DType type = w.tensor(y).type, from = w.tensor(bias).type;
   w.compute(name, {y, bias}, {y}, static_cast<double>(rows * columns), [=](const Memory& at, const Moment&) {
     typed(type, at.at(y), [&](auto* out) {
-      const auto* b = static_cast<decltype(out)>(at.at(bias));
-      for (std::size_t r = 0; r < rows; ++r, out += columns)
-        for (std::size_t c = 0; c < columns; ++c) put(get(out[c]) + get(b[c]), out[c]);
+      typed(from, at.at(bias), [&](const auto* b) {
+        for (std::size_t r = 0; r < rows; ++r, out += columns)
+          for (std::size_t c = 0; c < columns; ++c) put(get(out[c]) + get(b[c]), out[c]);
+      });
     });
   });
 }

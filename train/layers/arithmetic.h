@@ -20,7 +20,7 @@ struct ProductOptions {
 // c = alpha a b, or c += that.
 void product(Writer&, std::string_view name, Matrix a, Matrix b, TensorId c, const ProductOptions& = {});
 
-TensorId added(Writer&, std::string_view name, TensorId a, TensorId b);                        // a + b
+TensorId added(Writer&, std::string_view name, TensorId a, TensorId b);  // a + b, in the wider type
 void add_into(Writer&, std::string_view name, TensorId from, TensorId to, double factor = 1);  // to += factor from
 TensorId cast_to(Writer&, std::string_view name, TensorId, DType);  // itself, if of that type
 void zero(Writer&, std::string_view name, TensorId);

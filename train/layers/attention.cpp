@@ -10,7 +10,11 @@
 #include "train/layers/arithmetic.h"
 
 namespace trellis::train {
-namespace {}  // namespace
+
+ProbabilityDropout Attention::Dropping::at(const Moment& now) const {
+  return {rate, kernels::random_key({.seed = seed, .step = static_cast<std::uint64_t>(now.step), .tensor = site}),
+          first_head, heads};
+}
 
 // Made when it is first needed: laying a step out needs none.
 struct Attention::Angles {
@@ -54,7 +58,8 @@ int kv_copies(std::size_t kv_heads, Rank tensor) {
 }
 
 Attention::Attention(Writer& w, Parameters& parameters, const std::string& name, const AttentionOptions& o)
-    : options_(o),
+    : name_(name),
+      options_(o),
       qkv_(w, parameters, o.hidden, outputs(name, o, kv_copies(o.kv_heads, w.shape().tensor)), o.linear),
       output_(w, parameters, name + "." + o.names[3], o.heads * o.head_size, o.hidden,
               with_deviation(o.linear, o.output_deviation)),
@@ -80,21 +85,27 @@ void Attention::turn(Writer& w, TensorId t, std::size_t heads, bool back) const 
             });
 }
 
+// The key without a step: operations add it when they run.
+Attention::Dropping Attention::dropping(const Writer& w, const Saved& s) const {
+  return {options_.dropout, options_.seed, key_of(name_ + ".probabilities") + s.number,
+          shape_.heads * static_cast<std::size_t>(w.place().tensor), options_.heads};
+}
+
 TensorId Attention::core(Writer& w, const Saved& s) const {
   const Tensor like = w.tensor(s.q);
   const TensorId out = w.tensor("attended", like.type, like.rows, like.columns);
   const TensorId scratch = w.tensor("scores", DType::f32, attention_scratch(shape_), 1, Category::scratch);
   w.compute("attention", {s.q, s.k, s.v}, {out, scratch}, shape_.flops(),
-            [=, type = like.type, shape = shape_](const Memory& at, const Moment&) {
+            [=, type = like.type, shape = shape_, d = dropping(w, s)](const Memory& at, const Moment& now) {
               attention(type, shape, at.at(s.q), at.at(s.k), at.at(s.v), at.at(out), at.as<float>(scratch),
-                        at.threads());
+                        at.threads(), d.at(now));
             });
   return out;
 }
 
 TensorId Attention::forward(Writer& w, TensorId x, Saved& saved) const {
   const auto qkv = qkv_.forward(w, x);
-  saved = {x, qkv[0], qkv[1], qkv[2], no_tensor};
+  saved = {x, qkv[0], qkv[1], qkv[2], no_tensor, saved.number};
   turn(w, saved.q, shape_.heads, false);
   turn(w, saved.k, shape_.kv_heads, false);
   const TensorId out = core(w, saved);
@@ -110,9 +121,9 @@ TensorId Attention::backward(Writer& w, TensorId dy, const Saved& s) const {
   TensorId dk = w.tensor("dk", k.type, k.rows, k.columns), dv = w.tensor("dv", k.type, k.rows, k.columns);
   const TensorId scratch = w.tensor("scores", DType::f32, attention_gradient_scratch(shape_), 1, Category::scratch);
   w.compute("attention_gradient", {dout, s.q, s.k, s.v}, {dq, dk, dv, scratch}, 2.5 * shape_.flops(),
-            [=, type = q.type, shape = shape_](const Memory& at, const Moment&) {
+            [=, type = q.type, shape = shape_, d = dropping(w, s)](const Memory& at, const Moment& now) {
               attention_gradient(type, shape, at.at(dout), at.at(s.q), at.at(s.k), at.at(s.v), at.at(dq), at.at(dk),
-                                 at.at(dv), at.as<float>(scratch), at.threads());
+                                 at.at(dv), at.as<float>(scratch), at.threads(), d.at(now));
             });
   turn(w, dq, shape_.heads, true);
   turn(w, dk, shape_.kv_heads, true);

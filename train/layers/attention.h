@@ -22,6 +22,8 @@ struct AttentionOptions {
   double output_deviation = 0.02;
   // Names of the four projections after the layer's.
   const char* names[4] = {"q_proj", "k_proj", "v_proj", "o_proj"};
+  double dropout = 0;  // of the probabilities
+  std::uint64_t seed = 0;
   bool recompute_core = false;  // keep q, k and v, and make the core's output again
 };
 
@@ -29,14 +31,23 @@ class Attention {
  public:
   struct Saved {
     TensorId x = no_tensor, q = no_tensor, k = no_tensor, v = no_tensor, out = no_tensor;
+    std::size_t number = 0;  // of the micro-batch among all of the step: which probabilities dropout takes
   };
 
   Attention(Writer&, Parameters&, const std::string& name, const AttentionOptions&);
-  TensorId forward(Writer&, TensorId x, Saved&) const;
+  TensorId forward(Writer&, TensorId x, Saved&) const;  // Saved has the number
   TensorId backward(Writer&, TensorId dy, const Saved&) const;
 
  private:
   struct Angles;
+  struct Dropping {
+    double rate;
+    std::uint64_t seed, site;
+    std::size_t first_head, heads;
+    ProbabilityDropout at(const Moment&) const;
+  };
+  Dropping dropping(const Writer&, const Saved&) const;
+  std::string name_;
   TensorId core(Writer&, const Saved&) const;
   void turn(Writer&, TensorId, std::size_t heads, bool back) const;
 

@@ -21,12 +21,17 @@ using kernels::Factor;
 struct Head {
   std::size_t q, kv;  // elements
   std::size_t q_stride, kv_stride;
+  std::size_t sequence, number;
 };
 
 Head head_of(const AttentionShape& s, std::size_t sequence, std::size_t head) {
   const std::size_t wide = s.heads * s.head_size, narrow = s.kv_heads * s.head_size;
-  return {sequence * wide + head * s.head_size, sequence * narrow + head / (s.heads / s.kv_heads) * s.head_size,
-          s.batch * wide, s.batch * narrow};
+  return {sequence * wide + head * s.head_size,
+          sequence * narrow + head / (s.heads / s.kv_heads) * s.head_size,
+          s.batch * wide,
+          s.batch * narrow,
+          sequence,
+          head};
 }
 
 const void* element(DType type, const void* array, std::size_t i) {
@@ -71,6 +76,20 @@ void probabilities(DType type, const AttentionShape& s, const Head& h, const Blo
   kernels::softmax(DType::f32, out, out, b.queries, b.keys, {.scale = scale, .queries = s.causal ? b.queries : 0});
 }
 
+// What dropout makes of a block: from may be to.
+void drop(const float* from, float* to, const AttentionShape& s, const Head& h, const Block& b,
+          const ProbabilityDropout& d) {
+  const auto below = static_cast<std::uint32_t>(d.rate * 65536);
+  const auto scale = static_cast<float>(1 / (1 - d.rate));
+  const std::uint64_t head = (h.sequence * d.heads + d.first_head + h.number) * s.sequence;
+  for (std::size_t q = 0; q < b.queries; ++q)
+    for (std::size_t k = 0; k < b.keys; ++k) {
+      const std::uint64_t index = (head + b.first + q) * s.sequence + k;
+      const std::size_t i = q * b.keys + k;
+      to[i] = kernels::random16(d.key, index) < below ? 0.0F : from[i] * scale;
+    }
+}
+
 // A block of f32 as a factor for products in `type`: itself, or cast into `room`.
 const void* as_factor(DType type, const float* block, std::size_t n, void* room) {
   if (type == DType::f32) return block;
@@ -92,12 +111,13 @@ std::size_t attention_gradient_scratch(const AttentionShape& s) {
 }
 
 void attention(DType type, const AttentionShape& s, const void* q, const void* k, const void* v, void* out,
-               float* scratch, int threads) {
+               float* scratch, int threads, const ProbabilityDropout& dropout) {
   const std::size_t block = query_block * s.sequence;
   each_block(s, threads, [&](std::size_t slot, const Head& h, const Block& b) {
     float* const p = scratch + slot * 2 * block;
     void* const narrow = p + block;
     probabilities(type, s, h, b, q, k, p);
+    if (dropout.rate > 0) drop(p, p, s, h, b, dropout);
     kernels::matmul({b.queries, s.head_size, b.keys}, type, {as_factor(type, p, b.queries * b.keys, narrow), b.keys},
                     {element(type, v, h.kv), h.kv_stride}, type, element(type, out, h.q + b.first * h.q_stride),
                     h.q_stride);
@@ -105,7 +125,8 @@ void attention(DType type, const AttentionShape& s, const void* q, const void* k
 }
 
 void attention_gradient(DType type, const AttentionShape& s, const void* dout, const void* q, const void* k,
-                        const void* v, void* dq, void* dk, void* dv, float* scratch, int threads) {
+                        const void* v, void* dq, void* dk, void* dv, float* scratch, int threads,
+                        const ProbabilityDropout& dropout) {
   const std::size_t block = query_block * s.sequence, kv = s.rows() * s.kv_heads * s.head_size;
   // Sums of keys' and values' gradients over the heads that they serve, in f32.
   float *const k_sum = scratch + most_attention_threads * 4 * block, *const v_sum = k_sum + kv;
@@ -119,7 +140,10 @@ void attention_gradient(DType type, const AttentionShape& s, const void* dout, c
     probabilities(type, s, h, b, q, k, p);
     kernels::matmul({b.queries, b.keys, s.head_size}, type, grad, {element(type, v, h.kv), h.kv_stride, true},
                     DType::f32, dp, b.keys);
-    kernels::matmul({b.keys, s.head_size, b.queries}, type, {as_factor(type, p, n, p_room), b.keys, true}, grad,
+    // Values were weighted by what dropout left of the probabilities; these were not, when softmax made them.
+    float* const weights = dropout.rate > 0 ? static_cast<float*>(dp_room) : p;
+    if (dropout.rate > 0) drop(p, weights, s, h, b, dropout), drop(dp, dp, s, h, b, dropout);
+    kernels::matmul({b.keys, s.head_size, b.queries}, type, {as_factor(type, weights, n, p_room), b.keys, true}, grad,
                     DType::f32, v_sum + h.kv, h.kv_stride, {.beta = 1});
     kernels::softmax_gradient(DType::f32, dp, p, dp, b.queries, b.keys,
                               {.scale = scale, .queries = s.causal ? b.queries : 0});

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "kernels/types/dtype.h"
+#include "kernels/types/random.h"
 
 namespace trellis::train {
 
@@ -28,11 +29,20 @@ inline constexpr int most_attention_threads = 4;
 std::size_t attention_scratch(const AttentionShape&);
 std::size_t attention_gradient_scratch(const AttentionShape&);
 
+// Drops probabilities with the probability `rate`, and divides the others by 1 - rate; which ones is decided by the key
+// and the probability's index among those of all heads of the layer, of which this rank has those from `first_head` on.
+struct ProbabilityDropout {
+  double rate = 0;
+  kernels::RandomKey key = {};
+  std::size_t first_head = 0, heads = 0;
+};
+
 // f32 or bf16, the same for all; sums in f32.
 // Threads share heads of sequences; for the gradient, groups of heads that one head of keys serves.
 void attention(kernels::DType, const AttentionShape&, const void* q, const void* k, const void* v, void* out,
-               float* scratch, int threads = 1);
+               float* scratch, int threads = 1, const ProbabilityDropout& = {});
 void attention_gradient(kernels::DType, const AttentionShape&, const void* dout, const void* q, const void* k,
-                        const void* v, void* dq, void* dk, void* dv, float* scratch, int threads = 1);
+                        const void* v, void* dq, void* dk, void* dv, float* scratch, int threads = 1,
+                        const ProbabilityDropout& = {});
 
 }  // namespace trellis::train

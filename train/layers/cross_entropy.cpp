@@ -21,7 +21,7 @@ struct Shard {
 
 Shard shard_of(const Writer& w, TensorId logits, const CrossEntropyPlan& plan) {
   const Tensor& t = w.tensor(logits);
-  return {t.rows, t.columns, static_cast<std::int64_t>(t.columns) * w.place().tensor,
+  return {t.rows, t.columns, plan.whole ? 0 : static_cast<std::int64_t>(t.columns) * w.place().tensor,
           static_cast<std::int64_t>(plan.classes)};
 }
 
@@ -87,14 +87,14 @@ void cross_entropy(Writer& w, TensorId logits, TensorId labels, TensorId loss, c
                                            at.as<float>(largest), at.as<float>(sums), at.as<float>(targets), s.rows,
                                            s.columns, s.options(at.threads()));
             });
-  if (w.shape().tensor > 1) join(w, largest, sums, targets, s.rows);
+  if (w.shape().tensor > 1 && !plan.whole) join(w, largest, sums, targets, s.rows);
   std::vector<TensorId> reads{labels, largest, sums, targets, loss};
   TensorId totals = no_tensor;
   if (plan.label_smoothing > 0) {
     totals = one_a_row("totals");
     w.compute("totals", {logits}, {totals}, static_cast<double>(s.rows * s.columns),
               [=](const Memory& at, const Moment&) { row_sums(at.as<float>(logits), at.as<float>(totals), s); });
-    if (w.shape().tensor > 1) w.all_reduce("totals", Axis::tensor, totals);
+    if (w.shape().tensor > 1 && !plan.whole) w.all_reduce("totals", Axis::tensor, totals);
     reads.push_back(totals);
   }
   w.compute("cross_entropy", reads, {log_sums, loss}, static_cast<double>(s.rows),

@@ -10,6 +10,7 @@ struct CrossEntropyPlan {
   std::size_t classes = 0;     // of the whole
   double label_smoothing = 0;  // 0 to below 1
   double weight = 1;           // of the mean loss of these rows: 1 / the number of micro-batches
+  bool whole = false;          // every tensor rank has all classes
 };
 
 struct LossSaved {

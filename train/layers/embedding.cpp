@@ -26,6 +26,12 @@ Embedding::Embedding(Writer& w, Parameters& parameters, const EmbeddingOptions& 
                                 .columns = o.hidden,
                                 .split = Split::rows,
                                 .initial = {Initial::Kind::normal, o.deviation}});
+  if (o.types > 0)
+    types_ = &parameters.add(w, {.name = o.type_name + ".weight",
+                                 .rows = o.types,
+                                 .columns = o.hidden,
+                                 .initial = {Initial::Kind::normal, o.deviation},
+                                 .partial = o.scattered});
   if (o.positions == 0) return;
   if (o.positions < o.sequence)
     throw std::invalid_argument(
@@ -41,7 +47,11 @@ std::size_t Embedding::rows_here(const Writer& w) const {
   return options_.sequence * options_.batch / (options_.scattered ? static_cast<std::size_t>(w.shape().tensor) : 1);
 }
 
-TensorId Embedding::forward(Writer& w, TensorId tokens) const {
+std::size_t Embedding::first_here(const Writer& w) const {
+  return options_.scattered ? rows_here(w) * static_cast<std::size_t>(w.place().tensor) : 0;
+}
+
+TensorId Embedding::forward(Writer& w, TensorId tokens, TensorId types) const {
   const std::size_t rows = options_.sequence * options_.batch;
   const DType type = w.tensor(weight_->value).type;
   const Slice s = weight_->slice;
@@ -58,9 +68,17 @@ TensorId Embedding::forward(Writer& w, TensorId tokens) const {
   } else if (w.shape().tensor > 1) {
     w.all_reduce("sum", Axis::tensor, x);
   }
+  const std::size_t here = rows_here(w), first = first_here(w);
+  if (types_ != nullptr) {
+    const TensorId kinds = w.tensor("types", type, here, options_.hidden);
+    w.compute("types", {types, types_->value}, {kinds}, 0,
+              [=, p = types_->slice, v = types_->value](const Memory& at, const Moment&) {
+                kernels::embedding({type, p.rows, p.columns}, at.at(v), at.as<std::int32_t>(types) + first,
+                                   at.at(kinds), here);
+              });
+    x = added(w, "add_types", x, kinds);
+  }
   if (positions_ == nullptr) return x;
-  const std::size_t here = rows_here(w),
-                    first = options_.scattered ? here * static_cast<std::size_t>(w.place().tensor) : 0;
   const TensorId places = w.tensor("positions", type, here, options_.hidden);
   w.compute("positions", {positions_->value}, {places}, 0,
             [=, p = positions_->slice, v = positions_->value, b = options_.batch](const Memory& at, const Moment&) {
@@ -70,12 +88,17 @@ TensorId Embedding::forward(Writer& w, TensorId tokens) const {
   return added(w, "add_positions", x, places);
 }
 
-void Embedding::backward(Writer& w, TensorId dy, TensorId tokens) const {
+void Embedding::backward(Writer& w, TensorId dy, TensorId tokens, TensorId types) const {
   if (weight_->frozen) return;
   const DType type = w.tensor(dy).type, sum = w.tensor(weight_->gradient).type;
+  const std::size_t here = rows_here(w), first = first_here(w);
+  if (types_ != nullptr)
+    w.compute("types_gradient", {dy, types, types_->gradient}, {types_->gradient}, 0,
+              [=, p = types_->slice, g = types_->gradient](const Memory& at, const Moment&) {
+                kernels::embedding_gradient({sum, p.rows, p.columns}, at.at(dy), at.as<std::int32_t>(types) + first,
+                                            at.at(g), here, {.dy = type, .accumulate = true});
+              });
   if (positions_ != nullptr) {
-    const std::size_t here = rows_here(w),
-                      first = options_.scattered ? here * static_cast<std::size_t>(w.place().tensor) : 0;
     w.compute(
         "positions_gradient", {dy, positions_->gradient}, {positions_->gradient}, 0,
         [=, p = positions_->slice, g = positions_->gradient, b = options_.batch](const Memory& at, const Moment&) {

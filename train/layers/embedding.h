@@ -14,20 +14,24 @@ struct EmbeddingOptions {
   bool scattered = false;     // sequence parallelism
   double deviation = 0.02;
   std::string name = "model.embed_tokens", position_name = {};
+  std::size_t types = 0;  // of tokens, of which each has a row that is added; 0: none
+  std::string type_name = {};
 };
 
 class Embedding {
  public:
   Embedding(Writer&, Parameters&, const EmbeddingOptions&);
-  TensorId forward(Writer&, TensorId tokens) const;
-  void backward(Writer&, TensorId dy, TensorId tokens) const;
+  TensorId forward(Writer&, TensorId tokens, TensorId types = no_tensor) const;
+  void backward(Writer&, TensorId dy, TensorId tokens, TensorId types = no_tensor) const;
   const Parameter& weight() const { return *weight_; }
 
  private:
   std::size_t rows_here(const Writer&) const;
+  std::size_t first_here(const Writer&) const;
   EmbeddingOptions options_;
   const Parameter* weight_;
   const Parameter* positions_ = nullptr;
+  const Parameter* types_ = nullptr;
 };
 
 }  // namespace trellis::train

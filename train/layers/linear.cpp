@@ -12,6 +12,13 @@ Matrix whole(const Parameter& p, bool transposed) {
   return {p.value, p.slice.row_count, p.slice.column_count, transposed};
 }
 
+// The weight in a product; with autocast, a copy in bf16 that lives until then.
+Matrix factor(Writer& w, const Parameter& p, bool transposed, bool narrow) {
+  Matrix m = whole(p, transposed);
+  if (narrow) m.tensor = cast_to(w, "narrow_weight", p.value, DType::bf16);
+  return m;
+}
+
 // dW += alpha dy^T x, and db += the sum of dy's rows.
 void weight_gradients(Writer& w, const Parameter& weight, const Parameter* bias, TensorId dy, TensorId x,
                       TensorId bias_dy) {
@@ -70,7 +77,7 @@ ColumnParallel::ColumnParallel(Writer& w, Parameters& parameters, std::size_t in
                                            .owner = o.owner,
                                            .copies = o.copies}));
     biases_.push_back(!options.bias ? nullptr
-                                    : &parameters.add(w, {.name = o.name + ".bias",
+                                    : &parameters.add(w, {.name = o.bias_name.empty() ? o.name + ".bias" : o.bias_name,
                                                           .rows = o.outputs,
                                                           .split = Split::rows,
                                                           .initial = {Initial::Kind::zeros},
@@ -80,16 +87,27 @@ ColumnParallel::ColumnParallel(Writer& w, Parameters& parameters, std::size_t in
   }
 }
 
-TensorId ColumnParallel::gathered(Writer& w, TensorId x) const { return options_.sequence ? gathered_rows(w, x) : x; }
+// What products take: narrow where autocast says so, and gathered.
+TensorId ColumnParallel::gathered(Writer& w, TensorId x) const {
+  const TensorId own = options_.narrow ? cast_to(w, "narrow_x", x, DType::bf16) : x;
+  return options_.sequence ? gathered_rows(w, own) : own;
+}
+
+std::vector<Matrix> ColumnParallel::factors(Writer& w, bool transposed) const {
+  std::vector<Matrix> all;
+  for (const Parameter* p : weights_) all.push_back(factor(w, *p, transposed, options_.narrow));
+  return all;
+}
 
 std::vector<TensorId> ColumnParallel::forward(Writer& w, TensorId x) const {
   const TensorId all = gathered(w, x);
+  const std::vector<Matrix> matrices = factors(w, true);
   std::vector<TensorId> ys;
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     const Writer::Scope scope(w, outputs_[i].name.substr(outputs_[i].name.rfind('.') + 1));
-    const DType type = outputs_[i].own_type ? outputs_[i].type : w.tensor(x).type;
+    const DType type = outputs_[i].own_type ? outputs_[i].type : w.tensor(all).type;
     const TensorId y = w.tensor("y", type, rows_of(w, all), local_outputs(i));
-    product(w, "matmul", {all, rows_of(w, all), inputs_}, whole(*weights_[i], true), y);
+    product(w, "matmul", {all, rows_of(w, all), inputs_}, matrices[i], y);
     adapters_[i].forward(w, all, y);
     if (biases_[i] != nullptr) add_bias(w, "add_bias", y, biases_[i]->value, local_outputs(i));
     ys.push_back(y);
@@ -97,16 +115,19 @@ std::vector<TensorId> ColumnParallel::forward(Writer& w, TensorId x) const {
   return ys;
 }
 
-TensorId ColumnParallel::backward(Writer& w, const std::vector<TensorId>& dys, TensorId x) const {
+TensorId ColumnParallel::backward(Writer& w, const std::vector<TensorId>& from, TensorId x) const {
   const DType type = w.tensor(x).type;
+  std::vector<TensorId> dys = from;
+  if (options_.narrow)
+    for (TensorId& dy : dys) dy = cast_to(w, "narrow_dy", dy, DType::bf16);
+  const std::vector<Matrix> matrices = factors(w, false);
   const std::size_t rows = rows_of(w, dys[0]);
   const bool wide = dys.size() > 1 || ranks(w) > 1;
   const TensorId dx = w.tensor("dx", wide ? DType::f32 : type, rows, inputs_);
   std::vector<TensorId> narrow;
   for (std::size_t i = 0; i < dys.size(); ++i) {
     const float factor = 1.0F / static_cast<float>(outputs_[i].copies);
-    product(w, "dx", {dys[i], rows, local_outputs(i)}, whole(*weights_[i], false), dx,
-            {.alpha = factor, .accumulate = i > 0});
+    product(w, "dx", {dys[i], rows, local_outputs(i)}, matrices[i], dx, {.alpha = factor, .accumulate = i > 0});
     narrow.push_back(adapters_[i].backward(w, dys[i], dx, factor));
   }
   return summed_parts(w, dx, type, options_.sequence, [&] {
@@ -136,20 +157,23 @@ RowParallel::RowParallel(Writer& w, Parameters& parameters, const std::string& n
         w, {.name = name + ".bias", .rows = outputs, .initial = {Initial::Kind::zeros}, .partial = options.sequence});
 }
 
-TensorId RowParallel::forward(Writer& w, TensorId x) const {
+TensorId RowParallel::forward(Writer& w, TensorId given) const {
+  const TensorId x = options_.narrow ? cast_to(w, "narrow_x", given, DType::bf16) : given;
   const DType type = w.tensor(x).type;
   const TensorId part = w.tensor("part", ranks(w) > 1 ? DType::f32 : type, rows_of(w, x), outputs_);
-  product(w, "matmul", {x, rows_of(w, x), weight_->slice.column_count}, whole(*weight_, true), part);
+  product(w, "matmul", {x, rows_of(w, x), weight_->slice.column_count}, factor(w, *weight_, true, options_.narrow),
+          part);
   adapter_.forward(w, x, part);
   const TensorId y = summed_parts(w, part, type, options_.sequence);
   if (bias_ != nullptr) add_bias(w, "add_bias", y, bias_->value, outputs_);
   return y;
 }
 
-TensorId RowParallel::backward(Writer& w, TensorId dy, TensorId x) const {
+TensorId RowParallel::backward(Writer& w, TensorId given, TensorId x) const {
+  const TensorId dy = options_.narrow ? cast_to(w, "narrow_dy", given, DType::bf16) : given;
   const TensorId all = options_.sequence ? gathered_rows(w, dy) : dy;
   const TensorId dx = w.tensor("dx", w.tensor(x).type, rows_of(w, x), weight_->slice.column_count);
-  product(w, "dx", {all, rows_of(w, all), outputs_}, whole(*weight_, false), dx);
+  product(w, "dx", {all, rows_of(w, all), outputs_}, factor(w, *weight_, false, options_.narrow), dx);
   const TensorId narrow = adapter_.backward(w, all, dx);
   w.weight_gradient([this, all, dy, x, narrow](Writer& writer) {
     weight_gradients(writer, *weight_, bias_, all, x, dy);

@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "train/layers/arithmetic.h"
 #include "train/layers/parameter.h"
 
 namespace trellis::train {
@@ -26,6 +27,7 @@ struct LinearOptions {
   bool sequence = false;  // x of a column-parallel layer, y of a row-parallel one: each rank has its rows of them
   bool bias = false;
   double deviation = 0.02;  // of the initial weights
+  bool narrow = false;      // autocast: products of f32 values are made in bf16
   Adapters adapters = {};
 };
 
@@ -55,6 +57,7 @@ struct Output {
   DType type = DType::f32;  // of y, where it is not x's
   bool own_type = false;
   bool owner = true;
+  std::string bias_name = {};  // empty: the weight's with ".bias"
 };
 
 // Several weights with one input, which is gathered once and whose gradient is summed once.
@@ -67,6 +70,7 @@ class ColumnParallel {
 
  private:
   TensorId gathered(Writer&, TensorId x) const;
+  std::vector<Matrix> factors(Writer&, bool transposed) const;
   std::size_t inputs_;
   LinearOptions options_;
   std::vector<Output> outputs_;

@@ -29,7 +29,8 @@ struct BlockContext {
   std::vector<TensorId> labels = {};  // of each micro-batch: of the head
   TensorId loss = no_tensor;
   std::size_t micro_batches = 1;
-  bool first_stage = true;  // false: the head's copy of a tied weight is not the owner
+  std::vector<TensorId> types = {}, next = {};  // of models of pairs: of the embedding, of the head
+  bool first_stage = true;                      // false: the head's copy of a tied weight is not the owner
 
   std::size_t batch() const { return config.micro_batch_size; }
   bool scattered() const { return config.strategy.sequence_parallel && writer.shape().tensor > 1; }
@@ -41,6 +42,9 @@ struct Model {
   std::function<std::unique_ptr<Block>(const BlockContext&)> embedding, head;
   std::function<std::unique_ptr<Block>(const BlockContext&, std::size_t layer)> layer;
   std::string tied = {};  // the weight that embedding and head share where word embeddings are tied
+  // It reads pairs of stretches, some tokens of which are to be guessed (data/masked_pairs.h): the embedding also reads
+  // each token's type, and the head whether the second stretch follows the first.
+  bool pairs = false;
 };
 
 // Defining one at namespace scope registers the model.

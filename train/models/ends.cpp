@@ -3,7 +3,6 @@
 #include "train/layers/arithmetic.h"
 
 namespace trellis::train {
-namespace {
 
 EmbeddingOptions embedding_options(const BlockContext& b, const std::string& name, const std::string& positions) {
   const ModelConfig& m = b.config.model;
@@ -17,8 +16,6 @@ EmbeddingOptions embedding_options(const BlockContext& b, const std::string& nam
           .name = name,
           .position_name = positions};
 }
-
-}  // namespace
 
 EmbeddingBlock::EmbeddingBlock(const BlockContext& b, const std::string& name, const std::string& positions)
     : embedding_(b.writer, b.parameters, embedding_options(b, name, positions)) {}
@@ -45,7 +42,9 @@ HeadBlock::HeadBlock(const BlockContext& b, Norm::Kind kind, const std::string& 
                     .type = DType::f32,
                     .own_type = true,
                     .owner = b.first_stage || !b.config.model.tie_word_embeddings}},
-                  {.sequence = b.scattered(), .deviation = b.config.model.initializer_range}),
+                  {.sequence = b.scattered(),
+                   .deviation = b.config.model.initializer_range,
+                   .narrow = b.config.precision == Precision::autocast}),
       plan_{.classes = b.config.model.vocab_size,
             .label_smoothing = b.config.model.label_smoothing,
             .weight = 1.0 / static_cast<double>(b.micro_batches)},

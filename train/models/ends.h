@@ -12,6 +12,9 @@
 
 namespace trellis::train {
 
+// name: of the table; positions: of learned positions, or empty.
+EmbeddingOptions embedding_options(const BlockContext&, const std::string& name, const std::string& positions);
+
 class EmbeddingBlock : public Block {
  public:
   // position_name: of learned positions; empty: none.

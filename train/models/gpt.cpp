@@ -30,7 +30,7 @@ const RegisteredModel neox({
     .layer =
         [](const BlockContext& b, std::size_t layer) {
           TransformerOptions o = gpt_options(b, fmt::format("gpt_neox.layers.{}", layer), layer);
-          o.attention_name = "attention", o.beside = true;
+          o.attention_name = "attention", o.arrangement = TransformerOptions::Arrangement::beside;
           o.attention.turned =
               static_cast<std::size_t>(static_cast<double>(o.attention.head_size) * b.config.model.rotary_percentage) /
               2 * 2;

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace trellis::train {
 
+using Arrangement = TransformerOptions::Arrangement;
+
 TransformerOptions transformer_options(const BlockContext& b, const std::string& name, std::size_t layer) {
   const ModelConfig& m = b.config.model;
-  LinearOptions linear{.sequence = b.scattered(), .deviation = m.initializer_range};
+  LinearOptions linear{
+      .sequence = b.scattered(), .deviation = m.initializer_range, .narrow = b.config.precision == Precision::autocast};
   const LoraConfig& lora = b.config.lora;
   if (lora.rank > 0)
     linear.adapters = {
@@ -26,6 +30,8 @@ TransformerOptions transformer_options(const BlockContext& b, const std::string&
                  .rotary_base = m.rope_theta,
                  .linear = linear,
                  .output_deviation = output,
+                 .dropout = m.attention_dropout,
+                 .seed = b.config.seed,
                  .recompute_core = b.config.recompute == Recompute::selective};
   o.mlp = {.hidden = m.hidden_size, .inner = m.inner(), .linear = linear, .output_deviation = output};
   const auto& listed = b.config.recompute_layers;
@@ -36,37 +42,62 @@ TransformerOptions transformer_options(const BlockContext& b, const std::string&
 
 TransformerLayer::TransformerLayer(const BlockContext& b, const TransformerOptions& o)
     : options_(o),
-      dropout_(b.config.model.hidden_dropout),
-      seed_(b.config.seed),
-      micro_batches_(b.micro_batches),
-      scattered_(b.scattered()),
+      drop_(b, o.name),
       first_norm_(b.writer, b.parameters, o.norm, o.name + "." + o.norms[0], o.attention.hidden,
                   static_cast<float>(b.config.model.norm_epsilon), b.scattered()),
       attention_(b.writer, b.parameters, o.name + "." + o.attention_name, o.attention),
       second_norm_(b.writer, b.parameters, o.norm, o.name + "." + o.norms[1], o.attention.hidden,
                    static_cast<float>(b.config.model.norm_epsilon), b.scattered()),
-      mlp_(b.writer, b.parameters, o.name + "." + o.mlp_name, o.mlp) {}
+      mlp_(b.writer, b.parameters, o.mlp_name.empty() ? o.name : o.name + "." + o.mlp_name, o.mlp) {}
 
-TensorId TransformerLayer::drop(Writer& w, const char* where, TensorId t, std::size_t micro) const {
-  // The micro-batch's number among all data-parallel ranks' of the step.
-  const std::size_t number =
-      micro * static_cast<std::size_t>(w.shape().data) + static_cast<std::size_t>(w.place().data);
+std::size_t number_of(const Writer& w, std::size_t micro) {
+  return micro * static_cast<std::size_t>(w.shape().data) + static_cast<std::size_t>(w.place().data);
+}
+
+HiddenDropout::HiddenDropout(const BlockContext& b, std::string name)
+    : name_(std::move(name)), rate_(b.config.model.hidden_dropout), seed_(b.config.seed), scattered_(b.scattered()) {}
+
+TensorId HiddenDropout::operator()(Writer& w, const char* where, TensorId t, std::size_t micro) const {
   const std::size_t row = scattered_ ? w.tensor(t).rows * static_cast<std::size_t>(w.place().tensor) : 0;
-  return dropped(w, where, t, {dropout_, seed_, key_of(options_.name + where) + number, row});
+  return dropped(w, where, t, {rate_, seed_, key_of(name_ + where) + number_of(w, micro), row});
 }
 
 TensorId TransformerLayer::through(Writer& w, TensorId x, std::size_t micro, Saved& s) const {
+  s.attention.number = number_of(w, micro);
+  if (options_.arrangement == Arrangement::norms_last) return through_norms_last(w, x, micro, s);
   const auto part = [&](const std::string& name, const Norm& norm, Norm::Saved& kept, TensorId in, const auto& layer,
                         auto& saved, const char* where) {
     const Writer::Scope scope(w, name);
-    return drop(w, where, layer.forward(w, norm.forward(w, in, kept), saved), micro);
+    return drop_(w, where, layer.forward(w, norm.forward(w, in, kept), saved), micro);
   };
   const TensorId attended =
       part(options_.attention_name, first_norm_, s.norms[0], x, attention_, s.attention, "attention_dropout");
   const TensorId middle = added(w, "residual", x, attended);
-  const TensorId inner =
-      part(options_.mlp_name, second_norm_, s.norms[1], options_.beside ? x : middle, mlp_, s.mlp, "mlp_dropout");
+  const TensorId inner = part(options_.mlp_name, second_norm_, s.norms[1],
+                              options_.arrangement == Arrangement::beside ? x : middle, mlp_, s.mlp, "mlp_dropout");
   return added(w, "residual", middle, inner);
+}
+
+TensorId TransformerLayer::through_norms_last(Writer& w, TensorId x, std::size_t micro, Saved& s) const {
+  const auto part = [&](const std::string& name, const Norm& norm, Norm::Saved& kept, TensorId in, const auto& layer,
+                        auto& saved, const char* where) {
+    const Writer::Scope scope(w, name.empty() ? "mlp" : name);
+    return norm.forward(w, added(w, "residual", in, drop_(w, where, layer.forward(w, in, saved), micro)), kept);
+  };
+  const TensorId middle =
+      part(options_.attention_name, first_norm_, s.norms[0], x, attention_, s.attention, "attention_dropout");
+  return part(options_.mlp_name, second_norm_, s.norms[1], middle, mlp_, s.mlp, "mlp_dropout");
+}
+
+TensorId TransformerLayer::backward_norms_last(Writer& w, TensorId dy, std::size_t micro, const Saved& s) const {
+  const auto part = [&](const std::string& name, const Norm& norm, const Norm::Saved& norms, TensorId grad,
+                        const auto& layer, const auto& saved, const char* where) {
+    const Writer::Scope scope(w, name.empty() ? "mlp" : name);
+    const TensorId sum = norm.backward(w, grad, norms);
+    return added(w, "residual", sum, layer.backward(w, drop_(w, where, sum, micro), saved));
+  };
+  const TensorId middle = part(options_.mlp_name, second_norm_, s.norms[1], dy, mlp_, s.mlp, "mlp_dropout");
+  return part(options_.attention_name, first_norm_, s.norms[0], middle, attention_, s.attention, "attention_dropout");
 }
 
 TensorId TransformerLayer::forward(Writer& w, TensorId x, std::size_t micro) {
@@ -86,17 +117,18 @@ TensorId TransformerLayer::backward(Writer& w, TensorId dy, std::size_t micro) {
   }
   const Saved& s = kept.saved;
   const Writer::Scope scope(w, options_.name + ".backward");
+  if (options_.arrangement == Arrangement::norms_last) return backward_norms_last(w, dy, micro, s);
   const auto part = [&](const std::string& name, const Norm& norm, const Norm::Saved& norms, TensorId grad,
                         const auto& layer, const auto& saved, const char* where) {
     const Writer::Scope inside(w, name);
-    return norm.backward(w, layer.backward(w, drop(w, where, grad, micro), saved), norms);
+    return norm.backward(w, layer.backward(w, drop_(w, where, grad, micro), saved), norms);
   };
   const TensorId from_mlp = part(options_.mlp_name, second_norm_, s.norms[1], dy, mlp_, s.mlp, "mlp_dropout");
-  const TensorId middle = options_.beside ? dy : added(w, "residual", dy, from_mlp);
+  const TensorId middle = options_.arrangement == Arrangement::beside ? dy : added(w, "residual", dy, from_mlp);
   const TensorId from_attention =
       part(options_.attention_name, first_norm_, s.norms[0], middle, attention_, s.attention, "attention_dropout");
   const TensorId dx = added(w, "residual", middle, from_attention);
-  return options_.beside ? added(w, "residual_mlp", dx, from_mlp) : dx;
+  return options_.arrangement == Arrangement::beside ? added(w, "residual_mlp", dx, from_mlp) : dx;
 }
 
 }  // namespace trellis::train

@@ -1,4 +1,4 @@
-// A pre-norm transformer layer: x + attention(norm(x)), then that + mlp(norm(that)); or both beside each other.
+// A transformer layer: attention and perceptron with their norms and residual sums, in one of three arrangements.
 #pragma once
 
 #include <map>
@@ -18,9 +18,27 @@ struct TransformerOptions {
   std::string attention_name = "self_attn", mlp_name = "mlp";
   AttentionOptions attention;
   MlpOptions mlp;
-  bool beside = false;     // x + attention(norm(x)) + mlp(norm'(x))
+  // norms_first: y = x + attention(norm(x)), then y + mlp(norm(y)). beside: x + attention(norm(x)) + mlp(norm'(x)).
+  // norms_last: y = norm(x + attention(x)), then norm'(y + mlp(y)).
+  enum class Arrangement : std::uint8_t { norms_first, beside, norms_last } arrangement = Arrangement::norms_first;
   bool recompute = false;  // keep x alone, and make the rest again for the backward pass
 };
+
+// Dropout of hidden activations of one place in a model, the same however they are cut up.
+class HiddenDropout {
+ public:
+  explicit HiddenDropout(const BlockContext&, std::string name = {});
+  TensorId operator()(Writer&, const char* where, TensorId, std::size_t micro) const;
+
+ private:
+  std::string name_;
+  double rate_;
+  std::uint64_t seed_;
+  bool scattered_;
+};
+
+// A micro-batch's number among all data-parallel ranks' of the step.
+std::size_t number_of(const Writer&, std::size_t micro);
 
 // Sizes, names' prefixes and options that a layer takes from the configuration.
 TransformerOptions transformer_options(const BlockContext&, const std::string& name, std::size_t layer);
@@ -42,13 +60,11 @@ class TransformerLayer : public Block {
     Saved saved;
   };
   TensorId through(Writer&, TensorId x, std::size_t micro, Saved&) const;
-  TensorId drop(Writer&, const char* where, TensorId, std::size_t micro) const;
+  TensorId through_norms_last(Writer&, TensorId x, std::size_t micro, Saved&) const;
+  TensorId backward_norms_last(Writer&, TensorId dy, std::size_t micro, const Saved&) const;
 
   TransformerOptions options_;
-  double dropout_;
-  std::uint64_t seed_;
-  std::size_t micro_batches_;
-  bool scattered_;
+  HiddenDropout drop_;
   Norm first_norm_;
   Attention attention_;
   Norm second_norm_;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "train/models/block.h"
+
 namespace trellis::train {
 
-Batches::Batches(const Sampler& sampler, const Step& step, std::int64_t first_step, std::size_t ahead)
-    : sampler_(sampler),
+Batches::Batches(const Source& source, const Step& step, std::int64_t first_step, std::size_t ahead)
+    : source_(source),
       step_(step),
       ahead_(std::max<std::size_t>(1, ahead)),
       worker_([this, first_step] { work(first_step); }) {}
@@ -19,22 +21,37 @@ Batches::~Batches() {
   worker_.join();
 }
 
-Batch read_batch(const Sampler& sampler, const Step& step, std::int64_t number) {
+Source::Source(std::unique_ptr<Sampler> sampler, const Step& step, const SpecialTokens& special)
+    : sampler_(std::move(sampler)) {
+  const Config& c = step.config;
+  if (model_named(c.model.architecture).pairs)
+    pairs_ = std::make_unique<MaskedPairs>(*sampler_, c.seq_length, c.model.vocab_size, special, c.seed);
+}
+
+Batch Source::read(const Step& step, std::int64_t number) const {
   const std::size_t batch = step.config.micro_batch_size, length = step.config.seq_length;
   const auto data = static_cast<std::size_t>(step.mesh.shape().data), place = static_cast<std::size_t>(step.place.data);
   Batch b;
   b.step = number;
-  std::vector<std::int32_t> sample(length + 1), label(length);
+  std::vector<std::int32_t> sample(length + 1), type(length), label(length);
+  const auto append = [](std::vector<std::int32_t>& to, const std::vector<std::int32_t>& from, std::size_t n) {
+    to.insert(to.end(), from.begin(), from.begin() + static_cast<std::ptrdiff_t>(n));
+  };
   for (std::size_t m = 0; m < step.micro_batches; ++m) {
-    auto& tokens = b.tokens.emplace_back();
-    auto& labels = b.labels.emplace_back();
+    b.tokens.emplace_back(), b.labels.emplace_back();
+    if (pairs_) b.types.emplace_back(), b.next.emplace_back();
     // Samples of a step are dealt out micro-batch by micro-batch, and of each to the data-parallel ranks in order.
     const std::size_t whole = step.micro_batches * data * batch;
     for (std::size_t i = 0; i < batch; ++i) {
-      sampler.read(static_cast<std::size_t>(number - 1) * whole + (m * data + place) * batch + i, sample.data(),
-                   label.data());
-      tokens.insert(tokens.end(), sample.begin(), sample.end() - 1);
-      labels.insert(labels.end(), label.begin(), label.end());
+      const std::size_t one = static_cast<std::size_t>(number - 1) * whole + (m * data + place) * batch + i;
+      if (pairs_) {
+        b.next[m].push_back(pairs_->read(one, sample.data(), type.data(), label.data()) ? 0 : 1);
+        append(b.types[m], type, length);
+      } else {
+        sampler_->read(one, sample.data(), label.data());
+      }
+      append(b.tokens[m], sample, length);
+      append(b.labels[m], label, length);
     }
   }
   return b;
@@ -43,7 +60,7 @@ Batch read_batch(const Sampler& sampler, const Step& step, std::int64_t number) 
 void Batches::work(std::int64_t step) {
   try {
     for (;; ++step) {
-      Batch b = read_batch(sampler_, step_, step);
+      Batch b = source_.read(step_, step);
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return ended_ || ready_.size() < ahead_; });
       if (ended_) return;

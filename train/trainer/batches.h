@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "train/data/masked_pairs.h"
 #include "train/data/tokens.h"
-#include "train/whole/step.h"
+#include "train/whole/job.h"
 
 namespace trellis::train {
 
@@ -18,14 +20,30 @@ namespace trellis::train {
 struct Batch {
   std::int64_t step = 0;
   std::vector<std::vector<std::int32_t>> tokens, labels;
+  std::vector<std::vector<std::int32_t>> types, next;  // of models of pairs
+
+  MicroBatch micro(std::size_t m) const {
+    if (types.empty()) return {tokens[m].data(), labels[m].data()};
+    return {tokens[m].data(), labels[m].data(), types[m].data(), next[m].data()};
+  }
 };
 
-// The batch of a step, counted from 1, for the place of the step's rank.
-Batch read_batch(const Sampler&, const Step&, std::int64_t number);
+// Samples of token files, as the step's model reads them.
+class Source {
+ public:
+  // Throws what MaskedPairs throws.
+  Source(std::unique_ptr<Sampler>, const Step&, const SpecialTokens&);
+  Batch read(const Step&, std::int64_t number) const;  // of a step, counted from 1, for the place of the step's rank
+  std::size_t samples() const { return sampler_->samples(); }
+
+ private:
+  std::unique_ptr<Sampler> sampler_;
+  std::unique_ptr<MaskedPairs> pairs_;  // of models of these
+};
 
 class Batches {
  public:
-  Batches(const Sampler&, const Step&, std::int64_t first_step, std::size_t ahead);
+  Batches(const Source&, const Step&, std::int64_t first_step, std::size_t ahead);
   ~Batches();
   Batches(const Batches&) = delete;
   Batches& operator=(const Batches&) = delete;
@@ -33,7 +51,7 @@ class Batches {
 
  private:
   void work(std::int64_t step);
-  const Sampler& sampler_;
+  const Source& source_;
   const Step& step_;
   std::size_t ahead_;
   std::mutex mutex_;

@@ -33,6 +33,7 @@ class Training {
   TrainingResult run() {
     check();
     job_ = std::make_unique<Job>(config_.step, world_, std::max(0, config_.trainer.threads));
+    source_ = source_of(config_.data.train_path, config_, job_->step());
     count();
     resume();
     if (!config_.data.val_path.empty()) validation_ = std::make_unique<Validation>(config_, *job_);
@@ -41,7 +42,7 @@ class Training {
       say(fmt::format("validation loss before the first step {:.4f}",
                       validation_->loss(config_.trainer.num_sanity_val_steps)));
     if (hooks_.begin) hooks_.begin(result_.last_step + 1);
-    Batches batches(*sampler_, job_->step(), result_.last_step + 1, config_.data.prefetch);
+    Batches batches(*source_, job_->step(), result_.last_step + 1, config_.data.prefetch);
     while (result_.last_step < config_.trainer.max_steps && !result_.stopped) {
       StepRecord record = step(batches.next());
       result_.stopped = agreed(hooks_.stop && hooks_.stop());
@@ -83,7 +84,6 @@ class Training {
     if (config_.data.train_path.empty())
       throw std::invalid_argument("data.train_path is missing: expected a file of text or tokens");
     prove_step();
-    sampler_ = sampler_of(config_.data.train_path, config_);
     const ExperimentConfig& e = config_.experiment;
     if (e.monitor == "val_loss" && config_.data.val_path.empty())
       throw std::invalid_argument(
@@ -165,8 +165,7 @@ class Training {
   }
 
   StepRecord step(const Batch& batch) {
-    for (std::size_t m = 0; m < batch.tokens.size(); ++m)
-      job_->set_batch(m, batch.tokens[m].data(), batch.labels[m].data());
+    for (std::size_t m = 0; m < batch.tokens.size(); ++m) job_->set_batch(m, batch.micro(m));
     const auto begin = std::chrono::steady_clock::now();
     const double waited = job_->runner().seconds_exchanging();
     const Moment now{batch.step, learning_rate(config_.step.optimizer, config_.step.schedule, batch.step,
@@ -240,7 +239,7 @@ class Training {
   const JobConfig& config_;
   ccl::Communicator& world_;
   const TrainerHooks& hooks_;
-  std::unique_ptr<Sampler> sampler_;
+  std::unique_ptr<Source> source_;
   std::unique_ptr<Job> job_;
   std::unique_ptr<Checkpoints> checkpoints_;
   std::unique_ptr<Figures> figures_;

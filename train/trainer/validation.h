@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "train/config/job_config.h"
-#include "train/data/tokens.h"
+#include "train/trainer/batches.h"
 #include "train/whole/evaluation.h"
 
 namespace trellis::train {
@@ -19,11 +19,11 @@ class Validation {
  private:
   Job& job_;
   Evaluation evaluation_;
-  std::unique_ptr<Sampler> sampler_;
+  std::unique_ptr<Source> source_;
   std::int64_t batches_ = 0;
 };
 
-// The samples of token files. Throws what TokenFile and Sampler throw; also for tokens that are not in the vocabulary.
-std::unique_ptr<Sampler> sampler_of(const std::vector<std::string>& paths, const JobConfig&);
+// Of token files. Throws what TokenFile, Sampler and MaskedPairs throw; also for tokens that are not in the vocabulary.
+std::unique_ptr<Source> source_of(const std::vector<std::string>& paths, const JobConfig&, const Step&);
 
 }  // namespace trellis::train

@@ -71,6 +71,7 @@ void write_norm(Writer& w, const Config& c, const std::vector<ParameterState>& s
 kernels::Keep keep_of(Precision p) {
   switch (p) {
     case Precision::fp32:
+    case Precision::autocast:
       return kernels::Keep::f32;
     case Precision::bf16_sr:
       return kernels::Keep::bf16_stochastic;

@@ -34,10 +34,6 @@ Evaluation::Evaluation(Job& job) : step_(laid_out(job)) {
     runner_->borrow(p.value, job.runner().at(job.step().parameters.find(p.name)->value));
 }
 
-void Evaluation::set_batch(std::size_t micro, const std::int32_t* tokens, const std::int32_t* labels) {
-  put_batch(step_, *runner_, micro, tokens, labels);
-}
-
 double Evaluation::run() {
   runner_->run({});
   return *runner_->as<double>(step_.loss);

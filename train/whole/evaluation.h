@@ -14,7 +14,7 @@ class Evaluation {
   explicit Evaluation(Job&);
 
   const Step& step() const { return step_; }
-  void set_batch(std::size_t micro, const std::int32_t* tokens, const std::int32_t* labels);
+  void set_batch(std::size_t micro, const MicroBatch& batch) { put_batch(step_, *runner_, micro, batch); }
   double run();  // the mean loss over the batch, on every rank
 
  private:

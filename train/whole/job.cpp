@@ -1,6 +1,9 @@
 #include "train/whole/job.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <stdexcept>
 
 #include "kernels/reduce/cast.h"
 
@@ -72,21 +75,22 @@ void Job::fill(const std::function<Values(const Parameter&)>& values_of) {
   }
 }
 
-void put_batch(const Step& step, Runner& runner, std::size_t micro, const std::int32_t* tokens,
-               const std::int32_t* labels) {
+void put_batch(const Step& step, Runner& runner, std::size_t micro, const MicroBatch& from) {
   const std::size_t batch = step.config.micro_batch_size, length = step.config.seq_length;
-  const auto put = [&](const std::vector<TensorId>& to, const std::int32_t* from) {
+  // Sequences of so many numbers, put down position by position.
+  const auto put = [&](const std::vector<TensorId>& to, const std::int32_t* numbers, std::size_t each,
+                       const char* what) {
     if (to.empty()) return;
+    if (numbers == nullptr)
+      throw std::invalid_argument(fmt::format("a micro-batch of {} without {}", step.config.model.architecture, what));
     auto* const out = runner.as<std::int32_t>(to.at(micro));
     for (std::size_t b = 0; b < batch; ++b)
-      for (std::size_t s = 0; s < length; ++s) out[s * batch + b] = from[b * length + s];
+      for (std::size_t s = 0; s < each; ++s) out[s * batch + b] = numbers[b * each + s];
   };
-  put(step.tokens, tokens);
-  put(step.labels, labels);
-}
-
-void Job::set_batch(std::size_t micro, const std::int32_t* tokens, const std::int32_t* labels) {
-  put_batch(step_, *runner_, micro, tokens, labels);
+  put(step.tokens, from.tokens, length, "tokens");
+  put(step.types, from.types, length, "types");
+  put(step.labels, from.labels, length, "labels");
+  put(step.next, from.next, 1, "next");
 }
 
 Job::Result Job::run(const Moment& now) {

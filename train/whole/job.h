@@ -13,8 +13,13 @@ namespace trellis::train {
 // Splits the world into the communicators that the step's program uses. Every rank of the world calls it.
 Communicators communicators_for(const Step&, ccl::Communicator& world);
 
-// The tokens of a micro-batch, and their labels, each sequence after the other.
-void put_batch(const Step&, Runner&, std::size_t micro, const std::int32_t* tokens, const std::int32_t* labels);
+// A micro-batch, each sequence after the other. types and next: of models of pairs, with the types of tokens, and by
+// sequence 0 where the second part follows, else 1.
+struct MicroBatch {
+  const std::int32_t *tokens = nullptr, *labels = nullptr;
+  const std::int32_t *types = nullptr, *next = nullptr;
+};
+void put_batch(const Step&, Runner&, std::size_t micro, const MicroBatch&);
 
 class Job {
  public:
@@ -24,8 +29,7 @@ class Job {
   const Step& step() const { return step_; }
   Runner& runner() { return *runner_; }
 
-  // The tokens of a micro-batch of this rank, and their labels, each sequence after the other.
-  void set_batch(std::size_t micro, const std::int32_t* tokens, const std::int32_t* labels);
+  void set_batch(std::size_t micro, const MicroBatch& batch) { put_batch(step_, *runner_, micro, batch); }
   struct Result {
     double loss = 0;
     double norm = 0;  // before clipping; 0 where clipping is off

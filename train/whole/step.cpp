@@ -16,7 +16,8 @@ namespace trellis::train {
 namespace {
 
 ParameterTypes types_of(const Config& c, const MeshShape& mesh, Purpose purpose) {
-  const DType value = c.precision == Precision::fp32 ? DType::f32 : DType::bf16;
+  const bool wide = c.precision == Precision::fp32 || c.precision == Precision::autocast;
+  const DType value = wide ? DType::f32 : DType::bf16;
   return {.value = value,
           .gradient = c.optimizer.fp32_gradients ? DType::f32 : value,
           .zero_group = c.strategy.zero1 ? mesh.data : 1,
@@ -90,12 +91,16 @@ class LayingOut {
 
   void make_inputs() {
     const std::size_t rows = step_.config.seq_length * step_.config.micro_batch_size;
-    const auto input = [&](const char* what, std::size_t m) {
-      return writer_.tensor(fmt::format("{}.{}", what, m), DType::i32, rows, 1, Category::input);
+    const auto input = [&](const char* what, std::size_t m, std::size_t size) {
+      return writer_.tensor(fmt::format("{}.{}", what, m), DType::i32, size, 1, Category::input);
     };
+    const bool pairs = model_named(step_.config.model.architecture).pairs;
     for (std::size_t m = 0; m < derived_.micro_batches; ++m) {
-      if (has_stage(0)) step_.tokens.push_back(input("tokens", m));
-      if (has_stage(schedule_.shape.stages() - 1)) step_.labels.push_back(input("labels", m));
+      if (has_stage(0)) step_.tokens.push_back(input("tokens", m, rows));
+      if (has_stage(0) && pairs) step_.types.push_back(input("types", m, rows));
+      if (!has_stage(schedule_.shape.stages() - 1)) continue;
+      step_.labels.push_back(input("labels", m, rows));
+      if (pairs) step_.next.push_back(input("next", m, step_.config.micro_batch_size));
     }
     step_.loss = writer_.tensor("loss", DType::f64, 1, 1, Category::input);
   }
@@ -103,7 +108,7 @@ class LayingOut {
   void make_blocks() {
     const Model& model = model_named(step_.config.model.architecture);
     const BlockContext context{step_.config,           writer_,     step_.parameters, step_.labels, step_.loss,
-                               derived_.micro_batches, has_stage(0)};
+                               derived_.micro_batches, step_.types, step_.next,       has_stage(0)};
     const bool tied = step_.config.model.tie_word_embeddings;
     step_.tied = tied && schedule_.rank_of(0) != schedule_.rank_of(schedule_.shape.stages() - 1);
     for (std::int32_t c = 0; c < schedule_.shape.chunks; ++c) {

@@ -20,8 +20,9 @@ struct Step {
   // Of each micro-batch, i32, sequence x batch: the first positions of all sequences, then the second ones, and so on.
   // Empty on stages that do not read them.
   std::vector<TensorId> tokens, labels;
-  TensorId loss = no_tensor;  // one f64: the mean over all micro-batches and data-parallel ranks, on every rank
-  TensorId norm = no_tensor;  // one f64: of the gradients, before clipping; no_tensor where clipping is off
+  std::vector<TensorId> types, next;  // of models of pairs: by token; by sequence
+  TensorId loss = no_tensor;          // one f64: the mean over all micro-batches and data-parallel ranks, on every rank
+  TensorId norm = no_tensor;          // one f64: of the gradients, before clipping; no_tensor where clipping is off
   Rank kv_copies = 1;
   bool tied = false;  // first and last stage hold copies of a weight
   std::size_t micro_batches = 1;

@@ -104,6 +104,33 @@ TEST(Checkpoint, IsCutAnewWithoutAJob) {
   }
 }
 
+TEST(Checkpoint, AdaptersAreMergedIntoTheirWeights) {
+  const Folder folder;
+  Config c = shaped(2, 1, false, Precision::fp32);
+  c.lora = {.rank = 4, .alpha = 8, .targets = {"q_proj", "down_proj"}};
+  save_two(folder.path(), c, 2);
+  const fs::path file = folder.path() / "merged.safetensors";
+  const TensorSource source(folder.path() / tag_name(2));
+  EXPECT_EQ(source.info().lora_alpha, 8);
+  export_weights(source, file, {.merge = true});
+  // The merged model without adapters has the loss of the model with them.
+  double losses[2];
+  for (int merged = 0; merged < 2; ++merged)
+    expect_on_threads(1, [&](ccl::Communicator& w) {
+      Config own = shaped(1, 1, false, Precision::fp32);
+      if (merged == 0) own.lora = c.lora;
+      Job job(own, w);
+      load(job, merged == 1 ? TensorSource(file) : TensorSource(folder.path() / tag_name(2)));
+      set_batches(job, 7);
+      losses[merged] = job.run({.step = 1, .learning_rate = 0}).loss;
+    });
+  EXPECT_NEAR(losses[0], losses[1], 1e-6);
+  EXPECT_FALSE(TensorSource(file).has("model.layers.0.self_attn.q_proj.lora_A.weight"));
+  save_two(folder.path() / "plain", shaped(1, 1, false, Precision::fp32), 1);
+  EXPECT_THROW(export_weights(TensorSource(folder.path() / "plain" / tag_name(2)), file, {.merge = true, .alpha = 8}),
+               std::invalid_argument);
+}
+
 TEST(Checkpoint, TheBestAndTheNewestStay) {
   const Folder folder;
   const auto kept = [&](Keep keep) {

@@ -175,6 +175,33 @@ TEST(Matrix, OtherModelsToo) {
   }
 }
 
+TEST(Matrix, BertOnEveryLayout) {
+  Config c = small_llama();
+  c.model.architecture = "bert", c.model.num_key_value_heads = 4, c.model.tie_word_embeddings = true;
+  c.model.attention_dropout = 0.2, c.model.hidden_dropout = 0.1;
+  for (const Layout& l : {Layout{.tensor = 2, .data = 2, .sequence = true, .zero = true},
+                          Layout{.tensor = 2, .pipeline = 2, .recompute = Recompute::full, .accumulated = 4},
+                          Layout{.pipeline = 2, .chunks = 2, .accumulated = 4, .schedule = "zb-v"}})
+    expect_same(laid_out(c, l), l.tensor * l.pipeline * l.data, "bert " + words(l), 1e-5, {.ignored_every = 3});
+}
+
+// Products in bf16: sums differ by layout and from f32's, but not by much, and replicas stay equal.
+TEST(Matrix, AutocastStaysCloseToF32) {
+  Config c = small_llama(), wide = c;
+  c.precision = Precision::autocast;
+  const Layout l{
+      .tensor = 2, .pipeline = 2, .data = 2, .sequence = true, .zero = true, .recompute = Recompute::selective};
+  const Trained many = train_threads(laid_out(c, l), 8), one = train_threads(alone(laid_out(c, l)), 1),
+                full = train_threads(alone(laid_out(wide, l)), 1);
+  ASSERT_EQ(many.fault + one.fault + full.fault, "");
+  EXPECT_EQ(many.differing, "");
+  for (std::size_t i = 0; i < one.losses.size(); ++i) {
+    EXPECT_NEAR(many.losses[i] / one.losses[i], 1, 0.01);
+    EXPECT_NEAR(one.losses[i] / full.losses[i], 1, 0.02);
+    EXPECT_NE(one.losses[i], full.losses[i]) << "nothing was narrow";
+  }
+}
+
 TEST(Matrix, AdaptersTrainAloneOnEveryLayout) {
   Config c = small_llama();
   c.lora = {
@@ -191,7 +218,7 @@ TEST(Matrix, AdaptersTrainAloneOnEveryLayout) {
 
 TEST(Matrix, DropoutAndSmoothingAndIgnoredLabelsDoNotDependOnTheLayout) {
   Config c = small_llama();
-  c.model.hidden_dropout = 0.2, c.model.label_smoothing = 0.1;
+  c.model.hidden_dropout = c.model.attention_dropout = 0.2, c.model.label_smoothing = 0.1;
   c.micro_batch_size = 2;
   Layout l{.tensor = 2, .pipeline = 2, .data = 2, .sequence = true, .zero = true, .recompute = Recompute::full};
   c = laid_out(c, l);

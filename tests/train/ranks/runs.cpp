@@ -81,7 +81,10 @@ void set_batches(Job& job, std::size_t step, std::int32_t ignored_every) {
     }
     if (ignored_every > 0)
       for (std::size_t i = 0; i < labels.size(); i += static_cast<std::size_t>(ignored_every)) labels[i] = -100;
-    job.set_batch(m, tokens.data(), labels.data());
+    std::vector<std::int32_t> types(tokens.size()), next(batch);
+    for (std::size_t i = 0; i < types.size(); ++i) types[i] = i % s.config.seq_length < s.config.seq_length / 2 ? 0 : 1;
+    for (std::size_t b = 0; b < batch; ++b) next[b] = tokens[b * s.config.seq_length] % 2;
+    job.set_batch(m, {tokens.data(), labels.data(), types.data(), next.data()});
   }
 }
 

@@ -1,0 +1,30 @@
+#include "train/config/key_list.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace trellis::train {
+
+Key idle(std::string name, std::string why) {
+  return {name,
+          [name, why](JobConfig&, const KeyValue&) { return fmt::format("{} has no effect here: {}", name, why); }};
+}
+
+Key only(std::string name, std::vector<std::string> served, std::string why) {
+  return {std::move(name), [served, why](JobConfig&, const KeyValue& v) -> std::string {
+            if (std::ranges::find(served, word(v)) == served.end())
+              refuse(v, fmt::format("{}; {}", fmt::join(served, " or "), why));
+            return "";
+          }};
+}
+
+Key absent(std::string name, std::string why) {
+  return {name, [name, why](JobConfig&, const KeyValue&) -> std::string {
+            throw std::invalid_argument(fmt::format("{}: {}", name, why));
+          }};
+}
+
+}  // namespace trellis::train
