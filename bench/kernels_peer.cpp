@@ -29,6 +29,10 @@ class Arrays {
     if (memory_[i].size() < bytes) memory_[i].assign(bytes, std::byte{0x3C});
     return memory_[i].data();
   }
+  // What one operation leaves need not be numbers to the next one, of another type.
+  void forget() {
+    for (std::vector<std::byte>& m : memory_) m.assign(m.size(), std::byte{0x3C});
+  }
 
  private:
   std::vector<std::byte> memory_[4];
@@ -64,6 +68,7 @@ const std::map<std::string, Operation, std::less<>>& operations() {
 
 double median_seconds(const Operation& operation, const Call& call, int calls) {
   static Arrays arrays;
+  arrays.forget();
   operation(arrays, call);
   std::vector<double> times;
   for (int i = 0; i < calls; ++i) {
