@@ -205,6 +205,11 @@ std::vector<Key> data_keys() {
 
 std::vector<Key> other_keys() {
   return {
+      idle("model.activations_checkpoint_recompute", "the granularity decides"),
+      idle("model.fusions.softmax", "softmax is one kernel"),
+      idle("model.fusions.flash_attention", "attention's memory is linear in the sequence always"),
+      absent("model.fusions.ring_attention", "context parallelism is not built"),
+      idle("model.transpose_nki_inputs", "there are no NKI kernels"),
       {"precision.type", set_precision},
       absent("precision.xla_use_bf16", "precision.type says it: bf16SR or bf16"),
       absent("precision.xla_downcast_bf16", "precision.type says it: mixed_precision"),

@@ -93,11 +93,6 @@ std::vector<Key> model_keys() {
       {"model.activations_checkpoint_granularity", set_recompute},
       k(
           "activations_checkpoint_layers", [](JobConfig & c) -> auto& { return c.step.recompute_layers; }),
-      idle("model.activations_checkpoint_recompute", "the granularity decides"),
-      idle("model.fusions.softmax", "softmax is one kernel"),
-      idle("model.fusions.flash_attention", "attention's memory is linear in the sequence always"),
-      absent("model.fusions.ring_attention", "context parallelism is not built"),
-      idle("model.transpose_nki_inputs", "there are no NKI kernels"),
       k(
           "do_layer_norm_weight_decay", [](JobConfig & c) -> auto& { return c.step.optimizer.norm_weight_decay; }),
   };
