@@ -85,7 +85,7 @@ def main():
     if why:
         sys.exit(f"fabric_bound.py: {why}")
     environment = {"TRELLIS_ALGORITHM": options.algorithm} if options.algorithm else {}
-    hosts = Hosts(options.hosts, f"{options.mbit}mbit", burst="32k")
+    hosts = Hosts(options.hosts, f"{options.mbit}mbit", burst="70k")
     try:
         measured = Measured(str((options.build / "trellis").absolute()), hosts, environment)
         alpha = measured.bench("sendrecv", 8, 8, 2, "-n", "200")[0]["p50_us"]

@@ -98,7 +98,7 @@ class HostsTest(OnHosts):
         self.ends((0, 1), 15)
         self.assertRegex(self.said(0) + self.said(1), r"rank [23] on host host1")
         found = subprocess.run([TRELLIS, "doctor", dumps], capture_output=True, text=True).stdout
-        self.assertRegex(found.splitlines()[0], r"rank [23]\b.*host1|host1.*rank [23]\b")
+        self.assertRegex(found.splitlines()[0], r"rank [23]'s process ended")
 
     def test_a_link_that_is_cut_is_noticed_by_the_deadline(self):
         self.start(2, 1, "bench", "all_reduce_perf", "-b", "4M", "-e", "4M", "-n", "100000", "-c", "0", "-T", "4",
