@@ -13,6 +13,7 @@
 
 #include "ccl/plan/check.h"
 #include "measure/words.h"
+#include "schedule/traits.h"
 
 namespace trellis::measure {
 namespace {
@@ -34,9 +35,7 @@ std::uint64_t available_bytes() {
 
 }  // namespace
 
-bool has_in_place(Collective c) {
-  return c != Collective::all_to_all_v && c != Collective::send_recv && c != Collective::barrier;
-}
+bool has_in_place(Collective c) { return schedule::traits(c).may_alias && schedule::carries_data(c); }
 
 void refuse_too_large(std::uint64_t each, int ranks, int streams, const char* flag) {
   const std::uint64_t all = each * static_cast<std::uint64_t>(ranks) * static_cast<std::uint64_t>(streams);

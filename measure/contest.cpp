@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "ccl/config.h"
@@ -39,10 +40,10 @@ schedule::Request request_for(Collective c, const Choice& choice, Rank ranks) {
 
 // On few ranks many algorithms make the same schedule, which is then called by the best-known name.
 std::vector<std::string> plainest_first() {
-  std::vector<std::string> names = {"direct", "mesh",     "pairwise", "recursive_doubling",
-                                    "ring",   "binomial", "flat_ring"};
-  for (const auto& [name, algorithm] : schedule::algorithms())
-    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  std::vector<std::string> names;
+  for (const auto& [name, algorithm] : schedule::algorithms()) names.push_back(name);
+  std::ranges::stable_sort(names, std::greater(),
+                           [](const std::string& name) { return schedule::algorithm_named(name).renown; });
   return names;
 }
 
@@ -177,7 +178,7 @@ std::vector<Cost> Contest::run(std::uint64_t bytes, const Choice* incumbent) {
           {one.choice, one.samples.empty() ? 0 : one.median(), static_cast<int>(one.samples.size()), one.alive});
   // Candidates that were given up early have fewer samples, and come after the others.
   std::ranges::stable_sort(
-      costs, [](const Cost& a, const Cost& b) { return std::pair(!a.final, a.us) < std::pair(!b.final, b.us); });
+      costs, [](const Cost& a, const Cost& b) { return std::pair(!a.final, a.time) < std::pair(!b.final, b.time); });
   return costs;
 }
 

@@ -20,8 +20,8 @@ std::vector<ccl::Choice> candidates(schedule::Collective, ccl::Rank ranks);
 bool serves_count(const ccl::Choice&, const ccl::Call&, ccl::Rank ranks);
 
 struct Cost {
-  ccl::Choice choice;
-  double us = 0;      // of one operation on the slowest rank: the median of the samples
+  ccl::Choice way;
+  double time = 0;    // us, of one operation on the slowest rank: the median of the samples
   int samples = 0;    // 0: it was not measured
   bool final = true;  // false: given up early, because others were clearly faster
 };

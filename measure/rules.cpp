@@ -6,25 +6,17 @@
 #include <stdexcept>
 
 #include "measure/words.h"
+#include "schedule/algorithms/tuner.h"
 
 namespace trellis::measure {
-
-const Cost* winner(const std::vector<Cost>& costs, const ccl::Choice* incumbent) {
-  if (costs.empty()) return nullptr;
-  const Cost* const best = &costs.front();
-  if (incumbent == nullptr) return best;
-  const auto held = std::ranges::find(costs, *incumbent, &Cost::choice);
-  if (held == costs.end() || best->us < held->us * (1 - worth_changing)) return best;
-  return &*held;
-}
 
 std::vector<ccl::Rule> rules_for(schedule::Collective collective, ccl::Rank ranks,
                                  const std::vector<SizeCosts>& sizes) {
   std::vector<ccl::Rule> rules;
+  schedule::Tuner<Cost> tuner;
   for (const SizeCosts& size : sizes) {
-    const Cost* const best = winner(size.costs, rules.empty() ? nullptr : &rules.back().choice);
-    if (best == nullptr || (!rules.empty() && best->choice == rules.back().choice)) continue;
-    rules.push_back({collective, ranks, rules.empty() ? 0 : size.bytes, best->choice});
+    const Cost* const best = tuner.chosen(size.costs);
+    if (tuner.changed()) rules.push_back({collective, ranks, rules.empty() ? 0 : size.bytes, best->way});
   }
   return rules;
 }

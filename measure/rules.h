@@ -15,13 +15,6 @@ struct SizeCosts {
   std::vector<Cost> costs;  // the cheapest first
 };
 
-// Fraction of the time that another algorithm must save to replace that of the size before.
-inline constexpr double worth_changing = 0.03;
-
-// The choice for a size whose smaller neighbour has `incumbent` (null: none): the cheapest, if it is better by
-// worth_changing. Null: nothing was measured.
-const Cost* winner(const std::vector<Cost>&, const ccl::Choice* incumbent);
-
 // The rules, for any machine, of ascending sizes. The first begins at 0 bytes. Adjacent sizes with the same winner
 // become one rule.
 std::vector<ccl::Rule> rules_for(schedule::Collective, ccl::Rank ranks, const std::vector<SizeCosts>&);

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "ccl/plan/check.h"
+#include "schedule/traits.h"
 
 namespace trellis::measure {
 namespace {
@@ -68,8 +69,8 @@ std::vector<Call> calls_for(const BenchSettings& s, std::uint64_t bytes, kernels
   std::vector<std::vector<std::size_t>> sent;
   for (std::size_t r = 0; r < calls.size(); ++r) sent.push_back(counts_sent(s, block, r, ranks));
   for (std::size_t r = 0; r < calls.size(); ++r) {
-    calls[r].counts = collective == Collective::all_to_all_v ? sent[r] : sent.front();
-    if (collective == Collective::all_to_all_v)
+    calls[r].counts = schedule::counts_by_pair(collective) ? sent[r] : sent.front();
+    if (schedule::counts_by_pair(collective))
       for (const auto& from : sent) calls[r].arriving_counts.push_back(from[r]);
   }
   return calls;
@@ -86,21 +87,8 @@ std::uint64_t larger_buffer_bytes(const std::vector<Call>& calls) {
 
 double bus_factor(Collective collective, Rank ranks) {
   const double n = ranks;
-  switch (collective) {
-    case Collective::all_reduce:
-      return 2 * (n - 1) / n;
-    case Collective::reduce_scatter:
-    case Collective::all_gather:
-    case Collective::all_to_all:
-    case Collective::reduce_scatter_v:
-    case Collective::all_gather_v:
-    case Collective::all_to_all_v:
-    case Collective::gather:
-    case Collective::scatter:
-      return (n - 1) / n;
-    default:
-      return 1;
-  }
+  if (collective == Collective::all_reduce) return 2 * (n - 1) / n;
+  return schedule::by_block(collective) ? (n - 1) / n : 1;
 }
 
 }  // namespace trellis::measure

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "schedule/traits.h"
 #include "sim/figures/nearest.h"
 
 namespace trellis::measure {
@@ -19,23 +20,8 @@ using kernels::DType;
 using kernels::Reduction;
 using schedule::Collective;
 
-struct OpWord {
-  std::string_view word;
-  Collective collective;
-  bool shift = false;
-};
-
-// In addition to the names of schedule/.
-constexpr std::array<OpWord, 10> op_words{{{"allr", Collective::all_reduce},
-                                           {"allg", Collective::all_gather},
-                                           {"allgv", Collective::all_gather_v},
-                                           {"all_gatherv", Collective::all_gather_v},
-                                           {"redsct", Collective::reduce_scatter},
-                                           {"reduce_scatterv", Collective::reduce_scatter_v},
-                                           {"alltoall", Collective::all_to_all},
-                                           {"alltoallv", Collective::all_to_all_v},
-                                           {"all_to_allv", Collective::all_to_all_v},
-                                           {"sendrecv", Collective::permute, true}}};
+// The one word that is no collective's: every rank sends to the next one.
+constexpr std::string_view shift_word = "sendrecv";
 
 struct TypeWord {
   std::string_view word;
@@ -90,7 +76,9 @@ std::string meant(std::string_view word, const std::vector<std::string>& known) 
 std::vector<std::string> known_ops() {
   std::vector<std::string> known;
   for (const Collective c : schedule::collectives()) known.emplace_back(schedule::name(c));
-  for (const OpWord& w : op_words) known.emplace_back(w.word);
+  for (const schedule::Traits& t : schedule::all_traits())
+    for (const std::string& word : words_between(t.words, ' ')) known.push_back(word);
+  known.emplace_back(shift_word);
   return known;
 }
 
@@ -99,9 +87,10 @@ bool find_op(std::string_view word, BenchOp& op) {
   if (plain.ends_with("_perf")) plain.remove_suffix(5);
   for (const Collective c : schedule::collectives())
     if (schedule::name(c) == plain) return op = {c, std::string(word)}, true;
-  for (const OpWord& w : op_words)
-    if (w.word == plain) return op = {w.collective, std::string(word), w.shift}, true;
-  return false;
+  if (plain == shift_word) return op = {Collective::permute, std::string(word), true}, true;
+  const schedule::Traits* const found = schedule::traits_by_word(plain);
+  if (found != nullptr) op = {found->collective, std::string(word)};
+  return found != nullptr;
 }
 
 }  // namespace

@@ -2,41 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <limits>
 #include <stdexcept>
 
 #include "schedule/task_fault.h"
+#include "schedule/traits.h"
 
 namespace trellis::schedule {
 namespace {
 
 using enum Collective;
-
-struct Row {
-  Collective collective;
-  std::string_view name;
-  bool reduces, rooted, by_block, uneven;
-};
-
-constexpr std::array<Row, 14> table{{
-    {all_reduce, "all_reduce", true, false, false, false},
-    {reduce_scatter, "reduce_scatter", true, false, true, false},
-    {all_gather, "all_gather", false, false, true, false},
-    {broadcast, "broadcast", false, true, false, false},
-    {reduce, "reduce", true, true, false, false},
-    {gather, "gather", false, true, true, false},
-    {scatter, "scatter", false, true, true, false},
-    {all_to_all, "all_to_all", false, false, true, false},
-    {all_to_all_v, "all_to_all_v", false, false, true, true},
-    {all_gather_v, "all_gather_v", false, false, true, true},
-    {reduce_scatter_v, "reduce_scatter_v", true, false, true, true},
-    {permute, "permute", false, false, false, false},
-    {send_recv, "send_recv", false, false, false, false},
-    {barrier, "barrier", false, false, false, false},
-}};
-
-const Row& row(Collective c) { return table.at(static_cast<std::size_t>(c)); }
 
 bool is_source(const Task& t, Rank rank) {
   for (const Pair& pair : t.pairs)
@@ -69,24 +44,24 @@ void check_pairs(const Task& t) {
 }  // namespace
 
 std::span<const Collective> collectives() {
-  static constexpr auto all = [] {
-    std::array<Collective, table.size()> list{};
-    for (std::size_t i = 0; i < list.size(); ++i) list[i] = table[i].collective;
+  static const std::vector<Collective> all = [] {
+    std::vector<Collective> list;
+    for (const Traits& t : all_traits()) list.push_back(t.collective);
     return list;
   }();
   return all;
 }
 
-std::string_view name(Collective c) { return row(c).name; }
-bool reduces(Collective c) { return row(c).reduces; }
-bool rooted(Collective c) { return row(c).rooted; }
-bool by_block(Collective c) { return row(c).by_block; }
+std::string_view name(Collective c) { return traits(c).name; }
+bool reduces(Collective c) { return traits(c).reduces; }
+bool rooted(Collective c) { return traits(c).rooted; }
+bool by_block(Collective c) { return traits(c).by_block; }
 bool carries_data(Collective c) { return c != barrier; }
-bool uneven(Collective c) { return row(c).uneven; }
+bool uneven(Collective c) { return traits(c).uneven; }
 
 Collective collective_named(std::string_view wanted) {
   std::string known;
-  for (const Row& r : table) {
+  for (const Traits& r : all_traits()) {
     if (r.name == wanted) return r.collective;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", r.name);
   }
@@ -94,9 +69,9 @@ Collective collective_named(std::string_view wanted) {
 }
 
 void check(const Task& t) {
-  if (static_cast<std::size_t>(t.collective) >= table.size())
+  if (static_cast<std::size_t>(t.collective) >= all_traits().size())
     throw TaskFault("collective", fmt::format("collective number {}: expected 0 to {}", static_cast<int>(t.collective),
-                                              table.size() - 1));
+                                              all_traits().size() - 1));
   if (t.ranks < 1) throw TaskFault("ranks", fmt::format("{} ranks: expected at least 1", t.ranks));
   if (t.pieces < 1) throw TaskFault("pieces", fmt::format("{} pieces in a block: expected at least 1", t.pieces));
   if (data_chunks(t) > std::numeric_limits<std::int32_t>::max())
@@ -113,7 +88,7 @@ void check(const Task& t) {
     throw TaskFault("peer", fmt::format("peer {}: {} has none", t.peer, name(t.collective)));
   if (t.even && uneven(t.collective))
     throw TaskFault("even", fmt::format("{} has blocks of all sizes: they can't be even", name(t.collective)));
-  if (t.in_place && t.collective == all_to_all_v)
+  if (t.in_place && counts_by_pair(t.collective))
     throw TaskFault("in_place",
                     "all_to_all_v can't be in place: the blocks sent and received would overlap at different sizes");
   if (t.collective == permute)
@@ -162,7 +137,7 @@ std::int64_t output_chunks(const Task& t, Rank rank) {
 std::int64_t kind_of_data(const Task& t, Rank rank, std::int64_t chunk) {
   if (t.even) return 0;
   if (by_block(t.collective) && !uneven(t.collective)) return chunk % t.pieces;
-  if (t.collective != all_to_all_v) return chunk;
+  if (!counts_by_pair(t.collective)) return chunk;
   const std::int64_t source = chunk / t.pieces, piece = chunk % t.pieces;
   return (source * t.ranks + rank) * t.pieces + piece;
 }
@@ -171,7 +146,7 @@ std::int64_t kind_of_input(const Task& t, Rank rank, std::int64_t chunk) {
   if (t.even) return 0;
   if (t.collective == all_gather_v) return std::int64_t{rank} * t.pieces + chunk;
   // The length of the block from s to d depends on that pair alone.
-  if (t.collective == all_to_all_v) return std::int64_t{rank} * t.ranks * t.pieces + chunk;
+  if (counts_by_pair(t.collective)) return std::int64_t{rank} * t.ranks * t.pieces + chunk;
   return kind_of_data(t, rank, chunk);
 }
 

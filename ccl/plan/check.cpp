@@ -1,5 +1,7 @@
 #include "ccl/plan/check.h"
 
+#include "schedule/traits.h"
+
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -47,7 +49,7 @@ void check_parts(const Call& c, Rank ranks) {
   if ((point || schedule::rooted(c.collective)) && !is_rank(c.root, ranks)) refuse_rank(c, "root", c.root, ranks);
   if (point && !is_rank(c.peer, ranks)) refuse_rank(c, "peer", c.peer, ranks);
   if (schedule::uneven(c.collective)) check_counts(c, "counts", c.counts, ranks);
-  if (c.collective == Collective::all_to_all_v) check_counts(c, "arriving counts", c.arriving_counts, ranks);
+  if (schedule::counts_by_pair(c.collective)) check_counts(c, "arriving counts", c.arriving_counts, ranks);
   if (c.collective == Collective::barrier && c.count != 0)
     throw std::invalid_argument(fmt::format("barrier: {} elements; expected none", c.count));
   const auto op = static_cast<std::size_t>(c.op.kind);
@@ -121,7 +123,7 @@ CallShape shape_of(const Call& c, Rank rank, Rank ranks) {
     own = bytes_of(c, std::accumulate(c.counts.begin(), c.counts.begin() + rank, std::size_t{0}));
   if (is(c, {all_gather, all_gather_v, gather})) shape.before_output = own;
   if (is(c, {reduce_scatter, reduce_scatter_v, scatter})) shape.before_input = own;
-  shape.in_place = !is(c, {all_to_all_v, send_recv});
+  shape.in_place = schedule::traits(c.collective).may_alias;
   return shape;
 }
 

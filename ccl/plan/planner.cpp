@@ -10,6 +10,7 @@
 #include "ccl/plan/check.h"
 #include "ccl/plan/schedule_file.h"
 #include "schedule/proof/verify.h"
+#include "schedule/traits.h"
 
 namespace trellis::ccl {
 namespace {
@@ -56,7 +57,7 @@ std::uint64_t mark_of(const Call& c, kernels::DType wire) {
       hash_combine(c.count, static_cast<std::uint64_t>(c.collective) | static_cast<std::uint64_t>(c.type) << 8 |
                                 static_cast<std::uint64_t>(wire) << 16);
   if (schedule::rooted(c.collective)) h = hash_combine(h, static_cast<std::uint64_t>(c.root) + 1);
-  if (c.collective != Collective::all_to_all_v)
+  if (!schedule::counts_by_pair(c.collective))
     for (std::size_t n : c.counts) h = hash_combine(h, n);
   return h;
 }
@@ -87,7 +88,7 @@ bool fits_lanes(const Choice& choice) { return choice.dims.empty() && choice.ord
 }  // namespace
 
 Counts counts_of(const Call& call, Rank rank, Rank ranks) {
-  if (call.collective != Collective::all_to_all_v) return {call.count, call.counts};
+  if (!schedule::counts_by_pair(call.collective)) return {call.count, call.counts};
   const auto p = static_cast<std::size_t>(ranks);
   Counts counts{0, std::vector<std::size_t>(p * p)};
   for (std::size_t r = 0; r < p; ++r) {
@@ -99,7 +100,7 @@ Counts counts_of(const Call& call, Rank rank, Rank ranks) {
 
 std::size_t larger_bytes(const Call& call, Rank ranks) {
   std::size_t elements = call.count;
-  if (call.collective == Collective::all_to_all_v)
+  if (schedule::counts_by_pair(call.collective))
     elements = 0;  // ranks know different counts but must make the same choice
   else if (schedule::uneven(call.collective))
     elements = std::accumulate(call.counts.begin(), call.counts.end(), std::size_t{0});

@@ -1,5 +1,7 @@
 #include "schedule/algorithms/algorithm.h"
 
+#include "schedule/traits.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -125,7 +127,7 @@ void check(const Request& r) {
 }
 
 std::string refusal(const Algorithm& algorithm, const Request& request) {
-  if (request.in_place && request.collective == Collective::all_to_all_v)
+  if (request.in_place && counts_by_pair(request.collective))
     return "in place, the blocks sent and received would overlap at different sizes";
   check(request);
   if (!request.levels.empty() && !algorithm.has_levels)

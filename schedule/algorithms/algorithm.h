@@ -26,6 +26,14 @@ struct Request {
   std::int64_t shares() const { return std::int64_t{channels} * segments; }  // per block
 };
 
+// The shape that suits an algorithm when the caller names none.
+enum class UsualShape : std::uint8_t {
+  row,      // all ranks in one row
+  chips,    // the ranks of a chip, and the chips in a row
+  machine,  // the machine's own dimensions
+  hosts,    // the ranks of a host, and the hosts in a row
+};
+
 struct Algorithm {
   std::string name;
   std::string summary;     // one line
@@ -44,6 +52,9 @@ struct Algorithm {
   bool in_a_row = false;                           // uses rank numbers only; the result is the same for all dims
   bool (*even)(const Request&) = nullptr;          // whether all chunks must be equally large; null: no
   Symmetry (*symmetry)(const Request&) = nullptr;  // null: each rank is its own class
+  UsualShape usual_shape = UsualShape::row;
+  // Of algorithms that make the same schedule, the tuner keeps the one with the largest number, as the best known.
+  int renown = 0;
 };
 
 // An object of this type at namespace scope registers the algorithm for all tools and tests.

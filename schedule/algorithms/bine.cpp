@@ -223,6 +223,7 @@ const Registered registered{{
     .build = build,
     .in_a_row = true,
     .symmetry = symmetry,
+    .usual_shape = UsualShape::machine,
 }};
 
 const Registered registered_torus{{

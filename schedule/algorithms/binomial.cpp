@@ -97,6 +97,7 @@ const Registered registered{{
     .pieces = [](const Request& r) { return r.shares(); },
     .build = build,
     .in_a_row = true,
+    .renown = 2,
 }};
 
 }  // namespace

@@ -129,6 +129,7 @@ const Registered registered{{
     .lanes_are_runs = true,
     .in_a_row = true,
     .symmetry = symmetry,
+    .renown = 7,
 }};
 
 }  // namespace

@@ -39,6 +39,8 @@ const Registered registered{{
     .pieces = ring_pieces,
     .build = build,
     .symmetry = symmetry,
+    .usual_shape = UsualShape::hosts,
+    .renown = 1,
 }};
 
 }  // namespace

@@ -360,6 +360,7 @@ const Registered registered{{
     .has_levels = true,
     .even = even,
     .symmetry = symmetry,
+    .usual_shape = UsualShape::machine,
 }};
 
 }  // namespace

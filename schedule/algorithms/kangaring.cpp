@@ -133,6 +133,7 @@ const Registered registered{{
     .build = build,
     .in_a_row = true,
     .symmetry = symmetry,
+    .usual_shape = UsualShape::chips,
 }};
 
 }  // namespace

@@ -157,6 +157,8 @@ const Registered registered{{
     .pieces = pieces,
     .build = build,
     .symmetry = symmetry,
+    .usual_shape = UsualShape::chips,
+    .renown = 6,
 }};
 
 }  // namespace

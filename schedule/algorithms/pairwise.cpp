@@ -105,6 +105,7 @@ const Registered registered{{
     .build = build,
     .in_a_row = true,
     .symmetry = symmetry,
+    .renown = 5,
 }};
 
 }  // namespace

@@ -195,6 +195,7 @@ const Registered registered{{
     .build = build,
     .mixes_blocks = true,
     .symmetry = symmetry,
+    .usual_shape = UsualShape::machine,
 }};
 
 }  // namespace

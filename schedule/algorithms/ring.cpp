@@ -24,6 +24,7 @@ const Registered registered{{
     .build = build,
     .in_a_row = true,
     .symmetry = symmetry,
+    .renown = 3,
 }};
 
 }  // namespace

@@ -81,6 +81,7 @@ const Registered registered{{
     .pieces = torus_pieces,
     .build = build,
     .symmetry = symmetry,
+    .usual_shape = UsualShape::machine,
 }};
 
 const Registered registered_whole{{

@@ -106,6 +106,7 @@ const Registered registered{{
     .pieces = torus_pieces,
     .build = build,
     .symmetry = symmetry,
+    .usual_shape = UsualShape::machine,
 }};
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "schedule/builder/rounds.h"
+#include "schedule/traits.h"
 
 namespace trellis::schedule {
 namespace {
@@ -19,9 +20,7 @@ bool within(std::int64_t first, std::int64_t end, Hazards::Run run) {
   return first <= run.first && run.first + run.count <= end;
 }
 
-bool has_data_numbers(Collective c) {
-  return c != Collective::all_to_all && c != Collective::all_to_all_v && c != Collective::permute;
-}
+bool has_data_numbers(Collective c) { return !traits(c).by_pair && c != Collective::permute; }
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/msccl_xml_file.h"
 #include "schedule/proof/dataflow.h"
+#include "schedule/traits.h"
 
 namespace trellis::schedule {
 namespace {
@@ -15,18 +16,7 @@ namespace {
 using msccl::Type;
 
 std::string collective_name(Collective c) {
-  switch (c) {
-    case Collective::all_reduce:
-      return "allreduce";
-    case Collective::all_gather:
-      return "allgather";
-    case Collective::reduce_scatter:
-      return "reducescatter";
-    case Collective::all_to_all:
-      return "alltoall";
-    default:
-      break;
-  }
+  if (const std::string_view known = traits(c).msccl; !known.empty()) return std::string(known);
   if (rooted(c))
     throw std::invalid_argument(fmt::format("{}: an MSCCL file can't say which rank is the root", name(c)));
   if (uneven(c)) throw std::invalid_argument(fmt::format("{}: an MSCCL file knows chunks of one size only", name(c)));

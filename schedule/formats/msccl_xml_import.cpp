@@ -9,6 +9,7 @@
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/msccl_xml_order.h"
 #include "schedule/in_place.h"
+#include "schedule/traits.h"
 
 namespace trellis::schedule {
 namespace {
@@ -19,10 +20,7 @@ using msccl::Type;
 constexpr std::int64_t most_touches = std::int64_t{1} << 22;  // total chunks that a file's steps may name
 
 Collective collective_of(const std::string& name) {
-  if (name == "allreduce") return Collective::all_reduce;
-  if (name == "allgather") return Collective::all_gather;
-  if (name == "reducescatter" || name == "reduce_scatter") return Collective::reduce_scatter;
-  if (name == "alltoall") return Collective::all_to_all;
+  if (const Traits* known = traits_by_msccl(name)) return known->collective;
   const auto refuse = [&](std::string_view why) {
     throw std::invalid_argument(fmt::format("algo: coll=\"{}\": {}", name.substr(0, 40), why));
   };

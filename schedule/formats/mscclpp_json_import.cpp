@@ -9,6 +9,7 @@
 #include "schedule/formats/mscclpp_json_order.h"
 #include "schedule/in_place.h"
 #include "schedule/proof/wiring.h"
+#include "schedule/traits.h"
 
 namespace trellis::schedule {
 namespace {
@@ -23,18 +24,12 @@ Task task_of(const mscclpp::Plan& plan) {
   Task task{.ranks = static_cast<Rank>(plan.gpus.size()), .pairs = {}, .in_place = plan.in_place, .even = true};
   if (plan.gpus.empty()) throw std::invalid_argument("plan: has no gpus");
   const std::string& name = plan.collective;
-  if (name == "allreduce")
-    task.collective = Collective::all_reduce;
-  else if (name == "allgather")
-    task.collective = Collective::all_gather;
-  else if (name == "reducescatter" || name == "reduce_scatter")
-    task.collective = Collective::reduce_scatter;
-  else if (name == "alltoall")
-    task.collective = Collective::all_to_all;
-  else
+  const Traits* const known = traits_by_msccl(name);
+  if (known == nullptr)
     throw std::invalid_argument(
         fmt::format("plan collective: '{}': the plan does not say what must come out, or which gpu is the root",
                     name.substr(0, 40)));
+  task.collective = known->collective;
   const mscclpp::Gpu& first = plan.gpus[0];
   for (const mscclpp::Gpu& gpu : plan.gpus)
     if (gpu.inputs != first.inputs || gpu.outputs != first.outputs)

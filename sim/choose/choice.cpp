@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "sim/choose/prefix_lower_bound.h"
-#include "sim/choose/symmetry_lower_bound.h"
 #include "sim/thread_pool.h"
 
 namespace trellis::sim {
@@ -13,8 +12,8 @@ namespace {
 
 // A candidate way, and what is known of it so far.
 struct Entry {
-  // see Pricer and symmetry_lower_bound
-  enum class Known : std::uint8_t { nothing, outline, chip, classes, alone, priced };
+  // see Pricer; pattern: it has been made, and no other way has the same
+  enum class Known : std::uint8_t { nothing, outline, chip, pattern, alone, priced };
 
   std::size_t place = 0;  // index in the given ways
   int worker = 0;         // that looks at it; ways that differ only in shape share a worker
@@ -157,8 +156,8 @@ class Contest {
       case Entry::Known::outline:
         return look_at_chip(look, pricer);
       case Entry::Known::chip:
-        return look_at_classes(look, pricer);
-      case Entry::Known::classes:
+        return look_at_pattern(look, pricer);
+      case Entry::Known::pattern:
         return look_closely(look, pricer);
       case Entry::Known::alone:
         look.price = pricer.price(ways_[look.entry.place], bytes_, false, look.limit);
@@ -235,15 +234,15 @@ class Contest {
   }
 
   bool too_large(const Entry& entry) {
-    const bool goes_through_all = entry.known == Entry::Known::chip || entry.known == Entry::Known::classes;
+    const bool goes_through_all = entry.known == Entry::Known::chip || entry.known == Entry::Known::pattern;
     if (!goes_through_all || entry.moves <= static_cast<double>(limits_.most_moves)) return false;
     choice_.untried.push_back(ways_[entry.place]);
     pricer(entry).forget(ways_[entry.place]);
     return true;
   }
 
-  // Looks at what a rank shares with its chip's other ranks, where that says more than one rank and costs less than all
-  // classes.
+  // Looks at what a rank shares with its chip's other ranks, where that says more than one rank and costs less than the
+  // pattern.
   void look_at_chip(Look& look, Pricer& pricer) const {
     Entry& entry = look.entry;
     const Rank cores = pricer.machine().cores();
@@ -253,14 +252,13 @@ class Contest {
       found(look, pricer.least_of_chip(ways_[entry.place], bytes_, look.limit));
   }
 
-  void look_at_classes(Look& look, Pricer& pricer) const {
+  void look_at_pattern(Look& look, Pricer& pricer) const {
     Entry& entry = look.entry;
     const Way& way = ways_[entry.place];
     const schedule::Task task = task_of(schedule::algorithm_named(way.algorithm), pricer.request(way));
     const Pattern& pattern = pricer.uncounted(way);
     look.content = content(pattern);
-    found(look, symmetry_lower_bound(pattern, pricer.machine(), pricer.options(bytes_), look.limit));
-    entry.known = Entry::Known::classes;
+    entry.known = Entry::Known::pattern;
     entry.moves = entry.own * (has_empty_chunks(task, pricer.options(bytes_)) ? pattern.ranks()
                                                                               : kinds(pattern.symmetry(), pricer));
   }

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <stdexcept>
+
+#include "schedule/algorithms/tuner.h"
 
 namespace trellis::sim {
 namespace {
@@ -199,18 +202,11 @@ std::vector<Region> regions_of(std::vector<Cost> costs, bool family) {
     return a.bytes != b.bytes ? a.bytes < b.bytes : a.time != b.time ? a.time < b.time : a.way < b.way;
   });
   std::vector<Region> regions;
+  schedule::Tuner<Cost> tuner(family);
   for (std::size_t begin = 0, end = 0; begin < costs.size(); begin = end) {
     while (end < costs.size() && costs[end].bytes == costs[begin].bytes) ++end;
-    const Cost& best = costs[begin];
-    if (!regions.empty()) {
-      const Way& held = regions.back().way;
-      const auto still = std::find_if(
-          costs.begin() + static_cast<std::ptrdiff_t>(begin), costs.begin() + static_cast<std::ptrdiff_t>(end),
-          [&](const Cost& c) { return family ? family_of(c.way) == family_of(held) : c.way == held; });
-      const bool there = still != costs.begin() + static_cast<std::ptrdiff_t>(end);
-      if (there && static_cast<double>(best.time) >= static_cast<double>(still->time) * (1 - worth_changing)) continue;
-    }
-    regions.push_back({regions.empty() ? 0 : best.bytes, best.way, best.time, best.bytes});
+    const Cost* const best = tuner.chosen(std::span(costs).subspan(begin, end - begin));
+    if (tuner.changed()) regions.push_back({regions.empty() ? 0 : best->bytes, best->way, best->time, best->bytes});
   }
   return regions;
 }

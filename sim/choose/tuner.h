@@ -111,8 +111,6 @@ struct Region {
   double at = 0;  // where the region begins; of the first region, the least size that was priced
 };
 
-inline constexpr double worth_changing = 0.03;  // part of the time that a change of way must gain
-
 // Costs may be in any order. The first region begins at 0. With `family`, a change of lanes or parts begins none.
 std::vector<Region> regions_of(std::vector<Cost>, bool family);
 

@@ -49,16 +49,21 @@ bool worth_cutting(const schedule::Algorithm& algorithm, const Way& way, schedul
 }  // namespace
 
 std::vector<Rank> usual_dims(std::string_view algorithm, const Machine& machine, Rank ranks) {
+  using Shape = schedule::UsualShape;
+  const auto known = schedule::algorithms().find(algorithm);
   const auto all = shapes(machine, ranks);
-  const bool chips = algorithm == "mesh" || algorithm == "kangaring";
-  const bool whole = algorithm == "torus" || algorithm == "rdh" || algorithm == "swing" ||
-                     algorithm == "hierarchical" || algorithm == "bine";
-  if (whole) {
-    if (const auto dims = part_of(machine.dims(), ranks); !dims.empty()) return dims;
-    return all.back();
+  switch (known == schedule::algorithms().end() ? Shape::row : known->second.usual_shape) {
+    case Shape::row:
+      break;
+    case Shape::chips:
+      return all.size() > 1 ? all[1] : all.front();
+    case Shape::machine:
+      if (const auto dims = part_of(machine.dims(), ranks); !dims.empty()) return dims;
+      return all.back();
+    case Shape::hosts:
+      return all.back();
   }
-  if (chips && all.size() > 1) return all[1];
-  return algorithm == "flat_ring" ? all.back() : all.front();
+  return all.front();
 }
 
 std::vector<Way> usual_ways(const Pricer& pricer, double bytes) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "schedule/traits.h"
 #include "sim/price/price.h"
 
 namespace trellis::sim {
@@ -91,7 +92,7 @@ Bounds lower_bounds(const Task& task, const Machine& machine, const PriceOptions
   if (!all || machine.chips() < 2 || task.ranks != machine.ranks()) return bounds;
   const double chips = machine.chips();
   const double factor = task.ranks > 1 ? (chips - 1) / chips / ((task.ranks - 1.0) / task.ranks) : 1;
-  const bool exchange = task.collective == all_to_all || task.collective == all_to_all_v;
+  const bool exchange = schedule::traits(task.collective).by_pair;
   const double sent = most.sent * factor * options.bytes * (exchange ? machine.cores() : 1);
   if (machine.injection() > 0 && sent > 0) bounds.bandwidth = o.launch + transfer_time(sent, machine.injection());
   if (machine.bisection() > 0 && most.crossing > 0)

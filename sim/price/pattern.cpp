@@ -1,5 +1,7 @@
 #include "sim/price/pattern.h"
 
+#include "schedule/traits.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,9 +67,8 @@ Pattern::Pattern(const Schedule& s, std::int64_t elements)
 
 Pattern::Pattern(const Schedule& s, std::vector<std::int64_t> blocks)
     : task_(s.task), symmetry_(all_distinct(s.ranks())), blocks_(std::move(blocks)) {
-  const auto expected =
-      static_cast<std::size_t>(task_.ranks) *
-      (task_.collective == schedule::Collective::all_to_all_v ? static_cast<std::size_t>(task_.ranks) : 1);
+  const auto expected = static_cast<std::size_t>(task_.ranks) *
+                        (schedule::counts_by_pair(task_.collective) ? static_cast<std::size_t>(task_.ranks) : 1);
   if (blocks_.size() != expected)
     throw std::invalid_argument(
         fmt::format("{} blocks of {}: expected {}", blocks_.size(), name(task_.collective), expected));

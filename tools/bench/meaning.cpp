@@ -7,6 +7,7 @@
 
 #include "ccl/rendezvous/environment.h"
 #include "ccl/transports/registry.h"
+#include "schedule/traits.h"
 #include "tools/bench/lists.h"
 #include "tools/bench/options.h"
 #include "tools/program/cli_checks.h"
@@ -283,7 +284,7 @@ void set_lists(BenchSettings& s, const BenchOptions& o) {
   s.weights = bench_weights(o.counts_file);
   if (!s.weights.empty() && !schedule::uneven(s.op.collective))
     refuse(counts, o.counts_file, "only the _v forms have counts");
-  if (s.weights.size() > 1 && s.op.collective != schedule::Collective::all_to_all_v)
+  if (s.weights.size() > 1 && !schedule::counts_by_pair(s.op.collective))
     refuse(counts, o.counts_file, "only all_to_all_v has a list for each sender");
 }
 

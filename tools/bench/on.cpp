@@ -7,6 +7,7 @@
 
 #include "ccl/plan/check.h"
 #include "measure/buffers.h"
+#include "schedule/traits.h"
 #include "sim/answer/answer.h"
 #include "tools/answer/machine_typed.h"
 #include "tools/answer/price_watch.h"
@@ -137,7 +138,7 @@ class Simulated {
     if (!s_.algorithm.empty()) q.way = schedule::way_named(s_.algorithm);
     if (!schedule::uneven(s_.op.collective) || s_.weights.empty()) return q;
     q.blocks.assign(calls.front().counts.begin(), calls.front().counts.end());
-    for (std::size_t r = 1; r < calls.size() && s_.op.collective == schedule::Collective::all_to_all_v; ++r)
+    for (std::size_t r = 1; r < calls.size() && schedule::counts_by_pair(s_.op.collective); ++r)
       q.blocks.insert(q.blocks.end(), calls[r].counts.begin(), calls[r].counts.end());
     return q;
   }

@@ -17,7 +17,6 @@
 
 namespace trellis::tools {
 
-
 using sim::Cost;
 using sim::Sweep;
 

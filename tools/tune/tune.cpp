@@ -14,6 +14,7 @@
 #include "ccl/rendezvous/tcp/socket.h"
 #include "launch/crew.h"
 #include "measure/rules.h"
+#include "schedule/algorithms/tuner.h"
 #include "tools/bench/report/progress.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
@@ -99,11 +100,11 @@ std::vector<SizeCosts> measured(const Crew& crew, Collective c, kernels::DType t
   try {
     Contest contest(bench, crew, c, type, choices);
     std::vector<SizeCosts> all;
-    ccl::Choice held;
+    schedule::Tuner<Cost> tuner;
     for (const std::uint64_t bytes : sizes) {
       progress.next(fmt::format("{} on {} ranks, {}", schedule::name(c), crew.ranks, bytes_text(bytes)));
-      all.push_back({bytes, contest.run(bytes, all.empty() ? nullptr : &held)});
-      if (const Cost* best = winner(all.back().costs, all.size() == 1 ? nullptr : &held)) held = best->choice;
+      all.push_back({bytes, contest.run(bytes, tuner.held())});
+      tuner.chosen(all.back().costs);
     }
     return all;
   } catch (...) {
@@ -224,12 +225,12 @@ void print_explanation(const Options& o, const Bench& bench, const ccl::Call& ca
                         {.name = "samples"},
                         {.name = "selected"}});
   std::vector<Cost> sorted = costs;
-  std::ranges::stable_sort(sorted, {}, &Cost::us);
+  std::ranges::stable_sort(sorted, {}, &Cost::time);
   std::set<std::string> seen;
   for (const Cost& c : sorted)
-    if (seen.insert(c.choice.algorithm).second || o.all || c.choice == selected)
+    if (seen.insert(c.way.algorithm).second || o.all || c.way == selected)
       table.add(
-          {text_of(c.choice), c.us * 1e-6, c.us / sorted.front().us, std::int64_t{c.samples}, c.choice == selected});
+          {text_of(c.way), c.time * 1e-6, c.time / sorted.front().time, std::int64_t{c.samples}, c.way == selected});
   if (o.json) return write_output("", table.json());
   const std::string of = schedule::carries_data(call.collective) ? fmt::format(" of {}", bytes_text(bytes)) : "";
   write_output("", fmt::format("{}{} on {} ranks: {}\n{}\n\n{}", schedule::name(call.collective), of, bench.ranks(),

@@ -8,6 +8,7 @@
 
 #include "ccl/api/handles/boundary.h"
 #include "ccl/plan/selector.h"
+#include "schedule/traits.h"
 
 namespace trellis::ccl::api {
 namespace {
@@ -138,7 +139,7 @@ Call call_of(const trellis_call* given, Rank ranks) {
             .root = c.root,
             .peer = c.peer};
   const bool by_rank = call.collective == Collective::all_gather_v || call.collective == Collective::reduce_scatter_v;
-  const bool both_ways = call.collective == Collective::all_to_all_v;
+  const bool both_ways = schedule::counts_by_pair(call.collective);
   if (by_rank || both_ways) call.counts = counts_of(c.counts, ranks, "call.counts");
   if (both_ways) call.arriving_counts = counts_of(c.arriving_counts, ranks, "call.arriving_counts");
   if (call.collective == Collective::permute) {

@@ -7,7 +7,6 @@
 
 namespace trellis::tools {
 
-
 BenchProgress::BenchProgress(std::size_t all, bool wanted) : all_(all), shown_(wanted && isatty(STDERR_FILENO) == 1) {}
 
 void BenchProgress::next(const std::string& what) {

@@ -5,14 +5,13 @@
 #include <algorithm>
 
 #include "schedule/proof/interpret.h"
+#include "schedule/traits.h"
 
 namespace trellis::tools::draw {
 namespace {
 
 using namespace schedule;
 using enum Collective;
-
-bool from_one_to_one(Collective c) { return c == all_to_all || c == all_to_all_v; }
 
 Datum input_datum(const Task& t, Rank rank, std::int64_t chunk) {
   switch (t.collective) {
@@ -82,22 +81,22 @@ std::int64_t block(const Task& t, const Datum& d) {
 }
 
 std::string block_meaning(const Task& t) {
-  if (from_one_to_one(t.collective)) return "to rank";
+  if (traits(t.collective).by_pair) return "to rank";
   if (t.collective == permute) return "from rank";
   if (by_block(t.collective)) return "block";
   return t.ranks > 1 && t.pieces % t.ranks == 0 && t.pieces > t.ranks ? "share" : "chunk";
 }
 
 std::string label_meaning(const Task& t) {
-  if (!from_one_to_one(t.collective)) return "the numbers of its chunks";
+  if (!traits(t.collective).by_pair) return "the numbers of its chunks";
   return t.pieces == 1 ? "its chunk, from rank → to rank" : "its chunk, from rank → to rank, and which part";
 }
 
-std::string label_example(const Task& t) { return from_one_to_one(t.collective) ? arrow(t, {0, t.pieces}) : "3"; }
+std::string label_example(const Task& t) { return traits(t.collective).by_pair ? arrow(t, {0, t.pieces}) : "3"; }
 
 std::string label(const Task& t, std::span<const Datum> data) {
   if (data.empty() || data.front().chunk < 0) return "";
-  if (from_one_to_one(t.collective))
+  if (traits(t.collective).by_pair)
     return data.size() == 1 ? arrow(t, data[0]) : fmt::format("{} +{}", arrow(t, data[0]), data.size() - 1);
   std::string text;
   for (std::size_t i = 0, end = 0; i < data.size(); i = end) {

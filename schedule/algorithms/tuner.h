@@ -1,0 +1,47 @@
+// The tuner: which way of doing a collective is chosen from which size on, by costs that were measured or simulated.
+#pragma once
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "schedule/algorithms/way.h"
+
+namespace trellis::schedule {
+
+inline constexpr double worth_changing = 0.03;  // part of the time that a change of way must gain
+
+// Cost has `way`, and `time` in any unit. Sizes are told in ascending order.
+template <class Cost>
+class Tuner {
+ public:
+  explicit Tuner(bool family = false) : family_(family) {}
+
+  // The costs at the next size, the cheapest first. Returns the cost of the way that is chosen there: that of the size
+  // before while it serves and no other is better by worth_changing. Null: nothing serves.
+  const Cost* chosen(std::span<const Cost> costs) {
+    changed_ = false;
+    if (costs.empty()) return nullptr;
+    const Cost* best = &costs.front();
+    if (held_) {
+      const auto still = std::ranges::find_if(costs, [&](const Cost& c) { return is_held(c.way); });
+      if (still != costs.end() &&
+          static_cast<double>(best->time) >= static_cast<double>(still->time) * (1 - worth_changing))
+        return &*still;
+    }
+    changed_ = !held_ || best->way != *held_;
+    held_ = best->way;
+    return best;
+  }
+  bool changed() const { return changed_; }  // whether the last size has another way than the one before
+  const Way* held() const { return held_ ? &*held_ : nullptr; }
+
+ private:
+  bool is_held(const Way& way) const { return family_ ? family_of(way) == family_of(*held_) : way == *held_; }
+
+  bool family_;  // a change of lanes or segments alone is none
+  bool changed_ = false;
+  std::optional<Way> held_;
+};
+
+}  // namespace trellis::schedule
