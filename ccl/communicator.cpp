@@ -183,7 +183,7 @@ std::unique_ptr<Communicator> Communicator::split(std::optional<int> color, int 
     throw std::invalid_argument(fmt::format("split: color {}; expected 0 or more, or none", *color));
   TicketQueue::Ticket turn(state_->tickets);
   turn.wait();
-  state_->check_well();
+  state_->check_health();
   std::vector<Rank> all(static_cast<std::size_t>(ranks()));
   std::iota(all.begin(), all.end(), 0);
   try {

@@ -161,7 +161,7 @@ void explain(Transport& t, const Activity& mine, const Withdrawn& w) {
   lose(t, lost >= 0 ? lost : w.sender, mine, "failed before its message was read");
 }
 
-void check_well(Transport& t, const Activity& mine, std::chrono::nanoseconds waited) {
+void check_health(Transport& t, const Activity& mine, std::chrono::nanoseconds waited) {
   if (t.aborted()) throw_aborted(t, mine);
   if (const Rank lost = t.lost(); lost >= 0) lose(t, lost, mine, "is lost");
   for (Rank r = 0; r < t.ranks(); ++r) {
@@ -210,7 +210,7 @@ Aborted aborted_by(const Transport& t) {
 
 void give_up(Transport& t, const Activity& mine, std::chrono::milliseconds timeout, const Watch& watch) {
   t.refresh(sure);
-  check_well(t, mine, timeout);
+  check_health(t, mine, timeout);
   const Rank culprit = culprit_of(t, mine, watch);
   const Activity theirs = t.activity(culprit);
   const double seconds = std::chrono::duration<double>(timeout).count();

@@ -9,7 +9,7 @@ namespace trellis::ccl {
 
 // Throws PeerLost when a rank is known to be gone and Aborted when a rank aborted. Throws Mismatch when the rank that
 // is waited for is in another operation, once `waited` is long enough to be sure.
-void check_well(Transport&, const Activity& mine, std::chrono::nanoseconds waited);
+void check_health(Transport&, const Activity& mine, std::chrono::nanoseconds waited);
 
 // Throws Mismatch when ranks were in different operations, and each finished its own before the other's could be seen.
 // Called when this rank's operations are over and no more will follow.

@@ -23,7 +23,7 @@ bool is_found_by_all(const std::exception_ptr& why) {
 // failure.
 void end(Communicator::State& state, const std::exception_ptr& why) {
   try {
-    state.check_well();
+    state.check_health();
   } catch (...) {
     return;
   }

@@ -342,7 +342,7 @@ bool Communicator::State::dump_if_free() {
 }
 
 void Communicator::State::finish() {
-  check_well();
+  check_health();
   try {
     check_over(*transport, activity_);
   } catch (...) {
@@ -354,12 +354,12 @@ void Communicator::State::finish() {
 // Messages sent before the failure may still be queued, so no operation may start.
 void Communicator::State::expect_whole() {
   if (transport->over()) refuse();
-  if (failed_.load(std::memory_order_relaxed)) check_well();
+  if (failed_.load(std::memory_order_relaxed)) check_health();
 }
 
 void Communicator::State::refuse() {
   if (!failed_ && transport->lost() >= 0) fail(std::make_exception_ptr(lost_before(*transport)));
-  check_well();
+  check_health();
 }
 
 std::unique_ptr<Communicator> Communicator::State::divide(Notice::Call call, std::vector<Rank> members, Wish wish) try {
@@ -379,7 +379,7 @@ std::unique_ptr<Communicator> Communicator::State::divide(Notice::Call call, std
   throw;
 }
 
-void Communicator::State::check_well() {
+void Communicator::State::check_health() {
   if (transport->aborted()) fail(std::make_exception_ptr(aborted_by(*transport)));
   if (!failed_.load(std::memory_order_relaxed)) return;
   const std::lock_guard lock(error_mutex_);

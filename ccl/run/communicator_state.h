@@ -45,7 +45,7 @@ struct Communicator::State : DumpsOnSignal {
   void fail(std::exception_ptr);
   void fail_open(std::exception_ptr, bool elsewhere = false);  // elsewhere: it started on another communicator
   void abort();                                                // from any thread
-  void check_well();                                           // throws the error that ended the communicator
+  void check_health();                                         // throws the error that ended the communicator
   void finish();                                               // no more calls will follow
 
   Rank rank() const { return rank_; }

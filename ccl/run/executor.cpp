@@ -225,7 +225,7 @@ void Executor::look_around() {
   }
   ++mine.heartbeat;
   transport_.show(mine);
-  check_well(transport_, mine, now - waiting_since_);
+  check_health(transport_, mine, now - waiting_since_);
   if (now - waiting_since_ > timeout_ / 2) watch_.look(transport_);  // to name the stopped rank at the timeout
   if (now - waiting_since_ > timeout_) give_up(transport_, mine, timeout_, watch_);
 }

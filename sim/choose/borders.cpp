@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "schedule/algorithms/tuner.h"
+
 namespace trellis::sim {
 namespace {
 
@@ -86,7 +88,7 @@ void Borders::take(const Contender& who, double bytes) {
 void Borders::change(const Side& before, const Side& after, int depth) {
   const double at = border(before, after);
   const Cost old = price(before.who, at), fresh = price(after.who, at);
-  const auto limit = static_cast<Time>(static_cast<double>(fresh.time) * (1 - worth_changing));
+  const auto limit = static_cast<Time>(static_cast<double>(fresh.time) * (1 - schedule::worth_changing));
   const bool looks = depth < most_depth && at > before.bytes && at < after.bytes && !stopped();
   const Cost third = looks ? fastest(at, limit) : Cost{.time = forever};
   if (third.time == forever) {
@@ -103,7 +105,7 @@ void Borders::look_between(const Side& low, const Side& high) {
   constexpr double near = 2;
   if (high.bytes <= near * low.bytes || stopped()) return;
   const double at = between(low.bytes, high.bytes, middle(low.bytes, high.bytes));
-  const auto limit = static_cast<Time>(static_cast<double>(price(low.who, at).time) * (1 - worth_changing));
+  const auto limit = static_cast<Time>(static_cast<double>(price(low.who, at).time) * (1 - schedule::worth_changing));
   const Cost third = fastest(at, limit);
   if (third.time == forever) return;
   const Side other{at, contender(third.way)};

@@ -42,11 +42,11 @@ TEST(Blame, WhatARankSentBeforeItLeftIsTaken) {
   EXPECT_TRUE(theirs->sender(0, 0).advance(message));
   theirs.reset();
 
-  EXPECT_NO_THROW(check_well(*mine, waits, 10s));
+  EXPECT_NO_THROW(check_health(*mine, waits, 10s));
   EXPECT_TRUE(receiver.advance(first));
   EXPECT_FALSE(receiver.advance(second));
-  EXPECT_NO_THROW(check_well(*mine, waits, 1ms));  // it may only just have gone
-  EXPECT_THROW(check_well(*mine, waits, 10s), PeerLost);
+  EXPECT_NO_THROW(check_health(*mine, waits, 1ms));  // it may only just have gone
+  EXPECT_THROW(check_health(*mine, waits, 10s), PeerLost);
 }
 
 }  // namespace

@@ -70,8 +70,8 @@ void check_overlap(const Function& f, const trellis_call& call, const Place& pla
 
 }  // namespace
 
-void check(const Function& f, const trellis_call& call, const Clique& clique) {
-  const Place place = clique.place();
+void check(const Function& f, const trellis_call& call, const NcclComm& nccl_comm) {
+  const Place place = nccl_comm.place();
   if (rooted(call.collective) && (call.root < 0 || call.root >= place.ranks))
     refuse_argument(fmt::format("{}: root {}: expected 0 to {}", f.name, call.root, place.ranks - 1));
   const auto most_blocks = static_cast<std::size_t>(by_block(call.collective) ? place.ranks : 1);
@@ -83,13 +83,13 @@ void check(const Function& f, const trellis_call& call, const Clique& clique) {
 }
 
 void check(const Function& f, const char* buffer, const void* data, std::size_t count, trellis_type type, int peer,
-           const Clique& clique) {
-  check_peer(f.name, peer, clique);
+           const NcclComm& nccl_comm) {
+  check_peer(f.name, peer, nccl_comm);
   check_buffer(f, buffer, data, bytes_of(f, count, type, 1));
 }
 
-void check_peer(const char* function, int peer, const Clique& clique) {
-  const int ranks = clique.place().ranks;
+void check_peer(const char* function, int peer, const NcclComm& nccl_comm) {
+  const int ranks = nccl_comm.place().ranks;
   if (peer < 0 || peer >= ranks)
     refuse_argument(fmt::format("{}: peer {}: expected 0 to {}", function, peer, ranks - 1));
 }
@@ -107,10 +107,10 @@ void check_region(const void* buff, std::size_t size) {
     refuse_argument(fmt::format("size {}: from buff {} on that goes past the last address", size, buff));
 }
 
-void check_excluded(const int* ranks, int count, const Clique& clique) {
+void check_excluded(const int* ranks, int count, const NcclComm& nccl_comm) {
   if (count < 0) refuse_argument(fmt::format("excludeRanksCount {}: expected 0 or more", count));
   if (count > 0) require(ranks, "excludeRanksList");
-  const Place place = clique.place();
+  const Place place = nccl_comm.place();
   for (int i = 0; i < count; ++i) {
     if (ranks[i] < 0 || ranks[i] >= place.ranks)
       refuse_argument(

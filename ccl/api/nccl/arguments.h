@@ -2,7 +2,7 @@
 // would find the same errors, but use their own names.
 #pragma once
 
-#include "ccl/api/nccl/clique.h"
+#include "ccl/api/nccl/nccl_comm.h"
 
 namespace trellis::nccl {
 
@@ -15,13 +15,13 @@ struct Function {
 };
 
 // All throw Refused. The first is for collectives, the second for sends and receives, which have one buffer.
-void check(const Function&, const trellis_call&, const Clique&);
+void check(const Function&, const trellis_call&, const NcclComm&);
 void check(const Function&, const char* buffer, const void* data, std::size_t count, trellis_type, int peer,
-           const Clique&);
+           const NcclComm&);
 
-void check_peer(const char* function, int peer, const Clique&);
+void check_peer(const char* function, int peer, const NcclComm&);
 void check_rank(const char* name, int rank, const char* ranks_name, int ranks);
 void check_region(const void* buff, std::size_t size);
-void check_excluded(const int* ranks, int count, const Clique&);
+void check_excluded(const int* ranks, int count, const NcclComm&);
 
 }  // namespace trellis::nccl

@@ -19,7 +19,7 @@ int current_device() {
   return cudaGetDevice != nullptr && cudaGetDevice(&device) == 0 ? device : 0;
 }
 
-void* handle_of(trellis_comm comm, int device) { return cliques().add(std::make_shared<Clique>(comm, device)); }
+void* handle_of(trellis_comm comm, int device) { return nccl_comms().add(std::make_shared<NcclComm>(comm, device)); }
 
 // Creates a communicator with `make`, which gets a pointer for the C API's handle, and wraps it. A split without a
 // color creates none.
@@ -115,17 +115,17 @@ TRELLIS_NCCL_TWIN(ncclCommInitAll);
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return guarded([&]() -> trellis_result {
     if (comm == nullptr) return TRELLIS_OK;
-    const auto clique = cliques().use(comm);
-    if (clique->revoked) refuse_usage("the communicator was revoked: it can be destroyed, split or shrunk");
-    clique->finalized = true;
-    return trellis_comm_finalize(clique->comm());
+    const auto nccl_comm = nccl_comms().use(comm);
+    if (nccl_comm->revoked) refuse_usage("the communicator was revoked: it can be destroyed, split or shrunk");
+    nccl_comm->finalized = true;
+    return trellis_comm_finalize(nccl_comm->comm());
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommFinalize);
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return guarded([&]() -> trellis_result {
-    return comm == nullptr ? TRELLIS_OK : trellis_comm_destroy(cliques().take(comm)->comm());
+    return comm == nullptr ? TRELLIS_OK : trellis_comm_destroy(nccl_comms().take(comm)->comm());
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommDestroy);
@@ -133,8 +133,8 @@ TRELLIS_NCCL_TWIN(ncclCommDestroy);
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return guarded([&]() -> trellis_result {
     if (comm == nullptr) return TRELLIS_OK;
-    checked(trellis_comm_abort(cliques().use(comm)->comm()));
-    return trellis_comm_destroy(cliques().take(comm)->comm());
+    checked(trellis_comm_abort(nccl_comms().use(comm)->comm()));
+    return trellis_comm_destroy(nccl_comms().take(comm)->comm());
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommAbort);
@@ -142,23 +142,23 @@ TRELLIS_NCCL_TWIN(ncclCommAbort);
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
   return guarded([&]() -> trellis_result {
     if (comm == nullptr) return TRELLIS_OK;
-    const auto clique = cliques().use(comm);
+    const auto nccl_comm = nccl_comms().use(comm);
     if (revokeFlags != NCCL_REVOKE_DEFAULT) refuse_argument(fmt::format("revokeFlags {}: expected 0", revokeFlags));
-    if (clique->finalized) refuse_argument("the communicator was finalized, and can't be revoked any more");
-    if (clique->revoked.exchange(true)) refuse_argument("the communicator was revoked already");
-    return trellis_comm_abort(clique->comm());
+    if (nccl_comm->finalized) refuse_argument("the communicator was finalized, and can't be revoked any more");
+    if (nccl_comm->revoked.exchange(true)) refuse_argument("the communicator was revoked already");
+    return trellis_comm_abort(nccl_comm->comm());
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommRevoke);
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config) {
   return guarded([&] {
-    const auto clique = cliques().use(comm);
+    const auto nccl_comm = nccl_comms().use(comm);
     const Told told(config);
     if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
       refuse_argument(fmt::format("color {}: expected 0 or more, or NCCL_SPLIT_NOCOLOR", color));
-    return make(newcomm, "newcomm", clique->device(), [&](trellis_comm* made) {
-      return trellis_comm_split(clique->comm(), color == NCCL_SPLIT_NOCOLOR ? TRELLIS_NO_COLOR : color, key,
+    return make(newcomm, "newcomm", nccl_comm->device(), [&](trellis_comm* made) {
+      return trellis_comm_split(nccl_comm->comm(), color == NCCL_SPLIT_NOCOLOR ? TRELLIS_NO_COLOR : color, key,
                                 told.config(), made);
     });
   });
@@ -168,22 +168,22 @@ TRELLIS_NCCL_TWIN(ncclCommSplit);
 ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm,
                             ncclConfig_t* config, int shrinkFlags) {
   return guarded([&] {
-    const auto clique = cliques().use(comm);
+    const auto nccl_comm = nccl_comms().use(comm);
     const Told told(config);
     if (shrinkFlags != NCCL_SHRINK_DEFAULT && shrinkFlags != NCCL_SHRINK_ABORT)
       refuse_argument(fmt::format("shrinkFlags {}: expected NCCL_SHRINK_DEFAULT or NCCL_SHRINK_ABORT", shrinkFlags));
     require(newcomm, "newcomm");
-    check_excluded(excludeRanksList, excludeRanksCount, *clique);
-    if (shrinkFlags == NCCL_SHRINK_ABORT) checked(trellis_comm_abort(clique->comm()));
-    return make(newcomm, "newcomm", clique->device(), [&](trellis_comm* made) {
-      return trellis_comm_shrink(clique->comm(), excludeRanksList, excludeRanksCount, told.config(), made);
+    check_excluded(excludeRanksList, excludeRanksCount, *nccl_comm);
+    if (shrinkFlags == NCCL_SHRINK_ABORT) checked(trellis_comm_abort(nccl_comm->comm()));
+    return make(newcomm, "newcomm", nccl_comm->device(), [&](trellis_comm* made) {
+      return trellis_comm_shrink(nccl_comm->comm(), excludeRanksList, excludeRanksCount, told.config(), made);
     });
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommShrink);
 
 ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* uniqueId) {
-  const ncclResult_t fits = guarded([&] { cliques().use(comm)->for_operations(); });
+  const ncclResult_t fits = guarded([&] { nccl_comms().use(comm)->for_operations(); });
   return fits == ncclSuccess ? unique_id(uniqueId) : fits;
 }
 TRELLIS_NCCL_TWIN(ncclCommGetUniqueId);
@@ -196,11 +196,11 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId* uniqu
     trellis_comm parent = nullptr;
     int device = current_device();
     if (comm != nullptr) {
-      const auto clique = cliques().use(comm);
-      parent = clique->for_operations();
-      device = clique->device();
-      if (nRanks <= clique->place().ranks)
-        refuse_argument(fmt::format("nRanks {}: expected more than the {} of comm", nRanks, clique->place().ranks));
+      const auto nccl_comm = nccl_comms().use(comm);
+      parent = nccl_comm->for_operations();
+      device = nccl_comm->device();
+      if (nRanks <= nccl_comm->place().ranks)
+        refuse_argument(fmt::format("nRanks {}: expected more than the {} of comm", nRanks, nccl_comm->place().ranks));
       if (rank != -1) refuse_argument(fmt::format("rank {}: expected -1 with a comm", rank));
     } else {
       require(uniqueId, "uniqueId");
@@ -217,10 +217,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
   return guarded([&] {
     require(asyncError, "asyncError");
     trellis_result state = TRELLIS_OK;
-    const auto clique = cliques().use(comm);
-    checked(trellis_comm_async_error(clique->comm(), &state));
+    const auto nccl_comm = nccl_comms().use(comm);
+    checked(trellis_comm_async_error(nccl_comm->comm(), &state));
     // A revoked communicator reports success once its operations have ended, whatever ended it.
-    *asyncError = clique->revoked && state != TRELLIS_IN_PROGRESS ? ncclSuccess : result_of(state);
+    *asyncError = nccl_comm->revoked && state != TRELLIS_IN_PROGRESS ? ncclSuccess : result_of(state);
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommGetAsyncError);
@@ -228,7 +228,7 @@ TRELLIS_NCCL_TWIN(ncclCommGetAsyncError);
 ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
   return guarded([&] {
     require(count, "count");
-    return trellis_comm_ranks(cliques().use(comm)->comm(), count);
+    return trellis_comm_ranks(nccl_comms().use(comm)->comm(), count);
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommCount);
@@ -236,7 +236,7 @@ TRELLIS_NCCL_TWIN(ncclCommCount);
 ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
   return guarded([&] {
     require(device, "device");
-    *device = cliques().use(comm)->device();
+    *device = nccl_comms().use(comm)->device();
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommCuDevice);
@@ -244,7 +244,7 @@ TRELLIS_NCCL_TWIN(ncclCommCuDevice);
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
   return guarded([&] {
     require(rank, "rank");
-    return trellis_comm_rank(cliques().use(comm)->comm(), rank);
+    return trellis_comm_rank(nccl_comms().use(comm)->comm(), rank);
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommUserRank);

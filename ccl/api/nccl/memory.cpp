@@ -22,17 +22,17 @@ TRELLIS_NCCL_TWIN(ncclMemFree);
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle) {
   return guarded([&] {
     require(handle, "handle");
-    const auto clique = cliques().use(comm);
+    const auto nccl_comm = nccl_comms().use(comm);
     check_region(buff, size);
-    *handle = clique->add(buff, size, false);
+    *handle = nccl_comm->add(buff, size, false);
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommRegister);
 
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle) {
   return guarded([&] {
-    const auto clique = cliques().use(comm);
-    if (handle != nullptr) clique->remove(handle, false);
+    const auto nccl_comm = nccl_comms().use(comm);
+    if (handle != nullptr) nccl_comm->remove(handle, false);
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommDeregister);
@@ -40,7 +40,7 @@ TRELLIS_NCCL_TWIN(ncclCommDeregister);
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win, int winFlags) {
   return guarded([&] {
     require(win, "win");
-    const auto clique = cliques().use(comm);
+    const auto nccl_comm = nccl_comms().use(comm);
     check_region(buff, size);
     if (reinterpret_cast<std::uintptr_t>(buff) % NCCL_WIN_REQUIRED_ALIGNMENT != 0)
       refuse_argument(fmt::format("buff {}: expected a multiple of {}", buff, NCCL_WIN_REQUIRED_ALIGNMENT));
@@ -48,15 +48,15 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, nc
       refuse_usage(fmt::format("winFlags {:#x}: there are no GIN and no CFT here", winFlags));
     if ((winFlags & ~(NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING)) != 0)
       refuse_argument(fmt::format("winFlags {:#x}: expected NCCL_WIN_* alone", winFlags));
-    *win = static_cast<ncclWindow_t>(clique->add(buff, size, true));
+    *win = static_cast<ncclWindow_t>(nccl_comm->add(buff, size, true));
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommWindowRegister);
 
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) {
   return guarded([&] {
-    const auto clique = cliques().use(comm);
-    if (win != nullptr) clique->remove(win, true);
+    const auto nccl_comm = nccl_comms().use(comm);
+    if (win != nullptr) nccl_comm->remove(win, true);
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommWindowDeregister);
@@ -64,23 +64,23 @@ TRELLIS_NCCL_TWIN(ncclCommWindowDeregister);
 ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void** outUserPtr) {
   return guarded([&] {
     require(outUserPtr, "outUserPtr");
-    *outUserPtr = cliques().use(comm)->region(win, true).begin;
+    *outUserPtr = nccl_comms().use(comm)->region(win, true).begin;
   });
 }
 TRELLIS_NCCL_TWIN(ncclWinGetUserPtr);
 
 ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags) {
   return guarded([&] {
-    const auto clique = cliques().use(comm);
+    const auto nccl_comm = nccl_comms().use(comm);
     if (flags != NCCL_SUSPEND_MEM) refuse_argument(fmt::format("flags {:#x}: expected NCCL_SUSPEND_MEM", flags));
-    if (clique->suspended.exchange(true)) refuse_usage("the communicator is suspended already");
+    if (nccl_comm->suspended.exchange(true)) refuse_usage("the communicator is suspended already");
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommSuspend);
 
 ncclResult_t ncclCommResume(ncclComm_t comm) {
   return guarded([&] {
-    if (!cliques().use(comm)->suspended.exchange(false)) refuse_usage("the communicator is not suspended");
+    if (!nccl_comms().use(comm)->suspended.exchange(false)) refuse_usage("the communicator is not suspended");
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommResume);
@@ -88,15 +88,15 @@ TRELLIS_NCCL_TWIN(ncclCommResume);
 ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t* value) {
   return guarded([&] {
     require(value, "value");
-    const auto clique = cliques().use(comm);
+    const auto nccl_comm = nccl_comms().use(comm);
     size_t bytes = 0;
-    checked(trellis_comm_memory_bytes(clique->comm(), &bytes));
+    checked(trellis_comm_memory_bytes(nccl_comm->comm(), &bytes));
     switch (static_cast<int>(stat)) {
       case ncclStatGpuMemSuspend:
         *value = 0;
         return;
       case ncclStatGpuMemSuspended:
-        *value = clique->suspended ? 1 : 0;
+        *value = nccl_comm->suspended ? 1 : 0;
         return;
       case ncclStatGpuMemPersist:
       case ncclStatGpuMemTotal:

@@ -22,8 +22,8 @@ template <class Complete>
 ncclResult_t run(const Function& f, trellis_collective collective, const Buffers& b, int root, ncclComm_t comm,
                  cudaStream_t stream, Complete&& complete) {
   return guarded([&] {
-    const auto clique = cliques().use(comm);
-    const trellis_comm own = clique->for_operations();
+    const auto nccl_comm = nccl_comms().use(comm);
+    const trellis_comm own = nccl_comm->for_operations();
     trellis_call call = TRELLIS_CALL_INIT;
     call.collective = collective;
     call.in = b.in;
@@ -31,29 +31,30 @@ ncclResult_t run(const Function& f, trellis_collective collective, const Buffers
     call.count = b.count;
     call.type = type_of(b.type);
     call.root = root;
-    check(f, call, *clique);
-    complete(call, *clique);
-    return trellis_run(own, &call, enter(*clique, stream));
+    check(f, call, *nccl_comm);
+    complete(call, *nccl_comm);
+    return trellis_run(own, &call, enter(*nccl_comm, stream));
   });
 }
 
 ncclResult_t move(const Function& f, trellis_collective collective, const Buffers& b, int root, ncclComm_t comm,
                   cudaStream_t stream) {
-  return run(f, collective, b, root, comm, stream, [](trellis_call&, const Clique&) {});
+  return run(f, collective, b, root, comm, stream, [](trellis_call&, const NcclComm&) {});
 }
 
 ncclResult_t reduce(const Function& f, trellis_collective collective, const Buffers& b, ncclRedOp_t op, int root,
                     ncclComm_t comm, cudaStream_t stream) {
-  return run(f, collective, b, root, comm, stream,
-             [&](trellis_call& call, const Clique& clique) { set_reduction(call, op, clique, b.type, stream); });
+  return run(f, collective, b, root, comm, stream, [&](trellis_call& call, const NcclComm& nccl_comm) {
+    set_reduction(call, op, nccl_comm, b.type, stream);
+  });
 }
 
 // Checks what it can first, so that a program hears of its own mistakes.
 ncclResult_t refuse_one_sided(const char* function, ncclComm_t comm, int peer) {
   return guarded([&] {
-    const auto clique = cliques().use(comm);
-    clique->for_operations();
-    check_peer(function, peer, *clique);
+    const auto nccl_comm = nccl_comms().use(comm);
+    nccl_comm->for_operations();
+    check_peer(function, peer, *nccl_comm);
     refuse_usage(fmt::format(
         "{}: one-sided operations need memory that peers can write, and ranks here can only read each other's",
         function));
@@ -121,11 +122,11 @@ TRELLIS_NCCL_TWIN(ncclScatter);
 ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
   return guarded([&] {
-    const auto clique = cliques().use(comm);
-    const trellis_comm own = clique->for_operations();
+    const auto nccl_comm = nccl_comms().use(comm);
+    const trellis_comm own = nccl_comm->for_operations();
     const trellis_type type = type_of(datatype);
-    check({"ncclSend"}, "sendbuff", sendbuff, count, type, peer, *clique);
-    return trellis_send(own, sendbuff, count, type, peer, enter(*clique, stream));
+    check({"ncclSend"}, "sendbuff", sendbuff, count, type, peer, *nccl_comm);
+    return trellis_send(own, sendbuff, count, type, peer, enter(*nccl_comm, stream));
   });
 }
 TRELLIS_NCCL_TWIN(ncclSend);
@@ -133,11 +134,11 @@ TRELLIS_NCCL_TWIN(ncclSend);
 ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
   return guarded([&] {
-    const auto clique = cliques().use(comm);
-    const trellis_comm own = clique->for_operations();
+    const auto nccl_comm = nccl_comms().use(comm);
+    const trellis_comm own = nccl_comm->for_operations();
     const trellis_type type = type_of(datatype);
-    check({"ncclRecv"}, "recvbuff", recvbuff, count, type, peer, *clique);
-    return trellis_recv(own, recvbuff, count, type, peer, enter(*clique, stream));
+    check({"ncclRecv"}, "recvbuff", recvbuff, count, type, peer, *nccl_comm);
+    return trellis_recv(own, recvbuff, count, type, peer, enter(*nccl_comm, stream));
   });
 }
 TRELLIS_NCCL_TWIN(ncclRecv);
@@ -188,7 +189,7 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataTyp
   return guarded([&] {
     require(op, "op");
     require(scalar, "scalar");
-    const auto clique = cliques().use(comm);
+    const auto nccl_comm = nccl_comms().use(comm);
     Scaling scaling{datatype, scalar, 1};
     if (residence == ncclScalarHostImmediate) {
       scaling.scalar = nullptr;
@@ -197,7 +198,7 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataTyp
       refuse_argument(fmt::format("residence {}: expected 0 or 1", static_cast<int>(residence)));
     }
     type_of(datatype);
-    *op = static_cast<ncclRedOp_t>(clique->add(scaling));
+    *op = static_cast<ncclRedOp_t>(nccl_comm->add(scaling));
   });
 }
 TRELLIS_NCCL_TWIN(ncclRedOpCreatePreMulSum);
@@ -206,7 +207,7 @@ ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
   return guarded([&] {
     if (op >= 0 && op < ncclNumOps)
       refuse_argument(fmt::format("op {} is built in and can't be destroyed", static_cast<int>(op)));
-    cliques().use(comm)->remove(op);
+    nccl_comms().use(comm)->remove(op);
   });
 }
 TRELLIS_NCCL_TWIN(ncclRedOpDestroy);

@@ -43,8 +43,8 @@ void join(trellis_stream default_stream) {
 
 }  // namespace
 
-trellis_stream enter(const Clique& clique, cudaStream_t stream) {
-  const trellis_stream own = clique.stream_of(stream);
+trellis_stream enter(const NcclComm& nccl_comm, cudaStream_t stream) {
+  const trellis_stream own = nccl_comm.stream_of(stream);
   if (own == nullptr) return nullptr;
   if (!is_default(stream)) {
     if (used.depth != 0) note(used.others, own);
@@ -57,8 +57,8 @@ trellis_stream enter(const Clique& clique, cudaStream_t stream) {
   return nullptr;
 }
 
-void finish(const Clique& clique, cudaStream_t stream) {
-  const trellis_stream own = clique.stream_of(stream);
+void finish(const NcclComm& nccl_comm, cudaStream_t stream) {
+  const trellis_stream own = nccl_comm.stream_of(stream);
   if (own != nullptr && is_default(stream)) return join(own);
   checked(trellis_stream_synchronize(own));
 }

@@ -3,16 +3,16 @@
 // when the call, or the group's end, returns.
 #pragma once
 
-#include "ccl/api/nccl/clique.h"
+#include "ccl/api/nccl/nccl_comm.h"
 
 namespace trellis::nccl {
 
 // For an operation: returns the stream to pass on. In a group the waiting is left to its end. All of these throw
 // Refused.
-trellis_stream enter(const Clique&, cudaStream_t);
+trellis_stream enter(const NcclComm&, cudaStream_t);
 
 // Waits until the stream has done the work that it holds.
-void finish(const Clique&, cudaStream_t);
+void finish(const NcclComm&, cudaStream_t);
 
 void open_group();
 trellis_result close_group();   // the outermost one runs the group

@@ -103,19 +103,20 @@ trellis_type type_of(ncclDataType_t type) {
   return types[number];
 }
 
-void set_reduction(trellis_call& call, ncclRedOp_t op, const Clique& clique, ncclDataType_t type, cudaStream_t stream) {
+void set_reduction(trellis_call& call, ncclRedOp_t op, const NcclComm& nccl_comm, ncclDataType_t type,
+                   cudaStream_t stream) {
   if (op >= 0 && op < ncclNumOps) {
     call.reduction = reductions[op];
     return;
   }
-  const Scaling scaling = clique.scaling(op);
+  const Scaling scaling = nccl_comm.scaling(op);
   if (scaling.type != type)
     refuse_argument(fmt::format("op {} is for datatype {}, and the call's is {}", static_cast<int>(op),
                                 static_cast<int>(scaling.type), static_cast<int>(type)));
   call.reduction = TRELLIS_SCALED_SUM;
   call.factor = scaling.factor;
   if (scaling.scalar == nullptr) return;
-  finish(clique, stream);
+  finish(nccl_comm, stream);
   call.factor = read_scalar(type, scaling.scalar);
 }
 

@@ -1,14 +1,14 @@
 // Converts NCCL's numbers and structs to those of the C API, and rejects what NCCL rejects.
 #pragma once
 
-#include "ccl/api/nccl/clique.h"
+#include "ccl/api/nccl/nccl_comm.h"
 
 namespace trellis::nccl {
 
 trellis_type type_of(ncclDataType_t);
 
 // Sets the call's reduction and factor. For an operator of the program's, the scalar is read after the stream's work.
-void set_reduction(trellis_call&, ncclRedOp_t, const Clique&, ncclDataType_t, cudaStream_t);
+void set_reduction(trellis_call&, ncclRedOp_t, const NcclComm&, ncclDataType_t, cudaStream_t);
 
 // Null: no configuration, so the defaults.
 class Told {

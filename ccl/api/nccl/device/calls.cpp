@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ccl/api/nccl/clique.h"
+#include "ccl/api/nccl/nccl_comm.h"
 #include "ccl/api/nccl/refusal.h"
 
 using namespace trellis::nccl;
@@ -25,7 +25,7 @@ ncclResult_t refused(const char* function) {
 template <class Make>
 ncclTeam_t team_of(ncclComm_t comm, Make&& make) {
   ncclTeam_t team = {};
-  guarded([&] { team = make(cliques().use(comm)->place()); });
+  guarded([&] { team = make(nccl_comms().use(comm)->place()); });
   return team;
 }
 
@@ -45,13 +45,13 @@ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t* prop
     if (props->size < head || props->size > 4096)
       refuse_argument(fmt::format("props.size is {}: expected {}, as NCCL_COMM_PROPERTIES_INITIALIZER has it",
                                   props->size, sizeof *props));
-    const auto clique = cliques().use(comm);
-    const Place place = clique->place();
+    const auto nccl_comm = nccl_comms().use(comm);
+    const Place place = nccl_comm->place();
     ncclCommProperties_t told;
     std::memset(&told, 0, sizeof told);
     told.rank = place.rank;
     told.nRanks = told.nLsaTeams = place.ranks;
-    told.cudaDev = told.nvmlDev = clique->device();
+    told.cudaDev = told.nvmlDev = nccl_comm->device();
     told.devCommRuntimeVersionSize = sizeof(ncclDevComm_t);
     auto* const out = reinterpret_cast<std::byte*>(props);
     std::memcpy(out + head, reinterpret_cast<const std::byte*>(&told) + head,
@@ -92,7 +92,7 @@ TRELLIS_NCCL_TWIN(ncclLLA2ACalcSlots);
 
 ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t* reqs, ncclDevComm_t* outDevComm) {
   return guarded([&] {
-    cliques().use(comm);
+    nccl_comms().use(comm);
     require(reqs, "reqs");
     require(outDevComm, "outDevComm");
     refuse_device("ncclDevCommCreate");
@@ -102,7 +102,7 @@ TRELLIS_NCCL_TWIN(ncclDevCommCreate);
 
 ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const ncclDevComm_t* devComm) {
   return guarded([&] {
-    cliques().use(comm);
+    nccl_comms().use(comm);
     require(devComm, "devComm");
     refuse_device("ncclDevCommDestroy");
   });

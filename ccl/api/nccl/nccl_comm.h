@@ -31,9 +31,9 @@ struct Place {
 };
 
 // The members of a communicator in this process; one rank of it.
-class Clique {
+class NcclComm {
  public:
-  Clique(trellis_comm comm, int device) : comm_(comm), device_(device) {}
+  NcclComm(trellis_comm comm, int device) : comm_(comm), device_(device) {}
 
   trellis_comm comm() const { return comm_; }
   trellis_comm for_operations() const;  // throws Refused when it was revoked or suspended
@@ -61,6 +61,6 @@ class Clique {
   std::uintptr_t next_region_ = 1;
 };
 
-ccl::api::Handles<Clique>& cliques();
+ccl::api::Handles<NcclComm>& nccl_comms();
 
 }  // namespace trellis::nccl

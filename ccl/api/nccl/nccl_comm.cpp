@@ -1,17 +1,17 @@
-#include "ccl/api/nccl/clique.h"
+#include "ccl/api/nccl/nccl_comm.h"
 
 #include "ccl/api/nccl/refusal.h"
 #include "device/of_this_process.h"
 
 namespace trellis::nccl {
 
-trellis_comm Clique::for_operations() const {
+trellis_comm NcclComm::for_operations() const {
   if (revoked) refuse_usage("the communicator was revoked");
   if (suspended) refuse_usage("the communicator is suspended: call ncclCommResume first");
   return comm_;
 }
 
-Place Clique::place() const {
+Place NcclComm::place() const {
   int ranks = ranks_, rank = rank_;  // in this order, the opposite of the order of the stores
   if (ranks == 0) {
     checked(trellis_comm_rank(comm_, &rank));
@@ -22,13 +22,13 @@ Place Clique::place() const {
   return {rank, ranks};
 }
 
-int Clique::add(Scaling scaling) {
+int NcclComm::add(Scaling scaling) {
   const std::lock_guard lock(mutex_);
   scalings_.emplace(next_operator_, scaling);
   return next_operator_++;
 }
 
-Scaling Clique::scaling(ncclRedOp_t op) const {
+Scaling NcclComm::scaling(ncclRedOp_t op) const {
   const std::lock_guard lock(mutex_);
   const auto found = scalings_.find(static_cast<int>(op));
   if (found == scalings_.end())
@@ -37,14 +37,14 @@ Scaling Clique::scaling(ncclRedOp_t op) const {
   return found->second;
 }
 
-void Clique::remove(ncclRedOp_t op) {
+void NcclComm::remove(ncclRedOp_t op) {
   const std::lock_guard lock(mutex_);
   if (scalings_.erase(static_cast<int>(op)) == 0)
     refuse_argument(
         fmt::format("op {}: expected what ncclRedOpCreatePreMulSum gave for this communicator", static_cast<int>(op)));
 }
 
-void* Clique::add(void* begin, std::size_t bytes, bool window) {
+void* NcclComm::add(void* begin, std::size_t bytes, bool window) {
   trellis_registration registration = nullptr;
   checked(trellis_comm_register(comm_, begin, bytes, &registration));
   const std::lock_guard lock(mutex_);
@@ -52,7 +52,7 @@ void* Clique::add(void* begin, std::size_t bytes, bool window) {
   return reinterpret_cast<void*>(next_region_++);
 }
 
-Region Clique::region(const void* handle, bool window) const {
+Region NcclComm::region(const void* handle, bool window) const {
   const std::lock_guard lock(mutex_);
   const auto found = regions_.find(reinterpret_cast<std::uintptr_t>(handle));
   if (found == regions_.end() || found->second.window != window)
@@ -61,7 +61,7 @@ Region Clique::region(const void* handle, bool window) const {
   return found->second;
 }
 
-void Clique::remove(const void* handle, bool window) {
+void NcclComm::remove(const void* handle, bool window) {
   const Region known = region(handle, window);
   {
     const std::lock_guard lock(mutex_);
@@ -71,12 +71,12 @@ void Clique::remove(const void* handle, bool window) {
 }
 
 // Never destroyed, like the communicators.
-ccl::api::Handles<Clique>& cliques() {
-  return device::of_this_process([] { return new ccl::api::Handles<Clique>(0x7C04, "ncclComm_t"); });
+ccl::api::Handles<NcclComm>& nccl_comms() {
+  return device::of_this_process([] { return new ccl::api::Handles<NcclComm>(0x7C04, "ncclComm_t"); });
 }
 
 // 1 is CUDA's name for the default stream, as NULL is, and 2 for the calling thread's own.
-trellis_stream Clique::stream_of(cudaStream_t stream) const {
+trellis_stream NcclComm::stream_of(cudaStream_t stream) const {
   const auto number = reinterpret_cast<std::uintptr_t>(stream);
   if (number > 2) return reinterpret_cast<trellis_stream>(stream);
   trellis_stream own = nullptr;
