@@ -55,17 +55,22 @@ std::pair<const AsyncError*, std::size_t> TrackerObject::list() {
 Queue::Queue(Device& device, std::uint16_t id, std::size_t most_waiting)
     : id_(id), most_waiting_(most_waiting), stream_(device.stream()) {}
 
-Queue::~Queue() {
+void Queue::close() {
+  std::unique_ptr<Stream> stream;
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
+    stream = std::move(stream_);
   }
-  stream_.reset();
-  for (const auto& [count, fd] : waiting_files_) close(fd);
+  stream.reset();  // ends what runs, which takes the lock
+  const std::lock_guard lock(mutex_);
+  for (const auto& [count, fd] : waiting_files_) ::close(fd);
+  waiting_files_.clear();
 }
 
 Sequence Queue::add(std::function<void()> work, std::shared_ptr<TrackerObject> errors) {
   const std::lock_guard lock(mutex_);
+  if (closing_) refuse(Status::closed, "nrt_close was called");
   if (handed_in_ - completed_ >= most_waiting_)
     refuse(Status::queue_full, "{} pieces of work wait there; that is the most", most_waiting_);
   const std::uint64_t count = ++handed_in_;
@@ -86,7 +91,7 @@ void Queue::run(const std::function<void()>& work, std::uint64_t count, TrackerO
   completed_ = count;
   while (!waiting_files_.empty() && waiting_files_.begin()->first <= count) {
     make_readable(waiting_files_.begin()->second);
-    close(waiting_files_.begin()->second);
+    ::close(waiting_files_.begin()->second);
     waiting_files_.erase(waiting_files_.begin());
   }
   changed_.notify_all();
@@ -115,7 +120,7 @@ int Queue::completion_file(std::uint64_t count) {
   }
   const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);  // the caller may close theirs before it is complete
   if (own < 0) {
-    close(fd);
+    ::close(fd);
     throw std::system_error(errno, std::generic_category(), "a completion handle");
   }
   waiting_files_.emplace(count, own);
@@ -127,33 +132,39 @@ bool Queue::wait_until_empty(std::chrono::milliseconds most) {
   return changed_.wait_for(lock, most, [&] { return completed_ == handed_in_; });
 }
 
-Queue& Queues::of(Device& device, std::uint32_t vnc, Unit unit, int queue) {
+std::shared_ptr<Queue> Queues::of(Device& device, std::uint32_t vnc, Unit unit, int queue) {
   if (queue < 0 || queue >= queues_of(unit))
     refuse(Status::invalid, "queue {}: this execution unit has {}", queue, queues_of(unit));
   const std::uint16_t id = id_of(vnc, unit, queue);
   const std::lock_guard lock(mutex_);
+  if (closed_) refuse(Status::closed, "nrt_close was called");
   auto& kept = queues_[id];
-  if (!kept) kept = std::make_unique<Queue>(device, id, unit == Unit::compute ? most_executions : most_others);
-  return *kept;
+  if (!kept) kept = std::make_shared<Queue>(device, id, unit == Unit::compute ? most_executions : most_others);
+  return kept;
 }
 
-Queue* Queues::find(Sequence sequence) {
+std::shared_ptr<Queue> Queues::find(Sequence sequence) {
   const std::lock_guard lock(mutex_);
   const auto found = queues_.find(static_cast<std::uint16_t>(sequence >> sequence_count_bits));
-  return found == queues_.end() ? nullptr : found->second.get();
+  return found == queues_.end() ? nullptr : found->second;
 }
 
-Queue* Queues::find(std::uint32_t vnc, Unit unit, int queue) {
+std::shared_ptr<Queue> Queues::find(std::uint32_t vnc, Unit unit, int queue) {
   if (queue < 0 || queue >= queues_of(unit))
     refuse(Status::invalid, "queue {}: this execution unit has {}", queue, queues_of(unit));
   const std::lock_guard lock(mutex_);
   const auto found = queues_.find(id_of(vnc, unit, queue));
-  return found == queues_.end() ? nullptr : found->second.get();
+  return found == queues_.end() ? nullptr : found->second;
 }
 
 void Queues::close() {
-  const std::lock_guard lock(mutex_);
-  queues_.clear();
+  std::map<std::uint16_t, std::shared_ptr<Queue>> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    ended.swap(queues_);
+  }
+  for (const auto& [id, queue] : ended) queue->close();
 }
 
 }  // namespace trellis::device::nrt

@@ -34,11 +34,13 @@ class TrackerObject {
 class Queue {
  public:
   Queue(Device&, std::uint16_t id, std::size_t most_waiting);
-  ~Queue();  // what runs ends; the rest is dropped
+  ~Queue() { close(); }
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  Sequence add(std::function<void()> work, std::shared_ptr<TrackerObject> errors);  // refuses when it is full
+  void close();  // what runs ends; the rest is dropped, and nothing more is taken
+  // Refuses when it is full or closed.
+  Sequence add(std::function<void()> work, std::shared_ptr<TrackerObject> errors);
   Sequence last_completed() const;
   bool is_completed(std::uint64_t count) const;  // refuses what was never handed out
   int completion_file(std::uint64_t count);      // readable once it is; the caller closes it
@@ -58,17 +60,18 @@ class Queue {
   std::unique_ptr<Stream> stream_;                   // last: its work uses all members above
 };
 
-// All queues of the process, made when they are first used.
+// All queues of the process, made when they are first used. A call may still have one that is closed meanwhile.
 class Queues {
  public:
-  Queue& of(Device&, std::uint32_t vnc, Unit, int queue);  // refuses a unit or queue that there is none of
-  Queue* find(Sequence);                                   // null: no such queue
-  Queue* find(std::uint32_t vnc, Unit, int queue);
+  std::shared_ptr<Queue> of(Device&, std::uint32_t vnc, Unit, int queue);  // refuses one that there is not
+  std::shared_ptr<Queue> find(Sequence);                                   // null: no such queue
+  std::shared_ptr<Queue> find(std::uint32_t vnc, Unit, int queue);
   void close();
 
  private:
   std::mutex mutex_;
-  std::map<std::uint16_t, std::unique_ptr<Queue>> queues_;
+  std::map<std::uint16_t, std::shared_ptr<Queue>> queues_;
+  bool closed_ = false;
 };
 
 int queues_of(Unit);

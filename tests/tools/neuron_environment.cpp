@@ -45,7 +45,7 @@ TEST(NeuronEnvironment, BucketsAndSeedAndWhatHasNoEffect) {
   EXPECT_EQ(job.step.optimizer.bucket_mb, 9U);
   EXPECT_EQ(job.step.seed, 5U);
   ASSERT_EQ(notes.size(), 3U);
-  EXPECT_EQ(notes[2], "NEURON_CC_FLAGS: has no effect here: nothing is compiled");
+  EXPECT_EQ(notes[2], "NEURON_CC_FLAGS: has no effect here: nothing is compiled; --cache_dir alone is heeded");
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ int run(const Options& o) {
     return 0;
   }
   if (o.config.empty()) throw std::invalid_argument("trellis train: config is required; see `trellis train --help`");
-  const std::string command = sim::nearest(o.config, {"show", "draw", "export", "curve", "checkpoint"});
+  const std::string command = sim::nearest(o.config, {"show", "draw", "export", "curve", "checkpoint", "cache"});
   if (!command.empty() && !std::filesystem::exists(o.config))
     throw std::invalid_argument(
         fmt::format("trellis train has no command or file '{}'; did you mean '{}'?", o.config, command));

@@ -19,16 +19,16 @@ void queue_up(Runtime& r, int vnc, Unit unit, int queue, ErrorTracker* tracker, 
   const auto core = static_cast<std::uint32_t>(std::max(vnc, 0));
   const Sequence sequence =
       r.queues.of(*r.core(core), core, unit, queue)
-          .add([&r, core, bytes, type = types[static_cast<std::size_t>(unit)],
-                work = std::move(work)] { r.timed(type, static_cast<int>(core), bytes, "", work); },
-               errors);
+          ->add([&r, core, bytes, type = types[static_cast<std::size_t>(unit)],
+                 work = std::move(work)] { r.timed(type, static_cast<int>(core), bytes, "", work); },
+                errors);
   if (out != nullptr) *out = sequence;
 }
 
-Queue& queue_with(Runtime& r, Sequence sequence) {
-  Queue* const queue = r.queues.find(sequence);
+std::shared_ptr<Queue> queue_with(Runtime& r, Sequence sequence) {
+  std::shared_ptr<Queue> queue = r.queues.find(sequence);
   if (queue == nullptr) refuse(Status::invalid, "sequence {:#x}: no queue has handed it out", sequence);
-  return *queue;
+  return queue;
 }
 
 constexpr std::uint64_t count_of(Sequence s) { return s & ((std::uint64_t{1} << sequence_count_bits) - 1); }
@@ -91,7 +91,7 @@ Status nrta_execute_schedule(Model* model, const TensorSet* inputs, TensorSet* o
 Status nrta_is_completed(Sequence sequence, bool* done) {
   return call("nrta_is_completed", [&](Runtime& r) {
     expect_given(done, "the answer's place");
-    *done = queue_with(r, sequence).is_completed(count_of(sequence));
+    *done = queue_with(r, sequence)->is_completed(count_of(sequence));
   });
 }
 
@@ -99,7 +99,7 @@ Status nrta_is_completed(Sequence sequence, bool* done) {
 Status nrta_get_sequence(std::uint32_t core, Unit unit, int queue, Sequence* out) {
   return call("nrta_get_sequence", [&](Runtime& r) {
     expect_given(out, "the sequence's place");
-    *out = r.queues.of(*r.core(core), core, unit, queue).last_completed();
+    *out = r.queues.of(*r.core(core), core, unit, queue)->last_completed();
   });
 }
 
@@ -107,7 +107,7 @@ Status nrta_get_completion_handle(Sequence sequence, int* fd) {
   return call("nrta_get_completion_handle", [&](Runtime& r) {
     expect_given(fd, "the descriptor's place");
     *fd = -1;
-    *fd = queue_with(r, sequence).completion_file(count_of(sequence));
+    *fd = queue_with(r, sequence)->completion_file(count_of(sequence));
   });
 }
 
@@ -140,7 +140,7 @@ Status nrt_register_async_exec_callback(ExecCallback function, void* params) {
 Status nrt_async_drain_queued_execs(std::int32_t vnc) {
   return call("nrt_async_drain_queued_execs", [&](Runtime& r) {
     r.core(vnc);
-    Queue* const queue = r.queues.find(static_cast<std::uint32_t>(vnc), Unit::compute, 0);
+    const std::shared_ptr<Queue> queue = r.queues.find(static_cast<std::uint32_t>(vnc), Unit::compute, 0);
     if (queue != nullptr && !queue->wait_until_empty(r.world.timeout()))
       refuse(Status::timeout, "core {} still runs after {} ms", vnc, r.world.timeout().count());
   });

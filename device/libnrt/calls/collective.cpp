@@ -221,7 +221,7 @@ Status nrta_cc_schedule(CollectiveContext** context, int queue, ErrorTracker* tr
     for (const std::uint32_t member : c->group) key += fmt::format(" {}", member);
     if (key.size() > 4096) key = fmt::format("cc {} {:#x}", queue, std::hash<std::string>()(key));
     const Sequence s = r.queues.of(*r.core(c->vnc), c->vnc, Unit::collectives, queue)
-                           .add(
+                           ->add(
                                [&r, c, key] {
                                  for (std::size_t i = 0; i < c->inputs.size(); ++i) run_one(r, *c, i, key);
                                },
