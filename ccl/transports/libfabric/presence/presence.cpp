@@ -11,6 +11,7 @@ using namespace std::chrono_literals;
 
 constexpr Rank most_asked = 32;        // ranks of a communicator in which everybody asks everybody
 constexpr auto sure_it_fails = 300ms;  // for which messages to a peer must have failed
+constexpr auto between_repeats = 20ms;
 
 }  // namespace
 
@@ -80,7 +81,7 @@ bool Presence::alive(Rank r) {
     if (!p.process) p.process = Process::of(static_cast<pid_t>(m.process));
     return p.process->runs();
   }
-  if (p.failing != Deadline() && now - p.failing > sure_it_fails && p.failing > p.heard) return false;
+  if (fails(p, now)) return false;
   return p.unanswered == Deadline() || now - p.unanswered < timeout_ * 3 / 4;
 }
 
@@ -167,25 +168,26 @@ std::uint32_t Presence::asked(Rank r) const {
 bool Presence::answered(Rank r, std::uint32_t ask) const {
   const std::lock_guard lock(mutex_);
   const Peer& p = peer(r);
-  return r == rank_ || p.answers >= ask || p.state.head.left || (p.failing != Deadline() && p.failing > p.heard);
+  return r == rank_ || p.answers >= ask || p.state.head.left;
 }
 
 std::vector<Rank> Presence::take_owed() {
+  const Deadline now = Clock::now();
   const std::lock_guard lock(mutex_);
-  std::vector<Rank> now;
+  std::vector<Rank> taken;
   std::erase_if(owed_, [&](Rank r) {
-    if (peer(r).in_flight) return false;
+    if (peer(r).in_flight || peer(r).repeat > now) return false;
     peer(r).owed = false;
-    now.push_back(r);
+    taken.push_back(r);
     return true;
   });
-  return now;
+  return taken;
 }
 
 bool Presence::has_to_tell() const {
   const std::lock_guard lock(mutex_);
   return std::ranges::any_of(
-      peers_, [](const Peer& p) { return (p.owed || p.in_flight) && p.failing == Deadline() && !p.state.head.left; });
+      peers_, [&](const Peer& p) { return (p.owed || p.in_flight) && !fails(p, Clock::now()) && !p.state.head.left; });
 }
 
 std::size_t Presence::write_for(Rank r, std::vector<std::byte>& into) {
@@ -213,10 +215,18 @@ void Presence::told(Rank r, int error) {
   const std::lock_guard lock(mutex_);
   Peer& p = peer(r);
   p.in_flight = false;
-  if (error == 0)
-    p.failing = {};
-  else if (p.failing == Deadline())
-    p.failing = now;
+  if (error == 0) {
+    p.failing = p.repeat = {};
+    return;
+  }
+  if (p.failing == Deadline()) p.failing = now;
+  p.repeat = now + between_repeats;
+  p.to_ask = p.to_ask || p.unanswered != Deadline();
+  if (!p.state.head.left) owe_locked(r);
+}
+
+bool Presence::fails(const Peer& p, Deadline now) const {
+  return p.failing != Deadline() && p.failing > p.heard && now - p.failing > sure_it_fails;
 }
 
 void Presence::hear(const PublicState& s) {

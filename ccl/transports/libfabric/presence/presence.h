@@ -80,6 +80,7 @@ class Presence {
     Deadline asked = {};                  // last time
     Deadline unanswered = {};             // first time that it was asked since it was heard
     Deadline failing = {};                // since when messages to it fail
+    Deadline repeat = {};                 // when the one that failed is sent again
     std::uint32_t asks = 0, answers = 0;  // the number of asks of it; the last that it answered
     std::uint32_t to_answer = 0;          // the last ask of its own
     bool owed = false, to_ask = false, in_flight = false;
@@ -88,6 +89,7 @@ class Presence {
   Peer& peer(Rank r) { return peers_[static_cast<std::size_t>(r)]; }
   const Peer& peer(Rank r) const { return peers_[static_cast<std::size_t>(r)]; }
   void owe_locked(Rank);
+  bool fails(const Peer&, Deadline now) const;  // it can't be reached
   void ask_locked(Rank, Deadline now);
 
   const std::uint64_t identity_;
