@@ -269,3 +269,15 @@ def test_operations(case, size):
 def test_one_rank():
     for case in (moves, reductions, same_bits):
         ranks.run(case, 1)
+
+
+def test_another_header_of_the_library_compiles_the_backend_anew(tmp_path, monkeypatch):
+    from trellis.torch import compiling
+
+    header = tmp_path / "ccl" / "config.h"
+    header.parent.mkdir()
+    monkeypatch.setattr(compiling._where, "INCLUDE", str(tmp_path))
+    header.write_text("struct Config { int timeout; };")
+    before = compiling._fingerprint()
+    header.write_text("struct Config { int ranks, timeout; };")
+    assert compiling._fingerprint() != before

@@ -1,7 +1,8 @@
 """Compiles the process group for the torch that is installed, once, and loads it.
 
 `python -m trellis.torch` does so ahead of time. The result is kept in ``TRELLIS_CACHE``, or else in
-``~/.cache/trellis``, under a name made of the versions of torch, Python and this package.
+``~/.cache/trellis``, under a name made of the versions of torch and Python, this package's sources and the library's
+headers.
 """
 
 import fcntl
@@ -52,12 +53,18 @@ def command(compiler: str, target: pathlib.Path) -> list[str]:
     ]  # fmt: skip
 
 
+def _headers() -> list[pathlib.Path]:
+    """The library's own: with another layout of its classes, what was compiled before would corrupt memory."""
+    root = pathlib.Path(_where.INCLUDE)
+    return sorted(header for room in ("kernels", "schedule", "device", "ccl") for header in (root / room).rglob("*.h"))
+
+
 def _fingerprint() -> str:
     """Of all that the result depends on."""
     state = hashlib.sha256()
     for part in (torch.__version__, str(torch.version.git_version), sys.version, _where.LIBRARY):
         state.update(part.encode())
-    for source in sorted(SOURCES.iterdir()):
+    for source in [*sorted(SOURCES.iterdir()), *_headers()]:
         state.update(source.read_bytes())
     return state.hexdigest()[:16]
 
