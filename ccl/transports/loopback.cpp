@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "ccl/transports/joining.h"
+#include "ccl/transports/readable_whole.h"
 #include "ccl/transports/registry.h"
 #include "device/of_this_process.h"
 
@@ -52,15 +53,6 @@ class Heap {
   std::size_t bytes_;
 };
 
-class AllOfIt : public Exposed {
- public:
-  explicit AllOfIt(std::size_t bytes) : bytes_(bytes) {}
-  std::size_t readable_bytes() const override { return bytes_; }
-
- private:
-  std::size_t bytes_;
-};
-
 class SameProcess : public Reach {
  public:
   SameProcess(std::shared_ptr<Heap> heap, Rank ranks) : heap_(std::move(heap)), ranks_(ranks) {}
@@ -71,7 +63,7 @@ class SameProcess : public Reach {
   std::size_t readable(Rank, const std::byte*, std::size_t bytes, std::size_t message) override {
     return message < least_direct ? 0 : bytes;
   }
-  std::unique_ptr<Exposed> expose(void*, std::size_t bytes) override { return std::make_unique<AllOfIt>(bytes); }
+  std::unique_ptr<Exposed> expose(void*, std::size_t bytes) override { return std::make_unique<ReadableWhole>(bytes); }
   const std::byte* see(Rank, const Place& place, std::size_t) override {
     return reinterpret_cast<const std::byte*>(place.where);
   }

@@ -11,7 +11,7 @@ import numpy
 import torch
 import transformers
 
-from llama_torch import LENGTH, MICRO_BATCHES, VOCABULARY, mixed, pseudo_random, sample
+from llama_torch import LENGTH, VOCABULARY, mixed, pseudo_random, sample, trained
 
 STEPS, MASK = 10, VOCABULARY - 1
 
@@ -44,24 +44,13 @@ def train():
     optimizer = torch.optim.AdamW([{"params": [p for n, p in parameters.items() if n not in plain], "weight_decay": 0.1},
                                    {"params": [parameters[n] for n in plain], "weight_decay": 0.0}],
                                   lr=3e-3, betas=(0.9, 0.95), eps=1e-8)
-    out = {"losses": [], "norms": [], "gradients": {}}
-    for step in range(STEPS):
-        optimizer.zero_grad()
-        total = 0.0
-        for m in range(MICRO_BATCHES):
-            tokens, types, labels, follows = masked_pair(step, m)
-            loss = model(input_ids=torch.tensor([tokens]), token_type_ids=torch.tensor([types]), labels=torch.tensor([labels]),
-                         next_sentence_label=torch.tensor([follows])).loss / MICRO_BATCHES
-            loss.backward()
-            total += loss.item()
-        if step == 0:
-            for name, p in parameters.items():
-                g = p.grad.reshape(-1).numpy()
-                out["gradients"][name] = {"norm": float(numpy.linalg.norm(g)), "dot": float(g @ pseudo_random("dot." + name, g.size))}
-        out["norms"].append(float(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)))
-        optimizer.step()
-        out["losses"].append(total)
-    return out
+
+    def loss_of(step, m):
+        tokens, types, labels, follows = masked_pair(step, m)
+        return model(input_ids=torch.tensor([tokens]), token_type_ids=torch.tensor([types]), labels=torch.tensor([labels]),
+                     next_sentence_label=torch.tensor([follows])).loss
+
+    return trained(STEPS, parameters, optimizer, loss_of)
 
 
 if __name__ == "__main__":

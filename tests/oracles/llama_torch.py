@@ -36,6 +36,26 @@ def sample(step, number):
     return tokens
 
 
+def trained(steps, parameters, optimizer, loss_of):
+    """Losses, gradients' norms, and the first step's gradients. `loss_of`: of a step's micro-batch, by their numbers."""
+    out = {"losses": [], "norms": [], "gradients": {}}
+    for step in range(steps):
+        optimizer.zero_grad()
+        total = 0.0
+        for m in range(MICRO_BATCHES):
+            loss = loss_of(step, m) / MICRO_BATCHES
+            loss.backward()
+            total += loss.item()
+        if step == 0:
+            for name, p in parameters.items():
+                g = p.grad.reshape(-1).numpy()
+                out["gradients"][name] = {"norm": float(numpy.linalg.norm(g)), "dot": float(g @ pseudo_random("dot." + name, g.size))}
+        out["norms"].append(float(torch.nn.utils.clip_grad_norm_(parameters.values(), 1.0)))
+        optimizer.step()
+        out["losses"].append(total)
+    return out
+
+
 def train(tied):
     config = transformers.LlamaConfig(vocab_size=VOCABULARY, hidden_size=32, intermediate_size=48, num_hidden_layers=4,
                                       num_attention_heads=4, num_key_value_heads=2, rms_norm_eps=1e-5, rope_theta=10000.0,
@@ -49,24 +69,13 @@ def train(tied):
     others = [p for n, p in model.named_parameters() if "norm" in n]
     optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}],
                                   lr=3e-3, betas=(0.9, 0.95), eps=1e-8)
-    out = {"losses": [], "norms": [], "gradients": {}}
-    for step in range(STEPS):
-        optimizer.zero_grad()
-        total = 0.0
-        for m in range(MICRO_BATCHES):
-            tokens = torch.tensor([sample(step, m)])
-            logits = model(tokens[:, :-1]).logits
-            loss = torch.nn.functional.cross_entropy(logits.reshape(-1, VOCABULARY), tokens[0, 1:]) / MICRO_BATCHES
-            loss.backward()
-            total += loss.item()
-        if step == 0:
-            for name, p in model.named_parameters():
-                g = p.grad.reshape(-1).numpy()
-                out["gradients"][name] = {"norm": float(numpy.linalg.norm(g)), "dot": float(g @ pseudo_random("dot." + name, g.size))}
-        out["norms"].append(float(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)))
-        optimizer.step()
-        out["losses"].append(total)
-    return out
+
+    def loss_of(step, m):
+        tokens = torch.tensor([sample(step, m)])
+        logits = model(tokens[:, :-1]).logits
+        return torch.nn.functional.cross_entropy(logits.reshape(-1, VOCABULARY), tokens[0, 1:])
+
+    return trained(STEPS, dict(model.named_parameters()), optimizer, loss_of)
 
 
 if __name__ == "__main__":

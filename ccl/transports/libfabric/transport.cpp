@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ccl/transports/libfabric/data/lane_ends.h"
+#include "ccl/transports/readable_whole.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -19,16 +20,6 @@ constexpr auto longest_sleep = 1ms;
 constexpr auto between_checks = 10ms;
 constexpr auto between_asks = 40ms;
 constexpr auto longest_goodbye = 5s;
-
-// Memory needs no preparation: it is registered for each large message.
-class AllOfIt : public Exposed {
- public:
-  explicit AllOfIt(std::size_t bytes) : bytes_(bytes) {}
-  std::size_t readable_bytes() const override { return bytes_; }
-
- private:
-  std::size_t bytes_;
-};
 
 }  // namespace
 
@@ -72,7 +63,10 @@ std::size_t FabricTransport::memory_bytes() const {
   return data_->memory_bytes();
 }
 
-std::unique_ptr<Exposed> FabricTransport::expose(void*, std::size_t bytes) { return std::make_unique<AllOfIt>(bytes); }
+// It is registered for each large message.
+std::unique_ptr<Exposed> FabricTransport::expose(void*, std::size_t bytes) {
+  return std::make_unique<ReadableWhole>(bytes);
+}
 
 Sender& FabricTransport::sender(Rank to, int lane) {
   const std::lock_guard lock(data_->mutex());

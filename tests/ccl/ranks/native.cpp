@@ -3,12 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <thread>
 #include <vector>
 
-#include "ccl/communicator.h"
-#include "ccl/store.h"
 #include "kernels/reduce/reduce.h"
+#include "tests/ccl/ranks/run.h"
 
 namespace trellis::ccl {
 namespace {
@@ -60,32 +58,17 @@ std::string on_cores(Rank ranks, const std::function<void(const OnCore&)>& work,
   setenv("TRELLIS_LIBNRT", TRELLIS_STANDIN, 1);       // NOLINT(concurrency-mt-unsafe): before any other thread
   setenv("TRELLIS_NRT_MACHINE", "trn2.48xlarge", 1);  // NOLINT(concurrency-mt-unsafe)
   setenv("NEURON_RT_LOG_LEVEL", "QUIET", 1);          // NOLINT(concurrency-mt-unsafe)
-  const auto store = memory_store();
-  std::vector<std::string> wrong(static_cast<std::size_t>(ranks));
-  std::vector<std::thread> threads;
-  for (Rank rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&, rank] {
-      try {
-        const auto d = device::open("neuron", {.core = rank});
-        Config config;
-        config.transport = "loopback";
-        config.algorithm = algorithm;
-        config.timeout = std::chrono::seconds(20);
-        const auto c = Communicator::create(store, rank, ranks, config, d);
-        auto* const in = static_cast<float*>(d->allocate(4 * n * sizeof(float), "in"));
-        auto* const out = static_cast<float*>(d->allocate(4 * n * sizeof(float), "out"));
-        work({*c, *d, in, out});
-        c->finalize();
-        d->release(in);
-        d->release(out);
-      } catch (const std::exception& e) {
-        wrong[static_cast<std::size_t>(rank)] = fmt::format("rank {}: {}\n", rank, e.what());
-      }
-    });
-  for (std::thread& t : threads) t.join();
-  std::string all;
-  for (const std::string& w : wrong) all += w;
-  return all;
+  return run_devices(
+      "neuron", ranks,
+      [&](Communicator& c, device::Device& d) {
+        auto* const in = static_cast<float*>(d.allocate(4 * n * sizeof(float), "in"));
+        auto* const out = static_cast<float*>(d.allocate(4 * n * sizeof(float), "out"));
+        work({c, d, in, out});
+        c.finalize();
+        d.release(in);
+        d.release(out);
+      },
+      algorithm);
 }
 
 TEST(Native, WhatTheDeviceCoversItDoes) {

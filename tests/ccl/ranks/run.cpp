@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <set>
 #include <thread>
 #include <vector>
@@ -69,23 +68,38 @@ struct Shared {
   char said[64][512];
 };
 
+// A thread for each rank; each makes its own communicator.
+std::string in_threads(Rank ranks, const std::function<void(const std::shared_ptr<Store>&, Rank)>& live) {
+  const auto store = memory_store();
+  std::vector<std::string> said(static_cast<std::size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (Rank r = 0; r < ranks; ++r)
+    threads.emplace_back([&, r] { said[static_cast<std::size_t>(r)] = outcome([&] { live(store, r); }); });
+  for (std::thread& t : threads) t.join();
+  std::string all;
+  for (Rank r = 0; r < ranks; ++r)
+    if (const std::string& one = said[static_cast<std::size_t>(r)]; !one.empty())
+      all += fmt::format("rank {}: {}\n", r, one);
+  return all;
+}
+
 }  // namespace
 
 std::string run_threads(Rank ranks, const RankFunction& f, const Config& config) {
-  const auto store = memory_store();
   Config c = config;
   c.transport = "loopback";
-  std::mutex mutex;
-  std::string all;
-  std::vector<std::thread> threads;
-  for (Rank r = 0; r < ranks; ++r)
-    threads.emplace_back([&, r] {
-      const std::string said = outcome([&] { f(*Communicator::create(store, r, ranks, c)); });
-      const std::lock_guard lock(mutex);
-      if (!said.empty()) all += fmt::format("rank {}: {}\n", r, said);
-    });
-  for (std::thread& t : threads) t.join();
-  return all;
+  return in_threads(ranks, [&](const auto& store, Rank r) { f(*Communicator::create(store, r, ranks, c)); });
+}
+
+std::string run_devices(const std::string& device, Rank ranks, const DeviceFunction& f, const std::string& algorithm) {
+  Config c;
+  c.transport = "loopback";
+  c.algorithm = algorithm;
+  c.timeout = std::chrono::seconds(20);
+  return in_threads(ranks, [&](const auto& store, Rank r) {
+    const auto d = device::open(device, {.core = r});
+    f(*Communicator::create(store, r, ranks, c, d), *d);
+  });
 }
 
 std::string run_processes(Rank ranks, const RankFunction& f, const Config& config, std::chrono::milliseconds stopped) {

@@ -22,6 +22,11 @@ std::string run_threads(Rank ranks, const RankFunction&, const Config& = {});
 // Processes that are stopped once all others have ended are killed when nobody has continued them for so long.
 std::string run_processes(Rank ranks, const RankFunction&, const Config& = {}, std::chrono::milliseconds stopped = {});
 
+// Threads over loopback, each with the core of its number of such a device, as device::open takes it.
+using DeviceFunction = std::function<void(Communicator&, device::Device&)>;
+std::string run_devices(const std::string& device, Rank ranks, const DeviceFunction&,
+                        const std::string& algorithm = "");
+
 std::string run_ranks(std::string_view transport, Rank ranks, const RankFunction&, const Config& = {});
 
 // The transports that this machine can use, out of the registry. Ranks of one that knows hosts are on hosts of two.

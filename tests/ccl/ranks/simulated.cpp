@@ -5,45 +5,25 @@
 
 #include <numeric>
 #include <set>
-#include <thread>
 #include <vector>
 
-#include "ccl/store.h"
 #include "sim/choose/choice.h"
 #include "sim/choose/tuner.h"
 #include "tests/ccl/ranks/cases.h"
+#include "tests/ccl/ranks/run.h"
 
 namespace trellis::ccl {
 namespace {
 
 constexpr const char* machine_name = "trn2.48xlarge";
 
-using OnRank = std::function<void(Communicator&, device::Device&)>;
-
 // Each rank on its own core. Empty, or what went wrong.
-std::string on_cores(Rank ranks, const OnRank& work, const std::string& algorithm = "") {
-  const auto store = memory_store();
-  std::vector<std::string> wrong(static_cast<std::size_t>(ranks));
-  std::vector<std::thread> threads;
-  for (Rank rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&, rank] {
-      try {
-        const auto device = device::open(fmt::format("sim:{}", machine_name), {.core = rank});
-        Config config;
-        config.transport = "loopback";
-        config.algorithm = algorithm;
-        config.timeout = std::chrono::seconds(20);
-        const auto c = Communicator::create(store, rank, ranks, config, device);
-        work(*c, *device);
-        c->finalize();
-      } catch (const std::exception& e) {
-        wrong[static_cast<std::size_t>(rank)] = fmt::format("rank {}: {}\n", rank, e.what());
-      }
-    });
-  for (std::thread& t : threads) t.join();
-  std::string all;
-  for (const std::string& w : wrong) all += w;
-  return all;
+std::string on_cores(Rank ranks, const DeviceFunction& work, const std::string& algorithm = "") {
+  const auto closing = [&](Communicator& c, device::Device& d) {
+    work(c, d);
+    c.finalize();
+  };
+  return run_devices(fmt::format("sim:{}", machine_name), ranks, closing, algorithm);
 }
 
 sim::Time priced(Collective collective, const std::string& way, Rank ranks, double bytes) {
