@@ -36,7 +36,7 @@ def torch_rank(way, dtype):
         fully_shard(model)
     elif world > 1:
         model = torch.nn.parallel.DistributedDataParallel(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=way != "fsdp2")
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
     times = []
     for _ in range(STEPS):
         tokens = torch.randint(0, SIZES["vocab_size"], (BATCH // world, LENGTH))

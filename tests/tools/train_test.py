@@ -2,6 +2,7 @@
 import csv
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import tempfile
@@ -194,6 +195,16 @@ class Train(unittest.TestCase):
         self.assertEqual(trellis("train", "export", CONFIG, "--ranks", "8", "-o", str(step), *more).returncode, 0)
         played = trellis("play", str(step), "--machine", "trn2.48xlarge")
         self.assertEqual(played.returncode, 0, played.stderr)
+
+    def test_the_views_that_the_readme_names_run(self):
+        readme = (pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "train/README.md").read_text()
+        views = [line.split("  ")[0].split() for line in re.findall(r"^    trellis (train (?:show|draw|export) .*)$", readme, re.M)]
+        self.assertGreaterEqual(len(views), 4)
+        for words in views:
+            with self.subTest(words=words):
+                words[2] = str(CONFIG)
+                ran = trellis(*words, cwd=self.root)
+                self.assertEqual(ran.returncode, 0, ran.stderr)
 
     def test_checkpoints_are_listed_checked_and_written_out(self):
         self.train(2, "run", distributed_strategy__tensor_model_parallel_size=2, trainer__max_steps=2)

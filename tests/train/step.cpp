@@ -46,14 +46,14 @@ TEST(StepValue, EverySortIsProved) {
        {std::pair{1, "1f1b"}, {1, "gpipe"}, {1, "zb-h1"}, {2, "interleaved"}, {2, "zb-v"}})
     for (Rank tensor : {1, 2, 4}) {
       const Config c = pipelined(tensor, 4, chunks, schedule);
-      const std::vector<Step> stages = stages_of(c, 8 * tensor);
+      const std::vector<Step> stages = classes_of(c, 8 * tensor);
       EXPECT_EQ(check_step(c, 8 * tensor, stages, plan_of(stages)), "") << schedule << " T" << tensor;
     }
 }
 
 TEST(StepValue, AllRanksOfAStageDoTheSame) {
   const Config c = pipelined(2, 2, 1);
-  const std::vector<Step> stages = stages_of(c, 8);
+  const std::vector<Step> stages = classes_of(c, 8);
   const Mesh& mesh = stages[0].mesh;
   for (Rank r = 0; r < 8; ++r) {
     const Step own = lay_out(c, 8, r);
@@ -71,7 +71,7 @@ using schedule::PlanTask;
 // What is exchanged is lost, changes its size, its type or its label, or goes elsewhere.
 TEST(StepValue, DamageToExchangesIsCaught) {
   std::mt19937 random(3);
-  const schedule::Plan whole = plan_of(stages_of(pipelined(2, 4, 1), 16));
+  const schedule::Plan whole = plan_of(classes_of(pipelined(2, 4, 1), 16));
   ASSERT_EQ(schedule::match(whole).fault, "");
   int done = 0;
   for (int i = 0; i < 200; ++i) {
@@ -96,7 +96,7 @@ TEST(StepValue, DamageToExchangesIsCaught) {
 }
 
 TEST(StepValue, TwoSendersThatWaitForEachOtherAreCaught) {
-  schedule::Plan plan = plan_of(stages_of(pipelined(1, 2, 1), 2));
+  schedule::Plan plan = plan_of(classes_of(pipelined(1, 2, 1), 2));
   // Stage 0 wants the first gradient before it sends what that is the gradient of.
   auto& tasks = plan.classes[0].tasks;
   const auto receive = std::ranges::find(tasks, PlanTask::Kind::receive, &PlanTask::kind);
@@ -128,7 +128,7 @@ TEST(StepValue, TensorsThatAreAliveTogetherDoNotOverlap) {
       ASSERT_TRUE(!together || apart) << p.tensors[a].name << " and " << p.tensors[b].name;
     }
   }
-  const schedule::Plan whole = plan_of(stages_of(pipelined(2, 2, 2, "zb-v"), 8));
+  const schedule::Plan whole = plan_of(classes_of(pipelined(2, 2, 2, "zb-v"), 8));
   const std::size_t peak = schedule::peak_memory(whole, whole.classes[1]).bytes;  // of rank 3's stage
   EXPECT_GE(plan.bytes, peak);
   EXPECT_LT(static_cast<double>(plan.bytes), 1.35 * static_cast<double>(peak));
@@ -138,7 +138,7 @@ TEST(StepValue, RecomputingAndZeroSaveMemory) {
   Config c = pipelined(1, 1, 1);
   c.seq_length = 64, c.global_batch_size = 2, c.strategy.zero1 = false;
   const auto of = [&](Category category) {
-    const schedule::Plan plan = plan_of(stages_of(c, 2));
+    const schedule::Plan plan = plan_of(classes_of(c, 2));
     return schedule::peak_memory(plan, plan.classes[0]).by_category[static_cast<std::size_t>(category)];
   };
   const auto activations = [&] { return of(Category::activation); };
@@ -156,7 +156,7 @@ TEST(StepValue, RecomputingAndZeroSaveMemory) {
 // With ZeRO-1, a step begins to gather parameters that the next one waits for, block by block.
 TEST(StepValue, ParametersAreGatheredBesideTheNextForwardPass) {
   Config c = pipelined(2, 2, 1);
-  const std::vector<Step> stages = stages_of(c, 8);
+  const std::vector<Step> stages = classes_of(c, 8);
   EXPECT_EQ(schedule::match(plan_of(stages, 2)).fault, "");
   for (const Step& s : stages) {
     std::vector<std::size_t> waits, begins;
@@ -180,7 +180,7 @@ TEST(StepValue, ParametersAreGatheredBesideTheNextForwardPass) {
 // What is written reads back, with the same work for each rank, and every exchange has all its ends.
 TEST(StepValue, IsAWorkloadAsTextAndAsChakraTraces) {
   for (const auto& [chunks, schedule] : {std::pair{1, "1f1b"}, {2, "zb-v"}}) {
-    const std::vector<Step> stages = stages_of(pipelined(4, 2, chunks, schedule), 16);
+    const std::vector<Step> stages = classes_of(pipelined(4, 2, chunks, schedule), 16);
     const schedule::Plan plan = schedule::merged(plan_of(stages));
     const sim::Workload text = sim::workload_of(sim::read_plan("step", schedule::plan_text(plan)));
     std::vector<std::string> traces, names;
@@ -258,7 +258,7 @@ TEST(StepValue, SeventyBillionParametersOn512Ranks) {
   c.precision = Precision::bf16_sr;
   c.seq_length = 8192, c.global_batch_size = 64;
   const auto begin = std::chrono::steady_clock::now();
-  const std::vector<Step> stages = stages_of(c, 512);
+  const std::vector<Step> stages = classes_of(c, 512);
   EXPECT_EQ(check_step(c, 512, stages, plan_of(stages)), "");
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   EXPECT_LT(took.count(), 20) << "seconds";

@@ -122,7 +122,7 @@ const Registered trains(command(
     "train", "Trains a language model; lays a training step out, draws and exports it",
     "trellis train examples/llama.yaml\n"
     "trellis launch -n 2 -- trellis train examples/llama.yaml --set distributed_strategy.tensor_model_parallel_size=2\n"
-    "trellis train show examples/llama.yaml --ranks 8",
+    "trellis train show examples/llama.yaml --ranks 2",
     add, run));
 
 }  // namespace

@@ -45,7 +45,7 @@ double count_of(const std::map<train::Axis, double>& bytes, train::Axis axis) {
   return found == bytes.end() ? 0 : found->second;
 }
 
-void add_stage(Table& table, std::size_t stage, const train::Step& step, const schedule::Plan& plan) {
+void add_class(Table& table, const train::Step& step, const schedule::RankClass& of, const schedule::Plan& plan) {
   double parameters = 0, flops = 0;
   for (const train::Parameter& p : step.parameters.all()) parameters += static_cast<double>(p.slice.elements());
   std::map<train::Axis, double> bytes;
@@ -53,11 +53,11 @@ void add_stage(Table& table, std::size_t stage, const train::Step& step, const s
     flops += o.flops;
     if (o.kind == train::Operation::Kind::exchange) bytes[o.exchange.axis] += step.program.bytes_exchanged(o);
   }
-  const schedule::PeakMemory peak = schedule::peak_memory(plan, plan.classes[stage]);
+  const schedule::PeakMemory peak = schedule::peak_memory(plan, of);
   const auto category = [&](train::Category c) {
     return static_cast<double>(peak.by_category[static_cast<std::size_t>(c)]);
   };
-  table.add({static_cast<std::int64_t>(stage), parameters, static_cast<double>(peak.bytes),
+  table.add({std::int64_t{step.place.pipeline}, static_cast<std::int64_t>(of.ranks.size()), parameters, static_cast<double>(peak.bytes),
              category(train::Category::parameter), category(train::Category::gradient),
              category(train::Category::master) + category(train::Category::moment),
              category(train::Category::activation) + category(train::Category::scratch),
@@ -75,10 +75,11 @@ void add_show(CLI::App& app, Options& o) {
 int show(const Options& o) {
   const train::Config config = read_config(o.config, o.changes).job.step;
   const train::Rank world = ranks_of(o, read_config(o.config, o.changes).job);
-  const std::vector<train::Step> stages = train::stages_of(config, world);
-  const schedule::Plan plan = train::plan_of(stages);
-  const std::string fault = train::check_step(config, world, stages, plan);
+  const std::vector<train::Step> classes = train::classes_of(config, world);
+  const schedule::Plan plan = train::plan_of(classes);
+  const std::string fault = train::check_step(config, world, classes, plan);
   Table table("stages", {{.name = "stage"},
+                         {.name = "ranks"},
                          {.name = "parameters"},
                          {.name = "memory", .unit = "B"},
                          {.name = "weights", .unit = "B"},
@@ -89,17 +90,17 @@ int show(const Options& o) {
                          {.name = "data sent", .unit = "B"},
                          {.name = "pipeline sent", .unit = "B"},
                          {.name = "FLOPs"}});
-  for (std::size_t s = 0; s < stages.size(); ++s) add_stage(table, s, stages[s], plan);
+  for (std::size_t c = 0; c < classes.size(); ++c) add_class(table, classes[c], plan.classes[c], plan);
   const train::PipelineSchedule schedule = train::schedule_of(config, train::derive(config, world));
   const train::Timing timing = train::simulate(schedule, {}, train::Messages::buffered);
   if (o.json) {
     write_output("", table.json());
   } else {
-    const train::MeshShape& m = stages[0].mesh.shape();
+    const train::MeshShape& m = classes[0].mesh.shape();
     write_output(
         "",
         fmt::format("{} ranks: tensor {}, pipeline {}, data {}; {} micro-batches; {}, bubble {:.1f}%\n{}{}\n", world,
-                    m.tensor, m.pipeline, m.data, stages[0].micro_batches, schedule.name, 100 * timing.bubble(),
+                    m.tensor, m.pipeline, m.data, classes[0].micro_batches, schedule.name, 100 * timing.bubble(),
                     table.text(),
                     fault.empty() ? "proved: communication matches, and nobody waits in a circle" : "FAULT: " + fault));
   }
@@ -136,24 +137,24 @@ void add_export(CLI::App& app, Options& o) {
 int export_step(const Options& o) {
   const ReadConfig read = read_config(o.config, o.changes);
   if (!o.chakra.empty()) {
-    const std::vector<train::Step> stages = train::stages_of(read.job.step, ranks_of(o, read.job));
-    for (train::Rank r = 0; r < stages[0].mesh.ranks(); ++r)
-      write_output(fmt::format("{}.{}.et", o.chakra, r), train::chakra_trace(stages, r));
+    const std::vector<train::Step> classes = train::classes_of(read.job.step, ranks_of(o, read.job));
+    for (train::Rank r = 0; r < classes[0].mesh.ranks(); ++r)
+      write_output(fmt::format("{}.{}.et", o.chakra, r), train::chakra_trace(classes, r));
     return 0;
   }
   write_output(o.output, schedule::plan_text(
-                             schedule::merged(train::plan_of(train::stages_of(read.job.step, ranks_of(o, read.job))))));
+                             schedule::merged(train::plan_of(train::classes_of(read.job.step, ranks_of(o, read.job))))));
   return 0;
 }
 
 const Registered shows(command("train show", "Lays a step out and proves it",
-                               "trellis train show examples/llama.yaml --ranks 8", add_show, show));
+                               "trellis train show examples/llama.yaml --ranks 2", add_show, show));
 const Registered draws(command("train draw", "Draws the pipeline schedule",
                                "trellis train draw examples/llama.yaml --ranks 4 --set "
                                "distributed_strategy.pipeline_model_parallel_size=4 -o pipeline.svg",
                                add_draw, draw_schedule));
 const Registered exports(command("train export", "Writes the step as a workload for trellis play",
-                                 "trellis train export examples/llama.yaml --ranks 8 -o step.txt", add_export,
+                                 "trellis train export examples/llama.yaml --ranks 2 -o step.txt", add_export,
                                  export_step));
 
 }  // namespace

@@ -33,9 +33,9 @@ Made made(const Config& config, Rank world) {
   const auto begin = std::chrono::steady_clock::now();
   Made m;
   try {
-    const std::vector<Step> stages = stages_of(config, world);
-    m.plan = plan_of(stages);
-    m.proof.fault = check_step(config, world, stages, m.plan);
+    const std::vector<Step> classes = classes_of(config, world);
+    m.plan = plan_of(classes);
+    m.proof.fault = check_step(config, world, classes, m.plan);
     if (!m.proof.fault.empty()) m.proof.fault = "the step is not proved: " + m.proof.fault;
   } catch (const std::invalid_argument& e) {
     m.proof.fault = e.what();

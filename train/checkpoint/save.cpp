@@ -19,8 +19,7 @@ constexpr const char* kinds[] = {"master:", "first_moment:", "second_moment:"};
 // Of ranks that hold the same elements, the first one saves them.
 bool saves(const Step& step, const ParameterState& s, bool parameter) {
   const Parameter& p = *s.parameter;
-  const bool duplicated = p.slice.row_count == p.slice.rows && p.slice.column_count == p.slice.columns;
-  if (duplicated ? step.place.tensor != 0 : step.place.tensor % p.copies != 0) return false;
+  if (!p.first_copy) return false;
   const bool sharded = !parameter && step.config.strategy.zero1;
   return p.owner && (sharded || step.place.data == 0);
 }

@@ -36,13 +36,15 @@ void check_split(const Config& c) {
   const auto divides = [&](const char* field, std::size_t n) {
     expect(n % t == 0, "{} is {}: expected a multiple of tensor_model_parallel_size {}", field, n, t);
   };
-  divides("model.num_attention_heads", c.model.num_attention_heads);
+  expect(c.model.num_attention_heads >= t,
+         "model.num_attention_heads is {}: expected at least one for each of tensor_model_parallel_size {}",
+         c.model.num_attention_heads, t);
   divides("model.intermediate_size", c.model.inner());
   divides("model.vocab_size", c.model.vocab_size);
   if (c.strategy.sequence_parallel) divides("data.seq_length", c.seq_length);
   const std::size_t kv = c.model.kv_heads();
-  expect(kv % t == 0 || t % kv == 0,
-         "model.num_key_value_heads is {}: expected a multiple or a divisor of tensor_model_parallel_size {}", kv, t);
+  expect(kv >= t || t % kv == 0,
+         "model.num_key_value_heads is {}: expected a divisor of tensor_model_parallel_size {}, or no less", kv, t);
 }
 
 std::vector<std::size_t> stages(const Config& c) {

@@ -17,7 +17,7 @@ Matrix rows_of(const Writer& w, TensorId t, bool transposed = false) {
 }  // namespace
 
 Adapter::Adapter(Writer& w, Parameters& parameters, const Adapters& o, const std::string& name, std::size_t inputs,
-                 std::size_t outputs, Split split, int copies) {
+                 std::size_t outputs, Split split, const std::optional<TensorPart>& part) {
   const std::string last = name.substr(name.rfind('.') + 1);
   if (o.rank == 0 || std::ranges::find(o.targets, last) == o.targets.end()) return;
   const bool columns = split == Split::columns;
@@ -28,7 +28,8 @@ Adapter::Adapter(Writer& w, Parameters& parameters, const Adapters& o, const std
                            .split = columns ? Split::columns : Split::none,
                            .initial = {Initial::Kind::normal, 1.0 / static_cast<double>(o.rank)},
                            .partial = !columns,
-                           .adapter = true});
+                           .adapter = true,
+                           .part = columns ? part : std::nullopt});
   b_ = &parameters.add(w, {.name = name + ".lora_B.weight",
                            .rows = outputs,
                            .columns = o.rank,
@@ -36,7 +37,7 @@ Adapter::Adapter(Writer& w, Parameters& parameters, const Adapters& o, const std
                            .initial = {Initial::Kind::zeros},
                            .partial = columns,
                            .adapter = true,
-                           .copies = copies});
+                           .part = columns ? std::nullopt : part});
 }
 
 TensorId Adapter::narrowed(Writer& w, TensorId x) const {

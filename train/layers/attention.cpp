@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <mutex>
-#include <stdexcept>
 
 #include "kernels/layers/rotary.h"
 #include "train/layers/arithmetic.h"
@@ -34,11 +33,18 @@ struct Attention::Angles {
 
 namespace {
 
-std::vector<Output> outputs(const std::string& name, const AttentionOptions& o, int copies) {
+TensorPart elements(std::size_t first, std::size_t count, const AttentionOptions& o) {
+  return {.first = first * o.head_size, .count = count * o.head_size};
+}
+
+std::vector<Output> outputs(const std::string& name, const AttentionOptions& o, const HeadShare& s) {
   const auto full = [&](int i) { return name + "." + o.names[i]; };
-  return {{.name = full(0), .outputs = o.heads * o.head_size},
-          {.name = full(1), .outputs = o.kv_heads * o.head_size, .copies = copies},
-          {.name = full(2), .outputs = o.kv_heads * o.head_size, .copies = copies}};
+  const TensorPart q = elements(s.first, s.count, o);
+  TensorPart kv = elements(s.kv_first, s.kv_count, o);
+  kv.copies = s.copies, kv.first_copy = s.first_copy;
+  return {{.name = full(0), .outputs = o.heads.heads * o.head_size, .part = q},
+          {.name = full(1), .outputs = o.heads.kv_heads * o.head_size, .part = kv},
+          {.name = full(2), .outputs = o.heads.kv_heads * o.head_size, .part = kv}};
 }
 
 LinearOptions with_deviation(LinearOptions o, double deviation) {
@@ -48,26 +54,18 @@ LinearOptions with_deviation(LinearOptions o, double deviation) {
 
 }  // namespace
 
-int kv_copies(std::size_t kv_heads, Rank tensor) {
-  const auto ranks = static_cast<std::size_t>(tensor);
-  if (kv_heads >= ranks && kv_heads % ranks == 0) return 1;
-  if (kv_heads < ranks && ranks % kv_heads == 0) return static_cast<int>(ranks / kv_heads);
-  throw std::invalid_argument(
-      fmt::format("num_key_value_heads is {}: expected a multiple or a divisor of tensor_model_parallel_size {}",
-                  kv_heads, tensor));
-}
-
 Attention::Attention(Writer& w, Parameters& parameters, const std::string& name, const AttentionOptions& o)
     : name_(name),
       options_(o),
-      qkv_(w, parameters, o.hidden, outputs(name, o, kv_copies(o.kv_heads, w.shape().tensor)), o.linear),
-      output_(w, parameters, name + "." + o.names[3], o.heads * o.head_size, o.hidden,
-              with_deviation(o.linear, o.output_deviation)),
+      share_(head_share(o.heads, w.shape().tensor, w.place().tensor, o.wiring)),
+      qkv_(w, parameters, o.hidden, outputs(name, o, share_), o.linear),
+      output_(w, parameters, name + "." + o.names[3], o.heads.heads * o.head_size, o.hidden,
+              with_deviation(o.linear, o.output_deviation), elements(share_.first, share_.count, o)),
       angles_(std::make_shared<Angles>()) {
   shape_ = {.sequence = o.sequence,
             .batch = o.batch,
-            .heads = qkv_.local_outputs(0) / o.head_size,
-            .kv_heads = qkv_.local_outputs(1) / o.head_size,
+            .heads = share_.count,
+            .kv_heads = share_.kv_count,
             .head_size = o.head_size,
             .causal = o.causal};
 }
@@ -86,9 +84,9 @@ void Attention::turn(Writer& w, TensorId t, std::size_t heads, bool back) const 
 }
 
 // The key without a step: operations add it when they run.
-Attention::Dropping Attention::dropping(const Writer& w, const Saved& s) const {
+Attention::Dropping Attention::dropping(const Saved& s) const {
   return {options_.dropout, options_.seed, key_of(name_ + ".probabilities") + s.number,
-          shape_.heads * static_cast<std::size_t>(w.place().tensor), options_.heads};
+          share_.first, options_.heads.heads};
 }
 
 TensorId Attention::core(Writer& w, const Saved& s) const {
@@ -96,7 +94,7 @@ TensorId Attention::core(Writer& w, const Saved& s) const {
   const TensorId out = w.tensor("attended", like.type, like.rows, like.columns);
   const TensorId scratch = w.tensor("scores", DType::f32, attention_scratch(shape_), 1, Category::scratch);
   w.compute("attention", {s.q, s.k, s.v}, {out, scratch}, shape_.flops(),
-            [=, type = like.type, shape = shape_, d = dropping(w, s)](const Memory& at, const Moment& now) {
+            [=, type = like.type, shape = shape_, d = dropping(s)](const Memory& at, const Moment& now) {
               attention(type, shape, at.at(s.q), at.at(s.k), at.at(s.v), at.at(out), at.as<float>(scratch),
                         at.threads(), d.at(now));
             });
@@ -121,13 +119,13 @@ TensorId Attention::backward(Writer& w, TensorId dy, const Saved& s) const {
   TensorId dk = w.tensor("dk", k.type, k.rows, k.columns), dv = w.tensor("dv", k.type, k.rows, k.columns);
   const TensorId scratch = w.tensor("scores", DType::f32, attention_gradient_scratch(shape_), 1, Category::scratch);
   w.compute("attention_gradient", {dout, s.q, s.k, s.v}, {dq, dk, dv, scratch}, 2.5 * shape_.flops(),
-            [=, type = q.type, shape = shape_, d = dropping(w, s)](const Memory& at, const Moment& now) {
+            [=, type = q.type, shape = shape_, d = dropping(s)](const Memory& at, const Moment& now) {
               attention_gradient(type, shape, at.at(dout), at.at(s.q), at.at(s.k), at.at(s.v), at.at(dq), at.at(dk),
                                  at.at(dv), at.as<float>(scratch), at.threads(), d.at(now));
             });
   turn(w, dq, shape_.heads, true);
   turn(w, dk, shape_.kv_heads, true);
-  if (kv_copies(options_.kv_heads, w.shape().tensor) > 1)
+  if (share_.copies > 1)
     for (TensorId* t : {&dk, &dv}) {
       const TensorId wide = cast_to(w, "widened", *t, DType::f32);
       w.all_reduce("sum_copies", Axis::kv, wide);

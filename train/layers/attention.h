@@ -1,18 +1,20 @@
 // Self-attention with grouped queries: q, k, v projections, rotary positions, the core, and the output projection.
-// Communicates in the projections. Where there are more tensor ranks than heads of keys, neighbouring ranks hold copies
-// of these: the gradients of k and v are then summed over the kv axis, so that the copies stay equal.
+// Communicates in the projections. Where there are more tensor ranks than heads of keys, several ranks hold copies of
+// these: the gradients of k and v are then summed over the kv axis, so that the copies stay equal.
 #pragma once
 
 #include <memory>
 
 #include "train/layers/attention_core.h"
+#include "train/layers/heads.h"
 #include "train/layers/linear.h"
 
 namespace trellis::train {
 
 struct AttentionOptions {
   std::size_t hidden = 0;
-  std::size_t heads = 1, kv_heads = 1;  // of the whole
+  HeadCounts heads;
+  Wiring wiring = Wiring::plain;
   std::size_t head_size = 0;
   std::size_t sequence = 0, batch = 1;
   bool causal = true;
@@ -46,19 +48,17 @@ class Attention {
     std::size_t first_head, heads;
     ProbabilityDropout at(const Moment&) const;
   };
-  Dropping dropping(const Writer&, const Saved&) const;
+  Dropping dropping(const Saved&) const;
   std::string name_;
   TensorId core(Writer&, const Saved&) const;
   void turn(Writer&, TensorId, std::size_t heads, bool back) const;
 
   AttentionOptions options_;
+  HeadShare share_;       // of this rank
   AttentionShape shape_;  // of this rank
   ColumnParallel qkv_;
   RowParallel output_;
   std::shared_ptr<Angles> angles_;
 };
-
-// How many tensor ranks hold copies of a head of keys: 1 where there are enough heads for all.
-int kv_copies(std::size_t kv_heads, Rank tensor);
 
 }  // namespace trellis::train

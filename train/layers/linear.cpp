@@ -75,14 +75,14 @@ ColumnParallel::ColumnParallel(Writer& w, Parameters& parameters, std::size_t in
                                            .split = Split::rows,
                                            .initial = {Initial::Kind::normal, options.deviation},
                                            .owner = o.owner,
-                                           .copies = o.copies}));
+                                           .part = o.part}));
     biases_.push_back(!options.bias ? nullptr
                                     : &parameters.add(w, {.name = o.bias_name.empty() ? o.name + ".bias" : o.bias_name,
                                                           .rows = o.outputs,
                                                           .split = Split::rows,
                                                           .initial = {Initial::Kind::zeros},
-                                                          .copies = o.copies}));
-    adapters_.emplace_back(w, parameters, options.adapters, o.name, inputs, o.outputs, Split::rows, o.copies);
+                                                          .part = o.part}));
+    adapters_.emplace_back(w, parameters, options.adapters, o.name, inputs, o.outputs, Split::rows, o.part);
     trained_ = trained_ || !weights_.back()->frozen || !adapters_.back().none();
   }
 }
@@ -126,7 +126,7 @@ TensorId ColumnParallel::backward(Writer& w, const std::vector<TensorId>& from, 
   const TensorId dx = w.tensor("dx", wide ? DType::f32 : type, rows, inputs_);
   std::vector<TensorId> narrow;
   for (std::size_t i = 0; i < dys.size(); ++i) {
-    const float factor = 1.0F / static_cast<float>(outputs_[i].copies);
+    const float factor = 1.0F / static_cast<float>(outputs_[i].part ? outputs_[i].part->copies : 1);
     product(w, "dx", {dys[i], rows, local_outputs(i)}, matrices[i], dx, {.alpha = factor, .accumulate = i > 0});
     narrow.push_back(adapters_[i].backward(w, dys[i], dx, factor));
   }
@@ -143,15 +143,16 @@ TensorId ColumnParallel::backward(Writer& w, const std::vector<TensorId>& from, 
 }
 
 RowParallel::RowParallel(Writer& w, Parameters& parameters, const std::string& name, std::size_t inputs,
-                         std::size_t outputs, const LinearOptions& options)
+                         std::size_t outputs, const LinearOptions& options, const std::optional<TensorPart>& of_inputs)
     : outputs_(outputs),
       options_(options),
-      adapter_(w, parameters, options.adapters, name, inputs, outputs, Split::columns) {
+      adapter_(w, parameters, options.adapters, name, inputs, outputs, Split::columns, of_inputs) {
   weight_ = &parameters.add(w, {.name = name + ".weight",
                                 .rows = outputs,
                                 .columns = inputs,
                                 .split = Split::columns,
-                                .initial = {Initial::Kind::normal, options.deviation}});
+                                .initial = {Initial::Kind::normal, options.deviation},
+                                .part = of_inputs});
   if (options.bias)
     bias_ = &parameters.add(
         w, {.name = name + ".bias", .rows = outputs, .initial = {Initial::Kind::zeros}, .partial = options.sequence});

@@ -35,7 +35,7 @@ class Adapter {
  public:
   // Of the weight NAME.weight; of none, where the last word of the name is no target.
   Adapter(Writer&, Parameters&, const Adapters&, const std::string& name, std::size_t inputs, std::size_t outputs,
-          Split, int copies = 1);
+          Split, const std::optional<TensorPart>& = {});
   void forward(Writer&, TensorId x, TensorId y) const;  // y += its part
   // dx += its part times the factor. Returns what gradients() needs: the gradient of x A^T.
   TensorId backward(Writer&, TensorId dy, TensorId dx, float factor = 1) const;
@@ -53,7 +53,7 @@ class Adapter {
 struct Output {
   std::string name;  // of the parameter: "...q_proj"; ".weight" and ".bias" are added
   std::size_t outputs;
-  int copies = 1;           // of heads of keys and values
+  std::optional<TensorPart> part = {};  // of the outputs, on this rank; none: equal parts
   DType type = DType::f32;  // of y, where it is not x's
   bool own_type = false;
   bool owner = true;
@@ -82,7 +82,7 @@ class ColumnParallel {
 class RowParallel {
  public:
   RowParallel(Writer&, Parameters&, const std::string& name, std::size_t inputs, std::size_t outputs,
-              const LinearOptions&);
+              const LinearOptions&, const std::optional<TensorPart>& of_inputs = {});
   TensorId forward(Writer&, TensorId x) const;
   TensorId backward(Writer&, TensorId dy, TensorId x) const;
 

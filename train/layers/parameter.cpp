@@ -13,13 +13,14 @@
 namespace trellis::train {
 namespace {
 
-// The part of n that belongs to rank t of T; `copies` neighbours have the same one.
-std::pair<std::size_t, std::size_t> part_of(const NewParameter& p, std::size_t n, const Writer& w) {
-  const auto parts = static_cast<std::size_t>(w.shape().tensor / p.copies);
+// What this rank has of n rows or columns.
+TensorPart part_of(const NewParameter& p, std::size_t n, const Writer& w) {
+  if (p.part) return *p.part;
+  const auto parts = static_cast<std::size_t>(w.shape().tensor);
   if (n % parts != 0)
     throw std::invalid_argument(fmt::format("{}: {} {} do not divide by {} tensor ranks", p.name, n,
                                             p.split == Split::rows ? "rows" : "columns", parts));
-  return {static_cast<std::size_t>(w.place().tensor / p.copies) * (n / parts), n / parts};
+  return {static_cast<std::size_t>(w.place().tensor) * (n / parts), n / parts};
 }
 
 }  // namespace
@@ -40,13 +41,18 @@ const Parameter& Parameters::add(Writer& w, const NewParameter& wanted) {
   Parameter p;
   p.name = wanted.name;
   p.slice = {wanted.rows, wanted.columns, 0, wanted.rows, 0, wanted.columns};
-  if (wanted.split == Split::rows) std::tie(p.slice.row, p.slice.row_count) = part_of(wanted, wanted.rows, w);
-  if (wanted.split == Split::columns)
-    std::tie(p.slice.column, p.slice.column_count) = part_of(wanted, wanted.columns, w);
-  p.initial = wanted.initial, p.partial = wanted.partial, p.owner = wanted.owner, p.copies = wanted.copies;
+  TensorPart part{.copies = w.shape().tensor, .first_copy = w.place().tensor == 0};
+  if (wanted.split == Split::rows) {
+    part = part_of(wanted, wanted.rows, w);
+    p.slice.row = part.first, p.slice.row_count = part.count;
+  } else if (wanted.split == Split::columns) {
+    part = part_of(wanted, wanted.columns, w);
+    p.slice.column = part.first, p.slice.column_count = part.count;
+  }
+  p.initial = wanted.initial, p.partial = wanted.partial, p.owner = wanted.owner, p.first_copy = part.first_copy;
   p.frozen = types_.none_trained || (types_.adapters_alone && !wanted.adapter);
   p.decays = decays(p.name);
-  p.share = 1.0 / (wanted.split == Split::none ? w.shape().tensor : wanted.copies);
+  p.share = 1.0 / part.copies;
   const auto group = static_cast<std::size_t>(types_.zero_group);
   p.padded_rows = (p.slice.row_count + group - 1) / group * group;
   p.value = w.tensor(p.name, types_.value, p.padded_rows, p.slice.column_count, Category::parameter);

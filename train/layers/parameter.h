@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,7 +36,7 @@ struct Parameter {
   bool frozen = false;          // not trained: no gradient
   bool owner = true;            // false: the copy of a tied weight that the norm and checkpoints leave out
   double share = 1;             // of its squares in the norm: 1 / (how many tensor ranks hold the same elements)
-  int copies = 1;               // of key and value heads
+  bool first_copy = true;       // false: another tensor rank saves the same elements
   std::size_t padded_rows = 0;  // row_count, rounded up to what ZeRO-1 divides among its group
   TensorId value = no_tensor, gradient = no_tensor;  // gradient: no_tensor, if frozen
 };
@@ -48,6 +49,13 @@ struct ParameterTypes {
   bool none_trained = false;
 };
 
+// What a tensor rank has of the rows or columns of a split that is not into equal parts.
+struct TensorPart {
+  std::size_t first = 0, count = 0;
+  int copies = 1;          // so many tensor ranks have it
+  bool first_copy = true;  // this one is the first of them
+};
+
 struct NewParameter {
   std::string name;
   std::size_t rows = 1, columns = 1;
@@ -56,7 +64,7 @@ struct NewParameter {
   bool partial = false;
   bool adapter = false;
   bool owner = true;
-  int copies = 1;  // rows are heads of keys or values, each of which so many neighbouring ranks hold
+  std::optional<TensorPart> part = {};  // none: equal parts
 };
 
 class Parameters {

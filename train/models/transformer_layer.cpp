@@ -21,8 +21,8 @@ TransformerOptions transformer_options(const BlockContext& b, const std::string&
   TransformerOptions o;
   o.name = name;
   o.attention = {.hidden = m.hidden_size,
-                 .heads = m.num_attention_heads,
-                 .kv_heads = m.kv_heads(),
+                 .heads = {m.num_attention_heads, m.kv_heads()},
+                 .wiring = b.config.wiring,
                  .head_size = m.head_size(),
                  .sequence = b.config.seq_length,
                  .batch = b.batch(),

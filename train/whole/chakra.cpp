@@ -6,6 +6,7 @@
 #include <map>
 
 #include "train/protobuf.h"
+#include "train/whole/check.h"
 
 namespace trellis::train {
 namespace {
@@ -117,8 +118,8 @@ class Trace {
 
 }  // namespace
 
-std::string chakra_trace(const std::vector<Step>& stages, Rank rank) {
-  return Trace(stages.at(static_cast<std::size_t>(stages[0].mesh.place(rank).pipeline)), rank).run();
+std::string chakra_trace(const std::vector<Step>& classes, Rank rank) {
+  return Trace(classes.at(class_of(classes[0].config, classes[0].mesh, rank)), rank).run();
 }
 
 }  // namespace trellis::train

@@ -8,7 +8,7 @@
 
 namespace trellis::train {
 
-// `stages`: as stages_of gives them. Computations have FLOPs and bytes and no duration.
-std::string chakra_trace(const std::vector<Step>& stages, Rank rank);
+// `classes`: as classes_of gives them. Computations have FLOPs and bytes and no duration.
+std::string chakra_trace(const std::vector<Step>& classes, Rank rank);
 
 }  // namespace trellis::train

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "schedule/plan/match.h"
+#include "train/layers/heads.h"
 
 namespace trellis::train {
 namespace {
@@ -24,40 +25,54 @@ std::string compared(const Program& a, const Program& b, std::size_t stage, Rank
     const bool same = x.kind == y.kind && x.ticket == y.ticket &&
                       (x.kind != Operation::Kind::exchange || terms(x.exchange) == terms(y.exchange));
     if (!same)
-      return fmt::format("stage {}, operation {}: {} on its first rank and {} on rank {}", stage, i, x.name, y.name,
+      return fmt::format("stage {}, operation {}: {} on the first rank of a class and {} on rank {}", stage, i, x.name, y.name,
                          rank);
   }
   if (a.operations.size() == b.operations.size()) return "";
-  return fmt::format("stage {}: {} operations on its first rank and {} on rank {}", stage, a.operations.size(),
+  return fmt::format("stage {}: {} operations on the first rank of a class and {} on rank {}", stage, a.operations.size(),
                      b.operations.size(), rank);
 }
 
 }  // namespace
 
-std::vector<Step> stages_of(const Config& config, Rank world, Purpose purpose) {
-  const Derived derived = derive(config, world);
-  const Mesh mesh(derived.mesh, config.wiring);
-  std::vector<Step> stages;
-  for (Rank p = 0; p < derived.mesh.pipeline; ++p)
-    stages.push_back(lay_out(config, world, mesh.rank({.pipeline = p}), purpose));
-  return stages;
+std::size_t class_of(const Config& c, const Mesh& mesh, Rank rank) {
+  const Rank tensor = mesh.shape().tensor;
+  const HeadCounts heads{c.model.num_attention_heads, c.model.kv_heads()};
+  const Place at = mesh.place(rank);
+  const auto share = [&](Rank place) { return head_share(heads, tensor, place, c.wiring).count; };
+  return static_cast<std::size_t>(at.pipeline + (share(at.tensor) < share(0) ? mesh.shape().pipeline : 0));
 }
 
-std::string check_classes(const Config& config, Rank world, const std::vector<Step>& stages) {
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    const MeshShape& shape = stages[s].mesh.shape();
-    if (shape.tensor == 1 && shape.data == 1) continue;
-    const Rank corner =
-        stages[s].mesh.rank({.pipeline = static_cast<Rank>(s), .data = shape.data - 1, .tensor = shape.tensor - 1});
-    const Step other = lay_out(config, world, corner);
-    if (std::string fault = compared(stages[s].program, other.program, s, corner); !fault.empty()) return fault;
+std::vector<Step> classes_of(const Config& config, Rank world, Purpose purpose) {
+  const Derived derived = derive(config, world);
+  const Mesh mesh(derived.mesh, config.wiring);
+  std::vector<Step> classes;
+  for (Rank tensor = 0; tensor < derived.mesh.tensor; ++tensor)
+    for (Rank p = 0; p < derived.mesh.pipeline; ++p) {
+      const Rank rank = mesh.rank({.pipeline = p, .tensor = tensor});
+      if (class_of(config, mesh, rank) == classes.size()) classes.push_back(lay_out(config, world, rank, purpose));
+    }
+  return classes;
+}
+
+std::string check_classes(const Config& config, Rank world, const std::vector<Step>& classes) {
+  const Mesh& mesh = classes[0].mesh;
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    const Step& first = classes[c];
+    Place place{.pipeline = first.place.pipeline, .data = mesh.shape().data - 1, .tensor = mesh.shape().tensor - 1};
+    while (class_of(config, mesh, mesh.rank(place)) != c) --place.tensor;
+    if (place == first.place) continue;
+    const Rank last = mesh.rank(place);
+    const Step other = lay_out(config, world, last);
+    const auto stage = static_cast<std::size_t>(place.pipeline);
+    if (std::string fault = compared(first.program, other.program, stage, last); !fault.empty()) return fault;
   }
   return "";
 }
 
-std::string check_step(const Config& config, Rank world, const std::vector<Step>& stages, const schedule::Plan& plan) {
+std::string check_step(const Config& config, Rank world, const std::vector<Step>& classes, const schedule::Plan& plan) {
   if (std::string fault = schedule::match(plan).fault; !fault.empty()) return fault;
-  return check_classes(config, world, stages);
+  return check_classes(config, world, classes);
 }
 
 }  // namespace trellis::train

@@ -9,14 +9,18 @@
 
 namespace trellis::train {
 
-// One rank of each stage: those with tensor and data place 0. Ranks of a stage differ in which part of a tensor they
-// have, not in what they do; check_classes holds the corners of the mesh against this.
-std::vector<Step> stages_of(const Config&, Rank world, Purpose = Purpose::train);
+// One rank of each class: of each stage the first one and then, where tensor ranks do not all have as many heads, of each
+// stage the first that has fewer. Ranks of a class differ in which part of a tensor they have, not in what they do;
+// check_classes holds the last ranks of classes against this.
+std::vector<Step> classes_of(const Config&, Rank world, Purpose = Purpose::train);
 
-// Empty, or the stage and first operation in which two ranks of one stage differ in what they exchange.
-std::string check_classes(const Config&, Rank world, const std::vector<Step>& stages);
+// The index of a rank's class in what classes_of gives.
+std::size_t class_of(const Config&, const Mesh&, Rank);
 
-// Empty, or the fault of the stages' plan (schedule/plan/match.h), or of its classes.
-std::string check_step(const Config&, Rank world, const std::vector<Step>& stages, const schedule::Plan&);
+// Empty, or the stage and first operation in which two ranks of one class differ in what they exchange.
+std::string check_classes(const Config&, Rank world, const std::vector<Step>& classes);
+
+// Empty, or the fault of the classes' plan (schedule/plan/match.h), or of the classes themselves.
+std::string check_step(const Config&, Rank world, const std::vector<Step>& classes, const schedule::Plan&);
 
 }  // namespace trellis::train

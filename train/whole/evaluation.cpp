@@ -19,8 +19,8 @@ Config without_dropout(Config c) {
 Step laid_out(const Job& job) {
   const Config config = without_dropout(job.step().config);
   const Mesh& mesh = job.step().mesh;
-  const std::vector<Step> stages = stages_of(config, mesh.ranks(), Purpose::evaluate);
-  if (const std::string fault = schedule::match(plan_of(stages)).fault; !fault.empty())
+  const std::vector<Step> classes = classes_of(config, mesh.ranks(), Purpose::evaluate);
+  if (const std::string fault = schedule::match(plan_of(classes)).fault; !fault.empty())
     throw std::runtime_error("the evaluation is not proved: " + fault);
   return lay_out(config, mesh.ranks(), mesh.rank(job.step().place), Purpose::evaluate);
 }

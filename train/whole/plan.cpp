@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "train/whole/check.h"
+
 namespace trellis::train {
 namespace {
 
@@ -27,10 +29,10 @@ schedule::Collective collective_of(Exchange::Kind k) {
 
 class Planning {
  public:
-  Planning(const std::vector<Step>& stages, int steps) : stages_(stages), steps_(steps), mesh_(stages[0].mesh) {}
+  Planning(const std::vector<Step>& classes, int steps) : classes_(classes), steps_(steps), mesh_(classes[0].mesh) {}
 
   Plan run() {
-    plan_.name = fmt::format("{}: a training step of {} ranks, as trellis train lays it out", stages_[0].config.name,
+    plan_.name = fmt::format("{}: a training step of {} ranks, as trellis train lays it out", classes_[0].config.name,
                              mesh_.ranks());
     plan_.ranks = mesh_.ranks();
     for (std::size_t c = 0; c < category_count; ++c) {
@@ -38,10 +40,10 @@ class Planning {
       plan_.categories.push_back({std::string(name(category)), lasting(category)});
     }
     plan_.streams.push_back({"main"});
-    plan_.classes.resize(stages_.size());
+    plan_.classes.resize(classes_.size());
     for (Rank r = 0; r < mesh_.ranks(); ++r)
-      plan_.classes[static_cast<std::size_t>(mesh_.place(r).pipeline)].ranks.push_back(r);
-    for (std::size_t s = 0; s < stages_.size(); ++s) stage(stages_[s].program, plan_.classes[s]);
+      plan_.classes[class_of(classes_[0].config, mesh_, r)].ranks.push_back(r);
+    for (std::size_t c = 0; c < classes_.size(); ++c) add(classes_[c].program, plan_.classes[c]);
     return std::move(plan_);
   }
 
@@ -61,7 +63,7 @@ class Planning {
   std::uint32_t communicator_of(Axis axis) {
     const auto [found, fresh] = axes_.try_emplace(axis, static_cast<std::uint32_t>(axes_.size()));
     if (!fresh) return found->second;
-    Groups all = axis == Axis::kv ? mesh_.kv_groups(stages_[0].kv_copies)
+    Groups all = axis == Axis::kv ? mesh_.kv_groups(classes_[0].kv_copies)
                                   : mesh_.groups(axis == Axis::tied ? Axis::pipeline : axis);
     if (axis == Axis::tied)
       for (Group& g : all) g = {g.front(), g.back()};
@@ -69,7 +71,7 @@ class Planning {
     return found->second;
   }
 
-  void stage(const Program& program, schedule::RankClass& to) {
+  void add(const Program& program, schedule::RankClass& to) {
     for (const Tensor& t : program.tensors)
       to.tensors.push_back({t.name, type_of(t.type), static_cast<std::uint8_t>(t.category), t.rows, t.columns});
     std::map<int, std::uint32_t> tickets;  // the tasks that have begun
@@ -130,7 +132,7 @@ class Planning {
     return t;
   }
 
-  const std::vector<Step>& stages_;
+  const std::vector<Step>& classes_;
   int steps_;
   const Mesh& mesh_;
   Plan plan_;
@@ -141,6 +143,6 @@ class Planning {
 
 }  // namespace
 
-Plan plan_of(const std::vector<Step>& stages, int steps) { return Planning(stages, steps).run(); }
+Plan plan_of(const std::vector<Step>& classes, int steps) { return Planning(classes, steps).run(); }
 
 }  // namespace trellis::train

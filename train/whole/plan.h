@@ -1,4 +1,4 @@
-// A step of all ranks as a plan, the value that is proved, printed and priced. Each stage's ranks are a class.
+// A step of all ranks as a plan, the value that is proved, printed and priced. Ranks that do the same are a class.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace trellis::train {
 
-// `stages`: as stages_of gives them. Of several steps after each other, also what a step begins for the next one is
+// `classes`: as classes_of gives them. Of several steps after each other, also what a step begins for the next one is
 // waited for; in the last step it ends with the plan.
-schedule::Plan plan_of(const std::vector<Step>& stages, int steps = 1);
+schedule::Plan plan_of(const std::vector<Step>& classes, int steps = 1);
 
 }  // namespace trellis::train

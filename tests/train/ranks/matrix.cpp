@@ -36,7 +36,7 @@ Config laid_out(Config c, const Layout& l) {
 
 // The run of one rank over the same micro-batches.
 Config alone(Config c) {
-  c.strategy = {};
+  c.strategy = {}, c.wiring = Wiring::plain;
   c.recompute = Recompute::none;
   return c;
 }
@@ -153,6 +153,25 @@ TEST(Soak, DISABLED_TheWholeMatrix) {
             ++done;
           }
   EXPECT_GT(done, 300);
+}
+
+// Ranks have unequal numbers of heads; those of keys are copied where there are fewer than ranks.
+TEST(Matrix, HeadsThatRanksDoNotDivide) {
+  Config c = small_llama();
+  for (const auto& [heads, kv] : {std::pair<std::size_t, std::size_t>{6, 6}, {6, 2}, {6, 1}, {5, 5}}) {
+    c.model.num_attention_heads = heads, c.model.num_key_value_heads = kv, c.model.hidden_size = 8 * heads;
+    for (const Layout& l : {Layout{.tensor = 4, .sequence = true, .zero = true},
+                            Layout{.tensor = 4, .pipeline = 2, .data = 2, .zero = true, .accumulated = 2}})
+      expect_same(laid_out(c, l), l.tensor * l.pipeline * l.data,
+                  fmt::format("{} heads, {} of keys, {}", heads, kv, words(l)), 1e-5, {.steps = 4});
+  }
+}
+
+// Groups of four lie eight ranks apart on trn1, and copies of heads of keys two places apart in them.
+TEST(Matrix, CopiesOfHeadsOnTrn1) {
+  Config c = laid_out(small_llama(), {.tensor = 4, .data = 8, .zero = true, .accumulated = 1});
+  c.model.num_attention_heads = 4, c.model.num_key_value_heads = 2, c.wiring = Wiring::trn1;
+  expect_same(c, 32, "trn1", 1e-5, {.steps = 2});
 }
 
 TEST(Matrix, TiedWeightsOnEveryPipeline) {

@@ -1,0 +1,48 @@
+#include "train/layers/heads.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+namespace trellis::train {
+namespace {
+
+// The i-th of `parts` runs of n, of which the first ones have one more.
+std::pair<std::size_t, std::size_t> run_of(std::size_t n, std::size_t parts, std::size_t i) {
+  const std::size_t rest = n % parts;
+  return {i * (n / parts) + std::min(i, rest), n / parts + (i < rest ? 1 : 0)};
+}
+
+}  // namespace
+
+HeadShare head_share(HeadCounts n, Rank tensor, Rank place, Wiring wiring) {
+  const auto ranks = static_cast<std::size_t>(tensor), t = static_cast<std::size_t>(place);
+  const std::size_t served = n.heads / n.kv_heads;
+  HeadShare s;
+  if (n.kv_heads >= ranks) {
+    std::tie(s.kv_first, s.kv_count) = run_of(n.kv_heads, ranks, t);
+    s.first = s.kv_first * served, s.count = s.kv_count * served;
+    return s;
+  }
+  if (ranks % n.kv_heads != 0)
+    throw std::invalid_argument(
+        fmt::format("model.num_key_value_heads is {}: expected a divisor of tensor_model_parallel_size {}, or no less",
+                    n.kv_heads, tensor));
+  const std::size_t copies = ranks / n.kv_heads;
+  if (served < copies)
+    throw std::invalid_argument(
+        fmt::format("model.num_attention_heads is {}: expected at least one for each of tensor_model_parallel_size {}",
+                    n.heads, tensor));
+  const bool apart = wiring == Wiring::trn1;
+  const std::size_t copy = apart ? t / n.kv_heads : t % copies;
+  s.kv_first = apart ? t % n.kv_heads : t / copies, s.kv_count = 1;
+  s.copies = static_cast<int>(copies), s.first_copy = copy == 0;
+  std::tie(s.first, s.count) = run_of(served, copies, copy);
+  s.first += s.kv_first * served;
+  return s;
+}
+
+}  // namespace trellis::train
