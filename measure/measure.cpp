@@ -123,15 +123,15 @@ int iterations_for(Bench& bench, Work& work, Pattern& pattern, bool back_to_back
 }
 
 std::uint64_t wrong_by_interpreter(Bench& bench, const Subject& subject, Work& work, std::uint64_t seed,
-                                   const std::string& algorithm) {
+                                   const schedule::Schedule& schedule) {
   const auto rank = bench.rank();
   const std::vector<std::byte> input = random_input(work.call(), rank, bench.ranks(), seed);
   for (const Call& c : work.calls())
     std::copy(input.begin(), input.end(), static_cast<std::byte*>(const_cast<void*>(c.input)));
   work.run_once();
   const ccl::Communicator& ran = *bench.work.front();
-  const auto wanted = true_outputs(subject.calls, subject.in_place, algorithm, seed, ran.config(),
-                                   ran.operations())[static_cast<std::size_t>(rank)];
+  const auto wanted =
+      true_outputs(schedule, subject.calls, seed, ran.config(), ran.operations())[static_cast<std::size_t>(rank)];
   const std::size_t size = size_of(work.call().type);
   std::uint64_t wrong = 0;
   for (const Call& c : work.calls())
@@ -147,9 +147,10 @@ std::uint64_t wrong_by_interpreter(Bench& bench, const Subject& subject, Work& w
 std::uint64_t check_pass(Bench& bench, const Subject& subject, Work& work, std::uint64_t seed,
                          const std::string& algorithm) {
   const std::uint64_t bytes = larger_buffer_bytes(subject.calls);
-  if (!bench.settings.all_ones && bytes <= bench.settings.interpret_up_to &&
-      interpretable(work.call(), bench.ranks(), subject.in_place, algorithm))
-    return wrong_by_interpreter(bench, subject, work, seed, algorithm);
+  if (!bench.settings.all_ones && bytes <= bench.settings.interpret_up_to) {
+    const auto schedule = schedule_of(work.call(), bench.ranks(), subject.in_place, algorithm);
+    if (interpretable(schedule)) return wrong_by_interpreter(bench, subject, work, seed, schedule);
+  }
   Pattern pattern(subject.calls, bench.rank(), seed, bench.settings.all_ones);
   for (const Call& c : work.calls()) pattern.fill(const_cast<void*>(c.input));
   work.run_once();

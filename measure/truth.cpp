@@ -32,17 +32,6 @@ using schedule::StepId;
 bool scales(const Call& c) { return c.op.kind == kernels::Reduction::scaled_sum && schedule::reduces(c.collective); }
 bool averages(const Call& c) { return c.op.kind == kernels::Reduction::avg && schedule::reduces(c.collective); }
 
-Schedule schedule_of(const Call& call, Rank ranks, bool in_place, const std::string& text) {
-  const ccl::Choice choice = schedule::way_named(text);
-  if (ccl::is_file(choice)) return ccl::schedule_from_file(choice);
-  return schedule::make(choice.algorithm, schedule::request_by(choice, {.collective = call.collective,
-                                                                        .dims = {ranks},
-                                                                        .root = call.root,
-                                                                        .peer = call.peer,
-                                                                        .pairs = call.pairs,
-                                                                        .in_place = in_place && !scales(call)}));
-}
-
 // A chunk's value as a formula: a rank's contribution, or a sum of contributions. None: the previous content of the
 // memory, which a schedule may move as long as no output depends on it.
 struct Formula {
@@ -172,9 +161,19 @@ bool narrows(const Call& call, const ccl::Config& config) {
 
 }  // namespace
 
-bool interpretable(const Call& call, Rank ranks, bool in_place, const std::string& choice) {
+Schedule schedule_of(const Call& call, Rank ranks, bool in_place, const std::string& text) {
+  const ccl::Choice choice = schedule::way_named(text);
+  if (ccl::is_file(choice)) return ccl::schedule_from_file(choice);
+  return schedule::make(choice.algorithm, schedule::request_by(choice, {.collective = call.collective,
+                                                                        .dims = {ranks},
+                                                                        .root = call.root,
+                                                                        .peer = call.peer,
+                                                                        .pairs = call.pairs,
+                                                                        .in_place = in_place && !scales(call)}));
+}
+
+bool interpretable(const Schedule& s) {
   constexpr std::int64_t most_cells = std::int64_t{1} << 20;
-  const Schedule s = schedule_of(call, ranks, in_place, choice);
   std::int64_t all = 0;
   for (Rank r = 0; r < s.ranks(); ++r)
     all += schedule::cells(s.task, r).scratch + s.programs[static_cast<std::size_t>(r)].scratch;
@@ -192,12 +191,11 @@ Bytes random_input(const Call& call, Rank rank, Rank ranks, std::uint64_t seed) 
   return bytes;
 }
 
-std::vector<Bytes> true_outputs(std::span<const Call> calls, bool in_place, const std::string& choice,
-                                std::uint64_t seed, const ccl::Config& config, std::uint64_t operation) {
+std::vector<Bytes> true_outputs(const Schedule& s, std::span<const Call> calls, std::uint64_t seed,
+                                const ccl::Config& config, std::uint64_t operation) {
   const Call& call = calls.front();
   const auto ranks = static_cast<Rank>(calls.size());
   const std::size_t size = kernels::size_of(call.type);
-  const Schedule s = schedule_of(call, ranks, in_place, choice);
   std::vector<ccl::Layout> layouts;
   std::vector<ccl::Counts> counts;
   std::vector<Bytes> inputs;
@@ -223,7 +221,7 @@ std::vector<Bytes> true_outputs(std::span<const Call> calls, bool in_place, cons
       const Value& value =
           run.memory[static_cast<std::size_t>(r)][static_cast<std::size_t>(cells.at(Buffer::output, i))];
       if (value == nullptr)
-        throw std::invalid_argument(fmt::format("{} is wrong: rank {} out[{}] holds nothing", choice, r, i));
+        throw std::invalid_argument(fmt::format("the schedule is wrong: rank {} out[{}] holds nothing", r, i));
       const Bytes chunk = evaluate(*value);
       out.insert(out.end(), chunk.begin(), chunk.end());
     }

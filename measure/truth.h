@@ -8,19 +8,23 @@
 #include <vector>
 
 #include "ccl/communicator.h"
+#include "schedule/schedule.h"
 
 namespace trellis::measure {
 
 // A rank's input, the same wherever it is asked for.
 std::vector<std::byte> random_input(const ccl::Call&, ccl::Rank rank, ccl::Rank ranks, std::uint64_t seed);
 
+// The schedule by which a call is done. `choice`: "ring*2".
+schedule::Schedule schedule_of(const ccl::Call&, ccl::Rank ranks, bool in_place, const std::string& choice);
+
 // Whether the interpreter can follow the schedule: it holds each chunk of each rank, and a file may have millions.
-bool interpretable(const ccl::Call&, ccl::Rank ranks, bool in_place, const std::string& choice);
+bool interpretable(const schedule::Schedule&);
 
 // Every rank's output for random_input(). `calls`: those of all ranks, which differ in all_to_all_v alone; their
-// pointers are ignored. `choice`: "ring*2".
-std::vector<std::vector<std::byte>> true_outputs(std::span<const ccl::Call> calls, bool in_place,
-                                                 const std::string& choice, std::uint64_t seed, const ccl::Config& = {},
+// pointers are ignored.
+std::vector<std::vector<std::byte>> true_outputs(const schedule::Schedule&, std::span<const ccl::Call> calls,
+                                                 std::uint64_t seed, const ccl::Config& = {},
                                                  std::uint64_t operation = 1);
 
 }  // namespace trellis::measure

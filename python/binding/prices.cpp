@@ -122,7 +122,7 @@ void add_prices(nb::module_& m) {
   m.def(
       "price",
       [](const MachineSpec& machine, const schedule::Schedule* schedule, const std::string& collective, double bytes,
-         const std::string& way, Rank ranks, Rank root, double element, const std::string& era, bool fold, bool packets,
+         const std::string& way, Rank ranks, Rank root, double element, const std::string& era, bool fold,
          bool in_place, bool interval, bool explain) {
         Question q{
             .settings = {.collective = schedule ? schedule->task.collective : schedule::collective_named(collective),
@@ -130,8 +130,7 @@ void add_prices(nb::module_& m) {
                          .element = element,
                          .root = root,
                          .in_place = in_place,
-                         .fold = fold,
-                         .packets = packets},
+                         .fold = fold},
             .bytes = bytes,
             .schedule = schedule,
             .interval = interval,
@@ -146,8 +145,7 @@ void add_prices(nb::module_& m) {
         return as_dict(answer, interval);
       },
       "machine"_a, "schedule"_a.none(), "collective"_a, "bytes"_a, "way"_a = "", "ranks"_a = 0, "root"_a = 0,
-      "element"_a = 4.0, "era"_a = "", "fold"_a = true, "packets"_a = false, "in_place"_a = false, "interval"_a = true,
-      "explain"_a = true);
+      "element"_a = 4.0, "era"_a = "", "fold"_a = true, "in_place"_a = false, "interval"_a = true, "explain"_a = true);
   m.def("timeline", &timeline, "machine"_a, "schedule"_a, "bytes"_a);
 }
 

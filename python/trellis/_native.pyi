@@ -141,7 +141,6 @@ def price(
     element: float = 4.0,
     era: str = "",
     fold: bool = True,
-    packets: bool = False,
     in_place: bool = False,
     interval: bool = True,
     explain: bool = True,

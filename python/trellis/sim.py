@@ -142,7 +142,6 @@ def price(
     element: float = 4,
     era: str = "",
     fold: bool = True,
-    packets: bool = False,
     in_place: bool = False,
     interval: bool = True,
     explain: bool = True,
@@ -151,7 +150,7 @@ def price(
     schedule = what._native if isinstance(what, Schedule) else None
     raw = _native.price(
         _machine(machine)._spec, schedule, "" if isinstance(what, Schedule) else what, float(in_bytes(size)), way,
-        ranks, root, element, era, fold, packets, in_place, interval, explain,
+        ranks, root, element, era, fold, in_place, interval, explain,
     )  # fmt: skip
     return _price(raw)
 

@@ -18,8 +18,7 @@ bool is_for(const Pricer& pricer, const Question& q) {
   const Pricer::Settings &a = pricer.settings(), &b = q.settings;
   return pricer.group().dims == q.group.dims && pricer.group().members == q.group.members &&
          a.collective == b.collective && a.era == b.era && a.element == b.element && a.root == b.root &&
-         a.peer == b.peer && a.pairs == b.pairs && a.in_place == b.in_place && a.fold == b.fold &&
-         a.packets == b.packets;
+         a.peer == b.peer && a.pairs == b.pairs && a.in_place == b.in_place && a.fold == b.fold;
 }
 
 class Answering {

@@ -113,7 +113,6 @@ PriceOptions Pricer::options(double bytes, Time limit) const {
           .element = settings_.element,
           .era = settings_.era,
           .fold = settings_.fold,
-          .packets = settings_.packets,
           .limit = limit,
           .stopped = settings_.stopped,
           .members = group_.members};

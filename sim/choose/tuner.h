@@ -54,7 +54,7 @@ class Pricer {
     Rank peer = -1;  // the receiver of send_recv; below 0: the last rank
     std::vector<schedule::Pair> pairs = {};
     bool in_place = false;
-    bool fold = true, packets = false;
+    bool fold = true;
     std::function<bool(Time, double)> stopped = {};  // as in RunSettings
   };
   Pricer(const Machine&, Group, Settings);

@@ -56,7 +56,7 @@ double moves_gone_through(const Pattern& pattern, const Machine& machine, const 
 }
 
 std::unique_ptr<Run> run_for(const Pattern& pattern, const Machine& machine, const PriceOptions& options, bool trace) {
-  return run_of(pattern, machine, options, {.packets = options.packets, .packet = options.packet, .trace = trace});
+  return run_of(pattern, machine, options, {.trace = trace});
 }
 
 Price price(const Pattern& pattern, const Machine& machine, const PriceOptions& options) {

@@ -17,8 +17,6 @@ struct PriceOptions {
   double element = 4;    // bytes of an element; with fewer elements than chunks, some chunks are empty
   std::string era = {};  // of the machine's software; empty: the usual one
   bool fold = true;
-  bool packets = false;
-  double packet = 4096;                            // bytes
   Time limit = forever;                            // give up beyond this; the price's time is then forever
   bool explain = false;                            // find the critical path
   std::function<bool(Time, double)> stopped = {};  // as in RunSettings; the price's time is then forever

@@ -36,12 +36,12 @@ struct Load {
 struct RunSettings {
   std::string era = {};  // empty: the machine's usual one
   bool fold = true;      // simulate one rank for all that are like it
-  bool packets = false;  // packet by packet instead of as flows
   bool alone = false;    // no contention: a lower bound for any order of the transfers
-  double packet = 4096;  // bytes
   Time limit = forever;  // of simulated time; give up beyond
   bool trace = false;    // record when each move ran, and why not earlier
   std::vector<Load> loads = {};
+  // Makes the network of these capacities; empty: flows. Tests put a reference model here.
+  std::function<std::unique_ptr<Network>(const std::vector<Rate>&)> network = {};
   std::optional<std::uint64_t> noise = {};  // a seed: software delays vary at random, for each rank separately
   // Polled now and then with the simulated time and the part of all moves that is done. true: give up.
   std::function<bool(Time, double)> stopped = {};

@@ -7,7 +7,6 @@
 
 #include "sim/network/adaptive_network.h"
 #include "sim/network/flow_network.h"
-#include "sim/network/packet_network.h"
 #include "sim/network/uncontended_network.h"
 
 namespace trellis::sim {
@@ -69,8 +68,8 @@ Run::Engine::Engine(const Machine& machine, std::vector<Job> jobs, RunSettings s
   if (settings_.alone) {
     overheads_.message = overheads_.away = 0;
     network_ = std::make_unique<UncontendedNetwork>(capacities_);
-  } else if (settings_.packets)
-    network_ = std::make_unique<PacketNetwork>(capacities_, settings_.packet);
+  } else if (settings_.network)
+    network_ = settings_.network(capacities_);
   else if (folds && !folding_)
     network_ = std::make_unique<FlowNetwork>(capacities_);  // what the folded run is compared with
   else

@@ -37,7 +37,6 @@ Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const
                  .era = options_.era,
                  .element = options_.element,
                  .root = two ? 0 : part.root,
-                 .packets = options_.packets,
                  .stopped = options_.stopped});
   if (part.schedule) {
     if (part.schedule->task.ranks != ranks)

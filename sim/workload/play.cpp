@@ -229,11 +229,7 @@ class Player {
       jobs.push_back(std::move(job));
     }
     Run run(machine_, std::move(jobs),
-            {.era = options_.era,
-             .packets = options_.packets,
-             .loads = loads_of(period),
-             .noise = noise(period),
-             .stopped = options_.stopped});
+            {.era = options_.era, .loads = loads_of(period), .noise = noise(period), .stopped = options_.stopped});
     stopped_ = run.run() == forever;
     Took took;
     for (std::size_t i = 0; i < period.parts.size(); ++i) took.collectives.push_back(run.ended(i) - period.starts[i]);

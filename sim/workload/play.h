@@ -14,12 +14,11 @@
 namespace trellis::sim {
 
 struct PlayOptions {
-  std::string era = {};        // of the machine's software; empty: the usual one
-  std::string algorithm = {};  // for collectives that name none; empty: the best by price
-  double flops = 0;            // a second, of a rank; 0: its chip's tensor engine in bf16
-  double memory = 0;           // bytes a second, of a rank; 0: its part of the chip's HBM
-  double element = 4;          // bytes
-  bool packets = false;
+  std::string era = {};                            // of the machine's software; empty: the usual one
+  std::string algorithm = {};                      // for collectives that name none; empty: the best by price
+  double flops = 0;                                // a second, of a rank; 0: its chip's tensor engine in bf16
+  double memory = 0;                               // bytes a second, of a rank; 0: its part of the chip's HBM
+  double element = 4;                              // bytes
   std::optional<std::uint64_t> noise = {};         // as in RunSettings, with a different seed for each collective
   std::function<bool(Time, double)> stopped = {};  // as in RunSettings, of each run
 };

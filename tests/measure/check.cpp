@@ -108,7 +108,7 @@ TEST(BenchTruth, AgreesWithPlainSums) {
   BenchSettings s;
   s.op.collective = Collective::all_reduce;
   const auto calls = calls_for(s, 400, kernels::DType::i32, Reduction::sum, 0, 3);
-  const auto outputs = true_outputs(calls, false, "ring*2", 5);
+  const auto outputs = true_outputs(schedule_of(calls.front(), 3, false, "ring*2"), calls, 5);
   ASSERT_EQ(outputs.size(), 3u);
   for (std::size_t i = 0; i < 100; ++i) {
     std::int32_t sum = 0;

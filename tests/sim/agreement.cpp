@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <random>
 
 #include "schedule/algorithms/algorithm.h"
 #include "sim/price/run.h"
+#include "tests/sim/packet_network.h"
 
 namespace trellis::sim {
 namespace {
@@ -66,13 +68,18 @@ struct Ends {
   std::vector<Trace> each;
 };
 
+std::unique_ptr<Network> packets_of_4_kib(const std::vector<Rate>& capacities) {
+  return std::make_unique<PacketNetwork>(capacities, 4096);
+}
+
 Ends ends(const Case& c, double transfer, bool packets) {
   MachineSpec spec = machine_spec(c.machine);
   if (c.fault != nullptr) what_if(spec, c.fault);
   const Machine machine(spec);
   const Pattern pattern(schedule::algorithm_named(c.algorithm), c.request);
-  Run run(machine, {{.pattern = &pattern, .bytes = transfer * c.transfers}},
-          {.fold = false, .packets = packets, .trace = true});
+  RunSettings settings{.fold = false, .trace = true};
+  if (packets) settings.network = packets_of_4_kib;
+  Run run(machine, {{.pattern = &pattern, .bytes = transfer * c.transfers}}, settings);
   Ends found{run.run(), {}};
   found.each = run.traces();
   return found;

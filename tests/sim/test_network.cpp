@@ -9,7 +9,7 @@
 #include "sim/network/adaptive_network.h"
 #include "sim/network/approximate_flow_network.h"
 #include "sim/network/flow_network.h"
-#include "sim/network/packet_network.h"
+#include "tests/sim/packet_network.h"
 
 namespace trellis::sim {
 namespace {

@@ -53,7 +53,7 @@ TEST(Workload, AWayGoesAsItSays) {
 TEST(Workload, WhatIsStoppedHasNoTime) {
   const auto stop = [](Time, double) { return true; };
   const std::string step = "ranks 64\nall_reduce a 1GiB by ring*4\nall_reduce b 1GiB by kangaring stream other\n";
-  EXPECT_EQ(played(step, "trn2.48xlarge", {.packets = true, .stopped = stop}).time, forever);
+  EXPECT_EQ(played(step, "trn2.48xlarge", {.stopped = stop}).time, forever);
 }
 
 TEST(Workload, RanksThatDoTheSameAreOneCell) {

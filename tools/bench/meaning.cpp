@@ -8,6 +8,7 @@
 #include "ccl/rendezvous/environment.h"
 #include "ccl/transports/registry.h"
 #include "schedule/traits.h"
+#include "tools/bench/flags.h"
 #include "tools/bench/lists.h"
 #include "tools/bench/options.h"
 #include "tools/program/cli_checks.h"
@@ -18,64 +19,21 @@ using namespace measure;
 namespace {
 
 constexpr std::size_t most_sizes = 100'000;
-constexpr std::int64_t most_iterations_asked = 100'000'000, most_cycles = 1 << 30;
-constexpr std::int64_t most_ranks_asked = 1 << 20, most_threads = 1024;
-constexpr std::int64_t most_seconds = 10'000'000;      // same limit as TRELLIS_TIMEOUT
 constexpr std::chrono::hours for_ever{24 * 365 * 50};  // a time that clocks can still represent
 
-constexpr const char* several_nodes = "for several nodes, run it under trellis launch, mpirun or srun";
+std::string value_of(const std::vector<std::string>& values) { return values.empty() ? "" : values.front(); }
 
-struct Idle {
-  std::string_view flag;
-  std::vector<std::string_view> allowed;  // empty: any value is refused
-  std::string_view why;
-};
-
-const std::vector<Idle>& idle_flags() {
-  static const std::vector<Idle> all = {
-      {"--parallel_init", {"0", "1"}, "ranks always begin side by side"},
-      {"--blocking", {"0", "1"}, "a call without a stream returns when it is done, which is 1"},
-      {"--stream_null", {"0", "1"}, "with one stream it is always the null stream, which is the calling thread"},
-      {"--cudagraph", {"0"}, "there are no graphs: plans are kept by themselves"},
-      {"--cta_policy", {"0"}, "there are no thread blocks on this device"},
-      {"--device_implementation", {"0"}, "there are no kernels that communicate on this device"},
-      {"--device_cta_count", {"0", "16"}, "there are no thread blocks on this device"},
-      {"--warmup_inside", {"0"}, "there is no executable to warm up within: use -w"},
-      {"--nnodes", {"1"}, several_nodes},
-      {"--coalesced-cc-size-ratio", {"1"}, "operations of one group have one size: use -m for a group"},
-      {"--data-parallel-dimension", {"1"}, "all ranks form one group"},
-      {"--vcpu-pin-mode", {"0", "none"}, "ranks are pinned when there are cores enough; --no-pin turns it off"},
-      {"--data-collector-port", {"60006"}, "results are collected over the communicator itself"},
-      {"--data-collector-host", {}, "results are collected over the communicator itself"},
-      {"--hosts", {}, "run it under trellis launch, mpirun or srun on the hosts"},
-      {"--hosts-file", {}, "run it under trellis launch, mpirun or srun on the hosts"},
-      {"--mpi-log-dir", {}, "what starts the ranks has their output: mpirun --output-filename"},
-      {"--slurm-mode", {}, "run it under srun, which starts the ranks"},
-      {"--slurm-vcpus-per-node", {}, "run it under srun, which knows the nodes' CPUs"},
-      {"--slurm-setup-script", {}, "run it under srun, after the script"},
-      {"--slurm-job-id", {}, "run it under srun --jobid"},
-      {"--slurm-use-head-node-neuron-bench", {}, "run it under srun"},
-      {"--streams-json", {}, "streams are alike here: use --streams N"},
-      {"--custom-replica-groups", {}, "all ranks form one group"},
-      {"--unique-buff", {}, "an operation uses the same buffers each time"},
-      {"--shared-output-buff", {}, "an operation uses the same buffers each time"},
-      {"--sb2sb", {}, "there is no SBUF on this device"},
-      {"--input-shape", {}, "buffers are flat here: use -b and -e"},
-      {"--cc-dim", {}, "buffers are flat here"}};
-  return all;
+// Of a flag that has no meaning here, only what changes nothing.
+void refuse(std::string_view name, const Flag& f, const std::string& value) {
+  if (std::ranges::find(f.allowed, value) != f.allowed.end()) return;
+  const std::string expected = f.allowed.empty() ? "" : fmt::format("expected {}; ", fmt::join(f.allowed, " or "));
+  throw std::invalid_argument(fmt::format("{}{}{}: {}{}", name, value.empty() ? "" : " ", value, expected, f.why));
 }
 
 void refuse_idle(const BenchOptions& o) {
-  for (const Idle& idle : idle_flags()) {
-    const auto found = o.idle.find(std::string(idle.flag));
-    if (found == o.idle.end() || o.app->count(std::string(idle.flag)) == 0) continue;
-    const std::string value = found->second.empty() ? "" : found->second.front();
-    if (std::ranges::find(idle.allowed, value) != idle.allowed.end()) continue;
-    const std::string expected =
-        idle.allowed.empty() ? "" : fmt::format("expected {}; ", fmt::join(idle.allowed, " or "));
-    throw std::invalid_argument(
-        fmt::format("{}{}{}: {}{}", idle.flag, value.empty() ? "" : " ", value, expected, idle.why));
-  }
+  for (const Flag& f : bench_flags())
+    if (const std::string name(f.long_name()); f.section == Section::idle && o.app->count(name) != 0)
+      refuse(name, f, value_of(o.idle.at(name)));
 }
 
 void expect_place(const BenchOptions& o) {
@@ -86,7 +44,7 @@ void expect_place(const BenchOptions& o) {
 
 // A flag with an optional value, or with several values, swallows the operation that follows it.
 void find_op_behind_flags(BenchOptions& o) {
-  for (auto& [letter, values] : o.clashing)
+  for (auto& [letter, values] : o.letters)
     if (o.op.empty() && !values.empty() && is_bench_op(values.back())) {
       o.op = values.back();
       values.pop_back();
@@ -103,32 +61,11 @@ Style style_of(const BenchOptions& o) {
 // Options that only the other grammar's table has.
 void refuse_columns(const BenchOptions& o, Style style) {
   const bool nccl = style == Style::nccl;
-  const std::vector<const char*> flags =
-      nccl ? std::vector<const char*>{"--show-input-output-size"}
-           : std::vector<const char*>{"--report_timestamps", "--memory", "--per_iter_timing", "--per_iter_skip"};
-  for (const char* flag : flags)
-    if (o.app->count(flag) != 0)
-      throw std::invalid_argument(fmt::format("{}: the table of {} has it: --style {}", flag,
+  for (const Flag& f : bench_flags())
+    if (f.section == Section::output && f.grammar == (nccl ? Grammar::nccom : Grammar::nccl) &&
+        o.app->count(std::string(f.long_name())) != 0)
+      throw std::invalid_argument(fmt::format("{}: the table of {} has it: --style {}", f.long_name(),
                                               nccl ? "nccom-test" : "nccl-tests", nccl ? "nccom" : "nccl"));
-}
-
-int small(std::string_view flag, const std::vector<std::string>& values, std::int64_t least, std::int64_t most) {
-  return static_cast<int>(parse_count(flag, values.empty() ? "" : values.front(), least, most));
-}
-
-void read_nccl(BenchOptions& o) {
-  const auto given = [&](char letter) { return !o.clashing[letter].empty() && !o.clashing[letter].front().empty(); };
-  if (given('r')) o.root = o.clashing['r'].front();
-  if (given('N')) o.cycles = small("-N", o.clashing['N'], 0, most_cycles);
-  if (given('I')) o.per_iteration = small("-I", o.clashing['I'], 0, 1);
-  if (given('S')) o.timestamps = small("-S", o.clashing['S'], 0, 1);
-  if (given('u')) o.unaligned = small("-u", o.clashing['u'], 0, 1 << 20);
-  if (o.clashing['t'].size() > 1)
-    throw std::invalid_argument(fmt::format("-t {} {}: in the grammar of nccl-tests it takes one number of threads",
-                                            o.clashing['t'][0], o.clashing['t'][1]));
-  if (given('t')) o.threads_each = small("-t", o.clashing['t'], 1, most_threads);
-  o.passes = given('c') ? small("-c", o.clashing['c'], 0, 1'000'000) : 1;
-  if (o.clashing['c'].empty() && o.app->count("-c") != 0) o.passes = 1;
 }
 
 void expect_same(const char* flag, int value, const char* other, int of_other) {
@@ -136,27 +73,38 @@ void expect_same(const char* flag, int value, const char* other, int of_other) {
     throw std::invalid_argument(fmt::format("{} {} {} {}: expected one of them", flag, value, other, of_other));
 }
 
-void read_nccom(BenchOptions& o, bool& all_ones) {
-  const auto value = [&](char letter) { return o.clashing[letter].empty() ? "" : o.clashing[letter].front(); };
-  const auto given = [&](char letter) { return !value(letter).empty(); };
-  if (given('r')) {
-    const int ranks = small("-r", o.clashing['r'], 1, most_ranks_asked);
-    if (o.app->count("--nworkers") != 0) expect_same("-r", ranks, "--nworkers", o.workers);
-    o.workers = ranks;
-  }
-  if (given('N') && value('N') != "1")
-    throw std::invalid_argument(fmt::format("-N {}: expected 1; {}", value('N'), several_nodes));
-  if (given('I')) o.repeated = small("-I", o.clashing['I'], 1, 1'000'000);
-  if (o.app->count("-S") != 0) throw std::invalid_argument("-S: run it under srun, which starts the ranks");
-  if (given('u')) throw std::invalid_argument("-u: run it under srun, which knows the nodes' CPUs");
-  o.stats = o.clashing['t'];
-  o.passes = o.app->count("-c") != 0 ? 1 : 0;
-  if (value('c') == "all_ones")
-    all_ones = true;
-  else if (given('c') && value('c') == "0")
-    o.passes = 0;
-  else if (given('c') && value('c') != "random" && value('c') != "1")
-    throw std::invalid_argument(fmt::format("--check {}: expected random or all_ones", value('c')));
+// A letter's values, by its row in this grammar.
+void read_letter(BenchOptions& o, const Flag& f, const std::vector<std::string>& values) {
+  const std::string value = value_of(values);
+  if (const auto* list = std::get_if<std::vector<std::string> BenchOptions::*>(&f.target))
+    o.*(*list) = values;
+  else if (std::holds_alternative<std::monostate>(f.target))
+    refuse(f.short_name(), f, value);
+  else if (value.empty())
+    return;
+  else if (const auto* number = std::get_if<int BenchOptions::*>(&f.target))
+    o.*(*number) = static_cast<int>(parse_count(f.short_name(), value, f.least, f.most));
+  else
+    o.*std::get<std::string BenchOptions::*>(f.target) = value;
+}
+
+void read_letters(BenchOptions& o, Style style) {
+  const Grammar grammar = style == Style::nccl ? Grammar::nccl : Grammar::nccom;
+  const bool checked = o.app->count("-c") != 0;
+  o.passes = grammar == Grammar::nccl || checked ? 1 : 0;
+  const auto& of_t = o.letters['t'];
+  if (grammar == Grammar::nccl && of_t.size() > 1)
+    throw std::invalid_argument(
+        fmt::format("-t {} {}: in the grammar of nccl-tests it takes one number of threads", of_t[0], of_t[1]));
+  const int workers = o.workers;
+  for (const Flag& f : bench_flags())
+    if (f.section == Section::letters && f.grammar == grammar && o.app->count(std::string(f.short_name())) != 0)
+      read_letter(o, f, o.letters[f.names[1]]);
+  if (o.app->count("--nworkers") != 0) expect_same("-r", o.workers, "--nworkers", workers);
+  if (o.check_data == "0") o.passes = 0;
+  for (const char* known : {"", "0", "1", "random", "all_ones"})
+    if (o.check_data == known) return;
+  throw std::invalid_argument(fmt::format("--check {}: expected random or all_ones", o.check_data));
 }
 
 std::vector<std::string> stats_of(const std::vector<std::string>& asked) {
@@ -235,31 +183,17 @@ void set_ranks(BenchSettings& s, const BenchOptions& o) {
 }
 
 void check_numbers(const BenchOptions& o) {
-  const auto within = [](const char* flag, std::int64_t value, std::int64_t least, std::int64_t most) {
-    if (value < least || value > most)
-      throw std::invalid_argument(fmt::format("{} {}: expected {}", flag, value, range_text(least, most)));
-  };
-  if (o.app->count("-n") != 0) within("-n", o.iterations, 1, most_iterations_asked);
-  if (o.app->count("-w") != 0) within("-w", o.warm_ups, 0, most_iterations_asked);
-  within("-m", o.grouped, 1, 4096);
-  within("--inside", o.repeated, 1, 1'000'000);
-  within("-R", o.registered, 0, 2);
-  if (o.app->count("-a") != 0) within("-a", o.average, 0, 3);
-  within("-K", o.skipped, 0, most_iterations_asked);
+  for (const Flag& f : bench_flags()) {
+    const auto* const number = std::get_if<int BenchOptions::*>(&f.target);
+    if (f.section == Section::letters || number == nullptr || f.least > f.most) continue;
+    const std::string name(f.short_name());
+    const std::int64_t value = o.*(*number);
+    if (o.app->count(name) != 0 && (value < f.least || value > f.most))
+      throw std::invalid_argument(fmt::format("{} {}: expected {}", name, value, range_text(f.least, f.most)));
+  }
   if (const int least = o.app->count("-n") != 0 ? o.iterations : least_iterations; o.skipped >= least)
     throw std::invalid_argument(
         fmt::format("-K {}: expected fewer than the {} iterations of each size", o.skipped, least));
-  within("--unalign", o.unaligned, 0, 1 << 20);
-  within("--run_cycles", o.cycles, 0, most_cycles);
-  if (o.app->count("--ranks") != 0) within("--ranks", o.ranks, 1, most_ranks_asked);
-  if (o.app->count("--nworkers") != 0) within("--nworkers", o.workers, 1, most_ranks_asked);
-  within("--nthreads", o.threads_each, 1, most_threads);
-  within("-g", o.devices_each, 1, most_threads);
-  within("--streams", o.streams, 1, 64);
-  within("-T", o.timeout_s, 0, most_seconds);
-  for (const auto& [flag, value] :
-       {std::pair{"-C", o.cpu_time}, {"-S", o.timestamps}, {"-M", o.memory}, {"-I", o.per_iteration}})
-    within(flag, value, 0, 1);
 }
 
 std::uint64_t seed_in(const std::string& text) {
@@ -301,8 +235,9 @@ BenchSettings bench_settings(BenchOptions o) {
   s.op = bench_op(o.op);
   s.style = style_of(o);
   refuse_columns(o, s.style);
-  s.style == Style::nccl ? read_nccl(o) : read_nccom(o, s.all_ones);
   check_numbers(o);
+  read_letters(o, s.style);
+  s.all_ones = o.check_data == "all_ones";
   set_sizes(s, o);
   set_kinds(s, o);
   set_ranks(s, o);

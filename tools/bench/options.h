@@ -1,7 +1,6 @@
 // The flags of nccl-tests, of nccom-test, and of our own, as typed, and their meaning together.
 #pragma once
 
-#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,8 +13,8 @@ namespace trellis::tools {
 struct BenchOptions {
   std::string op, style, on;
 
-  // Flags whose meaning differs between the two grammars, by letter: r N I S t u c.
-  std::map<char, std::vector<std::string>> clashing;
+  // Values of the letters that mean something else in each grammar, by letter.
+  std::map<char, std::vector<std::string>> letters;
   // Flags that have no meaning here, by long name.
   std::map<std::string, std::vector<std::string>> idle;
 
@@ -27,6 +26,7 @@ struct BenchOptions {
   int cpu_time = 0, timestamps = 0, memory = 0, per_iteration = 0;
   int workers = 0, ranks = 0, streams = 1;
   std::vector<std::string> stats;
+  std::string check_data;  // random or all_ones
   std::string pairs, counts_file, algorithm, transport, provider, seed = "1", interpret_up_to = "64KB";
   std::string json, csv, plot, era;
   std::vector<std::string> what_if;

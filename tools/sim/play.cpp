@@ -28,7 +28,6 @@ void add(CLI::App& app, Playing& o) {
       ->check(above_zero());
   app.add_option("--memory", o.memory, "What a rank reads and writes: 700GB/s [its part of the chip's HBM]");
   add_noise_options(app, o.noise);
-  app.add_flag("--packets", o.packets, "Packet by packet and not as flows: slow");
   app.add_flag("--in-place", o.in_place, "The reading in place of an MSCCL file that can be read both ways");
   app.add_option("-o,--output", o.output, timeline_help);
   app.add_flag("--json", o.json, "Print JSON");

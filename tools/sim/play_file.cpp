@@ -199,7 +199,7 @@ std::string json_of(const PlayReport& report) {
 
 int play_file(const Playing& o) {
   expect_timeline_file(o.output);
-  PlayOptions options{.era = o.era, .algorithm = o.algorithm, .flops = o.tflops * 1e12, .packets = o.packets};
+  PlayOptions options{.era = o.era, .algorithm = o.algorithm, .flops = o.tflops * 1e12};
   if (!o.memory.empty()) options.memory = rate_of(o.memory);
   PriceWatch watch;
   PricedMachine priced(typed_machine(o.machine, o.what_if), &watch);

@@ -15,7 +15,7 @@ struct Playing {
   std::string machine, bytes, algorithm, era, memory, output;
   std::vector<std::string> what_if = {};
   double tflops = 0;
-  bool json = false, packets = false, in_place = false;
+  bool json = false, in_place = false;
   sim::NoiseRuns noise = {};
 };
 

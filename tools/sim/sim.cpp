@@ -35,7 +35,7 @@ struct Options {
   double tflops = 0;
   NoiseRuns noise;
   int ranks = 0;
-  bool json = false, explain = false, packets = false, no_fold = false, no_interval = false;
+  bool json = false, explain = false, no_fold = false, no_interval = false;
 };
 
 void add(CLI::App& app, Options& o) {
@@ -62,7 +62,6 @@ void add(CLI::App& app, Options& o) {
       ->check(at_least_zero());
   app.add_flag("--no-interval", o.no_interval, "Without pricing at both ends of the figures that are not documented");
   add_noise_options(app, o.noise);
-  app.add_flag("--packets", o.packets, "Packet by packet and not as flows: slow");
   app.add_flag("--unfolded", o.no_fold, "Go through every rank even where they are alike");
   app.add_option("-o,--output", o.output, timeline_help);
   app.add_option("--show", o.shown, "Ranks whose rows -o writes: 0-15,44 [those gone through, as many as fit]");
@@ -104,7 +103,6 @@ int play(const Options& o, const TypedFile& file) {
                     .what_if = o.what_if,
                     .tflops = o.tflops,
                     .json = o.json,
-                    .packets = o.packets,
                     .in_place = o.request.in_place,
                     .noise = o.noise});
 }
@@ -131,7 +129,7 @@ class Pricing {
  public:
   Pricing(const Options& o, MachineSpec spec) : o_(o), priced_(std::move(spec), &watch_) {
     expect_noise(o.noise, machine(), o.era);
-    question_.settings = {.era = o.era, .fold = !o.no_fold, .packets = o.packets};
+    question_.settings = {.era = o.era, .fold = !o.no_fold};
     question_.group = first_in_a_row(machine(), o.ranks);
     question_.noise = o.noise;
     question_.interval = !o.no_interval;

@@ -85,7 +85,8 @@ void run_case(Communicator& comm, const Case& c, std::uint64_t seed) {
   const auto before = comm.operations();
   comm.run(call);
   const std::vector<Call> calls(static_cast<std::size_t>(comm.ranks()), c.call);
-  const auto outputs = measure::true_outputs(calls, c.in_place, c.algorithm, seed, comm.config(), before + 1);
+  const auto outputs = measure::true_outputs(measure::schedule_of(c.call, comm.ranks(), c.in_place, c.algorithm), calls,
+                                             seed, comm.config(), before + 1);
   const Bytes& wanted = outputs[static_cast<std::size_t>(comm.rank())];
   if (wanted.size() != e.output || (e.output != 0 && std::memcmp(wanted.data(), out, e.output) != 0))
     throw std::runtime_error(text(c) + ": wrong");

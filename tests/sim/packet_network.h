@@ -1,5 +1,5 @@
-// A packet-level model with cut-through forwarding, round-robin service and a window of packets for each transfer. It
-// is slow, and serves as the reference that FlowNetwork is compared with.
+// A packet-level model with cut-through forwarding, round-robin service and a window of packets for each transfer: the
+// reference that FlowNetwork is tested against. It costs a hundred times more.
 #pragma once
 
 #include <algorithm>

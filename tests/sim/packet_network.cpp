@@ -1,4 +1,4 @@
-#include "sim/network/packet_network.h"
+#include "tests/sim/packet_network.h"
 
 #include <algorithm>
 #include <cassert>
