@@ -78,6 +78,22 @@ INSTANTIATE_TEST_SUITE_P(Fabric, HostileFabric,
                                          "stick=20,only=1", "seed=4,former=50",
                                          "seed=3,stall=5,reorder=20,refuse=10,credits=8,fail=5"));
 
+// A packet that fails many times in a row was once given up, and its receiver waited for it until the deadline.
+TEST(HostileFabric, AMessageThatFailsTwentyTimesInARowArrives) {
+  if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
+  const auto add = [](Communicator& c) {
+    for (int i = 0; i < 20; ++i) {
+      std::vector<std::int32_t> data(4000, 1);
+      c.all_reduce(data.data(), data.data(), data.size(), kernels::DType::i32);
+      if (data.front() != 2 || data.back() != 2) throw std::runtime_error("the sum");
+    }
+  };
+  for (const bool tagged : {false, true})
+    EXPECT_EQ(run_ranks("libfabric", 2, add,
+                        {.timeout = 10s, .fabric = {.tagged = tagged, .hostility = "seed=5,fail=90,only=0"}}),
+              "");
+}
+
 // A rank on another host: only messages that fail, or are not answered, tell that it has died.
 TEST(Fabric, AKilledRankOfAnotherHostIsNamedAndTheOthersGoOn) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();

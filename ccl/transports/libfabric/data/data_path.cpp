@@ -22,7 +22,7 @@ constexpr std::size_t most_packets = std::size_t{1} << 20;
 constexpr auto between_asks = 2ms;
 constexpr auto between_looks = 20ms;
 constexpr auto rail_patience = 1000ms;  // a piece takes half of it at 10 Mb/s
-constexpr int most_tries = 10;
+constexpr Clock::duration first_pause = 20us, longest_pause = 5ms;  // before a packet that failed is sent again
 
 }  // namespace
 
@@ -125,8 +125,9 @@ bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_b
     std::memcpy(b->data, &packet, sizeof packet);
     if (more_bytes != 0) std::memcpy(b->data + sizeof packet, more, more_bytes);
     b->to = address;
+    b->peer = to;
     b->bytes = bytes;
-    b->tries = 0;
+    b->pause = {};
     sent = wires_.front()->send(address, {b->data, bytes, b->descriptor}, *b);
     if (!sent) outgoing_->give(b);
   }
@@ -237,7 +238,7 @@ void DataPath::progress() {
     for (int rounds = 0; rounds < 4 && has_rail(rail); ++rounds) {
       const std::size_t count = wire(rail).poll(events);
       for (std::size_t i = 0; i < count; ++i) happened(events[i]);
-      if (count != 0) post_receives();
+      if (posted_ < wanted_posted_) post_receives();
       if (count < events.size()) break;
     }
 }
@@ -274,15 +275,19 @@ void DataPath::piece_ended(PieceOut& p, bool well) {
   free_out_.push_back(&p);
 }
 
-// A packet that failed is sent again: the receiver knows it by its number if it has come after all.
+// A packet that failed is sent again, for as long as its receiver may be there: nothing else would bring what it says.
+// The receiver knows it by its number if it has come after all.
 void DataPath::packet_gone(PacketBuffer* b, bool well) {
-  if (well || ++b->tries == most_tries) return outgoing_->give(b);
+  if (well || presence_->left(b->peer)) return outgoing_->give(b);
+  b->pause = std::clamp<Clock::duration>(2 * b->pause, first_pause, longest_pause);
+  b->again = Clock::now() + b->pause;
   to_repeat_.push_back(b);
 }
 
 void DataPath::repeat() {
+  const Deadline now = Clock::now();
   std::erase_if(to_repeat_, [&](PacketBuffer* b) {
-    return wires_.front()->send(b->to, {b->data, b->bytes, b->descriptor}, *b);
+    return now >= b->again && wires_.front()->send(b->to, {b->data, b->bytes, b->descriptor}, *b);
   });
 }
 

@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "ccl/errors.h"
+#include "ccl/store.h"
 #include "ccl/transports/libfabric/wire/wire.h"
 
 namespace trellis::ccl::libfabric {
@@ -13,8 +15,10 @@ struct PacketBuffer : Operation {
   void* descriptor = nullptr;
   // Of one that is sent:
   fi_addr_t to = FI_ADDR_UNSPEC;
+  Rank peer = -1;
   std::size_t bytes = 0;
-  int tries = 0;
+  Deadline again = {};            // when it is sent again, after it has failed
+  Clock::duration pause = {};     // before that
 };
 
 class PacketPool {
