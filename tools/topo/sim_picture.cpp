@@ -109,26 +109,13 @@ class Drawing {
   }
 
   void draw_shape(Svg& svg, const Shape& s) const {
-    constexpr std::string_view kinds[] = {"chip", "unit", "box", "node", "port"};
-    std::string css(kinds[static_cast<std::size_t>(s.kind)]);
-    std::string title = s.title;
+    Shape shown = s;
     if (!s.inside.empty()) {
-      if (use_) css += fmt::format(" u{}", class_of(most_used(s.inside)));
+      if (use_) shown.css = fmt::format(" u{}", class_of(most_used(s.inside)));
       const std::string known = facts(s.inside);
-      if (!known.empty()) title += ": " + known;
+      if (!known.empty()) shown.title += ": " + known;
     }
-    svg.open("shape", title);
-    svg.rect(s.at, s.size, s.kind == Shape::Kind::port ? 1 : 5, fmt::format("class=\"{}\"", css));
-    const double middle = s.at.x + s.size.x / 2;
-    if (s.kind == Shape::Kind::unit) {
-      svg.text({s.at.x + 10, s.at.y + 15}, s.label, "class=\"dim\"");
-    } else if (!s.label.empty()) {
-      const double y = s.at.y + s.size.y / 2 + (s.below.empty() ? 4 : -1);
-      svg.text({middle, y}, s.label, "text-anchor=\"middle\"");
-      if (!s.below.empty())
-        svg.text({middle, s.at.y + s.size.y - 6}, s.below, "class=\"small dim\" text-anchor=\"middle\"");
-    }
-    svg.close();
+    tools::draw_shape(svg, shown);
   }
 
   void draw_wire(Svg& svg, const Wire& w) const {

@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 #include <numbers>
 
 namespace trellis::tools {
 namespace {
 
 constexpr Point chip_size{44, 36}, box_size{118, 54};
-constexpr double between_chips = 26, between_units = 40, margin = 18, letter = 6.4, title_height = 22;
+constexpr double between_chips = 26, between_units = 40, margin = 18, letter = 6.4;
 constexpr Chip most_in_full = 100;  // chips that are all drawn
 constexpr Chip most_on_circle = 32;
 
@@ -44,19 +43,6 @@ std::vector<Point> closing(std::size_t axis, const Shape& a, const Shape& b) {
 }
 
 }  // namespace
-
-void Sketch::add(Sketch other, Point at) {
-  const auto moved = [&](Point p) { return Point{p.x + at.x, p.y + at.y}; };
-  for (Shape& s : other.shapes) s.at = moved(s.at);
-  for (Wire& w : other.wires)
-    for (Point& p : w.points) p = moved(p);
-  for (Words& w : other.words) w.at = moved(w.at);
-  std::ranges::move(other.shapes, std::back_inserter(shapes));
-  std::ranges::move(other.wires, std::back_inserter(wires));
-  std::ranges::move(other.words, std::back_inserter(words));
-  size.x = std::max(size.x, at.x + other.size.x);
-  size.y = std::max(size.y, at.y + other.size.y);
-}
 
 std::vector<Chip> kept(Chip count, Chip most) {
   std::vector<Chip> all;
@@ -115,14 +101,7 @@ Sketch Sketcher::box(std::size_t layers, Chip first) const {
 
 Sketch Sketcher::framed(Sketch inner, std::size_t layers, Chip first) const {
   const Chip count = plan_.layers()[layers - 1].chips();
-  Sketch s{.size = {inner.size.x + 2 * 12, inner.size.y + title_height + 12}};
-  s.shapes.push_back({.kind = Shape::Kind::unit,
-                      .at = {},
-                      .size = s.size,
-                      .label = fmt::format("chips {}-{}", first, first + count - 1),
-                      .below = ""});
-  s.add(std::move(inner), {12, title_height});
-  return s;
+  return in_frame(std::move(inner), fmt::format("chips {}-{}", first, first + count - 1), 12);
 }
 
 std::vector<Chip> Sketcher::strides(const Layer& layer) const {
@@ -149,29 +128,18 @@ Sketch Sketcher::placed(std::size_t at, Grid& grid) const {
   const bool full = all_full(at);
   const double gap = plan_.layers()[at].inner() == 1 ? between_chips : between_units;
   const std::size_t across = grid.xs.size();
-  std::vector<double> wide(across), high(grid.ys.size());
   std::vector<Sketch> units;
   for (std::size_t i = 0; i < across * grid.ys.size(); ++i) {
     const Chip first = grid.chip(i % across, i / across);
     const bool in_full = full || i == 0;
     Sketch one = unit(at, first, in_full);
     if (at > 0 && in_full) one = framed(std::move(one), at, first);
-    wide[i % across] = std::max(wide[i % across], one.size.x);
-    high[i / across] = std::max(high[i / across], one.size.y);
+    grid.frames.push_back({.at = {}, .size = one.size, .label = "", .below = ""});
     units.push_back(std::move(one));
   }
-  Sketch s;
-  double top = margin;
-  for (std::size_t y = 0; y < grid.ys.size(); top += high[y++] + gap) {
-    double left = margin;
-    for (std::size_t x = 0; x < across; left += wide[x++] + gap) {
-      Sketch& one = units[y * across + x];
-      const Point corner{left + (wide[x] - one.size.x) / 2, top + (high[y] - one.size.y) / 2};
-      grid.frames.push_back({.at = corner, .size = one.size, .label = "", .below = ""});
-      s.add(std::move(one), corner);
-    }
-  }
-  s.size.x += margin, s.size.y += margin;
+  std::vector<Point> corners;
+  Sketch s = in_grid(std::move(units), across, gap, margin, corners);
+  for (std::size_t i = 0; i < corners.size(); ++i) grid.frames[i].at = corners[i];
   return s;
 }
 

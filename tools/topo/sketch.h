@@ -1,46 +1,13 @@
-// A simulated machine as shapes and wires, each with the resources that it stands for. Where a large machine repeats,
-// one unit is drawn in full and the others as boxes.
+// A simulated machine as a sketch, in which shapes and wires name the resources that they stand for. Where a large
+// machine repeats, one unit is drawn in full and the others as boxes.
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "tools/picture/svg.h"
+#include "tools/topo/layout.h"
 #include "tools/topo/plan.h"
 
 namespace trellis::tools {
-
-using draw::Point;
-
-struct Shape {
-  enum class Kind : std::uint8_t { chip, unit, box, node, port } kind = Kind::chip;
-  Point at, size;  // corner
-  std::string label, below;
-  std::string title = {};
-  std::vector<ResourceId> inside = {};
-};
-
-struct Wire {
-  std::vector<Point> points;  // two: a straight line; four: a curve; more: a line with round corners
-  std::vector<ResourceId> resources;
-  int layer = 0;
-  bool bundle = false, cut = false;  // bundle: stands for several wires; cut: something is left out along it
-};
-
-struct Words {
-  Point at;
-  std::string text;
-  bool centred = true;
-};
-
-struct Sketch {
-  Point size;
-  std::vector<Shape> shapes;
-  std::vector<Wire> wires;
-  std::vector<Words> words;
-
-  void add(Sketch other, Point at);
-};
 
 // The numbers from 0 that are drawn: all, or the first ones and the last when there are more than `most`.
 std::vector<Chip> kept(Chip count, Chip most);

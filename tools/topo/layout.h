@@ -1,0 +1,60 @@
+// The layout of every topology picture, of a host and of a simulated machine: shapes, wires and words at their places.
+// Sketches are put beside each other or framed, and then drawn.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/machine/machine.h"
+#include "tools/picture/svg.h"
+
+namespace trellis::tools {
+
+using draw::Point;
+
+struct Shape {
+  // `core` shows lines, `unit` contains others; `rank` and `unused` lie in a core.
+  enum class Kind : std::uint8_t { chip, unit, box, node, port, core, rank, unused } kind = Kind::chip;
+  Point at, size;  // corner
+  std::string label, below;
+  std::string title = {};                     // shown on hover
+  std::vector<sim::ResourceId> inside = {};   // what it stands for
+  std::vector<std::string> lines = {};        // of a core, the first one bold
+  std::string css = {}, fill = {}, ink = {};  // more classes; attributes of the rectangle and of the label
+  std::string_view group = "shape";           // class of the group that it is drawn in
+};
+
+struct Wire {
+  std::vector<Point> points;  // two: a straight line; four: a curve; more: a line with round corners
+  std::vector<sim::ResourceId> resources;
+  int layer = 0;
+  bool bundle = false, cut = false;  // bundle: stands for several wires; cut: something is left out along it
+};
+
+struct Words {
+  Point at;
+  std::string text;
+  bool centred = true;
+};
+
+struct Sketch {
+  Point size;
+  std::vector<Shape> shapes;
+  std::vector<Wire> wires;
+  std::vector<Words> words;
+
+  void add(Sketch other, Point at);
+};
+
+// Side by side, in rows that are at most so wide.
+Sketch in_rows(std::vector<Sketch>, double gap, double most_wide);
+// In columns and rows as wide and as high as the largest of each, centred, with a margin around all. `corners`: where
+// each came to lie.
+Sketch in_grid(std::vector<Sketch>, std::size_t across, double gap, double margin, std::vector<Point>& corners);
+// Inside a unit with this label.
+Sketch in_frame(Sketch inner, const std::string& label, double padding);
+
+void draw_shape(draw::Svg&, const Shape&);
+
+}  // namespace trellis::tools
