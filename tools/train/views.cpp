@@ -57,8 +57,8 @@ void add_class(Table& table, const train::Step& step, const schedule::RankClass&
   const auto category = [&](train::Category c) {
     return static_cast<double>(peak.by_category[static_cast<std::size_t>(c)]);
   };
-  table.add({std::int64_t{step.place.pipeline}, static_cast<std::int64_t>(of.ranks.size()), parameters, static_cast<double>(peak.bytes),
-             category(train::Category::parameter), category(train::Category::gradient),
+  table.add({std::int64_t{step.place.pipeline}, static_cast<std::int64_t>(of.ranks.size()), parameters,
+             static_cast<double>(peak.bytes), category(train::Category::parameter), category(train::Category::gradient),
              category(train::Category::master) + category(train::Category::moment),
              category(train::Category::activation) + category(train::Category::scratch),
              count_of(bytes, train::Axis::tensor), count_of(bytes, train::Axis::data),
@@ -142,8 +142,9 @@ int export_step(const Options& o) {
       write_output(fmt::format("{}.{}.et", o.chakra, r), train::chakra_trace(classes, r));
     return 0;
   }
-  write_output(o.output, schedule::plan_text(
-                             schedule::merged(train::plan_of(train::classes_of(read.job.step, ranks_of(o, read.job))))));
+  write_output(
+      o.output,
+      schedule::plan_text(schedule::merged(train::plan_of(train::classes_of(read.job.step, ranks_of(o, read.job))))));
   return 0;
 }
 

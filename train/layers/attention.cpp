@@ -85,8 +85,8 @@ void Attention::turn(Writer& w, TensorId t, std::size_t heads, bool back) const 
 
 // The key without a step: operations add it when they run.
 Attention::Dropping Attention::dropping(const Saved& s) const {
-  return {options_.dropout, options_.seed, key_of(name_ + ".probabilities") + s.number,
-          share_.first, options_.heads.heads};
+  return {options_.dropout, options_.seed, key_of(name_ + ".probabilities") + s.number, share_.first,
+          options_.heads.heads};
 }
 
 TensorId Attention::core(Writer& w, const Saved& s) const {

@@ -54,7 +54,7 @@ struct Output {
   std::string name;  // of the parameter: "...q_proj"; ".weight" and ".bias" are added
   std::size_t outputs;
   std::optional<TensorPart> part = {};  // of the outputs, on this rank; none: equal parts
-  DType type = DType::f32;  // of y, where it is not x's
+  DType type = DType::f32;              // of y, where it is not x's
   bool own_type = false;
   bool owner = true;
   std::string bias_name = {};  // empty: the weight's with ".bias"

@@ -25,12 +25,12 @@ std::string compared(const Program& a, const Program& b, std::size_t stage, Rank
     const bool same = x.kind == y.kind && x.ticket == y.ticket &&
                       (x.kind != Operation::Kind::exchange || terms(x.exchange) == terms(y.exchange));
     if (!same)
-      return fmt::format("stage {}, operation {}: {} on the first rank of a class and {} on rank {}", stage, i, x.name, y.name,
-                         rank);
+      return fmt::format("stage {}, operation {}: {} on the first rank of a class and {} on rank {}", stage, i, x.name,
+                         y.name, rank);
   }
   if (a.operations.size() == b.operations.size()) return "";
-  return fmt::format("stage {}: {} operations on the first rank of a class and {} on rank {}", stage, a.operations.size(),
-                     b.operations.size(), rank);
+  return fmt::format("stage {}: {} operations on the first rank of a class and {} on rank {}", stage,
+                     a.operations.size(), b.operations.size(), rank);
 }
 
 }  // namespace

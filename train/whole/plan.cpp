@@ -41,8 +41,7 @@ class Planning {
     }
     plan_.streams.push_back({"main"});
     plan_.classes.resize(classes_.size());
-    for (Rank r = 0; r < mesh_.ranks(); ++r)
-      plan_.classes[class_of(classes_[0].config, mesh_, r)].ranks.push_back(r);
+    for (Rank r = 0; r < mesh_.ranks(); ++r) plan_.classes[class_of(classes_[0].config, mesh_, r)].ranks.push_back(r);
     for (std::size_t c = 0; c < classes_.size(); ++c) add(classes_[c].program, plan_.classes[c]);
     return std::move(plan_);
   }

@@ -21,7 +21,7 @@ constexpr std::size_t first_receives = 4, most_receives = 64;
 constexpr std::size_t most_packets = std::size_t{1} << 20;
 constexpr auto between_asks = 2ms;
 constexpr auto between_looks = 20ms;
-constexpr auto rail_patience = 1000ms;  // a piece takes half of it at 10 Mb/s
+constexpr auto rail_patience = 1000ms;                              // a piece takes half of it at 10 Mb/s
 constexpr Clock::duration first_pause = 20us, longest_pause = 5ms;  // before a packet that failed is sent again
 
 }  // namespace

@@ -17,8 +17,8 @@ struct PacketBuffer : Operation {
   fi_addr_t to = FI_ADDR_UNSPEC;
   Rank peer = -1;
   std::size_t bytes = 0;
-  Deadline again = {};            // when it is sent again, after it has failed
-  Clock::duration pause = {};     // before that
+  Deadline again = {};         // when it is sent again, after it has failed
+  Clock::duration pause = {};  // before that
 };
 
 class PacketPool {
