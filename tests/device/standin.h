@@ -1,10 +1,14 @@
 // The stand-in for libnrt.so.1, as the tests use it: as the library of the device "neuron", and by its functions.
 #pragma once
 
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "device/conformance/sample.h"
@@ -20,8 +24,29 @@ inline void use_standin(const char* machine = "trn2.48xlarge") {
   setenv("NEURON_RT_EXEC_TIMEOUT", "5", 1);      // NOLINT(concurrency-mt-unsafe)
 }
 
-// Messages: of other processes than those of other tests that run now.
-inline int free_port() { return 20'000 + getpid() % 20'000; }
+// The first of 400 ports on which no process listens, below those that the system gives out by itself. Tests that run
+// now have other numbers, and look for theirs from other places on.
+inline int free_port() {
+  constexpr int first = 10'000, step = 400, places = 55;
+  const auto is_free = [](int port) {
+    const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int on = 1;
+    setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    const bool free = bind(s, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    close(s);
+    return free;
+  };
+  for (int place = 0; place < places; ++place) {
+    const int from = first + (getpid() + place) % places * step;
+    bool free = true;
+    for (int port = from; port < from + step && free; ++port) free = is_free(port);
+    if (free) return from;
+  }
+  throw std::runtime_error("no 400 free ports in a row from 10000 on");
+}
 inline void listen_at_free_ports() {
   setenv("TRELLIS_NRT_SENDRECV_PORT", std::to_string(free_port()).c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
 }

@@ -3,13 +3,14 @@ import csv
 import json
 import os
 import pathlib
-import pty
 import re
 import signal
 import subprocess
 import tempfile
 import time
 import unittest
+
+from terminal import run_on_a_terminal
 
 TRELLIS = os.environ["TRELLIS"]
 QUICK = ["-n", "3", "-w", "1", "-T", "60"]
@@ -156,12 +157,7 @@ class Tables(Case):
             self.assertEqual(len(json.loads(pathlib.Path(self.path("other.json")).read_text())["results"]), 1)
 
     def test_a_terminal_sees_progress(self):
-        reader, writer = pty.openpty()
-        ran = subprocess.run([TRELLIS, "bench", "allr", "-r", "2", "-b", "8", "-e", "8", *QUICK], stdout=subprocess.PIPE,
-                             stderr=writer)
-        os.close(writer)
-        said = os.read(reader, 65536).decode()
-        os.close(reader)
+        ran, said = run_on_a_terminal([TRELLIS, "bench", "allr", "-r", "2", "-b", "8", "-e", "8", *QUICK])
         self.assertEqual(ran.returncode, 0)
         self.assertIn("1/1 allr 8 B", said)
         self.assertTrue(said.endswith("\r\033[K"), said)
