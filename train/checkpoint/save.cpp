@@ -14,7 +14,13 @@
 namespace trellis::train {
 namespace {
 
-constexpr const char* kinds[] = {"master:", "first_moment:", "second_moment:"};
+constexpr std::string_view master = "master:";
+
+// A moment alone is SGD's, which is no mean as AdamW's first one is.
+std::string first_moment(const ParameterState& s) {
+  return (s.second == no_tensor ? "momentum:" : "first_moment:") + s.parameter->name;
+}
+std::string second_moment(const ParameterState& s) { return "second_moment:" + s.parameter->name; }
 
 // Of ranks that hold the same elements, the first one saves them.
 bool saves(const Step& step, const ParameterState& s, bool parameter) {
@@ -35,9 +41,9 @@ std::vector<ShardTensor> tensors_of(const Step& step, bool masters, const Tensor
     const Parameter& p = *s.parameter;
     if (saves(step, s, true)) add(p.name, p.value, p.slice);
     if (!saves(step, s, false)) continue;
-    if (masters) add(kinds[0] + p.name, s.master, s.slice);
-    add(kinds[1] + p.name, s.first, s.slice);
-    add(kinds[2] + p.name, s.second, s.slice);
+    if (masters) add(std::string(master) + p.name, s.master, s.slice);
+    add(first_moment(s), s.first, s.slice);
+    add(second_moment(s), s.second, s.slice);
   }
   return all;
 }
@@ -158,13 +164,17 @@ bool load(Job& job, const TensorSource& source) {
     }
     put(name, s.parameter->slice, s.parameter->value);
     if (s.slice.elements() == 0 || s.frozen()) continue;
-    if (s.master != no_tensor) put(source.has(kinds[0] + name) ? kinds[0] + name : name, s.slice, s.master);
-    if (!source.has(kinds[1] + name) || !source.has(kinds[2] + name)) {
+    if (s.master != no_tensor) {
+      const std::string saved = std::string(master) + name;
+      put(source.has(saved) ? saved : name, s.slice, s.master);
+    }
+    const bool two = s.second != no_tensor;
+    if (!source.has(first_moment(s)) || (two && !source.has(second_moment(s)))) {
       state = false;
       continue;
     }
-    put(kinds[1] + name, s.slice, s.first);
-    put(kinds[2] + name, s.slice, s.second);
+    put(first_moment(s), s.slice, s.first);
+    if (two) put(second_moment(s), s.slice, s.second);
   }
   return state;
 }

@@ -22,9 +22,10 @@ std::string text(const StrategyConfig& s) {
 }
 
 std::string text(const OptimizerConfig& o) {
-  const auto& [rate, beta1, beta2, epsilon, decay, last, norms, clip, most, type, fp32, bucket] = o;
-  return fmt::format("optimizer {} {} {} {} {} {} {} {} {} {} {} {}\n", rate, beta1, beta2, epsilon, decay, last, norms,
-                     clip, most, type, fp32, bucket);
+  const auto& [name, rate, beta1, beta2, epsilon, decay, momentum, nesterov, last, norms, clip, most, type, fp32,
+               bucket] = o;
+  return fmt::format("optimizer {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}\n", name, rate, beta1, beta2, epsilon,
+                     decay, momentum, nesterov, last, norms, clip, most, type, fp32, bucket);
 }
 
 std::string text(const LoraConfig& l) {

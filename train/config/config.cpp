@@ -76,6 +76,9 @@ std::vector<std::size_t> stages(const Config& c) {
 void check_optimizer(const OptimizerConfig& o) {
   expect(o.max_norm > 0, "trainer.gradient_clip_val is {}: expected more than 0", o.max_norm);
   expect(o.norm_type > 0, "the norm's p is {}: expected more than 0, or infinity", o.norm_type);
+  expect(o.momentum >= 0 && o.momentum < 1, "model.optim.momentum is {}: expected 0 to below 1", o.momentum);
+  expect(!o.nesterov || o.momentum > 0,
+         "model.optim.nesterov with model.optim.momentum 0: expected a momentum above 0");
   expect(o.beta1 >= 0 && o.beta1 < 1, "model.optim.betas: {} is not in 0 to below 1", o.beta1);
   expect(o.beta2 >= 0 && o.beta2 < 1, "model.optim.betas: {} is not in 0 to below 1", o.beta2);
 }

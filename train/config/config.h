@@ -52,11 +52,14 @@ struct StrategyConfig {
 };
 
 struct OptimizerConfig {
+  std::string name = "adamw";  // of an update rule: adamw, lamb, sgd
   double learning_rate = 1e-3;
   double beta1 = 0.9, beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0.01;
-  bool decay_last = false;         // the order of Hugging Face's old AdamW
+  double momentum = 0.9;           // of sgd
+  bool nesterov = false;           // of sgd
+  bool decay_last = false;         // of adamw: the order of Hugging Face's old AdamW
   bool norm_weight_decay = false;  // do_layer_norm_weight_decay
   bool clip = true;
   double max_norm = 1;

@@ -19,14 +19,13 @@ std::string set_betas(JobConfig& c, const KeyValue& v) {
   return "";
 }
 
+// The names of update rules are checked where a step is laid out.
 std::string set_optimizer(JobConfig& c, const KeyValue& v) {
-  const std::string& w = word(v);
-  if (w == "adamw") return "";
-  if (w == "adamw_fp32OptState") {
-    c.step.optimizer.decay_last = true, c.step.optimizer.epsilon = 1e-6;
-    return "";
-  }
-  refuse(v, "adamw or adamw_fp32OptState");
+  OptimizerConfig& o = c.step.optimizer;
+  o.name = word(v);
+  if (o.name == "lamb") o.epsilon = 1e-6;
+  if (o.name == "adamw_fp32OptState") o.name = "adamw", o.decay_last = true, o.epsilon = 1e-6;
+  return "";
 }
 
 std::string set_schedule(JobConfig& c, const KeyValue& v) {
@@ -109,6 +108,10 @@ std::vector<Key> optimizer_keys() {
       k(
           "eps", [](JobConfig & c) -> auto& { return c.step.optimizer.epsilon; }),
       {"model.optim.betas", set_betas},
+      k(
+          "momentum", [](JobConfig & c) -> auto& { return c.step.optimizer.momentum; }),
+      k(
+          "nesterov", [](JobConfig & c) -> auto& { return c.step.optimizer.nesterov; }),
       {"model.optim.sched.name", set_schedule},
       k(
           "sched.warmup_steps", [](JobConfig & c) -> auto& { return c.step.schedule.warmup_steps; }),

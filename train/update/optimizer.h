@@ -1,4 +1,4 @@
-// The end of a step: the norm of all gradients, clipping, AdamW, and with ZeRO-1 the gathering of parameters.
+// The end of a step: the norm of all gradients, clipping, the update rule, and with ZeRO-1 the gathering of parameters.
 #pragma once
 
 #include <vector>

@@ -14,7 +14,7 @@ struct ParameterState {
   std::size_t first_row = 0;                         // of the part, among the parameter's rows here
   std::size_t rows = 0;                              // of the part, with padding
   TensorId master = no_tensor;                       // f32; without masters the parameter itself is updated
-  TensorId first = no_tensor, second = no_tensor;    // moments, f32
+  TensorId first = no_tensor, second = no_tensor;    // moments, f32; not all rules have two
   TensorId gradient = no_tensor;                     // the part's: the parameter's, or its sum over the ZeRO-1 group
   bool frozen() const { return parameter->frozen; }  // it has a slice, and nothing else
   std::size_t first_element() const { return first_row * parameter->slice.column_count; }

@@ -1,0 +1,73 @@
+// LAMB moves each parameter in proportion to its own length. The lengths are those of whole parameters: shards' sums of
+// squares are added up over the tensor axis and, with ZeRO-1, over the data axis, all parameters' in one all_reduce.
+// Parameters that do not decay (biases, norms) move as with AdamW.
+#include "kernels/optimizers/lamb.h"
+
+#include <fmt/format.h>
+
+#include "train/update/rule.h"
+
+namespace trellis::train {
+namespace {
+
+kernels::LambOptions options(const OptimizerConfig& o, const UpdatedParameter& p, const UpdateRun& r, const Memory& at,
+                             const Moment& now) {
+  return {.learning_rate = now.learning_rate,
+          .beta1 = o.beta1,
+          .beta2 = o.beta2,
+          .epsilon = o.epsilon,
+          .weight_decay = p.weight_decay(),
+          .step = static_cast<std::uint64_t>(now.step),
+          .random = r.random,
+          .threads = at.threads()};
+}
+
+void write_moments(Writer& w, const Update& u, std::size_t i) {
+  const UpdatedParameter p(w, u, i);
+  std::vector<TensorId> writes{u.sums, u.states[i].first, u.states[i].second};
+  w.compute("moments", p.reads(), std::move(writes), 16 * p.elements(),
+            [p, i, sums = u.sums, share = u.states[i].parameter->share, o = u.config.optimizer](const Memory& at,
+                                                                                                const Moment& now) {
+              kernels::LambSums whole;
+              p.each_run(at, now, [&](const UpdateRun& r) {
+                const kernels::LambSums part = kernels::lamb_moments(
+                    r.weights, r.gradient, {DType::f32, r.first, r.second}, r.n, options(o, p, r, at, now));
+                whole.parameters += part.parameters, whole.direction += part.direction;
+              });
+              at.as<double>(sums)[2 * i] = share * whole.parameters;
+              at.as<double>(sums)[2 * i + 1] = share * whole.direction;
+            });
+}
+
+void prepare(Writer& w, Update& u) {
+  u.sums = w.tensor("lamb_sums", DType::f64, u.states.size(), 2);
+  w.compute("zero_sums", {}, {u.sums}, 0, [sums = u.sums, n = u.states.size()](const Memory& at, const Moment&) {
+    std::fill_n(at.as<double>(sums), 2 * n, 0.0);
+  });
+  for (std::size_t i = 0; i < u.states.size(); ++i) {
+    if (u.states[i].frozen()) continue;
+    const Writer::Scope inside(w, u.states[i].parameter->name);
+    write_moments(w, u, i);
+  }
+  if (w.shape().tensor > 1) w.all_reduce("lamb_sums_tensor", Axis::tensor, u.sums);
+  if (w.shape().data > 1 && u.config.strategy.zero1) w.all_reduce("lamb_sums_data", Axis::data, u.sums);
+}
+
+void write_lamb(Writer& w, const Update& u, std::size_t i) {
+  const UpdatedParameter p(w, u, i);
+  std::vector<TensorId> reads = p.reads();
+  reads.push_back(u.sums);
+  w.compute("lamb", std::move(reads), p.writes(), 10 * p.elements(),
+            [p, i, sums = u.sums, o = u.config.optimizer](const Memory& at, const Moment& now) {
+              const double* const whole = at.as<double>(sums) + 2 * i;
+              const double trust = p.weight_decay() == 0 ? 1 : kernels::trust_ratio({whole[0], whole[1]});
+              p.each_run(at, now, [&](const UpdateRun& r) {
+                kernels::lamb_apply(r.weights, {DType::f32, r.first, r.second}, trust, r.n, options(o, p, r, at, now));
+              });
+            });
+}
+
+const RegisteredUpdateRule lamb({.name = "lamb", .prepare = prepare, .write = write_lamb});
+
+}  // namespace
+}  // namespace trellis::train

@@ -1,0 +1,17 @@
+// The norm of all gradients of all ranks, before clipping.
+#pragma once
+
+#include <vector>
+
+#include "train/config/config.h"
+#include "train/update/state.h"
+
+namespace trellis::train {
+
+// norm: one f64.
+void write_norm(Writer&, const Config&, const std::vector<ParameterState>&, TensorId norm);
+
+// What gradients are multiplied by before anything else: with ZeRO-1 they are sums over the ranks.
+double average(const Writer&, const Config&);
+
+}  // namespace trellis::train

@@ -1,0 +1,111 @@
+#include "train/update/rule.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "kernels/reduce/clip.h"
+#include "train/update/norm.h"
+
+namespace trellis::train {
+namespace {
+
+std::vector<UpdateRule>& registry() {
+  static std::vector<UpdateRule> all;
+  return all;
+}
+
+kernels::Keep keep_of(Precision p) {
+  switch (p) {
+    case Precision::fp32:
+    case Precision::autocast:
+      return kernels::Keep::f32;
+    case Precision::bf16_sr:
+      return kernels::Keep::bf16_stochastic;
+    case Precision::bf16:
+      return kernels::Keep::bf16_nearest;
+    case Precision::mixed:
+    case Precision::mixed_sr:
+      return kernels::Keep::f32_copy;
+  }
+  return kernels::Keep::f32;
+}
+
+void* shifted(void* p, DType t, std::size_t elements) {
+  return p == nullptr ? p : static_cast<std::byte*>(p) + elements * kernels::size_of(t);
+}
+
+}  // namespace
+
+RegisteredUpdateRule::RegisteredUpdateRule(UpdateRule rule) { registry().push_back(std::move(rule)); }
+
+const UpdateRule& update_rule_named(std::string_view name) {
+  std::vector<std::string> known;
+  for (const UpdateRule& rule : registry()) {
+    if (rule.name == name) return rule;
+    known.push_back(rule.name);
+  }
+  std::ranges::sort(known);
+  throw std::invalid_argument(
+      fmt::format("model.optim.name is '{}': expected one of {}", name, fmt::join(known, ", ")));
+}
+
+UpdatedParameter::UpdatedParameter(const Writer& w, const Update& u, std::size_t state)
+    : state_(u.states[state]),
+      keep_(keep_of(u.config.precision)),
+      seed_(u.config.seed),
+      average_(average(w, u.config)),
+      max_norm_(u.config.optimizer.max_norm),
+      weight_decay_(state_.parameter->decays || u.config.optimizer.norm_weight_decay ? u.config.optimizer.weight_decay
+                                                                                     : 0),
+      norm_(u.norm),
+      type_(w.tensor(state_.parameter->value).type),
+      gradient_type_(w.tensor(state_.gradient).type) {}
+
+void UpdatedParameter::each_run(const Memory& at, const Moment& now,
+                                const std::function<void(const UpdateRun&)>& work) const {
+  double factor = average_;
+  if (norm_ != no_tensor) {
+    const double length = *at.as<double>(norm_);
+    if (!std::isfinite(length)) return;
+    factor *= kernels::clip_factor(length, max_norm_);
+  }
+  const Slice& s = state_.slice;
+  const bool lines = s.column_count == s.columns;
+  const std::size_t runs = lines ? 1 : s.row_count, n = lines ? s.elements() : s.column_count;
+  for (std::size_t i = 0; i < runs && n > 0; ++i) {
+    const std::size_t first = i * n;
+    const auto state = [&](TensorId t) { return t == no_tensor ? nullptr : at.as<float>(t) + first; };
+    void* const own = shifted(at.at(state_.parameter->value), type_, state_.first_element() + first);
+    UpdateRun run{.weights = {.keep = keep_, .values = own},
+                  .gradient = {gradient_type_, shifted(at.at(state_.gradient), gradient_type_, first), factor},
+                  .first = state(state_.first),
+                  .second = state(state_.second),
+                  .n = n,
+                  .random = {.seed = seed_,
+                             .step = static_cast<std::uint64_t>(now.step),
+                             .tensor = key_of(state_.parameter->name),
+                             .first = s.index(i, 0)}};
+    if (keep_ == kernels::Keep::f32_copy) run.weights.values = state(state_.master), run.weights.copy = own;
+    work(run);
+  }
+}
+
+std::vector<TensorId> UpdatedParameter::writes() const {
+  std::vector<TensorId> all{state_.parameter->value};
+  for (const TensorId t : {state_.first, state_.second, state_.master})
+    if (t != no_tensor) all.push_back(t);
+  return all;
+}
+
+std::vector<TensorId> UpdatedParameter::reads() const {
+  std::vector<TensorId> all = writes();
+  all.push_back(state_.gradient);
+  if (norm_ != no_tensor) all.push_back(norm_);
+  return all;
+}
+
+}  // namespace trellis::train
