@@ -13,14 +13,24 @@ namespace {
 using namespace nb::literals;
 using namespace schedule;
 
+using Pairs = std::vector<std::pair<Rank, Rank>>;  // of permute: who sends to whom
+
+std::vector<Pair> as_pairs(const Pairs& pairs) {
+  std::vector<Pair> all;
+  for (const auto& [source, target] : pairs) all.push_back({source, target});
+  return all;
+}
+
 // Moves over the whole machine, one after the other.
 class Moves {
  public:
-  Moves(const std::string& collective, Rank ranks, std::int32_t pieces, Rank root, Rank peer, bool in_place)
+  Moves(const std::string& collective, Rank ranks, std::int32_t pieces, Rank root, Rank peer, bool in_place,
+        const Pairs& pairs)
       : recorder_(checked({.collective = collective_named(collective),
                            .ranks = ranks,
                            .root = root,
                            .peer = peer,
+                           .pairs = as_pairs(pairs),
                            .in_place = in_place,
                            .pieces = pieces})),
         builder_(recorder_, ranks) {}
@@ -82,10 +92,14 @@ nb::dict step_as_dict(const Program& program, const Step& step) {
 }
 
 Schedule made(const std::string& way, const std::string& collective, const std::vector<Rank>& dims, Rank root,
-              Rank peer, bool in_place) {
+              Rank peer, bool in_place, const Pairs& pairs) {
   const Way w = way_named(way);
-  Request rest{
-      .collective = collective_named(collective), .dims = dims, .root = root, .peer = peer, .in_place = in_place};
+  Request rest{.collective = collective_named(collective),
+               .dims = dims,
+               .root = root,
+               .peer = peer,
+               .pairs = as_pairs(pairs),
+               .in_place = in_place};
   return make(w.algorithm, request_by(w, rest));
 }
 
@@ -107,8 +121,8 @@ void add_moves(nb::module_& m) {
       .def_ro("first", &Place::first)
       .def_ro("count", &Place::count);
   nb::class_<Moves>(m, "Moves")
-      .def(nb::init<const std::string&, Rank, std::int32_t, Rank, Rank, bool>(), "collective"_a, "ranks"_a,
-           "pieces"_a = 1, "root"_a = 0, "peer"_a = 0, "in_place"_a = false)
+      .def(nb::init<const std::string&, Rank, std::int32_t, Rank, Rank, bool, const Pairs&>(), "collective"_a,
+           "ranks"_a, "pieces"_a = 1, "root"_a = 0, "peer"_a = 0, "in_place"_a = false, "pairs"_a = Pairs())
       .def("round", &Moves::round)
       .def("copy", &Moves::copy, "source"_a, "target"_a, "channel"_a = 0)
       .def("reduce", &Moves::reduce, "source"_a, "target"_a, "channel"_a = 0)
@@ -154,7 +168,7 @@ void add_schedules(nb::module_& m) {
   add_moves(m);
   add_schedule(m);
   m.def("make_schedule", &made, "way"_a, "collective"_a, "dims"_a, "root"_a = 0, "peer"_a = 0, "in_place"_a = false,
-        nb::call_guard<nb::gil_scoped_release>());
+        "pairs"_a = Pairs(), nb::call_guard<nb::gil_scoped_release>());
   m.def(
       "parse_schedule", [](const std::string& text) { return parse(text); }, "text"_a);
   m.def(

@@ -26,7 +26,14 @@ class Place:
 
 class Moves:
     def __init__(
-        self, collective: str, ranks: int, pieces: int = 1, root: int = 0, peer: int = 0, in_place: bool = False
+        self,
+        collective: str,
+        ranks: int,
+        pieces: int = 1,
+        root: int = 0,
+        peer: int = 0,
+        in_place: bool = False,
+        pairs: Sequence[tuple[int, int]] = ...,
     ) -> None: ...
     def round(self) -> None: ...
     def copy(self, source: Place, target: Place, channel: int = 0) -> None: ...
@@ -109,7 +116,13 @@ class AdamWCall:
     def run(self) -> None: ...
 
 def make_schedule(
-    way: str, collective: str, dims: Sequence[int], root: int = 0, peer: int = 0, in_place: bool = False
+    way: str,
+    collective: str,
+    dims: Sequence[int],
+    root: int = 0,
+    peer: int = 0,
+    in_place: bool = False,
+    pairs: Sequence[tuple[int, int]] = ...,
 ) -> Schedule: ...
 def parse_schedule(text: str) -> Schedule: ...
 def parse_msccl(xml: str) -> Schedule: ...
@@ -124,6 +137,8 @@ def run_schedule(
     dtype: str,
     op: str = "sum",
     timeout_s: float = 30.0,
+    counts: Sequence[Sequence[int]] = ...,
+    arriving_counts: Sequence[Sequence[int]] = ...,
 ) -> None: ...
 def machine_spec(name: str) -> MachineSpec: ...
 def read_machine(name: str, text: str) -> MachineSpec: ...

@@ -27,7 +27,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,6 @@ from trellis._where import PROGRAM
 
 __all__ = ["Builder", "Proof", "Schedule", "algorithm", "algorithms", "collectives", "read"]
 
-_WHOLE = {"all_reduce", "broadcast", "reduce", "send_recv", "permute"}  # count is the whole buffer's
 _DTYPES = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16",
     "int8": "i8", "uint8": "u8", "int16": "i16", "uint16": "u16",
@@ -138,41 +137,78 @@ class Schedule:
         self._native = _native.parse_schedule(text)
 
     def run(
-        self, inputs: Sequence[npt.ArrayLike], op: str = "sum", dtype: str | None = None, timeout: float = 30.0
+        self,
+        inputs: Sequence[npt.ArrayLike],
+        op: str = "sum",
+        dtype: str | None = None,
+        timeout: float = 30.0,
+        counts: Sequence[Any] | None = None,
     ) -> list[npt.NDArray[Any]]:
         """Runs it for real, every rank a thread, and returns each rank's output.
 
-        `inputs` has one array for each rank, all of one size, as the collective takes them (of `scatter` and
-        `broadcast`, only the root's counts). `dtype` names a type that numpy lacks: "bf16" for arrays of uint16,
-        "f8e4m3fn" and "f8e5m2" for uint8.
+        `inputs` has one array for each rank, as the collective takes them (of `scatter` and `broadcast`, only the
+        root's counts). They are of one size but for all_gather_v and all_to_all_v. `counts` says how many elements each
+        rank gets of reduce_scatter_v, and of all_to_all_v, for each rank, how many it sends to each. `dtype` names a
+        type that numpy lacks: "bf16" for arrays of uint16, "f8e4m3fn" and "f8e5m2" for uint8.
+
+        >>> blocks = [np.arange(n, dtype=np.float32) for n in (1, 3)]
+        >>> [list(map(int, out)) for out in algorithm("ring", "all_gather_v", 2).run(blocks)]
+        [[0, 0, 1, 2], [0, 0, 1, 2]]
         """
         arrays = [np.ascontiguousarray(array) for array in inputs]
         if len(arrays) != self.ranks:
             raise ValueError(f"{len(arrays)} arrays, expected {self.ranks}: one for each rank")
-        sizes = {array.size for array in arrays}
         types = {array.dtype for array in arrays}
-        if len(sizes) != 1 or len(types) != 1:
-            raise ValueError(f"arrays of sizes {sorted(sizes)} and types {types}: expected one size and one type")
+        if len(types) != 1:
+            raise ValueError(f"arrays of types {types}: expected one type")
         kind = types.pop()
         name = dtype or _DTYPES.get(kind.name)
         if name is None:
             raise ValueError(f"arrays of {kind}: expected one of {', '.join(_DTYPES)}")
-        count, out = self._sizes(sizes.pop())
-        outputs = [np.zeros(out, kind) for _ in arrays]
-        _native.run_schedule(self._native, arrays, outputs, count, name, op, timeout)
+        sizes = self._sizes([array.size for array in arrays], counts)
+        outputs = [np.zeros(size, kind) for size in sizes.outputs]
+        _native.run_schedule(
+            self._native, arrays, outputs, sizes.count, name, op, timeout, sizes.counts, sizes.arriving
+        )
         return outputs
 
-    def _sizes(self, size: int) -> tuple[int, int]:
-        """The call's count, and the elements of an output."""
-        if self.collective in _WHOLE:
-            return size, size
+    def _sizes(self, inputs: list[int], counts: Sequence[Any] | None) -> "_Sizes":
+        n, given = self.ranks, [] if counts is None else list(counts)
+        if (counts is not None) != (self.collective in ("reduce_scatter_v", "all_to_all_v")):
+            raise ValueError(f"{self.collective} {'needs' if counts is None else 'takes no'} counts")
+        if self.collective == "all_gather_v":
+            return _Sizes(0, [sum(inputs)] * n, [inputs] * n)
+        if self.collective == "all_to_all_v":
+            table = [[int(count) for count in row] for row in given]
+            if [len(row) for row in table] != [n] * n or [sum(row) for row in table] != inputs:
+                raise ValueError(f"counts {table}: expected {n} rows of {n}, with sums {inputs}, the arrays' sizes")
+            arriving = [[row[r] for row in table] for r in range(n)]
+            return _Sizes(0, [sum(row) for row in arriving], table, arriving)
+        if len(set(inputs)) != 1:
+            raise ValueError(f"arrays of sizes {sorted(set(inputs))}: expected one size")
+        size = inputs[0]
+        if self.collective == "reduce_scatter_v":
+            each = [int(count) for count in given]
+            if len(each) != n or sum(each) != size:
+                raise ValueError(f"counts {each}: expected {n}, with the sum {size}, the arrays' size")
+            return _Sizes(0, each, [each] * n)
         if self.collective in ("all_gather", "gather"):
-            return size, size * self.ranks
+            return _Sizes(size, [size * n] * n)
         if self.collective not in ("reduce_scatter", "scatter", "all_to_all"):
-            raise ValueError(f"run() does not take {self.collective}: its blocks have sizes of their own")
-        if size % self.ranks != 0:
-            raise ValueError(f"{size} elements of {self.collective}: expected a multiple of {self.ranks} ranks")
-        return size // self.ranks, size if self.collective == "all_to_all" else size // self.ranks
+            return _Sizes(size, [size] * n)
+        if size % n != 0:
+            raise ValueError(f"{size} elements of {self.collective}: expected a multiple of {n} ranks")
+        return _Sizes(size // n, [size if self.collective == "all_to_all" else size // n] * n)
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """Of a call: its count, each rank's output, and where blocks have sizes of their own, each rank's counts."""
+
+    count: int
+    outputs: list[int]
+    counts: list[list[int]] = field(default_factory=list)
+    arriving: list[list[int]] = field(default_factory=list)
 
 
 class _Chunks:
@@ -220,9 +256,17 @@ class Builder(_Chunks):
     """
 
     def __init__(
-        self, collective: str, ranks: int, pieces: int = 1, *, root: int = 0, peer: int = 0, in_place: bool = False
+        self,
+        collective: str,
+        ranks: int,
+        pieces: int = 1,
+        *,
+        root: int = 0,
+        peer: int = 0,
+        in_place: bool = False,
+        pairs: Sequence[tuple[int, int]] = (),
     ) -> None:
-        self._moves = _native.Moves(collective, ranks, pieces, root, peer, in_place)
+        self._moves = _native.Moves(collective, ranks, pieces, root, peer, in_place, list(pairs))
         self._channel = 0
         super().__init__(self, _native.Region.data)
         self.ranks = ranks
@@ -262,14 +306,16 @@ def algorithm(
     root: int = 0,
     peer: int = 0,
     in_place: bool = False,
+    pairs: Sequence[tuple[int, int]] = (),
 ) -> Schedule:
     """A registered algorithm's schedule. `ranks` may be a shape, innermost first; a way has channels and segments.
+    `pairs` are permute's: who sends to whom.
 
     >>> algorithm("torus*2", "all_reduce", (4, 4))
     <schedule 'torus': all_reduce of 16 ranks, 3072 steps>
     """
     dims = [ranks] if isinstance(ranks, int) else list(ranks)
-    return Schedule(_native.make_schedule(way, collective, dims, root, peer, in_place))
+    return Schedule(_native.make_schedule(way, collective, dims, root, peer, in_place, list(pairs)))
 
 
 def read(source: str | pathlib.Path) -> Schedule:

@@ -69,6 +69,34 @@ def wanted(collective, blocks, rank):
     return np.concatenate(blocks).ravel() if collective == "all_gather" or rank == 0 else None
 
 
+@pytest.mark.parametrize("way", ["ring", "direct", "pairwise"])
+def test_blocks_of_sizes_of_their_own(way):
+    sizes, n = [3, 0, 5, 1], 4
+    blocks = [np.arange(size, dtype=np.float32) + 10 * r for r, size in enumerate(sizes)]
+    for out in schedule.algorithm(way, "all_gather_v", n).run(blocks):
+        assert (out == np.concatenate(blocks)).all()
+    whole = [np.arange(9, dtype=np.float32) * (r + 1) for r in range(n)]
+    outs = schedule.algorithm(way, "reduce_scatter_v", n).run(whole, counts=sizes)
+    assert [out.size for out in outs] == sizes and (np.concatenate(outs) == np.arange(9) * 10).all()
+
+
+def test_blocks_from_each_to_each():
+    counts = np.array([[1, 2, 0], [4, 0, 3], [2, 2, 2]])
+    inputs = [np.arange(row.sum(), dtype=np.int64) + 100 * r for r, row in enumerate(counts)]
+    outs = schedule.algorithm("pairwise", "all_to_all_v", 3).run(inputs, counts=counts)
+    cut = [np.split(array, np.cumsum(row)[:-1]) for array, row in zip(inputs, counts, strict=True)]
+    for r, out in enumerate(outs):
+        assert (out == np.concatenate([blocks[r] for blocks in cut])).all()
+
+
+def test_permute():
+    swap = schedule.algorithm("direct", "permute", 3, pairs=[(0, 1), (1, 0), (2, 2)])
+    assert [out[0] for out in swap.run([np.full(2, 5 + r) for r in range(3)])] == [6, 5, 7]
+    b = schedule.Builder("permute", 2, pairs=[(0, 1)])
+    b.output[1, 0] = b.input[0, 0]
+    assert b.finish().verify()
+
+
 def test_text_and_files(tmp_path):
     s = schedule.algorithm("ring*2", "all_reduce", 4)
     for name in ("ring.txt", "ring.xml"):
@@ -89,6 +117,10 @@ def test_text_and_files(tmp_path):
         (lambda: schedule.read("trellis schedule 1\nnonsense\n"), "line 2"),
         (lambda: ring(2).run([np.zeros(3)]), "1 arrays, expected 2"),
         (lambda: ring(2).run([np.zeros(3), np.zeros(4)]), "expected one size"),
+        (lambda: ring(2).run([np.zeros(3), np.zeros(3)], counts=[1, 2]), "all_reduce takes no counts"),
+        (lambda: schedule.algorithm("ring", "reduce_scatter_v", 2).run([np.zeros(3)] * 2), "needs counts"),
+        (lambda: schedule.algorithm("ring", "reduce_scatter_v", 2).run([np.zeros(3)] * 2, counts=[1, 1]), "the sum 3"),
+        (lambda: schedule.algorithm("direct", "all_to_all_v", 2).run([np.zeros(3)] * 2, counts=[[3]]), "2 rows of 2"),
     ],
 )
 def test_mistakes_are_named(wrong, says):

@@ -45,6 +45,11 @@ def test_an_example_equals_gloo_to_the_bit(name, arguments):
     assert ours and ours == torchrun(name, 2, *arguments, "--backend", "gloo")
 
 
+def test_a_mesh_of_three_axes_equals_gloo_to_the_bit():
+    ours = torchrun("mesh", 8)
+    assert len(ours) == 10 + 8 and ours == torchrun("mesh", 8, "--backend", "gloo")
+
+
 def test_four_ranks_are_equal_from_run_to_run():
     ours = torchrun("tensor_parallel", 4, "--data", "2")
     assert ours and ours == torchrun("tensor_parallel", 4, "--data", "2")

@@ -1,4 +1,4 @@
-"""torch.distributed over Trellis, where torch is installed: operations and failures."""
+"""torch.distributed over Trellis, where torch is installed: operations, failures and the flight recorder."""
 
 import unittest
 
@@ -13,6 +13,9 @@ class Torch(unittest.TestCase):
 
     def test_failures(self):
         environment.run("pytest", "-q", "-x", "tests/python/test_torch_failures.py", needs=NEEDS)
+
+    def test_flights(self):
+        environment.run("pytest", "-q", "-x", "tests/python/test_torch_flight.py", needs=NEEDS)
 
 
 if __name__ == "__main__":

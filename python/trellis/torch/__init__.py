@@ -5,6 +5,7 @@ compiled for the torch that is installed, when a group is first made: see `trell
 """
 
 import os
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from trellis.torch.hooks import Bf16Wire, bf16_stochastic_hook
     from trellis.torch.optimizer import AdamW
 
-__all__ = ["AdamW", "Bf16Wire", "allocator", "bf16_stochastic_hook", "empty", "flight_record"]
+__all__ = ["AdamW", "Bf16Wire", "allocator", "bf16_stochastic_hook", "empty", "flight_record", "flight_trace"]
 
 _LATER = {
     "AdamW": "trellis.torch.optimizer",
@@ -75,6 +76,18 @@ def flight_record(group: Any = None) -> str:
     """The last operations of a group's rank, as JSON: what `trellis doctor` reads."""
     backend: Any = (group or dist.distributed_c10d._get_default_group())._get_backend(torch.device("cpu"))
     return str(backend.dump())
+
+
+def flight_trace() -> dict[str, Any]:
+    """The last operations of this process, as torch's flight recorder has them: what `torchfrtrace` reads when pickled.
+
+    It is kept when TORCH_FR_BUFFER_SIZE (or TORCH_NCCL_TRACE_BUFFER_SIZE) says of how many operations.
+    """
+    trace: bytes = process_group_module().flight_trace()
+    if not trace:
+        raise RuntimeError("no flights are recorded: set TORCH_FR_BUFFER_SIZE to the number of operations to keep")
+    whole: dict[str, Any] = pickle.loads(trace)
+    return whole
 
 
 _register()

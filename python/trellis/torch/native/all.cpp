@@ -1,9 +1,11 @@
 // All sources as one, so that torch is read once.
+#define FMT_HEADER_ONLY  // torch's headers use it; torch has its functions to itself
 #include "trellis/torch/native/backend.cpp"
 #include "trellis/torch/native/buffers.cpp"
 #include "trellis/torch/native/channel.cpp"
 #include "trellis/torch/native/collectives.cpp"
 #include "trellis/torch/native/failure.cpp"
+#include "trellis/torch/native/flight.cpp"
 #include "trellis/torch/native/gathering.cpp"
 #include "trellis/torch/native/memory.cpp"
 #include "trellis/torch/native/messages.cpp"

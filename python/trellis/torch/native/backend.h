@@ -75,6 +75,7 @@ class Trellis : public c10d::Backend {
     std::chrono::milliseconds timeout = c10d::kUnsetTimeout;
     bool async = true;
     Witnessed witnessed = {};
+    const Tensors* inputs = nullptr;  // null: the results
   };
   Trellis(c10::intrusive_ptr<c10d::Store>, std::unique_ptr<ccl::Communicator>, c10::intrusive_ptr<Options>);
   ccl::Config config() const;

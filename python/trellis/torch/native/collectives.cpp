@@ -157,7 +157,8 @@ Trellis::Work Trellis::reduce_scatter_tensor_coalesced(Tensors& outs, Tensors& i
                 "trellis:reduce_scatter_tensor",
                 options.timeout,
                 options.asyncOp,
-                {"reduce_scatter", bytes_of(ins)}},
+                {"reduce_scatter", bytes_of(ins)},
+                &ins},
                outs, [this, outs, ins, op = options.reduceOp](Communicator&) {
                  for (std::size_t i = 0; i < ins.size(); ++i) sum_and_scatter(outs[i], ins[i], op);
                });
@@ -175,7 +176,8 @@ Trellis::Work Trellis::reduce_scatter(Tensors& outs, Lists& ins, const c10d::Red
                 "trellis:reduce_scatter",
                 options.timeout,
                 options.asyncOp,
-                {"reduce_scatter", bytes_of(blocks)}},
+                {"reduce_scatter", bytes_of(blocks)},
+                &blocks},
                outs, [this, out, blocks, op = options.reduceOp](Communicator& comm) {
                  const Row row(blocks, Row::For::reading);
                  const auto reduction = reduction_of(out.scalar_type(), op);

@@ -14,6 +14,10 @@ std::exception_ptr made(const std::string& operation, const Membership& group, c
 
 }  // namespace
 
+std::int64_t Membership::in_job(int member) const {
+  return ranks.empty() ? member : ranks.at(static_cast<std::size_t>(member));
+}
+
 std::string Membership::named(int member) const {
   const std::string text = "rank " + std::to_string(member);
   if (member < 0 || static_cast<std::size_t>(member) >= ranks.size() || ranks[member] == member) return text;

@@ -75,7 +75,8 @@ Trellis::Work Trellis::allgather_into_tensor_coalesced(Tensors& outs, Tensors& i
                 "trellis:all_gather_into_tensor",
                 options.timeout,
                 options.asyncOp,
-                {"all_gather", bytes}},
+                {"all_gather", bytes},
+                &ins},
                outs, [this, outs, ins](Communicator&) {
                  for (std::size_t i = 0; i < ins.size(); ++i) gather_all(outs[i], ins[i]);
                });
@@ -92,7 +93,8 @@ Trellis::Work Trellis::allgather(Lists& outs, Tensors& ins, const c10d::Allgathe
                 "trellis:all_gather",
                 options.timeout,
                 options.asyncOp,
-                {"all_gather", in.nbytes() * static_cast<std::uint64_t>(size_)}},
+                {"all_gather", in.nbytes() * static_cast<std::uint64_t>(size_)},
+                &ins},
                blocks, [this, blocks, in](Communicator& comm) {
                  Row row(blocks, Row::For::writing);
                  if (row.even()) {
@@ -137,7 +139,8 @@ Trellis::Work Trellis::gather(Lists& outs, Tensors& ins, const c10d::GatherOptio
                 "trellis:gather",
                 options.timeout,
                 options.asyncOp,
-                {"gather", in.nbytes() * static_cast<std::uint64_t>(size_), root}},
+                {"gather", in.nbytes() * static_cast<std::uint64_t>(size_), root},
+                &ins},
                blocks, [blocks, in, root](Communicator& comm) {
                  const Elements elements = moved(in.scalar_type());
                  const Flat input(in);
@@ -159,7 +162,8 @@ Trellis::Work Trellis::scatter(Tensors& outs, Lists& ins, const c10d::ScatterOpt
                 "trellis:scatter",
                 options.timeout,
                 options.asyncOp,
-                {"scatter", out.nbytes() * static_cast<std::uint64_t>(size_), root}},
+                {"scatter", out.nbytes() * static_cast<std::uint64_t>(size_), root},
+                &blocks},
                outs, [blocks, out, root](Communicator& comm) {
                  const Elements elements = moved(out.scalar_type());
                  Flat result(out);
@@ -179,11 +183,13 @@ Trellis::Work Trellis::alltoall_base(at::Tensor& out, at::Tensor& in, Splits& ou
   const auto arriving = counts_of("output", out, output_splits, size_);
   const bool even = output_splits.empty() && input_splits.empty();
   if (even) check_blocks("all_to_all", out, in, 1);
+  const Tensors ins{in};
   return issue({OpType::ALLTOALL_BASE,
                 "trellis:all_to_all",
                 options.timeout,
                 options.asyncOp,
-                {"all_to_all", std::max<std::uint64_t>(in.nbytes(), out.nbytes())}},
+                {"all_to_all", std::max<std::uint64_t>(in.nbytes(), out.nbytes())},
+                &ins},
                {out}, [this, out, in, counts, arriving, even](Communicator& comm) {
                  const Elements elements = moved(in.scalar_type());
                  Flat result(out);
@@ -202,8 +208,8 @@ Trellis::Work Trellis::alltoall(Tensors& outs, Tensors& ins, const c10d::AllToAl
                     ins.size());
   std::uint64_t bytes = 0;
   for (const at::Tensor& in : ins) bytes += in.nbytes();
-  return issue({OpType::ALLTOALL, "trellis:all_to_all", options.timeout, options.asyncOp, {"all_to_all", bytes}}, outs,
-               [outs, ins](Communicator& comm) {
+  return issue({OpType::ALLTOALL, "trellis:all_to_all", options.timeout, options.asyncOp, {"all_to_all", bytes}, &ins},
+               outs, [outs, ins](Communicator& comm) {
                  const Row input(ins, Row::For::reading);
                  Row result(outs, Row::For::writing);
                  exchange(comm, input.data(), result.data(), input.counts(), result.counts(),

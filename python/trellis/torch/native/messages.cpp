@@ -18,6 +18,19 @@ Pending Trellis::operation(const Issue& issue, Tensors results) {
                          .completions = &completions_,
                          .recording = issue.witnessed.collective ? recording_ : nullptr};
   if (about.recording) about.recorded = recording_->begins(issue.witnessed, *group_);
+  // Receives from any rank are left out: torch's reader of flight records wants the sender.
+  about.flights = issue.type == OpType::RECVANYSOURCE ? nullptr : FlightRecorder::of_process();
+  if (about.flights)
+    about.flight = about.flights->issued({.type = issue.type,
+                                          .group = getGroupUid(),
+                                          .description = getGroupDesc(),
+                                          .members = group_,
+                                          .inputs = issue.inputs ? *issue.inputs : results,
+                                          .outputs = results,
+                                          .from = issue.witnessed.root,
+                                          .to = issue.witnessed.peer,
+                                          .number = about.number,
+                                          .timeout_ms = options_->timeout.count()});
   return c10::make_intrusive<Operation>(std::move(about), std::move(results));
 }
 

@@ -20,7 +20,7 @@ OfProcess& of_process() {
 std::string members_of(const Membership& group) {
   std::string text = "[";
   for (int rank = 0; rank < group.size; ++rank)
-    text += (rank ? "," : "") + std::to_string(group.ranks.empty() ? rank : group.ranks[rank]);
+    text += (rank ? "," : "") + std::to_string(group.in_job(rank));
   return text + "]";
 }
 

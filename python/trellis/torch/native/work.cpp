@@ -20,6 +20,7 @@ void Operation::complete(std::exception_ptr error) {
     if (completed_) return;
     completed_ = true;
     exception_ = error;
+    if (about_.flights) about_.flights->ended(about_.flight, !error);
     if (recordFunctionEndCallback_) std::exchange(recordFunctionEndCallback_, nullptr)();
     future = future_;
   }
@@ -58,9 +59,12 @@ bool Operation::wait(std::chrono::milliseconds timeout) {
   if (about_.recording) about_.recording->waits(about_.recorded);
   await(timeout);
   if (about_.recording) about_.recording->waited(about_.recorded);
-  const std::lock_guard lock(mutex_);
-  if (exception_) std::rethrow_exception(exception_);
-  return true;
+  std::unique_lock lock(mutex_);
+  if (!exception_) return true;
+  const std::exception_ptr error = exception_;
+  lock.unlock();
+  if (about_.flights) about_.flights->write(static_cast<int>(about_.group->in_job(about_.group->rank)));
+  std::rethrow_exception(error);
 }
 
 void Operation::await(std::chrono::milliseconds timeout) {

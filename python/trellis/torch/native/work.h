@@ -8,6 +8,7 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "trellis/torch/native/failure.h"
+#include "trellis/torch/native/flight.h"
 #include "trellis/torch/native/recording.h"
 #include "trellis/torch/native/worker.h"
 
@@ -24,6 +25,8 @@ class Operation : public c10d::Work {
     Worker* completions = nullptr;         // runs what waits for futures; lives as long as an operation has not ended
     std::shared_ptr<Recording> recording;  // null: it is not recorded
     std::uint64_t recorded = 0;            // its number there
+    FlightRecorder* flights = nullptr;     // null: not recorded there
+    std::uint64_t flight = 0;              // its number there
   };
   Operation(About, std::vector<at::Tensor> results);
 
@@ -32,6 +35,7 @@ class Operation : public c10d::Work {
   void perform(Run&& run) {
     const at::AutoDispatchBelowADInplaceOrView plainly;  // no operation is recorded for gradients
     std::exception_ptr error;
+    if (about_.flights) about_.flights->started(about_.flight);
     try {
       run();
     } catch (...) {
