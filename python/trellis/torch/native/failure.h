@@ -15,7 +15,7 @@ struct Membership {
   std::string name;
   int rank = 0, size = 1;
   std::chrono::milliseconds timeout{};
-  std::vector<std::int64_t> ranks;             // of the job, by rank of the group; empty: the same
+  std::vector<std::int64_t> ranks;  // of the job, by rank of the group; empty: the same
   std::int64_t in_job(int rank_of_group) const;
   std::string named(int rank_of_group) const;  // "rank 1", "rank 1 (rank 5 of the job)"
 };

@@ -3,8 +3,8 @@
 #include <chrono>
 
 #include <ATen/core/ivalue.h>
-#include <torch/csrc/distributed/c10d/FlightRecorder.hpp>
 #include <torch/csrc/distributed/c10d/TraceUtils.h>
+#include <torch/csrc/distributed/c10d/FlightRecorder.hpp>
 #include <torch/csrc/distributed/c10d/Utils.hpp>
 
 namespace trellis::process_group {
@@ -20,24 +20,36 @@ std::int64_t now_ns() {
 // torchfrtrace knows NCCL's names and no others.
 std::string name_of(const FlightRecorder::Flight& f) {
   switch (f.type) {
-    case OpType::BROADCAST: return "nccl:broadcast";
+    case OpType::BROADCAST:
+      return "nccl:broadcast";
     case OpType::ALLREDUCE:
-    case OpType::_ALLREDUCE_SPARSE: return "nccl:all_reduce";
-    case OpType::ALLREDUCE_COALESCED: return "nccl:allreduce_coalesced";
-    case OpType::REDUCE: return "nccl:reduce";
-    case OpType::ALLGATHER: return "nccl:all_gather";
+    case OpType::_ALLREDUCE_SPARSE:
+      return "nccl:all_reduce";
+    case OpType::ALLREDUCE_COALESCED:
+      return "nccl:allreduce_coalesced";
+    case OpType::REDUCE:
+      return "nccl:reduce";
+    case OpType::ALLGATHER:
+      return "nccl:all_gather";
     case OpType::_ALLGATHER_BASE:
       return f.inputs.size() == 1 ? "nccl:_all_gather_base" : "nccl:all_gather_into_tensor_coalesced";
-    case OpType::GATHER: return "nccl:gather";
-    case OpType::SCATTER: return "nccl:scatter";
-    case OpType::REDUCE_SCATTER: return "nccl:reduce_scatter";
+    case OpType::GATHER:
+      return "nccl:gather";
+    case OpType::SCATTER:
+      return "nccl:scatter";
+    case OpType::REDUCE_SCATTER:
+      return "nccl:reduce_scatter";
     case OpType::_REDUCE_SCATTER_BASE:
       return f.inputs.size() == 1 ? "nccl:_reduce_scatter_base" : "nccl:reduce_scatter_tensor_coalesced";
     case OpType::ALLTOALL_BASE:
-    case OpType::ALLTOALL: return "nccl:all_to_all";
-    case OpType::BARRIER: return "nccl:barrier";
-    case OpType::SEND: return c10::str("nccl:send ", f.from, "->", f.to);
-    default: return c10::str("nccl:recv ", f.to, "<-", f.from);
+    case OpType::ALLTOALL:
+      return "nccl:all_to_all";
+    case OpType::BARRIER:
+      return "nccl:barrier";
+    case OpType::SEND:
+      return c10::str("nccl:send ", f.from, "->", f.to);
+    default:
+      return c10::str("nccl:recv ", f.to, "<-", f.from);
   }
 }
 
@@ -75,6 +87,19 @@ c10::IValue words(const std::vector<std::string>& all) {
 }
 
 c10::IValue time_or_none(const std::optional<std::int64_t>& ns) { return ns ? c10::IValue(*ns) : c10::IValue(); }
+
+c10::IValue frames_of(const torch::SymbolizedTracebacks& symbols, const std::vector<std::uint64_t>& numbers) {
+  auto frames = c10d::new_list();
+  for (const std::uint64_t number : numbers) {
+    const auto& frame = symbols.all_frames.at(number);
+    auto one = c10d::new_dict();
+    one.insert("name", frame.funcname);
+    one.insert("filename", frame.filename);
+    one.insert("line", static_cast<std::int64_t>(frame.lineno));
+    frames.push_back(one);
+  }
+  return frames;
+}
 
 }  // namespace
 
@@ -144,6 +169,31 @@ void FlightRecorder::ended(std::uint64_t id, bool well) {
   groups_[e->group].completed = e->number;
 }
 
+c10::IValue FlightRecorder::as_value(const Entry& e, std::int64_t group, const c10::IValue& frames) {
+  auto one = c10d::new_dict();
+  one.insert("frames", frames);
+  one.insert("record_id", static_cast<std::int64_t>(e.id));
+  one.insert("pg_id", group);
+  one.insert("process_group", c10::ivalue::Tuple::create({e.group, e.description}));
+  one.insert("collective_seq_id", static_cast<std::int64_t>(e.collective));
+  one.insert("p2p_seq_id", static_cast<std::int64_t>(e.message));
+  one.insert("op_id", static_cast<std::int64_t>(e.number));
+  one.insert("profiling_name", e.name);
+  one.insert("time_created_ns", e.created_ns);
+  one.insert("input_sizes", lists(e.input_sizes));
+  one.insert("input_dtypes", words(e.input_types));
+  one.insert("output_sizes", lists(e.output_sizes));
+  one.insert("output_dtypes", words(e.output_types));
+  one.insert("state", e.completed_ns ? "completed" : e.started_ns ? "started" : "scheduled");
+  one.insert("time_discovered_started_ns", time_or_none(e.started_ns));
+  one.insert("time_discovered_completed_ns", time_or_none(e.completed_ns));
+  if (e.completed_ns) one.insert("duration_ms", static_cast<double>(*e.completed_ns - *e.started_ns) / 1e6);
+  one.insert("retired", e.retired);
+  one.insert("timeout_ms", e.timeout_ms);
+  one.insert("is_p2p", e.is_message);
+  return one;
+}
+
 std::string FlightRecorder::pickled() {
   std::deque<Entry> entries;
   std::map<std::string, Group> groups;
@@ -155,40 +205,9 @@ std::string FlightRecorder::pickled() {
   for (const Entry& e : entries) traces.push_back(e.frames.get());
   const torch::SymbolizedTracebacks symbols = torch::symbolize(traces);
   auto all = c10d::new_list();
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const Entry& e = entries[i];
-    auto frames = c10d::new_list();
-    for (const std::uint64_t number : symbols.tracebacks.at(i)) {
-      const auto& frame = symbols.all_frames.at(number);
-      auto one = c10d::new_dict();
-      one.insert("name", frame.funcname);
-      one.insert("filename", frame.filename);
-      one.insert("line", static_cast<std::int64_t>(frame.lineno));
-      frames.push_back(one);
-    }
-    auto one = c10d::new_dict();
-    one.insert("frames", frames);
-    one.insert("record_id", static_cast<std::int64_t>(e.id));
-    one.insert("pg_id", static_cast<std::int64_t>(std::distance(groups.begin(), groups.find(e.group))));
-    one.insert("process_group", c10::ivalue::Tuple::create({e.group, e.description}));
-    one.insert("collective_seq_id", static_cast<std::int64_t>(e.collective));
-    one.insert("p2p_seq_id", static_cast<std::int64_t>(e.message));
-    one.insert("op_id", static_cast<std::int64_t>(e.number));
-    one.insert("profiling_name", e.name);
-    one.insert("time_created_ns", e.created_ns);
-    one.insert("input_sizes", lists(e.input_sizes));
-    one.insert("input_dtypes", words(e.input_types));
-    one.insert("output_sizes", lists(e.output_sizes));
-    one.insert("output_dtypes", words(e.output_types));
-    one.insert("state", e.completed_ns ? "completed" : e.started_ns ? "started" : "scheduled");
-    one.insert("time_discovered_started_ns", time_or_none(e.started_ns));
-    one.insert("time_discovered_completed_ns", time_or_none(e.completed_ns));
-    if (e.completed_ns) one.insert("duration_ms", static_cast<double>(*e.completed_ns - *e.started_ns) / 1e6);
-    one.insert("retired", e.retired);
-    one.insert("timeout_ms", e.timeout_ms);
-    one.insert("is_p2p", e.is_message);
-    all.push_back(one);
-  }
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    all.push_back(as_value(entries[i], std::distance(groups.begin(), groups.find(entries[i].group)),
+                           frames_of(symbols, symbols.tracebacks.at(i))));
   auto config = c10d::new_dict(), status = c10d::new_dict();
   for (const auto& [name, group] : groups) {
     auto one = c10d::new_dict(), state = c10d::new_dict();

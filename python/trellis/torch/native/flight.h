@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -10,8 +11,9 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
-#include <torch/csrc/distributed/c10d/Types.hpp>
+#include <ATen/core/ivalue.h>
 #include <torch/csrc/profiler/combined_traceback.h>
+#include <torch/csrc/distributed/c10d/Types.hpp>
 
 #include "trellis/torch/native/failure.h"
 
@@ -35,8 +37,8 @@ class FlightRecorder {
   void started(std::uint64_t);
   void ended(std::uint64_t, bool well);
 
-  std::string pickled();      // what torch._C._distributed_c10d._dump_fr_trace() is for gloo
-  void write(int rank);       // to a file, by torch's own variables, when an operation has failed; once
+  std::string pickled();  // what torch._C._distributed_c10d._dump_fr_trace() is for gloo
+  void write(int rank);   // to a file, by torch's own variables, when an operation has failed; once
 
  private:
   using Sizes = std::vector<std::vector<std::int64_t>>;
@@ -57,6 +59,7 @@ class FlightRecorder {
   };
   explicit FlightRecorder(std::size_t most) : most_(most) {}
   Entry* find(std::uint64_t id);
+  static c10::IValue as_value(const Entry&, std::int64_t group, const c10::IValue& frames);
 
   const std::size_t most_;
   std::mutex mutex_;

@@ -19,8 +19,7 @@ OfProcess& of_process() {
 
 std::string members_of(const Membership& group) {
   std::string text = "[";
-  for (int rank = 0; rank < group.size; ++rank)
-    text += (rank ? "," : "") + std::to_string(group.in_job(rank));
+  for (int rank = 0; rank < group.size; ++rank) text += (rank ? "," : "") + std::to_string(group.in_job(rank));
   return text + "]";
 }
 
