@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "ccl/plan/check.h"
-#include "ccl/rendezvous/roll_call.h"
+#include "ccl/rendezvous/member_check.h"
 #include "ccl/rendezvous/this_machine.h"
 #include "ccl/run/run_loop.h"
 #include "ccl/transports/open.h"
@@ -44,7 +44,7 @@ std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store,
   try {
     const std::string_view agrees = agrees_first(*device, ranks) ? ", agreeing before each collective" : "";
     const std::string way = config.transport.empty() ? "the usual transport" : config.transport;
-    const bool apart = ranks > 1 && call_the_roll(*store,
+    const bool apart = ranks > 1 && check_members(*store,
                                                   {.mine = rank,
                                                    .members = ranks,
                                                    .terms = fmt::format("{} ranks over {}{}", ranks, way, agrees),

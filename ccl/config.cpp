@@ -72,7 +72,8 @@ void check_algorithms(const char* name, const std::string& value) {
     const std::vector<std::string> parts = schedule::split_at_commas(value);
     for (const std::string_view part : parts) {
       const std::size_t equals = part.find('=');
-      const schedule::Way way = schedule::way_named(part.substr(equals == part.npos ? 0 : equals + 1));
+      const schedule::AlgorithmConfig way =
+          schedule::algorithm_config_named(part.substr(equals == part.npos ? 0 : equals + 1));
       if (is_file(way)) continue;
       const schedule::Algorithm& a = schedule::algorithm_named(way.algorithm);
       if (equals == part.npos && parts.size() > 1)

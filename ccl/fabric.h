@@ -16,7 +16,7 @@ struct FabricSettings {
   bool tagged = false;  // TRELLIS_TAGGED: large messages as tagged messages, even where there are remote writes
   int rails = 1;        // TRELLIS_RAILS: endpoints over which a large message is spread, 1 to 4
   std::string hostility =
-      "";  // TRELLIS_HOSTILITY: for tests, "seed=1,reorder=20": see ccl/transports/libfabric/wire/hostile.h
+      "";  // TRELLIS_HOSTILITY: for tests, "seed=1,reorder=20": see ccl/transports/libfabric/wire/fault_injection.h
 };
 
 FabricSettings fabric_from_environment();

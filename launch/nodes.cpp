@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "ccl/rendezvous/environment.h"
-#include "ccl/rendezvous/roll_call.h"
+#include "ccl/rendezvous/member_check.h"
 #include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/tcp/server.h"
 #include "ccl/rendezvous/tcp/socket.h"
@@ -144,7 +144,7 @@ Nodes::~Nodes() {
 void Nodes::meet(Shared& s) {
   const Deadline deadline = Clock::now() + join_patience;
   s.store = ccl::find_tcp_store(s.search, deadline);
-  ccl::call_the_roll(*s.store,
+  ccl::check_members(*s.store,
                      {.noun = "node",
                       .mine = s.node,
                       .members = s.nodes,

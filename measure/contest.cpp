@@ -18,7 +18,7 @@
 namespace trellis::measure {
 namespace {
 
-using ccl::Choice;
+using ccl::AlgorithmConfig;
 using ccl::Rank;
 using schedule::Collective;
 using Micros = std::chrono::duration<double, std::micro>;
@@ -34,7 +34,7 @@ constexpr double hopeless = 4;  // times the fastest
 constexpr std::uint64_t small_bytes = 1 << 20;
 constexpr int first_operations = 2 * static_cast<int>(ccl::ring_cells), first_samples = 5;
 
-schedule::Request request_for(Collective c, const Choice& choice, Rank ranks) {
+schedule::Request request_for(Collective c, const AlgorithmConfig& choice, Rank ranks) {
   return {.collective = c, .dims = {ranks}, .channels = choice.channels, .segments = choice.segments};
 }
 
@@ -54,14 +54,14 @@ bool same(const schedule::Schedule& a, const schedule::Schedule& b) {
 
 }  // namespace
 
-std::vector<Choice> candidates(Collective collective, Rank ranks) {
-  std::vector<Choice> all;
+std::vector<AlgorithmConfig> candidates(Collective collective, Rank ranks) {
+  std::vector<AlgorithmConfig> all;
   std::vector<schedule::Schedule> made;
   for (const std::string& name : plainest_first())
     for (const std::int32_t channels : lanes_tried)
       for (const std::int32_t segments : lanes_tried) {
         const schedule::Algorithm& algorithm = schedule::algorithm_named(name);
-        const Choice choice{name, channels, segments};
+        const AlgorithmConfig choice{name, channels, segments};
         const schedule::Request request = request_for(collective, choice, ranks);
         if (channels > ccl::channel_lanes || !schedule::refusal(algorithm, request).empty()) continue;
         schedule::Schedule s = schedule::make(algorithm, request);
@@ -74,7 +74,7 @@ std::vector<Choice> candidates(Collective collective, Rank ranks) {
   return all;
 }
 
-bool serves_count(const Choice& choice, const ccl::Call& call, Rank ranks) {
+bool serves_count(const AlgorithmConfig& choice, const ccl::Call& call, Rank ranks) {
   const schedule::Algorithm& algorithm = schedule::algorithm_named(choice.algorithm);
   return ccl::divides(schedule::task_of(algorithm, request_for(call.collective, choice, ranks)), {call.count, {}});
 }
@@ -86,15 +86,15 @@ double Contest::Entrant::median() const {
   return sorted[sorted.size() / 2];
 }
 
-Contest::Contest(Bench& bench, const launch::Crew& crew, Collective collective, kernels::DType type,
-                 std::vector<Choice> choices)
+Contest::Contest(Bench& bench, const launch::RankContext& context, Collective collective, kernels::DType type,
+                 std::vector<AlgorithmConfig> choices)
     : bench_(bench), collective_(collective), type_(type) {
-  for (const Choice& choice : choices) {
+  for (const AlgorithmConfig& choice : choices) {
     ccl::Config config = bench.work.front()->config();
     config.algorithm = fmt::format("{}={}", schedule::name(collective), text_of(choice));
     const auto name = fmt::format("contest/{}/{}", schedule::name(collective), text_of(choice));
-    entrants_.push_back({choice, ccl::Communicator::create(std::make_shared<ccl::PrefixStore>(crew.store, name),
-                                                           crew.rank, crew.ranks, config)});
+    entrants_.push_back({choice, ccl::Communicator::create(std::make_shared<ccl::PrefixStore>(context.store, name),
+                                                           context.rank, context.ranks, config)});
   }
 }
 
@@ -146,7 +146,7 @@ void Contest::round(const std::vector<Entrant*>& entrants, int samples) {
   for (std::size_t i = 0; i < us.size(); ++i) entrants[i % entrants.size()]->samples.push_back(us[i]);
 }
 
-std::vector<Cost> Contest::run(std::uint64_t bytes, const Choice* incumbent) {
+std::vector<Cost> Contest::run(std::uint64_t bytes, const AlgorithmConfig* incumbent) {
   prepare(bytes);
   std::vector<Entrant*> alive;
   for (Entrant& one : entrants_)

@@ -14,13 +14,13 @@ namespace trellis::measure {
 
 // Every algorithm that serves the collective on so many ranks, with each of 1, 2 and 4 channels and segments that it
 // supports, whose messages can keep the order of lanes. Of those that make the same schedule, one is kept.
-std::vector<ccl::Choice> candidates(schedule::Collective, ccl::Rank ranks);
+std::vector<ccl::AlgorithmConfig> candidates(schedule::Collective, ccl::Rank ranks);
 
 // Whether the choice can cut a call of this count into its chunks.
-bool serves_count(const ccl::Choice&, const ccl::Call&, ccl::Rank ranks);
+bool serves_count(const ccl::AlgorithmConfig&, const ccl::Call&, ccl::Rank ranks);
 
 struct Cost {
-  ccl::Choice way;
+  ccl::AlgorithmConfig way;
   double time = 0;    // us, of one operation on the slowest rank: the median of the samples
   int samples = 0;    // 0: it was not measured
   bool final = true;  // false: given up early, because others were clearly faster
@@ -29,15 +29,15 @@ struct Cost {
 // Measures one collective for one number of ranks. Collective: all ranks use it alike.
 class Contest {
  public:
-  Contest(Bench&, const launch::Crew&, schedule::Collective, kernels::DType, std::vector<ccl::Choice>);
+  Contest(Bench&, const launch::RankContext&, schedule::Collective, kernels::DType, std::vector<ccl::AlgorithmConfig>);
 
   // The costs at so many bytes of the larger buffer, cheapest first. Candidates are measured in turn, so that changes
   // on the machine affect all alike. The slower half is dropped in each round, except `incumbent`.
-  std::vector<Cost> run(std::uint64_t bytes, const ccl::Choice* incumbent);
+  std::vector<Cost> run(std::uint64_t bytes, const ccl::AlgorithmConfig* incumbent);
 
  private:
   struct Entrant {
-    ccl::Choice choice;
+    ccl::AlgorithmConfig choice;
     std::unique_ptr<ccl::Communicator> work;
     std::vector<double> samples = {};  // us
     bool serves = true, alive = true;

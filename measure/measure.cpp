@@ -161,19 +161,19 @@ std::uint64_t check_pass(Bench& bench, const Subject& subject, Work& work, std::
 
 }  // namespace
 
-Bench::Bench(const BenchSettings& s, const launch::Crew& crew) : settings(s) {
+Bench::Bench(const BenchSettings& s, const launch::RankContext& context) : settings(s) {
   ccl::Config config = ccl::config_from_environment();
   config.timeout = s.timeout;
   if (!s.transport.empty()) config.transport = s.transport;
   if (!s.provider.empty()) config.fabric.provider = s.provider;
-  if (!crew.transport.empty()) config.transport = crew.transport;
+  if (!context.transport.empty()) config.transport = context.transport;
   ccl::Config plain = config;
   plain.algorithm = plain.selections = "";
   if (!s.algorithm.empty()) config.algorithm = std::string(schedule::name(s.op.collective)) + "=" + s.algorithm;
-  const auto store = [&](const char* name) { return std::make_shared<ccl::PrefixStore>(crew.store, name); };
-  control = Communicator::create(store("control"), crew.rank, crew.ranks, plain);
-  work.push_back(Communicator::create(store("work"), crew.rank, crew.ranks, config));
-  for (int i = 1; i < s.streams; ++i) work.push_back(work.front()->split(0, crew.rank));
+  const auto store = [&](const char* name) { return std::make_shared<ccl::PrefixStore>(context.store, name); };
+  control = Communicator::create(store("control"), context.rank, context.ranks, plain);
+  work.push_back(Communicator::create(store("work"), context.rank, context.ranks, config));
+  for (int i = 1; i < s.streams; ++i) work.push_back(work.front()->split(0, context.rank));
   if (s.streams > 1)
     for (auto& one : work) streams.push_back(one->device().stream());
   clock_us = cost_of(s.cpu_time ? cpu_us : now_us);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/crew.h"
+#include "launch/run_on_ranks.h"
 #include "measure/buffers.h"
 #include "measure/pattern.h"
 #include "measure/settings.h"
@@ -15,7 +15,7 @@ namespace trellis::measure {
 // What a rank measures with: a control communicator to agree with the other ranks, and one communicator for each
 // stream.
 struct Bench {
-  Bench(const BenchSettings&, const launch::Crew&);
+  Bench(const BenchSettings&, const launch::RankContext&);
   ccl::Rank rank() const { return control->rank(); }
   ccl::Rank ranks() const { return control->ranks(); }
   void abort();

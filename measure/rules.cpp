@@ -22,7 +22,7 @@ std::vector<ccl::Rule> rules_for(schedule::Collective collective, ccl::Rank rank
 }
 
 std::string reason(const ccl::Selections& table, schedule::Collective collective, ccl::Rank ranks, std::uint64_t bytes,
-                   kernels::DType type, std::string_view machine, const ccl::Choice& selected) {
+                   kernels::DType type, std::string_view machine, const ccl::AlgorithmConfig& selected) {
   const ccl::Rule* used = nullptr;
   ccl::Rank nearest = 0;
   std::size_t passed = 0;  // rules before the one used that can't serve

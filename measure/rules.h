@@ -21,7 +21,7 @@ std::vector<ccl::Rule> rules_for(schedule::Collective, ccl::Rank ranks, const st
 
 // One sentence on why the table selects `selected` for so many bytes on that machine.
 std::string reason(const ccl::Selections&, schedule::Collective, ccl::Rank ranks, std::uint64_t bytes, kernels::DType,
-                   std::string_view machine, const ccl::Choice& selected);
+                   std::string_view machine, const ccl::AlgorithmConfig& selected);
 
 // "8..16MB": powers of two; "8,4KB,1MB". Ascending, each once. Throws invalid_argument.
 std::vector<std::uint64_t> parse_sizes(std::string_view);

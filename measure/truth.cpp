@@ -162,7 +162,7 @@ bool narrows(const Call& call, const ccl::Config& config) {
 }  // namespace
 
 Schedule schedule_of(const Call& call, Rank ranks, bool in_place, const std::string& text) {
-  const ccl::Choice choice = schedule::way_named(text);
+  const ccl::AlgorithmConfig choice = schedule::algorithm_config_named(text);
   if (ccl::is_file(choice)) return ccl::schedule_from_file(choice);
   return schedule::make(choice.algorithm, schedule::request_by(choice, {.collective = call.collective,
                                                                         .dims = {ranks},

@@ -69,7 +69,7 @@ Rank absent_of(const Transport& t, const Known& k, std::span<const Rank> awaited
 
 }  // namespace
 
-void miss(const Transport& t, const Known& k, std::span<const Rank> awaited, const Watch& watch, bool ended) {
+void miss(const Transport& t, const Known& k, std::span<const Rank> awaited, const Watchdog& watch, bool ended) {
   const std::string call = word(k.mine.call);
   check_left_out(k, awaited, ended);
   check_given_up(k, awaited);

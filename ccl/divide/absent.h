@@ -2,13 +2,13 @@
 #pragma once
 
 #include "ccl/divide/meeting.h"
-#include "ccl/failure/watch.h"
+#include "ccl/failure/watchdog.h"
 
 namespace trellis::ccl {
 
 // Timeout: throws an error that names the rank at fault among the missing ones. `ended`: the communicator had failed
 // before, so a rank that has made another one without this rank does not come back.
-[[noreturn]] void miss(const Transport&, const Known&, std::span<const Rank> awaited, const Watch&, bool ended);
+[[noreturn]] void miss(const Transport&, const Known&, std::span<const Rank> awaited, const Watchdog&, bool ended);
 
 // One of the awaited ranks has died or left: throws.
 [[noreturn]] void lose(const Transport&, const Known&, Rank gone, bool ended);

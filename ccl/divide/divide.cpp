@@ -39,7 +39,7 @@ class Division::Offers : public Store {
   Division& of_;
 };
 
-Division::Division(const Divided& of, const Joining& joining, Call call, std::vector<Rank> members, Wish wish)
+Division::Division(const Divided& of, const Joining& joining, Call call, std::vector<Rank> members, ColorKey wish)
     : of_(of),
       joining_(joining),
       notice_(of.notice),

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "ccl/divide/meeting.h"
-#include "ccl/failure/watch.h"
+#include "ccl/failure/watchdog.h"
 #include "ccl/transports/open.h"
 
 namespace trellis::ccl {
@@ -22,7 +22,7 @@ class Division {
  public:
   // `joining`: config, device and deadline of the new communicator. `members`: the participants among all ranks, in
   // order; for a split, all.
-  Division(const Divided&, const Joining& joining, Notice::Call, std::vector<Rank> members, Wish = {});
+  Division(const Divided&, const Joining& joining, Notice::Call, std::vector<Rank> members, ColorKey = {});
 
   // Returns the new communicator's transport; null: this rank asked for none. Throws PeerLost, Mismatch and Aborted.
   std::unique_ptr<Transport> run();
@@ -53,9 +53,9 @@ class Division {
   const Rank me_;
   std::vector<Notice> seen_;
   std::vector<std::uint32_t> seen_posts_;  // one per rank
-  std::vector<Wish> wishes_;
+  std::vector<ColorKey> wishes_;
   std::vector<Rank> group_;
-  Watch watch_;
+  Watchdog watch_;
   std::uint32_t idle_ = 0;
   Deadline next_check_ = {};
 };

@@ -85,7 +85,7 @@ bool has_finished(const Notice& theirs, const Notice& mine) {
   return gone_on && !has_failed(theirs, mine);
 }
 
-std::vector<Rank> group_of(Rank me, std::span<const Wish> wishes) {
+std::vector<Rank> group_of(Rank me, std::span<const ColorKey> wishes) {
   std::vector<Rank> ranks;
   for (Rank r = 0; r < static_cast<Rank>(wishes.size()); ++r)
     if (wishes[static_cast<std::size_t>(r)].color == wishes[static_cast<std::size_t>(me)].color) ranks.push_back(r);

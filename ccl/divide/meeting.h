@@ -47,6 +47,6 @@ Rank gone(const Known&, std::span<const Rank> missing);
 bool has_finished(const Notice& theirs, const Notice& mine);
 
 // The ranks that chose the same color as `me`, ordered by key and then by rank.
-std::vector<Rank> group_of(Rank me, std::span<const Wish> wishes);
+std::vector<Rank> group_of(Rank me, std::span<const ColorKey> wishes);
 
 }  // namespace trellis::ccl

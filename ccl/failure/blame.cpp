@@ -95,7 +95,7 @@ Rank end_of_chain(const Transport& t, Rank first) {
 // The rank that is the root cause of the waiting: the one that we wait for if it is in no operation; else one that has
 // stopped in an operation; else one that is behind this rank. Following the chain of waits comes last, since a rank may
 // wait for several others and shows only one.
-Rank culprit_of(const Transport& t, const Activity& mine, const Watch& watch) {
+Rank culprit_of(const Transport& t, const Activity& mine, const Watchdog& watch) {
   if (mine.waits_for < 0) return t.rank();
   if (!t.activity(mine.waits_for).running) return mine.waits_for;
   if (const Rank still = watch.stillest(t, all_of(t)); still >= 0) return still;
@@ -108,7 +108,7 @@ Rank culprit_of(const Transport& t, const Activity& mine, const Watch& watch) {
 }
 
 // A cycle of ranks in which each waits for the next, starting with this one. Empty: there is no cycle.
-std::vector<Rank> circle_of(const Transport& t, const Watch& watch) {
+std::vector<Rank> circle_of(const Transport& t, const Watchdog& watch) {
   // A collective's schedule is proved free of deadlock, and each rank shows only one of the ranks that it waits for.
   if (static_cast<Collective>(t.activity(t.rank()).collective) != Collective::send_recv) return {};
   if (watch.stillest(t, all_of(t)) >= 0) return {};
@@ -208,7 +208,7 @@ Aborted aborted_by(const Transport& t) {
   return Aborted(fmt::format("the communicator was aborted by rank {}{}", r, r == t.rank() ? ", this one" : ""), r);
 }
 
-void give_up(Transport& t, const Activity& mine, std::chrono::milliseconds timeout, const Watch& watch) {
+void give_up(Transport& t, const Activity& mine, std::chrono::milliseconds timeout, const Watchdog& watch) {
   t.refresh(sure);
   check_health(t, mine, timeout);
   const Rank culprit = culprit_of(t, mine, watch);

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "ccl/failure/watch.h"
+#include "ccl/failure/watchdog.h"
 
 namespace trellis::ccl {
 
@@ -22,7 +22,7 @@ void check_over(Transport&, const Activity& mine);
 [[noreturn]] void explain(Transport&, const Activity& mine, const Withdrawn&);
 
 // Timeout: throws an error that names the rank at the root of the waiting.
-[[noreturn]] void give_up(Transport&, const Activity& mine, std::chrono::milliseconds timeout, const Watch&);
+[[noreturn]] void give_up(Transport&, const Activity& mine, std::chrono::milliseconds timeout, const Watchdog&);
 
 // The error for an operation that cannot start, because a rank was lost or aborted before.
 PeerLost lost_before(const Transport&);

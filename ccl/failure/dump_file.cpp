@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "ccl/failure/dump_on_signal.h"
-#include "ccl/failure/process.h"
+#include "ccl/failure/process_stopped.h"
 #include "ccl/transports/notice.h"
 #include "device/of_this_process.h"
 
@@ -79,7 +79,7 @@ void DumpFile::divided_from(const Transport& parent, std::span<const Rank> membe
 }
 
 DumpFile::Failure DumpFile::failure_of(const std::exception_ptr& thrown, bool elsewhere) const {
-  Failure f{.trouble = Trouble::own, .moment = Moments::now()};
+  Failure f{.trouble = Trouble::own, .moment = TimestampClock::now()};
   try {
     std::rethrow_exception(thrown);
   } catch (const PeerLost& e) {
@@ -137,7 +137,7 @@ RankDump DumpFile::now() const {
 // A signal is handled some time after it arrived, so the rank may have gone on since.
 void DumpFile::decide(bool asked_for, std::vector<Pending>&& pending) {
   const DumpRequest asked = dump_request();
-  std::uint64_t moment = failure_ ? failure_->moment : Moments::now();
+  std::uint64_t moment = failure_ ? failure_->moment : TimestampClock::now();
   const bool told_to_end = asked.signal != 0 && asked.moment <= moment;
   RankDump d = now();
   if (told_to_end) {
@@ -180,7 +180,7 @@ void DumpFile::store() const {
 
 std::string DumpFile::text() const {
   const std::lock_guard lock(mutex_);
-  return recorder_.dump(now(), Moments::now(), timeout_);
+  return recorder_.dump(now(), TimestampClock::now(), timeout_);
 }
 
 RecordedDivision::RecordedDivision(DumpFile& file, FlightRecorder& recorder, const char* what, std::uint64_t operation)
@@ -240,7 +240,7 @@ void write_making_dump(const std::string& folder, Rank rank, Rank ranks, const s
       d.error = e.what();
     }
     std::filesystem::create_directories(folder);
-    replace(making_path(folder, rank), FlightRecorder().dump(d, Moments::now(), {}));
+    replace(making_path(folder, rank), FlightRecorder().dump(d, TimestampClock::now(), {}));
   } catch (...) {  // the program already gets the earlier failure
   }
 }

@@ -43,7 +43,7 @@ void end_by(int signal) {
 // Requests dumps; `by`: the signal that ends the process, or 0. Whoever sees the request sees the other members too.
 void ask(int by) {
   if (ending == 0) {
-    asked_at = Moments::now();
+    asked_at = TimestampClock::now();
     ending = by;
   }
   requests.fetch_add(1);

@@ -26,7 +26,7 @@ std::uint32_t dumps_requested();  // number of requests so far
 
 // The last request. Once the process was told to end, this stays that request.
 struct DumpRequest {
-  std::uint64_t moment = 0;  // when it came, in Moments; 0: no request
+  std::uint64_t moment = 0;  // when it came, in TimestampClock; 0: no request
   int signal = 0;            // the signal that ends the process; 0: the process goes on
 };
 DumpRequest dump_request();

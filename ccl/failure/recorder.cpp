@@ -80,7 +80,7 @@ json entry_of(const Recorded& r, const RankDump& of) {
 
 }  // namespace
 
-Moments::Moments()
+TimestampClock::TimestampClock()
     : first_(now()),
       first_ns_(
           std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
@@ -88,7 +88,7 @@ Moments::Moments()
       first_time_(Clock::now()) {}
 
 // The clock's rate is measured from the recorder's start to now.
-std::int64_t Moments::since_epoch_ns(std::uint64_t moment) const {
+std::int64_t TimestampClock::since_epoch_ns(std::uint64_t moment) const {
   const double passed = std::chrono::duration<double, std::nano>(Clock::now() - first_time_).count();
   const double ticks = static_cast<double>(now() - first_);
   return first_ns_ + static_cast<std::int64_t>(static_cast<double>(moment - first_) * passed / std::max(ticks, 1.0));

@@ -13,9 +13,9 @@
 namespace trellis::ccl {
 
 // Time stamps from the CPU's counter, which is cheap to read; converted to nanoseconds only in a dump.
-class Moments {
+class TimestampClock {
  public:
-  Moments();
+  TimestampClock();
   static std::uint64_t now() {
 #if defined(__x86_64__)
     return __builtin_ia32_rdtsc();
@@ -35,8 +35,8 @@ struct Recorded {
   std::uint64_t operation = 0;  // number of the collective, the same on all ranks; 0: none
   std::uint64_t count = 0;
   std::uint64_t points = 0;                 // number of sends and receives, if it consists of these
-  std::uint64_t began = 0, ended = 0;       // in Moments; ended 0: still running
-  const Choice* choice = nullptr;           // lives as long as the communicator
+  std::uint64_t began = 0, ended = 0;       // in TimestampClock; ended 0: still running
+  const AlgorithmConfig* choice = nullptr;  // lives as long as the communicator
   bool native = false;                      // the device's own collective, without an algorithm of ours
   const std::string* not_native = nullptr;  // why not, where the device has collectives; lives as long
   const char* division = nullptr;           // "split" or "shrink", if it is not an operation
@@ -54,12 +54,12 @@ class FlightRecorder {
   Recorded& begin() {
     Recorded& r = ring_[begun_ % kept];
     ++begun_;
-    r.began = Moments::now();
+    r.began = TimestampClock::now();
     r.ended = 0;
     return r;
   }
   void end() {
-    if (begun_ != 0) ring_[(begun_ - 1) % kept].ended = Moments::now();
+    if (begun_ != 0) ring_[(begun_ - 1) % kept].ended = TimestampClock::now();
   }
 
   // The last one that had started at that moment; null: none had, or it was overwritten.
@@ -76,7 +76,7 @@ class FlightRecorder {
   // microseconds, which would be their 99th percentile.
   std::vector<Recorded> ring_;
   std::uint64_t begun_ = 0;
-  Moments moments_;
+  TimestampClock moments_;
 };
 
 }  // namespace trellis::ccl

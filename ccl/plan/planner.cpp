@@ -35,13 +35,14 @@ Selections selections_for(const Config& config) {
 }
 
 // "ring" for every collective that it serves, or "all_reduce=mesh,all_gather=ring*2".
-std::map<Collective, Choice> fixed_by(std::string_view text) {
-  std::map<Collective, Choice> fixed;
+std::map<Collective, AlgorithmConfig> fixed_by(std::string_view text) {
+  std::map<Collective, AlgorithmConfig> fixed;
   if (text.empty()) return fixed;
   for (const std::string& word : schedule::split_at_commas(text)) {
     const std::string_view item = word;
     const std::size_t equals = item.find('=');
-    const Choice choice = schedule::way_named(equals == std::string_view::npos ? item : item.substr(equals + 1));
+    const AlgorithmConfig choice =
+        schedule::algorithm_config_named(equals == std::string_view::npos ? item : item.substr(equals + 1));
     if (equals != std::string_view::npos)
       fixed[schedule::collective_named(item.substr(0, equals))] = choice;
     else if (is_file(choice))
@@ -83,7 +84,7 @@ void prove_made(const schedule::Schedule& s, int lanes) {
 }
 
 // A single row's lanes suffice for every algorithm. Other shapes can have more channels between two ranks than lanes.
-bool fits_lanes(const Choice& choice) { return choice.dims.empty() && choice.order.empty(); }
+bool fits_lanes(const AlgorithmConfig& choice) { return choice.dims.empty() && choice.order.empty(); }
 
 }  // namespace
 
@@ -126,11 +127,11 @@ Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config, std::ve
       fixed_(fixed_by(config.algorithm)),
       selections_(selections_for(config)),
       machine_(config.machine),
-      given_(most_files, [](const Choice& choice) { return schedule_from_file(choice); }),
+      given_(most_files, [](const AlgorithmConfig& choice) { return schedule_from_file(choice); }),
       proved_(most_proofs, [this](const Traced& t) { return prove(t); }),
       concealed_(most_proofs, [this](const Concealed& c) { return prove_concealed(c); }) {}
 
-Planner::Chosen Planner::chosen_by(const Call& call, bool in_place, const Choice& choice) const {
+Planner::Chosen Planner::chosen_by(const Call& call, bool in_place, const AlgorithmConfig& choice) const {
   return {choice,
           {.collective = call.collective,
            .ranks = ranks_,
@@ -165,7 +166,7 @@ std::string Planner::misfit(const schedule::Task& given, const Call& call, bool 
 }
 
 // Empty: the choice serves the call.
-std::string Planner::refusal(const Choice& choice, const Call& call, bool in_place) const {
+std::string Planner::refusal(const AlgorithmConfig& choice, const Call& call, bool in_place) const {
   if (is_file(choice)) return misfit(given_(choice).task, call, in_place);
   const schedule::Algorithm& algorithm = schedule::algorithm_named(choice.algorithm);
   const schedule::Request r = request(chosen_by(call, in_place, choice));
@@ -176,17 +177,17 @@ std::string Planner::refusal(const Choice& choice, const Call& call, bool in_pla
 }
 
 // Ranks of several hosts: first what crosses between hosts is made least, then how often.
-std::optional<Choice> Planner::choose_by_shape(const Call& call, bool in_place) const {
+std::optional<AlgorithmConfig> Planner::choose_by_shape(const Call& call, bool in_place) const {
   if (shape_.size() < 2) return std::nullopt;
   const bool small = larger_bytes(call, ranks_) < least_ring_between_hosts;
   for (const char* between : {small ? "recursive_doubling" : "ring", "ring", "direct"}) {
-    const Choice choice{.algorithm = "hierarchical", .levels = {"direct", between}, .dims = shape_};
+    const AlgorithmConfig choice{.algorithm = "hierarchical", .levels = {"direct", between}, .dims = shape_};
     if (refusal(choice, call, in_place).empty()) return choice;
   }
   return std::nullopt;
 }
 
-Choice Planner::choose(const Call& call, bool in_place) const {
+AlgorithmConfig Planner::choose(const Call& call, bool in_place) const {
   if (const auto fixed = fixed_.find(call.collective); fixed != fixed_.end()) {
     const std::string why = refusal(fixed->second, call, in_place);
     if (why.empty()) return fixed->second;
@@ -194,8 +195,8 @@ Choice Planner::choose(const Call& call, bool in_place) const {
                                             text_of(fixed->second), schedule::name(call.collective), call.count, ranks_,
                                             why));
   }
-  if (const std::optional<Choice> choice = choose_by_shape(call, in_place)) return *choice;
-  for (const Choice& choice :
+  if (const std::optional<AlgorithmConfig> choice = choose_by_shape(call, in_place)) return *choice;
+  for (const AlgorithmConfig& choice :
        selections_.choices(call.collective, ranks_, larger_bytes(call, ranks_), call.type, machine_))
     if (refusal(choice, call, in_place).empty()) return choice;
   for (const auto& [name, algorithm] : schedule::algorithms())
@@ -237,7 +238,7 @@ Planner::Proved Planner::part_of(const schedule::Queued& q, bool traced) const {
 
 // Every rank proves a schedule from a file, since the ranks may have read different files.
 Planner::Proved Planner::prove(const Traced& t) const {
-  const Choice& choice = t.chosen.choice;
+  const AlgorithmConfig& choice = t.chosen.choice;
   if (is_file(choice)) {
     if (const schedule::Report report = schedule::verify(given_(choice)); !report.ok())
       throw std::invalid_argument(fmt::format("{} is wrong: {}", text_of(choice), report.text()));
@@ -261,7 +262,7 @@ bool Planner::prove_concealed(const Concealed& c) const {
 Planned Planner::make(const PlanKey& asked) {
   const Call& call = asked.call();
   const auto& [in_place, hidden] = asked.manner();
-  const Choice choice = choose(call, in_place);
+  const AlgorithmConfig choice = choose(call, in_place);
   const Chosen chosen = chosen_by(call, in_place, choice);
   const Proved& p = proved_({chosen, traces(call)});
   if (worth_showing(call, ranks_) && !p.origins) {
@@ -271,7 +272,7 @@ Planned Planner::make(const PlanKey& asked) {
   return made(asked, choice, p);
 }
 
-Planned Planner::made(const PlanKey& asked, const Choice& choice, const Proved& p) {
+Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& choice, const Proved& p) {
   const Call& call = asked.call();
   const schedule::UnreadableBuffers hidden = asked.manner().hidden;
   const Origins* const origins = p.origins ? &*p.origins : nullptr;

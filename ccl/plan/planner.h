@@ -21,8 +21,8 @@
 namespace trellis::ccl {
 
 struct Planned {
-  const Choice* choice = nullptr;  // lives as long as the planner
-  kernels::DType wire = {};        // type of its messages
+  const AlgorithmConfig* choice = nullptr;  // lives as long as the planner
+  kernels::DType wire = {};                 // type of its messages
   std::uint64_t mark = 0;  // equal on ranks that make the same call, without the operator and the operation's number
   Compiled compiled = {};
 };
@@ -34,13 +34,13 @@ class Planner {
   // The result lives until later plans push it out of the cache, but at least through the call that it serves.
   const Planned& plan(const Call&, bool in_place, schedule::UnreadableBuffers);
   std::shared_ptr<const Planned> plan(const Call&, bool in_place, const schedule::Schedule&);
-  Choice choose(const Call&, bool in_place) const;
+  AlgorithmConfig choose(const Call&, bool in_place) const;
   bool traces(const Call&) const;  // values are rounded on their way, by their origins; only with all buffers readable
 
  private:
   // A task and the algorithm for it. The choice determines the task's pieces and evenness.
   struct Chosen {
-    Choice choice;
+    AlgorithmConfig choice;
     schedule::Task task;
     bool operator==(const Chosen&) const = default;
   };
@@ -61,32 +61,34 @@ class Planner {
     std::vector<std::int32_t> origins_of_steps = {};  // step numbers in the schedule as written; empty: unchanged
     std::optional<Origins> origins = {};
   };
-  Chosen chosen_by(const Call&, bool in_place, const Choice&) const;
+  Chosen chosen_by(const Call&, bool in_place, const AlgorithmConfig&) const;
   schedule::Request request(const Chosen&) const;
   std::string misfit(const schedule::Task& given, const Call&, bool in_place) const;
-  std::optional<Choice> choose_by_shape(const Call&, bool in_place) const;
-  std::string refusal(const Choice&, const Call&, bool in_place) const;
+  std::optional<AlgorithmConfig> choose_by_shape(const Call&, bool in_place) const;
+  std::string refusal(const AlgorithmConfig&, const Call&, bool in_place) const;
   kernels::DType wire_of(const Call&) const;
   schedule::Queued written_out(const Chosen&) const;
   Proved part_of(const schedule::Queued&, bool traced) const;
   Proved prove(const Traced&) const;
   bool prove_concealed(const Concealed&) const;  // throws, or returns true
   Planned make(const PlanKey&);
-  Planned made(const PlanKey&, const Choice&, const Proved&);
+  Planned made(const PlanKey&, const AlgorithmConfig&, const Proved&);
   const Planned& plan_passing(const Call&, const Manner&);
-  const Choice* kept(const Choice& choice) { return &choices_.emplace(text_of(choice), choice).first->second; }
+  const AlgorithmConfig* kept(const AlgorithmConfig& choice) {
+    return &choices_.emplace(text_of(choice), choice).first->second;
+  }
 
   const Rank rank_, ranks_;
   const int lanes_;
   const std::vector<Rank> shape_;  // more than one dimension: the algorithm should know of it
   const kernels::DType wire_;
   const kernels::Rounding rounding_;
-  std::map<Collective, Choice> fixed_;  // from the configuration
+  std::map<Collective, AlgorithmConfig> fixed_;  // from the configuration
   Selections selections_;
   const std::string machine_;
-  std::map<std::string, Choice> choices_;  // all that were ever made
+  std::map<std::string, AlgorithmConfig> choices_;  // all that were ever made
 
-  mutable KeyedCache<Choice, schedule::Schedule> given_;  // read from files
+  mutable KeyedCache<AlgorithmConfig, schedule::Schedule> given_;  // read from files
   KeyedCache<Traced, Proved> proved_;
   KeyedCache<Concealed, bool> concealed_;  // with the input, the output or both hidden: proved too
   std::unordered_map<PlanKey, std::unique_ptr<Planned>, PlanKey::Hash> made_;

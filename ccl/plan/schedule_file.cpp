@@ -14,8 +14,8 @@
 
 namespace trellis::ccl {
 
-schedule::Schedule schedule_from_file(const Choice& c) {
-  const std::string path = c.algorithm.substr(schedule::file_way.size());
+schedule::Schedule schedule_from_file(const AlgorithmConfig& c) {
+  const std::string path = c.algorithm.substr(schedule::file_prefix.size());
   std::ifstream file(path);
   if (!file) throw std::system_error(errno, std::generic_category(), path);
   const std::string text(std::istreambuf_iterator<char>(file), {});

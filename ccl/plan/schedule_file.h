@@ -8,9 +8,9 @@
 
 namespace trellis::ccl {
 
-inline bool is_file(const Choice& c) { return c.algorithm.starts_with(schedule::file_way); }
+inline bool is_file(const AlgorithmConfig& c) { return c.algorithm.starts_with(schedule::file_prefix); }
 // Reads this project's text form or MSCCL's XML. Throws system_error, and invalid_argument with the file's name and the
 // error in it.
-schedule::Schedule schedule_from_file(const Choice&);
+schedule::Schedule schedule_from_file(const AlgorithmConfig&);
 
 }  // namespace trellis::ccl

@@ -46,7 +46,7 @@ Rule rule_in(const std::vector<std::string_view>& words) {
   if (words.size() != 4 && words.size() != 5)
     throw std::invalid_argument("expected: collective ranks from_bytes algorithm [type]");
   Rule rule{schedule::collective_named(words[0]), number_in<schedule::Rank>(words[1], "number of ranks"),
-            number_in<std::uint64_t>(words[2], "number of bytes"), schedule::way_named(words[3])};
+            number_in<std::uint64_t>(words[2], "number of bytes"), schedule::algorithm_config_named(words[3])};
   if (rule.ranks < 1)
     throw std::invalid_argument(fmt::format("'{}' is no number of ranks: expected at least 1", words[1]));
   if (words.size() == 5) rule.type = kernels::dtype_named(words[4]);
@@ -153,19 +153,20 @@ schedule::Rank Selections::nearest(schedule::Collective collective, schedule::Ra
   return nearest;
 }
 
-std::vector<Choice> Selections::choices(schedule::Collective collective, schedule::Rank ranks, std::uint64_t bytes,
-                                        kernels::DType type, std::string_view machine) const {
-  std::vector<Choice> typed, any;
+std::vector<AlgorithmConfig> Selections::choices(schedule::Collective collective, schedule::Rank ranks,
+                                                 std::uint64_t bytes, kernels::DType type,
+                                                 std::string_view machine) const {
+  std::vector<AlgorithmConfig> typed, any;
   const schedule::Rank near = nearest(collective, ranks, machine);
   for (const Rule& r : rules_)
     if (std::tuple(std::string_view(r.machine), r.collective, r.ranks) == std::tuple(machine, collective, near) &&
         r.from_bytes <= bytes && (!r.type || r.type == type)) {
-      std::vector<Choice>& found = r.type ? typed : any;
+      std::vector<AlgorithmConfig>& found = r.type ? typed : any;
       found.insert(found.begin(), r.choice);
     }
   typed.insert(typed.end(), any.begin(), any.end());
   if (machine == any_machine) return typed;
-  const std::vector<Choice> others = choices(collective, ranks, bytes, type, any_machine);
+  const std::vector<AlgorithmConfig> others = choices(collective, ranks, bytes, type, any_machine);
   typed.insert(typed.end(), others.begin(), others.end());
   return typed;
 }

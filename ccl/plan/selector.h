@@ -8,18 +8,18 @@
 #include <vector>
 
 #include "kernels/types/dtype.h"
-#include "schedule/algorithms/way.h"
+#include "schedule/algorithms/algorithm_config.h"
 
 namespace trellis::ccl {
 
-using Choice = schedule::Way;
+using schedule::AlgorithmConfig;
 
 // One line of a table. It holds from this number of bytes (of the larger buffer) to the next line of the same group.
 struct Rule {
   schedule::Collective collective = schedule::Collective::all_reduce;
   schedule::Rank ranks = 1;
   std::uint64_t from_bytes = 0;
-  Choice choice;
+  AlgorithmConfig choice;
   std::optional<kernels::DType> type = {};  // none: for all types without their own rules
   std::string machine = "*";                // "*": for any machine, where its own rules do not serve
 };
@@ -40,8 +40,8 @@ class Selections {
   // Candidates, best first: from the machine's rules, then from those for any machine. Each uses the rules for this
   // number of ranks, or for the nearest number that has some: the last one that begins at or below `bytes`, those with
   // the type first. Empty when the table has no rules for the collective.
-  std::vector<Choice> choices(schedule::Collective, schedule::Rank ranks, std::uint64_t bytes, kernels::DType,
-                              std::string_view machine) const;
+  std::vector<AlgorithmConfig> choices(schedule::Collective, schedule::Rank ranks, std::uint64_t bytes, kernels::DType,
+                                       std::string_view machine) const;
   // The number of ranks whose rules are used for `ranks`; 0: the machine has none for the collective.
   schedule::Rank nearest(schedule::Collective, schedule::Rank ranks, std::string_view machine) const;
   std::string text() const;  // in the form that read() accepts

@@ -1,4 +1,4 @@
-#include "ccl/rendezvous/board.h"
+#include "ccl/rendezvous/key_value_map.h"
 #include "ccl/store.h"
 
 namespace trellis::ccl {
@@ -18,7 +18,7 @@ class MemoryStore : public Store {
   }
 
  private:
-  Board board_;
+  KeyValueMap board_;
 };
 
 }  // namespace

@@ -362,7 +362,8 @@ void Communicator::State::refuse() {
   check_health();
 }
 
-std::unique_ptr<Communicator> Communicator::State::divide(Notice::Call call, std::vector<Rank> members, Wish wish) try {
+std::unique_ptr<Communicator> Communicator::State::divide(Notice::Call call, std::vector<Rank> members,
+                                                          ColorKey wish) try {
   const RecordedDivision recorded(dump_file, recorder, word(call), operations);
   Config same = config;
   same.transport = std::string(transport->name());

@@ -51,7 +51,7 @@ struct Communicator::State : DumpsOnSignal {
   Rank rank() const { return rank_; }
   Rank ranks() const { return ranks_; }
   // null: this rank asked for no communicator
-  std::unique_ptr<Communicator> divide(Notice::Call, std::vector<Rank> members, Wish = {});
+  std::unique_ptr<Communicator> divide(Notice::Call, std::vector<Rank> members, ColorKey = {});
 
   const Config config;
   const std::shared_ptr<device::Device> device;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ccl/failure/rank_dump.h"
-#include "ccl/failure/watch.h"
+#include "ccl/failure/watchdog.h"
 #include "ccl/run/job.h"
 #include "ccl/run/rounder.h"
 #include "ccl/transports/transport.h"
@@ -66,7 +66,7 @@ class Executor {
   std::vector<std::uint32_t> ready_;  // local steps
   std::vector<const void*> sources_;
   std::size_t left_ = 0;
-  Watch watch_;
+  Watchdog watch_;
   Clock::time_point waiting_since_ = {};
   bool waiting_ = false;  // nothing has moved since waiting_since_
 };

@@ -10,10 +10,10 @@
 
 namespace trellis::ccl {
 
-struct Wish {
+struct ColorKey {
   std::int32_t color = -1;  // negative: no color
   std::int32_t key = 0;
-  bool operator==(const Wish&) const = default;
+  bool operator==(const ColorKey&) const = default;
 };
 
 struct Notice {
@@ -30,7 +30,7 @@ struct Notice {
   std::uint32_t attempt = 0;  // never decreases; goes up with each call and each retry within one
   std::uint32_t broken = 0;   // the attempt of a split that failed and ended the communicator; 0: none
   Rank blames = -1;           // over: the rank that its failure named; -1: no failure
-  Wish wish = {};
+  ColorKey wish = {};
   std::vector<Rank> members = {};     // the participants, in order
   std::vector<std::byte> offer = {};  // where the new communicator is
   bool operator==(const Notice&) const = default;

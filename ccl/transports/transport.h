@@ -6,13 +6,13 @@
 #include <string_view>
 #include <vector>
 
-#include "ccl/transports/boards.h"
 #include "ccl/transports/lane.h"
 #include "ccl/transports/liveness.h"
+#include "ccl/transports/published_notices.h"
 
 namespace trellis::ccl {
 
-class Transport : public Lanes, public Liveness, public Boards {
+class Transport : public Lanes, public Liveness, public PublishedNotices {
  public:
   virtual Rank rank() const = 0;
   virtual Rank ranks() const = 0;

@@ -155,14 +155,15 @@ sim::Time SimulatedMachine::price(const CollectiveRun& run) const {
   sim::Pricer pricer(machine_, group_of(machine_, run), std::move(settings));
   const auto bytes = static_cast<double>(run.bytes);
   if (!run.counts.empty()) {
-    const sim::Way way = sim::way_named(run.way);
+    const sim::AlgorithmConfig way = sim::algorithm_config_named(run.way);
     const auto schedule = schedule::make(schedule::algorithm_named(way.algorithm), pricer.request(way));
-    const sim::Pattern pattern(schedule, {run.counts.begin(), run.counts.end()});
+    const sim::CompiledSchedule pattern(schedule, {run.counts.begin(), run.counts.end()});
     const auto all = static_cast<double>(std::accumulate(run.counts.begin(), run.counts.end(), std::size_t{0}));
     return sim::price(pattern, machine_, pricer.options(all * static_cast<double>(run.element))).time;
   }
-  if (!run.way.empty()) return pricer.price(sim::way_named(run.way), bytes).time;
-  const sim::Choice choice = sim::choose(pricer, sim::usual_ways(pricer, bytes), bytes, {.within = sim::usual_within});
+  if (!run.way.empty()) return pricer.price(sim::algorithm_config_named(run.way), bytes).time;
+  const sim::Choice choice =
+      sim::choose(pricer, sim::usual_configs(pricer, bytes), bytes, {.within = sim::usual_within});
   if (choice.best.empty())
     throw Unsupported(fmt::format("sim:{}: no algorithm is known for {} of {} bytes by {} ranks", machine_.name(),
                                   run.collective, run.bytes, run.ranks));

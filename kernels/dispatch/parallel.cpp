@@ -56,7 +56,7 @@ void parallel(int threads, std::size_t parts, const std::function<void(std::size
   if (all.thrown) std::rethrow_exception(all.thrown);
 }
 
-void run_parts(const Kernel& kernel, Body body, const Stretch& whole, int threads) {
+void run_parts(const Kernel& kernel, Body body, const KernelArguments& whole, int threads) {
   if (whole.n == 0) return;
   if (threads == 1 || parts_of(whole.n) == 1) return body(whole);
   const std::size_t pointers = kernel.writes.size() + static_cast<std::size_t>(whole.sources);
@@ -70,23 +70,23 @@ void run_parts(const Kernel& kernel, Body body, const Stretch& whole, int thread
     const void** const reads = const_cast<const void**>(place + kernel.writes.size());
     for (int i = 0; i < whole.sources; ++i)
       reads[i] = static_cast<const std::byte*>(whole.reads[i]) + at * read_size(kernel, i);
-    Stretch stretch = whole;
-    stretch.n = std::min(whole.n, to * part_elements) - at;
-    stretch.writes = place;
-    stretch.reads = reads;
-    stretch.first += at;
-    body(stretch);
+    KernelArguments piece = whole;
+    piece.n = std::min(whole.n, to * part_elements) - at;
+    piece.writes = place;
+    piece.reads = reads;
+    piece.first += at;
+    body(piece);
   });
 }
 
-void run(const Kernel& kernel, const Stretch& whole, int threads) {
+void run(const Kernel& kernel, const KernelArguments& whole, int threads) {
   if (whole.n != 0 && whole.n <= few_elements) return kernel.truth(whole);
   if (whole.n != 0 && whole.n <= cached_elements) return kernel.chosen()(whole);
   std::size_t bytes = 0;
   for (std::size_t w = 0; w < kernel.writes.size() && !kernel.sums; ++w)
     bytes += size_of(kernel.writes[w]) * (kernel.updates_operand(w) ? 2 : 1);
   for (int i = 0; i < whole.sources; ++i) bytes += read_size(kernel, i);
-  Stretch s = whole;
+  KernelArguments s = whole;
   const bool large = whole.n > cpu().out_of_cache() / std::max<std::size_t>(bytes, 1);
   s.streaming = whole.streaming || (large && !kernel.updates_operand(0));
   run_parts(kernel, kernel.chosen(), s, threads);

@@ -16,7 +16,7 @@
 namespace trellis::kernels {
 
 // What one call of a body works on: n elements of each operand. Pointers may have any alignment.
-struct Stretch {
+struct KernelArguments {
   std::size_t n = 0;
   void* const* writes = nullptr;
   const void* const* reads = nullptr;
@@ -26,7 +26,7 @@ struct Stretch {
   const void* settings = nullptr;  // what the kernel is told beside its operands; its header says of what type
   bool streaming = false;          // the writes should go past the caches
 };
-using Body = void (*)(const Stretch&);
+using Body = void (*)(const KernelArguments&);
 
 struct Kernel {
   std::string name = {};           // "cast.f32.bf16.stochastic"

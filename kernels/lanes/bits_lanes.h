@@ -17,7 +17,7 @@ TRELLIS_INLINE U random_mixed(U x, U inner) {
 class Bits {
  public:
   explicit Bits(const RandomKey& key) : key_(key) {}
-  explicit Bits(const Stretch& s) : Bits(s.key) {}
+  explicit Bits(const KernelArguments& s) : Bits(s.key) {}
 
   // For the lanes from `lane` on of the rows of a group.
   TRELLIS_INLINE void make(std::uint64_t group, int lane) {
@@ -48,7 +48,7 @@ class Bits {
 };
 
 struct NoBits {
-  explicit NoBits(const Stretch&) {}
+  explicit NoBits(const KernelArguments&) {}
   void make(std::uint64_t, int) {}
   template <int rows>
   TRELLIS_INLINE U row(int) const {

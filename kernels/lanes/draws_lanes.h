@@ -12,7 +12,7 @@ struct Draw {
 };
 class Draws {
  public:
-  explicit Draws(const Stretch& s)
+  explicit Draws(const KernelArguments& s)
       : kept_(s.key),
         first_(static_cast<const StateKeys*>(s.settings)->keys[0]),
         second_(static_cast<const StateKeys*>(s.settings)->keys[1]) {}
@@ -35,19 +35,19 @@ struct NextDraws {
   NextBitsFor<(states > 0), order> first;
   NextBitsFor<(states > 1), order> second;
 
-  explicit NextDraws(const Stretch& s)
+  explicit NextDraws(const KernelArguments& s)
       : kept(s.key, s.first), first(key<(states > 0)>(s, 0), s.first), second(key<(states > 1)>(s, 1), s.first) {}
   TRELLIS_INLINE void next() { kept.next(), first.next(), second.next(); }
 
  private:
   template <bool used>
-  TRELLIS_INLINE static const RandomKey& key(const Stretch& s, int state) {
+  TRELLIS_INLINE static const RandomKey& key(const KernelArguments& s, int state) {
     return used ? static_cast<const StateKeys*>(s.settings)->keys[state] : s.key;
   }
 };
 
 struct NoDraws {
-  explicit NoDraws(const Stretch&) {}
+  explicit NoDraws(const KernelArguments&) {}
   TRELLIS_INLINE void make(std::uint64_t, int) {}
   template <int rows>
   TRELLIS_INLINE Draw row(int) const {

@@ -42,7 +42,7 @@ TRELLIS_INLINE Bytes codes_of_four(const F* values) {
 }
 
 template <DType to>
-void cast_to_f8(const Stretch& s) {
+void cast_to_f8(const KernelArguments& s) {
   constexpr Format f = format_of(to);
   constexpr int size = 64, turn = 4 * lanes;
   const char* const src = static_cast<const char*>(s.reads[0]);

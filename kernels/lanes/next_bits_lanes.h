@@ -12,7 +12,7 @@ enum class Order { rows, pairs };
 constexpr int vectors_of_32 = 32 / lanes;
 
 // The random bits of so many 32s of elements, 16 each, one after the other, from the first group of 64 that begins at
-// or after the stretch.
+// or after the last element.
 template <Order order, int count = 1>
 class NextBits {
  public:

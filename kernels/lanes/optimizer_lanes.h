@@ -27,7 +27,7 @@ struct Places {
   void* at[5];
 };
 template <int count>
-TRELLIS_INLINE Places places(const Stretch& s) {
+TRELLIS_INLINE Places places(const KernelArguments& s) {
   Places p{};
   for (int i = 0; i < count; ++i) p.at[i] = s.writes[i];
   return p;

@@ -30,7 +30,7 @@ struct Sources {
   const void* const* list;
   int number;
 
-  explicit Sources(const Stretch& s) : list(s.reads), number(s.sources) {
+  explicit Sources(const KernelArguments& s) : list(s.reads), number(s.sources) {
     for (int k = 0; k < (known == 0 ? 1 : known); ++k) first[k] = s.reads[k];
   }
   // Calls next(source) for each but the first.
@@ -50,7 +50,7 @@ struct Sources {
 };
 
 template <Reduction op, class Run>
-TRELLIS_INLINE void by_sources(const Stretch& s, const Run& run) {
+TRELLIS_INLINE void by_sources(const KernelArguments& s, const Run& run) {
   if (s.sources == 2) return run(std::integral_constant<int, 2>{});
   if constexpr (op == Reduction::sum || op == Reduction::avg) {
     if (s.sources == 4) return run(std::integral_constant<int, 4>{});

@@ -10,7 +10,7 @@ namespace {
 template <Reduction op>
 struct Joining {
   F factor, count;
-  explicit Joining(const Stretch& s)
+  explicit Joining(const KernelArguments& s)
       : factor(f_all(static_cast<float>(static_cast<const ReduceSettings*>(s.settings)->factor))),
         count(f_all(static_cast<float>(s.sources))) {}
   TRELLIS_INLINE F taken(F value) const { return op == Reduction::scaled_sum ? value * factor : value; }

@@ -30,7 +30,7 @@ template <class Shape>
 struct Operands {
   Places to;
   const void* from[2];
-  explicit Operands(const Stretch& s) : to(places<state_place(Shape::keep) + Shape::states>(s)), from{} {
+  explicit Operands(const KernelArguments& s) : to(places<state_place(Shape::keep) + Shape::states>(s)), from{} {
     for (int k = 0; k < Shape::reads; ++k) from[k] = s.reads[k];
   }
   TRELLIS_INLINE void* values() const { return to.at[values_place(Shape::keep)]; }

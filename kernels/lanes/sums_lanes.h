@@ -78,7 +78,7 @@ class Sums {
 // terms(at, which, vector, sums) adds what the elements of vector number `vector` of a row give; lanes that take no
 // part must add zeros. Writes one f64 a part for each of `count` operands.
 template <int count, class Terms>
-TRELLIS_INLINE void sum_parts(const Stretch& s, const Terms& terms) {
+TRELLIS_INLINE void sum_parts(const KernelArguments& s, const Terms& terms) {
   constexpr auto row = static_cast<std::ptrdiff_t>(dot_sums), part = static_cast<std::ptrdiff_t>(part_elements);
   const auto n = static_cast<std::ptrdiff_t>(s.n);
   for (std::ptrdiff_t begin = 0; begin < n; begin += part) {

@@ -1,4 +1,4 @@
-// An optimizer's step over a whole stretch.
+// An optimizer's step over all elements of a call.
 #pragma once
 
 #include "kernels/lanes/step_writes_lanes.h"
@@ -75,7 +75,7 @@ struct Turn {
 // which all begin before any ends: a chain with a root and a quotient is longer than what a CPU sees at once. What
 // begin leaves for end is all but `read`.
 template <class Shape, class Begin, class End = AtOnce>
-TRELLIS_INLINE void update_all(const Stretch& s, const Begin& begin, const End& end = {}) {
+TRELLIS_INLINE void update_all(const KernelArguments& s, const Begin& begin, const End& end = {}) {
   constexpr Keep keep = Shape::keep;
   const Operands<Shape> o(s);
   const auto step = [=](std::ptrdiff_t at, auto which, Draw bits) __attribute__((always_inline)) {

@@ -1,4 +1,4 @@
-// Walks over a stretch by vectors, and brings each the random bits of its elements.
+// Walks over a call's elements by vectors, and brings each the random bits of its elements.
 #pragma once
 
 #include "kernels/lanes/bits_lanes.h"
@@ -35,7 +35,8 @@ template <int rows, class Source, class Step>
 }
 
 template <int rows, class Source, class Step, class PartStep>
-TRELLIS_INLINE void walk_from(const Stretch& s, std::size_t phase, const Step& step, const PartStep& part_step) {
+TRELLIS_INLINE void walk_from(const KernelArguments& s, std::size_t phase, const Step& step,
+                              const PartStep& part_step) {
   constexpr auto whole = static_cast<std::ptrdiff_t>(16 * rows);
   Source bits(s);
   std::uint64_t number = s.first / (16 * rows);
@@ -52,9 +53,9 @@ TRELLIS_INLINE void walk_from(const Stretch& s, std::size_t phase, const Step& s
   }
 }
 
-// Whether a walk over this stretch may stream its write: groups must begin at multiples of 64 bytes.
+// Whether a walk over these elements may stream its write: groups must begin at multiples of 64 bytes.
 template <int rows, bool random>
-TRELLIS_INLINE bool may_stream(const Stretch& s, std::size_t size) {
+TRELLIS_INLINE bool may_stream(const KernelArguments& s, std::size_t size) {
   const auto address = reinterpret_cast<std::uintptr_t>(s.writes[0]);
   if (!s.streaming || address % size != 0) return false;
   return !random || (address - s.first % (16 * rows) * size) % 64 == 0;
@@ -62,7 +63,7 @@ TRELLIS_INLINE bool may_stream(const Stretch& s, std::size_t size) {
 
 // Calls make_step(constant) for a step that streams, or not, and walks with it.
 template <int rows, bool random, class MakeStep>
-TRELLIS_INLINE void walk(const Stretch& s, std::size_t write_size, const MakeStep& make_step) {
+TRELLIS_INLINE void walk(const KernelArguments& s, std::size_t write_size, const MakeStep& make_step) {
   constexpr std::size_t size = 16 * rows;
   using Source = BitsFor<random>;
   const bool streams = may_stream<rows, random>(s, write_size);
@@ -75,7 +76,7 @@ TRELLIS_INLINE void walk(const Stretch& s, std::size_t write_size, const MakeSte
 
 // step for the elements from `begin` up to `end`, of any number.
 template <int rows, class Source, class Step>
-TRELLIS_INLINE void walk_range(const Stretch& s, std::ptrdiff_t begin, std::ptrdiff_t end, const Step& step) {
+TRELLIS_INLINE void walk_range(const KernelArguments& s, std::ptrdiff_t begin, std::ptrdiff_t end, const Step& step) {
   constexpr std::ptrdiff_t whole = 16 * rows;
   const std::uint64_t start = s.first + static_cast<std::uint64_t>(begin);
   const auto phase = static_cast<std::ptrdiff_t>(start % whole);
@@ -91,7 +92,7 @@ TRELLIS_INLINE void walk_range(const Stretch& s, std::ptrdiff_t begin, std::ptrd
 // elements, a multiple of a group's, that begin at a multiple of 64 bytes of the write, or of a random kernel at a
 // group; step is for what is left over at both ends.
 template <int rows, bool random, int size, class Source = BitsFor<random>, class MakeBlock, class Step>
-TRELLIS_INLINE void walk_blocks(const Stretch& s, std::size_t write_size, const MakeBlock& make_block,
+TRELLIS_INLINE void walk_blocks(const KernelArguments& s, std::size_t write_size, const MakeBlock& make_block,
                                 const Step& step) {
   constexpr std::size_t group = 16 * rows;
   const std::size_t aligned = random ? (group - s.first % group) % group : to_alignment(s.writes[0], write_size);

@@ -30,7 +30,7 @@ struct Around {
   Wrapping factor;
   std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t> count;
 
-  explicit Around(const Stretch& s)
+  explicit Around(const KernelArguments& s)
       : factor(static_cast<std::make_unsigned_t<T>>(
                    static_cast<std::int64_t>(static_cast<const ReduceSettings*>(s.settings)->factor)) -
                Wrapping{}),

@@ -46,24 +46,24 @@ struct GeluTanh {
 };
 
 template <class Function, DType d>
-void truth(const Stretch& s) {
+void truth(const KernelArguments& s) {
   for (std::size_t i = 0; i < s.n; ++i) put_element(d, s.writes[0], i, Function::value(element(d, s.reads[0], i)));
 }
 
 template <class Function, DType d>
-void gradient_truth(const Stretch& s) {
+void gradient_truth(const KernelArguments& s) {
   for (std::size_t i = 0; i < s.n; ++i)
     put_element(d, s.writes[0], i, element(d, s.reads[0], i) * Function::slope(element(d, s.reads[1], i)));
 }
 
 template <DType d>
-void swiglu_truth(const Stretch& s) {
+void swiglu_truth(const KernelArguments& s) {
   for (std::size_t i = 0; i < s.n; ++i)
     put_element(d, s.writes[0], i, Silu::value(element(d, s.reads[0], i)) * element(d, s.reads[1], i));
 }
 
 template <DType d>
-void swiglu_gradient_truth(const Stretch& s) {
+void swiglu_gradient_truth(const KernelArguments& s) {
   for (std::size_t i = 0; i < s.n; ++i) {
     const float dy = element(d, s.reads[0], i), gate = element(d, s.reads[1], i), up = element(d, s.reads[2], i);
     put_element(d, s.writes[0], i, (dy * up) * Silu::slope(gate));

@@ -18,25 +18,25 @@ void put_word(void* array, std::size_t i, Word word) {
   std::memcpy(static_cast<std::byte*>(array) + i * sizeof word, &word, sizeof word);
 }
 
-Word sum_at(const Stretch& s, std::size_t i) {
+Word sum_at(const KernelArguments& s, std::size_t i) {
   Word sum = 0;
   for (int k = 0; k < s.sources; ++k) sum += word_at(s.reads[k], i);
   return sum;
 }
 
 template <int written>
-void write_truth(const Stretch& s) {
+void write_truth(const KernelArguments& s) {
   for (std::size_t i = 0; i < s.n; ++i)
     for (int w = 0; w < written; ++w) put_word(s.writes[w], i, sum_at(s, i));
 }
 
 template <int updated>
-void update_truth(const Stretch& s) {
+void update_truth(const KernelArguments& s) {
   for (std::size_t i = 0; i < s.n; ++i)
     for (int w = 0; w < updated; ++w) put_word(s.writes[w], i, word_at(s.writes[w], i) + sum_at(s, i));
 }
 
-void read_truth(const Stretch& s) {
+void read_truth(const KernelArguments& s) {
   for (std::size_t part = 0; part < parts_of(s.n); ++part) {
     Word sum = 0;
     for (std::size_t i = part * part_elements; i < s.n && i < (part + 1) * part_elements; ++i) sum += sum_at(s, i);

@@ -87,13 +87,13 @@ class Timed {
   // Numbers, whatever the type.
   void fill() const { std::memset(memory_, 0x3C, static_cast<std::size_t>(free_ - memory_)); }
   double timed(std::size_t calls) const {
-    const Stretch s{.n = n_,
-                    .writes = writes_.data(),
-                    .reads = reads_.data(),
-                    .sources = subject_.sources,
-                    .key = random_key({.seed = 1}),
-                    .settings = subject_.kernel->settings,
-                    .streaming = streaming_};
+    const KernelArguments s{.n = n_,
+                            .writes = writes_.data(),
+                            .reads = reads_.data(),
+                            .sources = subject_.sources,
+                            .key = random_key({.seed = 1}),
+                            .settings = subject_.kernel->settings,
+                            .streaming = streaming_};
     const double begin = now(threads_);
     for (std::size_t i = 0; i < calls; ++i)
       if (threads_ == 1)

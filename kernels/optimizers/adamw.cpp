@@ -12,7 +12,7 @@ namespace trellis::kernels {
 namespace {
 
 template <Keep keep, DType gradient, DType moments>
-void adamw_truth(const Stretch& s) {
+void adamw_truth(const KernelArguments& s) {
   const AdamWSettings& a = *static_cast<const AdamWSettings*>(s.settings);
   constexpr std::size_t first = state_operand(keep), second = first + 1;
   for (std::size_t i = 0; i < s.n; ++i) {

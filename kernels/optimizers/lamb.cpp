@@ -13,7 +13,7 @@
 namespace trellis::kernels {
 namespace {
 
-const LambSettings& settings_in(const Stretch& s) { return *static_cast<const LambSettings*>(s.settings); }
+const LambSettings& settings_in(const KernelArguments& s) { return *static_cast<const LambSettings*>(s.settings); }
 
 float direction(const LambSettings& a, float p, float m, float v) {
   const float below = std::sqrt(v) * a.root + a.epsilon;
@@ -21,7 +21,7 @@ float direction(const LambSettings& a, float p, float m, float v) {
 }
 
 template <DType gradient>
-void moments_truth(const Stretch& s) {
+void moments_truth(const KernelArguments& s) {
   const LambSettings& a = settings_in(s);
   for (std::size_t i = 0; i < s.n; ++i) {
     const float g = value_at(gradient, s.reads[0], i) * a.scale;
@@ -31,7 +31,7 @@ void moments_truth(const Stretch& s) {
 }
 
 template <Keep keep>
-void squares_truth(const Stretch& s) {
+void squares_truth(const KernelArguments& s) {
   constexpr int m = keep == Keep::bf16_kahan ? 2 : 1;
   sum_parts(s, 2, [&](std::size_t i, double* out) {
     const float p = kept_at(keep, s.reads[0], s.reads[1], i);
@@ -43,7 +43,7 @@ void squares_truth(const Stretch& s) {
 }
 
 template <Keep keep>
-void apply_truth(const Stretch& s) {
+void apply_truth(const KernelArguments& s) {
   const LambSettings& a = settings_in(s);
   for (std::size_t i = 0; i < s.n; ++i) {
     const float p = kept_at(keep, s.writes[values_operand(keep)], keep == Keep::bf16_kahan ? s.writes[1] : nullptr, i);

@@ -51,7 +51,7 @@ float kept_at(Keep k, const void* values, const void* rest, std::size_t i) {
   return k == Keep::bf16_kahan ? value + value_at(DType::bf16, rest, i) : value;
 }
 
-void keep_at(Keep k, const Stretch& s, std::size_t i, float value) {
+void keep_at(Keep k, const KernelArguments& s, std::size_t i, float value) {
   value = canonical(value);
   void* const values = s.writes[values_operand(k)];
   const bool random = k == Keep::bf16_stochastic;
@@ -64,7 +64,7 @@ void keep_at(Keep k, const Stretch& s, std::size_t i, float value) {
   }
 }
 
-void put_state(DType d, const Stretch& s, std::size_t written, int state, std::size_t i, float value) {
+void put_state(DType d, const KernelArguments& s, std::size_t written, int state, std::size_t i, float value) {
   const bool random = d == DType::bf16;
   store(d, element(s.writes[written], d, i), canonical(value), random ? Rounding::stochastic : Rounding::nearest,
         random ? random16(static_cast<const StateKeys*>(s.settings)->keys[state], s.first + i) : 0);

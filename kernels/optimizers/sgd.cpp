@@ -11,7 +11,7 @@ namespace trellis::kernels {
 namespace {
 
 template <Keep keep, DType gradient, bool plain, DType momentum>
-void sgd_truth(const Stretch& s) {
+void sgd_truth(const KernelArguments& s) {
   const SgdSettings& a = *static_cast<const SgdSettings*>(s.settings);
   constexpr std::size_t state = state_operand(keep);
   for (std::size_t i = 0; i < s.n; ++i) {

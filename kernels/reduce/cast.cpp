@@ -37,7 +37,7 @@ double value_at(const Pair& p, const void* at) {
   return load(p.from, at);
 }
 
-void cast_truth(const Stretch& s) {
+void cast_truth(const KernelArguments& s) {
   const Pair& p = *static_cast<const Pair*>(s.settings);
   const auto* src = static_cast<const std::byte*>(s.reads[0]);
   auto* dst = static_cast<std::byte*>(s.writes[0]);

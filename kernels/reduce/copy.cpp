@@ -7,7 +7,7 @@
 namespace trellis::kernels {
 namespace {
 
-void truth(const Stretch& s) { std::memcpy(s.writes[0], s.reads[0], s.n); }
+void truth(const KernelArguments& s) { std::memcpy(s.writes[0], s.reads[0], s.n); }
 
 const Registered copies([] {
   return std::vector<Kernel>{{.name = "copy.u8", .reads = {DType::u8}, .writes = {DType::u8}, .truth = truth}};

@@ -16,12 +16,12 @@ namespace {
 constexpr DType types[] = {DType::f32, DType::bf16, DType::f16};
 
 template <DType d>
-void dot_truth(const Stretch& s) {
+void dot_truth(const KernelArguments& s) {
   sum_parts(s, 1, [&](std::size_t i, double* out) { *out = wide_at(d, s.reads[0], i) * wide_at(d, s.reads[1], i); });
 }
 
 template <DType d>
-void squares_truth(const Stretch& s) {
+void squares_truth(const KernelArguments& s) {
   sum_parts(s, 1, [&](std::size_t i, double* out) { *out = wide_at(d, s.reads[0], i) * wide_at(d, s.reads[0], i); });
 }
 

@@ -22,20 +22,20 @@ float value_at(DType d, const void* array, std::size_t i) {
   return static_cast<float>(load(d, static_cast<const std::byte*>(array) + i * size_of(d)));
 }
 
-void put(DType d, Rounding r, const Stretch& s, std::size_t i, float value) {
+void put(DType d, Rounding r, const KernelArguments& s, std::size_t i, float value) {
   if (value != value) value = std::numeric_limits<float>::quiet_NaN();
   store(d, static_cast<std::byte*>(s.writes[0]) + i * size_of(d), value, r,
         r == Rounding::stochastic ? random_for(s.key, s.first + i, random_bits(d)) : 0);
 }
 
 template <DType d, Rounding r>
-void scale_truth(const Stretch& s) {
+void scale_truth(const KernelArguments& s) {
   const float factor = *static_cast<const float*>(s.settings);
   for (std::size_t i = 0; i < s.n; ++i) put(d, r, s, i, factor * value_at(d, s.reads[0], i));
 }
 
 template <DType d, Rounding r>
-void axpy_truth(const Stretch& s) {
+void axpy_truth(const KernelArguments& s) {
   const float factor = *static_cast<const float*>(s.settings);
   for (std::size_t i = 0; i < s.n; ++i) {
     const float product = factor * value_at(d, s.reads[0], i);
@@ -45,7 +45,7 @@ void axpy_truth(const Stretch& s) {
 
 // settings: the bytes of one element.
 template <std::size_t size>
-void fill_truth(const Stretch& s) {
+void fill_truth(const KernelArguments& s) {
   for (std::size_t i = 0; i < s.n; ++i) std::memcpy(static_cast<std::byte*>(s.writes[0]) + i * size, s.settings, size);
 }
 

@@ -58,7 +58,7 @@ T element(const ReduceSettings& r, int sources, const Load& load_source) {
 }
 
 template <class T>
-void whole_truth(const Stretch& s, const ReduceSettings& r) {
+void whole_truth(const KernelArguments& s, const ReduceSettings& r) {
   using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
   for (std::size_t i = 0; i < s.n; ++i) {
     const auto at = [&](int k) {
@@ -84,7 +84,7 @@ void whole_truth(const Stretch& s, const ReduceSettings& r) {
   }
 }
 
-void narrow_truth(const Stretch& s, const ReduceSettings& r) {
+void narrow_truth(const KernelArguments& s, const ReduceSettings& r) {
   const std::size_t size = size_of(r.type);
   for (std::size_t i = 0; i < s.n; ++i) {
     const auto at = [&](int k) {
@@ -98,11 +98,11 @@ void narrow_truth(const Stretch& s, const ReduceSettings& r) {
 }
 
 template <class T>
-void truth_of(const Stretch& s) {
+void truth_of(const KernelArguments& s) {
   whole_truth<T>(s, *static_cast<const ReduceSettings*>(s.settings));
 }
 
-void truth_narrow(const Stretch& s) { narrow_truth(s, *static_cast<const ReduceSettings*>(s.settings)); }
+void truth_narrow(const KernelArguments& s) { narrow_truth(s, *static_cast<const ReduceSettings*>(s.settings)); }
 
 Body truth_for(DType d) {
   constexpr Body whole[] = {truth_of<std::int8_t>,   truth_of<std::uint8_t>, truth_of<std::int16_t>,

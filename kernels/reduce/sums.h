@@ -18,7 +18,7 @@ inline double wide_at(DType d, const void* array, std::size_t i) {
 
 // The truth of a kernel that sums: terms(i, out) puts the terms of element i, one for each written operand, into out.
 template <class Terms>
-void sum_parts(const Stretch& s, std::size_t operands, const Terms& terms) {
+void sum_parts(const KernelArguments& s, std::size_t operands, const Terms& terms) {
   for (std::size_t part = 0; part < parts_of(s.n); ++part) {
     std::array<std::array<double, dot_sums>, 2> sums{};
     const std::size_t begin = part * part_elements, end = s.n - begin < part_elements ? s.n : begin + part_elements;

@@ -38,7 +38,7 @@ TRELLIS_INLINE F slope(F x) {
 
 // value(at, which) is what goes to the only written operand.
 template <DType type, class Value>
-TRELLIS_INLINE void written(const Stretch& s, const Value& value) {
+TRELLIS_INLINE void written(const KernelArguments& s, const Value& value) {
   void* const dst = s.writes[0];
   walk<2, false>(s, size_of(type), [=](auto streams) {
     return [=](std::ptrdiff_t at, auto which, auto) __attribute__((always_inline)) {
@@ -49,7 +49,7 @@ TRELLIS_INLINE void written(const Stretch& s, const Value& value) {
 }
 
 template <Activation op, DType type>
-void activate(const Stretch& s) {
+void activate(const KernelArguments& s) {
   const void* const x = s.reads[0];
   written<type>(
       s, [=](std::ptrdiff_t at, auto which)
@@ -57,7 +57,7 @@ void activate(const Stretch& s) {
 }
 
 template <Activation op, DType type>
-void activate_gradient(const Stretch& s) {
+void activate_gradient(const KernelArguments& s) {
   const void* const dy = s.reads[0];
   const void* const x = s.reads[1];
   written<type>(
@@ -67,7 +67,7 @@ void activate_gradient(const Stretch& s) {
 }
 
 template <DType type>
-void swiglu(const Stretch& s) {
+void swiglu(const KernelArguments& s) {
   const void* const gate = s.reads[0];
   const void* const up = s.reads[1];
   written<type>(
@@ -78,9 +78,9 @@ void swiglu(const Stretch& s) {
 }
 
 template <DType type>
-void swiglu_gradient(const Stretch& whole) {
+void swiglu_gradient(const KernelArguments& whole) {
   constexpr Format format = format_of(type);
-  Stretch s = whole;
+  KernelArguments s = whole;
   s.streaming = false;  // the two written operands need not be aligned alike
   const void* const* const reads = s.reads;
   void* const* const writes = s.writes;

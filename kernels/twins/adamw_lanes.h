@@ -10,7 +10,7 @@ namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
 template <Keep keep, DType gradient, DType moments>
-void adamw(const Stretch& s) {
+void adamw(const KernelArguments& s) {
   const AdamWSettings& a = *static_cast<const AdamWSettings*>(s.settings);
   const F scale = f_all(a.scale), beta1 = f_all(a.beta1), rest1 = f_all(a.rest1), beta2 = f_all(a.beta2),
           rest2 = f_all(a.rest2), root = f_all(a.root), epsilon = f_all(a.epsilon), rate = f_all(a.rate),

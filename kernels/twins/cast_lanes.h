@@ -11,7 +11,7 @@ namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
 template <DType from, DType to, Rounding rounding>
-void cast(const Stretch& s) {
+void cast(const KernelArguments& s) {
   constexpr Format source = format_of(from), target = format_of(to);
   constexpr int rows = random_bits(to) == 16 ? 4 : 2;
   constexpr bool random = rounding == Rounding::stochastic;
@@ -26,7 +26,7 @@ void cast(const Stretch& s) {
 
 // By groups of 64, in turns of 32 elements or, where vectors are long, of all.
 template <Rounding rounding>
-void cast_to_bf16(const Stretch& s) {
+void cast_to_bf16(const KernelArguments& s) {
   constexpr bool random = rounding == Rounding::stochastic;
   constexpr int size = 64, turn = lanes == 16 ? 64 : 32, twos = turn / pair_lanes;
   constexpr Order order = Order::rows;
@@ -54,7 +54,7 @@ void cast_to_bf16(const Stretch& s) {
 }
 
 template <DType from, DType to, Rounding rounding>
-void cast_through_f32(const Stretch& s) {
+void cast_through_f32(const KernelArguments& s) {
   constexpr std::size_t most = 512;
   alignas(64) std::array<float, most> wide;
   for (std::size_t at = 0; at < s.n; at += most) {

@@ -26,7 +26,7 @@ void copied(char* to, const char* from, std::size_t bytes) {
   std::memcpy(to + i, from + i, static_cast<std::size_t>(n - i));
 }
 
-void copy_bytes(const Stretch& s) {
+void copy_bytes(const KernelArguments& s) {
   auto* const to = static_cast<char*>(s.writes[0]);
   const auto* const from = static_cast<const char*>(s.reads[0]);
   if (!s.streaming) return copied<false>(to, from, s.n);

@@ -10,7 +10,7 @@ namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
 template <DType type, bool square>
-void dot(const Stretch& s) {
+void dot(const KernelArguments& s) {
   constexpr Format format = format_of(type);
   constexpr auto size = static_cast<std::ptrdiff_t>(size_of(type));
   constexpr int row = static_cast<int>(dot_sums) * size;
@@ -59,12 +59,12 @@ TRELLIS_INLINE bool squares_of_bf16(const char* array, double* all) {
   return true;
 }
 
-void squares_bf16(const Stretch& s) {
+void squares_bf16(const KernelArguments& s) {
   const auto sum_one_part = [&](std::size_t part) {
     const std::size_t at = part * part_elements;
     const void* const read = static_cast<const char*>(s.reads[0]) + at * 2;
     void* const write = static_cast<char*>(s.writes[0]) + part * 8;
-    Stretch one = s;
+    KernelArguments one = s;
     one.n = s.n - at < part_elements ? s.n - at : part_elements;
     one.reads = &read;
     one.writes = &write;

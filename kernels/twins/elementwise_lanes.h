@@ -10,7 +10,7 @@ namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
 template <DType type, Rounding rounding, bool add>
-void scale(const Stretch& s) {
+void scale(const KernelArguments& s) {
   constexpr Format format = format_of(type);
   constexpr int rows = random_bits(type) == 16 ? 4 : 2;
   const F factor = f_all(*static_cast<const float*>(s.settings));
@@ -27,7 +27,7 @@ void scale(const Stretch& s) {
 
 // bf16 by groups of 64, in turns of 32 elements or, where vectors are long, of all.
 template <Rounding rounding, bool add>
-void scale_bf16(const Stretch& s) {
+void scale_bf16(const KernelArguments& s) {
   constexpr bool random = rounding == Rounding::stochastic;
   constexpr int size = 64, turn = lanes == 16 ? 64 : 32, twos = turn / pair_lanes;
   constexpr Order order = Order::pairs;
@@ -64,7 +64,7 @@ void scale_bf16(const Stretch& s) {
 }
 
 template <class T>
-void fill(const Stretch& s) {
+void fill(const KernelArguments& s) {
   T value;
   std::memcpy(&value, s.settings, sizeof value);
   typedef T Many __attribute__((vector_size(4 * lanes)));

@@ -26,12 +26,12 @@ struct Direction {
   TRELLIS_INLINE F of(F p, F m, F v) const { return over(m) / below(v) + decay * p; }
 };
 
-TRELLIS_INLINE const LambSettings& settings_in(const Stretch& s) {
+TRELLIS_INLINE const LambSettings& settings_in(const KernelArguments& s) {
   return *static_cast<const LambSettings*>(s.settings);
 }
 
 template <DType gradient>
-void lamb_moments(const Stretch& s) {
+void lamb_moments(const KernelArguments& s) {
   const LambSettings& a = settings_in(s);
   const F scale = f_all(a.scale), beta1 = f_all(a.beta1), rest1 = f_all(a.rest1), beta2 = f_all(a.beta2),
           rest2 = f_all(a.rest2);
@@ -48,7 +48,7 @@ void lamb_moments(const Stretch& s) {
 }
 
 template <Keep keep>
-void lamb_squares(const Stretch& s) {
+void lamb_squares(const KernelArguments& s) {
   const Direction direction(settings_in(s));
   constexpr int first = keep == Keep::bf16_kahan ? 2 : 1;
   const void* const values = s.reads[0];
@@ -72,7 +72,7 @@ void lamb_squares(const Stretch& s) {
 }
 
 template <Keep keep>
-void lamb_apply(const Stretch& s) {
+void lamb_apply(const KernelArguments& s) {
   const Direction direction(settings_in(s));
   const F rate = f_all(settings_in(s).rate);
   const F decay = direction.decay;

@@ -12,7 +12,7 @@ namespace {
 template <int sources>
 struct Reads {
   const void* at[sources];
-  explicit Reads(const Stretch& s) {
+  explicit Reads(const KernelArguments& s) {
     for (int k = 0; k < sources; ++k) at[k] = s.reads[k];
   }
   template <class Which>
@@ -25,8 +25,8 @@ struct Reads {
 };
 
 template <int sources, int written, bool updates>
-void move(const Stretch& whole) {
-  Stretch s = whole;
+void move(const KernelArguments& whole) {
+  KernelArguments s = whole;
   struct Writes {
     void* at[written];
   } to;
@@ -49,7 +49,7 @@ void move(const Stretch& whole) {
 }
 
 template <int sources>
-void read_all(const Stretch& s) {
+void read_all(const KernelArguments& s) {
   constexpr auto part = static_cast<std::ptrdiff_t>(part_elements);
   const Reads<sources> from(s);
   const auto n = static_cast<std::ptrdiff_t>(s.n);

@@ -11,7 +11,7 @@ namespace {
 
 // A vector, perhaps not a full one.
 template <DType type, Reduction op, Rounding rounding, bool streaming = false>
-TRELLIS_INLINE auto step_of(const Stretch& s, const Joining<op>& joining) {
+TRELLIS_INLINE auto step_of(const KernelArguments& s, const Joining<op>& joining) {
   const void* const* const reads = s.reads;
   void* const dst = s.writes[0];
   return [ =, sources = s.sources ](std::ptrdiff_t at, auto which, U bits) __attribute__((always_inline)) {
@@ -22,7 +22,7 @@ TRELLIS_INLINE auto step_of(const Stretch& s, const Joining<op>& joining) {
 }
 
 template <DType type, Reduction op, int known>
-void reduce_nearest(const Stretch& s) {
+void reduce_nearest(const KernelArguments& s) {
   constexpr int vectors = type == DType::bf16 ? 8 : 4;
   const Joining<op> joining(s);
   const Sources<known> sources(s);
@@ -49,7 +49,7 @@ void reduce_nearest(const Stretch& s) {
 
 // By groups of 64, in turns of 32 elements or, where vectors are long, of all.
 template <Reduction op, int known>
-void reduce_bf16_stochastic(const Stretch& s) {
+void reduce_bf16_stochastic(const KernelArguments& s) {
   constexpr DType type = DType::bf16;
   constexpr int size = 64, turn = lanes == 16 ? 64 : 32, units = turn / pair_lanes;
   const Joining<op> joining(s);
@@ -75,7 +75,7 @@ void reduce_bf16_stochastic(const Stretch& s) {
 }
 
 template <DType type, Reduction op>
-void reduce_stochastic(const Stretch& s) {
+void reduce_stochastic(const KernelArguments& s) {
   if constexpr (type == DType::bf16)
     return by_sources<op>(s, [&](auto known) { reduce_bf16_stochastic<op, decltype(known)::value>(s); });
   const Joining<op> joining(s);
@@ -85,7 +85,7 @@ void reduce_stochastic(const Stretch& s) {
 }
 
 template <DType type, Reduction op, Rounding rounding>
-void reduce_floats(const Stretch& s) {
+void reduce_floats(const KernelArguments& s) {
   if constexpr (rounding == Rounding::stochastic) return reduce_stochastic<type, op>(s);
   by_sources<op>(s, [&](auto known) { reduce_nearest<type, op, decltype(known)::value>(s); });
 }

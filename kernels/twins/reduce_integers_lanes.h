@@ -30,7 +30,7 @@ TRELLIS_INLINE void join_whole(const Sources<known>& sources, const Around<T, op
 }
 
 template <class T, Reduction op, int known>
-void reduce_known(const Stretch& s) {
+void reduce_known(const KernelArguments& s) {
   constexpr int vectors = 4, count = Whole<T>::count;
   const Sources<known> sources(s);
   const Around<T, op> around(s);
@@ -60,7 +60,7 @@ void reduce_known(const Stretch& s) {
 }
 
 template <class T, Reduction op>
-void reduce_whole(const Stretch& s) {
+void reduce_whole(const KernelArguments& s) {
   by_sources<op>(s, [&](auto known) { reduce_known<T, op, decltype(known)::value>(s); });
 }
 

@@ -38,10 +38,10 @@ TRELLIS_INLINE void scale_piece(Piece& sum, float factor, float divisor) {
 }
 
 template <DType type, Rounding rounding>
-[[gnu::noinline]] void narrow_piece(const Piece& sum, const Stretch& s, std::size_t at, std::size_t n) {
+[[gnu::noinline]] void narrow_piece(const Piece& sum, const KernelArguments& s, std::size_t at, std::size_t n) {
   const void* const src = sum.values;
   void* const dst = static_cast<char*>(s.writes[0]) + at * size_of(type);
-  Stretch part = s;
+  KernelArguments part = s;
   part.n = n, part.first += at, part.streaming = false;
   walk<2, rounding == Rounding::stochastic>(part, size_of(type), [=](auto) {
     return [=](std::ptrdiff_t i, auto which, U bits) __attribute__((always_inline)) {
@@ -51,7 +51,7 @@ template <DType type, Rounding rounding>
 }
 
 template <DType type, Reduction op, Rounding rounding>
-void reduce_pieces(const Stretch& s) {
+void reduce_pieces(const KernelArguments& s) {
   const auto factor = static_cast<float>(static_cast<const ReduceSettings*>(s.settings)->factor);
   Piece sum = {}, next = {};
   for (std::size_t at = 0; at < s.n; at += piece) {

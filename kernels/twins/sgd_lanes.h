@@ -10,7 +10,7 @@ namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
 template <Keep keep, DType gradient, bool plain, DType momentum>
-void sgd(const Stretch& s) {
+void sgd(const KernelArguments& s) {
   const SgdSettings& a = *static_cast<const SgdSettings*>(s.settings);
   const F scale = f_all(a.scale), decay = f_all(a.decay), mu = f_all(a.momentum), rest = f_all(a.rest),
           rate = f_all(a.rate);

@@ -20,10 +20,10 @@ namespace {
 
 using schedule::Collective;
 using schedule::Rank;
+using sim::AlgorithmConfig;
 using sim::Group;
 using sim::Machine;
 using sim::Pricer;
-using sim::Way;
 
 bool is_one_of(const Record& r, std::initializer_list<std::string_view> words) {
   return std::ranges::any_of(words, [&](std::string_view w) { return r.id.find(w) != std::string::npos; });
@@ -119,21 +119,21 @@ std::string era_of(const Record& r, const Machine& machine) {
 // The algorithms of that runtime: rings alone, until its documentation describes others. Rooted collectives use a ring
 // with segments, because otherwise no rank could send before it has all data. The later runtime, which has meshes, can
 // also send to each rank at once.
-std::vector<Way> ways_for(const Record& r, const Pricer& pricer) {
+std::vector<AlgorithmConfig> configs_for(const Record& r, const Pricer& pricer) {
   std::vector<std::string> names = {"ring", "flat_ring", "direct"};
   if (!pricer.settings().era.starts_with("2023")) names = {"mesh", "rdh", "kangaring", "ring", "flat_ring", "direct"};
   if (const std::string said = r.word("algorithm"); !said.empty()) names = {said};
   const bool rooted = schedule::rooted(pricer.settings().collective);
   const std::vector<std::int32_t> parts =
       rooted ? std::vector<std::int32_t>{1, 4, 16, 64} : std::vector<std::int32_t>{1};
-  std::vector<Way> ways = sim::ways_of(pricer, names, {1, 2, 4}, parts);
+  std::vector<AlgorithmConfig> ways = sim::configs_of(pricer, names, {1, 2, 4}, parts);
   const Rank ranks = pricer.group().ranks(), nodes = nodes_of(r);
-  for (Way& way : ways)
+  for (AlgorithmConfig& way : ways)
     if (way.algorithm == "flat_ring") way.dims = {ranks / nodes, nodes};  // flat_ring sees hosts, not chips
-  const bool ring = std::ranges::any_of(ways, [](const Way& w) { return w.algorithm != "direct"; });
+  const bool ring = std::ranges::any_of(ways, [](const AlgorithmConfig& w) { return w.algorithm != "direct"; });
   const bool meshes = std::ranges::find(names, "mesh") != names.end();
   if (names.size() > 1 && ring && !(rooted && meshes))
-    std::erase_if(ways, [](const Way& w) { return w.algorithm == "direct"; });
+    std::erase_if(ways, [](const AlgorithmConfig& w) { return w.algorithm == "direct"; });
   return ways;
 }
 
@@ -192,7 +192,7 @@ Answer collective(const Record& r) {
   if (!sim::has_data("machines", name)) return Answer::no(fmt::format("no machine file for {}", name));
   Place& at = place(name, nodes);
   Pricer& pricer = pricer_for(r, at, op, ranks);
-  const auto best = sim::fastest(pricer, ways_for(r, pricer), *bytes);
+  const auto best = sim::fastest(pricer, configs_for(r, pricer), *bytes);
   if (!best) return Answer::no("no algorithm serves it");
   sim::Price price = pricer.price(best->way, *bytes);
   std::string by = fmt::format("{} on {}, era {}", text_of(best->way), at.machine->name(), pricer.settings().era);
@@ -227,7 +227,7 @@ Answer network(const Record& r) {
     settings.pairs.push_back({i, host + i});
   const double pairs = static_cast<double>(settings.pairs.size());
   Pricer pricer(machine, sim::groups_of(machine).front(), settings);
-  const auto best = sim::fastest(pricer, sim::ways_of(pricer, {}, {1}, {1}), bytes);
+  const auto best = sim::fastest(pricer, sim::configs_of(pricer, {}, {1}, {1}), bytes);
   if (!best) return Answer::no("no algorithm serves it");
   return {.simulated = pairs * bytes / sim::in_seconds(best->time) * 1e-9,
           .by = fmt::format("{} writes of 256 MiB on {}", pairs, machine.name()),

@@ -50,8 +50,8 @@ const Record* on_one_node(const Record& r, const std::vector<Record>& all) {
 sim::Time sum_of_gradients(double bytes, Rank tp, Rank nodes) {
   const sim::Machine machine = sim::machine_named(fmt::format("trn1.32xlarge x {}", nodes));
   const Rank ranks = machine.ranks() / tp;
-  const sim::Pattern ring(schedule::algorithm_named("ring"),
-                          {.collective = schedule::Collective::all_reduce, .dims = {ranks}, .channels = 4});
+  const sim::CompiledSchedule ring(schedule::algorithm_named("ring"),
+                                   {.collective = schedule::Collective::all_reduce, .dims = {ranks}, .channels = 4});
   std::vector<sim::Job> jobs;
   for (Rank part = 0; part < tp; ++part) {
     sim::Job job{.pattern = &ring, .bytes = bytes};

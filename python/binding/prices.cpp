@@ -2,7 +2,7 @@
 
 #include "python/binding/parts.h"
 #include "sim/answer/answer.h"
-#include "sim/price/path.h"
+#include "sim/price/critical_path.h"
 #include "sim/price/timeline.h"
 
 namespace trellis::binding {
@@ -83,7 +83,7 @@ nb::dict as_dict(const Explained& e, bool with_interval) {
     names.append(link.name), bytes.push_back(link.bytes), rates.push_back(link.rate), busy.push_back(link.busy);
   d["links"] = nb::make_tuple(names, as_array(bytes), as_array(rates), as_array(busy));
   if (with_interval) {
-    for (const Sway& s : a.interval.sways)
+    for (const Sensitivity& s : a.interval.sways)
       sways.append(nb::make_tuple(s.figure, s.low_text, s.high_text, s.low, s.high));
     d["interval_ps"] = nb::make_tuple(a.interval.low, a.interval.high);
   }
@@ -97,7 +97,7 @@ nb::dict timeline(const MachineSpec& spec, const schedule::Schedule& schedule, d
   {
     const nb::gil_scoped_release others_may_run;
     const Machine machine(spec);
-    const Pattern pattern(schedule);
+    const CompiledSchedule pattern(schedule);
     const auto run =
         run_for(pattern, machine, {.bytes = bytes, .members = first_in_a_row(machine, schedule.ranks()).members}, true);
     run->run();
@@ -136,7 +136,7 @@ void add_prices(nb::module_& m) {
             .interval = interval,
             .path = explain,
             .links = explain};
-        if (!way.empty()) q.way = way_named(way);
+        if (!way.empty()) q.way = algorithm_config_named(way);
         Explained answer;
         {
           const nb::gil_scoped_release others_may_run;

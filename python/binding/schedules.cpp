@@ -1,7 +1,7 @@
 // Schedules: made by an algorithm, by moves, or from text; proved and printed.
 #include "python/binding/parts.h"
 #include "schedule/algorithms/algorithm.h"
-#include "schedule/algorithms/way.h"
+#include "schedule/algorithms/algorithm_config.h"
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/mscclpp_json.h"
 #include "schedule/formats/text.h"
@@ -93,7 +93,7 @@ nb::dict step_as_dict(const Program& program, const Step& step) {
 
 Schedule made(const std::string& way, const std::string& collective, const std::vector<Rank>& dims, Rank root,
               Rank peer, bool in_place, const Pairs& pairs) {
-  const Way w = way_named(way);
+  const AlgorithmConfig w = algorithm_config_named(way);
   Request rest{.collective = collective_named(collective),
                .dims = dims,
                .root = root,

@@ -24,7 +24,7 @@ from trellis.schedule import Schedule
 from trellis.sizes import Size, in_bytes
 
 __all__ = [
-    "Bounds", "Figure", "Interval", "Leg", "Level", "Links", "Machine", "Played", "Price", "Sway", "Timeline",
+    "Bounds", "Figure", "Interval", "Leg", "Level", "Links", "Machine", "Played", "Price", "Sensitivity", "Timeline",
     "chip_figures", "chips", "machines", "play", "price", "sweep", "timeline",
 ]  # fmt: skip
 
@@ -46,7 +46,7 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Sway:
+class Sensitivity:
     """How one uncertain figure changes the time: the ends of its range, and the times there."""
 
     figure: str
@@ -60,7 +60,7 @@ class Sway:
 class Interval:
     low: float
     high: float
-    sways: list[Sway]
+    sways: list[Sensitivity]
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def _price(raw: dict[str, Any]) -> Price:
     between = None
     if "interval_ps" in raw:
         low, high = raw["interval_ps"]
-        sways = [Sway(name, a, b, x * _PS, y * _PS) for name, a, b, x, y in raw["sways"]]
+        sways = [Sensitivity(name, a, b, x * _PS, y * _PS) for name, a, b, x, y in raw["sways"]]
         between = Interval(low * _PS, high * _PS, sways)
     return Price(
         way=raw["way"],

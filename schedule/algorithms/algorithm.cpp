@@ -163,7 +163,7 @@ Program make_program(const Algorithm& algorithm, const Request& request, Rank ra
   return std::move(recorder.finish().front());
 }
 
-bool watch_program(const Algorithm& algorithm, const Request& request, Rank rank, const Watch& watch) try {
+bool watch_program(const Algorithm& algorithm, const Request& request, Rank rank, const StepCallback& watch) try {
   Recorder recorder(accepted(algorithm, request), rank, watch);
   Builder builder(recorder, request.ranks());
   build(algorithm, request, builder);

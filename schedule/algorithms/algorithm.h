@@ -70,9 +70,10 @@ std::string refusal(const Algorithm&, const Request&);  // empty if it serves th
 Task conditions(const Request&, std::int32_t pieces);   // the collective's conditions, with blocks cut into `pieces`
 Task task_of(const Algorithm&, const Request&);         // the conditions that the schedule will meet
 Schedule make(const Algorithm&, const Request&);        // every rank's program
-Program make_program(const Algorithm&, const Request&, Rank);              // one rank's, without building the others
-bool watch_program(const Algorithm&, const Request&, Rank, const Watch&);  // same, step by step; false: stopped early
-void build(const Algorithm&, const Request&, Builder&);                    // applies Request::order
+Program make_program(const Algorithm&, const Request&, Rank);  // one rank's, without building the others
+bool watch_program(const Algorithm&, const Request&, Rank,
+                   const StepCallback&);                 // same, step by step; false: stopped early
+void build(const Algorithm&, const Request&, Builder&);  // applies Request::order
 Symmetry symmetry_of(const Algorithm&, const Request&);
 
 Schedule make(std::string_view algorithm, const Request&);

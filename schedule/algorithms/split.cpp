@@ -1,5 +1,5 @@
 // Runs several ways at once, each on a share of every block, so that one can use links that another leaves idle. A part
-// is written as a Way with a weight: torus:3 and torus^1.0:2 carry three and two fifths.
+// is written as a AlgorithmConfig with a weight: torus:3 and torus^1.0:2 carry three and two fifths.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "schedule/algorithms/algorithm.h"
-#include "schedule/algorithms/way.h"
+#include "schedule/algorithms/algorithm_config.h"
 
 namespace trellis::schedule {
 namespace {
@@ -34,7 +34,7 @@ Share share_of(const Request& whole, const std::string& level) {
       throw std::invalid_argument(
           fmt::format("part '{}': expected a way and its weight, 1 to {}, as in torus:3", level, most_weight));
   }
-  Way way = way_named(weighed ? std::string_view(level).substr(0, colon) : level);
+  AlgorithmConfig way = algorithm_config_named(weighed ? std::string_view(level).substr(0, colon) : level);
   way.channels *= whole.channels, way.segments *= whole.segments;
   share.algorithm = &algorithm_named(way.algorithm);
   share.request = request_by(way, whole);

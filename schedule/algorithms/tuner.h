@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "schedule/algorithms/way.h"
+#include "schedule/algorithms/algorithm_config.h"
 
 namespace trellis::schedule {
 
@@ -34,14 +34,16 @@ class Tuner {
     return best;
   }
   bool changed() const { return changed_; }  // whether the last size has another way than the one before
-  const Way* held() const { return held_ ? &*held_ : nullptr; }
+  const AlgorithmConfig* held() const { return held_ ? &*held_ : nullptr; }
 
  private:
-  bool is_held(const Way& way) const { return family_ ? family_of(way) == family_of(*held_) : way == *held_; }
+  bool is_held(const AlgorithmConfig& way) const {
+    return family_ ? family_of(way) == family_of(*held_) : way == *held_;
+  }
 
   bool family_;  // a change of lanes or segments alone is none
   bool changed_ = false;
-  std::optional<Way> held_;
+  std::optional<AlgorithmConfig> held_;
 };
 
 }  // namespace trellis::schedule

@@ -24,7 +24,7 @@ bool has_data_numbers(Collective c) { return !traits(c).by_pair && c != Collecti
 
 }  // namespace
 
-Recorder::Recorder(const Task& task, std::optional<Rank> only, Watch watch)
+Recorder::Recorder(const Task& task, std::optional<Rank> only, StepCallback watch)
     : task_(task), only_(only), watch_(std::move(watch)) {
   check(task);
   if (only && (*only < 0 || *only >= task.ranks))
@@ -203,7 +203,7 @@ void Recorder::add(Owner& o, Step step, std::span<const Slice> further) {
   if (watch_ && !watch_(o.program)) throw Unwanted{};
 }
 
-End Recorder::next(Counts& counts, Rank peer, int channel) const {
+End Recorder::next(CounterMap& counts, Rank peer, int channel) const {
   const auto key = static_cast<std::uint64_t>(peer) << 8 | static_cast<std::uint64_t>(channel);
   return {peer, counts.next(key)};
 }

@@ -5,7 +5,7 @@
 #include <functional>
 #include <optional>
 
-#include "schedule/builder/counts.h"
+#include "schedule/builder/counter_map.h"
 #include "schedule/builder/hazards.h"
 #include "schedule/builder/scratch.h"
 
@@ -24,11 +24,11 @@ struct Place {
 };
 
 // Sees a program after each step that is added. Returns false to stop recording.
-using Watch = std::function<bool(const Program&)>;
+using StepCallback = std::function<bool(const Program&)>;
 
 class Recorder {
  public:
-  explicit Recorder(const Task&, std::optional<Rank> only = {}, Watch watch = {});
+  explicit Recorder(const Task&, std::optional<Rank> only = {}, StepCallback watch = {});
 
   void copy(const Place& from, const Place& to, int channel);
   void copy_twice(const Place& from, const Place& to, const Place& also, int channel);
@@ -56,8 +56,8 @@ class Recorder {
     Program program;
     std::vector<std::int32_t> rounds;  // per step
     Hazards hazards;
-    Labels labels;          // sizes of scratch chunks, before packing
-    Counts sent, received;  // transfers so far, by peer and channel
+    Labels labels;              // sizes of scratch chunks, before packing
+    CounterMap sent, received;  // transfers so far, by peer and channel
   };
   struct Part {  // a run of data chunks in one buffer; `held` is false if nothing was stored there
     Buffer buffer = Buffer::input;
@@ -72,7 +72,7 @@ class Recorder {
   Slice home(Owner&, const Place&) const;
   void gather_at(Owner&, const Place&, const Slice& home, int channel);
   void add(Owner&, Step, std::span<const Slice> further = {});
-  End next(Counts&, Rank peer, int channel) const;
+  End next(CounterMap&, Rank peer, int channel) const;
   void transfer(const Place& from, const Place& to, bool adding, int channel);
   void send(const Place& from, Rank to, int channel, Rank also = -1);
   void receive(const Place& to, Rank from, bool adding, int channel);
@@ -80,7 +80,7 @@ class Recorder {
 
   Task task_;
   std::optional<Rank> only_;
-  Watch watch_;
+  StepCallback watch_;
   std::vector<Owner> owners_;
   std::vector<std::int32_t> after_;  // reused for each step
   std::int64_t steps_ = 0;

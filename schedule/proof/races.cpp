@@ -52,9 +52,9 @@ class LocalOrder {
 };
 
 // The last writer of each cell of a rank, and its readers since.
-class Watch {
+class StepCallback {
  public:
-  explicit Watch(std::int64_t cells) : writer_(cells, -1), last_read_(cells, -1) {}
+  explicit StepCallback(std::int64_t cells) : writer_(cells, -1), last_read_(cells, -1) {}
 
   template <class Ordered>
   bool touch(std::int64_t cell, std::int32_t step, bool written, std::int32_t& other, Ordered& ordered) {
@@ -110,7 +110,7 @@ std::optional<Fault> search(const Task& task, Rank rank, const Program& program,
                             const std::vector<std::int32_t>& running, Work& work, Elsewhere elsewhere) {
   const Cells base = cells(task, rank);
   LocalOrder local(program, work);
-  Watch watch(base.scratch + program.scratch);
+  StepCallback watch(base.scratch + program.scratch);
   Asked ordered(
       [&](std::int32_t first, std::int32_t then) { return local.before(first, then) || elsewhere(first, then); });
   std::optional<Fault> fault;

@@ -1,6 +1,6 @@
 // Race detection: two steps of a rank that touch one chunk, one of them writing, must be ordered whatever the timing.
 #pragma once
-#include "schedule/proof/effort.h"
+#include "schedule/proof/proof_limits.h"
 #include "schedule/proof/wiring.h"
 
 namespace trellis::schedule {

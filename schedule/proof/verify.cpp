@@ -166,7 +166,7 @@ std::optional<Fault> find_deadlock(const Schedule& s, const Wiring& wiring, std:
   return Fault{rank, wiring.step(circle.front()), -1, fmt::format("deadlock: {}", describe_circle(s, wiring, circle))};
 }
 
-std::optional<Fault> find_excess(const Schedule& s, const Effort& most, Work& work) {
+std::optional<Fault> find_excess(const Schedule& s, const ProofLimits& most, Work& work) {
   std::int64_t memory = 0;
   for (Rank r = 0; r < s.ranks(); ++r) {
     const Program& program = s.programs[r];
@@ -183,7 +183,7 @@ std::optional<Fault> find_excess(const Schedule& s, const Effort& most, Work& wo
                    fmt::format("{} chunks of memory are more than the {} that a proof may take", memory, most.cells)};
 }
 
-std::optional<Fault> find_fault(const Schedule& s, const Wiring& wiring, const Effort& most, Report& report) try {
+std::optional<Fault> find_fault(const Schedule& s, const Wiring& wiring, const ProofLimits& most, Report& report) try {
   Work work(most.work);
   if (auto fault = find_excess(s, most, work)) return fault;
   for (Rank r = 0; r < s.ranks(); ++r)
@@ -203,7 +203,7 @@ std::optional<Fault> find_fault(const Schedule& s, const Wiring& wiring, const E
 }
 
 // If all runs of chunks begin and end at multiples of a grain, the merged chunks are verified first.
-std::optional<Fault> find_fault(const Schedule& s, const Effort& most, Report& report) {
+std::optional<Fault> find_fault(const Schedule& s, const ProofLimits& most, Report& report) {
   if (s.channels < 1 || s.channels > most_channels)
     return Fault{.text = fmt::format("{} channels: expected 1 to {}", s.channels, most_channels)};
   Wiring wiring;
@@ -215,7 +215,7 @@ std::optional<Fault> find_fault(const Schedule& s, const Effort& most, Report& r
 
 }  // namespace
 
-Report verify(const Schedule& s, const Effort& most) {
+Report verify(const Schedule& s, const ProofLimits& most) {
   check(s.task);
   Report report{.fault = {}, .steps = s.steps()};
   for (const Program& program : s.programs)

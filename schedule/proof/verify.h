@@ -1,6 +1,6 @@
 // The verifier: proves that a schedule computes its collective for all data, sizes and timings, or reports the fault.
 #pragma once
-#include "schedule/proof/effort.h"
+#include "schedule/proof/proof_limits.h"
 #include "schedule/proof/wiring.h"
 
 namespace trellis::schedule {
@@ -16,6 +16,6 @@ struct Report {
   std::string text() const;  // one sentence
 };
 
-Report verify(const Schedule&, const Effort& most = {});
+Report verify(const Schedule&, const ProofLimits& most = {});
 
 }  // namespace trellis::schedule

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sim/price/path.h"
+#include "sim/price/critical_path.h"
 
 namespace trellis::sim {
 namespace {
@@ -48,7 +48,7 @@ class Answering {
     } else if (!q_.blocks.empty()) {
       fit();
     } else if (q_.way) {
-      answer_.way = ways_for(q_, pricer_).front();
+      answer_.way = configs_for(q_, pricer_).front();
       pattern_ = &pricer_.pattern(answer_.way, q_.bytes);
     } else {
       choose();
@@ -57,7 +57,7 @@ class Answering {
 
   void choose() {
     watch_.begin("trying the algorithms");
-    answer_.choice = sim::choose(pricer_, ways_for(q_, pricer_), q_.bytes, {.within = q_.within});
+    answer_.choice = sim::choose(pricer_, configs_for(q_, pricer_), q_.bytes, {.within = q_.within});
     const bool stopped = watch_.interrupted();
     if (answer_.choice.best.empty() && stopped) {
       answer_.interrupted = "no algorithm was priced";
@@ -75,8 +75,8 @@ class Answering {
   void fit() {
     watch_.begin("trying the algorithms");
     answer_.price.time = forever;
-    for (const Way& way : ways_for(q_, pricer_)) {
-      Pattern own(make(schedule::algorithm_named(way.algorithm), pricer_.request(way)), q_.blocks);
+    for (const AlgorithmConfig& way : configs_for(q_, pricer_)) {
+      CompiledSchedule own(make(schedule::algorithm_named(way.algorithm), pricer_.request(way)), q_.blocks);
       const Time time = sim::price(own, machine_, pricer_.options(q_.bytes, answer_.price.time)).time;
       if (time >= answer_.price.time) continue;
       answer_.price.time = time, answer_.way = way;
@@ -139,17 +139,17 @@ class Answering {
 
   const Question& q_;
   const Machine& machine_;
-  Watch& watch_;
+  ProgressMonitor& watch_;
   Pricer& pricer_;
   PriceOptions options_;
-  std::optional<Pattern> own_;
-  const Pattern* pattern_ = nullptr;
+  std::optional<CompiledSchedule> own_;
+  const CompiledSchedule* pattern_ = nullptr;
   Answer answer_;
 };
 
 }  // namespace
 
-PricedMachine::PricedMachine(MachineSpec spec, Watch* watch)
+PricedMachine::PricedMachine(MachineSpec spec, ProgressMonitor* watch)
     : machine_(std::move(spec)), watch_(watch == nullptr ? &nobody_ : watch) {}
 
 Pricer& PricedMachine::pricer(const Question& q) {
@@ -161,14 +161,14 @@ Pricer& PricedMachine::pricer(const Question& q) {
   return *pricers_.emplace_back(std::make_unique<Pricer>(machine_, q.group, std::move(settings)));
 }
 
-std::vector<Way> ways_for(const Question& q, const Pricer& pricer) {
+std::vector<AlgorithmConfig> configs_for(const Question& q, const Pricer& pricer) {
   if (!q.way) {
-    std::vector<Way> usual = usual_ways(pricer, q.bytes);
+    std::vector<AlgorithmConfig> usual = usual_configs(pricer, q.bytes);
     if (usual.empty())
       throw std::invalid_argument(fmt::format("no algorithm serves {} there", schedule::name(q.settings.collective)));
     return usual;
   }
-  Way way = *q.way;
+  AlgorithmConfig way = *q.way;
   if (way.dims.empty()) way.dims = usual_dims(way.algorithm, pricer.machine(), pricer.group().ranks());
   if (const std::string why = pricer.refusal(way); !why.empty())
     throw std::invalid_argument(fmt::format("{}: {}", text_of(*q.way), why));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/answer/noise.h"
-#include "sim/answer/watch.h"
+#include "sim/answer/progress_monitor.h"
 #include "sim/choose/choice.h"
 #include "sim/price/interval.h"
 #include "sim/price/timeline.h"
@@ -21,7 +21,7 @@ struct Question {
   double bytes = 0;           // of the larger buffer
 
   // At most one of these. None: the fastest way is chosen.
-  std::optional<Way> way = {};                   // without dims: the usual ones of its algorithm
+  std::optional<AlgorithmConfig> way = {};       // without dims: the usual ones of its algorithm
   const schedule::Schedule* schedule = nullptr;  // of as many ranks as the group
 
   std::vector<std::int64_t> blocks = {};  // elements of each block, where these are uneven; empty: all alike
@@ -36,9 +36,9 @@ struct Question {
 };
 
 struct Answer {
-  Way way;        // that was chosen, or asked for; of a schedule, its algorithm
-  Choice choice;  // what it was chosen from; empty: nothing was
-  Price price;    // its time is `forever` when it was interrupted
+  AlgorithmConfig way;  // that was chosen, or asked for; of a schedule, its algorithm
+  Choice choice;        // what it was chosen from; empty: nothing was
+  Price price;          // its time is `forever` when it was interrupted
   Interval interval;
   Noisy noisy;
   std::vector<Phase> phases;
@@ -52,22 +52,22 @@ struct Answer {
 class PricedMachine {
  public:
   // The watch must outlive it.
-  explicit PricedMachine(MachineSpec, Watch* = nullptr);
+  explicit PricedMachine(MachineSpec, ProgressMonitor* = nullptr);
 
   const Machine& machine() const { return machine_; }
   const MachineSpec& spec() const { return machine_.spec(); }
-  Watch& watch() const { return *watch_; }
+  ProgressMonitor& watch() const { return *watch_; }
   Pricer& pricer(const Question&);  // with the patterns of earlier questions of this kind
 
  private:
   const Machine machine_;
-  NoWatch nobody_;
-  Watch* watch_;
+  NoProgressMonitor nobody_;
+  ProgressMonitor* watch_;
   std::vector<std::unique_ptr<Pricer>> pricers_;
 };
 
 // The ways that the question leaves open. Throws invalid_argument when there is none, with the reason.
-std::vector<Way> ways_for(const Question&, const Pricer&);
+std::vector<AlgorithmConfig> configs_for(const Question&, const Pricer&);
 
 // Throws invalid_argument when no algorithm serves, or when all have too many moves.
 Answer answer(const Question&, PricedMachine&);

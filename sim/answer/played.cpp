@@ -12,7 +12,7 @@ Workload with_algorithms_of(const Played& played, Workload workload) {
 }  // namespace
 
 PlayedAnswer answer(const Workload& workload, const PlayOptions& how, const NoiseRuns& noise, PricedMachine& on) {
-  Watch& watch = on.watch();
+  ProgressMonitor& watch = on.watch();
   PlayOptions options = how;
   options.stopped = [&](Time reached, double done) { return watch.stopped(reached, done); };
   watch.begin("playing");

@@ -28,11 +28,13 @@ Borders::Borders(const Machine& machine, const Sweep& sweep, const std::vector<C
   std::ranges::sort(sweep_.sizes);
 }
 
-Borders::Contender Borders::contender(const Way& way) const { return family_ ? family_of(way) : text_of(way); }
+Borders::Contender Borders::contender(const AlgorithmConfig& way) const {
+  return family_ ? family_of(way) : text_of(way);
+}
 
 Cost Borders::price(const Contender& who, double bytes) {
   Cost best{.bytes = bytes, .time = forever};
-  for (const Way& way : ways_.at(who)) {
+  for (const AlgorithmConfig& way : ways_.at(who)) {
     const auto found = known_.find({way, bytes});
     const Time time = found != known_.end() ? found->second : pricer_.price(way, bytes, false, best.time).time;
     if (time < best.time) known_[{way, bytes}] = time, best.way = way, best.time = time;
@@ -73,7 +75,7 @@ double Borders::border(const Side& before, const Side& after) {
     if (again) (came_down ? at_low : at_high) /= 2;
   }
   for (const Side* side : {&before, &after})
-    for (const Way& way : ways_.at(side->who)) pricer_.forget(way);
+    for (const AlgorithmConfig& way : ways_.at(side->who)) pricer_.forget(way);
   return high;
 }
 
@@ -116,7 +118,7 @@ void Borders::look_between(const Side& low, const Side& high) {
 std::vector<Region> Borders::regions(bool family) {
   family_ = family;
   ways_.clear(), regions_.clear(), priced_.clear();
-  for (const Way& way : sweep_.ways) ways_[contender(way)].push_back(way);
+  for (const AlgorithmConfig& way : sweep_.ways) ways_[contender(way)].push_back(way);
   std::vector<Region> sampled = regions_of(samples_, family);
   if (sampled.empty()) return sampled;
   regions_ = {sampled.front()};

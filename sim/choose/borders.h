@@ -31,7 +31,7 @@ class Borders {
     Contender who;
   };
 
-  Contender contender(const Way&) const;
+  Contender contender(const AlgorithmConfig&) const;
   Cost price(const Contender&, double bytes);
   Cost fastest(double bytes, Time limit);  // over all ways; its time is `forever` when none is within the limit
   double border(const Side& before, const Side& after);
@@ -46,8 +46,8 @@ class Borders {
   SweepControl control_;
   Pricer pricer_;
   bool family_ = false;
-  std::map<Contender, std::vector<Way>> ways_;
-  std::map<std::pair<Way, double>, Time> known_;
+  std::map<Contender, std::vector<AlgorithmConfig>> ways_;
+  std::map<std::pair<AlgorithmConfig, double>, Time> known_;
   std::vector<Region> regions_;
   std::vector<Cost> priced_;
 };

@@ -34,7 +34,7 @@ struct Entry {
 // number of processors, so that the same ways are examined on every machine.
 class Contest {
  public:
-  Contest(Pricer& pricer, const std::vector<Way>& ways, double bytes, const ChoiceLimits& limits)
+  Contest(Pricer& pricer, const std::vector<AlgorithmConfig>& ways, double bytes, const ChoiceLimits& limits)
       : pricer_(pricer),
         other_machine_(pricer.machine().spec()),
         other_pricer_(other_machine_, pricer.group(), pricer.settings()),
@@ -43,9 +43,9 @@ class Contest {
         limits_(limits) {}
 
   Choice run() {
-    std::vector<Way> shapeless;
+    std::vector<AlgorithmConfig> shapeless;
     for (std::size_t i = 0; i < ways_.size(); ++i) {
-      Way way = ways_[i];
+      AlgorithmConfig way = ways_[i];
       way.dims.clear();
       const auto known = std::ranges::find(shapeless, way);
       const int worker = static_cast<int>(known - shapeless.begin()) % workers;
@@ -71,7 +71,7 @@ class Contest {
 
   // An algorithm that ignores the shape makes the same schedule for several shapes. Only the first of these is kept.
   using Content = std::pair<std::uint64_t, std::uint64_t>;
-  static Content content(const Pattern& pattern) {
+  static Content content(const CompiledSchedule& pattern) {
     Content hash{0xcbf29ce484222325, 0x9e3779b97f4a7c15};  // FNV-1a, and the same with other constants
     const auto add = [&](std::int64_t value) {
       hash.first = (hash.first ^ static_cast<std::uint64_t>(value)) * 0x100000001b3;
@@ -171,7 +171,7 @@ class Contest {
   // Records what was learned of one way, and what follows for the others.
   void take(const Look& look) {
     const Entry& entry = look.entry;
-    const Way& way = ways_[entry.place];
+    const AlgorithmConfig& way = ways_[entry.place];
     if (look.content != Content{} && !known_.insert({way.algorithm, look.content}).second)
       return pricer(entry).forget(way);
     if (entry.known == Entry::Known::priced) {
@@ -195,7 +195,7 @@ class Contest {
 
   void outline(Look& look, Pricer& pricer) const {
     Entry& entry = look.entry;
-    const Way& way = ways_[entry.place];
+    const AlgorithmConfig& way = ways_[entry.place];
     const Pricer::Outline known = pricer.outline(way, bytes_, static_cast<std::int64_t>(effort_), look.limit);
     entry.least = std::max(entry.least, known.least);
     if (hopeless(entry.least, look.limit)) return;
@@ -254,9 +254,9 @@ class Contest {
 
   void look_at_pattern(Look& look, Pricer& pricer) const {
     Entry& entry = look.entry;
-    const Way& way = ways_[entry.place];
+    const AlgorithmConfig& way = ways_[entry.place];
     const schedule::Task task = task_of(schedule::algorithm_named(way.algorithm), pricer.request(way));
-    const Pattern& pattern = pricer.uncounted(way);
+    const CompiledSchedule& pattern = pricer.uncounted(way);
     look.content = content(pattern);
     entry.known = Entry::Known::pattern;
     entry.moves = entry.own * (has_empty_chunks(task, pricer.options(bytes_)) ? pattern.ranks()
@@ -322,7 +322,7 @@ class Contest {
   Pricer& pricer_;  // for every other way; the next one is for the rest
   const Machine other_machine_;
   Pricer other_pricer_;
-  const std::vector<Way>& ways_;
+  const std::vector<AlgorithmConfig>& ways_;
   const double bytes_;
   const ChoiceLimits limits_;
   std::vector<Entry> entries_[workers];
@@ -336,11 +336,11 @@ class Contest {
 
 }  // namespace
 
-Choice choose(Pricer& pricer, const std::vector<Way>& ways, double bytes, const ChoiceLimits& limits) {
+Choice choose(Pricer& pricer, const std::vector<AlgorithmConfig>& ways, double bytes, const ChoiceLimits& limits) {
   return Contest(pricer, ways, bytes, limits).run();
 }
 
-std::optional<Cost> fastest(Pricer& pricer, const std::vector<Way>& ways, double bytes) {
+std::optional<Cost> fastest(Pricer& pricer, const std::vector<AlgorithmConfig>& ways, double bytes) {
   const Choice choice = choose(pricer, ways, bytes);
   if (choice.best.empty()) return std::nullopt;
   return choice.best.front();

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/choose/usual_ways.h"
+#include "sim/choose/usual_configs.h"
 
 namespace trellis::sim {
 
@@ -19,7 +19,7 @@ struct Choice {
   std::vector<Cost> best;    // the fastest way, then the best of each next algorithm
   Price price;               // of the fastest way
   std::size_t priced = 0;    // ways that were priced in full
-  std::vector<Way> untried;  // not priced, as they have too many moves; nothing is known of them
+  std::vector<AlgorithmConfig> untried;  // not priced, as they have too many moves; nothing is known of them
 };
 
 // Default tolerance of the CLI and of workloads. Where many ways reach the limit of one resource, ordering them exactly
@@ -28,7 +28,8 @@ inline constexpr double usual_within = 0.005;
 
 // The first of `best` is the fastest, as if all ways had been priced; among equals the first given. With `within` it
 // takes at most that much longer.
-Choice choose(Pricer&, const std::vector<Way>&, double bytes, const ChoiceLimits& = {});
-std::optional<Cost> fastest(Pricer&, const std::vector<Way>&, double bytes);  // none: no way can do the collective
+Choice choose(Pricer&, const std::vector<AlgorithmConfig>&, double bytes, const ChoiceLimits& = {});
+std::optional<Cost> fastest(Pricer&, const std::vector<AlgorithmConfig>&,
+                            double bytes);  // none: no way can do the collective
 
 }  // namespace trellis::sim

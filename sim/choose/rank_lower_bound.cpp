@@ -4,9 +4,9 @@
 
 namespace trellis::sim {
 
-const RankRoutes::Way& RankRoutes::between(Rank peer, bool out) {
+const RankRoutes::PeerRoute& RankRoutes::between(Rank peer, bool out) {
   const auto [found, fresh] = known_.try_emplace(std::int64_t{peer} * 2 + (out ? 1 : 0));
-  Way& way = found->second;
+  PeerRoute& way = found->second;
   if (!fresh) return way;
   static_cast<UncontendedRoute&>(way) = uncontended_route(machine_, out ? rank_ : peer, out ? peer : rank_, links_);
   way.links = !links_.empty();
@@ -43,7 +43,7 @@ void RankLowerBound::add(const schedule::Program& program, const schedule::Step&
   moves_ += receives(s.op) ? 0 : 1;
   if (sends(s.op) || receives(s.op)) {
     const bool out = sends(s.op);
-    const RankRoutes::Way& lone = ways_.between(options_.place(s.end.peer), out);
+    const RankRoutes::PeerRoute& lone = ways_.between(options_.place(s.end.peer), out);
     const double bytes = lone.links ? chunk_ * (out ? s.from : s.to).count : 0;
     end += overheads_.message + overheads_.handshake + (out ? 0 : lone.latency);
     sends_ += out ? 1 : 0;

@@ -13,16 +13,16 @@ class RankRoutes {
  public:
   RankRoutes(const Machine& machine, Rank rank) : machine_(machine), rank_(rank) {}
 
-  struct Way : UncontendedRoute {
+  struct PeerRoute : UncontendedRoute {
     bool links = false;                   // the route uses links
     std::vector<ResourceId> narrow = {};  // of its links, those slower than all links nearer to the rank
   };
-  const Way& between(Rank peer, bool out);  // out: from the rank to the peer
+  const PeerRoute& between(Rank peer, bool out);  // out: from the rank to the peer
 
  private:
   const Machine& machine_;
   const Rank rank_;
-  std::unordered_map<std::int64_t, Way> known_;
+  std::unordered_map<std::int64_t, PeerRoute> known_;
   std::vector<ResourceId> links_;
 };
 

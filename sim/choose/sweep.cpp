@@ -18,13 +18,13 @@
 namespace trellis::sim {
 namespace {
 
-using Key = std::pair<Way, double>;
+using Key = std::pair<AlgorithmConfig, double>;
 
 // State shared by the threads.
 class SweepWork {
  public:
   SweepWork(const Sweep& sweep, const SweepControl& control) : sweep_(sweep), control_(control) {
-    const std::set<Way> wanted(sweep.ways.begin(), sweep.ways.end());
+    const std::set<AlgorithmConfig> wanted(sweep.ways.begin(), sweep.ways.end());
     const std::set<double> sizes(sweep.sizes.begin(), sweep.sizes.end());
     for (const Cost& c : control.known)
       if (wanted.contains(c.way) && sizes.contains(c.bytes) && known_.insert({c.way, c.bytes}).second) note(c);
@@ -56,7 +56,7 @@ class SweepWork {
   }
 
  private:
-  bool price_all(Pricer& pricer, const Way& way) {
+  bool price_all(Pricer& pricer, const AlgorithmConfig& way) {
     for (const double bytes : sweep_.sizes) {
       if (known_.contains({way, bytes})) continue;
       if (stop_ || (control_.stopped && control_.stopped())) return false;
@@ -77,7 +77,7 @@ class SweepWork {
 
   // Gives up on a point that is slower than all that are wanted, at the bound or during the run. Which points are given
   // up depends on the order; the fastest ones do not.
-  static Time price(Pricer& pricer, const Way& way, double bytes, Time limit) {
+  static Time price(Pricer& pricer, const AlgorithmConfig& way, double bytes, Time limit) {
     if (limit != forever && (pricer.outline(way, bytes).least > limit || pricer.least(way, bytes, limit) > limit))
       return forever;
     return pricer.price(way, bytes, false, limit).time;
@@ -177,7 +177,7 @@ std::vector<Cost> read_costs(std::string_view text, std::string_view fingerprint
     Cost cost;
     if (words.size() != 6 || words[5] != "ps" || words[0] != fingerprint || words[1] != wanted) continue;
     if (!read(words[3], cost.bytes) || !read(words[4], cost.time)) continue;
-    cost.way = way_named(words[2]);
+    cost.way = algorithm_config_named(words[2]);
     points.push_back(std::move(cost));
   }
   return points;

@@ -13,7 +13,7 @@ namespace trellis::sim {
 struct Sweep {
   Group group;
   Pricer::Settings settings;
-  std::vector<Way> ways;
+  std::vector<AlgorithmConfig> ways;
   std::vector<double> sizes;  // bytes of the larger buffer
   std::size_t wanted = 0;     // how many of the fastest are wanted at each size; 0: all
   Time limit = forever;       // where not all are wanted: leave out what takes longer

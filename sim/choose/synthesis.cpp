@@ -278,14 +278,14 @@ schedule::Schedule synthesised(const Machine& machine, const Group& group, const
 namespace {
 
 // The name in the file of points: "synthesised^2/4".
-Way way_of(const Synthesis& how) {
+AlgorithmConfig way_of(const Synthesis& how) {
   return {.algorithm = synthesised_name, .segments = how.pieces, .order = {how.depth}};
 }
 
 // Synthesises and prices it, unless the result is known. `forever`: it exceeds the limit or was stopped.
 Time time_of(const Machine& machine, const Group& group, const Pricer::Settings& settings, const PriceOptions& options,
              const Synthesis& how, const SweepControl& control) {
-  const Way way = way_of(how);
+  const AlgorithmConfig way = way_of(how);
   const auto is_this = [&](const Cost& c) { return c.way == way && c.bytes == options.bytes; };
   if (const auto known = std::ranges::find_if(control.known, is_this); known != control.known.end())
     return known->time <= options.limit ? known->time : forever;

@@ -89,7 +89,7 @@ Group group_named(const Machine& machine, std::string_view name) {
 Pricer::Pricer(const Machine& machine, Group group, Settings settings)
     : machine_(machine), group_(std::move(group)), settings_(std::move(settings)) {}
 
-schedule::Request Pricer::request(const Way& w) const {
+schedule::Request Pricer::request(const AlgorithmConfig& w) const {
   const bool peers = settings_.collective == schedule::Collective::send_recv;
   return schedule::request_by(w, {.collective = settings_.collective,
                                   .dims = group_.dims,
@@ -101,7 +101,7 @@ schedule::Request Pricer::request(const Way& w) const {
                                   .in_place = settings_.in_place});
 }
 
-std::string Pricer::refusal(const Way& w) const {
+std::string Pricer::refusal(const AlgorithmConfig& w) const {
   const schedule::Request wanted = request(w);
   if (wanted.ranks() != group_.ranks())
     return fmt::format("{} are {} ranks, and here are {}", fmt::join(wanted.dims, "x"), wanted.ranks(), group_.ranks());
@@ -119,43 +119,44 @@ PriceOptions Pricer::options(double bytes, Time limit) const {
 }
 
 // The pattern depends on the size only where there are fewer elements than chunks.
-const Pattern& Pricer::pattern(const Way& way, double bytes) {
+const CompiledSchedule& Pricer::pattern(const AlgorithmConfig& way, double bytes) {
   const schedule::Algorithm& algorithm = schedule::algorithm_named(way.algorithm);
   const schedule::Request wanted = request(way);
   const bool few = bytes < settings_.element * static_cast<double>(schedule::data_chunks(task_of(algorithm, wanted)));
   Made& kept = patterns_[way];
   if (!kept.pattern || ((few || kept.pattern->sized()) && kept.bytes != bytes))
-    kept = {bytes, std::make_unique<Pattern>(few ? pattern_for(algorithm, wanted, options(bytes))
-                                                 : Pattern(algorithm, wanted))};
+    kept = {bytes, std::make_unique<CompiledSchedule>(few ? pattern_for(algorithm, wanted, options(bytes))
+                                                          : CompiledSchedule(algorithm, wanted))};
   return *kept.pattern;
 }
 
-const Pattern& Pricer::uncounted(const Way& way) {
+const CompiledSchedule& Pricer::uncounted(const AlgorithmConfig& way) {
   Made& kept = patterns_[way];
   if (!kept.pattern || kept.pattern->sized())
-    kept = {0, std::make_unique<Pattern>(schedule::algorithm_named(way.algorithm), request(way))};
+    kept = {0, std::make_unique<CompiledSchedule>(schedule::algorithm_named(way.algorithm), request(way))};
   return *kept.pattern;
 }
 
-Price Pricer::price(const Way& way, double bytes, bool explain, Time limit) {
+Price Pricer::price(const AlgorithmConfig& way, double bytes, bool explain, Time limit) {
   PriceOptions how = options(bytes, limit);
   how.explain = explain;
   return sim::price(pattern(way, bytes), machine_, how);
 }
 
-Time Pricer::least(const Way& way, double bytes, Time limit) {
+Time Pricer::least(const AlgorithmConfig& way, double bytes, Time limit) {
   return least_time(pattern(way, bytes), machine_, options(bytes, limit));
 }
 
 // Returns whether all its steps were looked at.
-bool Pricer::look_at(Rank rank, const Way& way, RankLowerBound& bound, std::int64_t most_steps, Time limit) {
+bool Pricer::look_at(Rank rank, const AlgorithmConfig& way, RankLowerBound& bound, std::int64_t most_steps,
+                     Time limit) {
   return watch_program(schedule::algorithm_named(way.algorithm), request(way), rank, [&](const schedule::Program& p) {
     bound.add(p, p.steps.back());
     return bound.steps() < most_steps && (limit == forever || bound.least() <= limit);
   });
 }
 
-Pricer::Outline Pricer::outline(const Way& way, double bytes, std::int64_t most_steps, Time limit) {
+Pricer::Outline Pricer::outline(const AlgorithmConfig& way, double bytes, std::int64_t most_steps, Time limit) {
   const schedule::Task task = task_of(schedule::algorithm_named(way.algorithm), request(way));
   ResourceLoads loads(machine_);
   RankLowerBound bound(0, task, machine_, options(bytes), ways_from(0), loads);
@@ -163,7 +164,7 @@ Pricer::Outline Pricer::outline(const Way& way, double bytes, std::int64_t most_
   return {bound.least(), bound.moves() * task.ranks, bound.steps(), whole};
 }
 
-Time Pricer::least_of_chip(const Way& way, double bytes, Time limit) {
+Time Pricer::least_of_chip(const AlgorithmConfig& way, double bytes, Time limit) {
   const schedule::Task task = task_of(schedule::algorithm_named(way.algorithm), request(way));
   const PriceOptions how = options(bytes);
   const Rank cores = machine_.cores(), chip = how.place(0) / cores;
@@ -183,16 +184,17 @@ RankRoutes& Pricer::ways_from(Rank rank) {
   return ways_.try_emplace(place, machine_, place).first->second;
 }
 
-std::vector<Way> ways_of(const Pricer& pricer, const std::vector<std::string>& algorithms,
-                         const std::vector<std::int32_t>& lanes, const std::vector<std::int32_t>& parts) {
+std::vector<AlgorithmConfig> configs_of(const Pricer& pricer, const std::vector<std::string>& algorithms,
+                                        const std::vector<std::int32_t>& lanes,
+                                        const std::vector<std::int32_t>& parts) {
   std::vector<std::string> names = algorithms;
   if (names.empty())
     for (const auto& [name, algorithm] : schedule::algorithms()) names.push_back(name);
-  std::vector<Way> ways;
+  std::vector<AlgorithmConfig> ways;
   for (const std::string& name : names)
     for (const std::int32_t channels : lanes)
       for (const std::int32_t segments : parts)
-        if (const Way way{name, channels, segments}; pricer.refusal(way).empty()) ways.push_back(way);
+        if (const AlgorithmConfig way{name, channels, segments}; pricer.refusal(way).empty()) ways.push_back(way);
   return ways;
 }
 

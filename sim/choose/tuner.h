@@ -9,16 +9,16 @@
 #include <string_view>
 #include <vector>
 
-#include "schedule/algorithms/way.h"
+#include "schedule/algorithms/algorithm_config.h"
 #include "sim/choose/rank_lower_bound.h"
 #include "sim/price/price.h"
 
 namespace trellis::sim {
 
+using schedule::algorithm_config_named;
+using schedule::AlgorithmConfig;
 using schedule::family_of;
 using schedule::text_of;
-using schedule::Way;
-using schedule::way_named;
 
 // A group of ranks that do a collective together, and its shape, innermost dimension first.
 struct Group {
@@ -38,7 +38,7 @@ Group first_in_a_row(const Machine&, Rank count);  // 0: all
 Group group_named(const Machine&, std::string_view);
 
 struct Cost {
-  Way way;
+  AlgorithmConfig way;
   double bytes = 0;
   Time time = 0;
 };
@@ -60,9 +60,9 @@ class Pricer {
   Pricer(const Machine&, Group, Settings);
 
   // Why the algorithm cannot be used this way; empty if it can.
-  std::string refusal(const Way&) const;
-  Price price(const Way&, double bytes, bool explain = false, Time limit = forever);
-  Time least(const Way&, double bytes, Time limit = forever);  // a lower bound
+  std::string refusal(const AlgorithmConfig&) const;
+  Price price(const AlgorithmConfig&, double bytes, bool explain = false, Time limit = forever);
+  Time least(const AlgorithmConfig&, double bytes, Time limit = forever);  // a lower bound
   struct Outline {
     Time least = 0;
     std::int64_t moves = 0;  // of all ranks, if each has as many as the first rank
@@ -71,14 +71,15 @@ class Pricer {
   };
   static constexpr std::int64_t any_steps = std::numeric_limits<std::int64_t>::max();
   // A cheaper lower bound, from one rank's steps. Stops after `most_steps`, or once the bound exceeds the limit.
-  Outline outline(const Way&, double bytes, std::int64_t most_steps = any_steps, Time limit = forever);
+  Outline outline(const AlgorithmConfig&, double bytes, std::int64_t most_steps = any_steps, Time limit = forever);
   // A lower bound from all moves of the ranks of the first rank's chip. Returns `forever` if it exceeds the limit.
-  Time least_of_chip(const Way&, double bytes, Time limit = forever);
-  const Pattern& pattern(const Way&, double bytes);      // valid until it is forgotten or another size is asked for
-  const Pattern& uncounted(const Way&);                  // likewise, with chunks not told apart by their elements
-  void forget(const Way& way) { patterns_.erase(way); }  // drops what is cached for it
+  Time least_of_chip(const AlgorithmConfig&, double bytes, Time limit = forever);
+  const CompiledSchedule& pattern(const AlgorithmConfig&,
+                                  double bytes);  // valid until it is forgotten or another size is asked for
+  const CompiledSchedule& uncounted(const AlgorithmConfig&);  // likewise, with chunks not told apart by their elements
+  void forget(const AlgorithmConfig& way) { patterns_.erase(way); }  // drops what is cached for it
 
-  schedule::Request request(const Way&) const;
+  schedule::Request request(const AlgorithmConfig&) const;
   PriceOptions options(double bytes, Time limit = forever) const;
   const Machine& machine() const { return machine_; }
   const Group& group() const { return group_; }
@@ -90,23 +91,23 @@ class Pricer {
   Settings settings_;
   struct Made {
     double bytes = 0;
-    std::unique_ptr<Pattern> pattern = {};
+    std::unique_ptr<CompiledSchedule> pattern = {};
   };
-  std::map<Way, Made> patterns_;
+  std::map<AlgorithmConfig, Made> patterns_;
   std::map<Rank, RankRoutes> ways_;  // by rank of the machine
 
-  bool look_at(Rank, const Way&, RankLowerBound&, std::int64_t most_steps, Time limit);
+  bool look_at(Rank, const AlgorithmConfig&, RankLowerBound&, std::int64_t most_steps, Time limit);
   RankRoutes& ways_from(Rank);
 };
 
 // Every algorithm that can do the collective, or those named, with each number of lanes and parts. Combinations that
 // give nothing new, as the algorithm has no more data to cut, are left out.
-std::vector<Way> ways_of(const Pricer&, const std::vector<std::string>& algorithms,
-                         const std::vector<std::int32_t>& lanes, const std::vector<std::int32_t>& parts);
+std::vector<AlgorithmConfig> configs_of(const Pricer&, const std::vector<std::string>& algorithms,
+                                        const std::vector<std::int32_t>& lanes, const std::vector<std::int32_t>& parts);
 // This way is chosen from `from` bytes on, until the next region.
 struct Region {
   double from = 0;
-  Way way;
+  AlgorithmConfig way;
   Time time = 0;  // at this many bytes:
   double at = 0;  // where the region begins; of the first region, the least size that was priced
 };

@@ -84,17 +84,17 @@ std::vector<Cost> sorted(std::vector<Cost> costs) {
   return costs;
 }
 
-std::int64_t pieces_of(const Pricer& pricer, const Way& way) {
+std::int64_t pieces_of(const Pricer& pricer, const AlgorithmConfig& way) {
   return task_of(schedule::algorithm_named(way.algorithm), pricer.request(way)).pieces;
 }
 
 // The first ways with other lanes and parts.
-std::vector<Way> finer_ways(const Pricer& pricer, const Search& how, const std::vector<Cost>& costs) {
-  std::vector<Way> ways;
+std::vector<AlgorithmConfig> finer_ways(const Pricer& pricer, const Search& how, const std::vector<Cost>& costs) {
+  std::vector<AlgorithmConfig> ways;
   for (std::size_t i = 0; i < std::min(how.finalists, costs.size()); ++i)
     for (const std::int32_t channels : how.lanes)
       for (const std::int32_t segments : how.parts) {
-        Way way = costs[i].way;
+        AlgorithmConfig way = costs[i].way;
         way.channels = channels, way.segments = segments;
         if (channels * segments > 1 && pricer.refusal(way).empty()) ways.push_back(std::move(way));
       }
@@ -102,8 +102,8 @@ std::vector<Way> finer_ways(const Pricer& pricer, const Search& how, const std::
 }
 
 // The ways that could be the fastest by one rank's steps, within the budget of moves. Counts those left out.
-std::vector<Way> promising(Pricer& pricer, std::vector<Way> ways, double bytes, std::int64_t most_moves,
-                           std::size_t& left_out) {
+std::vector<AlgorithmConfig> promising(Pricer& pricer, std::vector<AlgorithmConfig> ways, double bytes,
+                                       std::int64_t most_moves, std::size_t& left_out) {
   struct Known {
     Pricer::Outline outline;
     std::size_t place = 0;
@@ -112,7 +112,7 @@ std::vector<Way> promising(Pricer& pricer, std::vector<Way> ways, double bytes, 
   for (std::size_t i = 0; i < ways.size(); ++i) known.push_back({pricer.outline(ways[i], bytes), i});
   std::ranges::stable_sort(known, {}, [](const Known& k) { return k.outline.least; });
   const std::int64_t most_for_one = most_moves / Search::ways_at_least;
-  std::vector<Way> kept;
+  std::vector<AlgorithmConfig> kept;
   for (const Known& k : known) {
     if (k.outline.moves > most_for_one) continue;
     if (k.outline.moves > most_moves) break;
@@ -142,14 +142,14 @@ std::vector<Shape> shapes_of(const Shape& dims) {
   return {shapes.begin(), shapes.end()};
 }
 
-std::vector<Way> compositions(const Pricer& pricer, const std::vector<std::string>& algorithms,
-                              std::size_t most_levels) {
+std::vector<AlgorithmConfig> compositions(const Pricer& pricer, const std::vector<std::string>& algorithms,
+                                          std::size_t most_levels) {
   std::vector<std::string> names = algorithms;
   if (names.empty())
     for (const auto& [name, algorithm] : schedule::algorithms())
       if (!algorithm.has_levels) names.push_back(name);
   std::map<Rank, std::vector<std::string>> by_size;
-  std::vector<Way> ways;
+  std::vector<AlgorithmConfig> ways;
   for (const Shape& shape : shapes_of(pricer.group().dims)) {
     if (shape.size() < 2 || shape.size() > most_levels) continue;
     std::vector<const std::vector<std::string>*> by_level;
@@ -160,7 +160,7 @@ std::vector<Way> compositions(const Pricer& pricer, const std::vector<std::strin
     }
     std::vector<std::string> levels;
     each_choice(by_level, levels, [&](const std::vector<std::string>& chosen) {
-      Way way{composed, 1, 1, chosen, shape};
+      AlgorithmConfig way{composed, 1, 1, chosen, shape};
       if (pricer.refusal(way).empty() && pieces_of(pricer, way) <= most_pieces * pricer.group().ranks())
         ways.push_back(std::move(way));
     });
@@ -168,39 +168,40 @@ std::vector<Way> compositions(const Pricer& pricer, const std::vector<std::strin
   return ways;
 }
 
-std::vector<Way> orders(const Pricer& pricer, const std::vector<std::string>& algorithms) {
+std::vector<AlgorithmConfig> orders(const Pricer& pricer, const std::vector<std::string>& algorithms) {
   constexpr std::size_t most_dims = 4;  // 23 other orders
   const Shape& dims = pricer.group().dims;
-  std::vector<Way> ways;
+  std::vector<AlgorithmConfig> ways;
   if (dims.size() < 2 || dims.size() > most_dims) return ways;
   std::vector<std::int32_t> order(dims.size());
   std::iota(order.begin(), order.end(), 0);
   while (std::ranges::next_permutation(order).found)
     for (const auto& [name, algorithm] : schedule::algorithms()) {
       if (!algorithms.empty() && std::ranges::find(algorithms, name) == algorithms.end()) continue;
-      if (Way way{.algorithm = name, .dims = dims, .order = order}; pricer.refusal(way).empty())
+      if (AlgorithmConfig way{.algorithm = name, .dims = dims, .order = order}; pricer.refusal(way).empty())
         ways.push_back(std::move(way));
     }
   return ways;
 }
 
-std::vector<Way> splits(const Pricer& pricer, const std::vector<Cost>& fastest_first, std::size_t most_ways) {
+std::vector<AlgorithmConfig> splits(const Pricer& pricer, const std::vector<Cost>& fastest_first,
+                                    std::size_t most_ways) {
   constexpr std::int64_t most_chunks = 512;  // of a block, for each rank
   std::vector<std::string> parts;
   for (const Cost& c : fastest_first) {
-    Way way = c.way;
+    AlgorithmConfig way = c.way;
     way.channels = way.segments = 1;
     const std::string text = text_of(way);
     const bool split = schedule::algorithm_named(way.algorithm).has_levels && way.levels.empty();
     if (!split && std::ranges::find(parts, text) == parts.end()) parts.push_back(text);
     if (parts.size() == most_ways) break;
   }
-  std::vector<Way> ways;
+  std::vector<AlgorithmConfig> ways;
   for (std::size_t i = 0; i < parts.size(); ++i)
     for (std::size_t j = i + 1; j < parts.size(); ++j)
       for (const auto& [most, least] : {std::pair(1, 1), std::pair(3, 2), std::pair(2, 1), std::pair(3, 1)}) {
-        Way way{.algorithm = "split",
-                .levels = {fmt::format("{}:{}", parts[i], most), fmt::format("{}:{}", parts[j], least)}};
+        AlgorithmConfig way{.algorithm = "split",
+                            .levels = {fmt::format("{}:{}", parts[i], most), fmt::format("{}:{}", parts[j], least)}};
         if (pricer.refusal(way).empty() && pieces_of(pricer, way) <= most_chunks * pricer.group().ranks())
           ways.push_back(std::move(way));
       }
@@ -223,7 +224,7 @@ SearchResult search(const Machine& machine, const Group& group, const Pricer::Se
     if (control.given_up) control.given_up(c);
   };
   // Returns how many were tried: all of them, or only the new ones when stopped.
-  const auto add = [&](std::vector<Cost>& costs, std::vector<Way> ways) {
+  const auto add = [&](std::vector<Cost>& costs, std::vector<AlgorithmConfig> ways) {
     looked_at = 0;
     ways = promising(pricer, std::move(ways), bytes, how.most_moves, result.untried);
     const Time limit = costs.size() < wanted ? forever : costs[wanted - 1].time;
@@ -234,7 +235,7 @@ SearchResult search(const Machine& machine, const Group& group, const Pricer::Se
     costs.resize(std::min(costs.size(), wanted));
     return control.stopped && control.stopped() ? looked_at : all;
   };
-  result.fixed = sorted(sweep(machine, {group, settings, ways_of(pricer, {}, {1}, {1}), {bytes}}, control));
+  result.fixed = sorted(sweep(machine, {group, settings, configs_of(pricer, {}, {1}, {1}), {bytes}}, control));
   result.tried += add(result.found, compositions(pricer, how.algorithms, how.most_levels));
   result.tried += add(result.found, orders(pricer, how.algorithms));
   std::vector<Cost> both = result.fixed;

@@ -17,14 +17,15 @@ std::vector<std::vector<Rank>> shapes_of(const std::vector<Rank>& dims);
 
 // Every composition of algorithms over every such shape of at least two levels. Of algorithms that give the same
 // schedule at a level only one is used.
-std::vector<Way> compositions(const Pricer&, const std::vector<std::string>& algorithms, std::size_t most_levels);
+std::vector<AlgorithmConfig> compositions(const Pricer&, const std::vector<std::string>& algorithms,
+                                          std::size_t most_levels);
 
 // Every algorithm with the group's dimensions in each order except their own.
-std::vector<Way> orders(const Pricer&, const std::vector<std::string>& algorithms);
+std::vector<AlgorithmConfig> orders(const Pricer&, const std::vector<std::string>& algorithms);
 
 // Splits the data between two ways that run at once. Takes the first `most_ways` ways; the faster one gets the larger
 // share.
-std::vector<Way> splits(const Pricer&, const std::vector<Cost>& fastest_first, std::size_t most_ways);
+std::vector<AlgorithmConfig> splits(const Pricer&, const std::vector<Cost>& fastest_first, std::size_t most_ways);
 
 struct Search {
   std::vector<std::string> algorithms = {};  // for the levels; empty: all

@@ -30,7 +30,7 @@ struct Hop {
 };
 
 // How a row of chips may be renamed without any difference: not at all, by rotation, or at will.
-struct Alike {
+struct RowSymmetry {
   enum class Kind : std::uint8_t { distinct, rotate, any } kind = Kind::distinct;
   std::int32_t size = 1;
 };
@@ -49,7 +49,7 @@ class Fabric {
   // Appends the links from one chip to the other. The chips differ only within this fabric. Variant 0 is the usual
   // route, higher ones are detours around a dead link. Returns false if there is no such variant.
   virtual bool route(Chip from, Chip to, int variant, std::vector<Hop>&) const = 0;
-  virtual std::vector<Alike> alike() const = 0;
+  virtual std::vector<RowSymmetry> alike() const = 0;
   virtual double bisection() const = 0;  // bytes a second, one way, between the halves of one such fabric
 
  protected:

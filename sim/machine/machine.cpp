@@ -124,21 +124,21 @@ std::vector<Rank> Machine::dims() const {
   return all;
 }
 
-std::vector<Alike> Machine::alike() const {
-  if (!spec_.defects.empty()) return {{Alike::Kind::distinct, ranks_}};
-  std::vector<Alike> all;
+std::vector<RowSymmetry> Machine::alike() const {
+  if (!spec_.defects.empty()) return {{RowSymmetry::Kind::distinct, ranks_}};
+  std::vector<RowSymmetry> all;
   const Rank stack = hbm_port_ < 0 ? cores_ : std::min(cores_, ports_[hbm_port_].span);
-  all.push_back({Alike::Kind::any, stack});
-  all.push_back({Alike::Kind::any, cores_ / stack});
+  all.push_back({RowSymmetry::Kind::any, stack});
+  all.push_back({RowSymmetry::Kind::any, cores_ / stack});
   for (const auto& fabric : fabrics_) {
     const auto more = fabric->alike();
     all.insert(all.end(), more.begin(), more.end());
   }
   // A resource shared by only part of a row makes the ranks of that row distinct.
   Rank stride = 1;
-  for (Alike& row : all) {
+  for (RowSymmetry& row : all) {
     for (const Port& port : ports_)
-      if (port.span > stride && port.span % (stride * row.size) != 0) row.kind = Alike::Kind::distinct;
+      if (port.span > stride && port.span % (stride * row.size) != 0) row.kind = RowSymmetry::Kind::distinct;
     stride *= row.size;
   }
   return all;

@@ -65,8 +65,8 @@ class Machine {
   Rank ranks() const { return ranks_; }
   Rank cores() const { return cores_; }  // ranks of a chip
   Chip chips() const { return ranks_ / cores_; }
-  std::vector<Rank> dims() const;    // innermost first: ranks of a chip if there are several, then the fabrics' dims
-  std::vector<Alike> alike() const;  // the same ranks, by how they may be renamed
+  std::vector<Rank> dims() const;  // innermost first: ranks of a chip if there are several, then the fabrics' dims
+  std::vector<RowSymmetry> alike() const;  // the same ranks, by how they may be renamed
   const std::vector<std::shared_ptr<const Fabric>>& fabrics() const { return fabrics_; }
 
   // Appends the links from one rank to the other; none within a chip. Detours around dead links if possible, else

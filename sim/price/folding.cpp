@@ -19,10 +19,10 @@ Row row_of(const Axis& axis) {
           axis.kind == Axis::Kind::flip || (axis.kind == Axis::Kind::rotate && axis.size <= 2), axis.size};
 }
 
-Row row_of(const Alike& alike) {
-  const bool any = alike.kind == Alike::Kind::any;
-  return {any || alike.kind == Alike::Kind::rotate, any || (alike.kind == Alike::Kind::rotate && alike.size <= 2),
-          alike.size};
+Row row_of(const RowSymmetry& alike) {
+  const bool any = alike.kind == RowSymmetry::Kind::any;
+  return {any || alike.kind == RowSymmetry::Kind::rotate,
+          any || (alike.kind == RowSymmetry::Kind::rotate && alike.size <= 2), alike.size};
 }
 
 // The innermost part of a row. A row that may be rotated can still be rotated by whole parts, but within a part nothing
@@ -44,7 +44,7 @@ Symmetry distinct(Rank ranks) { return {{{Axis::Kind::distinct, ranks}}}; }
 
 }  // namespace
 
-Symmetry shared_symmetry(const Symmetry& schedule, const std::vector<Alike>& machine) {
+Symmetry shared_symmetry(const Symmetry& schedule, const std::vector<RowSymmetry>& machine) {
   Symmetry shared;
   std::size_t i = 0, j = 0;
   Row ours, theirs;
@@ -52,7 +52,7 @@ Symmetry shared_symmetry(const Symmetry& schedule, const std::vector<Alike>& mac
   for (;;) {
     while (ours.size == 1 && i < schedule.axes.size()) ours = row_of(schedule.axes[i++]);
     while (theirs.size == 1 && j < machine.size()) {
-      at_will = machine[j].kind == Alike::Kind::any;
+      at_will = machine[j].kind == RowSymmetry::Kind::any;
       theirs = row_of(machine[j++]);
     }
     if (ours.size == 1 || theirs.size == 1) break;

@@ -11,7 +11,7 @@
 namespace trellis::sim {
 
 // The renamings that both the schedule and the machine allow.
-schedule::Symmetry shared_symmetry(const schedule::Symmetry&, const std::vector<Alike>&);
+schedule::Symmetry shared_symmetry(const schedule::Symmetry&, const std::vector<RowSymmetry>&);
 // The symmetry by which one rank of a class stands for the others. None if `members` are only some of the ranks, or if
 // a defect tells them apart.
 std::optional<schedule::Symmetry> folded_symmetry(const schedule::Symmetry&, const Machine&,

@@ -46,7 +46,7 @@ bool same_resources(const Machine& one, const Machine& other) {
 }
 
 // How much later a schedule starts on the other machine, if all that comes after is the same.
-std::optional<Time> starts_later(const Pattern& pattern, const PriceOptions& options, const Machine& one,
+std::optional<Time> starts_later(const CompiledSchedule& pattern, const PriceOptions& options, const Machine& one,
                                  const Overheads& a, const Machine& other) {
   const Overheads b = other.overheads(options.era);
   if (options.noise || by_step(a) != by_step(b) || !same_resources(one, other)) return std::nullopt;
@@ -71,7 +71,7 @@ struct Trial {
 
 }  // namespace
 
-Interval interval(const Pattern& pattern, const MachineSpec& spec, const PriceOptions& options, Time middle) {
+Interval interval(const CompiledSchedule& pattern, const MachineSpec& spec, const PriceOptions& options, Time middle) {
   PriceOptions quick = options;
   quick.explain = false;
   const Machine usual(spec);
@@ -107,7 +107,7 @@ Interval interval(const MachineSpec& spec, std::string_view asked_era, Time midd
   Interval found{.low = middle, .high = middle};
   double below = 0, above = 0;
   for (std::size_t i = 0; i < trials.size(); i += 2) {
-    Sway sway{trials[i].key, trials[i].text, trials[i + 1].text, middle, middle};
+    Sensitivity sway{trials[i].key, trials[i].text, trials[i + 1].text, middle, middle};
     for (const Trial& end : {trials[i], trials[i + 1]}) {
       if (end.time == forever) {
         found.all_tried = false;
@@ -120,7 +120,7 @@ Interval interval(const MachineSpec& spec, std::string_view asked_era, Time midd
   }
   found.low -= static_cast<Time>(std::sqrt(below) * us);
   found.high += static_cast<Time>(std::sqrt(above) * us);
-  std::ranges::stable_sort(found.sways, std::greater<>(), &Sway::width);
+  std::ranges::stable_sort(found.sways, std::greater<>(), &Sensitivity::width);
   return found;
 }
 

@@ -11,7 +11,7 @@
 namespace trellis::sim {
 
 // How one figure changes the time.
-struct Sway {
+struct Sensitivity {
   std::string figure;
   std::string low_text, high_text;  // the range of the figure
   Time low = 0, high = 0;           // of the time, at the ends of the range: low <= high
@@ -19,12 +19,12 @@ struct Sway {
 };
 
 struct Interval {
-  Time low = 0, high = 0;   // all sways combined, as if they were independent
-  std::vector<Sway> sways;  // the widest first; figures without effect are left out
-  bool all_tried = true;    // false: stopped early, so some figures are missing
+  Time low = 0, high = 0;          // all sways combined, as if they were independent
+  std::vector<Sensitivity> sways;  // the widest first; figures without effect are left out
+  bool all_tried = true;           // false: stopped early, so some figures are missing
 };
 
-Interval interval(const Pattern&, const MachineSpec&, const PriceOptions&, Time middle);
+Interval interval(const CompiledSchedule&, const MachineSpec&, const PriceOptions&, Time middle);
 // For any time that depends on a machine. `time_on` computes it, and returns `forever` if it was stopped; one thread
 // for each processor calls it at once. `era`: empty: the usual one.
 Interval interval(const MachineSpec&, std::string_view era, Time middle,

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/price/path.h"
+#include "sim/price/critical_path.h"
 
 namespace trellis::sim {
 namespace {
@@ -33,7 +33,7 @@ Busiest busiest(const Run& run, const Machine& machine) {
   return most;
 }
 
-std::unique_ptr<Run> run_of(const Pattern& pattern, const Machine& machine, const PriceOptions& options,
+std::unique_ptr<Run> run_of(const CompiledSchedule& pattern, const Machine& machine, const PriceOptions& options,
                             RunSettings settings) {
   Job job{.pattern = &pattern, .bytes = options.bytes, .members = options.members};
   if (pattern.sized()) job.chunk_bytes = options.element;
@@ -50,16 +50,17 @@ std::optional<schedule::Symmetry> folded_symmetry(const schedule::Symmetry& sche
   return folded_symmetry(schedule, machine, options.members);
 }
 
-double moves_gone_through(const Pattern& pattern, const Machine& machine, const PriceOptions& options) {
+double moves_gone_through(const CompiledSchedule& pattern, const Machine& machine, const PriceOptions& options) {
   const auto folded = folded_symmetry(pattern.symmetry(), machine, options);
   return static_cast<double>(pattern.moves()) * (folded ? folded->classes() : pattern.ranks()) / pattern.ranks();
 }
 
-std::unique_ptr<Run> run_for(const Pattern& pattern, const Machine& machine, const PriceOptions& options, bool trace) {
+std::unique_ptr<Run> run_for(const CompiledSchedule& pattern, const Machine& machine, const PriceOptions& options,
+                             bool trace) {
   return run_of(pattern, machine, options, {.trace = trace});
 }
 
-Price price(const Pattern& pattern, const Machine& machine, const PriceOptions& options) {
+Price price(const CompiledSchedule& pattern, const Machine& machine, const PriceOptions& options) {
   const bool trace =
       options.explain && moves_gone_through(pattern, machine, options) <= static_cast<double>(most_traced);
   const auto run = run_for(pattern, machine, options, trace);
@@ -81,7 +82,7 @@ Price price(const Pattern& pattern, const Machine& machine, const PriceOptions& 
 }
 
 // Times are rounded to picoseconds at every event, so a sum of loads may exceed the simulated time by a trace.
-Time least_time(const Pattern& pattern, const Machine& machine, const PriceOptions& options) {
+Time least_time(const CompiledSchedule& pattern, const Machine& machine, const PriceOptions& options) {
   constexpr double rounding = 1e-5;
   const auto run = run_of(pattern, machine, options, {.alone = true});
   const Time chain = run->run();
@@ -91,7 +92,7 @@ Time least_time(const Pattern& pattern, const Machine& machine, const PriceOptio
 }
 
 Price price(const schedule::Schedule& s, const Machine& machine, const PriceOptions& options) {
-  return price(Pattern(s), machine, options);
+  return price(CompiledSchedule(s), machine, options);
 }
 
 namespace {
@@ -107,11 +108,11 @@ bool has_empty_chunks(const schedule::Task& task, const PriceOptions& options) {
   return options.bytes > 0 && elements_of_block(task, options) < task.pieces && task.ranks <= most_written;
 }
 
-Pattern pattern_for(const schedule::Algorithm& algorithm, const schedule::Request& request,
-                    const PriceOptions& options) {
+CompiledSchedule pattern_for(const schedule::Algorithm& algorithm, const schedule::Request& request,
+                             const PriceOptions& options) {
   const schedule::Task task = task_of(algorithm, request);
-  if (!has_empty_chunks(task, options)) return Pattern(algorithm, request);
-  return Pattern(make(algorithm, request), std::max<std::int64_t>(1, elements_of_block(task, options)));
+  if (!has_empty_chunks(task, options)) return CompiledSchedule(algorithm, request);
+  return CompiledSchedule(make(algorithm, request), std::max<std::int64_t>(1, elements_of_block(task, options)));
 }
 
 Price price(const schedule::Algorithm& algorithm, const schedule::Request& request, const Machine& machine,

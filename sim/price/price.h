@@ -61,21 +61,21 @@ struct Price {
 Price price(const schedule::Schedule&, const Machine&, const PriceOptions&);
 // Programs are written out for every rank only if nothing folds; else once for each class of like ranks.
 Price price(const schedule::Algorithm&, const schedule::Request&, const Machine&, const PriceOptions&);
-Price price(const Pattern&, const Machine&, const PriceOptions&);
+Price price(const CompiledSchedule&, const Machine&, const PriceOptions&);
 // moves_gone_through: how many moves a price will simulate, known before the run. Up to most_traced moves may be
 // recorded with `trace`.
 inline constexpr std::int64_t most_traced = 20'000'000;
-double moves_gone_through(const Pattern&, const Machine&, const PriceOptions&);
+double moves_gone_through(const CompiledSchedule&, const Machine&, const PriceOptions&);
 // The symmetry to fold by, see folding.h. None also if every rank is asked for (`fold` is false) or has delays of its
 // own (`noise`).
 std::optional<schedule::Symmetry> folded_symmetry(const schedule::Symmetry&, const Machine&, const PriceOptions&);
-std::unique_ptr<Run> run_for(const Pattern&, const Machine&, const PriceOptions&, bool trace);
+std::unique_ptr<Run> run_for(const CompiledSchedule&, const Machine&, const PriceOptions&, bool trace);
 // A lower bound for this pattern: each transfer as if alone, each resource as if never idle. Much cheaper than a price.
-Time least_time(const Pattern&, const Machine&, const PriceOptions&);
+Time least_time(const CompiledSchedule&, const Machine&, const PriceOptions&);
 // Whether there are so few elements that all chunks but the first ones are empty. Each rank's chunks are then told
 // apart.
 bool has_empty_chunks(const schedule::Task&, const PriceOptions&);
-Pattern pattern_for(const schedule::Algorithm&, const schedule::Request&, const PriceOptions&);
+CompiledSchedule pattern_for(const schedule::Algorithm&, const schedule::Request&, const PriceOptions&);
 
 double bus_factor(const schedule::Task&);  // busbw over algbw
 Bounds lower_bounds(const schedule::Task&, const Machine&, const PriceOptions&);

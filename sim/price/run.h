@@ -12,14 +12,14 @@
 
 #include "sim/machine/machine.h"
 #include "sim/network/network.h"
+#include "sim/price/compiled_schedule.h"
 #include "sim/price/folding.h"
-#include "sim/price/pattern.h"
 
 namespace trellis::sim {
 
 // A collective to run.
 struct Job {
-  const Pattern* pattern = nullptr;
+  const CompiledSchedule* pattern = nullptr;
   double bytes = 0;                // of the larger buffer
   double chunk_bytes = 0;          // used instead of `bytes` if not 0
   std::vector<Rank> members = {};  // the machine's rank of each rank; empty: the same

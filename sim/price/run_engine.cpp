@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "sim/network/adaptive_network.h"
 #include "sim/network/flow_network.h"
+#include "sim/network/hybrid_flow_network.h"
 #include "sim/network/uncontended_network.h"
 
 namespace trellis::sim {
@@ -53,7 +53,7 @@ Run::Engine::Engine(const Machine& machine, std::vector<Job> jobs, RunSettings s
     const auto first = static_cast<std::uint32_t>(seats_.size());
     add_seats(job);
     add_peers(job, first);
-    const Pattern& pattern = *jobs_[job].pattern;
+    const CompiledSchedule& pattern = *jobs_[job].pattern;
     const double chunk = jobs_[job].chunk_bytes;
     const auto chunks = static_cast<Work>(std::max<std::int64_t>(1, schedule::data_chunks(pattern.task())));
     chunk_work_.push_back(chunk > 0 ? static_cast<Work>(chunk) * work_of_byte
@@ -73,7 +73,7 @@ Run::Engine::Engine(const Machine& machine, std::vector<Job> jobs, RunSettings s
   else if (folds && !folding_)
     network_ = std::make_unique<FlowNetwork>(capacities_);  // what the folded run is compared with
   else
-    network_ = std::make_unique<AdaptiveNetwork>(capacities_, folds ? patience_folded : patience);
+    network_ = std::make_unique<HybridFlowNetwork>(capacities_, folds ? patience_folded : patience);
   capacities_ = {};
 }
 
@@ -92,7 +92,7 @@ Use Run::Engine::one_pass(ResourceId r) {
 }
 
 void Run::Engine::add_seats(std::uint32_t job) {
-  const Pattern& pattern = *jobs_[job].pattern;
+  const CompiledSchedule& pattern = *jobs_[job].pattern;
   const auto& members = jobs_[job].members;
   const Rank limit = members.empty() ? pattern.ranks() : static_cast<Rank>(members.size());
   if (limit != pattern.ranks() || (members.empty() && limit > machine_.ranks()))
@@ -126,7 +126,7 @@ void Run::Engine::add_seats(std::uint32_t job) {
 }
 
 void Run::Engine::add_peers(std::uint32_t job, std::uint32_t first_seat) {
-  const Pattern& pattern = *jobs_[job].pattern;
+  const CompiledSchedule& pattern = *jobs_[job].pattern;
   const auto& members = jobs_[job].members;
   std::unordered_map<Rank, std::uint32_t> seat_of_rank;
   const auto count = static_cast<std::uint32_t>(seats_.size()) - first_seat;

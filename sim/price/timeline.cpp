@@ -7,7 +7,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "sim/price/path.h"
+#include "sim/price/critical_path.h"
 
 namespace trellis::sim {
 namespace {

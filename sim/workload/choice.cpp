@@ -9,21 +9,21 @@ namespace trellis::sim {
 namespace {
 
 // The ways of an algorithm given by its name alone. Two ranks need no shape.
-std::vector<Way> ways_for(const Pricer& pricer, const std::string& only, double bytes) {
+std::vector<AlgorithmConfig> configs_for(const Pricer& pricer, const std::string& only, double bytes) {
   if (!only.empty()) {
-    Way way = way_named(only);
+    AlgorithmConfig way = algorithm_config_named(only);
     schedule::algorithm_named(way.algorithm);
-    if (way != Way{.algorithm = way.algorithm}) {
+    if (way != AlgorithmConfig{.algorithm = way.algorithm}) {
       if (const std::string why = pricer.refusal(way); !why.empty())
         throw std::invalid_argument(fmt::format("'{}': {}", only, why));
       return {std::move(way)};
     }
   }
   const bool two = pricer.settings().collective == schedule::Collective::send_recv;
-  std::vector<Way> ways = two ? ways_of(pricer, {}, {1}, {1}) : usual_ways(pricer, bytes);
+  std::vector<AlgorithmConfig> ways = two ? configs_of(pricer, {}, {1}, {1}) : usual_configs(pricer, bytes);
   if (only.empty()) return ways;
   const std::vector<Rank> dims = two ? std::vector<Rank>{} : usual_dims(only, pricer.machine(), pricer.group().ranks());
-  std::erase_if(ways, [&](const Way& way) { return way.algorithm != only || way.dims != dims; });
+  std::erase_if(ways, [&](const AlgorithmConfig& way) { return way.algorithm != only || way.dims != dims; });
   return ways;
 }
 
@@ -45,17 +45,17 @@ Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const
     if (part.schedule->task.collective != part.collective)
       throw std::invalid_argument(fmt::format("{}: a schedule of {} for {}", part.name,
                                               name(part.schedule->task.collective), name(part.collective)));
-    Chosen given{.words = "the schedule given", .pattern = std::make_shared<const Pattern>(*part.schedule)};
+    Chosen given{.words = "the schedule given", .pattern = std::make_shared<const CompiledSchedule>(*part.schedule)};
     given.alone = price(*given.pattern, machine_, pricer.options(part.bytes)).time;
     return given;
   }
   const std::string& only = part.algorithm.empty() ? options_.algorithm : part.algorithm;
-  const std::vector<Way> ways = ways_for(pricer, only, part.bytes);
+  const std::vector<AlgorithmConfig> ways = configs_for(pricer, only, part.bytes);
   if (ways.empty())
     throw std::invalid_argument(fmt::format("{}: no algorithm{} serves {} among {}", part.name,
                                             only.empty() ? "" : " called " + only, name(part.collective), ranks));
   if (ways.size() == 1) {
-    const auto pattern = std::make_shared<const Pattern>(pricer.pattern(ways[0], part.bytes));
+    const auto pattern = std::make_shared<const CompiledSchedule>(pricer.pattern(ways[0], part.bytes));
     return {text_of(ways[0]), pattern, pattern->sized() ? options_.element : 0, pricer.price(ways[0], part.bytes).time};
   }
   ChoiceLimits limits{.within = usual_within};
@@ -66,7 +66,7 @@ Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const
     throw std::invalid_argument(fmt::format("{}: {} among {} is too much to try every algorithm: name one", part.name,
                                             name(part.collective), ranks));
   const Cost& best = choice.best.front();
-  const auto pattern = std::make_shared<const Pattern>(pricer.pattern(best.way, part.bytes));
+  const auto pattern = std::make_shared<const CompiledSchedule>(pricer.pattern(best.way, part.bytes));
   return {text_of(best.way), pattern, pattern->sized() ? options_.element : 0, best.time};
 }
 

@@ -14,10 +14,10 @@
 namespace trellis::sim {
 
 struct Chosen {
-  std::string words;                       // the way, "ring@16*2"
-  std::shared_ptr<const Pattern> pattern;  // null: stopped before there was one
-  double chunk_bytes = 0;                  // set if chunks are of one element or empty
-  Time alone = 0;                          // the price if nothing else is in flight
+  std::string words;                                // the way, "ring@16*2"
+  std::shared_ptr<const CompiledSchedule> pattern;  // null: stopped before there was one
+  double chunk_bytes = 0;                           // set if chunks are of one element or empty
+  Time alone = 0;                                   // the price if nothing else is in flight
 };
 
 class Choices {

@@ -249,7 +249,7 @@ class Player {
     return numbers_.try_emplace(ranks, numbers_.size()).first->second;
   }
 
-  using Key = std::vector<std::tuple<const Pattern*, double, std::size_t, Time>>;
+  using Key = std::vector<std::tuple<const CompiledSchedule*, double, std::size_t, Time>>;
 
   const Workload& workload_;
   const Machine& machine_;

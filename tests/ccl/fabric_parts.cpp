@@ -13,7 +13,7 @@
 #include "ccl/transports/libfabric/data/landings.h"
 #include "ccl/transports/libfabric/data/rails.h"
 #include "ccl/transports/libfabric/presence/public_state.h"
-#include "ccl/transports/libfabric/wire/hostile.h"
+#include "ccl/transports/libfabric/wire/fault_injection.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -114,8 +114,8 @@ TEST(Rails, OneThatFailsComesLast) {
   }
 }
 
-TEST(Hostility, IsReadByName) {
-  const Hostility h =
+TEST(FaultInjection, IsReadByName) {
+  const FaultInjection h =
       hostility_in("seed=9,reorder=20,hold=3,refuse=1,credits=2,fail=4,only=1,stall=5,stick=6,former=7");
   EXPECT_EQ(h.seed, 9U);
   EXPECT_EQ(h.reorder, 20);

@@ -88,7 +88,7 @@ bool Model::meet(World& w, Rank r) {
       begin(p, next.attempt);
       break;
     case Next::What::read: {
-      std::vector<Wish> wishes;
+      std::vector<ColorKey> wishes;
       for (const Notice& n : seen_) wishes.push_back(n.wish);
       p.kept = static_cast<std::uint8_t>(number(wishes_, wishes));
       mine_.stage = Stage::read;
@@ -198,8 +198,9 @@ void Model::expire(World& w, Rank r) {
 std::vector<Rank> Model::expected(const Process& p, Rank r) const {
   const ModelCall& mine = call_of(p, r);
   if (mine.call == Call::shrink) return mine.members;
-  std::vector<Wish> wishes;
-  for (const auto& script : scenario_.scripts) wishes.push_back(p.call < script.size() ? script[p.call].wish : Wish{});
+  std::vector<ColorKey> wishes;
+  for (const auto& script : scenario_.scripts)
+    wishes.push_back(p.call < script.size() ? script[p.call].wish : ColorKey{});
   return group_of(r, wishes);
 }
 

@@ -15,7 +15,7 @@ namespace trellis::ccl {
 struct ModelCall {
   Notice::Call call = Notice::Call::shrink;
   std::vector<Rank> members = {};  // shrink
-  Wish wish = {};                  // split
+  ColorKey wish = {};              // split
   int tries = 1;                   // beyond which it is not called again
 };
 
@@ -96,7 +96,7 @@ class Model {
   Rules rules_;
   Rank ranks_;
   std::vector<Notice> notices_ = {Notice{}};
-  std::vector<std::vector<Wish>> wishes_ = {{}};
+  std::vector<std::vector<ColorKey>> wishes_ = {{}};
   std::vector<std::vector<Rank>> groups_ = {{}};
   std::vector<Notice> seen_;  // by the rank that decides
   Notice mine_;

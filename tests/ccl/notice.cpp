@@ -40,9 +40,9 @@ TEST(Notice, WhatNoRankWritesIsRefused) {
   EXPECT_THROW(bytes_of(large, 10), std::invalid_argument);
 }
 
-class Board : public testing::Test {
+class KeyValueMap : public testing::Test {
  protected:
-  Board() { Segment::begin(memory_.data(), shape_); }
+  KeyValueMap() { Segment::begin(memory_.data(), shape_); }
   const SegmentShape shape_{2, 1, 64};
   struct alignas(4096) Page {
     std::byte bytes[4096] = {};
@@ -51,7 +51,7 @@ class Board : public testing::Test {
   const Segment segment_{memory_.data(), shape_};
 };
 
-TEST_F(Board, HasWhatWasPostedLast) {
+TEST_F(KeyValueMap, HasWhatWasPostedLast) {
   EXPECT_TRUE(segment_.posted(1).empty());
   for (std::size_t size : {std::size_t{1}, std::size_t{13}, most_notice_bytes(2), std::size_t{0}}) {
     const std::vector<std::byte> bytes(size, std::byte{42});
@@ -62,7 +62,7 @@ TEST_F(Board, HasWhatWasPostedLast) {
   EXPECT_THROW(segment_.post(1, std::vector<std::byte>(4096)), std::invalid_argument);
 }
 
-TEST_F(Board, ALengthBeyondItIsRefused) {
+TEST_F(KeyValueMap, ALengthBeyondItIsRefused) {
   const std::vector<std::byte> some(8, std::byte{42});
   segment_.post(0, some);
   auto* words = reinterpret_cast<std::uint64_t*>(segment_.base() + shape_.boards_at());

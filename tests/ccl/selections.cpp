@@ -76,7 +76,7 @@ TEST(Selections, AMachinesRulesComeBeforeThoseOfAnyMachine) {
   EXPECT_EQ(first(Collective::all_reduce, 16, 8, DType::f32, "*"), "mesh");
   const auto all = Selections::read(table).choices(Collective::all_reduce, 16, 8192, DType::bf16, "trn2.48xlarge");
   std::string text;
-  for (const Choice& c : all) text += text_of(c) + " ";
+  for (const AlgorithmConfig& c : all) text += text_of(c) + " ";
   EXPECT_EQ(text, "bine ring*4 mesh ");
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 using namespace trellis::schedule;
 
-constexpr Effort little{.cells = 1 << 20, .work = 1 << 20};
+constexpr ProofLimits little{.cells = 1 << 20, .work = 1 << 20};
 
 std::string exported(const Schedule& schedule) {
   try {

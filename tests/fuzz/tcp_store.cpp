@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "ccl/rendezvous/board.h"
+#include "ccl/rendezvous/key_value_map.h"
 #include "ccl/rendezvous/tcp/session.h"
 
 namespace {
@@ -30,7 +30,7 @@ Greeting greet(Session& session, bool proven) {
   return g;
 }
 
-void apply(Board& board, const Request& r) {
+void apply(KeyValueMap& board, const Request& r) {
   try {
     if (r.verb == Verb::set) {
       board.set(r.key, r.value);
@@ -66,7 +66,7 @@ Bytes frames_of(std::span<const std::byte> bytes, FrameChain& sent) {
 
 void serve(std::span<const std::byte> bytes, Sender sender, std::size_t piece) {
   Session session;
-  Board board;
+  KeyValueMap board;
   Bytes frames;
   if (sender != Sender::stranger) {
     const Greeting g = greet(session, sender != Sender::greeted);

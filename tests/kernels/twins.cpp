@@ -71,7 +71,7 @@ TEST(Twins, AreThereForEachSetOfInstructions) {
 TEST(Twins, ComparisonSeesOneWrongBit) {
   const Kernel& kernel = kernel_named("cast.f32.bf16.nearest");
   const Trial trial(kernel, 200, 0, 1, 1);
-  const Body wrong = [](const Stretch& s) {
+  const Body wrong = [](const KernelArguments& s) {
     kernel_named("cast.f32.bf16.nearest").truth(s);
     static_cast<unsigned char*>(s.writes[0])[399] ^= 1;
   };

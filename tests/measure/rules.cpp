@@ -15,7 +15,7 @@ using schedule::Collective;
 std::vector<Cost> costs(std::vector<std::pair<const char*, double>> all) {
   std::ranges::stable_sort(all, {}, &std::pair<const char*, double>::second);
   std::vector<Cost> found;
-  for (const auto& [name, us] : all) found.push_back({schedule::way_named(name), us, 9});
+  for (const auto& [name, us] : all) found.push_back({schedule::algorithm_config_named(name), us, 9});
   return found;
 }
 
@@ -83,7 +83,7 @@ TEST(TuneCandidates, EachIsServedAndThereOnce) {
   for (const Collective c : {Collective::all_reduce, Collective::all_gather, Collective::barrier})
     for (const ccl::Rank ranks : {2, 3}) {
       std::set<std::string> seen;
-      for (const ccl::Choice& choice : candidates(c, ranks)) {
+      for (const ccl::AlgorithmConfig& choice : candidates(c, ranks)) {
         EXPECT_TRUE(seen.insert(text_of(choice)).second);
         const schedule::Algorithm& a = schedule::algorithm_named(choice.algorithm);
         EXPECT_EQ(schedule::refusal(
@@ -94,7 +94,7 @@ TEST(TuneCandidates, EachIsServedAndThereOnce) {
     }
   const auto all = candidates(Collective::all_reduce, 2);
   for (const char* name : {"ring", "ring*2/4", "mesh", "recursive_doubling"})
-    EXPECT_NE(std::ranges::find(all, schedule::way_named(name)), all.end()) << name;
+    EXPECT_NE(std::ranges::find(all, schedule::algorithm_config_named(name)), all.end()) << name;
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ struct Result {
   Ends each;
 };
 
-Result ours(const Pattern& pattern, const Machine& machine) {
+Result ours(const CompiledSchedule& pattern, const Machine& machine) {
   const auto chunks = static_cast<double>(trellis::schedule::data_chunks(pattern.task()));
   Run run(machine, {{.pattern = &pattern, .bytes = bytes * chunks}}, {.fold = false, .trace = true});
   Result result{in_seconds(run.run()), {}};
@@ -86,7 +86,7 @@ Result ours(const Pattern& pattern, const Machine& machine) {
 // which would give flows with a longer latency a smaller share.
 class Replay {
  public:
-  Replay(const Pattern& pattern, const Machine& machine)
+  Replay(const CompiledSchedule& pattern, const Machine& machine)
       : pattern_(pattern), machine_(machine), zone_(s4u::create_full_zone("all")), links_(machine.resources()) {
     for (Rank r = 0; r < machine.ranks(); ++r) hosts_.push_back(zone_->create_host(fmt::format("rank{}", r), 1e9));
     for (Rank r = 0; r < machine.ranks(); ++r) {
@@ -179,7 +179,7 @@ class Replay {
     }
   }
 
-  const Pattern& pattern_;
+  const CompiledSchedule& pattern_;
   const Machine& machine_;
   s4u::NetZone* zone_;
   std::vector<s4u::Link*> links_;
@@ -193,7 +193,7 @@ int compare(const Case& c, const char* program) {
   MachineSpec spec = machine_spec(c.machine);
   if (c.fault != nullptr) what_if(spec, c.fault);
   const Machine machine(spec);
-  const Pattern pattern(trellis::schedule::algorithm_named(c.algorithm), c.request);
+  const CompiledSchedule pattern(trellis::schedule::algorithm_named(c.algorithm), c.request);
   const Result here = ours(pattern, machine);
   std::vector<std::string> arguments{program,
                                      "--cfg=network/model:CM02",

@@ -1,13 +1,13 @@
 #include <gtest/gtest.h>
 
 #include "schedule/algorithms/algorithm.h"
-#include "schedule/algorithms/way.h"
+#include "schedule/algorithms/algorithm_config.h"
 #include "schedule/proof/verify.h"
 
 namespace trellis::schedule {
 namespace {
 
-Request request_for(Collective c, std::vector<Rank> dims, const Way& way) {
+Request request_for(Collective c, std::vector<Rank> dims, const AlgorithmConfig& way) {
   Request r{.collective = c, .dims = std::move(dims)};
   if (rooted(c)) r.root = r.ranks() - 1;
   if (c == Collective::send_recv) r.root = 1, r.peer = r.ranks() - 1;
@@ -21,7 +21,7 @@ TEST(Order, EveryAlgorithmIsRightInEveryOrder) {
     for (const Collective c : collectives())
       for (const char* order : {"1.0", "0.1"})
         for (const bool in_place : {false, true}) {
-          Request r = request_for(c, {4, 2}, way_named(name + "^" + order));
+          Request r = request_for(c, {4, 2}, algorithm_config_named(name + "^" + order));
           r.in_place = in_place;
           if (!refusal(algorithm, r).empty()) continue;
           ++served;
@@ -52,7 +52,7 @@ TEST(Order, WhatIsNoneIsRefused) {
 TEST(Split, TwoWaysCarryTheirSharesAtOnce) {
   for (const char* text : {"split(ring:2,direct)", "split(torus,torus^1.0:3)*2", "split(mesh:3,rdh:2,ring)",
                            "split(hierarchical(direct,ring)@4x2,kangaring)", "split(ring*2,pairwise)"}) {
-    const Way way = way_named(text);
+    const AlgorithmConfig way = algorithm_config_named(text);
     EXPECT_EQ(text_of(way), text);
     int served = 0;
     for (const Collective c : collectives())
@@ -73,15 +73,16 @@ TEST(Split, TwoWaysCarryTheirSharesAtOnce) {
 TEST(Split, SlipsAreRefused) {
   for (const char* text : {"split(ring)", "split(ring:0,direct)", "split(ring:x,direct)", "split(ring@3,direct)",
                            "split(nobody,ring)", "split(split(ring,direct),ring)"})
-    EXPECT_THROW(make("split", request_by(way_named(text), {.dims = {4, 2}})), std::invalid_argument) << text;
+    EXPECT_THROW(make("split", request_by(algorithm_config_named(text), {.dims = {4, 2}})), std::invalid_argument)
+        << text;
 }
 
-TEST(Way, ReadsBackAsItWasWritten) {
+TEST(AlgorithmConfig, ReadsBackAsItWasWritten) {
   for (const char* text : {"ring", "ring*2/4", "torus@4x16^1.0", "hierarchical(mesh,torus:2)@4x4x4*2",
                            "split(hierarchical(mesh,ring)@4x2:3,torus^1.0)/2", "file:some/found.schedule"})
-    EXPECT_EQ(text_of(way_named(text)), text);
+    EXPECT_EQ(text_of(algorithm_config_named(text)), text);
   for (const char* wrong : {"", "*2", "ring*0", "ring/x", "ring*", "ring@", "ring@4x", "ring^", "a(b", "a)b", "a(b))"})
-    EXPECT_THROW(way_named(wrong), std::invalid_argument) << wrong;
+    EXPECT_THROW(algorithm_config_named(wrong), std::invalid_argument) << wrong;
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ Ends ends(const Case& c, double transfer, bool packets) {
   MachineSpec spec = machine_spec(c.machine);
   if (c.fault != nullptr) what_if(spec, c.fault);
   const Machine machine(spec);
-  const Pattern pattern(schedule::algorithm_named(c.algorithm), c.request);
+  const CompiledSchedule pattern(schedule::algorithm_named(c.algorithm), c.request);
   RunSettings settings{.fold = false, .trace = true};
   if (packets) settings.network = packets_of_4_kib;
   Run run(machine, {{.pattern = &pattern, .bytes = transfer * c.transfers}}, settings);

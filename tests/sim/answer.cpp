@@ -16,7 +16,7 @@ Question all_reduce_on(const PricedMachine& priced, double bytes) {
 }
 
 // Stops at the poll with this number, and counts the tasks.
-class StopsAt final : public Watch {
+class StopsAt final : public ProgressMonitor {
  public:
   explicit StopsAt(int last) : left_(last) {}
   void begin(std::string task) override { tasks.push_back(std::move(task)); }
@@ -33,7 +33,7 @@ TEST(Answer, IsTheChoiceAndItsPriceWithItsInterval) {
   const Question q = all_reduce_on(priced, 1 << 20);
   const Answer a = answer(q, priced);
   Pricer pricer(priced.machine(), q.group, {});
-  const Choice choice = choose(pricer, usual_ways(pricer, q.bytes), q.bytes, {.within = usual_within});
+  const Choice choice = choose(pricer, usual_configs(pricer, q.bytes), q.bytes, {.within = usual_within});
   EXPECT_EQ(a.way, choice.best.front().way);
   EXPECT_EQ(a.price.time, pricer.price(a.way, q.bytes).time);
   EXPECT_LT(a.interval.low, a.price.time);
@@ -45,7 +45,7 @@ TEST(Answer, IsTheChoiceAndItsPriceWithItsInterval) {
 TEST(Answer, IsTheSameForAScheduleAndForTheWayThatMakesIt) {
   PricedMachine priced(machine_spec("torus:4x4"));
   Question by_way = all_reduce_on(priced, 1 << 16);
-  by_way.way = way_named("ring@16*2");
+  by_way.way = algorithm_config_named("ring@16*2");
   by_way.timeline = true;
   const Answer a = answer(by_way, priced);
   const schedule::Schedule made = make(schedule::algorithm_named("ring"), priced.pricer(by_way).request(*by_way.way));
@@ -104,7 +104,7 @@ TEST(Answer, SaysWhatIsMissingWhereverItIsStopped) {
 TEST(Answer, RefusesAWayForAnotherNumberOfRanks) {
   PricedMachine priced(machine_spec("torus:5"));
   Question q = all_reduce_on(priced, 1024);
-  q.way = way_named("ring@4");
+  q.way = algorithm_config_named("ring@4");
   EXPECT_THROW(answer(q, priced), std::invalid_argument);
 }
 

@@ -20,16 +20,16 @@ struct Found {
       : machine(machine_named(name)) {
     sweep = {groups_of(machine).front(), {}, {}, std::move(sizes)};
     pricer = std::make_unique<Pricer>(machine, sweep.group, sweep.settings);
-    sweep.ways = ways_of(*pricer, algorithms, {1, 2, 4}, {1});
+    sweep.ways = configs_of(*pricer, algorithms, {1, 2, 4}, {1});
     Borders borders(machine, sweep, sim::sweep(machine, sweep, {}), {});
     regions = borders.regions(family);
     priced = borders.priced();
   }
 
-  Time time(const Way& way, double bytes) { return pricer->price(way, bytes).time; }
+  Time time(const AlgorithmConfig& way, double bytes) { return pricer->price(way, bytes).time; }
   Time best(double bytes) {
     Time least = forever;
-    for (const Way& way : sweep.ways) least = std::min(least, time(way, bytes));
+    for (const AlgorithmConfig& way : sweep.ways) least = std::min(least, time(way, bytes));
     return least;
   }
   const Region& chosen(double bytes) { return *std::prev(std::ranges::upper_bound(regions, bytes, {}, &Region::from)); }
@@ -48,7 +48,7 @@ TEST(Borders, LieAtTheFirstByteWhereTheOtherIsCheaper) {
     EXPECT_LT(found.best(after.from), found.time(before.way, after.from));
     const auto cheapest = [&](const char* algorithm, double bytes) {
       Time least = forever;
-      for (const Way& way : found.sweep.ways)
+      for (const AlgorithmConfig& way : found.sweep.ways)
         if (way.algorithm == algorithm) least = std::min(least, found.time(way, bytes));
       return least;
     };
@@ -85,7 +85,7 @@ TEST(Borders, WhatWinsBetweenSamplesIsFound) {
 
 TEST(Borders, WhoIsStoppedKeepsTheSamples) {
   const Machine machine = machine_named("switch:16");
-  Sweep s{groups_of(machine).front(), {}, {Way{"recursive_doubling"}, Way{"ring"}}, {64, 1e9}};
+  Sweep s{groups_of(machine).front(), {}, {AlgorithmConfig{"recursive_doubling"}, AlgorithmConfig{"ring"}}, {64, 1e9}};
   Borders borders(machine, s, sweep(machine, s, {}), {.stopped = [] { return true; }});
   const auto regions = borders.regions(false);
   ASSERT_EQ(regions.size(), 2U);

@@ -27,9 +27,9 @@ Machine machine_at(const Place& place) {
 }
 
 // The best of each algorithm, the fastest first: every way priced to its end.
-std::vector<Cost> by_pricing_all(Pricer& pricer, const std::vector<Way>& ways, double bytes) {
+std::vector<Cost> by_pricing_all(Pricer& pricer, const std::vector<AlgorithmConfig>& ways, double bytes) {
   std::vector<Cost> best;
-  for (const Way& way : ways) {
+  for (const AlgorithmConfig& way : ways) {
     const Cost cost{way, bytes, pricer.price(way, bytes).time};
     const auto own = std::ranges::find(best, way.algorithm, [](const Cost& c) { return c.way.algorithm; });
     if (own == best.end())
@@ -49,7 +49,7 @@ TEST(Choice, IsThatOfPricingEveryWay) {
     for (const auto collective : {all_reduce, all_gather, reduce_scatter, all_to_all, broadcast}) {
       Pricer pricer(machine, groups_of(machine).front(), {.collective = collective});
       for (const double bytes : {8.0, 5000.0, 1e8}) {
-        const std::vector<Way> ways = usual_ways(pricer, bytes);
+        const std::vector<AlgorithmConfig> ways = usual_configs(pricer, bytes);
         const std::vector<Cost> all = by_pricing_all(pricer, ways, bytes);
         for (const std::size_t algorithms : {1, 3}) {
           const Choice choice = choose(pricer, ways, bytes, {.algorithms = algorithms});
@@ -71,7 +71,7 @@ TEST(Choice, WithinSoMuchItIsThatOfPricingEveryWay) {
   for (const auto collective : {all_reduce, all_to_all}) {
     Pricer pricer(machine, groups_of(machine).front(), {.collective = collective});
     for (const double bytes : {1e4, 1e8}) {
-      const std::vector<Way> ways = usual_ways(pricer, bytes);
+      const std::vector<AlgorithmConfig> ways = usual_configs(pricer, bytes);
       const auto exact = static_cast<double>(by_pricing_all(pricer, ways, bytes).front().time);
       for (const double within : {0.005, 0.2})
         EXPECT_LE(static_cast<double>(choose(pricer, ways, bytes, {.within = within}).best.front().time) * (1 - within),
@@ -85,7 +85,7 @@ TEST(Choice, NoPriceIsBelowWhatAWayTakesAtLeast) {
     const Machine machine = machine_at(place);
     for (const auto collective : {all_reduce, all_to_all, broadcast}) {
       Pricer pricer(machine, groups_of(machine).front(), {.collective = collective});
-      for (const Way& way : usual_ways(pricer, 1e8)) {
+      for (const AlgorithmConfig& way : usual_configs(pricer, 1e8)) {
         const auto& algorithm = schedule::algorithm_named(way.algorithm);
         for (const double bytes : {8.0, 1e6, 1e8}) {
           const Time time = pricer.price(way, bytes).time;
@@ -125,7 +125,7 @@ TEST(Choice, FewWaysArePricedToTheEnd) {
   const Machine machine = machine_named("trn2.48xlarge");
   Pricer pricer(machine, groups_of(machine).front(), {});
   for (const double bytes : {1e6, 1e9}) {
-    const std::vector<Way> ways = usual_ways(pricer, bytes);
+    const std::vector<AlgorithmConfig> ways = usual_configs(pricer, bytes);
     const Choice choice = choose(pricer, ways, bytes);
     EXPECT_LT(choice.priced, ways.size() / 4) << bytes;
   }
@@ -134,7 +134,7 @@ TEST(Choice, FewWaysArePricedToTheEnd) {
 TEST(Choice, WhatIsTooLargeIsSaid) {
   const Machine machine = machine_named("ring:8");
   Pricer pricer(machine, groups_of(machine).front(), {});
-  const std::vector<Way> ways = usual_ways(pricer, 1e6);
+  const std::vector<AlgorithmConfig> ways = usual_configs(pricer, 1e6);
   EXPECT_EQ(choose(pricer, ways, 1e6, {.most_moves = 0}).untried.size(), ways.size());
   EXPECT_TRUE(choose(pricer, ways, 1e6, {.most_moves = 0}).best.empty());
   EXPECT_FALSE(fastest(pricer, {}, 1e6).has_value());

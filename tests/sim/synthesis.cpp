@@ -79,7 +79,7 @@ TEST(Synthesis, BeatsTheAlgorithmsWhereALinkIsDead) {
   const Machine machine = changed("torus:4x4", {"dead:0-1", "dead:1-0"});
   for (const auto collective : {all_gather, all_reduce}) {
     Pricer pricer(machine, all_of(machine), {.collective = collective});
-    const auto fixed = fastest(pricer, usual_ways(pricer, 64e6), 64e6);
+    const auto fixed = fastest(pricer, usual_configs(pricer, 64e6), 64e6);
     const auto made = syntheses(machine, all_of(machine), {.collective = collective}, 64e6, {});
     ASSERT_TRUE(fixed.has_value());
     ASSERT_FALSE(made.empty());

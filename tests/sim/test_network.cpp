@@ -6,9 +6,9 @@
 #include <map>
 #include <random>
 
-#include "sim/network/adaptive_network.h"
 #include "sim/network/approximate_flow_network.h"
 #include "sim/network/flow_network.h"
+#include "sim/network/hybrid_flow_network.h"
 #include "tests/sim/packet_network.h"
 
 namespace trellis::sim {
@@ -246,13 +246,13 @@ TEST(ApproximateFlowNetwork, EndsAsFlowsDo) {
   }
 }
 
-TEST(AdaptiveNetwork, TurnsToACrowdOnTheWay) {
+TEST(HybridFlowNetwork, TurnsToACrowdOnTheWay) {
   std::mt19937 random(19);
   for (const int count : {100, 3000}) {
     const std::vector<Rate> capacities(40, 25 * gigabyte);
     const auto flows = crowd(random, 40, count);
     FlowNetwork exact(capacities);
-    AdaptiveNetwork network(capacities, 500'000);
+    HybridFlowNetwork network(capacities, 500'000);
     expect_near(ends(network, flows), ends(exact, flows));
     EXPECT_EQ(network.exact(), count == 100);
     for (std::uint32_t r = 0; r < 40; ++r) EXPECT_DOUBLE_EQ(network.carried(r), exact.carried(r));

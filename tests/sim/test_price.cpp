@@ -92,7 +92,7 @@ TEST(Price, FoldedIsUnfolded) {
         const auto dims = usual_dims(algorithm_name, m, m.ranks());
         const Request request{.collective = c, .dims = dims};
         if (!refusal(algorithm, request).empty() || m.ranks() > 64 * 2) continue;
-        const Pattern pattern(algorithm, request);
+        const CompiledSchedule pattern(algorithm, request);
         const Price one = price(pattern, m, {.bytes = 12'345'678, .fold = true});
         const Price all = price(pattern, m, {.bytes = 12'345'678, .fold = false});
         EXPECT_EQ(one.time, all.time) << name << ' ' << schedule::name(c) << ' ' << algorithm_name;
@@ -118,7 +118,8 @@ TEST(Price, NothingBeatsTheBounds) {
 
 TEST(Price, OneRankStandsForOthersWhereNothingTellsThemApart) {
   const Machine machine = machine_named("ring:8");
-  const Pattern pattern(schedule::algorithm_named("ring"), {.collective = Collective::all_reduce, .dims = {8}});
+  const CompiledSchedule pattern(schedule::algorithm_named("ring"),
+                                 {.collective = Collective::all_reduce, .dims = {8}});
   const auto part = [&](const Machine& m, const PriceOptions& options) {
     const auto folded = folded_symmetry(pattern.symmetry(), m, options);
     const double gone_through = moves_gone_through(pattern, m, options);
@@ -152,7 +153,7 @@ TEST(Price, ARunEndsWhenTheLastTransferHasArrived) {
   MachineSpec spec = machine_spec("ring:64");
   what_if(spec, "slow:3-4:0.5");
   const Machine m(spec);
-  const Pattern pattern(schedule::algorithm_named("ring"), {.dims = {64}, .in_place = true});
+  const CompiledSchedule pattern(schedule::algorithm_named("ring"), {.dims = {64}, .in_place = true});
   sim::Run run(m, {{.pattern = &pattern, .bytes = 1 << 26}}, {.trace = true});
   const Time end = run.run();
   Time last = 0;
@@ -172,7 +173,7 @@ TEST(Price, TheCriticalPathAddsUp) {
 
 TEST(Price, AnIntervalHoldsItsMiddle) {
   const MachineSpec spec = machine_spec("trn2.48xlarge");
-  const Pattern pattern(schedule::algorithm_named("rdh"), {.dims = {4, 4, 4}});
+  const CompiledSchedule pattern(schedule::algorithm_named("rdh"), {.dims = {4, 4, 4}});
   const PriceOptions options{.bytes = 1 << 24};
   const Time middle = price(pattern, Machine(spec), options).time;
   const Interval i = interval(pattern, spec, options, middle);
@@ -190,7 +191,8 @@ TEST(Price, AnIntervalIsThatOfPricingEveryFigure) {
         {"trn2.3xlarge x 3", schedule::Collective::all_gather_v, "ring"}}) {
     const MachineSpec spec = machine_spec(name);
     const Machine machine(spec);
-    const Pattern pattern(schedule::algorithm_named(algorithm), {.collective = collective, .dims = {machine.ranks()}});
+    const CompiledSchedule pattern(schedule::algorithm_named(algorithm),
+                                   {.collective = collective, .dims = {machine.ranks()}});
     const PriceOptions options{.bytes = 1e6};
     const Time middle = price(pattern, machine, options).time;
     const Interval one = interval(pattern, spec, options, middle);
@@ -217,7 +219,7 @@ TEST(Price, AFittedFigureIsAsSureAsItsResidual) {
     MachineSpec other = spec;
     other.figures = Figures::read(text);
     EXPECT_EQ(Figures::read(other.figures.text()).text(), other.figures.text());
-    const Pattern pattern(schedule::algorithm_named("ring"), {.dims = {4}});
+    const CompiledSchedule pattern(schedule::algorithm_named("ring"), {.dims = {4}});
     const PriceOptions options{.bytes = 1e8};
     return interval(pattern, other, options, price(pattern, Machine(other), options).time).low;
   };

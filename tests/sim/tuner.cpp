@@ -17,11 +17,12 @@ namespace {
 using schedule::Collective;
 
 TEST(Tuner, WaysReadBackAsTheyWereWritten) {
-  for (const Way& way : {Way{"ring"}, Way{"ring", 2, 4}, Way{"hierarchical", 1, 8, {"mesh", "ring"}, {4, 16}},
-                         Way{"hierarchical", 2, 1, {"torus:2", "direct"}}})
-    EXPECT_EQ(way_named(text_of(way)), way) << text_of(way);
+  for (const AlgorithmConfig& way : {AlgorithmConfig{"ring"}, AlgorithmConfig{"ring", 2, 4},
+                                     AlgorithmConfig{"hierarchical", 1, 8, {"mesh", "ring"}, {4, 16}},
+                                     AlgorithmConfig{"hierarchical", 2, 1, {"torus:2", "direct"}}})
+    EXPECT_EQ(algorithm_config_named(text_of(way)), way) << text_of(way);
   for (const char* wrong : {"", "*2", "ring*0", "ring/x", "ring*"})
-    EXPECT_THROW(way_named(wrong), std::invalid_argument) << wrong;
+    EXPECT_THROW(algorithm_config_named(wrong), std::invalid_argument) << wrong;
 }
 
 TEST(Tuner, GroupsAreWholeOrAcross) {
@@ -52,7 +53,7 @@ TEST(Tuner, GroupsAreWholeOrAcross) {
 TEST(Tuner, PriceIsTheOneOfPrice) {
   const Machine machine = machine_named("torus:4x4");
   Pricer pricer(machine, groups_of(machine).front(), {});
-  const Way way{"ring", 2};
+  const AlgorithmConfig way{"ring", 2};
   for (const double bytes : {8.0, 1e3, 1e6, 1e8, 1e6}) {  // also twice, and with fewer elements than chunks
     const auto request = pricer.request(way);
     const Price plain = price(schedule::algorithm_named("ring"), request, machine, {.bytes = bytes});
@@ -61,7 +62,7 @@ TEST(Tuner, PriceIsTheOneOfPrice) {
 }
 
 TEST(Tuner, RegionsChangeOnlyForWhatIsWorthIt) {
-  const Way a{"a"}, a2{"a", 2}, b{"b"};
+  const AlgorithmConfig a{"a"}, a2{"a", 2}, b{"b"};
   const std::vector<Cost> costs = {{a, 8, 100},   {b, 8, 200},  {a, 16, 101}, {b, 16, 100}, {a, 32, 200},
                                    {a2, 32, 150}, {b, 32, 170}, {b, 64, 150}, {a, 64, 300}, {a2, 64, 290}};
   const auto by_way = regions_of(costs, false);
@@ -78,7 +79,7 @@ TEST(Tuner, RegionsChangeOnlyForWhatIsWorthIt) {
 
 Sweep small_sweep(const Machine& machine) {
   Sweep s{groups_of(machine).front(), {.collective = Collective::all_gather}, {}, {64, 4096, 1 << 20}};
-  s.ways = ways_of(Pricer(machine, s.group, s.settings), {}, {1, 2}, {1});
+  s.ways = configs_of(Pricer(machine, s.group, s.settings), {}, {1, 2}, {1});
   return s;
 }
 
@@ -153,7 +154,7 @@ TEST(Search, CompositionsAreProvedRight) {
   const Pricer pricer(machine, groups_of(machine).front(), {.collective = Collective::all_reduce});
   const auto ways = compositions(pricer, {"ring", "direct", "mesh"}, 3);
   EXPECT_GT(ways.size(), 8U);
-  for (const Way& way : ways) {
+  for (const AlgorithmConfig& way : ways) {
     const auto report = schedule::verify(make(schedule::algorithm_named(way.algorithm), pricer.request(way)));
     EXPECT_TRUE(report.ok()) << text_of(way) << ": " << report.text();
   }

@@ -72,7 +72,7 @@ void AnswerPage::put_sways(const Interval& interval) {
   if (interval.sways.empty()) return;
   put(text_, "<section class='answer'><h2>What the answer hangs on</h2>\n<table>\n");
   for (std::size_t i = 0; i < std::min(most, interval.sways.size()); ++i) {
-    const Sway& s = interval.sways[i];
+    const Sensitivity& s = interval.sways[i];
     put_row(escaped_html(s.figure), fmt::format("{} to {}", sim_time_text(s.low), sim_time_text(s.high)),
             bar(s.low, s.high, "range"), fmt::format("where it is {} to {}", s.low_text, s.high_text));
   }

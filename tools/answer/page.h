@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/price/critical_path.h"
 #include "sim/price/interval.h"
-#include "sim/price/path.h"
 #include "sim/timeline/text_buffer.h"
 #include "tools/answer/noise.h"
 

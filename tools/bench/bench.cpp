@@ -34,9 +34,9 @@ std::vector<ccl::Rank> roots_of(const BenchSettings& s, ccl::Rank ranks) {
 
 // Whether the algorithm is a file with a schedule that works in place. A file that can't be read is reported later.
 bool is_in_place_file(const std::string& algorithm) {
-  if (!algorithm.starts_with(schedule::file_way)) return false;
+  if (!algorithm.starts_with(schedule::file_prefix)) return false;
   try {
-    return ccl::schedule_from_file(schedule::way_named(algorithm)).task.in_place;
+    return ccl::schedule_from_file(schedule::algorithm_config_named(algorithm)).task.in_place;
   } catch (const std::exception&) {
     return false;
   }
@@ -45,16 +45,16 @@ bool is_in_place_file(const std::string& algorithm) {
 // A whole benchmark on one rank; rank 0 prints.
 class Sweep {
  public:
-  Sweep(const BenchSettings& s, const Crew& crew)
+  Sweep(const BenchSettings& s, const RankContext& context)
       : s_(s),
-        crew_(crew),
-        bench_(s, crew),
+        crew_(context),
+        bench_(s, context),
         only_in_place_(is_in_place_file(s.algorithm)),
-        roots_(roots_of(s, crew.ranks)),
-        progress_(measurements(), crew.rank == 0) {
+        roots_(roots_of(s, context.ranks)),
+        progress_(measurements(), context.rank == 0) {
     for (const ccl::Rank root : roots_)
-      if (root >= crew.ranks)
-        throw std::invalid_argument(fmt::format("root {}: expected {}", root, range_text(0, crew.ranks - 1)));
+      if (root >= context.ranks)
+        throw std::invalid_argument(fmt::format("root {}: expected {}", root, range_text(0, context.ranks - 1)));
   }
 
   int run() {
@@ -89,7 +89,7 @@ class Sweep {
   }
 
   const BenchSettings& s_;
-  const Crew& crew_;
+  const RankContext& crew_;
   Bench bench_;
   const bool only_in_place_;
   std::vector<ccl::Rank> roots_;
@@ -131,7 +131,7 @@ void Sweep::expect_served() {
       if (++looked_at <= most_looked_at) bench_.work.front()->algorithm(placed(bytes, type, op, root));
   });
   if (prints()) bench_.control->barrier();
-  if (s_.algorithm.starts_with(schedule::file_way))
+  if (s_.algorithm.starts_with(schedule::file_prefix))
     bench_.work.front()->run(placed(s_.sizes.front(), s_.types.front(), s_.reductions.front(), roots_.front()));
 }
 
@@ -233,8 +233,8 @@ int Sweep::run_all() {
 int run(const BenchOptions& options) {
   const BenchSettings s = bench_settings(options);
   if (!options.on.empty()) return bench_on(options.on, s);
-  return run_crew({.ranks = s.ranks, .threads = s.threads, .pin = s.pin, .timeout = s.timeout},
-                  [&](const Crew& crew) { return Sweep(s, crew).run(); });
+  return run_on_ranks({.ranks = s.ranks, .threads = s.threads, .pin = s.pin, .timeout = s.timeout},
+                      [&](const RankContext& context) { return Sweep(s, context).run(); });
 }
 
 const Registered bench_command(

@@ -10,7 +10,7 @@
 #include "schedule/traits.h"
 #include "sim/answer/answer.h"
 #include "tools/answer/machine_typed.h"
-#include "tools/answer/price_watch.h"
+#include "tools/answer/price_progress.h"
 #include "tools/bench/report/result.h"
 #include "tools/program/output.h"
 
@@ -81,7 +81,7 @@ class Simulated {
       const sim::Question q = question_for(s_.types.front(), in_place != 0, roots_.front(), calls);
       const sim::Pricer& pricer = priced_.pricer(q);
       schedule::check(pricer.request({"direct"}));
-      ways_for(q, pricer);
+      configs_for(q, pricer);
     }
   }
 
@@ -135,7 +135,7 @@ class Simulated {
                     .group = group_,
                     .bytes = static_cast<double>(larger_buffer_bytes(calls)),
                     .interval = s_.interval};
-    if (!s_.algorithm.empty()) q.way = schedule::way_named(s_.algorithm);
+    if (!s_.algorithm.empty()) q.way = schedule::algorithm_config_named(s_.algorithm);
     if (!schedule::uneven(s_.op.collective) || s_.weights.empty()) return q;
     q.blocks.assign(calls.front().counts.begin(), calls.front().counts.end());
     for (std::size_t r = 1; r < calls.size() && schedule::counts_by_pair(s_.op.collective); ++r)
@@ -150,7 +150,7 @@ class Simulated {
   }
 
   const BenchSettings& s_;
-  PriceWatch watch_;
+  PriceProgress watch_;
   sim::PricedMachine priced_;
   sim::Group group_;
   std::vector<ccl::Rank> roots_;

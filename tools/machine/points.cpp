@@ -88,7 +88,7 @@ void Points::keep_slower(const Sweep& s, const Cost& c) {
 
 void Points::join(const Sweep& s) {
   if (path_.empty()) return;
-  std::set<std::pair<sim::Way, double>> here;
+  std::set<std::pair<sim::AlgorithmConfig, double>> here;
   for (const Cost& c : sim::read_points(read_input(own_), fingerprint_, s)) here.insert({c.way, c.bytes});
   for (const Cost& c : known(s))
     if (here.insert({c.way, c.bytes}).second) keep(s, c);
@@ -102,11 +102,11 @@ void Points::append(const std::string& line) {
 namespace {
 
 // Ways for which some size is missing.
-std::vector<sim::Way> missing_ways(const Sweep& s, const std::vector<Cost>& known) {
-  std::map<sim::Way, std::set<double>> sizes;
+std::vector<sim::AlgorithmConfig> missing_ways(const Sweep& s, const std::vector<Cost>& known) {
+  std::map<sim::AlgorithmConfig, std::set<double>> sizes;
   for (const Cost& c : known) sizes[c.way].insert(c.bytes);
-  std::vector<sim::Way> missing;
-  for (const sim::Way& way : s.ways)
+  std::vector<sim::AlgorithmConfig> missing;
+  for (const sim::AlgorithmConfig& way : s.ways)
     if (std::ranges::any_of(s.sizes, [&](double bytes) { return !sizes[way].contains(bytes); })) missing.push_back(way);
   return missing;
 }
@@ -115,7 +115,7 @@ std::vector<sim::Way> missing_ways(const Sweep& s, const std::vector<Cost>& know
 
 std::vector<Cost> shared_sweep(const sim::Machine& machine, const Sweep& s, sim::SweepControl control, Points& points,
                                const ccl::Launched& launched) {
-  const auto priced = [&](std::vector<sim::Way> ways) {
+  const auto priced = [&](std::vector<sim::AlgorithmConfig> ways) {
     Sweep part = s;
     part.ways = std::move(ways);
     control.known = points.known(part);
@@ -127,14 +127,14 @@ std::vector<Cost> shared_sweep(const sim::Machine& machine, const Sweep& s, sim:
     points.join(s);
     return all;
   }
-  std::vector<sim::Way> own;
+  std::vector<sim::AlgorithmConfig> own;
   for (std::size_t i = 0; i < s.ways.size(); ++i)
     if (i % static_cast<std::size_t>(launched.ranks) == static_cast<std::size_t>(launched.rank))
       own.push_back(s.ways[i]);
   priced(std::move(own));
   if (launched.rank > 0) return {};
   while (!stopped()) {
-    std::vector<sim::Way> missing = missing_ways(s, points.known(s));
+    std::vector<sim::AlgorithmConfig> missing = missing_ways(s, points.known(s));
     if (missing.empty()) break;
     const auto some = static_cast<std::size_t>(std::max(1, control.threads));
     if (missing.size() > some) missing.erase(missing.begin(), missing.end() - static_cast<std::ptrdiff_t>(some));

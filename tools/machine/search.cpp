@@ -26,10 +26,10 @@ namespace trellis::tools {
 using namespace measure;
 namespace {
 
+using sim::AlgorithmConfig;
 using sim::Cost;
 using sim::Machine;
 using sim::Pricer;
-using sim::Way;
 
 struct Options {
   std::string machine, collective, bytes = "1MB", group = "all", era, points, output;
@@ -89,7 +89,7 @@ struct Found {
   std::string again;  // the command that makes it again
 };
 
-std::string reproduced_by(const Options& o, const Pricer& pricer, const Way& way) {
+std::string reproduced_by(const Options& o, const Pricer& pricer, const AlgorithmConfig& way) {
   const schedule::Request r = pricer.request(way);
   std::string text = fmt::format("trellis schedule verify {} -a {} --dims {} --channels {} --segments {}", o.collective,
                                  way.algorithm, fmt::join(r.dims, "x"), r.channels, r.segments);
@@ -104,7 +104,7 @@ Found best_of(const Options& o, const Pricer& pricer, double bytes, const std::v
   if (!made.empty() && (found.empty() || made.front().time < found.front().time))
     return {text_of(made.front().how), made.front().time,
             synthesised(pricer.machine(), pricer.group(), pricer.settings(), bytes, made.front().how), ""};
-  const Way& way = found.front().way;
+  const AlgorithmConfig& way = found.front().way;
   return {text_of(way), found.front().time, make(schedule::algorithm_named(way.algorithm), pricer.request(way)),
           reproduced_by(o, pricer, way)};
 }

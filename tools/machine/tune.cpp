@@ -28,12 +28,12 @@ using namespace measure;
 namespace {
 
 using schedule::Collective;
+using sim::AlgorithmConfig;
 using sim::Cost;
 using sim::Group;
 using sim::Machine;
 using sim::Pricer;
 using sim::Region;
-using sim::Way;
 
 constexpr const char* description =
     "Prices every algorithm with several lanes and parts on a simulated machine, over sizes and groups of its ranks,\n"
@@ -135,7 +135,7 @@ struct Tuned {
 
 sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collective, const Group& group) {
   sim::Sweep s{group, {.collective = collective, .era = o.era}, {}, sizes_for(o)};
-  s.ways = sim::ways_of(Pricer(machine, group, s.settings), o.algorithms, o.lanes, o.parts);
+  s.ways = sim::configs_of(Pricer(machine, group, s.settings), o.algorithms, o.lanes, o.parts);
   return s;
 }
 
@@ -180,7 +180,7 @@ std::string regions_text(const Tuned& t) {
 }
 
 // Adds the group's shape: the library does not know the machine, and sees ranks as one row.
-Way way_in(const Group& group, Way way) {
+AlgorithmConfig way_in(const Group& group, AlgorithmConfig way) {
   if (way.dims.empty() && group.dims.size() > 1) way.dims = group.dims;
   return way;
 }
@@ -244,7 +244,7 @@ int tune(const Options& o) {
   return cut_off ? 1 : 0;
 }
 
-std::string where_it_goes(const Machine& machine, const Way& way, const sim::Price& p) {
+std::string where_it_goes(const Machine& machine, const AlgorithmConfig& way, const sim::Price& p) {
   std::string text = fmt::format("{}: {}, {}\n", text_of(way), sim_time_text(p.time), sim::path_in_words(p, machine));
   if (!p.busiest_name.empty())
     text += fmt::format("  {} is the busiest, {:.0f}% of the time\n", p.busiest_name, 100 * p.busiest_share);
@@ -264,7 +264,7 @@ int explain(const Options& o) {
   Table table("costs",
               {{.name = "algorithm", .align = Align::left}, {.name = "time", .unit = "s"}, {.name = "of the fastest"}});
   std::set<std::string> seen;
-  std::vector<Way> two;
+  std::vector<AlgorithmConfig> two;
   for (const Cost& c : costs) {
     if (!seen.insert(sim::family_of(c.way)).second) continue;
     if (two.size() < 2) two.push_back(c.way);
@@ -274,7 +274,7 @@ int explain(const Options& o) {
   Pricer pricer(machine, group, s.settings);
   std::string text =
       fmt::format("{} of {} on {} ranks of {}\n", o.explain[0], sim_bytes_text(bytes), group.ranks(), machine.name());
-  for (const Way& way : two) text += where_it_goes(machine, way, pricer.price(way, bytes, true));
+  for (const AlgorithmConfig& way : two) text += where_it_goes(machine, way, pricer.price(way, bytes, true));
   const sim::Bounds bounds = pricer.price(two.front(), bytes).bounds;
   text += fmt::format("nothing is faster than {} by latency, {} by bandwidth, {} by bisection\n\n",
                       sim_time_text(bounds.latency), sim_time_text(bounds.bandwidth), sim_time_text(bounds.bisection));

@@ -55,7 +55,7 @@ std::int32_t channel_named(const std::string& word) {
 }
 
 int run(const Options& o) {
-  draw::Wish wish{.colours = colours_named(o.colours), .down = o.down};
+  draw::DrawOptions wish{.colours = colours_named(o.colours), .down = o.down};
   if (!o.rounds.empty()) wish.rounds = parse_span(o.rounds);
   if (!o.channel.empty()) wish.channel = channel_named(o.channel);
   const Subject what = subject(o.word, o.request);

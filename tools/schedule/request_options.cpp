@@ -8,7 +8,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "schedule/algorithms/way.h"
+#include "schedule/algorithms/algorithm_config.h"
 #include "sim/figures/nearest.h"
 
 namespace trellis::tools {
@@ -115,9 +115,9 @@ std::string first_given(const RequestOptions& o) {
   return o.levels.empty() ? "" : "--levels";
 }
 
-RequestOptions with_way(RequestOptions o) {
+RequestOptions with_config(RequestOptions o) {
   if (o.algorithm.find_first_of("(@^*/") == std::string::npos) return o;
-  const schedule::Way way = schedule::way_named(o.algorithm);
+  const schedule::AlgorithmConfig way = schedule::algorithm_config_named(o.algorithm);
   const auto given = [&](const char* option, bool by_option, bool by_way) {
     if (by_option && by_way)
       throw std::invalid_argument(fmt::format("{}: --algorithm {} says it, too", option, o.algorithm));
@@ -149,7 +149,7 @@ schedule::Request request_of(Collective collective, const RequestOptions& o, std
 }
 
 Asked asked(Collective collective, const RequestOptions& given) {
-  const RequestOptions o = with_way(given);
+  const RequestOptions o = with_config(given);
   const Algorithm& algorithm = algorithm_for(collective, o.algorithm);
   refuse_meaningless(collective, o);
   if (!o.levels.empty() && !algorithm.has_levels)

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "sim/price/path.h"
+#include "sim/price/critical_path.h"
 #include "sim/timeline/summary_words.h"
 #include "tools/answer/crossover_chart.h"
 #include "tools/answer/noise.h"
@@ -35,12 +35,12 @@ void put_interval(nlohmann::ordered_json& j, const Interval& interval) {
   if (interval.high <= 0) return;
   j["time_low_us"] = in_us(interval.low), j["time_high_us"] = in_us(interval.high);
   j["hangs_on"] = nlohmann::ordered_json::array();
-  for (const Sway& s : interval.sways)
+  for (const Sensitivity& s : interval.sways)
     j["hangs_on"].push_back({{"figure", s.figure}, {"low_us", in_us(s.low)}, {"high_us", in_us(s.high)}});
 }
 
-std::string way_words(const Way& way) {
-  return way.algorithm.starts_with(schedule::file_way) ? way.algorithm : text_of(way);
+std::string way_words(const AlgorithmConfig& way) {
+  return way.algorithm.starts_with(schedule::file_prefix) ? way.algorithm : text_of(way);
 }
 
 std::string interval_words(const Interval& interval) {
@@ -49,7 +49,7 @@ std::string interval_words(const Interval& interval) {
                      interval.sways.empty() ? "" : fmt::format(", above all {}", interval.sways.front().figure));
 }
 
-std::string sway_words(const Sway& s) {
+std::string sway_words(const Sensitivity& s) {
   return fmt::format("{} = {} to {}: {} to {}", s.figure, s.low_text, s.high_text, sim_time_text(s.low),
                      sim_time_text(s.high));
 }
@@ -80,7 +80,7 @@ std::string sim_text(const SimReport& report, const Machine& machine) {
     line("busiest", fmt::format("{}, {:.0f}% of the time", p.busiest_name, 100 * p.busiest_share));
   if (!p.path.empty()) line("time goes to", path_in_words(p, machine));
   if (report.explain)
-    for (const Sway& s : std::span(a.interval.sways).first(std::min<std::size_t>(3, a.interval.sways.size())))
+    for (const Sensitivity& s : std::span(a.interval.sways).first(std::min<std::size_t>(3, a.interval.sways.size())))
       line("hangs on", sway_words(s));
   const auto& others = a.choice.others;
   for (const Cost& other : std::span(others).first(std::min(most_compared, others.size())))

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <span>
 
-#include "sim/price/path.h"
+#include "sim/price/critical_path.h"
 #include "sim/report/parts.h"
 #include "sim/timeline/summary_words.h"
 #include "sim/timeline/text_buffer.h"

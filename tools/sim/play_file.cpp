@@ -18,7 +18,7 @@
 #include "sim/timeline/summary_words.h"
 #include "sim/workload/chakra.h"
 #include "tools/answer/machine_typed.h"
-#include "tools/answer/price_watch.h"
+#include "tools/answer/price_progress.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
@@ -94,10 +94,11 @@ void read_schedules(Workload& workload, const std::string& usual) {
   std::map<std::string, std::shared_ptr<const schedule::Schedule>> read;
   for (Part& part : workload.parts) {
     const std::string& way = part.algorithm.empty() ? usual : part.algorithm;
-    if (part.kind != Part::Kind::collective || part.schedule || !way.starts_with(schedule::file_way)) continue;
+    if (part.kind != Part::Kind::collective || part.schedule || !way.starts_with(schedule::file_prefix)) continue;
     auto& schedule = read[way];
     if (!schedule)
-      schedule = std::make_shared<const schedule::Schedule>(proved(typed_file(way.substr(schedule::file_way.size()))));
+      schedule =
+          std::make_shared<const schedule::Schedule>(proved(typed_file(way.substr(schedule::file_prefix.size()))));
     part.schedule = schedule;
   }
 }
@@ -147,7 +148,7 @@ std::string text_of(const PlayReport& report) {
   if (!interrupted.empty()) out += fmt::format("  interrupted    {}\n", interrupted);
   if (interval.high > 0) out += fmt::format("  between        {}\n", interval_words(interval));
   if (!noisy.times.empty()) out += fmt::format("  with noise     {}\n", noise_words(noisy));
-  for (const Sway& s : std::span(interval.sways).first(std::min<std::size_t>(3, interval.sways.size())))
+  for (const Sensitivity& s : std::span(interval.sways).first(std::min<std::size_t>(3, interval.sways.size())))
     out += fmt::format("  hangs on       {}\n", sway_words(s));
   Time on_path = 0;
   for (std::uint32_t i : played.path)
@@ -201,7 +202,7 @@ int play_file(const Playing& o) {
   expect_timeline_file(o.output);
   PlayOptions options{.era = o.era, .algorithm = o.algorithm, .flops = o.tflops * 1e12};
   if (!o.memory.empty()) options.memory = rate_of(o.memory);
-  PriceWatch watch;
+  PriceProgress watch;
   PricedMachine priced(typed_machine(o.machine, o.what_if), &watch);
   Workload workload = workload_of(o);
   read_schedules(workload, o.algorithm);

@@ -10,7 +10,7 @@
 #include "sim/timeline/summary_words.h"
 #include "tools/answer/machine_typed.h"
 #include "tools/answer/noise.h"
-#include "tools/answer/price_watch.h"
+#include "tools/answer/price_progress.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
@@ -77,8 +77,8 @@ bool is_auto(const Options& o) { return o.request.algorithm.empty() || o.request
 // The file given in place of a collective, or by `-a file:PATH`; none: neither was given.
 std::optional<TypedFile> given_file(const Options& o) {
   if (!collective_meant(o.what)) return typed_file(o.what);
-  if (!o.request.algorithm.starts_with(schedule::file_way)) return {};
-  return typed_file(o.request.algorithm.substr(schedule::file_way.size()));
+  if (!o.request.algorithm.starts_with(schedule::file_prefix)) return {};
+  return typed_file(o.request.algorithm.substr(schedule::file_prefix.size()));
 }
 
 int play(const Options& o, const TypedFile& file) {
@@ -157,7 +157,7 @@ class Pricing {
                      .answer = answer(question_, priced_)};
     Answer& a = report.answer;
     if (given_)
-      a.way = {.algorithm = fmt::format("{}{}", schedule::file_way, file->path), .dims = question_.group.dims};
+      a.way = {.algorithm = fmt::format("{}{}", schedule::file_prefix, file->path), .dims = question_.group.dims};
     report.explain = o_.explain;
     if (a.way.algorithm.empty()) throw std::runtime_error("interrupted before any algorithm was priced");
     if (a.price.time == forever) return tell_of_interruption(report);
@@ -180,7 +180,7 @@ class Pricing {
       throw std::invalid_argument(fmt::format("{}: {} says for itself how it goes", option, file.path));
     given_ = proved(file, o_.request.in_place);
     const schedule::Task& task = given_->task;
-    if (o_.request.algorithm.starts_with(schedule::file_way) && o_.what != schedule::name(task.collective))
+    if (o_.request.algorithm.starts_with(schedule::file_prefix) && o_.what != schedule::name(task.collective))
       throw std::invalid_argument(
           fmt::format("{} is a schedule of {}, not of {}", file.path, schedule::name(task.collective), o_.what));
     if (task.ranks > machine().ranks() || (o_.ranks > 0 && o_.ranks != task.ranks))
@@ -205,7 +205,7 @@ class Pricing {
   // With --algorithm.
   schedule::Request request_by_algorithm() {
     if (o_.within) throw std::invalid_argument("--within goes without --algorithm: it is about choosing one");
-    RequestOptions request = with_way(o_.request);
+    RequestOptions request = with_config(o_.request);
     const Rank ranks = question_.group.ranks();
     if (request.dims.empty()) request.dims = shape_text(usual_dims(request.algorithm, machine(), ranks));
     const auto [algorithm, wanted] = asked(schedule::collective_named(o_.what), request);
@@ -266,7 +266,7 @@ class Pricing {
   }
 
   const Options& o_;
-  PriceWatch watch_;
+  PriceProgress watch_;
   PricedMachine priced_;
   std::optional<schedule::Schedule> given_;
   Question question_;

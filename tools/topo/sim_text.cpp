@@ -7,7 +7,7 @@
 #include "sim/timeline/summary_words.h"
 #include "tools/program/json_text.h"
 #include "tools/program/table.h"
-#include "tools/topo/plan.h"
+#include "tools/topo/machine_layers.h"
 #include "tools/topo/sim.h"
 
 namespace trellis::tools {
@@ -44,7 +44,7 @@ bool describes(std::string_view key, const Machine& machine) {
 
 std::string dims_words(const std::vector<Chip>& dims) { return fmt::format("{}", fmt::join(dims, "x")); }
 
-Table level_table(const TopoPlan& plan) {
+Table level_table(const MachineLayers& plan) {
   Table table("levels", {{.name = "level", .align = Align::left},
                          {.name = "kind", .align = Align::left},
                          {.name = "dims", .align = Align::left},
@@ -120,14 +120,14 @@ std::string heading(const Machine& machine) {
 }  // namespace
 
 std::string sim_topo_text(const Machine& machine) {
-  const TopoPlan plan(machine);
+  const MachineLayers plan(machine);
   std::string text = heading(machine) + "\n";
   if (!plan.layers().empty()) text += level_table(plan).text() + "\n";
   return text + link_table(machine).text() + "\n" + figure_table(machine).text();
 }
 
 std::string sim_topo_json(const Machine& machine) {
-  const TopoPlan plan(machine);
+  const MachineLayers plan(machine);
   nlohmann::ordered_json j{{"machine", machine.name()},
                            {"chip", machine.spec().chip},
                            {"ranks", machine.ranks()},

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tools/topo/layout.h"
-#include "tools/topo/plan.h"
+#include "tools/topo/machine_layers.h"
 
 namespace trellis::tools {
 
@@ -16,7 +16,7 @@ class Sketcher {
  public:
   explicit Sketcher(const sim::Machine& machine) : plan_(machine) {}
   Sketch whole() const;
-  const TopoPlan& plan() const { return plan_; }
+  const MachineLayers& plan() const { return plan_; }
 
  private:
   // The unit that begins at this chip and has so many layers.
@@ -53,7 +53,7 @@ class Sketcher {
   Wire neighbours(std::size_t layer, Chip from, Chip to, std::size_t axis) const;
   std::vector<Chip> strides(const Layer&) const;
 
-  TopoPlan plan_;
+  MachineLayers plan_;
 };
 
 }  // namespace trellis::tools

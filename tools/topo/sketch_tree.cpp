@@ -14,7 +14,7 @@ constexpr Point switch_size{96, 28}, port_size{9, 9};
 constexpr double rise = 54;  // from a unit below a switch up to the switch
 constexpr Chip most_ports = 32;
 
-std::vector<ResourceId> both(const TopoPlan& plan, const Layer& layer, const std::string& name, Chip chip) {
+std::vector<ResourceId> both(const MachineLayers& plan, const Layer& layer, const std::string& name, Chip chip) {
   std::vector<ResourceId> found;
   for (const char* way : {"out", "in"})
     if (const ResourceId r = plan.port(layer, name.empty() ? way : name + " " + way, chip); r != sim::no_resource)

@@ -12,7 +12,7 @@
 #include "ccl/plan/check.h"
 #include "ccl/rendezvous/environment.h"
 #include "ccl/rendezvous/tcp/socket.h"
-#include "launch/crew.h"
+#include "launch/run_on_ranks.h"
 #include "measure/rules.h"
 #include "schedule/algorithms/tuner.h"
 #include "tools/bench/report/progress.h"
@@ -92,17 +92,17 @@ BenchSettings settings_for(Collective c) {
 }
 
 // The costs of one collective at each size.
-std::vector<SizeCosts> measured(const Crew& crew, Collective c, kernels::DType type,
-                                const std::vector<ccl::Choice>& choices, const std::vector<std::uint64_t>& sizes,
-                                BenchProgress& progress) {
+std::vector<SizeCosts> measured(const RankContext& context, Collective c, kernels::DType type,
+                                const std::vector<ccl::AlgorithmConfig>& choices,
+                                const std::vector<std::uint64_t>& sizes, BenchProgress& progress) {
   const BenchSettings s = settings_for(c);
-  Bench bench(s, crew);
+  Bench bench(s, context);
   try {
-    Contest contest(bench, crew, c, type, choices);
+    Contest contest(bench, context, c, type, choices);
     std::vector<SizeCosts> all;
     schedule::Tuner<Cost> tuner;
     for (const std::uint64_t bytes : sizes) {
-      progress.next(fmt::format("{} on {} ranks, {}", schedule::name(c), crew.ranks, bytes_text(bytes)));
+      progress.next(fmt::format("{} on {} ranks, {}", schedule::name(c), context.ranks, bytes_text(bytes)));
       all.push_back({bytes, contest.run(bytes, tuner.held())});
       tuner.chosen(all.back().costs);
     }
@@ -120,11 +120,11 @@ std::vector<ccl::Rule> tuned(Collective c, ccl::Rank ranks, kernels::DType type,
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "a pipe");
   const ccl::Descriptor from(ends[0]);
   ccl::Descriptor to(ends[1]);
-  const std::vector<ccl::Choice> choices = candidates(c, ranks);
-  const int status = run_crew({.ranks = ranks}, [&](const Crew& crew) {
+  const std::vector<ccl::AlgorithmConfig> choices = candidates(c, ranks);
+  const int status = run_on_ranks({.ranks = ranks}, [&](const RankContext& context) {
     BenchProgress silent(0, false);
-    const auto costs = measured(crew, c, type, choices, sizes, crew.rank == 0 ? progress : silent);
-    if (crew.rank != 0) return 0;
+    const auto costs = measured(context, c, type, choices, sizes, context.rank == 0 ? progress : silent);
+    if (context.rank != 0) return 0;
     ccl::Selections found;
     for (const ccl::Rule& rule : rules_for(c, ranks, costs)) found.add(rule);
     const std::string text = found.text();  // less than a pipe holds
@@ -213,7 +213,7 @@ std::string by_configuration(const ccl::Config& config) {
 void print_explanation(const Options& o, const Bench& bench, const ccl::Call& call, std::uint64_t bytes,
                        const std::vector<Cost>& costs) {
   const ccl::Config config = ccl::config_from_environment();
-  const ccl::Choice selected = schedule::way_named(bench.work.front()->algorithm(call));
+  const ccl::AlgorithmConfig selected = schedule::algorithm_config_named(bench.work.front()->algorithm(call));
   std::string why = by_configuration(config);
   if (why.empty())
     why = source_of(config) + ": " +
@@ -247,18 +247,18 @@ int explain(const Options& o) {
   if (bytes > most_bytes)
     throw std::invalid_argument(fmt::format("--explain {} {}: expected at most 16T", o.explain[0], o.explain[1]));
   expect_room(c, counts.front(), type_of(o), bytes, "size");
-  const std::vector<ccl::Choice> choices = candidates(c, counts.front());
-  return run_crew({.ranks = counts.front()}, [&](const Crew& crew) {
+  const std::vector<ccl::AlgorithmConfig> choices = candidates(c, counts.front());
+  return run_on_ranks({.ranks = counts.front()}, [&](const RankContext& context) {
     const BenchSettings s = settings_for(c);
-    Bench bench(s, crew);
+    Bench bench(s, context);
     try {
-      Contest contest(bench, crew, c, type_of(o), choices);
+      Contest contest(bench, context, c, type_of(o), choices);
       const std::vector<Cost> costs = contest.run(bytes, nullptr);
-      ccl::Call call = calls_for(s, bytes, type_of(o), kernels::Reduction::sum, 0, crew.ranks).front();
-      const ccl::Extents e = ccl::extents_of(call, 0, crew.ranks);
+      ccl::Call call = calls_for(s, bytes, type_of(o), kernels::Reduction::sum, 0, context.ranks).front();
+      const ccl::Extents e = ccl::extents_of(call, 0, context.ranks);
       const BenchBuffers buffers(bench.control->device(), false, e.input, e.output, 0);
-      buffers.place(call, 0, crew.ranks, false);
-      if (crew.rank == 0) print_explanation(o, bench, call, bytes, costs);
+      buffers.place(call, 0, context.ranks, false);
+      if (context.rank == 0) print_explanation(o, bench, call, bytes, costs);
       bench.control->barrier();
     } catch (...) {
       bench.abort();

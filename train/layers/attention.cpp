@@ -10,7 +10,7 @@
 
 namespace trellis::train {
 
-ProbabilityDropout Attention::Dropping::at(const Moment& now) const {
+ProbabilityDropout Attention::Dropping::at(const StepInputs& now) const {
   return {rate, kernels::random_key({.seed = seed, .step = static_cast<std::uint64_t>(now.step), .tensor = site}),
           first_head, heads};
 }
@@ -76,7 +76,7 @@ void Attention::turn(Writer& w, TensorId t, std::size_t heads, bool back) const 
   const kernels::RotaryShape shape{shape_.rows(), heads, options_.head_size, options_.turned,
                                    heads * options_.head_size};
   w.compute(back ? "turn_back" : "rotary", {t}, {t}, 3.0 * static_cast<double>(w.tensor(t).elements()),
-            [=, a = angles_, o = options_](const Memory& at, const Moment&) {
+            [=, a = angles_, o = options_](const Memory& at, const StepInputs&) {
               a->make(o);
               kernels::rotary(type, at.at(t), at.at(t), shape, {a->cosines.data(), a->sines.data(), o.sequence},
                               {.backward = back, .positions = a->positions.data(), .threads = at.threads()});
@@ -94,7 +94,7 @@ TensorId Attention::core(Writer& w, const Saved& s) const {
   const TensorId out = w.tensor("attended", like.type, like.rows, like.columns);
   const TensorId scratch = w.tensor("scores", DType::f32, attention_scratch(shape_), 1, Category::scratch);
   w.compute("attention", {s.q, s.k, s.v}, {out, scratch}, shape_.flops(),
-            [=, type = like.type, shape = shape_, d = dropping(s)](const Memory& at, const Moment& now) {
+            [=, type = like.type, shape = shape_, d = dropping(s)](const Memory& at, const StepInputs& now) {
               attention(type, shape, at.at(s.q), at.at(s.k), at.at(s.v), at.at(out), at.as<float>(scratch),
                         at.threads(), d.at(now));
             });
@@ -119,7 +119,7 @@ TensorId Attention::backward(Writer& w, TensorId dy, const Saved& s) const {
   TensorId dk = w.tensor("dk", k.type, k.rows, k.columns), dv = w.tensor("dv", k.type, k.rows, k.columns);
   const TensorId scratch = w.tensor("scores", DType::f32, attention_gradient_scratch(shape_), 1, Category::scratch);
   w.compute("attention_gradient", {dout, s.q, s.k, s.v}, {dq, dk, dv, scratch}, 2.5 * shape_.flops(),
-            [=, type = q.type, shape = shape_, d = dropping(s)](const Memory& at, const Moment& now) {
+            [=, type = q.type, shape = shape_, d = dropping(s)](const Memory& at, const StepInputs& now) {
               attention_gradient(type, shape, at.at(dout), at.at(s.q), at.at(s.k), at.at(s.v), at.at(dq), at.at(dk),
                                  at.at(dv), at.as<float>(scratch), at.threads(), d.at(now));
             });

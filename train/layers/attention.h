@@ -46,7 +46,7 @@ class Attention {
     double rate;
     std::uint64_t seed, site;
     std::size_t first_head, heads;
-    ProbabilityDropout at(const Moment&) const;
+    ProbabilityDropout at(const StepInputs&) const;
   };
   Dropping dropping(const Saved&) const;
   std::string name_;

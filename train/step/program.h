@@ -33,7 +33,7 @@ struct Tensor {
 };
 
 // What changes from one run of a step to the next.
-struct Moment {
+struct StepInputs {
   std::int64_t step = 1;  // of the optimizer, counted from 1
   double learning_rate = 0;
 };
@@ -81,7 +81,7 @@ struct Operation {
   std::string name;
   std::vector<TensorId> reads, writes;
   double flops = 0;
-  std::function<void(const Memory&, const Moment&)> run;  // of compute
+  std::function<void(const Memory&, const StepInputs&)> run;  // of compute
   Exchange exchange;
   // An exchange with a ticket runs beside the operations after it, until the wait with the same ticket. 0: it is
   // finished before the next one begins.

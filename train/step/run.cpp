@@ -49,7 +49,7 @@ void* Runner::at(TensorId t) const {
   return borrowed_[i] != nullptr ? borrowed_[i] : memory_ + plan_.offsets[i];
 }
 
-void Runner::one(const Operation& o, const Moment& now) {
+void Runner::one(const Operation& o, const StepInputs& now) {
   if (o.kind == Operation::Kind::compute) return o.run(*this, now);
   const auto begin = std::chrono::steady_clock::now();
   if (o.kind == Operation::Kind::exchange)
@@ -59,7 +59,7 @@ void Runner::one(const Operation& o, const Moment& now) {
   exchanging_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void Runner::run(const Moment& now) {
+void Runner::run(const StepInputs& now) {
   for (const Operation& o : program_.operations) one(o, now);
   for (const auto& [axis, stream] : streams_)
     if (stream->idle()) stream->synchronize();  // throws what went wrong beside
@@ -69,7 +69,7 @@ void Runner::settle() {
   for (const auto& [axis, stream] : streams_) stream->synchronize();
 }
 
-Runner::Found Runner::first_not_finite(const Moment& now) {
+Runner::Found Runner::first_not_finite(const StepInputs& now) {
   Found found;
   for (std::size_t i = 0; i < program_.operations.size(); ++i) {
     const Operation& o = program_.operations[i];

@@ -29,7 +29,7 @@ class Runner : public Memory {
   const MemoryPlan& memory() const { return plan_; }
   const Program& program() const { return program_; }
 
-  void run(const Moment&);
+  void run(const StepInputs&);
   // Waits for what a step has begun for the next one. Before it, parameters may still change.
   void settle();
   // Lets the tensor lie elsewhere, in another runner's memory.
@@ -40,11 +40,11 @@ class Runner : public Memory {
     std::int64_t operation = -1;
     std::string name = {};
   };
-  Found first_not_finite(const Moment&);
+  Found first_not_finite(const StepInputs&);
   double seconds_exchanging() const { return exchanging_; }  // in exchanges and in waits for them, since the beginning
 
  private:
-  void one(const Operation&, const Moment&);
+  void one(const Operation&, const StepInputs&);
   void exchange(const Operation&);
   void wait(const Operation&);
   bool finite(const Operation&) const;

@@ -37,7 +37,7 @@ class Writer {
   };
   const std::string& scope() const { return scope_; }
 
-  using Run = std::function<void(const Memory&, const Moment&)>;
+  using Run = std::function<void(const Memory&, const StepInputs&)>;
   void compute(std::string_view name, std::vector<TensorId> reads, std::vector<TensorId> writes, double flops, Run);
 
   // Whole tensors over an axis. With one rank on the axis nothing is written, and `from` must be `to`.

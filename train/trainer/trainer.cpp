@@ -168,8 +168,8 @@ class Training {
     for (std::size_t m = 0; m < batch.tokens.size(); ++m) job_->set_batch(m, batch.micro(m));
     const auto begin = std::chrono::steady_clock::now();
     const double waited = job_->runner().seconds_exchanging();
-    const Moment now{batch.step, learning_rate(config_.step.optimizer, config_.step.schedule, batch.step,
-                                               config_.trainer.max_steps)};
+    const StepInputs now{batch.step, learning_rate(config_.step.optimizer, config_.step.schedule, batch.step,
+                                                   config_.trainer.max_steps)};
     const Job::Result r = job_->run(now);
     if (!std::isfinite(r.loss) || !std::isfinite(r.norm)) not_finite(now, r);
     StepRecord record{.step = batch.step,
@@ -222,7 +222,7 @@ class Training {
   }
 
   // Runs the step again, looking at every result, and names the first that went wrong on any rank.
-  [[noreturn]] void not_finite(const Moment& now, const Job::Result& r) {
+  [[noreturn]] void not_finite(const StepInputs& now, const Job::Result& r) {
     const Runner::Found found = job_->runner().first_not_finite(now);
     std::int64_t mine = found.operation < 0 ? std::numeric_limits<std::int64_t>::max() : found.operation;
     std::int64_t first = mine;

@@ -11,7 +11,7 @@ namespace trellis::train {
 namespace {
 
 kernels::LambOptions options(const OptimizerConfig& o, const UpdatedParameter& p, const UpdateRun& r, const Memory& at,
-                             const Moment& now) {
+                             const StepInputs& now) {
   return {.learning_rate = now.learning_rate,
           .beta1 = o.beta1,
           .beta2 = o.beta2,
@@ -27,7 +27,7 @@ void write_moments(Writer& w, const Update& u, std::size_t i) {
   std::vector<TensorId> writes{u.sums, u.states[i].first, u.states[i].second};
   w.compute("moments", p.reads(), std::move(writes), 16 * p.elements(),
             [p, i, sums = u.sums, share = u.states[i].parameter->share, o = u.config.optimizer](const Memory& at,
-                                                                                                const Moment& now) {
+                                                                                                const StepInputs& now) {
               kernels::LambSums whole;
               p.each_run(at, now, [&](const UpdateRun& r) {
                 const kernels::LambSums part = kernels::lamb_moments(
@@ -41,7 +41,7 @@ void write_moments(Writer& w, const Update& u, std::size_t i) {
 
 void prepare(Writer& w, Update& u) {
   u.sums = w.tensor("lamb_sums", DType::f64, u.states.size(), 2);
-  w.compute("zero_sums", {}, {u.sums}, 0, [sums = u.sums, n = u.states.size()](const Memory& at, const Moment&) {
+  w.compute("zero_sums", {}, {u.sums}, 0, [sums = u.sums, n = u.states.size()](const Memory& at, const StepInputs&) {
     std::fill_n(at.as<double>(sums), 2 * n, 0.0);
   });
   for (std::size_t i = 0; i < u.states.size(); ++i) {
@@ -58,7 +58,7 @@ void write_lamb(Writer& w, const Update& u, std::size_t i) {
   std::vector<TensorId> reads = p.reads();
   reads.push_back(u.sums);
   w.compute("lamb", std::move(reads), p.writes(), 10 * p.elements(),
-            [p, i, sums = u.sums, o = u.config.optimizer](const Memory& at, const Moment& now) {
+            [p, i, sums = u.sums, o = u.config.optimizer](const Memory& at, const StepInputs& now) {
               const double* const whole = at.as<double>(sums) + 2 * i;
               const double trust = p.weight_decay() == 0 ? 1 : kernels::trust_ratio({whole[0], whole[1]});
               p.each_run(at, now, [&](const UpdateRun& r) {

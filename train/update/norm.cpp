@@ -45,7 +45,7 @@ void write_norm(Writer& w, const Config& c, const std::vector<ParameterState>& s
     }
   const double p = c.optimizer.norm_type, scale = average(w, c);
   const auto join = std::isinf(p) ? kernels::Reduction::max : kernels::Reduction::sum;
-  w.compute("squares", reads, {norm}, flops, [=](const Memory& at, const Moment&) {
+  w.compute("squares", reads, {norm}, flops, [=](const Memory& at, const StepInputs&) {
     double sum = 0;
     for (const Term& t : terms) {
       const double part = powers(t.type, at.at(t.gradient), t.n, p, at.threads());
@@ -59,7 +59,7 @@ void write_norm(Writer& w, const Config& c, const std::vector<ParameterState>& s
   if (w.shape().tensor > 1) w.all_reduce("norm_tensor", Axis::tensor, norm, join);
   if (w.shape().pipeline > 1) w.all_reduce("norm_pipeline", Axis::pipeline, norm, join);
   if (w.shape().data > 1 && c.strategy.zero1) w.all_reduce("norm_data", Axis::data, norm, join);
-  w.compute("norm", {norm}, {norm}, 1, [=](const Memory& at, const Moment&) {
+  w.compute("norm", {norm}, {norm}, 1, [=](const Memory& at, const StepInputs&) {
     double& n = *at.as<double>(norm);
     n = scale * (std::isinf(p) ? n : std::pow(n, 1 / p));
   });

@@ -65,7 +65,7 @@ UpdatedParameter::UpdatedParameter(const Writer& w, const Update& u, std::size_t
       type_(w.tensor(state_.parameter->value).type),
       gradient_type_(w.tensor(state_.gradient).type) {}
 
-void UpdatedParameter::each_run(const Memory& at, const Moment& now,
+void UpdatedParameter::each_run(const Memory& at, const StepInputs& now,
                                 const std::function<void(const UpdateRun&)>& work) const {
   double factor = average_;
   if (norm_ != no_tensor) {

@@ -54,7 +54,7 @@ class UpdatedParameter {
 
   // Calls work for each run, unless the norm is no finite number: then parameters stay as they are, and the caller sees
   // the norm.
-  void each_run(const Memory&, const Moment&, const std::function<void(const UpdateRun&)>& work) const;
+  void each_run(const Memory&, const StepInputs&, const std::function<void(const UpdateRun&)>& work) const;
 
   double weight_decay() const { return weight_decay_; }
   double elements() const { return static_cast<double>(state_.slice.elements()); }

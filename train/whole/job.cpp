@@ -93,7 +93,7 @@ void put_batch(const Step& step, Runner& runner, std::size_t micro, const MicroB
   put(step.next, from.next, 1, "next");
 }
 
-Job::Result Job::run(const Moment& now) {
+Job::Result Job::run(const StepInputs& now) {
   runner_->run(now);
   return {*runner_->as<double>(step_.loss), step_.norm == no_tensor ? 0 : *runner_->as<double>(step_.norm)};
 }

@@ -34,7 +34,7 @@ class Job {
     double loss = 0;
     double norm = 0;  // before clipping; 0 where clipping is off
   };
-  Result run(const Moment&);
+  Result run(const StepInputs&);
 
   // Sets parameters, and masters where there are any.
   void fill(const std::function<Values(const Parameter&)>&);

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "sim/core/arithmetic/arithmetic.h"
+#include "sim/core/arithmetic/alu_rows.h"
 #include "sim/core/program/kind.h"
 #include "sim/core/run/memory.h"
 

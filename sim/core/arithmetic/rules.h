@@ -1,7 +1,7 @@
 // Rules and costs that several kinds of instruction share.
 #pragma once
 
-#include "sim/core/arithmetic/arithmetic.h"
+#include "sim/core/arithmetic/alu_rows.h"
 #include "sim/core/program/kind.h"
 
 namespace trellis::sim::core {

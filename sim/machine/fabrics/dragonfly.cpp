@@ -43,8 +43,10 @@ class Dragonfly : public Fabric {
     return true;
   }
 
-  std::vector<Alike> alike() const override {
-    return {{Alike::Kind::any, dims()[0]}, {Alike::Kind::distinct, dims()[1]}, {Alike::Kind::rotate, dims()[2]}};
+  std::vector<RowSymmetry> alike() const override {
+    return {{RowSymmetry::Kind::any, dims()[0]},
+            {RowSymmetry::Kind::distinct, dims()[1]},
+            {RowSymmetry::Kind::rotate, dims()[2]}};
   }
 
   double bisection() const override {

@@ -28,7 +28,7 @@ class Full : public Fabric {
     return true;
   }
 
-  std::vector<Alike> alike() const override { return {{Alike::Kind::rotate, size()}}; }
+  std::vector<RowSymmetry> alike() const override { return {{RowSymmetry::Kind::rotate, size()}}; }
   double bisection() const override {
     const double half = size() / 2;
     return ports_.empty() ? 0 : half * (size() - half) * ports_.front().rate;

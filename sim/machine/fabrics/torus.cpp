@@ -40,9 +40,9 @@ class Torus : public Fabric {
     return true;
   }
 
-  std::vector<Alike> alike() const override {
-    std::vector<Alike> all;
-    for (Chip size : dims()) all.push_back({closed_ ? Alike::Kind::rotate : Alike::Kind::distinct, size});
+  std::vector<RowSymmetry> alike() const override {
+    std::vector<RowSymmetry> all;
+    for (Chip size : dims()) all.push_back({closed_ ? RowSymmetry::Kind::rotate : RowSymmetry::Kind::distinct, size});
     return all;
   }
 

@@ -50,12 +50,12 @@ class Tree : public Fabric {
     return true;
   }
 
-  std::vector<Alike> alike() const override {
-    if (std::ranges::all_of(blocking_, [](int port) { return port < 0; })) return {{Alike::Kind::any, size()}};
-    std::vector<Alike> all;
+  std::vector<RowSymmetry> alike() const override {
+    if (std::ranges::all_of(blocking_, [](int port) { return port < 0; })) return {{RowSymmetry::Kind::any, size()}};
+    std::vector<RowSymmetry> all;
     Chip units = 1;
-    for (Chip children : below_) all.push_back({Alike::Kind::any, children}), units *= children;
-    return units == size() ? all : std::vector<Alike>{{Alike::Kind::distinct, size()}};
+    for (Chip children : below_) all.push_back({RowSymmetry::Kind::any, children}), units *= children;
+    return units == size() ? all : std::vector<RowSymmetry>{{RowSymmetry::Kind::distinct, size()}};
   }
 
   double bisection() const override { return top_ / 2; }

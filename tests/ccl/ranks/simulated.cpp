@@ -30,7 +30,7 @@ sim::Time priced(Collective collective, const std::string& way, Rank ranks, doub
   const sim::Machine machine = sim::machine_named(machine_name);
   sim::Pricer pricer(machine, sim::first_in_a_row(machine, ranks),
                      {.collective = collective, .element = 4, .in_place = true});
-  return pricer.price(sim::way_named(way), bytes).time;
+  return pricer.price(sim::algorithm_config_named(way), bytes).time;
 }
 
 // One rank is late: all end when it and the collective's time allow.
@@ -118,7 +118,7 @@ sim::Time message_time(double bytes) {
   const sim::Machine machine = sim::machine_named(machine_name);
   sim::Pricer pricer(machine, sim::first_in_a_row(machine, 2),
                      {.collective = Collective::send_recv, .element = 4, .root = 0, .peer = 1});
-  return sim::choose(pricer, sim::usual_ways(pricer, bytes), bytes, {.within = sim::usual_within}).best.front().time;
+  return sim::choose(pricer, sim::usual_configs(pricer, bytes), bytes, {.within = sim::usual_within}).best.front().time;
 }
 
 // The receiver is early, then late.
@@ -198,9 +198,9 @@ TEST(Simulated, UnevenBlocksAreTimedByTheirCounts) {
       if (blocks.empty() || collective == Collective::all_to_all_v) blocks.insert(blocks.end(), row.begin(), row.end());
     const auto elements = std::accumulate(blocks.begin(), blocks.end(), std::int64_t{0});
     sim::Pricer pricer(machine, sim::first_in_a_row(machine, ranks), {.collective = collective, .element = 4});
-    const sim::Way named = sim::way_named(way);
-    const sim::Pattern pattern(schedule::make(schedule::algorithm_named(named.algorithm), pricer.request(named)),
-                               std::move(blocks));
+    const sim::AlgorithmConfig named = sim::algorithm_config_named(way);
+    const sim::CompiledSchedule pattern(
+        schedule::make(schedule::algorithm_named(named.algorithm), pricer.request(named)), std::move(blocks));
     const sim::Time time = sim::price(pattern, machine, pricer.options(4.0 * static_cast<double>(elements))).time;
     EXPECT_GT(time, 0);
     for (const device::Time end : ends) EXPECT_EQ(end, time) << schedule::name(collective) << " by " << way;

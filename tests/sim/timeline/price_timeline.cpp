@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "sim/choose/choice.h"
-#include "sim/price/path.h"
+#include "sim/price/critical_path.h"
 #include "sim/report/report.h"
 
 namespace trellis::sim {
@@ -29,7 +29,7 @@ struct Kept {
   MachineSpec spec;
   PriceOptions options;
   std::optional<Machine> machine;
-  std::optional<Pattern> pattern;
+  std::optional<CompiledSchedule> pattern;
   std::unique_ptr<Run> run;
   Time time = 0;
 };
@@ -143,7 +143,7 @@ TEST(RunOfJobs, ALoadSharesHbmWithTransfers) {
   const double hbm = m.rate(m.hbm(0));
   const auto ended = [&](bool collective, double rate) {
     std::vector<Job> jobs;
-    const Pattern pattern(schedule::algorithm_named("mesh"), {.dims = {4, 16}});
+    const CompiledSchedule pattern(schedule::algorithm_named("mesh"), {.dims = {4, 16}});
     if (collective) jobs.push_back({.pattern = &pattern, .bytes = 256e6});
     sim::Run run(m, jobs,
                  {.loads = {{.rank = 0, .bytes = 1e9, .rate = rate}, {.rank = 1, .bytes = 1e9, .rate = rate}}});

@@ -19,7 +19,7 @@ void expect_slopes(const Config& config, std::int32_t ignored_every = 0) {
         return initial_values(like, 3);
       });
     set_batches(job, 0, ignored_every);
-    const Moment still{.step = 1, .learning_rate = 0};
+    const StepInputs still{.step = 1, .learning_rate = 0};
     job.run(still);
     struct Known {
       const Parameter* parameter;

@@ -48,7 +48,7 @@ Wiring connected(const Schedule& s) {
   return wiring;
 }
 
-Span shown_rounds(const Wish& wish, std::int32_t rounds) {
+Span shown_rounds(const DrawOptions& wish, std::int32_t rounds) {
   if (!wish.rounds) return {1, rounds};
   if (wish.rounds->first < 1 || wish.rounds->first > std::max(rounds, 1))
     throw std::invalid_argument(
@@ -58,7 +58,7 @@ Span shown_rounds(const Wish& wish, std::int32_t rounds) {
 
 class Painter {
  public:
-  Painter(const Schedule& s, const Wish& wish)
+  Painter(const Schedule& s, const DrawOptions& wish)
       : s_(s), wish_(wish), wiring_(connected(s)), pace_(followed()), contents_(s, wiring_) {
     shown_ = shown_rounds(wish, pace_.rounds);
     collect();
@@ -84,7 +84,7 @@ class Painter {
   void name_colours(const std::set<std::int64_t>& used, bool mixes);
 
   const Schedule& s_;
-  const Wish& wish_;
+  const DrawOptions& wish_;
   Wiring wiring_;
   Pace pace_;
   Contents contents_;
@@ -252,6 +252,6 @@ void Painter::name_colours(const std::set<std::int64_t>& used, bool mixes) {
 
 }  // namespace
 
-std::string picture(const Schedule& s, const Wish& wish) { return Painter(s, wish).paint(); }
+std::string picture(const Schedule& s, const DrawOptions& wish) { return Painter(s, wish).paint(); }
 
 }  // namespace trellis::tools::draw

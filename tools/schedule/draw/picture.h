@@ -13,7 +13,7 @@ enum class Colours { automatic, data, channel, sender };  // what colours stand 
 
 inline constexpr std::int32_t all_channels = -1;
 
-struct Wish {
+struct DrawOptions {
   std::optional<Span> rounds = {};       // none: all of them
   Colours colours = Colours::automatic;  // by data, or by sender when all data is one chunk
   bool down = false;                     // time runs down instead of right
@@ -23,6 +23,6 @@ struct Wish {
 };
 
 // Throws std::invalid_argument when the schedule can't be followed, or the picture would be unreadable.
-std::string picture(const schedule::Schedule&, const Wish&);
+std::string picture(const schedule::Schedule&, const DrawOptions&);
 
 }  // namespace trellis::tools::draw

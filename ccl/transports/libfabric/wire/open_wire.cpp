@@ -1,7 +1,7 @@
 #include "ccl/transports/libfabric/wire/open_wire.h"
 
 #include "ccl/transports/libfabric/wire/endpoint.h"
-#include "ccl/transports/libfabric/wire/hostile.h"
+#include "ccl/transports/libfabric/wire/fault_injection.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -9,7 +9,7 @@ namespace trellis::ccl::libfabric {
 std::unique_ptr<Wire> open_wire(const FabricSettings& s, std::uint64_t member, int rail) {
   std::unique_ptr<Wire> wire = open_endpoint(chosen(s, rail));
   if (s.hostility.empty()) return wire;
-  Hostility h = hostility_in(s.hostility);
+  FaultInjection h = hostility_in(s.hostility);
   if (h.only >= 0 && h.only != rail) return wire;
   h.seed = (h.seed * 1'000'003 + member) * 1'009 + static_cast<std::uint64_t>(rail + 1);
   return hostile(std::move(wire), h);

@@ -5,7 +5,7 @@
 
 namespace trellis::schedule {
 
-struct Effort {
+struct ProofLimits {
   std::int64_t cells = std::int64_t{1} << 26;  // memory chunks of all ranks together
   std::int64_t work = std::int64_t{1} << 30;   // in units of Work
 };

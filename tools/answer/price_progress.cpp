@@ -1,4 +1,4 @@
-#include "tools/answer/price_watch.h"
+#include "tools/answer/price_progress.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -15,15 +15,15 @@ constexpr double foreseeable = 0.02;               // with less done, no time le
 
 }  // namespace
 
-PriceWatch::PriceWatch() : shown_(isatty(STDERR_FILENO) == 1) {}
+PriceProgress::PriceProgress() : shown_(isatty(STDERR_FILENO) == 1) {}
 
-void PriceWatch::begin(std::string what) {
+void PriceProgress::begin(std::string what) {
   what_ = std::move(what);
   began_ = last_ = Clock::now();
   reached_ = 0, done_ = 0;
 }
 
-bool PriceWatch::stopped(sim::Time reached, double done) {
+bool PriceProgress::stopped(sim::Time reached, double done) {
   const std::lock_guard lock(mutex_);
   reached_ = reached, done_ = done;
   const Clock::time_point now = Clock::now();
@@ -40,7 +40,7 @@ bool PriceWatch::stopped(sim::Time reached, double done) {
   return false;
 }
 
-void PriceWatch::clear() {
+void PriceProgress::clear() {
   if (line_) fmt::print(stderr, "\r\033[K");
   line_ = false;
 }

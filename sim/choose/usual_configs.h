@@ -12,6 +12,6 @@ namespace trellis::sim {
 std::vector<Rank> usual_dims(std::string_view algorithm, const Machine&, Rank ranks);
 // Every algorithm that can do the collective, as one row and in the machine's shapes, with several lanes. Also cut into
 // segments where these form a pipeline and no segment is empty.
-std::vector<Way> usual_ways(const Pricer&, double bytes);
+std::vector<AlgorithmConfig> usual_configs(const Pricer&, double bytes);
 
 }  // namespace trellis::sim

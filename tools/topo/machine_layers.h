@@ -19,9 +19,9 @@ struct Layer {
   Chip chips() const { return fabric->inner() * fabric->size(); }
 };
 
-class TopoPlan {
+class MachineLayers {
  public:
-  explicit TopoPlan(const sim::Machine&);
+  explicit MachineLayers(const sim::Machine&);
 
   const sim::Machine& machine() const { return machine_; }
   const std::vector<Layer>& layers() const { return layers_; }

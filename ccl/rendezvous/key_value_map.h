@@ -14,7 +14,7 @@
 
 namespace trellis::ccl {
 
-class Board {
+class KeyValueMap {
  public:
   void set(std::string_view key, std::span<const std::byte> value);
   std::optional<Bytes> find(std::string_view key) const;

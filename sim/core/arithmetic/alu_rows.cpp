@@ -1,4 +1,4 @@
-#include "sim/core/arithmetic/arithmetic.h"
+#include "sim/core/arithmetic/alu_rows.h"
 
 #include <fmt/format.h>
 

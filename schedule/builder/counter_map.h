@@ -5,7 +5,7 @@
 
 namespace trellis::schedule {
 
-class Counts {
+class CounterMap {
  public:
   // Returns the key's counter, from 0 on, and increments it.
   std::int32_t next(std::uint64_t key) {

@@ -11,11 +11,11 @@ namespace trellis::sim {
 
 class FlowNetwork;
 
-class AdaptiveNetwork : public Network {
+class HybridFlowNetwork : public Network {
  public:
   // `patience`: rates computed before it first asks whether these are far more than the changes.
-  AdaptiveNetwork(std::vector<Rate> capacities, std::int64_t patience);
-  ~AdaptiveNetwork() override;
+  HybridFlowNetwork(std::vector<Rate> capacities, std::int64_t patience);
+  ~HybridFlowNetwork() override;
 
   void start(std::span<const Use> uses, Work work, std::uint64_t tag) override { network_->start(uses, work, tag); }
   void settle() override;

@@ -1,4 +1,4 @@
-#include "schedule/algorithms/way.h"
+#include "schedule/algorithms/algorithm_config.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -51,7 +51,7 @@ std::vector<std::string> split_at_commas(std::string_view text) {
   return words;
 }
 
-std::string family_of(const Way& w) {
+std::string family_of(const AlgorithmConfig& w) {
   std::string text = w.algorithm;
   if (!w.levels.empty()) text += fmt::format("({})", fmt::join(w.levels, ","));
   if (!w.dims.empty()) text += fmt::format("@{}", fmt::join(w.dims, "x"));
@@ -59,16 +59,16 @@ std::string family_of(const Way& w) {
   return text;
 }
 
-std::string text_of(const Way& w) {
+std::string text_of(const AlgorithmConfig& w) {
   std::string text = family_of(w);
   if (w.channels != 1) text += fmt::format("*{}", w.channels);
   if (w.segments != 1) text += fmt::format("/{}", w.segments);
   return text;
 }
 
-Way way_named(std::string_view text) {
-  Way way;
-  if (text.starts_with(file_way) && text.size() > file_way.size()) {
+AlgorithmConfig algorithm_config_named(std::string_view text) {
+  AlgorithmConfig way;
+  if (text.starts_with(file_prefix) && text.size() > file_prefix.size()) {
     way.algorithm = text;
     return way;
   }
@@ -96,7 +96,7 @@ Way way_named(std::string_view text) {
   return way;
 }
 
-Request request_by(const Way& way, Request rest) {
+Request request_by(const AlgorithmConfig& way, Request rest) {
   if (!way.dims.empty()) rest.dims = way.dims;
   rest.channels = way.channels, rest.segments = way.segments;
   rest.levels = way.levels, rest.order = way.order;

@@ -1,4 +1,4 @@
-#include "ccl/rendezvous/roll_call.h"
+#include "ccl/rendezvous/member_check.h"
 
 #include <fmt/format.h>
 
@@ -15,10 +15,10 @@ constexpr const char *all_together = "", *all_apart = "apart";
 std::string here(Rank r) { return fmt::format("here/{}", r); }
 
 // The first note gives the terms to the others: "0 2 ranks over loopback".
-std::string note_of(const Roll& roll) { return fmt::format("{} {}", roll.mine, roll.terms); }
+std::string note_of(const MemberCheck& roll) { return fmt::format("{} {}", roll.mine, roll.terms); }
 
 // How the terms differ; empty: they do not.
-std::string difference(const Roll& mine, const std::string& firsts) {
+std::string difference(const MemberCheck& mine, const std::string& firsts) {
   Rank first = 0;
   const char* const end = firsts.data() + firsts.size();
   const auto read = std::from_chars(firsts.data(), end, first);
@@ -42,7 +42,7 @@ std::optional<Rank> missing(Store& store, Rank ranks) {
 
 }  // namespace
 
-bool call_the_roll(Store& store, const Roll& roll, Deadline deadline) {
+bool check_members(Store& store, const MemberCheck& roll, Deadline deadline) {
   if (store.add(here(roll.mine), 1) != 1)
     throw std::invalid_argument(
         fmt::format("{} {} has joined already: two were told the same {}, or the store has served others before",

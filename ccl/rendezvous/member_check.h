@@ -1,5 +1,5 @@
-// Roll call at start: members check that all have come and were told the same. Used by the ranks of a new communicator
-// and by the nodes of a job.
+// MemberCheck call at start: members check that all have come and were told the same. Used by the ranks of a new
+// communicator and by the nodes of a job.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace trellis::ccl {
 
-struct Roll {
+struct MemberCheck {
   std::string noun = "rank";
   Rank mine = 0;
   Rank members = 1;
@@ -18,6 +18,6 @@ struct Roll {
 
 // Returns when all members have called it with stores that see each other: whether their places differ. Throws PeerLost
 // that names the first missing one, and invalid_argument on every member when the terms differ.
-bool call_the_roll(Store&, const Roll&, Deadline);
+bool check_members(Store&, const MemberCheck&, Deadline);
 
 }  // namespace trellis::ccl

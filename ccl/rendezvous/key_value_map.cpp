@@ -1,4 +1,4 @@
-#include "ccl/rendezvous/board.h"
+#include "ccl/rendezvous/key_value_map.h"
 
 namespace trellis::ccl {
 namespace {
@@ -7,7 +7,7 @@ std::optional<Bytes> copy_of(const Bytes* note) { return note == nullptr ? std::
 
 }  // namespace
 
-void Board::set(std::string_view key, std::span<const std::byte> value) {
+void KeyValueMap::set(std::string_view key, std::span<const std::byte> value) {
   {
     const std::lock_guard lock(mutex_);
     notes_.set(key, value);
@@ -15,19 +15,19 @@ void Board::set(std::string_view key, std::span<const std::byte> value) {
   changed_.notify_all();
 }
 
-std::optional<Bytes> Board::find(std::string_view key) const {
+std::optional<Bytes> KeyValueMap::find(std::string_view key) const {
   const std::lock_guard lock(mutex_);
   return copy_of(notes_.find(key));
 }
 
-std::optional<Bytes> Board::find_before(std::string_view key, Deadline deadline) {
+std::optional<Bytes> KeyValueMap::find_before(std::string_view key, Deadline deadline) {
   std::unique_lock lock(mutex_);
   const Bytes* note = nullptr;
   changed_.wait_until(lock, deadline, [&] { return (note = notes_.find(key)) != nullptr; });
   return copy_of(note);
 }
 
-std::int64_t Board::add(std::string_view key, std::int64_t amount) {
+std::int64_t KeyValueMap::add(std::string_view key, std::int64_t amount) {
   std::int64_t sum = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -37,7 +37,7 @@ std::int64_t Board::add(std::string_view key, std::int64_t amount) {
   return sum;
 }
 
-void Board::leave(std::string_view prefix, std::int64_t members) {
+void KeyValueMap::leave(std::string_view prefix, std::int64_t members) {
   const std::lock_guard lock(mutex_);
   if (!notes_.any(prefix)) return;
   const auto left = left_.try_emplace(std::string(prefix), 0).first;
@@ -47,7 +47,7 @@ void Board::leave(std::string_view prefix, std::int64_t members) {
   was_left_ = true;
 }
 
-bool Board::served() const {
+bool KeyValueMap::served() const {
   const std::lock_guard lock(mutex_);
   return was_left_ && !notes_.any("");
 }

@@ -1,11 +1,11 @@
-#include "sim/network/adaptive_network.h"
+#include "sim/network/hybrid_flow_network.h"
 
 #include "sim/network/approximate_flow_network.h"
 #include "sim/network/flow_network.h"
 
 namespace trellis::sim {
 
-AdaptiveNetwork::AdaptiveNetwork(std::vector<Rate> capacities, std::int64_t patience)
+HybridFlowNetwork::HybridFlowNetwork(std::vector<Rate> capacities, std::int64_t patience)
     : capacities_(std::move(capacities)), patience_(patience) {
   auto exact = std::make_unique<FlowNetwork>(capacities_);
   exact_ = exact.get();
@@ -13,9 +13,9 @@ AdaptiveNetwork::AdaptiveNetwork(std::vector<Rate> capacities, std::int64_t pati
   carried_.assign(capacities_.size(), 0);
 }
 
-AdaptiveNetwork::~AdaptiveNetwork() = default;
+HybridFlowNetwork::~HybridFlowNetwork() = default;
 
-void AdaptiveNetwork::settle() {
+void HybridFlowNetwork::settle() {
   network_->settle();
   if (!exact_ || !exact_->crowded(patience_)) return;
   auto crowd = std::make_unique<ApproximateFlowNetwork>(capacities_, now_);
@@ -26,7 +26,7 @@ void AdaptiveNetwork::settle() {
   network_->settle();
 }
 
-void AdaptiveNetwork::advance(Time to, std::vector<std::uint64_t>& ended) {
+void HybridFlowNetwork::advance(Time to, std::vector<std::uint64_t>& ended) {
   now_ = to;
   network_->advance(to, ended);
 }

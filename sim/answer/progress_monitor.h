@@ -7,9 +7,9 @@
 
 namespace trellis::sim {
 
-class Watch {
+class ProgressMonitor {
  public:
-  virtual ~Watch() = default;
+  virtual ~ProgressMonitor() = default;
   virtual void begin(std::string task) = 0;  // "trying the algorithms"
   // `reached`: simulated time; `done`: part of all moves. True: stop. Several threads may call it at once.
   virtual bool stopped(Time reached, double done) = 0;
@@ -17,7 +17,7 @@ class Watch {
 };
 
 // When nobody watches.
-class NoWatch final : public Watch {
+class NoProgressMonitor final : public ProgressMonitor {
  public:
   void begin(std::string) override {}
   bool stopped(Time, double) override { return false; }

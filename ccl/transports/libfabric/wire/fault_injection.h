@@ -9,7 +9,7 @@
 
 namespace trellis::ccl::libfabric {
 
-struct Hostility {
+struct FaultInjection {
   std::uint64_t seed = 1;
   int reorder = 0;  // per cent of events that are held back while later ones pass
   int hold = 8;     // polls, at most, for which one is held
@@ -23,8 +23,8 @@ struct Hostility {
 };
 
 // "seed=1,reorder=30,only=1": throws invalid_argument that names the part at fault.
-Hostility hostility_in(const std::string&);
+FaultInjection hostility_in(const std::string&);
 
-std::unique_ptr<Wire> hostile(std::unique_ptr<Wire>, const Hostility&);
+std::unique_ptr<Wire> hostile(std::unique_ptr<Wire>, const FaultInjection&);
 
 }  // namespace trellis::ccl::libfabric

@@ -45,15 +45,15 @@ struct PatternClass {
   std::vector<std::uint32_t> begin;  // where each step's followers begin, and one index past the end
 };
 
-class Pattern {
+class CompiledSchedule {
  public:
-  explicit Pattern(const schedule::Schedule&);
+  explicit CompiledSchedule(const schedule::Schedule&);
   // With so few elements in each block that all chunks but the first ones are empty.
-  Pattern(const schedule::Schedule&, std::int64_t elements);
+  CompiledSchedule(const schedule::Schedule&, std::int64_t elements);
   // With the number of elements of each block, for the _v forms (all_to_all_v: block source * ranks + target).
-  Pattern(const schedule::Schedule&, std::vector<std::int64_t> blocks);
+  CompiledSchedule(const schedule::Schedule&, std::vector<std::int64_t> blocks);
   // Makes the program of a class of like ranks once.
-  Pattern(const schedule::Algorithm&, const schedule::Request&);
+  CompiledSchedule(const schedule::Algorithm&, const schedule::Request&);
 
   const schedule::Task& task() const { return task_; }
   Rank ranks() const { return task_.ranks; }

@@ -1,4 +1,4 @@
-#include "sim/price/pattern.h"
+#include "sim/price/compiled_schedule.h"
 
 #include "schedule/traits.h"
 
@@ -53,19 +53,21 @@ schedule::Symmetry all_distinct(Rank ranks) { return {{{schedule::Axis::Kind::di
 }  // namespace
 
 // The ends of each class's transfers, and the move of each step.
-struct Pattern::Lines {
+struct CompiledSchedule::Lines {
   std::vector<Line> sends, receives;
   std::vector<std::uint32_t> move;  // by step; for steps that are moves
 };
 
-Pattern::Pattern(const Schedule& s) : task_(s.task), symmetry_(all_distinct(s.ranks())) { compile(s.programs); }
+CompiledSchedule::CompiledSchedule(const Schedule& s) : task_(s.task), symmetry_(all_distinct(s.ranks())) {
+  compile(s.programs);
+}
 
-Pattern::Pattern(const Schedule& s, std::int64_t elements)
+CompiledSchedule::CompiledSchedule(const Schedule& s, std::int64_t elements)
     : task_(s.task), symmetry_(all_distinct(s.ranks())), elements_(elements) {
   compile(s.programs);
 }
 
-Pattern::Pattern(const Schedule& s, std::vector<std::int64_t> blocks)
+CompiledSchedule::CompiledSchedule(const Schedule& s, std::vector<std::int64_t> blocks)
     : task_(s.task), symmetry_(all_distinct(s.ranks())), blocks_(std::move(blocks)) {
   const auto expected = static_cast<std::size_t>(task_.ranks) *
                         (schedule::counts_by_pair(task_.collective) ? static_cast<std::size_t>(task_.ranks) : 1);
@@ -75,7 +77,7 @@ Pattern::Pattern(const Schedule& s, std::vector<std::int64_t> blocks)
   compile(s.programs);
 }
 
-Pattern::Pattern(const schedule::Algorithm& algorithm, const schedule::Request& request)
+CompiledSchedule::CompiledSchedule(const schedule::Algorithm& algorithm, const schedule::Request& request)
     : task_(task_of(algorithm, request)), symmetry_(symmetry_of(algorithm, request)) {
   std::vector<Program> programs;
   if (symmetry_.classes() == symmetry_.ranks())
@@ -85,23 +87,23 @@ Pattern::Pattern(const schedule::Algorithm& algorithm, const schedule::Request& 
   compile(programs);
 }
 
-std::uint32_t Pattern::class_of(Rank r) const {
+std::uint32_t CompiledSchedule::class_of(Rank r) const {
   if (std::ssize(classes_) == ranks()) return static_cast<std::uint32_t>(r);
   return numbers_.at(symmetry_.representative(r));
 }
 
-Rank Pattern::peer(Rank of, Rank as_named) const {
+Rank CompiledSchedule::peer(Rank of, Rank as_named) const {
   if (std::ssize(classes_) == ranks()) return as_named;
   return symmetry_.image(symmetry_.representative(of), of, as_named);
 }
 
-std::int64_t Pattern::moves() const {
+std::int64_t CompiledSchedule::moves() const {
   std::int64_t sum = 0;
   for (const PatternClass& c : classes_) sum += std::ssize(c.moves);
   return sum * (ranks() / std::ssize(classes_));
 }
 
-void Pattern::compile(const std::vector<Program>& programs) {
+void CompiledSchedule::compile(const std::vector<Program>& programs) {
   const std::vector<Rank> representatives = symmetry_.representatives();
   classes_.resize(programs.size());
   std::vector<Lines> lines(programs.size());
@@ -114,7 +116,8 @@ void Pattern::compile(const std::vector<Program>& programs) {
   for (std::size_t i = 0; i < programs.size(); ++i) add_followers(programs[i], classes_[i], lines);
 }
 
-std::uint32_t Pattern::sized(const Program& program, const schedule::Kinds& kinds, const schedule::Slice& slice) const {
+std::uint32_t CompiledSchedule::sized(const Program& program, const schedule::Kinds& kinds,
+                                      const schedule::Slice& slice) const {
   const bool unknown = slice.buffer == schedule::Buffer::scratch && program.scratch_sizes.empty();
   if (!sized() || unknown) return static_cast<std::uint32_t>(slice.count);
   std::int64_t sum = 0;
@@ -126,7 +129,7 @@ std::uint32_t Pattern::sized(const Program& program, const schedule::Kinds& kind
 }
 
 // Of a chunk. The pieces of a block have equal sizes except the last ones, which have the rest.
-std::int64_t Pattern::elements_of(std::int64_t kind) const {
+std::int64_t CompiledSchedule::elements_of(std::int64_t kind) const {
   const std::int64_t piece = kind % task_.pieces;
   if (blocks_.empty()) return piece < *elements_ ? 1 : 0;
   const std::int64_t block = blocks_[static_cast<std::size_t>(kind / task_.pieces)];
@@ -134,7 +137,7 @@ std::int64_t Pattern::elements_of(std::int64_t kind) const {
   return std::clamp<std::int64_t>(block - usual * piece, 0, usual);
 }
 
-void Pattern::add_moves(const Program& program, PatternClass& c, Lines& lines) {
+void CompiledSchedule::add_moves(const Program& program, PatternClass& c, Lines& lines) {
   lines.move.resize(program.steps.size());
   const schedule::Kinds kinds(task_, c.representative, program);
   const auto note = [&](std::vector<Line>& ends, const schedule::End& end, const Step& s, std::uint32_t step) {
@@ -167,7 +170,7 @@ void Pattern::add_moves(const Program& program, PatternClass& c, Lines& lines) {
 }
 
 // Connects each send to its other end: the step where it arrives, and what it waits for there.
-void Pattern::join(const Program& program, PatternClass& c, const std::vector<Lines>& lines) {
+void CompiledSchedule::join(const Program& program, PatternClass& c, const std::vector<Lines>& lines) {
   for (Move& m : c.moves) {
     const Step& s = program.steps[m.step];
     if (!sends(s.op)) continue;
@@ -184,7 +187,7 @@ void Pattern::join(const Program& program, PatternClass& c, const std::vector<Li
 }
 
 // A move also waits for what its receiving end waits for. The sender keeps the move.
-void Pattern::add_followers(const Program& program, PatternClass& c, const std::vector<Lines>& lines) {
+void CompiledSchedule::add_followers(const Program& program, PatternClass& c, const std::vector<Lines>& lines) {
   const auto steps = static_cast<std::uint32_t>(program.steps.size());
   const Lines& own = lines[class_of(c.representative)];
   const auto follower = [&](std::uint32_t i) -> Follower {
@@ -216,7 +219,7 @@ void Pattern::add_followers(const Program& program, PatternClass& c, const std::
 
 // One pass of the engines reads all sources of a sum directly on the chip and writes the result to its destination.
 // This requires that nothing but the sum reads the arrivals, and nothing but one send reads the sum.
-void Pattern::find_streams(const Program& program, PatternClass& c, const std::vector<Follower>& by_step) {
+void CompiledSchedule::find_streams(const Program& program, PatternClass& c, const std::vector<Follower>& by_step) {
   std::vector<std::uint32_t> readers(program.steps.size(), 0);
   std::vector<std::uint32_t> reader(program.steps.size(), 0);  // the last reader
   for (std::uint32_t i = 0; i < program.steps.size(); ++i)

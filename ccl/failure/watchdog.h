@@ -9,9 +9,9 @@
 
 namespace trellis::ccl {
 
-class Watch {
+class Watchdog {
  public:
-  explicit Watch(std::chrono::nanoseconds timeout);
+  explicit Watchdog(std::chrono::nanoseconds timeout);
   void restart() { ranks_.clear(); }
   void look(const Transport&);  // call regularly; changes between two calls are missed
   // The one of these that has been in an operation without a heartbeat for the longest time; -1: none for long enough.

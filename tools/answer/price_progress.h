@@ -5,17 +5,17 @@
 #include <mutex>
 #include <string>
 
-#include "sim/answer/watch.h"
+#include "sim/answer/progress_monitor.h"
 #include "tools/answer/interruption.h"
 
 namespace trellis::tools {
 
-class PriceWatch final : public sim::Watch {
+class PriceProgress final : public sim::ProgressMonitor {
  public:
-  PriceWatch();
-  ~PriceWatch() override { clear(); }
-  PriceWatch(const PriceWatch&) = delete;
-  PriceWatch& operator=(const PriceWatch&) = delete;
+  PriceProgress();
+  ~PriceProgress() override { clear(); }
+  PriceProgress(const PriceProgress&) = delete;
+  PriceProgress& operator=(const PriceProgress&) = delete;
 
   void begin(std::string what) override;  // starts the next task, which is shown from now on
   // For PriceOptions::stopped. Notes the progress, shows it, and returns true when the user wants to stop. Thread-safe:

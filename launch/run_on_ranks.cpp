@@ -1,4 +1,4 @@
-#include "launch/crew.h"
+#include "launch/run_on_ranks.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ namespace {
 
 using ccl::Clock;
 using ccl::Descriptor;
-using Work = std::function<int(const Crew&)>;
+using Work = std::function<int(const RankContext&)>;
 
 constexpr std::size_t most_said = 2048;
 
@@ -69,12 +69,12 @@ void allow_many_files() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-int run_threads(std::vector<Crew> crew, const Work& work) {
+int run_threads(std::vector<RankContext> contexts, const Work& work) {
   const auto store = ccl::memory_store();
   std::mutex mutex;
   std::exception_ptr cause;
   int status = 0;
-  const auto member = [&](Crew& c) {
+  const auto member = [&](RankContext& c) {
     stay_on(c.thread);
     c.store = store;
     c.transport = "loopback";
@@ -88,8 +88,8 @@ int run_threads(std::vector<Crew> crew, const Work& work) {
     }
   };
   std::vector<std::thread> threads;
-  for (std::size_t r = 1; r < crew.size(); ++r) threads.emplace_back(member, std::ref(crew[r]));
-  member(crew[0]);
+  for (std::size_t r = 1; r < contexts.size(); ++r) threads.emplace_back(member, std::ref(contexts[r]));
+  member(contexts[0]);
   for (std::thread& t : threads) t.join();
   if (cause) std::rethrow_exception(cause);
   return status;
@@ -140,7 +140,7 @@ std::string said_of(const std::exception& e) {
 }
 
 // The main function of a rank's process.
-[[noreturn]] void live(Crew c, const Work& work, Meeting& meeting, const Descriptor& errors,
+[[noreturn]] void live(RankContext c, const Work& work, Meeting& meeting, const Descriptor& errors,
                        std::chrono::milliseconds timeout) {
   int status = 0;
   try {
@@ -160,7 +160,7 @@ struct Child {
   Descriptor tells;  // pipe for the failure message; at its end when the process has ended
 };
 
-Child start(const Crew& c, const Work& work, Meeting& meeting, std::chrono::milliseconds timeout) {
+Child start(const RankContext& c, const Work& work, Meeting& meeting, std::chrono::milliseconds timeout) {
   std::array<int, 2> ends;
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw failure("a pipe for a rank");
   Descriptor tells(ends[0]), errors(ends[1]);
@@ -233,27 +233,27 @@ class Children {
   char kind_ = consequence;
 };
 
-int run_processes(const std::vector<Crew>& crew, const Work& work, std::chrono::milliseconds timeout) {
+int run_processes(const std::vector<RankContext>& contexts, const Work& work, std::chrono::milliseconds timeout) {
   const SharedMeeting meeting;
   Children children;
-  for (const Crew& c : crew) children.add(start(c, work, *meeting.operator->(), timeout));
+  for (const RankContext& c : contexts) children.add(start(c, work, *meeting.operator->(), timeout));
   return children.wait();
 }
 
-int run_launched(const ccl::Launched& launched, const CrewWish& wish, const Work& work) {
+int run_launched(const ccl::Launched& launched, const RankOptions& wish, const Work& work) {
   if (wish.ranks != 0 && wish.ranks != launched.ranks)
     throw std::invalid_argument(
         fmt::format("{} ranks are asked for, and {} started {}", wish.ranks, launched.by, launched.ranks));
   if (wish.threads)
     throw std::invalid_argument(fmt::format("ranks were started by {}: they can't be threads too", launched.by));
-  Crew c{.rank = launched.rank, .ranks = launched.ranks, .by = launched.by};
+  RankContext c{.rank = launched.rank, .ranks = launched.ranks, .by = launched.by};
   c.store = ccl::store_from_environment(launched, Clock::now() + wish.timeout);
   return work(c);
 }
 
 }  // namespace
 
-int run_crew(const CrewWish& wish, const Work& work) {
+int run_on_ranks(const RankOptions& wish, const Work& work) {
   allow_many_files();
   const ccl::Launched launched = ccl::launched_from_environment();
   if (!launched.by.empty()) return run_launched(launched, wish, work);
@@ -263,14 +263,14 @@ int run_crew(const CrewWish& wish, const Work& work) {
     throw std::invalid_argument(fmt::format("{} ranks: expected 1 to {}", ranks, most_ranks_started));
   std::vector<std::vector<int>> threads;
   if (wish.pin && host.here) threads = rank_threads(host, ranks, Share::one);
-  std::vector<Crew> crew(static_cast<std::size_t>(ranks));
+  std::vector<RankContext> contexts(static_cast<std::size_t>(ranks));
   for (int r = 0; r < ranks; ++r) {
-    Crew& c = crew[static_cast<std::size_t>(r)];
+    RankContext& c = contexts[static_cast<std::size_t>(r)];
     c.rank = r;
     c.ranks = ranks;
     if (!threads.empty()) c.thread = threads[static_cast<std::size_t>(r)].front();
   }
-  return wish.threads ? run_threads(std::move(crew), work) : run_processes(crew, work, wish.timeout);
+  return wish.threads ? run_threads(std::move(contexts), work) : run_processes(contexts, work, wish.timeout);
 }
 
 }  // namespace trellis::launch

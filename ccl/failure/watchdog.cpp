@@ -1,4 +1,4 @@
-#include "ccl/failure/watch.h"
+#include "ccl/failure/watchdog.h"
 
 #include <algorithm>
 
@@ -9,9 +9,9 @@ constexpr std::chrono::nanoseconds most = std::chrono::seconds(1);  // between h
 
 }  // namespace
 
-Watch::Watch(std::chrono::nanoseconds timeout) : enough_(std::min(timeout / 4, most)) {}
+Watchdog::Watchdog(std::chrono::nanoseconds timeout) : enough_(std::min(timeout / 4, most)) {}
 
-void Watch::look(const Transport& t) {
+void Watchdog::look(const Transport& t) {
   const Deadline now = Clock::now();
   const bool first = ranks_.empty();
   ranks_.resize(static_cast<std::size_t>(t.ranks()));
@@ -22,7 +22,7 @@ void Watch::look(const Transport& t) {
   }
 }
 
-Rank Watch::stillest(const Transport& t, std::span<const Rank> ranks) const {
+Rank Watchdog::stillest(const Transport& t, std::span<const Rank> ranks) const {
   if (ranks_.empty()) return -1;
   Rank found = -1;
   Deadline since = Clock::now() - enough_;

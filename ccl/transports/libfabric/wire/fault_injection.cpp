@@ -1,4 +1,4 @@
-#include "ccl/transports/libfabric/wire/hostile.h"
+#include "ccl/transports/libfabric/wire/fault_injection.h"
 
 #include <fmt/format.h>
 
@@ -20,7 +20,8 @@ constexpr int stall_once_in = 2000;  // polls
 
 class HostileWire : public Wire {
  public:
-  HostileWire(std::unique_ptr<Wire> under, const Hostility& h) : under_(std::move(under)), h_(h), random_(h.seed) {}
+  HostileWire(std::unique_ptr<Wire> under, const FaultInjection& h)
+      : under_(std::move(under)), h_(h), random_(h.seed) {}
 
   const WireLimits& limits() const override { return under_->limits(); }
   std::span<const std::byte> address() const override { return under_->address(); }
@@ -118,7 +119,7 @@ class HostileWire : public Wire {
   }
 
   std::unique_ptr<Wire> under_;
-  const Hostility h_;
+  const FaultInjection h_;
   std::mt19937_64 random_;
   std::vector<Held> held_;
   int under_way_ = 0, sent_ = 0;
@@ -128,8 +129,8 @@ class HostileWire : public Wire {
 
 }  // namespace
 
-Hostility hostility_in(const std::string& text) {
-  Hostility h;
+FaultInjection hostility_in(const std::string& text) {
+  FaultInjection h;
   const std::pair<std::string_view, int*> numbers[] = {
       {"reorder", &h.reorder}, {"hold", &h.hold},       {"refuse", &h.refuse},
       {"only", &h.only},       {"credits", &h.credits}, {"fail", &h.fail},
@@ -160,7 +161,7 @@ Hostility hostility_in(const std::string& text) {
   return h;
 }
 
-std::unique_ptr<Wire> hostile(std::unique_ptr<Wire> under, const Hostility& h) {
+std::unique_ptr<Wire> hostile(std::unique_ptr<Wire> under, const FaultInjection& h) {
   return std::make_unique<HostileWire>(std::move(under), h);
 }
 

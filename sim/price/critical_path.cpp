@@ -1,4 +1,4 @@
-#include "sim/price/path.h"
+#include "sim/price/critical_path.h"
 
 #include <fmt/format.h>
 

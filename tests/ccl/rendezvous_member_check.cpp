@@ -1,5 +1,5 @@
 // That all ranks of a communicator have come and mean the same one.
-#include "ccl/rendezvous/roll_call.h"
+#include "ccl/rendezvous/member_check.h"
 
 #include <gtest/gtest.h>
 
@@ -12,14 +12,14 @@ namespace {
 using namespace std::chrono_literals;
 
 // What each member hears; "": all is well.
-std::vector<std::string> call(const std::vector<Roll>& rolls, std::chrono::milliseconds patience) {
+std::vector<std::string> call(const std::vector<MemberCheck>& rolls, std::chrono::milliseconds patience) {
   const auto store = memory_store();
   std::vector<std::string> heard(rolls.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < rolls.size(); ++i)
     threads.emplace_back([&, i] {
       try {
-        call_the_roll(*store, rolls[i], Clock::now() + patience);
+        check_members(*store, rolls[i], Clock::now() + patience);
       } catch (const std::exception& e) {
         heard[i] = e.what();
       }
@@ -29,7 +29,7 @@ std::vector<std::string> call(const std::vector<Roll>& rolls, std::chrono::milli
 }
 
 TEST(RollCall, AllWhoComeGoOn) {
-  std::vector<Roll> rolls;
+  std::vector<MemberCheck> rolls;
   for (Rank r = 0; r < 16; ++r) rolls.push_back({.mine = r, .members = 16, .terms = "the same"});
   EXPECT_EQ(call(rolls, 20s), std::vector<std::string>(16));
 }
@@ -63,7 +63,7 @@ TEST(RollCall, WhatNoFirstMemberWroteIsRefused) {
     const auto store = memory_store();
     store->add("come", 1);
     store->set("first", std::as_bytes(std::span(note)));
-    EXPECT_THROW(call_the_roll(*store, {.mine = 1, .members = 2, .terms = "terms"}, Clock::now() + 1s),
+    EXPECT_THROW(check_members(*store, {.mine = 1, .members = 2, .terms = "terms"}, Clock::now() + 1s),
                  std::invalid_argument)
         << note;
   }

@@ -1,4 +1,4 @@
-#include "ccl/failure/process.h"
+#include "ccl/failure/process_stopped.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
-// Boards: the part of a transport through which ranks of a failed communicator still reach each other. Every rank has a
-// board that it alone writes and all read. It holds its last post, whole. A rank that stops while it posts blocks
-// nobody.
+// PublishedNotices: the part of a transport through which ranks of a failed communicator still reach each other. Every
+// rank has a board that it alone writes and all read. It holds its last post, whole. A rank that stops while it posts
+// blocks nobody.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 
 namespace trellis::ccl {
 
-class Boards {
+class PublishedNotices {
  public:
-  virtual ~Boards() = default;
+  virtual ~PublishedNotices() = default;
   virtual void post(std::span<const std::byte>) = 0;      // at most most_notice_bytes()
   virtual std::vector<std::byte> posted(Rank) const = 0;  // empty: nothing posted yet
   virtual std::uint32_t posts(Rank) const = 0;            // number of posts so far

@@ -1,5 +1,5 @@
-// A Way names how to do a collective: an algorithm with its lanes, segments, view of the ranks, and inner algorithms.
-// Also the text form that tables, tools and tuners use.
+// A AlgorithmConfig names how to do a collective: an algorithm with its lanes, segments, view of the ranks, and inner
+// algorithms. Also the text form that tables, tools and tuners use.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,26 +12,26 @@ namespace trellis::schedule {
 
 struct Request;
 
-struct Way {
+struct AlgorithmConfig {
   std::string algorithm;
   std::int32_t channels = 1, segments = 1;
   std::vector<std::string> levels = {};  // Request::levels
   std::vector<Rank> dims = {};           // Request::dims; empty: those of the caller
   std::vector<std::int32_t> order = {};  // Request::order
-  auto operator<=>(const Way&) const = default;
+  auto operator<=>(const AlgorithmConfig&) const = default;
 };
 
 // Prefix for a schedule file; the rest is its path. Such a way has no other fields.
-inline constexpr std::string_view file_way = "file:";
+inline constexpr std::string_view file_prefix = "file:";
 
-std::string text_of(const Way&);    // "ring*2/4", "torus@4x16^1.0", "hierarchical(mesh,ring)@4x16*2"
-Way way_named(std::string_view);    // inverse of text_of; throws invalid_argument
-std::string family_of(const Way&);  // without lanes and segments: "hierarchical(mesh,ring)@4x16"
+std::string text_of(const AlgorithmConfig&);  // "ring*2/4", "torus@4x16^1.0", "hierarchical(mesh,ring)@4x16*2"
+AlgorithmConfig algorithm_config_named(std::string_view);  // inverse of text_of; throws invalid_argument
+std::string family_of(const AlgorithmConfig&);             // without lanes and segments: "hierarchical(mesh,ring)@4x16"
 
 // Splits at commas outside parentheses. Throws invalid_argument if parentheses don't match.
 std::vector<std::string> split_at_commas(std::string_view);
 
 // `rest` with the fields of the way filled in.
-Request request_by(const Way&, Request rest);
+Request request_by(const AlgorithmConfig&, Request rest);
 
 }  // namespace trellis::schedule

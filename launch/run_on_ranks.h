@@ -12,7 +12,7 @@ namespace trellis::launch {
 
 inline constexpr int most_ranks_started = 1024;  // on this host
 
-struct Crew {
+struct RankContext {
   int rank = 0;
   int ranks = 1;
   std::shared_ptr<ccl::Store> store;
@@ -21,7 +21,7 @@ struct Crew {
   std::string by;         // the launcher of the job; empty: the ranks were started here
 };
 
-struct CrewWish {
+struct RankOptions {
   int ranks = 0;         // 0: as many as the job has; if started here, one for each core and at least two
   bool threads = false;  // ranks are threads of one process
   bool pin = true;       // pin each rank to a core of its own, when there are enough
@@ -31,6 +31,6 @@ struct CrewWish {
 // Runs the work on every rank that belongs to this process, and returns what the work of rank 0 (or of this rank)
 // returned: 0 or 1. When ranks throw, rethrows the cause, not its consequences, after all ranks have ended. Ranks that
 // are processes are forked, so the caller must have no other threads. Everything that was started has ended on return.
-int run_crew(const CrewWish&, const std::function<int(const Crew&)>& work);
+int run_on_ranks(const RankOptions&, const std::function<int(const RankContext&)>& work);
 
 }  // namespace trellis::launch

@@ -1,4 +1,4 @@
-#include "tools/topo/plan.h"
+#include "tools/topo/machine_layers.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 namespace trellis::tools {
 
-TopoPlan::TopoPlan(const sim::Machine& machine) : machine_(machine) {
+MachineLayers::MachineLayers(const sim::Machine& machine) : machine_(machine) {
   std::size_t next = 0;
   for (const sim::Level& level : machine.spec().levels) {
     if (level.kind == "cores") continue;
@@ -16,30 +16,30 @@ TopoPlan::TopoPlan(const sim::Machine& machine) : machine_(machine) {
   }
 }
 
-int TopoPlan::find(const Layer& layer, std::string_view name) const {
+int MachineLayers::find(const Layer& layer, std::string_view name) const {
   const auto& ports = layer.fabric->ports();
   const auto found = std::ranges::find(ports, fmt::format("{} {}", layer.level.name, name), &sim::Port::name);
   return found == ports.end() ? -1 : static_cast<int>(found - ports.begin());
 }
 
-ResourceId TopoPlan::id(std::uint32_t port, Chip chip) const {
+ResourceId MachineLayers::id(std::uint32_t port, Chip chip) const {
   const auto ranks = static_cast<ResourceId>(machine_.ranks());
   const ResourceId first = port * ranks;
   const sim::Rank rank = chip * machine_.cores();
   return first + static_cast<ResourceId>(rank - rank % machine_.span(first));
 }
 
-ResourceId TopoPlan::port(const Layer& layer, std::string_view name, Chip chip) const {
+ResourceId MachineLayers::port(const Layer& layer, std::string_view name, Chip chip) const {
   const int found = find(layer, name);
   return found < 0 ? sim::no_resource : id(layer.first_port + static_cast<std::uint32_t>(found), chip);
 }
 
-Chip TopoPlan::sharers(const Layer& layer, std::string_view name) const {
+Chip MachineLayers::sharers(const Layer& layer, std::string_view name) const {
   const int found = find(layer, name);
   return found < 0 ? 0 : layer.fabric->ports()[static_cast<std::size_t>(found)].span;
 }
 
-std::vector<ResourceId> TopoPlan::engines(Chip chip) const {
+std::vector<ResourceId> MachineLayers::engines(Chip chip) const {
   std::vector<ResourceId> all;
   for (sim::Rank r = chip * machine_.cores(); r < (chip + 1) * machine_.cores(); ++r)
     for (ResourceId one : {machine_.hbm(r), machine_.dma(r)})
@@ -48,7 +48,7 @@ std::vector<ResourceId> TopoPlan::engines(Chip chip) const {
   return all;
 }
 
-std::vector<ResourceId> TopoPlan::within(std::size_t layers, Chip first, Chip count) const {
+std::vector<ResourceId> MachineLayers::within(std::size_t layers, Chip first, Chip count) const {
   std::vector<ResourceId> all;
   for (Chip chip = first; chip < first + count; ++chip) {
     for (std::size_t l = 0; l < std::min(layers + 1, layers_.size()); ++l)
@@ -61,7 +61,7 @@ std::vector<ResourceId> TopoPlan::within(std::size_t layers, Chip first, Chip co
   return all;
 }
 
-std::vector<Chip> TopoPlan::below(const Layer& layer) const {
+std::vector<Chip> MachineLayers::below(const Layer& layer) const {
   const Chip units = layer.fabric->size();
   if (layer.level.kind == "switch") return {units};
   if (layer.level.kind == "fattree") return layer.level.dims;
@@ -71,7 +71,7 @@ std::vector<Chip> TopoPlan::below(const Layer& layer) const {
   return {radix, (units + radix - 1) / radix};
 }
 
-std::string TopoPlan::ranks_words(Chip chip) const {
+std::string MachineLayers::ranks_words(Chip chip) const {
   const sim::Rank first = chip * machine_.cores();
   return fmt::format("{}-{}", first, first + machine_.cores() - 1);
 }

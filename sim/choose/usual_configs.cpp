@@ -1,4 +1,4 @@
-#include "sim/choose/usual_ways.h"
+#include "sim/choose/usual_configs.h"
 
 #include <algorithm>
 
@@ -41,7 +41,7 @@ std::vector<std::vector<Rank>> shapes(const Machine& machine, Rank ranks) {
 }
 
 // Whether parts of the data can be in flight through several ranks or several levels at once.
-bool worth_cutting(const schedule::Algorithm& algorithm, const Way& way, schedule::Collective c) {
+bool worth_cutting(const schedule::Algorithm& algorithm, const AlgorithmConfig& way, schedule::Collective c) {
   using enum schedule::Collective;
   return c == broadcast || c == reduce || (c == all_reduce && algorithm.has_levels && way.dims.size() > 1);
 }
@@ -66,9 +66,9 @@ std::vector<Rank> usual_dims(std::string_view algorithm, const Machine& machine,
   return all.front();
 }
 
-std::vector<Way> usual_ways(const Pricer& pricer, double bytes) {
-  std::vector<Way> ways;
-  const auto serves = [&](const Way& way, const schedule::Algorithm& algorithm) {
+std::vector<AlgorithmConfig> usual_configs(const Pricer& pricer, double bytes) {
+  std::vector<AlgorithmConfig> ways;
+  const auto serves = [&](const AlgorithmConfig& way, const schedule::Algorithm& algorithm) {
     if (way.segments > 1 && !worth_cutting(algorithm, way, pricer.settings().collective)) return false;
     if (!pricer.refusal(way).empty()) return false;
     return way.segments == 1 || !has_empty_chunks(task_of(algorithm, pricer.request(way)), pricer.options(bytes));
@@ -80,7 +80,7 @@ std::vector<Way> usual_ways(const Pricer& pricer, double bytes) {
       const std::size_t before = ways.size();
       for (const std::int32_t segments : {1, 4, 16, 64})
         for (const std::int32_t channels : {1, 2, 4})
-          if (Way way{.algorithm = name, .channels = channels, .segments = segments, .dims = dims};
+          if (AlgorithmConfig way{.algorithm = name, .channels = channels, .segments = segments, .dims = dims};
               serves(way, algorithm))
             ways.push_back(std::move(way));
       if (algorithm.in_a_row && ways.size() > before) break;
