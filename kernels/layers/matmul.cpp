@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/dispatch/parallel.h"
+#include "kernels/dispatch/registry.h"
 #include "kernels/types/arguments.h"
 #include "kernels/types/convert.h"
 
@@ -112,6 +113,33 @@ void finish(const Whole& w, std::size_t row, std::size_t column, const float* pr
   finish_any<std::uint16_t>(w.options, to, product, n);
 }
 
+// A kernel as it is called on rows of a tile.
+class RowKernel {
+ public:
+  explicit RowKernel(std::string_view name) : kernel_(kernel_named(name)), body_(kernel_.chosen()) {}
+  void run(void* to, const void* from, std::size_t n, const void* settings = nullptr) const {
+    body_({.n = n,
+           .writes = &to,
+           .reads = &from,
+           .sources = 1,
+           .settings = settings == nullptr ? kernel_.settings : settings});
+  }
+
+ private:
+  const Kernel& kernel_;
+  Body body_;
+};
+
+// As finish() does it for alpha 1, by kernels where there are some.
+void finish_fast(const Whole& w, std::size_t row, std::size_t column, const float* product, std::size_t n) {
+  static const RowKernel narrow("cast.f32.bf16.nearest"), add("axpy.f32.nearest");
+  constexpr float one = 1;
+  std::byte* const to = w.c + (row * w.stride + column) * size_of(w.to);
+  if (w.options.beta == 0 && w.to == DType::bf16) return narrow.run(to, product, n);
+  if (w.options.beta == 1 && w.to == DType::f32) return add.run(to, product, n, &one);
+  finish(w, row, column, product, n);
+}
+
 void tile(const Whole& w, std::size_t row, std::size_t column, std::vector<float>& wait) {
   const std::size_t m = std::min(tile_rows, w.shape.m - row), n = std::min(tile_columns, w.shape.n - column);
   const Factor a{at(w.a, w.from, row, 0), w.a.stride, w.a.transposed};
@@ -120,9 +148,15 @@ void tile(const Whole& w, std::size_t row, std::size_t column, std::vector<float
   if (w.to == DType::f32 && w.options.alpha == 1 && w.options.beta == 0 &&
       reinterpret_cast<std::uintptr_t>(to) % alignof(float) == 0)
     return tile_product({m, n, w.shape.k}, w.from, a, b, reinterpret_cast<float*>(to), w.stride);
-  wait.resize(m * n);
+  if (wait.size() < m * n) wait.resize(m * n);
   tile_product({m, n, w.shape.k}, w.from, a, b, wait.data(), n);
-  for (std::size_t i = 0; i < m; ++i) finish(w, row + i, column, wait.data() + i * n, n);
+  for (std::size_t i = 0; i < m; ++i) {
+    const float* const product = wait.data() + i * n;
+    if (w.options.alpha == 1)
+      finish_fast(w, row + i, column, product, n);
+    else
+      finish(w, row + i, column, product, n);
+  }
 }
 
 void without_product(const Whole& w) {
@@ -145,7 +179,7 @@ void matmul(const MatmulShape& shape, DType from, Factor a, Factor b, DType to, 
   const auto tiles = [](std::size_t length, std::size_t tile) { return (length - 1) / tile + 1; };
   const std::size_t down = tiles(shape.m, tile_rows), across = tiles(shape.n, tile_columns);
   parallel(options.threads, down * across, [&](std::size_t first, std::size_t last) {
-    std::vector<float> wait;
+    static thread_local std::vector<float> wait;  // kept: half a megabyte, else made and cleared for each product
     for (std::size_t t = first; t < last; ++t) tile(w, t % down * tile_rows, t / down * tile_columns, wait);
   });
 }
