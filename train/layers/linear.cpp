@@ -19,12 +19,13 @@ Matrix factor(Writer& w, const Parameter& p, bool transposed, bool narrow) {
   return m;
 }
 
-// dW += alpha dy^T x, and db += the sum of dy's rows.
+// dW += dy^T x, and db += the sum of dy's rows.
 void weight_gradients(Writer& w, const Parameter& weight, const Parameter* bias, TensorId dy, TensorId x,
                       TensorId bias_dy) {
   if (weight.frozen) return;
   product(w, "dweight", {dy, rows_of(w, dy), weight.slice.row_count, true},
-          {x, rows_of(w, x), weight.slice.column_count}, weight.gradient, {.accumulate = true});
+          {x, rows_of(w, x), weight.slice.column_count}, weight.gradient,
+          {.accumulate = !(weight.overwritten && w.first_term(weight.gradient))});
   if (bias != nullptr) add_bias_gradient(w, "dbias", bias_dy, bias->gradient, bias->slice.row_count);
 }
 
@@ -75,7 +76,8 @@ ColumnParallel::ColumnParallel(Writer& w, Parameters& parameters, std::size_t in
                                            .split = Split::rows,
                                            .initial = {Initial::Kind::normal, options.deviation},
                                            .owner = o.owner,
-                                           .part = o.part}));
+                                           .part = o.part,
+                                           .of_products = true}));
     biases_.push_back(!options.bias ? nullptr
                                     : &parameters.add(w, {.name = o.bias_name.empty() ? o.name + ".bias" : o.bias_name,
                                                           .rows = o.outputs,
@@ -152,7 +154,8 @@ RowParallel::RowParallel(Writer& w, Parameters& parameters, const std::string& n
                                 .columns = inputs,
                                 .split = Split::columns,
                                 .initial = {Initial::Kind::normal, options.deviation},
-                                .part = of_inputs});
+                                .part = of_inputs,
+                                .of_products = true});
   if (options.bias)
     bias_ = &parameters.add(
         w, {.name = name + ".bias", .rows = outputs, .initial = {Initial::Kind::zeros}, .partial = options.sequence});

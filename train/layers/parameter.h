@@ -37,6 +37,7 @@ struct Parameter {
   bool owner = true;            // false: the copy of a tied weight that the norm and checkpoints leave out
   double share = 1;             // of its squares in the norm: 1 / (how many tensor ranks hold the same elements)
   bool first_copy = true;       // false: another tensor rank saves the same elements
+  bool overwritten = false;     // the first product of a step sets the gradient; else it is zeroed, and all add to it
   std::size_t padded_rows = 0;  // row_count, rounded up to what ZeRO-1 divides among its group
   TensorId value = no_tensor, gradient = no_tensor;  // gradient: no_tensor, if frozen
 };
@@ -65,6 +66,7 @@ struct NewParameter {
   bool adapter = false;
   bool owner = true;
   std::optional<TensorPart> part = {};  // none: equal parts
+  bool of_products = false;             // its gradient is a sum of products alone
 };
 
 class Parameters {

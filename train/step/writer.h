@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +62,9 @@ class Writer {
   void hold_back() { held_ = true; }
   std::vector<std::function<void(Writer&)>> held();  // what was held back since; ends the holding back
 
+  // Whether it is asked for the first time. For sums whose first term is written instead of added.
+  bool first_term(TensorId sum) { return begun_sums_.insert(sum).second; }
+
   Program finish() { return std::move(program_); }
   std::size_t operations() const { return program_.operations.size(); }
 
@@ -72,6 +76,7 @@ class Writer {
   Place place_;
   Program program_;
   std::string scope_;
+  std::set<TensorId> begun_sums_;
   std::vector<std::size_t> begun_;  // the operations of tickets 1, 2, ...
   bool held_ = false;
   std::vector<std::function<void(Writer&)>> waiting_;

@@ -133,7 +133,7 @@ class LayingOut {
     const Writer::Scope scope(writer_, "begin");
     zero(writer_, "loss", step_.loss);
     for (const Parameter& p : step_.parameters.all())
-      if (!p.frozen) zero(writer_, p.name, p.gradient);
+      if (!p.frozen && !p.overwritten) zero(writer_, p.name, p.gradient);
   }
 
   void pass() {
