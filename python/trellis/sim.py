@@ -228,7 +228,7 @@ def sweep(questions: Iterable[Question], executor: Executor | None = None, progr
     """Prices many questions, each the arguments of `price`, at once; the answers come in their order.
 
     Without an executor, processes of this machine share the work. Any executor of concurrent.futures will do:
-    Dask's client.get_executor(), Ray's, mpi4py.futures.MPIPoolExecutor.
+    Dask's client.get_executor(), mpi4py.futures.MPIPoolExecutor.
 
     >>> sizes = ["64KiB", "1MiB"]
     >>> from concurrent.futures import ThreadPoolExecutor

@@ -95,3 +95,13 @@ def test_core_programs():
         p.run({"nonsense": np.zeros(3)})
     with pytest.raises(ValueError, match="bytes, expected"):
         p.run({next(iter(inputs)): np.zeros(3, next(iter(inputs.values())).dtype)})
+
+
+def test_dask_spreads_a_sweep():
+    distributed = pytest.importorskip("distributed")
+    sizes = ("64KiB", "1MiB")
+    questions = [{"what": "all_reduce", "machine": "trn2.48xlarge", "size": s, "interval": False} for s in sizes]
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        spread = sim.sweep(questions, client.get_executor())
+    assert [p.time for p in spread] == [sim.price(**question).time for question in questions]
