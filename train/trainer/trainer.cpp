@@ -99,7 +99,7 @@ class Training {
                              : ProofCache(folder).proof(config_.step, world_.ranks(), config_.experiment.retry_failed);
       if (proof.remembered && !proof.fault.empty()) proof.fault += " (remembered in " + folder + "; --retry-failed)";
       if (proof.fault.empty()) peak_ = proof.peaks[0];
-      if (!folder.empty())
+      if (!folder.empty() && proof.fault.empty())
         say(proof.remembered ? fmt::format("the step is in the cache {}: a hit", folder)
                              : fmt::format("the step was laid out and proved in {:.2f} s", proof.seconds));
     }

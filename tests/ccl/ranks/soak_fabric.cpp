@@ -72,15 +72,19 @@ std::size_t open_files() {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
-// A communicator that is made and closed, twice: the second time leaves no more open files than the first.
+// Communicators that are made and closed leave no open file each. Some files may come late: connections between the
+// control endpoints of ranks, which all of them share and open when they first need them.
 void leave_nothing(Communicator& c, std::mt19937& random) {
+  constexpr std::size_t rounds = 12;
   std::size_t first = 0;
-  for (int i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < rounds; ++i) {
     operate(*c.split(0, c.rank()), random);
     c.barrier();
     if (i == 0) first = open_files();
   }
-  if (open_files() > first) throw std::logic_error(fmt::format("{} files are open: expected {}", open_files(), first));
+  const std::size_t late = 2 * static_cast<std::size_t>(c.ranks() - 1);
+  if (open_files() > first + late)
+    throw std::logic_error(fmt::format("{} files are open: expected {} and at most {} more", open_files(), first, late));
 }
 
 void live(Communicator& c, const Plan& plan) {
