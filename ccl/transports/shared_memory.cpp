@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/rendezvous/this_machine.h"
 #include "ccl/transports/joining.h"
 #include "ccl/transports/process.h"
@@ -30,25 +31,6 @@ constexpr std::size_t whole_elements = 64;                   // bytes; the size 
 constexpr std::size_t least_fetched = std::size_t{256} << 10;
 
 [[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
-
-class File {
- public:
-  File() = default;
-  explicit File(int fd) : fd_(fd) {}
-  File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  File& operator=(File&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~File() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int fd() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 class Mapping {
  public:
@@ -75,9 +57,9 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
-File open_of(Rank rank, pid_t pid, int fd) {
+Descriptor open_of(Rank rank, pid_t pid, int fd) {
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
-  File file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file && errno == ENOENT) throw PeerLost(rank, -1, fmt::format("rank {} died before its memory was read", rank));
   if (!file) fail(fmt::format("{}: opening a peer's memory", path));
   return file;
@@ -116,7 +98,7 @@ class InWindow : public Exposed {
 
 class OtherProcesses : public Reach {
  public:
-  OtherProcesses(File file, Mapping mapping, const SegmentShape& shape, const Joining& j)
+  OtherProcesses(Descriptor file, Mapping mapping, const SegmentShape& shape, const Joining& j)
       : file_(std::move(file)),
         mapping_(std::move(mapping)),
         segment_(mapping_.base(), shape),
@@ -166,8 +148,8 @@ class OtherProcesses : public Reach {
     Mapping& window = peer(from).window;
     if (window.base() == nullptr) {
       const RankArea& area = segment_.area(from);
-      const File file = open_of(from, area.pid.load(std::memory_order_acquire), area.window_fd.load());
-      window = Mapping(file.fd(), area.window_bytes.load(), PROT_READ);
+      const Descriptor file = open_of(from, area.pid.load(std::memory_order_acquire), area.window_fd.load());
+      window = Mapping(file.number(), area.window_bytes.load(), PROT_READ);
     }
     if (place.where > window.bytes() || bytes > window.bytes() - place.where)
       throw std::invalid_argument(
@@ -197,7 +179,7 @@ class OtherProcesses : public Reach {
 
   std::size_t memory_bytes() const override {
     struct stat file = {};
-    fstat(file_.fd(), &file);
+    fstat(file_.number(), &file);
     return static_cast<std::size_t>(file.st_blocks) * 512 / peers_.size();
   }
 
@@ -224,7 +206,7 @@ class OtherProcesses : public Reach {
     return p.may_fetch != 0;
   }
 
-  File file_;
+  Descriptor file_;
   Mapping mapping_;
   Segment segment_;
   device::Device& device_;
@@ -233,19 +215,19 @@ class OtherProcesses : public Reach {
   std::vector<Peer> peers_;
 };
 
-std::pair<File, Mapping> made(Store& store, const SegmentShape& shape, const std::string& host) {
-  File file(memfd_create("trellis-segment", MFD_CLOEXEC));
-  if (!file || ftruncate(file.fd(), static_cast<off_t>(shape.bytes())) != 0)
+std::pair<Descriptor, Mapping> made(Store& store, const SegmentShape& shape, const std::string& host) {
+  Descriptor file(memfd_create("trellis-segment", MFD_CLOEXEC));
+  if (!file || ftruncate(file.number(), static_cast<off_t>(shape.bytes())) != 0)
     fail(fmt::format("a shared segment of {} bytes", shape.bytes()));
-  Mapping mapping(file.fd(), shape.bytes(), PROT_READ | PROT_WRITE);
+  Mapping mapping(file.number(), shape.bytes(), PROT_READ | PROT_WRITE);
   Segment::begin(mapping.base(), shape);
-  Announced announced{getpid(), file.fd(), shape.bytes(), Segment(mapping.base(), shape).header().identity, {}};
+  Announced announced{getpid(), file.number(), shape.bytes(), Segment(mapping.base(), shape).header().identity, {}};
   host.copy(announced.host, sizeof announced.host - 1);
   store.set("segment", std::as_bytes(std::span(&announced, 1)));
   return {std::move(file), std::move(mapping)};
 }
 
-std::pair<File, Mapping> found(Store& store, Rank rank, const std::string& host, Deadline deadline) {
+std::pair<Descriptor, Mapping> found(Store& store, Rank rank, const std::string& host, Deadline deadline) {
   const Bytes bytes = store.get("segment", deadline);
   Announced announced;
   if (bytes.size() != sizeof announced) throw std::invalid_argument("the store's note about the segment is damaged");
@@ -254,12 +236,12 @@ std::pair<File, Mapping> found(Store& store, Rank rank, const std::string& host,
   if (host != announced.host)
     throw std::invalid_argument(fmt::format(
         "rank {} runs on another host or in another container than rank 0: shared memory can't join them", rank));
-  File file = open_of(0, announced.pid, announced.fd);
+  Descriptor file = open_of(0, announced.pid, announced.fd);
   struct stat size = {};
-  if (fstat(file.fd(), &size) != 0 || static_cast<std::uint64_t>(size.st_size) != announced.bytes)
+  if (fstat(file.number(), &size) != 0 || static_cast<std::uint64_t>(size.st_size) != announced.bytes)
     throw std::invalid_argument(fmt::format("the segment of rank 0 has {} bytes: expected {}",
                                             static_cast<std::int64_t>(size.st_size), announced.bytes));
-  Mapping mapping(file.fd(), announced.bytes, PROT_READ | PROT_WRITE);
+  Mapping mapping(file.number(), announced.bytes, PROT_READ | PROT_WRITE);
   const SegmentShape shape = Segment::read(mapping.base(), mapping.bytes());
   if (Segment(mapping.base(), shape).header().identity != announced.identity)
     throw std::invalid_argument("what rank 0 announced is another segment by now");

@@ -15,7 +15,7 @@ constexpr std::size_t page = 4096;
 void memory(Device& d) {
   const std::size_t before = d.memory().used;
   std::vector<std::unique_ptr<OnDevice>> all;
-  for (const std::size_t bytes : {std::size_t{1}, page, std::size_t{5000}, std::size_t{1'000'000}}) {
+  for (const std::size_t bytes : {std::size_t{1}, page, std::size_t{5000}, std::size_t{1'000'000}, std::size_t{0}}) {
     all.push_back(std::make_unique<OnDevice>(d, bytes));
     expect(reinterpret_cast<std::uintptr_t>(all.back()->data()) % page == 0, "{} bytes do not begin a page", bytes);
     const auto is = all.back()->get<unsigned char>();

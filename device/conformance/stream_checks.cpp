@@ -67,6 +67,8 @@ void events(Device& d) {
   second->synchronize();
   expect(seen == 1, "work after an event saw {}; expected 1", seen);
   expect(event->ready(), "an event that was waited for is not ready");
+  event->record(nullptr);
+  expect(event->ready(), "an event recorded on no stream is not ready");
 }
 
 void failure(Device& d) {

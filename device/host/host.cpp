@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "device/backends.h"
+#include "device/in_place.h"
 #include "kernels/dispatch/cpu.h"
 
 namespace trellis::device {
@@ -25,17 +26,6 @@ std::vector<Nic> nics_of_host() {
     out.push_back({.name = entry.path().filename().string()});
   return out;
 }
-
-class AttachedToHost : public Attached {
- public:
-  AttachedToHost(void* data, std::size_t bytes) : data_(data), bytes_(bytes) {}
-  void* data() const override { return data_; }
-  std::size_t bytes() const override { return bytes_; }
-
- private:
-  void* data_;
-  std::size_t bytes_;
-};
 
 const RegisteredBackend host({.name = "host",
                               .pattern = "host",
@@ -92,11 +82,7 @@ MemoryUse Host::memory() const {
   return use;
 }
 
-std::unique_ptr<Attached> Host::attach(void* data, std::size_t bytes) {
-  if (data == nullptr && bytes != 0)
-    throw std::invalid_argument(fmt::format("attach: {} bytes at null; expected memory", bytes));
-  return std::make_unique<AttachedToHost>(data, bytes);
-}
+std::unique_ptr<Attached> Host::attach(void* data, std::size_t bytes) { return std::make_unique<InPlace>(data, bytes); }
 
 Exported Host::export_memory(const void* data, std::size_t bytes) {
   const InWindow found = find(data, bytes);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "device/backends.h"
+#include "device/in_place.h"
 #include "device/neuron/channel.h"
 #include "device/neuron/collective.h"
 #include "device/neuron/memory.h"
@@ -16,17 +17,6 @@ namespace {
 
 class NothingShared : public Shared {
   std::size_t bytes() const override { return 0; }
-};
-
-class AttachedToNeuron : public Attached {
- public:
-  AttachedToNeuron(void* data, std::size_t bytes) : data_(data), bytes_(bytes) {}
-  void* data() const override { return data_; }
-  std::size_t bytes() const override { return bytes_; }
-
- private:
-  void* data_;
-  std::size_t bytes_;
 };
 
 class Neuron : public Device {
@@ -51,9 +41,7 @@ class Neuron : public Device {
   InWindow find(const void*, std::size_t bytes) const override { return {.outside = bytes}; }
   std::unique_ptr<Shared> share(void*, std::size_t) override { return std::make_unique<NothingShared>(); }
   std::unique_ptr<Attached> attach(void* data, std::size_t bytes) override {
-    if (data == nullptr && bytes != 0)
-      throw std::invalid_argument(fmt::format("attach: {} bytes at null; expected memory", bytes));
-    return std::make_unique<AttachedToNeuron>(data, bytes);
+    return std::make_unique<InPlace>(data, bytes);
   }
   Exported export_memory(const void*, std::size_t) override;
   std::size_t allocated_bytes() const override { return account_.use().used; }

@@ -74,7 +74,6 @@ class Timed {
     return timed(calls_) / static_cast<double>(calls_);
   }
   double bytes() const { return static_cast<double>(n_) * mix_of(subject_).moved(); }
-  double elements() const { return static_cast<double>(n_); }
   std::string_view name() const { return subject_.kernel->name; }
 
  private:
@@ -180,7 +179,6 @@ Speed speed_of(const Arena& arena, const Subject& subject, Regime regime, int th
   const double speed = median(speeds);
   return {.bytes_per_s = speed,
           .limit_bytes_per_s = median(limits),
-          .elements_per_s = speed / timed.bytes() * timed.elements(),
           .fraction_of_limit = median(fractions),
           .limit = loop.name()};
 }

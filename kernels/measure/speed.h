@@ -21,7 +21,6 @@ constexpr std::string_view name(Regime r) {
 struct Speed {
   double bytes_per_s = 0;  // read and written
   double limit_bytes_per_s = 0;
-  double elements_per_s = 0;
   double fraction_of_limit = 0;  // median over the rounds, each of which times both, one after the other
   std::string_view limit;        // the loop's name
 };

@@ -18,8 +18,4 @@ double clip_factor(double norm, double max_norm, double epsilon) {
   return max_norm >= below ? 1 : max_norm / below;
 }
 
-void clip(DType d, void* x, std::size_t n, double norm, double max_norm, const ElementwiseOptions& o) {
-  if (const double factor = clip_factor(norm, max_norm); factor != 1) scale(d, factor, x, x, n, o);
-}
-
 }  // namespace trellis::kernels

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <stdexcept>
 #include <vector>
 
@@ -84,7 +83,5 @@ double sum_of_squares(DType d, const void* x, std::size_t n, int threads) {
   static const Kernels kernels = kernels_of("squares");
   return summed("squares", kernels, d, {&read, 1}, n, threads);
 }
-
-double norm2(DType d, const void* x, std::size_t n, int threads) { return std::sqrt(sum_of_squares(d, x, n, threads)); }
 
 }  // namespace trellis::kernels

@@ -1,4 +1,4 @@
-// Dot product, sum of squares and Euclidean norm: the same bits whatever the threads, the vector width, the machine.
+// Dot product and sum of squares: the same bits whatever the threads, the vector width, the machine.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,6 @@ namespace trellis::kernels {
 // f32, bf16 and f16; the arrays may overlap.
 double dot(DType, const void* x, const void* y, std::size_t n, int threads = 1);
 double sum_of_squares(DType, const void* x, std::size_t n, int threads = 1);
-
-// The square root of it. Of a tensor in shards: the root of the shards' sums of squares, added up.
-double norm2(DType, const void* x, std::size_t n, int threads = 1);
 
 inline constexpr std::size_t dot_sums = 32;  // in a part
 

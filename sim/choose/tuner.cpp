@@ -13,10 +13,6 @@
 namespace trellis::sim {
 namespace {
 
-Rank product(const std::vector<Rank>& dims) {
-  return std::accumulate(dims.begin(), dims.end(), Rank{1}, std::multiplies<>());
-}
-
 void expect_ranks(const Machine& machine, Rank count) {
   if (count < 1 || count > machine.ranks())
     throw std::invalid_argument(
@@ -31,7 +27,7 @@ std::vector<Rank> every(Rank stride, Rank count) {
 
 }  // namespace
 
-Rank Group::ranks() const { return product(dims); }
+Rank Group::ranks() const { return std::accumulate(dims.begin(), dims.end(), Rank{1}, std::multiplies<>()); }
 
 std::vector<Group> groups_of(const Machine& machine) {
   const std::vector<Rank> dims = machine.dims();

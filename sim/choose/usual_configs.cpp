@@ -5,12 +5,6 @@
 namespace trellis::sim {
 namespace {
 
-Rank product(const std::vector<Rank>& dims) {
-  Rank n = 1;
-  for (Rank d : dims) n *= d;
-  return n;
-}
-
 // The machine's dimensions cut down to the first `ranks` ranks, if these are whole rows.
 std::vector<Rank> part_of(const std::vector<Rank>& dims, Rank ranks) {
   std::vector<Rank> part;
@@ -26,7 +20,7 @@ std::vector<Rank> part_of(const std::vector<Rank>& dims, Rank ranks) {
 std::vector<std::vector<Rank>> shapes(const Machine& machine, Rank ranks) {
   std::vector<std::vector<Rank>> all{{ranks}};
   const auto add = [&](std::vector<Rank> dims) {
-    if (!dims.empty() && product(dims) == ranks && std::ranges::find(all, dims) == all.end())
+    if (!dims.empty() && Group{.name = "", .dims = dims}.ranks() == ranks && std::ranges::find(all, dims) == all.end())
       all.push_back(std::move(dims));
   };
   const Rank cores = machine.cores();

@@ -11,25 +11,16 @@
 
 #include "sim/figures/data.h"
 #include "sim/figures/nearest.h"
+#include "sim/figures/words.h"
 #include "sim/machine/dims_text.h"
 #include "sim/machine/machine.h"
 
 namespace trellis::sim {
 namespace {
 
-constexpr std::string_view eras = "eras";  // the data file with what all machines of a chip have in common
+using Words = std::vector<std::string_view>;
 
-std::vector<std::string> words_of(std::string_view line) {
-  std::vector<std::string> words;
-  line = line.substr(0, line.find('#'));
-  for (std::size_t at = 0; at < line.size();) {
-    const std::size_t first = line.find_first_not_of(" \t\r", at);
-    if (first == line.npos) break;
-    at = std::min(line.find_first_of(" \t\r", first), line.size());
-    words.emplace_back(line.substr(first, at - first));
-  }
-  return words;
-}
+constexpr std::string_view eras = "eras";  // the data file with what all machines of a chip have in common
 
 // A file split into its structure and the text of its own figures.
 struct Parts {
@@ -37,7 +28,7 @@ struct Parts {
   std::string figures;
 };
 
-void structure(const std::vector<std::string>& words, MachineSpec& spec, bool& levels) {
+void structure(const Words& words, MachineSpec& spec, bool& levels) {
   const auto complain = [&](const char* form) {
     throw std::invalid_argument(fmt::format("'{}': expected {}", fmt::join(words, " "), form));
   };
@@ -50,17 +41,17 @@ void structure(const std::vector<std::string>& words, MachineSpec& spec, bool& l
     levels = true;
     if (std::ranges::find(spec.levels, words[2], &Level::name) != spec.levels.end())
       throw std::invalid_argument(fmt::format("a level called '{}' was there before", words[2]));
-    spec.levels.push_back({words[1], words[2], dims_of(words[3])});
+    spec.levels.push_back({std::string(words[1]), std::string(words[2]), dims_of(words[3])});
   } else {
     if (words.size() != 3) complain("cluster KIND NAME");
-    spec.cluster = {words[1], words[2], {}};
+    spec.cluster = {std::string(words[1]), std::string(words[2]), {}};
   }
 }
 
 Parts parts_of(std::string_view name, std::string_view text);
 
 // Reads a line that is not a figure. True: it was a line of structure, which Figures does not read.
-bool read_line(const std::vector<std::string>& words, MachineSpec& spec, bool& levels) {
+bool read_line(const Words& words, MachineSpec& spec, bool& levels) {
   if (words.size() == 2 && words[0] == "like") {
     MachineSpec like = parts_of(words[1], data_text("machines", words[1])).spec;
     like.name = spec.name;

@@ -12,7 +12,6 @@
 namespace trellis::sim {
 
 // The next few events are kept sorted, the others in a radix heap. Events should be small; they are copied.
-// bench/sim_events.cpp compares this with other heaps.
 template <class Event>
 class EventQueue {
  public:

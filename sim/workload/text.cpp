@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "sim/figures/figure_units.h"
+#include "sim/figures/words.h"
 #include "sim/workload/workload.h"
 
 namespace trellis::sim {
@@ -42,17 +43,6 @@ struct Line {
   std::size_t groups = 0;
   std::vector<std::string_view> after = {};
 };
-
-Words words_of(std::string_view line) {
-  Words words;
-  line = line.substr(0, line.find('#'));
-  for (std::size_t at = 0; (at = line.find_first_not_of(" \t\r", at)) < line.size();) {
-    const std::size_t end = std::min(line.find_first_of(" \t\r", at), line.size());
-    words.push_back(line.substr(at, end - at));
-    at = end;
-  }
-  return words;
-}
 
 Rank rank_of(std::string_view word, Rank below, std::string_view what) {
   Rank value = -1;

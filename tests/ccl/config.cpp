@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ccl/api/trellis.h"
+#include "tests/why.h"
 
 namespace trellis::ccl {
 namespace {
@@ -47,16 +48,9 @@ Launched launched(const Variables& v) {
   return launched_from_environment();
 }
 
-// What was refused, or nothing.
-template <class F>
-std::string complaint(const Variables& v, F read) {
+std::string complaint(const Variables& v, const auto& read) {
   const Surroundings here(v);
-  try {
-    read();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
+  return why(read);
 }
 
 TEST(Config, DefaultsWithoutVariables) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <filesystem>
 #include <functional>
 #include <numeric>
 #include <string>
@@ -14,6 +13,7 @@
 #include "ccl/rendezvous/notes.h"
 #include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/tcp/server.h"
+#include "tests/folder.h"
 
 namespace trellis::ccl {
 namespace {
@@ -35,9 +35,8 @@ struct MemoryPlace : Place {
 };
 
 struct FilePlace : Place {
-  std::filesystem::path folder = std::filesystem::temp_directory_path() / ("trellis_store_" + fresh_secret());
-  std::shared_ptr<Store> join() override { return file_store(folder); }
-  ~FilePlace() override { std::filesystem::remove_all(folder); }
+  const Folder folder;
+  std::shared_ptr<Store> join() override { return file_store(folder.path()); }
 };
 
 struct TcpPlace : Place {

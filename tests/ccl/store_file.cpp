@@ -10,6 +10,8 @@
 
 #include "ccl/rendezvous/sha256.h"
 #include "ccl/store.h"
+#include "tests/folder.h"
+#include "tests/why.h"
 
 namespace trellis::ccl {
 namespace {
@@ -19,16 +21,11 @@ using namespace std::chrono_literals;
 
 class FileStore : public testing::Test {
  protected:
-  fs::path folder = fs::temp_directory_path() / ("trellis_folder_" + fresh_secret());
-  ~FileStore() override { fs::remove_all(folder); }
+  const Folder parent;
+  const fs::path folder = parent.path() / "store";
 
   std::string complaint(const fs::path& at, const std::string& job = "") {
-    try {
-      file_store(at, job);
-    } catch (const std::system_error& error) {
-      return error.what();
-    }
-    return "";
+    return why<std::system_error>([&] { file_store(at, job); });
   }
 
   // Runs it in a process that is killed instead of ending.

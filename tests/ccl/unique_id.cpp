@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "ccl/rendezvous/notes.h"
+#include "tests/why.h"
 
 namespace trellis::ccl {
 namespace {
@@ -18,12 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 
 std::string complaint(const UniqueId& id) {
-  try {
-    store_for(id, Clock::now() + 5s);
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "none";
+  return why([&] { store_for(id, Clock::now() + 5s); });
 }
 
 int trouble(const UniqueId& id) {

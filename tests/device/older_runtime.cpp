@@ -1,14 +1,14 @@
 // Runtimes that lack functions: copies of the stand-in in which these have other names.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "device/conformance/conformance.h"
 #include "tests/device/standin.h"
+#include "tests/folder.h"
+#include "tests/why.h"
 
 namespace trellis::device {
 namespace {
@@ -16,9 +16,7 @@ namespace {
 // "neuron" is a runtime without these functions, as long as this lives.
 class OlderRuntime {
  public:
-  explicit OlderRuntime(const std::vector<std::string>& lacks)
-      : file_(std::filesystem::temp_directory_path() /
-              ("libnrt-" + std::to_string(getpid()) + "-" + std::to_string(++made) + ".so")) {
+  explicit OlderRuntime(const std::vector<std::string>& lacks) {
     std::ifstream in(TRELLIS_STANDIN, std::ios::binary);
     std::string bytes{std::istreambuf_iterator<char>(in), {}};
     for (const std::string& name : lacks) {
@@ -27,33 +25,20 @@ class OlderRuntime {
       EXPECT_NE(at, std::string::npos) << name;
       for (; at != std::string::npos; at = bytes.find(whole, at + 1)) bytes[at + 1] = 'x';
     }
-    std::ofstream(file_, std::ios::binary) << bytes;
+    folder_.put("libnrt.so", bytes);
     use_standin();
     listen_at_free_ports();
     setenv("TRELLIS_LIBNRT", file_.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): no other thread runs
   }
-  ~OlderRuntime() {
-    std::filesystem::remove(file_);
-    use_standin();
-  }
+  ~OlderRuntime() { use_standin(); }
   OlderRuntime(const OlderRuntime&) = delete;
   OlderRuntime& operator=(const OlderRuntime&) = delete;
   const std::string& file() const { return file_; }
 
  private:
-  static inline int made = 0;  // a library that was opened stays: each has a name of its own
-  const std::string file_;
+  const Folder folder_;  // a library that was opened stays: each has a name of its own
+  const std::string file_ = folder_.path() / "libnrt.so";
 };
-
-template <class Work>
-std::string refusal(Work&& work) {
-  try {
-    work();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return {};
-}
 
 struct Lacking {
   std::string function, since;
@@ -84,21 +69,22 @@ TEST(OlderRuntime, WhatItLacksIsRefusedByName) {
   const OlderRuntime runtime(
       {"nrta_cc_prepare", "nrt_async_sendrecv_init", "nrt_get_dmabuf_fd", "nrt_profile_start", "nrt_load"});
   const auto d = open("neuron");
-  EXPECT_NE(refusal([&] {
+  EXPECT_NE(why<std::exception>([&] {
               d->connect({"127.0.0.1", 1});
             }).find("nrt_async_sendrecv_init, which SDK 2.27 has"),
             std::string::npos);
   EXPECT_NE(d->refuses({}).find("nrta_cc_prepare, which SDK 2.28 has"), std::string::npos) << d->refuses({});
   void* const data = d->allocate(4096, "exported");
-  EXPECT_NE(refusal([&] { d->export_memory(data, 4096); }).find("nrt_get_dmabuf_fd, which SDK 2.27"),
+  EXPECT_NE(why<std::exception>([&] { d->export_memory(data, 4096); }).find("nrt_get_dmabuf_fd, which SDK 2.27"),
             std::string::npos);
   d->release(data);
-  EXPECT_NE(refusal([&] { d->load(sample_container()); }).find("nrt_load, which SDK 2.7"), std::string::npos);
+  EXPECT_NE(why<std::exception>([&] { d->load(sample_container()); }).find("nrt_load, which SDK 2.7"),
+            std::string::npos);
 }
 
 TEST(OlderRuntime, WithoutWhatItNeedsItIsNotOpened) {
   const OlderRuntime runtime({"nrt_tensor_memset"});
-  EXPECT_EQ(refusal([] { open("neuron"); }),
+  EXPECT_EQ(why<std::exception>([] { open("neuron"); }),
             "neuron: " + runtime.file() + " has no nrt_tensor_memset, which SDK 2.7 has");
 }
 

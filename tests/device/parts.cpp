@@ -8,18 +8,10 @@
 #include "device/neff/neff.h"
 #include "device/visible_cores.h"
 #include "tests/device/standin.h"
+#include "tests/why.h"
 
 namespace trellis::device {
 namespace {
-
-std::string refusal(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "";
-}
 
 TEST(VisibleCores, AreThoseOfNeuronsVariables) {
   const auto cores = [](const char* text) { return visible_cores({.visible = text}, 12); };
@@ -31,25 +23,26 @@ TEST(VisibleCores, AreThoseOfNeuronsVariables) {
   EXPECT_EQ(visible_cores({.count = 0}, 2).size(), 2u);
   for (const char* wrong : {"", "1-", "4-2", "12", "0-12", "1,1", "0-3,2", "a", "-1", "1,,2"}) {
     if (*wrong == '\0') continue;
-    const std::string why = refusal([&] { cores(wrong); });
-    EXPECT_NE(why.find(std::string("NEURON_RT_VISIBLE_CORES=") + wrong), std::string::npos) << wrong << ": " << why;
+    const std::string said = why<std::exception>([&] { cores(wrong); });
+    EXPECT_NE(said.find(std::string("NEURON_RT_VISIBLE_CORES=") + wrong), std::string::npos) << wrong << ": " << said;
   }
-  EXPECT_NE(refusal([] { visible_cores({.count = 13}, 12); }).find("12 cores"), std::string::npos);
+  EXPECT_NE(why<std::exception>([] { visible_cores({.count = 13}, 12); }).find("12 cores"), std::string::npos);
 }
 
 TEST(VisibleCores, LogicalCoresAreOfTheChipsSize) {
   EXPECT_EQ(logical_size({}, "trn2", 2, 8), 2);
   EXPECT_EQ(logical_size({.logical_size = 1}, "trn2", 2, 8), 1);
-  EXPECT_NE(refusal([] { logical_size({.logical_size = 2}, "trn1", 1, 2); }).find("NEURON_LOGICAL_NC_CONFIG=2"),
-            std::string::npos);
-  EXPECT_NE(refusal([] { logical_size({.logical_size = 3}, "trn2", 2, 8); }), "");
+  EXPECT_NE(
+      why<std::exception>([] { logical_size({.logical_size = 2}, "trn1", 1, 2); }).find("NEURON_LOGICAL_NC_CONFIG=2"),
+      std::string::npos);
+  EXPECT_NE(why<std::exception>([] { logical_size({.logical_size = 3}, "trn2", 2, 8); }), "");
 }
 
 TEST(VisibleCores, TheEnvironmentDecidesWhatIsOpened) {
   setenv("NEURON_RT_VISIBLE_CORES", "6-7", 1);  // NOLINT(concurrency-mt-unsafe): no other thread runs
   setenv("NEURON_LOGICAL_NC_CONFIG", "1", 1);   // NOLINT(concurrency-mt-unsafe)
   const auto device = open("sim:trn2.48xlarge", {.core = 1});
-  const std::string why = refusal([] { open("sim:trn2.48xlarge", {.core = 2}); });
+  const std::string said = why<std::exception>([] { open("sim:trn2.48xlarge", {.core = 2}); });
   unsetenv("NEURON_RT_VISIBLE_CORES");   // NOLINT(concurrency-mt-unsafe)
   unsetenv("NEURON_LOGICAL_NC_CONFIG");  // NOLINT(concurrency-mt-unsafe)
   EXPECT_EQ(device->topology().core, 7);
@@ -57,7 +50,7 @@ TEST(VisibleCores, TheEnvironmentDecidesWhatIsOpened) {
   EXPECT_EQ(device->topology().visible, 2);
   EXPECT_EQ(device->topology().chip_of_core(), 0);
   EXPECT_EQ(device->memory().limit, std::size_t{12} << 30);
-  EXPECT_NE(why.find("core 2"), std::string::npos) << why;
+  EXPECT_NE(said.find("core 2"), std::string::npos) << said;
 }
 
 TEST(Simulated, HasTheMachinesLinksAndInterfaces) {
@@ -67,8 +60,8 @@ TEST(Simulated, HasTheMachinesLinksAndInterfaces) {
   EXPECT_EQ(t.cores_of_chip(), 4);
   EXPECT_EQ(t.links.size(), 64u) << "four of each chip";
   EXPECT_EQ(t.nics.size(), 16u);
-  EXPECT_NE(refusal([] { open("sim:abacus"); }).find("abacus"), std::string::npos);
-  EXPECT_NE(refusal([] { open("sim:ring:8"); }).find("no chip is known"), std::string::npos);
+  EXPECT_NE(why<std::exception>([] { open("sim:abacus"); }).find("abacus"), std::string::npos);
+  EXPECT_NE(why<std::exception>([] { open("sim:ring:8"); }).find("no chip is known"), std::string::npos);
 }
 
 TEST(Simulated, TimingOnlyTakesTheSameTime) {
@@ -88,9 +81,9 @@ TEST(Simulated, TimingOnlyTakesTheSameTime) {
 TEST(Neuron, SaysWhatIsMissing) {
   const auto with = [](const char* file) {
     setenv("TRELLIS_LIBNRT", file, 1);  // NOLINT(concurrency-mt-unsafe): no other thread runs
-    std::string why = refusal([] { open("neuron"); });
+    std::string said = why<std::exception>([] { open("neuron"); });
     use_standin();
-    return why;
+    return said;
   };
   const std::string absent = with("/nowhere/libnrt.so.1");
   EXPECT_NE(absent.find("/nowhere/libnrt.so.1"), std::string::npos) << absent;
@@ -99,7 +92,8 @@ TEST(Neuron, SaysWhatIsMissing) {
   EXPECT_NE(old.find("libm.so.6 has no nrt_close, which SDK 2.7 has"), std::string::npos) << old;
   const nrt::Library old_library("libm.so.6");
   EXPECT_EQ(old_library.missing_text("nrta_cc_prepare"), "libm.so.6 has no nrta_cc_prepare, which SDK 2.28 has");
-  EXPECT_NE(refusal([&] { old_library.need(old_library.nrt_load, "nrt_load"); }).find("nrt_load"), std::string::npos);
+  EXPECT_NE(why<std::exception>([&] { old_library.need(old_library.nrt_load, "nrt_load"); }).find("nrt_load"),
+            std::string::npos);
 }
 
 TEST(Neuron, TheStandinHasEveryFunction) {
@@ -110,12 +104,12 @@ TEST(Neuron, TheStandinHasEveryFunction) {
 
 TEST(Neuron, CoresAreTheVisibleOnes) {
   use_standin();
-  EXPECT_NE(refusal([] { open("neuron", {.core = 64}); }).find("core 64"), std::string::npos);
+  EXPECT_NE(why<std::exception>([] { open("neuron", {.core = 64}); }).find("core 64"), std::string::npos);
   const auto a = open("neuron", {.core = 5}), b = open("neuron", {.core = 6});
   void *const on_a = a->allocate(100, "a"), *const on_b = b->allocate(100, "b");
   EXPECT_EQ(a->topology().chips, 16);
   EXPECT_GE(a->memory().used, 100u);
-  EXPECT_NE(refusal([&] { b->release(on_a); }), "") << "memory of another core";
+  EXPECT_NE(why<std::exception>([&] { b->release(on_a); }), "") << "memory of another core";
   a->release(on_a);
   b->release(on_b);
   const auto program = a->load(sample_container());
@@ -164,19 +158,20 @@ TEST(Neff, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(neff.header.logical_size, 2u);
   EXPECT_EQ(program_of(neff), "a program");
   EXPECT_EQ(write_neff("a name", "a program", 2), bytes);
-  EXPECT_NE(refusal([] { write_neff(std::string(300, 'x'), "", 1); }), "");
+  EXPECT_NE(why<std::exception>([] { write_neff(std::string(300, 'x'), "", 1); }), "");
 }
 
 TEST(Neff, EveryDamageIsRefusedOrHarmless) {
   const auto whole = write_neff("n", "program", 1);
   for (std::size_t n = 0; n < whole.size(); n += 37)
-    EXPECT_NE(refusal([&] { read_neff(std::span(whole).first(n)); }), "") << n;
+    EXPECT_NE(why<std::exception>([&] { read_neff(std::span(whole).first(n)); }), "") << n;
   for (const std::size_t at : {8u, 16u, 1024u + 124u, 1024u + 150u}) {
     auto bad = whole;
     bad[at] ^= std::byte{0x11};
-    EXPECT_NE(refusal([&] { read_neff(bad); }), "") << at;
+    EXPECT_NE(why<std::exception>([&] { read_neff(bad); }), "") << at;
   }
-  EXPECT_NE(refusal([] { program_of(read_neff(foreign_container())); }).find("not public"), std::string::npos);
+  EXPECT_NE(why<std::exception>([] { program_of(read_neff(foreign_container())); }).find("not public"),
+            std::string::npos);
   auto packed = whole;
   packed[1024] = std::byte{0x1F}, packed[1025] = std::byte{0x8B};
   EXPECT_TRUE(read_neff(packed).is_compressed);
@@ -186,9 +181,9 @@ TEST(Account, SaysWhoHoldsWhat) {
   Account account("a device", 1000);
   int places[3] = {};
   for (int& p : places) account.reserve(100, "weights"), account.hold(&p, 100, "weights");
-  const std::string why = refusal([&] { account.reserve(701, "activations"); });
+  const std::string said = why<std::exception>([&] { account.reserve(701, "activations"); });
   EXPECT_EQ(
-      why,
+      said,
       "a device: out of memory: 701 bytes for activations; 700 of 1000 bytes are free; weights holds 300 bytes in "
       "3 pieces");
   account.reserve(700, "the rest");

@@ -13,6 +13,7 @@
 #include "kernels/reduce/reduce.h"
 #include "kernels/types/convert.h"
 #include "kernels/types/mx.h"
+#include "tests/why.h"
 
 namespace trellis::kernels {
 namespace {
@@ -23,21 +24,12 @@ std::vector<float> numbers(std::size_t n, std::uint64_t seed) {
   return all;
 }
 
-std::string complaint(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-
 TEST(Arguments, AreChecked) {
   std::vector<float> a(64), b(64);
   std::vector<std::uint16_t> h(64);
   const void* const sources[] = {a.data(), b.data()};
   const auto has = [&](const std::string& words, const std::function<void()>& call) {
-    EXPECT_NE(complaint(call).find(words), std::string::npos) << words << " in: " << complaint(call);
+    EXPECT_NE(why(call).find(words), std::string::npos) << words << " in: " << why(call);
   };
   has("src is null and 256 bytes", [&] { cast(DType::f32, nullptr, DType::bf16, h.data(), 64); });
   has("dst is null", [&] { cast(DType::f32, a.data(), DType::bf16, nullptr, 64); });

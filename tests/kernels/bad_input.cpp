@@ -11,6 +11,7 @@
 #include "kernels/layers/rows.h"
 #include "kernels/types/convert.h"
 #include "tests/kernels/calls.h"
+#include "tests/why.h"
 
 namespace trellis::kernels {
 namespace {
@@ -43,12 +44,7 @@ struct Places {
 };
 
 std::string complaint(const Call& call, const std::vector<void*>& at, std::size_t n = call_elements, int threads = 1) {
-  try {
-    call.run(at, n, threads);
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "";
+  return why([&] { call.run(at, n, threads); });
 }
 
 testing::AssertionResult says(const std::string& complaint, const std::string& words) {

@@ -2,36 +2,25 @@
 #include "kernels/dispatch/system_files.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "kernels/dispatch/cpu.h"
 #include "kernels/dispatch/placement.h"
+#include "tests/folder.h"
 
 namespace trellis::kernels {
 namespace {
 
-namespace fs = std::filesystem;
-
 class SystemFiles : public testing::Test {
  protected:
-  SystemFiles() : folder_(fs::temp_directory_path() / ("trellis_system_files_" + std::to_string(getpid()))) {}
-  ~SystemFiles() override { fs::remove_all(folder_); }
-
-  void write(const std::string& path, const std::string& line) {
-    fs::create_directories((folder_ / path).parent_path());
-    std::ofstream(folder_ / path) << line << "\n";
-  }
+  void write(const std::string& path, const std::string& line) { folder_.put(path, line + "\n"); }
   void write_cache(int thread, int index, const std::string& level, const std::string& type, const std::string& size) {
     const std::string cache = "cpu" + std::to_string(thread) + "/cache/index" + std::to_string(index) + "/";
     write(cache + "level", level), write(cache + "type", type), write(cache + "size", size);
   }
-  std::string folder() const { return folder_.string(); }
+  std::string folder() const { return folder_.path(); }
 
  private:
-  const fs::path folder_;
+  const Folder folder_;
 };
 
 TEST_F(SystemFiles, TellTheDataCachesOfAThread) {

@@ -87,7 +87,7 @@ TEST_F(TypePairs, Elementwise) {
       expect(works, type, "axpy", [&] { axpy(type, 2, a.at(), b.at(), n, {.rounding = r}); });
     }
     expect(registered(with("dot", type)), type, "dot", [&] { dot(type, a.at(), b.at(), n); });
-    expect(registered(with("squares", type)), type, "norm2", [&] { norm2(type, a.at(), n); });
+    expect(registered(with("squares", type)), type, "squares", [&] { sum_of_squares(type, a.at(), n); });
     const bool works = registered(with("silu", type));
     for (const auto x : {Activation::silu, Activation::gelu_erf, Activation::gelu_tanh}) {
       expect(works, type, "activate", [&] { activate(x, type, a.at(), b.at(), n); });

@@ -2,20 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/why.h"
+
 namespace trellis::measure {
 namespace {
 
 using kernels::DType;
 using schedule::Collective;
-
-std::string said(void (*call)()) {
-  try {
-    call();
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "";
-}
 
 TEST(BenchWords, Sizes) {
   EXPECT_EQ(parse_bytes("0"), 0u);
@@ -36,9 +29,9 @@ TEST(BenchWords, WhatANumberMayBe) {
   EXPECT_EQ(range_text(1, 1), "1");
   EXPECT_EQ(range_text(0, 1), "0 or 1");
   EXPECT_EQ(range_text(0, 3), "0 to 3");
-  EXPECT_EQ(said([] { parse_count("-N", "2", 1, 1); }), "-N 2: expected 1");
-  EXPECT_EQ(said([] { parse_count("-S", "2", 0, 1); }), "-S 2: expected 0 or 1");
-  EXPECT_EQ(said([] { parse_count("-r", "x", 0, 9); }), "-r x: expected a whole number from 0 to 9");
+  EXPECT_EQ(why([] { parse_count("-N", "2", 1, 1); }), "-N 2: expected 1");
+  EXPECT_EQ(why([] { parse_count("-S", "2", 0, 1); }), "-S 2: expected 0 or 1");
+  EXPECT_EQ(why([] { parse_count("-r", "x", 0, 9); }), "-r x: expected a whole number from 0 to 9");
 }
 
 TEST(BenchWords, EveryCollectiveHasItsOwnName) {
@@ -56,12 +49,12 @@ TEST(BenchWords, OperationsOfTheOtherTools) {
   EXPECT_EQ(bench_op("sendrecv_perf").collective, Collective::permute);
   EXPECT_TRUE(bench_op("sendrecv").shift);
   EXPECT_FALSE(bench_op("permute").shift);
-  EXPECT_EQ(said([] { bench_op("al_reduce"); }), "no operation is called 'al_reduce'; did you mean 'all_reduce'?");
-  EXPECT_EQ(said([] { bench_op("all_reduce_prf"); }),
+  EXPECT_EQ(why([] { bench_op("al_reduce"); }), "no operation is called 'al_reduce'; did you mean 'all_reduce'?");
+  EXPECT_EQ(why([] { bench_op("all_reduce_prf"); }),
             "no operation is called 'all_reduce_prf'; did you mean 'all_reduce_perf'?");
-  EXPECT_EQ(said([] { bench_op("alltoal_perf"); }),
+  EXPECT_EQ(why([] { bench_op("alltoal_perf"); }),
             "no operation is called 'alltoal_perf'; did you mean 'alltoall_perf'?");
-  EXPECT_NE(said([] { bench_op("hypercube_perf"); }).find("all_gather"), std::string::npos);
+  EXPECT_NE(why([] { bench_op("hypercube_perf"); }).find("all_gather"), std::string::npos);
 }
 
 TEST(BenchWords, TypesAndOperators) {
@@ -72,7 +65,7 @@ TEST(BenchWords, TypesAndOperators) {
   EXPECT_EQ(bench_type("fp8_e4m3", Style::nccom), DType::f8e4m3fn);
   EXPECT_EQ(bench_type("f8e4m3", Style::nccom), DType::f8e4m3);
   EXPECT_EQ(bench_type("f8e4m3", Style::nccl), DType::f8e4m3fn);
-  const std::string refused = said([] { bench_type("flaot", Style::nccom); });
+  const std::string refused = why([] { bench_type("flaot", Style::nccom); });
   EXPECT_EQ(refused.rfind("no type is called 'flaot': expected one of bf16, bfloat16, ", 0), 0u) << refused;
   EXPECT_NE(refused.find(", uint8; did you mean 'float'?"), std::string::npos) << refused;
   for (const DType type : kernels::dtypes()) {
@@ -83,7 +76,7 @@ TEST(BenchWords, TypesAndOperators) {
   EXPECT_EQ(type_word(DType::bf16, Style::nccom), "bf16");
   EXPECT_EQ(bench_reduction("mulsum"), kernels::Reduction::scaled_sum);
   EXPECT_EQ(reduction_word(kernels::Reduction::scaled_sum, Style::nccl), "mulsum");
-  EXPECT_EQ(said([] { bench_reduction("summ"); }),
+  EXPECT_EQ(why([] { bench_reduction("summ"); }),
             "no operator is called 'summ': expected one of mulsum, sum, prod, min, max, avg, scaled_sum; did you mean "
             "'sum'?");
 }

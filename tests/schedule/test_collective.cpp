@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "schedule/collective.h"
+#include "tests/why.h"
 
 namespace trellis::schedule {
 namespace {
@@ -71,14 +72,7 @@ TEST(Collectives, TellWhichChunksAreEquallyLarge) {
 }
 
 TEST(Collectives, RefuseNonsenseWithTheValue) {
-  const auto complaint = [](const Task& t) {
-    try {
-      check(t);
-    } catch (const std::invalid_argument& e) {
-      return std::string(e.what());
-    }
-    return std::string("accepted");
-  };
+  const auto complaint = [](const Task& t) { return why([&] { check(t); }); };
   EXPECT_NE(complaint(task(all_reduce, 0)).find("0 ranks"), std::string::npos);
   EXPECT_NE(complaint(task(all_reduce, 4, -3)).find("-3 pieces"), std::string::npos);
   Task t = task(broadcast, 4);

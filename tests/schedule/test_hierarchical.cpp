@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "schedule/proof/folded.h"
+#include "tests/why.h"
 
 namespace trellis::schedule {
 namespace {
@@ -80,13 +81,8 @@ TEST(Hierarchical, TakesSeveralDimensionsForOneLevel) {
 }
 
 TEST(Hierarchical, SaysWhatIsWrongWithItsLevels) {
-  const auto complaint = [](std::vector<Rank> dims, std::vector<std::string> levels) {
-    try {
-      make(hierarchical(), {.dims = std::move(dims), .levels = std::move(levels)});
-    } catch (const std::invalid_argument& e) {
-      return std::string(e.what());
-    }
-    return std::string("accepted");
+  const auto complaint = [](const std::vector<Rank>& dims, const std::vector<std::string>& levels) {
+    return why([&] { make(hierarchical(), {.dims = dims, .levels = levels}); });
   };
   EXPECT_NE(complaint({4, 4}, {"ring"}).find("cover other dimensions"), std::string::npos);
   EXPECT_NE(complaint({4, 4}, {"ring", "nonsense"}).find("no algorithm is called 'nonsense'"), std::string::npos);

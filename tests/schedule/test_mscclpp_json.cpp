@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <stdexcept>
-
 #include "schedule/formats/text.h"
 #include "schedule/proof/verify.h"
+#include "tests/why.h"
 
 namespace trellis::schedule {
 namespace {
@@ -59,12 +58,7 @@ std::string plan(std::string_view collective, int inputs, int outputs, const std
 }
 
 std::string complaint(const std::string& json) {
-  try {
-    import_mscclpp(json);
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "none";
+  return why([&] { import_mscclpp(json); });
 }
 
 std::string verdict(const std::string& json) { return verify(import_mscclpp(json)).text(); }

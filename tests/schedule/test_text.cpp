@@ -8,6 +8,7 @@
 
 #include "schedule/algorithms/algorithm.h"
 #include "schedule/proof/verify.h"
+#include "tests/why.h"
 
 namespace trellis::schedule {
 namespace {
@@ -21,12 +22,7 @@ void expect_equal(const Schedule& a, const Schedule& b) {
 }
 
 std::string complaint(const std::string& text) {
-  try {
-    parse(text);
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "none";
+  return why([&] { parse(text); });
 }
 
 constexpr std::string_view two_ranks = R"(trellis schedule 1

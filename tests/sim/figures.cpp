@@ -6,22 +6,15 @@
 #include <limits>
 #include <stdexcept>
 
+#include "tests/why.h"
+
 namespace trellis::sim {
 namespace {
 
 Figures read(std::string_view line) { return Figures::read(line); }
 
-std::string fault(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "none";
-}
-
 std::string fault_of(std::string_view text, const Figures::Others& others = {}) {
-  return fault([&] { Figures::read(text, others); });
+  return why([&] { Figures::read(text, others); });
 }
 
 TEST(Figures, ReadsValuesInTheirUnits) {
@@ -140,17 +133,16 @@ TEST(Figures, TakesOverAnotherFile) {
 
 TEST(Figures, AskingForWhatIsNotThereNamesWhatIs) {
   Figures f = read("dma.size = 64 B | documented | x\nhbm.rate = 1 GB/s | documented | x\nx = 1.5 | documented | x");
-  EXPECT_EQ(fault([&] { f.at("dma.sise"); }), "no figure 'dma.sise': expected one of dma.size");
-  EXPECT_EQ(fault([&] { f.at("none"); }), "no figure 'none': expected one that begins with dma, hbm, x");
-  EXPECT_EQ(fault([&] { f.time("dma.size"); }), "dma.size is a bytes: expected a time");
-  EXPECT_EQ(fault([&] { f.count("x"); }), "x is 1.5: expected a whole number from 0 to 2147483647");
+  EXPECT_EQ(why([&] { f.at("dma.sise"); }), "no figure 'dma.sise': expected one of dma.size");
+  EXPECT_EQ(why([&] { f.at("none"); }), "no figure 'none': expected one that begins with dma, hbm, x");
+  EXPECT_EQ(why([&] { f.time("dma.size"); }), "dma.size is a bytes: expected a time");
+  EXPECT_EQ(why([&] { f.count("x"); }), "x is 1.5: expected a whole number from 0 to 2147483647");
   for (const double large : {2147483648.0, 4294967300.0, 1e12}) {
     f.set("x", large);
-    EXPECT_EQ(fault([&] { f.count("x"); }),
+    EXPECT_EQ(why([&] { f.count("x"); }),
               fmt::format("x is {:.0f}: expected a whole number from 0 to 2147483647", large));
   }
-  EXPECT_EQ(fault([&] { f.expect_all_used("chip y"); }),
-            "chip y: nothing asks for a figure 'hbm.rate'; is it misspelt?");
+  EXPECT_EQ(why([&] { f.expect_all_used("chip y"); }), "chip y: nothing asks for a figure 'hbm.rate'; is it misspelt?");
   f.rate("hbm.rate");
   EXPECT_NO_THROW(f.expect_all_used("chip y"));
 }
@@ -163,10 +155,10 @@ TEST(Figures, WhatIf) {
   EXPECT_EQ(Figures::read(f.text()).time("a"), 3'000);
   f.set("b", "12 GB/s");
   EXPECT_EQ(f.rate("b"), 12e9);
-  EXPECT_EQ(fault([&] { f.set("b", "12 ns"); }), "b cannot be '12 ns': expected a rate, such as '12 GB/s'");
-  EXPECT_EQ(fault([&] { f.set("b", -1.0); }), "b cannot be -1");
-  EXPECT_EQ(fault([&] { f.set("b", std::numeric_limits<double>::infinity()); }), "b cannot be inf");
-  EXPECT_EQ(fault([&] { f.set("c", "1"); }), "no figure 'c': expected one that begins with a, b");
+  EXPECT_EQ(why([&] { f.set("b", "12 ns"); }), "b cannot be '12 ns': expected a rate, such as '12 GB/s'");
+  EXPECT_EQ(why([&] { f.set("b", -1.0); }), "b cannot be -1");
+  EXPECT_EQ(why([&] { f.set("b", std::numeric_limits<double>::infinity()); }), "b cannot be inf");
+  EXPECT_EQ(why([&] { f.set("c", "1"); }), "no figure 'c': expected one that begins with a, b");
 }
 
 }  // namespace

@@ -2,28 +2,18 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <set>
-#include <stdexcept>
 
 #include "sim/price/price.h"
 #include "sim/timeline/summary.h"
 #include "sim/workload/play.h"
+#include "tests/why.h"
 
 namespace trellis::sim {
 namespace {
 
-std::string fault(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "none";
-}
-
 std::string fault_of(std::string_view text) {
-  return fault([&] { read_plan("step", text); });
+  return why([&] { read_plan("step", text); });
 }
 
 Played played(std::string_view text, const std::string& machine, const PlayOptions& options = {}) {
@@ -47,7 +37,7 @@ TEST(Workload, AWayGoesAsItSays) {
   const Played p = played("ranks 16\nall_reduce a 1MiB by torus@4x4^1.0*2\n", "torus:4x4");
   EXPECT_EQ(p.time, price(schedule::algorithm_named("torus"), request, m, {.bytes = 1 << 20}).time);
   EXPECT_EQ(p.parts[0].algorithm, "torus@4x4^1.0*2");
-  EXPECT_NE(fault([] { played("ranks 16\nall_reduce a 1MiB by torus@3x4\n", "torus:4x4"); }), "none");
+  EXPECT_NE(why([] { played("ranks 16\nall_reduce a 1MiB by torus@3x4\n", "torus:4x4"); }), "");
 }
 
 TEST(Workload, WhatIsStoppedHasNoTime) {
@@ -184,7 +174,7 @@ TEST(Play, ComputesAtTheChipsRates) {
   const std::string text = "ranks 64\ncompute a 1TFLOP\ncompute b 1GB after a\n";
   EXPECT_EQ(played(text, "trn2.48xlarge", {.flops = 100e12, .memory = 500e9}).time, 10 * ms + 2 * ms);
   EXPECT_GT(played(text, "trn2.48xlarge").time, 0);
-  EXPECT_EQ(fault([] { played("ranks 4\ncompute a 1TFLOP\n", "ring:4"); }),
+  EXPECT_EQ(why([] { played("ranks 4\ncompute a 1TFLOP\n", "ring:4"); }),
             "a: ring:4 says nothing of FLOPs a second: state the rate, or the task's time");
 }
 
@@ -206,12 +196,12 @@ TEST(Play, AScheduleFromOutsideRunsAsItIs) {
   EXPECT_EQ(play(workload, ring).time, price(*workload.parts[0].schedule, ring, {.bytes = 4e6}).time);
   workload.parts[0].schedule =
       std::make_shared<schedule::Schedule>(schedule::make("ring", schedule::Request{.dims = {3}}));
-  EXPECT_EQ(fault([&] { play(workload, machine_named("ring:4")); }), "a: a schedule for 3 ranks among 4");
+  EXPECT_EQ(why([&] { play(workload, machine_named("ring:4")); }), "a: a schedule for 3 ranks among 4");
 }
 
 TEST(Play, RefusesWhatDoesNotFit) {
-  EXPECT_EQ(fault([] { played("ranks 8\ncompute a 1us\n", "ring:4"); }), "step is for 8 ranks: ring:4 has 4");
-  EXPECT_NE(fault([] { played("ranks 4\nall_reduce a 1MB by nothing\n", "ring:4"); }).find("'nothing'"),
+  EXPECT_EQ(why([] { played("ranks 8\ncompute a 1us\n", "ring:4"); }), "step is for 8 ranks: ring:4 has 4");
+  EXPECT_NE(why([] { played("ranks 4\nall_reduce a 1MB by nothing\n", "ring:4"); }).find("'nothing'"),
             std::string::npos);
 }
 

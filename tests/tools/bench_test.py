@@ -6,48 +6,41 @@ import pathlib
 import re
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
+import program
+from program import TRELLIS, trellis
 from terminal import run_on_a_terminal
 
-TRELLIS = os.environ["TRELLIS"]
 QUICK = ["-n", "3", "-w", "1", "-T", "60"]
 COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "gather", "scatter", "all_to_all",
                "all_to_all_v", "all_gather_v", "reduce_scatter_v", "permute", "send_recv", "sendrecv"]
 LAUNCHERS = re.compile(r"^(RANK|WORLD_SIZE|LOCAL_|MASTER_|OMPI_|PMI|SLURM_|TRELLIS_[A-Z])")
 
 
-def bench(*arguments, **how):
-    environment = {k: v for k, v in os.environ.items() if not LAUNCHERS.match(k)} | how.pop("environment", {})
-    return subprocess.run([TRELLIS, "bench", *arguments], capture_output=True, text=True, env=environment, **how)
+def bench(*arguments, environment={}, **how):
+    own = {k: v for k, v in os.environ.items() if not LAUNCHERS.match(k)}
+    return trellis("bench", *arguments, env=own | environment, **how)
 
 
-class Case(unittest.TestCase):
+class Case(program.Case):
+    trellis = staticmethod(bench)
+
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
+        self.folder = self.new_folder()
 
     def path(self, name):
-        return str(pathlib.Path(self.folder.name, name))
+        return str(self.folder / name)
 
     def printed(self, *arguments, **how):
-        ran = bench(*arguments, *QUICK, **how)
-        self.assertEqual((ran.returncode, ran.stderr), (0, ""), ran.stdout)
-        return ran.stdout
+        return super().printed(*arguments, *QUICK, **how)
 
     def rows(self, *arguments, **how):
         path = self.path("results.json")
         self.printed(*arguments, "--json", path, **how)
         with open(path) as file:
             return json.load(file)["results"]
-
-    def assert_refused(self, status, words, *arguments, **how):
-        ran = bench(*arguments, **how)
-        self.assertEqual(ran.returncode, status, ran.stdout + ran.stderr)
-        self.assertRegex(ran.stderr, r"^trellis: [^\n]+\n$")
-        self.assertIn(words, ran.stderr)
 
 
 class Check(Case):
@@ -172,7 +165,7 @@ class Jobs(Case):
 
     def test_as_many_ranks_as_were_launched(self):
         alone = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29999"}
-        self.assert_refused(2, "2 ranks are asked for", "allr", "-r", "2", environment=alone)
+        self.assert_fails(2, "2 ranks are asked for", "allr", "-r", "2", environment=alone)
         self.assertIn("8192", self.printed("allr", "-b", "8K", "-e", "8K", environment=alone))
 
     def test_more_ranks_than_cores(self):
@@ -223,17 +216,17 @@ def state(pid):
 
 class Mistakes(Case):
     def test_one_line_each(self):
-        self.assert_refused(2, "did you mean 'all_reduce'?", "al_reduce")
-        self.assert_refused(2, "did you mean '--minbytes'?", "allr", "--minbyte", "8")
-        self.assert_refused(2, "'5x' is no size", "allr", "-b", "5x")
-        self.assert_refused(2, "no operation", "-b", "8")
-        self.assert_refused(2, "--cudagraph 1: expected 0; there are no graphs", "all_reduce_perf", "-G", "1")
-        self.assert_refused(2, "root 5: expected 0 or 1", "broadcast", "-r", "2", "--root", "5")
-        self.assert_refused(2, "root 1: expected 0\n", "broadcast", "-r", "1", "--root", "1")
-        self.assert_refused(2, "of memory, and", "allr", "-r", "2", "-b", "8T", "-e", "8T")
-        self.assert_refused(2, "no algorithm is called 'rung'", "allr", "-r", "2", "--algorithm", "rung")
-        self.assert_refused(2, "counts for 3 blocks", "allgv", "-r", "2", "--variable-size-op-metadata", self.three())
-        self.assert_refused(1, "No such file", "allgv", "--variable-size-op-metadata", self.path("none"))
+        self.assert_fails(2, "did you mean 'all_reduce'?", "al_reduce")
+        self.assert_fails(2, "did you mean '--minbytes'?", "allr", "--minbyte", "8")
+        self.assert_fails(2, "'5x' is no size", "allr", "-b", "5x")
+        self.assert_fails(2, "no operation", "-b", "8")
+        self.assert_fails(2, "--cudagraph 1: expected 0; there are no graphs", "all_reduce_perf", "-G", "1")
+        self.assert_fails(2, "root 5: expected 0 or 1", "broadcast", "-r", "2", "--root", "5")
+        self.assert_fails(2, "root 1: expected 0\n", "broadcast", "-r", "1", "--root", "1")
+        self.assert_fails(2, "of memory, and", "allr", "-r", "2", "-b", "8T", "-e", "8T")
+        self.assert_fails(2, "no algorithm is called 'rung'", "allr", "-r", "2", "--algorithm", "rung")
+        self.assert_fails(2, "counts for 3 blocks", "allgv", "-r", "2", "--variable-size-op-metadata", self.three())
+        self.assert_fails(1, "No such file", "allgv", "--variable-size-op-metadata", self.path("none"))
 
     # A reader of the table from a pipe would take its heading for a start.
     def test_nothing_is_printed_before_a_complaint(self):

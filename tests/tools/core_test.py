@@ -1,22 +1,15 @@
 """trellis core: run, show, check and profile, as a user types them."""
+import functools
 import json
-import os
-import pathlib
-import subprocess
-import tempfile
 import unittest
 
-TRELLIS = os.environ["TRELLIS"]
+import program
+
 SMALL = ["-p", "M=256", "-p", "K=256", "-p", "N=512"]
+trellis = functools.partial(program.ended, "core", timeout=300)
 
 
-def trellis(*words, status=0):
-    done = subprocess.run([TRELLIS, "core", *map(str, words)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == status, (words, done.returncode, done.stdout, done.stderr)
-    return done
-
-
-class Core(unittest.TestCase):
+class Core(program.Case):
     def test_list_names_programs_instructions_and_chips(self):
         self.assertIn("flash_attention", trellis("list").stdout)
         self.assertIn("nc_matmul", trellis("list", "instructions").stdout)
@@ -30,32 +23,32 @@ class Core(unittest.TestCase):
         self.assertEqual(timed["compared"], [])
 
     def test_a_program_runs_from_its_text(self):
-        with tempfile.TemporaryDirectory() as folder:
-            text, a, b, c = (pathlib.Path(folder) / name for name in ("p.txt", "a", "b", "c"))
-            trellis("show", "matmul", *SMALL, "-o", text)
-            self.assertIn("no fault found", trellis("check", text).stdout)
-            a.write_bytes(b"\x80\x3f" * (256 * 256))  # ones, in bf16
-            b.write_bytes(b"\x80\x3f" * (256 * 512))
-            run = trellis("run", text, "--input", f"a={a}", "--input", f"b={b}", "--save", f"c={c}", "--json")
-            self.assertEqual(c.read_bytes(), b"\x80\x43" * (256 * 512))  # 256
-            self.assertEqual(json.loads(run.stdout)["time_ps"],
-                             json.loads(trellis("run", "matmul", *SMALL, "--json").stdout)["time_ps"])
+        folder = self.new_folder()
+        text, a, b, c = (folder / name for name in ("p.txt", "a", "b", "c"))
+        trellis("show", "matmul", *SMALL, "-o", text)
+        self.assertIn("no fault found", trellis("check", text).stdout)
+        a.write_bytes(b"\x80\x3f" * (256 * 256))  # ones, in bf16
+        b.write_bytes(b"\x80\x3f" * (256 * 512))
+        run = trellis("run", text, "--input", f"a={a}", "--input", f"b={b}", "--save", f"c={c}", "--json")
+        self.assertEqual(c.read_bytes(), b"\x80\x43" * (256 * 512))  # 256
+        self.assertEqual(json.loads(run.stdout)["time_ps"],
+                         json.loads(trellis("run", "matmul", *SMALL, "--json").stdout)["time_ps"])
 
     def test_check_finds_a_race(self):
-        with tempfile.TemporaryDirectory() as folder:
-            text = pathlib.Path(folder) / "p.txt"
-            shown = trellis("show", "matmul", *SMALL).stdout
-            text.write_text(shown.replace(" wait ring4>=1", ""))
-            done = trellis("check", text, status=1)
-            self.assertIn("and no semaphore puts them in order", done.stdout)
+        folder = self.new_folder()
+        text = folder / "p.txt"
+        shown = trellis("show", "matmul", *SMALL).stdout
+        text.write_text(shown.replace(" wait ring4>=1", ""))
+        done = trellis("check", text, status=1)
+        self.assertIn("and no semaphore puts them in order", done.stdout)
 
     def test_profile_writes_what_the_name_says(self):
-        with tempfile.TemporaryDirectory() as folder:
-            for name, start in (("p.html", b"<!"), ("p.json", b"{"), ("p.pftrace", b"\x0a")):
-                path = pathlib.Path(folder) / name
-                done = trellis("profile", "matmul", *SMALL, "-o", path)
-                self.assertTrue(path.read_bytes().lower().startswith(start), path.read_bytes()[:20])
-                self.assertIn("tensor", done.stdout)
+        folder = self.new_folder()
+        for name, start in (("p.html", b"<!"), ("p.json", b"{"), ("p.pftrace", b"\x0a")):
+            path = folder / name
+            done = trellis("profile", "matmul", *SMALL, "-o", path)
+            self.assertTrue(path.read_bytes().lower().startswith(start), path.read_bytes()[:20])
+            self.assertIn("tensor", done.stdout)
 
     def test_sizes_too_large_are_refused_as_they_were_given(self):
         for size in ("1000000000000", "4294971392", "2147483648"):

@@ -1,21 +1,17 @@
 """trellis device and trellis neff, from the outside."""
+import functools
 import json
 import os
 import pathlib
-import subprocess
-import tempfile
 import unittest
 
-TRELLIS = os.environ["TRELLIS"]
+import program
+
 STANDIN = pathlib.Path(os.environ["TRELLIS_BINARY_DIR"]) / "libnrt/libnrt.so.1"
+trellis = functools.partial(program.trellis, timeout=120, TRELLIS_LIBNRT="/nowhere/libnrt.so.1")
 
 
-def trellis(*arguments, **environment):
-    return subprocess.run([TRELLIS, *arguments], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "TRELLIS_LIBNRT": "/nowhere/libnrt.so.1", **environment})
-
-
-class Device(unittest.TestCase):
+class Device(program.Case):
     def test_list_names_what_is_here_and_why_not(self):
         out = trellis("device", "list").stdout
         for word in ["host", "sim:trn2.48xlarge", "neuron", "/nowhere/libnrt.so.1", "aws-neuronx-runtime-lib"]:
@@ -47,20 +43,19 @@ class Device(unittest.TestCase):
             self.assertEqual(ran.stderr.count("\n"), 1, ran.stderr)
 
 
-class Neff(unittest.TestCase):
+class Neff(program.Case):
     def test_what_is_made_is_shown(self):
-        with tempfile.TemporaryDirectory() as folder:
-            file = os.path.join(folder, "reduce.neff")
-            self.assertEqual(trellis("neff", "make", "reduce", "-p", "n=4096", "-o", file).returncode, 0)
-            out = trellis("neff", "show", file).stdout
-            for word in ["name      reduce", "trellis/program.txt", "input     source0: 8192 bytes of bf16", "output    out"]:
-                self.assertIn(word, out)
-            with open(file, "r+b") as damaged:
-                damaged.seek(16)
-                damaged.write(b"\x01")
-            ran = trellis("neff", "show", file)
-            self.assertEqual(ran.returncode, 2)
-            self.assertIn("byte 16", ran.stderr)
+        file = self.new_folder() / "reduce.neff"
+        self.assertEqual(trellis("neff", "make", "reduce", "-p", "n=4096", "-o", file).returncode, 0)
+        out = trellis("neff", "show", file).stdout
+        for word in ["name      reduce", "trellis/program.txt", "input     source0: 8192 bytes of bf16", "output    out"]:
+            self.assertIn(word, out)
+        with open(file, "r+b") as damaged:
+            damaged.seek(16)
+            damaged.write(b"\x01")
+        ran = trellis("neff", "show", file)
+        self.assertEqual(ran.returncode, 2)
+        self.assertIn("byte 16", ran.stderr)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,11 @@
 """trellis doctor: dumps of ranks in, a sentence on each finding out."""
 import json
-import os
 import pathlib
-import subprocess
 import tempfile
 import unittest
 
 import doctor_situations
-
-PROGRAM = os.environ["TRELLIS"]
+from program import trellis
 
 
 def dump(rank, ranks, operation, state="completed", name="all_reduce", count=4, error="", waits_for=-1, step=2,
@@ -26,7 +23,7 @@ class Doctor(unittest.TestCase):
             for i, d in enumerate(dumps):
                 text = d if isinstance(d, str) else json.dumps(d)
                 (pathlib.Path(folder) / f"trellis_{i}.json").write_text(text)
-            return subprocess.run([PROGRAM, "doctor", folder, *options], capture_output=True, text=True, timeout=60)
+            return trellis("doctor", folder, *options, timeout=60)
 
     def test_a_stuck_rank_and_one_that_never_came(self):
         ran = self.doctor(dump(0, 2, 7, "started", waits_for=1, error="rank 1 did not come"), dump(1, 2, 6))

@@ -1,10 +1,10 @@
 """What the program prints is what tests/golden says; tools/regolden writes it anew."""
 import os
 import pathlib
-import subprocess
 import unittest
 
-TRELLIS = os.environ["TRELLIS"]
+from program import trellis
+
 GOLDEN = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "tests" / "golden"
 
 
@@ -21,7 +21,7 @@ class Golden(unittest.TestCase):
     def test_every_command_prints_its_golden_text(self):
         for name, arguments in cases():
             with self.subTest(name):
-                ran = subprocess.run([TRELLIS, *arguments], capture_output=True, text=True)
+                ran = trellis(*arguments)
                 self.assertEqual((ran.returncode, ran.stderr), (0, ""))
                 self.assertEqual(ran.stdout, (GOLDEN / name).read_text(), "if it is meant so: tools/regolden")
 

@@ -1,33 +1,22 @@
 """trellis kernels: what this machine uses, whether it agrees with the truth, how fast it is."""
+import functools
 import json
 import os
 import re
-import subprocess
 import unittest
 
+import program
+from program import TRELLIS, trellis
 from terminal import run_on_a_terminal
 
-TRELLIS = os.environ["TRELLIS"]
+kernels = functools.partial(trellis, "kernels")
 
 
-def kernels(*arguments, **how):
-    return subprocess.run([TRELLIS, "kernels", *arguments], capture_output=True, text=True, **how)
-
-
-class Case(unittest.TestCase):
-    def printed(self, *arguments, **how):
-        ran = kernels(*arguments, **how)
-        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
-        return ran.stdout
+class Case(program.Case):
+    trellis = staticmethod(kernels)
 
     def rows(self, *arguments, key="kernels", **how):
         return json.loads(self.printed(*arguments, "--json", **how))[key]
-
-    def assert_refused(self, words, *arguments):
-        ran = kernels(*arguments)
-        self.assertEqual((ran.returncode, ran.stdout), (2, ""))
-        self.assertRegex(ran.stderr, r"^trellis: [^\n]+\n$")
-        self.assertIn(words, ran.stderr)
 
 
 class List(Case):
@@ -55,12 +44,12 @@ class List(Case):
         self.assertIn(": 1 core, ", self.printed("dot", preexec_fn=lambda: os.sched_setaffinity(0, {core})))
 
     def test_a_lower_set_of_instructions(self):
-        rows = self.rows("cast.f32.bf16", env={**os.environ, "TRELLIS_ISA": "vec128"})
+        rows = self.rows("cast.f32.bf16", TRELLIS_ISA="vec128")
         self.assertEqual({row["uses"] for row in rows}, {"vec128"})
-        self.assertIn("twins for vec128\n", self.printed("dot", env={**os.environ, "TRELLIS_ISA": "vec128"}))
+        self.assertIn("twins for vec128\n", self.printed("dot", TRELLIS_ISA="vec128"))
 
     def test_a_set_of_instructions_that_is_none(self):
-        ran = kernels("dot", env={**os.environ, "TRELLIS_ISA": "sse9"})
+        ran = kernels("dot", TRELLIS_ISA="sse9")
         self.assertEqual((ran.returncode, ran.stdout), (2, ""))
         self.assertRegex(ran.stderr, r"^trellis: TRELLIS_ISA=sse9: expected a set of instructions that this CPU has: vec128")
 
@@ -69,11 +58,11 @@ class List(Case):
         self.assertTrue(all(row["name"].startswith("cast.f32.b") for row in self.rows("cast.f32.b")))
 
     def test_names_that_nothing_has(self):
-        self.assert_refused("no kernel's name begins with 'sofmax'; did you mean 'softmax'?", "sofmax")
-        self.assert_refused("no kernel's name begins with 'cast.f32.bf17'; did you mean 'cast.f32.bf16'?", "cast.f32.bf17")
-        self.assert_refused("adamw, axpy, cast,", "quite-other")
-        self.assert_refused("'embedding' is timed; there are some of ", "embedding", "--speed")
-        self.assert_refused("has no argument 'axpy'", "cast", "axpy")
+        self.assert_fails(2, "no kernel's name begins with 'sofmax'; did you mean 'softmax'?", "sofmax")
+        self.assert_fails(2, "no kernel's name begins with 'cast.f32.bf17'; did you mean 'cast.f32.bf16'?", "cast.f32.bf17")
+        self.assert_fails(2, "adamw, axpy, cast,", "quite-other")
+        self.assert_fails(2, "'embedding' is timed; there are some of ", "embedding", "--speed")
+        self.assert_fails(2, "has no argument 'axpy'", "cast", "axpy")
 
 
 class Check(Case):

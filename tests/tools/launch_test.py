@@ -10,13 +10,13 @@ import tempfile
 import time
 import unittest
 
-TRELLIS = os.environ["TRELLIS"]
+from program import TRELLIS, trellis
+
 PATIENCE = 60  # seconds; whatever takes longer hangs
 
 
 def launch(*arguments, **how):
-    return subprocess.run([TRELLIS, "launch", *map(str, arguments)], capture_output=True, text=True, timeout=PATIENCE,
-                          **how)
+    return trellis("launch", *arguments, timeout=PATIENCE, **how)
 
 
 def shell(ranks, script, *options, **how):

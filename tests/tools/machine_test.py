@@ -1,22 +1,16 @@
 """trellis machine tune, trellis machine search and trellis bench --on: tables, charts, explanations, and going on."""
+import functools
 import json
-import os
-import pathlib
 import re
 import shlex
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 import xml.etree.ElementTree as xml
 
-TRELLIS = os.environ["TRELLIS"]
-
-
-def trellis(*arguments, **environment):
-    return subprocess.run([TRELLIS, *map(str, arguments)], capture_output=True, text=True, timeout=300,
-                          env=os.environ | environment)
+import program
+from program import TRELLIS
 
 
 def interrupted(words, points, size):
@@ -37,16 +31,14 @@ def regions_in(text):
     return [(int(exact) if exact else int(size) << units[unit], way, time) for size, unit, exact, way, time in lines]
 
 
-class Case(unittest.TestCase):
-    def printed(self, *arguments, **environment):
-        ran = trellis(*arguments, **environment)
-        self.assertEqual((ran.returncode, ran.stderr), (0, ""), ran.stdout)
-        return ran.stdout
+trellis = functools.partial(program.trellis, timeout=300)
+
+
+class Case(program.Case):
+    trellis = staticmethod(trellis)
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = self.new_folder()
 
 
 class Tune(Case):
@@ -95,7 +87,7 @@ class Tune(Case):
         points = self.folder / "points"
         words = ["machine", "tune", "ring:8", "--collectives", "all_reduce", "--sizes", "8", "--points", points]
         points.write_text("a letter\n")
-        done = subprocess.run([TRELLIS, *map(str, words)], capture_output=True, text=True)
+        done = trellis(*words)
         self.assertEqual(done.returncode, 2)
         self.assertIn("something else is in this file", done.stderr)
         self.assertEqual(points.read_text(), "a letter\n")
@@ -104,7 +96,7 @@ class Tune(Case):
         lines = points.read_text().splitlines()
         lines[1] = " ".join(w + "^" if i == 2 else w for i, w in enumerate(lines[1].split()))
         points.write_text("\n".join(lines) + "\n")
-        done = subprocess.run([TRELLIS, *map(str, words)], capture_output=True, text=True)
+        done = trellis(*words)
         self.assertEqual(done.returncode, 2)
         self.assertIn("points: damaged: ", done.stderr)
 
@@ -199,10 +191,7 @@ class Tune(Case):
                                  ("--threads: Value -1 not in range 0 to 1024", ["tune", "ring:4", "--threads", "-1"]),
                                  ("ring:4 has no era '1999': it has no chip", ["search", "ring:4", "allr", "--era", "1999"]),
                                  ("op is required", ["search", "ring:4"])]:
-            ran = trellis("machine", *arguments)
-            self.assertEqual((ran.returncode, ran.stdout), (2, ""), ran.stderr)
-            self.assertRegex(ran.stderr, r"^trellis: [^\n]+\n$")
-            self.assertIn(words, ran.stderr)
+            self.assert_fails(2, words, "machine", *arguments)
 
 
 class Search(Case):
@@ -327,15 +316,11 @@ class Bench(Case):
                              ("5 ranks of ring:4: expected 1 to 4", ["--ranks", "5"]),
                              ("no figure 'wire'", ["--what-if", "wire=1"]),
                              ("era", ["--era", "1999"])]:
-            ran = trellis("bench", "broadcast", "--on", "sim:ring:4", *flags)
-            self.assertEqual((ran.returncode, ran.stdout), (2, ""), flags)
-            self.assertIn(words, ran.stderr)
+            self.assert_fails(2, words, "bench", "broadcast", "--on", "sim:ring:4", *flags)
         gone = trellis("bench", "allr", "--on", "sim:./gone.machine")
         self.assertEqual(gone.stderr, "trellis: cannot read './gone.machine': No such file or directory\n")
         for words, place in [("expected sim:MACHINE", "elsewhere"), ("no machine is called 'trn9'", "sim:trn9")]:
-            ran = trellis("bench", "allr", "--on", place)
-            self.assertEqual((ran.returncode, ran.stdout), (2, ""))
-            self.assertIn(words, ran.stderr)
+            self.assert_fails(2, words, "bench", "allr", "--on", place)
 
 
 if __name__ == "__main__":

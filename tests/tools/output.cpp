@@ -11,6 +11,8 @@
 #include <set>
 #include <system_error>
 
+#include "tests/folder.h"
+
 namespace trellis::tools {
 namespace {
 
@@ -18,20 +20,15 @@ namespace fs = std::filesystem;
 
 class Output : public testing::Test {
  protected:
-  Output() : folder_(fs::path(testing::TempDir()) / ("trellis_output." + std::to_string(getpid()))) {
-    fs::create_directory(folder_);
-  }
-  ~Output() override { fs::remove_all(folder_); }
-
-  std::string path(const char* name) const { return (folder_ / name).string(); }
+  std::string path(const char* name) const { return (folder_.path() / name).string(); }
   std::set<std::string> names() const {
     std::set<std::string> all;
-    for (const auto& entry : fs::directory_iterator(folder_)) all.insert(entry.path().filename().string());
+    for (const auto& entry : fs::directory_iterator(folder_.path())) all.insert(entry.path().filename().string());
     return all;
   }
 
  private:
-  fs::path folder_;
+  Folder folder_;
 };
 
 // Limits the size of files of this process, to act like a full disk.

@@ -4,11 +4,7 @@ import re
 import subprocess
 import unittest
 
-TRELLIS = os.environ["TRELLIS"]
-
-
-def trellis(*arguments, **how):
-    return subprocess.run([TRELLIS, *arguments], capture_output=True, text=True, **how)
+from program import TRELLIS, trellis
 
 
 def subcommands(*path):

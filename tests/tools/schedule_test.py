@@ -1,42 +1,27 @@
 """trellis schedule, as a user meets it: what each command prints, which mistakes it names, and how it ends."""
+import functools
 import json
 import os
 import pathlib
 import re
 import resource
 import subprocess
-import tempfile
 import unittest
 import xml.etree.ElementTree as xml
 
-TRELLIS = os.environ["TRELLIS"]
+import program
+from program import TRELLIS, trellis
+
 SVG = "{http://www.w3.org/2000/svg}"
 RING = ["all_reduce", "--algorithm", "ring", "--dims", "4"]
+schedule = functools.partial(trellis, "schedule", timeout=300)
 
 
-def schedule(*arguments, **how):
-    return subprocess.run([TRELLIS, "schedule", *arguments], capture_output=True, text=True, timeout=300, **how)
-
-
-class Case(unittest.TestCase):
-    def printed(self, *arguments, **how):
-        ran = schedule(*arguments, **how)
-        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
-        return ran.stdout
-
-    def assert_fails(self, status, words, *arguments):
-        ran = schedule(*arguments)
-        self.assertEqual((ran.returncode, ran.stdout), (status, ""), ran.stderr)
-        self.assertRegex(ran.stderr, r"^trellis: [^\n]+\n$")
-        self.assertIn(words, ran.stderr)
-
-    def folder(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        return pathlib.Path(folder.name)
+class Case(program.Case):
+    trellis = staticmethod(schedule)
 
     def written(self, name, *arguments):
-        path = self.folder() / name
+        path = self.new_folder() / name
         path.write_text(self.printed(*arguments))
         return str(path)
 
@@ -94,7 +79,7 @@ class Mistakes(Case):
 
     def test_a_file_that_holds_no_schedule(self):
         for text in ["", "hello\n", "<algo>", "{", "{}", "\0\1\2", "trellis schedule 1\nranks x\n"]:
-            path = self.folder() / "bad.txt"
+            path = self.new_folder() / "bad.txt"
             path.write_text(text)
             for command in [["show"], ["verify"], ["draw"], ["convert", "--to", "text"]]:
                 with self.subTest(text=text, command=command):
@@ -178,7 +163,7 @@ class Verify(Case):
             (r"to 1 tag 0", r"to 2 tag 0", "rank "),
         ]:
             with self.subTest(new):
-                path = self.folder() / "bad.txt"
+                path = self.new_folder() / "bad.txt"
                 path.write_text(re.sub(old, new, good, count=1))
                 ran = schedule("verify", str(path))
                 self.assertEqual((ran.returncode, ran.stderr), (1, ""))
@@ -192,7 +177,7 @@ class Verify(Case):
 
     def test_one_bad_file_does_not_hide_the_others(self):
         good = self.written("good.txt", "convert", *RING, "--to", "text")
-        broken, faulty = self.folder() / "broken.txt", self.folder() / "faulty.txt"
+        broken, faulty = self.new_folder() / "broken.txt", self.new_folder() / "faulty.txt"
         broken.write_text("hello\n")
         faulty.write_text(pathlib.Path(good).read_text().replace("to 1 tag 0", "to 2 tag 0"))
         for status, bad in [(2, str(broken)), (1, str(faulty)), (1, "no/such.txt")]:
@@ -210,7 +195,7 @@ class Verify(Case):
 
     def test_json_is_json_whatever_a_file_holds(self):
         good = self.written("good.txt", "convert", *RING, "--to", "text")
-        odd, name = self.folder() / "odd.txt", self.folder() / os.fsdecode(b"n\xff.txt")
+        odd, name = self.new_folder() / "odd.txt", self.new_folder() / os.fsdecode(b"n\xff.txt")
         odd.write_bytes(b"trellis schedule 1\n\xff\n")
         name.write_bytes(b"hello\n")
         ran = schedule("verify", "--json", good, str(odd), str(name), good)
@@ -226,13 +211,13 @@ class Verify(Case):
             self.assertIn(words, proof["fault"])
 
     def test_a_fault_of_the_head_has_file_and_line(self):
-        path = self.folder() / "head.txt"
+        path = self.new_folder() / "head.txt"
         path.write_text(self.printed("convert", "broadcast", *RING[1:], "--to", "text").replace("root 0", "root 7"))
         line = path.read_text().splitlines().index("root 7") + 1
         self.assert_fails(2, f"{path}: line {line}: root 7 is not a rank: expected 0 to 3", "verify", str(path))
 
     def test_order_by_way_of_another_rank_counts_against_the_list(self):
-        path = self.folder() / "order.txt"
+        path = self.new_folder() / "order.txt"
         path.write_text("trellis schedule 1\ncollective broadcast\nranks 2\npieces 1\nroot 0\nchannels 1\n"
                         "rank 0 scratch 2 like 0 0\n0 recv tmp[1] from 1 tag 0\n1 copy out[0] = tmp[0] after 0\n"
                         "2 copy tmp[0] = in[0]\n3 send tmp[0] to 1 tag 0 after 2\n"
@@ -240,7 +225,7 @@ class Verify(Case):
         self.assertIn(": proved; ", self.printed("verify", str(path)))
 
     def test_what_takes_too_long_to_prove_is_refused_in_seconds(self):
-        path, most = self.folder() / "large.txt", 16_777_215
+        path, most = self.new_folder() / "large.txt", 16_777_215
         ranks = "".join(f"rank {r} scratch 0\n0 send in[0..{most - 2}] to {1 - r} tag 0\n"
                         f"1 send in[{most - 1}] to {1 - r} tag 1\n"
                         f"2 recv_reduce out[0..{most - 2}] = in[0..{most - 2}] from {1 - r} tag 0\n"
@@ -252,7 +237,7 @@ class Verify(Case):
 
     def test_sizes_are_claimed_only_as_far_as_they_are_proved(self):
         self.assertIn("whatever the data and its size\n", self.printed("verify", *RING))
-        path = self.folder() / "even.txt"
+        path = self.new_folder() / "even.txt"
         path.write_text(re.sub(r"\n(pieces \d+)\n", r"\n\1\neven\n", self.printed("convert", *RING, "--to", "text")))
         self.assertIn("whatever the data, for counts that divide evenly\n", self.printed("verify", str(path)))
 
@@ -291,7 +276,7 @@ class Convert(Case):
         self.assertEqual(self.printed("verify", first, text, again).count(": proved; "), 3)
 
     def test_what_is_wrong_is_written_only_when_asked(self):
-        path, out = self.folder() / "racy.txt", self.folder() / "out.txt"
+        path, out = self.new_folder() / "racy.txt", self.new_folder() / "out.txt"
         path.write_text(re.sub(r" after \d+", "", self.printed("convert", *RING, "--to", "text"), count=1))
         for command in [["convert", "--to", "text"], ["convert", "--to", "msccl-xml"], ["draw"]]:
             with self.subTest(command):
@@ -367,19 +352,19 @@ class Draw(Case):
 
     def test_names_from_files_cannot_break_out(self):
         text = self.printed("convert", *RING, "--to", "text").replace("algorithm ring", "algorithm <b>&\"x\"")
-        path = self.folder() / "odd.txt"
+        path = self.new_folder() / "odd.txt"
         path.write_text(text)
         ran = schedule("draw", str(path))
         if ran.returncode == 0:
             xml.fromstring(ran.stdout)
 
     def test_what_cannot_be_followed(self):
-        path = self.folder() / "bad.txt"
+        path = self.new_folder() / "bad.txt"
         path.write_text(self.printed("convert", *RING, "--to", "text").replace("to 1 tag 0", "to 2 tag 0"))
         self.assert_fails(2, "the schedule is faulty and can't be drawn: rank ", "draw", str(path))
 
     def test_a_file_of_ours(self):
-        path = self.folder() / "ring.svg"
+        path = self.new_folder() / "ring.svg"
         self.assertEqual(self.printed("draw", *RING, "-o", str(path)), "")
         self.assertEqual(path.read_text(), self.printed("draw", *RING))
 

@@ -1,4 +1,5 @@
 """trellis sim and trellis play, as a user types them."""
+import functools
 import html.parser
 import json
 import os
@@ -10,15 +11,12 @@ import tempfile
 import time
 import unittest
 
-TRELLIS = os.environ["TRELLIS"]
+import program
+from program import TRELLIS
+
 STEP = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "examples/step.txt"
 RING = ["sim", "all_reduce", "--machine", "ring:16", "-a", "ring", "--bytes", "64MiB"]
-
-
-def trellis(*words, status=0):
-    done = subprocess.run([TRELLIS, *map(str, words)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == status, (words, done.returncode, done.stdout, done.stderr)
-    return done
+trellis = functools.partial(program.ended, timeout=300)
 
 
 def priced(*words):
@@ -43,7 +41,7 @@ class Tags(html.parser.HTMLParser):
         assert self.open and self.open.pop() == tag, tag
 
 
-class Sim(unittest.TestCase):
+class Sim(program.Case):
     def test_folded_is_unfolded(self):
         for machine, algorithm in (("ring:16", "ring"), ("torus:4x4", "torus"), ("trn2.48xlarge", "kangaring")):
             words = ["sim", "all_reduce", "--machine", machine, "-a", algorithm, "--bytes", "16MiB"]
@@ -67,9 +65,7 @@ class Sim(unittest.TestCase):
         self.assertEqual(without, re.sub(r"  between  .*\n", "", whole))
 
     def refused(self, *words):
-        done = subprocess.run([TRELLIS, *words], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 2, done.stdout)
-        return done.stderr
+        return trellis(*words, status=2).stderr
 
     def test_what_nothing_would_look_at_is_refused(self):
         self.assertIn("--channels goes with --algorithm", self.refused("sim", "all_reduce", "--channels", "2"))
@@ -87,25 +83,25 @@ class Sim(unittest.TestCase):
         core = "<object type='Core'><object type='PU'/></object>"
         package = f"<object type='Package'><object type='NUMANode'/>{4 * core}</object>"
         network = "<object type='PCIDev' pci_busid='3'><object type='OSDev' osdev_type='2'/></object>"
-        with tempfile.TemporaryDirectory() as folder:
-            host = pathlib.Path(folder) / "host.xml"
-            host.write_text(f"<topology version='2.0'><object type='Machine'>{2 * package}{network}</object></topology>")
-            text = trellis("topo", "show", host).stdout
-            self.assertRegex(text, r"memory +switch +4 .*\nlinks +switch +2 ")
-            self.assertRegex(text, r"links\.host\.rate +40 GB/s +assumed +20 GB/s to 100 GB/s")
-            self.assertIn("<svg", trellis("topo", "draw", host).stdout)
-            one = priced("sim", "all_reduce", "-m", host, "-b", "8MiB")
-            four = priced("sim", "all_reduce", "-m", f"{host} x 4", "-b", "8MiB")
-            self.assertEqual((one["ranks"], four["ranks"]), (8, 32))
-            self.assertGreater(four["time_us"], one["time_us"])
-            self.assertGreater(one["time_high_us"], 2 * one["time_low_us"])
+        folder = self.new_folder()
+        host = folder / "host.xml"
+        host.write_text(f"<topology version='2.0'><object type='Machine'>{2 * package}{network}</object></topology>")
+        text = trellis("topo", "show", host).stdout
+        self.assertRegex(text, r"memory +switch +4 .*\nlinks +switch +2 ")
+        self.assertRegex(text, r"links\.host\.rate +40 GB/s +assumed +20 GB/s to 100 GB/s")
+        self.assertIn("<svg", trellis("topo", "draw", host).stdout)
+        one = priced("sim", "all_reduce", "-m", host, "-b", "8MiB")
+        four = priced("sim", "all_reduce", "-m", f"{host} x 4", "-b", "8MiB")
+        self.assertEqual((one["ranks"], four["ranks"]), (8, 32))
+        self.assertGreater(four["time_us"], one["time_us"])
+        self.assertGreater(one["time_high_us"], 2 * one["time_low_us"])
 
     def test_a_misspelt_figure_of_a_machine_file_is_found(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "rack.machine"
-            path.write_text("# a rack\nlike trn2.48xlarge\nneuronlink.rte = 72 GB/s | documented | ours\n")
-            self.assertIn("line 3: no machine like this asks for a figure 'neuronlink.rte': did you mean "
-                          "'neuronlink.rate'?", self.refused("sim", "all_reduce", "-m", path))
+        folder = self.new_folder()
+        path = folder / "rack.machine"
+        path.write_text("# a rack\nlike trn2.48xlarge\nneuronlink.rte = 72 GB/s | documented | ours\n")
+        self.assertIn("line 3: no machine like this asks for a figure 'neuronlink.rte': did you mean "
+                      "'neuronlink.rate'?", self.refused("sim", "all_reduce", "-m", path))
 
     def test_near_ends_are_reached_sooner(self):
         near, far = (priced("sim", "send_recv", "-m", "ring:16", "--peer", peer)["time_us"] for peer in (1, 8))
@@ -123,18 +119,18 @@ class Sim(unittest.TestCase):
         self.assertEqual(way["way"], "torus@4x4^1.0*2")
 
     def test_a_schedule_from_a_file_is_priced(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "ring.schedule"
-            path.write_text(trellis("schedule", "show", "all_reduce", "-a", "ring", "-d", "16").stdout)
-            machine = ("-m", "ring:16", "-b", "16MiB")
-            time = priced("sim", "all_reduce", *machine, "-a", "ring")["time_us"]
-            self.assertEqual(priced("sim", path, *machine)["time_us"], time)
-            self.assertEqual(priced("sim", "all_reduce", *machine, "-a", f"file:{path}")["time_us"], time)
-            self.assertEqual(priced("play", path, *machine)["time_us"], time)
-            step = pathlib.Path(folder) / "step.txt"
-            step.write_text(f"ranks 16\nall_reduce a 16MiB by file:{path}\n")
-            self.assertEqual(priced("play", step, *machine)["time_us"], time)
-            self.assertIn("not of all_gather", self.refused("sim", "all_gather", *machine, "-a", f"file:{path}"))
+        folder = self.new_folder()
+        path = folder / "ring.schedule"
+        path.write_text(trellis("schedule", "show", "all_reduce", "-a", "ring", "-d", "16").stdout)
+        machine = ("-m", "ring:16", "-b", "16MiB")
+        time = priced("sim", "all_reduce", *machine, "-a", "ring")["time_us"]
+        self.assertEqual(priced("sim", path, *machine)["time_us"], time)
+        self.assertEqual(priced("sim", "all_reduce", *machine, "-a", f"file:{path}")["time_us"], time)
+        self.assertEqual(priced("play", path, *machine)["time_us"], time)
+        step = folder / "step.txt"
+        step.write_text(f"ranks 16\nall_reduce a 16MiB by file:{path}\n")
+        self.assertEqual(priced("play", step, *machine)["time_us"], time)
+        self.assertIn("not of all_gather", self.refused("sim", "all_gather", *machine, "-a", f"file:{path}"))
 
     def test_noise_is_the_same_for_the_same_seed_and_only_adds(self):
         words = ("sim", "all_reduce", "-m", "trn2.48xlarge", "-b", "64KiB", "-a", "rdh", "--noise", 5)
@@ -145,9 +141,8 @@ class Sim(unittest.TestCase):
         self.assertIn("has no software", self.refused("sim", "all_reduce", "-m", "ring:4", "--noise", "1"))
 
     def test_a_step_with_noise(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        step, page = pathlib.Path(folder.name) / "step.txt", pathlib.Path(folder.name) / "step.html"
+        folder = self.new_folder()
+        step, page = folder / "step.txt", folder / "step.html"
         step.write_text("ranks 64\nall_reduce a 64KiB by rdh\ncompute b 20us after a\nall_reduce c 64KiB by rdh after b\n")
         words = ("play", step, "-m", "trn2.48xlarge", "--noise", 3)
         first, again, other = priced(*words), priced(*words), priced(*words, "--seed", 9)
@@ -166,8 +161,8 @@ class Sim(unittest.TestCase):
         time = priced("sim", "all_reduce", *ring, "-a", "ring")["time_us"]
 
         def piped(text, *words):
-            done = subprocess.run([TRELLIS, *words, "--json"], input=text, capture_output=True, text=True, timeout=300)
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            done = trellis(*words, "--json", input=text)
+            self.assertEqual(done.stderr, "")
             return json.loads(done.stdout)["time_us"]
 
         for command in ("sim", "play"):
@@ -189,20 +184,20 @@ class Sim(unittest.TestCase):
         self.assertTrue(step["hangs_on"])
 
     def test_a_step_is_played(self):
-        with tempfile.TemporaryDirectory() as folder:
-            page = pathlib.Path(folder) / "step.html"
-            done = trellis("play", STEP, "--machine", "trn2.48xlarge", "-a", "ring", "-o", page)
-            self.assertIn("gradients", done.stdout)
-            text = page.read_text()
-            self.assertTrue(text.lower().startswith("<!"))
-            for words in ("Result", "a rank computes", "nothing hides it", "of the time: ", "What the answer hangs on"):
-                self.assertIn(words, text)
+        folder = self.new_folder()
+        page = folder / "step.html"
+        done = trellis("play", STEP, "--machine", "trn2.48xlarge", "-a", "ring", "-o", page)
+        self.assertIn("gradients", done.stdout)
+        text = page.read_text()
+        self.assertTrue(text.lower().startswith("<!"))
+        for words in ("Result", "a rank computes", "nothing hides it", "of the time: ", "What the answer hangs on"):
+            self.assertIn(words, text)
 
     def written(self, name, *words):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / name
-            trellis(*words, "-o", path)
-            return path.read_bytes()
+        folder = self.new_folder()
+        path = folder / name
+        trellis(*words, "-o", path)
+        return path.read_bytes()
 
     def test_a_page_stands_alone_and_says_it_in_words(self):
         page = self.written("ring.html", *RING, "--what-if", "slow:2-3:0.1", "--explain").decode()
@@ -224,32 +219,30 @@ class Sim(unittest.TestCase):
         self.assertTrue(self.written("ring.pftrace", *RING))
 
     def test_what_is_not_shown_is_said(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "ring.json"
-            self.assertIn("1 of 16 ranks were gone through", trellis(*RING, "-o", path).stdout)
-            self.assertIn("The timeline shows 2 ranks of 16",
-                          trellis(*RING, "--unfolded", "--show", "3,5", "-o", path).stdout)
-            self.assertIn("chip 5", path.read_text())
-            done = subprocess.run([TRELLIS, *RING, "--show", "5", "-o", path], capture_output=True, text=True)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn("rank 5 was not gone through", done.stderr)
+        folder = self.new_folder()
+        path = folder / "ring.json"
+        self.assertIn("1 of 16 ranks were gone through", trellis(*RING, "-o", path).stdout)
+        self.assertIn("The timeline shows 2 ranks of 16",
+                      trellis(*RING, "--unfolded", "--show", "3,5", "-o", path).stdout)
+        self.assertIn("chip 5", path.read_text())
+        self.assertIn("rank 5 was not gone through", self.refused(*RING, "--show", "5", "-o", path))
 
     def test_machines_are_files_as_well(self):
-        with tempfile.TemporaryDirectory() as folder:
-            astra = pathlib.Path(folder) / "network.yml"
-            astra.write_text("topology: [ Ring ]\nnpus_count: [ 8 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n")
-            own = pathlib.Path(folder) / "rack.machine"
-            own.write_text("level ring wire 4\ncluster switch net\nwire.rate = 10 GB/s | documented | here\n"
-                           "wire.latency = 1 us | documented | here\nnet.rate = 5 GB/s | documented | here\n"
-                           "net.latency = 5 us | documented | here\n")
-            for machine, ranks in ((astra, 8), (own, 4), (f"{own} x 3", 12)):
-                one = priced("sim", "all_reduce", "-m", machine, "-b", "8MiB", "-a", "ring")
-                self.assertEqual(one["ranks"], ranks)
-                self.assertEqual(json.loads(trellis("topo", "show", machine, "--json").stdout)["ranks"], ranks)
-                self.assertTrue(trellis("topo", "draw", machine).stdout.endswith("</svg>\n"))
-            slow = priced("sim", "all_reduce", "-m", own, "-a", "ring", "--what-if", "wire.rate=1GB/s", "-b", "8MiB")
-            fast = priced("sim", "all_reduce", "-m", own, "-a", "ring", "-b", "8MiB")
-            self.assertGreater(slow["time_us"], 5 * fast["time_us"])
+        folder = self.new_folder()
+        astra = folder / "network.yml"
+        astra.write_text("topology: [ Ring ]\nnpus_count: [ 8 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n")
+        own = folder / "rack.machine"
+        own.write_text("level ring wire 4\ncluster switch net\nwire.rate = 10 GB/s | documented | here\n"
+                       "wire.latency = 1 us | documented | here\nnet.rate = 5 GB/s | documented | here\n"
+                       "net.latency = 5 us | documented | here\n")
+        for machine, ranks in ((astra, 8), (own, 4), (f"{own} x 3", 12)):
+            one = priced("sim", "all_reduce", "-m", machine, "-b", "8MiB", "-a", "ring")
+            self.assertEqual(one["ranks"], ranks)
+            self.assertEqual(json.loads(trellis("topo", "show", machine, "--json").stdout)["ranks"], ranks)
+            self.assertTrue(trellis("topo", "draw", machine).stdout.endswith("</svg>\n"))
+        slow = priced("sim", "all_reduce", "-m", own, "-a", "ring", "--what-if", "wire.rate=1GB/s", "-b", "8MiB")
+        fast = priced("sim", "all_reduce", "-m", own, "-a", "ring", "-b", "8MiB")
+        self.assertGreater(slow["time_us"], 5 * fast["time_us"])
 
     def test_a_workload_is_played_by_sim_too(self):
         words = [STEP, "--machine", "trn2.48xlarge", "-a", "ring"]
@@ -266,13 +259,13 @@ class Sim(unittest.TestCase):
             return trellis("bench", op, "--on", "sim:trn2.48xlarge", "-r", 4, "-b", "64K", "-e", "4M", "-f", 8,
                            "--algorithm", "direct", *words).stdout
 
-        with tempfile.TemporaryDirectory() as folder:
-            counts = pathlib.Path(folder) / "counts.json"
-            for op in ("all_gather_v", "reduce_scatter_v", "all_to_all_v"):
-                counts.write_text('{"counts": [1, 1, 1, 1]}')
-                self.assertEqual(table(op, "--variable-size-op-metadata", counts), table(op))
-                counts.write_text('{"counts": [4, 0, 1, 1]}')
-                self.assertNotEqual(table(op, "--variable-size-op-metadata", counts), table(op))
+        folder = self.new_folder()
+        counts = folder / "counts.json"
+        for op in ("all_gather_v", "reduce_scatter_v", "all_to_all_v"):
+            counts.write_text('{"counts": [1, 1, 1, 1]}')
+            self.assertEqual(table(op, "--variable-size-op-metadata", counts), table(op))
+            counts.write_text('{"counts": [4, 0, 1, 1]}')
+            self.assertNotEqual(table(op, "--variable-size-op-metadata", counts), table(op))
 
     def test_sizes_are_read_as_by_bench(self):
         self.assertEqual(priced("sim", "all_reduce", "-m", "ring:4", "-a", "ring", "-b", "1M")["bytes"], 1 << 20)
@@ -305,7 +298,7 @@ class Sim(unittest.TestCase):
                                  (["sim", "all_reduce", "--what-if", "dead:99999999999-1"], "dead:99999999999-1"),
                                  (["topo", "show", "/nowhere.yml"], "/nowhere.yml"),
                                  (["play", "/nowhere.txt"], "/nowhere.txt")):
-            done = subprocess.run([TRELLIS, *words], capture_output=True, text=True, timeout=60)
+            done = program.trellis(*words, timeout=60)
             self.assertIn(done.returncode, (1, 2), words)
             self.assertIn(complaint, done.stderr)
 

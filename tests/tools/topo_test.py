@@ -1,28 +1,19 @@
 """trellis topo: this host as it is, machines that hwloc is told of, and that ranks run where it says."""
 import json
 import os
-import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree
 
-TRELLIS = os.environ["TRELLIS"]
+import program
+from program import TRELLIS, trellis
+
 BIG = {"HWLOC_SYNTHETIC": "pack:2 l3:4 core:8 pu:2"}
 
 
-def trellis(*arguments, **environment):
-    return subprocess.run([TRELLIS, *map(str, arguments)], capture_output=True, text=True, env=os.environ | environment)
-
-
-class Case(unittest.TestCase):
-    def printed(self, *arguments, **environment):
-        ran = trellis(*arguments, **environment)
-        self.assertEqual((ran.returncode, ran.stderr), (0, ""), ran.stdout)
-        return ran.stdout
-
+class Case(program.Case):
     def topo(self, *arguments, **environment):
         return json.loads(self.printed("topo", "show", "--json", *arguments, **environment))
 
@@ -55,10 +46,7 @@ class Host(Case):
         for words, arguments in [("did you mean 'host'?", ["hots"]), ("-n goes with host", ["trn2.48xlarge", "-n", "2"]),
                                  ("-n 0: expected 1 to", ["-n", "0"]), ("--equal needs -n", ["--equal"])]:
             for command in ["show", "draw"]:
-                ran = trellis("topo", command, *arguments)
-                self.assertEqual((ran.returncode, ran.stdout), (2, ""))
-                self.assertRegex(ran.stderr, r"^trellis: [^\n]+\n$")
-                self.assertIn(words, ran.stderr)
+                self.assert_fails(2, words, "topo", command, *arguments)
 
 
 class Described(Case):
@@ -71,10 +59,9 @@ class Described(Case):
         self.assertEqual(self.topo("-n", 65, **BIG)["ranks"], [])
 
     def test_a_picture(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = str(pathlib.Path(folder, "big.svg"))
-            self.assertEqual(self.printed("topo", "draw", "-n", 6, "-o", path, **BIG), "")
-            svg = pathlib.Path(path).read_text()
+        path = self.new_folder() / "big.svg"
+        self.assertEqual(self.printed("topo", "draw", "-n", 6, "-o", path, **BIG), "")
+        svg = path.read_text()
         self.assertEqual((svg.count('class="core"'), svg.count(">rank ")), (64, 6))
 
 
@@ -109,15 +96,11 @@ class Started(Case):
         environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
         cores = len(self.topo("-n", 1, "--equal")["ranks"][0]["cores"])
         for option, each in [("--pin", 1), ("--no-pin", max(1, cores // 2))]:
-            ran = subprocess.run([TRELLIS, "launch", "-n", "2", option, "--", "sh", "-c", "echo $OMP_NUM_THREADS"],
-                                 capture_output=True, text=True, env=environment)
+            ran = trellis("launch", "-n", 2, option, "--", "sh", "-c", "echo $OMP_NUM_THREADS", env=environment)
             self.assertEqual({line.split()[1] for line in ran.stdout.splitlines()}, {str(each)})
 
     def test_pin_and_no_pin(self):
-        ran = trellis("launch", "-n", 2, "--pin", "--no-pin", "--", "true")
-        self.assertEqual((ran.returncode, ran.stdout), (2, ""))
-        self.assertRegex(ran.stderr, r"^trellis: [^\n]*--no-pin[^\n]*\n$")
-
+        self.assert_fails(2, "--no-pin", "launch", "-n", 2, "--pin", "--no-pin", "--", "true")
 
 
 class Simulated(Case):

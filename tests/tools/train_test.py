@@ -1,15 +1,17 @@
 """trellis train: trained to a falling loss by one rank and by launched ones, killed and resumed, refused, shown, priced."""
 import csv
+import functools
 import os
 import pathlib
 import re
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-TRELLIS = os.environ["TRELLIS"]
+import program
+from program import TRELLIS
+
 CONFIG = str(pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "examples" / "llama.yaml")
 TEXT = str(pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "README.md")
 SMALL = {"data.train_path": TEXT, "data.seq_length": 32, "data.micro_batch_size": 1, "data.global_batch_size": 4,
@@ -22,17 +24,12 @@ def sets(**more):
     return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
 
 
-def trellis(*arguments, **how):
-    return subprocess.run([TRELLIS, *arguments], capture_output=True, text=True, timeout=120, **how)
+trellis = functools.partial(program.trellis, timeout=120)
 
 
-class Train(unittest.TestCase):
+class Train(program.Case):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.root = pathlib.Path(self.folder.name)
-
-    def tearDown(self):
-        self.folder.cleanup()
+        self.root = self.new_folder()
 
     def command(self, ranks, run, restarts=0, **more):
         launch = [TRELLIS, "launch", "-n", str(ranks), "--grace", "1", "--max-restarts", str(restarts), "--"] if ranks > 1 else []
@@ -82,7 +79,7 @@ class Train(unittest.TestCase):
                 command, words = (process / "cmdline").read_bytes(), (process / "environ").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if self.folder.name.encode() in command and b"launch" not in command and f"RANK={rank}".encode() in words:
+            if str(self.root).encode() in command and b"launch" not in command and f"RANK={rank}".encode() in words:
                 return int(process.name)
         raise AssertionError(f"no process of rank {rank}")
 

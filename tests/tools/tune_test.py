@@ -1,44 +1,31 @@
 """trellis tune: tables that the library reads, and explanations. No test looks at a time."""
 import json
 import os
-import pathlib
 import re
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-TRELLIS = os.environ["TRELLIS"]
+import program
+from program import TRELLIS, trellis
 
 
-def trellis(*arguments, **environment):
-    return subprocess.run([TRELLIS, *arguments], capture_output=True, text=True, env=os.environ | environment)
-
-
-class Case(unittest.TestCase):
-    def printed(self, *arguments, **environment):
-        ran = trellis(*arguments, **environment)
-        self.assertEqual((ran.returncode, ran.stderr), (0, ""), ran.stdout)
-        return ran.stdout
-
-
-class Tune(Case):
+class Tune(program.Case):
     def test_a_table_that_bench_then_uses(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = str(pathlib.Path(folder, "table.txt"))
-            self.assertEqual(self.printed("tune", "-n", "2", "--sizes", "64,64KB", "--collectives", "all_reduce,barrier",
-                                          "-o", path), "")
-            lines = pathlib.Path(path).read_text().splitlines()
-            self.assertTrue(lines[0].startswith("# "))
-            self.assertEqual(lines[1], "machine host")
-            self.assertEqual(lines[-1], "end")
-            rules = [line.split() for line in lines[2:-1]]
-            self.assertEqual([rule[:3] for rule in rules if rule[2] == "0"], [["all_reduce", "2", "0"], ["barrier", "2", "0"]])
-            self.assertLessEqual(len(rules), 3)
-            row = self.printed("bench", "allr", "-r", "2", "-b", "64", "-e", "64", "-n", "2", "--show-algorithm",
-                               TRELLIS_SELECTIONS=path).splitlines()[1]
-            self.assertEqual(row.split()[-1], rules[0][3])
+        path = self.new_folder() / "table.txt"
+        self.assertEqual(self.printed("tune", "-n", "2", "--sizes", "64,64KB", "--collectives", "all_reduce,barrier",
+                                      "-o", path), "")
+        lines = path.read_text().splitlines()
+        self.assertTrue(lines[0].startswith("# "))
+        self.assertEqual(lines[1], "machine host")
+        self.assertEqual(lines[-1], "end")
+        rules = [line.split() for line in lines[2:-1]]
+        self.assertEqual([rule[:3] for rule in rules if rule[2] == "0"], [["all_reduce", "2", "0"], ["barrier", "2", "0"]])
+        self.assertLessEqual(len(rules), 3)
+        row = self.printed("bench", "allr", "-r", "2", "-b", "64", "-e", "64", "-n", "2", "--show-algorithm",
+                           TRELLIS_SELECTIONS=str(path)).splitlines()[1]
+        self.assertEqual(row.split()[-1], rules[0][3])
 
     def test_a_collective_named_twice_is_measured_once(self):
         text = self.printed("tune", "-n", "2", "--sizes", "8", "--collectives", "barrier,barrier")
@@ -63,47 +50,40 @@ class Tune(Case):
                                  ("'a b' is no machine's name", ["--explain", "all_reduce", "8", "--machine", "a b"]),
                                  ("-o,--output '': expected a value", ["-o", ""]),
                                  ("no type is called 'x': expected one of bf16,", ["-d", "x"])]:
-            ran = trellis("tune", *arguments)
-            self.assertEqual((ran.returncode, ran.stdout), (2, ""))
-            self.assertRegex(ran.stderr, r"^trellis: [^\n]+\n$")
-            self.assertIn(words, ran.stderr)
-
+            self.assert_fails(2, words, "tune", *arguments)
 
     def test_a_file_that_cannot_be_written_is_known_at_once(self):
-        ran = trellis("tune", "-o", "/no/such/folder")
-        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
-        self.assertRegex(ran.stderr, r"^trellis: cannot write [^\n]+\n$")
+        self.assert_fails(1, "trellis: cannot write ", "tune", "-o", "/no/such/folder")
 
     def test_an_interruption_leaves_the_former_table_or_none(self):
         for former in (None, "all_reduce 2 0 ring\nend\n"):
-            with tempfile.TemporaryDirectory() as folder:
-                path = pathlib.Path(folder, "table.txt")
-                if former:
-                    path.write_text(former)
-                running = subprocess.Popen([TRELLIS, "tune", "-n", "2", "-o", path], stdout=subprocess.DEVNULL,
-                                           stderr=subprocess.DEVNULL, start_new_session=True)
-                time.sleep(0.7)
-                self.assertIsNone(running.poll())
-                os.killpg(running.pid, signal.SIGINT)
-                self.assertNotEqual(running.wait(timeout=60), 0)
-                self.assertEqual([p.name for p in pathlib.Path(folder).iterdir()], ["table.txt"] if former else [])
-                if former:
-                    self.assertEqual(path.read_text(), former)
+            folder = self.new_folder()
+            path = folder / "table.txt"
+            if former:
+                path.write_text(former)
+            running = subprocess.Popen([TRELLIS, "tune", "-n", "2", "-o", path], stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL, start_new_session=True)
+            time.sleep(0.7)
+            self.assertIsNone(running.poll())
+            os.killpg(running.pid, signal.SIGINT)
+            self.assertNotEqual(running.wait(timeout=60), 0)
+            self.assertEqual([p.name for p in folder.iterdir()], ["table.txt"] if former else [])
+            if former:
+                self.assertEqual(path.read_text(), former)
 
     def test_a_table_that_is_empty_or_cut_off_is_refused_by_name(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "table.txt")
-            whole = "machine *\nall_reduce 2 0 ring\nall_reduce 2 4096 mesh\nend\n"
-            for text, said in [("", "it is empty"), (whole[:30], "it is cut off after line 2"), ("end\n", "no rule is in it"),
-                               (whole + whole[:40], "line 7: ")]:
-                path.write_text(text)
-                for words in (["bench", "allr", "-r", "2", "-b", "64", "-e", "64", "-n", "1"],
-                              ["tune", "--explain", "all_reduce", "64", "-n", "2"]):
-                    ran = trellis(*words, TRELLIS_SELECTIONS=str(path))
-                    self.assertNotEqual(ran.returncode, 0, (text, words))
-                    self.assertIn(f"{path}: no selection table: {said}", ran.stderr)
-            path.write_text(whole)
-            self.printed("bench", "allr", "-r", "2", "-b", "64", "-e", "64", "-n", "1", TRELLIS_SELECTIONS=str(path))
+        path = self.new_folder() / "table.txt"
+        whole = "machine *\nall_reduce 2 0 ring\nall_reduce 2 4096 mesh\nend\n"
+        for text, said in [("", "it is empty"), (whole[:30], "it is cut off after line 2"), ("end\n", "no rule is in it"),
+                           (whole + whole[:40], "line 7: ")]:
+            path.write_text(text)
+            for words in (["bench", "allr", "-r", "2", "-b", "64", "-e", "64", "-n", "1"],
+                          ["tune", "--explain", "all_reduce", "64", "-n", "2"]):
+                ran = trellis(*words, TRELLIS_SELECTIONS=str(path))
+                self.assertNotEqual(ran.returncode, 0, (text, words))
+                self.assertIn(f"{path}: no selection table: {said}", ran.stderr)
+        path.write_text(whole)
+        self.printed("bench", "allr", "-r", "2", "-b", "64", "-e", "64", "-n", "1", TRELLIS_SELECTIONS=str(path))
 
     def test_it_is_no_rank_itself(self):
         ran = trellis("tune", "-n", "2", RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="29998")
@@ -111,7 +91,7 @@ class Tune(Case):
         self.assertIn("starts its ranks itself", ran.stderr)
 
 
-class Explain(Case):
+class Explain(program.Case):
     def test_what_is_selected_why_and_what_the_others_cost(self):
         text = self.printed("tune", "--explain", "all_reduce", "64KB", "-n", "2")
         first, why, empty, heading, *rows = text.splitlines()
@@ -130,17 +110,16 @@ class Explain(Case):
         self.assertEqual(times, sorted(times))
 
     def test_a_table_and_a_variable_in_force(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = str(pathlib.Path(folder, "table.txt"))
-            pathlib.Path(path).write_text("all_reduce 2 0 ring*2\nall_reduce 2 4096 direct\nend\n")
-            text = self.printed("tune", "--explain", "all_reduce", "1KB", "-n", "2", TRELLIS_SELECTIONS=path)
-            self.assertIn(f"1 KiB on 2 ranks: ring*2\nthe table {path}: the rule 'all_reduce 2 0 ring*2' begins at 0\n", text)
-            pathlib.Path(path).write_text("all_reduce 2 0 ring*2\nmachine there\nall_reduce 2 0 mesh\nend\n")
-            text = self.printed("tune", "--explain", "all_reduce", "1KB", "-n", "2", TRELLIS_SELECTIONS=path,
-                                TRELLIS_MACHINE="there")
-            self.assertIn(f"1 KiB on 2 ranks: mesh\nthe table {path}: the rule 'all_reduce 2 0 mesh' of machine there", text)
-            text = self.printed("tune", "--explain", "all_reduce", "1KB", "-n", "2", TRELLIS_ALGORITHM="all_reduce=mesh")
-            self.assertIn("1 KiB on 2 ranks: mesh\nTRELLIS_ALGORITHM=all_reduce=mesh says so", text)
+        path = self.new_folder() / "table.txt"
+        path.write_text("all_reduce 2 0 ring*2\nall_reduce 2 4096 direct\nend\n")
+        text = self.printed("tune", "--explain", "all_reduce", "1KB", "-n", "2", TRELLIS_SELECTIONS=str(path))
+        self.assertIn(f"1 KiB on 2 ranks: ring*2\nthe table {path}: the rule 'all_reduce 2 0 ring*2' begins at 0\n", text)
+        path.write_text("all_reduce 2 0 ring*2\nmachine there\nall_reduce 2 0 mesh\nend\n")
+        text = self.printed("tune", "--explain", "all_reduce", "1KB", "-n", "2", TRELLIS_SELECTIONS=str(path),
+                            TRELLIS_MACHINE="there")
+        self.assertIn(f"1 KiB on 2 ranks: mesh\nthe table {path}: the rule 'all_reduce 2 0 mesh' of machine there", text)
+        text = self.printed("tune", "--explain", "all_reduce", "1KB", "-n", "2", TRELLIS_ALGORITHM="all_reduce=mesh")
+        self.assertIn("1 KiB on 2 ranks: mesh\nTRELLIS_ALGORITHM=all_reduce=mesh says so", text)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,17 @@
 """trellis validate on the records that ship: its targets, the order of optimisation stages, and bad input."""
+import functools
 import json
 import os
 import pathlib
 import re
 import statistics
-import subprocess
 import tempfile
 import unittest
 
-TRELLIS = os.environ["TRELLIS"]
+import program
+
 RECORDS = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "sim/published/measured.json"
-
-
-def trellis(*words):
-    return subprocess.run([TRELLIS, *map(str, words)], capture_output=True, text=True, timeout=300)
+trellis = functools.partial(program.trellis, timeout=300)
 
 
 class Validate(unittest.TestCase):

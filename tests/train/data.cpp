@@ -2,13 +2,14 @@
 #include "train/data/tokens.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
+#include "tests/folder.h"
+#include "tests/why.h"
 #include "train/config/keys.h"
 #include "train/trainer/events.h"
 #include "train/trainer/learning_rate.h"
@@ -17,22 +18,6 @@ namespace trellis::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("trellis_train_" + std::to_string(getpid()))) {
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  fs::path put(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
-    return path_ / name;
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 template <class T>
 std::string bytes_of(std::initializer_list<T> values) {
@@ -133,12 +118,7 @@ TEST(LearningRate, WarmsUpAndFalls) {
 
 std::string refusal(const KeyValue& v) {
   JobConfig c;
-  try {
-    apply(c, v);
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "";
+  return why([&] { apply(c, v); });
 }
 
 TEST(Keys, SayWhatTheyExpect) {

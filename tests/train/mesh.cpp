@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tests/why.h"
+
 namespace trellis::train {
 namespace {
 
@@ -56,16 +58,6 @@ TEST(Mesh, CopiesOfHeadsLieApartOnTrn1AndTogetherElsewhere) {
   EXPECT_THROW(Mesh({.tensor = 4}).kv_groups(3), std::invalid_argument);
 }
 
-TEST(Mesh, NeighboursOfOneParityArePairs) {
-  const Mesh mesh({.pipeline = 5});
-  EXPECT_EQ(mesh.neighbour_pairs(false), (Groups{{0, 1}, {2, 3}}));
-  EXPECT_EQ(mesh.neighbour_pairs(true), (Groups{{1, 2}, {3, 4}}));
-}
-
-TEST(Mesh, TokenShuffleGroupsAreRunsOfDataGroups) {
-  EXPECT_EQ(Mesh({.data = 4, .tensor = 2}).token_shuffle_groups(2), (Groups{{0, 2}, {4, 6}, {1, 3}, {5, 7}}));
-}
-
 TEST(Mesh, ExpertsDivideDataAndContextAgain) {
   const Mesh mesh({.data = 4, .context = 1, .tensor = 2, .expert = 2});
   EXPECT_EQ(mesh.groups(Axis::expert_model), (Groups{{0, 2}, {1, 3}, {4, 6}, {5, 7}}));
@@ -91,14 +83,7 @@ TEST(Mesh, EachAxisDividesAllRanks) {
 }
 
 TEST(Mesh, RefusesWithFieldAndExpectation) {
-  const auto said = [](const MeshShape& shape, Wiring wiring) -> std::string {
-    try {
-      const Mesh mesh(shape, wiring);
-    } catch (const std::invalid_argument& e) {
-      return e.what();
-    }
-    return "nothing";
-  };
+  const auto said = [](const MeshShape& shape, Wiring wiring) { return why([&] { const Mesh mesh(shape, wiring); }); };
   EXPECT_EQ(said({.tensor = 0}, Wiring::plain), "tensor_parallel_size is 0: expected at least 1");
   EXPECT_EQ(said({.data = 8, .tensor = 2}, Wiring::trn1),
             "tensor_parallel_size is 2: expected 4 for the strided groups of trn1");

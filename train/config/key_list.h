@@ -16,10 +16,11 @@ struct Key {
   std::function<std::string(JobConfig&, const KeyValue&)> apply;
 };
 
+// get: the address of the setting.
 template <class Get>
 Key key(std::string name, Get get) {
   return {std::move(name), [get](JobConfig& c, const KeyValue& v) {
-            parse(v, get(c));
+            parse(v, *get(c));
             return std::string();
           }};
 }

@@ -70,27 +70,18 @@ void add(std::vector<Key>& to, std::vector<Key> more) {
 
 std::vector<Key> trainer_keys() {
   return {
-      key(
-          "name", [](JobConfig & c) -> auto& { return c.step.name; }),
+      key("name", [](JobConfig& c) { return &c.step.name; }),
       only("model_source", {"hf", "megatron"}, "the names of keys of both are read"),
       {"seed", set_seed},
-      key(
-          "trainer.devices", [](JobConfig & c) -> auto& { return c.trainer.devices; }),
-      key(
-          "trainer.num_nodes", [](JobConfig & c) -> auto& { return c.trainer.num_nodes; }),
-      key(
-          "trainer.max_steps", [](JobConfig & c) -> auto& { return c.trainer.max_steps; }),
-      key(
-          "trainer.threads", [](JobConfig & c) -> auto& { return c.trainer.threads; }),
+      key("trainer.devices", [](JobConfig& c) { return &c.trainer.devices; }),
+      key("trainer.num_nodes", [](JobConfig& c) { return &c.trainer.num_nodes; }),
+      key("trainer.max_steps", [](JobConfig& c) { return &c.trainer.max_steps; }),
+      key("trainer.threads", [](JobConfig& c) { return &c.trainer.threads; }),
       idle("trainer.max_epochs", "trainer.max_steps decides; data begins anew when it ends"),
-      key(
-          "trainer.log_every_n_steps", [](JobConfig & c) -> auto& { return c.trainer.log_every_n_steps; }),
-      key(
-          "trainer.val_check_interval", [](JobConfig & c) -> auto& { return c.trainer.val_check_interval; }),
-      key(
-          "trainer.limit_val_batches", [](JobConfig & c) -> auto& { return c.trainer.limit_val_batches; }),
-      key(
-          "trainer.num_sanity_val_steps", [](JobConfig & c) -> auto& { return c.trainer.num_sanity_val_steps; }),
+      key("trainer.log_every_n_steps", [](JobConfig& c) { return &c.trainer.log_every_n_steps; }),
+      key("trainer.val_check_interval", [](JobConfig& c) { return &c.trainer.val_check_interval; }),
+      key("trainer.limit_val_batches", [](JobConfig& c) { return &c.trainer.limit_val_batches; }),
+      key("trainer.num_sanity_val_steps", [](JobConfig& c) { return &c.trainer.num_sanity_val_steps; }),
       {"trainer.gradient_clip_val", set_clip},
       idle("trainer.lnc", "ranks are processes of the host"),
       idle("trainer.sequential_move_factor", "parameters are made where they are used"),
@@ -101,41 +92,26 @@ std::vector<Key> trainer_keys() {
 std::vector<Key> experiment_keys() {
   const auto k = [](const char* name, auto get) { return key(fmt::format("exp_manager.{}", name), get); };
   return {
-      k(
-          "explicit_log_dir", [](JobConfig & c) -> auto& { return c.experiment.directory; }),
-      k(
-          "exp_dir", [](JobConfig & c) -> auto& { return c.experiment.directory; }),
-      k(
-          "create_tensorboard_logger", [](JobConfig & c) -> auto& { return c.experiment.tensorboard; }),
-      k(
-          "resume_if_exists", [](JobConfig & c) -> auto& { return c.experiment.resume; }),
-      k(
-          "resume_ignore_no_checkpoint",
-          [](JobConfig & c) -> auto& { return c.experiment.resume_ignore_no_checkpoint; }),
-      k(
-          "resume_from_checkpoint", [](JobConfig & c) -> auto& { return c.experiment.resume_from; }),
-      k(
-          "create_checkpoint_callback", [](JobConfig & c) -> auto& { return c.experiment.checkpoints; }),
-      k(
-          "checkpoint_callback_params.every_n_train_steps",
-          [](JobConfig & c) -> auto& { return c.experiment.every_n_train_steps; }),
-      k(
-          "checkpoint_callback_params.save_top_k", [](JobConfig & c) -> auto& { return c.experiment.save_top_k; }),
+      k("explicit_log_dir", [](JobConfig& c) { return &c.experiment.directory; }),
+      k("exp_dir", [](JobConfig& c) { return &c.experiment.directory; }),
+      k("create_tensorboard_logger", [](JobConfig& c) { return &c.experiment.tensorboard; }),
+      k("resume_if_exists", [](JobConfig& c) { return &c.experiment.resume; }),
+      k("resume_ignore_no_checkpoint", [](JobConfig& c) { return &c.experiment.resume_ignore_no_checkpoint; }),
+      k("resume_from_checkpoint", [](JobConfig& c) { return &c.experiment.resume_from; }),
+      k("create_checkpoint_callback", [](JobConfig& c) { return &c.experiment.checkpoints; }),
+      k("checkpoint_callback_params.every_n_train_steps",
+        [](JobConfig& c) { return &c.experiment.every_n_train_steps; }),
+      k("checkpoint_callback_params.save_top_k", [](JobConfig& c) { return &c.experiment.save_top_k; }),
       {"exp_manager.checkpoint_callback_params.monitor", set_monitor},
       {"exp_manager.checkpoint_callback_params.mode", set_mode},
       idle("exp_manager.checkpoint_callback_params.save_last", "the last step is always saved"),
       idle("exp_manager.checkpoint_callback_params.filename", "a tag is named by its step"),
       absent("exp_manager.checkpoint_callback_params.train_time_interval",
              "checkpoints are counted in steps: every_n_train_steps"),
-      k(
-          "checkpoint_callback_params.use_master_weights_in_ckpt",
-          [](JobConfig & c) -> auto& { return c.experiment.masters; }),
-      k(
-          "log_parameter_norm", [](JobConfig & c) -> auto& { return c.experiment.log_parameter_norm; }),
-      k(
-          "log_gradient_norm", [](JobConfig & c) -> auto& { return c.experiment.log_gradient_norm; }),
-      k(
-          "async_checkpointing", [](JobConfig & c) -> auto& { return c.experiment.asynchronous; }),
+      k("checkpoint_callback_params.use_master_weights_in_ckpt", [](JobConfig& c) { return &c.experiment.masters; }),
+      k("log_parameter_norm", [](JobConfig& c) { return &c.experiment.log_parameter_norm; }),
+      k("log_gradient_norm", [](JobConfig& c) { return &c.experiment.log_gradient_norm; }),
+      k("async_checkpointing", [](JobConfig& c) { return &c.experiment.asynchronous; }),
       idle("exp_manager.save_xser", "a checkpoint has one form"),
       idle("exp_manager.load_xser", "a checkpoint has one form"),
       idle("exp_manager.save_bf16", "parameters are saved in their own type"),
@@ -147,25 +123,15 @@ std::vector<Key> experiment_keys() {
 std::vector<Key> strategy_keys() {
   const auto k = [](const char* name, auto get) { return key(fmt::format("distributed_strategy.{}", name), get); };
   return {
-      k(
-          "tensor_model_parallel_size", [](JobConfig & c) -> auto& { return c.step.strategy.tensor; }),
-      k(
-          "pipeline_model_parallel_size", [](JobConfig & c) -> auto& { return c.step.strategy.pipeline; }),
-      k(
-          "virtual_pipeline_model_parallel_size",
-          [](JobConfig & c) -> auto& { return c.step.strategy.virtual_pipeline; }),
-      k(
-          "context_parallel_size", [](JobConfig & c) -> auto& { return c.step.strategy.context; }),
-      k(
-          "expert_model_parallel_size", [](JobConfig & c) -> auto& { return c.step.strategy.expert; }),
-      k(
-          "zero1", [](JobConfig & c) -> auto& { return c.step.strategy.zero1; }),
-      k(
-          "sequence_parallel", [](JobConfig & c) -> auto& { return c.step.strategy.sequence_parallel; }),
-      k(
-          "kv_replicator", [](JobConfig & c) -> auto& { return c.step.strategy.kv_replicator; }),
-      k(
-          "pipeline_schedule", [](JobConfig & c) -> auto& { return c.step.strategy.schedule; }),
+      k("tensor_model_parallel_size", [](JobConfig& c) { return &c.step.strategy.tensor; }),
+      k("pipeline_model_parallel_size", [](JobConfig& c) { return &c.step.strategy.pipeline; }),
+      k("virtual_pipeline_model_parallel_size", [](JobConfig& c) { return &c.step.strategy.virtual_pipeline; }),
+      k("context_parallel_size", [](JobConfig& c) { return &c.step.strategy.context; }),
+      k("expert_model_parallel_size", [](JobConfig& c) { return &c.step.strategy.expert; }),
+      k("zero1", [](JobConfig& c) { return &c.step.strategy.zero1; }),
+      k("sequence_parallel", [](JobConfig& c) { return &c.step.strategy.sequence_parallel; }),
+      k("kv_replicator", [](JobConfig& c) { return &c.step.strategy.kv_replicator; }),
+      k("pipeline_schedule", [](JobConfig& c) { return &c.step.strategy.schedule; }),
       absent("distributed_strategy.token_shuffle_group_size",
              "tokens are shuffled among experts, and no model here has any"),
   };
@@ -174,28 +140,17 @@ std::vector<Key> strategy_keys() {
 std::vector<Key> data_keys() {
   const auto k = [](const char* name, auto get) { return key(fmt::format("data.{}", name), get); };
   return {
-      k(
-          "micro_batch_size", [](JobConfig & c) -> auto& { return c.step.micro_batch_size; }),
-      k(
-          "global_batch_size", [](JobConfig & c) -> auto& { return c.step.global_batch_size; }),
-      k(
-          "seq_length", [](JobConfig & c) -> auto& { return c.step.seq_length; }),
-      k(
-          "train_path", [](JobConfig & c) -> auto& { return c.data.train_path; }),
-      k(
-          "train_dir", [](JobConfig & c) -> auto& { return c.data.train_path; }),
-      k(
-          "data_prefix", [](JobConfig & c) -> auto& { return c.data.train_path; }),
-      k(
-          "token_bytes", [](JobConfig & c) -> auto& { return c.data.token_bytes; }),
-      k(
-          "special_tokens", [](JobConfig & c) -> auto& { return c.data.special_tokens; }),
-      k(
-          "prefetch", [](JobConfig & c) -> auto& { return c.data.prefetch; }),
-      k(
-          "val_path", [](JobConfig & c) -> auto& { return c.data.val_path; }),
-      k(
-          "val_dir", [](JobConfig & c) -> auto& { return c.data.val_path; }),
+      k("micro_batch_size", [](JobConfig& c) { return &c.step.micro_batch_size; }),
+      k("global_batch_size", [](JobConfig& c) { return &c.step.global_batch_size; }),
+      k("seq_length", [](JobConfig& c) { return &c.step.seq_length; }),
+      k("train_path", [](JobConfig& c) { return &c.data.train_path; }),
+      k("train_dir", [](JobConfig& c) { return &c.data.train_path; }),
+      k("data_prefix", [](JobConfig& c) { return &c.data.train_path; }),
+      k("token_bytes", [](JobConfig& c) { return &c.data.token_bytes; }),
+      k("special_tokens", [](JobConfig& c) { return &c.data.special_tokens; }),
+      k("prefetch", [](JobConfig& c) { return &c.data.prefetch; }),
+      k("val_path", [](JobConfig& c) { return &c.data.val_path; }),
+      k("val_dir", [](JobConfig& c) { return &c.data.val_path; }),
       idle("data.splits_string", "all of the data is for training"),
       idle("data.num_workers", "batches are read ahead by one thread"),
       absent("data.tokenizer", "text is read as bytes, and token files as they are; tokenize before"),
@@ -219,19 +174,15 @@ std::vector<Key> other_keys() {
       idle("compiler_flags", "nothing is compiled"),
       {"compiler_cache_url", set_cache},
       idle("aync_exec_max_inflight_requests", "steps are not queued"),
-      key(
-          "bucket_size_collectives", [](JobConfig & c) -> auto& { return c.step.optimizer.bucket_mb; }),
+      key("bucket_size_collectives", [](JobConfig& c) { return &c.step.optimizer.bucket_mb; }),
       idle("neuron_rt_exec_timeout", "TRELLIS_TIMEOUT is the time that ranks wait for each other"),
       idle("neuron_experimental_compress_rg", "there are no replica groups"),
       only("model_alignment_strategy.sft.packing", {"true", "True"}, "records of .jsonl files are packed"),
       absent("model_alignment_strategy.dpo", "not built"),
       absent("model_alignment_strategy.orpo", "not built"),
-      key(
-          "model_alignment_strategy.peft.lora_rank", [](JobConfig & c) -> auto& { return c.step.lora.rank; }),
-      key(
-          "model_alignment_strategy.peft.lora_alpha", [](JobConfig & c) -> auto& { return c.step.lora.alpha; }),
-      key(
-          "model_alignment_strategy.peft.target_modules", [](JobConfig & c) -> auto& { return c.step.lora.targets; }),
+      key("model_alignment_strategy.peft.lora_rank", [](JobConfig& c) { return &c.step.lora.rank; }),
+      key("model_alignment_strategy.peft.lora_alpha", [](JobConfig& c) { return &c.step.lora.alpha; }),
+      key("model_alignment_strategy.peft.target_modules", [](JobConfig& c) { return &c.step.lora.targets; }),
       only("model_alignment_strategy.peft.lora_dropout", {"0", "0.0"}, "adapters drop nothing"),
       only("model_alignment_strategy.peft.lora_bias", {"none"}, "biases stay as they are"),
       idle("model_alignment_strategy.peft.lora_verbose", "`trellis train show` lists parameters by stage"),

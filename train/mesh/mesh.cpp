@@ -164,21 +164,4 @@ Groups Mesh::kv_groups(Rank copies) const {
   return result;
 }
 
-Groups Mesh::token_shuffle_groups(Rank size) const {
-  if (size < 1 || shape_.data % size != 0)
-    refuse("token_shuffle_group_size is {}: expected a divisor of data_parallel_size {}", size, shape_.data);
-  Groups result;
-  for (const Group& data : groups(Axis::data))
-    for (Rank first = 0; first < shape_.data; first += size)
-      result.emplace_back(data.begin() + first, data.begin() + first + size);
-  return result;
-}
-
-Groups Mesh::neighbour_pairs(bool odd) const {
-  Groups result;
-  for (const Group& stages : groups(Axis::pipeline))
-    for (std::size_t i = odd ? 1 : 0; i + 1 < stages.size(); i += 2) result.push_back({stages[i], stages[i + 1]});
-  return result;
-}
-
 }  // namespace trellis::train

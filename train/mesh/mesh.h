@@ -59,11 +59,6 @@ class Mesh {
   // Tensor ranks that hold copies of the same key and value heads, each of which has `copies` of them. trn1 keeps
   // copies tensor / copies apart, the others next to each other.
   Groups kv_groups(Rank copies) const;
-  // Data groups in runs of `size`, whose members exchange tokens.
-  Groups token_shuffle_groups(Rank size) const;
-  // Neighbouring stages in pairs: first those whose earlier stage is even, then the others. The pairs of one parity can
-  // all communicate at the same time.
-  Groups neighbour_pairs(bool odd) const;
 
  private:
   Rank& at(const Place&);
@@ -72,10 +67,5 @@ class Mesh {
   std::vector<Rank> ranks_;    // by place
   std::vector<Place> places_;  // by rank
 };
-
-// The seed of dropout within tensor-parallel regions, where each rank has its own part of a tensor.
-constexpr std::uint64_t tensor_seed(std::uint64_t seed, Rank tensor) {
-  return seed + 2718 + static_cast<std::uint64_t>(tensor);
-}
 
 }  // namespace trellis::train

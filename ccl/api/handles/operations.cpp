@@ -41,129 +41,85 @@ std::vector<std::size_t> counts_of(const Communicator& c, const size_t* counts, 
   return {counts, counts + c.ranks()};
 }
 
+Call call_of(Collective collective, const void* in, void* out, size_t count, trellis_type type, int root = 0) {
+  return {.collective = collective, .input = in, .output = out, .count = count, .type = type_of(type), .root = root};
+}
+
+Call reducing(Call call, trellis_reduction reduction) {
+  call.op = plain_reduction_of(reduction);
+  return call;
+}
+
 }  // namespace
 
 trellis_result trellis_all_reduce(trellis_comm comm, const void* in, void* out, size_t count, trellis_type type,
                                   trellis_reduction reduction, trellis_stream stream) {
-  return run(comm, stream, [&](auto&) {
-    return Call{.collective = Collective::all_reduce,
-                .input = in,
-                .output = out,
-                .count = count,
-                .type = type_of(type),
-                .op = plain_reduction_of(reduction)};
-  });
+  return run(comm, stream,
+             [&](auto&) { return reducing(call_of(Collective::all_reduce, in, out, count, type), reduction); });
 }
 
 trellis_result trellis_reduce_scatter(trellis_comm comm, const void* in, void* out, size_t count, trellis_type type,
                                       trellis_reduction reduction, trellis_stream stream) {
-  return run(comm, stream, [&](auto&) {
-    return Call{.collective = Collective::reduce_scatter,
-                .input = in,
-                .output = out,
-                .count = count,
-                .type = type_of(type),
-                .op = plain_reduction_of(reduction)};
-  });
+  return run(comm, stream,
+             [&](auto&) { return reducing(call_of(Collective::reduce_scatter, in, out, count, type), reduction); });
 }
 
 trellis_result trellis_reduce(trellis_comm comm, const void* in, void* out, size_t count, trellis_type type,
                               trellis_reduction reduction, int root, trellis_stream stream) {
-  return run(comm, stream, [&](auto&) {
-    return Call{.collective = Collective::reduce,
-                .input = in,
-                .output = out,
-                .count = count,
-                .type = type_of(type),
-                .op = plain_reduction_of(reduction),
-                .root = root};
-  });
+  return run(comm, stream,
+             [&](auto&) { return reducing(call_of(Collective::reduce, in, out, count, type, root), reduction); });
 }
 
 trellis_result trellis_all_gather(trellis_comm comm, const void* in, void* out, size_t count, trellis_type type,
                                   trellis_stream stream) {
-  return run(comm, stream, [&](auto&) {
-    return Call{
-        .collective = Collective::all_gather, .input = in, .output = out, .count = count, .type = type_of(type)};
-  });
+  return run(comm, stream, [&](auto&) { return call_of(Collective::all_gather, in, out, count, type); });
 }
 
 trellis_result trellis_broadcast(trellis_comm comm, const void* in, void* out, size_t count, trellis_type type,
                                  int root, trellis_stream stream) {
-  return run(comm, stream, [&](auto&) {
-    return Call{.collective = Collective::broadcast,
-                .input = in,
-                .output = out,
-                .count = count,
-                .type = type_of(type),
-                .root = root};
-  });
+  return run(comm, stream, [&](auto&) { return call_of(Collective::broadcast, in, out, count, type, root); });
 }
 
 trellis_result trellis_gather(trellis_comm comm, const void* in, void* out, size_t count, trellis_type type, int root,
                               trellis_stream stream) {
-  return run(comm, stream, [&](auto&) {
-    return Call{.collective = Collective::gather,
-                .input = in,
-                .output = out,
-                .count = count,
-                .type = type_of(type),
-                .root = root};
-  });
+  return run(comm, stream, [&](auto&) { return call_of(Collective::gather, in, out, count, type, root); });
 }
 
 trellis_result trellis_scatter(trellis_comm comm, const void* in, void* out, size_t count, trellis_type type, int root,
                                trellis_stream stream) {
-  return run(comm, stream, [&](auto&) {
-    return Call{.collective = Collective::scatter,
-                .input = in,
-                .output = out,
-                .count = count,
-                .type = type_of(type),
-                .root = root};
-  });
+  return run(comm, stream, [&](auto&) { return call_of(Collective::scatter, in, out, count, type, root); });
 }
 
 trellis_result trellis_all_to_all(trellis_comm comm, const void* in, void* out, size_t count, trellis_type type,
                                   trellis_stream stream) {
-  return run(comm, stream, [&](auto&) {
-    return Call{
-        .collective = Collective::all_to_all, .input = in, .output = out, .count = count, .type = type_of(type)};
-  });
+  return run(comm, stream, [&](auto&) { return call_of(Collective::all_to_all, in, out, count, type); });
 }
 
 trellis_result trellis_all_gather_v(trellis_comm comm, const void* in, void* out, const size_t* counts,
                                     trellis_type type, trellis_stream stream) {
   return run(comm, stream, [&](const Communicator& c) {
-    return Call{.collective = Collective::all_gather_v,
-                .input = in,
-                .output = out,
-                .type = type_of(type),
-                .counts = counts_of(c, counts, "counts")};
+    Call call = call_of(Collective::all_gather_v, in, out, 0, type);
+    call.counts = counts_of(c, counts, "counts");
+    return call;
   });
 }
 
 trellis_result trellis_reduce_scatter_v(trellis_comm comm, const void* in, void* out, const size_t* counts,
                                         trellis_type type, trellis_reduction reduction, trellis_stream stream) {
   return run(comm, stream, [&](const Communicator& c) {
-    return Call{.collective = Collective::reduce_scatter_v,
-                .input = in,
-                .output = out,
-                .type = type_of(type),
-                .op = plain_reduction_of(reduction),
-                .counts = counts_of(c, counts, "counts")};
+    Call call = reducing(call_of(Collective::reduce_scatter_v, in, out, 0, type), reduction);
+    call.counts = counts_of(c, counts, "counts");
+    return call;
   });
 }
 
 trellis_result trellis_all_to_all_v(trellis_comm comm, const void* in, void* out, const size_t* counts,
                                     const size_t* arriving_counts, trellis_type type, trellis_stream stream) {
   return run(comm, stream, [&](const Communicator& c) {
-    return Call{.collective = Collective::all_to_all_v,
-                .input = in,
-                .output = out,
-                .type = type_of(type),
-                .counts = counts_of(c, counts, "counts"),
-                .arriving_counts = counts_of(c, arriving_counts, "arriving_counts")};
+    Call call = call_of(Collective::all_to_all_v, in, out, 0, type);
+    call.counts = counts_of(c, counts, "counts");
+    call.arriving_counts = counts_of(c, arriving_counts, "arriving_counts");
+    return call;
   });
 }
 

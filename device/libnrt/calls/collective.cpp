@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "device/libnrt/exports.h"
+#include "device/neuron/element.h"
 
 namespace trellis::device::nrt {
 namespace {
@@ -53,16 +54,10 @@ std::vector<Bytes> meet(Runtime& r, Device& device, Coming c, std::string_view c
 }
 
 kernels::DType type_of(Element e) {
-  using kernels::DType;
-  constexpr std::pair<Element, DType> all[] = {
-      {Element::u64, DType::u64},     {Element::i8, DType::i8},      {Element::u8, DType::u8},
-      {Element::i16, DType::i16},     {Element::u16, DType::u16},    {Element::bf16, DType::bf16},
-      {Element::f16, DType::f16},     {Element::i32, DType::i32},    {Element::u32, DType::u32},
-      {Element::f32, DType::f32},     {Element::i64, DType::i64},    {Element::f8e3, DType::f8e3m4},
-      {Element::f8e4, DType::f8e4m3}, {Element::f8e5, DType::f8e5m2}};
-  for (const auto& [element, type] : all)
-    if (element == e) return type;
-  refuse(Status::invalid, "element type {}: expected one of 1 to 15 but 11", static_cast<int>(e));
+  const kernels::DType type = device::type_of(e);
+  if (e == Element::f32r || element_of(type) != e)
+    refuse(Status::invalid, "element type {}: expected one of 1 to 15 but 11", static_cast<int>(e));
+  return type;
 }
 
 kernels::Reduction reduction_of(ReduceKind op) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
-#include <utility>
 
 namespace trellis::sim::core {
 namespace {
@@ -32,15 +31,13 @@ Operand Operand::row_range(std::int64_t first, std::int64_t count) const {
   return part;
 }
 
-Operand Operand::column_range(std::int64_t first, std::int64_t count) const { return every(1, first, count); }
-
-Operand Operand::every(std::int64_t step, std::int64_t first, std::int64_t count) const {
+Operand Operand::column_range(std::int64_t first, std::int64_t count) const {
   Operand part = *this;
   Dim& dim = only_dim(part.view, "columns");
   expect_within("columns", first, 1, dim.count);
-  expect_within("columns", first, (count - 1) * step + 1, dim.count);
+  expect_within("columns", first, count, dim.count);
   part.view.offset += first * dim.stride * static_cast<std::int64_t>(kernels::size_of(view.type));
-  dim = {static_cast<std::int32_t>(count), static_cast<std::int32_t>(dim.stride * step)};
+  dim.count = static_cast<std::int32_t>(count);
   return part;
 }
 
@@ -59,23 +56,6 @@ Operand Operand::shaped(std::initializer_list<std::int64_t> counts) const {
     part.view.dim[d++] = {static_cast<std::int32_t>(c), static_cast<std::int32_t>(stride)};
   }
   part.view.dims = static_cast<std::uint8_t>(counts.size());
-  return part;
-}
-
-Operand Operand::transposed_free() const {
-  if (view.dims != 2)
-    throw std::invalid_argument(fmt::format("a row of {} dimensions transposed: expected 2", view.dims));
-  Operand part = *this;
-  std::swap(part.view.dim[0], part.view.dim[1]);
-  return part;
-}
-
-Operand Operand::as(DType type) const {
-  if (kernels::size_of(type) != kernels::size_of(view.type))
-    throw std::invalid_argument(
-        fmt::format("{} taken as {}: expected a type as wide", kernels::name(view.type), kernels::name(type)));
-  Operand part = *this;
-  part.view.type = type;
   return part;
 }
 

@@ -13,14 +13,11 @@ struct Operand {
   std::int64_t columns() const { return view.elements(); }
   DType type() const { return view.type; }
 
-  // Each throws invalid_argument if out of range. columns and every need rows of one dimension.
+  // Each throws invalid_argument if out of range. column_range needs rows of one dimension.
   Operand row_range(std::int64_t first, std::int64_t count) const;
   Operand column_range(std::int64_t first, std::int64_t count) const;
-  Operand every(std::int64_t step, std::int64_t first, std::int64_t count) const;  // columns first, first + step, ...
   Operand shaped(std::initializer_list<std::int64_t> counts) const;  // a row of as many elements, in dimensions
-  Operand transposed_free() const;                                   // swaps two free dimensions
-  Operand as(DType) const;                       // the same bytes, as another type of the same width
-  Operand spread_rows(std::int64_t rows) const;  // HBM: one row, read repeatedly
+  Operand spread_rows(std::int64_t rows) const;                      // HBM: one row, read repeatedly
 };
 
 }  // namespace trellis::sim::core

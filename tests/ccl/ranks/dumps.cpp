@@ -18,6 +18,7 @@
 #include "ccl/failure/dump_on_signal.h"
 #include "ccl/failure/rank_dump.h"
 #include "tests/ccl/ranks/run.h"
+#include "tests/folder.h"
 
 namespace trellis::ccl {
 namespace {
@@ -27,13 +28,6 @@ using kernels::DType;
 
 class Dumps : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "trellis_dumps_XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-
   std::vector<std::string> files() const {
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator(folder)) found.push_back(entry.path().filename());
@@ -73,7 +67,8 @@ class Dumps : public testing::Test {
   }
   Config config() const { return {.timeout = 20s, .dump = folder}; }
 
-  std::string folder;
+  const Folder made;
+  const std::string folder = made.path();
 };
 
 TEST_F(Dumps, ARankInCodeOfItsUsersWritesThemWhenAsked) {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tests/ccl/ranks/run.h"
+#include "tests/why.h"
 
 namespace trellis::ccl {
 namespace {
@@ -315,14 +316,7 @@ TEST(Failures, ARankThatWasToldOtherwiseIsNamed) {
 TEST(Failures, BadCallsAreRefusedByName) {
   const auto c = Communicator::create(memory_store(), 0, 1, {.transport = "loopback"});
   float x[16] = {};
-  const auto refusal = [&](const Call& call) -> std::string {
-    try {
-      c->run(call);
-    } catch (const std::invalid_argument& e) {
-      return e.what();
-    }
-    return "";
-  };
+  const auto refusal = [&](const Call& call) { return why([&] { c->run(call); }); };
   EXPECT_EQ(refusal({.output = x, .count = 1}), "all_reduce: the input is null");
   EXPECT_EQ(refusal({.input = x, .count = 1}), "all_reduce: the output is null");
   EXPECT_EQ(refusal({.collective = Collective::broadcast, .input = x, .output = x, .count = 1, .root = 1}),

@@ -1,16 +1,13 @@
 // Schedules that come from outside: whatever is proved runs, however it is written down, and gives the right bits.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "schedule/algorithms/algorithm.h"
 #include "schedule/formats/text.h"
 #include "schedule/proof/verify.h"
 #include "tests/ccl/ranks/cases.h"
 #include "tests/ccl/ranks/run.h"
+#include "tests/folder.h"
 #include "tests/schedule/against_order.h"
 #include "tests/schedule/scramble.h"
 
@@ -19,29 +16,14 @@ namespace {
 
 using schedule::Schedule;
 
-// A file that is gone with it.
-class Written {
- public:
-  explicit Written(const std::string& text)
-      : path_(std::filesystem::temp_directory_path() / fmt::format("trellis_given_{}.txt", getpid())) {
-    std::ofstream(path_) << text;
-  }
-  ~Written() { std::filesystem::remove(path_); }
-  Written(const Written&) = delete;
-  Written& operator=(const Written&) = delete;
-  std::string way() const { return "file:" + path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
 // Named by the configuration. in_place: the call's.
 std::string run_file(const std::string& text, Call call, bool in_place, Config config = {}) {
   const Schedule s = schedule::parse(text);
-  const Written file(text);
+  const Folder folder;
+  const std::string file = "file:" + folder.put("given.txt", text).string();
   call.collective = s.task.collective, call.root = s.task.root;
-  Case c{.call = call, .algorithm = file.way(), .in_place = in_place};
-  config.algorithm = file.way();
+  Case c{.call = call, .algorithm = file, .in_place = in_place};
+  config.algorithm = file;
   config.timeout = std::chrono::seconds(20);
   return run_ranks(
       "loopback", s.ranks(), [&](Communicator& comm) { run_case(comm, c, 3); }, config);

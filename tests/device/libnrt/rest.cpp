@@ -1,7 +1,6 @@
 // Functions of the stand-in that the other tests do not call, and all of them called with nothing.
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -11,6 +10,7 @@
 #include <thread>
 
 #include "tests/device/standin.h"
+#include "tests/folder.h"
 
 namespace trellis::device {
 namespace {
@@ -130,18 +130,17 @@ TEST(NrtRest, CallbacksTellOfQueuedRuns) {
 TEST(NrtRest, ContinuousProfiles) {
   const Standin n;
   LoadedSample s(n, 1);
-  const auto folder = std::filesystem::temp_directory_path() / ("trellis-nrt-rest-" + std::to_string(getpid()));
+  const Folder folder;
   nrt::ContinuousOptions* options = nullptr;
   ASSERT_EQ(n->nrt_profile_continuous_options_allocate(&options), Status::success);
-  EXPECT_EQ(n->nrt_profile_continuous_options_set_output_dir(options, folder.c_str()), Status::success);
+  EXPECT_EQ(n->nrt_profile_continuous_options_set_output_dir(options, folder.path().c_str()), Status::success);
   EXPECT_EQ(n->nrt_profile_continuous_save(1, options), Status::invalid) << "not started";
   EXPECT_EQ(n->nrt_profile_continuous_start(options), Status::success);
   EXPECT_EQ(n->nrt_profile_continuous_save(1, options), Status::success) << n.why();
   EXPECT_EQ(n->nrt_profile_continuous_save(2, options), Status::failure) << "no model there";
-  EXPECT_FALSE(std::filesystem::is_empty(folder));
+  EXPECT_FALSE(std::filesystem::is_empty(folder.path()));
   EXPECT_EQ(n->nrt_profile_continuous_stop(), Status::success);
   EXPECT_EQ(n->nrt_profile_continuous_options_free(options), Status::success);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(NrtRest, SettingsOfInspections) {

@@ -12,6 +12,7 @@
 
 #include "device/neff/neff.h"
 #include "tests/device/standin.h"
+#include "tests/folder.h"
 
 namespace trellis::device {
 namespace {
@@ -158,9 +159,8 @@ TEST(Nrt, AFullQueueIsToldAndCloseEndsWorkInFlight) {
 TEST(Nrt, TracesAndProfilesAreWritten) {
   const Standin n;
   LoadedSample s(n, 1);
-  const auto folder = std::filesystem::temp_directory_path() / ("trellis-nrt-" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
-  const std::string trace = folder / "trace.json", profile = folder / "profile.json";
+  const Folder folder;
+  const std::string trace = folder.path() / "trace.json", profile = folder.path() / "profile.json";
   EXPECT_EQ(n->nrt_trace_stop(trace.c_str()), Status::invalid) << "none was started";
   EXPECT_EQ(n->nrt_trace_start(true), Status::success);
   nrt::TraceConfig* config = nullptr;
@@ -189,7 +189,7 @@ TEST(Nrt, TracesAndProfilesAreWritten) {
   EXPECT_EQ(n->nrt_trace_stop("/nowhere/trace.json"), Status::failure);
   nrt::InspectConfig* inspect = nullptr;
   ASSERT_EQ(n->nrt_inspect_config_allocate(&inspect), Status::success);
-  EXPECT_EQ(n->nrt_inspect_config_set_output_dir(inspect, folder.c_str()), Status::success);
+  EXPECT_EQ(n->nrt_inspect_config_set_output_dir(inspect, folder.path().c_str()), Status::success);
   EXPECT_EQ(n->nrt_inspect_config_set_activity(inspect, "cpu_util", false), Status::success);
   EXPECT_EQ(n->nrt_inspect_config_set_activity(inspect, "gpu_util", false), Status::invalid);
   EXPECT_EQ(n->nrt_inspect_config_set_enable_inspect(inspect, true), Status::success);
@@ -203,7 +203,6 @@ TEST(Nrt, TracesAndProfilesAreWritten) {
   EXPECT_EQ(n->nrt_inspect_stop(), Status::success) << n.why();
   EXPECT_EQ(n->nrt_inspect_stop(), Status::invalid);
   EXPECT_EQ(n->nrt_inspect_config_free(inspect), Status::success);
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

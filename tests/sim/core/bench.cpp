@@ -31,17 +31,29 @@ View Bench::add(const Lie& lie) {
 
 void Bench::set(std::string_view kind, Engine engine, std::vector<View> outputs, std::vector<View> inputs,
                 std::vector<Attribute> attributes) {
-  program.views = outputs;
-  program.views.insert(program.views.end(), inputs.begin(), inputs.end());
-  program.attributes = std::move(attributes);
+  program.views.clear(), program.attributes.clear(), program.instructions.clear();
+  append(kind, engine, std::move(outputs), std::move(inputs), std::move(attributes));
+}
+
+void Bench::append(std::string_view kind, Engine engine, std::vector<View> outputs, std::vector<View> inputs,
+                   std::vector<Attribute> attributes, std::vector<WaitFor> waits, std::vector<Signal> signals) {
+  const auto put = [](auto& all, const auto& more) {
+    all.insert(all.end(), more.begin(), more.end());
+    return static_cast<std::uint32_t>(all.size() - more.size());
+  };
+  const auto count = [](const auto& some) { return static_cast<std::uint32_t>(some.size()); };
+  Program& p = program;
   Instruction i;
   i.kind = &kind_named(kind);
   i.engine = engine;
   i.queue = i.kind->dma ? std::int16_t{0} : std::int16_t{-1};
-  i.views = {0, static_cast<std::uint32_t>(program.views.size())};
-  i.outputs = static_cast<std::uint32_t>(outputs.size());
-  i.attributes = {0, static_cast<std::uint32_t>(program.attributes.size())};
-  program.instructions = {i};
+  i.views = {put(p.views, outputs), count(outputs) + count(inputs)};
+  put(p.views, inputs);
+  i.outputs = count(outputs);
+  i.attributes = {put(p.attributes, attributes), count(attributes)};
+  i.waits = {put(p.waits, waits), count(waits)};
+  i.signals = {put(p.signals, signals), count(signals)};
+  p.instructions.push_back(i);
 }
 
 void Bench::run() {

@@ -43,6 +43,10 @@ class Bench {
 
   void set(std::string_view kind, Engine engine, std::vector<View> outputs, std::vector<View> inputs,
            std::vector<Attribute> attributes = {});
+  // Another instruction, after those that are there.
+  void append(std::string_view kind, Engine engine, std::vector<View> outputs, std::vector<View> inputs,
+              std::vector<Attribute> attributes = {}, std::vector<WaitFor> waits = {},
+              std::vector<Signal> signals = {});
 
   Memory& memory() {
     if (!memory_) memory_ = std::make_unique<Memory>(program, chip);

@@ -5,7 +5,7 @@
 
 #include "sim/core/program/assembler.h"
 #include "sim/core/program/verbs.h"
-#include "tests/sim/why.h"
+#include "tests/why.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -62,12 +62,10 @@ TEST(CoreBuilder, PartsOfOperandsStayWithin) {
   const Operand m = b.input("m", DType::bf16, 64, 32);
   EXPECT_EQ(m.row_range(8, 4).view.offset, 8 * 64);
   EXPECT_EQ(m.column_range(4, 8).view.offset, 8);
-  EXPECT_EQ(m.every(2, 1, 16).view.dim[0].stride, 2);
-  EXPECT_EQ(m.shaped({4, 8}).transposed_free().view.dim[0].stride, 1);
+  EXPECT_EQ(m.shaped({4, 8}).view.dim[0].stride, 8);
   EXPECT_EQ(why([&] { m.row_range(60, 5); }), "rows 60 to 64 of 64");
   EXPECT_EQ(why([&] { m.column_range(0, 33); }), "columns 0 to 32 of 32");
   EXPECT_EQ(why([&] { m.shaped({5, 7}); }), "a row of 32 elements shaped as 35 in 2 dimensions");
-  EXPECT_EQ(why([&] { m.as(DType::f32); }), "bf16 taken as f32: expected a type as wide");
 }
 
 TEST(CoreBuilder, ByHandNothingIsDerived) {

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "tests/sim/core/bench.h"
+#include "tests/why.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -33,12 +34,7 @@ Bench transfer() {
 }
 
 std::string message(const Bench& b) {
-  try {
-    check(b.program, b.chip);
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "";
+  return why([&] { check(b.program, b.chip); });
 }
 
 void expect_told(const Bench& b, std::initializer_list<std::string_view> parts) {

@@ -10,7 +10,7 @@
 #include "sim/core/check/races.h"
 #include "sim/core/programs/shipped.h"
 #include "sim/core/run/run.h"
-#include "tests/sim/why.h"
+#include "tests/why.h"
 
 namespace trellis::sim::core {
 namespace {

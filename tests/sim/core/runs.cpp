@@ -8,7 +8,7 @@
 #include "sim/core/program/verbs.h"
 #include "sim/core/programs/shipped.h"
 #include "sim/core/run/cost.h"
-#include "tests/sim/why.h"
+#include "tests/why.h"
 
 namespace trellis::sim::core {
 namespace {
