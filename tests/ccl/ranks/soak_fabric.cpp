@@ -84,7 +84,8 @@ void leave_nothing(Communicator& c, std::mt19937& random) {
   }
   const std::size_t late = 2 * static_cast<std::size_t>(c.ranks() - 1);
   if (open_files() > first + late)
-    throw std::logic_error(fmt::format("{} files are open: expected {} and at most {} more", open_files(), first, late));
+    throw std::logic_error(
+        fmt::format("{} files are open: expected {} and at most {} more", open_files(), first, late));
 }
 
 void live(Communicator& c, const Plan& plan) {
