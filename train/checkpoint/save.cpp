@@ -66,7 +66,8 @@ std::vector<ShardTensor> saved_tensors(const Step& step, bool masters) {
 // What is written: bytes of its own, so that training can go on.
 struct Checkpoints::Copy {
   std::vector<ShardTensor> tensors;
-  std::vector<std::byte> bytes;
+  std::unique_ptr<std::byte[]> bytes;
+  std::size_t size = 0;
   std::filesystem::path tag;
   std::string file;
   TagInfo info;  // of rank 0
@@ -87,15 +88,16 @@ void Checkpoints::wait() {
 void Checkpoints::save(Job& job, std::int64_t step, double monitored) {
   wait();
   job.runner().settle();
-  auto copy = std::make_shared<Copy>();
+  if (!copy_) copy_ = std::make_shared<Copy>();
+  const auto copy = copy_;
   copy->tensors = tensors_of(job.step(), options_.masters, [&](TensorId t) { return job.runner().at(t); });
   std::size_t bytes = 0;
   for (const ShardTensor& t : copy->tensors) bytes += t.bytes();
-  copy->bytes.resize(bytes);
+  if (copy->size != bytes) copy->bytes = std::make_unique_for_overwrite<std::byte[]>(bytes), copy->size = bytes;
   std::size_t at = 0;
   for (ShardTensor& t : copy->tensors) {
-    std::memcpy(copy->bytes.data() + at, t.data, t.bytes());
-    t.data = copy->bytes.data() + at;
+    std::memcpy(copy->bytes.get() + at, t.data, t.bytes());
+    t.data = copy->bytes.get() + at;
     at += t.bytes();
   }
   copy->tag = root_ / tag_name(step);

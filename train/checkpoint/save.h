@@ -36,6 +36,7 @@ class Checkpoints {
   SaveOptions options_;
   std::thread worker_;
   std::exception_ptr error_;
+  std::shared_ptr<Copy> copy_;  // kept for the next save: new pages would take longer than the copying
 };
 
 // Parameters, and optimizer state where the source has it; masters that it lacks begin as the parameters are. Returns
