@@ -28,11 +28,27 @@ void Channel::connect() {
     if (aborted_) throw ccl::Aborted("the messages between the two ranks have ended");
     if (comm_) return;
   }
+  meet();
   auto store = std::shared_ptr<ccl::Store>(std::shared_ptr<void>(), &store_);
   auto made = ccl::Communicator::create(store, me_ == from_ ? sender : receiver, 2, config_);
   const std::lock_guard lock(mutex_);
   comm_ = std::move(made);
   if (aborted_) comm_->abort();
+}
+
+// Waits until the other end wants to connect, too. A communicator that is being made waits for it without end.
+void Channel::meet() {
+  store_.set(me_ == from_ ? "sender is here" : "receiver is here", {});
+  for (;;) {
+    try {
+      store_.get(me_ == from_ ? "receiver is here" : "sender is here",
+                 ccl::Clock::now() + std::chrono::milliseconds(50));
+      return;
+    } catch (const ccl::TimedOut&) {
+      const std::lock_guard lock(mutex_);
+      if (aborted_) throw ccl::Aborted("the messages between the two ranks have ended");
+    }
+  }
 }
 
 template <class Run>

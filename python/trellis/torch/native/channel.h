@@ -33,6 +33,7 @@ class Channel {
   template <class Run>
   void run(Run&&);
   void connect();
+  void meet();
 
   TorchStore store_;
   const int from_, to_, me_;
