@@ -104,7 +104,7 @@ c10::intrusive_ptr<c10d::Backend> Trellis::shrink(const std::vector<std::int64_t
   fewer->global_ranks_in_group.clear();
   for (int rank = 0; rank < size_; ++rank)
     if (std::ranges::find(ranks, rank) == ranks.end())
-      fewer->global_ranks_in_group.push_back(group_->ranks.empty() ? rank : group_->ranks[rank]);
+      fewer->global_ranks_in_group.push_back(static_cast<std::uint64_t>(group_->in_job(rank)));
   try {
     auto below = c10::make_intrusive<c10d::PrefixStore>("shrunk" + std::to_string(ranks.size()), store_);
     return c10::intrusive_ptr<Trellis>::reclaim(new Trellis(below, comm_->shrink(ranks), fewer));

@@ -20,8 +20,8 @@ std::int64_t Membership::in_job(int member) const {
 
 std::string Membership::named(int member) const {
   const std::string text = "rank " + std::to_string(member);
-  if (member < 0 || static_cast<std::size_t>(member) >= ranks.size() || ranks[member] == member) return text;
-  return text + " (rank " + std::to_string(ranks[member]) + " of the job)";
+  if (member < 0 || member >= size || in_job(member) == member) return text;
+  return text + " (rank " + std::to_string(in_job(member)) + " of the job)";
 }
 
 std::exception_ptr as_torch_error(std::exception_ptr error, const std::string& operation, const Membership& group) {
