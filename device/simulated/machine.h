@@ -9,7 +9,7 @@
 
 #include "device/device.h"
 #include "device/visible_cores.h"
-#include "sim/choose/tuner.h"
+#include "sim/choose/pricer.h"
 #include "sim/machine/chip.h"
 
 namespace trellis::device {

@@ -24,7 +24,11 @@ bool is_for(const Pricer& pricer, const Question& q) {
 class Answering {
  public:
   Answering(const Question& q, PricedMachine& on)
-      : q_(q), machine_(on.machine()), watch_(on.watch()), pricer_(on.pricer(q)), options_(pricer_.options(q.bytes)) {
+      : q_(q),
+        machine_(on.machine()),
+        watch_(on.watch()),
+        pricer_(on.pricer(q)),
+        options_(pricer_.options(q.bytes, q.limit)) {
     options_.explain = q.path;
   }
 
@@ -34,6 +38,7 @@ class Answering {
     price();
     if (answer_.price.time == forever) return std::move(answer_);
     options_.explain = false;
+    options_.limit = forever;
     if (q_.interval) sway();
     draw();
     if (q_.phases || q_.links || q_.timeline) look();

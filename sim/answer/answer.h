@@ -1,5 +1,5 @@
-// One question about a collective on a simulated machine, and its answer: what `trellis sim`, `trellis bench --on`, the
-// pages of reports and the Python package show.
+// One question about a collective on a simulated machine, and its answer: what `trellis sim`, `trellis bench --on`,
+// `trellis machine tune` and `search`, the pages of reports and the Python package show.
 #pragma once
 
 #include <memory>
@@ -26,6 +26,7 @@ struct Question {
 
   std::vector<std::int64_t> blocks = {};  // elements of each block, where these are uneven; empty: all alike
   double within = usual_within;           // as in ChoiceLimits
+  Time limit = forever;                   // a way or schedule that takes longer is given up: its time is `forever`
   NoiseRuns noise = {};
   bool interval = true;
   bool path = false;             // the critical path, in the price
@@ -38,7 +39,7 @@ struct Question {
 struct Answer {
   AlgorithmConfig way;  // that was chosen, or asked for; of a schedule, its algorithm
   Choice choice;        // what it was chosen from; empty: nothing was
-  Price price;          // its time is `forever` when it was interrupted
+  Price price;          // its time is `forever` when it was interrupted, or beyond the limit
   Interval interval;
   Noisy noisy;
   std::vector<Phase> phases;

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/choose/tuner.h"
+#include "sim/choose/pricer.h"
 
 namespace trellis::sim {
 

@@ -1,4 +1,4 @@
-#include "sim/choose/borders.h"
+#include "sim/tune/borders.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "sim/choose/synthesis.h"
+#include "sim/tune/synthesis.h"
 
 #include <gtest/gtest.h>
 
 #include "schedule/formats/text.h"
 #include "schedule/proof/verify.h"
 #include "sim/choose/choice.h"
-#include "sim/choose/synthesis_graph.h"
+#include "sim/tune/synthesis_graph.h"
 
 namespace trellis::sim {
 namespace {

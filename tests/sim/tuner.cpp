@@ -1,4 +1,4 @@
-#include "sim/choose/tuner.h"
+#include "sim/choose/pricer.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,10 @@
 #include <set>
 
 #include "schedule/proof/verify.h"
-#include "sim/choose/sweep.h"
-#include "sim/choose/synthesis.h"
-#include "sim/choose/tuner_search.h"
+#include "sim/tune/regions.h"
+#include "sim/tune/search.h"
+#include "sim/tune/sweep.h"
+#include "sim/tune/synthesis.h"
 
 namespace trellis::sim {
 namespace {

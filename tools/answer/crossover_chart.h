@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/choose/tuner.h"
+#include "sim/tune/regions.h"
 
 namespace trellis::tools {
 

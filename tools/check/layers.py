@@ -27,7 +27,7 @@ FOLDERS = {
     "kernels":  ["types", "dispatch", "reduce", "optimizers", "layers", "lanes", "twins", "measure"],
     "device":   ["streams", "messages", "host", "neff", "nrt", "simulated", "neuron", "conformance", "libnrt"],
     "sim":      ["time", "figures", "machine", "timeline", "network", "price", "choose", "workload", "report", "answer",
-                 "core"],
+                 "tune", "core"],
     "ccl":      ["rendezvous", "transports", "plan", "failure", "divide", "diagnosis", "run", "api"],
     "train":    ["mesh", "config", "pipeline", "step", "layers", "models", "update", "whole", "data",
                  "checkpoint", "cache", "trainer"],

@@ -7,7 +7,7 @@
 
 #include "ccl/config.h"
 #include "ccl/rendezvous/tcp/socket.h"
-#include "sim/choose/sweep.h"
+#include "sim/tune/sweep.h"
 
 namespace trellis::tools {
 

@@ -8,9 +8,9 @@
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/text.h"
 #include "schedule/proof/verify.h"
-#include "sim/choose/synthesis.h"
-#include "sim/choose/tuner_search.h"
 #include "sim/thread_pool.h"
+#include "sim/tune/search.h"
+#include "sim/tune/synthesis.h"
 #include "tools/answer/crossover_chart.h"
 #include "tools/answer/interruption.h"
 #include "tools/answer/machine_typed.h"
@@ -145,9 +145,7 @@ Looked look(const Options& o, const Machine& machine, const sim::Group& group, c
   control.known = points.known(kept), control.slower = points.slower(kept);
   control.found = [&](const Cost& c) { progress.next(text_of(c.way)), points.keep(kept, c); };
   control.given_up = [&](const Cost& c) { progress.next(text_of(c.way)), points.keep_slower(kept, c); };
-  Pricer::Settings while_asked = settings;
-  while_asked.stopped = [&](sim::Time, double) { return interrupts.asked(); };
-  Looked found{.result = sim::search(machine, group, while_asked, bytes,
+  Looked found{.result = sim::search(machine, group, settings, bytes,
                                      {.algorithms = o.algorithms,
                                       .most_levels = o.levels,
                                       .finalists = o.finalists,
@@ -155,7 +153,7 @@ Looked look(const Options& o, const Machine& machine, const sim::Group& group, c
                                       .most_moves = o.most_moves},
                                      control),
                .made = {}};
-  if (o.synthesise) found.made = sim::syntheses(machine, group, while_asked, bytes, control);
+  if (o.synthesise) found.made = sim::syntheses(machine, group, settings, bytes, control);
   found.interrupted = interrupts.asked();
   const bool nothing = found.result.fixed.empty() || (found.result.found.empty() && found.made.empty());
   if (nothing && found.interrupted) throw std::runtime_error("interrupted before anything was found");
@@ -190,10 +188,12 @@ int run(const Options& o) {
     write_schedule(o.output, gain > 0
                                  ? best.schedule
                                  : make(schedule::algorithm_named(fixed.way.algorithm), pricer.request(fixed.way)));
-  sim::PriceOptions explained = pricer.options(bytes);
-  explained.explain = true;
-  text += where_it_goes(machine, text_of(fixed.way), pricer.price(fixed.way, bytes, true));
-  text += where_it_goes(machine, best.name, sim::price(best.schedule, machine, explained));
+  sim::PricedMachine priced(machine.spec());
+  sim::Question question = sim::question_for({.group = group, .settings = settings}, fixed.way, bytes);
+  question.path = true;
+  text += where_it_goes(machine, text_of(fixed.way), answer(question, priced).price);
+  question.way.reset(), question.schedule = &best.schedule;
+  text += where_it_goes(machine, best.name, answer(question, priced).price);
   text += gain > 0 ? fmt::format("found: {:.1f}% less time than the best as they are\n", 100 * gain)
                    : fmt::format("none is better than {}{}\n", text_of(fixed.way),
                                  o.output.empty() ? "" : fmt::format(", which is what {} holds", o.output));

@@ -10,8 +10,8 @@
 #include "ccl/transports/open.h"
 #include "measure/rules.h"
 #include "measure/words.h"
-#include "sim/choose/borders.h"
 #include "sim/thread_pool.h"
+#include "sim/tune/borders.h"
 #include "tools/answer/crossover_chart.h"
 #include "tools/answer/interruption.h"
 #include "tools/answer/machine_typed.h"
@@ -259,7 +259,7 @@ int explain(const Options& o) {
   const Group group = groups_for(o, machine).front();
   const sim::Sweep s = sweep_for(one, machine, bench_op(o.explain[0]).collective, group);
   std::vector<Cost> costs = sim::sweep(machine, s, {.threads = threads_for(o)});
-  std::ranges::stable_sort(costs, {}, &Cost::time);
+  std::ranges::sort(costs, {}, [](const Cost& c) { return std::pair(c.time, c.way); });  // of any number of threads
   if (costs.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} there", o.explain[0]));
   Table table("costs",
               {{.name = "algorithm", .align = Align::left}, {.name = "time", .unit = "s"}, {.name = "of the fastest"}});
@@ -271,11 +271,17 @@ int explain(const Options& o) {
     table.add({text_of(c.way), sim::in_seconds(c.time),
                static_cast<double>(c.time) / static_cast<double>(costs.front().time)});
   }
-  Pricer pricer(machine, group, s.settings);
+  sim::PricedMachine priced(machine.spec());
   std::string text =
       fmt::format("{} of {} on {} ranks of {}\n", o.explain[0], sim_bytes_text(bytes), group.ranks(), machine.name());
-  for (const AlgorithmConfig& way : two) text += where_it_goes(machine, way, pricer.price(way, bytes, true));
-  const sim::Bounds bounds = pricer.price(two.front(), bytes).bounds;
+  sim::Bounds bounds;  // those of the fastest
+  for (const AlgorithmConfig& way : two) {
+    sim::Question question = sim::question_for(s, way, bytes);
+    question.path = true;
+    const sim::Price price = answer(question, priced).price;
+    text += where_it_goes(machine, way, price);
+    if (way == two.front()) bounds = price.bounds;
+  }
   text += fmt::format("nothing is faster than {} by latency, {} by bandwidth, {} by bisection\n\n",
                       sim_time_text(bounds.latency), sim_time_text(bounds.bandwidth), sim_time_text(bounds.bisection));
   write_output("", text + table.text());

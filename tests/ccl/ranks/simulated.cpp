@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/choose/choice.h"
-#include "sim/choose/tuner.h"
+#include "sim/choose/pricer.h"
 #include "tests/ccl/ranks/cases.h"
 #include "tests/ccl/ranks/run.h"
 

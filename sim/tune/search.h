@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/choose/sweep.h"
+#include "sim/tune/sweep.h"
 
 namespace trellis::sim {
 

@@ -1,4 +1,4 @@
-// Tuning: prices each way of doing a collective over message sizes, and finds from which size on which way is best.
+// Groups of ranks, and what a way of doing a collective costs in one: its price, and cheaper lower bounds.
 #pragma once
 
 #include <functional>
@@ -104,15 +104,5 @@ class Pricer {
 // give nothing new, as the algorithm has no more data to cut, are left out.
 std::vector<AlgorithmConfig> configs_of(const Pricer&, const std::vector<std::string>& algorithms,
                                         const std::vector<std::int32_t>& lanes, const std::vector<std::int32_t>& parts);
-// This way is chosen from `from` bytes on, until the next region.
-struct Region {
-  double from = 0;
-  AlgorithmConfig way;
-  Time time = 0;  // at this many bytes:
-  double at = 0;  // where the region begins; of the first region, the least size that was priced
-};
-
-// Costs may be in any order. The first region begins at 0. With `family`, a change of lanes or parts begins none.
-std::vector<Region> regions_of(std::vector<Cost>, bool family);
 
 }  // namespace trellis::sim

@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/choose/sweep.h"
+#include "sim/tune/regions.h"
+#include "sim/tune/sweep.h"
 
 namespace trellis::sim {
 
@@ -40,11 +41,10 @@ class Borders {
   void take(const Contender&, double bytes);
   bool stopped() const { return control_.stopped && control_.stopped(); }
 
-  const Machine& machine_;
+  PricedMachine asked_;
   Sweep sweep_;
   std::vector<Cost> samples_;
   SweepControl control_;
-  Pricer pricer_;
   bool family_ = false;
   std::map<Contender, std::vector<AlgorithmConfig>> ways_;
   std::map<std::pair<AlgorithmConfig, double>, Time> known_;

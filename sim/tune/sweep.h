@@ -1,4 +1,4 @@
-// Prices many ways at many message sizes on several threads, and keeps the results in a checkpoint file.
+// Asks what many ways cost at many message sizes, on several threads, and keeps the answers in a checkpoint file.
 #pragma once
 
 #include <functional>
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/choose/tuner.h"
+#include "sim/answer/answer.h"
 
 namespace trellis::sim {
 
@@ -24,10 +24,25 @@ struct SweepControl {
   int threads = 1;
   std::vector<Cost> known = {};                 // already priced points
   std::vector<Cost> slower = {};                // points known to take longer than this time
-  std::function<bool()> stopped = {};           // polled before each point; true: stop
+  std::function<bool()> stopped = {};           // polled by all threads, also while a point is priced; true: stop
   std::function<void(const Cost&)> found = {};  // called for each new point, never concurrently
   // likewise, for a point that takes longer than this time, while enough others are faster
   std::function<void(const Cost&)> given_up = {};
+};
+
+// The question what one way of the sweep costs, and nothing else.
+Question question_for(const Sweep&, const AlgorithmConfig&, double bytes, Time limit = forever);
+
+// Stops the answers where the control says stop.
+class StoppedBy final : public ProgressMonitor {
+ public:
+  explicit StoppedBy(std::function<bool()> stopped) : stopped_(std::move(stopped)) {}
+  void begin(std::string) override {}
+  bool stopped(Time, double) override { return interrupted(); }
+  bool interrupted() const override { return stopped_ && stopped_(); }
+
+ private:
+  std::function<bool()> stopped_;
 };
 
 // Returns the known points that belong to the sweep and the new ones that were not given up: all of them unless it was

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/choose/tuner.h"
+#include "sim/choose/pricer.h"
 
 namespace trellis::sim {
 

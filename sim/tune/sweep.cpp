@@ -1,4 +1,4 @@
-#include "sim/choose/sweep.h"
+#include "sim/tune/sweep.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -37,11 +37,10 @@ class SweepWork {
   // One thread's loop. It takes whole ways, each with all its sizes, as these share a pattern.
   void part(const MachineSpec& spec) {
     try {
-      const Machine machine(spec);  // reading figures records what was read, so each thread has its own
-      Pricer pricer(machine, sweep_.group, sweep_.settings);
+      StoppedBy watch(control_.stopped);
+      PricedMachine priced(spec, &watch);  // reading figures records what was read, so each thread has its own
       for (std::size_t i = next_++; i < sweep_.ways.size(); i = next_++) {
-        if (!price_all(pricer, sweep_.ways[i])) return;
-        pricer.forget(sweep_.ways[i]);
+        if (!price_all(priced, sweep_.ways[i])) return;
       }
     } catch (...) {
       const std::lock_guard hold(mutex_);
@@ -56,13 +55,15 @@ class SweepWork {
   }
 
  private:
-  bool price_all(Pricer& pricer, const AlgorithmConfig& way) {
+  bool price_all(PricedMachine& priced, const AlgorithmConfig& way) {
+    Question question = question_for(sweep_, way, 0);
     for (const double bytes : sweep_.sizes) {
       if (known_.contains({way, bytes})) continue;
       if (stop_ || (control_.stopped && control_.stopped())) return false;
       const Time limit = limit_for(bytes);
       if (const auto over = slower_.find({way, bytes}); over != slower_.end() && over->second >= limit) continue;
-      const Cost cost{way, bytes, price(pricer, way, bytes, limit)};
+      question.bytes = bytes, question.limit = limit;
+      const Cost cost{way, bytes, price(priced, question)};
       if (cost.time == forever && control_.stopped && control_.stopped()) return false;  // stopped while pricing
       const std::lock_guard hold(mutex_);
       if (cost.time == forever) {
@@ -72,15 +73,17 @@ class SweepWork {
       note(cost);
       if (control_.found) control_.found(cost);
     }
+    priced.pricer(question).forget(*question.way);
     return true;
   }
 
   // Gives up on a point that is slower than all that are wanted, at the bound or during the run. Which points are given
   // up depends on the order; the fastest ones do not.
-  static Time price(Pricer& pricer, const AlgorithmConfig& way, double bytes, Time limit) {
-    if (limit != forever && (pricer.outline(way, bytes).least > limit || pricer.least(way, bytes, limit) > limit))
-      return forever;
-    return pricer.price(way, bytes, false, limit).time;
+  static Time price(PricedMachine& priced, const Question& q) {
+    Pricer& pricer = priced.pricer(q);
+    const bool slower = q.limit != forever && (pricer.outline(*q.way, q.bytes).least > q.limit ||
+                                               pricer.least(*q.way, q.bytes, q.limit) > q.limit);
+    return slower ? forever : answer(q, priced).price.time;
   }
 
   Time limit_for(double bytes) {
@@ -136,6 +139,12 @@ std::string subject(const Sweep& s) {
 }
 
 }  // namespace
+
+Question question_for(const Sweep& s, const AlgorithmConfig& way, double bytes, Time limit) {
+  Question q{.settings = s.settings, .group = s.group, .bytes = bytes, .way = way, .limit = limit, .interval = false};
+  if (way.dims.empty()) q.way->dims = s.group.dims;
+  return q;
+}
 
 std::vector<Cost> sweep(const Machine& machine, const Sweep& sweep, const SweepControl& control) {
   SweepWork work(sweep, control);

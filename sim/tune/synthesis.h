@@ -5,8 +5,7 @@
 #include <optional>
 
 #include "schedule/schedule.h"
-#include "sim/choose/sweep.h"
-#include "sim/choose/tuner.h"
+#include "sim/tune/sweep.h"
 
 namespace trellis::sim {
 

@@ -1,4 +1,4 @@
-#include "sim/choose/tuner_search.h"
+#include "sim/tune/search.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "sim/choose/synthesis_graph.h"
+#include "sim/tune/synthesis_graph.h"
 
 #include <algorithm>
 #include <map>

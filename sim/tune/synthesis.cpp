@@ -1,4 +1,4 @@
-#include "sim/choose/synthesis.h"
+#include "sim/tune/synthesis.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include <stdexcept>
 
 #include "schedule/builder/recorder.h"
-#include "sim/choose/synthesis_graph.h"
+#include "sim/tune/synthesis_graph.h"
 
 namespace trellis::sim {
 namespace {
@@ -283,18 +283,19 @@ AlgorithmConfig way_of(const Synthesis& how) {
 }
 
 // Synthesises and prices it, unless the result is known. `forever`: it exceeds the limit or was stopped.
-Time time_of(const Machine& machine, const Group& group, const Pricer::Settings& settings, const PriceOptions& options,
-             const Synthesis& how, const SweepControl& control) {
+Time time_of(Question q, PricedMachine& priced, const Synthesis& how, const SweepControl& control) {
   const AlgorithmConfig way = way_of(how);
-  const auto is_this = [&](const Cost& c) { return c.way == way && c.bytes == options.bytes; };
+  const auto is_this = [&](const Cost& c) { return c.way == way && c.bytes == q.bytes; };
   if (const auto known = std::ranges::find_if(control.known, is_this); known != control.known.end())
-    return known->time <= options.limit ? known->time : forever;
+    return known->time <= q.limit ? known->time : forever;
   for (const Cost& c : control.slower)
-    if (is_this(c) && c.time >= options.limit) return forever;
-  const Time time = price(synthesised(machine, group, settings, options.bytes, how), machine, options).time;
-  if (time != forever && control.found) control.found({way, options.bytes, time});
+    if (is_this(c) && c.time >= q.limit) return forever;
+  const schedule::Schedule made = synthesised(priced.machine(), q.group, q.settings, q.bytes, how);
+  q.schedule = &made;
+  const Time time = answer(q, priced).price.time;
+  if (time != forever && control.found) control.found({way, q.bytes, time});
   if (time == forever && control.given_up && !(control.stopped && control.stopped()))
-    control.given_up({way, options.bytes, options.limit});
+    control.given_up({way, q.bytes, q.limit});
   return time;
 }
 
@@ -304,11 +305,9 @@ std::vector<Synthesised> syntheses(const Machine& machine, const Group& group, c
                                    double bytes, const SweepControl& control) {
   constexpr std::int64_t most_tried = 300'000;  // transfers
   std::vector<Synthesised> all;
-  PriceOptions options{.bytes = bytes,
-                       .element = settings.element,
-                       .era = settings.era,
-                       .stopped = settings.stopped,
-                       .members = group.members};
+  StoppedBy watch(control.stopped);
+  PricedMachine priced(machine.spec(), &watch);
+  Question question{.settings = settings, .group = group, .bytes = bytes, .interval = false};
   for (const std::int32_t pieces : {1, 2, 4, 8, 16, 32})
     for (const std::int32_t depth : {1, 2, 4, 0}) {
       const std::int64_t shares = schedule::rooted(settings.collective) ? 1 : group.ranks();
@@ -316,10 +315,10 @@ std::vector<Synthesised> syntheses(const Machine& machine, const Group& group, c
       if (static_cast<double>(shares * pieces) * settings.element > bytes && pieces > 1) continue;
       if (control.stopped && control.stopped()) break;
       const Synthesis how{.pieces = pieces, .depth = depth};
-      const Time time = time_of(machine, group, settings, options, how, control);
+      const Time time = time_of(question, priced, how, control);
       if (time == forever) continue;
       all.push_back({how, time});
-      options.limit = std::min(options.limit, 2 * time);
+      question.limit = std::min(question.limit, 2 * time);
     }
   std::ranges::stable_sort(all, {}, &Synthesised::time);
   return all;

@@ -1,4 +1,4 @@
-#include "sim/choose/borders.h"
+#include "sim/tune/borders.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,11 +19,10 @@ double middle(double low, double high) { return high > 4 * low ? std::sqrt(low *
 }  // namespace
 
 Borders::Borders(const Machine& machine, const Sweep& sweep, const std::vector<Cost>& samples, SweepControl control)
-    : machine_(machine),
+    : asked_(machine.spec()),
       sweep_(sweep),
       samples_(samples),
-      control_{.threads = control.threads, .stopped = std::move(control.stopped)},
-      pricer_(machine, sweep.group, sweep.settings) {
+      control_{.threads = control.threads, .stopped = std::move(control.stopped)} {
   for (const Cost& c : samples) known_[{c.way, c.bytes}] = c.time;
   std::ranges::sort(sweep_.sizes);
 }
@@ -36,7 +35,8 @@ Cost Borders::price(const Contender& who, double bytes) {
   Cost best{.bytes = bytes, .time = forever};
   for (const AlgorithmConfig& way : ways_.at(who)) {
     const auto found = known_.find({way, bytes});
-    const Time time = found != known_.end() ? found->second : pricer_.price(way, bytes, false, best.time).time;
+    const Time time =
+        found != known_.end() ? found->second : answer(question_for(sweep_, way, bytes, best.time), asked_).price.time;
     if (time < best.time) known_[{way, bytes}] = time, best.way = way, best.time = time;
   }
   return best;
@@ -46,7 +46,7 @@ Cost Borders::fastest(double bytes, Time limit) {
   Sweep one = sweep_;
   one.sizes = {bytes}, one.wanted = 1, one.limit = limit;
   Cost best{.bytes = bytes, .time = forever};
-  for (const Cost& c : sweep(machine_, one, control_)) {
+  for (const Cost& c : sweep(asked_.machine(), one, control_)) {
     known_[{c.way, c.bytes}] = c.time;
     if (std::pair(c.time, c.way) < std::pair(best.time, best.way)) best = c;
   }
@@ -75,7 +75,10 @@ double Borders::border(const Side& before, const Side& after) {
     if (again) (came_down ? at_low : at_high) /= 2;
   }
   for (const Side* side : {&before, &after})
-    for (const AlgorithmConfig& way : ways_.at(side->who)) pricer_.forget(way);
+    for (const AlgorithmConfig& way : ways_.at(side->who)) {
+      const Question q = question_for(sweep_, way, 0);
+      asked_.pricer(q).forget(*q.way);
+    }
   return high;
 }
 
