@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "device/of_this_process.h"
-#include "sim/choose/choice.h"
 
 namespace trellis::device {
 namespace {
@@ -91,25 +90,25 @@ std::shared_ptr<const SimulatedMachine> SimulatedMachine::named(std::string_view
 
 SimulatedMachine::SimulatedMachine(std::string_view name, const CoreSettings& settings)
     : spec_(spec_for(name, settings)),
-      machine_(spec_),
+      priced_(spec_),
       chip_(sim::chip_named(spec_.chip)),
       logical_size_(device::logical_size(settings, chip_.name, chip_.logical_cores, chip_.cores)),
-      visible_(visible_cores(settings, machine_.ranks())) {}
+      visible_(visible_cores(settings, machine().ranks())) {}
 
 Topology SimulatedMachine::topology(int visible_core) const {
   if (visible_core < 0 || static_cast<std::size_t>(visible_core) >= visible_.size())
     throw std::invalid_argument(fmt::format("sim:{}: core {}: expected one of the {} visible cores, from 0 on",
-                                            machine_.name(), visible_core, visible_.size()));
-  Topology t{.machine = machine_.name(),
+                                            machine().name(), visible_core, visible_.size()));
+  Topology t{.machine = machine().name(),
              .chip = chip_.name,
-             .chips = machine_.chips(),
-             .cores = machine_.ranks(),
+             .chips = machine().chips(),
+             .cores = machine().ranks(),
              .physical_of_core = logical_size_,
              .core = visible_[static_cast<std::size_t>(visible_core)],
              .visible = static_cast<int>(visible_.size()),
              .memory_bytes = static_cast<double>(core_bytes())};
-  add_links(machine_, t.links);
-  add_nics(spec_, machine_, t.nics);
+  add_links(machine(), t.links);
+  add_nics(spec_, machine(), t.nics);
   return t;
 }
 
@@ -152,22 +151,21 @@ sim::Time SimulatedMachine::price(const CollectiveRun& run) const {
                                  .peer = run.peer,
                                  .in_place = run.in_place};
   for (const auto& [from, to] : run.pairs) settings.pairs.push_back({from, to});
-  sim::Pricer pricer(machine_, group_of(machine_, run), std::move(settings));
-  const auto bytes = static_cast<double>(run.bytes);
-  if (!run.counts.empty()) {
-    const sim::AlgorithmConfig way = sim::algorithm_config_named(run.way);
-    const auto schedule = schedule::make(schedule::algorithm_named(way.algorithm), pricer.request(way));
-    const sim::CompiledSchedule pattern(schedule, {run.counts.begin(), run.counts.end()});
-    const auto all = static_cast<double>(std::accumulate(run.counts.begin(), run.counts.end(), std::size_t{0}));
-    return sim::price(pattern, machine_, pricer.options(all * static_cast<double>(run.element))).time;
+  sim::Question question{.settings = std::move(settings),
+                         .group = group_of(machine(), run),
+                         .bytes = static_cast<double>(run.bytes),
+                         .blocks = {run.counts.begin(), run.counts.end()},
+                         .interval = false};
+  if (!run.counts.empty())
+    question.bytes =
+        static_cast<double>(std::accumulate(run.counts.begin(), run.counts.end(), std::size_t{0}) * run.element);
+  if (!run.way.empty()) question.way = sim::algorithm_config_named(run.way);
+  if (question.way && question.way->dims.empty()) question.way->dims = question.group.dims;  // ranks know no shape
+  try {
+    return answer(question, priced_).price.time;
+  } catch (const std::invalid_argument& error) {
+    throw Unsupported(fmt::format("sim:{}: {}", machine().name(), error.what()));
   }
-  if (!run.way.empty()) return pricer.price(sim::algorithm_config_named(run.way), bytes).time;
-  const sim::Choice choice =
-      sim::choose(pricer, sim::usual_configs(pricer, bytes), bytes, {.within = sim::usual_within});
-  if (choice.best.empty())
-    throw Unsupported(fmt::format("sim:{}: no algorithm is known for {} of {} bytes by {} ranks", machine_.name(),
-                                  run.collective, run.bytes, run.ranks));
-  return choice.best.front().time;
 }
 
 }  // namespace trellis::device

@@ -9,7 +9,7 @@
 
 #include "device/device.h"
 #include "device/visible_cores.h"
-#include "sim/choose/pricer.h"
+#include "sim/answer/answer.h"
 #include "sim/machine/chip.h"
 
 namespace trellis::device {
@@ -31,10 +31,11 @@ class SimulatedMachine {
   Time collective_time(const CollectiveRun&) const;
 
  private:
+  const sim::Machine& machine() const { return priced_.machine(); }
   sim::Time price(const CollectiveRun&) const;
 
   const sim::MachineSpec spec_;
-  const sim::Machine machine_;
+  mutable sim::PricedMachine priced_;  // asked under the mutex
   const sim::ChipSpec chip_;
   const int logical_size_;
   const std::vector<int> visible_;
