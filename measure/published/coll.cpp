@@ -124,9 +124,9 @@ std::vector<AlgorithmConfig> configs_for(const Record& r, const Pricer& pricer) 
   if (!pricer.settings().era.starts_with("2023")) names = {"mesh", "rdh", "kangaring", "ring", "flat_ring", "direct"};
   if (const std::string said = r.word("algorithm"); !said.empty()) names = {said};
   const bool rooted = schedule::rooted(pricer.settings().collective);
-  const std::vector<std::int32_t> parts =
+  const std::vector<std::int32_t> segments =
       rooted ? std::vector<std::int32_t>{1, 4, 16, 64} : std::vector<std::int32_t>{1};
-  std::vector<AlgorithmConfig> ways = sim::configs_of(pricer, names, {1, 2, 4}, parts);
+  std::vector<AlgorithmConfig> ways = sim::configs_of(pricer, names, {1, 2, 4}, segments);
   const Rank ranks = pricer.group().ranks(), nodes = nodes_of(r);
   for (AlgorithmConfig& way : ways)
     if (way.algorithm == "flat_ring") way.dims = {ranks / nodes, nodes};  // flat_ring sees hosts, not chips

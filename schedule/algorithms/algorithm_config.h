@@ -1,5 +1,5 @@
-// A AlgorithmConfig names how to do a collective: an algorithm with its lanes, segments, view of the ranks, and inner
-// algorithms. Also the text form that tables, tools and tuners use.
+// An AlgorithmConfig names how to do a collective: an algorithm with its channels, segments, view of the ranks, and
+// inner algorithms. Also the text form that tables, tools and tuners use.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -26,7 +26,8 @@ inline constexpr std::string_view file_prefix = "file:";
 
 std::string text_of(const AlgorithmConfig&);  // "ring*2/4", "torus@4x16^1.0", "hierarchical(mesh,ring)@4x16*2"
 AlgorithmConfig algorithm_config_named(std::string_view);  // inverse of text_of; throws invalid_argument
-std::string family_of(const AlgorithmConfig&);             // without lanes and segments: "hierarchical(mesh,ring)@4x16"
+// Without channels and segments: "hierarchical(mesh,ring)@4x16".
+std::string family_of(const AlgorithmConfig&);
 
 // Splits at commas outside parentheses. Throws invalid_argument if parentheses don't match.
 std::vector<std::string> split_at_commas(std::string_view);

@@ -41,7 +41,7 @@ class Tuner {
     return family_ ? family_of(way) == family_of(*held_) : way == *held_;
   }
 
-  bool family_;  // a change of lanes or segments alone is none
+  bool family_;  // a change of channels or segments alone is none
   bool changed_ = false;
   std::optional<AlgorithmConfig> held_;
 };

@@ -178,16 +178,16 @@ RankRoutes& Pricer::ways_from(Rank rank) {
 }
 
 std::vector<AlgorithmConfig> configs_of(const Pricer& pricer, const std::vector<std::string>& algorithms,
-                                        const std::vector<std::int32_t>& lanes,
-                                        const std::vector<std::int32_t>& parts) {
+                                        const std::vector<std::int32_t>& channels,
+                                        const std::vector<std::int32_t>& segments) {
   std::vector<std::string> names = algorithms;
   if (names.empty())
     for (const auto& [name, algorithm] : schedule::algorithms()) names.push_back(name);
   std::vector<AlgorithmConfig> ways;
   for (const std::string& name : names)
-    for (const std::int32_t channels : lanes)
-      for (const std::int32_t segments : parts)
-        if (const AlgorithmConfig way{name, channels, segments}; pricer.refusal(way).empty()) ways.push_back(way);
+    for (const std::int32_t c : channels)
+      for (const std::int32_t s : segments)
+        if (const AlgorithmConfig way{name, c, s}; pricer.refusal(way).empty()) ways.push_back(way);
   return ways;
 }
 

@@ -100,9 +100,10 @@ class Pricer {
   RankRoutes& ways_from(Rank);
 };
 
-// Every algorithm that can do the collective, or those named, with each number of lanes and parts. Combinations that
-// give nothing new, as the algorithm has no more data to cut, are left out.
+// Every algorithm that can do the collective, or those named, with each number of channels and segments. Combinations
+// that give nothing new, as the algorithm has no more data to cut, are left out.
 std::vector<AlgorithmConfig> configs_of(const Pricer&, const std::vector<std::string>& algorithms,
-                                        const std::vector<std::int32_t>& lanes, const std::vector<std::int32_t>& parts);
+                                        const std::vector<std::int32_t>& channels,
+                                        const std::vector<std::int32_t>& segments);
 
 }  // namespace trellis::sim

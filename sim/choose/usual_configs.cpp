@@ -34,7 +34,7 @@ std::vector<std::vector<Rank>> shapes(const Machine& machine, Rank ranks) {
   return all;
 }
 
-// Whether parts of the data can be in flight through several ranks or several levels at once.
+// Whether segments can be in flight through several ranks or several levels at once.
 bool worth_cutting(const schedule::Algorithm& algorithm, const AlgorithmConfig& way, schedule::Collective c) {
   using enum schedule::Collective;
   return c == broadcast || c == reduce || (c == all_reduce && algorithm.has_levels && way.dims.size() > 1);

@@ -15,7 +15,7 @@ struct Region {
   double at = 0;  // where the region begins; of the first region, the least size that was priced
 };
 
-// Costs may be in any order. The first region begins at 0. With `family`, a change of lanes or parts begins none.
+// Costs may be in any order. The first region begins at 0. With `family`, a change of channels or segments begins none.
 std::vector<Region> regions_of(std::vector<Cost>, bool family);
 
 }  // namespace trellis::sim

@@ -88,12 +88,12 @@ std::int64_t pieces_of(const Pricer& pricer, const AlgorithmConfig& way) {
   return task_of(schedule::algorithm_named(way.algorithm), pricer.request(way)).pieces;
 }
 
-// The first ways with other lanes and parts.
+// The first ways with other channels and segments.
 std::vector<AlgorithmConfig> finer_ways(const Pricer& pricer, const Search& how, const std::vector<Cost>& costs) {
   std::vector<AlgorithmConfig> ways;
   for (std::size_t i = 0; i < std::min(how.finalists, costs.size()); ++i)
-    for (const std::int32_t channels : how.lanes)
-      for (const std::int32_t segments : how.parts) {
+    for (const std::int32_t channels : how.channels)
+      for (const std::int32_t segments : how.segments) {
         AlgorithmConfig way = costs[i].way;
         way.channels = channels, way.segments = segments;
         if (channels * segments > 1 && pricer.refusal(way).empty()) ways.push_back(std::move(way));

@@ -30,8 +30,8 @@ std::vector<AlgorithmConfig> splits(const Pricer&, const std::vector<Cost>& fast
 struct Search {
   std::vector<std::string> algorithms = {};  // for the levels; empty: all
   std::size_t most_levels = 3;
-  std::size_t finalists = 6;  // of each kind of way, how many are tried with other lanes and parts, and in pairs
-  std::vector<std::int32_t> lanes = {1, 2, 4}, parts = {1, 4};
+  std::size_t finalists = 6;  // of each kind of way, how many are tried with other channels and segments, and in pairs
+  std::vector<std::int32_t> channels = {1, 2, 4}, segments = {1, 4};
   std::size_t shown = 5;  // how many of the fastest are wanted; never fewer than the finalists
   // Budget of simulated moves for each kind of way. The most promising ways are tried first, until it is used up.
   std::int64_t most_moves = 2'000'000;
@@ -39,7 +39,7 @@ struct Search {
 };
 
 struct SearchResult {
-  std::vector<Cost> fixed;  // the plain algorithms with their lanes and parts; the fastest first
+  std::vector<Cost> fixed;  // the plain algorithms with their channels and segments; the fastest first
   std::vector<Cost> found;  // compositions, other orders and splits; the fastest first
   std::size_t tried = 0;    // of the latter
   std::size_t untried = 0;  // left out as the least promising

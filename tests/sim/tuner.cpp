@@ -224,7 +224,7 @@ TEST(Search, GoesOnWhereItWasStopped) {
 TEST(Search, TheMostPromisingAreTriedFirst) {
   const Machine machine(machine_spec("torus:4x4"));
   const Group group = groups_of(machine).front();
-  const Search all{.algorithms = {"ring", "direct", "mesh"}, .most_levels = 2, .lanes = {1}, .parts = {1}};
+  const Search all{.algorithms = {"ring", "direct", "mesh"}, .most_levels = 2, .channels = {1}, .segments = {1}};
   Search few = all;
   few.most_moves = 20'000;
   const auto everything = search(machine, group, {}, 1 << 24, all, {}),
@@ -241,7 +241,7 @@ TEST(Search, AHierarchyIsFoundWhereOneIsDue) {
   what_if(spec, "clos.rate=5 GB/s");
   const Machine machine(spec);
   const auto result = search(machine, groups_of(machine).front(), {.collective = Collective::all_gather}, 1 << 26,
-                             {.most_levels = 2, .finalists = 4, .lanes = {1}, .parts = {1, 4}}, {.threads = 2});
+                             {.most_levels = 2, .finalists = 4, .channels = {1}, .segments = {1, 4}}, {.threads = 2});
   ASSERT_FALSE(result.found.empty());
   ASSERT_FALSE(result.fixed.empty());
   EXPECT_TRUE(std::ranges::is_sorted(result.found, {}, &Cost::time));

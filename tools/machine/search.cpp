@@ -44,7 +44,7 @@ void add(CLI::App& app, Options& o) {
   app.description(
       "Looks for a schedule that beats the algorithms as they are: hierarchies of any algorithms, over every way of\n"
       "taking the machine's dimensions together or apart; the dimensions in other orders; and two ways at once, each\n"
-      "with a share of the data. Each is priced; the fastest are tried with several lanes and parts.\n\n"
+      "with a share of the data. Each is priced; the fastest are tried with several channels and segments.\n\n"
       "--synthesise makes schedules for the machine as it is, with its dead and slow links: over time, whenever a "
       "link\n"
       "is idle, a chunk that its far end needs is put on it. What is reported was proved right first.\n\n"
@@ -60,7 +60,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--levels", o.levels, "Of a hierarchy, at most so many")
       ->check(CLI::Range(2, 8))
       ->capture_default_str();
-  app.add_option("--finalists", o.finalists, "That are tried with lanes and parts")->capture_default_str();
+  app.add_option("--finalists", o.finalists, "That are tried with other channels and segments")->capture_default_str();
   app.add_option("--show", o.shown, "Lines of each table")->check(above_zero())->capture_default_str();
   app.add_option("--moves", o.most_moves,
                  "That are gone through of each sort of way, the most promising first: more takes longer")

@@ -36,11 +36,11 @@ using sim::Pricer;
 using sim::Region;
 
 constexpr const char* description =
-    "Prices every algorithm with several lanes and parts on a simulated machine, over sizes and groups of its ranks,\n"
-    "and says which is best from where on: as regions, as a chart, and as a selection table for ccl/. Where the best\n"
-    "changes between two sizes, prices in between say at which byte, and what wins there; times are those of the "
-    "sizes\n"
-    "beside them.\n\n"
+    "Prices every algorithm with several channels and segments on a simulated machine, over sizes and groups of its\n"
+    "ranks, and says which is best from where on: as regions, as a chart, and as a selection table for ccl/. Where "
+    "the\n"
+    "best changes between two sizes, prices in between say at which byte, and what wins there; times are those of the\n"
+    "sizes beside them.\n\n"
     "Groups are all ranks, inner-N (the first N: a chip, a row, a host) and across-N (one of each of these). With\n"
     "--points, finished points are kept in a file, and a sweep that was interrupted goes on where it ended. Rules of\n"
     "across groups are those of a machine of their own, NAME:across. Under trellis launch, mpirun or srun the ranks "
@@ -53,7 +53,7 @@ struct Options {
   std::string machine, sizes = "8..1GB", era, output, chart, points, name;
   std::vector<std::string> collectives = {"all_reduce", "all_gather", "reduce_scatter"}, groups = {"all"}, algorithms,
                            what_if, explain, published;
-  std::vector<std::int32_t> lanes = {1, 2, 4}, parts = {1};
+  std::vector<std::int32_t> channels = {1, 2, 4}, segments = {1};
   int threads = 0;
   bool rows = false;
 };
@@ -65,8 +65,8 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--groups", o.groups, "Of ranks: all, inner-16, across-4, or every")->delimiter(',');
   app.add_option("--sizes", o.sizes, "Of the larger buffer: 8..1GB by powers of two; 64KB,1MB")->capture_default_str();
   app.add_option("--algorithms", o.algorithms, "Only these")->delimiter(',');
-  app.add_option("--channels", o.lanes, "Lanes to try")->delimiter(',')->capture_default_str();
-  app.add_option("--segments", o.parts, "Parts to try")->delimiter(',')->capture_default_str();
+  app.add_option("--channels", o.channels, "Numbers of channels to try")->delimiter(',')->capture_default_str();
+  app.add_option("--segments", o.segments, "Numbers of segments to try")->delimiter(',')->capture_default_str();
   app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
   app.add_option("--what-if", o.what_if, change_grammar);
   app.add_flag("--rows", o.rows, "Show algorithms all ranks in one row, and not the machine's shape");
@@ -135,7 +135,7 @@ struct Tuned {
 
 sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collective, const Group& group) {
   sim::Sweep s{group, {.collective = collective, .era = o.era}, {}, sizes_for(o)};
-  s.ways = sim::configs_of(Pricer(machine, group, s.settings), o.algorithms, o.lanes, o.parts);
+  s.ways = sim::configs_of(Pricer(machine, group, s.settings), o.algorithms, o.channels, o.segments);
   return s;
 }
 
