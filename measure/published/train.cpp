@@ -52,13 +52,13 @@ sim::Time sum_of_gradients(double bytes, Rank tp, Rank nodes) {
   const Rank ranks = machine.ranks() / tp;
   const sim::CompiledSchedule ring(schedule::algorithm_named("ring"),
                                    {.collective = schedule::Collective::all_reduce, .dims = {ranks}, .channels = 4});
-  std::vector<sim::Job> jobs;
+  std::vector<sim::SimulatedCollective> collectives;
   for (Rank part = 0; part < tp; ++part) {
-    sim::Job job{.pattern = &ring, .bytes = bytes};
-    for (Rank i = 0; i < ranks && tp > 1; ++i) job.members.push_back(i * tp + part);
-    jobs.push_back(std::move(job));
+    sim::SimulatedCollective collective{.pattern = &ring, .bytes = bytes};
+    for (Rank i = 0; i < ranks && tp > 1; ++i) collective.members.push_back(i * tp + part);
+    collectives.push_back(std::move(collective));
   }
-  return sim::Run(machine, std::move(jobs), {}).run();
+  return sim::Run(machine, std::move(collectives), {}).run();
 }
 
 std::optional<Answer> train(const Record& r, const std::vector<Record>& all) {

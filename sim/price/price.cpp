@@ -35,11 +35,11 @@ Busiest busiest(const Run& run, const Machine& machine) {
 
 std::unique_ptr<Run> run_of(const CompiledSchedule& pattern, const Machine& machine, const PriceOptions& options,
                             RunSettings settings) {
-  Job job{.pattern = &pattern, .bytes = options.bytes, .members = options.members};
-  if (pattern.sized()) job.chunk_bytes = options.element;
+  SimulatedCollective collective{.pattern = &pattern, .bytes = options.bytes, .members = options.members};
+  if (pattern.sized()) collective.chunk_bytes = options.element;
   settings.era = options.era, settings.fold = options.fold;
   settings.limit = options.limit, settings.stopped = options.stopped, settings.noise = options.noise;
-  return std::make_unique<Run>(machine, std::vector<Job>{job}, std::move(settings));
+  return std::make_unique<Run>(machine, std::vector<SimulatedCollective>{collective}, std::move(settings));
 }
 
 }  // namespace

@@ -6,13 +6,13 @@
 
 namespace trellis::sim {
 
-Run::Run(const Machine& machine, std::vector<Job> jobs, RunSettings settings)
-    : engine_(std::make_unique<Engine>(machine, std::move(jobs), std::move(settings))) {}
+Run::Run(const Machine& machine, std::vector<SimulatedCollective> collectives, RunSettings settings)
+    : engine_(std::make_unique<Engine>(machine, std::move(collectives), std::move(settings))) {}
 
 Run::~Run() = default;
 
 Time Run::run() { return engine_->run(); }
-Time Run::ended(std::size_t job) const { return engine_->ended_.at(job); }
+Time Run::ended(std::size_t collective) const { return engine_->ended_.at(collective); }
 Time Run::load_ended(std::size_t load) const { return engine_->loads_ended_.at(load); }
 const Folding* Run::folding() const { return engine_->folding_.get(); }
 Rank Run::simulated() const { return static_cast<Rank>(engine_->seats_.size()); }
@@ -36,7 +36,7 @@ Run::Place Run::place(std::int64_t number) const {
   const auto rank_of = [&](std::int32_t peer) {
     return peer == no_peer ? -1 : e.peers_[seat.first_peer + static_cast<std::uint32_t>(peer)].rank;
   };
-  return {seat.job, seat.rank, rank_of(m.peer), rank_of(m.second), &m};
+  return {seat.collective, seat.rank, rank_of(m.peer), rank_of(m.second), &m};
 }
 
 Time Run::latency(std::int64_t number) const {
@@ -53,9 +53,10 @@ double Run::bytes(std::int64_t number) const {
   const Engine::Seat& seat = e.seats_[at];
   const Move& m = e.program(seat).moves[move];
   if (e.needs_no_bytes(seat, m)) return 0;
-  const Job& job = e.jobs_[seat.job];
-  const double chunks = static_cast<double>(std::max<std::int64_t>(1, schedule::data_chunks(job.pattern->task())));
-  return m.chunks * (job.chunk_bytes > 0 ? job.chunk_bytes : job.bytes / chunks);
+  const SimulatedCollective& collective = e.collectives_[seat.collective];
+  const double chunks =
+      static_cast<double>(std::max<std::int64_t>(1, schedule::data_chunks(collective.pattern->task())));
+  return m.chunks * (collective.chunk_bytes > 0 ? collective.chunk_bytes : collective.bytes / chunks);
 }
 
 void Run::uses(std::int64_t number, std::vector<ResourceId>& found) const {

@@ -18,7 +18,7 @@
 namespace trellis::sim {
 
 // A collective to run.
-struct Job {
+struct SimulatedCollective {
   const CompiledSchedule* pattern = nullptr;
   double bytes = 0;                // of the larger buffer
   double chunk_bytes = 0;          // used instead of `bytes` if not 0
@@ -57,12 +57,12 @@ struct Trace {
 
 class Run {
  public:
-  Run(const Machine&, std::vector<Job>, RunSettings);
+  Run(const Machine&, std::vector<SimulatedCollective>, RunSettings);
   ~Run();
   // Throws invalid_argument when a step can never start. Returns forever if it gave up.
   Time run();  // when the last move ended
 
-  Time ended(std::size_t job) const;
+  Time ended(std::size_t collective) const;
   Time load_ended(std::size_t load) const;
   const Folding* folding() const;    // the folding in use; null: none
   double carried(ResourceId) const;  // bytes, weighted by passes
@@ -74,7 +74,7 @@ class Run {
   // Of a traced run: every move has a number, in this order. `place` says whose move it is.
   const std::vector<Trace>& traces() const;
   struct Place {
-    std::size_t job = 0;
+    std::size_t collective = 0;
     Rank rank = 0, peer = -1;  // of the machine; -1: local
     Rank also = -1;            // a second receiver of the same bytes
     const Move* move = nullptr;

@@ -28,11 +28,11 @@ void add_use(std::vector<Use>& uses, std::uint32_t resource, std::uint32_t weigh
 
 }  // namespace
 
-Run::Engine::Engine(const Machine& machine, std::vector<Job> jobs, RunSettings settings)
-    : machine_(machine), jobs_(std::move(jobs)), settings_(std::move(settings)) {
+Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> collectives, RunSettings settings)
+    : machine_(machine), collectives_(std::move(collectives)), settings_(std::move(settings)) {
   overheads_ = machine_.overheads(settings_.era);
-  if (!settings_.noise && settings_.loads.empty() && jobs_.size() == 1)
-    if (auto folded = folded_symmetry(jobs_[0].pattern->symmetry(), machine_, jobs_[0].members)) {
+  if (!settings_.noise && settings_.loads.empty() && collectives_.size() == 1)
+    if (auto folded = folded_symmetry(collectives_[0].pattern->symmetry(), machine_, collectives_[0].members)) {
       folding_ = std::make_unique<Folding>(machine_, *std::move(folded));
       if (!folding_->folds()) folding_.reset();
     }
@@ -49,21 +49,21 @@ Run::Engine::Engine(const Machine& machine, std::vector<Job> jobs, RunSettings s
     }
   }
   loads_ended_.assign(settings_.loads.size(), 0);
-  for (std::uint32_t job = 0; job < jobs_.size(); ++job) {
+  for (std::uint32_t collective = 0; collective < collectives_.size(); ++collective) {
     const auto first = static_cast<std::uint32_t>(seats_.size());
-    add_seats(job);
-    add_peers(job, first);
-    const CompiledSchedule& pattern = *jobs_[job].pattern;
-    const double chunk = jobs_[job].chunk_bytes;
+    add_seats(collective);
+    add_peers(collective, first);
+    const CompiledSchedule& pattern = *collectives_[collective].pattern;
+    const double chunk = collectives_[collective].chunk_bytes;
     const auto chunks = static_cast<Work>(std::max<std::int64_t>(1, schedule::data_chunks(pattern.task())));
     chunk_work_.push_back(chunk > 0 ? static_cast<Work>(chunk) * work_of_byte
-                                    : static_cast<Work>(jobs_[job].bytes) * work_of_byte / chunks);
+                                    : static_cast<Work>(collectives_[collective].bytes) * work_of_byte / chunks);
   }
   for (Seat& seat : seats_) {
     seat.hbm = one_pass(machine_.hbm(seat.rank));
     seat.dma = one_pass(machine_.dma(seat.rank));
   }
-  ended_.assign(jobs_.size(), 0);
+  ended_.assign(collectives_.size(), 0);
   if (settings_.trace) traces_.resize(moves_);
   if (settings_.alone) {
     overheads_.message = overheads_.away = 0;
@@ -91,9 +91,9 @@ Use Run::Engine::one_pass(ResourceId r) {
   return {number(r), one_use * (folding_ ? folding_->sharers(r) : 1)};
 }
 
-void Run::Engine::add_seats(std::uint32_t job) {
-  const CompiledSchedule& pattern = *jobs_[job].pattern;
-  const auto& members = jobs_[job].members;
+void Run::Engine::add_seats(std::uint32_t collective) {
+  const CompiledSchedule& pattern = *collectives_[collective].pattern;
+  const auto& members = collectives_[collective].members;
   const Rank limit = members.empty() ? pattern.ranks() : static_cast<Rank>(members.size());
   if (limit != pattern.ranks() || (members.empty() && limit > machine_.ranks()))
     throw std::invalid_argument(fmt::format("a schedule for {} ranks on {}: {} has {}", pattern.ranks(),
@@ -108,7 +108,7 @@ void Run::Engine::add_seats(std::uint32_t job) {
     const Rank at = members.empty() ? r : members[r];
     if (at < 0 || at >= machine_.ranks())
       throw std::invalid_argument(fmt::format("rank {}: {} has 0 to {}", at, machine_.name(), machine_.ranks() - 1));
-    seats_.push_back({.job = job,
+    seats_.push_back({.collective = collective,
                       .program = pattern.class_of(r),
                       .rank = at,
                       .slowness = static_cast<float>(machine_.slowness(at))});
@@ -125,9 +125,9 @@ void Run::Engine::add_seats(std::uint32_t job) {
   }
 }
 
-void Run::Engine::add_peers(std::uint32_t job, std::uint32_t first_seat) {
-  const CompiledSchedule& pattern = *jobs_[job].pattern;
-  const auto& members = jobs_[job].members;
+void Run::Engine::add_peers(std::uint32_t collective, std::uint32_t first_seat) {
+  const CompiledSchedule& pattern = *collectives_[collective].pattern;
+  const auto& members = collectives_[collective].members;
   std::unordered_map<Rank, std::uint32_t> seat_of_rank;
   const auto count = static_cast<std::uint32_t>(seats_.size()) - first_seat;
   const std::vector<Rank> representatives = folding_ ? folding_->representatives() : std::vector<Rank>{};

@@ -10,7 +10,7 @@ namespace trellis::sim {
 
 class Run::Engine {
  public:
-  Engine(const Machine&, std::vector<Job>, RunSettings);
+  Engine(const Machine&, std::vector<SimulatedCollective>, RunSettings);
   Time run();
 
   // Ranks of one program. Their like moves have neighbouring numbers, as they happen at about the same time.
@@ -18,9 +18,9 @@ class Run::Engine {
     std::uint64_t first_move = 0;
     std::vector<std::uint32_t> seats = {};
   };
-  // A simulated rank of a job, which other ranks may be folded into.
+  // A simulated rank of a collective, which other ranks may be folded into.
   struct Seat {
-    std::uint32_t job = 0, program = 0;  // the class in the job's pattern
+    std::uint32_t collective = 0, program = 0;  // the class in the collective's pattern
     std::uint32_t first_peer = 0;
     std::uint32_t stride = 1;  // between the numbers of its moves
     std::uint64_t first_move = 0;
@@ -41,7 +41,7 @@ class Run::Engine {
     std::uint8_t sending = 0;  // a bit for each lane on which something moves
   };
 
-  const PatternClass& program(const Seat& s) const { return jobs_[s.job].pattern->classes()[s.program]; }
+  const PatternClass& program(const Seat& s) const { return collectives_[s.collective].pattern->classes()[s.program]; }
   void uses_of(const Seat&, const Move&, std::vector<Use>&) const;
   bool needs_no_bytes(const Seat&, const Move&) const;
   std::uint64_t number(const Seat& s, std::uint32_t move) const {
@@ -53,7 +53,7 @@ class Run::Engine {
   Numbered numbered(std::int64_t number) const;
 
   const Machine& machine_;
-  std::vector<Job> jobs_;
+  std::vector<SimulatedCollective> collectives_;
   RunSettings settings_;
   Overheads overheads_;
   std::unique_ptr<Folding> folding_;  // null: every rank is simulated
@@ -63,7 +63,7 @@ class Run::Engine {
   std::uint64_t moves_ = 0;
   std::vector<Peer> peers_;
   std::vector<Use> links_;
-  std::vector<Work> chunk_work_;  // of each job
+  std::vector<Work> chunk_work_;  // of each collective
   std::vector<Trace> traces_;
   std::vector<Time> ended_;
   std::vector<Time> loads_ended_;
@@ -72,8 +72,8 @@ class Run::Engine {
   std::int64_t transfers_ = 0, events_ = 0;
 
  private:
-  void add_seats(std::uint32_t job);
-  void add_peers(std::uint32_t job, std::uint32_t first_seat);
+  void add_seats(std::uint32_t collective);
+  void add_peers(std::uint32_t collective, std::uint32_t first_seat);
   std::uint32_t number(ResourceId);
   Use one_pass(ResourceId);
 

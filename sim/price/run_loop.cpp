@@ -110,10 +110,10 @@ class Loop {
   void open() {
     for (std::uint32_t i = 0; i < e_.seats_.size(); ++i) {
       const auto& seat = e_.seats_[i];
-      const Job& job = e_.jobs_[seat.job];
-      const Time software = o_.launch + (uneven(job.pattern->task().collective) ? o_.counts : 0);
-      const Time start = job.start + noisy(software, i, Delay::launch);
-      e_.ended_[seat.job] = start;
+      const SimulatedCollective& collective = e_.collectives_[seat.collective];
+      const Time software = o_.launch + (uneven(collective.pattern->task().collective) ? o_.counts : 0);
+      const Time start = collective.start + noisy(software, i, Delay::launch);
+      e_.ended_[seat.collective] = start;
       const auto& moves = e_.program(seat).moves;
       assert(moves.size() <= most_moves);
       for (std::uint32_t m = 0; m < moves.size(); ++m)
@@ -255,7 +255,7 @@ class Loop {
     const auto& seat = e_.seats_[at];
     const Move& m = e_.program(seat).moves[number];
     if (trace_) e_.traces_[e_.number(seat, number)].begin = now_;
-    const Work work = e_.needs_no_bytes(seat, m) ? 0 : e_.chunk_work_[seat.job] * m.chunks;
+    const Work work = e_.needs_no_bytes(seat, m) ? 0 : e_.chunk_work_[seat.collective] * m.chunks;
     if (m.peer != no_peer) ++e_.transfers_;
     uses_.clear();
     if (work > 0) e_.uses_of(seat, m, uses_);
@@ -288,7 +288,7 @@ class Loop {
   void let_go(std::uint32_t at, std::uint32_t step, std::uint64_t cause) {
     const auto& seat = e_.seats_[at];
     const PatternClass& program = e_.program(seat);
-    e_.ended_[seat.job] = std::max(e_.ended_[seat.job], now_);
+    e_.ended_[seat.collective] = std::max(e_.ended_[seat.collective], now_);
     for (std::uint32_t i = program.begin[step]; i < program.begin[step + 1]; ++i) {
       const Follower& f = program.followers[i];
       const std::uint32_t target =
@@ -325,8 +325,8 @@ class Loop {
 
 Time Run::Engine::run() {
   std::uint32_t most = 0;
-  for (const Job& job : jobs_)
-    for (const PatternClass& c : job.pattern->classes())
+  for (const SimulatedCollective& collective : collectives_)
+    for (const PatternClass& c : collective.pattern->classes())
       for (const Move& m : c.moves) most = std::max(most, m.waits);
   if (most <= std::numeric_limits<std::uint8_t>::max()) return Loop<std::uint8_t>(*this).run();
   return Loop<std::uint32_t>(*this).run();

@@ -218,17 +218,18 @@ class Player {
     if (options_.noise) key.emplace_back(nullptr, 0, period.parts.front(), 0);
     const auto found = took_.find(key);
     if (found != took_.end()) return found->second;
-    std::vector<Job> jobs;
+    std::vector<SimulatedCollective> collectives;
     for (std::size_t i = 0; i < period.parts.size(); ++i) {
       const Part& part = workload_.parts[period.parts[i]];
       const Chosen& choice = *chosen_[period.parts[i]];
-      Job job{.pattern = choice.pattern.get(), .bytes = part.bytes, .chunk_bytes = choice.chunk_bytes};
+      SimulatedCollective collective{
+          .pattern = choice.pattern.get(), .bytes = part.bytes, .chunk_bytes = choice.chunk_bytes};
       if (static_cast<Rank>(members(part).size()) != machine_.ranks() || !part.members.empty())
-        job.members = members(part);
-      job.start = period.starts[i];
-      jobs.push_back(std::move(job));
+        collective.members = members(part);
+      collective.start = period.starts[i];
+      collectives.push_back(std::move(collective));
     }
-    Run run(machine_, std::move(jobs),
+    Run run(machine_, std::move(collectives),
             {.era = options_.era, .loads = loads_of(period), .noise = noise(period), .stopped = options_.stopped});
     stopped_ = run.run() == forever;
     Took took;

@@ -142,10 +142,10 @@ TEST(RunOfJobs, ALoadSharesHbmWithTransfers) {
   const Machine m = machine_named("trn2.48xlarge");
   const double hbm = m.rate(m.hbm(0));
   const auto ended = [&](bool collective, double rate) {
-    std::vector<Job> jobs;
+    std::vector<SimulatedCollective> collectives;
     const CompiledSchedule pattern(schedule::algorithm_named("mesh"), {.dims = {4, 16}});
-    if (collective) jobs.push_back({.pattern = &pattern, .bytes = 256e6});
-    sim::Run run(m, jobs,
+    if (collective) collectives.push_back({.pattern = &pattern, .bytes = 256e6});
+    sim::Run run(m, collectives,
                  {.loads = {{.rank = 0, .bytes = 1e9, .rate = rate}, {.rank = 1, .bytes = 1e9, .rate = rate}}});
     run.run();
     return run.load_ended(0);
