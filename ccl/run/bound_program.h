@@ -1,4 +1,4 @@
-// Input of an executor: a compiled program with its buffers, types and rounding.
+// What an executor runs: a compiled program, bound to buffers, types and rounding.
 #pragma once
 
 #include "ccl/plan/compiled.h"
@@ -8,7 +8,7 @@
 
 namespace trellis::ccl {
 
-struct Job {
+struct BoundProgram {
   const Compiled* compiled = nullptr;
   void* buffers[3] = {};  // indexed by schedule::Buffer; the input is only read, unless it is the output
   kernels::DType type = kernels::DType::u8;

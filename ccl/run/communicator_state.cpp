@@ -52,9 +52,9 @@ Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::uni
       message_clocks_(*device, rank_),
       cache_share_(kernels::cpu().l3_bytes / static_cast<std::size_t>(ranks_)),
       dumps_(dumps_requested()) {
-  job_.activity = &activity_;
-  job_.how.rounding = config.rounding;
-  job_.how.random.seed = config.seed;
+  bound_.activity = &activity_;
+  bound_.how.rounding = config.rounding;
+  bound_.how.random.seed = config.seed;
   if (dump_file.wanted()) register_for_dumps(*this);
 }
 
@@ -95,9 +95,9 @@ kernels::Stores Communicator::State::stores_for(std::size_t bytes_touched) const
 template <class Record>
 void Communicator::State::begin(Record record) {
   try {
-    if (job_.compiled == &native_plan_.compiled) native_ = agreement_.start();
-    job_.native = native_.get();
-    executor.begin(job_);
+    if (bound_.compiled == &native_plan_.compiled) native_ = agreement_.start();
+    bound_.native = native_.get();
+    executor.begin(bound_);
   } catch (...) {
     record();
     tell_of_loss(std::current_exception());
@@ -132,17 +132,17 @@ void Communicator::State::open(const Call& c, bool in_place, const Planned* plan
   activity_.wire = static_cast<std::uint8_t>(planned->wire);
   activity_.reduction = static_cast<std::uint8_t>(c.op.kind);
 
-  job_.compiled = &compiled;
-  job_.buffers[0] = const_cast<void*>(input_of(c));
-  job_.buffers[1] = c.output;
-  job_.buffers[2] = scratch.of(compiled.scratch_elements * size);
-  job_.type = c.type;
-  job_.wire = planned->wire;
-  job_.op = sums ? kernels::Reduction::sum : c.op.kind;
-  job_.how.random.step = operation;
-  job_.how.stores = stores_for((compiled.input_elements + compiled.output_elements) * size);
-  job_.mark = mark_of(*planned, c, operation);
-  job_.tokens = c.collective == Collective::barrier;
+  bound_.compiled = &compiled;
+  bound_.buffers[0] = const_cast<void*>(input_of(c));
+  bound_.buffers[1] = c.output;
+  bound_.buffers[2] = scratch.of(compiled.scratch_elements * size);
+  bound_.type = c.type;
+  bound_.wire = planned->wire;
+  bound_.op = sums ? kernels::Reduction::sum : c.op.kind;
+  bound_.how.random.step = operation;
+  bound_.how.stores = stores_for((compiled.input_elements + compiled.output_elements) * size);
+  bound_.mark = mark_of(*planned, c, operation);
+  bound_.tokens = c.collective == Collective::barrier;
   if (timed_) spend(c, *planned, in_place);
   begin([&] {
     Recorded& r = recorder.begin();
@@ -186,12 +186,12 @@ void Communicator::State::open(std::span<const SendRecv> all) {
                .type = static_cast<std::uint8_t>(first.type),
                .wire = static_cast<std::uint8_t>(first.type),
                .running = true};
-  job_.compiled = &send_recvs_;
-  for (void*& buffer : job_.buffers) buffer = nullptr;
-  job_.type = job_.wire = kernels::DType::u8;
-  job_.how.stores = kernels::Stores::cached;
-  job_.mark = send_recv_hash;
-  job_.tokens = true;
+  bound_.compiled = &send_recvs_;
+  for (void*& buffer : bound_.buffers) buffer = nullptr;
+  bound_.type = bound_.wire = kernels::DType::u8;
+  bound_.how.stores = kernels::Stores::cached;
+  bound_.mark = send_recv_hash;
+  bound_.tokens = true;
   if (timed_) hold_clock(true);
   begin([&] {
     Recorded& r = recorder.begin();
@@ -213,8 +213,8 @@ void Communicator::State::close() {
   recorder.end();
   native_.reset();
   if (divided_ != 0)
-    device->divide(job_.type, job_.at({schedule::Buffer::output}), divided_, static_cast<std::uint32_t>(ranks()));
-  const bool messages = job_.compiled == &send_recvs_;
+    device->divide(bound_.type, bound_.at({schedule::Buffer::output}), divided_, static_cast<std::uint32_t>(ranks()));
+  const bool messages = bound_.compiled == &send_recvs_;
   hold_clock(false);
   if (std::exchange(exchanging_, false)) return agreement_.conclude();
   if (timed_ && messages) message_clocks_.spend(agreement_);

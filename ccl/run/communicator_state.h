@@ -70,7 +70,7 @@ struct Communicator::State : DumpsOnSignal {
  private:
   void close();
   template <class Record>
-  void begin(Record);   // sets up the run of job_
+  void begin(Record);   // sets up the run of bound_
   void expect_whole();  // before an operation: no rank is lost and none has aborted
   [[gnu::cold]] void refuse();
   bool keep(std::exception_ptr, bool elsewhere = false);  // as the error that ended it; false: there was one before
@@ -100,7 +100,7 @@ struct Communicator::State : DumpsOnSignal {
   Compiled send_recvs_;
   std::vector<SendRecv> compiled_from_;  // what send_recvs_ was compiled from
   Activity activity_ = {.running = true};
-  Job job_;
+  BoundProgram bound_;
   std::unique_ptr<device::NativeRun> native_;
   Planned native_plan_;
   std::size_t divided_ = 0;  // number of output elements that an average divides at the end

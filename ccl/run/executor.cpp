@@ -19,15 +19,15 @@ bool is_local(Op op) { return !schedule::sends(op) && !schedule::receives(op); }
 Executor::Executor(Transport& transport, device::Device& device, std::chrono::milliseconds timeout)
     : transport_(transport), device_(device), timeout_(timeout), rounder_(device), watch_(timeout) {}
 
-void Executor::begin(const Job& job) {
-  const Compiled& c = *job.compiled;
-  job_ = &job;
-  rounds_ = job.rounds();
-  if (rounds_) rounder_.begin(job);
+void Executor::begin(const BoundProgram& bound) {
+  const Compiled& c = *bound.compiled;
+  bound_ = &bound;
+  rounds_ = bound.rounds();
+  if (rounds_) rounder_.begin(bound);
   ahead_ = c.ahead;
   ready_ = c.first;
   left_ = c.steps.size();
-  native_ = job.native;
+  native_ = bound.native;
   live_.clear();  // in case the following code throws
   fronts_.resize(c.lines.size());
   Front* front = fronts_.data();
@@ -42,7 +42,7 @@ void Executor::begin(const Job& job) {
   live_.resize(c.lines.size());
   std::iota(live_.begin(), live_.end(), 0);
   waiting_ = false;
-  transport_.show(*job.activity);
+  transport_.show(*bound.activity);
   for (Front& f : fronts_)
     if (f.sender != nullptr) advance(f);
 }
@@ -71,9 +71,9 @@ bool Executor::move() {
       live_.pop_back();
     }
   } catch (const Misfit& m) {
-    explain(transport_, *job_->activity, m);
+    explain(transport_, *bound_->activity, m);
   } catch (const Withdrawn& w) {
-    explain(transport_, *job_->activity, w);
+    explain(transport_, *bound_->activity, w);
   }
   if (moved) waiting_ = false;
   return moved;
@@ -92,7 +92,7 @@ void Executor::end() {
 bool Executor::advance(Front& front) {
   bool moved = false;
   while (front.next < front.line->count) {
-    const std::uint32_t step = job_->compiled->messages[front.line->first + front.next];
+    const std::uint32_t step = bound_->compiled->messages[front.line->first + front.next];
     if (ahead_[step].waits != 0) return moved;
     if (!front.begun && start(front, step)) {
       moved = true;
@@ -113,68 +113,68 @@ bool Executor::advance(Front& front) {
 
 // True when there is nothing to move; both ends know that from the plan.
 bool Executor::start(Front& front, std::uint32_t step) {
-  const FlatStep& flat = job_->compiled->steps[step];
-  const std::size_t bytes = (front.line->receives ? flat.to : flat.from).elements * kernels::size_of(job_->wire);
-  if (bytes == 0 && !job_->tokens) {
+  const FlatStep& flat = bound_->compiled->steps[step];
+  const std::size_t bytes = (front.line->receives ? flat.to : flat.from).elements * kernels::size_of(bound_->wire);
+  if (bytes == 0 && !bound_->tokens) {
     ++front.next;
     finish(step);
     return true;
   }
   front.begun = true;
   if (!front.line->receives) {
-    front.sending = {.data = job_->at(flat.from), .bytes = bytes, .mark = job_->mark + flat.mark};
-    if (job_->narrows()) {
+    front.sending = {.data = bound_->at(flat.from), .bytes = bytes, .mark = bound_->mark + flat.mark};
+    if (bound_->narrows()) {
       front.sending.producer = &producer_;
       front.sending.message = step;
     }
     return false;
   }
   front.receiving = {.consumer = {take, this, step},
-                     .place = flat.op == Op::recv && !job_->narrows() ? job_->at(flat.to) : nullptr,
+                     .place = flat.op == Op::recv && !bound_->narrows() ? bound_->at(flat.to) : nullptr,
                      .bytes = bytes,
-                     .mark = job_->mark + flat.mark};
+                     .mark = bound_->mark + flat.mark};
   return false;
 }
 
 void Executor::finish(std::uint32_t step) {
-  const FlatStep& flat = job_->compiled->steps[step];
+  const FlatStep& flat = bound_->compiled->steps[step];
   if (--ahead_[step].ends != 0) return;
   --left_;
   for (std::uint32_t i = 0; i < flat.follow_count; ++i) {
-    const std::uint32_t next = job_->compiled->followers[flat.follows + i];
-    if (--ahead_[next].waits == 0 && is_local(job_->compiled->steps[next].op)) ready_.push_back(next);
+    const std::uint32_t next = bound_->compiled->followers[flat.follows + i];
+    if (--ahead_[next].waits == 0 && is_local(bound_->compiled->steps[next].op)) ready_.push_back(next);
   }
 }
 
 void Executor::run_local(std::uint32_t step) {
-  const FlatStep& flat = job_->compiled->steps[step];
-  const Place* const further = job_->compiled->places.data() + flat.further;
+  const FlatStep& flat = bound_->compiled->steps[step];
+  const Place* const further = bound_->compiled->places.data() + flat.further;
   if (flat.to.elements == 0) return;
   if (rounds_) return rounder_.local(step);
   if (flat.op == Op::copy) {
-    const std::size_t bytes = flat.to.elements * kernels::size_of(job_->type);
-    device_.copy(job_->at(flat.to), job_->at(flat.from), bytes, job_->how.stores);
+    const std::size_t bytes = flat.to.elements * kernels::size_of(bound_->type);
+    device_.copy(bound_->at(flat.to), bound_->at(flat.from), bytes, bound_->how.stores);
     for (std::uint32_t i = 0; i < flat.further_count; ++i)
-      device_.copy(job_->at(further[i]), job_->at(flat.from), bytes, job_->how.stores);
+      device_.copy(bound_->at(further[i]), bound_->at(flat.from), bytes, bound_->how.stores);
     return;
   }
-  sources_.assign(1, job_->at(flat.from));
-  for (std::uint32_t i = 0; i < flat.further_count; ++i) sources_.push_back(job_->at(further[i]));
-  device_.reduce(job_->op, job_->type, sources_, job_->at(flat.to), flat.to.elements, job_->how);
+  sources_.assign(1, bound_->at(flat.from));
+  for (std::uint32_t i = 0; i < flat.further_count; ++i) sources_.push_back(bound_->at(further[i]));
+  device_.reduce(bound_->op, bound_->type, sources_, bound_->at(flat.to), flat.to.elements, bound_->how);
 }
 
 void Executor::take(void* self, std::uint32_t step, std::size_t offset, const std::byte* piece, std::size_t bytes) {
   auto& executor = *static_cast<Executor*>(self);
   if (bytes == 0) return;
   if (executor.rounds_) return executor.rounder_.take(step, offset, piece, bytes);
-  executor.take_piece(executor.job_->compiled->steps[step], offset, piece, bytes);
+  executor.take_piece(executor.bound_->compiled->steps[step], offset, piece, bytes);
 }
 
 void Executor::take_piece(const FlatStep& flat, std::size_t offset, const std::byte* piece, std::size_t bytes) {
-  std::byte* const to = job_->at(flat.to) + offset;
-  if (flat.op == Op::recv) return device_.copy(to, piece, bytes, job_->how.stores);
-  const void* const sources[] = {job_->at(flat.from) + offset, piece};
-  device_.reduce(job_->op, job_->type, sources, to, bytes / kernels::size_of(job_->type), job_->how);
+  std::byte* const to = bound_->at(flat.to) + offset;
+  if (flat.op == Op::recv) return device_.copy(to, piece, bytes, bound_->how.stores);
+  const void* const sources[] = {bound_->at(flat.from) + offset, piece};
+  device_.reduce(bound_->op, bound_->type, sources, to, bytes / kernels::size_of(bound_->type), bound_->how);
 }
 
 void Executor::make(void* self, std::uint32_t step, std::size_t offset, std::byte* piece, std::size_t bytes) {
@@ -194,7 +194,7 @@ const Executor::Front* Executor::stuck() const {
 Rank Executor::behind() const {
   for (Rank r = 0; r < transport_.ranks(); ++r)
     if (const Activity& theirs = transport_.activity(r);
-        r != transport_.rank() && theirs.operation < job_->activity->operation)
+        r != transport_.rank() && theirs.operation < bound_->activity->operation)
       return r;
   return (transport_.rank() + 1) % transport_.ranks();
 }
@@ -215,10 +215,10 @@ void Executor::look_around() {
     waiting_since_ = now;
     watch_.restart();
   }
-  Activity& mine = *job_->activity;
+  Activity& mine = *bound_->activity;
   if (const Front* front = stuck(); front != nullptr) {
-    const std::uint32_t step = job_->compiled->messages[front->line->first + front->next];
-    mine.step = job_->compiled->steps[step].origin;
+    const std::uint32_t step = bound_->compiled->messages[front->line->first + front->next];
+    mine.step = bound_->compiled->steps[step].origin;
     mine.waits_for = front->line->peer;
   } else if (native_ != nullptr) {
     mine.waits_for = behind();

@@ -5,7 +5,7 @@
 
 #include "ccl/failure/rank_dump.h"
 #include "ccl/failure/watchdog.h"
-#include "ccl/run/job.h"
+#include "ccl/run/bound_program.h"
 #include "ccl/run/rounder.h"
 #include "ccl/transports/transport.h"
 
@@ -16,11 +16,11 @@ class Executor {
   Executor(Transport&, device::Device&, std::chrono::milliseconds timeout);
 
   // The run is split so that one thread can drive several executors: begin(), then move() until done(), with idle()
-  // when none of them has moved, then end(). The job must stay in place until end(). begin() sends what can be sent, so
-  // the caller's other work overlaps with the transfer.
+  // when none of them has moved, then end(). The program must stay in place until end(). begin() sends what can be
+  // sent, so the caller's other work overlaps with the transfer.
   //
   // All of these throw PeerLost, Mismatch, Aborted. The transport cannot be used after that.
-  void begin(const Job&);
+  void begin(const BoundProgram&);
   bool move();  // true when something happened
   bool done() const { return left_ == 0 && ready_.empty() && native_ == nullptr; }
   void idle(std::uint32_t times);  // number of calls in a row in which nothing moved
@@ -56,7 +56,7 @@ class Executor {
   std::chrono::milliseconds timeout_;
   Rounder rounder_;
 
-  const Job* job_ = nullptr;
+  const BoundProgram* bound_ = nullptr;
   device::NativeRun* native_ = nullptr;  // until it is done
   const Producer producer_{make, this};
   bool rounds_ = false;  // the rounder does the arithmetic

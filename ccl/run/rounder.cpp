@@ -10,15 +10,15 @@ using kernels::DType;
 using schedule::Op;
 using schedule::Range;
 
-void Rounder::begin(const Job& job) {
-  job_ = &job;
-  if (job_->narrows() && !narrow_) narrow_ = std::make_unique<std::byte[]>(most * sizeof(std::uint32_t));
+void Rounder::begin(const BoundProgram& bound) {
+  bound_ = &bound;
+  if (bound_->narrows() && !narrow_) narrow_ = std::make_unique<std::byte[]>(most * sizeof(std::uint32_t));
 }
 
 // Calls work(run, skipped, elements) for the runs, or parts of runs, that cover these elements of their place.
 template <class Work>
 void Rounder::each_run(Range runs, std::size_t first, std::size_t elements, Work work) const {
-  const OriginRun* run = job_->compiled->runs.data() + runs.first;
+  const OriginRun* run = bound_->compiled->runs.data() + runs.first;
   for (; elements != 0; ++run) {
     if (first >= run->elements) {
       first -= run->elements;
@@ -32,7 +32,7 @@ void Rounder::each_run(Range runs, std::size_t first, std::size_t elements, Work
 }
 
 kernels::Random Rounder::random_of(const OriginRun& run, std::size_t skipped) const {
-  kernels::Random random = job_->how.random;
+  kernels::Random random = bound_->how.random;
   random.tensor = run.of;
   random.first = run.first + skipped;
   return random;
@@ -44,16 +44,16 @@ std::byte* Rounder::room() {
 }
 
 void Rounder::round(const std::byte* from, std::byte* to, std::size_t elements, const kernels::Random& random) {
-  kernels::cast(job_->type, from, job_->wire, narrow_.get(), elements,
-                {.rounding = job_->how.rounding, .random = random});
-  kernels::cast(job_->wire, narrow_.get(), job_->type, to, elements);
+  kernels::cast(bound_->type, from, bound_->wire, narrow_.get(), elements,
+                {.rounding = bound_->how.rounding, .random = random});
+  kernels::cast(bound_->wire, narrow_.get(), bound_->type, to, elements);
 }
 
 // Returns at most a block: in place in memory, or rounded in a buffer of rooms_.
 const std::byte* Rounder::read(const Part& part, Range runs) {
   const std::byte* const memory = at(part);
   bool rounds = false;
-  if (job_->narrows())
+  if (bound_->narrows())
     each_run(runs, part.first, part.elements, [&](const OriginRun& run, auto...) { rounds |= run.rounds; });
   if (!rounds) return memory;
   std::byte* const own = room();
@@ -62,47 +62,47 @@ const std::byte* Rounder::read(const Part& part, Range runs) {
     if (run.rounds)
       round(memory + done, own + done, n, random_of(run, skipped));
     else
-      device_.copy(own + done, memory + done, n * kernels::size_of(job_->type));
-    done += n * kernels::size_of(job_->type);
+      device_.copy(own + done, memory + done, n * kernels::size_of(bound_->type));
+    done += n * kernels::size_of(bound_->type);
   });
   return own;
 }
 
 const std::byte* Rounder::widened(const std::byte* piece, std::size_t elements) {
-  if (!job_->narrows()) return piece;
+  if (!bound_->narrows()) return piece;
   std::byte* const own = room();
-  kernels::cast(job_->wire, piece, job_->type, own, elements);
+  kernels::cast(bound_->wire, piece, bound_->type, own, elements);
   return own;
 }
 
 void Rounder::send(std::uint32_t step, std::size_t offset, std::byte* piece, std::size_t bytes) {
-  const std::size_t size = kernels::size_of(job_->wire), first = offset / size;
-  const Place& from = job_->compiled->steps[step].from;
+  const std::size_t size = kernels::size_of(bound_->wire), first = offset / size;
+  const Place& from = bound_->compiled->steps[step].from;
   const std::byte* memory = at({from, first, bytes / size});
-  each_run(job_->compiled->step_runs[step].from, first, bytes / size,
+  each_run(bound_->compiled->step_runs[step].from, first, bytes / size,
            [&](const OriginRun& run, std::size_t skipped, std::size_t n) {
-             kernels::cast(job_->type, memory, job_->wire, piece, n,
-                           {.rounding = job_->how.rounding, .random = random_of(run, skipped)});
-             memory += n * kernels::size_of(job_->type);
+             kernels::cast(bound_->type, memory, bound_->wire, piece, n,
+                           {.rounding = bound_->how.rounding, .random = random_of(run, skipped)});
+             memory += n * kernels::size_of(bound_->type);
              piece += n * size;
            });
 }
 
 void Rounder::take(std::uint32_t step, std::size_t offset, const std::byte* piece, std::size_t bytes) {
-  const FlatStep& flat = job_->compiled->steps[step];
-  const std::size_t size = kernels::size_of(job_->wire);
+  const FlatStep& flat = bound_->compiled->steps[step];
+  const std::size_t size = kernels::size_of(bound_->wire);
   const Part part{flat.to, offset / size, bytes / size};
   if (flat.op == Op::recv_reduce)
-    add(flat, job_->compiled->step_runs[step], part.first, part.elements, piece);
-  else if (job_->narrows())
-    kernels::cast(job_->wire, piece, job_->type, at(part), part.elements);
+    add(flat, bound_->compiled->step_runs[step], part.first, part.elements, piece);
+  else if (bound_->narrows())
+    kernels::cast(bound_->wire, piece, bound_->type, at(part), part.elements);
   else
     device_.copy(at(part), piece, bytes);
 }
 
 void Rounder::local(std::uint32_t step) {
-  const FlatStep& flat = job_->compiled->steps[step];
-  const StepRuns& runs = job_->compiled->step_runs[step];
+  const FlatStep& flat = bound_->compiled->steps[step];
+  const StepRuns& runs = bound_->compiled->step_runs[step];
   if (flat.op == Op::copy)
     copy(flat, runs);
   else
@@ -110,9 +110,9 @@ void Rounder::local(std::uint32_t step) {
 }
 
 void Rounder::copy(const FlatStep& flat, const StepRuns& runs) {
-  const Place* const further = job_->compiled->places.data() + flat.further;
+  const Place* const further = bound_->compiled->places.data() + flat.further;
   for (std::size_t done = 0; done < flat.to.elements; done += most) {
-    const std::size_t n = std::min(most, flat.to.elements - done), bytes = n * kernels::size_of(job_->type);
+    const std::size_t n = std::min(most, flat.to.elements - done), bytes = n * kernels::size_of(bound_->type);
     rooms_used_ = 0;
     const std::byte* const source = read({flat.from, done, n}, runs.from);
     device_.copy(at({flat.to, done, n}), source, bytes);
@@ -122,22 +122,22 @@ void Rounder::copy(const FlatStep& flat, const StepRuns& runs) {
 
 void Rounder::add(const FlatStep& flat, const StepRuns& runs, std::size_t first, std::size_t elements,
                   const std::byte* arriving) {
-  const Compiled& c = *job_->compiled;
-  const std::size_t size = kernels::size_of(job_->type);
+  const Compiled& c = *bound_->compiled;
+  const std::size_t size = kernels::size_of(bound_->type);
   for (std::size_t done = 0; done < elements; done += most) {
     const std::size_t from = first + done, block = std::min(most, elements - done);
     rooms_used_ = 0;
     sources_.assign(1, read({flat.from, from, block}, runs.from));
     for (std::uint32_t i = 0; i < flat.further_count; ++i)
       sources_.push_back(read({c.places[flat.further + i], from, block}, c.further_runs[runs.further + i]));
-    if (arriving != nullptr) sources_.push_back(widened(arriving + done * kernels::size_of(job_->wire), block));
+    if (arriving != nullptr) sources_.push_back(widened(arriving + done * kernels::size_of(bound_->wire), block));
     std::byte* to = at({flat.to, from, block});
     each_run(runs.to, from, block, [&](const OriginRun& run, std::size_t skipped, std::size_t n) {
-      kernels::ReduceOptions how = job_->how;
+      kernels::ReduceOptions how = bound_->how;
       how.random = random_of(run, skipped);
       if (run.rounds) how.stores = kernels::Stores::cached;
-      device_.reduce(job_->op, job_->type, sources_, to, n, how);
-      if (job_->narrows() && run.rounds) round(to, to, n, how.random);
+      device_.reduce(bound_->op, bound_->type, sources_, to, n, how);
+      if (bound_->narrows() && run.rounds) round(to, to, n, how.random);
       for (const void*& s : sources_) s = static_cast<const std::byte*>(s) + n * size;
       to += n * size;
     });
@@ -145,11 +145,11 @@ void Rounder::add(const FlatStep& flat, const StepRuns& runs, std::size_t first,
 }
 
 void Rounder::end() {
-  if (!job_->narrows()) return;
+  if (!bound_->narrows()) return;
   std::size_t done = 0;
-  const std::size_t elements = job_->compiled->output_elements, size = kernels::size_of(job_->type);
-  std::byte* const output = job_->at({schedule::Buffer::output});
-  each_run(job_->compiled->output_runs, 0, elements, [&](const OriginRun& run, std::size_t, std::size_t n) {
+  const std::size_t elements = bound_->compiled->output_elements, size = kernels::size_of(bound_->type);
+  std::byte* const output = bound_->at({schedule::Buffer::output});
+  each_run(bound_->compiled->output_runs, 0, elements, [&](const OriginRun& run, std::size_t, std::size_t n) {
     for (std::size_t i = 0; run.rounds && i < n; i += most)
       round(output + (done + i) * size, output + (done + i) * size, std::min(most, n - i), random_of(run, i));
     done += n;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ccl/plan/compiled.h"
-#include "ccl/run/job.h"
+#include "ccl/run/bound_program.h"
 #include "device/device.h"
 
 namespace trellis::ccl {
@@ -15,7 +15,7 @@ class Rounder {
  public:
   explicit Rounder(device::Device& device) : device_(device) {}
 
-  void begin(const Job&);
+  void begin(const BoundProgram&);
   void send(std::uint32_t step, std::size_t offset, std::byte* piece, std::size_t bytes);  // fills the piece
   void take(std::uint32_t step, std::size_t offset, const std::byte* piece, std::size_t bytes);
   void local(std::uint32_t step);
@@ -31,7 +31,7 @@ class Rounder {
     std::size_t elements;
   };
 
-  std::byte* at(const Part& p) const { return job_->at(p.place) + p.first * kernels::size_of(job_->type); }
+  std::byte* at(const Part& p) const { return bound_->at(p.place) + p.first * kernels::size_of(bound_->type); }
   template <class Work>
   void each_run(schedule::Range, std::size_t first, std::size_t elements, Work) const;
   kernels::Random random_of(const OriginRun&, std::size_t skipped) const;
@@ -43,7 +43,7 @@ class Rounder {
   void add(const FlatStep&, const StepRuns&, std::size_t first, std::size_t elements, const std::byte* arriving);
 
   device::Device& device_;
-  const Job* job_ = nullptr;
+  const BoundProgram* bound_ = nullptr;
   std::vector<std::unique_ptr<std::byte[]>> rooms_;  // blocks of values that are rounded when read
   std::size_t rooms_used_ = 0;
   std::unique_ptr<std::byte[]> narrow_;  // a block in the messages' type

@@ -58,7 +58,7 @@ class Comm {
 };
 
 // A call that creates, divides or finalizes a communicator.
-struct Job {
+struct AsyncJob {
   std::shared_ptr<Comm> owner = nullptr;   // the communicator that it creates or works on; null: it creates none
   std::shared_ptr<Comm> parent = nullptr;  // may be null if there is an owner
   std::function<void()> work = {};

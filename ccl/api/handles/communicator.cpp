@@ -97,7 +97,7 @@ trellis_result trellis_comm_create_all(trellis_comm* comms_out, int ranks, const
     check_ranks(0, ranks);
     const Settings s = settings_of(config);
     const std::shared_ptr<trellis::ccl::Store> store = trellis::ccl::memory_store();
-    std::vector<Job> jobs;
+    std::vector<AsyncJob> jobs;
     for (Rank rank = 0; rank < ranks; ++rank) {
       const auto made = std::make_shared<Comm>(s.nonblocking);
       made->take();

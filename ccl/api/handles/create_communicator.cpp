@@ -67,7 +67,7 @@ void join(Comm& comm, const Rendezvous& meeting, Rank rank, Rank ranks, const Co
   comm.set(Communicator::create(std::move(store), rank, ranks, config, device()));
 }
 
-trellis_result begin_for(trellis_comm* out, Job job) {
+trellis_result begin_for(trellis_comm* out, AsyncJob job) {
   void* const handle = comms().add(job.owner);
   *out = static_cast<trellis_comm>(handle);
   try {

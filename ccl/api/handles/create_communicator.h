@@ -19,7 +19,7 @@ Rendezvous rendezvous_by_environment(const Launched&);  // each call is for the 
 void join(Comm&, const Rendezvous&, Rank rank, Rank ranks, const Config&);
 
 // Gives the handle to the job's owner and starts the job. On failure *out is NULL and nothing is left behind.
-trellis_result begin_for(trellis_comm* out, Job);
+trellis_result begin_for(trellis_comm* out, AsyncJob);
 
 void check_ranks(int rank, int ranks);
 

@@ -11,12 +11,12 @@ namespace {
 struct Grouping {
   int depth = 0;
   std::unique_ptr<Group> operations = {};
-  std::vector<Job> jobs = {};
+  std::vector<AsyncJob> jobs = {};
   std::vector<std::shared_ptr<void>> kept = {};
   std::exception_ptr failed = {};
 };
 
-void take(const Job& job) {
+void take(const AsyncJob& job) {
   if (job.parent) job.parent->take();
   try {
     if (job.owner) job.owner->take();
@@ -42,7 +42,7 @@ std::exception_ptr do_now(Comm* owner, Comm* parent, const std::function<void()>
   return failed;
 }
 
-void do_beside(const Job& job) {
+void do_beside(const AsyncJob& job) {
   // The object that owns the thread waits for it before it is destroyed, so the thread need only keep the other one
   // alive.
   Comm& place = job.owner ? *job.owner : *job.parent;
@@ -51,7 +51,7 @@ void do_beside(const Job& job) {
 }
 
 void drop(const Grouping& g, const std::exception_ptr& because) {
-  for (const Job& job : g.jobs) end(job.owner.get(), job.parent.get(), job.owner ? because : nullptr);
+  for (const AsyncJob& job : g.jobs) end(job.owner.get(), job.parent.get(), job.owner ? because : nullptr);
 }
 
 struct OfThread {
@@ -85,7 +85,7 @@ void keep_until_group_ends(std::shared_ptr<void> object) {
   if (g.depth != 0 && object) g.kept.push_back(std::move(object));
 }
 
-trellis_result begin(Job job) {
+trellis_result begin(AsyncJob job) {
   take(job);
   try {
     if (Grouping& g = grouping(); g.depth != 0) {
@@ -104,13 +104,13 @@ trellis_result begin(Job job) {
   return TRELLIS_OK;
 }
 
-trellis_result do_all(const std::vector<Job>& jobs) {
+trellis_result do_all(const std::vector<AsyncJob>& jobs) {
   std::vector<std::exception_ptr> failed(jobs.size());
   bool background = false;
   {
     std::vector<std::jthread> threads;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      const Job& job = jobs[i];
+      const AsyncJob& job = jobs[i];
       try {
         background |= job.background;
         if (job.background)

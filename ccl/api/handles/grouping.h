@@ -26,9 +26,9 @@ trellis_result issued(Body&& body) noexcept {
 }
 
 // Runs the job now, in the background, or when the group ends. If it runs now, throws what it throws.
-trellis_result begin(Job);
+trellis_result begin(AsyncJob);
 
 // Runs jobs, each in a thread of its own. Returns when all except background jobs have ended. Throws the first failure.
-trellis_result do_all(const std::vector<Job>&);
+trellis_result do_all(const std::vector<AsyncJob>&);
 
 }  // namespace trellis::ccl::api
