@@ -1,4 +1,4 @@
-#include "train/trainer/figures.h"
+#include "train/trainer/metrics.h"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ constexpr const char* head =
 
 }  // namespace
 
-Figures::Figures(const std::filesystem::path& folder, std::int64_t done, bool tensorboard)
+MetricsLog::MetricsLog(const std::filesystem::path& folder, std::int64_t done, bool tensorboard)
     : csv_(folder / "metrics.csv") {
   std::filesystem::create_directories(folder);
   std::string kept = head;
@@ -33,7 +33,7 @@ Figures::Figures(const std::filesystem::path& folder, std::int64_t done, bool te
   if (tensorboard) events_ = std::make_unique<EventFile>(folder / "tensorboard");
 }
 
-void Figures::add(const StepRecord& r) {
+void MetricsLog::add(const StepRecord& r) {
   std::ofstream out(csv_, std::ios::app);
   out << fmt::format("{},{:.17g},{:.9g},{:.9g},{:.9g},{:.6f},{:.1f},{:.4g},{}\n", r.step, r.loss, r.learning_rate,
                      r.gradient_norm, r.parameter_norm, r.seconds, r.tokens_per_second, r.flops_per_second,

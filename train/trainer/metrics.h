@@ -1,4 +1,4 @@
-// The figures of a run on disk: a line a step in metrics.csv, and TensorBoard's events.
+// The metrics of a run on disk: a line a step in metrics.csv, and TensorBoard's events.
 #pragma once
 
 #include <filesystem>
@@ -9,10 +9,10 @@
 
 namespace trellis::train {
 
-class Figures {
+class MetricsLog {
  public:
   // Lines of steps after `done` are from a run that was cut off; they go.
-  Figures(const std::filesystem::path& folder, std::int64_t done, bool tensorboard);
+  MetricsLog(const std::filesystem::path& folder, std::int64_t done, bool tensorboard);
   void add(const StepRecord&);
 
  private:

@@ -14,8 +14,8 @@
 #include "train/cache/proof.h"
 #include "train/checkpoint/save.h"
 #include "train/trainer/batches.h"
-#include "train/trainer/figures.h"
 #include "train/trainer/learning_rate.h"
+#include "train/trainer/metrics.h"
 #include "train/trainer/validation.h"
 #include "train/whole/job.h"
 
@@ -151,7 +151,7 @@ class Training {
   void open_outputs() {
     const ExperimentConfig& e = config_.experiment;
     if (e.directory.empty()) return;
-    if (world_.rank() == 0) figures_ = std::make_unique<Figures>(root(), result_.last_step, e.tensorboard);
+    if (world_.rank() == 0) metrics_ = std::make_unique<MetricsLog>(root(), result_.last_step, e.tensorboard);
     if (e.checkpoints && e.save_top_k != 0)
       checkpoints_ = std::make_unique<Checkpoints>(
           root() / "checkpoints", world_,
@@ -191,7 +191,7 @@ class Training {
     if (record.step % every == 0 || last || !std::isnan(record.validation_loss)) {
       record.slow_rank = slow_rank(computing_);
       if (config_.experiment.log_parameter_norm) record.parameter_norm = parameter_norm();
-      if (figures_) figures_->add(record);
+      if (metrics_) metrics_->add(record);
       if (world_.rank() == 0 && hooks_.step) hooks_.step(record);
     }
     result_.history.push_back(record);
@@ -242,7 +242,7 @@ class Training {
   std::unique_ptr<Source> source_;
   std::unique_ptr<Job> job_;
   std::unique_ptr<Checkpoints> checkpoints_;
-  std::unique_ptr<Figures> figures_;
+  std::unique_ptr<MetricsLog> metrics_;
   TrainingResult result_;
   schedule::PeakMemory peak_;
   std::unique_ptr<Validation> validation_;
