@@ -38,7 +38,7 @@ void add_workloads(nb::module_& m) {
         Played played;
         {
           const nb::gil_scoped_release others_may_run;
-          workload = workload_of(read_plan(name, text));
+          workload = workload_of(read_graph(name, text));
           played =
               play(workload, Machine(spec), {.era = era, .algorithm = algorithm, .flops = flops, .memory = memory});
         }

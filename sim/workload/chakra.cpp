@@ -13,7 +13,7 @@ namespace {
 
 using Type = ChakraNode::Type;
 using schedule::Collective;
-using schedule::PlanTask;
+using schedule::GraphTask;
 
 constexpr std::size_t most_streams = 65'535;
 
@@ -36,7 +36,7 @@ class Merger {
     }
   }
 
-  Plan merge() {
+  ExecutionGraph merge() {
     find_groups();
     for (Rank r = 0; r < out_.ranks; ++r) add_rank(r);
     for (const auto& [key, number] : joined_) complete(merged_[number]);
@@ -257,16 +257,16 @@ class Merger {
   void emit(std::uint32_t i, std::uint32_t number) {
     const Merged& m = merged_[i];
     const Part& part = m.part;
-    PlanTask task{.kind = part.kind == Part::Kind::compute ? PlanTask::Kind::compute : PlanTask::Kind::collective,
-                  .name = part.name,
-                  .stream = stream_named(part.stream),
-                  .number = number,
-                  .time = part.time,
-                  .flops = part.flops,
-                  .bytes = part.bytes,
-                  .collective = part.collective,
-                  .root = part.root,
-                  .peer = part.peer};
+    GraphTask task{.kind = part.kind == Part::Kind::compute ? GraphTask::Kind::compute : GraphTask::Kind::collective,
+                   .name = part.name,
+                   .stream = stream_named(part.stream),
+                   .number = number,
+                   .time = part.time,
+                   .flops = part.flops,
+                   .bytes = part.bytes,
+                   .collective = part.collective,
+                   .root = part.root,
+                   .peer = part.peer};
     if (part.kind == Part::Kind::collective) task.communicator = communicator_of(part.members);
     std::vector<Rank> ranks;
     for (const auto& at : m.nodes) ranks.push_back(at.first);
@@ -283,7 +283,7 @@ class Merger {
   }
 
   std::uint16_t stream_named(const std::string& name) {
-    const auto found = std::ranges::find(out_.streams, name, &schedule::PlanStream::name);
+    const auto found = std::ranges::find(out_.streams, name, &schedule::GraphStream::name);
     if (found != out_.streams.end()) return static_cast<std::uint16_t>(found - out_.streams.begin());
     if (out_.streams.size() >= most_streams)
       throw std::invalid_argument(fmt::format("{}: more than {} process groups", out_.name, most_streams));
@@ -301,7 +301,7 @@ class Merger {
   }
 
   std::span<const ChakraFile> files_;
-  Plan out_;
+  ExecutionGraph out_;
   std::vector<std::map<Rank, std::uint32_t>> task_of_;  // by part and rank
   std::map<std::vector<Rank>, std::uint32_t> communicators_;
   std::vector<std::vector<ChakraNode>> nodes_;
@@ -314,7 +314,7 @@ class Merger {
 
 }  // namespace
 
-Plan read_chakra(std::string_view name, std::span<const ChakraFile> files) {
+ExecutionGraph read_chakra(std::string_view name, std::span<const ChakraFile> files) {
   if (files.empty()) throw std::invalid_argument(fmt::format("{}: no file of a rank's", name));
   return Merger(name, files).merge();
 }

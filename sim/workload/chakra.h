@@ -1,4 +1,4 @@
-// Reads Chakra execution traces (length-delimited protobuf messages, schema 0.0.4) as a plan: one file for each rank.
+// Reads Chakra execution traces (length-delimited protobuf messages, schema 0.0.4) as a graph: one file for each rank.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,6 @@ std::vector<ChakraNode> read_chakra_nodes(const ChakraFile&);
 // machine's rates. A rank computes one thing at a time, in the order in which things become ready. comm_size is a
 // rank's input, as in ASTRA-sim: the larger buffer of all_gather and gather has one for each rank. Throws
 // invalid_argument with the file and the node's byte.
-Plan read_chakra(std::string_view name, std::span<const ChakraFile>);
+ExecutionGraph read_chakra(std::string_view name, std::span<const ChakraFile>);
 
 }  // namespace trellis::sim

@@ -313,8 +313,8 @@ Played play(const Workload& workload, const Machine& machine, const PlayOptions&
   return played;
 }
 
-Played price(const Plan& plan, const Machine& machine, const PlayOptions& options) {
-  return play(workload_of(plan), machine, options);
+Played price(const ExecutionGraph& graph, const Machine& machine, const PlayOptions& options) {
+  return play(workload_of(graph), machine, options);
 }
 
 }  // namespace trellis::sim

@@ -51,7 +51,7 @@ struct Played {
 // A collective begins when all its members have reached it and ends with the last of them. Throws invalid_argument for
 // a workload that does not fit the machine, an unsuitable algorithm, or unknown rates.
 Played play(const Workload&, const Machine&, const PlayOptions& = {});
-Played price(const Plan&, const Machine&, const PlayOptions& = {});  // of workload_of(plan)
+Played price(const ExecutionGraph&, const Machine&, const PlayOptions& = {});  // of workload_of(graph)
 
 Timeline timeline_of(const Workload&, const Played&);
 

@@ -25,7 +25,7 @@ constexpr std::size_t most_named = std::size_t{1} << 26;  // ranks in groups, al
 constexpr double most_time = 1e6;                         // seconds
 constexpr double most_amount = 1e24;                      // bytes, FLOPs
 
-using schedule::PlanTask;
+using schedule::GraphTask;
 using Group = std::vector<Rank>;
 using Groups = std::vector<Group>;
 using Words = std::vector<std::string_view>;
@@ -38,7 +38,7 @@ template <class... T>
 // A parsed line, before ranks are split into classes.
 struct Line {
   int number = 0;
-  PlanTask task;  // without stream, communicator and dependencies
+  GraphTask task;  // without stream, communicator and dependencies
   std::string_view stream;
   std::size_t groups = 0;
   std::vector<std::string_view> after = {};
@@ -102,7 +102,7 @@ double bytes_of(std::string_view word) {
 }
 
 // "120us", "1.2TFLOP", "300MB": any of them, once each.
-bool add_work(std::string_view word, PlanTask& part) {
+bool add_work(std::string_view word, GraphTask& part) {
   if (word.empty() || (word[0] != '.' && (word[0] < '0' || word[0] > '9'))) return false;
   constexpr const char* expected = "a time, FLOPs or bytes, as in 120us, 1.2TFLOP or 300MB";
   const Amount amount = amount_of(word, expected);
@@ -129,7 +129,7 @@ bool add_work(std::string_view word, PlanTask& part) {
 
 class Reader {
  public:
-  Plan read(std::string_view name, std::string_view text) {
+  ExecutionGraph read(std::string_view name, std::string_view text) {
     out_.name = name;
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -184,7 +184,7 @@ class Reader {
     if (is_key(words[1])) refuse("'{}' is no name for a task", words[1]);
     Line line;
     line.number = line_, line.groups = all_;
-    PlanTask& part = line.task;
+    GraphTask& part = line.task;
     part.name = words[1];
     std::size_t at = 2;
     if (words[0] == "compute") {
@@ -192,7 +192,7 @@ class Reader {
       while (at < words.size() && add_work(words[at], part)) ++at;
       if (at == 2) refuse("compute {}: expected a time, or FLOPs and bytes, as in 120us or 1.2TFLOP 300MB", words[1]);
     } else {
-      part.kind = PlanTask::Kind::collective;
+      part.kind = GraphTask::Kind::collective;
       line.stream = "comm";
       part.collective = schedule::collective_named(words[0]);
       if (uneven(part.collective) || part.collective == schedule::Collective::permute)
@@ -226,7 +226,7 @@ class Reader {
   }
 
   void take_rest(const Words& words, std::size_t at, Line& line) {
-    const bool collective = line.task.kind == PlanTask::Kind::collective;
+    const bool collective = line.task.kind == GraphTask::Kind::collective;
     while (at < words.size()) {
       const std::string_view key = words[at++];
       if (key == "after") {
@@ -254,8 +254,8 @@ class Reader {
     return word == "on" || word == "after" || word == "stream" || word == "by" || word == "root";
   }
 
-  std::size_t groups_named(std::string_view word, const PlanTask& part) {
-    if (part.kind == PlanTask::Kind::collective && part.collective == schedule::Collective::send_recv)
+  std::size_t groups_named(std::string_view word, const GraphTask& part) {
+    if (part.kind == GraphTask::Kind::collective && part.collective == schedule::Collective::send_recv)
       refuse("'on {}': send_recv names its ranks", word);
     if (const auto found = named_.find(word); found != named_.end()) return found->second;
     if (word[0] < '0' || word[0] > '9') {
@@ -322,7 +322,7 @@ class Reader {
 
   void place_on(const Line& line, const std::vector<std::uint32_t>& classes, Rank size) {
     if (line.task.root >= size) refuse("root {} of a group of {}", line.task.root, size);
-    if (line.task.kind == PlanTask::Kind::collective) return add(line, classes);
+    if (line.task.kind == GraphTask::Kind::collective) return add(line, classes);
     for (std::uint32_t c : classes) add(line, {c});
   }
 
@@ -340,9 +340,9 @@ class Reader {
   }
 
   void add(const Line& line, const std::vector<std::uint32_t>& classes) {
-    PlanTask task = line.task;
+    GraphTask task = line.task;
     task.stream = stream_named(line.stream);
-    if (task.kind == PlanTask::Kind::collective) task.communicator = communicator_of(line.groups);
+    if (task.kind == GraphTask::Kind::collective) task.communicator = communicator_of(line.groups);
     if (count_ >= most_parts) refuse("more tasks than {}, counted by ranks", most_parts);
     task.number = static_cast<std::uint32_t>(count_++);
     auto& own = tasks_of_[line.task.name];
@@ -365,7 +365,7 @@ class Reader {
     if (waits_ > most_waits) refuse("more tasks than {}, counted by ranks", most_parts);
   }
 
-  Plan out_;
+  ExecutionGraph out_;
   int line_ = 0;
   Rank ranks_ = 0;
   std::size_t all_ = 0;
@@ -384,6 +384,6 @@ class Reader {
 
 }  // namespace
 
-Plan read_plan(std::string_view name, std::string_view text) { return Reader().read(name, text); }
+ExecutionGraph read_graph(std::string_view name, std::string_view text) { return Reader().read(name, text); }
 
 }  // namespace trellis::sim

@@ -6,42 +6,42 @@
 #include <map>
 #include <stdexcept>
 
-#include "schedule/plan/match.h"
+#include "schedule/graph/match.h"
 #include "sim/figures/figure_units.h"
 
 namespace trellis::sim {
 namespace {
 
-using schedule::PlanTask;
+using schedule::GraphTask;
 using schedule::TaskEnd;
 
 class Spreading {
  public:
-  explicit Spreading(const Plan& plan) : plan_(plan), matched_(match(plan)) {
-    if (!matched_.fault.empty()) throw std::invalid_argument(fmt::format("{}: {}", plan.name, matched_.fault));
+  explicit Spreading(const ExecutionGraph& graph) : graph_(graph), matched_(match(graph)) {
+    if (!matched_.fault.empty()) throw std::invalid_argument(fmt::format("{}: {}", graph.name, matched_.fault));
   }
 
   Workload run() {
-    out_.name = plan_.name, out_.ranks = plan_.ranks;
+    out_.name = graph_.name, out_.ranks = graph_.ranks;
     find_cells();
-    for (std::size_t c = 0; c < plan_.classes.size(); ++c)
-      part_of_.emplace_back(cells_of_[c].size() * plan_.classes[c].tasks.size());
+    for (std::size_t c = 0; c < graph_.classes.size(); ++c)
+      part_of_.emplace_back(cells_of_[c].size() * graph_.classes[c].tasks.size());
     for (const auto& ends : matched_.order) place(ends);
     return std::move(out_);
   }
 
  private:
-  const PlanTask& task(TaskEnd e) const { return plan_.classes[e.rank_class].tasks[e.task]; }
+  const GraphTask& task(TaskEnd e) const { return graph_.classes[e.rank_class].tasks[e.task]; }
 
   // Ranks of one class in the same groups form a cell.
   void find_cells() {
-    cell_of_.assign(static_cast<std::size_t>(plan_.ranks), 0);
-    for (std::uint32_t c = 0; c < plan_.classes.size(); ++c)
-      for (Rank r : plan_.classes[c].ranks) cell_of_[static_cast<std::size_t>(r)] = c;
+    cell_of_.assign(static_cast<std::size_t>(graph_.ranks), 0);
+    for (std::uint32_t c = 0; c < graph_.classes.size(); ++c)
+      for (Rank r : graph_.classes[c].ranks) cell_of_[static_cast<std::size_t>(r)] = c;
     const std::vector<std::uint32_t> class_of = cell_of_;
-    for (const schedule::Communicator& c : plan_.communicators) split_by(c.groups);
+    for (const schedule::Communicator& c : graph_.communicators) split_by(c.groups);
     std::map<std::uint32_t, std::uint32_t> numbers;  // in the order of their lowest ranks
-    cells_of_.resize(plan_.classes.size());
+    cells_of_.resize(graph_.classes.size());
     for (std::size_t r = 0; r < cell_of_.size(); ++r) {
       const auto [found, fresh] = numbers.try_emplace(cell_of_[r], static_cast<std::uint32_t>(out_.cells.size()));
       if (fresh) {
@@ -67,10 +67,10 @@ class Spreading {
   }
 
   void place(const std::vector<TaskEnd>& ends) {
-    const PlanTask& t = task(ends[0]);
-    Part part{.name = t.name, .stream = plan_.streams[t.stream].name, .cells = {}, .after = {}, .time = t.time};
+    const GraphTask& t = task(ends[0]);
+    Part part{.name = t.name, .stream = graph_.streams[t.stream].name, .cells = {}, .after = {}, .time = t.time};
     part.flops = t.flops, part.bytes = t.bytes;
-    if (t.kind == PlanTask::Kind::compute) {
+    if (t.kind == GraphTask::Kind::compute) {
       for (std::uint32_t cell : cells_of_[ends[0].rank_class]) {
         part.cells = {cell};
         add(ends, part);
@@ -79,9 +79,9 @@ class Spreading {
     }
     part.kind = Part::Kind::collective, part.algorithm = t.algorithm;
     part.collective = t.collective, part.root = t.root, part.peer = t.peer;
-    const bool message = t.kind != PlanTask::Kind::collective;
+    const bool message = t.kind != GraphTask::Kind::collective;
     if (message) part.collective = schedule::Collective::send_recv, part.root = 0, part.peer = 1;
-    const auto& groups = plan_.communicators[t.communicator].groups;
+    const auto& groups = graph_.communicators[t.communicator].groups;
     for (std::uint32_t g : groups_of(ends[0])) {
       part.members = groups.empty() ? std::vector<Rank>{} : groups[g];
       if (message) part.members = {member(part.members, task(ends[1]).peer), member(part.members, t.peer)};
@@ -114,10 +114,10 @@ class Spreading {
       const std::uint32_t of = class_of_cell_[cell];
       const auto end = std::ranges::find(ends, of, &TaskEnd::rank_class);
       const std::size_t cells = cells_of_[of].size();
-      const PlanTask& own = task(*end);
+      const GraphTask& own = task(*end);
       for (std::uint32_t before : own.after) part.after.push_back(part_of_[of][before * cells + local_[cell]]);
       part_of_[of][end->task * cells + local_[cell]] = number;
-      if (!plan_.streams[own.stream].ordered) continue;
+      if (!graph_.streams[own.stream].ordered) continue;
       const auto [last, fresh] = last_of_stream_.try_emplace({cell, own.stream}, number);
       if (!fresh) part.after.push_back(last->second);
       last->second = number;
@@ -127,7 +127,7 @@ class Spreading {
     out_.parts.push_back(std::move(part));
   }
 
-  const Plan& plan_;
+  const ExecutionGraph& graph_;
   schedule::Matched matched_;
   Workload out_;
   std::vector<std::uint32_t> cell_of_;                // by rank
@@ -139,7 +139,7 @@ class Spreading {
 
 }  // namespace
 
-Workload workload_of(const Plan& plan) { return Spreading(plan).run(); }
+Workload workload_of(const ExecutionGraph& graph) { return Spreading(graph).run(); }
 
 std::string text(const Workload& workload, const Part& part) {
   if (part.kind == Part::Kind::compute) return part.name;

@@ -1,5 +1,5 @@
-// A plan as it is played: its tasks matched, for each group of ranks that does them, in an order in which they can be
-// done. The text form of a plan is documented at read_plan.
+// A graph as it is played: its tasks matched, for each group of ranks that does them, in an order in which they can be
+// done. The text form of a graph is documented at read_graph.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "schedule/collective.h"
-#include "schedule/plan/plan.h"
+#include "schedule/graph/graph.h"
 #include "schedule/schedule.h"
 #include "sim/time/units.h"
 
 namespace trellis::sim {
 
-using schedule::Plan;
+using schedule::ExecutionGraph;
 using schedule::Rank;
 
 // A set of ranks that take part in the same things throughout, so one description holds for all of them.
@@ -48,8 +48,8 @@ struct Workload {
   std::vector<Part> parts;  // each comes after those that it waits for
 };
 
-// Throws invalid_argument with the fault of a plan that is not proved.
-Workload workload_of(const Plan&);
+// Throws invalid_argument with the fault of a graph that is not proved.
+Workload workload_of(const ExecutionGraph&);
 
 // One task a line, words separated by spaces; '#' begins a comment:
 //   ranks 16                                  first of all: the number of ranks, here 0 to 15
@@ -65,7 +65,7 @@ Workload workload_of(const Plan&);
 // (earlier tasks: each rank waits for its own part in them), `stream NAME` (a rank does the tasks of one stream in
 // sequence, in the order of the file; the default is `compute` for compute and `comm` for collectives). Throws
 // invalid_argument with the line, its fault and what was expected.
-Plan read_plan(std::string_view name, std::string_view text);
+ExecutionGraph read_graph(std::string_view name, std::string_view text);
 
 std::string text(const Workload&, const Part&);  // "all_reduce of 64 MB among 4"
 

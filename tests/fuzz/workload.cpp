@@ -9,7 +9,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace trellis::sim;
   try {
-    const Workload workload = workload_of(read_plan("fuzz", {reinterpret_cast<const char*>(data), size}));
+    const Workload workload = workload_of(read_graph("fuzz", {reinterpret_cast<const char*>(data), size}));
     for (std::size_t i = 0; i < workload.parts.size(); ++i) {
       const Part& part = workload.parts[i];
       for (std::uint32_t before : part.after)

@@ -110,7 +110,8 @@ TEST(Answer, RefusesAWayForAnotherNumberOfRanks) {
 
 TEST(Answer, AWorkloadIsPlayedWithOneChoiceForAllFigures) {
   PricedMachine priced(machine_spec("trn2.48xlarge"));
-  const Workload step = workload_of(read_plan("step", "ranks 8\nall_reduce sums 1MiB\ncompute more 10us after sums\n"));
+  const Workload step =
+      workload_of(read_graph("step", "ranks 8\nall_reduce sums 1MiB\ncompute more 10us after sums\n"));
   const PlayedAnswer a = answer(step, {}, {.runs = 2}, priced);
   EXPECT_EQ(a.played.time, play(step, priced.machine()).time);
   EXPECT_LT(a.interval.low, a.interval.high);

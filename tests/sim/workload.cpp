@@ -13,11 +13,11 @@ namespace trellis::sim {
 namespace {
 
 std::string fault_of(std::string_view text) {
-  return why([&] { read_plan("step", text); });
+  return why([&] { read_graph("step", text); });
 }
 
 Played played(std::string_view text, const std::string& machine, const PlayOptions& options = {}) {
-  return price(read_plan("step", text), machine_named(machine), options);
+  return price(read_graph("step", text), machine_named(machine), options);
 }
 
 // An algorithm that is named runs with as many channels as suit it best.
@@ -47,16 +47,16 @@ TEST(Workload, WhatIsStoppedHasNoTime) {
 }
 
 TEST(Workload, RanksThatDoTheSameAreOneCell) {
-  const Workload all = workload_of(read_plan("step", "ranks 1000\ncompute a 1us\nall_reduce b 1MB after a\n"));
+  const Workload all = workload_of(read_graph("step", "ranks 1000\ncompute a 1us\nall_reduce b 1MB after a\n"));
   EXPECT_EQ(all.cells.size(), 1U);
   EXPECT_EQ(all.parts.size(), 2U);
   EXPECT_EQ(all.parts[1].after, std::vector<std::uint32_t>{0});
   const Workload rows =
-      workload_of(read_plan("step", "ranks 8\ngroup tp 0-3 4-7\ncompute a 1us\nall_reduce b 1MB on tp after a\n"));
+      workload_of(read_graph("step", "ranks 8\ngroup tp 0-3 4-7\ncompute a 1us\nall_reduce b 1MB on tp after a\n"));
   EXPECT_EQ(rows.cells.size(), 2U);
   EXPECT_EQ(rows.parts.size(), 4U);
   EXPECT_EQ(rows.parts[3].members, (std::vector<Rank>{4, 5, 6, 7}));
-  const Workload grid = workload_of(read_plan(
+  const Workload grid = workload_of(read_graph(
       "step",
       "ranks 8\ngroup tp 0-3 4-7\ngroup dp 0,4 1,5 2-6:4 3-7:4\nall_reduce a 1MB on tp\nall_reduce b 1MB on dp\n"));
   EXPECT_EQ(grid.cells.size(), 8U);
@@ -146,7 +146,7 @@ TEST(Play, EveryPartBeginsWhenTheLastThatItWaitsForEnds) {
             (layer > 0 ? " after tp" + std::to_string(layer - 1) : "") + "\nall_reduce tp" + l +
             " 4MB on tp after bwd" + l + "\nreduce_scatter dp" + l + " 64MB on dp stream data after bwd" + l + "\n";
   }
-  const Workload workload = workload_of(read_plan("step", text));
+  const Workload workload = workload_of(read_graph("step", text));
   const Played p = play(workload, machine_named("torus:4x4"));
   for (std::size_t i = 0; i < workload.parts.size(); ++i) {
     Time ready = 0;
@@ -182,14 +182,14 @@ TEST(Play, AStragglerHoldsUpItsGroup) {
   MachineSpec spec = machine_spec("ring:4");
   what_if(spec, "straggler:2:0.5");
   const Workload workload =
-      workload_of(read_plan("step", "ranks 4\ngroup tp 0-1 2-3\ncompute a 10us\nbarrier b on tp after a\n"));
+      workload_of(read_graph("step", "ranks 4\ngroup tp 0-1 2-3\ncompute a 10us\nbarrier b on tp after a\n"));
   const Played p = play(workload, Machine(spec));
   EXPECT_EQ(p.parts[0].end, 10 * us);
   EXPECT_EQ(p.parts[1].end, 20 * us);
 }
 
 TEST(Play, AScheduleFromOutsideRunsAsItIs) {
-  Workload workload = workload_of(read_plan("step", "ranks 4\nall_reduce a 4MB\n"));
+  Workload workload = workload_of(read_graph("step", "ranks 4\nall_reduce a 4MB\n"));
   workload.parts[0].schedule =
       std::make_shared<schedule::Schedule>(schedule::make("ring", schedule::Request{.dims = {4}}));
   const Machine ring = machine_named("ring:4");

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <random>
 
-#include "schedule/plan/match.h"
-#include "schedule/plan/memory.h"
-#include "schedule/plan/merge.h"
-#include "schedule/plan/print.h"
+#include "schedule/graph/match.h"
+#include "schedule/graph/memory.h"
+#include "schedule/graph/merge.h"
+#include "schedule/graph/print.h"
 #include "sim/workload/chakra.h"
 #include "sim/workload/play.h"
 #include "train/step/memory_plan.h"
@@ -17,7 +17,7 @@
 #include "train/update/exchange.h"
 #include "train/whole/chakra.h"
 #include "train/whole/check.h"
-#include "train/whole/plan.h"
+#include "train/whole/graph.h"
 
 namespace trellis::train {
 namespace {
@@ -47,7 +47,7 @@ TEST(StepValue, EverySortIsProved) {
     for (Rank tensor : {1, 2, 4}) {
       const Config c = pipelined(tensor, 4, chunks, schedule);
       const std::vector<Step> stages = classes_of(c, 8 * tensor);
-      EXPECT_EQ(check_step(c, 8 * tensor, stages, plan_of(stages)), "") << schedule << " T" << tensor;
+      EXPECT_EQ(check_step(c, 8 * tensor, stages, graph_of(stages)), "") << schedule << " T" << tensor;
     }
 }
 
@@ -66,45 +66,46 @@ TEST(StepValue, AllRanksOfAStageDoTheSame) {
   }
 }
 
-using schedule::PlanTask;
+using schedule::GraphTask;
 
 // What is exchanged is lost, changes its size, its type or its label, or goes elsewhere.
 TEST(StepValue, DamageToExchangesIsCaught) {
   std::mt19937 random(3);
-  const schedule::Plan whole = plan_of(classes_of(pipelined(2, 4, 1), 16));
+  const schedule::ExecutionGraph whole = graph_of(classes_of(pipelined(2, 4, 1), 16));
   ASSERT_EQ(schedule::match(whole).fault, "");
   int done = 0;
   for (int i = 0; i < 200; ++i) {
-    schedule::Plan plan = whole;
-    auto& tasks = plan.classes[random() % 4].tasks;
+    schedule::ExecutionGraph graph = whole;
+    auto& tasks = graph.classes[random() % 4].tasks;
     std::vector<std::size_t> among;  // what other stages take part in
     for (std::size_t t = 0; t < tasks.size(); ++t)
-      if (tasks[t].kind != PlanTask::Kind::compute && plan.communicators[tasks[t].communicator].name == "pipeline")
+      if (tasks[t].kind != GraphTask::Kind::compute && graph.communicators[tasks[t].communicator].name == "pipeline")
         among.push_back(t);
-    PlanTask& t = tasks[among[random() % among.size()]];
+    GraphTask& t = tasks[among[random() % among.size()]];
     const int kind = i % 5;
     if (kind == 0) t = {.name = "lost", .number = t.number, .after = t.after};
     if (kind == 1) ++t.amounts[0].count;
-    if (kind == 2) t.amounts[0].type = static_cast<std::uint8_t>((t.amounts[0].type + 1) % plan.types.size());
+    if (kind == 2) t.amounts[0].type = static_cast<std::uint8_t>((t.amounts[0].type + 1) % graph.types.size());
     if (kind == 3) t.label += 2;
     if (kind == 4) t.peer = (t.peer + 1) % 4;
-    if (kind == 3 && t.kind == PlanTask::Kind::collective) continue;  // has no label
+    if (kind == 3 && t.kind == GraphTask::Kind::collective) continue;  // has no label
     ++done;
-    EXPECT_NE(schedule::match(plan).fault, "") << "kind " << kind << ", task " << t.name;
+    EXPECT_NE(schedule::match(graph).fault, "") << "kind " << kind << ", task " << t.name;
   }
   EXPECT_GT(done, 150);
 }
 
 TEST(StepValue, TwoSendersThatWaitForEachOtherAreCaught) {
-  schedule::Plan plan = plan_of(classes_of(pipelined(1, 2, 1), 2));
+  schedule::ExecutionGraph graph = graph_of(classes_of(pipelined(1, 2, 1), 2));
   // Stage 0 wants the first gradient before it sends what that is the gradient of.
-  auto& tasks = plan.classes[0].tasks;
-  const auto receive = std::ranges::find(tasks, PlanTask::Kind::receive, &PlanTask::kind);
+  auto& tasks = graph.classes[0].tasks;
+  const auto receive = std::ranges::find(tasks, GraphTask::Kind::receive, &GraphTask::kind);
   const auto send = std::find_if(std::make_reverse_iterator(receive), tasks.rend(),
-                                 [](const PlanTask& t) { return t.kind == PlanTask::Kind::send; });
+                                 [](const GraphTask& t) { return t.kind == GraphTask::Kind::send; });
   ASSERT_NE(send, tasks.rend());
   std::swap(*receive, *send);
-  EXPECT_NE(schedule::match(plan).fault.find("it waits for itself"), std::string::npos) << schedule::match(plan).fault;
+  EXPECT_NE(schedule::match(graph).fault.find("it waits for itself"), std::string::npos)
+      << schedule::match(graph).fault;
 }
 
 TEST(StepValue, TensorsThatAreAliveTogetherDoNotOverlap) {
@@ -128,7 +129,7 @@ TEST(StepValue, TensorsThatAreAliveTogetherDoNotOverlap) {
       ASSERT_TRUE(!together || apart) << p.tensors[a].name << " and " << p.tensors[b].name;
     }
   }
-  const schedule::Plan whole = plan_of(classes_of(pipelined(2, 2, 2, "zb-v"), 8));
+  const schedule::ExecutionGraph whole = graph_of(classes_of(pipelined(2, 2, 2, "zb-v"), 8));
   const std::size_t peak = schedule::peak_memory(whole, whole.classes[1]).bytes;  // of rank 3's stage
   EXPECT_GE(plan.bytes, peak);
   EXPECT_LT(static_cast<double>(plan.bytes), 1.35 * static_cast<double>(peak));
@@ -138,8 +139,8 @@ TEST(StepValue, RecomputingAndZeroSaveMemory) {
   Config c = pipelined(1, 1, 1);
   c.seq_length = 64, c.global_batch_size = 2, c.strategy.zero1 = false;
   const auto of = [&](Category category) {
-    const schedule::Plan plan = plan_of(classes_of(c, 2));
-    return schedule::peak_memory(plan, plan.classes[0]).by_category[static_cast<std::size_t>(category)];
+    const schedule::ExecutionGraph graph = graph_of(classes_of(c, 2));
+    return schedule::peak_memory(graph, graph.classes[0]).by_category[static_cast<std::size_t>(category)];
   };
   const auto activations = [&] { return of(Category::activation); };
   const auto moments = [&] { return of(Category::moment); };
@@ -157,7 +158,7 @@ TEST(StepValue, RecomputingAndZeroSaveMemory) {
 TEST(StepValue, ParametersAreGatheredBesideTheNextForwardPass) {
   Config c = pipelined(2, 2, 1);
   const std::vector<Step> stages = classes_of(c, 8);
-  EXPECT_EQ(schedule::match(plan_of(stages, 2)).fault, "");
+  EXPECT_EQ(schedule::match(graph_of(stages, 2)).fault, "");
   for (const Step& s : stages) {
     std::vector<std::size_t> waits, begins;
     std::size_t first_backward = 0;
@@ -181,8 +182,8 @@ TEST(StepValue, ParametersAreGatheredBesideTheNextForwardPass) {
 TEST(StepValue, IsAWorkloadAsTextAndAsChakraTraces) {
   for (const auto& [chunks, schedule] : {std::pair{1, "1f1b"}, {2, "zb-v"}}) {
     const std::vector<Step> stages = classes_of(pipelined(4, 2, chunks, schedule), 16);
-    const schedule::Plan plan = schedule::merged(plan_of(stages));
-    const sim::Workload text = sim::workload_of(sim::read_plan("step", schedule::plan_text(plan)));
+    const schedule::ExecutionGraph graph = schedule::merged(graph_of(stages));
+    const sim::Workload text = sim::workload_of(sim::read_graph("step", schedule::graph_text(graph)));
     std::vector<std::string> traces, names;
     for (Rank r = 0; r < 16; ++r) traces.push_back(chakra_trace(stages, r)), names.push_back(std::to_string(r));
     std::vector<sim::ChakraFile> files;
@@ -202,7 +203,7 @@ TEST(StepValue, IsAWorkloadAsTextAndAsChakraTraces) {
     EXPECT_NEAR(total(chakra) / flops, 1, 1e-6) << schedule;
     // The value itself has the price of what is written of it.
     const sim::Machine machine(sim::machine_named("trn2.48xlarge"));
-    const sim::Played direct = sim::price(plan, machine), read = sim::play(text, machine);
+    const sim::Played direct = sim::price(graph, machine), read = sim::play(text, machine);
     EXPECT_EQ(direct.time, read.time) << schedule;
     EXPECT_EQ(direct.parts.size(), read.parts.size());
   }
@@ -259,7 +260,7 @@ TEST(StepValue, SeventyBillionParametersOn512Ranks) {
   c.seq_length = 8192, c.global_batch_size = 64;
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<Step> stages = classes_of(c, 512);
-  EXPECT_EQ(check_step(c, 512, stages, plan_of(stages)), "");
+  EXPECT_EQ(check_step(c, 512, stages, graph_of(stages)), "");
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   EXPECT_LT(took.count(), 20) << "seconds";
   RecordProperty("seconds", std::to_string(took.count()));

@@ -23,7 +23,7 @@ ON_TOP = ["bench", "examples", "python", "tests", "tools"]
 # The folders of a room, lowest first: each may include those before it. The room's own headers are below all of them,
 # the room's own sources above.
 FOLDERS = {
-    "schedule": ["builder", "algorithms", "proof", "plan", "formats"],
+    "schedule": ["builder", "algorithms", "proof", "graph", "formats"],
     "kernels":  ["types", "dispatch", "reduce", "optimizers", "layers", "lanes", "twins", "measure"],
     "device":   ["streams", "messages", "host", "neff", "nrt", "simulated", "neuron", "conformance", "libnrt"],
     "sim":      ["time", "figures", "machine", "timeline", "network", "price", "choose", "workload", "report", "answer",

@@ -86,7 +86,7 @@ Workload given_schedule(const Playing& o) {
 Workload workload_of(const Playing& o) {
   if (std::filesystem::path(o.file.path).extension() == ".et") return trace(o);
   if (holds_schedule(o.file)) return given_schedule(o);
-  return sim::workload_of(read_plan(o.file.path, o.file.text));
+  return sim::workload_of(read_graph(o.file.path, o.file.text));
 }
 
 // `file:PATH` in place of an algorithm's name.

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <map>
 
-#include "schedule/plan/memory.h"
-#include "schedule/plan/merge.h"
-#include "schedule/plan/print.h"
+#include "schedule/graph/memory.h"
+#include "schedule/graph/merge.h"
+#include "schedule/graph/print.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/table.h"
@@ -15,7 +15,7 @@
 #include "train/pipeline/simulate.h"
 #include "train/whole/chakra.h"
 #include "train/whole/check.h"
-#include "train/whole/plan.h"
+#include "train/whole/graph.h"
 
 namespace trellis::tools {
 namespace {
@@ -45,7 +45,8 @@ double count_of(const std::map<train::Axis, double>& bytes, train::Axis axis) {
   return found == bytes.end() ? 0 : found->second;
 }
 
-void add_class(Table& table, const train::Step& step, const schedule::RankClass& of, const schedule::Plan& plan) {
+void add_class(Table& table, const train::Step& step, const schedule::RankClass& of,
+               const schedule::ExecutionGraph& graph) {
   double parameters = 0, flops = 0;
   for (const train::Parameter& p : step.parameters.all()) parameters += static_cast<double>(p.slice.elements());
   std::map<train::Axis, double> bytes;
@@ -53,7 +54,7 @@ void add_class(Table& table, const train::Step& step, const schedule::RankClass&
     flops += o.flops;
     if (o.kind == train::Operation::Kind::exchange) bytes[o.exchange.axis] += step.program.bytes_exchanged(o);
   }
-  const schedule::PeakMemory peak = schedule::peak_memory(plan, of);
+  const schedule::PeakMemory peak = schedule::peak_memory(graph, of);
   const auto category = [&](train::Category c) {
     return static_cast<double>(peak.by_category[static_cast<std::size_t>(c)]);
   };
@@ -76,8 +77,8 @@ int show(const Options& o) {
   const train::Config config = read_config(o.config, o.changes).job.step;
   const train::Rank world = ranks_of(o, read_config(o.config, o.changes).job);
   const std::vector<train::Step> classes = train::classes_of(config, world);
-  const schedule::Plan plan = train::plan_of(classes);
-  const std::string fault = train::check_step(config, world, classes, plan);
+  const schedule::ExecutionGraph graph = train::graph_of(classes);
+  const std::string fault = train::check_step(config, world, classes, graph);
   Table table("stages", {{.name = "stage"},
                          {.name = "ranks"},
                          {.name = "parameters"},
@@ -90,7 +91,7 @@ int show(const Options& o) {
                          {.name = "data sent", .unit = "B"},
                          {.name = "pipeline sent", .unit = "B"},
                          {.name = "FLOPs"}});
-  for (std::size_t c = 0; c < classes.size(); ++c) add_class(table, classes[c], plan.classes[c], plan);
+  for (std::size_t c = 0; c < classes.size(); ++c) add_class(table, classes[c], graph.classes[c], graph);
   const train::PipelineSchedule schedule = train::schedule_of(config, train::derive(config, world));
   const train::Timing timing = train::simulate(schedule, {}, train::Messages::buffered);
   if (o.json) {
@@ -144,7 +145,7 @@ int export_step(const Options& o) {
   }
   write_output(
       o.output,
-      schedule::plan_text(schedule::merged(train::plan_of(train::classes_of(read.job.step, ranks_of(o, read.job))))));
+      schedule::graph_text(schedule::merged(train::graph_of(train::classes_of(read.job.step, ranks_of(o, read.job))))));
   return 0;
 }
 

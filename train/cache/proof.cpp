@@ -11,12 +11,12 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "schedule/plan/merge.h"
-#include "schedule/plan/print.h"
+#include "schedule/graph/merge.h"
+#include "schedule/graph/print.h"
 #include "train/checkpoint/shard.h"
 #include "train/config/canonical.h"
 #include "train/whole/check.h"
-#include "train/whole/plan.h"
+#include "train/whole/graph.h"
 
 namespace trellis::train {
 namespace {
@@ -26,7 +26,7 @@ using nlohmann::json;
 
 struct Made {
   Proof proof;
-  schedule::Plan plan;
+  schedule::ExecutionGraph graph;
 };
 
 Made made(const Config& config, Rank world) {
@@ -34,13 +34,13 @@ Made made(const Config& config, Rank world) {
   Made m;
   try {
     const std::vector<Step> classes = classes_of(config, world);
-    m.plan = plan_of(classes);
-    m.proof.fault = check_step(config, world, classes, m.plan);
+    m.graph = graph_of(classes);
+    m.proof.fault = check_step(config, world, classes, m.graph);
     if (!m.proof.fault.empty()) m.proof.fault = "the step is not proved: " + m.proof.fault;
   } catch (const std::invalid_argument& e) {
     m.proof.fault = e.what();
   }
-  for (const schedule::RankClass& c : m.plan.classes) m.proof.peaks.push_back(peak_memory(m.plan, c));
+  for (const schedule::RankClass& c : m.graph.classes) m.proof.peaks.push_back(peak_memory(m.graph, c));
   m.proof.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return m;
 }
@@ -63,7 +63,7 @@ void keep(const fs::path& folder, const Made& m, const std::string& canonical, c
   fs::create_directories(folder, error);
   if (error) return;
   try {
-    if (m.proof.fault.empty()) write_whole(folder / "plan", schedule::plan_text(merged(m.plan)));
+    if (m.proof.fault.empty()) write_whole(folder / "plan", schedule::graph_text(merged(m.graph)));
     write_whole(folder / "proof", as_json(m.proof, canonical, config, world).dump(1) + "\n");
   } catch (const std::system_error&) {  // the disk is full, or is not ours: then it is made again the next time
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "schedule/plan/memory.h"
+#include "schedule/graph/memory.h"
 #include "train/config/config.h"
 
 namespace trellis::train {

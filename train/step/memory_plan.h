@@ -1,5 +1,5 @@
 // Where each tensor of a program lies, and how much memory that takes: known before anything runs. What it is taken for
-// is said of the step's plan (schedule/plan/memory.h).
+// is said of the step's graph (schedule/graph/memory.h).
 #pragma once
 
 #include <cstddef>

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "schedule/plan/match.h"
+#include "schedule/graph/match.h"
 #include "train/layers/heads.h"
 
 namespace trellis::train {
@@ -70,8 +70,9 @@ std::string check_classes(const Config& config, Rank world, const std::vector<St
   return "";
 }
 
-std::string check_step(const Config& config, Rank world, const std::vector<Step>& classes, const schedule::Plan& plan) {
-  if (std::string fault = schedule::match(plan).fault; !fault.empty()) return fault;
+std::string check_step(const Config& config, Rank world, const std::vector<Step>& classes,
+                       const schedule::ExecutionGraph& graph) {
+  if (std::string fault = schedule::match(graph).fault; !fault.empty()) return fault;
   return check_classes(config, world, classes);
 }
 

@@ -1,10 +1,10 @@
-// The proof of a step: its plan is matched, and the ranks of a stage do the same.
+// The proof of a step: its graph is matched, and the ranks of a stage do the same.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "schedule/plan/plan.h"
+#include "schedule/graph/graph.h"
 #include "train/whole/step.h"
 
 namespace trellis::train {
@@ -20,7 +20,7 @@ std::size_t class_of(const Config&, const Mesh&, Rank);
 // Empty, or the stage and first operation in which two ranks of one class differ in what they exchange.
 std::string check_classes(const Config&, Rank world, const std::vector<Step>& classes);
 
-// Empty, or the fault of the classes' plan (schedule/plan/match.h), or of the classes themselves.
-std::string check_step(const Config&, Rank world, const std::vector<Step>& classes, const schedule::Plan&);
+// Empty, or the fault of the classes' graph (schedule/graph/match.h), or of the classes themselves.
+std::string check_step(const Config&, Rank world, const std::vector<Step>& classes, const schedule::ExecutionGraph&);
 
 }  // namespace trellis::train

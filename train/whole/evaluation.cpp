@@ -2,10 +2,10 @@
 
 #include <stdexcept>
 
-#include "schedule/plan/match.h"
+#include "schedule/graph/match.h"
 
 #include "train/whole/check.h"
-#include "train/whole/plan.h"
+#include "train/whole/graph.h"
 
 namespace trellis::train {
 namespace {
@@ -20,7 +20,7 @@ Step laid_out(const Job& job) {
   const Config config = without_dropout(job.step().config);
   const Mesh& mesh = job.step().mesh;
   const std::vector<Step> classes = classes_of(config, mesh.ranks(), Purpose::evaluate);
-  if (const std::string fault = schedule::match(plan_of(classes)).fault; !fault.empty())
+  if (const std::string fault = schedule::match(graph_of(classes)).fault; !fault.empty())
     throw std::runtime_error("the evaluation is not proved: " + fault);
   return lay_out(config, mesh.ranks(), mesh.rank(job.step().place), Purpose::evaluate);
 }

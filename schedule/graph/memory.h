@@ -1,9 +1,9 @@
-// How much memory a rank of a plan takes, by what it is for, before anything runs.
+// How much memory a rank of a graph takes, by what it is for, before anything runs.
 #pragma once
 
 #include <vector>
 
-#include "schedule/plan/plan.h"
+#include "schedule/graph/graph.h"
 
 namespace trellis::schedule {
 
@@ -14,6 +14,6 @@ struct PeakMemory {
 };
 
 // Tensors that do not last are there from the first task that names them to the last.
-PeakMemory peak_memory(const Plan&, const RankClass&);
+PeakMemory peak_memory(const ExecutionGraph&, const RankClass&);
 
 }  // namespace trellis::schedule

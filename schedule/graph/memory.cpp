@@ -1,10 +1,10 @@
-#include "schedule/plan/memory.h"
+#include "schedule/graph/memory.h"
 
 #include <limits>
 
 namespace trellis::schedule {
 
-PeakMemory peak_memory(const Plan& plan, const RankClass& c) {
+PeakMemory peak_memory(const ExecutionGraph& graph, const RankClass& c) {
   constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
   std::vector<std::uint32_t> first(c.tensors.size(), never);
   // By task: what is there from then on, and no longer after it.
@@ -17,15 +17,15 @@ PeakMemory peak_memory(const Plan& plan, const RankClass& c) {
         last[t] = i;
       }
   PeakMemory peak;
-  std::vector<std::size_t> now(plan.categories.size(), 0);
+  std::vector<std::size_t> now(graph.categories.size(), 0);
   std::size_t all = 0;
   const auto change = [&](std::uint32_t t, bool add) {
-    const std::size_t bytes = plan.bytes(c.tensors[t]);
+    const std::size_t bytes = graph.bytes(c.tensors[t]);
     std::size_t& of = now[c.tensors[t].category];
     of = add ? of + bytes : of - bytes, all = add ? all + bytes : all - bytes;
   };
   for (std::uint32_t t = 0; t < c.tensors.size(); ++t) {
-    if (plan.categories[c.tensors[t].category].lasting)
+    if (graph.categories[c.tensors[t].category].lasting)
       change(t, true);
     else if (first[t] != never)
       dead[last[t]].push_back(t);
@@ -33,7 +33,7 @@ PeakMemory peak_memory(const Plan& plan, const RankClass& c) {
   peak = {all, now, 0};
   for (std::uint32_t i = 0; i < c.tasks.size(); ++i) {
     for (std::uint32_t t : born[i])
-      if (!plan.categories[c.tensors[t].category].lasting) change(t, true);
+      if (!graph.categories[c.tensors[t].category].lasting) change(t, true);
     if (all > peak.bytes) peak = {all, now, i};
     for (std::uint32_t t : dead[i]) change(t, false);
   }

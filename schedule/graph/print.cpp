@@ -1,22 +1,22 @@
-#include "schedule/plan/print.h"
+#include "schedule/graph/print.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <stdexcept>
 
-#include "schedule/plan/match.h"
+#include "schedule/graph/match.h"
 
 namespace trellis::schedule {
 namespace {
 
 class Writing {
  public:
-  explicit Writing(const Plan& plan) : plan_(plan), matched_(match(plan)) {
-    if (!matched_.fault.empty()) throw std::invalid_argument(fmt::format("{}: {}", plan.name, matched_.fault));
-    for (const RankClass& c : plan.classes) names_.emplace_back(c.tasks.size());
-    for (std::uint32_t c = 0; c < plan.communicators.size(); ++c) {
-      auto& of = in_.emplace_back(plan.classes.size(), 0);
+  explicit Writing(const ExecutionGraph& graph) : graph_(graph), matched_(match(graph)) {
+    if (!matched_.fault.empty()) throw std::invalid_argument(fmt::format("{}: {}", graph.name, matched_.fault));
+    for (const RankClass& c : graph.classes) names_.emplace_back(c.tasks.size());
+    for (std::uint32_t c = 0; c < graph.communicators.size(); ++c) {
+      auto& of = in_.emplace_back(graph.classes.size(), 0);
       for (std::uint32_t t = 0; t < matched_.together[c].size(); ++t)
         for (std::uint32_t rank_class : matched_.together[c][t].classes) of[rank_class] = t;
     }
@@ -25,7 +25,7 @@ class Writing {
   std::string run() {
     std::string tasks;
     for (const auto& ends : matched_.order) tasks += lines(ends);
-    return fmt::format("# {}\nranks {}\n{}{}", plan_.name, plan_.ranks, groups(), tasks);
+    return fmt::format("# {}\nranks {}\n{}{}", graph_.name, graph_.ranks, groups(), tasks);
   }
 
  private:
@@ -33,37 +33,37 @@ class Writing {
 
   std::string groups() const {
     std::string text;
-    for (std::size_t c = 0; c < plan_.classes.size(); ++c)
-      text += fmt::format("group class{} {}\n", c, listed(plan_.classes[c].ranks));
-    for (std::size_t c = 0; c < plan_.communicators.size(); ++c)
-      for (std::size_t t = 0; t < matched_.together[c].size() && !plan_.communicators[c].groups.empty(); ++t) {
+    for (std::size_t c = 0; c < graph_.classes.size(); ++c)
+      text += fmt::format("group class{} {}\n", c, listed(graph_.classes[c].ranks));
+    for (std::size_t c = 0; c < graph_.communicators.size(); ++c)
+      for (std::size_t t = 0; t < matched_.together[c].size() && !graph_.communicators[c].groups.empty(); ++t) {
         text += fmt::format("group {}", group_name(c, t));
-        for (std::uint32_t g : matched_.together[c][t].groups) text += " " + listed(plan_.communicators[c].groups[g]);
+        for (std::uint32_t g : matched_.together[c][t].groups) text += " " + listed(graph_.communicators[c].groups[g]);
         text += "\n";
       }
     return text;
   }
 
   std::string group_name(std::size_t communicator, std::size_t together) const {
-    const std::string& name = plan_.communicators[communicator].name;
+    const std::string& name = graph_.communicators[communicator].name;
     return matched_.together[communicator].size() == 1 ? name : fmt::format("{}{}", name, together);
   }
 
   std::string lines(const std::vector<TaskEnd>& ends) {
-    const PlanTask& t = plan_.classes[ends[0].rank_class].tasks[ends[0].task];
+    const GraphTask& t = graph_.classes[ends[0].rank_class].tasks[ends[0].task];
     const std::string name = fmt::format("{}_{}.{}", t.name, ends[0].rank_class, ++count_);
     std::string rest;
     for (TaskEnd e : ends)
-      for (std::uint32_t before : plan_.classes[e.rank_class].tasks[e.task].after)
+      for (std::uint32_t before : graph_.classes[e.rank_class].tasks[e.task].after)
         rest += " " + names_[e.rank_class][before];
-    rest = fmt::format("{}{} stream {}\n", rest.empty() ? "" : " after", rest, plan_.streams[t.stream].name);
+    rest = fmt::format("{}{} stream {}\n", rest.empty() ? "" : " after", rest, graph_.streams[t.stream].name);
     std::string text;
-    if (t.kind == PlanTask::Kind::compute) {
+    if (t.kind == GraphTask::Kind::compute) {
       const std::string time = t.time > 0 ? fmt::format(" {}ps", t.time) : "";
       text = fmt::format("compute {}{} {:.0f}FLOP {:.0f}B on class{}{}", name, time, t.flops, t.bytes,
                          ends[0].rank_class, rest);
-    } else if (t.kind == PlanTask::Kind::collective) {
-      const bool all = plan_.communicators[t.communicator].groups.empty();
+    } else if (t.kind == GraphTask::Kind::collective) {
+      const bool all = graph_.communicators[t.communicator].groups.empty();
       text = fmt::format("{} {}{}{}{}{}", schedule::name(t.collective), name,
                          carries_data(t.collective) ? fmt::format(" {:.0f}B", t.bytes) : "",
                          all ? "" : " on " + group_name(t.communicator, in_[t.communicator][ends[0].rank_class]),
@@ -79,9 +79,9 @@ class Writing {
 
   // The ranks at both ends of a message, of each group of the classes that it goes between.
   std::pair<std::vector<Rank>, std::vector<Rank>> ends_of(const std::vector<TaskEnd>& ends) const {
-    const PlanTask &send = plan_.classes[ends[0].rank_class].tasks[ends[0].task],
-                   &receive = plan_.classes[ends[1].rank_class].tasks[ends[1].task];
-    const Communicator& c = plan_.communicators[send.communicator];
+    const GraphTask &send = graph_.classes[ends[0].rank_class].tasks[ends[0].task],
+                    &receive = graph_.classes[ends[1].rank_class].tasks[ends[1].task];
+    const Communicator& c = graph_.communicators[send.communicator];
     if (c.groups.empty()) return {{receive.peer}, {send.peer}};
     std::pair<std::vector<Rank>, std::vector<Rank>> both;
     for (std::uint32_t g : matched_.together[send.communicator][in_[send.communicator][ends[0].rank_class]].groups) {
@@ -91,7 +91,7 @@ class Writing {
     return both;
   }
 
-  const Plan& plan_;
+  const ExecutionGraph& graph_;
   Matched matched_;
   std::vector<std::vector<std::uint32_t>> in_;   // by communicator and class: of Matched::together
   std::vector<std::vector<std::string>> names_;  // by class and task: its line's
@@ -100,6 +100,6 @@ class Writing {
 
 }  // namespace
 
-std::string plan_text(const Plan& plan) { return Writing(plan).run(); }
+std::string graph_text(const ExecutionGraph& graph) { return Writing(graph).run(); }
 
 }  // namespace trellis::schedule

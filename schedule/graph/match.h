@@ -1,11 +1,11 @@
-// The proof of a plan: the ends of everything that is exchanged meet in order, kind, type and count, and nobody waits
-// in a circle. A transfer happens when all its ends are there (rendezvous), so that no plan depends on buffers.
+// The proof of a graph: the ends of everything that is exchanged meet in order, kind, type and count, and nobody waits
+// in a circle. A transfer happens when all its ends are there (rendezvous), so that no graph depends on buffers.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "schedule/plan/plan.h"
+#include "schedule/graph/graph.h"
 
 namespace trellis::schedule {
 
@@ -28,7 +28,7 @@ struct Matched {
 
 // The k-th collective of a class on a communicator meets the k-th of the other classes there; likewise the messages
 // from one member of a group to another.
-Matched match(const Plan&);
+Matched match(const ExecutionGraph&);
 
 // As text for people: "rank 3", or "ranks 0 to 63".
 std::string ranks_words(const std::vector<Rank>&);

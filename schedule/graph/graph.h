@@ -29,24 +29,24 @@ struct MemoryCategory {
   bool lasting = false;
 };
 
-struct PlanTensor {
+struct GraphTensor {
   std::string name;
-  std::uint8_t type = 0;      // of Plan::types
-  std::uint8_t category = 0;  // of Plan::categories
+  std::uint8_t type = 0;      // of ExecutionGraph::types
+  std::uint8_t category = 0;  // of ExecutionGraph::categories
   std::size_t rows = 0, columns = 1;
 };
 
 // A number of elements that is exchanged.
 struct Amount {
   std::uint64_t count = 0;
-  std::uint8_t type = 0;  // of Plan::types
+  std::uint8_t type = 0;  // of ExecutionGraph::types
   bool operator==(const Amount&) const = default;
 };
 
-struct PlanTask {
+struct GraphTask {
   enum class Kind : std::uint8_t { compute, collective, send, receive } kind = Kind::compute;
   std::string name;
-  std::uint16_t stream = 0;  // of Plan::streams
+  std::uint16_t stream = 0;  // of ExecutionGraph::streams
   std::uint32_t number = 0;  // of tasks that could come next, the one with the lowest number is taken
   // Earlier tasks of the class that must end first, beside the one before it in its stream.
   std::vector<std::uint32_t> after = {};
@@ -65,29 +65,30 @@ struct PlanTask {
   std::string algorithm = {};     // empty: the best
 };
 
-struct PlanStream {
+struct GraphStream {
   std::string name;
   bool ordered = true;  // a rank does its tasks one after the other, as they are listed
 };
 
 struct RankClass {
   std::vector<Rank> ranks;  // ascending
-  std::vector<PlanTensor> tensors = {};
-  std::vector<PlanTask> tasks = {};
+  std::vector<GraphTensor> tensors = {};
+  std::vector<GraphTask> tasks = {};
 };
 
-struct Plan {
+struct ExecutionGraph {
   std::string name;
   Rank ranks = 1;
   std::vector<ElementType> types = {};
   std::vector<MemoryCategory> categories = {};
-  std::vector<PlanStream> streams = {};
+  std::vector<GraphStream> streams = {};
   std::vector<Communicator> communicators = {};
   std::vector<RankClass> classes = {};  // every rank is in one
 
-  std::size_t bytes(const PlanTensor& t) const { return t.rows * t.columns * types[t.type].bytes; }
+  std::size_t bytes(const GraphTensor& t) const { return t.rows * t.columns * types[t.type].bytes; }
 };
 
-std::string described(const Plan&, const PlanTask&);  // "all_reduce on tensor by sum of 4096 f32", for messages
+std::string described(const ExecutionGraph&,
+                      const GraphTask&);  // "all_reduce on tensor by sum of 4096 f32", for messages
 
 }  // namespace trellis::schedule

@@ -1,4 +1,4 @@
-#include "schedule/plan/match.h"
+#include "schedule/graph/match.h"
 
 #include <fmt/format.h>
 
@@ -24,12 +24,12 @@ struct Standing {
 
 class Matching {
  public:
-  explicit Matching(const Plan& plan) : plan_(plan) {}
+  explicit Matching(const ExecutionGraph& graph) : graph_(graph) {}
 
   Matched run() {
     find_classes();
-    for (std::uint32_t c = 0; c < plan_.communicators.size() && fine(); ++c) find_together(c);
-    for (std::uint32_t c = 0; c < plan_.classes.size() && fine(); ++c) meet(c);
+    for (std::uint32_t c = 0; c < graph_.communicators.size() && fine(); ++c) find_together(c);
+    for (std::uint32_t c = 0; c < graph_.classes.size() && fine(); ++c) meet(c);
     if (fine()) expect_complete();
     if (fine()) put_in_order();
     return std::move(out_);
@@ -37,22 +37,22 @@ class Matching {
 
  private:
   bool fine() const { return out_.fault.empty(); }
-  const PlanTask& task(TaskEnd e) const { return plan_.classes[e.rank_class].tasks[e.task]; }
+  const GraphTask& task(TaskEnd e) const { return graph_.classes[e.rank_class].tasks[e.task]; }
 
   std::string words(TaskEnd e) const {
-    return fmt::format("{}, task {} ({}: {})", ranks_words(plan_.classes[e.rank_class].ranks), e.task, task(e).name,
-                       described(plan_, task(e)));
+    return fmt::format("{}, task {} ({}: {})", ranks_words(graph_.classes[e.rank_class].ranks), e.task, task(e).name,
+                       described(graph_, task(e)));
   }
   void fail(TaskEnd e, const std::string& why) {
     if (fine()) out_.fault = words(e) + ": " + why;
   }
 
   void find_classes() {
-    class_of_.assign(static_cast<std::size_t>(plan_.ranks), nobody);
-    for (std::uint32_t c = 0; c < plan_.classes.size(); ++c)
-      for (Rank r : plan_.classes[c].ranks) {
-        if (r < 0 || r >= plan_.ranks || class_of_[static_cast<std::size_t>(r)] != nobody) {
-          out_.fault = fmt::format("rank {} is in two classes, or none of the plan's {}", r, plan_.ranks);
+    class_of_.assign(static_cast<std::size_t>(graph_.ranks), nobody);
+    for (std::uint32_t c = 0; c < graph_.classes.size(); ++c)
+      for (Rank r : graph_.classes[c].ranks) {
+        if (r < 0 || r >= graph_.ranks || class_of_[static_cast<std::size_t>(r)] != nobody) {
+          out_.fault = fmt::format("rank {} is in two classes, or none of the graph's {}", r, graph_.ranks);
           return;
         }
         class_of_[static_cast<std::size_t>(r)] = c;
@@ -63,15 +63,15 @@ class Matching {
 
   // Joins the classes whose ranks share groups, and notes each class's place in them.
   void find_together(std::uint32_t number) {
-    const Communicator& c = plan_.communicators[number];
-    std::vector<std::uint32_t> root(plan_.classes.size());
+    const Communicator& c = graph_.communicators[number];
+    std::vector<std::uint32_t> root(graph_.classes.size());
     std::iota(root.begin(), root.end(), 0);
     const auto top = [&](std::uint32_t x) {
       while (root[x] != x) x = root[x] = root[root[x]];
       return x;
     };
-    auto& standing = standing_.emplace_back(plan_.classes.size());
-    std::vector<std::size_t> members(plan_.classes.size(), 0);
+    auto& standing = standing_.emplace_back(graph_.classes.size());
+    std::vector<std::size_t> members(graph_.classes.size(), 0);
     const auto enter = [&](Rank r, Rank place) {
       const std::uint32_t of = class_of_[static_cast<std::size_t>(r)];
       standing[of].place = members[of]++ == 0 || standing[of].place == place ? place : -1;
@@ -79,8 +79,8 @@ class Matching {
     };
     auto& together = out_.together.emplace_back();
     if (c.groups.empty()) {
-      for (Rank r = 0; r < plan_.ranks; ++r) enter(r, r);
-      std::vector<std::uint32_t> all(plan_.classes.size());
+      for (Rank r = 0; r < graph_.ranks; ++r) enter(r, r);
+      std::vector<std::uint32_t> all(graph_.classes.size());
       std::iota(all.begin(), all.end(), 0);
       together.push_back({std::move(all), {0}});
     } else {
@@ -88,7 +88,7 @@ class Matching {
         for (std::size_t i = 0; i < group.size(); ++i)
           root[top(enter(group[i], static_cast<Rank>(i)))] = top(class_of_[static_cast<std::size_t>(group[0])]);
       std::unordered_map<std::uint32_t, std::uint32_t> numbers;
-      for (std::uint32_t of = 0; of < plan_.classes.size(); ++of) {
+      for (std::uint32_t of = 0; of < graph_.classes.size(); ++of) {
         if (members[of] == 0) continue;
         const auto [found, fresh] = numbers.try_emplace(top(of), static_cast<std::uint32_t>(together.size()));
         if (fresh) together.emplace_back();
@@ -101,7 +101,7 @@ class Matching {
       std::map<Rank, std::uint32_t> places;
       for (std::uint32_t of : together[t].classes) {
         standing[of].together = t;
-        if (members[of] != plan_.classes[of].ranks.size()) standing[of] = {};  // some of its ranks are in no group
+        if (members[of] != graph_.classes[of].ranks.size()) standing[of] = {};  // some of its ranks are in no group
         const auto [other, fresh] = places.try_emplace(standing[of].place, of);
         if (!fresh) standing[of].alone = standing[other->second].alone = false;
       }
@@ -110,12 +110,12 @@ class Matching {
 
   // Gives each task of the class its joint: a new one, or what another class has come to.
   void meet(std::uint32_t c) {
-    const std::vector<PlanTask>& tasks = plan_.classes[c].tasks;
+    const std::vector<GraphTask>& tasks = graph_.classes[c].tasks;
     auto& own = joint_of_.emplace_back(tasks.size());
     std::map<Key, std::size_t> counts;
     for (std::uint32_t t = 0; t < tasks.size() && fine(); ++t) {
       const TaskEnd end{c, t};
-      if (tasks[t].kind == PlanTask::Kind::compute) {
+      if (tasks[t].kind == GraphTask::Kind::compute) {
         own[t] = fresh(end);
         continue;
       }
@@ -128,7 +128,7 @@ class Matching {
       } else {
         expect_alike(joints_[line[next]][0], end);
         joints_[line[next]].push_back(end);
-        if (tasks[t].kind == PlanTask::Kind::send) std::swap(joints_[line[next]][0], joints_[line[next]].back());
+        if (tasks[t].kind == GraphTask::Kind::send) std::swap(joints_[line[next]][0], joints_[line[next]].back());
       }
       own[t] = line[next++];
     }
@@ -138,15 +138,15 @@ class Matching {
   using Key = std::tuple<std::uint32_t, std::uint32_t, Rank, Rank>;
 
   Key key_of(TaskEnd end) {
-    const PlanTask& t = task(end);
+    const GraphTask& t = task(end);
     if (t.communicator >= standing_.size()) return fail(end, "there is no such communicator"), Key{};
     const Standing& s = standing_[t.communicator][end.rank_class];
     if (s.together == nobody) return fail(end, "a rank of it is in no group of the communicator"), Key{};
-    if (t.kind == PlanTask::Kind::collective) return {t.communicator, s.together, -1, -1};
+    if (t.kind == GraphTask::Kind::collective) return {t.communicator, s.together, -1, -1};
     if (s.place < 0) return fail(end, "its ranks have different places in their groups"), Key{};
     if (!s.alone) return fail(end, "another class has its place in the groups"), Key{};
     if (t.peer == s.place) return fail(end, "its other end is itself"), Key{};
-    const bool send = t.kind == PlanTask::Kind::send;
+    const bool send = t.kind == GraphTask::Kind::send;
     return {t.communicator, s.together, send ? s.place : t.peer, send ? t.peer : s.place};
   }
 
@@ -156,8 +156,8 @@ class Matching {
   }
 
   void expect_alike(TaskEnd a, TaskEnd b) {
-    const PlanTask &x = task(a), &y = task(b);
-    const bool message = x.kind != PlanTask::Kind::collective;
+    const GraphTask &x = task(a), &y = task(b);
+    const bool message = x.kind != GraphTask::Kind::collective;
     const bool alike = x.amounts == y.amounts && x.bytes == y.bytes && x.reduction == y.reduction &&
                        (message ? x.label == y.label && x.kind != y.kind
                                 : x.collective == y.collective && x.root == y.root && x.peer == y.peer);
@@ -166,15 +166,15 @@ class Matching {
 
   void expect_complete() {
     for (const auto& ends : joints_) {
-      const PlanTask& t = task(ends[0]);
-      if (t.kind == PlanTask::Kind::compute) continue;
-      const bool message = t.kind != PlanTask::Kind::collective;
+      const GraphTask& t = task(ends[0]);
+      if (t.kind == GraphTask::Kind::compute) continue;
+      const bool message = t.kind != GraphTask::Kind::collective;
       const std::uint32_t in = standing_[t.communicator][ends[0].rank_class].together;
       const auto& classes = out_.together[t.communicator][in].classes;
       if (ends.size() == (message ? 2 : classes.size())) continue;
       for (std::uint32_t c : classes)
         if (!message && std::ranges::none_of(ends, [&](TaskEnd e) { return e.rank_class == c; }))
-          return fail(ends[0], fmt::format("{} never come to it", ranks_words(plan_.classes[c].ranks)));
+          return fail(ends[0], fmt::format("{} never come to it", ranks_words(graph_.classes[c].ranks)));
       return fail(ends[0], "nobody is at the other end");
     }
   }
@@ -183,13 +183,13 @@ class Matching {
   void put_in_order() {
     std::vector<std::uint32_t> waits(joints_.size(), 0), first(joints_.size() + 1, 0), next;
     const auto each_edge = [&](const auto& body) {
-      for (std::uint32_t c = 0; c < plan_.classes.size(); ++c) {
-        std::vector<std::uint32_t> last(plan_.streams.size(), nobody);
-        const auto& tasks = plan_.classes[c].tasks;
+      for (std::uint32_t c = 0; c < graph_.classes.size(); ++c) {
+        std::vector<std::uint32_t> last(graph_.streams.size(), nobody);
+        const auto& tasks = graph_.classes[c].tasks;
         for (std::uint32_t t = 0; t < tasks.size(); ++t) {
           for (std::uint32_t before : tasks[t].after) body(TaskEnd{c, before}, TaskEnd{c, t});
           std::uint32_t& previous = last[tasks[t].stream];
-          if (plan_.streams[tasks[t].stream].ordered && previous != nobody) body(TaskEnd{c, previous}, TaskEnd{c, t});
+          if (graph_.streams[tasks[t].stream].ordered && previous != nobody) body(TaskEnd{c, previous}, TaskEnd{c, t});
           previous = t;
         }
       }
@@ -222,7 +222,7 @@ class Matching {
          "it waits for itself, by way of what comes before it on the ranks at its other ends");
   }
 
-  const Plan& plan_;
+  const ExecutionGraph& graph_;
   Matched out_;
   std::vector<std::uint32_t> class_of_;               // by rank
   std::vector<std::vector<Standing>> standing_;       // by communicator and class
@@ -240,19 +240,19 @@ std::string ranks_words(const std::vector<Rank>& ranks) {
   return fmt::format("ranks {}, {} and {} more", ranks[0], ranks[1], ranks.size() - 2);
 }
 
-std::string described(const Plan& plan, const PlanTask& t) {
-  if (t.kind == PlanTask::Kind::compute) return "compute";
-  const std::string on = t.communicator < plan.communicators.size() ? plan.communicators[t.communicator].name : "?";
+std::string described(const ExecutionGraph& graph, const GraphTask& t) {
+  if (t.kind == GraphTask::Kind::compute) return "compute";
+  const std::string on = t.communicator < graph.communicators.size() ? graph.communicators[t.communicator].name : "?";
   std::string text =
-      t.kind == PlanTask::Kind::collective
+      t.kind == GraphTask::Kind::collective
           ? fmt::format("{} on {}", name(t.collective), on)
-          : fmt::format("{} {} of {}, label {}", t.kind == PlanTask::Kind::send ? "send to" : "receive from", t.peer,
+          : fmt::format("{} {} of {}, label {}", t.kind == GraphTask::Kind::send ? "send to" : "receive from", t.peer,
                         on, t.label);
   if (!t.reduction.empty()) text += " by " + t.reduction;
-  for (const Amount& a : t.amounts) text += fmt::format(", {} {}", a.count, plan.types[a.type].name);
+  for (const Amount& a : t.amounts) text += fmt::format(", {} {}", a.count, graph.types[a.type].name);
   return t.amounts.empty() ? fmt::format("{}, {:.0f} B", text, t.bytes) : text;
 }
 
-Matched match(const Plan& plan) { return Matching(plan).run(); }
+Matched match(const ExecutionGraph& graph) { return Matching(graph).run(); }
 
 }  // namespace trellis::schedule

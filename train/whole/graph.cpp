@@ -1,4 +1,4 @@
-#include "train/whole/plan.h"
+#include "train/whole/graph.h"
 
 #include <fmt/format.h>
 
@@ -13,8 +13,8 @@
 namespace trellis::train {
 namespace {
 
-using schedule::Plan;
-using schedule::PlanTask;
+using schedule::ExecutionGraph;
+using schedule::GraphTask;
 
 schedule::Collective collective_of(Exchange::Kind k) {
   switch (k) {
@@ -27,35 +27,35 @@ schedule::Collective collective_of(Exchange::Kind k) {
   }
 }
 
-class Planning {
+class Graphing {
  public:
-  Planning(const std::vector<Step>& classes, int steps) : classes_(classes), steps_(steps), mesh_(classes[0].mesh) {}
+  Graphing(const std::vector<Step>& classes, int steps) : classes_(classes), steps_(steps), mesh_(classes[0].mesh) {}
 
-  Plan run() {
-    plan_.name = fmt::format("{}: a training step of {} ranks, as trellis train lays it out", classes_[0].config.name,
-                             mesh_.ranks());
-    plan_.ranks = mesh_.ranks();
+  ExecutionGraph run() {
+    graph_.name = fmt::format("{}: a training step of {} ranks, as trellis train lays it out", classes_[0].config.name,
+                              mesh_.ranks());
+    graph_.ranks = mesh_.ranks();
     for (std::size_t c = 0; c < category_count; ++c) {
       const auto category = static_cast<Category>(c);
-      plan_.categories.push_back({std::string(name(category)), lasting(category)});
+      graph_.categories.push_back({std::string(name(category)), lasting(category)});
     }
-    plan_.streams.push_back({"main"});
-    plan_.classes.resize(classes_.size());
-    for (Rank r = 0; r < mesh_.ranks(); ++r) plan_.classes[class_of(classes_[0].config, mesh_, r)].ranks.push_back(r);
-    for (std::size_t c = 0; c < classes_.size(); ++c) add(classes_[c].program, plan_.classes[c]);
-    return std::move(plan_);
+    graph_.streams.push_back({"main"});
+    graph_.classes.resize(classes_.size());
+    for (Rank r = 0; r < mesh_.ranks(); ++r) graph_.classes[class_of(classes_[0].config, mesh_, r)].ranks.push_back(r);
+    for (std::size_t c = 0; c < classes_.size(); ++c) add(classes_[c].program, graph_.classes[c]);
+    return std::move(graph_);
   }
 
  private:
   std::uint8_t type_of(DType t) {
     const auto [found, fresh] = types_.try_emplace(t, static_cast<std::uint8_t>(types_.size()));
-    if (fresh) plan_.types.push_back({std::string(kernels::name(t)), kernels::size_of(t)});
+    if (fresh) graph_.types.push_back({std::string(kernels::name(t)), kernels::size_of(t)});
     return found->second;
   }
 
   std::uint16_t stream_beside(Axis axis) {
-    const auto [found, fresh] = beside_.try_emplace(axis, static_cast<std::uint16_t>(plan_.streams.size()));
-    if (fresh) plan_.streams.push_back({fmt::format("beside_{}", name(axis))});
+    const auto [found, fresh] = beside_.try_emplace(axis, static_cast<std::uint16_t>(graph_.streams.size()));
+    if (fresh) graph_.streams.push_back({fmt::format("beside_{}", name(axis))});
     return found->second;
   }
 
@@ -66,7 +66,7 @@ class Planning {
                                   : mesh_.groups(axis == Axis::tied ? Axis::pipeline : axis);
     if (axis == Axis::tied)
       for (Group& g : all) g = {g.front(), g.back()};
-    plan_.communicators.push_back({std::string(name(axis)), std::move(all)});
+    graph_.communicators.push_back({std::string(name(axis)), std::move(all)});
     return found->second;
   }
 
@@ -89,7 +89,7 @@ class Planning {
         continue;
       }
       const auto number = static_cast<std::uint32_t>(to.tasks.size());
-      PlanTask& t = to.tasks.emplace_back(task_of(program, o));
+      GraphTask& t = to.tasks.emplace_back(task_of(program, o));
       t.number = number;
       if (o.ticket == 0) {
         t.after = std::exchange(awaited, {});
@@ -104,8 +104,8 @@ class Planning {
     if (!awaited.empty()) to.tasks.push_back({.name = "wait", .after = std::move(awaited)});
   }
 
-  PlanTask task_of(const Program& program, const Operation& o) {
-    PlanTask t{.name = o.name};
+  GraphTask task_of(const Program& program, const Operation& o) {
+    GraphTask t{.name = o.name};
     const auto listed = [](const std::vector<TensorId>& from) {
       return std::vector<std::uint32_t>(from.begin(), from.end());
     };
@@ -116,7 +116,7 @@ class Planning {
     }
     const Exchange& e = o.exchange;
     const bool send = e.kind == Exchange::Kind::send, receive = e.kind == Exchange::Kind::receive;
-    t.kind = send ? PlanTask::Kind::send : receive ? PlanTask::Kind::receive : PlanTask::Kind::collective;
+    t.kind = send ? GraphTask::Kind::send : receive ? GraphTask::Kind::receive : GraphTask::Kind::collective;
     t.communicator = communicator_of(e.axis);
     t.collective = collective_of(e.kind);
     if (o.ticket != 0) t.stream = stream_beside(e.axis);
@@ -127,14 +127,14 @@ class Planning {
     t.peer = send || receive ? e.peer : 0, t.label = e.label;
     t.bytes = program.bytes_exchanged(o);
     if (e.kind == Exchange::Kind::reduce_scatter || e.kind == Exchange::Kind::all_gather)
-      t.bytes *= static_cast<double>(plan_.communicators[t.communicator].groups[0].size());
+      t.bytes *= static_cast<double>(graph_.communicators[t.communicator].groups[0].size());
     return t;
   }
 
   const std::vector<Step>& classes_;
   int steps_;
   const Mesh& mesh_;
-  Plan plan_;
+  ExecutionGraph graph_;
   std::map<DType, std::uint8_t> types_;
   std::map<Axis, std::uint16_t> beside_;
   std::map<Axis, std::uint32_t> axes_;
@@ -142,6 +142,6 @@ class Planning {
 
 }  // namespace
 
-Plan plan_of(const std::vector<Step>& classes, int steps) { return Planning(classes, steps).run(); }
+ExecutionGraph graph_of(const std::vector<Step>& classes, int steps) { return Graphing(classes, steps).run(); }
 
 }  // namespace trellis::train
