@@ -5,10 +5,10 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <stdexcept>
 
 #include "ccl/config.h"
+#include "ccl/failure/dump_file.h"
 
 namespace trellis::launch {
 
@@ -33,11 +33,7 @@ std::string launch_record_path(const std::string& folder, int node) {
 void write_launch_record(const std::string& path, const ccl::LaunchRecord& record) {
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  const std::string begun = path + ".part";
-  std::ofstream file(begun);
-  file << text_of(record);
-  file.close();
-  if (file) std::filesystem::rename(begun, path, ignored);
+  ccl::replace_file(path, text_of(record));
 }
 
 }  // namespace trellis::launch

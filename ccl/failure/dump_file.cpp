@@ -19,16 +19,6 @@
 namespace trellis::ccl {
 namespace {
 
-// Replaces the file atomically. An unwritable folder must not hide the failure that is being recorded.
-void replace(const std::string& path, const std::string& text) {
-  const std::string begun = path + ".part";
-  std::ofstream file(begun);
-  file << text;
-  file.close();
-  std::error_code ignored;
-  if (file) std::filesystem::rename(begun, path, ignored);
-}
-
 // One per rank and process: a later attempt to create a communicator overwrites it.
 std::string making_path(const std::string& folder, Rank rank) {
   return fmt::format("{}/trellis_making_{}_rank{}.json", folder, getpid(), rank);
@@ -65,6 +55,15 @@ Standing standing_of(Transport& t, Rank r) {
 }
 
 }  // namespace
+
+void replace_file(const std::string& path, const std::string& text) {
+  const std::string begun = path + ".part";
+  std::ofstream file(begun);
+  file << text;
+  file.close();
+  std::error_code ignored;
+  if (file) std::filesystem::rename(begun, path, ignored);
+}
 
 DumpFile::DumpFile(std::string folder, std::chrono::milliseconds timeout, Transport& transport,
                    const FlightRecorder& recorder)
@@ -174,8 +173,8 @@ void DumpFile::write(std::vector<Pending> pending) {
 }
 
 void DumpFile::store() const {
-  replace(fmt::format("{}/trellis_{}_rank{}.json", folder_, told_.communicator, told_.rank),
-          recorder_.dump(told_, moment_, timeout_));
+  replace_file(fmt::format("{}/trellis_{}_rank{}.json", folder_, told_.communicator, told_.rank),
+               recorder_.dump(told_, moment_, timeout_));
 }
 
 std::string DumpFile::text() const {
@@ -240,7 +239,7 @@ void write_making_dump(const std::string& folder, Rank rank, Rank ranks, const s
       d.error = e.what();
     }
     std::filesystem::create_directories(folder);
-    replace(making_path(folder, rank), FlightRecorder().dump(d, TimestampClock::now(), {}));
+    replace_file(making_path(folder, rank), FlightRecorder().dump(d, TimestampClock::now(), {}));
   } catch (...) {  // the program already gets the earlier failure
   }
 }

@@ -72,6 +72,10 @@ class RecordedDivision {
   const int exceptions_;  // number of exceptions in flight at its start
 };
 
+// Readers see the old file or the whole new one. Errors are ignored: an unwritable folder must not hide the failure
+// that is being recorded.
+void replace_file(const std::string& path, const std::string& text);
+
 // The same for a communicator whose creation failed, since nothing else records it. Never throws.
 void write_making_dump(const std::string& folder, Rank rank, Rank ranks, const std::exception_ptr&) noexcept;
 void remove_making_dump(const std::string& folder, Rank rank) noexcept;  // it was created after all
