@@ -85,6 +85,12 @@ std::size_t Communicator::memory_bytes() const {
 
 std::string Communicator::dump() const { return state_->dump_file.text(); }
 
+LastRun Communicator::last() const {
+  const Recorded* const r = state_->recorder.last_at(TimestampClock::now());
+  if (r == nullptr) return {};
+  return {r->native, r->not_native != nullptr ? *r->not_native : ""};
+}
+
 std::string Communicator::algorithm(const Call& c) const {
   return text_of(state_->planner.choose(c, check(c, rank(), ranks())));
 }

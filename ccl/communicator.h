@@ -40,6 +40,12 @@ struct Call {
   std::vector<std::size_t> arriving_counts = {};  // all_to_all_v: from each rank
 };
 
+// How an operation ran.
+struct LastRun {
+  bool native = false;          // the device did it by itself
+  std::string not_native = "";  // why it did not, where the device has collectives
+};
+
 class Communicator {
  public:
   // Returns when all `ranks` have called it with stores that see each other. Use a store, or a prefix, only once.
@@ -90,6 +96,7 @@ class Communicator {
   std::uint64_t operations() const;  // started so far
   std::string dump() const;          // the flight recorder's last operations, as JSON: see `trellis doctor`
   std::string algorithm(const Call&) const;  // the one that a call would use: "ring*2"
+  LastRun last() const;                      // how this rank's last operation ran
 
   struct State;
 

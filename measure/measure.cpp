@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "ccl/config.h"
+#include "ccl/devices.h"
 #include "ccl/plan/check.h"
 #include "measure/truth.h"
 
@@ -16,9 +17,10 @@ using ccl::Call;
 using ccl::Communicator;
 using Micros = std::chrono::duration<double, std::micro>;
 
+constexpr const char* native = "native";
 constexpr double enough_us = 50'000;  // time of all iterations, when their number is ours to choose
 
-double now_us() { return Micros(ccl::Clock::now().time_since_epoch()).count(); }
+double wall_us() { return Micros(ccl::Clock::now().time_since_epoch()).count(); }
 
 double cpu_us() {
   timespec t = {};
@@ -26,13 +28,19 @@ double cpu_us() {
   return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) * 1e-3;
 }
 
-double cost_of(double (*clock)()) {
+double cost_of_clock(const Bench& bench) {
   double least = 1e9;
   for (int i = 0; i < 1000; ++i) {
-    const double before = clock();
-    least = std::min(least, clock() - before);
+    const double before = bench.now_us();
+    least = std::min(least, bench.now_us() - before);
   }
   return least;
+}
+
+// Of a job that was started here, ranks are of this host.
+int core_of(const std::string& device, const launch::RankContext& context) {
+  return ccl::core_of(device, context.rank,
+                      context.by.empty() ? context.rank : ccl::launched_from_environment().local_rank);
 }
 
 // This rank's calls of the subject, one for each stream.
@@ -96,7 +104,6 @@ class Work {
 };
 
 std::vector<double> times(Bench& bench, Work& work, Pattern& pattern, int iterations, bool back_to_back) {
-  double (*const clock)() = bench.settings.cpu_time ? cpu_us : now_us;
   std::vector<double> us;
   us.reserve(static_cast<std::size_t>(iterations));
   bench.control->barrier();
@@ -105,10 +112,10 @@ std::vector<double> times(Bench& bench, Work& work, Pattern& pattern, int iterat
       work.touch(pattern);
       bench.control->barrier();
     }
-    const double before = clock();
+    const double before = bench.now_us();
     if (back_to_back) work.touch(pattern);
     work.run();
-    us.push_back(std::max(0.0, clock() - before - bench.clock_us) / work.operations());
+    us.push_back(std::max(0.0, bench.now_us() - before - bench.clock_us) / work.operations());
   }
   return bench.merged(std::move(us), bench.settings.merge);
 }
@@ -144,11 +151,10 @@ std::uint64_t wrong_by_interpreter(Bench& bench, const Subject& subject, Work& w
   return wrong;
 }
 
-std::uint64_t check_pass(Bench& bench, const Subject& subject, Work& work, std::uint64_t seed,
-                         const std::string& algorithm) {
+std::uint64_t check_pass(Bench& bench, const Subject& subject, Work& work, std::uint64_t seed, const Measured& ran) {
   const std::uint64_t bytes = larger_buffer_bytes(subject.calls);
-  if (!bench.settings.all_ones && bytes <= bench.settings.interpret_up_to) {
-    const auto schedule = schedule_of(work.call(), bench.ranks(), subject.in_place, algorithm);
+  if (ran.algorithm != native && !bench.settings.all_ones && bytes <= bench.settings.interpret_up_to) {
+    const auto schedule = schedule_of(work.call(), bench.ranks(), subject.in_place, ran.algorithm);
     if (interpretable(schedule)) return wrong_by_interpreter(bench, subject, work, seed, schedule);
   }
   Pattern pattern(subject.calls, bench.rank(), seed, bench.settings.all_ones);
@@ -161,7 +167,11 @@ std::uint64_t check_pass(Bench& bench, const Subject& subject, Work& work, std::
 
 }  // namespace
 
-Bench::Bench(const BenchSettings& s, const launch::RankContext& context) : settings(s) {
+Bench::Bench(const BenchSettings& s, const launch::RankContext& context)
+    : settings(s),
+      device(s.device == "host" ? device::host_of_process()
+                                : device::open(s.device, {.core = core_of(s.device, context)})),
+      simulated_(device->capabilities().has(device::Capability::simulated_time)) {
   ccl::Config config = ccl::config_from_environment();
   config.timeout = s.timeout;
   if (!s.transport.empty()) config.transport = s.transport;
@@ -172,11 +182,16 @@ Bench::Bench(const BenchSettings& s, const launch::RankContext& context) : setti
   if (!s.algorithm.empty()) config.algorithm = std::string(schedule::name(s.op.collective)) + "=" + s.algorithm;
   const auto store = [&](const char* name) { return std::make_shared<ccl::PrefixStore>(context.store, name); };
   control = Communicator::create(store("control"), context.rank, context.ranks, plain);
-  work.push_back(Communicator::create(store("work"), context.rank, context.ranks, config));
+  work.push_back(Communicator::create(store("work"), context.rank, context.ranks, config, device));
   for (int i = 1; i < s.streams; ++i) work.push_back(work.front()->split(0, context.rank));
   if (s.streams > 1)
     for (auto& one : work) streams.push_back(one->device().stream());
-  clock_us = cost_of(s.cpu_time ? cpu_us : now_us);
+  clock_us = cost_of_clock(*this);
+}
+
+double Bench::now_us() const {
+  if (simulated_) return static_cast<double>(device->clock().time) * 1e-6;
+  return settings.cpu_time ? cpu_us() : wall_us();
 }
 
 void Bench::abort() {
@@ -219,10 +234,14 @@ std::unique_ptr<Measured> measure(Bench& bench, const Subject& subject) {
   }
   const int iterations = iterations_for(bench, work, pattern, back_to_back);
   result->us = times(bench, work, pattern, iterations, back_to_back);
+  if (const ccl::LastRun ran = bench.work.front()->last(); !points) {
+    if (ran.native) result->algorithm = native;
+    result->not_native = ran.not_native;
+  }
   result->checked = bench.settings.check_passes != 0 && schedule::carries_data(work.call().collective);
   for (int pass = 0; result->checked && pass < bench.settings.check_passes; ++pass)
-    result->wrong += bench.sum(
-        check_pass(bench, subject, work, bench.settings.seed + static_cast<std::uint64_t>(pass), result->algorithm));
+    result->wrong +=
+        bench.sum(check_pass(bench, subject, work, bench.settings.seed + static_cast<std::uint64_t>(pass), *result));
   return result;
 }
 

@@ -24,11 +24,17 @@ struct Bench {
   std::vector<double> merged(std::vector<double> mine, Merge);
   std::uint64_t sum(std::uint64_t mine);
 
+  double now_us() const;  // by the clock that the settings ask for; of a simulated core, its own
+
   const BenchSettings& settings;
-  std::unique_ptr<ccl::Communicator> control;
+  std::shared_ptr<device::Device> device;
+  std::unique_ptr<ccl::Communicator> control;  // on the host
   std::vector<std::unique_ptr<ccl::Communicator>> work;
   std::vector<std::unique_ptr<device::Stream>> streams;  // empty when there is one communicator
   double clock_us = 0;                                   // the time that reading the clock takes
+
+ private:
+  bool simulated_ = false;
 };
 
 // What is measured: the calls of all ranks, and this rank's buffers for each stream.
@@ -42,7 +48,8 @@ struct Measured {
   std::vector<double> us;  // of one operation, for each iteration
   bool checked = false;
   std::uint64_t wrong = 0;  // wrong elements, on all ranks, over all passes
-  std::string algorithm;
+  std::string algorithm;    // "native": the device does it by itself
+  std::string not_native;   // why it does not, where it has collectives
 };
 
 // Up to so many bytes, iterations follow each other as in a program, and everything that a user does between them

@@ -22,6 +22,7 @@ struct BenchSettings {
   bool threads = false, pin = true;
   int streams = 1;
   std::string algorithm, transport, provider;
+  std::string device = "host";  // as device::open takes it; each rank has a core of its own
   std::chrono::milliseconds timeout{30'000};
 
   std::vector<std::uint64_t> sizes;  // of the larger buffer; ascending

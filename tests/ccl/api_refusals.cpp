@@ -120,6 +120,8 @@ TEST(ApiRefuses, NullResults) {
   EXPECT_TRUE(refused(trellis_comm_create_from_environment(nullptr, nullptr), bad, "comm is NULL"));
   EXPECT_TRUE(refused(trellis_alloc(nullptr, 1), bad, "memory is NULL"));
   EXPECT_TRUE(refused(trellis_allocated_bytes(nullptr), bad, "bytes is NULL"));
+  EXPECT_TRUE(refused(trellis_device_name(nullptr), bad, "name is NULL"));
+  EXPECT_TRUE(refused(trellis_device_time(nullptr), bad, "picoseconds is NULL"));
   EXPECT_TRUE(refused(trellis_stream_create(nullptr), bad, "stream is NULL"));
   EXPECT_TRUE(refused(trellis_event_create(nullptr), bad, "event is NULL"));
   EXPECT_TRUE(refused(trellis_stream_call(nullptr, nullptr, nullptr), bad, "work is NULL"));

@@ -27,13 +27,13 @@ def free_port():
         return s.getsockname()[1]
 
 
-def as_ranks(program, count):
+def as_ranks(program, count, **environment):
     """Runs the program as a launcher would: what each rank said, in order."""
     port = str(free_port())
     started = [subprocess.Popen([str(program)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={
         **os.environ, "RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_RANK": str(rank),
         "LOCAL_WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TRELLIS_SECRET": "examples",
-    }) for rank in range(count)]
+    } | environment) for rank in range(count)]
     try:
         outputs = [process.communicate(timeout=120)[0] for process in started]
     finally:
@@ -69,6 +69,15 @@ class Examples(unittest.TestCase):
             with self.subTest(name):
                 lines = said(trellis, "launch", "-n", "3", "--", PLACE / "build" / name)
                 self.assertEqual(sorted(re.findall(r"rank (\d) of 3: the sum is 6", lines)), ["0", "1", "2"])
+
+    def test_all_reduce_on_devices_that_the_environment_names(self):
+        program = PLACE / "build" / "all_reduce_c"
+        out = as_ranks(program, 3, TRELLIS_DEVICE="sim:trn2.48xlarge")
+        self.assertRegex(out[0], r"^rank 0 of 3: the sum is 6\nsim:trn2.48xlarge core 0: \d+\.\d\d us\n$")
+        self.assertEqual(out[1:], [f"rank {rank} of 3: the sum is 6\n" for rank in (1, 2)])
+        self.assertEqual(as_ranks(program, 3, TRELLIS_DEVICE="sim:trn2.48xlarge"), out)
+        ran = subprocess.run([program], env=os.environ | {"TRELLIS_DEVICE": "abacus"}, capture_output=True, text=True)
+        self.assertIn("no device is called 'abacus'; known are host, neuron, sim:MACHINE", ran.stderr)
 
     def test_a_model_of_ones_own_is_trained(self):
         program = PLACE / "build" / "train_own_model"

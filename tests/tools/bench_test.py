@@ -214,6 +214,36 @@ def state(pid):
         return "Z"
 
 
+class Devices(Case):
+    def test_a_simulated_core_has_right_values_and_the_simulators_time(self):
+        common = ["all_reduce", "--ranks", "4", "-b", "4K", "-e", "256K", "-f", "8", "-d", "fp32", "--algorithm", "ring"]
+        rows = self.rows(*common, "--check", "--device", "sim:trn2.48xlarge")
+        priced = self.rows(*common, "--no-interval", "--on", "sim:trn2.48xlarge")
+        self.assertEqual([row["wrong"] for row in rows], [0, 0, 0])
+        for ran, said in zip(rows, priced):
+            self.assertAlmostEqual(ran["time_us"], said["time_us"], places=3)
+
+    def test_native_collectives_are_reported_or_why_they_are_not_used(self):
+        library = pathlib.Path(os.environ["TRELLIS_BINARY_DIR"]) / "libnrt/libnrt.so.1"
+        if not library.exists():
+            self.skipTest(f"{library} is not built")
+        common = ["--device", "neuron", "--threads", "--ranks", "2", "-b", "4K", "-e", "4K", "-c", "1"]
+        neuron = {"environment": {"TRELLIS_LIBNRT": str(library), "NEURON_RT_LOG_LEVEL": "QUIET"}}
+        rows = self.rows("all_reduce_perf", *common, **neuron)
+        self.assertEqual([(row["algorithm"], row["wrong"]) for row in rows], [("native", 0)] * 2)
+        out = self.printed("broadcast_perf", *common, **neuron)
+        self.assertIn("# Not native: native collectives have no broadcast", out)
+
+    def test_what_does_not_go_with_a_device(self):
+        for arguments, words in [(["--device", "abacus"], "known are host, neuron, sim:MACHINE"),
+                                 (["--device", "sim:trn2.48xlarge", "--on", "sim:trn2.48xlarge"], "--on simulates them"),
+                                 (["--device", "sim:trn2.48xlarge", "-C", "1"], "is simulated")]:
+            with self.subTest(arguments=arguments):
+                ran = bench("all_reduce", *arguments)
+                self.assertEqual(ran.returncode, 2)
+                self.assertIn(words, ran.stderr)
+
+
 class Mistakes(Case):
     def test_one_line_each(self):
         self.assert_fails(2, "did you mean 'all_reduce'?", "al_reduce")

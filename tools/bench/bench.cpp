@@ -111,7 +111,7 @@ void Sweep::allocate() {
   std::size_t size = 1;
   for (const kernels::DType type : s_.types) size = std::max(size, size_of(type));
   for (int i = 0; i < s_.streams; ++i)
-    buffers_.push_back(std::make_unique<BenchBuffers>(bench_.control->device(), s_.device_memory, input, output,
+    buffers_.push_back(std::make_unique<BenchBuffers>(*bench_.device, s_.device_memory, input, output,
                                                       static_cast<std::size_t>(s_.unaligned) * size));
 }
 
@@ -150,8 +150,11 @@ std::vector<std::string> Sweep::describe_ranks() {
   std::array<char, 128> mine = {};
   char host[64] = "";
   gethostname(host, sizeof host - 1);
-  const std::string text = fmt::format("Rank {:2} Group  0 Pid {:6} on {:>10.32} device {:2} [{}] {}", crew_.rank,
-                                       getpid(), host, 0, where_it_runs(), bench_.control->transport());
+  const bool on_host = s_.device == "host";
+  const int core = on_host ? 0 : bench_.device->topology().core;
+  const std::string text =
+      fmt::format("Rank {:2} Group  0 Pid {:6} on {:>10.32} device {:2} [{}] {}{}{}", crew_.rank, getpid(), host, core,
+                  where_it_runs(), bench_.work.front()->transport(), on_host ? "" : " ", on_host ? "" : s_.device);
   std::memcpy(mine.data(), text.data(), std::min(text.size(), mine.size() - 1));
   std::vector<char> all(mine.size() * static_cast<std::size_t>(crew_.ranks));
   bench_.control->all_gather(mine.data(), all.data(), mine.size(), kernels::DType::u8);
@@ -192,6 +195,7 @@ void Sweep::keep(const std::unique_ptr<BenchResult>& r) {
   totals_.checked += r->measured.checked ? 1 : 0;
   totals_.busbw_sum += r->busbw_GBps(statistics_of(r->measured.us).average);
   ++totals_.rows;
+  if (!r->measured.not_native.empty()) totals_.not_native.insert(r->measured.not_native);
   const bool wanted = !s_.json.empty() || !s_.csv.empty() || !s_.plot.empty();
   if (prints() && wanted && results_.size() < most_rows_kept) results_.push_back(*r);
 }
@@ -237,17 +241,18 @@ int run(const BenchOptions& options) {
                       [&](const RankContext& context) { return Sweep(s, context).run(); });
 }
 
-const Registered bench_command(
-    command("bench", "Times and checks collectives between ranks, with the flags of nccl-tests and of nccom-test",
-            "trellis bench all_reduce_perf -b 8 -e 128M -f 2                  # as nccl-tests\n"
-            "trellis bench allr -r 4 -b 1kb -e 1mb -f 4 -d fp32 -t avg p50 p99  # as nccom-test\n"
-            "trellis bench all_gather --ranks 8 -b 64K -e 64K --check --show-algorithm\n"
-            "trellis bench reduce_scatter_perf -b 1K -e 64M -f 4 -R 2 --plot bandwidth.svg --json results.json\n"
-            "trellis bench all_reduce -b 64K -e 64K --algorithm ring*2/4 --streams 2\n"
-            "trellis bench all_reduce --on sim:trn2.48xlarge -b 1M -e 64M\n"
-            "trellis launch -n 4 --raw -- trellis bench all_to_all_perf -b 1M -e 1M\n"
-            "mpirun -n 4 trellis bench broadcast_perf -b 8 -e 1M -f 8 -r all",
-            add_bench_options, run));
+const Registered bench_command(command(
+    "bench", "Times and checks collectives between ranks, with the flags of nccl-tests and of nccom-test",
+    "trellis bench all_reduce_perf -b 8 -e 128M -f 2                  # as nccl-tests\n"
+    "trellis bench allr -r 4 -b 1kb -e 1mb -f 4 -d fp32 -t avg p50 p99  # as nccom-test\n"
+    "trellis bench all_gather --ranks 8 -b 64K -e 64K --check --show-algorithm\n"
+    "trellis bench reduce_scatter_perf -b 1K -e 64M -f 4 -R 2 --plot bandwidth.svg --json results.json\n"
+    "trellis bench all_reduce -b 64K -e 64K --algorithm ring*2/4 --streams 2\n"
+    "trellis bench all_reduce --on sim:trn2.48xlarge -b 1M -e 64M\n"
+    "trellis bench all_reduce --device sim:trn2.48xlarge --ranks 4 --check   # right values, and simulated time\n"
+    "trellis launch -n 4 --raw -- trellis bench all_to_all_perf -b 1M -e 1M\n"
+    "mpirun -n 4 trellis bench broadcast_perf -b 8 -e 1M -f 8 -r all",
+    add_bench_options, run));
 
 }  // namespace
 }  // namespace trellis::tools

@@ -65,6 +65,7 @@ const std::vector<Flag> all_flags = {
     {ranks, "--threads", "Ranks are threads of one process", &O::threads},
     {ranks, "--transport", "As TRELLIS_TRANSPORT: shared_memory, libfabric, hybrid", &O::transport},
     {ranks, "--provider", "As TRELLIS_PROVIDER: libfabric's, such as efa or tcp", &O::provider},
+    {ranks, "--device", "Whose memory and collectives: host, neuron, or sim:MACHINE, whose time is simulated", &O::device, initial},
     {ranks, "--no-pin", "Do not keep ranks on cores of their own", &O::no_pin},
     {ranks, "--streams", "Operations at a time, each on a stream and communicator of its own", &O::streams, initial, 1, 64},
     {ranks, "-T,--timeout", "Seconds that a rank waits for another, 0: as long as it takes", &O::timeout_s, "30", 0, most_seconds},

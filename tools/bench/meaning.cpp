@@ -7,6 +7,7 @@
 
 #include "ccl/rendezvous/environment.h"
 #include "ccl/transports/registry.h"
+#include "device/backends.h"
 #include "schedule/traits.h"
 #include "tools/bench/flags.h"
 #include "tools/bench/lists.h"
@@ -40,6 +41,17 @@ void expect_place(const BenchOptions& o) {
   for (const char* flag : {"--era", "--what-if", "--no-interval"})
     if (o.on.empty() && o.app->count(flag) != 0)
       throw std::invalid_argument(fmt::format("{} goes with --on sim:MACHINE", flag));
+}
+
+void set_device(BenchSettings& s, const BenchOptions& o) {
+  device::backend_named(o.device);  // throws for an unknown one
+  s.device = o.device;
+  if (o.device == "host") return;
+  if (!o.on.empty())
+    throw std::invalid_argument(fmt::format("--device {} goes with ranks that run, and --on simulates them", o.device));
+  if (s.cpu_time && o.device.starts_with("sim:"))
+    throw std::invalid_argument(fmt::format("--report_cputime: the time of --device {} is simulated", o.device));
+  s.device_memory = true;
 }
 
 // A flag with an optional value, or with several values, swallows the operation that follows it.
@@ -254,6 +266,7 @@ BenchSettings bench_settings(BenchOptions o) {
   s.interpret_up_to = parse_bytes(o.interpret_up_to);
   s.in_place = s.style == Style::nccl || o.in_place;
   s.device_memory = o.registered != 0;
+  set_device(s, o);
   s.unaligned = o.unaligned;
   s.per_iteration = o.per_iteration != 0;
   s.skipped = o.skipped;

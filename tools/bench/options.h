@@ -27,7 +27,7 @@ struct BenchOptions {
   int workers = 0, ranks = 0, streams = 1;
   std::vector<std::string> stats;
   std::string check_data;  // random or all_ones
-  std::string pairs, counts_file, algorithm, transport, provider, seed = "1", interpret_up_to = "64KB";
+  std::string pairs, counts_file, algorithm, transport, provider, device = "host", seed = "1", interpret_up_to = "64KB";
   std::string json, csv, plot, era;
   std::vector<std::string> what_if;
   bool show_algorithm = false, show_sizes = false, threads = false, no_pin = false, untouched = false, in_place = false;

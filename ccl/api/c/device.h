@@ -1,4 +1,5 @@
-// Memory, streams and events of this process's device, which is the host.
+// Memory, streams and events of this process's device: the host, or what TRELLIS_DEVICE names. "sim:trn2.48xlarge": a
+// simulated core with time; "neuron": a NeuronCore. A launched process has the core of its rank.
 //
 // Buffers may be in any memory. Peers can read memory from trellis_alloc directly, so large operations on it move fewer
 // bytes.
@@ -26,6 +27,13 @@ TRELLIS_API trellis_result trellis_free(void* memory);
 
 // Bytes that trellis_alloc has given out and that have not been freed.
 TRELLIS_API trellis_result trellis_allocated_bytes(size_t* bytes);
+
+// The device's name: "host", "sim:trn2.48xlarge core 3". The text lives as long as the process.
+TRELLIS_API trellis_result trellis_device_name(const char** name);
+
+// The device's time in picoseconds, since some moment. On a simulated core it is the machine's time, which the calling
+// thread's work alone moves.
+TRELLIS_API trellis_result trellis_device_time(int64_t* picoseconds);
 
 // Copies on the stream. The ranges must not overlap.
 TRELLIS_API trellis_result trellis_copy(void* to, const void* from, size_t bytes, trellis_stream stream);

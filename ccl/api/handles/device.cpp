@@ -47,6 +47,20 @@ trellis_result trellis_allocated_bytes(size_t* bytes) {
   });
 }
 
+trellis_result trellis_device_name(const char** name) {
+  return guarded([&] {
+    require(name, "name");
+    static const std::string kept(device()->name());
+    *name = kept.c_str();
+  });
+}
+trellis_result trellis_device_time(int64_t* picoseconds) {
+  return guarded([&] {
+    require(picoseconds, "picoseconds");
+    *picoseconds = device()->clock().time;
+  });
+}
+
 trellis_result trellis_copy(void* to, const void* from, size_t bytes, trellis_stream stream) {
   return guarded([&] {
     const StreamUse use(stream);

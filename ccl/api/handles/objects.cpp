@@ -1,5 +1,6 @@
 #include "ccl/api/handles/objects.h"
 
+#include "ccl/devices.h"
 #include "device/of_this_process.h"
 
 namespace trellis::ccl::api {
@@ -16,7 +17,7 @@ struct Kept {
 // Not destroyed at exit: objects that the program did not destroy may still be at work.
 const std::shared_ptr<device::Device>& device() {
   auto& kept = device::of_this_process([] { return new Kept; });
-  std::call_once(kept.once, [&] { kept.device = device::host_of_process(); });
+  std::call_once(kept.once, [&] { kept.device = device_of_process(); });
   return kept.device;
 }
 Handles<Comm>& comms() {

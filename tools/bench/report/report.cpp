@@ -25,6 +25,7 @@ Row row_of(const BenchSettings& s, const BenchResult& r) {
   row["in_place"] = r.in_place;
   row["streams"] = r.streams;
   row["algorithm"] = r.measured.algorithm;
+  if (s.device != "host") row["device"] = s.device, row["not_native"] = r.measured.not_native;
   row["iterations"] = r.measured.us.size();
   row["time_us"] = t.average;
   row["min_us"] = t.least;

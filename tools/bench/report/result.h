@@ -1,6 +1,7 @@
 // The measurements of one size, and how they are reported: tables, JSON, CSV, plot.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,8 @@ struct BenchTotals {
   std::size_t checked = 0;  // rows whose results were checked
   double busbw_sum = 0;
   std::size_t rows = 0;
-  std::uint64_t memory_bytes = 0;  // of rank 0's communicators
+  std::uint64_t memory_bytes = 0;         // of rank 0's communicators
+  std::set<std::string> not_native = {};  // why the device's own collectives were not used
 };
 std::string bench_footer(const measure::BenchSettings&, const BenchTotals&);
 

@@ -217,10 +217,13 @@ std::string bench_row(const BenchSettings& s, const BenchResult* out, const Benc
 }
 
 std::string bench_footer(const BenchSettings& s, const BenchTotals& t) {
-  if (s.style == Style::nccom) return fmt::format("Avg bus bandwidth:\t{}GB/s\n", average_text(t));
+  std::string reasons;
+  for (const std::string& why : t.not_native)
+    reasons += fmt::format("{}Not native: {}\n", s.style == Style::nccl ? "# " : "", why);
+  if (s.style == Style::nccom) return fmt::format("{}Avg bus bandwidth:\t{}GB/s\n", reasons, average_text(t));
   const std::string wrong = fmt::format("{} {}", t.wrong, t.wrong == 0 ? "OK" : "FAILED");
   // With -c 0 nccl-tests prints 0 OK here, although its rows say N/A. Unchecked results are not reported as OK here.
-  std::string text = fmt::format("# Out of bounds values : {}\n", t.checked == 0 ? "N/A" : wrong);
+  std::string text = reasons + fmt::format("# Out of bounds values : {}\n", t.checked == 0 ? "N/A" : wrong);
   text += fmt::format("# Avg bus bandwidth    : {}\n", average_text(t));
   if (s.memory_report) text += fmt::format("# Memory of rank 0     : {}\n", bytes_text(t.memory_bytes));
   return text + fmt::format("#\n# Collective test concluded: {}\n", s.op.word);

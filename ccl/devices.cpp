@@ -1,0 +1,27 @@
+#include "ccl/devices.h"
+
+#include <cstdlib>
+
+#include "ccl/config.h"
+#include "device/visible_cores.h"
+
+namespace trellis::ccl {
+
+int core_of(std::string_view device, int rank, int local_rank) {
+  constexpr int most_cores = 1 << 20;
+  const device::CoreSettings settings = device::core_settings();
+  const bool one =
+      settings.count == 1 || (!settings.visible.empty() && device::visible_cores(settings, most_cores).size() == 1);
+  if (one) return 0;
+  return device.starts_with("sim:") ? rank : local_rank;
+}
+
+std::shared_ptr<device::Device> device_of_process() {
+  const char* const named = std::getenv("TRELLIS_DEVICE");  // NOLINT(concurrency-mt-unsafe)
+  const std::string_view name = named == nullptr || *named == '\0' ? "host" : named;
+  if (name == "host") return device::host_of_process();
+  const Launched l = launched_from_environment();
+  return device::open(name, {.core = core_of(name, l.rank, l.local_rank)});
+}
+
+}  // namespace trellis::ccl
