@@ -8,6 +8,8 @@
 
 namespace trellis::launch {
 
+inline constexpr int usual_port = 29'500;  // of a job on several nodes; the same as torchrun's
+
 enum class Pin : std::uint8_t {
   none,
   share,  // each rank gets its share of the cores, if there are at least as many cores as ranks

@@ -10,6 +10,7 @@
 #include "ccl/plan/schedule_file.h"
 #include "launch/host_machine.h"
 #include "tools/bench/on.h"
+#include "tools/bench/on_hosts.h"
 #include "tools/bench/options.h"
 #include "tools/bench/report/progress.h"
 #include "tools/bench/report/result.h"
@@ -235,6 +236,7 @@ int Sweep::run_all() {
 }
 
 int run(const BenchOptions& options) {
+  if (!options.hosts.empty() || !options.hosts_file.empty()) return bench_on_hosts(options);
   const BenchSettings s = bench_settings(options);
   if (!options.on.empty()) return bench_on(options.on, s);
   return run_on_ranks({.ranks = s.ranks, .threads = s.threads, .pin = s.pin, .timeout = s.timeout},
@@ -250,6 +252,7 @@ const Registered bench_command(command(
     "trellis bench all_reduce -b 64K -e 64K --algorithm ring*2/4 --streams 2\n"
     "trellis bench all_reduce --on sim:trn2.48xlarge -b 1M -e 64M\n"
     "trellis bench all_reduce --device sim:trn2.48xlarge --ranks 4 --check   # right values, and simulated time\n"
+    "trellis bench allr -r 16 --hosts node0 node1 -b 1kb -e 1gb -f 4\n"
     "trellis launch -n 4 --raw -- trellis bench all_to_all_perf -b 1M -e 1M\n"
     "mpirun -n 4 trellis bench broadcast_perf -b 8 -e 1M -f 8 -r all",
     add_bench_options, run));

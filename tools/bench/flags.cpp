@@ -15,8 +15,7 @@ constexpr std::int64_t most_repeated = 1'000'000;
 constexpr std::int64_t most_seconds = 10'000'000;  // same limit as TRELLIS_TIMEOUT
 constexpr const char* initial = nullptr;
 
-constexpr const char* several_nodes = "for several nodes, run it under trellis launch, mpirun or srun";
-constexpr const char* on_the_hosts = "run it under trellis launch, mpirun or srun on the hosts";
+constexpr const char* several_nodes = "for several nodes, use --hosts, or run it under trellis launch, mpirun or srun";
 constexpr const char* under_srun = "run it under srun, which starts the ranks";
 constexpr const char* under_srun_cpus = "run it under srun, which knows the nodes' CPUs";
 constexpr const char* no_thread_blocks = "there are no thread blocks on this device";
@@ -66,6 +65,10 @@ const std::vector<Flag> all_flags = {
     {ranks, "--transport", "As TRELLIS_TRANSPORT: shared_memory, libfabric, hybrid", &O::transport},
     {ranks, "--provider", "As TRELLIS_PROVIDER: libfabric's, such as efa or tcp", &O::provider},
     {ranks, "--device", "Whose memory and collectives: host, neuron, or sim:MACHINE, whose time is simulated", &O::device, initial},
+    {ranks, "-s,--hosts", "Hosts that it starts itself on: node0,node1 or node0:4,node1:4", &O::hosts},
+    {ranks, "--hosts-file", "A file of them: a line node0, node0:4 or node0 slots=4 each", &O::hosts_file},
+    {ranks, "--nnodes", "How many hosts they are", &O::nodes, "", 1, most_ranks_asked},
+    {ranks, "--rsh", "What runs a command on a host", &O::shell, initial},
     {ranks, "--no-pin", "Do not keep ranks on cores of their own", &O::no_pin},
     {ranks, "--streams", "Operations at a time, each on a stream and communicator of its own", &O::streams, initial, 1, 64},
     {ranks, "-T,--timeout", "Seconds that a rank waits for another, 0: as long as it takes", &O::timeout_s, "30", 0, most_seconds},
@@ -109,15 +112,12 @@ const std::vector<Flag> all_flags = {
     idle_flag(nccl, "-D,--device_implementation", {"0"}, "there are no kernels that communicate on this device"),
     idle_flag(nccl, "-V,--device_cta_count", {"0", "16"}, no_thread_blocks),
     idle_flag(nccom, "-W,--warmup_inside", {"0"}, "there is no executable to warm up within: use -w"),
-    idle_flag(nccom, "--nnodes", {"1"}, several_nodes),
     idle_flag(nccom, "--coalesced-cc-size-ratio", {"1"}, "operations of one group have one size: use -m for a group"),
     idle_flag(nccom, "--data-parallel-dimension", {"1"}, one_group),
     idle_flag(nccom, "--vcpu-pin-mode", {"0", "none"}, "ranks are pinned when there are cores enough; --no-pin turns it off"),
     idle_flag(nccom, "--data-collector-port", {"60006"}, by_the_communicator),
     idle_flag(nccom, "--non-interactive,--debug", {""}, "nothing is ever asked"),
     idle_flag(nccom, "--data-collector-host", {}, by_the_communicator),
-    idle_flag(nccom, "-s,--hosts", {}, on_the_hosts),
-    idle_flag(nccom, "--hosts-file", {}, on_the_hosts),
     idle_flag(nccom, "--mpi-log-dir", {}, "what starts the ranks has their output: mpirun --output-filename"),
     idle_flag(nccom, "--slurm-mode", {}, under_srun),
     idle_flag(nccom, "--slurm-vcpus-per-node", {}, under_srun_cpus),

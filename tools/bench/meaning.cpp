@@ -54,15 +54,6 @@ void set_device(BenchSettings& s, const BenchOptions& o) {
   s.device_memory = true;
 }
 
-// A flag with an optional value, or with several values, swallows the operation that follows it.
-void find_op_behind_flags(BenchOptions& o) {
-  for (auto& [letter, values] : o.letters)
-    if (o.op.empty() && !values.empty() && is_bench_op(values.back())) {
-      o.op = values.back();
-      values.pop_back();
-    }
-}
-
 Style style_of(const BenchOptions& o) {
   if (o.style.empty()) return o.op.ends_with("_perf") ? Style::nccl : Style::nccom;
   if (o.style == "nccl") return Style::nccl;
@@ -235,6 +226,16 @@ void set_lists(BenchSettings& s, const BenchOptions& o) {
 }
 
 }  // namespace
+
+void find_op_behind_flags(BenchOptions& o) {
+  const auto look = [&](std::vector<std::string>& values) {
+    if (!o.op.empty() || values.empty() || !is_bench_op(values.back())) return;
+    o.op = values.back();
+    values.pop_back();
+  };
+  for (auto& [letter, values] : o.letters) look(values);
+  look(o.hosts);
+}
 
 BenchSettings bench_settings(BenchOptions o) {
   expect_plain_values(*o.app);

@@ -24,10 +24,11 @@ struct BenchOptions {
   int iterations = 0, warm_ups = -1, grouped = 1, repeated = 1, cycles = 1, average = -1, skipped = 0;
   int registered = 0, unaligned = 0, threads_each = 1, devices_each = 1, timeout_s = 0, passes = -1;
   int cpu_time = 0, timestamps = 0, memory = 0, per_iteration = 0;
-  int workers = 0, ranks = 0, streams = 1;
-  std::vector<std::string> stats;
+  int workers = 0, ranks = 0, streams = 1, nodes = 0;
+  std::vector<std::string> stats, hosts;
   std::string check_data;  // random or all_ones
-  std::string pairs, counts_file, algorithm, transport, provider, device = "host", seed = "1", interpret_up_to = "64KB";
+  std::string pairs, counts_file, algorithm, transport, provider, device = "host", hosts_file, shell = "ssh",
+                                                                  seed = "1", interpret_up_to = "64KB";
   std::string json, csv, plot, era;
   std::vector<std::string> what_if;
   bool show_algorithm = false, show_sizes = false, threads = false, no_pin = false, untouched = false, in_place = false;
@@ -36,6 +37,9 @@ struct BenchOptions {
 };
 
 void add_bench_options(CLI::App&, BenchOptions&);
+
+// A flag with an optional value, or with several values, swallows the operation that follows it: gives it back.
+void find_op_behind_flags(BenchOptions&);
 
 // Throws invalid_argument, naming the flag, its value and what was expected.
 measure::BenchSettings bench_settings(BenchOptions);

@@ -10,24 +10,29 @@
 #include "ccl/config.h"
 #include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/tcp/socket.h"
+#include "launch/hosts.h"
 #include "launch/ranks.h"
 #include "tools/program/command.h"
-#include "tools/program/output.h"
+#include "tools/program/typed_words.h"
 
 namespace trellis::tools {
 
 using namespace launch;
 namespace {
 
-constexpr int usual_port = 29'500;  // the same as torchrun's
-
 struct Options {
   LaunchedJob job;
   double grace_s = 10;
-  bool pin = false, no_pin = false;
+  bool pin = false, no_pin = false, tether = false;
+  std::string hosts, hosts_file, shell = "ssh";
+  std::vector<std::string> passed;
+  const CLI::App* app = nullptr;
+
+  bool several_hosts() const { return !hosts.empty() || !hosts_file.empty(); }
 };
 
 void add(CLI::App& app, Options& o) {
+  o.app = &app;
   app.description(
       "Starts ranks of a program on this machine, watches them, and ends them together.\n\n"
       "Each rank finds in its environment what torchrun sets: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,\n"
@@ -41,14 +46,26 @@ void add(CLI::App& app, Options& o) {
       "of launch, no rank stays behind.\n\n"
       "With --max-restarts, a job that failed is started again, as often as that, with TORCHELASTIC_RESTART_COUNT in\n"
       "its environment: a program that resumes from what it saved goes on. A job that was asked to end is not.\n\n"
-      "On several nodes, run it on each with the same -n, --nnodes, --master-addr and --master-port, and with the\n"
+      "With --hosts or --hosts-file it starts itself on each host by ssh, at the path that it has here, in the same\n"
+      "folder. Ranks get PATH, LD_LIBRARY_PATH, PYTHONPATH, VIRTUAL_ENV, all of TRELLIS_*, NCCL_*, OFI_*, FI_*, "
+      "NEURON_*\n"
+      "CCOM_* and OMP_*, and what -x names; they read no input. When this process ends, the launches on the hosts "
+      "do.\n\n"
+      "By another starter, or by hand, run it on each node with the same -n, --nnodes, --master-addr and "
+      "--master-port, and with the\n"
       "same TRELLIS_SECRET in the environment (openssl rand -hex 16 makes one). The launches wait for each other,\n"
       "five minutes at most, and use ports --master-port to --master-port + 8 of node 0.");
-  app.add_option("-n,--nproc-per-node", o.job.ranks, "Ranks on this node")->required();
+  app.add_option("-n,--nproc-per-node", o.job.ranks, "Ranks on each node");
   app.add_option("--nnodes", o.job.nodes, "Nodes in all")->capture_default_str();
   app.add_option("--node-rank", o.job.node, "Which of them this one is, from 0");
   app.add_option("--master-addr", o.job.address, "The host of node 0; 127.0.0.1 on one node");
   app.add_option("--master-port", o.job.port, "Its port; a free one on one node, 29500 on several");
+  app.add_option("-H,--hosts", o.hosts, "Hosts, the first of them node 0: node0,node1 or node0:4,node1:4");
+  app.add_option("--hostfile,--hosts-file", o.hosts_file,
+                 "A file of them: a line node0, node0:4 or node0 slots=4 each");
+  app.add_option("--rsh", o.shell, "What runs a command on a host")->capture_default_str();
+  app.add_option("-x", o.passed, "A further variable that ranks on hosts get; repeatable")->allow_extra_args(false);
+  app.add_flag("--tether", o.tether, "Of a launch that another one started")->group("");
   app.add_flag("--raw", o.job.raw, "Ranks print by themselves, without prefixes");
   auto* const pin = app.add_flag("--pin", o.pin, "Each rank stays on one core, in the order of trellis topo show -n");
   app.add_flag("--no-pin", o.no_pin, "Ranks run on any core")->excludes(pin);
@@ -73,11 +90,8 @@ ccl::Descriptor reserve_port(int& port) {
   return socket;
 }
 
-// The arguments as typed: the parser splits arguments such as [1,2].
 std::vector<std::string> after_dashes(const std::vector<std::string>& parsed) {
-  const std::string line = read_input("/proc/self/cmdline");
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at < line.size(); at = line.find('\0', at) + 1) words.emplace_back(line.c_str() + at);
+  const std::vector<std::string> words = typed_words();
   const auto dashes = std::ranges::find(words, "--");
   return dashes == words.end() ? parsed : std::vector<std::string>(dashes + 1, words.end());
 }
@@ -89,7 +103,14 @@ void check(const char* option, double value, double least, double most) {
 
 void check(const Options& o) {
   const LaunchedJob& job = o.job;
-  check("-n", job.ranks, 1, 65'536);
+  if (o.app->count("-n") == 0 && !o.several_hosts())
+    throw std::invalid_argument("no ranks to start: expected -n RANKS, or hosts with slots");
+  if (o.app->count("-n") != 0) check("-n", job.ranks, 1, 65'536);
+  for (const char* flag : {"--nnodes", "--node-rank", "--max-restarts"})
+    if (o.several_hosts() && o.app->count(flag) != 0)
+      throw std::invalid_argument(fmt::format("{} does not go with --hosts, which tells of all nodes", flag));
+  if (!o.hosts.empty() && !o.hosts_file.empty())
+    throw std::invalid_argument("--hosts and --hosts-file: expected one of them");
   check("--nnodes", job.nodes, 1, 1 << 20);
   check("--node-rank", job.node, 0, job.nodes - 1);
   check("--master-port", job.port, 0, 65'535);
@@ -100,15 +121,26 @@ void check(const Options& o) {
   if (job.program.empty()) throw std::invalid_argument("no program to launch: trellis launch -n RANKS -- PROGRAM ...");
 }
 
+int run_on_hosts(const Options& o, LaunchedJob job) {
+  HostsJob all{.hosts = o.hosts.empty() ? hosts_in_file(o.hosts_file) : hosts_in_list(o.hosts),
+               .shell = o.shell,
+               .passed = o.passed};
+  job.ranks = ranks_of_hosts(all.hosts, job.ranks);
+  all.job = std::move(job);
+  return launch_on_hosts(std::move(all));
+}
+
 int run(const Options& o) {
   check(o);
+  const std::string tethered = o.tether ? follow_tether() : "";
   LaunchedJob job = o.job;
   job.pin = o.pin ? Pin::core : o.no_pin ? Pin::none : Pin::share;
   job.program = after_dashes(job.program);
   job.grace = std::chrono::milliseconds(std::llround(o.grace_s * 1000));
+  job.secret = o.tether ? tethered : ccl::secret_from_environment();
+  if (o.several_hosts()) return run_on_hosts(o, std::move(job));
   if (job.nodes > 1 && job.address.empty())
     throw std::invalid_argument(fmt::format("--nnodes {} needs --master-addr, the host of node 0", job.nodes));
-  job.secret = ccl::secret_from_environment();
   if (job.nodes > 1 && job.secret.empty())
     throw std::invalid_argument(fmt::format(
         "--nnodes {} needs TRELLIS_SECRET in the environment, the same on each (openssl rand -hex 16)", job.nodes));
@@ -126,14 +158,17 @@ int run(const Options& o) {
   }
 }
 
-const Registered launch_command(command("launch", "Starts ranks of a program, and ends them together",
-                                        "trellis launch -n 4 -- python3 train.py --steps 100\n"
-                                        "trellis launch -n 8 --pin -- ./solve input.txt\n"
-                                        "trellis launch -n 4 --max-restarts 3 -- trellis train job.yaml\n"
-                                        "TRELLIS_SECRET=$S trellis launch -n 8 --nnodes 2 --node-rank 1 "
-                                        "--master-addr node0 -- ./solve\n"
-                                        "trellis launch -n 2 -- sh -c 'echo I am $RANK of $WORLD_SIZE'",
-                                        add, run));
+const Registered launch_command(
+    command("launch", "Starts ranks of a program, and ends them together",
+            "trellis launch -n 4 -- python3 train.py --steps 100\n"
+            "trellis launch -n 8 --pin -- ./solve input.txt\n"
+            "trellis launch -n 4 --max-restarts 3 -- trellis train job.yaml\n"
+            "trellis launch -n 8 --hosts node0,node1 -- trellis bench all_reduce_perf -b 8 -e 1G\n"
+            "trellis launch --hosts-file hosts.txt --rsh 'ssh -p 2222' -x HOME -- ./solve\n"
+            "TRELLIS_SECRET=$S trellis launch -n 8 --nnodes 2 --node-rank 1 "
+            "--master-addr node0 -- ./solve\n"
+            "trellis launch -n 2 -- sh -c 'echo I am $RANK of $WORLD_SIZE'",
+            add, run));
 
 }  // namespace
 }  // namespace trellis::tools

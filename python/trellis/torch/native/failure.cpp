@@ -44,9 +44,11 @@ std::exception_ptr as_torch_error(std::exception_ptr error, const std::string& o
   }
 }
 
-std::exception_ptr timed_out(const std::string& operation, const Membership& group, std::chrono::milliseconds waited) {
+std::exception_ptr timed_out(const std::string& operation, const Membership& group, std::chrono::milliseconds waited,
+                             int waits_for) {
+  const std::string whom = waits_for < 0 ? "" : "; it waits for " + group.named(waits_for);
   return made<c10::DistBackendError>(operation, group,
-                                     c10::str("timed out: it has not ended in ", waited.count(), " ms"));
+                                     c10::str("timed out: it has not ended in ", waited.count(), " ms", whom));
 }
 
 }  // namespace trellis::process_group

@@ -22,6 +22,7 @@ struct Membership {
 
 // DistBackendError; ValueError for what the caller did wrong. Errors of torch stay as they are.
 std::exception_ptr as_torch_error(std::exception_ptr, const std::string& operation, const Membership&);
-std::exception_ptr timed_out(const std::string& operation, const Membership&, std::chrono::milliseconds);
+// waits_for: the rank at the other end of a message; -1: of all.
+std::exception_ptr timed_out(const std::string& operation, const Membership&, std::chrono::milliseconds, int waits_for);
 
 }  // namespace trellis::process_group

@@ -14,6 +14,9 @@ Pending Trellis::operation(const Issue& issue, Tensors results) {
                          .title = issue.title,
                          .number = ++number_,
                          .timeout = issue.timeout == c10d::kUnsetTimeout ? kNoTimeout : issue.timeout,
+                         .waits_for = issue.type == OpType::SEND   ? issue.witnessed.peer
+                                      : issue.type == OpType::RECV ? issue.witnessed.root
+                                                                   : -1,
                          .group = group_,
                          .completions = &completions_,
                          .recording = issue.witnessed.collective ? recording_ : nullptr};

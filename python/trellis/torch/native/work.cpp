@@ -77,7 +77,7 @@ void Operation::await(std::chrono::milliseconds timeout) {
   if (cv_.wait_until(lock, deadline, ended)) return;
   const auto waited = own ? timeout : about_.timeout;
   lock.unlock();
-  const auto error = timed_out(description(), *about_.group, waited);
+  const auto error = timed_out(description(), *about_.group, waited, about_.waits_for);
   if (own) std::rethrow_exception(error);
   complete(error);
   if (on_timeout_) on_timeout_();

@@ -21,6 +21,7 @@ class Operation : public c10d::Work {
     const char* title = nullptr;  // "trellis:all_reduce"
     std::uint64_t number = 0;
     std::chrono::milliseconds timeout = kNoTimeout;  // 0: the communicator ends it in time
+    int waits_for = -1;                              // the rank at the other end of a message
     std::shared_ptr<const Membership> group;
     Worker* completions = nullptr;         // runs what waits for futures; lives as long as an operation has not ended
     std::shared_ptr<Recording> recording;  // null: it is not recorded

@@ -1,0 +1,46 @@
+// Starts a launch on each of several hosts by a remote shell, such as ssh, and ends them together.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/ranks.h"
+
+namespace trellis::launch {
+
+struct HostSlots {
+  std::string host;  // as the remote shell takes it: "node0", "ec2-user@10.0.0.7"
+  int slots = 0;     // ranks that it takes; 0: not told
+};
+
+std::string bare_host(const std::string& host);  // without the user
+
+// Throw invalid_argument that names the entry, or the file and its line, and what was expected.
+std::vector<HostSlots> hosts_in_list(std::string_view list);  // "node0,node1", "node0:4,node1:4"
+std::vector<HostSlots> hosts_in_file(
+    const std::string& path);  // "node0", "node0:4", "node0 slots=4"; # begins a comment
+
+// The ranks of each host: `each`, or the slots, where that is 0. Throws invalid_argument: hosts differ, or do not tell.
+int ranks_of_hosts(const std::vector<HostSlots>&, int each);
+
+struct HostsJob {
+  std::vector<HostSlots> hosts;
+  LaunchedJob job;                       // of each host; without an address the first host's, and a fresh secret
+  std::string shell = "ssh";             // its words; the host and one command line follow
+  std::vector<std::string> passed = {};  // names of further variables that ranks get
+};
+
+// The status of the first launch that fails, or 0. The launches find this program at the path that it has here, and
+// start in the folder of this process. No launch stays behind, whatever becomes of this process: each ends when the
+// pipe to it closes. Throws system_error, and invalid_argument
+// when the others cannot reach the first host by its name.
+int launch_on_hosts(HostsJob);
+
+std::string path_of_this_program();
+
+// On the host: reads the job's secret from standard input, then the names of signals for this process, a line each. The
+// end of the input is SIGTERM. Returns the secret. Standard input is /dev/null after it.
+std::string follow_tether();
+
+}  // namespace trellis::launch

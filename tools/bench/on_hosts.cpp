@@ -1,0 +1,77 @@
+#include "tools/bench/on_hosts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <stdexcept>
+
+#include "launch/host_machine.h"
+#include "launch/hosts.h"
+#include "measure/words.h"
+#include "tools/bench/flags.h"
+#include "tools/program/typed_words.h"
+
+namespace trellis::tools {
+namespace {
+
+using launch::HostSlots;
+
+bool is_nccom(const BenchOptions& o) { return o.style.empty() ? !o.op.ends_with("_perf") : o.style == "nccom"; }
+
+// Of a letter in the grammar of nccom-test, or of a flag of its own; 0: not given.
+int number_typed(const BenchOptions& o, char letter, const char* name, int of_flag) {
+  const auto values = o.letters.find(letter);
+  if (!is_nccom(o) || values == o.letters.end() || values->second.empty()) return of_flag;
+  return static_cast<int>(measure::parse_count(name, values->second.front(), 1, most_ranks_asked));
+}
+
+std::vector<HostSlots> hosts_of(const BenchOptions& o) {
+  if (!o.hosts.empty() && !o.hosts_file.empty())
+    throw std::invalid_argument("--hosts and --hosts-file: expected one of them");
+  if (!o.hosts_file.empty()) return launch::hosts_in_file(o.hosts_file);
+  return launch::hosts_in_list(fmt::format("{}", fmt::join(o.hosts, ",")));
+}
+
+int ranks_of_each(const BenchOptions& o, const std::vector<HostSlots>& hosts) {
+  const int count = static_cast<int>(hosts.size()), all = number_typed(o, 'r', "-r", std::max(o.ranks, o.workers));
+  if (all % count != 0)
+    throw std::invalid_argument(fmt::format("{} ranks on {} hosts: expected as many on each", all, count));
+  if (all == 0 && hosts.front().slots == 0)
+    return static_cast<int>(launch::usable_cores(launch::host_machine().whole).size());
+  return launch::ranks_of_hosts(hosts, all / count);
+}
+
+// The words that ranks get: all but those that tell of hosts.
+std::vector<std::string> words_for_ranks(const BenchOptions& o) {
+  const std::vector<std::string> typed = typed_words();
+  std::vector<std::string> kept;
+  for (std::size_t i = 1; i < typed.size(); ++i) {
+    const std::string name = typed[i].substr(0, typed[i].find('='));
+    const bool list = name == "--hosts" || name == "-s";
+    const bool one = name == "--hosts-file" || name == "--rsh" || (is_nccom(o) && (name == "-N" || name == "--nnodes"));
+    if (!list && !one) kept.push_back(typed[i]);
+    if ((!list && !one) || name != typed[i]) continue;
+    for (bool more = true; more && i + 1 < typed.size() && (one || !typed[i + 1].starts_with('-')); more = list) {
+      if (list && typed[i + 1] == o.op) break;
+      ++i;
+    }
+  }
+  return kept;
+}
+
+}  // namespace
+
+int bench_on_hosts(BenchOptions o) {
+  find_op_behind_flags(o);
+  launch::HostsJob job{.hosts = hosts_of(o), .shell = o.shell};
+  const int nodes = number_typed(o, 'N', "-N", o.nodes);
+  if (nodes != 0 && nodes != static_cast<int>(job.hosts.size()))
+    throw std::invalid_argument(fmt::format("{} nodes, and {} hosts: expected as many", nodes, job.hosts.size()));
+  job.job.program = words_for_ranks(o);
+  job.job.program.insert(job.job.program.begin(), launch::path_of_this_program());
+  job.job.ranks = ranks_of_each(o, job.hosts);
+  job.job.raw = true;
+  return launch::launch_on_hosts(std::move(job));
+}
+
+}  // namespace trellis::tools
