@@ -19,6 +19,7 @@
 #include "ccl/config.h"
 #include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/tcp/socket.h"
+#include "launch/remote.h"
 
 namespace trellis::launch {
 namespace {
@@ -41,12 +42,6 @@ sigset_t watched_signals() {
   return set;
 }
 
-std::string shell_word(std::string_view word) {
-  std::string text = "'";
-  for (const char c : word) c == '\'' ? text.append("'\\''") : text.append(1, c);
-  return text + "'";
-}
-
 bool is_passed(std::string_view name, const std::vector<std::string>& more) {
   if (name == "TRELLIS_SECRET" || name == "TRELLIS_HOST") return false;
   for (const char* known : {"PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV"})
@@ -54,12 +49,6 @@ bool is_passed(std::string_view name, const std::vector<std::string>& more) {
   for (const char* prefix : {"TRELLIS_", "NCCL_", "OFI_", "FI_", "NEURON_", "CCOM_", "OMP_"})
     if (name.starts_with(prefix)) return true;
   return std::ranges::find(more, name) != more.end();
-}
-
-bool is_here(const std::string& host) {
-  std::array<char, 256> own = {};
-  gethostname(own.data(), own.size() - 1);
-  return host == "localhost" || host == own.data();
 }
 
 // What the host's shell runs. It must be one line without what is not to be seen: other users can read it.
@@ -82,16 +71,6 @@ std::string command_line(const HostsJob& hosts, int node) {
   return line;
 }
 
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  for (std::size_t at = 0; (at = text.find_first_not_of(' ', at)) != std::string::npos;) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    words.push_back(text.substr(at, end - at));
-    at = end;
-  }
-  return words;
-}
-
 struct Remote {
   std::string host;
   pid_t pid = -1;
@@ -101,12 +80,8 @@ struct Remote {
 
 Remote start(const HostsJob& hosts, int node) {
   const std::string& host = hosts.hosts[static_cast<std::size_t>(node)].host;
-  const bool here = is_here(host);
-  std::vector<std::string> words = {"sh", "-c", command_line(hosts, node)};
-  if (!here) {
-    words = words_of(hosts.shell);
-    words.insert(words.end(), {host, command_line(hosts, node)});
-  }
+  const bool here = is_this_host(host);
+  std::vector<std::string> words = words_on_host(hosts.shell, host, command_line(hosts, node));
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);

@@ -32,6 +32,23 @@ class Doctor(unittest.TestCase):
                          "in code of its own after operation 6")
         self.assertIn("rank 0 is stuck in operation 7, all_reduce of 4 f32, sum, at step 2, waiting for rank 1", ran.stdout)
 
+    def test_dumps_on_other_hosts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            place = pathlib.Path(folder)
+            shell = place / "shell"
+            shell.write_text('#!/bin/sh\n[ "$1" = away ] && exit 255\nshift\nexec sh -c "$*"\n')
+            shell.chmod(0o755)
+            for rank, host in enumerate(["it's a", "b"]):
+                (place / host).mkdir()
+                (place / host / "trellis.json").write_text(json.dumps(dump(rank, 2, 7 - rank, "started" if rank == 0 else "completed")))
+            ran = trellis("doctor", f"node0:{folder}/it's a", f"node1:{folder}/b/trellis.json", "--rsh", shell, timeout=60)
+            self.assertEqual(ran.returncode, 1, ran.stderr)
+            self.assertIn("rank 1 never came to operation 7", ran.stdout.splitlines()[0])
+            for words, said in [(f"away:{folder}", "host away: "), (f"node0:{folder}/none", "no dump among")]:
+                ran = trellis("doctor", words, "--rsh", shell, timeout=60)
+                self.assertEqual((ran.returncode, ran.stderr.count("\n")), (2, 1), ran.stderr)
+                self.assertIn(said, ran.stderr)
+
     def test_a_rank_that_is_well_is_not_called_stuck(self):
         ran = self.doctor(dump(0, 2, 7, "started", step=-1), dump(1, 2, 7))
         self.assertEqual((ran.returncode, ran.stdout), (0, "rank 0 is in operation 7, all_reduce of 4 f32, sum\n"))

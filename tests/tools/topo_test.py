@@ -23,6 +23,29 @@ def threads(part):
     return own + [t for inner in part.get("parts", []) for t in threads(inner)]
 
 
+class Hosts(Case):
+    """Hosts by a script in ssh's place."""
+
+    def setUp(self):
+        self.shell = self.new_folder() / "shell"
+        self.shell.write_text('#!/bin/sh\n[ "$1" = away ] && exit 255\n'
+                              'case $1 in big*) export HWLOC_SYNTHETIC="pack:2 l3:4 core:8 pu:2";; esac\nshift\nexec sh -c "$*"\n')
+        self.shell.chmod(0o755)
+
+    def test_hosts_that_are_alike_are_shown_once(self):
+        out = self.printed("topo", "show", "--hosts", "small,big0,big1", "-n", "2", "--rsh", self.shell)
+        alone = self.printed("topo", "show", "-n", "2")
+        big = self.printed("topo", "show", "-n", "2", **BIG)
+        self.assertEqual(out, f"small:\n{alone}\nbig0, big1:\n{big}")
+        told = json.loads(self.printed("topo", "show", "--json", "--hosts", "small,big0", "--rsh", self.shell))
+        self.assertEqual(told["big0"]["whole"], self.topo(**BIG)["whole"])
+
+    def test_a_host_that_does_not_answer_is_named(self):
+        ran = trellis("topo", "show", "--hosts", "small,away", "--rsh", self.shell)
+        self.assertEqual((ran.returncode, ran.stderr.count("\n")), (2, 1), ran.stderr)
+        self.assertIn("host away: ", ran.stderr)
+
+
 class Host(Case):
     def test_it_has_the_threads_that_we_have(self):
         host = self.topo()

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -10,6 +11,8 @@
 #include <stdexcept>
 
 #include "ccl/diagnosis/diagnosis.h"
+#include "launch/hosts.h"
+#include "launch/remote.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 
@@ -21,6 +24,7 @@ using nlohmann::json;
 
 struct Options {
   std::vector<std::string> dumps;
+  std::string shell = "ssh";
   bool json = false;
 };
 
@@ -35,7 +39,10 @@ void add(CLI::App& app, Options& o) {
       "and\n"
       "not of what followed. trellis launch, started with TRELLIS_DUMP, adds there how ranks ended, if any failed.\n\n"
       "Exit status: 0, all is well; 1, something went wrong, or a file was left out; 2, there is no dump.");
-  app.add_option("dumps", o.dumps, "Files that the flight recorder wrote, or folders of them")->required();
+  app.add_option("dumps", o.dumps,
+                 "Files that the flight recorder wrote, or folders of them; on other hosts: node0:/tmp/dumps")
+      ->required();
+  app.add_option("--rsh", o.shell, "What runs a command on a host")->capture_default_str();
   app.add_flag("--json", o.json, "Print JSON");
 }
 
@@ -44,25 +51,56 @@ struct Read {
   std::map<std::string, std::string> left_out = {};  // files, and why they were left out
 };
 
-std::vector<std::string> files_of(const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    if (!std::filesystem::is_directory(path)) {
-      files.push_back(path);
-      continue;
-    }
-    for (const auto& entry : std::filesystem::directory_iterator(path))
-      if (entry.path().extension() == ".json") files.push_back(entry.path());
+struct Dump {
+  std::string name, text;
+};
+
+// Of "node0:/tmp/dumps": all files of a folder there, or the one file.
+std::vector<Dump> dumps_on_host(const std::string& shell, const std::string& place) {
+  const std::size_t colon = place.find(':');
+  const std::string host = launch::hosts_in_list(place.substr(0, colon)).front().host,
+                    path = launch::shell_word(place.substr(colon + 1));
+  const std::string text = launch::output_on_host(
+      shell, host,
+      fmt::format("for f in {0} {0}/*.json; do [ ! -f \"$f\" ] || {{ printf '%s\\n%s\\n' \"$f\" $(wc -c <\"$f\"); cat "
+                  "\"$f\"; }}; done",
+                  path));
+  std::vector<Dump> dumps;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t name_ends = text.find('\n', at), bytes_end = text.find('\n', name_ends + 1);
+    std::size_t bytes = 0;
+    if (bytes_end == std::string::npos ||
+        std::from_chars(text.data() + name_ends + 1, text.data() + bytes_end, bytes).ec != std::errc{} ||
+        bytes > text.size() - bytes_end - 1)
+      throw std::runtime_error(fmt::format("host {}: what came of its dumps is cut off", host));
+    dumps.push_back({host + ":" + text.substr(at, name_ends - at), text.substr(bytes_end + 1, bytes)});
+    at = bytes_end + 1 + bytes;
   }
-  std::ranges::sort(files);
-  if (files.empty()) throw std::invalid_argument("no dump among what was named: expected files ending in .json");
-  return files;
+  return dumps;
 }
 
-Read read_all(const std::vector<std::string>& paths) {
+bool is_on_host(const std::string& path) { return !std::filesystem::exists(path) && path.find(':') < path.find('/'); }
+
+std::vector<Dump> dumps_of(const Options& o) {
+  std::vector<Dump> dumps;
+  for (const std::string& path : o.dumps) {
+    if (is_on_host(path)) {
+      for (Dump& d : dumps_on_host(o.shell, path)) dumps.push_back(std::move(d));
+    } else if (!std::filesystem::is_directory(path)) {
+      dumps.push_back({path, read_input(path)});
+    } else {
+      for (const auto& entry : std::filesystem::directory_iterator(path))
+        if (entry.path().extension() == ".json") dumps.push_back({entry.path(), read_input(entry.path())});
+    }
+  }
+  std::ranges::sort(dumps, {}, &Dump::name);
+  if (dumps.empty()) throw std::invalid_argument("no dump among what was named: expected files ending in .json");
+  return dumps;
+}
+
+Read read_all(const Options& o) {
   Read read;
-  for (const std::string& file : files_of(paths)) try {
-      const std::string text = read_input(file);
+  for (const auto& [file, text] : dumps_of(o)) try {
       if (ccl::is_launch_record(text))
         read.evidence.add(ccl::launch_record_in(text));
       else
@@ -114,7 +152,7 @@ bool is_well(const Diagnosis& d) {
 }
 
 int run(const Options& o) {
-  const Read read = read_all(o.dumps);
+  const Read read = read_all(o);
   const std::vector<Diagnosis> jobs = ccl::diagnose(read.evidence);
   bool well = read.left_out.empty();
   json all = json::array();
@@ -132,6 +170,7 @@ int run(const Options& o) {
 const Registered doctor(command("doctor",
                                 "Says from the dumps of a job's ranks what went wrong first, and where each is",
                                 "trellis doctor /tmp/dumps\n"
+                                "trellis doctor node0:/tmp/dumps node1:/tmp/dumps\n"
                                 "trellis doctor --json trellis_*_rank*.json\n"
                                 "TRELLIS_DUMP=/tmp/dumps trellis launch -n 4 -- ./train",
                                 add, run));

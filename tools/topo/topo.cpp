@@ -8,6 +8,7 @@
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
+#include "tools/topo/hosts.h"
 #include "tools/topo/sim.h"
 #include "tools/topo/views.h"
 
@@ -20,7 +21,8 @@ constexpr int most_ranks = 1 << 20;
 
 struct Options {
   std::string machine = "host", output;
-  std::vector<std::string> what_if;
+  std::vector<std::string> what_if, hosts;
+  std::string shell = "ssh";
   std::optional<int> ranks;
   bool equal = false, json = false;
 };
@@ -46,6 +48,8 @@ void add_show(CLI::App& app, Options& o) {
       machine_grammar));
   add_machine(app, o);
   app.add_flag("--json", o.json, "Print JSON, sizes in bytes");
+  app.add_option("--hosts", o.hosts, "Other hosts, each as it is: node0,node1")->delimiter(',');
+  app.add_option("--rsh", o.shell, "What runs a command on a host")->capture_default_str();
 }
 
 void add_draw(CLI::App& app, Options& o) {
@@ -85,6 +89,15 @@ bool is_simulated(const Options& o) {
 }
 
 int show(const Options& o) {
+  if (!o.hosts.empty()) {
+    if (o.machine != "host") throw std::invalid_argument(fmt::format("--hosts does not go with {}", o.machine));
+    placed_on(host_machine(), o);  // refuses what cannot be
+    std::string flags = o.json ? " --json" : "";
+    if (o.ranks) flags += fmt::format(" -n {}", *o.ranks);
+    if (o.equal) flags += " --equal";
+    write_output("", topo_of_hosts(o.hosts, o.shell, flags, o.json));
+    return 0;
+  }
   if (is_simulated(o)) {
     const sim::Machine machine(typed_machine(o.machine, o.what_if));
     write_output("", o.json ? sim_topo_json(machine) : sim_topo_text(machine));
@@ -114,6 +127,7 @@ const Registered show_command(command("topo show", "Shows a machine, and where r
                                       "trellis topo show \"trn2.48xlarge x 4\"\n"
                                       "trellis topo show torus:4x4x4 --what-if slow:0-1:0.5 --json\n"
                                       "trellis topo show host -n 4 --json\n"
+                                      "trellis topo show --hosts node0,node1 -n 4\n"
                                       "HWLOC_SYNTHETIC='pack:2 l3:4 core:8 pu:2' trellis topo show -n 6",
                                       add_show, show));
 const Registered draw_command(command("topo draw", "Draws a machine, and where ranks go on it, as SVG",
