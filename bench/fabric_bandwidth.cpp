@@ -48,8 +48,8 @@ struct Side {
   explicit Side(std::size_t bytes)
       : wire(open_wire(ccl::fabric_from_environment(), 0, 0)),
         memory(bytes),
-        region(wire->region(memory.data(), bytes, true)),
-        own(wire->region(memory.data(), bytes, false)) {}
+        region(wire->region({.data = memory.data(), .bytes = bytes}, true)),
+        own(wire->region({.data = memory.data(), .bytes = bytes}, false)) {}
   std::unique_ptr<Wire> wire;
   std::vector<std::byte> memory;
   std::unique_ptr<Region> region, own;
@@ -133,6 +133,15 @@ void ours(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
 
+// What each large message would pay if no registration were kept.
+void registration(benchmark::State& state) {
+  if (!library_absence().empty()) return state.SkipWithError(library_absence().c_str());
+  const auto wire = open_wire(ccl::fabric_from_environment(), 0, 0);
+  std::vector<std::byte> memory(static_cast<std::size_t>(state.range(0)));
+  for (auto _ : state) wire->region({.data = memory.data(), .bytes = memory.size()}, true);
+}
+
+BENCHMARK(registration)->Arg(64 << 10)->Arg(64 << 20);
 BENCHMARK(bare)->RangeMultiplier(8)->Range(8 << 10, 64 << 20)->UseRealTime();
 BENCHMARK(ours)->RangeMultiplier(8)->Range(8, 64 << 20)->UseRealTime();
 

@@ -15,6 +15,8 @@ struct FabricSettings {
   std::string host = "";
   bool tagged = false;  // TRELLIS_TAGGED: large messages as tagged messages, even where there are remote writes
   int rails = 1;        // TRELLIS_RAILS: endpoints over which a large message is spread, 1 to 4
+  // TRELLIS_REGISTRATIONS: how many pieces of allocated or exposed memory stay registered with the fabric, 0 to 65536.
+  int registrations = 256;
   std::string hostility =
       "";  // TRELLIS_HOSTILITY: for tests, "seed=1,reorder=20": see ccl/transports/libfabric/wire/fault_injection.h
 };

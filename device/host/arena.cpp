@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "device/host/pages.h"
+#include "device/watched_memory.h"
 
 namespace trellis::device {
 namespace {
@@ -42,6 +43,7 @@ Arena::Arena() {
 }
 
 Arena::~Arena() {
+  watched_memory().ends(window_.base, window_.bytes);
   munmap(window_.base, window_.bytes);
   close(window_.fd);
 }
@@ -56,6 +58,7 @@ void* Arena::allocate(std::size_t bytes) {
     free_.erase(hole);
     if (room > size) free_.emplace(offset + size, room - size);
     used_.emplace(offset, size);
+    watched_memory().begins(window_.base + offset, size);
     return window_.base + offset;
   }
   throw std::bad_alloc();
@@ -63,13 +66,16 @@ void* Arena::allocate(std::size_t bytes) {
 
 void Arena::release(void* pointer) {
   if (pointer == nullptr) return;
-  const std::lock_guard lock(mutex_);
   const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(pointer) - window_.base);
-  const auto found = used_.find(offset);
+  std::unique_lock lock(mutex_);
+  auto found = used_.find(offset);
   if (static_cast<std::byte*>(pointer) < window_.base || found == used_.end())
     throw std::invalid_argument(fmt::format("release: {} was not allocated here", pointer));
   auto [begin, size] = *found;
-  used_.erase(found);
+  lock.unlock();  // who is told may ask where its memory is
+  watched_memory().ends(window_.base + begin, size);
+  lock.lock();
+  used_.erase(begin);
   fallocate(window_.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
             static_cast<off_t>(size));
   auto after = free_.lower_bound(begin);

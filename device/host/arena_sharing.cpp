@@ -7,6 +7,7 @@
 
 #include "device/host/arena.h"
 #include "device/host/pages.h"
+#include "device/watched_memory.h"
 
 namespace trellis::device {
 
@@ -75,6 +76,7 @@ std::unique_ptr<Shared> Arena::share(void* data, std::size_t bytes) {
   if (!are_private(begin, size)) return std::make_unique<Sharing>(*this, nullptr, 0);
   auto* const pages = static_cast<std::byte*>(allocate(size));
   const auto offset = static_cast<std::size_t>(pages - window_.base);
+  watched_memory().moves(begin, size);
   try {
     auto sharing = std::make_unique<Sharing>(*this, nullptr, size);
     const std::lock_guard lock(mutex_);
@@ -105,6 +107,7 @@ void Arena::end_sharing(std::byte* begin) {
     moved_.erase(at);
     any_moved_.store(!moved_.empty(), std::memory_order_release);
   }
+  watched_memory().moves(begin, moved.bytes);
   if (move_from_file(begin, moved.bytes, window_.fd, moved.offset)) release(window_.base + moved.offset);
 }
 

@@ -128,7 +128,7 @@ TEST(Config, VariablesOfOtherLibrariesForTheFabric) {
   EXPECT_EQ(read({{"OFI_NCCL_FORCE_NUM_RAILS", "2"}, {"TRELLIS_RAILS", "3"}}).rails, 3);
   for (const char* wrong :
        {"NCCL_SOCKET_IFNAME=^lo", "NCCL_IB_HCA=mlx5_0", "NCCL_SOCKET_FAMILY=AF_INET6", "OFI_NCCL_FORCE_NUM_RAILS=8",
-        "OFI_NCCL_PROTOCOL=PIGEON", "NCCL_NET=IB", "TRELLIS_RAILS=5"}) {
+        "OFI_NCCL_PROTOCOL=PIGEON", "NCCL_NET=IB", "TRELLIS_RAILS=5", "TRELLIS_REGISTRATIONS=-1"}) {
     const std::string_view text = wrong;
     const std::size_t equals = text.find('=');
     EXPECT_THROW(read({{std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))}}),
@@ -153,6 +153,7 @@ TEST(Config, EveryVariableHasItsField) {
                                     {"TRELLIS_HOST", "node1"},
                                     {"TRELLIS_TAGGED", "1"},
                                     {"TRELLIS_RAILS", "3"},
+                                    {"TRELLIS_REGISTRATIONS", "12"},
                                     {"TRELLIS_HOSTILITY", "seed=1"}});
   const Config c = config_from_environment();
   EXPECT_EQ(c.timeout, std::chrono::milliseconds(500));
@@ -170,6 +171,7 @@ TEST(Config, EveryVariableHasItsField) {
   EXPECT_EQ(c.fabric.host, "node1");
   EXPECT_TRUE(c.fabric.tagged);
   EXPECT_EQ(c.fabric.rails, 3);
+  EXPECT_EQ(c.fabric.registrations, 12);
   EXPECT_EQ(c.fabric.hostility, "seed=1");
 }
 

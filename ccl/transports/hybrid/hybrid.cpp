@@ -69,6 +69,17 @@ class NearReceiver : public Receiver {
   const Rank from_;
 };
 
+// Memory exposed to the ranks of this host, and then to those of others.
+class ExposedTwice : public Exposed {
+ public:
+  ExposedTwice(std::unique_ptr<Exposed> here, std::unique_ptr<Exposed> to_others)
+      : here_(std::move(here)), to_others_(std::move(to_others)) {}
+  std::size_t readable_bytes() const override { return here_->readable_bytes(); }
+
+ private:
+  const std::unique_ptr<Exposed> here_, to_others_;
+};
+
 class Hybrid : public Transport {
  public:
   Hybrid(std::unique_ptr<FabricTransport> fabric, std::unique_ptr<Transport> host, std::vector<Rank> leaders)
@@ -89,7 +100,9 @@ class Hybrid : public Transport {
 
   int lanes() const override { return fabric_->lanes(); }
   std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) override {
-    return host_ ? host_->expose(data, bytes) : fabric_->expose(data, bytes);
+    auto to_others = fabric_->expose(data, bytes);
+    if (!host_) return to_others;
+    return std::make_unique<ExposedTwice>(host_->expose(data, bytes), std::move(to_others));
   }
   std::size_t readable(const void* data, std::size_t bytes, std::size_t message) override {
     return host_ ? host_->readable(data, bytes, message) : fabric_->readable(data, bytes, message);

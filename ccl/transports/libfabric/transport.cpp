@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "ccl/transports/libfabric/data/lane_ends.h"
-#include "ccl/transports/readable_whole.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -20,6 +19,27 @@ constexpr auto longest_sleep = 1ms;
 constexpr auto between_checks = 10ms;
 constexpr auto between_asks = 40ms;
 constexpr auto longest_goodbye = 5s;
+
+// Memory of the caller's whose registration is kept until this ends.
+class KeptRegistered : public Exposed {
+ public:
+  KeptRegistered(const std::shared_ptr<DataPath>& path, const Registrations::Range& range)
+      : path_(path), range_(range) {
+    const std::lock_guard lock(path->mutex());
+    path->registrations().expose(range);
+  }
+  ~KeptRegistered() override {
+    const auto path = path_.lock();
+    if (!path) return;
+    const std::lock_guard lock(path->mutex());
+    path->registrations().end_exposed(range_);
+  }
+  std::size_t readable_bytes() const override { return range_.bytes; }
+
+ private:
+  const std::weak_ptr<DataPath> path_;
+  const Registrations::Range range_;
+};
 
 }  // namespace
 
@@ -63,9 +83,8 @@ std::size_t FabricTransport::memory_bytes() const {
   return data_->memory_bytes();
 }
 
-// It is registered for each large message.
-std::unique_ptr<Exposed> FabricTransport::expose(void*, std::size_t bytes) {
-  return std::make_unique<ReadableWhole>(bytes);
+std::unique_ptr<Exposed> FabricTransport::expose(void* data, std::size_t bytes) {
+  return std::make_unique<KeptRegistered>(data_, Registrations::Range{static_cast<std::byte*>(data), bytes});
 }
 
 Sender& FabricTransport::sender(Rank to, int lane) {

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <ostream>
 
@@ -92,6 +94,49 @@ TEST(HostileFabric, AMessageThatFailsTwentyTimesInARowArrives) {
     EXPECT_EQ(run_ranks("libfabric", 2, add,
                         {.timeout = 10s, .fabric = {.tagged = tagged, .hostility = "seed=5,fail=90,only=0"}}),
               "");
+}
+
+// Memory at one address that is freed, and allocated, mapped or exposed anew: what is kept of its registration must not
+// be that of the pages which it had.
+TEST(Fabric, MemoryThatIsFreedAndMappedAgainGivesRightData) {
+  if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
+  constexpr std::size_t count = 100'000, bytes = count * sizeof(float);
+  const auto sums = [](Communicator& c, void* memory, int turn) {
+    auto* const data = static_cast<float*>(memory);
+    std::fill_n(data, count, static_cast<float>(c.rank() + turn));
+    c.all_reduce(data, data, count, kernels::DType::f32);
+    const float sum = static_cast<float>(3 + 3 * turn);
+    if (std::count(data, data + count, sum) != count) throw std::runtime_error(fmt::format("turn {}", turn));
+  };
+  const auto maps = [](void* at) {
+    const int fixed = at == nullptr ? 0 : MAP_FIXED_NOREPLACE;
+    void* const got = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0);
+    if (got == MAP_FAILED) throw std::runtime_error("mmap");
+    return got;
+  };
+  for (const char* const transport : {"libfabric", "hybrid"})
+    for (const int kept : {0, 1, 256})
+      EXPECT_EQ(run_ranks(transport, 3,
+                          [&](Communicator& c) {
+                            void* at = nullptr;
+                            for (int turn = 0; turn < 4; ++turn) {
+                              void* const own = c.device().allocate(bytes);
+                              sums(c, own, turn);
+                              sums(c, own, turn + 1);
+                              c.device().release(own);
+                              at = maps(at);
+                              sums(c, at, turn);
+                              {
+                                const auto exposed = c.expose(at, bytes);
+                                sums(c, at, turn + 2);
+                                sums(c, at, turn + 1);
+                              }
+                              sums(c, at, turn);
+                              munmap(at, bytes);
+                            }
+                          },
+                          {.timeout = 20s, .algorithm = "ring", .fabric = {.rails = 2, .registrations = kept}}),
+                "");
 }
 
 // A rank on another host: only messages that fail, or are not answered, tell that it has died.

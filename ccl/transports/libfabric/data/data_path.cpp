@@ -27,7 +27,17 @@ constexpr Clock::duration first_pause = 20us, longest_pause = 5ms;  // before a 
 }  // namespace
 
 DataPath::DataPath(const FabricSettings& s, std::shared_ptr<Presence> p, std::shared_ptr<Control> c, int lanes)
-    : presence_(std::move(p)), control_(std::move(c)), lanes_(lanes), wanted_posted_(first_receives), rails_(s.rails) {
+    : presence_(std::move(p)),
+      control_(std::move(c)),
+      lanes_(lanes),
+      wanted_posted_(first_receives),
+      rails_(s.rails),
+      registrations_(static_cast<std::size_t>(s.registrations),
+                     [this](const Registrations::Range& r, bool for_peers) { return registered(r, for_peers); }),
+      watch_(device::watched_memory().watch([this](const std::byte* begin, std::size_t bytes) {
+        const std::lock_guard lock(mutex_);
+        registrations_.end(begin, bytes);
+      })) {
   for (int rail = 0; rail < s.rails; ++rail)
     wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->rank()), rail));
   const auto ranks = static_cast<std::size_t>(presence_->ranks());
@@ -43,7 +53,10 @@ DataPath::DataPath(const FabricSettings& s, std::shared_ptr<Presence> p, std::sh
   post_receives();
 }
 
-DataPath::~DataPath() { close(); }
+DataPath::~DataPath() {
+  watch_.reset();
+  close();
+}
 
 void DataPath::close() {
   if (closed()) return;
@@ -53,10 +66,18 @@ void DataPath::close() {
     if (end) end->drop();
   for (const auto& end : receivers_)
     if (end) end->drop();
+  registrations_.drop();
   to_repeat_.clear();
   incoming_.reset();
   outgoing_.reset();
   wires_.clear();
+}
+
+Registered DataPath::registered(const Registrations::Range& r, bool for_peers) {
+  std::vector<std::unique_ptr<Region>> regions;
+  for (const auto& wire : wires_)
+    regions.push_back(wire ? wire->region({.data = r.begin, .bytes = r.bytes}, for_peers) : nullptr);
+  return {r.begin, std::move(regions)};
 }
 
 std::vector<std::byte> DataPath::address() const {
@@ -193,6 +214,7 @@ void DataPath::leave_rail(int rail) {
     if (end) end->drop_rail(rail);
   for (const auto& end : receivers_)
     if (end) end->drop_rail(rail);
+  registrations_.drop_rail(rail);
   wire.reset();
   rails_.leave(rail);
   for (const auto& p : pieces_out_) {

@@ -12,7 +12,9 @@
 #include "ccl/transports/libfabric/data/landings.h"
 #include "ccl/transports/libfabric/data/packet.h"
 #include "ccl/transports/libfabric/data/packet_pool.h"
+#include "ccl/transports/libfabric/data/piece.h"
 #include "ccl/transports/libfabric/data/rails.h"
+#include "ccl/transports/libfabric/data/registrations.h"
 #include "ccl/transports/libfabric/presence/presence.h"
 
 namespace trellis::ccl::libfabric {
@@ -23,20 +25,6 @@ class LaneReceiver;
 
 // Messages of a lane that its sender may have under way before the receiver has taken them.
 inline constexpr std::uint32_t window = 16;
-
-// A piece on its way, with all that is needed to send it once more.
-struct PieceOut : Operation {
-  LaneSender* sender = nullptr;
-  Grant grant = {};
-  std::uint32_t piece = 0;
-  Local bytes = {};
-  int rail = 0;
-  Deadline posted = {};
-  bool under_way = false;
-};
-struct PieceIn : Operation {
-  std::uint32_t number = 0;
-};
 
 class DataPath {
  public:
@@ -67,6 +55,7 @@ class DataPath {
   bool has_rail(int rail) const { return wires_[static_cast<std::size_t>(rail)] != nullptr; }
   Wire& wire(int rail) { return *wires_[static_cast<std::size_t>(rail)]; }
   Landings& landings() { return landings_; }
+  Registrations& registrations() { return registrations_; }
   bool send(Rank to, Packet, const void* more, std::size_t more_bytes);  // false: not now
   bool send_piece(Rank to, const PieceOut&);
   int rail_for(std::size_t bytes) const { return limits().writes ? rails_.choose(bytes) : 0; }  // tagged: its receives
@@ -76,6 +65,7 @@ class DataPath {
   void give(PacketBuffer*);  // a packet that was received, after use
 
  private:
+  Registered registered(const Registrations::Range&, bool for_peers);
   void take(PacketBuffer*);
   void land(std::uint32_t piece);
   void happened(const Event&);
@@ -106,12 +96,14 @@ class DataPath {
   std::vector<std::unique_ptr<PieceIn>> pieces_in_;
   std::vector<PieceIn*> free_in_;
   Landings landings_;
+  Registrations registrations_;
   std::vector<std::vector<fi_addr_t>> known_;  // by rank and rail
   std::vector<std::unique_ptr<LaneSender>> senders_;
   std::vector<std::unique_ptr<LaneReceiver>> receivers_;
   std::vector<std::uint64_t> sent_;  // messages and pieces, by rank
   std::shared_ptr<std::atomic<std::uint64_t>[]> arrived_;
   Deadline asked_ = {};
+  std::unique_ptr<device::WatchedMemory::Watch> watch_;
 };
 
 }  // namespace trellis::ccl::libfabric

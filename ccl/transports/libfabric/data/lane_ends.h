@@ -54,7 +54,7 @@ class LaneSender : public Sender {
   std::uint32_t outstanding_ = 0;
   std::vector<PieceOut> again_;  // pieces that failed
   std::vector<Offered> offers_;
-  std::vector<std::unique_ptr<Region>> source_;  // by rail
+  Registrations::Use source_;
   std::unique_ptr<Staged> staged_;
   std::vector<std::byte> made_small_;
 };
@@ -113,7 +113,7 @@ class LaneReceiver : public Receiver {
   bool begun_ = false;
   std::size_t granted_ = 0;  // bytes
   std::deque<Opened> open_;
-  std::vector<std::unique_ptr<Region>> place_;  // by rail
+  Registrations::Use place_;
   std::unique_ptr<Slots> slots_;
 };
 

@@ -16,7 +16,7 @@ constexpr std::size_t staged_grants = 4;
 // Room for pieces that are processed as they arrive.
 struct LaneReceiver::Slots {
   std::unique_ptr<std::byte[]> memory = std::make_unique_for_overwrite<std::byte[]>(staged_grants * staged_piece);
-  std::vector<std::unique_ptr<Region>> regions;  // by rail
+  Registrations::Use registered;
   std::size_t next = 0;
 };
 
@@ -25,15 +25,14 @@ LaneReceiver::LaneReceiver(DataPath& path, Rank from, int lane) : path_(path), f
 LaneReceiver::~LaneReceiver() = default;
 
 void LaneReceiver::drop() {
-  place_.clear();
+  place_.reset();
   slots_.reset();
   open_.clear();
 }
 
 void LaneReceiver::drop_rail(int rail) {
-  const auto at = static_cast<std::size_t>(rail);
-  if (at < place_.size()) place_[at].reset();
-  if (slots_ && at < slots_->regions.size()) slots_->regions[at].reset();
+  if (place_) place_->drop_rail(rail);
+  if (slots_ && slots_->registered) slots_->registered->drop_rail(rail);
 }
 
 std::size_t LaneReceiver::memory_bytes() const { return sizeof *this + (slots_ ? staged_grants * staged_piece : 0); }
@@ -99,20 +98,15 @@ bool LaneReceiver::receive_eager(Receiving& r) {
 void LaneReceiver::begin(Receiving& r) {
   begun_ = true;
   granted_ = 0;
-  const bool by_write = path_.limits().writes;
+  const bool registers = path_.limits().writes || path_.limits().registers_local;
   if (r.place != nullptr) {
-    if (by_write || path_.limits().registers_local)
-      for (int rail = 0; rail < path_.rails(); ++rail)
-        place_.push_back(path_.has_rail(rail) ? path_.wire(rail).region(r.place, r.bytes, true) : nullptr);
+    if (registers) place_ = path_.registrations().of(r.place, r.bytes, true);
     return;
   }
   if (slots_) return;
   slots_ = std::make_unique<Slots>();
-  if (by_write || path_.limits().registers_local)
-    for (int rail = 0; rail < path_.rails(); ++rail)
-      slots_->regions.push_back(path_.has_rail(rail)
-                                    ? path_.wire(rail).region(slots_->memory.get(), staged_grants * staged_piece, true)
-                                    : nullptr);
+  if (registers)
+    slots_->registered = path_.registrations().alone(slots_->memory.get(), staged_grants * staged_piece, true);
 }
 
 void LaneReceiver::grant_more(Receiving& r) {
@@ -126,12 +120,11 @@ void LaneReceiver::grant_more(Receiving& r) {
     o.pieces = static_cast<std::uint32_t>((o.bytes + piece - 1) / piece);
     o.first = path_.landings().open(o.pieces, from_);
     o.grant = {.offset = o.offset, .bytes = o.bytes, .piece = static_cast<std::uint32_t>(piece), .first = o.first};
-    const auto& regions = placed ? place_ : slots_->regions;
-    const std::size_t from_base = placed ? granted_ : o.slot * staged_piece;
-    for (std::size_t rail = 0; rail < regions.size(); ++rail) {
-      if (!regions[rail]) continue;
-      o.grant.address[rail] = regions[rail]->address() + from_base;
-      o.grant.key[rail] = regions[rail]->key();
+    const Registrations::Use& registered = placed ? place_ : slots_->registered;
+    for (int rail = 0; registered && rail < path_.rails(); ++rail) {
+      if (!registered->has(rail)) continue;
+      o.grant.address[rail] = registered->address(rail, o.to);
+      o.grant.key[rail] = registered->key(rail);
     }
     granted_ += o.bytes;
     open_.push_back(o);
@@ -141,14 +134,14 @@ void LaneReceiver::grant_more(Receiving& r) {
 // Tagged messages need a receive each, before the sender may begin.
 bool LaneReceiver::post_pieces(Opened& o) {
   if (path_.limits().writes) return true;
-  const auto& regions =
+  const Registrations::Use& registered =
       slots_ && o.to >= slots_->memory.get() && o.to < slots_->memory.get() + staged_grants * staged_piece
-          ? slots_->regions
+          ? slots_->registered
           : place_;
   for (; o.posted < o.pieces; ++o.posted) {
     const std::size_t at = std::size_t{o.posted} * o.grant.piece;
     const Local room{o.to + at, std::min<std::size_t>(o.grant.piece, o.bytes - at),
-                     regions.empty() ? nullptr : regions.front()->descriptor()};
+                     registered ? registered->descriptor(0) : nullptr};
     if (!path_.receive_piece(room, o.first + o.posted)) return false;
   }
   return true;
@@ -186,7 +179,7 @@ bool LaneReceiver::receive_large(Receiving& r) {
     r.done = o.offset + o.bytes;
     if (r.done != r.bytes) continue;
     begun_ = false;
-    place_.clear();
+    place_.reset();
     finish();
     return true;
   }

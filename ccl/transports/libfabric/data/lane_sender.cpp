@@ -14,7 +14,7 @@ constexpr std::size_t staged_pieces = 4;
 struct LaneSender::Staged {
   std::size_t bytes = 0;  // of a slot
   std::unique_ptr<std::byte[]> memory;
-  std::vector<std::unique_ptr<Region>> regions;  // by rail
+  Registrations::Use registered;
 };
 
 LaneSender::LaneSender(DataPath& path, Rank to, int lane) : path_(path), to_(to), lane_(lane) {}
@@ -22,16 +22,15 @@ LaneSender::LaneSender(DataPath& path, Rank to, int lane) : path_(path), to_(to)
 LaneSender::~LaneSender() = default;
 
 void LaneSender::drop() {
-  source_.clear();
+  source_.reset();
   staged_.reset();
   offers_.clear();
   again_.clear();
 }
 
 void LaneSender::drop_rail(int rail) {
-  const auto at = static_cast<std::size_t>(rail);
-  if (at < source_.size()) source_[at].reset();
-  if (staged_ && at < staged_->regions.size()) staged_->regions[at].reset();
+  if (source_) source_->drop_rail(rail);
+  if (staged_ && staged_->registered) staged_->registered->drop_rail(rail);
 }
 
 void LaneSender::taken(std::uint32_t count) {
@@ -102,9 +101,7 @@ bool LaneSender::begin(Sending& s) {
   mark_ = s.mark;
   again_.clear();
   if (s.producer == nullptr && path_.limits().registers_local)
-    for (int rail = 0; rail < path_.rails(); ++rail)
-      source_.push_back(path_.has_rail(rail) ? path_.wire(rail).region(const_cast<std::byte*>(s.data), s.bytes, false)
-                                             : nullptr);
+    source_ = path_.registrations().of(s.data, s.bytes, false);
   return true;
 }
 
@@ -143,7 +140,7 @@ bool LaneSender::send_large(Sending& s) {
   made_ = 0;
   std::erase_if(offers_, [&](const Offered& o) { return o.packet.number == number_; });
   ++number_;
-  source_.clear();
+  source_.reset();
   return true;
 }
 
@@ -159,10 +156,7 @@ Local LaneSender::bytes_of(Sending& s, const Grant& g, std::size_t bytes, int ra
     staged_->bytes = g.piece;
     staged_->memory = std::make_unique_for_overwrite<std::byte[]>(staged_pieces * staged_->bytes);
     if (path_.limits().registers_local)
-      for (int r = 0; r < path_.rails(); ++r)
-        staged_->regions.push_back(
-            path_.has_rail(r) ? path_.wire(r).region(staged_->memory.get(), staged_pieces * staged_->bytes, false)
-                              : nullptr);
+      staged_->registered = path_.registrations().alone(staged_->memory.get(), staged_pieces * staged_->bytes, false);
   }
   std::byte* const slot = staged_->memory.get() + posted_ / g.piece % staged_pieces * staged_->bytes;
   if (made_ <= posted_) {
@@ -175,9 +169,8 @@ Local LaneSender::bytes_of(Sending& s, const Grant& g, std::size_t bytes, int ra
 }
 
 void LaneSender::describe(Local& b, int rail) const {
-  const auto at = static_cast<std::size_t>(rail);
-  const auto& regions = source_.empty() && staged_ ? staged_->regions : source_;
-  b.descriptor = regions.empty() || !regions[at] ? nullptr : regions[at]->descriptor();
+  const Registrations::Use& registered = !source_ && staged_ ? staged_->registered : source_;
+  b.descriptor = registered ? registered->descriptor(rail) : nullptr;
 }
 
 bool LaneSender::send_next_piece(Sending& s, Offered& o) {

@@ -11,7 +11,7 @@ PacketBuffer* PacketPool::take(Operation::What what) {
     Slab slab;
     slab.memory = std::make_unique_for_overwrite<std::byte[]>(slab_packets * packet_bytes_);
     if (wire_.limits().registers_local)
-      slab.region = wire_.region(slab.memory.get(), slab_packets * packet_bytes_, false);
+      slab.region = wire_.region({.data = slab.memory.get(), .bytes = slab_packets * packet_bytes_}, false);
     slab.buffers = std::make_unique<PacketBuffer[]>(slab_packets);
     for (std::size_t i = 0; i < slab_packets; ++i) {
       PacketBuffer& b = slab.buffers[i];

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <vector>
 
+#include "ccl/transports/libfabric/wire/registration_request.h"
+
 namespace trellis::ccl::libfabric {
 namespace {
 
@@ -76,14 +78,15 @@ class Endpoint : public Wire {
     return known;
   }
 
-  std::unique_ptr<Region> region(void* data, std::size_t bytes, bool for_peers) override {
+  std::unique_ptr<Region> region(const Memory& memory, bool for_peers) override {
     const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
     const std::uint64_t access = for_peers ? FI_REMOTE_WRITE | FI_RECV : FI_SEND | FI_RECV | FI_WRITE;
     const std::uint64_t wanted = (mode & FI_MR_PROV_KEY) != 0 ? 0 : ++last_key_;
     fid_mr* made = nullptr;
-    checked(fi_mr_reg(domain_.get(), data, bytes, access, 0, wanted, 0, &made, nullptr), "fi_mr_reg");
-    auto region =
-        std::make_unique<MemoryRegion>(made, (mode & FI_MR_VIRT_ADDR) != 0 ? reinterpret_cast<std::uint64_t>(data) : 0);
+    const RegistrationRequest request(memory, access, wanted, info_->caps, library().version());
+    checked(fi_mr_regattr(domain_.get(), &request.attributes, request.flags, &made), "fi_mr_regattr");
+    auto region = std::make_unique<MemoryRegion>(
+        made, (mode & FI_MR_VIRT_ADDR) != 0 ? reinterpret_cast<std::uint64_t>(memory.data) : 0);
     if ((mode & FI_MR_ENDPOINT) != 0) {
       checked(fi_mr_bind(made, &ep_->fid, 0), "fi_mr_bind");
       checked(fi_mr_enable(made), "fi_mr_enable");

@@ -26,9 +26,7 @@ class HostileWire : public Wire {
   const WireLimits& limits() const override { return under_->limits(); }
   std::span<const std::byte> address() const override { return under_->address(); }
   fi_addr_t know(std::span<const std::byte> address) override { return under_->know(address); }
-  std::unique_ptr<Region> region(void* data, std::size_t bytes, bool for_peers) override {
-    return under_->region(data, bytes, for_peers);
-  }
+  std::unique_ptr<Region> region(const Memory& m, bool for_peers) override { return under_->region(m, for_peers); }
   bool inject(fi_addr_t to, const void* data, std::size_t bytes) override {
     if (!room()) return false;
     as_a_former_self(to, data, bytes);

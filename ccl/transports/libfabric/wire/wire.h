@@ -7,6 +7,7 @@
 #include <span>
 
 #include "ccl/transports/libfabric/wire/library.h"
+#include "ccl/transports/libfabric/wire/memory.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -61,7 +62,7 @@ class Wire {
   virtual const WireLimits& limits() const = 0;
   virtual std::span<const std::byte> address() const = 0;
   virtual fi_addr_t know(std::span<const std::byte> address) = 0;
-  virtual std::unique_ptr<Region> region(void* data, std::size_t bytes, bool for_peers) = 0;
+  virtual std::unique_ptr<Region> region(const Memory&, bool for_peers) = 0;
 
   // False: there is no room now; try again after a poll. Or the peer cannot be reached: refusal() has the error then.
   virtual bool inject(fi_addr_t, const void* data, std::size_t bytes) = 0;

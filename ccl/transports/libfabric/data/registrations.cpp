@@ -1,0 +1,73 @@
+#include "ccl/transports/libfabric/data/registrations.h"
+
+#include <algorithm>
+#include <system_error>
+
+namespace trellis::ccl::libfabric {
+namespace {
+
+using Range = Registrations::Range;
+
+bool contains(const Range& r, const std::byte* begin, std::size_t bytes) {
+  return begin >= r.begin && begin + bytes <= r.begin + r.bytes;
+}
+
+std::byte* writable(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
+
+}  // namespace
+
+Registrations::Use Registrations::alone(const void* data, std::size_t bytes, bool for_peers) const {
+  return std::make_shared<Registered>(make_({writable(data), bytes}, for_peers));
+}
+
+Registrations::Use Registrations::of(const void* data, std::size_t bytes, bool for_peers) {
+  std::byte* const begin = writable(data);
+  const auto found = std::ranges::find_if(
+      kept_, [&](const Kept& k) { return k.for_peers == for_peers && contains(k.range, begin, bytes); });
+  if (found != kept_.end()) {
+    kept_.splice(kept_.begin(), kept_, found);
+    return found->registered ? found->registered : alone(data, bytes, for_peers);
+  }
+  auto range = device::watched_memory().find(data, bytes);
+  if (!range) {
+    const auto by_caller = std::ranges::find_if(exposed_, [&](const Range& r) { return contains(r, begin, bytes); });
+    if (by_caller != exposed_.end()) range = *by_caller;
+  }
+  if (!range || !make_room()) return alone(data, bytes, for_peers);
+  Use whole;
+  try {
+    whole = std::make_shared<Registered>(make_(*range, for_peers));
+  } catch (const std::system_error&) {  // more than the provider or a limit allows: each message is tried alone
+  }
+  kept_.push_front({*range, for_peers, whole});
+  return whole ? whole : alone(data, bytes, for_peers);
+}
+
+// False: as many as may be kept are in use.
+bool Registrations::make_room() {
+  if (kept_.size() < most_) return true;
+  const auto unused =
+      std::find_if(kept_.rbegin(), kept_.rend(), [](const Kept& k) { return k.registered.use_count() <= 1; });
+  if (unused == kept_.rend()) return false;
+  kept_.erase(std::next(unused).base());
+  return true;
+}
+
+void Registrations::end_exposed(const Range& r) {
+  end(r.begin, r.bytes);
+  const auto one =
+      std::ranges::find_if(exposed_, [&](const Range& e) { return e.begin == r.begin && e.bytes == r.bytes; });
+  if (one != exposed_.end()) exposed_.erase(one);
+}
+
+void Registrations::end(const std::byte* begin, std::size_t bytes) {
+  std::erase_if(kept_,
+                [&](const Kept& k) { return k.range.begin < begin + bytes && begin < k.range.begin + k.range.bytes; });
+}
+
+void Registrations::drop_rail(int rail) {
+  for (const Kept& k : kept_)
+    if (k.registered) k.registered->drop_rail(rail);
+}
+
+}  // namespace trellis::ccl::libfabric

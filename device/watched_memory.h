@@ -1,0 +1,54 @@
+// Memory whose end is told before it comes, so that what is known of its pages can be kept until then: a fabric's
+// registration, for instance.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace trellis::device {
+
+class WatchedMemory {
+ public:
+  struct Range {
+    std::byte* begin = nullptr;
+    std::size_t bytes = 0;
+  };
+  using Told = std::function<void(const std::byte* begin, std::size_t bytes)>;
+  class Watch;
+
+  // `told` is called before any page of a range is given back or moved elsewhere, until the result is destroyed.
+  std::unique_ptr<Watch> watch(Told told);
+  // The range that contains all of this; none: nobody will be told when it ends.
+  std::optional<Range> find(const void* data, std::size_t bytes) const;
+
+  // For those that allocate memory, or move it. Nobody uses it meanwhile.
+  void begins(std::byte* begin, std::size_t bytes);
+  void ends(std::byte* begin, std::size_t bytes);  // all that began there
+  void moves(const std::byte* begin, std::size_t bytes);
+
+ private:
+  mutable std::mutex ranges_mutex_, told_mutex_;
+  std::map<const std::byte*, Range> ranges_;
+  std::list<Told> told_;
+};
+
+class WatchedMemory::Watch {
+ public:
+  Watch(WatchedMemory& memory, std::list<Told>::iterator at) : memory_(memory), at_(at) {}
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  WatchedMemory& memory_;
+  const std::list<Told>::iterator at_;
+};
+
+WatchedMemory& watched_memory();  // of this process
+
+}  // namespace trellis::device
