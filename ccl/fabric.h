@@ -17,6 +17,9 @@ struct FabricSettings {
   int rails = 1;        // TRELLIS_RAILS: endpoints over which a large message is spread, 1 to 4
   // TRELLIS_REGISTRATIONS: how many pieces of allocated or exposed memory stay registered with the fabric, 0 to 65536.
   int registrations = 256;
+  // TRELLIS_INSTANCE: the type of instance whose map of network interfaces counts, such as "trn2.48xlarge", or "none";
+  // empty: what this host's firmware says.
+  std::string instance = "";
   std::string hostility =
       "";  // TRELLIS_HOSTILITY: for tests, "seed=1,reorder=20": see ccl/transports/libfabric/wire/fault_injection.h
 };

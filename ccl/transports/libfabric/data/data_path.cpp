@@ -24,6 +24,17 @@ constexpr auto between_looks = 20ms;
 constexpr auto rail_patience = 1000ms;                              // a piece takes half of it at 10 Mb/s
 constexpr Clock::duration first_pause = 20us, longest_pause = 5ms;  // before a packet that failed is sent again
 
+// Which of the ranks of its host this one is.
+AmongRanks among_ranks(const Presence& p) {
+  AmongRanks among{.rank = 0, .ranks = 0};
+  for (Rank r = 0; r < p.ranks(); ++r) {
+    if (p.member(r).home != p.member(p.rank()).home) continue;
+    among.rank += r < p.rank() ? 1 : 0;
+    ++among.ranks;
+  }
+  return among;
+}
+
 }  // namespace
 
 DataPath::DataPath(const FabricSettings& s, std::shared_ptr<Presence> p, std::shared_ptr<Control> c, int lanes)
@@ -39,7 +50,7 @@ DataPath::DataPath(const FabricSettings& s, std::shared_ptr<Presence> p, std::sh
         registrations_.end(begin, bytes);
       })) {
   for (int rail = 0; rail < s.rails; ++rail)
-    wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->rank()), rail));
+    wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->rank()), rail, among_ranks(*presence_)));
   const auto ranks = static_cast<std::size_t>(presence_->ranks());
   eager_bytes_ = std::min(usual_eager, limits().piece - sizeof(Packet));
   const std::size_t packet = sizeof(Packet) + std::max(eager_bytes_, sizeof(Grant));

@@ -70,6 +70,27 @@ std::vector<std::size_t> by_nearness(const std::vector<Nic>& nics, hwloc_topolog
   return order;
 }
 
+std::vector<std::size_t> by_chips(const std::vector<Nic>& nics, const Instance& instance, const std::vector<int>& chips,
+                                  std::vector<std::size_t> order) {
+  constexpr int elsewhere = 2;
+  const auto far = [&](std::size_t nic) {
+    std::tuple<int, std::size_t> least(elsewhere, 0);
+    for (std::size_t i = 0; i < chips.size(); ++i)
+      if (const int d = instance.distance(nics[nic].bus, chips[i]); d < elsewhere)
+        least = std::min(least, std::tuple(d, i));
+    return least;
+  };
+  std::ranges::stable_sort(order, {}, far);
+  for (auto first = order.begin(); first != order.end() && std::get<0>(far(*first)) == 0;) {
+    const auto last = std::find_if(first, order.end(), [&](std::size_t i) { return far(i) != far(*first); });
+    const std::size_t alike = static_cast<std::size_t>(last - first);
+    const auto [place, of] = instance.turn(nics[*first].bus, chips[std::get<1>(far(*first))]);
+    std::rotate(first, first + static_cast<std::ptrdiff_t>(place * alike / of), last);
+    first = last;
+  }
+  return order;
+}
+
 std::vector<std::size_t> by_nearness(const std::vector<Nic>& nics) {
   const kernels::Topology topology = with_devices();
   return by_nearness(nics, topology.get(), kernels::usable_threads(topology).get());

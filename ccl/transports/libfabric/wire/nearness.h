@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "ccl/transports/libfabric/instances/instances.h"
+
 struct hwloc_bitmap_s;
 struct hwloc_topology;
 
@@ -21,5 +23,11 @@ std::vector<std::size_t> by_nearness(const std::vector<Nic>&, hwloc_topology*, c
 
 // The same on this machine, for this process.
 std::vector<std::size_t> by_nearness(const std::vector<Nic>&);
+
+// On an instance whose map is known, for a process with these chips: first the interfaces that serve them, in the order
+// of the chips, then those behind the same switches, then the others in the given order. Chips that share interfaces
+// begin at different ones.
+std::vector<std::size_t> by_chips(const std::vector<Nic>&, const Instance&, const std::vector<int>& chips,
+                                  std::vector<std::size_t> order);
 
 }  // namespace trellis::ccl::libfabric

@@ -6,8 +6,8 @@
 namespace trellis::ccl::libfabric {
 
 // Each wire of a hostile fabric has a seed of its own.
-std::unique_ptr<Wire> open_wire(const FabricSettings& s, std::uint64_t member, int rail) {
-  std::unique_ptr<Wire> wire = open_endpoint(chosen(s, rail));
+std::unique_ptr<Wire> open_wire(const FabricSettings& s, std::uint64_t member, int rail, const AmongRanks& among) {
+  std::unique_ptr<Wire> wire = open_endpoint(chosen(s, rail, among));
   if (s.hostility.empty()) return wire;
   FaultInjection h = hostility_in(s.hostility);
   if (h.only >= 0 && h.only != rail) return wire;

@@ -79,8 +79,20 @@ std::string bus_of(const fi_info& i) {
   return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", at.domain_id, at.bus_id, at.device_id, at.function_id);
 }
 
+// What a process that has a place among the host's ranks knows of the machine.
+struct Here {
+  const Instance* instance = nullptr;
+  AmongRanks ranks;
+};
+
+std::vector<std::size_t> nearest_first(const std::vector<Nic>& nics, const Here& here) {
+  std::vector<std::size_t> order = by_nearness(nics);
+  if (here.instance == nullptr) return order;
+  return by_chips(nics, *here.instance, chips_of_process(*here.instance, here.ranks), std::move(order));
+}
+
 // The best of these, then, for further rails, its like on other interfaces.
-const fi_info* of_rail(const FabricSettings& s, const std::vector<const fi_info*>& fit, int rail) {
+const fi_info* of_rail(const FabricSettings& s, const std::vector<const fi_info*>& fit, int rail, const Here& here) {
   const auto better = [&s](const fi_info* a, const fi_info* b) { return rank_of(s, *a) < rank_of(s, *b); };
   const fi_info* const best = *std::ranges::min_element(fit, better);
   std::vector<const fi_info*> alike;
@@ -100,7 +112,7 @@ const fi_info* of_rail(const FabricSettings& s, const std::vector<const fi_info*
     return wanted == nics.end() ? alike[at] : alike[static_cast<std::size_t>(wanted - nics.begin())];
   }
   if (nics.size() == 1 || has_a_network_of_its_own(*best)) return best;
-  return alike[by_nearness(nics)[at]];
+  return alike[nearest_first(nics, here)[at]];
 }
 
 std::string present() {
@@ -117,7 +129,8 @@ std::string present() {
 
 bool writes(const fi_info& i) { return (i.caps & FI_RMA) != 0 && i.domain_attr->cq_data_size >= 4; }
 
-Info chosen(const FabricSettings& s, int rail) {
+Info chosen(const FabricSettings& s, int rail, const AmongRanks& among) {
+  const Here here{instance_of(s.instance, product_of_this_host()), among};
   for (const std::uint64_t caps : {to_write, to_tag}) {
     if (caps == to_write && s.tagged) continue;
     Info all = offers(s, caps, s.rails > 1);
@@ -126,7 +139,7 @@ Info chosen(const FabricSettings& s, int rail) {
     for (const fi_info* i = all.get(); i != nullptr; i = i->next)
       if ((caps != to_write || writes(*i)) && is_wanted(s, *i)) fit.push_back(i);
     if (fit.empty()) continue;
-    Info one(library().dupinfo(of_rail(s, fit, std::max(rail, 0))));
+    Info one(library().dupinfo(of_rail(s, fit, std::max(rail, 0), here)));
     if (!one) throw std::bad_alloc();
     return one;
   }

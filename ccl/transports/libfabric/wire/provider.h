@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "ccl/fabric.h"
+#include "ccl/transports/libfabric/instances/instances.h"
 #include "ccl/transports/libfabric/wire/library.h"
 
 namespace trellis::ccl::libfabric {
@@ -17,8 +18,9 @@ using Info = std::unique_ptr<fi_info, FreeInfo>;
 // among providers, one that has reliable datagrams of its own rather than one layered on another; among interfaces, one
 // that leads to other hosts. Throws invalid_argument that lists what there is.
 // Rails of one process are spread over several interfaces: those that the settings list, or, where interfaces have no
-// networks of their own (EFA), all, the nearest first.
-Info chosen(const FabricSettings&, int rail = 0);
+// networks of their own (EFA), all, the nearest first: to this rank's chips on an instance whose map is known,
+// otherwise to its cores.
+Info chosen(const FabricSettings&, int rail = 0, const AmongRanks& = {});
 
 // Why no endpoint reaches other hosts from here; empty: one does.
 std::string absence();

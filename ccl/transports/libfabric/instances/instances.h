@@ -1,0 +1,48 @@
+// Trainium instances: which network interfaces are beside which chips, from data.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace trellis::ccl::libfabric {
+
+struct Instance {
+  struct Nic {
+    std::string bus;        // its PCI address, or the beginning of it
+    std::vector<int> own;   // chips that it serves first
+    std::vector<int> near;  // chips that reach it through the same PCIe switch
+  };
+  std::vector<std::string> names;
+  int chips = 0;
+  int cores_of_chip = 0;  // physical
+  int usual_logical = 1;  // physical cores of a logical one
+  std::vector<Nic> nics;
+
+  // How far an interface is from a chip: 0 is its own, 1 near, 2 elsewhere.
+  int distance(std::string_view bus, int chip) const;
+  // The chip's place among those that this interface serves first, and how many they are.
+  std::pair<std::size_t, std::size_t> turn(std::string_view bus, int chip) const;
+};
+
+// Throws invalid_argument that names the line at fault.
+std::vector<Instance> read_instances(std::string_view text);
+const std::vector<Instance>& instances();  // of instances.txt
+
+// The instance of this type; null: none is known. Of what the firmware says (`product`), or of what the settings name,
+// which throws invalid_argument with the known names. "none": null.
+const Instance* instance_of(const std::string& setting, const std::string& product);
+std::string product_of_this_host();
+
+// Ranks of one host, and which of them this one is.
+struct AmongRanks {
+  int rank = 0;
+  int ranks = 1;
+};
+
+// The chips whose cores a process has: those that Neuron's variables leave visible, or, without them, an equal share
+// for each rank. Empty: it can't be told.
+std::vector<int> chips_of_process(const Instance&, const AmongRanks&);
+
+}  // namespace trellis::ccl::libfabric
