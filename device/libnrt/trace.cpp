@@ -28,8 +28,9 @@ std::string quoted(std::string_view text) {
 }  // namespace
 
 const std::vector<std::string>& event_types() {
-  static const std::vector<std::string> all = {"barrier",     "collective",  "execute",     "receive",     "send",
-                                               "tensor_copy", "tensor_fill", "tensor_read", "tensor_write"};
+  static const std::vector<std::string> all = {"cc_running",        "nc_exec_running", "nrt_all_gather",
+                                               "nrt_barrier",       "nrt_execute",     "nrt_tensor_copy",
+                                               "nrt_tensor_memset", "nrt_tensor_read", "nrt_tensor_write"};
   return all;
 }
 
@@ -49,6 +50,7 @@ void Recorder::add(TraceEvent event) {
       settings_.types_off.contains(std::string(event.type)))
     return;
   auto& all = events_[event.core];
+  event.tracking = ++added_;
   all.push_back(std::move(event));
   while (all.size() > settings_.most_events) all.pop_front();
 }
@@ -78,13 +80,21 @@ std::string chrome_json(const std::vector<TraceEvent>& events) {
   return out + "\n]}\n";
 }
 
+// As clients read Neuron's: a start and a stop of each, with one tracking_id. Nanoseconds are of simulated time, on the
+// host's clock (timestamp_ns) and the core's, which are one here.
 std::string events_json(const std::vector<TraceEvent>& events) {
   std::string out = "{\"events\":[";
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    const TraceEvent& e = events[i];
-    out +=
-        fmt::format("{}{{\"event_type\":\"{}\",\"nc_idx\":{},\"name\":{},\"bytes\":{},\"begin_ps\":{},\"end_ps\":{}}}",
-                    i == 0 ? "" : ",", e.type, e.core, quoted(e.name), e.bytes, e.begin, e.end);
+  const auto add = [&](const TraceEvent& e, std::string_view phase, Time at) {
+    const Time ns = (at + 500) / 1000;
+    out += fmt::format(
+        "{}{{\"event_type\":\"{}\",\"phase\":\"{}\",\"tracking_id\":{},\"nc_idx\":{},\"timestamp_ns\":{},\"data\":{{"
+        "\"exec_id\":{},\"device_core_idx\":{},\"nc_timestamp_ns\":{},\"picoseconds\":{},\"bytes\":{},\"name\":{}}}}}",
+        out.back() == '[' ? "" : ",", e.type, phase, e.tracking, e.core, ns, e.tracking, e.core, ns, at, e.bytes,
+        quoted(e.name));
+  };
+  for (const TraceEvent& e : events) {
+    add(e, "start", e.begin);
+    add(e, "stop", e.end);
   }
   return out + "]}";
 }

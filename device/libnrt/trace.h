@@ -18,13 +18,14 @@ struct TraceEvent {
   int core = 0;
   Time begin = 0, end = 0;  // simulated picoseconds
   std::uint64_t bytes = 0;
-  std::string name;  // of the model, the tensor
+  std::string name;            // of the model, the tensor
+  std::uint64_t tracking = 0;  // its number, in the order in which work ended
 };
 
-const std::vector<std::string>& event_types();
+const std::vector<std::string>& event_types();  // Neuron's names, as its profiler's documentation has them
 
 struct TraceSettings {
-  std::uint64_t most_events = 100'000;  // of a core; the oldest go first
+  std::uint64_t most_events = 100'000;  // of a core, start and stop as one; the oldest go first
   std::set<std::uint32_t> cores_off;
   std::set<std::string> types_off;
 };
@@ -42,6 +43,7 @@ class Recorder {
   std::atomic<bool> on_ = false;
   std::mutex mutex_;
   TraceSettings settings_;
+  std::uint64_t added_ = 0;
   std::map<int, std::deque<TraceEvent>> events_;  // by core
 };
 

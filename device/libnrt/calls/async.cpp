@@ -14,7 +14,7 @@ std::shared_ptr<TrackerObject> tracker_of(Runtime& r, ErrorTracker* tracker) {
 // A tensor of the host is served by core 0.
 void queue_up(Runtime& r, int vnc, Unit unit, int queue, ErrorTracker* tracker, Sequence* out, std::uint64_t bytes,
               std::function<void()> work) {
-  constexpr std::string_view types[] = {"tensor_read", "tensor_write", "tensor_copy", "execute"};
+  constexpr std::string_view types[] = {"nrt_tensor_read", "nrt_tensor_write", "nrt_tensor_copy", "nc_exec_running"};
   const auto errors = tracker_of(r, tracker);
   const auto core = static_cast<std::uint32_t>(std::max(vnc, 0));
   const Sequence sequence =

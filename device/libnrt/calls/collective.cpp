@@ -155,7 +155,9 @@ Status nrt_barrier(std::int32_t vnc, std::uint32_t id, std::uint32_t devices) {
   return call("nrt_barrier", [&](Runtime& r) {
     const auto core = r.core(vnc);
     r.world.join(id, devices);
-    r.timed("barrier", vnc, 0, "", [&] { meet(r, *core, {"barrier", "barrier", id, devices, {}}, "barrier", 0, 4); });
+    r.timed("nrt_barrier", vnc, 0, "", [&] {
+      meet(r, *core, {"barrier", "barrier", id, devices, {}}, "barrier", 0, 4);
+    });
   });
 }
 
@@ -166,7 +168,7 @@ Status nrt_all_gather(std::int32_t vnc, std::uint32_t id, std::uint32_t devices,
     if (bytes != 0) expect_given(input, "the input"), expect_given(output, "the output");
     r.world.join(id, devices);
     const auto* const own = static_cast<const std::byte*>(input);
-    r.timed("collective", vnc, bytes, "all_gather", [&] {
+    r.timed("nrt_all_gather", vnc, bytes, "all_gather", [&] {
       const auto all =
           meet(r, *core,
                {"all_gather", fmt::format("nrt_all_gather of {} bytes", bytes), id, devices, Bytes(own, own + bytes)},
@@ -215,12 +217,17 @@ Status nrta_cc_schedule(CollectiveContext** context, int queue, ErrorTracker* tr
     std::string key = fmt::format("cc {}", queue);
     for (const std::uint32_t member : c->group) key += fmt::format(" {}", member);
     if (key.size() > 4096) key = fmt::format("cc {} {:#x}", queue, std::hash<std::string>()(key));
-    const Sequence s = r.queues.of(*r.core(c->vnc), c->vnc, Unit::collectives, queue)
-                           ->add(
-                               [&r, c, key] {
-                                 for (std::size_t i = 0; i < c->inputs.size(); ++i) run_one(r, *c, i, key);
-                               },
-                               errors);
+    const Sequence s =
+        r.queues.of(*r.core(c->vnc), c->vnc, Unit::collectives, queue)
+            ->add(
+                [&r, c, key] {
+                  std::uint64_t bytes = 0;
+                  for (const auto& input : c->inputs) bytes += input.bytes;
+                  r.timed("cc_running", static_cast<int>(c->vnc), bytes, std::string(name_of(c->kind)), [&] {
+                    for (std::size_t i = 0; i < c->inputs.size(); ++i) run_one(r, *c, i, key);
+                  });
+                },
+                errors);
     if (out != nullptr) *out = s;
   });
 }

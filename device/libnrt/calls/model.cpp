@@ -36,7 +36,9 @@ void execute(Runtime& r, Model* model, const TensorSet* inputs, TensorSet* outpu
   const auto object = r.models.get(model);
   if (times < 1 || times > most_repeats) refuse(Status::invalid, "{} runs: expected 1 to {}", times, most_repeats);
   const auto run = ModelObject::bind(object, *r.sets.get(inputs), *r.sets.get(outputs));
-  r.timed("execute", object->vnc(), 0, object->program().name(), [&] { run.execute(times); });
+  const std::string& name = object->program().name();
+  r.timed("nrt_execute", object->vnc(), 0, name,
+          [&] { r.timed("nc_exec_running", object->vnc(), 0, name, [&] { run.execute(times); }); });
 }
 
 void cores_of(const Model* model, std::uint32_t* count) {

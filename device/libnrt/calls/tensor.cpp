@@ -94,7 +94,7 @@ Status nrt_tensor_read(const Tensor* tensor, void* buffer, std::size_t offset, s
     const auto object = r.tensors.get(tensor);
     if (size != 0) expect_given(buffer, "the buffer");
     const auto part = object->part(offset, size);
-    r.timed("tensor_read", part.storage->vnc(), size, object->name(), [&] { copy_to_host(part, buffer); });
+    r.timed("nrt_tensor_read", part.storage->vnc(), size, object->name(), [&] { copy_to_host(part, buffer); });
   });
 }
 
@@ -103,7 +103,7 @@ Status nrt_tensor_write(Tensor* tensor, const void* buffer, std::size_t offset, 
     const auto object = r.tensors.get(tensor);
     if (size != 0) expect_given(buffer, "the buffer");
     const auto part = object->part(offset, size);
-    r.timed("tensor_write", part.storage->vnc(), size, object->name(), [&] { copy_from_host(part, buffer); });
+    r.timed("nrt_tensor_write", part.storage->vnc(), size, object->name(), [&] { copy_from_host(part, buffer); });
   });
 }
 
@@ -123,7 +123,7 @@ Status nrt_tensor_copy(const Tensor* from, std::size_t from_offset, Tensor* to, 
     const auto object = r.tensors.get(to);
     const auto b = object->part(to_offset, size);
     const int vnc = b.storage->vnc() >= 0 ? b.storage->vnc() : a.storage->vnc();
-    r.timed("tensor_copy", vnc, size, object->name(), [&] { copy_between(b, a); });
+    r.timed("nrt_tensor_copy", vnc, size, object->name(), [&] { copy_between(b, a); });
   });
 }
 
@@ -135,7 +135,7 @@ Status nrt_tensor_memset(Tensor* tensor, std::uint64_t offset, int value, std::s
   return call("nrt_tensor_memset", [&](Runtime& r) {
     const auto object = r.tensors.get(tensor);
     const auto part = object->part(offset, size);
-    r.timed("tensor_fill", part.storage->vnc(), size, object->name(), [&] { fill(part, value); });
+    r.timed("nrt_tensor_memset", part.storage->vnc(), size, object->name(), [&] { fill(part, value); });
   });
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -165,22 +166,35 @@ TEST(Nrt, TracesAndProfilesAreWritten) {
   EXPECT_EQ(n->nrt_trace_start(true), Status::success);
   nrt::TraceConfig* config = nullptr;
   ASSERT_EQ(n->nrt_sys_trace_config_allocate(&config), Status::success);
-  EXPECT_EQ(n->nrt_sys_trace_config_set_capture_enabled_for_event_type(config, "tensor_write", false), Status::success);
-  EXPECT_EQ(n->nrt_sys_trace_config_set_capture_enabled_for_event_type(config, "tensor_wriet", false), Status::invalid);
+  EXPECT_EQ(n->nrt_sys_trace_config_set_capture_enabled_for_event_type(config, "nrt_tensor_write", false),
+            Status::success);
+  EXPECT_EQ(n->nrt_sys_trace_config_set_capture_enabled_for_event_type(config, "nrt_tensor_wriet", false),
+            Status::invalid);
   EXPECT_EQ(n->nrt_sys_trace_start(config), Status::success);
   EXPECT_EQ(n->nrt_profile_start(s.model, profile.c_str()), Status::success);
   s.put(0, 1);
   n->nrt_execute(s.model, s.inputs, s.outputs);
   EXPECT_EQ(n->nrt_profile_stop(profile.c_str()), Status::success) << n.why();
   EXPECT_EQ(n->nrt_trace_stop(trace.c_str()), Status::success);
-  EXPECT_NE(contents(trace).find("\"sum_of_two\",\"cat\":\"execute\",\"ph\":\"X\",\"pid\":1"), std::string::npos)
+  EXPECT_NE(contents(trace).find("\"sum_of_two\",\"cat\":\"nc_exec_running\",\"ph\":\"X\",\"pid\":1"),
+            std::string::npos)
       << contents(trace);
   EXPECT_NE(contents(trace).find("tensor_write"), std::string::npos);
   EXPECT_NE(contents(profile).find("tensor_tensor"), std::string::npos);
   char* events = nullptr;
   std::size_t size = 0;
   ASSERT_EQ(n->nrt_sys_trace_fetch_events(&events, &size, nullptr), Status::success);
-  EXPECT_NE(std::strstr(events, "\"event_type\":\"execute\",\"nc_idx\":1"), nullptr) << events;
+  const std::string running = "\"event_type\":\"nc_exec_running\",\"phase\":\"";
+  const char* const begun = std::strstr(events, (running + "start\",\"tracking_id\":1,\"nc_idx\":1,").c_str());
+  ASSERT_NE(begun, nullptr) << events;
+  const char* const done = std::strstr(begun, (running + "stop\",\"tracking_id\":1,\"nc_idx\":1,").c_str());
+  ASSERT_NE(done, nullptr) << events;
+  const auto at = [](const char* event) {
+    constexpr std::string_view key = "\"nc_timestamp_ns\":";
+    return std::atoll(std::strstr(event, key.data()) + key.size());
+  };
+  EXPECT_GT(at(done), at(begun)) << events;
+  EXPECT_NE(std::strstr(events, "\"event_type\":\"nrt_execute\""), nullptr) << events;
   EXPECT_EQ(std::strstr(events, "tensor_write"), nullptr);
   n->nrt_sys_trace_buffer_free(events);
   n->nrt_sys_trace_stop();
