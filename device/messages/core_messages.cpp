@@ -119,7 +119,8 @@ void MessageEnd::work() {
       lock.unlock();
       move(*request);
       lock.lock();
-      waiting_.pop_front();
+      waiting_.pop_front();  // first: who sees that it is done may ask whether anything is left
+      request->finish(nullptr);
     }
   } catch (...) {
     why = std::current_exception();
@@ -142,7 +143,7 @@ void MessageEnd::move(MessageRequest& request) {
     p.read(buffer.data());
     socket_.send(bytes_of(head), deadline, go_on);
     socket_.send(buffer, deadline, go_on);
-    return request.finish(nullptr);
+    return;
   }
   socket_.receive(std::as_writable_bytes(std::span(&head, 1)), deadline, go_on);
   if (head.bytes > p.bytes)
@@ -151,7 +152,6 @@ void MessageEnd::move(MessageRequest& request) {
   socket_.receive(buffer, deadline, go_on);
   p.write(buffer.data(), head.bytes);
   p.bytes = head.bytes, p.sent = head.sent;
-  request.finish(nullptr);
 }
 
 CoreMessages::CoreMessages(int core, std::chrono::milliseconds timeout)
