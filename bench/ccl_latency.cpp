@@ -10,6 +10,7 @@
 
 #include "ccl/communicator.h"
 #include "ccl/failure/recorder.h"
+#include "ccl/group.h"
 #include "ccl/plan/check.h"
 #include "ccl/run/ticket_queue.h"
 #include "ccl/store.h"

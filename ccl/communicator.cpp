@@ -6,6 +6,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "ccl/group.h"
 #include "ccl/plan/check.h"
 #include "ccl/rendezvous/member_check.h"
 #include "ccl/rendezvous/this_machine.h"

@@ -318,6 +318,8 @@ Launched launched_from_environment() {
 
 int devices_from_environment() { return integer("TRELLIS_DEVICES", 1, 4096).value_or(0); }
 
+std::string device_from_environment() { return variable("TRELLIS_DEVICE").value_or("host"); }
+
 std::string secret_from_environment() { return variable("TRELLIS_SECRET").value_or(""); }
 
 }  // namespace trellis::ccl

@@ -1,7 +1,5 @@
 #include "ccl/devices.h"
 
-#include <cstdlib>
-
 #include "ccl/config.h"
 #include "device/visible_cores.h"
 
@@ -17,8 +15,7 @@ int core_of(std::string_view device, int rank, int local_rank) {
 }
 
 std::shared_ptr<device::Device> device_of_process() {
-  const char* const named = std::getenv("TRELLIS_DEVICE");  // NOLINT(concurrency-mt-unsafe)
-  const std::string_view name = named == nullptr || *named == '\0' ? "host" : named;
+  const std::string name = device_from_environment();
   if (name == "host") return device::host_of_process();
   const Launched l = launched_from_environment();
   return device::open(name, {.core = core_of(name, l.rank, l.local_rank)});

@@ -7,6 +7,7 @@
 
 #include "ccl/config.h"
 #include "ccl/devices.h"
+#include "ccl/group.h"
 #include "ccl/plan/check.h"
 #include "measure/truth.h"
 

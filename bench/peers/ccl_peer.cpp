@@ -10,6 +10,7 @@
 
 #include "bench/peers/start.h"
 #include "ccl/communicator.h"
+#include "ccl/group.h"
 #include "ccl/rendezvous/environment.h"
 
 namespace {

@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "ccl/group.h"
 #include "ccl/run/batch.h"
 
 namespace trellis::ccl {

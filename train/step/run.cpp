@@ -7,6 +7,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "ccl/group.h"
 #include "kernels/types/convert.h"
 
 namespace trellis::train {

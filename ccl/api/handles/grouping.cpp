@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ccl/api/c/group.h"
+#include "ccl/group.h"
 
 namespace trellis::ccl::api {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "ccl/api/handles/create_communicator.h"
 #include "ccl/api/handles/grouping.h"
+#include "ccl/group.h"
 #include "schedule/formats/text.h"
 
 using namespace trellis::ccl::api;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "ccl/group.h"
 #include "tests/ccl/ranks/run.h"
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "ccl/group.h"
 #include "kernels/reduce/reduce.h"
 #include "tests/ccl/ranks/run.h"
 

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <thread>
 
+#include "ccl/group.h"
 #include "tests/ccl/ranks/run.h"
 
 namespace trellis::ccl {

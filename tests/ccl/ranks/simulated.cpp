@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "ccl/group.h"
 #include "sim/choose/choice.h"
 #include "sim/choose/pricer.h"
 #include "tests/ccl/ranks/cases.h"

@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "ccl/group.h"
 #include "tests/ccl/ranks/run.h"
 
 namespace trellis::ccl {

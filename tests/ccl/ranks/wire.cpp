@@ -5,6 +5,7 @@
 #include <cmath>
 #include <thread>
 
+#include "ccl/group.h"
 #include "schedule/algorithms/algorithm.h"
 #include "tests/ccl/ranks/cases.h"
 #include "tests/ccl/ranks/run.h"
