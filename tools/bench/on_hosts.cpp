@@ -18,11 +18,15 @@ using launch::HostSlots;
 
 bool is_nccom(const BenchOptions& o) { return o.style.empty() ? !o.op.ends_with("_perf") : o.style == "nccom"; }
 
+int count_in(const char* name, const std::string& text) {
+  return static_cast<int>(measure::parse_count(name, text, 1, most_ranks_asked));
+}
+
 // Of a letter in the grammar of nccom-test, or of a flag of its own; 0: not given.
 int number_typed(const BenchOptions& o, char letter, const char* name, int of_flag) {
   const auto values = o.letters.find(letter);
   if (!is_nccom(o) || values == o.letters.end() || values->second.empty()) return of_flag;
-  return static_cast<int>(measure::parse_count(name, values->second.front(), 1, most_ranks_asked));
+  return count_in(name, values->second.front());
 }
 
 std::vector<HostSlots> hosts_of(const BenchOptions& o) {
@@ -64,7 +68,9 @@ std::vector<std::string> words_for_ranks(const BenchOptions& o) {
 int bench_on_hosts(BenchOptions o) {
   find_op_behind_flags(o);
   launch::HostsJob job{.hosts = hosts_of(o), .shell = o.shell};
-  const int nodes = number_typed(o, 'N', "-N", o.nodes);
+  const auto named = o.idle.find("--nnodes");
+  const bool told = named != o.idle.end() && !named->second.empty();
+  const int nodes = number_typed(o, 'N', "-N", told ? count_in("--nnodes", named->second.front()) : 0);
   if (nodes != 0 && nodes != static_cast<int>(job.hosts.size()))
     throw std::invalid_argument(fmt::format("{} nodes, and {} hosts: expected as many", nodes, job.hosts.size()));
   job.job.program = words_for_ranks(o);

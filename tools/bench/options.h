@@ -24,7 +24,7 @@ struct BenchOptions {
   int iterations = 0, warm_ups = -1, grouped = 1, repeated = 1, cycles = 1, average = -1, skipped = 0;
   int registered = 0, unaligned = 0, threads_each = 1, devices_each = 1, timeout_s = 0, passes = -1;
   int cpu_time = 0, timestamps = 0, memory = 0, per_iteration = 0;
-  int workers = 0, ranks = 0, streams = 1, nodes = 0;
+  int workers = 0, ranks = 0, streams = 1;
   std::vector<std::string> stats, hosts;
   std::string check_data;  // random or all_ones
   std::string pairs, counts_file, algorithm, transport, provider, device = "host", hosts_file, shell = "ssh",

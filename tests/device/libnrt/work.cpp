@@ -188,14 +188,13 @@ TEST(Nrt, TracesAndProfilesAreWritten) {
   const char* const begun = std::strstr(events, (running + "start\",\"tracking_id\":1,\"nc_idx\":1,").c_str());
   ASSERT_NE(begun, nullptr) << events;
   const char* const done = std::strstr(begun, (running + "stop\",\"tracking_id\":1,\"nc_idx\":1,").c_str());
-  ASSERT_NE(done, nullptr) << events;
+  ASSERT_TRUE(done) << events;
   const auto at = [](const char* event) {
     constexpr std::string_view key = "\"nc_timestamp_ns\":";
     return std::atoll(std::strstr(event, key.data()) + key.size());
   };
   EXPECT_GT(at(done), at(begun)) << events;
-  EXPECT_NE(std::strstr(events, "\"event_type\":\"nrt_execute\""), nullptr) << events;
-  EXPECT_EQ(std::strstr(events, "tensor_write"), nullptr);
+  EXPECT_TRUE(std::strstr(events, "\"nrt_execute\"") != nullptr && std::strstr(events, "tensor_write") == nullptr);
   n->nrt_sys_trace_buffer_free(events);
   n->nrt_sys_trace_stop();
   n->nrt_sys_trace_config_free(config);
