@@ -87,19 +87,43 @@ TEST(Rails, OneThatStopsIsNamedAndLeft) {
   Rails rails(2);
   Deadline now{};
   rails.posted(1, 10, now);
-  rails.posted(0, 10, now);
   rails.posted(1, 10, now);
   EXPECT_EQ(rails.stalled(now + 500ms, 1s), -1);
   rails.done(1, 10, now, true, now + 500ms);
   EXPECT_EQ(rails.stalled(now + 1200ms, 1s), -1);
   EXPECT_EQ(rails.stalled(now + 1500ms, 1s), 1);
   rails.leave(1);
-  EXPECT_EQ(rails.stalled(now + 9s, 1s), -1);
+  rails.posted(0, 10, now);
+  EXPECT_EQ(rails.stalled(now + 9s, 1s), -1);  // the last one
   EXPECT_EQ(rails.left(), 2);
+  EXPECT_EQ(rails.first(), 0);
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(rails.choose(10), 0);
     rails.posted(0, 10, now);
   }
+}
+
+TEST(Rails, TheNextOneTakesThePacketsOfOneOnWhichTheyStopOrFail) {
+  using namespace std::chrono_literals;
+  const Deadline now = Deadline() + 1h;
+  Rails rails(3);
+  rails.packet_posted(0, now);
+  EXPECT_EQ(rails.stalled(now + 900ms, 1s), -1);
+  EXPECT_EQ(rails.stalled(now + 1s, 1s), 0);
+  rails.leave(0);
+  EXPECT_EQ(rails.first(), 1);
+  EXPECT_EQ(rails.choose(10), 1);
+  for (int i = 0; i < 20; ++i) {
+    rails.packet_posted(1, now + i * 100ms);
+    rails.packet_done(1, i < 5, now + i * 100ms);
+  }
+  EXPECT_EQ(rails.stalled(now + 1400ms, 1s), -1);
+  EXPECT_EQ(rails.stalled(now + 1500ms, 1s), 1);
+  rails.packet_done(1, true, now + 1500ms);
+  EXPECT_EQ(rails.stalled(now + 9s, 1s), -1);
+  rails.leave(1);
+  EXPECT_EQ(rails.first(), 2);
+  EXPECT_TRUE(rails.only_one());
 }
 
 TEST(Rails, OneThatFailsComesLast) {

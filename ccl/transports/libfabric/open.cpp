@@ -139,7 +139,7 @@ std::unique_ptr<FabricTransport> open_fabric(std::shared_ptr<Store> store, const
   const auto presence = std::make_shared<Presence>(f.identity, j.rank, f.places, f.members, j.config.timeout);
   auto data = std::make_unique<DataPath>(j.config.fabric, presence, f.control, channel_lanes + 1);
   presence->change([&](PublicState& s) { s.address = data->address(); });
-  presence->arrived = [counts = data->arrived()](Rank r) { return counts[r].load(std::memory_order_relaxed); };
+  presence->arrived = data->traffic().arrived();
   f.control->add(presence);
   if (parent != nullptr && j.rank == 0) store->set("fabric", std::as_bytes(std::span(&f.identity, 1)));
   try {

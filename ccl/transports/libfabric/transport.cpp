@@ -6,7 +6,8 @@
 
 #include <algorithm>
 
-#include "ccl/transports/libfabric/data/lane_ends.h"
+#include "ccl/transports/libfabric/data/lane_receiver.h"
+#include "ccl/transports/libfabric/data/lane_sender.h"
 
 namespace trellis::ccl::libfabric {
 namespace {

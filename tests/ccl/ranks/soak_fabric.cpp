@@ -40,8 +40,10 @@ struct Plan {
     fabric.hostility =
         fmt::format("seed={},reorder={},hold={},refuse={},credits={},fail={},stall={},former={}", random() % 1000,
                     up_to(50), 1 + up_to(30), up_to(40), 2 + up_to(20), up_to(8), up_to(4), up_to(20));
-    if (fabric.rails > 1 && !fabric.tagged && random() % 3 == 0)
-      fabric.hostility = fmt::format("stick={},only={}", 1 + up_to(60), fabric.rails - 1);
+    const int rail = up_to(static_cast<std::uint32_t>(fabric.rails - 1));
+    if (fabric.rails > 1 && random() % 3 == 0)
+      fabric.hostility = random() % 4 == 0 ? fmt::format("fail=100,only={}", rail)
+                                           : fmt::format("stick={},only={}", 1 + up_to(60), rail);
   }
   int ranks;
   Rank victim;
@@ -90,17 +92,17 @@ void leave_nothing(Communicator& c, std::mt19937& random) {
 
 void live(Communicator& c, const Plan& plan) {
   std::mt19937 random(plan.operations);
-  c.barrier();  // all have joined
   if (plan.fate == Fate::lives) {
     for (int i = 0; i < 12; ++i) operate(c, random);
     return leave_nothing(c, random);
   }
-  if (c.rank() == plan.victim)
-    std::thread([&plan] {
-      std::this_thread::sleep_for(plan.after);
-      kill(getpid(), plan.fate == Fate::freezes ? SIGSTOP : SIGKILL);
-    }).detach();
   try {
+    c.barrier();  // all have joined; a victim whose rail has stopped may die before the others know
+    if (c.rank() == plan.victim)
+      std::thread([&plan] {
+        std::this_thread::sleep_for(plan.after);
+        kill(getpid(), plan.fate == Fate::freezes ? SIGSTOP : SIGKILL);
+      }).detach();
     for (;;) operate(c, random);
   } catch (const PeerLost& lost) {
     if (lost.rank != plan.victim) throw;

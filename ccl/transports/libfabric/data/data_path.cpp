@@ -7,7 +7,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "ccl/transports/libfabric/data/lane_ends.h"
+#include "ccl/transports/libfabric/data/lane_receiver.h"
+#include "ccl/transports/libfabric/data/lane_sender.h"
 #include "ccl/transports/libfabric/presence/control.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"
 
@@ -20,8 +21,6 @@ constexpr std::size_t usual_eager = std::size_t{32} << 10;
 constexpr std::size_t first_receives = 4, most_receives = 64;
 constexpr std::size_t most_packets = std::size_t{1} << 20;
 constexpr auto between_asks = 2ms;
-constexpr auto between_looks = 20ms;
-constexpr auto rail_patience = 1000ms;                              // a piece takes half of it at 10 Mb/s
 constexpr Clock::duration first_pause = 20us, longest_pause = 5ms;  // before a packet that failed is sent again
 
 // Which of the ranks of its host this one is.
@@ -45,6 +44,7 @@ DataPath::DataPath(const FabricSettings& s, std::shared_ptr<Presence> p, std::sh
       rails_(s.rails),
       registrations_(static_cast<std::size_t>(s.registrations),
                      [this](const Registrations::Range& r, bool for_peers) { return registered(r, for_peers); }),
+      traffic_(presence_->ranks()),
       watch_(device::watched_memory().watch([this](const std::byte* begin, std::size_t bytes) {
         const std::lock_guard lock(mutex_);
         registrations_.end(begin, bytes);
@@ -52,16 +52,21 @@ DataPath::DataPath(const FabricSettings& s, std::shared_ptr<Presence> p, std::sh
   for (int rail = 0; rail < s.rails; ++rail)
     wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->rank()), rail, among_ranks(*presence_)));
   const auto ranks = static_cast<std::size_t>(presence_->ranks());
+  limits_ = wires_.front()->limits();
   eager_bytes_ = std::min(usual_eager, limits().piece - sizeof(Packet));
-  const std::size_t packet = sizeof(Packet) + std::max(eager_bytes_, sizeof(Grant));
-  incoming_ = std::make_unique<PacketPool>(*wires_.front(), packet, most_packets);
-  outgoing_ = std::make_unique<PacketPool>(*wires_.front(), packet, limits().outstanding);
+  open_pools();
+  moved_.assign(ranks, true);
   known_.resize(ranks);
-  sent_.resize(ranks);
-  arrived_.reset(new std::atomic<std::uint64_t>[ranks]());
   senders_.resize(ranks * static_cast<std::size_t>(lanes));
   receivers_.resize(ranks * static_cast<std::size_t>(lanes));
   post_receives();
+}
+
+void DataPath::open_pools() {
+  const std::size_t packet = sizeof(Packet) + std::max(eager_bytes_, sizeof(Grant));
+  incoming_ = std::make_unique<PacketPool>(wire(packet_rail()), packet, most_packets);
+  outgoing_ = std::make_unique<PacketPool>(wire(packet_rail()), packet, limits().outstanding);
+  posted_ = 0;
 }
 
 DataPath::~DataPath() {
@@ -81,6 +86,7 @@ void DataPath::close() {
   to_repeat_.clear();
   incoming_.reset();
   outgoing_.reset();
+  former_.clear();
   wires_.clear();
 }
 
@@ -121,7 +127,7 @@ fi_addr_t DataPath::address_of(Rank r, int rail) {
     if (bytes >= all.size() - at)
       throw std::invalid_argument(
           fmt::format("rank {} has fewer than our {} rails: expected the same TRELLIS_RAILS", r, wires_.size()));
-    known.push_back(wire->know(std::span(all).subspan(at + 1, bytes)));
+    known.push_back(wire ? wire->know(std::span(all).subspan(at + 1, bytes)) : FI_ADDR_UNSPEC);
     at += 1 + bytes;
   }
   return known[static_cast<std::size_t>(rail)];
@@ -140,7 +146,9 @@ LaneReceiver& DataPath::receiver(Rank from, int lane) {
 }
 
 bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_bytes) {
-  const fi_addr_t address = address_of(to, 0);
+  if (!moved_[static_cast<std::size_t>(to)]) return false;
+  const int rail = packet_rail();
+  const fi_addr_t address = address_of(to, rail);
   if (address == FI_ADDR_UNSPEC) return false;
   packet.token = presence_->identity();
   packet.from = presence_->rank();
@@ -149,10 +157,10 @@ bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_b
   const std::size_t bytes = sizeof packet + more_bytes;
   bool sent = false;
   std::array<std::byte, 512> flat;
-  if (bytes <= std::min(limits().inject, flat.size())) {
+  if (rails() == 1 && bytes <= std::min(limits().inject, flat.size())) {  // no event tells whether it has gone
     std::memcpy(flat.data(), &packet, sizeof packet);
     if (more_bytes != 0) std::memcpy(flat.data() + sizeof packet, more, more_bytes);
-    sent = wires_.front()->inject(address, flat.data(), bytes);
+    sent = wire(rail).inject(address, flat.data(), bytes);
   } else if (PacketBuffer* const b = outgoing_->take(Operation::What::packet_out); b != nullptr) {
     std::memcpy(b->data, &packet, sizeof packet);
     if (more_bytes != 0) std::memcpy(b->data + sizeof packet, more, more_bytes);
@@ -160,12 +168,14 @@ bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_b
     b->peer = to;
     b->bytes = bytes;
     b->pause = {};
-    sent = wires_.front()->send(address, {b->data, bytes, b->descriptor}, *b);
+    b->rail = rail;
+    sent = b->under_way = wire(rail).send(address, {b->data, bytes, b->descriptor}, *b);
     if (!sent) outgoing_->give(b);
+    if (sent && rails() > 1) rails_.packet_posted(rail, b->posted = Clock::now());
   }
   if (!sent) return false;
   if (back != nullptr) back->told();
-  ++sent_[static_cast<std::size_t>(to)];
+  traffic_.packet_sent(to);
   return true;
 }
 
@@ -190,50 +200,8 @@ bool DataPath::send_piece(Rank to, const PieceOut& p) {
   if (!sent) return false;
   free_out_.pop_back();
   rails_.posted(op.rail, op.bytes.bytes, op.posted);
-  ++sent_[static_cast<std::size_t>(to)];
+  traffic_.piece_sent(to);
   return true;
-}
-
-bool DataPath::is_over(Rank to, int rail) const {
-  return has_rail(rail) || (presence_->rails_left_by(to) >> rail & 1) != 0;
-}
-
-// A rail on which nothing ends, though the receiver answers otherwise, is left, by all ranks. What was under way on it
-// is sent again over the others when the receiver has left it too: until then it might still arrive, after its place
-// has been put to another use.
-void DataPath::look_after_rails() {
-  for (int rail = 1; rail < rails(); ++rail)
-    if ((presence_->rails_left() >> rail & 1) != 0) leave_rail(rail);
-  const Deadline now = Clock::now();
-  if (now - looked_after_ < between_looks) return;
-  looked_after_ = now;
-  const int rail = rails_.stalled(now, rail_patience);
-  if (rail < 0) return;
-  for (const auto& p : pieces_out_) {
-    if (!p->under_way || p->rail != rail || now - p->posted < rail_patience) continue;
-    if (now - presence_->heard(p->sender->to()) < rail_patience / 2) return leave_rail(rail);
-    presence_->ask(p->sender->to());
-    control_->wake();
-  }
-}
-
-void DataPath::leave_rail(int rail) {
-  if (!has_rail(rail)) return;
-  auto& wire = wires_[static_cast<std::size_t>(rail)];
-  wire->end();
-  for (const auto& end : senders_)
-    if (end) end->drop_rail(rail);
-  for (const auto& end : receivers_)
-    if (end) end->drop_rail(rail);
-  registrations_.drop_rail(rail);
-  wire.reset();
-  rails_.leave(rail);
-  for (const auto& p : pieces_out_) {
-    if (!p->under_way || p->rail != rail) continue;
-    piece_ended(*p, false);
-  }
-  presence_->announce([&](PublicState& s) { s.head.rails_left = rails_.left(); }, true);
-  control_->wake();
 }
 
 bool DataPath::receive_piece(const Local& b, std::uint32_t number) {
@@ -244,12 +212,12 @@ bool DataPath::receive_piece(const Local& b, std::uint32_t number) {
   }
   PieceIn& op = *free_in_.back();
   op.number = number;
-  if (!wires_.front()->receive_tagged(b, number, op)) return false;
+  if (!wire(packet_rail()).receive_tagged(b, number, op)) return false;
   free_in_.pop_back();
   return true;
 }
 
-void DataPath::give(PacketBuffer* b) { incoming_->give(b); }
+void DataPath::give(PacketBuffer* b) { b->pool->give(b); }
 
 // As many are kept posted as come at once: those that lanes keep are replaced.
 void DataPath::post_receives() {
@@ -257,7 +225,7 @@ void DataPath::post_receives() {
   for (; posted_ < wanted_posted_; ++posted_) {
     PacketBuffer* const b = incoming_->take(Operation::What::packet_in);
     if (b == nullptr) return;
-    if (wires_.front()->receive({b->data, incoming_->packet_bytes(), b->descriptor}, *b)) continue;
+    if (wire(packet_rail()).receive({b->data, incoming_->packet_bytes(), b->descriptor}, *b)) continue;
     return give(b);
   }
 }
@@ -266,6 +234,7 @@ void DataPath::progress() {
   if (closed()) return;
   if (!to_repeat_.empty()) repeat();
   if (rails() > 1) look_after_rails();
+  if (!all_moved_ || !all_resumed_) begin_again_with_those_who_moved();
   std::array<Event, 16> events;
   for (int rail = 0; rail < rails(); ++rail)
     for (int rounds = 0; rounds < 4 && has_rail(rail); ++rounds) {
@@ -303,7 +272,7 @@ void DataPath::happened(const Event& e) {
 
 void DataPath::piece_ended(PieceOut& p, bool well) {
   p.under_way = false;
-  if (!well) --sent_[static_cast<std::size_t>(p.sender->to())];
+  if (!well) traffic_.piece_failed(p.sender->to());
   p.sender->piece_done(p, well);
   free_out_.push_back(&p);
 }
@@ -311,7 +280,10 @@ void DataPath::piece_ended(PieceOut& p, bool well) {
 // A packet that failed is sent again, for as long as its receiver may be there: nothing else would bring what it says.
 // The receiver knows it by its number if it has come after all.
 void DataPath::packet_gone(PacketBuffer* b, bool well) {
-  if (well || presence_->left(b->peer)) return outgoing_->give(b);
+  b->under_way = false;
+  b->again = {};
+  if (rails() > 1) rails_.packet_done(b->rail, well, Clock::now());
+  if (well || presence_->left(b->peer)) return b->pool->give(b);
   b->pause = std::clamp<Clock::duration>(2 * b->pause, first_pause, longest_pause);
   b->again = Clock::now() + b->pause;
   to_repeat_.push_back(b);
@@ -320,13 +292,15 @@ void DataPath::packet_gone(PacketBuffer* b, bool well) {
 void DataPath::repeat() {
   const Deadline now = Clock::now();
   std::erase_if(to_repeat_, [&](PacketBuffer* b) {
-    return now >= b->again && wires_.front()->send(b->to, {b->data, b->bytes, b->descriptor}, *b);
+    if (now < b->again || !wire(packet_rail()).send(b->to, {b->data, b->bytes, b->descriptor}, *b)) return false;
+    b->under_way = true;
+    if (rails() > 1) rails_.packet_posted(b->rail, now);
+    return true;
   });
 }
 
 void DataPath::land(std::uint32_t piece) {
-  if (const Rank from = landings_.land(piece); from >= 0)
-    arrived_[static_cast<std::size_t>(from)].fetch_add(1, std::memory_order_relaxed);
+  if (const Rank from = landings_.land(piece); from >= 0) traffic_.piece_arrived(from);
 }
 
 void DataPath::take(PacketBuffer* b) {
@@ -334,7 +308,7 @@ void DataPath::take(PacketBuffer* b) {
   std::memcpy(&p, b->data, sizeof p);
   if (p.token != presence_->identity() || p.from < 0 || p.from >= presence_->ranks() || p.lane >= lanes_)
     return give(b);
-  arrived_[static_cast<std::size_t>(p.from)].fetch_add(1, std::memory_order_relaxed);
+  traffic_.packet_arrived(p.from);
   LaneSender& there = sender(p.from, p.lane);
   there.taken(p.taken);
   if (p.kind == Packet::Kind::grant) {
@@ -360,8 +334,11 @@ Rank DataPath::unread() const {
 bool DataPath::all_arrived() {
   bool all = true;
   for (Rank r = 0; r < presence_->ranks(); ++r) {
-    const std::uint64_t sent = sent_[static_cast<std::size_t>(r)];
-    if (sent == 0 || presence_->left(r) || presence_->state(r).head.arrived >= sent) continue;
+    const auto at = static_cast<std::size_t>(r);
+    const std::uint64_t sent = traffic_.sent_to(r);
+    if (sent == 0 || !presence_->alive(r)) continue;  // one that has left may end before it has told so
+    const PublicHead told = presence_->state(r).head;
+    if (moved_[at] && all_resumed_ && first_outside(told.rails_left) == packet_rail() && told.arrived >= sent) continue;
     presence_->ask(r);
     all = false;
   }

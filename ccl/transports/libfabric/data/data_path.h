@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "ccl/transports/libfabric/data/piece.h"
 #include "ccl/transports/libfabric/data/rails.h"
 #include "ccl/transports/libfabric/data/registrations.h"
+#include "ccl/transports/libfabric/data/traffic.h"
 #include "ccl/transports/libfabric/presence/presence.h"
 
 namespace trellis::ccl::libfabric {
@@ -38,19 +38,18 @@ class DataPath {
   LaneSender& sender(Rank to, int lane);
   LaneReceiver& receiver(Rank from, int lane);
   void progress();
-  int descriptor() { return closed() ? Wire::none : wires_.front()->descriptor(); }
+  int descriptor() { return closed() ? Wire::none : wire(packet_rail()).descriptor(); }
   void close();  // nothing touches the caller's memory after this
   bool closed() const { return wires_.empty(); }
   bool could_advance() const;
   Rank unread() const;
   bool all_arrived();  // all that was sent to those that are still there
-  // By rank; may be read without the mutex, and when this is gone.
-  std::shared_ptr<const std::atomic<std::uint64_t>[]> arrived() const { return arrived_; } std::size_t
-      memory_bytes() const;
+  Traffic& traffic() { return traffic_; }
+  std::size_t memory_bytes() const;
 
   // For the ends of lanes.
   std::size_t eager_bytes() const { return eager_bytes_; }
-  const WireLimits& limits() const { return wires_.front()->limits(); }
+  const WireLimits& limits() const { return limits_; }
   int rails() const { return static_cast<int>(wires_.size()); }
   bool has_rail(int rail) const { return wires_[static_cast<std::size_t>(rail)] != nullptr; }
   Wire& wire(int rail) { return *wires_[static_cast<std::size_t>(rail)]; }
@@ -58,7 +57,9 @@ class DataPath {
   Registrations& registrations() { return registrations_; }
   bool send(Rank to, Packet, const void* more, std::size_t more_bytes);  // false: not now
   bool send_piece(Rank to, const PieceOut&);
-  int rail_for(std::size_t bytes) const { return limits().writes ? rails_.choose(bytes) : 0; }  // tagged: its receives
+  int packet_rail() const { return rails_.first(); }
+  // Tagged: where its receives are.
+  int rail_for(std::size_t bytes) const { return limits().writes ? rails_.choose(bytes) : packet_rail(); }
   // A piece that did not end over this rail can't arrive any more, so that it may be sent again.
   bool is_over(Rank to, int rail) const;
   bool receive_piece(const Local&, std::uint32_t number);
@@ -70,7 +71,11 @@ class DataPath {
   void land(std::uint32_t piece);
   void happened(const Event&);
   void look_after_rails();
+  bool answers(Rank, Deadline now);  // lately; if not, it is asked
   void leave_rail(int rail);
+  void open_pools();
+  void move_packets();
+  void begin_again_with_those_who_moved();
   void post_receives();
   void packet_gone(PacketBuffer*, bool well);
   void piece_ended(PieceOut&, bool well);
@@ -85,8 +90,13 @@ class DataPath {
   const std::shared_ptr<Control> control_;
   const int lanes_;
   std::vector<std::unique_ptr<Wire>> wires_;  // by rail; null: it was left
+  WireLimits limits_;
   std::size_t eager_bytes_ = 0;
   std::unique_ptr<PacketPool> incoming_, outgoing_;
+  std::vector<std::unique_ptr<PacketPool>> former_;  // of rails that were left
+  std::vector<bool> moved_;                          // by rank: it receives packets over the same rail as this
+  bool all_moved_ = true, all_resumed_ = true;
+  Deadline looked_for_moves_ = {};
   std::size_t posted_ = 0, wanted_posted_;  // receives
   std::vector<PacketBuffer*> to_repeat_;
   Rails rails_;
@@ -100,8 +110,7 @@ class DataPath {
   std::vector<std::vector<fi_addr_t>> known_;  // by rank and rail
   std::vector<std::unique_ptr<LaneSender>> senders_;
   std::vector<std::unique_ptr<LaneReceiver>> receivers_;
-  std::vector<std::uint64_t> sent_;  // messages and pieces, by rank
-  std::shared_ptr<std::atomic<std::uint64_t>[]> arrived_;
+  Traffic traffic_;
   Deadline asked_ = {};
   std::unique_ptr<device::WatchedMemory::Watch> watch_;
 };

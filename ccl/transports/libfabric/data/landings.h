@@ -19,6 +19,7 @@ class Landings {
   // Counts a piece once, however often it comes, and returns whose it is; -1: its landing is closed.
   Rank land(std::uint32_t piece);
   bool complete(std::uint32_t first) const { return at(first).missing == 0; }
+  bool there(std::uint32_t piece) const { return at(piece).there[piece & (most_pieces - 1)]; }
   std::uint32_t landed(std::uint32_t first) const { return at(first).pieces - at(first).missing; }
 
  private:

@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "ccl/transports/libfabric/data/lane_receiver.h"
 
-#include "ccl/transports/libfabric/data/lane_ends.h"
+#include <algorithm>
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -49,6 +49,20 @@ bool LaneReceiver::arrive(const Packet& p, PacketBuffer* b) {
   return whole;
 }
 
+// Grants are sent, and receives of pieces posted, when the operation goes on; how far it is, at once.
+void LaneReceiver::begin_again() {
+  resumes_ = true;
+  for (Opened& o : open_) {
+    o.sent = false;
+    o.posted = 0;
+  }
+}
+
+bool LaneReceiver::resume() {
+  resumes_ = resumes_ && !tell_taken();
+  return !resumes_;
+}
+
 bool LaneReceiver::could_advance() const {
   if (!waiting_) return false;
   if (!begun_) return next().there;
@@ -80,9 +94,9 @@ void LaneReceiver::finish() {
   if (number_ - told_ >= window / 2) tell_taken();
 }
 
-void LaneReceiver::tell_taken() {
-  path_.send(from_, {.number = number_, .kind = Packet::Kind::credit, .lane = static_cast<std::uint8_t>(lane_)},
-             nullptr, 0);
+bool LaneReceiver::tell_taken() {
+  return path_.send(from_, {.number = number_, .kind = Packet::Kind::credit, .lane = static_cast<std::uint8_t>(lane_)},
+                    nullptr, 0);
 }
 
 bool LaneReceiver::receive_eager(Receiving& r) {
@@ -139,9 +153,10 @@ bool LaneReceiver::post_pieces(Opened& o) {
           ? slots_->registered
           : place_;
   for (; o.posted < o.pieces; ++o.posted) {
+    if (path_.landings().there(o.first + o.posted)) continue;
     const std::size_t at = std::size_t{o.posted} * o.grant.piece;
     const Local room{o.to + at, std::min<std::size_t>(o.grant.piece, o.bytes - at),
-                     registered ? registered->descriptor(0) : nullptr};
+                     registered ? registered->descriptor(path_.packet_rail()) : nullptr};
     if (!path_.receive_piece(room, o.first + o.posted)) return false;
   }
   return true;

@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "ccl/transports/libfabric/data/lane_sender.h"
 
-#include "ccl/transports/libfabric/data/lane_ends.h"
+#include <algorithm>
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -26,6 +26,7 @@ void LaneSender::drop() {
   staged_.reset();
   offers_.clear();
   again_.clear();
+  kept_.clear();
 }
 
 void LaneSender::drop_rail(int rail) {
@@ -34,7 +35,12 @@ void LaneSender::drop_rail(int rail) {
 }
 
 void LaneSender::taken(std::uint32_t count) {
-  if (static_cast<std::int32_t>(count - taken_) > 0) taken_ = count;
+  if (static_cast<std::int32_t>(count - taken_) <= 0) return;
+  taken_ = count;
+  while (!kept_.empty() && static_cast<std::int32_t>(taken_ - kept_.front().packet.number) > 0) {
+    kept_.pop_front();
+    kept_sent_ -= kept_sent_ == 0 ? 0 : 1;
+  }
 }
 
 void LaneSender::granted(const Packet& p, const Grant& g) {
@@ -49,6 +55,16 @@ void LaneSender::piece_done(const PieceOut& p, bool well) {
   if (well) return;
   again_.push_back(p);
   announced_ = false;
+}
+
+bool LaneSender::resume() {
+  if (!resumes_) return true;
+  for (; kept_sent_ < kept_.size(); ++kept_sent_) {
+    const Kept& k = kept_[kept_sent_];
+    if (!path_.send(to_, k.packet, k.bytes.data(), k.bytes.size())) return false;
+  }
+  resumes_ = false;
+  return true;
 }
 
 bool LaneSender::could_advance() const {
@@ -85,7 +101,12 @@ bool LaneSender::send_eager(Sending& s) {
     s.producer->make(s.producer->context, s.message, 0, made_small_.data(), s.bytes);
     made_ = s.bytes;
   }
-  if (!path_.send(to_, packet(Packet::Kind::eager, s), makes ? made_small_.data() : s.data, s.bytes)) return false;
+  const std::byte* const bytes = makes ? made_small_.data() : s.data;
+  if (!path_.send(to_, packet(Packet::Kind::eager, s), bytes, s.bytes)) return false;
+  if (path_.rails() > 1) {
+    if (!resumes_) kept_sent_ = kept_.size() + 1;
+    kept_.push_back({packet(Packet::Kind::eager, s), {bytes, bytes + s.bytes}});
+  }
   made_ = 0;
   ++number_;
   s.done = s.bytes;
@@ -117,7 +138,10 @@ bool LaneSender::send_large(Sending& s) {
   if (!announced_ && (!any || !fits || !again_.empty()))
     announced_ = path_.send(to_, packet(Packet::Kind::announce, s), nullptr, 0);
   if (!fits) return false;
-  if (static_cast<std::int32_t>(taken_ - number_) > 0) again_.clear();  // what failed had arrived
+  if (static_cast<std::int32_t>(taken_ - number_) > 0) {  // what failed had arrived
+    path_.traffic().had_arrived(to_, again_.size());
+    again_.clear();
+  }
   std::erase_if(again_, [&](PieceOut& p) {
     if (outstanding_ == most_outstanding || !path_.is_over(to_, p.rail)) return false;
     PieceOut next = p;

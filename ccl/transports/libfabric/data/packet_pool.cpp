@@ -15,6 +15,7 @@ PacketBuffer* PacketPool::take(Operation::What what) {
     slab.buffers = std::make_unique<PacketBuffer[]>(slab_packets);
     for (std::size_t i = 0; i < slab_packets; ++i) {
       PacketBuffer& b = slab.buffers[i];
+      b.pool = this;
       b.data = slab.memory.get() + i * packet_bytes_;
       b.descriptor = slab.region ? slab.region->descriptor() : nullptr;
       free_.push_back(&b);
@@ -25,6 +26,10 @@ PacketBuffer* PacketPool::take(Operation::What what) {
   free_.pop_back();
   b->what = what;
   return b;
+}
+
+void PacketPool::leave_wire() {
+  for (Slab& s : slabs_) s.region.reset();
 }
 
 }  // namespace trellis::ccl::libfabric

@@ -19,14 +19,14 @@ int Rails::choose(std::size_t bytes) const {
   double usual = 0;
   for (const Rail& r : rails_)
     if (r.seconds_a_byte != 0) usual = usual == 0 ? r.seconds_a_byte : std::min(usual, r.seconds_a_byte);
-  int best = 0;
+  int best = -1;
   std::tuple<bool, double> least;
   for (int i = 0; i < static_cast<int>(rails_.size()); ++i) {
-    if (i != 0 && has(left_, i)) continue;
+    if (has(left_, i)) continue;
     const Rail& r = at(i);
     const double each = r.seconds_a_byte == 0 ? (usual == 0 ? 1 : usual) : std::min(r.seconds_a_byte, slowest * usual);
     const std::tuple cost(r.failures >= most_failures, static_cast<double>(r.bytes + bytes) * each);
-    if (i != 0 && least <= cost) continue;
+    if (best >= 0 && least <= cost) continue;
     best = i;
     least = cost;
   }
@@ -52,10 +52,26 @@ void Rails::done(int rail, std::size_t bytes, Deadline posted, bool well, Deadli
   r.seconds_a_byte = r.seconds_a_byte == 0 ? each : r.seconds_a_byte + newest_counts * (each - r.seconds_a_byte);
 }
 
+void Rails::packet_posted(int rail, Deadline now) {
+  Rail& r = rails_[static_cast<std::size_t>(rail)];
+  if (r.pieces++ == 0) r.since = now;
+}
+
+void Rails::packet_done(int rail, bool well, Deadline now) {
+  Rail& r = rails_[static_cast<std::size_t>(rail)];
+  r.pieces -= r.pieces == 0 ? 0 : 1;
+  r.since = now;
+  if (well) r.packets_fail = {};
+  if (!well && r.packets_fail == Deadline()) r.packets_fail = now;
+}
+
 int Rails::stalled(Deadline now, std::chrono::milliseconds patience) const {
-  for (int i = 1; i < static_cast<int>(rails_.size()); ++i) {
+  if (only_one()) return -1;
+  for (int i = 0; i < static_cast<int>(rails_.size()); ++i) {
     const Rail& r = at(i);
-    if (!has(left_, i) && r.pieces != 0 && now - r.since >= patience) return i;
+    if (has(left_, i)) continue;
+    if (r.pieces != 0 && now - r.since >= patience) return i;
+    if (r.packets_fail != Deadline() && now - r.packets_fail >= patience) return i;
   }
   return -1;
 }

@@ -2,6 +2,7 @@
 // and how fast it has been, and tells when one has stopped.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -13,28 +14,38 @@ namespace trellis::ccl::libfabric {
 
 using RailSet = std::uint8_t;  // a bit for each rail
 
+inline int first_outside(RailSet left) { return std::countr_one(left); }
+
 class Rails {
  public:
   explicit Rails(int count) : rails_(static_cast<std::size_t>(count)) {}
 
   // The rail that is through with `bytes` more soonest, of those that were not left; those that failed a few times in a
-  // row come last. The first rail is never left.
+  // row come last.
   int choose(std::size_t bytes) const;
   void posted(int rail, std::size_t bytes, Deadline now);
   void done(int rail, std::size_t bytes, Deadline posted, bool well, Deadline now);
 
-  // A rail that has something under way, and on which nothing has ended for `patience`; -1: none.
+  // The same for a packet, which says nothing of the rail's speed.
+  void packet_posted(int rail, Deadline now);
+  void packet_done(int rail, bool well, Deadline now);
+
+  // A rail that has something under way, and on which nothing has ended for `patience`, or every packet has failed; -1:
+  // none, or it is the last.
   int stalled(Deadline now, std::chrono::milliseconds patience) const;
   void leave(int rail);
   RailSet left() const { return left_; }
+  bool only_one() const { return std::popcount(left_) + 1 == static_cast<int>(rails_.size()); }
+  int first() const { return first_outside(left_); }  // it carries the packets
 
  private:
   struct Rail {
-    std::size_t bytes = 0;      // under way
-    std::size_t pieces = 0;     // the same
-    Deadline since = {};        // when it last began one, or ended one
-    int failures = 0;           // in a row
-    double seconds_a_byte = 0;  // lately; 0: not known
+    std::size_t bytes = 0;       // under way
+    std::size_t pieces = 0;      // the same
+    Deadline since = {};         // when it last began one, or ended one
+    int failures = 0;            // in a row
+    Deadline packets_fail = {};  // since when all do
+    double seconds_a_byte = 0;   // lately; 0: not known
   };
   const Rail& at(int rail) const { return rails_[static_cast<std::size_t>(rail)]; }
   std::vector<Rail> rails_;

@@ -191,8 +191,8 @@ bool Presence::has_to_tell() const {
 }
 
 std::size_t Presence::write_for(Rank r, std::vector<std::byte>& into) {
-  const std::uint64_t came = arrived ? arrived(r) : 0;
   const std::lock_guard lock(mutex_);
+  const std::uint64_t came = arrived ? arrived(r) : 0;  // no older than the rails that it has left
   Peer& p = peer(r);
   ++mine_.head.version;
   mine_.head.asks = p.to_ask ? p.asks : 0;

@@ -44,7 +44,7 @@ class HostileWire : public Wire {
     return room() && (stuck() || failed(op) || counted(under_->send_tagged(to, b, tag, op)));
   }
   void end() override {
-    held_.clear();
+    ended_ = true;
     under_->end();
   }
   bool receive(const Local& b, Operation& op) override { return under_->receive(b, op); }
@@ -55,7 +55,7 @@ class HostileWire : public Wire {
   int descriptor() override { return held_.empty() ? under_->descriptor() : busy; }
 
   std::size_t poll(std::span<Event> events) override {
-    if (stalled()) return 0;
+    if (!ended_ && stalled()) return 0;
     std::array<Event, 16> fresh;
     const std::size_t count = under_->poll(fresh);
     for (std::size_t i = 0; i < count; ++i) keep(fresh[i]);
@@ -82,7 +82,7 @@ class HostileWire : public Wire {
       if (i < identity || i >= head) old[i] = ~old[i];
     under_->inject(to, old.data(), bytes);
   }
-  bool stuck() { return h_.stick != 0 && ++sent_ > h_.stick; }
+  bool stuck() const { return h_.stick != 0 && sent_ >= h_.stick; }
   bool failed(Operation& op) {
     if (!chance(h_.fail)) return false;
     ++under_way_;
@@ -91,6 +91,7 @@ class HostileWire : public Wire {
   }
   bool counted(bool sent) {
     under_way_ += sent ? 1 : 0;
+    sent_ += sent ? 1 : 0;
     return sent;
   }
   bool stalled() {
@@ -109,7 +110,7 @@ class HostileWire : public Wire {
   std::size_t release(std::span<Event> events) {
     std::size_t count = 0;
     std::erase_if(held_, [&](Held& one) {
-      if (one.polls-- > 0 || count == events.size()) return false;
+      if ((one.polls-- > 0 && !ended_) || count == events.size()) return false;
       events[count++] = one.event;
       return true;
     });
@@ -121,7 +122,7 @@ class HostileWire : public Wire {
   std::mt19937_64 random_;
   std::vector<Held> held_;
   int under_way_ = 0, sent_ = 0;
-  bool refused_here_ = false;
+  bool refused_here_ = false, ended_ = false;
   Clock::time_point stalled_until_ = {};
 };
 

@@ -72,7 +72,9 @@ class Wire {
   virtual bool receive(const Local&, Operation&) = 0;
   virtual bool receive_tagged(const Local&, std::uint32_t tag, Operation&) = 0;
 
-  virtual void end() = 0;  // nothing is read from or written to this process's memory after this; no other call follows
+  // Nothing is read from or written to this process's memory after this. No other call follows but poll(), which still
+  // tells what had come.
+  virtual void end() = 0;
 
   virtual int refusal() const = 0;  // of the last operation that was not taken; 0: there was no room
 

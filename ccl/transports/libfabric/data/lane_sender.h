@@ -1,0 +1,71 @@
+// The sending end of a lane over the data path. Messages are numbered. A small one travels whole. For a large one the
+// receiver grants room, and the sender puts pieces there.
+#pragma once
+
+#include <deque>
+
+#include "ccl/transports/lane.h"
+#include "ccl/transports/libfabric/data/data_path.h"
+
+namespace trellis::ccl::libfabric {
+
+class LaneSender : public Sender {
+ public:
+  LaneSender(DataPath& path, Rank to, int lane);
+  ~LaneSender() override;
+  bool advance(Sending&) override;
+  bool could_advance() const;
+  void taken(std::uint32_t);  // by the receiver, in all
+  void granted(const Packet&, const Grant&);
+  void piece_done(const PieceOut&, bool well);
+  void drop();  // what it has of the wires
+  void drop_rail(int);
+  void begin_again() { resumes_ = true, kept_sent_ = 0, announced_ = false; }  // packets may be lost
+  bool resume();                                                               // false: it has more to say again
+  Rank to() const { return to_; }
+
+ private:
+  struct Offered {
+    Packet packet;
+    Grant grant;
+    std::uint32_t next = 0;  // piece
+  };
+  struct Staged;
+  bool advance_now(Sending&);
+  bool send_eager(Sending&);
+  bool send_large(Sending&);
+  bool begin(Sending&);
+  bool send_next_piece(Sending&, Offered&);
+  Local bytes_of(Sending&, const Grant&, std::size_t bytes, int rail);
+  void describe(Local&, int rail) const;
+  Packet packet(Packet::Kind, const Sending&) const;
+  bool full() const { return number_ - taken_ >= window; }
+
+  DataPath& path_;
+  const Rank to_;
+  const int lane_;
+  std::uint32_t number_ = 0;  // of the next message
+  std::uint32_t taken_ = 0;
+  bool waiting_ = false;
+  // The large message under way.
+  bool begun_ = false, announced_ = false;
+  std::size_t bytes_ = 0;
+  std::uint32_t mark_ = 0;
+  std::size_t posted_ = 0, made_ = 0;  // bytes; of those that a producer makes
+  std::uint32_t outstanding_ = 0;
+  std::vector<PieceOut> again_;  // pieces that failed
+  std::vector<Offered> offers_;
+  Registrations::Use source_;
+  std::unique_ptr<Staged> staged_;
+  std::vector<std::byte> made_small_;
+  // With several rails: the messages that travelled whole and were not taken yet.
+  struct Kept {
+    Packet packet;
+    std::vector<std::byte> bytes;
+  };
+  std::deque<Kept> kept_;
+  std::size_t kept_sent_ = 0;  // once more
+  bool resumes_ = false;
+};
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,116 @@
+// How a rail is left that has stopped, and what went over it goes over the others.
+#include <algorithm>
+#include <array>
+
+#include "ccl/transports/libfabric/data/data_path.h"
+#include "ccl/transports/libfabric/data/lane_receiver.h"
+#include "ccl/transports/libfabric/data/lane_sender.h"
+#include "ccl/transports/libfabric/presence/control.h"
+
+namespace trellis::ccl::libfabric {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto between_looks = 20ms;
+constexpr auto between_looks_for_moves = 200us;
+constexpr auto rail_patience = 1000ms;  // a piece takes half of it at 10 Mb/s
+
+}  // namespace
+
+bool DataPath::is_over(Rank to, int rail) const {
+  return has_rail(rail) || (presence_->rails_left_by(to) >> rail & 1) != 0;
+}
+
+// A rail on which nothing ends, though the receiver answers otherwise, is left, by all ranks. What was under way on it
+// is sent again over the others when the receiver has left it too: until then it might still arrive, after its place
+// has been put to another use.
+void DataPath::look_after_rails() {
+  for (int rail = 0; rail < rails(); ++rail)
+    if ((presence_->rails_left() >> rail & 1) != 0) leave_rail(rail);
+  const Deadline now = Clock::now();
+  if (now - looked_after_ < between_looks) return;
+  looked_after_ = now;
+  const int rail = rails_.stalled(now, rail_patience);
+  if (rail < 0) return;
+  for (const auto& p : pieces_out_) {
+    if (!p->under_way || p->rail != rail || now - p->posted < rail_patience) continue;
+    if (answers(p->sender->to(), now)) return leave_rail(rail);
+  }
+  const auto waits = [&](const PacketBuffer& b) {
+    return b.peer >= 0 && (b.under_way || b.again != Deadline()) && now - b.posted >= rail_patience &&
+           answers(b.peer, now);
+  };
+  if (rail == packet_rail() && outgoing_->any_of(waits)) leave_rail(rail);
+}
+
+bool DataPath::answers(Rank r, Deadline now) {
+  if (presence_->left(r)) return false;
+  if (now - presence_->heard(r) < rail_patience / 2) return true;
+  presence_->ask(r);
+  control_->wake();
+  return false;
+}
+
+void DataPath::leave_rail(int rail) {
+  if (!has_rail(rail) || rails_.only_one()) return;
+  const bool carries_packets = rail == packet_rail();
+  const std::unique_ptr<Wire> wire = std::move(wires_[static_cast<std::size_t>(rail)]);
+  rails_.leave(rail);
+  if (carries_packets) moved_.assign(moved_.size(), all_moved_ = false);
+  wire->end();
+  std::array<Event, 16> had_come;
+  while (const std::size_t count = wire->poll(had_come))
+    for (std::size_t i = 0; i < count; ++i) happened(had_come[i]);
+  for (const auto& end : senders_)
+    if (end) end->drop_rail(rail);
+  for (const auto& end : receivers_)
+    if (end) end->drop_rail(rail);
+  registrations_.drop_rail(rail);
+  if (carries_packets) move_packets();
+  for (const auto& p : pieces_out_) {
+    if (!p->under_way || p->rail != rail) continue;
+    piece_ended(*p, false);
+  }
+  presence_->announce([&](PublicState& s) { s.head.rails_left = rails_.left(); }, true);
+  control_->wake();
+}
+
+// Whatever packets of the former rail said is said again to each rank that has left it too: until then they might still
+// arrive, and be counted.
+void DataPath::move_packets() {
+  to_repeat_.clear();
+  for (auto* const pool : {&incoming_, &outgoing_}) {
+    (*pool)->leave_wire();
+    former_.push_back(std::move(*pool));
+  }
+  traffic_.count_packets_anew_from_all();
+  open_pools();
+  post_receives();
+}
+
+void DataPath::begin_again_with_those_who_moved() {
+  const auto lanes = static_cast<std::size_t>(lanes_);
+  const auto each_end = [&](std::size_t r, auto&& f) {
+    for (std::size_t i = r * lanes; i < (r + 1) * lanes; ++i) {
+      if (senders_[i]) f(*senders_[i]);
+      if (receivers_[i]) f(*receivers_[i]);
+    }
+  };
+  const Deadline now = Clock::now();
+  if (all_resumed_ && now - looked_for_moves_ < between_looks_for_moves) return;
+  looked_for_moves_ = now;
+  all_moved_ = all_resumed_ = true;
+  for (std::size_t r = 0; r < moved_.size(); ++r) {
+    const auto rank = static_cast<Rank>(r);
+    if (!moved_[r] && first_outside(presence_->rails_left_by(rank)) == packet_rail()) {
+      moved_[r] = true;
+      traffic_.count_packets_anew_to(rank);
+      each_end(r, [](auto& end) { end.begin_again(); });
+    }
+    all_moved_ = all_moved_ && moved_[r];
+    if (moved_[r]) each_end(r, [&](auto& end) { all_resumed_ = end.resume() && all_resumed_; });
+  }
+}
+
+}  // namespace trellis::ccl::libfabric
