@@ -336,7 +336,8 @@ bool DataPath::all_arrived() {
   for (Rank r = 0; r < presence_->ranks(); ++r) {
     const auto at = static_cast<std::size_t>(r);
     const std::uint64_t sent = traffic_.sent_to(r);
-    if (sent == 0 || !presence_->alive(r)) continue;  // one that has left may end before it has told so
+    const bool nothing = sent == 0 && (all_resumed_ || !moved_[at]);  // not even what is to be said again
+    if (nothing || !presence_->alive(r)) continue;                    // one that has left may end before it has told so
     const PublicHead told = presence_->state(r).head;
     if (moved_[at] && all_resumed_ && first_outside(told.rails_left) == packet_rail() && told.arrived >= sent) continue;
     presence_->ask(r);
