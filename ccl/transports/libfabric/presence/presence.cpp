@@ -186,8 +186,11 @@ std::vector<Rank> Presence::take_owed() {
 
 bool Presence::has_to_tell() const {
   const std::lock_guard lock(mutex_);
-  return std::ranges::any_of(
-      peers_, [&](const Peer& p) { return (p.owed || p.in_flight) && !fails(p, Clock::now()) && !p.state.head.left; });
+  return std::ranges::any_of(peers_, [&](const Peer& p) {
+    if (fails(p, Clock::now())) return false;
+    // One that has left may still wait until this has left too, or has told what arrived.
+    return p.state.head.left ? p.owed && !p.knows_left && mine_.head.left : p.owed || p.in_flight;
+  });
 }
 
 std::size_t Presence::write_for(Rank r, std::vector<std::byte>& into) {
@@ -198,6 +201,7 @@ std::size_t Presence::write_for(Rank r, std::vector<std::byte>& into) {
   mine_.head.asks = p.to_ask ? p.asks : 0;
   mine_.head.answers = p.to_answer;
   mine_.head.arrived = came;
+  p.knows_left = mine_.head.left;
   const std::size_t bytes = public_bytes(mine_);
   into.resize(std::max(into.size(), bytes));
   write_public(mine_, into);

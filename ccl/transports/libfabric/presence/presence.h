@@ -84,6 +84,7 @@ class Presence {
     std::uint32_t asks = 0, answers = 0;  // the number of asks of it; the last that it answered
     std::uint32_t to_answer = 0;          // the last ask of its own
     bool owed = false, to_ask = false, in_flight = false;
+    bool knows_left = false;  // it was told that this rank has left
     std::shared_ptr<Process> process;
   };
   Peer& peer(Rank r) { return peers_[static_cast<std::size_t>(r)]; }
