@@ -11,4 +11,6 @@ set_target_properties(trellis_nrt PROPERTIES OUTPUT_NAME nrt VERSION 1.0 SOVERSI
   LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/libnrt LINK_DEPENDS ${standin}/libnrt.map)
 # Its threads, and what it keeps for the process, outlive a dlclose.
 target_link_options(trellis_nrt PRIVATE LINKER:-z,nodelete LINKER:--version-script=${standin}/libnrt.map LINKER:-Bsymbolic)
-install(TARGETS trellis_nrt LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/trellis)
+if(NOT SKBUILD)  # the wheel does not build it
+  install(TARGETS trellis_nrt LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/trellis)
+endif()
