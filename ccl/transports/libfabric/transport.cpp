@@ -53,12 +53,10 @@ FabricTransport::FabricTransport(std::shared_ptr<Control> control, std::shared_p
   });
 }
 
-// What peers still need is on its way when this begins: it waits until it has arrived, as far as they are there.
+// What peers still need is on its way when this begins: it waits until it has arrived, as far as they are there. Only
+// then does it say that it has left, as peers do not wait for one that has.
 FabricTransport::~FabricTransport() {
-  presence_->announce([](PublicState& s) {
-    s.head.left = true;
-    s.head.activity.running = false;
-  });
+  presence_->announce([](PublicState& s) { s.head.activity.running = false; });
   control_->wake();
   const Deadline deadline = Clock::now() + std::min<std::chrono::milliseconds>(timeout_, longest_goodbye);
   while (!over() && Clock::now() < deadline) {
@@ -70,6 +68,8 @@ FabricTransport::~FabricTransport() {
     control_->progress();
     usleep(200);
   }
+  presence_->announce([](PublicState& s) { s.head.left = true; });
+  control_->wake();
   presence_->set_progress({});
   {
     const std::lock_guard lock(data_->mutex());
