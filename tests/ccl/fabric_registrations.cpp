@@ -240,18 +240,6 @@ TEST(RegistrationRequest, WhatIsMissingIsNamed) {
   EXPECT_EQ(refused(exported, FI_HMEM, recent), "");
 }
 
-TEST(RegistrationRequest, AProviderHereRefusesDeviceMemory) {
-  if (!absence().empty()) GTEST_SKIP() << absence();
-  const auto wire = open_endpoint(chosen({}));
-  EXPECT_NE(wire->region({.data = memory, .bytes = 10}, true), nullptr);
-  try {
-    wire->region({.data = memory, .bytes = 10, .of = Memory::Of::neuron}, true);
-    FAIL() << "it was registered";
-  } catch (const std::invalid_argument& e) {
-    EXPECT_NE(std::string(e.what()).find("expected a provider with FI_HMEM"), std::string::npos) << e.what();
-  }
-}
-
 }  // namespace
 }  // namespace trellis::ccl::libfabric
 
