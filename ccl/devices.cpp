@@ -5,20 +5,20 @@
 
 namespace trellis::ccl {
 
-int core_of(std::string_view device, int rank, int local_rank) {
+std::shared_ptr<device::Device> device_of_rank(std::string_view name, int rank, int local_rank) {
+  if (name == "host") return device::host_of_process();
   constexpr int most_cores = 1 << 20;
   const device::CoreSettings settings = device::core_settings();
   const bool one =
       settings.count == 1 || (!settings.visible.empty() && device::visible_cores(settings, most_cores).size() == 1);
-  if (one) return 0;
-  return device.starts_with("sim:") ? rank : local_rank;
+  return device::open(name, {.core = one ? 0 : name.starts_with("sim:") ? rank : local_rank});
 }
 
 std::shared_ptr<device::Device> device_of_process() {
   const std::string name = device_from_environment();
-  if (name == "host") return device::host_of_process();
+  if (name == "host") return device::host_of_process();  // a bad launcher's variable does not matter
   const Launched l = launched_from_environment();
-  return device::open(name, {.core = core_of(name, l.rank, l.local_rank)});
+  return device_of_rank(name, l.rank, l.local_rank);
 }
 
 }  // namespace trellis::ccl

@@ -14,12 +14,10 @@ int devices_from_environment();
 
 std::string device_from_environment();  // TRELLIS_DEVICE, "host" when it is not set
 
-// The device of that name; of several cores, the one of this process's rank. Throws invalid_argument that names the
-// value and the known devices, Unsupported.
-std::shared_ptr<device::Device> device_of_process();
-
-// The core that a rank has: of a simulated machine the one of its rank in the job, of NeuronCores the one of its rank
-// on the host. A process that sees one core alone has that one.
-int core_of(std::string_view device, int rank, int local_rank);
+// The device of a rank: a core of its own, which on a simulated machine is that of its rank in the job, of NeuronCores
+// that of its rank on the host. A process that sees one core alone has that one; the host has none. Throws
+// invalid_argument that names the value and the known devices, Unsupported.
+std::shared_ptr<device::Device> device_of_rank(std::string_view name, int rank, int local_rank);
+std::shared_ptr<device::Device> device_of_process();  // that of TRELLIS_DEVICE and the launcher's rank
 
 }  // namespace trellis::ccl

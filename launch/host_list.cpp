@@ -75,6 +75,11 @@ std::vector<HostSlots> hosts_in_file(const std::string& path) {
   return hosts;
 }
 
+std::vector<HostSlots> hosts_in(std::string_view list, const std::string& path) {
+  if (!list.empty() && !path.empty()) throw std::invalid_argument("--hosts and --hosts-file: expected one of them");
+  return path.empty() ? hosts_in_list(list) : hosts_in_file(path);
+}
+
 int ranks_of_hosts(const std::vector<HostSlots>& hosts, int each) {
   if (each != 0) return each;
   const HostSlots& first = hosts.front();

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -81,10 +80,6 @@ struct Remote {
 Remote start(const HostsJob& hosts, int node) {
   const std::string& host = hosts.hosts[static_cast<std::size_t>(node)].host;
   const bool here = is_this_host(host);
-  std::vector<std::string> words = words_on_host(hosts.shell, host, command_line(hosts, node));
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
   std::array<int, 2> ends;
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), fmt::format("a pipe to host {}", host));
@@ -107,10 +102,7 @@ Remote start(const HostsJob& hosts, int node) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  execvp(pointers.front(), pointers.data());
-  fmt::print(stderr, "trellis launch: {}: {}\n", words.front(), std::strerror(errno));
-  std::fflush(stderr);
-  _exit(not_found);
+  become(words_on_host(hosts.shell, host, command_line(hosts, node)), "trellis launch");
 }
 
 // The launches that are under way.
@@ -164,7 +156,7 @@ class Launches {
   void ended(Remote& r, int status) {
     r.running = false;
     r.tether = Descriptor();
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    const int code = exit_status(status);
     if (code == 0 || status_ != 0) return;
     status_ = code;
     if (code == shell_failed || code == not_found)

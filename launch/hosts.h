@@ -21,6 +21,9 @@ std::vector<HostSlots> hosts_in_list(std::string_view list);  // "node0,node1", 
 std::vector<HostSlots> hosts_in_file(
     const std::string& path);  // "node0", "node0:4", "node0 slots=4"; # begins a comment
 
+// Of --hosts or of --hosts-file, whichever is not empty. Throws invalid_argument when both are there.
+std::vector<HostSlots> hosts_in(std::string_view list, const std::string& path);
+
 // The ranks of each host: `each`, or the slots, where that is 0. Throws invalid_argument: hosts differ, or do not tell.
 int ranks_of_hosts(const std::vector<HostSlots>&, int each);
 

@@ -21,6 +21,7 @@
 #include "launch/host_machine.h"
 #include "launch/lines.h"
 #include "launch/nodes.h"
+#include "launch/remote.h"
 #include "launch/start.h"
 
 namespace trellis::launch {
@@ -57,8 +58,6 @@ std::string in_words(int status) {
   return fmt::format("was killed by signal {}{}", WTERMSIG(status),
                      name == nullptr ? "" : fmt::format(" (SIG{})", name));
 }
-
-int exit_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
 // The places of the ranks, which get them in turn: one for each rank, or fewer.
 std::vector<RankPlace> places_for(const LaunchedJob& job) {

@@ -42,11 +42,20 @@ std::vector<std::string> words_on_host(const std::string& shell, const std::stri
   return words;
 }
 
-std::string output_on_host(const std::string& shell, const std::string& host, const std::string& command) {
-  std::vector<std::string> words = words_on_host(shell, host, command);
+void become(std::vector<std::string> words, const char* who) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
+  execvp(pointers.front(), pointers.data());
+  fmt::print(stderr, "{}: {}: {}\n", who, words.front(), std::strerror(errno));
+  std::fflush(stderr);
+  _exit(127);
+}
+
+int exit_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+std::string output_on_host(const std::string& shell, const std::string& host, const std::string& command) {
+  const std::vector<std::string> words = words_on_host(shell, host, command);
   std::array<int, 2> ends;
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), fmt::format("a pipe from host {}", host));
@@ -58,10 +67,7 @@ std::string output_on_host(const std::string& shell, const std::string& host, co
   if (pid == 0) {
     dup2(nothing.number(), 0);
     dup2(to.number(), 1);
-    execvp(pointers.front(), pointers.data());
-    fmt::print(stderr, "trellis: {}: {}\n", words.front(), std::strerror(errno));
-    std::fflush(stderr);
-    _exit(127);
+    become(words, "trellis");
   }
   to = Descriptor();
   std::string text;
@@ -74,8 +80,7 @@ std::string output_on_host(const std::string& shell, const std::string& host, co
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  if (code != 0)
+  if (const int code = exit_status(status); code != 0)
     throw std::invalid_argument(fmt::format("host {}: {} ended with status {}", host, words.front(), code));
   return text;
 }

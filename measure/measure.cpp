@@ -39,9 +39,8 @@ double cost_of_clock(const Bench& bench) {
 }
 
 // Of a job that was started here, ranks are of this host.
-int core_of(const std::string& device, const launch::RankContext& context) {
-  return ccl::core_of(device, context.rank,
-                      context.by.empty() ? context.rank : ccl::launched_from_environment().local_rank);
+int local_rank(const launch::RankContext& context) {
+  return context.by.empty() ? context.rank : ccl::launched_from_environment().local_rank;
 }
 
 // This rank's calls of the subject, one for each stream.
@@ -170,8 +169,7 @@ std::uint64_t check_pass(Bench& bench, const Subject& subject, Work& work, std::
 
 Bench::Bench(const BenchSettings& s, const launch::RankContext& context)
     : settings(s),
-      device(s.device == "host" ? device::host_of_process()
-                                : device::open(s.device, {.core = core_of(s.device, context)})),
+      device(ccl::device_of_rank(s.device, context.rank, local_rank(context))),
       simulated_(device->capabilities().has(device::Capability::simulated_time)) {
   ccl::Config config = ccl::config_from_environment();
   config.timeout = s.timeout;

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 from launched import PATIENCE, alive, launch, wait_until
-from program import TRELLIS, trellis
+from program import TRELLIS, remote_shell, trellis
 
 
 class Hosts(unittest.TestCase):
@@ -17,15 +17,10 @@ class Hosts(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
-        self.shell = pathlib.Path(self.folder.name) / "shell"
-        self.remote('[ "$1" = away ] && exit 255\nshift\nexec sh -c "$*"\n')
+        self.shell = remote_shell(self.folder.name)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = str(free.getsockname()[1])
-
-    def remote(self, script):
-        self.shell.write_text("#!/bin/sh\n" + script)
-        self.shell.chmod(0o755)
 
     def words(self, hosts, *words):
         return ["--hosts", hosts, "--rsh", str(self.shell), "--master-addr", "127.0.0.1", "--master-port", self.port, *words]
@@ -43,7 +38,7 @@ class Hosts(unittest.TestCase):
 
     def test_variables_words_and_the_secret_arrive_and_the_secret_is_not_in_a_command_line(self):
         secret = "of this test"
-        self.remote('shift\ncase "$*" in *"of this"*) exit 9;; esac\nexec sh -c "$*"\n')
+        remote_shell(self.folder.name, 'case "$*" in *"of this"*) exit 9;; esac\n')
         script = 'echo "$NCCL_DEBUG|$OWN|$HIDDEN|$TRELLIS_SECRET|$1"'
         ran = launch(*self.words("a:1,b:1", "-x", "OWN", "--raw"), "--", "sh", "-c", script, "_", "it's \"two\" words",
                      env={**os.environ, "NCCL_DEBUG": "a b", "OWN": "mine", "HIDDEN": "no", "TRELLIS_SECRET": secret})

@@ -27,10 +27,9 @@ class Hosts(Case):
     """Hosts by a script in ssh's place."""
 
     def setUp(self):
-        self.shell = self.new_folder() / "shell"
-        self.shell.write_text('#!/bin/sh\n[ "$1" = away ] && exit 255\n'
-                              'case $1 in big*) export HWLOC_SYNTHETIC="pack:2 l3:4 core:8 pu:2";; esac\nshift\nexec sh -c "$*"\n')
-        self.shell.chmod(0o755)
+        self.shell = program.remote_shell(
+            self.new_folder(), '[ "$1" = away ] && exit 255\n'
+            'case $1 in big*) export HWLOC_SYNTHETIC="pack:2 l3:4 core:8 pu:2";; esac\n')
 
     def test_hosts_that_are_alike_are_shown_once(self):
         out = self.printed("topo", "show", "--hosts", "small,big0,big1", "-n", "2", "--rsh", self.shell)

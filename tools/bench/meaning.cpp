@@ -54,13 +54,6 @@ void set_device(BenchSettings& s, const BenchOptions& o) {
   s.device_memory = true;
 }
 
-Style style_of(const BenchOptions& o) {
-  if (o.style.empty()) return o.op.ends_with("_perf") ? Style::nccl : Style::nccom;
-  if (o.style == "nccl") return Style::nccl;
-  if (o.style == "nccom") return Style::nccom;
-  throw std::invalid_argument(fmt::format("--style {}: expected nccl or nccom", o.style));
-}
-
 // Options that only the other grammar's table has.
 void refuse_columns(const BenchOptions& o, Style style) {
   const bool nccl = style == Style::nccl;
@@ -226,6 +219,13 @@ void set_lists(BenchSettings& s, const BenchOptions& o) {
 }
 
 }  // namespace
+
+Style style_of(const BenchOptions& o) {
+  if (o.style.empty()) return o.op.ends_with("_perf") ? Style::nccl : Style::nccom;
+  if (o.style == "nccl") return Style::nccl;
+  if (o.style == "nccom") return Style::nccom;
+  throw std::invalid_argument(fmt::format("--style {}: expected nccl or nccom", o.style));
+}
 
 void find_op_behind_flags(BenchOptions& o) {
   const auto look = [&](std::vector<std::string>& values) {

@@ -16,7 +16,7 @@ namespace {
 
 using launch::HostSlots;
 
-bool is_nccom(const BenchOptions& o) { return o.style.empty() ? !o.op.ends_with("_perf") : o.style == "nccom"; }
+bool is_nccom(const BenchOptions& o) { return style_of(o) == measure::Style::nccom; }
 
 int count_in(const char* name, const std::string& text) {
   return static_cast<int>(measure::parse_count(name, text, 1, most_ranks_asked));
@@ -27,13 +27,6 @@ int number_typed(const BenchOptions& o, char letter, const char* name, int of_fl
   const auto values = o.letters.find(letter);
   if (!is_nccom(o) || values == o.letters.end() || values->second.empty()) return of_flag;
   return count_in(name, values->second.front());
-}
-
-std::vector<HostSlots> hosts_of(const BenchOptions& o) {
-  if (!o.hosts.empty() && !o.hosts_file.empty())
-    throw std::invalid_argument("--hosts and --hosts-file: expected one of them");
-  if (!o.hosts_file.empty()) return launch::hosts_in_file(o.hosts_file);
-  return launch::hosts_in_list(fmt::format("{}", fmt::join(o.hosts, ",")));
 }
 
 int ranks_of_each(const BenchOptions& o, const std::vector<HostSlots>& hosts) {
@@ -67,7 +60,8 @@ std::vector<std::string> words_for_ranks(const BenchOptions& o) {
 
 int bench_on_hosts(BenchOptions o) {
   find_op_behind_flags(o);
-  launch::HostsJob job{.hosts = hosts_of(o), .shell = o.shell};
+  launch::HostsJob job{.hosts = launch::hosts_in(fmt::format("{}", fmt::join(o.hosts, ",")), o.hosts_file),
+                       .shell = o.shell};
   const auto named = o.idle.find("--nnodes");
   const bool told = named != o.idle.end() && !named->second.empty();
   const int nodes = number_typed(o, 'N', "-N", told ? count_in("--nnodes", named->second.front()) : 0);

@@ -38,6 +38,9 @@ struct BenchOptions {
 
 void add_bench_options(CLI::App&, BenchOptions&);
 
+// Whose grammar and table it is. Throws invalid_argument for another --style.
+measure::Style style_of(const BenchOptions&);
+
 // A flag with an optional value, or with several values, swallows the operation that follows it: gives it back.
 void find_op_behind_flags(BenchOptions&);
 

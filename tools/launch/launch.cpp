@@ -109,8 +109,6 @@ void check(const Options& o) {
   for (const char* flag : {"--nnodes", "--node-rank", "--max-restarts"})
     if (o.several_hosts() && o.app->count(flag) != 0)
       throw std::invalid_argument(fmt::format("{} does not go with --hosts, which tells of all nodes", flag));
-  if (!o.hosts.empty() && !o.hosts_file.empty())
-    throw std::invalid_argument("--hosts and --hosts-file: expected one of them");
   check("--nnodes", job.nodes, 1, 1 << 20);
   check("--node-rank", job.node, 0, job.nodes - 1);
   check("--master-port", job.port, 0, 65'535);
@@ -122,9 +120,7 @@ void check(const Options& o) {
 }
 
 int run_on_hosts(const Options& o, LaunchedJob job) {
-  HostsJob all{.hosts = o.hosts.empty() ? hosts_in_file(o.hosts_file) : hosts_in_list(o.hosts),
-               .shell = o.shell,
-               .passed = o.passed};
+  HostsJob all{.hosts = hosts_in(o.hosts, o.hosts_file), .shell = o.shell, .passed = o.passed};
   job.ranks = ranks_of_hosts(all.hosts, job.ranks);
   all.job = std::move(job);
   return launch_on_hosts(std::move(all));
