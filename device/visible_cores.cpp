@@ -44,20 +44,13 @@ CoreSettings core_settings() {
   return s;
 }
 
-std::vector<int> visible_cores(const CoreSettings& settings, int cores) {
-  std::vector<int> out;
-  if (settings.visible.empty()) {
-    const int wanted = settings.count.value_or(0);
-    if (wanted > cores)
-      throw std::invalid_argument(fmt::format("{}={}: the machine has {} cores", count_name, wanted, cores));
-    for (int c = 0; c < (wanted == 0 ? cores : wanted); ++c) out.push_back(c);
-    return out;
-  }
+std::vector<int> core_list(std::string_view variable, std::string_view text, int cores) {
   const auto refuse = [&](std::string_view part, std::string_view expected) {
-    throw std::invalid_argument(fmt::format("{}={}: {}: expected {}", visible_name, settings.visible, part, expected));
+    throw std::invalid_argument(fmt::format("{}={}: {}: expected {}", variable, text, part, expected));
   };
+  std::vector<int> out;
   std::set<int> seen;
-  std::string_view rest = settings.visible;
+  std::string_view rest = text;
   for (bool more = true; more;) {
     const std::size_t comma = rest.find(',');
     const std::string_view part = rest.substr(0, comma);
@@ -74,6 +67,16 @@ std::vector<int> visible_cores(const CoreSettings& settings, int cores) {
       else
         refuse(part, fmt::format("core {} once", c));
   }
+  return out;
+}
+
+std::vector<int> visible_cores(const CoreSettings& settings, int cores) {
+  if (!settings.visible.empty()) return core_list(visible_name, settings.visible, cores);
+  const int wanted = settings.count.value_or(0);
+  if (wanted > cores)
+    throw std::invalid_argument(fmt::format("{}={}: the machine has {} cores", count_name, wanted, cores));
+  std::vector<int> out;
+  for (int c = 0; c < (wanted == 0 ? cores : wanted); ++c) out.push_back(c);
   return out;
 }
 

@@ -20,6 +20,7 @@ CoreSettings core_settings();  // of the environment; throws invalid_argument, n
 
 // Throw invalid_argument, naming the variable, the value and what was expected.
 std::vector<int> visible_cores(const CoreSettings&, int cores);
+std::vector<int> core_list(std::string_view variable, std::string_view text, int cores);  // "0-3,8", each core once
 int logical_size(const CoreSettings&, std::string_view chip, int usual, int physical_cores);
 
 }  // namespace trellis::device

@@ -146,16 +146,17 @@ void start_runtime() {
   g.was_closed = false;
 }
 
-void end_runtime() {
+std::shared_ptr<Runtime> end_runtime() {
   std::shared_ptr<Runtime> ended;
   Global& g = global();
   {
     const std::lock_guard lock(g.mutex);
-    if (!g.runtime) return;
+    if (!g.runtime) return nullptr;
     ended = std::move(g.runtime);
     g.was_closed = true;
   }
   ended->stop();
+  return ended;
 }
 
 }  // namespace trellis::device::nrt

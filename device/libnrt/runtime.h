@@ -10,6 +10,7 @@
 
 #include "device/device.h"
 #include "device/libnrt/handles.h"
+#include "device/libnrt/inspection.h"
 #include "device/libnrt/model.h"
 #include "device/libnrt/peers/hub.h"
 #include "device/libnrt/peers/send_recv.h"
@@ -72,6 +73,7 @@ class Runtime {
   World world;
   SendRecv send_recv;
   Recorder recorder, system_recorder;
+  Inspection inspection;
   Handles<TensorObject> tensors{"the tensor"};
   Handles<TensorSetObject> sets{"the tensor set"};
   Handles<ModelObject> models{"the model"};
@@ -97,9 +99,9 @@ class Runtime {
   Callback callback_;
 };
 
-std::shared_ptr<Runtime> running();  // refuses before nrt_init and after nrt_close
-void start_runtime();                // refuses when one runs
-void end_runtime();
+std::shared_ptr<Runtime> running();      // refuses before nrt_init and after nrt_close
+void start_runtime();                    // refuses when one runs
+std::shared_ptr<Runtime> end_runtime();  // the one that ended; null: none ran
 
 // Known without a runtime. They refuse when the environment names something wrong.
 std::string machine_name();  // TRELLIS_NRT_MACHINE; trn2.48xlarge

@@ -34,6 +34,8 @@ const std::vector<std::string>& event_types() {
   return all;
 }
 
+bool is_hardware_event(std::string_view type) { return type == "cc_running" || type == "nc_exec_running"; }
+
 void Recorder::start(TraceSettings settings) {
   const std::lock_guard lock(mutex_);
   settings_ = std::move(settings);

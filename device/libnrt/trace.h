@@ -23,6 +23,7 @@ struct TraceEvent {
 };
 
 const std::vector<std::string>& event_types();  // Neuron's names, as its profiler's documentation has them
+bool is_hardware_event(std::string_view type);  // of the core; the others are the host's
 
 struct TraceSettings {
   std::uint64_t most_events = 100'000;  // of a core, start and stop as one; the oldest go first

@@ -1,11 +1,7 @@
 // Inspection: settings, and a folder with what the runtime did meanwhile.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <utility>
 
 #include "device/libnrt/exports.h"
 #include "device/libnrt/inspect.h"
@@ -16,18 +12,6 @@ namespace {
 
 const std::vector<std::string> activities = {"system_profile", "device_profile", "host_memory", "cpu_util"};
 
-// What nrt_inspect_begin began.
-struct Running {
-  std::mutex mutex;
-  bool on = false;
-  int session = 1;
-  std::string folder;
-  bool system = true, device = true;
-};
-Running& inspecting() {
-  return of_this_process([] { return new Running; });
-}
-
 template <class Change>
 Status change(std::string_view function, InspectConfig* config, Change what) {
   return guarded(function, [&] {
@@ -35,20 +19,6 @@ Status change(std::string_view function, InspectConfig* config, Change what) {
     const std::lock_guard lock(object->mutex);
     what(*object);
   });
-}
-
-bool flag(const char* variable, bool otherwise) {
-  const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here changes it
-  return value == nullptr ? otherwise : std::string_view(value) == "1";
-}
-
-void begin(Runtime& r, int session, const std::string& folder, bool system, bool device, const TraceSettings& trace) {
-  Running& now = inspecting();
-  const std::lock_guard lock(now.mutex);
-  if (now.on) refuse(Status::invalid, "an inspection was begun before");
-  now.on = true;
-  now.session = session, now.folder = folder, now.system = system, now.device = device;
-  if (system) r.recorder.start(trace);
 }
 
 }  // namespace
@@ -177,40 +147,24 @@ Status nrt_inspect_config_set_activity(InspectConfig* config, const char* activi
 }
 
 Status nrt_inspect_begin() {
-  return call("nrt_inspect_begin", [](Runtime& r) {
-    const char* const folder = std::getenv("NEURON_RT_INSPECT_OUTPUT_DIR");  // NOLINT(concurrency-mt-unsafe)
-    const bool on = flag("NEURON_RT_INSPECT_ENABLE", true);
-    begin(r, 1, folder == nullptr ? "./output" : folder, on && flag("NEURON_RT_INSPECT_SYSTEM_PROFILE", true),
-          on && flag("NEURON_RT_INSPECT_DEVICE_PROFILE", true), {});
-  });
+  return call("nrt_inspect_begin", [](Runtime& r) { r.inspection.begin(inspection_of_environment(), r.recorder); });
 }
 
 Status nrt_inspect_begin_with_options(InspectConfig* config) {
   return call("nrt_inspect_begin_with_options", [&](Runtime& r) {
     const auto o = config == nullptr ? std::make_shared<InspectObject>() : settings().inspect.get(config);
     const std::lock_guard lock(o->mutex);
-    begin(r, o->session, o->output_dir, !o->activities_off.contains("system_profile"),
-          o->enabled && !o->activities_off.contains("device_profile"), o->trace);
+    r.inspection.begin({.session = o->session,
+                        .folder = o->output_dir,
+                        .system = !o->activities_off.contains("system_profile"),
+                        .device = o->enabled && !o->activities_off.contains("device_profile"),
+                        .trace = o->trace},
+                       r.recorder);
   });
 }
 
 Status nrt_inspect_stop() {
-  return call("nrt_inspect_stop", [](Runtime& r) {
-    Running& now = inspecting();
-    const std::lock_guard lock(now.mutex);
-    if (!std::exchange(now.on, false)) refuse(Status::invalid, "no inspection was begun");
-    const std::string folder = fmt::format("{}/session_{}_pid_{}", now.folder, now.session, getpid());
-    std::error_code failed;
-    std::filesystem::create_directories(folder, failed);
-    if (failed) refuse(Status::failure, "{} cannot be made: {}", folder, failed.message());
-    if (now.system) {
-      r.recorder.stop();
-      write_file(folder + "/system_profile.json", chrome_json(r.recorder.take(~std::uint64_t{0}, -1)));
-    }
-    if (!now.device) return;
-    for (const auto& model : r.models.all())
-      write_file(fmt::format("{}/device_profile_{}.json", folder, model->id()), model->program().profile());
-  });
+  return call("nrt_inspect_stop", [](Runtime& r) { r.inspection.end(r.recorder, r.models.all()); });
 }
 
 }  // namespace trellis::device::nrt

@@ -20,11 +20,22 @@ Status nrt_init(Framework framework, const char*, const char*) {
     const auto kind = static_cast<std::int32_t>(framework);
     if (kind < 1 || kind > 5) refuse(Status::invalid, "framework {}: expected 1 to 5", kind);
     start_runtime();
+    if (!inspection_is_wanted()) return;
+    try {
+      const auto runtime = running();
+      runtime->inspection.begin(inspection_of_environment(), runtime->recorder);
+    } catch (...) {
+      end_runtime();
+      throw;
+    }
   });
 }
 
 void nrt_close() {
-  guarded("nrt_close", [] { end_runtime(); });
+  guarded("nrt_close", [] {
+    const auto ended = end_runtime();
+    if (ended && ended->inspection.is_on()) ended->inspection.end(ended->recorder, ended->models.all());
+  });
 }
 
 Status nrt_get_total_nc_count(std::uint32_t* out) {

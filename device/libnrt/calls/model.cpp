@@ -135,7 +135,10 @@ Status nrt_load_collectives(const void* neff, std::size_t size, std::int32_t vnc
 
 // A model that still runs lives until it is done.
 Status nrt_unload(Model* model) {
-  return call("nrt_unload", [&](Runtime& r) { r.models.take(model); });
+  return call("nrt_unload", [&](Runtime& r) {
+    r.inspection.keep_profile_of(*r.models.get(model));
+    r.models.take(model);
+  });
 }
 
 Status nrt_get_model_nc_count(const Model* model, std::uint32_t* count) {

@@ -1,0 +1,43 @@
+// Inspection: what the runtime does between two moments, written to a folder at the second.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "device/libnrt/model.h"
+#include "device/libnrt/trace.h"
+
+namespace trellis::device::nrt {
+
+struct InspectionSettings {
+  int session = 1;
+  std::string folder = "./output";
+  bool system = true, device = true;
+  TraceSettings trace = {};
+};
+
+bool inspection_is_wanted();  // NEURON_RT_INSPECT_ENABLE=1: from nrt_init to nrt_close
+
+// NEURON_RT_INSPECT_*. The filter of cores has the machine's numbers; refuses those of cores that are not visible.
+InspectionSettings inspection_of_environment();
+
+class Inspection {
+ public:
+  void begin(InspectionSettings, Recorder&);  // refuses when one runs
+  bool is_on() const;
+  void keep_profile_of(const ModelObject&);  // of a model that is unloaded
+  // Writes FOLDER/session_N_pid_P/; refuses when none runs.
+  void end(Recorder&, const std::vector<std::shared_ptr<ModelObject>>& loaded);
+
+ private:
+  mutable std::mutex mutex_;
+  bool on_ = false;
+  InspectionSettings settings_;
+  std::map<std::uint32_t, std::string> profiles_;  // by model
+};
+
+}  // namespace trellis::device::nrt
