@@ -136,7 +136,8 @@ std::unique_ptr<FabricTransport> open_fabric(std::shared_ptr<Store> store, const
     if (told.size() != sizeof f.identity) throw std::invalid_argument("libfabric: the offer is of another kind");
     std::memcpy(&f.identity, told.data(), sizeof f.identity);
   }
-  const auto presence = std::make_shared<Presence>(f.identity, j.rank, f.places, f.members, j.config.timeout);
+  const auto presence =
+      std::make_shared<Presence>(f.identity, j.rank, f.places, f.members, j.config.timeout, f.control->paths());
   auto data = std::make_unique<DataPath>(j.config.fabric, presence, f.control, channel_lanes + 1);
   presence->change([&](PublicState& s) { s.address = data->address(); });
   presence->arrived = data->traffic().arrived();

@@ -25,11 +25,12 @@ def reason_to_skip():
 
 
 class Hosts:
-    """Namespaces with one interface each, on a bridge in a namespace of its own. Addresses: 10.9.0.1, 10.9.0.2, ..."""
+    """Namespaces with interfaces eth0, eth1, ..., each on a bridge of its number in a namespace of its own. Addresses:
+    10.9.INTERFACE.HOST, from 10.9.0.1 on."""
 
-    def __init__(self, count, rate="2gbit", burst="256k"):
+    def __init__(self, count, rate="2gbit", burst="256k", interfaces=1):
         tag = f"tr{os.getpid()}"
-        self.rate, self.burst = rate, burst
+        self.rate, self.burst, self.interfaces = rate, burst, interfaces
         self.switch = f"{tag}s"
         self.names = [f"{tag}h{i}" for i in range(count)]
         self.made = []
@@ -41,25 +42,36 @@ class Hosts:
 
     def make(self):
         self.add(self.switch)
-        must("ip", "-n", self.switch, "link", "add", "br0", "type", "bridge")
-        must("ip", "-n", self.switch, "link", "set", "br0", "up")
-        for i, name in enumerate(self.names):
+        for name in self.names:
             self.add(name)
-            must("ip", "link", "add", "eth0", "netns", name, "type", "veth", "peer", "name", f"port{i}", "netns",
-                 self.switch)
-            must("ip", "-n", self.switch, "link", "set", f"port{i}", "master", "br0", "up")
-            must("ip", "-n", name, "addr", "add", f"10.9.0.{i + 1}/24", "dev", "eth0")
-            must("ip", "-n", name, "link", "set", "eth0", "up")
             must("ip", "-n", name, "link", "set", "lo", "up")
-            must("tc", "-n", name, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", self.rate, "burst", self.burst,
-                 "latency", "50ms")
+        for number in range(self.interfaces):
+            self.make_network(number)
+
+    def make_network(self, number):
+        bridge, interface = f"br{number}", f"eth{number}"
+        must("ip", "-n", self.switch, "link", "add", bridge, "type", "bridge")
+        must("ip", "-n", self.switch, "link", "set", bridge, "up")
+        for i, name in enumerate(self.names):
+            port = self.port(i, number)
+            must("ip", "link", "add", interface, "netns", name, "type", "veth", "peer", "name", port, "netns",
+                 self.switch)
+            must("ip", "-n", self.switch, "link", "set", port, "master", bridge, "up")
+            must("ip", "-n", name, "addr", "add", f"10.9.{number}.{i + 1}/24", "dev", interface)
+            must("ip", "-n", name, "link", "set", interface, "up")
+            must("tc", "-n", name, "qdisc", "add", "dev", interface, "root", "tbf", "rate", self.rate, "burst",
+                 self.burst, "latency", "50ms")
+
+    @staticmethod
+    def port(host, interface):
+        return f"port{host}" if interface == 0 else f"port{host}.{interface}"
 
     def add(self, name):
         must("ip", "netns", "add", name)
         self.made.append(name)
 
-    def cut(self, host):
-        must("ip", "-n", self.switch, "link", "set", f"port{host}", "down")
+    def cut(self, host, interface=0):
+        must("ip", "-n", self.switch, "link", "set", self.port(host, interface), "down")
 
     def close(self):
         for name in self.made:

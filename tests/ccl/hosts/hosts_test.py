@@ -116,6 +116,18 @@ class HostsTest(OnHosts):
         self.assertRegex(self.said(0), r"rank 1 on host host1")
         self.assertRegex(self.said(1), r"rank 0 on host host0")
 
+    def test_an_interface_that_is_cut_leaves_the_job_the_other(self):
+        for interface in (0, 1):
+            with self.subTest(interface=interface):
+                self.jobs = []
+                self.hosts = Hosts(2, interfaces=2)
+                self.start(2, 1, "bench", "all_reduce_perf", "-b", "1M", "-e", "1M", "-n", "300", "-c", "1", "-T", "12",
+                           TRELLIS_TRANSPORT="libfabric", TRELLIS_INTERFACE="eth0,eth1", TRELLIS_RAILS="2")
+                self.measure_for(0.5)
+                self.hosts.cut(1, interface)
+                self.assertEqual(self.ends((0, 1), 90), [0, 0], self.said(0) + self.said(1))
+                self.hosts.close()
+
     def test_a_rank_with_another_secret_is_kept_out(self):
         self.hosts, words = Hosts(2), ("bench", "all_reduce_perf", "-b", "8", "-e", "8", "-n", "1", "-T", "3")
         self.rank(0, 2, 0, *words)

@@ -139,34 +139,36 @@ TEST(Fabric, MemoryThatIsFreedAndMappedAgainGivesRightData) {
                 "");
 }
 
-// Rank 0 is ahead of the others by as many small messages as a lane takes, when its first rail stops after any of them,
-// or all ranks' do; large messages are under way too. The communicator is closed while some have yet to arrive.
-TEST(HostileFabric, NothingIsLostWhereverTheFirstRailStops) {
-  if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
+// Rank 0 is ahead of the others by as many small messages as a lane takes; large messages follow.
+void exchange_small_and_large(Communicator& c) {
   constexpr std::size_t small = 700, large = 120'000;
   constexpr int rounds = 14;
-  const auto exchange = [](Communicator& c) {
-    std::vector<std::int32_t> data(small), more(large);
-    for (int i = 0; i < rounds; ++i)
-      for (Rank r = 1; r < c.ranks(); ++r) {
-        std::ranges::fill(data, i);
-        if (c.rank() == 0) c.send(data.data(), small, kernels::DType::i32, r);
-      }
-    for (int i = 0; i < rounds && c.rank() != 0; ++i) {
-      c.recv(data.data(), small, kernels::DType::i32, 0);
-      if (std::ranges::count(data, i) != small) throw std::runtime_error(fmt::format("message {}", i));
+  std::vector<std::int32_t> data(small), more(large);
+  for (int i = 0; i < rounds; ++i)
+    for (Rank r = 1; r < c.ranks(); ++r) {
+      std::ranges::fill(data, i);
+      if (c.rank() == 0) c.send(data.data(), small, kernels::DType::i32, r);
     }
-    for (int i = 0; i < 8; ++i) {
-      std::ranges::fill(more, c.rank() + i);
-      c.all_reduce(more.data(), more.data(), large, kernels::DType::i32);
-      if (std::ranges::count(more, 3 + 3 * i) != large) throw std::runtime_error(fmt::format("sum {}", i));
-    }
-    if (c.rank() == 2) c.send(data.data(), small, kernels::DType::i32, 1);
-    if (c.rank() == 1) c.recv(data.data(), small, kernels::DType::i32, 2);
-  };
+  for (int i = 0; i < rounds && c.rank() != 0; ++i) {
+    c.recv(data.data(), small, kernels::DType::i32, 0);
+    if (std::ranges::count(data, i) != small) throw std::runtime_error(fmt::format("message {}", i));
+  }
+  for (int i = 0; i < 8; ++i) {
+    std::ranges::fill(more, c.rank() + i);
+    c.all_reduce(more.data(), more.data(), large, kernels::DType::i32);
+    if (std::ranges::count(more, 3 + 3 * i) != large) throw std::runtime_error(fmt::format("sum {}", i));
+  }
+  if (c.rank() == 2) c.send(data.data(), small, kernels::DType::i32, 1);
+  if (c.rank() == 1) c.recv(data.data(), small, kernels::DType::i32, 2);
+}
+
+// The first rail stops after any message, of rank 0 or of all. The communicator is closed while some have yet to
+// arrive.
+TEST(HostileFabric, NothingIsLostWhereverTheFirstRailStops) {
+  if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
   for (const bool tagged : {false, true})
     for (const int after : {1, 5, 20, 33, 60})
-      EXPECT_EQ(run_ranks("libfabric", 3, exchange,
+      EXPECT_EQ(run_ranks("libfabric", 3, exchange_small_and_large,
                           {.timeout = 10s,
                            .algorithm = "all_reduce=ring",
                            .fabric = {.tagged = tagged,
@@ -174,6 +176,27 @@ TEST(HostileFabric, NothingIsLostWhereverTheFirstRailStops) {
                                       .hostility = fmt::format("stick={},only=0", after)}}),
                 "")
           << after << (tagged ? ", tagged" : "");
+}
+
+// An interface that stops takes a rail and the control over it: while the ranks join, or later.
+TEST(HostileFabric, AnInterfaceThatStopsIsNoLostPeer) {
+  if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
+  for (const char* transport : {"libfabric", "hybrid"})
+    for (const int rail : {0, 1})
+      for (const char* how : {"stick=1", "stick=4", "stick=30", "fail=100"})
+        EXPECT_EQ(run_ranks(transport, 3,
+                            [](Communicator& c) {
+                              exchange_small_and_large(c);
+                              const auto half = c.split(c.rank() / 2, c.rank());
+                              std::int32_t one = 1;
+                              half->all_reduce(&one, &one, 1, kernels::DType::i32);
+                              if (one != half->ranks()) throw std::runtime_error("the sum of a half");
+                            },
+                            {.timeout = 10s,
+                             .algorithm = "all_reduce=ring",
+                             .fabric = {.rails = 2, .hostility = fmt::format("{},only={},control=1", how, rail)}}),
+                  "")
+            << transport << ", rail " << rail << ", " << how;
 }
 
 // A rank on another host: only messages that fail, or are not answered, tell that it has died.

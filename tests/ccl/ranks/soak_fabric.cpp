@@ -42,8 +42,9 @@ struct Plan {
                     up_to(50), 1 + up_to(30), up_to(40), 2 + up_to(20), up_to(8), up_to(4), up_to(20));
     const int rail = up_to(static_cast<std::uint32_t>(fabric.rails - 1));
     if (fabric.rails > 1 && random() % 3 == 0)
-      fabric.hostility = random() % 4 == 0 ? fmt::format("fail=100,only={}", rail)
-                                           : fmt::format("stick={},only={}", 1 + up_to(60), rail);
+      fabric.hostility =
+          fmt::format("{},only={},control={}", random() % 4 == 0 ? "fail=100" : fmt::format("stick={}", 1 + up_to(60)),
+                      rail, rail < 2 ? up_to(1) : 0);
   }
   int ranks;
   Rank victim;
@@ -75,7 +76,7 @@ std::size_t open_files() {
 }
 
 // Communicators that are made and closed leave no open file each. Some files may come late: connections between the
-// control endpoints of ranks, which all of them share and open when they first need them.
+// two control endpoints of each rank, which all of them share and open when they first need them.
 void leave_nothing(Communicator& c, std::mt19937& random) {
   constexpr std::size_t rounds = 12;
   std::size_t first = 0;
@@ -84,7 +85,7 @@ void leave_nothing(Communicator& c, std::mt19937& random) {
     c.barrier();
     if (i == 0) first = open_files();
   }
-  const std::size_t late = 2 * static_cast<std::size_t>(c.ranks() - 1);
+  const std::size_t late = 4 * static_cast<std::size_t>(c.ranks() - 1);
   if (open_files() > first + late)
     throw std::logic_error(
         fmt::format("{} files are open: expected {} and at most {} more", open_files(), first, late));

@@ -10,6 +10,7 @@
 #include "ccl/transports/libfabric/data/lane_receiver.h"
 #include "ccl/transports/libfabric/data/lane_sender.h"
 #include "ccl/transports/libfabric/presence/control.h"
+#include "ccl/transports/libfabric/wire/address_list.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"
 
 namespace trellis::ccl::libfabric {
@@ -97,15 +98,7 @@ Registered DataPath::registered(const Registrations::Range& r, bool for_peers) {
   return {r.begin, std::move(regions)};
 }
 
-std::vector<std::byte> DataPath::address() const {
-  std::vector<std::byte> all;
-  for (const auto& wire : wires_) {
-    const auto one = wire->address();
-    all.push_back(static_cast<std::byte>(one.size()));
-    all.insert(all.end(), one.begin(), one.end());
-  }
-  return all;
-}
+std::vector<std::byte> DataPath::address() const { return address_list(wires_); }
 
 // Peers tell their wires' addresses when they are asked.
 fi_addr_t DataPath::address_of(Rank r, int rail) {
@@ -121,15 +114,12 @@ fi_addr_t DataPath::address_of(Rank r, int rail) {
     }
     return FI_ADDR_UNSPEC;
   }
-  std::size_t at = 0;
-  for (const auto& wire : wires_) {
-    const std::size_t bytes = at < all.size() ? static_cast<std::size_t>(all[at]) : all.size();
-    if (bytes >= all.size() - at)
-      throw std::invalid_argument(
-          fmt::format("rank {} has fewer than our {} rails: expected the same TRELLIS_RAILS", r, wires_.size()));
-    known.push_back(wire ? wire->know(std::span(all).subspan(at + 1, bytes)) : FI_ADDR_UNSPEC);
-    at += 1 + bytes;
-  }
+  const auto addresses = addresses_in(all);
+  if (addresses.size() < wires_.size())
+    throw std::invalid_argument(
+        fmt::format("rank {} has fewer than our {} rails: expected the same TRELLIS_RAILS", r, wires_.size()));
+  for (std::size_t i = 0; i < wires_.size(); ++i)
+    known.push_back(wires_[i] ? wires_[i]->know(addresses[i]) : FI_ADDR_UNSPEC);
   return known[static_cast<std::size_t>(rail)];
 }
 

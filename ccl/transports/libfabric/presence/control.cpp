@@ -6,6 +6,7 @@
 #include <array>
 
 #include "ccl/thread_without_signals.h"
+#include "ccl/transports/libfabric/wire/address_list.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"
 #include "ccl/transports/notice.h"
 
@@ -22,7 +23,9 @@ constexpr std::size_t most_address_bytes = 512, most_note_bytes = 256;
 
 }  // namespace
 
-Control::Control(const FabricSettings& s) : wire_(open_wire(s, 0, -1)) {}
+Control::Control(const FabricSettings& s) {
+  for (int rail = 0; rail < std::min(s.rails, most_paths); ++rail) wires_.push_back(open_control_wire(s, rail));
+}
 
 Control::~Control() {
   {
@@ -31,30 +34,33 @@ Control::~Control() {
   }
   wakes_.notify_all();
   if (thread_.joinable()) thread_.join();
-  wire_.reset();  // before the memory of what is under way
+  wires_.clear();  // before the memory of what is under way
 }
 
-std::vector<std::byte> Control::address() const {
-  const auto a = wire_->address();
-  return {a.begin(), a.end()};
-}
+std::vector<std::byte> Control::address() const { return address_list(wires_); }
 
 void Control::begin(std::vector<Member> members) {
   members_ = std::move(members);
-  addresses_.assign(members_.size(), FI_ADDR_UNSPEC);
   const std::size_t bytes =
       sizeof(PublicHead) + most_address_bytes + most_note_bytes + most_notice_bytes(static_cast<Rank>(members_.size()));
-  pool_ = std::make_unique<PacketPool>(*wire_, bytes, most_packets);
-  for (std::size_t i = 0; i < posted_receives; ++i) to_post_.push_back(pool_->take(Operation::What::packet_in));
+  for (const auto& wire : wires_) {
+    Path& p = paths_.emplace_back();
+    p.addresses.assign(members_.size(), FI_ADDR_UNSPEC);
+    p.pool = std::make_unique<PacketPool>(*wire, bytes, most_packets);
+    for (std::size_t i = 0; i < posted_receives; ++i) p.to_post.push_back(p.pool->take(Operation::What::packet_in));
+  }
   post_receives();
   thread_ = thread_without_signals([this] { run(); });
 }
 
 void Control::post_receives() {
-  while (!to_post_.empty()) {
-    PacketBuffer* const b = to_post_.back();
-    if (!wire_->receive({b->data, pool_->packet_bytes(), b->descriptor}, *b)) return;
-    to_post_.pop_back();
+  for (std::size_t i = 0; i < wires_.size(); ++i) {
+    Path& p = paths_[i];
+    while (!p.to_post.empty()) {
+      PacketBuffer* const b = p.to_post.back();
+      if (!wires_[i]->receive({b->data, p.pool->packet_bytes(), b->descriptor}, *b)) break;
+      p.to_post.pop_back();
+    }
   }
 }
 
@@ -116,47 +122,62 @@ void Control::progress() {
 }
 
 void Control::move() {
+  for (int path = 0; path < paths(); ++path) move(path);
+  for (const auto& p : all())
+    for (const Rank r : p->take_owed()) tell(p, r);
+}
+
+void Control::move(int path) {
+  const auto at = static_cast<std::size_t>(path);
   std::array<Event, 16> events;
   for (;;) {
-    const std::size_t count = wire_->poll(events);
+    const std::size_t count = wires_[at]->poll(events);
     for (std::size_t i = 0; i < count; ++i) {
       auto* const b = static_cast<PacketBuffer*>(events[i].operation);
       if (b == nullptr) continue;
       if (b->what == Operation::What::packet_in) {
-        if (events[i].what == Event::What::done) take(*b);
-        to_post_.push_back(b);
+        if (events[i].what == Event::What::done) take(*b, path);
+        paths_[at].to_post.push_back(b);
       } else if (const auto found = sent_.find(b); found != sent_.end()) {
-        found->second.presence->told(found->second.to, events[i].error);
+        found->second.presence->told(found->second.to, path, events[i].error);
         sent_.erase(found);
-        pool_->give(b);
+        paths_[at].pool->give(b);
       }
     }
     post_receives();
     if (count < events.size()) break;
   }
-  for (const auto& p : all())
-    for (const Rank r : p->take_owed()) tell(p, r);
 }
 
-void Control::take(const PacketBuffer& b) {
+void Control::take(const PacketBuffer& b, int path) {
   PublicState s;
-  if (!read_public({b.data, pool_->packet_bytes()}, s)) return;
-  if (const auto p = presence_of(s.head.communicator)) p->hear(s);
+  if (!read_public({b.data, b.pool->packet_bytes()}, s)) return;
+  if (const auto p = presence_of(s.head.communicator)) p->hear(s, path);
 }
 
 void Control::tell(const std::shared_ptr<Presence>& p, Rank r) {
-  fi_addr_t& to = addresses_[p->place(r)];
-  if (to == FI_ADDR_UNSPEC) to = wire_->know(members_[p->place(r)].address);
-  PacketBuffer* const b = pool_->take(Operation::What::packet_out);
+  const int number = p->path(r);
+  Path& path = paths_[static_cast<std::size_t>(number)];
+  Wire& wire = *wires_[static_cast<std::size_t>(number)];
+  fi_addr_t& to = path.addresses[p->place(r)];
+  if (to == FI_ADDR_UNSPEC) {
+    const auto addresses = addresses_in(members_[p->place(r)].address);
+    if (static_cast<std::size_t>(number) >= addresses.size()) {  // it has fewer rails
+      p->told(r, number, FI_EADDRNOTAVAIL);
+      return p->owe(r);
+    }
+    to = wire.know(addresses[static_cast<std::size_t>(number)]);
+  }
+  PacketBuffer* const b = path.pool->take(Operation::What::packet_out);
   if (b == nullptr) return p->owe(r);
   const std::size_t bytes = p->write_for(r, letter_);
-  std::copy_n(letter_.begin(), std::min(bytes, pool_->packet_bytes()), b->data);
-  if (wire_->send(to, {b->data, bytes, b->descriptor}, *b)) {
+  std::copy_n(letter_.begin(), std::min(bytes, path.pool->packet_bytes()), b->data);
+  if (wire.send(to, {b->data, bytes, b->descriptor}, *b)) {
     sent_[b] = {p, r};
-    return p->telling(r);
+    return p->telling(r, number);
   }
-  pool_->give(b);
-  if (const int error = wire_->refusal(); error != 0) p->told(r, error);
+  path.pool->give(b);
+  if (const int error = wire.refusal(); error != 0) p->told(r, number, error);
   p->owe(r);
 }
 

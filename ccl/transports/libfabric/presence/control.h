@@ -1,5 +1,5 @@
-// Control: the wire over which a communicator and those divided from it tell each other how they are. A thread of its
-// own answers while the program computes.
+// Control: the wires over which a communicator and those divided from it tell each other how they are: one, or one on
+// the interface of each of the first two rails. A thread of its own answers while the program computes.
 #pragma once
 
 #include <condition_variable>
@@ -20,6 +20,7 @@ class Control {
   Control& operator=(const Control&) = delete;
 
   std::vector<std::byte> address() const;
+  int paths() const { return static_cast<int>(wires_.size()); }
   void begin(std::vector<Member>);  // the members, before anything else
   const Member& member(std::size_t place) const { return members_[place]; }
 
@@ -31,23 +32,28 @@ class Control {
 
  private:
   void move();
-  void take(const PacketBuffer&);
+  void take(const PacketBuffer&, int path);
+  void move(int path);
   void tell(const std::shared_ptr<Presence>&, Rank);
   void run();
   void post_receives();
   std::shared_ptr<Presence> presence_of(std::uint64_t identity);
   std::vector<std::shared_ptr<Presence>> all();
 
-  std::mutex mutex_;  // of the wire and what is sent over it
-  std::unique_ptr<Wire> wire_;
-  std::vector<Member> members_;
-  std::vector<fi_addr_t> addresses_;  // by place; FI_ADDR_UNSPEC: not known to the wire yet
-  std::unique_ptr<PacketPool> pool_;
-  std::vector<PacketBuffer*> to_post_;  // receive buffers
+  // What belongs to a wire.
+  struct Path {
+    std::vector<fi_addr_t> addresses;  // by place; FI_ADDR_UNSPEC: not known to the wire yet
+    std::unique_ptr<PacketPool> pool;
+    std::vector<PacketBuffer*> to_post;  // receive buffers
+  };
   struct Sent {
     std::shared_ptr<Presence> presence;
     Rank to;
   };
+  std::mutex mutex_;  // of the wires and what is sent over them
+  std::vector<std::unique_ptr<Wire>> wires_;
+  std::vector<Path> paths_;  // by wire
+  std::vector<Member> members_;
   std::map<PacketBuffer*, Sent> sent_;
   std::vector<std::byte> letter_;
 

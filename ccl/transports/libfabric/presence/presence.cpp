@@ -12,16 +12,20 @@ using namespace std::chrono_literals;
 constexpr Rank most_asked = 32;        // ranks of a communicator in which everybody asks everybody
 constexpr auto sure_it_fails = 300ms;  // for which messages to a peer must have failed
 constexpr auto between_repeats = 20ms;
+constexpr auto between_looks = 20ms;
+constexpr std::chrono::milliseconds longest_silence = 500ms;  // of a path, before another is tried
+constexpr int silences = 8;                                   // in the timeout, at least
 
 }  // namespace
 
 Presence::Presence(std::uint64_t identity, Rank rank, std::vector<std::size_t> places, std::vector<Member> members,
-                   std::chrono::milliseconds timeout)
+                   std::chrono::milliseconds timeout, int paths)
     : identity_(identity),
       rank_(rank),
       places_(std::move(places)),
       members_(std::move(members)),
       timeout_(timeout),
+      paths_(paths),
       peers_(places_.size()) {
   mine_.head.communicator = identity;
   mine_.head.from = rank;
@@ -171,12 +175,45 @@ bool Presence::answered(Rank r, std::uint32_t ask) const {
   return r == rank_ || p.answers >= ask || p.state.head.left;
 }
 
+// A path that fails, or over which nothing comes back, is changed for the next: by either end, which the other follows
+// as soon as it hears of it over that path.
+void Presence::turn(Peer& p, int path, Deadline now) const {
+  p.path = path % paths_;
+  p.turned = now;
+}
+
+void Presence::turn_where_silent(Deadline now) {
+  if (paths_ == 1 || now - looked_for_silence_ < between_looks) return;
+  looked_for_silence_ = now;
+  const auto silence = std::min(longest_silence, timeout_ / silences);
+  for (Rank r = 0; r < ranks(); ++r) {
+    Peer& p = peer(r);
+    const auto since = [&](Deadline begun) {
+      return begun != Deadline() && now - std::max(begun, p.turned) >= silence;
+    };
+    const bool stuck = (p.in_flight >> p.path & 1) != 0 && since(p.told);
+    if (!stuck && !since(p.unanswered)) continue;
+    turn(p, p.path + 1, now);
+    if (stuck) {
+      p.knows_left = false;
+      owe_locked(r);
+    }
+    p.to_ask = p.to_ask || p.unanswered != Deadline();
+  }
+}
+
+int Presence::path(Rank r) const {
+  const std::lock_guard lock(mutex_);
+  return peer(r).path;
+}
+
 std::vector<Rank> Presence::take_owed() {
   const Deadline now = Clock::now();
   const std::lock_guard lock(mutex_);
+  turn_where_silent(now);
   std::vector<Rank> taken;
   std::erase_if(owed_, [&](Rank r) {
-    if (peer(r).in_flight || peer(r).repeat > now) return false;
+    if ((peer(r).in_flight >> peer(r).path & 1) != 0 || peer(r).repeat > now) return false;
     peer(r).owed = false;
     taken.push_back(r);
     return true;
@@ -189,7 +226,7 @@ bool Presence::has_to_tell() const {
   return std::ranges::any_of(peers_, [&](const Peer& p) {
     if (fails(p, Clock::now())) return false;
     // One that has left may still wait until this has left too, or has told what arrived.
-    return p.state.head.left ? p.owed && !p.knows_left && mine_.head.left : p.owed || p.in_flight;
+    return p.state.head.left ? p.owed && !p.knows_left && mine_.head.left : p.owed || (p.in_flight >> p.path & 1) != 0;
   });
 }
 
@@ -208,32 +245,39 @@ std::size_t Presence::write_for(Rank r, std::vector<std::byte>& into) {
   return bytes;
 }
 
-void Presence::telling(Rank r) {
+void Presence::telling(Rank r, int path) {
   const std::lock_guard lock(mutex_);
-  peer(r).in_flight = true;
-  peer(r).to_ask = false;
+  Peer& p = peer(r);
+  p.in_flight |= static_cast<std::uint8_t>(1U << path);
+  p.told = Clock::now();
+  p.to_ask = false;
 }
 
-void Presence::told(Rank r, int error) {
+void Presence::told(Rank r, int path, int error) {
   const Deadline now = Clock::now();
   const std::lock_guard lock(mutex_);
   Peer& p = peer(r);
-  p.in_flight = false;
+  Deadline& failing = p.failing[static_cast<std::size_t>(path)];
+  p.in_flight &= static_cast<std::uint8_t>(~(1U << path));
   if (error == 0) {
-    p.failing = p.repeat = {};
+    failing = {};
+    if (path == p.path) p.repeat = {};
     return;
   }
-  if (p.failing == Deadline()) p.failing = now;
+  if (failing == Deadline()) failing = now;
   p.repeat = now + between_repeats;
+  if (path == p.path) turn(p, path + 1, now);
   p.to_ask = p.to_ask || p.unanswered != Deadline();
   if (!p.state.head.left) owe_locked(r);
 }
 
 bool Presence::fails(const Peer& p, Deadline now) const {
-  return p.failing != Deadline() && p.failing > p.heard && now - p.failing > sure_it_fails;
+  return std::all_of(p.failing.begin(), p.failing.begin() + paths_, [&](Deadline since) {
+    return since != Deadline() && since > p.heard && now - since > sure_it_fails;
+  });
 }
 
-void Presence::hear(const PublicState& s) {
+void Presence::hear(const PublicState& s, int path) {
   const Rank from = s.head.from;
   if (from < 0 || from == rank_ || !names_ranks_of(s.head, ranks())) return;
   Rank none = -1;
@@ -247,7 +291,8 @@ void Presence::hear(const PublicState& s) {
   const std::lock_guard lock(mutex_);
   Peer& p = peer(from);
   p.heard = Clock::now();
-  p.unanswered = p.failing = {};
+  p.unanswered = p.failing[static_cast<std::size_t>(path)] = {};
+  if (path != p.path) turn(p, path, p.heard);
   if (s.head.version > p.state.head.version) p.state = s;
   p.answers = std::max(p.answers, s.head.answers);
   if (s.head.asks == 0) return;

@@ -2,6 +2,7 @@
 // the others'.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -14,9 +15,11 @@
 
 namespace trellis::ccl::libfabric {
 
+constexpr int most_paths = 2;  // of control: endpoints on the interfaces of as many rails
+
 // A process that takes part, as the store told of it.
 struct Member {
-  std::vector<std::byte> address;  // of its wire for control
+  std::vector<std::byte> address;  // of its wires for control, a list
   std::string host;                // name
   std::string home;                // where processes see each other: boot and process namespace
   std::int64_t process = 0;
@@ -24,9 +27,9 @@ struct Member {
 
 class Presence {
  public:
-  // `places`: each rank's number among the members that share a Control.
+  // `places`: each rank's number among the members that share a Control, which has so many paths.
   Presence(std::uint64_t identity, Rank rank, std::vector<std::size_t> places, std::vector<Member>,
-           std::chrono::milliseconds timeout);
+           std::chrono::milliseconds timeout, int paths);
 
   std::uint64_t identity() const { return identity_; }
   Rank rank() const { return rank_; }
@@ -61,12 +64,13 @@ class Presence {
 
   // For the Control. The peers to whom something is to be told; each is taken off when it is written for.
   std::vector<Rank> take_owed();
+  int path(Rank) const;      // over which it is told
   bool has_to_tell() const;  // to those who can be reached
   std::size_t write_for(Rank, std::vector<std::byte>& into);
   void owe(Rank);
-  void telling(Rank);          // the message is on its way
-  void told(Rank, int error);  // it has gone, or failed
-  void hear(const PublicState&);
+  void telling(Rank, int path);          // the message is on its way
+  void told(Rank, int path, int error);  // it has gone, or failed
+  void hear(const PublicState&, int path);
   std::function<std::uint64_t(Rank)> arrived;  // of data, by rank; set before anything is heard
 
   // Called by the Control's thread now and then, so that data go on while nobody waits for them.
@@ -76,20 +80,26 @@ class Presence {
  private:
   struct Peer {
     PublicState state;
-    Deadline heard = {};                  // last time
-    Deadline asked = {};                  // last time
-    Deadline unanswered = {};             // first time that it was asked since it was heard
-    Deadline failing = {};                // since when messages to it fail
-    Deadline repeat = {};                 // when the one that failed is sent again
-    std::uint32_t asks = 0, answers = 0;  // the number of asks of it; the last that it answered
-    std::uint32_t to_answer = 0;          // the last ask of its own
-    bool owed = false, to_ask = false, in_flight = false;
+    Deadline heard = {};                            // last time
+    Deadline asked = {};                            // last time
+    Deadline unanswered = {};                       // first time that it was asked since it was heard
+    std::array<Deadline, most_paths> failing = {};  // since when messages to it fail, by path
+    Deadline repeat = {};                           // when the one that failed is sent again
+    std::uint32_t asks = 0, answers = 0;            // the number of asks of it; the last that it answered
+    std::uint32_t to_answer = 0;                    // the last ask of its own
+    Deadline told = {};                             // last time that a message to it was begun
+    Deadline turned = {};                           // when it took its path
+    int path = 0;
+    std::uint8_t in_flight = 0;  // a bit for each path
+    bool owed = false, to_ask = false;
     bool knows_left = false;  // it was told that this rank has left
     std::shared_ptr<Process> process;
   };
   Peer& peer(Rank r) { return peers_[static_cast<std::size_t>(r)]; }
   const Peer& peer(Rank r) const { return peers_[static_cast<std::size_t>(r)]; }
   void owe_locked(Rank);
+  void turn_where_silent(Deadline now);
+  void turn(Peer&, int path, Deadline now) const;
   bool fails(const Peer&, Deadline now) const;  // it can't be reached
   void ask_locked(Rank, Deadline now);
 
@@ -98,6 +108,7 @@ class Presence {
   const std::vector<std::size_t> places_;
   const std::vector<Member> members_;  // by rank
   const std::chrono::milliseconds timeout_;
+  const int paths_;
   bool one_host_ = true;
   std::atomic<Rank> lost_ = -1, aborted_ = -1;
   std::atomic<Outcome> outcome_ = Outcome::open;
@@ -106,6 +117,7 @@ class Presence {
   PublicState mine_;
   std::vector<Peer> peers_;
   std::vector<Rank> owed_;
+  Deadline looked_for_silence_ = {};
   std::mutex progress_mutex_;
   std::function<void()> progress_;
 };

@@ -17,6 +17,7 @@ struct FaultInjection {
   int credits = 0;  // most operations under way that send; 0: as many as the wire takes
   int fail = 0;     // per cent of messages and pieces that end in an error and are not sent
   int only = -1;    // the rail that does all this; -1: every one, and control too
+  int control = 0;  // 1: that rail's interface does it, so the control over it, too
   int former = 0;   // per cent of messages before which one comes as a process that was at this address would send it
   int stick = 0;    // operations that send, after which no further one is carried out or ends; 0: never
   int stall = 0;    // milliseconds, at most, for which now and then nothing happens

@@ -5,14 +5,27 @@
 
 namespace trellis::ccl::libfabric {
 
+namespace {
+
 // Each wire of a hostile fabric has a seed of its own.
-std::unique_ptr<Wire> open_wire(const FabricSettings& s, std::uint64_t member, int rail, const AmongRanks& among) {
-  std::unique_ptr<Wire> wire = open_endpoint(chosen(s, rail, among));
+std::unique_ptr<Wire> hostile_if_wanted(std::unique_ptr<Wire> wire, const FabricSettings& s, int rail, bool control,
+                                        std::uint64_t own_seed) {
   if (s.hostility.empty()) return wire;
   FaultInjection h = hostility_in(s.hostility);
-  if (h.only >= 0 && h.only != rail) return wire;
-  h.seed = (h.seed * 1'000'003 + member) * 1'009 + static_cast<std::uint64_t>(rail + 1);
+  if (h.only >= 0 && (h.only != rail || (control && h.control == 0))) return wire;
+  h.seed = h.seed * (control ? 1 : 1'000'003) * 1'009 + own_seed;
   return hostile(std::move(wire), h);
+}
+
+}  // namespace
+
+std::unique_ptr<Wire> open_wire(const FabricSettings& s, std::uint64_t member, int rail, const AmongRanks& among) {
+  return hostile_if_wanted(open_endpoint(chosen(s, rail, among)), s, rail, false,
+                           member * 1'009 + static_cast<std::uint64_t>(rail));
+}
+
+std::unique_ptr<Wire> open_control_wire(const FabricSettings& s, int rail) {
+  return hostile_if_wanted(open_endpoint(chosen(s, rail)), s, rail, true, static_cast<std::uint64_t>(rail));
 }
 
 }  // namespace trellis::ccl::libfabric

@@ -7,7 +7,10 @@
 
 namespace trellis::ccl::libfabric {
 
-// `member` tells wires apart that have the same rail; -1: the wire for control.
+// `member` tells wires apart that have the same rail.
 std::unique_ptr<Wire> open_wire(const FabricSettings&, std::uint64_t member, int rail, const AmongRanks& = {});
+
+// For control, on the interface of a rail.
+std::unique_ptr<Wire> open_control_wire(const FabricSettings&, int rail);
 
 }  // namespace trellis::ccl::libfabric

@@ -139,7 +139,7 @@ Info chosen(const FabricSettings& s, int rail, const AmongRanks& among) {
     for (const fi_info* i = all.get(); i != nullptr; i = i->next)
       if ((caps != to_write || writes(*i)) && is_wanted(s, *i)) fit.push_back(i);
     if (fit.empty()) continue;
-    Info one(library().dupinfo(of_rail(s, fit, std::max(rail, 0), here)));
+    Info one(library().dupinfo(of_rail(s, fit, rail, here)));
     if (!one) throw std::bad_alloc();
     return one;
   }
