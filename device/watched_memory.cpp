@@ -28,9 +28,9 @@ std::optional<WatchedMemory::Range> WatchedMemory::find(const void* data, std::s
   return within < r.bytes && bytes <= r.bytes - within ? std::optional(r) : std::nullopt;
 }
 
-void WatchedMemory::begins(std::byte* begin, std::size_t bytes) {
+void WatchedMemory::begins(std::byte* begin, std::size_t bytes, Device* exporter) {
   const std::lock_guard lock(ranges_mutex_);
-  ranges_[begin] = {begin, bytes};
+  ranges_[begin] = {begin, bytes, exporter};
 }
 
 void WatchedMemory::ends(std::byte* begin, std::size_t bytes) {

@@ -12,11 +12,14 @@
 
 namespace trellis::device {
 
+class Device;
+
 class WatchedMemory {
  public:
   struct Range {
     std::byte* begin = nullptr;
     std::size_t bytes = 0;
+    Device* exporter = nullptr;  // whose DMA-BUF a fabric registers; null: it is like the host's
   };
   using Told = std::function<void(const std::byte* begin, std::size_t bytes)>;
   class Watch;
@@ -27,7 +30,7 @@ class WatchedMemory {
   std::optional<Range> find(const void* data, std::size_t bytes) const;
 
   // For those that allocate memory, or move it. Nobody uses it meanwhile.
-  void begins(std::byte* begin, std::size_t bytes);
+  void begins(std::byte* begin, std::size_t bytes, Device* exporter = nullptr);
   void ends(std::byte* begin, std::size_t bytes);  // all that began there
   void moves(const std::byte* begin, std::size_t bytes);
 

@@ -11,6 +11,7 @@
 #include "device/neuron/memory.h"
 #include "device/neuron/program.h"
 #include "device/neuron/stream.h"
+#include "device/watched_memory.h"
 
 namespace trellis::device {
 namespace {
@@ -28,6 +29,9 @@ class Neuron : public Device {
         core_(core),
         account_(name_),
         messages_(runtime_, tensors_, topology_.core) {}
+  ~Neuron() override {
+    for (const void* at : tensors_.all()) release(const_cast<void*>(at));
+  }
 
   std::string_view name() const override { return name_; }
   Capabilities capabilities() const override { return runtime_->capabilities(); }
@@ -123,6 +127,8 @@ void* Neuron::allocate(std::size_t bytes, std::string_view what) {
   account_.reserve(bytes, what);
   account_.hold(at, bytes, what);
   tensors_.add(at, size, tensor);
+  const bool exports = capabilities().has(Capability::export_memory);
+  watched_memory().begins(static_cast<std::byte*>(at), size, exports ? this : nullptr);
   return at;
 }
 
@@ -130,6 +136,7 @@ void Neuron::release(void* pointer) {
   if (pointer == nullptr) return;
   nrt::Tensor* tensor = tensors_.remove(pointer);
   if (tensor == nullptr) throw std::invalid_argument(fmt::format("release: {} was not allocated here", pointer));
+  if (const auto range = watched_memory().find(pointer, 1)) watched_memory().ends(range->begin, range->bytes);
   account_.release(pointer);
   runtime_->library().nrt_tensor_free(&tensor);
 }

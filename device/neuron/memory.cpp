@@ -16,6 +16,13 @@ nrt::Tensor* TensorsByAddress::remove(const void* at) {
   return tensor;
 }
 
+std::vector<const void*> TensorsByAddress::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<const void*> out;
+  for (const auto& [at, piece] : pieces_) out.push_back(at);
+  return out;
+}
+
 std::optional<InTensor> TensorsByAddress::find(const void* at, std::size_t bytes) const {
   const auto* const byte = static_cast<const std::byte*>(at);
   const std::lock_guard lock(mutex_);

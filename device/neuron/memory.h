@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "device/neuron/runtime.h"
 
@@ -18,6 +19,7 @@ class TensorsByAddress {
  public:
   void add(void* at, std::size_t bytes, nrt::Tensor*);
   nrt::Tensor* remove(const void* at);  // null: no tensor begins there
+  std::vector<const void*> all() const;
   // Throws invalid_argument when the range begins in a tensor and goes past its end. None: it is the host's.
   std::optional<InTensor> find(const void* at, std::size_t bytes) const;
 

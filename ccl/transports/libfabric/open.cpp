@@ -126,6 +126,10 @@ Family first(Store& store, const Joining& j) {
   return f;
 }
 
+bool has_memory_of_its_own(const device::Device* d) {
+  return d != nullptr && d->capabilities().has(device::Capability::export_memory) && d->window().fd < 0;
+}
+
 }  // namespace
 
 std::unique_ptr<FabricTransport> open_fabric(std::shared_ptr<Store> store, const Joining& j) {
@@ -138,7 +142,8 @@ std::unique_ptr<FabricTransport> open_fabric(std::shared_ptr<Store> store, const
   }
   const auto presence =
       std::make_shared<Presence>(f.identity, j.rank, f.places, f.members, j.config.timeout, f.control->paths());
-  auto data = std::make_unique<DataPath>(j.config.fabric, presence, f.control, channel_lanes + 1);
+  auto data = std::make_unique<DataPath>(j.config.fabric, has_memory_of_its_own(j.device), presence, f.control,
+                                         channel_lanes + 1);
   presence->change([&](PublicState& s) { s.address = data->address(); });
   presence->arrived = data->traffic().arrived();
   f.control->add(presence);

@@ -9,6 +9,7 @@
 
 #include "ccl/transports/libfabric/data/lane_receiver.h"
 #include "ccl/transports/libfabric/data/lane_sender.h"
+#include "ccl/transports/libfabric/data/region_of.h"
 #include "ccl/transports/libfabric/presence/control.h"
 #include "ccl/transports/libfabric/wire/address_list.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"
@@ -37,7 +38,8 @@ AmongRanks among_ranks(const Presence& p) {
 
 }  // namespace
 
-DataPath::DataPath(const FabricSettings& s, std::shared_ptr<Presence> p, std::shared_ptr<Control> c, int lanes)
+DataPath::DataPath(const FabricSettings& s, bool device_memory, std::shared_ptr<Presence> p, std::shared_ptr<Control> c,
+                   int lanes)
     : presence_(std::move(p)),
       control_(std::move(c)),
       lanes_(lanes),
@@ -50,8 +52,9 @@ DataPath::DataPath(const FabricSettings& s, std::shared_ptr<Presence> p, std::sh
         const std::lock_guard lock(mutex_);
         registrations_.end(begin, bytes);
       })) {
+  const WireUse use{.among = among_ranks(*presence_), .device_memory = device_memory};
   for (int rail = 0; rail < s.rails; ++rail)
-    wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->rank()), rail, among_ranks(*presence_)));
+    wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->rank()), rail, use));
   const auto ranks = static_cast<std::size_t>(presence_->ranks());
   limits_ = wires_.front()->limits();
   eager_bytes_ = std::min(usual_eager, limits().piece - sizeof(Packet));
@@ -93,8 +96,7 @@ void DataPath::close() {
 
 Registered DataPath::registered(const Registrations::Range& r, bool for_peers) {
   std::vector<std::unique_ptr<Region>> regions;
-  for (const auto& wire : wires_)
-    regions.push_back(wire ? wire->region({.data = r.begin, .bytes = r.bytes}, for_peers) : nullptr);
+  for (const auto& wire : wires_) regions.push_back(wire ? region_of(*wire, r, for_peers) : nullptr);
   return {r.begin, std::move(regions)};
 }
 

@@ -28,7 +28,7 @@ inline constexpr std::uint32_t window = 16;
 
 class DataPath {
  public:
-  DataPath(const FabricSettings&, std::shared_ptr<Presence>, std::shared_ptr<Control>, int lanes);
+  DataPath(const FabricSettings&, bool device_memory, std::shared_ptr<Presence>, std::shared_ptr<Control>, int lanes);
   ~DataPath();
   DataPath(const DataPath&) = delete;
   DataPath& operator=(const DataPath&) = delete;

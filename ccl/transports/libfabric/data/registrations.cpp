@@ -17,7 +17,8 @@ std::byte* writable(const void* data) { return static_cast<std::byte*>(const_cas
 }  // namespace
 
 Registrations::Use Registrations::alone(const void* data, std::size_t bytes, bool for_peers) const {
-  return std::make_shared<Registered>(make_({writable(data), bytes}, for_peers));
+  const auto known = device::watched_memory().find(data, bytes);
+  return std::make_shared<Registered>(make_({writable(data), bytes, known ? known->exporter : nullptr}, for_peers));
 }
 
 Registrations::Use Registrations::of(const void* data, std::size_t bytes, bool for_peers) {

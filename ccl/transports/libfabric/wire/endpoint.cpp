@@ -65,7 +65,8 @@ class Endpoint : public Wire {
                .piece = std::min(info_->ep_attr->max_msg_size, usual_piece),
                .outstanding = std::clamp<std::size_t>(info_->tx_attr->size, 4, 256),
                .writes = writes(*info_),
-               .registers_local = (mode & FI_MR_LOCAL) != 0};
+               .registers_local = (mode & FI_MR_LOCAL) != 0,
+               .device_memory = (info_->caps & FI_HMEM) != 0};
   }
 
   const WireLimits& limits() const override { return limits_; }

@@ -19,8 +19,8 @@ std::unique_ptr<Wire> hostile_if_wanted(std::unique_ptr<Wire> wire, const Fabric
 
 }  // namespace
 
-std::unique_ptr<Wire> open_wire(const FabricSettings& s, std::uint64_t member, int rail, const AmongRanks& among) {
-  return hostile_if_wanted(open_endpoint(chosen(s, rail, among)), s, rail, false,
+std::unique_ptr<Wire> open_wire(const FabricSettings& s, std::uint64_t member, int rail, const WireUse& use) {
+  return hostile_if_wanted(open_endpoint(chosen(s, rail, use)), s, rail, false,
                            member * 1'009 + static_cast<std::uint64_t>(rail));
 }
 

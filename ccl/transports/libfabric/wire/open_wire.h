@@ -2,13 +2,13 @@
 #pragma once
 
 #include "ccl/fabric.h"
-#include "ccl/transports/libfabric/instances/instances.h"
+#include "ccl/transports/libfabric/wire/provider.h"
 #include "ccl/transports/libfabric/wire/wire.h"
 
 namespace trellis::ccl::libfabric {
 
 // `member` tells wires apart that have the same rail.
-std::unique_ptr<Wire> open_wire(const FabricSettings&, std::uint64_t member, int rail, const AmongRanks& = {});
+std::unique_ptr<Wire> open_wire(const FabricSettings&, std::uint64_t member, int rail, const WireUse& = {});
 
 // For control, on the interface of a rail.
 std::unique_ptr<Wire> open_control_wire(const FabricSettings&, int rail);

@@ -31,6 +31,7 @@ Info offers(const FabricSettings& s, std::uint64_t caps, bool delivered) {
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+  if ((caps & FI_HMEM) != 0) hints->domain_attr->mr_mode |= FI_MR_HMEM;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
   if (delivered) hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
@@ -129,15 +130,20 @@ std::string present() {
 
 bool writes(const fi_info& i) { return (i.caps & FI_RMA) != 0 && i.domain_attr->cq_data_size >= 4; }
 
-Info chosen(const FabricSettings& s, int rail, const AmongRanks& among) {
-  const Here here{instance_of(s.instance, product_of_this_host()), among};
+Info chosen(const FabricSettings& s, int rail, const WireUse& use) {
+  const Here here{instance_of(s.instance, product_of_this_host()), use.among};
+  std::vector<std::uint64_t> wanted;
   for (const std::uint64_t caps : {to_write, to_tag}) {
     if (caps == to_write && s.tagged) continue;
+    if (use.device_memory) wanted.push_back(caps | FI_HMEM);
+    wanted.push_back(caps);
+  }
+  for (const std::uint64_t caps : wanted) {
     Info all = offers(s, caps, s.rails > 1);
     if (!all && s.rails > 1) all = offers(s, caps, false);
     std::vector<const fi_info*> fit;
     for (const fi_info* i = all.get(); i != nullptr; i = i->next)
-      if ((caps != to_write || writes(*i)) && is_wanted(s, *i)) fit.push_back(i);
+      if (((caps & FI_RMA) == 0 || writes(*i)) && is_wanted(s, *i)) fit.push_back(i);
     if (fit.empty()) continue;
     Info one(library().dupinfo(of_rail(s, fit, rail, here)));
     if (!one) throw std::bad_alloc();

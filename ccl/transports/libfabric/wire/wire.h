@@ -54,6 +54,7 @@ struct WireLimits {
   std::size_t outstanding = 0;   // most operations that send
   bool writes = false;           // pieces are remote writes; otherwise tagged messages
   bool registers_local = false;  // memory that it reads or receives into must be registered
+  bool device_memory = false;    // memory of devices can be registered
 };
 
 class Wire {

@@ -1,0 +1,26 @@
+#include "ccl/transports/libfabric/data/region_of.h"
+
+#include <system_error>
+
+#include "device/device.h"
+
+namespace trellis::ccl::libfabric {
+
+// A provider may have FI_HMEM and not this kind of device, as one that was built without Neuron's part: the mapped
+// address is left then.
+std::unique_ptr<Region> region_of(Wire& wire, const device::WatchedMemory::Range& r, bool for_peers) {
+  if (r.exporter != nullptr && wire.limits().device_memory) try {
+      const device::Exported e = r.exporter->export_memory(r.begin, r.bytes);
+      return wire.region({.data = r.begin,
+                          .bytes = r.bytes,
+                          .of = Memory::Of::neuron,
+                          .device = r.exporter->topology().chip_of_core(),
+                          .dmabuf = e.fd(),
+                          .dmabuf_offset = e.offset()},
+                         for_peers);
+    } catch (const std::system_error&) {
+    }
+  return wire.region({.data = r.begin, .bytes = r.bytes}, for_peers);
+}
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,14 @@
+// Memory as it is registered with a wire: the host's by its address; a device's as the device exports it, where the
+// wire's provider can take that.
+#pragma once
+
+#include <memory>
+
+#include "ccl/transports/libfabric/wire/wire.h"
+#include "device/watched_memory.h"
+
+namespace trellis::ccl::libfabric {
+
+std::unique_ptr<Region> region_of(Wire&, const device::WatchedMemory::Range&, bool for_peers);
+
+}  // namespace trellis::ccl::libfabric
