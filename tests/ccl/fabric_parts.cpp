@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ccl/transports/libfabric/data/landings.h"
+#include "ccl/transports/libfabric/data/overdue.h"
 #include "ccl/transports/libfabric/data/rails.h"
 #include "ccl/transports/libfabric/presence/public_state.h"
 #include "ccl/transports/libfabric/wire/fault_injection.h"
@@ -82,48 +83,37 @@ TEST(Rails, GetBytesInProportionToTheirSpeed) {
   EXPECT_NEAR(static_cast<double>(three[2]) / static_cast<double>(three[0] + three[1]), 1, 0.1);
 }
 
-TEST(Rails, OneThatStopsIsNamedAndLeft) {
-  using namespace std::chrono_literals;
-  Rails rails(2);
-  Deadline now{};
-  rails.posted(1, 10, now);
-  rails.posted(1, 10, now);
-  EXPECT_EQ(rails.stalled(now + 500ms, 1s), -1);
-  rails.done(1, 10, now, true, now + 500ms);
-  EXPECT_EQ(rails.stalled(now + 1200ms, 1s), -1);
-  EXPECT_EQ(rails.stalled(now + 1500ms, 1s), 1);
-  rails.leave(1);
-  rails.posted(0, 10, now);
-  EXPECT_EQ(rails.stalled(now + 9s, 1s), -1);  // the last one
-  EXPECT_EQ(rails.left(), 2);
+TEST(Rails, TheNextOneTakesThePacketsOfOneThatIsLeft) {
+  Rails rails(3);
   EXPECT_EQ(rails.first(), 0);
+  rails.leave(0);
+  EXPECT_EQ(rails.first(), 1);
+  rails.leave(2);
+  EXPECT_EQ(rails.left(), 5);
+  EXPECT_TRUE(rails.only_one());
   for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(rails.choose(10), 0);
-    rails.posted(0, 10, now);
+    EXPECT_EQ(rails.choose(10), 1);
+    rails.posted(1, 10, {});
   }
 }
 
-TEST(Rails, TheNextOneTakesThePacketsOfOneOnWhichTheyStopOrFail) {
+TEST(Overdue, IsWhatHasNotArrivedLongAfterThePeerWasHeard) {
   using namespace std::chrono_literals;
-  const Deadline now = Deadline() + 1h;
-  Rails rails(3);
-  rails.packet_posted(0, now);
-  EXPECT_EQ(rails.stalled(now + 900ms, 1s), -1);
-  EXPECT_EQ(rails.stalled(now + 1s, 1s), 0);
-  rails.leave(0);
-  EXPECT_EQ(rails.first(), 1);
-  EXPECT_EQ(rails.choose(10), 1);
-  for (int i = 0; i < 20; ++i) {
-    rails.packet_posted(1, now + i * 100ms);
-    rails.packet_done(1, i < 5, now + i * 100ms);
-  }
-  EXPECT_EQ(rails.stalled(now + 1400ms, 1s), -1);
-  EXPECT_EQ(rails.stalled(now + 1500ms, 1s), 1);
-  rails.packet_done(1, true, now + 1500ms);
-  EXPECT_EQ(rails.stalled(now + 9s, 1s), -1);
-  rails.leave(1);
-  EXPECT_EQ(rails.first(), 2);
-  EXPECT_TRUE(rails.only_one());
+  using Is = Overdue::Is;
+  const Deadline begun = Deadline() + 1h;
+  Overdue rail;
+  const auto look = [&](std::uint64_t sent, std::uint64_t arrived, auto heard, auto now) {
+    return rail.look(sent, arrived, begun + heard, begun + now, 1s);
+  };
+  EXPECT_EQ(look(0, 0, -9s, 0s), Is::fine);
+  EXPECT_EQ(look(4, 0, -9s, 0s), Is::fine);
+  EXPECT_EQ(look(4, 0, -9s, 600ms), Is::unsure) << "nothing was heard";
+  EXPECT_EQ(look(4, 0, -9s, 20s), Is::unsure) << "it may be the peer that has stopped";
+  EXPECT_EQ(look(9, 1, 20s, 20s), Is::fine) << "one has arrived";
+  EXPECT_EQ(look(9, 1, 20900ms, 20950ms), Is::unsure);
+  EXPECT_EQ(look(9, 1, 21s, 21s), Is::stopped);
+  EXPECT_EQ(look(9, 9, 21s, 21s), Is::fine);
+  EXPECT_EQ(look(10, 9, 30s, 30s), Is::fine) << "sent just now";
 }
 
 TEST(Rails, OneThatFailsComesLast) {

@@ -145,7 +145,7 @@ std::unique_ptr<FabricTransport> open_fabric(std::shared_ptr<Store> store, const
   auto data = std::make_unique<DataPath>(j.config.fabric, has_memory_of_its_own(j.device), presence, f.control,
                                          channel_lanes + 1);
   presence->change([&](PublicState& s) { s.address = data->address(); });
-  presence->arrived = data->traffic().arrived();
+  presence->arrivals = data->traffic().arrivals();
   f.control->add(presence);
   if (parent != nullptr && j.rank == 0) store->set("fabric", std::as_bytes(std::span(&f.identity, 1)));
   try {

@@ -42,9 +42,9 @@ struct Plan {
                     up_to(50), 1 + up_to(30), up_to(40), 2 + up_to(20), up_to(8), up_to(4), up_to(20));
     const int rail = up_to(static_cast<std::uint32_t>(fabric.rails - 1));
     if (fabric.rails > 1 && random() % 3 == 0)
-      fabric.hostility =
-          fmt::format("{},only={},control={}", random() % 4 == 0 ? "fail=100" : fmt::format("stick={}", 1 + up_to(60)),
-                      rail, rail < 2 ? up_to(1) : 0);
+      fabric.hostility = fmt::format("{},early={},only={},control={}",
+                                     random() % 4 == 0 ? "fail=100" : fmt::format("stick={}", 1 + up_to(60)), up_to(1),
+                                     rail, rail < 2 ? up_to(1) : 0);
   }
   int ranks;
   Rank victim;

@@ -60,6 +60,7 @@ DataPath::DataPath(const FabricSettings& s, bool device_memory, std::shared_ptr<
   eager_bytes_ = std::min(usual_eager, limits().piece - sizeof(Packet));
   open_pools();
   moved_.assign(ranks, true);
+  overdue_.resize(ranks);
   known_.resize(ranks);
   senders_.resize(ranks * static_cast<std::size_t>(lanes));
   receivers_.resize(ranks * static_cast<std::size_t>(lanes));
@@ -163,11 +164,10 @@ bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_b
     b->rail = rail;
     sent = b->under_way = wire(rail).send(address, {b->data, bytes, b->descriptor}, *b);
     if (!sent) outgoing_->give(b);
-    if (sent && rails() > 1) rails_.packet_posted(rail, b->posted = Clock::now());
   }
   if (!sent) return false;
   if (back != nullptr) back->told();
-  traffic_.packet_sent(to);
+  traffic_.sent(to, rail);
   return true;
 }
 
@@ -192,7 +192,7 @@ bool DataPath::send_piece(Rank to, const PieceOut& p) {
   if (!sent) return false;
   free_out_.pop_back();
   rails_.posted(op.rail, op.bytes.bytes, op.posted);
-  traffic_.piece_sent(to);
+  traffic_.sent(to, op.rail);
   return true;
 }
 
@@ -217,6 +217,7 @@ void DataPath::post_receives() {
   for (; posted_ < wanted_posted_; ++posted_) {
     PacketBuffer* const b = incoming_->take(Operation::What::packet_in);
     if (b == nullptr) return;
+    b->rail = packet_rail();
     if (wire(packet_rail()).receive({b->data, incoming_->packet_bytes(), b->descriptor}, *b)) continue;
     return give(b);
   }
@@ -231,14 +232,14 @@ void DataPath::progress() {
   for (int rail = 0; rail < rails(); ++rail)
     for (int rounds = 0; rounds < 4 && has_rail(rail); ++rounds) {
       const std::size_t count = wire(rail).poll(events);
-      for (std::size_t i = 0; i < count; ++i) happened(events[i]);
+      for (std::size_t i = 0; i < count; ++i) happened(events[i], rail);
       if (posted_ < wanted_posted_) post_receives();
       if (count < events.size()) break;
     }
 }
 
-void DataPath::happened(const Event& e) {
-  if (e.what == Event::What::immediate) return land(e.immediate);
+void DataPath::happened(const Event& e, int rail) {
+  if (e.what == Event::What::immediate) return land(e.immediate, rail);
   if (e.operation == nullptr) return;
   const bool well = e.what == Event::What::done;
   switch (e.operation->what) {
@@ -251,7 +252,7 @@ void DataPath::happened(const Event& e) {
       return packet_gone(static_cast<PacketBuffer*>(e.operation), well);
     case Operation::What::piece_in: {
       auto* const in = static_cast<PieceIn*>(e.operation);
-      if (well) land(in->number);
+      if (well) land(in->number, rail);
       return free_in_.push_back(in);
     }
     case Operation::What::piece_out: {
@@ -264,7 +265,7 @@ void DataPath::happened(const Event& e) {
 
 void DataPath::piece_ended(PieceOut& p, bool well) {
   p.under_way = false;
-  if (!well) traffic_.piece_failed(p.sender->to());
+  if (!well) traffic_.failed(p.sender->to(), p.rail);
   p.sender->piece_done(p, well);
   free_out_.push_back(&p);
 }
@@ -274,7 +275,6 @@ void DataPath::piece_ended(PieceOut& p, bool well) {
 void DataPath::packet_gone(PacketBuffer* b, bool well) {
   b->under_way = false;
   b->again = {};
-  if (rails() > 1) rails_.packet_done(b->rail, well, Clock::now());
   if (well || presence_->left(b->peer)) return b->pool->give(b);
   b->pause = std::clamp<Clock::duration>(2 * b->pause, first_pause, longest_pause);
   b->again = Clock::now() + b->pause;
@@ -285,14 +285,12 @@ void DataPath::repeat() {
   const Deadline now = Clock::now();
   std::erase_if(to_repeat_, [&](PacketBuffer* b) {
     if (now < b->again || !wire(packet_rail()).send(b->to, {b->data, b->bytes, b->descriptor}, *b)) return false;
-    b->under_way = true;
-    if (rails() > 1) rails_.packet_posted(b->rail, now);
-    return true;
+    return b->under_way = true;
   });
 }
 
-void DataPath::land(std::uint32_t piece) {
-  if (const Rank from = landings_.land(piece); from >= 0) traffic_.piece_arrived(from);
+void DataPath::land(std::uint32_t piece, int rail) {
+  if (const Rank from = landings_.land(piece); from >= 0) traffic_.arrived(from, rail);
 }
 
 void DataPath::take(PacketBuffer* b) {
@@ -300,13 +298,22 @@ void DataPath::take(PacketBuffer* b) {
   std::memcpy(&p, b->data, sizeof p);
   if (p.token != presence_->identity() || p.from < 0 || p.from >= presence_->ranks() || p.lane >= lanes_)
     return give(b);
-  traffic_.packet_arrived(p.from);
+  traffic_.arrived(p.from, b->rail);
   LaneSender& there = sender(p.from, p.lane);
   there.taken(p.taken);
   if (p.kind == Packet::Kind::grant) {
     Grant g;
     std::memcpy(&g, b->data + sizeof p, sizeof g);
     there.granted(p, g);
+  }
+  if (p.kind == Packet::Kind::ask || p.kind == Packet::Kind::lack) {
+    const std::size_t most = std::min(most_pieces_asked, eager_bytes_ / sizeof(std::uint32_t));
+    std::vector<std::uint32_t> pieces(std::min<std::uint64_t>(p.bytes, most));
+    std::memcpy(pieces.data(), b->data + sizeof p, pieces.size() * sizeof pieces[0]);
+    if (p.kind == Packet::Kind::lack)
+      there.lacking(p, pieces);
+    else
+      receiver(p.from, p.lane).asked(p, std::move(pieces));
   }
   const bool message = p.kind == Packet::Kind::eager || p.kind == Packet::Kind::announce;
   if (!message || !receiver(p.from, p.lane).arrive(p, b)) give(b);
@@ -327,11 +334,17 @@ bool DataPath::all_arrived() {
   bool all = true;
   for (Rank r = 0; r < presence_->ranks(); ++r) {
     const auto at = static_cast<std::size_t>(r);
-    const std::uint64_t sent = traffic_.sent_to(r);
-    const bool nothing = sent == 0 && (all_resumed_ || !moved_[at]);  // not even what is to be said again
-    if (nothing || !presence_->alive(r)) continue;                    // one that has left may end before it has told so
-    const PublicHead told = presence_->state(r).head;
-    if (moved_[at] && all_resumed_ && first_outside(told.rails_left) == packet_rail() && told.arrived >= sent) continue;
+    const RailCounts& sent = traffic_.sent_to(r);
+    const RailSet left = rails_.left() | presence_->rails_left_by(r);
+    const RailCounts arrived = presence_->arrived_at(r);
+    bool nothing = all_resumed_ || !moved_[at], whole = true;  // not even something to be said again
+    for (int rail = 0; rail < rails(); ++rail) {
+      if ((left >> rail & 1) != 0) continue;
+      nothing = nothing && sent[static_cast<std::size_t>(rail)] == 0;
+      whole = whole && arrived[static_cast<std::size_t>(rail)] >= sent[static_cast<std::size_t>(rail)];
+    }
+    if (nothing || !presence_->alive(r)) continue;  // one that has left may end before it has told so
+    if (moved_[at] && all_resumed_ && first_outside(presence_->rails_left_by(r)) == packet_rail() && whole) continue;
     presence_->ask(r);
     all = false;
   }

@@ -9,6 +9,7 @@
 
 #include "ccl/fabric.h"
 #include "ccl/transports/libfabric/data/landings.h"
+#include "ccl/transports/libfabric/data/overdue.h"
 #include "ccl/transports/libfabric/data/packet.h"
 #include "ccl/transports/libfabric/data/packet_pool.h"
 #include "ccl/transports/libfabric/data/piece.h"
@@ -63,15 +64,16 @@ class DataPath {
   // A piece that did not end over this rail can't arrive any more, so that it may be sent again.
   bool is_over(Rank to, int rail) const;
   bool receive_piece(const Local&, std::uint32_t number);
-  void give(PacketBuffer*);  // a packet that was received, after use
+  void give(PacketBuffer*);                      // a packet that was received, after use
+  void resume_later() { all_resumed_ = false; }  // an end has something to say, for which there was no room
 
  private:
   Registered registered(const Registrations::Range&, bool for_peers);
   void take(PacketBuffer*);
-  void land(std::uint32_t piece);
-  void happened(const Event&);
+  void land(std::uint32_t piece, int rail);
+  void happened(const Event&, int rail);
   void look_after_rails();
-  bool answers(Rank, Deadline now);  // lately; if not, it is asked
+  int stalled(Deadline now);  // a rail over which nothing arrives; -1: none, or it is the last
   void leave_rail(int rail);
   void open_pools();
   void move_packets();
@@ -101,6 +103,7 @@ class DataPath {
   std::vector<PacketBuffer*> to_repeat_;
   Rails rails_;
   Deadline looked_after_ = {};
+  std::vector<std::array<Overdue, most_rails>> overdue_;  // by rank
   std::vector<std::unique_ptr<PieceOut>> pieces_out_;
   std::vector<PieceOut*> free_out_;
   std::vector<std::unique_ptr<PieceIn>> pieces_in_;

@@ -28,6 +28,13 @@ void Landings::close(std::uint32_t first) {
   free_.push_back(place_of(first));
 }
 
+bool Landings::lacks(std::uint32_t number) const {
+  const std::uint32_t piece = number & (most_pieces - 1);
+  if (place_of(number) >= all_.size()) return false;
+  const Landing& l = at(number);
+  return l.generation == generation_of(number) && piece < l.pieces && !l.there[piece];
+}
+
 Rank Landings::land(std::uint32_t number) {
   const std::uint32_t piece = number & (most_pieces - 1);
   if (place_of(number) >= all_.size()) return -1;

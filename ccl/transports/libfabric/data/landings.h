@@ -20,6 +20,7 @@ class Landings {
   Rank land(std::uint32_t piece);
   bool complete(std::uint32_t first) const { return at(first).missing == 0; }
   bool there(std::uint32_t piece) const { return at(piece).there[piece & (most_pieces - 1)]; }
+  bool lacks(std::uint32_t piece) const;  // its landing is open, and it has not come
   std::uint32_t landed(std::uint32_t first) const { return at(first).pieces - at(first).missing; }
 
  private:

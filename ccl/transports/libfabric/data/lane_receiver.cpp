@@ -88,10 +88,27 @@ void LaneReceiver::check(const Receiving& r) const {
   throw Misfit{.sender = from_, .bytes = p.bytes, .due = r.bytes, .whole = true, .mark = p.mark, .mark_due = r.mark};
 }
 
-void LaneReceiver::finish() {
+// With several rails the sender of a large message waits until it hears this.
+void LaneReceiver::finish(bool large) {
   next() = {};
   ++number_;
-  if (number_ - told_ >= window / 2) tell_taken();
+  if ((number_ - told_ < window / 2 && !(large && path_.rails() > 1)) || tell_taken()) return;
+  resumes_ = true;
+  path_.resume_later();
+}
+
+void LaneReceiver::asked(const Packet& p, std::vector<std::uint32_t> pieces) {
+  if (p.number != number_) {
+    tell_taken();
+    return;
+  }
+  std::erase_if(pieces, [&](std::uint32_t piece) { return !path_.landings().lacks(piece); });
+  const Packet answer{.number = number_,
+                      .mark = p.mark,
+                      .bytes = pieces.size(),
+                      .kind = Packet::Kind::lack,
+                      .lane = static_cast<std::uint8_t>(lane_)};
+  path_.send(from_, answer, pieces.data(), pieces.size() * sizeof pieces[0]);  // it asks again if it hears nothing
 }
 
 bool LaneReceiver::tell_taken() {
@@ -105,7 +122,7 @@ bool LaneReceiver::receive_eager(Receiving& r) {
   if (r.bytes != 0) r.consumer.take(r.consumer.context, r.consumer.message, 0, b->data + sizeof(Packet), r.bytes);
   r.done = r.bytes;
   path_.give(b);
-  finish();
+  finish(false);
   return true;
 }
 
@@ -195,7 +212,7 @@ bool LaneReceiver::receive_large(Receiving& r) {
     if (r.done != r.bytes) continue;
     begun_ = false;
     place_.reset();
-    finish();
+    finish(true);
     return true;
   }
   const Opened& o = open_.front();

@@ -18,8 +18,9 @@ class LaneReceiver : public Receiver {
   bool could_advance() const;
   bool unread() const { return next().there; }
   std::uint32_t taken() const { return number_; }
-  bool arrive(const Packet&, PacketBuffer*);  // false: it does not keep the packet
-  void told() { told_ = number_; }            // a packet to the sender has said how far this is
+  bool arrive(const Packet&, PacketBuffer*);                     // false: it does not keep the packet
+  void asked(const Packet&, std::vector<std::uint32_t> pieces);  // answers with those that have not arrived
+  void told() { told_ = number_; }                               // a packet to the sender has said how far this is
   void drop();
   void drop_rail(int);
   void begin_again();
@@ -49,7 +50,7 @@ class LaneReceiver : public Receiver {
   void grant_more(Receiving&);
   void send_grants(const Receiving&);
   bool post_pieces(Opened&);
-  void finish();
+  void finish(bool large);
   bool tell_taken();
   void check(const Receiving&) const;
   Arrived& next() { return window_[number_ % window]; }

@@ -7,17 +7,21 @@ namespace {
 
 constexpr std::uint32_t most_outstanding = 16;  // pieces of a message
 constexpr std::size_t staged_pieces = 4;
+constexpr std::chrono::milliseconds first_patience{100}, longest_patience{2000};  // for the answer to an ask
 
 }  // namespace
 
-// Pieces that a producer makes: a slot is used again when its piece has gone.
+// Pieces that a producer makes: a slot is used again when its piece has gone. With several rails there is one for each,
+// as a producer makes a piece once.
 struct LaneSender::Staged {
   std::size_t bytes = 0;  // of a slot
+  std::size_t slots = 0;
   std::unique_ptr<std::byte[]> memory;
   Registrations::Use registered;
 };
 
-LaneSender::LaneSender(DataPath& path, Rank to, int lane) : path_(path), to_(to), lane_(lane) {}
+LaneSender::LaneSender(DataPath& path, Rank to, int lane)
+    : path_(path), to_(to), lane_(lane), patience_(first_patience) {}
 
 LaneSender::~LaneSender() = default;
 
@@ -26,12 +30,25 @@ void LaneSender::drop() {
   staged_.reset();
   offers_.clear();
   again_.clear();
+  ended_.clear();
   kept_.clear();
 }
 
 void LaneSender::drop_rail(int rail) {
   if (source_) source_->drop_rail(rail);
   if (staged_ && staged_->registered) staged_->registered->drop_rail(rail);
+  std::erase_if(ended_, [&](const PieceOut& p) {
+    if (p.rail != rail) return false;
+    again_.push_back({p});
+    return true;
+  });
+}
+
+void LaneSender::begin_again() {
+  resumes_ = true;
+  kept_sent_ = 0;
+  announced_ = false;
+  for (Again& a : again_) a.ask = 0;
 }
 
 void LaneSender::taken(std::uint32_t count) {
@@ -52,9 +69,22 @@ void LaneSender::granted(const Packet& p, const Grant& g) {
 
 void LaneSender::piece_done(const PieceOut& p, bool well) {
   --outstanding_;
-  if (well) return;
-  again_.push_back(p);
-  announced_ = false;
+  if (!well)
+    again_.push_back({p});
+  else if (path_.rails() > 1)
+    ended_.push_back(p);
+}
+
+// Of the last ask alone: what an earlier answer calls missing may have been sent again since.
+void LaneSender::lacking(const Packet& p, std::span<const std::uint32_t> pieces) {
+  if (p.number != number_ || p.mark != asks_) return;
+  std::erase_if(again_, [&](Again& a) {
+    if (a.ask != asks_) return false;
+    a.lacking = std::ranges::find(pieces, a.piece.grant.first + a.piece.piece) != pieces.end();
+    if (!a.lacking) path_.traffic().had_arrived(to_, a.piece.rail);
+    return !a.lacking;
+  });
+  patience_ = first_patience;
 }
 
 bool LaneSender::resume() {
@@ -70,7 +100,7 @@ bool LaneSender::resume() {
 bool LaneSender::could_advance() const {
   if (!waiting_ || path_.closed()) return false;
   if (!begun_) return !full();
-  if (posted_ == bytes_) return outstanding_ == 0;
+  if (posted_ == bytes_) return outstanding_ == 0 && (path_.rails() == 1 || has_been_taken());
   return outstanding_ < most_outstanding && std::ranges::any_of(offers_, [&](const Offered& o) {
            return o.packet.number == number_ && o.packet.bytes == bytes_ && o.packet.mark == mark_;
          });
@@ -121,6 +151,7 @@ bool LaneSender::begin(Sending& s) {
   bytes_ = s.bytes;
   mark_ = s.mark;
   again_.clear();
+  ended_.clear();
   if (s.producer == nullptr && path_.limits().registers_local)
     source_ = path_.registrations().of(s.data, s.bytes, false);
   return true;
@@ -135,22 +166,9 @@ bool LaneSender::send_large(Sending& s) {
     any = true;
     fits = fits && o.packet.bytes == s.bytes && o.packet.mark == s.mark;
   }
-  if (!announced_ && (!any || !fits || !again_.empty()))
-    announced_ = path_.send(to_, packet(Packet::Kind::announce, s), nullptr, 0);
+  if (!announced_ && (!any || !fits)) announced_ = path_.send(to_, packet(Packet::Kind::announce, s), nullptr, 0);
   if (!fits) return false;
-  if (static_cast<std::int32_t>(taken_ - number_) > 0) {  // what failed had arrived
-    path_.traffic().had_arrived(to_, again_.size());
-    again_.clear();
-  }
-  std::erase_if(again_, [&](PieceOut& p) {
-    if (outstanding_ == most_outstanding || !path_.is_over(to_, p.rail)) return false;
-    PieceOut next = p;
-    next.rail = path_.rail_for(p.bytes.bytes);
-    describe(next.bytes, next.rail);
-    if (!path_.send_piece(to_, next)) return false;
-    ++outstanding_;
-    return true;
-  });
+  if (!again_.empty()) send_again();
   while (posted_ < s.bytes && outstanding_ < most_outstanding) {
     const auto next = std::ranges::find_if(offers_, [&](const Offered& o) {
       return o.packet.number == number_ && o.grant.offset + std::size_t{o.next} * o.grant.piece == posted_;
@@ -160,12 +178,56 @@ bool LaneSender::send_large(Sending& s) {
   }
   s.done = posted_;
   if (posted_ != s.bytes || outstanding_ != 0 || !again_.empty()) return false;
+  if (path_.rails() > 1 && !has_been_taken()) return false;  // only then is it sure that all has arrived
   begun_ = false;
+  ended_.clear();
   made_ = 0;
   std::erase_if(offers_, [&](const Offered& o) { return o.packet.number == number_; });
   ++number_;
   source_.reset();
   return true;
+}
+
+void LaneSender::send_again() {
+  if (has_been_taken()) {  // what failed had arrived
+    for (const Again& a : again_) path_.traffic().had_arrived(to_, a.piece.rail);
+    return again_.clear();
+  }
+  std::erase_if(again_, [&](const Again& a) {
+    if (!a.lacking || outstanding_ == most_outstanding) return false;
+    PieceOut next = a.piece;
+    next.rail = path_.rail_for(next.bytes.bytes);
+    describe(next.bytes, next.rail);
+    if (!path_.send_piece(to_, next)) return false;
+    ++outstanding_;
+    return true;
+  });
+  ask();
+}
+
+// About those that cannot arrive any more.
+void LaneSender::ask() {
+  const Deadline now = Clock::now();
+  const auto fit = [&](const Again& a) { return !a.lacking && path_.is_over(to_, a.piece.rail); };
+  const bool fresh = std::ranges::any_of(again_, [&](const Again& a) { return a.ask == 0 && fit(a); });
+  if (!fresh && now - asked_ < patience_) return;
+  const std::size_t most = std::min(most_pieces_asked, path_.eager_bytes() / sizeof(std::uint32_t));
+  std::vector<std::uint32_t> pieces;
+  for (const Again& a : again_)
+    if (fit(a) && pieces.size() < most) pieces.push_back(a.piece.grant.first + a.piece.piece);
+  if (pieces.empty()) return;
+  const Packet p{.number = number_,
+                 .mark = asks_ + 1,
+                 .bytes = pieces.size(),
+                 .kind = Packet::Kind::ask,
+                 .lane = static_cast<std::uint8_t>(lane_)};
+  if (!path_.send(to_, p, pieces.data(), pieces.size() * sizeof pieces[0])) return;
+  ++asks_;
+  asked_ = now;
+  patience_ = std::min(2 * patience_, longest_patience);
+  std::size_t left = pieces.size();
+  for (Again& a : again_)
+    if (fit(a) && left != 0) a.ask = asks_, --left;
 }
 
 // Where the next bytes are: in the caller's memory, or in a slot into which the producer has put them.
@@ -175,14 +237,16 @@ Local LaneSender::bytes_of(Sending& s, const Grant& g, std::size_t bytes, int ra
     describe(found, rail);
     return found;
   }
-  if (!staged_ || staged_->bytes < g.piece) {
+  const std::size_t slots = slots_for(g);
+  if (!staged_ || staged_->bytes < g.piece || staged_->slots < slots) {
     staged_ = std::make_unique<Staged>();
     staged_->bytes = g.piece;
-    staged_->memory = std::make_unique_for_overwrite<std::byte[]>(staged_pieces * staged_->bytes);
+    staged_->slots = slots;
+    staged_->memory = std::make_unique_for_overwrite<std::byte[]>(slots * staged_->bytes);
     if (path_.limits().registers_local)
-      staged_->registered = path_.registrations().alone(staged_->memory.get(), staged_pieces * staged_->bytes, false);
+      staged_->registered = path_.registrations().alone(staged_->memory.get(), slots * staged_->bytes, false);
   }
-  std::byte* const slot = staged_->memory.get() + posted_ / g.piece % staged_pieces * staged_->bytes;
+  std::byte* const slot = staged_->memory.get() + posted_ / g.piece % slots * staged_->bytes;
   if (made_ <= posted_) {
     s.producer->make(s.producer->context, s.message, posted_, slot, bytes);
     made_ = posted_ + bytes;
@@ -190,6 +254,10 @@ Local LaneSender::bytes_of(Sending& s, const Grant& g, std::size_t bytes, int ra
   Local found{.data = slot, .bytes = bytes};
   describe(found, rail);
   return found;
+}
+
+std::size_t LaneSender::slots_for(const Grant& g) const {
+  return path_.rails() == 1 ? staged_pieces : (bytes_ + g.piece - 1) / g.piece;
 }
 
 void LaneSender::describe(Local& b, int rail) const {
@@ -200,8 +268,7 @@ void LaneSender::describe(Local& b, int rail) const {
 bool LaneSender::send_next_piece(Sending& s, Offered& o) {
   const Grant& g = o.grant;
   // When all slots may be in use, it waits until none is.
-  if (s.producer != nullptr && outstanding_ + again_.size() != 0 && posted_ / g.piece % staged_pieces == 0)
-    return false;
+  if (s.producer != nullptr && outstanding_ + again_.size() != 0 && posted_ / g.piece % slots_for(g) == 0) return false;
   const std::size_t bytes = std::min<std::size_t>(g.piece, g.offset + g.bytes - posted_);
   const int rail = path_.rail_for(bytes);
   PieceOut p;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <span>
 
 #include "ccl/transports/lane.h"
 #include "ccl/transports/libfabric/data/data_path.h"
@@ -18,10 +19,11 @@ class LaneSender : public Sender {
   void taken(std::uint32_t);  // by the receiver, in all
   void granted(const Packet&, const Grant&);
   void piece_done(const PieceOut&, bool well);
-  void drop();  // what it has of the wires
+  void lacking(const Packet&, std::span<const std::uint32_t> pieces);  // the receiver's answer
+  void drop();                                                         // what it has of the wires
   void drop_rail(int);
-  void begin_again() { resumes_ = true, kept_sent_ = 0, announced_ = false; }  // packets may be lost
-  bool resume();                                                               // false: it has more to say again
+  void begin_again();  // packets may be lost
+  bool resume();       // false: it has more to say again
   Rank to() const { return to_; }
 
  private:
@@ -38,6 +40,10 @@ class LaneSender : public Sender {
   bool send_next_piece(Sending&, Offered&);
   Local bytes_of(Sending&, const Grant&, std::size_t bytes, int rail);
   void describe(Local&, int rail) const;
+  std::size_t slots_for(const Grant&) const;
+  void send_again();
+  void ask();
+  bool has_been_taken() const { return static_cast<std::int32_t>(taken_ - number_) > 0; }
   Packet packet(Packet::Kind, const Sending&) const;
   bool full() const { return number_ - taken_ >= window; }
 
@@ -53,7 +59,18 @@ class LaneSender : public Sender {
   std::uint32_t mark_ = 0;
   std::size_t posted_ = 0, made_ = 0;  // bytes; of those that a producer makes
   std::uint32_t outstanding_ = 0;
-  std::vector<PieceOut> again_;  // pieces that failed
+  // Pieces that failed, or went over a rail that was left. The receiver may have them, and may have put their place to
+  // another use since. So it is asked which it lacks, and those alone are sent again.
+  struct Again {
+    PieceOut piece;
+    std::uint32_t ask = 0;  // in which this is asked; 0: in none yet
+    bool lacking = false;
+  };
+  std::vector<Again> again_;
+  std::vector<PieceOut> ended_;  // with several rails: pieces that are said to have gone
+  std::uint32_t asks_ = 0;
+  Deadline asked_ = {};
+  std::chrono::milliseconds patience_;
   std::vector<Offered> offers_;
   Registrations::Use source_;
   std::unique_ptr<Staged> staged_;

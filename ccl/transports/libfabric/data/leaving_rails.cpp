@@ -22,34 +22,39 @@ bool DataPath::is_over(Rank to, int rail) const {
   return has_rail(rail) || (presence_->rails_left_by(to) >> rail & 1) != 0;
 }
 
-// A rail on which nothing ends, though the receiver answers otherwise, is left, by all ranks. What was under way on it
-// is sent again over the others when the receiver has left it too: until then it might still arrive, after its place
-// has been put to another use.
+// A rail over which nothing arrives, though the receiver answers otherwise, is left, by all ranks. What was under way
+// on it is sent again over the others when the receiver has left it too: until then it might still arrive, after its
+// place has been put to another use.
 void DataPath::look_after_rails() {
   for (int rail = 0; rail < rails(); ++rail)
     if ((presence_->rails_left() >> rail & 1) != 0) leave_rail(rail);
   const Deadline now = Clock::now();
   if (now - looked_after_ < between_looks) return;
   looked_after_ = now;
-  const int rail = rails_.stalled(now, rail_patience);
-  if (rail < 0) return;
-  for (const auto& p : pieces_out_) {
-    if (!p->under_way || p->rail != rail || now - p->posted < rail_patience) continue;
-    if (answers(p->sender->to(), now)) return leave_rail(rail);
-  }
-  const auto waits = [&](const PacketBuffer& b) {
-    return b.peer >= 0 && (b.under_way || b.again != Deadline()) && now - b.posted >= rail_patience &&
-           answers(b.peer, now);
-  };
-  if (rail == packet_rail() && outgoing_->any_of(waits)) leave_rail(rail);
+  if (const int rail = stalled(now); rail >= 0) leave_rail(rail);
 }
 
-bool DataPath::answers(Rank r, Deadline now) {
-  if (presence_->left(r)) return false;
-  if (now - presence_->heard(r) < rail_patience / 2) return true;
-  presence_->ask(r);
-  control_->wake();
-  return false;
+// Receivers count what comes at all times, also while they compute; and what they tell while this waits is no older
+// than their answer.
+int DataPath::stalled(Deadline now) {
+  if (rails_.only_one()) return -1;
+  bool asks = false;
+  for (Rank r = 0; r < presence_->ranks(); ++r) {
+    const RailCounts& sent = traffic_.sent_to(r);
+    if (sent == RailCounts{} || presence_->left(r)) continue;
+    const RailCounts arrived = presence_->arrived_at(r);
+    const RailSet left = rails_.left() | presence_->rails_left_by(r);
+    for (int rail = 0; rail < rails(); ++rail) {
+      const auto at = static_cast<std::size_t>(rail);
+      if ((left >> rail & 1) != 0) continue;
+      Overdue& one = overdue_[static_cast<std::size_t>(r)][at];
+      const auto is = one.look(sent[at], arrived[at], presence_->heard(r), now, rail_patience);
+      if (is == Overdue::Is::stopped) return rail;
+      if (is == Overdue::Is::unsure) presence_->ask(r), asks = true;
+    }
+  }
+  if (asks) control_->wake();
+  return -1;
 }
 
 void DataPath::leave_rail(int rail) {
@@ -61,7 +66,7 @@ void DataPath::leave_rail(int rail) {
   wire->end();
   std::array<Event, 16> had_come;
   while (const std::size_t count = wire->poll(had_come))
-    for (std::size_t i = 0; i < count; ++i) happened(had_come[i]);
+    for (std::size_t i = 0; i < count; ++i) happened(had_come[i], rail);
   for (const auto& end : senders_)
     if (end) end->drop_rail(rail);
   for (const auto& end : receivers_)
@@ -84,7 +89,6 @@ void DataPath::move_packets() {
     (*pool)->leave_wire();
     former_.push_back(std::move(*pool));
   }
-  traffic_.count_packets_anew_from_all();
   open_pools();
   post_receives();
 }
@@ -105,7 +109,6 @@ void DataPath::begin_again_with_those_who_moved() {
     const auto rank = static_cast<Rank>(r);
     if (!moved_[r] && first_outside(presence_->rails_left_by(rank)) == packet_rail()) {
       moved_[r] = true;
-      traffic_.count_packets_anew_to(rank);
       each_end(r, [](auto& end) { end.begin_again(); });
     }
     all_moved_ = all_moved_ && moved_[r];

@@ -16,13 +16,12 @@ struct PacketBuffer : Operation {
   PacketPool* pool = nullptr;
   std::byte* data = nullptr;
   void* descriptor = nullptr;
+  int rail = 0;
   // Of one that is sent:
   fi_addr_t to = FI_ADDR_UNSPEC;
   Rank peer = -1;
   std::size_t bytes = 0;
-  int rail = 0;
   bool under_way = false;
-  Deadline posted = {};        // first
   Deadline again = {};         // when it is sent again, after it has failed
   Clock::duration pause = {};  // before that
 };
@@ -34,13 +33,6 @@ class PacketPool {
   void give(PacketBuffer* b) { free_.push_back(b); }
   // Its wire is left. Buffers that are in use keep their contents; none is taken any more.
   void leave_wire();
-  template <class F>
-  bool any_of(F f) const {  // its buffers
-    for (const Slab& s : slabs_)
-      for (std::size_t i = 0; i < slab_packets; ++i)
-        if (f(s.buffers[i])) return true;
-    return false;
-  }
   std::size_t packet_bytes() const { return packet_bytes_; }
   std::size_t memory_bytes() const { return slabs_.size() * slab_packets * packet_bytes_; }
 

@@ -52,30 +52,6 @@ void Rails::done(int rail, std::size_t bytes, Deadline posted, bool well, Deadli
   r.seconds_a_byte = r.seconds_a_byte == 0 ? each : r.seconds_a_byte + newest_counts * (each - r.seconds_a_byte);
 }
 
-void Rails::packet_posted(int rail, Deadline now) {
-  Rail& r = rails_[static_cast<std::size_t>(rail)];
-  if (r.pieces++ == 0) r.since = now;
-}
-
-void Rails::packet_done(int rail, bool well, Deadline now) {
-  Rail& r = rails_[static_cast<std::size_t>(rail)];
-  r.pieces -= r.pieces == 0 ? 0 : 1;
-  r.since = now;
-  if (well) r.packets_fail = {};
-  if (!well && r.packets_fail == Deadline()) r.packets_fail = now;
-}
-
-int Rails::stalled(Deadline now, std::chrono::milliseconds patience) const {
-  if (only_one()) return -1;
-  for (int i = 0; i < static_cast<int>(rails_.size()); ++i) {
-    const Rail& r = at(i);
-    if (has(left_, i)) continue;
-    if (r.pieces != 0 && now - r.since >= patience) return i;
-    if (r.packets_fail != Deadline() && now - r.packets_fail >= patience) return i;
-  }
-  return -1;
-}
-
 void Rails::leave(int rail) {
   left_ |= static_cast<RailSet>(1U << rail);
   rails_[static_cast<std::size_t>(rail)] = {};

@@ -1,5 +1,5 @@
 // Rails: the endpoints over which large messages are spread. Chooses one for each piece, by how much is under way on it
-// and how fast it has been, and tells when one has stopped.
+// and how fast it has been.
 #pragma once
 
 #include <bit>
@@ -26,13 +26,6 @@ class Rails {
   void posted(int rail, std::size_t bytes, Deadline now);
   void done(int rail, std::size_t bytes, Deadline posted, bool well, Deadline now);
 
-  // The same for a packet, which says nothing of the rail's speed.
-  void packet_posted(int rail, Deadline now);
-  void packet_done(int rail, bool well, Deadline now);
-
-  // A rail that has something under way, and on which nothing has ended for `patience`, or every packet has failed; -1:
-  // none, or it is the last.
-  int stalled(Deadline now, std::chrono::milliseconds patience) const;
   void leave(int rail);
   RailSet left() const { return left_; }
   bool only_one() const { return std::popcount(left_) + 1 == static_cast<int>(rails_.size()); }
@@ -40,12 +33,11 @@ class Rails {
 
  private:
   struct Rail {
-    std::size_t bytes = 0;       // under way
-    std::size_t pieces = 0;      // the same
-    Deadline since = {};         // when it last began one, or ended one
-    int failures = 0;            // in a row
-    Deadline packets_fail = {};  // since when all do
-    double seconds_a_byte = 0;   // lately; 0: not known
+    std::size_t bytes = 0;      // under way
+    std::size_t pieces = 0;     // the same
+    Deadline since = {};        // when it last began one, or ended one
+    int failures = 0;           // in a row
+    double seconds_a_byte = 0;  // lately; 0: not known
   };
   const Rail& at(int rail) const { return rails_[static_cast<std::size_t>(rail)]; }
   std::vector<Rail> rails_;

@@ -1,54 +1,46 @@
-// How much was sent to each rank, and how much came from it: a communicator that is closed in order waits until both
-// ends count alike. Packets are counted anew on each rail that carries them.
+// How much was sent to each rank over each rail, and how much came from it. Completions tell little of that: some
+// providers report what a dead network has yet to take. So ranks tell each other what has arrived: a communicator that
+// is closed in order waits until both ends count alike, and a rail over which nothing arrives is left.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "ccl/errors.h"
+#include "ccl/transports/libfabric/data/packet.h"
 
 namespace trellis::ccl::libfabric {
+
+using RailCounts = std::array<std::uint64_t, most_rails>;
 
 class Traffic {
  public:
   explicit Traffic(Rank ranks)
-      : ranks_(ranks), sent_(static_cast<std::size_t>(ranks)), arrived_(new Arrived[static_cast<std::size_t>(ranks)]) {}
+      : sent_(static_cast<std::size_t>(ranks)), arrived_(new Arrived[static_cast<std::size_t>(ranks)]) {}
 
-  void packet_sent(Rank r) { ++sent(r).packets; }
-  void piece_sent(Rank r) { ++sent(r).pieces; }
-  void piece_failed(Rank r) { --sent(r).pieces; }
-  void had_arrived(Rank r, std::size_t pieces) { sent(r).pieces += pieces; }  // that had failed
-  void packet_arrived(Rank r) { arrived_[r].packets.fetch_add(1, std::memory_order_relaxed); }
-  void piece_arrived(Rank r) { arrived_[r].pieces.fetch_add(1, std::memory_order_relaxed); }
+  void sent(Rank to, int rail) { ++count(to, rail); }
+  void failed(Rank to, int rail) { --count(to, rail); }
+  void had_arrived(Rank to, int rail) { ++count(to, rail); }  // though it had failed
+  void arrived(Rank from, int rail) { arrived_[from][static_cast<std::size_t>(rail)].fetch_add(1, relaxed); }
 
-  void count_packets_anew_to(Rank r) { sent(r).packets = 0; }
-  void count_packets_anew_from_all() {
-    for (Rank r = 0; r < ranks_; ++r) arrived_[r].packets.store(0, std::memory_order_relaxed);
-  }
-
-  std::uint64_t sent_to(Rank r) const {
-    const Sent& s = sent_[static_cast<std::size_t>(r)];
-    return s.packets + s.pieces;
-  }
+  const RailCounts& sent_to(Rank r) const { return sent_[static_cast<std::size_t>(r)]; }
   // From each rank; may be called by any thread, and when this is gone.
-  std::function<std::uint64_t(Rank)> arrived() const {
-    return [all = arrived_](Rank r) {
-      return all[r].packets.load(std::memory_order_relaxed) + all[r].pieces.load(std::memory_order_relaxed);
+  std::function<RailCounts(Rank)> arrivals() const {
+    return [all = arrived_](Rank from) {
+      RailCounts counts;
+      for (std::size_t rail = 0; rail < counts.size(); ++rail) counts[rail] = all[from][rail].load(relaxed);
+      return counts;
     };
   }
 
  private:
-  struct Sent {
-    std::uint64_t packets = 0, pieces = 0;
-  };
-  struct Arrived {
-    std::atomic<std::uint64_t> packets = 0, pieces = 0;
-  };
-  Sent& sent(Rank r) { return sent_[static_cast<std::size_t>(r)]; }
-  const Rank ranks_;
-  std::vector<Sent> sent_;
+  using Arrived = std::array<std::atomic<std::uint64_t>, most_rails>;
+  static constexpr auto relaxed = std::memory_order_relaxed;
+  std::uint64_t& count(Rank r, int rail) { return sent_[static_cast<std::size_t>(r)][static_cast<std::size_t>(rail)]; }
+  std::vector<RailCounts> sent_;
   const std::shared_ptr<Arrived[]> arrived_;
 };
 

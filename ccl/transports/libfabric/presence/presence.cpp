@@ -64,6 +64,11 @@ std::uint8_t Presence::rails_left_by(Rank r) const {
   return r == rank_ ? mine_.head.rails_left : peer(r).state.head.rails_left;
 }
 
+RailCounts Presence::arrived_at(Rank r) const {
+  const std::lock_guard lock(mutex_);
+  return peer(r).state.head.arrived;
+}
+
 Deadline Presence::heard(Rank r) const {
   const std::lock_guard lock(mutex_);
   return peer(r).heard;
@@ -232,7 +237,7 @@ bool Presence::has_to_tell() const {
 
 std::size_t Presence::write_for(Rank r, std::vector<std::byte>& into) {
   const std::lock_guard lock(mutex_);
-  const std::uint64_t came = arrived ? arrived(r) : 0;  // no older than the rails that it has left
+  const RailCounts came = arrivals ? arrivals(r) : RailCounts{};  // no older than the rails that it has left
   Peer& p = peer(r);
   ++mine_.head.version;
   mine_.head.asks = p.to_ask ? p.asks : 0;

@@ -54,6 +54,7 @@ class Presence {
   Rank aborted() const { return aborted_.load(std::memory_order_acquire); }
   std::uint8_t rails_left() const { return rails_left_.load(std::memory_order_acquire); }  // by any rank
   std::uint8_t rails_left_by(Rank) const;
+  RailCounts arrived_at(Rank) const;  // of what this has sent
   void mark_lost(Rank);
   void mark_aborted();
 
@@ -71,7 +72,7 @@ class Presence {
   void telling(Rank, int path);          // the message is on its way
   void told(Rank, int path, int error);  // it has gone, or failed
   void hear(const PublicState&, int path);
-  std::function<std::uint64_t(Rank)> arrived;  // of data, by rank; set before anything is heard
+  std::function<RailCounts(Rank)> arrivals;  // of data, by rank; set before anything is heard
 
   // Called by the Control's thread now and then, so that data go on while nobody waits for them.
   void set_progress(std::function<void()>);

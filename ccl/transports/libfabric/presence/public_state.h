@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "ccl/transports/libfabric/data/traffic.h"
 #include "ccl/transports/liveness.h"
 #include "ccl/transports/outcome.h"
 
@@ -13,7 +14,7 @@ namespace trellis::ccl::libfabric {
 struct PublicHead {
   std::uint64_t communicator = 0;
   std::uint64_t version = 0;  // of the sender's state; a message with an older one is ignored
-  std::uint64_t arrived = 0;  // messages and pieces that came from the receiver of this
+  RailCounts arrived = {};    // messages and pieces that came from the receiver of this
   Activity activity = {};
   std::int32_t from = -1;  // rank
   std::int32_t lost = -1;

@@ -35,13 +35,13 @@ class HostileWire : public Wire {
   bool send(fi_addr_t to, const Local& b, Operation& op) override {
     if (!room()) return false;
     as_a_former_self(to, b.data, b.bytes);
-    return stuck() || failed(op) || counted(under_->send(to, b, op));
+    return stuck(op) || failed(op) || counted(under_->send(to, b, op));
   }
   bool write(const Target& to, const Local& b, std::uint32_t immediate, Operation& op) override {
-    return room() && (stuck() || failed(op) || counted(under_->write(to, b, immediate, op)));
+    return room() && (stuck(op) || failed(op) || counted(under_->write(to, b, immediate, op)));
   }
   bool send_tagged(fi_addr_t to, const Local& b, std::uint32_t tag, Operation& op) override {
-    return room() && (stuck() || failed(op) || counted(under_->send_tagged(to, b, tag, op)));
+    return room() && (stuck(op) || failed(op) || counted(under_->send_tagged(to, b, tag, op)));
   }
   void end() override {
     ended_ = true;
@@ -82,7 +82,14 @@ class HostileWire : public Wire {
       if (i < identity || i >= head) old[i] = ~old[i];
     under_->inject(to, old.data(), bytes);
   }
-  bool stuck() const { return h_.stick != 0 && sent_ >= h_.stick; }
+  bool stuck(Operation& op) {
+    if (h_.stick == 0 || sent_ < h_.stick) return false;
+    if (h_.early != 0) {
+      ++under_way_;
+      keep({Event::What::done, &op, 0, 0});
+    }
+    return true;
+  }
   bool failed(Operation& op) {
     if (!chance(h_.fail)) return false;
     ++under_way_;
@@ -152,7 +159,7 @@ FaultInjection hostility_in(const std::string& text) {
       throw std::invalid_argument(
           fmt::format("'{}' is no part of a fabric's hostility: expected NAME=NUMBER with seed, reorder, hold, refuse, "
                       "only, control, credits, "
-                      "fail, former, stick or stall",
+                      "fail, former, stick, early or stall",
                       part));
   }
   if (h.hold < 1) throw std::invalid_argument(fmt::format("hold={}: expected 1 or more", h.hold));

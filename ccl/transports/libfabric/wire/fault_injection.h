@@ -20,6 +20,7 @@ struct FaultInjection {
   int control = 0;  // 1: that rail's interface does it, so the control over it, too
   int former = 0;   // per cent of messages before which one comes as a process that was at this address would send it
   int stick = 0;    // operations that send, after which no further one is carried out or ends; 0: never
+  int early = 0;    // 1: operations that are not carried out because of `stick` end well
   int stall = 0;    // milliseconds, at most, for which now and then nothing happens
 };
 
