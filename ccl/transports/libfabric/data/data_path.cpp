@@ -337,12 +337,10 @@ bool DataPath::all_arrived() {
     const RailCounts& sent = traffic_.sent_to(r);
     const RailSet left = rails_.left() | presence_->rails_left_by(r);
     const RailCounts arrived = presence_->arrived_at(r);
-    bool nothing = all_resumed_ || !moved_[at], whole = true;  // not even something to be said again
-    for (int rail = 0; rail < rails(); ++rail) {
-      if ((left >> rail & 1) != 0) continue;
-      nothing = nothing && sent[static_cast<std::size_t>(rail)] == 0;
-      whole = whole && arrived[static_cast<std::size_t>(rail)] >= sent[static_cast<std::size_t>(rail)];
-    }
+    const bool nothing = sent == RailCounts{} && (all_resumed_ || !moved_[at]);  // not even what is to be said again
+    bool whole = true;
+    for (std::size_t rail = 0; rail < wires_.size(); ++rail)
+      whole = whole && ((left >> rail & 1) != 0 || arrived[rail] >= sent[rail]);
     if (nothing || !presence_->alive(r)) continue;  // one that has left may end before it has told so
     if (moved_[at] && all_resumed_ && first_outside(presence_->rails_left_by(r)) == packet_rail() && whole) continue;
     presence_->ask(r);

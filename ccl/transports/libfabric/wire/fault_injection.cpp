@@ -138,8 +138,9 @@ class HostileWire : public Wire {
 FaultInjection hostility_in(const std::string& text) {
   FaultInjection h;
   const std::pair<std::string_view, int*> numbers[] = {
-      {"reorder", &h.reorder}, {"hold", &h.hold}, {"refuse", &h.refuse}, {"only", &h.only},   {"control", &h.control},
-      {"credits", &h.credits}, {"fail", &h.fail}, {"stall", &h.stall},   {"stick", &h.stick}, {"former", &h.former}};
+      {"reorder", &h.reorder}, {"hold", &h.hold},       {"refuse", &h.refuse}, {"only", &h.only},
+      {"control", &h.control}, {"credits", &h.credits}, {"fail", &h.fail},     {"stall", &h.stall},
+      {"stick", &h.stick},     {"early", &h.early},     {"former", &h.former}};
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view part = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(part.size() + 1, rest.size()));
