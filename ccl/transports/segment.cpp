@@ -118,9 +118,8 @@ std::vector<std::byte> Segment::posted(Rank rank) const {
   if (words[0] > most)
     throw std::invalid_argument(
         fmt::format("the board of rank {} has {} bytes: expected at most {}", rank, words[0], most));
-  std::vector<std::byte> bytes(words[0]);
-  std::memcpy(bytes.data(), words.data() + 1, bytes.size());
-  return bytes;
+  const auto* const begin = reinterpret_cast<const std::byte*>(words.data() + 1);
+  return {begin, begin + words[0]};
 }
 
 std::vector<Rank> Segment::missing() const {

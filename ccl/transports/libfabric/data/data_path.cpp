@@ -309,7 +309,7 @@ void DataPath::take(PacketBuffer* b) {
   if (p.kind == Packet::Kind::ask || p.kind == Packet::Kind::lack) {
     const std::size_t most = std::min(most_pieces_asked, eager_bytes_ / sizeof(std::uint32_t));
     std::vector<std::uint32_t> pieces(std::min<std::uint64_t>(p.bytes, most));
-    std::memcpy(pieces.data(), b->data + sizeof p, pieces.size() * sizeof pieces[0]);
+    if (!pieces.empty()) std::memcpy(pieces.data(), b->data + sizeof p, pieces.size() * sizeof pieces[0]);
     if (p.kind == Packet::Kind::lack)
       there.lacking(p, pieces);
     else
