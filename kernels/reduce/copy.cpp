@@ -13,14 +13,15 @@ const Registered copies([] {
   return std::vector<Kernel>{{.name = "copy.u8", .reads = {DType::u8}, .writes = {DType::u8}, .truth = truth}};
 });
 
-// Below these the C library's copy is faster (bench_device): of any, and of one that may stay in the caches.
-constexpr std::size_t small = 256, cached = std::size_t{32} << 10;
+// The C library's copy is faster (bench_device) below these, of any and of one that may stay in the caches, and above:
+// there it goes over several pages at once, past the caches.
+constexpr std::size_t small = 256, cached = std::size_t{32} << 10, large = std::size_t{128} << 20;
 
 }  // namespace
 
 void copy(void* dst, const void* src, std::size_t bytes, Stores stores) {
   if (bytes == 0) return;
-  if (bytes < small || (stores == Stores::cached && bytes < cached)) {
+  if (bytes < small || bytes >= large || (stores == Stores::cached && bytes < cached)) {
     std::memcpy(dst, src, bytes);
     return;
   }
