@@ -102,7 +102,7 @@ class DataPath {
   std::size_t posted_ = 0, wanted_posted_;  // receives
   std::vector<PacketBuffer*> to_repeat_;
   Rails rails_;
-  Deadline looked_after_ = {};
+  Deadline looked_after_ = {}, asked_ = {};
   std::vector<std::array<Overdue, most_rails>> overdue_;  // by rank
   std::vector<std::unique_ptr<PieceOut>> pieces_out_;
   std::vector<PieceOut*> free_out_;
@@ -114,7 +114,6 @@ class DataPath {
   std::vector<std::unique_ptr<LaneSender>> senders_;
   std::vector<std::unique_ptr<LaneReceiver>> receivers_;
   Traffic traffic_;
-  Deadline asked_ = {};
   std::unique_ptr<device::WatchedMemory::Watch> watch_;
 };
 

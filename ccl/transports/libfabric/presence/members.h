@@ -1,10 +1,23 @@
 // How the processes of a new communicator get to know each other, by way of the store.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
 #include "ccl/store.h"
-#include "ccl/transports/libfabric/presence/presence.h"
+
+#include "ccl/errors.h"
+#include "ccl/store.h"
 
 namespace trellis::ccl::libfabric {
+
+// A process that takes part, as the store told of it.
+struct Member {
+  std::vector<std::byte> address;  // of its wires for control, a list
+  std::string host;                // name
+  std::string home;                // where processes see each other: boot and process namespace
+  std::int64_t process = 0;
+};
 
 // Rank 0 gathers what each tells, and shares it out in notes of 256 members, with the communicator's identity. Throws
 // PeerLost for a rank that tells nothing by the deadline.

@@ -10,20 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "ccl/transports/libfabric/presence/members.h"
 #include "ccl/transports/libfabric/presence/public_state.h"
 #include "ccl/transports/process.h"
 
 namespace trellis::ccl::libfabric {
 
 constexpr int most_paths = 2;  // of control: endpoints on the interfaces of as many rails
-
-// A process that takes part, as the store told of it.
-struct Member {
-  std::vector<std::byte> address;  // of its wires for control, a list
-  std::string host;                // name
-  std::string home;                // where processes see each other: boot and process namespace
-  std::int64_t process = 0;
-};
 
 class Presence {
  public:
