@@ -141,8 +141,7 @@ Tensor* TensorSetObject::handle(const std::string& name) const {
 
 Using::Using(std::vector<Storage*> storages) : storages_(std::move(storages)) {
   std::ranges::sort(storages_);
-  const auto [first, last] = std::ranges::unique(storages_);
-  storages_.erase(first, last);
+  storages_.erase(std::unique(storages_.begin(), storages_.end()), storages_.end());
   for (Storage* s : storages_) s->in_use().lock();
 }
 

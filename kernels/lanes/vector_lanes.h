@@ -19,6 +19,12 @@
 #define TRELLIS_ISA vec128
 #endif
 #define TRELLIS_INLINE [[gnu::always_inline]] inline
+// Of a lambda: compilers do not agree on the order.
+#ifdef __clang__
+#define TRELLIS_INLINE_MUTABLE __attribute__((always_inline)) mutable
+#else
+#define TRELLIS_INLINE_MUTABLE mutable __attribute__((always_inline))
+#endif
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {

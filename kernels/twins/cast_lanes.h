@@ -37,7 +37,7 @@ void cast_to_bf16(const KernelArguments& s) {
   };
   const NextBitsFor<random, order, turn / 32> first(s.key, s.first);
   const auto make_block = [&](auto streams) __attribute__((always_inline)) {
-    return [ =, &s, bits = first ](std::ptrdiff_t begin) mutable __attribute__((always_inline)) {
+    return [=, &s, bits = first](std::ptrdiff_t begin) TRELLIS_INLINE_MUTABLE {
 #pragma GCC unroll 2
       for (std::ptrdiff_t at = begin; at < begin + size; at += turn) {
         const char* const from = src + at * 4;

@@ -41,7 +41,7 @@ void scale_bf16(const KernelArguments& s) {
   };
   const NextBitsFor<random, order, turn / 32> first(s.key, s.first);
   const auto make_block = [&](auto streams) __attribute__((always_inline)) {
-    return [ =, &s, bits = first ](std::ptrdiff_t begin) mutable __attribute__((always_inline)) {
+    return [=, &s, bits = first](std::ptrdiff_t begin) TRELLIS_INLINE_MUTABLE {
 #pragma GCC unroll 2
       for (std::ptrdiff_t at = begin; at < begin + size; at += turn) {
         Pair values[twos];

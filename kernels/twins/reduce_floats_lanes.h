@@ -58,7 +58,7 @@ void reduce_bf16_stochastic(const KernelArguments& s) {
   const auto step = step_of<type, op, Rounding::stochastic>(s, joining);
   const NextBits<Order::pairs, turn / 32> first(s.key, s.first);
   const auto make_block = [&](auto streams) {
-    return [&, bits = first ](std::ptrdiff_t begin) mutable __attribute__((always_inline)) {
+    return [&, bits = first](std::ptrdiff_t begin) TRELLIS_INLINE_MUTABLE {
       constexpr bool far = decltype(streams)::value;
 #pragma GCC unroll 2
       for (std::ptrdiff_t at = begin; at < begin + size; at += turn) {
