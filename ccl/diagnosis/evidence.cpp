@@ -91,8 +91,7 @@ std::vector<Rank> RankPlace::waits() const {
   const Rank shown = own != nullptr ? own->waits_for : seen != nullptr ? seen->waits_for : -1;
   if (ranks.empty() && last.under_way && shown >= 0) ranks.push_back(shown);
   std::ranges::sort(ranks);
-  const auto twice = std::ranges::unique(ranks);
-  ranks.erase(twice.begin(), twice.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return ranks;
 }
 

@@ -9,8 +9,7 @@ namespace trellis::ccl {
 
 std::string list_of(std::vector<Rank> ranks) {
   std::ranges::sort(ranks);
-  const auto twice = std::ranges::unique(ranks);
-  ranks.erase(twice.begin(), twice.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
 }
 

@@ -10,7 +10,7 @@ bool KeptStores::keep(const StoreName& name, const std::string& secret) {
   const std::lock_guard lock(mutex_);
   if (closed_) return false;
   let_go();
-  entries_.try_emplace(name, std::make_shared<KeptStore>(name, secret));
+  entries_.try_emplace(name, Entry{.store = std::make_shared<KeptStore>(name, secret)});
   return true;
 }
 
