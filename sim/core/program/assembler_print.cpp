@@ -50,8 +50,9 @@ std::string print(const Program& p, const Instruction& i) {
   }
   for (const Attribute& a : p.attributes_of(i)) {
     const auto words = words_of(a.key);
-    const auto word = static_cast<std::size_t>(a.value);
-    if (words.empty() || a.value < 0 || word >= words.size())
+    std::size_t word = 0;
+    while (word != words.size() && a.value != static_cast<double>(word)) ++word;
+    if (word == words.size())
       out += fmt::format(" {}={}", name(a.key), a.value);
     else
       out += fmt::format(" {}={}", name(a.key), words[word]);
