@@ -4,11 +4,24 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <stdexcept>
 
 #include "sim/core/program/kind.h"
 
 namespace trellis::sim::core {
+namespace {
+
+// What a register holds. A register is multiplied by a stride to be an address, so that more would be no address
+// anyway.
+std::int64_t whole(double value) {
+  constexpr double most = 1e12;
+  if (!(std::abs(value) <= most))
+    throw std::invalid_argument(fmt::format("a register cannot hold {}: expected a number of at most {}", value, most));
+  return static_cast<std::int64_t>(value);
+}
+
+}  // namespace
 
 const WaitFor* Streams::unmet(const Stream& s, const Instruction& i) const {
   for (const WaitFor& w : program_.waits_of(i)) {
@@ -204,25 +217,24 @@ void Streams::control(Stream& s, const Call& call) {
   const auto target = static_cast<std::size_t>(call.number(Key::target));
   switch (call.instruction.kind->control) {
     case Control::loop:
-      s.registers[target] = static_cast<std::int64_t>(call.number(Key::start));
-      s.loops.push_back(
-          {s.next, static_cast<std::int64_t>(call.number(Key::count)) - 1, call.number(Key::step, 1), target});
+      s.registers[target] = whole(call.number(Key::start));
+      s.loops.push_back({s.next, whole(call.number(Key::count)) - 1, call.number(Key::step, 1), target});
       return;
     case Control::end_loop: {
       Loop& loop = s.loops.back();
       if (loop.left-- == 0) return s.loops.pop_back();
-      s.registers[loop.target] += static_cast<std::int64_t>(loop.step);
+      s.registers[loop.target] = whole(static_cast<double>(s.registers[loop.target]) + std::trunc(loop.step));
       s.next = loop.first;
       return;
     }
     case Control::move:
-      s.registers[target] = static_cast<std::int64_t>(call.number(Key::value));
+      s.registers[target] = whole(call.number(Key::value));
       return;
     case Control::add:
-      s.registers[target] += static_cast<std::int64_t>(call.number(Key::value));
+      s.registers[target] = whole(static_cast<double>(s.registers[target]) + std::trunc(call.number(Key::value)));
       return;
     case Control::load:  // run() puts the value read from memory in its place
-      s.registers[target] = static_cast<std::int64_t>(call.number(Key::value));
+      s.registers[target] = whole(call.number(Key::value));
       return;
     case Control::none:
       return;

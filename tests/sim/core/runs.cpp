@@ -192,5 +192,17 @@ dma_copy sync ring=0 out[0+1 @0 64x1 /256 r3*256] <- in[0+1 @0 64x1 /256 r3*256]
   for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], static_cast<float>(i + 1));
 }
 
+TEST(CoreRuns, ARegisterHoldsWhatAnAddressCanBeMadeOf) {
+  const ChipSpec chip = chip_named("trn2");
+  const auto run_moves = [&](const std::string& value, const std::string& added) {
+    run(parse("program moves cores=1\nregister_move sync to=3 value=" + value +
+              "\nregister_add sync to=3 value=" + added + "\n"),
+        chip, {});
+  };
+  EXPECT_NO_THROW(run_moves("1e12", "-1e12"));
+  for (const auto& [value, added] : {std::pair("1e300", "0"), {"1e12", "1"}, {"-1e13", "0"}})
+    EXPECT_THROW(run_moves(value, added), std::invalid_argument) << value << " + " << added;
+}
+
 }  // namespace
 }  // namespace trellis::sim::core
