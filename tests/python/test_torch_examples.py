@@ -24,6 +24,17 @@ def torchrun(name, count, *arguments, **environment):
     return sorted(re.findall(rf"step \d+ loss {number}|rank \d+ \w+ {number}(?: loaded {number})?", done.stdout))
 
 
+def by_gloo(name, count, *arguments):
+    """What gloo computes. Now and then a process of it aborts as it ends, all its work done; then it runs again."""
+    for attempt in range(3):
+        try:
+            return torchrun(name, count, *arguments, "--backend", "gloo")
+        except AssertionError as e:
+            if attempt == 2 or "terminate called without an active exception" not in str(e):
+                raise
+    return None
+
+
 # With two ranks there is one order of additions, a + b. With more, gloo's ring and our schedules add in other orders.
 @pytest.mark.parametrize(
     ("name", "arguments"),
@@ -42,12 +53,12 @@ def torchrun(name, count, *arguments, **environment):
 )
 def test_an_example_equals_gloo_to_the_bit(name, arguments):
     ours = torchrun(name, 2, *arguments)
-    assert ours and ours == torchrun(name, 2, *arguments, "--backend", "gloo")
+    assert ours and ours == by_gloo(name, 2, *arguments)
 
 
 def test_a_mesh_of_three_axes_equals_gloo_to_the_bit():
     ours = torchrun("mesh", 8)
-    assert len(ours) == 10 + 8 and ours == torchrun("mesh", 8, "--backend", "gloo")
+    assert len(ours) == 10 + 8 and ours == by_gloo("mesh", 8)
 
 
 def test_four_ranks_are_equal_from_run_to_run():
