@@ -272,7 +272,7 @@ class Sim(program.Case):
         self.assertEqual(priced("sim", "all_reduce", "-m", "ring:4", "-a", "ring", "-b", "64kb")["bytes"], 1 << 16)
 
     def test_interrupted_it_gives_what_it_has(self):
-        words = ["sim", "all_reduce", "-m", "torus:16x16x16", "-a", "torus", "-b", "1GiB", "--unfolded"]
+        words = ["sim", "all_reduce", "-m", "torus:32x32x16", "-a", "torus", "-b", "1GiB", "--unfolded"]
         with subprocess.Popen([TRELLIS, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
             time.sleep(1)
             run.send_signal(signal.SIGINT)
