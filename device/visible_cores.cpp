@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstdlib>
 #include <set>
 #include <stdexcept>
+
+#include "device/environment.h"
 
 namespace trellis::device {
 namespace {
@@ -15,11 +16,6 @@ constexpr const char* count_name = "NEURON_RT_NUM_CORES";
 constexpr const char* logical_name = "NEURON_LOGICAL_NC_CONFIG";
 constexpr const char* older_logical_name = "NEURON_RT_VIRTUAL_CORE_SIZE";
 
-std::string value_of(const char* variable) {
-  const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here changes it
-  return value == nullptr ? "" : value;
-}
-
 std::optional<int> number(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -28,7 +24,7 @@ std::optional<int> number(std::string_view text) {
 }
 
 std::optional<int> number_in(const char* variable) {
-  const std::string text = value_of(variable);
+  const std::string text = value_of_variable(variable);
   if (text.empty()) return std::nullopt;
   const auto value = number(text);
   if (!value) throw std::invalid_argument(fmt::format("{}={}: expected a number from 0 on", variable, text));
@@ -38,7 +34,7 @@ std::optional<int> number_in(const char* variable) {
 }  // namespace
 
 CoreSettings core_settings() {
-  CoreSettings s{.visible = value_of(visible_name), .count = number_in(count_name), .logical_size = {}};
+  CoreSettings s{.visible = value_of_variable(visible_name), .count = number_in(count_name), .logical_size = {}};
   s.logical_size = number_in(logical_name);
   if (!s.logical_size) s.logical_size = number_in(older_logical_name);
   return s;

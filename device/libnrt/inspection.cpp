@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <utility>
 
+#include "device/environment.h"
 #include "device/libnrt/refusal.h"
 #include "device/libnrt/runtime.h"
 #include "device/visible_cores.h"
@@ -20,14 +20,9 @@ constexpr const char* cores_name = "NEURON_RT_INSPECT_EVENT_FILTER_NC";
 constexpr const char* types_name = "NEURON_RT_INSPECT_EVENT_FILTER_TYPE";
 constexpr const char* most_name = "NEURON_RT_INSPECT_SYS_TRACE_MAX_EVENTS_PER_NC";
 
-std::string value_of(const char* variable) {
-  const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here changes it
-  return value == nullptr ? "" : value;
-}
-
 // DEVICE_PROFILE has words too: "session".
 bool flag(const char* variable, bool otherwise) {
-  const std::string value = value_of(variable);
+  const std::string value = value_of_variable(variable);
   return value.empty() ? otherwise : value != "0" && value != "false";
 }
 
@@ -86,12 +81,12 @@ bool inspection_is_wanted() { return flag("NEURON_RT_INSPECT_ENABLE", false); }
 InspectionSettings inspection_of_environment() {
   InspectionSettings s;
   const bool on = flag("NEURON_RT_INSPECT_ENABLE", true);
-  if (const std::string folder = value_of("NEURON_RT_INSPECT_OUTPUT_DIR"); !folder.empty()) s.folder = folder;
+  if (const std::string folder = value_of_variable("NEURON_RT_INSPECT_OUTPUT_DIR"); !folder.empty()) s.folder = folder;
   s.system = on && flag("NEURON_RT_INSPECT_SYSTEM_PROFILE", true);
   s.device = on && flag("NEURON_RT_INSPECT_DEVICE_PROFILE", true);
-  s.trace.most_events = most_events(value_of(most_name));
-  s.trace.cores_off = cores_off(value_of(cores_name));
-  s.trace.types_off = types_off(value_of(types_name));
+  s.trace.most_events = most_events(value_of_variable(most_name));
+  s.trace.cores_off = cores_off(value_of_variable(cores_name));
+  s.trace.types_off = types_off(value_of_variable(types_name));
   return s;
 }
 

@@ -137,13 +137,13 @@ std::shared_ptr<Runtime> running() {
   refuse(Status::uninitialized, "nrt_init was not called");
 }
 
-void start_runtime() {
+std::shared_ptr<Runtime> start_runtime() {
   auto fresh = std::make_shared<Runtime>();
   Global& g = global();
   const std::lock_guard lock(g.mutex);
   if (g.runtime) refuse(Status::invalid, "nrt_init was called before, and not nrt_close");
-  g.runtime = std::move(fresh);
   g.was_closed = false;
+  return g.runtime = std::move(fresh);
 }
 
 std::shared_ptr<Runtime> end_runtime() {

@@ -99,9 +99,9 @@ class Runtime {
   Callback callback_;
 };
 
-std::shared_ptr<Runtime> running();      // refuses before nrt_init and after nrt_close
-void start_runtime();                    // refuses when one runs
-std::shared_ptr<Runtime> end_runtime();  // the one that ended; null: none ran
+std::shared_ptr<Runtime> running();        // refuses before nrt_init and after nrt_close
+std::shared_ptr<Runtime> start_runtime();  // refuses when one runs
+std::shared_ptr<Runtime> end_runtime();    // the one that ended; null: none ran
 
 // Known without a runtime. They refuse when the environment names something wrong.
 std::string machine_name();  // TRELLIS_NRT_MACHINE; trn2.48xlarge

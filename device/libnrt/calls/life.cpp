@@ -1,6 +1,8 @@
 // Start and end of the runtime, and what is known of the machine.
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "device/libnrt/exports.h"
 
@@ -19,15 +21,10 @@ Status nrt_init(Framework framework, const char*, const char*) {
   return guarded("nrt_init", [&] {
     const auto kind = static_cast<std::int32_t>(framework);
     if (kind < 1 || kind > 5) refuse(Status::invalid, "framework {}: expected 1 to 5", kind);
-    start_runtime();
-    if (!inspection_is_wanted()) return;
-    try {
-      const auto runtime = running();
-      runtime->inspection.begin(inspection_of_environment(), runtime->recorder);
-    } catch (...) {
-      end_runtime();
-      throw;
-    }
+    std::optional<InspectionSettings> inspection;  // read first: a wrong one keeps the runtime from starting
+    if (inspection_is_wanted()) inspection = inspection_of_environment();
+    const auto runtime = start_runtime();
+    if (inspection) runtime->inspection.begin(std::move(*inspection), runtime->recorder);
   });
 }
 

@@ -161,7 +161,6 @@ bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_b
     b->peer = to;
     b->bytes = bytes;
     b->pause = {};
-    b->rail = rail;
     sent = b->under_way = wire(rail).send(address, {b->data, bytes, b->descriptor}, *b);
     if (!sent) outgoing_->give(b);
   }

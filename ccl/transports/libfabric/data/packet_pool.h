@@ -16,7 +16,7 @@ struct PacketBuffer : Operation {
   PacketPool* pool = nullptr;
   std::byte* data = nullptr;
   void* descriptor = nullptr;
-  int rail = 0;
+  int rail = 0;  // of one that is received
   // Of one that is sent:
   fi_addr_t to = FI_ADDR_UNSPEC;
   Rank peer = -1;

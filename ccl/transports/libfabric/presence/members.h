@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-#include "ccl/store.h"
 
 #include "ccl/errors.h"
 #include "ccl/store.h"
