@@ -20,14 +20,18 @@ from trellis.torch.compiling import process_group_module
 
 if TYPE_CHECKING:
     from trellis.torch.hooks import Bf16Wire, bf16_stochastic_hook
-    from trellis.torch.optimizer import AdamW
+    from trellis.torch.optimizer import AdamW, number_parameters
 
-__all__ = ["AdamW", "Bf16Wire", "allocator", "bf16_stochastic_hook", "empty", "flight_record", "flight_trace"]
+__all__ = [
+    "AdamW", "Bf16Wire", "allocator", "bf16_stochastic_hook", "empty", "flight_record", "flight_trace",
+    "number_parameters",
+]  # fmt: skip
 
 _LATER = {
     "AdamW": "trellis.torch.optimizer",
     "Bf16Wire": "trellis.torch.hooks",
     "bf16_stochastic_hook": "trellis.torch.hooks",
+    "number_parameters": "trellis.torch.optimizer",
 }
 
 

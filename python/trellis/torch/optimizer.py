@@ -9,6 +9,7 @@
 """
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any, cast
 
 import torch
@@ -17,6 +18,7 @@ from torch.optim import Optimizer
 from trellis import _native
 
 _TYPES = {torch.float32: "f32", torch.bfloat16: "bf16"}
+_MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 def _local(tensor: torch.Tensor) -> torch.Tensor:
@@ -39,12 +41,33 @@ def _first_element(parameter: torch.Tensor) -> int:
     return int(offset[0]) * row if offset else 0
 
 
+def number_parameters(parameters: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """The parameters, each with its place as its number, which AdamW takes its random bits from wherever it is.
+
+    An optimizer that gets all parameters numbers them so by itself. One that gets a part of them cannot, such as those
+    that ZeroRedundancyOptimizer makes and that of a pipeline's stage:
+
+    >>> model = torch.nn.Linear(8, 4)
+    >>> parameters = number_parameters(model.parameters())
+    >>> [parameter.trellis_number for parameter in parameters]
+    [0, 1]
+
+    then ``ZeroRedundancyOptimizer(parameters, AdamW, stochastic_rounding=True)``. The number is an attribute of the
+    tensor: `fully_shard` makes other tensors, so number them after it.
+    """
+    numbered = list(parameters)
+    for number, parameter in enumerate(numbered):
+        parameter.trellis_number = number  # type: ignore[attr-defined]
+    return numbered
+
+
 class AdamW(Optimizer):
     """As torch.optim.AdamW, by `kernels/optimizers/adamw.h`, bit for bit.
 
     With `stochastic_rounding`, bf16 parameters are rounded so that they are exact on average and need no f32 copy.
-    The random bits depend on the seed, the step, the parameter's place in the list and the element's place in the whole
-    tensor; so sharding changes nothing. `moments` is the type in which the moments are kept.
+    The random bits depend on the seed, the step, the parameter's number and the element's place in the whole tensor; so
+    sharding changes nothing. The number is the parameter's place in the list; where the list is a part of the model's,
+    `number_parameters` gives it. `moments` is the type in which the moments are kept, and loaded.
     """
 
     def __init__(
@@ -81,9 +104,25 @@ class AdamW(Optimizer):
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    self._update(group, parameter, number)
+                    self._update(group, parameter, getattr(parameter, "trellis_number", number))
                 number += 1
         return loss
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """As torch's, which gives the moments the type of their parameter; here they get the type of `moments`."""
+        given: dict[str, Any] = {}
+        last = self.register_load_state_dict_pre_hook(lambda _, state: given.update(state))
+        try:
+            super().load_state_dict(state_dict)
+        finally:
+            last.remove()
+        keys = chain.from_iterable(group["params"] for group in given["param_groups"])
+        for group in self.param_groups:
+            for parameter, key in zip(group["params"], keys, strict=False):
+                for name in _MOMENTS:
+                    moment = given["state"].get(key, {}).get(name)
+                    if moment is not None:
+                        self.state[parameter][name] = moment.to(parameter.device, group["moments"])
 
     def _update(self, group: dict[str, Any], parameter: torch.Tensor, number: int) -> None:
         weights, gradient = _local(parameter), _local(cast(torch.Tensor, parameter.grad))
@@ -96,8 +135,8 @@ class AdamW(Optimizer):
         state = self.state[parameter]
         if not state:
             state["step"] = 0
-            state["exp_avg"] = torch.zeros_like(parameter, dtype=group["moments"])
-            state["exp_avg_sq"] = torch.zeros_like(parameter, dtype=group["moments"])
+            for name in _MOMENTS:
+                state[name] = torch.zeros_like(parameter, dtype=group["moments"])
         state["step"] = int(state["step"]) + 1
         gradient = gradient.contiguous()
         first, second = _local(state["exp_avg"]), _local(state["exp_avg_sq"])
