@@ -87,13 +87,16 @@ def trainer(kind: str, group: Any) -> Any:
     if kind == "ddp":
         net: Any = torch.nn.parallel.DistributedDataParallel(model(), process_group=group)
     else:
-        from torch.distributed.fsdp import fully_shard
+        from torch.distributed.fsdp import FSDPModule, fully_shard
 
         net = model()
         mesh = dist.DeviceMesh.from_group(group, "cpu")
         for layer in net:
             fully_shard(layer, mesh=mesh)
         fully_shard(net, mesh=mesh)
+        for part in net.modules():
+            if isinstance(part, FSDPModule):
+                part.set_allocate_memory_from_process_group_for_comm(True)
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
     x = torch.ones(16, 1370)
 

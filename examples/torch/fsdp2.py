@@ -5,7 +5,7 @@ import argparse
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
 import trellis.torch
 
@@ -27,6 +27,9 @@ def main() -> None:
     for layer in model:
         fully_shard(layer, mesh=mesh, mp_policy=precision)
     fully_shard(model, mesh=mesh, mp_policy=precision)
+    for part in model.modules():
+        if isinstance(part, FSDPModule):
+            part.set_allocate_memory_from_process_group_for_comm(True)  # memory that peers read
     if given.adamw:
         optimizer: torch.optim.Optimizer = trellis.torch.AdamW(model.parameters(), lr=1e-2)
     else:

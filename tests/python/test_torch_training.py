@@ -213,11 +213,15 @@ def test_gradients_on_a_bf16_wire():
     ranks.run(wired, 2)
 
 
+def window_bytes():
+    return dist.group.WORLD._get_backend(torch.device("cpu")).memory_stats()["window_bytes"]
+
+
 def in_window(rank, size):
+    before = window_bytes()
     with allocator():
         x, small = torch.full((1 << 18,), float(rank)), torch.ones(3)
-    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
-    assert backend.get_memory_stats()["window_bytes"] >= x.nbytes if hasattr(backend, "get_memory_stats") else True
+    assert window_bytes() >= before + x.nbytes
     dist.all_reduce(x)
     dist.all_reduce(small)
     assert x[5] == size * (size - 1) / 2 and small[0] == size
@@ -266,11 +270,17 @@ def communicated_from_the_window(rank, size):
         fully_shard(model, mesh=dist.init_device_mesh("cpu", (size,)))
         if own:
             model.set_allocate_memory_from_process_group_for_comm(True)
+        before = window_bytes()
+        gathering = model.unshard(async_op=True)
+        gained = window_bytes() - before
+        gathering.wait()
         model(torch.ones(4, 64) * (rank + 1)).square().mean().backward()
-        return model.weight.grad.full_tensor()
+        return gained, model.weight.grad.full_tensor()
 
-    assert torch.equal(train(False), train(True))
+    (none, expected), (some, gradient) = train(False), train(True)
+    assert none == 0 and some >= 64 * 256 * 4
+    assert torch.equal(gradient, expected)
 
 
-def test_fsdp2_asks_for_memory_that_peers_read():
+def test_fsdp2_gathers_in_memory_that_peers_read_when_told():
     ranks.run(communicated_from_the_window, 2)
