@@ -3,6 +3,7 @@
 import copy
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -11,6 +12,7 @@ torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 
 import ranks  # noqa: E402
+import trellis.torch  # noqa: E402
 from trellis import _native, recorded, sim  # noqa: E402
 from trellis.torch import AdamW, Bf16Wire, allocator, bf16_stochastic_hook, number_parameters  # noqa: E402
 
@@ -229,6 +231,37 @@ def in_window(rank, size):
     dist.broadcast(y if rank else x, 0)
     del x
     assert torch.ones(1 << 20).sum() == 1 << 20
+
+
+def nested(rank, size):
+    def gained(*shape, make=torch.zeros):
+        before = window_bytes()
+        kept.append(make(*shape))
+        return window_bytes() - before >= kept[-1].nbytes
+
+    kept = []
+    with allocator():
+        with allocator():
+            assert gained(1 << 18)
+        assert gained(1 << 18)
+        assert gained(1 << 18, make=trellis.torch.empty)
+        assert gained(1 << 18)
+        beside = allocator()
+        thread = threading.Thread(target=beside.__enter__)
+        thread.start()
+        thread.join()
+    assert gained(1 << 18)  # what the other thread entered holds still
+    beside.__exit__(None, None, None)
+    assert not gained(1 << 18)
+    assert gained(3, 5, make=trellis.torch.empty) and not gained(3, 5)
+    assert kept[-2].shape == (3, 5) and kept[-2].dtype == torch.float32
+    assert trellis.torch.empty((2, 3), dtype=torch.int8).shape == (2, 3)
+    dist.all_reduce(kept[-2].fill_(rank + 1))
+    assert kept[-2][2, 4] == size * (size + 1) / 2
+
+
+def test_allocators_nest():
+    ranks.run(nested, 2)
 
 
 def test_tensors_that_peers_read():

@@ -6,6 +6,7 @@ compiled for the torch that is installed, when a group is first made: see `trell
 
 import os
 import pickle
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -56,24 +57,44 @@ def _register() -> None:
         dist.Backend.register_backend("trellis", _create, extended_api=True, devices=["cpu"])
 
 
+_allocators = 0  # entered and not left yet
+_allocators_lock = threading.Lock()
+
+
+def _enter_allocators(change: int) -> None:
+    global _allocators
+    module = process_group_module()
+    with _allocators_lock:
+        _allocators += change
+        module.use_window_for_tensors(_allocators > 0)
+
+
 @contextmanager
 def allocator() -> Iterator[None]:
     """Within it, new CPU tensors of 64 KiB and more are in memory that peers read directly: fewer copies.
 
-    It holds for all threads. The tensors keep their memory afterwards.
+    It holds for all threads, until the last of those that are within it leaves. The tensors keep their memory
+    afterwards.
+
+    >>> with allocator():
+    ...     model = torch.nn.Linear(256, 256)
     """
-    module = process_group_module()
-    module.use_window_for_tensors(True)
+    _enter_allocators(+1)
     try:
         yield
     finally:
-        module.use_window_for_tensors(False)
+        _enter_allocators(-1)
 
 
-def empty(*size: int, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """A tensor in memory that peers read directly."""
-    with allocator():
-        return torch.empty(*size, dtype=dtype)
+def empty(*size: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """A tensor in memory that peers read directly, whatever its size.
+
+    >>> empty(2, 3, dtype=torch.bfloat16).shape
+    torch.Size([2, 3])
+    """
+    like = torch.empty(*size, dtype=dtype, device="meta")
+    tensor: torch.Tensor = process_group_module().empty(like.shape, like.dtype)
+    return tensor
 
 
 def flight_record(group: Any = None) -> str:

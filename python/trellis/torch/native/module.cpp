@@ -33,4 +33,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
     return py::bytes(recorder ? recorder->pickled() : std::string());
   });
   module.def("use_window_for_tensors", &trellis::process_group::use_window_for_tensors, py::arg("on"));
+  module.def(
+      "empty",
+      [](const std::vector<std::int64_t>& sizes, at::ScalarType type) {
+        return trellis::process_group::tensor_in_window(sizes, at::TensorOptions(type));
+      },
+      py::arg("sizes"), py::arg("dtype"));
 }
