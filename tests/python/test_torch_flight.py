@@ -91,3 +91,28 @@ def test_without_a_size_there_are_none():
     assert "TORCH_FR_BUFFER_SIZE" not in os.environ
     with pytest.raises(RuntimeError, match="set TORCH_FR_BUFFER_SIZE"):
         trellis.torch.flight_trace()
+
+
+def recorded_in_detail(rank, size):
+    dist.all_reduce(torch.ones(4))
+    assert type(dist.group.WORLD._get_backend(torch.device("cpu"))).__name__ == "_ProcessGroupWrapper"
+    return trellis.torch.flight_record()
+
+
+def test_debugging_in_detail_hides_no_record(monkeypatch):
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "DETAIL")
+    dist.set_debug_level_from_env()
+    try:
+        assert all("all_reduce" in record for record in ranks.run(recorded_in_detail, 2))
+    finally:
+        monkeypatch.undo()
+        dist.set_debug_level_from_env()
+
+
+def of_gloo(rank, size):
+    with pytest.raises(ValueError, match="gloo, which keeps no record"):
+        trellis.torch.flight_record()
+
+
+def test_only_trellis_keeps_a_record():
+    ranks.run(of_gloo, 1, backend="gloo")

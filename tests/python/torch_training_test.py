@@ -12,7 +12,8 @@ class Training(unittest.TestCase):
 
     def test_examples_in_the_documentation(self):
         folder = environment.BINARY / "python" / "trellis" / "torch"
-        environment.run("doctest", str(folder / "optimizer.py"), str(folder / "hooks.py"), needs=("torch",))
+        paths = [str(folder / f"{name}.py") for name in ("__init__", "optimizer", "hooks")]
+        environment.run("doctest", *paths, needs=("torch",))
 
 
 if __name__ == "__main__":

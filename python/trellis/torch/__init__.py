@@ -97,16 +97,36 @@ def empty(*size: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
     return tensor
 
 
-def flight_record(group: Any = None) -> str:
-    """The last operations of a group's rank, as JSON: what `trellis doctor` reads."""
+def _backend(group: Any) -> Any:
+    """Trellis's part of a group. TORCH_DISTRIBUTED_DEBUG=DETAIL wraps it."""
     backend: Any = (group or dist.distributed_c10d._get_default_group())._get_backend(torch.device("cpu"))
-    return str(backend.dump())
+    while not hasattr(backend, "dump") and hasattr(backend, "wrapped_pg"):
+        backend = backend.wrapped_pg
+    if not hasattr(backend, "dump"):
+        raise ValueError(f"the group's backend for CPU tensors is {backend.name()}, which keeps no record: not trellis")
+    return backend
+
+
+def flight_record(group: Any = None) -> str:
+    """The last operations of a group's rank, as JSON: what `trellis doctor` reads.
+
+    >>> dist.init_process_group("trellis", store=dist.HashStore(), rank=0, world_size=1)
+    >>> dist.all_reduce(torch.ones(4))
+    >>> "all_reduce" in flight_record()
+    True
+    >>> dist.destroy_process_group()
+    """
+    return str(_backend(group).dump())
 
 
 def flight_trace() -> dict[str, Any]:
     """The last operations of this process, as torch's flight recorder has them: what `torchfrtrace` reads when pickled.
 
     It is kept when TORCH_FR_BUFFER_SIZE (or TORCH_NCCL_TRACE_BUFFER_SIZE) says of how many operations.
+
+    >>> flight_trace()
+    Traceback (most recent call last):
+    RuntimeError: no flights are recorded: set TORCH_FR_BUFFER_SIZE to the number of operations to keep
     """
     trace: bytes = process_group_module().flight_trace()
     if not trace:
