@@ -1,16 +1,22 @@
 """Ranks die or stop at random moments of training: python tests/python/deaths.py [rounds] [seed]
 
-Each round trains by DDP, FSDP2, tensor parallel or a pipeline on two to four ranks, and loses one. Every other rank
-must raise a DistBackendError in time, and one of them names it. Nothing may stay behind in shared memory.
+Each round trains by DDP, FSDP2, tensor parallel, a pipeline or a mesh of two axes, or saves checkpoints, on two to four
+ranks, and loses one. Every other rank must raise a DistBackendError in time, name a lost rank, and end. Where all are
+in one group they all name the rank that was lost; elsewhere one does, and those that had nothing to do with it may name
+the rank that raised before them. Nothing may stay behind in shared memory.
 """
 
 import glob
 import os
 import random
+import re
 import signal
 import sys
+import tempfile
 import threading
 import time
+import warnings
+from datetime import timedelta
 
 import ranks
 import torch
@@ -18,6 +24,7 @@ import torch.distributed as dist
 from torch import nn
 
 TIMEOUT = 3
+FOLDER = tempfile.TemporaryDirectory()
 
 
 def ddp():
@@ -52,6 +59,29 @@ def pipeline():
     return lambda: schedule.step(*first, **last)
 
 
+def mesh():
+    from torch.distributed.fsdp import fully_shard
+
+    size = dist.get_world_size()
+    table = torch.arange(size).reshape(2 if size % 2 == 0 else 1, -1)
+    limit = timedelta(seconds=TIMEOUT)  # new groups have torch's half an hour, not that of the whole
+    groups = [dist.new_subgroups_by_enumeration(axis.tolist(), timeout=limit)[0] for axis in (table.T, table)]
+    model = nn.Sequential(nn.Linear(64, 256), nn.Linear(256, 8))
+    names = ("replicate", "shard")
+    fully_shard(model, mesh=dist.DeviceMesh.from_group(groups, "cpu", mesh=table, mesh_dim_names=names))
+    return lambda: model(torch.ones(4, 64)).sum().backward()
+
+
+def checkpoint():
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.fsdp import fully_shard
+
+    warnings.simplefilter("ignore")  # that it writes over the last one
+    model = nn.Linear(64, 256)
+    fully_shard(model, mesh=dist.init_device_mesh("cpu", (dist.get_world_size(),)))
+    return lambda: dcp.save(model.state_dict(), storage_writer=dcp.FileSystemWriter(FOLDER.name, overwrite=True))
+
+
 def train(rank, size, kind, lost, how, after):
     step = kind()
     if rank == lost:
@@ -66,14 +96,24 @@ def train(rank, size, kind, lost, how, after):
     raise AssertionError("no error came")
 
 
+def blamed(text):
+    found = re.search(r"(?:lost|waits for) rank (\d+)(?: \(rank (\d+) of the job\))?", text)
+    assert found, text
+    return int(found[2] or found[1])
+
+
+IN_ONE_GROUP = [ddp, fsdp2, tensor_parallel, checkpoint]
+
+
 def one(rng):
-    kind = rng.choice([ddp, fsdp2, tensor_parallel, pipeline])
+    kind = rng.choice([*IN_ONE_GROUP, pipeline, mesh])
     size = rng.choice([2, 3, 4])
     lost, how = rng.randrange(size), rng.choice([signal.SIGKILL, signal.SIGSTOP])
     results = ranks.run(train, size, kind, lost, how, rng.random(), timeout=TIMEOUT, deadline=60, lost=(lost,))
     told = [result for result in results if result]
     assert len(told) == size - 1 and all(seconds < TIMEOUT * 4 for _, seconds in told), told
-    assert any(f"rank {lost}" in text for text, _ in told), told
+    enough = all if kind in IN_ONE_GROUP else any
+    assert enough([blamed(text) == lost for text, _ in told]), (kind.__name__, size, lost, how.name, told)
     return kind.__name__, size, how.name
 
 

@@ -50,12 +50,23 @@ def run(function: Callable[..., Any], ranks: int, *arguments: Any, timeout: floa
         for process in processes:
             process.start()
         try:
-            return _collect(queue, ranks, lost, deadline)
+            results = _collect(queue, ranks, lost, deadline)
+            _end([process for rank, process in enumerate(processes) if rank not in lost])
+            return results
         finally:
             for process in processes:
                 if process.is_alive() and process.pid:
                     os.kill(process.pid, signal.SIGKILL)
                 process.join()
+
+
+def _end(processes: list[Any], seconds: float = 10) -> None:
+    """Those that came back must end by themselves."""
+    end = time.monotonic() + seconds
+    for process in processes:
+        process.join(max(0.01, end - time.monotonic()))
+    left = [process.pid for process in processes if process.is_alive()]
+    assert not left, f"processes {left} came back but did not end in {seconds} s"
 
 
 def _collect(queue: Any, ranks: int, lost: tuple[int, ...], deadline: float) -> list[Any]:
