@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "device/host/arena_fork.h"
 #include "device/host/pages.h"
 #include "device/watched_memory.h"
 
@@ -40,9 +41,11 @@ Arena::Arena() {
   window_.base = static_cast<std::byte*>(base);
   madvise(base, window_.bytes, MADV_HUGEPAGE);  // where the system allows it for shared memory
   free_.emplace(0, window_.bytes);
+  live_arenas().add(*this);
 }
 
 Arena::~Arena() {
+  live_arenas().remove(*this);
   watched_memory().ends(window_.base, window_.bytes);
   munmap(window_.base, window_.bytes);
   close(window_.fd);
@@ -76,8 +79,9 @@ void Arena::release(void* pointer) {
   watched_memory().ends(window_.base + begin, size);
   lock.lock();
   used_.erase(begin);
-  fallocate(window_.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
-            static_cast<off_t>(size));
+  if (!inherited_)
+    fallocate(window_.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
+              static_cast<off_t>(size));
   auto after = free_.lower_bound(begin);
   if (after != free_.end() && begin + size == after->first) {
     size += after->second;

@@ -1,4 +1,5 @@
-// Page allocator over one large sparse memfd file that other processes can map. Unused pages take no memory.
+// Page allocator over one large sparse memfd file that other processes can map. Unused pages take no memory. A forked
+// process has private copies of what its parent had: it can't change the parent's memory, and shows nothing to peers.
 #pragma once
 
 #include <atomic>
@@ -32,6 +33,8 @@ class Arena {
     int uses = 0;
   };
   class Sharing;
+  friend class LiveArenas;
+  void make_private();  // in a forked process
   using MovedPages = std::map<std::byte*, Moved>;
   MovedPages::iterator moved_with(std::byte* begin, std::size_t bytes);
   void end_sharing(std::byte* begin);
@@ -42,6 +45,7 @@ class Arena {
   std::map<std::size_t, std::size_t> used_;
   std::mutex sharing_;  // held while pages move
   MovedPages moved_;
+  std::atomic<bool> inherited_ = false;  // from the process that forked this one
   std::atomic<bool> any_moved_ = false;  // lets find() skip the lock while nothing is shared
 };
 

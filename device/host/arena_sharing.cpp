@@ -27,6 +27,7 @@ class Arena::Sharing : public Shared {
 };
 
 InWindow Arena::find(const void* data, std::size_t bytes) const {
+  if (inherited_.load(std::memory_order_relaxed)) return {.outside = bytes};
   const auto* const begin = static_cast<const std::byte*>(data);
   if (begin >= window_.base && begin < window_.base + window_.bytes) {
     const auto offset = static_cast<std::size_t>(begin - window_.base);
@@ -54,6 +55,7 @@ Arena::MovedPages::iterator Arena::moved_with(std::byte* begin, std::size_t byte
 }
 
 std::unique_ptr<Shared> Arena::share(void* data, std::size_t bytes) {
+  if (inherited_) return std::make_unique<Sharing>(*this, nullptr, 0);
   auto* const wanted = static_cast<std::byte*>(data);
   if (wanted >= window_.base && wanted < window_.base + window_.bytes)
     return std::make_unique<Sharing>(*this, nullptr, find(data, bytes).bytes);
@@ -107,6 +109,7 @@ void Arena::end_sharing(std::byte* begin) {
     moved_.erase(at);
     any_moved_.store(!moved_.empty(), std::memory_order_release);
   }
+  if (inherited_) return;  // the pages are private already
   watched_memory().moves(begin, moved.bytes);
   if (move_from_file(begin, moved.bytes, window_.fd, moved.offset)) release(window_.base + moved.offset);
 }

@@ -1,0 +1,28 @@
+// What a fork does to arenas: their pages become private in the forked process.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+namespace trellis::device {
+
+class Arena;
+
+class LiveArenas {
+ public:
+  LiveArenas();
+  void add(Arena&);
+  void remove(Arena&);
+
+ private:
+  void hold_still();  // before the fork: no arena is between two states
+  void go_on();
+  void make_private();
+
+  std::mutex mutex_;
+  std::vector<Arena*> all_;
+};
+
+LiveArenas& live_arenas();  // of this process
+
+}  // namespace trellis::device
