@@ -40,31 +40,53 @@ _Task = _Communication | _Compute
 
 def _read(path: pathlib.Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     lines = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
-    if not lines or lines[0].get("trellis") != "recording 1":
-        raise ValueError(f"{path} is no recording: expected a first line with \"trellis\":\"recording 1\"")
+    if not lines or lines[0].get("trellis") != "recording 2":
+        raise ValueError(f"{path} is no recording: expected a first line with \"trellis\":\"recording 2\"")
     return lines[0], lines[1:]
 
 
 def _tasks_of(events: list[dict[str, Any]]) -> list[_Task]:
     """One rank's computations and communications in its order, with what each waits for."""
+    sources = {event["ended"]: event["source"] for event in events if "ended" in event}
+    awaited_at_end = {event["taken"] for event in events if event.get("backward")}
+    ended: set[int] = set()
+    blocking: set[int] = set()  # what the end of a backward pass waits for
     tasks: list[_Task] = []
     begun: dict[int, _Communication] = {}
     counts: dict[tuple[Any, ...], int] = defaultdict(int)
     waited: list[_Task] = []
+    futures: set[int] = set()
     computed: _Compute | None = None
     last: int | None = None
     for event in events:
         now = event["ns"]
-        if ("begins" in event or "waits" in event) and last is not None and now > last:
+        if "taken" in event:
+            one = begun[event["taken"]]
+            if event["taken"] not in awaited_at_end and event["taken"] in ended:
+                waited.append(one)
+            futures.add(event["taken"])
+            continue
+        if "ended" in event:  # on another thread
+            number = event["ended"]
+            ended.add(number)
+            if number in futures and number not in awaited_at_end:
+                waited.append(begun[number])
+            if number in blocking:
+                blocking.remove(number)
+                last = now
+            continue
+        starts = "begins" in event or "waits" in event or "awaits" in event
+        if starts and not blocking and last is not None and now > last:
             computed = _Compute(now - last, [*([computed] if computed else []), *waited])
             waited = []
             tasks.append(computed)
         if "begins" in event:
             members = tuple(event["members"])
-            ends = (event["root"], event["peer"]) if event["collective"] == "send_recv" else ()
+            root = event["root"] if event["root"] >= 0 else sources.get(event["begins"], -1)
+            ends = (root, event["peer"]) if event["collective"] == "send_recv" else ()
             where = (members, *ends)
             one = _Communication(
-                (*where, counts[where]), event["collective"], event["bytes"], event["root"], event["peer"], members,
+                (*where, counts[where]), event["collective"], event["bytes"], root, event["peer"], members,
                 [*([computed] if computed else []), *waited],
             )  # fmt: skip
             counts[where] += 1
@@ -72,6 +94,10 @@ def _tasks_of(events: list[dict[str, Any]]) -> list[_Task]:
             tasks.append(one)
         elif "waited" in event:
             waited.append(begun[event["waited"]])
+        elif "awaits" in event:
+            waited.append(begun[event["awaits"]])
+            if event["awaits"] not in ended:
+                blocking.add(event["awaits"])
         last = now
     return tasks
 

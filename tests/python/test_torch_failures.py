@@ -73,6 +73,101 @@ def test_a_receive_without_a_send_times_out():
     ranks.run(case, 2, timeout=1)
 
 
+def polled_or_by_future(rank, size, how):
+    if rank == 1:
+        time.sleep(4)
+        return
+    work = dist.irecv(torch.ones(3), 1)
+    begun = time.monotonic()
+    with pytest.raises((dist.DistBackendError, RuntimeError), match=r"recv \d+ on rank 0.*it waits for rank 1"):
+        if how == "future":
+            work.get_future().wait()
+        else:
+            while not work.is_completed():
+                time.sleep(0.01)
+            work.wait()
+    assert time.monotonic() - begun < 3
+
+
+@pytest.mark.parametrize("how", ["future", "poll"])
+def test_a_receive_that_nobody_waits_for_times_out(how):
+    ranks.run(polled_or_by_future, 2, how, timeout=1)
+
+
+def shorter(rank, size):
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    backend.set_timeout(timedelta(seconds=1))
+    dist.all_reduce(torch.ones(3))
+    if rank == 1:
+        time.sleep(4)
+        return
+    with pytest.raises(dist.DistBackendError, match=r"all_reduce 2 on rank 0.*timed out: it has not ended in 1000 ms"):
+        dist.all_reduce(torch.ones(3))
+
+
+def test_a_timeout_can_be_shortened():
+    ranks.run(shorter, 2)
+
+
+def aborted_while_shut_down(rank, size):
+    import threading
+
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    if rank == 1:
+        time.sleep(2)
+        return
+    work = dist.all_reduce(torch.ones(3), async_op=True)
+    threads = [threading.Thread(target=end) for end in (backend.abort, backend.shutdown, backend.abort)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with pytest.raises(dist.DistBackendError):
+        work.wait()
+
+
+def test_abort_and_shutdown_at_once():
+    ranks.run(aborted_while_shut_down, 2)
+
+
+def shrunk(rank, size, flag):
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    if rank == 1:
+        time.sleep(3 * flag)
+        return None
+    if flag:
+        dist.all_reduce(torch.ones(3), async_op=True)  # rank 1 never comes
+    fewer = backend.shrink([1], flag)
+    x = torch.full((3,), float(rank))
+    fewer.allreduce(x).wait()
+    with pytest.raises(ValueError, match="flags 7"):
+        fewer.shrink([1], 7)
+    return x[0].item(), fewer.rank(), fewer.options.global_ranks_in_group
+
+
+@pytest.mark.parametrize("flag", [0, 1])
+def test_a_group_shrinks(flag):
+    results = ranks.run(shrunk, 3, flag, timeout=10)
+    assert results[0] == (2.0, 0, [0, 2]) and results[2] == (2.0, 1, [0, 2])
+
+
+def split(rank, size):
+    child = dist.group.WORLD.split_group([1, 2], timedelta(seconds=20), None, "child", "a part")
+    if rank == 0:
+        return None
+    x = torch.full((3,), float(rank))
+    child.allreduce(x).wait()
+    options = child._get_backend(torch.device("cpu")).options
+    parent = dist.group.WORLD._get_backend(torch.device("cpu")).options
+    assert len(parent.global_ranks_in_group) != 2
+    return x[0].item(), options.global_ranks_in_group
+
+
+def test_a_group_splits():
+    results = ranks.run(split, 3)
+    assert results[1] == results[2] == (3.0, [1, 2])
+
+
 def different(rank, size):
     with pytest.raises(dist.DistBackendError, match="differs from the call of rank"):
         if rank == 0:

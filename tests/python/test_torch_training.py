@@ -1,6 +1,7 @@
-"""Training over the backend: the optimizer, hooks, recordings."""
+"""Training over the backend: the optimizer, hooks, memory."""
 
 import copy
+import os
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ import torch.distributed as dist  # noqa: E402
 
 import ranks  # noqa: E402
 import trellis.torch  # noqa: E402
-from trellis import _native, recorded, sim  # noqa: E402
+from trellis import _native  # noqa: E402
 from trellis.torch import AdamW, Bf16Wire, allocator, bf16_stochastic_hook, number_parameters  # noqa: E402
 
 
@@ -268,30 +269,28 @@ def test_tensors_that_peers_read():
     ranks.run(in_window, 2)
 
 
-def recorded_job(rank, size, folder):
-    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(500, 500))
-    for _ in range(3):
-        model(torch.ones(8, 500)).sum().backward()
-    if rank == 0:
-        dist.send(torch.ones(1000), 1)
-    if rank == 1:
-        dist.recv(torch.ones(1000), 0)
-    dist.barrier()
+def forked_beside(rank, size):
+    with allocator():
+        x, gone = torch.full((1 << 18,), 1.0), torch.full((1 << 18,), 2.0)
+        child = os.fork()
+        if child == 0:
+            try:
+                here = x.sum().item() == 1 << 18
+                x.fill_(5)
+                del gone
+                y = torch.full((1 << 18,), 7.0)
+                os._exit(0 if here and x[3] == 5 and y[3] == 7 else 1)
+            finally:
+                os._exit(2)
+        y = torch.full((1 << 18,), 3.0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert (x == 1).all() and (gone == 2).all() and (y == 3).all()
+    dist.all_reduce(x)
+    assert x[5] == size
 
 
-def test_a_recorded_job_is_priced(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRELLIS_RECORD", str(tmp_path))
-    ranks.run(recorded_job, 2, str(tmp_path))
-    text = recorded.workload(tmp_path)
-    assert text.count("all_reduce") >= 3 and "1002000B" in text and "send_recv" in text and "compute" in text, text
-    played = sim.play(text, "trn2.48xlarge")
-    slower = sim.play(recorded.workload(tmp_path, compute=3), "trn2.48xlarge")
-    assert 0 < played.time < slower.time
-    with pytest.raises(ValueError, match="not among all"):
-        recorded.workload(tmp_path, ranks=64)
-    (tmp_path / "rank1.jsonl").unlink()
-    with pytest.raises(ValueError, match=r"ranks \[0\], expected 0 to 1"):
-        recorded.workload(tmp_path)
+def test_a_forked_process_changes_no_tensor_of_its_parent():
+    ranks.run(forked_beside, 2)
 
 
 def communicated_from_the_window(rank, size):

@@ -8,7 +8,7 @@ import python_environment as environment
 class Training(unittest.TestCase):
     def test_training(self):
         environment.run("pytest", "-q", "-x", "tests/python/test_torch_training.py",
-                        needs=("pytest", "torch", "numpy"))  # fmt: skip
+                        "tests/python/test_torch_recorded.py", needs=("pytest", "torch", "numpy"))  # fmt: skip
 
     def test_examples_in_the_documentation(self):
         folder = environment.BINARY / "python" / "trellis" / "torch"

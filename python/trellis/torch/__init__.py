@@ -46,7 +46,8 @@ def __getattr__(name: str) -> Any:
 
 def _create(options: Any, wished: Any) -> Any:
     module = process_group_module()
-    module.record_to(os.environ.get("TRELLIS_RECORD", ""))
+    rank, ranks = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (-1, 0)
+    module.record_to(os.environ.get("TRELLIS_RECORD", ""), rank, ranks)
     return module.create(options, wished)
 
 

@@ -4,6 +4,7 @@
 #include "trellis/torch/native/buffers.cpp"
 #include "trellis/torch/native/channel.cpp"
 #include "trellis/torch/native/collectives.cpp"
+#include "trellis/torch/native/deadlines.cpp"
 #include "trellis/torch/native/failure.cpp"
 #include "trellis/torch/native/flight.cpp"
 #include "trellis/torch/native/gathering.cpp"

@@ -53,11 +53,33 @@ ccl::Config Trellis::config() const {
 
 void Trellis::setGroupUid(const std::string& name) { Backend::setGroupUid(name); }
 
-void Trellis::setTimeout(std::chrono::milliseconds timeout) { options_->timeout = timeout; }
+c10::intrusive_ptr<Trellis::Options> Trellis::getBackendOptions() {
+  auto options = c10::make_intrusive<Options>(*options_);
+  options->timeout = timeout_;
+  return options;
+}
+
+// Of the operations from now on.
+void Trellis::setTimeout(std::chrono::milliseconds timeout) {
+  if (timeout > options_->timeout)
+    TORCH_WARN("trellis: a timeout of ", timeout.count(), " ms for collectives: the group's is ",
+               options_->timeout.count(), " ms since it was made, and ends them first");
+  timeout_ = timeout;
+}
+
+std::chrono::milliseconds Trellis::patience(const Issue& issue) const {
+  return issue.timeout == c10d::kUnsetTimeout ? timeout_.load() : issue.timeout;
+}
+
+std::shared_ptr<ccl::Communicator> Trellis::communicator() const {
+  const std::lock_guard lock(comm_mutex_);
+  return comm_;
+}
 
 c10d::ErrorType Trellis::getError() {
   if (aborted_) return c10d::ErrorType::COMM_ERROR;
-  const std::exception_ptr error = comm_ ? comm_->error() : nullptr;
+  const auto comm = communicator();
+  const std::exception_ptr error = comm ? comm->error() : nullptr;
   if (!error) return c10d::ErrorType::SUCCESS;
   try {
     std::rethrow_exception(error);
@@ -72,7 +94,7 @@ c10d::ErrorType Trellis::getError() {
 
 void Trellis::abort() {
   aborted_ = true;
-  if (comm_) comm_->abort();
+  if (const auto comm = communicator()) comm->abort();
   messages_.stop();
 }
 
@@ -82,11 +104,26 @@ void Trellis::shutdown() {
   if (Py_IsInitialized() && PyGILState_Check()) others_may_run.emplace();
   collectives_.stop();
   messages_.stop();
+  deadlines_.stop();
   completions_.stop();
+  const std::lock_guard lock(comm_mutex_);
   comm_.reset();
 }
 
-std::string Trellis::dump() { return comm_ ? comm_->dump() : "{}"; }
+std::string Trellis::dump() {
+  const auto comm = communicator();
+  return comm ? comm->dump() : "{}";
+}
+
+// Of a group of some of this group's ranks.
+c10::intrusive_ptr<Trellis::Options> Trellis::options_of(const c10::intrusive_ptr<Options>& wished,
+                                                         const std::vector<int>& ranks) const {
+  auto options = c10::make_intrusive<Options>(wished ? *wished : *options_);
+  options->global_ranks_in_group.clear();
+  for (const int rank : ranks)
+    options->global_ranks_in_group.push_back(static_cast<std::uint64_t>(group_->in_job(rank)));
+  return options;
+}
 
 c10::intrusive_ptr<c10d::Backend> Trellis::split(const c10::intrusive_ptr<c10d::Store>& store,
                                                  const std::vector<int>& ranks,
@@ -94,20 +131,25 @@ c10::intrusive_ptr<c10d::Backend> Trellis::split(const c10::intrusive_ptr<c10d::
   const auto me = std::ranges::find(ranks, rank_);
   if (me == ranks.end()) return {};
   return c10::make_intrusive<Trellis>(store, static_cast<int>(me - ranks.begin()), static_cast<int>(ranks.size()),
-                                      options ? options : options_);
+                                      options_of(options, ranks));
 }
 
-c10::intrusive_ptr<c10d::Backend> Trellis::shrink(const std::vector<std::int64_t>& excluded, int /*flags*/,
+c10::intrusive_ptr<c10d::Backend> Trellis::shrink(const std::vector<std::int64_t>& excluded, int flags,
                                                   const c10::intrusive_ptr<Options>& options) {
-  const std::vector<ccl::Rank> ranks(excluded.begin(), excluded.end());
-  auto fewer = c10::make_intrusive<Options>(options ? *options : *options_);
-  fewer->global_ranks_in_group.clear();
+  constexpr int ends_operations_first = 1;  // torch's SHRINK_ABORT
+  TORCH_CHECK_VALUE(flags == 0 || flags == ends_operations_first, "trellis: shrink: flags ", flags,
+                    ", expected 0 or 1 (SHRINK_ABORT)");
+  const std::vector<ccl::Rank> gone(excluded.begin(), excluded.end());
+  std::vector<int> left;
   for (int rank = 0; rank < size_; ++rank)
-    if (std::ranges::find(ranks, rank) == ranks.end())
-      fewer->global_ranks_in_group.push_back(static_cast<std::uint64_t>(group_->in_job(rank)));
+    if (std::ranges::find(gone, rank) == gone.end()) left.push_back(rank);
   try {
-    auto below = c10::make_intrusive<c10d::PrefixStore>("shrunk" + std::to_string(ranks.size()), store_);
-    return c10::intrusive_ptr<Trellis>::reclaim(new Trellis(below, comm_->shrink(ranks), fewer));
+    const auto comm = communicator();
+    if (!comm) throw ccl::Aborted("the process group has been shut down");
+    if (flags == ends_operations_first) comm->abort();
+    auto below = c10::make_intrusive<c10d::PrefixStore>("shrunk" + std::to_string(gone.size()), store_);
+    return c10::intrusive_ptr<Trellis>::unsafe_steal_from_new(
+        new Trellis(below, comm->shrink(gone), options_of(options, left)));
   } catch (...) {
     std::rethrow_exception(as_torch_error(std::current_exception(), "shrink", *group_));
   }
@@ -118,7 +160,8 @@ at::Tensor Trellis::allocateTensor(long size, at::TensorOptions options) { retur
 std::shared_ptr<c10::Allocator> Trellis::getMemAllocator() { return window_allocator(); }
 
 std::unordered_map<std::string, std::uint64_t> Trellis::getMemoryStats() {
-  return {{"communicator_bytes", comm_ ? comm_->memory_bytes() : 0},
+  const auto comm = communicator();
+  return {{"communicator_bytes", comm ? comm->memory_bytes() : 0},
           {"window_bytes", device::host_of_process()->allocated_bytes()}};
 }
 

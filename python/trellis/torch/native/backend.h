@@ -3,6 +3,7 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include "trellis/torch/native/deadlines.h"
 #include "trellis/torch/native/point_to_point.h"
 #include "trellis/torch/native/recording.h"
 #include "trellis/torch/native/types.h"
@@ -20,7 +21,7 @@ class Trellis : public c10d::Backend {
   ~Trellis() override;
 
   const std::string getBackendName() const override { return "trellis"; }
-  c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
+  c10::intrusive_ptr<Options> getBackendOptions() override;  // a copy: torch changes it when it splits a group
   void setGroupUid(const std::string&) override;
   bool supportsCoalescing() const override { return true; }
   bool supportsSplitting() const override { return true; }
@@ -76,13 +77,18 @@ class Trellis : public c10d::Backend {
     bool async = true;
     Witnessed witnessed = {};
     const Tensors* inputs = nullptr;  // null: the results
+    bool message = false;
   };
   Trellis(c10::intrusive_ptr<c10d::Store>, std::unique_ptr<ccl::Communicator>, c10::intrusive_ptr<Options>);
   ccl::Config config() const;
+  std::chrono::milliseconds patience(const Issue&) const;
+  std::shared_ptr<ccl::Communicator> communicator() const;  // null: the group has been shut down
+  c10::intrusive_ptr<Options> options_of(const c10::intrusive_ptr<Options>& wished,
+                                         const std::vector<int>& ranks) const;
   Pending operation(const Issue&, Tensors results);
   template <class Run>
   Work issue(const Issue&, Tensors results, Run);  // collectives run in the order in which they are issued
-  Work message(const Issue&, const at::Tensor&, int peer, int tag, bool sends);
+  Work message(Issue, const at::Tensor&, int peer, int tag, bool sends);
   void check_peer(const char* what, int rank) const;
 
   void sum(const at::Tensor& in_and_out, const c10d::ReduceOp&);
@@ -92,14 +98,17 @@ class Trellis : public c10d::Backend {
 
   const c10::intrusive_ptr<c10d::Store> store_;
   const c10::intrusive_ptr<Options> options_;
+  std::atomic<std::chrono::milliseconds> timeout_ = options_->timeout;
   std::shared_ptr<Membership> group_;
   std::shared_ptr<TorchStore> meeting_;
-  std::unique_ptr<ccl::Communicator> comm_;
-  std::shared_ptr<Recording> recording_;  // null: nothing is recorded
+  mutable std::mutex comm_mutex_;
+  std::shared_ptr<ccl::Communicator> comm_;  // other threads may abort it or ask it while the group is shut down
+  std::shared_ptr<Recording> recording_;     // null: nothing is recorded
   std::atomic<std::uint64_t> number_ = 0;
   std::atomic<bool> aborted_ = false, coalescing_ = false;
   std::vector<Work> coalesced_;
   Worker completions_, collectives_;
+  Deadlines deadlines_;
   PointToPoint messages_;
 };
 

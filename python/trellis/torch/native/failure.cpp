@@ -44,6 +44,16 @@ std::exception_ptr as_torch_error(std::exception_ptr error, const std::string& o
   }
 }
 
+bool is_failure(const std::exception_ptr& error, int own_rank) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const ccl::Aborted& aborted) {
+    return aborted.by >= 0 && aborted.by != own_rank;
+  } catch (...) {
+    return true;
+  }
+}
+
 std::exception_ptr timed_out(const std::string& operation, const Membership& group, std::chrono::milliseconds waited,
                              int waits_for) {
   const std::string whom = waits_for < 0 ? "" : "; it waits for " + group.named(waits_for);

@@ -22,6 +22,8 @@ struct Membership {
 
 // DistBackendError; ValueError for what the caller did wrong. Errors of torch stay as they are.
 std::exception_ptr as_torch_error(std::exception_ptr, const std::string& operation, const Membership&);
+// Whether an error of the library is worth a dump: it is not where the group was aborted or shut down.
+bool is_failure(const std::exception_ptr&, int own_rank);
 // waits_for: the rank at the other end of a message; -1: of all.
 std::exception_ptr timed_out(const std::string& operation, const Membership&, std::chrono::milliseconds, int waits_for);
 

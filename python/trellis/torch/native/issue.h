@@ -40,7 +40,7 @@ Trellis::Work Trellis::issue(const Issue& issue, Tensors results, Run run) {
       run(*comm_);
     });
   };
-  const bool own_patience = issue.timeout != c10d::kUnsetTimeout && issue.timeout != options_->timeout;
+  const bool own_patience = patience(issue) != options_->timeout;
   if (issue.async || own_patience || !collectives_.now(go)) collectives_.later(std::move(go));
   work->goes_on();
   if (coalescing_) coalesced_.push_back(work);

@@ -10,16 +10,18 @@ void Trellis::check_peer(const char* what, int rank) const {
 }
 
 Pending Trellis::operation(const Issue& issue, Tensors results) {
-  Operation::About about{.type = issue.type,
-                         .title = issue.title,
-                         .number = ++number_,
-                         .timeout = issue.timeout == c10d::kUnsetTimeout ? kNoTimeout : issue.timeout,
-                         .waits_for = issue.type == OpType::SEND   ? issue.witnessed.peer
-                                      : issue.type == OpType::RECV ? issue.witnessed.root
-                                                                   : -1,
-                         .group = group_,
-                         .completions = &completions_,
-                         .recording = issue.witnessed.collective ? recording_ : nullptr};
+  Operation::About about{
+      .type = issue.type,
+      .title = issue.title,
+      .number = ++number_,
+      .timeout = issue.message || patience(issue) != options_->timeout ? patience(issue) : kNoTimeout,
+      .waits_for = issue.type == OpType::SEND   ? issue.witnessed.peer
+                   : issue.type == OpType::RECV ? issue.witnessed.root
+                                                : -1,
+      .group = group_,
+      .completions = &completions_,
+      .deadlines = &deadlines_,
+      .recording = issue.witnessed.collective ? recording_ : nullptr};
   if (about.recording) about.recorded = recording_->begins(issue.witnessed, *group_);
   // Receives from any rank are left out: torch's reader of flight records wants the sender.
   about.flights = issue.type == OpType::RECVANYSOURCE ? nullptr : FlightRecorder::of_process();
@@ -33,14 +35,15 @@ Pending Trellis::operation(const Issue& issue, Tensors results) {
                                           .from = issue.witnessed.root,
                                           .to = issue.witnessed.peer,
                                           .number = about.number,
-                                          .timeout_ms = options_->timeout.count()});
+                                          .timeout_ms = timeout_.load().count()});
   return c10::make_intrusive<Operation>(std::move(about), std::move(results));
 }
 
-Trellis::Work Trellis::message(const Issue& issue, const at::Tensor& tensor, int peer, int tag, bool sends) {
+Trellis::Work Trellis::message(Issue issue, const at::Tensor& tensor, int peer, int tag, bool sends) {
   TORCH_CHECK_VALUE(tensor.layout() == at::kStrided && tensor.device().is_cpu(),
                     "trellis: messages are dense CPU tensors");
   TORCH_CHECK_VALUE(peer != rank_, "trellis: rank ", rank_, " cannot send to itself or receive from itself");
+  issue.message = true;
   Pending work = operation(issue, {tensor});
   if (sends)
     messages_.send(work, tensor, peer, tag);
@@ -54,19 +57,22 @@ Trellis::Work Trellis::message(const Issue& issue, const at::Tensor& tensor, int
 Trellis::Work Trellis::send(Tensors& tensors, int to, int tag) {
   check_peer("the receiver of send", to);
   return message(
-      {OpType::SEND, "trellis:send", options_->timeout, true, {"send_recv", tensors.at(0).nbytes(), rank_, to}},
+      {.type = OpType::SEND, .title = "trellis:send", .witnessed = {"send_recv", tensors.at(0).nbytes(), rank_, to}},
       tensors.at(0), to, tag, true);
 }
 
 Trellis::Work Trellis::recv(Tensors& tensors, int from, int tag) {
   check_peer("the sender of recv", from);
   return message(
-      {OpType::RECV, "trellis:recv", options_->timeout, true, {"send_recv", tensors.at(0).nbytes(), from, rank_}},
+      {.type = OpType::RECV, .title = "trellis:recv", .witnessed = {"send_recv", tensors.at(0).nbytes(), from, rank_}},
       tensors.at(0), from, tag, false);
 }
 
 Trellis::Work Trellis::recvAnysource(Tensors& tensors, int tag) {
-  return message({OpType::RECVANYSOURCE, "trellis:recvAnySource", options_->timeout}, tensors.at(0), -1, tag, false);
+  return message({.type = OpType::RECVANYSOURCE,
+                  .title = "trellis:recvAnySource",
+                  .witnessed = {"send_recv", tensors.at(0).nbytes(), -1, rank_}},
+                 tensors.at(0), -1, tag, false);
 }
 
 }  // namespace trellis::process_group

@@ -24,10 +24,11 @@ c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.doc() = "torch.distributed's backend \"trellis\"";
   py::class_<Trellis, c10d::Backend, c10::intrusive_ptr<Trellis>>(module, "ProcessGroupTrellis")
+      .def_property_readonly("options", &Trellis::getBackendOptions)
       .def("dump", &Trellis::dump, py::call_guard<py::gil_scoped_release>());
   module.def("create", &create, py::arg("options"), py::arg("wished").none(true),
              py::call_guard<py::gil_scoped_release>());
-  module.def("record_to", &trellis::process_group::record_to, py::arg("folder"));
+  module.def("record_to", &trellis::process_group::record_to, py::arg("folder"), py::arg("rank"), py::arg("ranks"));
   module.def("flight_trace", [] {
     auto* const recorder = trellis::process_group::FlightRecorder::of_process();
     return py::bytes(recorder ? recorder->pickled() : std::string());

@@ -4,12 +4,16 @@
 #include <filesystem>
 #include <system_error>
 
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/graph_task.h>
+
 namespace trellis::process_group {
 namespace {
 
 struct OfProcess {
   std::mutex mutex;
   std::string folder;
+  std::int64_t rank = -1, ranks = 0;
   std::shared_ptr<Recording> recording;
 };
 OfProcess& of_process() {
@@ -25,12 +29,12 @@ std::string members_of(const Membership& group) {
 
 }  // namespace
 
-Recording::Recording(const std::string& folder, int rank, int ranks) {
+Recording::Recording(const std::string& folder, std::int64_t rank, std::int64_t ranks) {
   std::filesystem::create_directories(folder);
   const auto path = std::filesystem::path(folder) / ("rank" + std::to_string(rank) + ".jsonl");
   file_.open(path, std::ios::trunc);
   if (!file_) throw std::system_error(errno, std::generic_category(), "TRELLIS_RECORD: " + path.string());
-  file_ << "{\"trellis\":\"recording 1\",\"rank\":" << rank << ",\"ranks\":" << ranks << "}\n" << std::flush;
+  file_ << "{\"trellis\":\"recording 2\",\"rank\":" << rank << ",\"ranks\":" << ranks << "}\n" << std::flush;
 }
 
 void Recording::line(const std::string& what, std::uint64_t number, const std::string& more) {
@@ -64,17 +68,39 @@ void Recording::waited(std::uint64_t number) {
   file_ << std::flush;
 }
 
-void record_to(const std::string& folder) {
-  const std::lock_guard lock(of_process().mutex);
-  if (of_process().folder != folder) of_process().recording = nullptr;
-  of_process().folder = folder;
+void Recording::taken(std::uint64_t number) {
+  const bool backward = torch::autograd::get_current_graph_task_id() >= 0;
+  const std::lock_guard lock(mutex_);
+  line("taken", number, backward ? ",\"backward\":true" : ",\"backward\":false");
+  if (!backward) return;
+  torch::autograd::Engine::get_default_engine().queue_callback([self = shared_from_this(), number] {
+    const std::lock_guard at_the_end(self->mutex_);
+    self->line("awaits", number);
+  });
+}
+
+void Recording::ended(std::uint64_t number, int source) {
+  const std::lock_guard lock(mutex_);
+  line("ended", number, ",\"source\":" + std::to_string(source));
+  file_ << std::flush;
+}
+
+void record_to(const std::string& folder, std::int64_t rank, std::int64_t ranks) {
+  OfProcess& one = of_process();
+  const std::lock_guard lock(one.mutex);
+  if (one.folder != folder) one.recording = nullptr;
+  one.folder = folder;
+  one.rank = rank;
+  one.ranks = ranks;
 }
 
 std::shared_ptr<Recording> recording_of_process(const Membership& group) {
   OfProcess& one = of_process();
   const std::lock_guard lock(one.mutex);
   if (one.folder.empty()) return nullptr;
-  if (!one.recording) one.recording = std::make_shared<Recording>(one.folder, group.rank, group.size);
+  if (!one.recording)
+    one.recording = one.rank < 0 ? std::make_shared<Recording>(one.folder, group.rank, group.size)
+                                 : std::make_shared<Recording>(one.folder, one.rank, one.ranks);
   return one.recording;
 }
 

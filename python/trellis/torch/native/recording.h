@@ -18,14 +18,18 @@ struct Witnessed {
   int root = 0, peer = -1;
 };
 
-class Recording {
+class Recording : public std::enable_shared_from_this<Recording> {
  public:
-  Recording(const std::string& folder, int rank, int ranks);
+  Recording(const std::string& folder, std::int64_t rank, std::int64_t ranks);
 
   std::uint64_t begins(const Witnessed&, const Membership&);  // its number in the recording
   void issued(std::uint64_t number);                          // the program goes on
   void waits(std::uint64_t number);
   void waited(std::uint64_t number);
+  // Its future was taken. Within a backward pass it is waited for at the end of the pass, as DistributedDataParallel
+  // does; elsewhere, nobody says when.
+  void taken(std::uint64_t number);
+  void ended(std::uint64_t number, int source);  // source: of a receive from any rank, else -1
 
  private:
   void line(const std::string& what, std::uint64_t number, const std::string& more = "");
@@ -34,8 +38,9 @@ class Recording {
   std::uint64_t next_ = 0;
 };
 
-// Operations of groups that are made from now on are recorded in the folder; "": they are not.
-void record_to(const std::string& folder);
+// Operations of groups that are made from now on are recorded in the folder; "": they are not. This is rank `rank` of
+// the job's `ranks`; where `rank` is below zero, the next group is the whole job.
+void record_to(const std::string& folder, std::int64_t rank, std::int64_t ranks);
 std::shared_ptr<Recording> recording_of_process(const Membership&);  // null: nothing is recorded
 
 }  // namespace trellis::process_group

@@ -13,14 +13,35 @@ std::string Operation::description() const {
   return std::string(title) + " " + std::to_string(about_.number);
 }
 
-void Operation::complete(std::exception_ptr error) {
+void Operation::goes_on() {
+  if (about_.recording) about_.recording->issued(about_.recorded);
+  if (about_.timeout == kNoTimeout) return;
+  const std::lock_guard lock(mutex_);
+  if (completed_) return;
+  deadline_ = std::chrono::steady_clock::now() + about_.timeout;
+  about_.deadlines->add(deadline_, c10::intrusive_ptr<Operation>::reclaim_copy(this));
+}
+
+void Operation::expire() {
+  complete(timed_out(description(), *about_.group, about_.timeout, about_.waits_for), true);
+  if (on_timeout_) on_timeout_();
+}
+
+void Operation::complete(std::exception_ptr error, bool dumps) {
+  if (isCompleted()) return;
+  if (error && about_.flights) {  // before anybody hears of it: the process may end then
+    about_.flights->ended(about_.flight, false);
+    if (dumps) about_.flights->write(static_cast<int>(about_.group->in_job(about_.group->rank)));
+  }
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {
     const std::lock_guard lock(mutex_);
     if (completed_) return;
+    if (deadline_ != Deadlines::Moment::max()) about_.deadlines->remove(deadline_, this);
     completed_ = true;
     exception_ = error;
-    if (about_.flights) about_.flights->ended(about_.flight, !error);
+    if (!error && about_.flights) about_.flights->ended(about_.flight, true);
+    if (about_.recording) about_.recording->ended(about_.recorded, source_);
     if (recordFunctionEndCallback_) std::exchange(recordFunctionEndCallback_, nullptr)();
     future = future_;
   }
@@ -44,6 +65,7 @@ void Operation::settle(c10::ivalue::Future& future, std::exception_ptr error) co
 c10::intrusive_ptr<c10::ivalue::Future> Operation::getFuture() {
   std::unique_lock lock(mutex_);
   if (future_) return future_;
+  if (about_.recording) about_.recording->taken(about_.recorded);
   future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
   if (completed_) {
     const auto future = future_;
@@ -61,31 +83,22 @@ bool Operation::wait(std::chrono::milliseconds timeout) {
   if (about_.recording) about_.recording->waited(about_.recorded);
   std::unique_lock lock(mutex_);
   if (!exception_) return true;
-  const std::exception_ptr error = exception_;
-  lock.unlock();
-  if (about_.flights) about_.flights->write(static_cast<int>(about_.group->in_job(about_.group->rank)));
-  std::rethrow_exception(error);
+  std::rethrow_exception(exception_);
 }
 
 void Operation::await(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
   const auto ended = [this] { return completed_; };
   if (completed_) return;
-  const bool own = timeout != kNoTimeout;  // the caller's own patience: the operation goes on
-  if (!own && about_.timeout == kNoTimeout) return cv_.wait(lock, ended);
-  const auto deadline = own ? std::chrono::steady_clock::now() + timeout : begun_ + about_.timeout;
-  if (cv_.wait_until(lock, deadline, ended)) return;
-  const auto waited = own ? timeout : about_.timeout;
-  lock.unlock();
-  const auto error = timed_out(description(), *about_.group, waited, about_.waits_for);
-  if (own) std::rethrow_exception(error);
-  complete(error);
-  if (on_timeout_) on_timeout_();
+  if (timeout == kNoTimeout) return cv_.wait(lock, ended);
+  if (cv_.wait_for(lock, timeout, ended)) return;  // the caller's own patience: the operation goes on
+  std::rethrow_exception(timed_out(description(), *about_.group, timeout, about_.waits_for));
 }
 
 void Operation::abort() {
   complete(as_torch_error(std::make_exception_ptr(ccl::Aborted("it was aborted by this rank")), description(),
-                          *about_.group));
+                          *about_.group),
+           false);
   if (on_timeout_) on_timeout_();
 }
 

@@ -7,6 +7,7 @@
 #include <ATen/core/ivalue.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include "trellis/torch/native/deadlines.h"
 #include "trellis/torch/native/failure.h"
 #include "trellis/torch/native/flight.h"
 #include "trellis/torch/native/recording.h"
@@ -24,6 +25,7 @@ class Operation : public c10d::Work {
     int waits_for = -1;                              // the rank at the other end of a message
     std::shared_ptr<const Membership> group;
     Worker* completions = nullptr;         // runs what waits for futures; lives as long as an operation has not ended
+    Deadlines* deadlines = nullptr;        // lives as long
     std::shared_ptr<Recording> recording;  // null: it is not recorded
     std::uint64_t recorded = 0;            // its number there
     FlightRecorder* flights = nullptr;     // null: not recorded there
@@ -36,18 +38,18 @@ class Operation : public c10d::Work {
   void perform(Run&& run) {
     const at::AutoDispatchBelowADInplaceOrView plainly;  // no operation is recorded for gradients
     std::exception_ptr error;
+    bool dumps = false;
     if (about_.flights) about_.flights->started(about_.flight);
     try {
       run();
     } catch (...) {
+      dumps = is_failure(std::current_exception(), about_.group->rank);
       error = as_torch_error(std::current_exception(), description(), *about_.group);
     }
-    complete(error);
+    complete(error, dumps);
   }
-  void complete(std::exception_ptr);  // does nothing when it has ended
-  void goes_on() {                    // it has been issued
-    if (about_.recording) about_.recording->issued(about_.recorded);
-  }
+  void goes_on();                              // it has been issued: its time begins
+  void expire();                               // its time is over
   void from(int source) { source_ = source; }  // of a receive from any source
 
   bool wait(std::chrono::milliseconds timeout) override;
@@ -56,18 +58,19 @@ class Operation : public c10d::Work {
   int sourceRank() const override { return source_; }
   void abort() override;
   std::uint64_t getSequencenumber() const override { return about_.number; }
-  void on_timeout(std::function<void()> what) { on_timeout_ = std::move(what); }
+  void on_timeout(std::function<void()> what) { on_timeout_ = std::move(what); }  // before goes_on()
 
   std::string description() const;  // "all_reduce 12"
   const Membership& group() const { return *about_.group; }
 
  private:
+  void complete(std::exception_ptr, bool dumps);  // does nothing when it has ended; dumps: torch's flight recorder
   void settle(c10::ivalue::Future&, std::exception_ptr) const;
   void await(std::chrono::milliseconds timeout);
 
   About about_;
   std::vector<at::Tensor> results_;
-  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  Deadlines::Moment deadline_ = Deadlines::Moment::max();  // with the mutex held
   c10::intrusive_ptr<c10::ivalue::Future> future_;
   std::function<void()> on_timeout_;
   int source_ = -1;

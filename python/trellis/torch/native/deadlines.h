@@ -1,0 +1,40 @@
+// Ends operations that have not ended by their deadlines, whether somebody waits for them or not.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include <c10/util/intrusive_ptr.h>
+
+namespace trellis::process_group {
+
+class Operation;
+
+class Deadlines {
+ public:
+  using Moment = std::chrono::steady_clock::time_point;
+
+  Deadlines() = default;
+  ~Deadlines() { stop(); }
+  Deadlines(const Deadlines&) = delete;
+  Deadlines& operator=(const Deadlines&) = delete;
+
+  void add(Moment, c10::intrusive_ptr<Operation>);  // the thread is started by the first call
+  void remove(Moment, Operation*);
+  void stop();
+
+ private:
+  void serve();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::pair<Moment, Operation*>, c10::intrusive_ptr<Operation>> pending_;
+  Moment wakes_ = Moment::max();  // when the thread looks next
+  std::thread thread_;
+  bool stopping_ = false;
+};
+
+}  // namespace trellis::process_group

@@ -1,0 +1,74 @@
+"""Recordings of jobs: what they say, and that they are priced."""
+
+import re
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import torch.distributed as dist  # noqa: E402
+
+import ranks  # noqa: E402
+from trellis import recorded, sim  # noqa: E402
+
+
+def late_job(rank, size):
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(500, 500))
+    for _ in range(3):
+        if rank == 1:
+            time.sleep(0.2)
+        model(torch.ones(8, 500)).sum().backward()
+        dist.barrier()
+
+
+def test_what_a_rank_waits_for_is_no_computation(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRELLIS_RECORD", str(tmp_path))
+    ranks.run(late_job, 2)
+    lines = recorded.workload(tmp_path).splitlines()
+    computed = sum(int(re.search(r" (\d+)ns", line)[1]) for line in lines if line.startswith("compute"))
+    assert 0.3e9 <= computed < 0.45e9, lines  # the mean of a rank that computes for 0.6 s and one that waits for it
+    sums = [line.split()[1] for line in lines if line.startswith("all_reduce")]
+    last = next(i for i, line in enumerate(lines) if line.startswith("barrier"))
+    assert any(re.search(rf"after .*\b{sums[0]}\b", line) for line in lines[:last + 1]), lines
+
+
+def anysource_job(rank, size):
+    x = torch.ones(1000)
+    if rank == 0:
+        dist.recv(x)
+    else:
+        dist.send(x, 0)
+    dist.barrier()
+
+
+def test_a_receive_from_any_rank_is_recorded(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRELLIS_RECORD", str(tmp_path))
+    ranks.run(anysource_job, 2)
+    assert "from 1 to 0" in recorded.workload(tmp_path)
+
+
+def recorded_job(rank, size, folder):
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(500, 500))
+    for _ in range(3):
+        model(torch.ones(8, 500)).sum().backward()
+    if rank == 0:
+        dist.send(torch.ones(1000), 1)
+    if rank == 1:
+        dist.recv(torch.ones(1000), 0)
+    dist.barrier()
+
+
+def test_a_recorded_job_is_priced(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRELLIS_RECORD", str(tmp_path))
+    ranks.run(recorded_job, 2, str(tmp_path))
+    text = recorded.workload(tmp_path)
+    assert text.count("all_reduce") >= 3 and "1002000B" in text and "send_recv" in text and "compute" in text, text
+    played = sim.play(text, "trn2.48xlarge")
+    slower = sim.play(recorded.workload(tmp_path, compute=3), "trn2.48xlarge")
+    assert 0 < played.time < slower.time
+    with pytest.raises(ValueError, match="not among all"):
+        recorded.workload(tmp_path, ranks=64)
+    (tmp_path / "rank1.jsonl").unlink()
+    with pytest.raises(ValueError, match=r"ranks \[0\], expected 0 to 1"):
+        recorded.workload(tmp_path)
