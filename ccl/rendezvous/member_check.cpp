@@ -30,11 +30,18 @@ std::string difference(const MemberCheck& mine, const std::string& firsts) {
                      terms);
 }
 
-// The first rank that has not come.
+// The first rank that has not come. Of many that wait, one looks for it and tells the others.
 std::optional<Rank> missing(Store& store, Rank ranks) {
+  constexpr std::chrono::seconds others_patience{2};
+  try {
+    if (store.add("looked", 1) != 1) return std::stoi(text_of(store.get("missing", Clock::now() + others_patience)));
+  } catch (const TimedOut&) {
+    return std::nullopt;
+  }
   for (Rank r = 0; r < ranks; ++r) try {
       store.get(here(r), Clock::now());
     } catch (const TimedOut&) {
+      store.set("missing", bytes_of(std::to_string(r)));
       return r;
     }
   return std::nullopt;

@@ -18,9 +18,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds place_patience{1'000};     // for a place that does not answer, while there are others
-constexpr milliseconds answer_patience{2'000};    // for a server that should have answered by the deadline
-constexpr milliseconds request_patience{30'000};  // for a set or an add, which have no deadline of their own
+constexpr milliseconds place_patience{1'000};   // for a place that does not answer, while there are others
+constexpr milliseconds answer_patience{2'000};  // for a server that should have answered by the deadline
+// For a set or an add, which have no deadline of their own: as long as the store was looked for, within these.
+constexpr milliseconds least_request_patience{1'000}, most_request_patience{30'000};
 constexpr milliseconds farewell{1'000};
 constexpr milliseconds shortest_pause{1}, longest_pause{50};
 
@@ -100,11 +101,16 @@ Attempt try_place(const Endpoint& place, const StoreSearch& search, Deadline dea
 
 class TcpStore : public Store {
  public:
-  TcpStore(StoreSearch search, Deadline deadline) : search_(std::move(search)) { idle_.push_back(find(deadline)); }
+  TcpStore(StoreSearch search, Deadline deadline)
+      : search_(std::move(search)),
+        request_patience_(
+            std::clamp<Clock::duration>(deadline - Clock::now(), least_request_patience, most_request_patience)) {
+    idle_.push_back(find(deadline));
+  }
 
   void set(std::string_view key, std::span<const std::byte> value) override {
     ask({.verb = Verb::set, .key = std::string(key), .value = Bytes(value.begin(), value.end())},
-        Clock::now() + request_patience);
+        Clock::now() + request_patience_);
   }
 
   Bytes get(std::string_view key, Deadline deadline) override {
@@ -121,7 +127,7 @@ class TcpStore : public Store {
 
   std::int64_t add(std::string_view key, std::int64_t amount) override {
     const std::optional<Bytes> sum =
-        ask({.verb = Verb::add, .key = std::string(key), .amount = amount}, Clock::now() + request_patience);
+        ask({.verb = Verb::add, .key = std::string(key), .amount = amount}, Clock::now() + request_patience_);
     return sum_of(key, &*sum, 0);
   }
 
@@ -148,6 +154,7 @@ class TcpStore : public Store {
   Link link(Deadline);
 
   StoreSearch search_;
+  const Clock::duration request_patience_;
   std::mutex mutex_;
   std::vector<Link> idle_;  // each call has a connection of its own, so that one that waits does not block others
 };

@@ -30,7 +30,11 @@ std::string name_of_this_host() {
 
 Member myself(const FabricSettings& s, const Control& control) {
   const std::string named = s.host.empty() ? name_of_this_host() : s.host;
-  return {.address = control.address(), .host = named, .home = this_host(s.host), .process = getpid()};
+  return {.address = control.address(),
+          .host = named,
+          .home = this_host(s.host),
+          .process = getpid(),
+          .terms = control.terms()};
 }
 
 std::uint64_t fresh_identity() {

@@ -58,6 +58,25 @@ FabricTransport::FabricTransport(std::shared_ptr<Control> control, std::shared_p
 FabricTransport::~FabricTransport() {
   presence_->announce([](PublicState& s) { s.head.activity.running = false; });
   control_->wake();
+  try {
+    deliver();
+  } catch (const std::exception&) {  // an operation has said so, or none needs it
+  }
+  presence_->announce([](PublicState& s) { s.head.left = true; });
+  control_->wake();
+  presence_->set_progress({});
+  {
+    const std::lock_guard lock(data_->mutex());
+    data_->close();
+  }
+  try {
+    control_->flush(*presence_, Clock::now() + 1s);
+  } catch (const std::exception&) {
+  }
+  control_->retire(presence_);
+}
+
+void FabricTransport::deliver() {
   const Deadline deadline = Clock::now() + std::min<std::chrono::milliseconds>(timeout_, longest_goodbye);
   while (!over() && Clock::now() < deadline) {
     {
@@ -68,15 +87,6 @@ FabricTransport::~FabricTransport() {
     control_->progress();
     usleep(200);
   }
-  presence_->announce([](PublicState& s) { s.head.left = true; });
-  control_->wake();
-  presence_->set_progress({});
-  {
-    const std::lock_guard lock(data_->mutex());
-    data_->close();
-  }
-  control_->flush(*presence_, Clock::now() + 1s);
-  control_->retire(presence_);
 }
 
 std::size_t FabricTransport::memory_bytes() const {

@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <ostream>
+#include <thread>
 
+#include "ccl/store.h"
 #include "ccl/transports/libfabric/wire/endpoint.h"
 #include "ccl/transports/libfabric/wire/provider.h"
 #include "tests/ccl/ranks/cases.h"
@@ -55,6 +57,37 @@ std::string wrong_over(const FabricSettings& fabric, Rank ranks) {
                        },
                        {.timeout = 60s, .algorithm = algorithm, .fabric = fabric});
   return wrong;
+}
+
+// Every algorithm, a hierarchy of hosts of two included, with shorter messages.
+TEST(HostileFabric, ChangesNoBitAlongAnyAlgorithm) {
+  if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
+  const std::size_t counts[] = {13, 9'001};
+  EXPECT_EQ(
+      run_cases("libfabric", 4, counts, floats,
+                {.timeout = 60s, .fabric = {.rails = 2, .hostility = "seed=6,reorder=20,refuse=10,credits=8,fail=5"}}),
+      "");
+}
+
+TEST(Fabric, RanksThatCarryDataDifferentlyRefuseEachOther) {
+  if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
+  const auto store = memory_store();
+  const auto said = [&](Rank rank, const FabricSettings& fabric) -> std::string {
+    try {
+      Communicator::create(store, rank, 2, {.timeout = 20s, .transport = "libfabric", .fabric = fabric});
+      return "joined";
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+  };
+  std::string other;
+  std::thread first([&] { other = said(1, {.tagged = true}); });
+  const std::string own = said(0, {.rails = 2});
+  first.join();
+  EXPECT_EQ(own, other);
+  EXPECT_TRUE(own.find("rank 1") != own.npos && own.find("tagged messages, 1 rail") != own.npos &&
+              own.find("2 rails") != own.npos)
+      << own;
 }
 
 class Providers : public testing::TestWithParam<FabricSettings> {};

@@ -57,7 +57,7 @@ DataPath::DataPath(const FabricSettings& s, bool device_memory, std::shared_ptr<
     wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->rank()), rail, use));
   const auto ranks = static_cast<std::size_t>(presence_->ranks());
   limits_ = wires_.front()->limits();
-  eager_bytes_ = std::min(usual_eager, limits().piece - sizeof(Packet));
+  eager_bytes_ = std::min(usual_eager, limits().message - sizeof(Packet));
   open_pools();
   moved_.assign(ranks, true);
   overdue_.resize(ranks);

@@ -1,5 +1,5 @@
-// Layout of the messages between the ranks of a communicator. Both ends have the same byte order and layout: `token`
-// differs otherwise.
+// Layout of the messages between the ranks of a communicator. Ranks of different versions refuse each other as they
+// join.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 
 namespace trellis::ccl::libfabric {
 
+inline constexpr int protocol_version = 1;  // of this layout and of what ranks tell each other for control
 inline constexpr int most_rails = 4;
 inline constexpr std::size_t most_pieces_asked = 1000;
 

@@ -1,11 +1,14 @@
 #include "ccl/transports/libfabric/presence/control.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "ccl/thread_without_signals.h"
+#include "ccl/transports/libfabric/data/packet.h"
 #include "ccl/transports/libfabric/wire/address_list.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"
 #include "ccl/transports/notice.h"
@@ -23,7 +26,7 @@ constexpr std::size_t most_address_bytes = 512, most_note_bytes = 256;
 
 }  // namespace
 
-Control::Control(const FabricSettings& s) {
+Control::Control(const FabricSettings& s) : rails_(s.rails) {
   for (int rail = 0; rail < std::min(s.rails, most_paths); ++rail) wires_.push_back(open_control_wire(s, rail));
 }
 
@@ -35,6 +38,12 @@ Control::~Control() {
   wakes_.notify_all();
   if (thread_.joinable()) thread_.join();
   wires_.clear();  // before the memory of what is under way
+}
+
+std::string Control::terms() const {
+  const WireLimits& l = wires_.front()->limits();
+  return fmt::format("version {} over {} by {}, {} rail{}", protocol_version, l.provider,
+                     l.writes ? "remote writes" : "tagged messages", rails_, rails_ == 1 ? "" : "s");
 }
 
 std::vector<std::byte> Control::address() const { return address_list(wires_); }
@@ -105,18 +114,33 @@ void Control::wake() {
   wakes_.notify_all();
 }
 
+// What fails here fails the next operation, too: the thread goes on, so that peers still hear of this process.
 void Control::run() {
   for (;;) {
-    progress();
-    for (const auto& p : all()) p->progress();
+    std::exception_ptr failure;
+    try {
+      progress_all();
+    } catch (...) {
+      failure = std::current_exception();
+    }
     std::unique_lock lock(sleep_mutex_);
+    if (failure) failure_ = failure;
     wakes_.wait_for(lock, nap, [&] { return woken_ || ends_; });
     woken_ = false;
     if (ends_) return;
   }
 }
 
+void Control::progress_all() {
+  if (const std::unique_lock lock(mutex_, std::try_to_lock); lock.owns_lock()) move();
+  for (const auto& p : all()) p->progress();
+}
+
 void Control::progress() {
+  {
+    const std::lock_guard lock(sleep_mutex_);
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (lock.owns_lock()) move();
 }

@@ -22,12 +22,13 @@ class Control {
   std::vector<std::byte> address() const;
   int paths() const { return static_cast<int>(wires_.size()); }
   void begin(std::vector<Member>);  // the members, before anything else
+  std::string terms() const;        // how data are carried: all ranks must do so alike
   const Member& member(std::size_t place) const { return members_[place]; }
 
   void add(const std::shared_ptr<Presence>&);
   void flush(const Presence&, Deadline);          // until all that it has to tell has gone
   void retire(const std::shared_ptr<Presence>&);  // it answers for a while yet
-  void progress();                                // by any thread
+  void progress();                                // by any thread; throws what has failed in the thread of its own
   void wake();                                    // there is something to tell
 
  private:
@@ -37,6 +38,7 @@ class Control {
   void tell(const std::shared_ptr<Presence>&, Rank);
   void run();
   void post_receives();
+  void progress_all();
   std::shared_ptr<Presence> presence_of(std::uint64_t identity);
   std::vector<std::shared_ptr<Presence>> all();
 
@@ -50,6 +52,7 @@ class Control {
     std::shared_ptr<Presence> presence;
     Rank to;
   };
+  const int rails_;
   std::mutex mutex_;  // of the wires and what is sent over them
   std::vector<std::unique_ptr<Wire>> wires_;
   std::vector<Path> paths_;  // by wire
@@ -64,6 +67,7 @@ class Control {
   std::mutex sleep_mutex_;
   std::condition_variable wakes_;
   bool woken_ = false, ends_ = false;
+  std::exception_ptr failure_;  // of the thread
   std::thread thread_;
 };
 

@@ -12,9 +12,11 @@ namespace trellis::ccl::libfabric {
 namespace {
 
 constexpr Rank told_at_once = 256;  // members in one note of the store
+constexpr const char* damaged =
+    "libfabric: the store's note about a member is damaged, or of another version of this library";
 
-// "host home process address", each with its length in front. Host and home are empty where they are those of the
-// member before: a host has many, and every process reads all of them.
+// "host home terms process address", each with its length in front. Host, home and terms are empty where they are those
+// of the member before: a host has many, and every process reads all of them.
 void put(Bytes& to, std::span<const std::byte> what) {
   const auto size = static_cast<std::uint32_t>(what.size());
   const auto head = std::as_bytes(std::span(&size, 1));
@@ -24,10 +26,9 @@ void put(Bytes& to, std::span<const std::byte> what) {
 
 std::span<const std::byte> taken(std::span<const std::byte>& from) {
   std::uint32_t size = 0;
-  if (from.size() < sizeof size) throw std::invalid_argument("libfabric: the store's note about a member is damaged");
+  if (from.size() < sizeof size) throw std::invalid_argument(damaged);
   std::memcpy(&size, from.data(), sizeof size);
-  if (size > from.size() - sizeof size)
-    throw std::invalid_argument("libfabric: the store's note about a member is damaged");
+  if (size > from.size() - sizeof size) throw std::invalid_argument(damaged);
   const auto found = from.subspan(sizeof size, size);
   from = from.subspan(sizeof size + size);
   return found;
@@ -37,10 +38,11 @@ std::span<const std::byte> bytes_in(std::string_view s) { return std::as_bytes(s
 std::string text_in(std::span<const std::byte> b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
 
 Bytes note_of(const Member& m, const Member& before = {}) {
-  const bool again = m.host == before.host && m.home == before.home;
+  const bool again = m.host == before.host && m.home == before.home && m.terms == before.terms;
   Bytes note;
   put(note, bytes_in(again ? std::string_view() : m.host));
   put(note, bytes_in(again ? std::string_view() : m.home));
+  put(note, bytes_in(again ? std::string_view() : m.terms));
   put(note, std::as_bytes(std::span(&m.process, 1)));
   put(note, m.address);
   return note;
@@ -50,14 +52,23 @@ Member member_in(std::span<const std::byte>& note, const Member& before = {}) {
   Member m;
   m.host = text_in(taken(note));
   m.home = text_in(taken(note));
-  if (m.host.empty() && m.home.empty()) m.host = before.host, m.home = before.home;
+  m.terms = text_in(taken(note));
+  if (m.host.empty() && m.home.empty()) m.host = before.host, m.home = before.home, m.terms = before.terms;
   const auto process = taken(note);
-  if (process.size() != sizeof m.process)
-    throw std::invalid_argument("libfabric: the store's note about a member is damaged");
+  if (process.size() != sizeof m.process) throw std::invalid_argument(damaged);
   std::memcpy(&m.process, process.data(), sizeof m.process);
   const auto address = taken(note);
   m.address.assign(address.begin(), address.end());
   return m;
+}
+
+void expect_alike(const std::vector<Member>& members) {
+  const Member& first = members.front();
+  const auto other = std::ranges::find_if(members, [&](const Member& m) { return m.terms != first.terms; });
+  if (other != members.end())
+    throw std::invalid_argument(
+        fmt::format("libfabric: rank {} on {} speaks {}, and rank 0 on {} speaks {}: expected the same",
+                    other - members.begin(), other->host, other->terms, first.host, first.terms));
 }
 
 }  // namespace
@@ -94,6 +105,7 @@ std::vector<Member> exchange_members(Store& store, Rank rank, Rank ranks, const 
   if (members.size() != static_cast<std::size_t>(ranks))
     throw std::invalid_argument(
         fmt::format("libfabric: the store tells of {} members: expected {}", members.size(), ranks));
+  expect_alike(members);
   return members;
 }
 

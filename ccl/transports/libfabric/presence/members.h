@@ -16,10 +16,11 @@ struct Member {
   std::string host;                // name
   std::string home;                // where processes see each other: boot and process namespace
   std::int64_t process = 0;
+  std::string terms = {};  // how it speaks over the fabric: alike for all
 };
 
 // Rank 0 gathers what each tells, and shares it out in notes of 256 members, with the communicator's identity. Throws
-// PeerLost for a rank that tells nothing by the deadline.
+// PeerLost for a rank that tells nothing by the deadline, and invalid_argument on every rank when the terms differ.
 std::vector<Member> exchange_members(Store&, Rank rank, Rank ranks, const Member& mine, std::uint64_t& identity,
                                      Deadline);
 

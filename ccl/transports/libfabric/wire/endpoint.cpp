@@ -14,6 +14,10 @@ constexpr std::size_t most_events = 16;     // taken at once
 constexpr std::size_t queue_events = 4096;  // room for completions that were not taken yet
 constexpr std::size_t usual_piece = std::size_t{1} << 30;
 
+// Of libfabric 2: FI_OPT_MAX_MSG_SIZE and FI_OPT_INJECT_MSG_SIZE. What an endpoint offers for all kinds of transfers is
+// the most of any kind: on EFA, a write may be far larger than a message.
+constexpr int max_message_option = 12, max_inject_option = 16;
+
 struct Close {
   template <class Object>
   void operator()(Object* object) const {
@@ -61,12 +65,15 @@ class Endpoint : public Wire {
     address_.resize(bytes);
     checked(fi_getname(&ep->fid, address_.data(), &bytes), "fi_getname");
     const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
-    limits_ = {.inject = info_->tx_attr->inject_size,
-               .piece = std::min(info_->ep_attr->max_msg_size, usual_piece),
+    const std::size_t message = option(max_message_option, info_->ep_attr->max_msg_size);
+    limits_ = {.inject = option(max_inject_option, info_->tx_attr->inject_size),
+               .message = std::min(message, usual_piece),
+               .piece = std::min(writes(*info_) ? info_->ep_attr->max_msg_size : message, usual_piece),
                .outstanding = std::clamp<std::size_t>(info_->tx_attr->size, 4, 256),
                .writes = writes(*info_),
                .registers_local = (mode & FI_MR_LOCAL) != 0,
-               .device_memory = (info_->caps & FI_HMEM) != 0};
+               .device_memory = (info_->caps & FI_HMEM) != 0,
+               .provider = info_->fabric_attr->prov_name};
   }
 
   const WireLimits& limits() const override { return limits_; }
@@ -158,6 +165,14 @@ class Endpoint : public Wire {
     about.wait_obj = FI_WAIT_NONE;
     checked(fi_cq_open(domain_.get(), &about, &queue, nullptr), "fi_cq_open");
     queue_.reset(queue);
+  }
+
+  // The endpoint's own limit, where its version of libfabric tells one below the usual.
+  std::size_t option(int name, std::size_t usual) {
+    std::size_t limit = 0, bytes = sizeof limit;
+    if (library().version() < FI_VERSION(2, 0)) return usual;
+    if (fi_getopt(&ep_->fid, FI_OPT_ENDPOINT, name, &limit, &bytes) != 0 || bytes != sizeof limit) return usual;
+    return std::min(limit, usual);
   }
 
   std::size_t poll_error(std::span<Event> events) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "ccl/transports/libfabric/wire/library.h"
 #include "ccl/transports/libfabric/wire/memory.h"
@@ -50,11 +51,13 @@ struct Target {
 
 struct WireLimits {
   std::size_t inject = 0;        // most bytes of a message that needs no event
-  std::size_t piece = 0;         // most bytes of a message or write
+  std::size_t message = 0;       // most bytes of a message
+  std::size_t piece = 0;         // most bytes of a piece of a large one
   std::size_t outstanding = 0;   // most operations that send
   bool writes = false;           // pieces are remote writes; otherwise tagged messages
   bool registers_local = false;  // memory that it reads or receives into must be registered
   bool device_memory = false;    // memory of devices can be registered
+  std::string provider = {};     // libfabric's name for it
 };
 
 class Wire {
