@@ -29,7 +29,7 @@ class Arrays {
     if (memory_[i].size() < bytes) memory_[i].assign(bytes, std::byte{0x3C});
     return memory_[i].data();
   }
-  // What one operation leaves need not be numbers to the next one, of another type.
+  // The output of one operation may be NaNs when the next one reads it as another type.
   void forget() {
     for (std::vector<std::byte>& m : memory_) m.assign(m.size(), std::byte{0x3C});
   }

@@ -85,8 +85,7 @@ int ranks_of_hosts(const std::vector<HostSlots>& hosts, int each) {
   const HostSlots& first = hosts.front();
   for (const HostSlots& h : hosts) {
     if (h.slots == 0)
-      throw std::invalid_argument(
-          fmt::format("host {} tells no slots: expected HOST:SLOTS, or how many ranks it gets", h.host));
+      throw std::invalid_argument(fmt::format("host {} has no slots: expected HOST:SLOTS, or -n", h.host));
     if (h.slots != first.slots)
       throw std::invalid_argument(fmt::format("host {} has {} slots and {} has {}: expected as many on each",
                                               first.host, first.slots, h.host, h.slots));

@@ -331,8 +331,7 @@ class Keeper {
 
   void kill_those_left() {
     for (const Rank& r : ranks_)
-      if (r.running)
-        say(fmt::format("rank {} (process {}) goes on in spite of being told to end: killed", r.number, r.pid));
+      if (r.running) say(fmt::format("rank {} (process {}) ignored the request to end: killed", r.number, r.pid));
     signal_ranks(SIGKILL);
     kill_at_.reset();
   }

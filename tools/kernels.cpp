@@ -31,8 +31,8 @@ struct Options {
 };
 
 void add(CLI::App& app, Options& o) {
-  app.add_option("kernel", o.only, "Only the kernels whose names begin so");
-  app.add_flag("--check", o.check, "Hold what is used here, and every twin that could be, against the scalar truth");
+  app.add_option("kernel", o.only, "Only kernels whose names begin with this");
+  app.add_flag("--check", o.check, "Compare every vector form that this CPU can run with the scalar code");
   app.add_flag("--speed", o.speed, "Time the kernels against plain loops that move as many bytes");
   app.add_flag("--json", o.json, "Print JSON, values in SI units");
 }

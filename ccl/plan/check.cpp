@@ -28,7 +28,8 @@ bool fits(std::size_t a, std::size_t b, std::size_t& product) {
 std::size_t bytes_of(const Call& c, std::size_t elements) {
   std::size_t bytes = 0;
   if (!fits(elements, kernels::size_of(c.type), bytes))
-    throw std::invalid_argument(fmt::format("{}: {} elements of {} fit no memory", word(c), elements, name(c.type)));
+    throw std::invalid_argument(
+        fmt::format("{}: {} elements of {} do not fit in memory", word(c), elements, name(c.type)));
   return bytes;
 }
 
@@ -74,7 +75,7 @@ Extents extents_of(const Call& c, Rank rank, Rank ranks) {
   std::size_t all = 0;
   if (schedule::by_block(c.collective) && !fits(one, static_cast<std::size_t>(ranks), all))
     throw std::invalid_argument(
-        fmt::format("{}: {} elements for each of {} ranks fit no memory", word(c), c.count, ranks));
+        fmt::format("{}: {} elements for each of {} ranks do not fit in memory", word(c), c.count, ranks));
   switch (c.collective) {
     case all_reduce:
       return {one, one};

@@ -125,7 +125,7 @@ void FileStore::join(const std::string& job) {
                                           folder_.string()));
     if (alone && !job.empty()) write(folder_ / "job", bytes_of(job));
     if (!lock_before(in_use_, LOCK_SH, deadline))
-      throw TimedOut(fmt::format("the store's folder {} is locked by a process that does not go on", folder_.string()));
+      throw TimedOut(fmt::format("the store's folder {} is locked by a process that has stopped", folder_.string()));
     // Between the two locks, the last other process may have left and removed the file.
     if (stat(lock.c_str(), &named) == 0 && ours.st_ino == named.st_ino) break;
   }
@@ -225,7 +225,7 @@ std::int64_t FileStore::add(std::string_view key, std::int64_t amount) {
   const Descriptor lock = opened(folder_ / "adding", O_RDWR | O_CREAT);
   if (!lock) throw failure(fmt::format("the store's folder {} cannot be written", folder_.string()));
   if (!lock_before(lock, LOCK_EX, Clock::now() + lock_patience))
-    throw TimedOut(fmt::format("a counter in {} is locked by a process that does not go on", folder_.string()));
+    throw TimedOut(fmt::format("a counter in {} is locked by a process that has stopped", folder_.string()));
   const std::optional<Bytes> counter = find(note);
   const std::int64_t sum = sum_of(key, counter ? &*counter : nullptr, amount);
   write(note, counter_of(sum));

@@ -32,7 +32,7 @@ std::int64_t sum_of(std::string_view key, const Bytes* counter, std::int64_t amo
   std::int64_t sum = 0;
   if (__builtin_add_overflow(static_cast<std::int64_t>(now), amount, &sum))
     throw std::invalid_argument(
-        fmt::format("counter '{}' is {}: {} more do not fit", key, static_cast<std::int64_t>(now), amount));
+        fmt::format("counter '{}' is {}: adding {} would overflow", key, static_cast<std::int64_t>(now), amount));
   return sum;
 }
 

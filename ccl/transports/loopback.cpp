@@ -96,7 +96,7 @@ class Heaps {
     const std::lock_guard lock(mutex_);
     const auto found = known_.find(number);
     const auto heap = found == known_.end() ? nullptr : found->second.lock();
-    if (!heap) throw std::invalid_argument("loopback: the communicator that the store tells of has gone");
+    if (!heap) throw std::invalid_argument("loopback: the communicator named in the store no longer exists");
     return heap;
   }
 

@@ -54,7 +54,7 @@ SegmentShape Segment::read(const void* base, std::size_t bytes) {
     throw std::invalid_argument("the shared segment was not made by this version of the library");
   const SegmentShape shape{header.ranks, header.lanes, header.slot_bytes};
   if (shape.ranks < 1 || shape.lanes < 1 || shape.bytes() != bytes || header.bytes != bytes)
-    throw std::invalid_argument(fmt::format("the shared segment has {} bytes and its header speaks of {}", bytes,
+    throw std::invalid_argument(fmt::format("the shared segment has {} bytes; its header says {}", bytes,
                                             static_cast<std::uint64_t>(header.bytes)));
   return shape;
 }

@@ -14,7 +14,7 @@ bool is_done(const NeuronRuntime& runtime, nrt::Sequence sequence) {
   return done;
 }
 
-// A handle to wait on where the runtime gives one: SDK 2.29 took it away.
+// Waits on a completion handle if the runtime has them. SDK 2.29 removed them.
 void wait_for(const NeuronRuntime& runtime, nrt::Sequence sequence, std::chrono::milliseconds most) {
   if (is_done(runtime, sequence)) return;
   const nrt::Library& l = runtime.library();

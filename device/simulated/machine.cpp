@@ -63,7 +63,7 @@ void add_links(const sim::Machine& machine, std::vector<Link>& links) {
   }
 }
 
-// What a machine of one host would join others by: the first port of its cluster.
+// The port by which a machine of one host connects to others: the first one of its cluster.
 void add_nics(const sim::MachineSpec& spec, const sim::Machine& machine, std::vector<Nic>& nics) {
   if (spec.cluster.kind.empty()) return;
   const bool several = spec.name.find(" x ") != std::string::npos;
@@ -116,7 +116,7 @@ std::size_t SimulatedMachine::core_bytes() const {
   return static_cast<std::size_t>(chip_.memory.hbm_bytes / chip_.cores * logical_size_);
 }
 
-// One DMA of all engines of the core: its start and end, and bytes at the slower of engines and HBM.
+// A DMA that uses all engines of the core: fixed cost, plus bytes at the slower of engines and HBM.
 Time SimulatedMachine::memory_time(double bytes_touched) const {
   const double engines = chip_.dma.engines * chip_.dma.engine_rate * 2 * logical_size_;  // each byte read and written
   const double hbm = chip_.memory.hbm_rate / chip_.cores * logical_size_;

@@ -1,4 +1,4 @@
-// hwloc's description of this machine. Who looks into it includes hwloc.h for himself.
+// hwloc's description of this machine. Files that use it include hwloc.h themselves.
 #pragma once
 
 #include <memory>

@@ -22,7 +22,7 @@ TRELLIS_INLINE F square_root(F f) {
 #endif
 }
 
-// The written operands, by value: stores could otherwise change the array of pointers for all the compiler knows.
+// A copy of the pointers to the written operands. Otherwise the compiler must assume that stores change them.
 struct Places {
   void* at[5];
 };

@@ -18,7 +18,7 @@ TRELLIS_INLINE void whole_group(Source& bits, std::uint64_t number, std::ptrdiff
   }
 }
 
-// Not inlined, and alike for walks that stream and that don't: partial groups are rare, and would be most of the code.
+// Not inlined, and shared by walks with and without streaming: partial groups are rare, but would be most of the code.
 template <int rows, class Source, class Step>
 [[gnu::noinline]] void partial_group(Source bits, std::uint64_t number, std::ptrdiff_t at, Part part, Step step) {
   for (int i = 0; i < 16 * rows / lanes; ++i) {

@@ -61,7 +61,7 @@ TEST(ApiStreams, WhatCannotBeBegunEndsAllOfItsGroup) {
   for (float each : out) EXPECT_EQ(each, 0);
 }
 
-// In the calling thread the call itself tells, and the communicator stays.
+// In the calling thread the call itself returns the error, and the communicator stays usable.
 TEST(ApiStreams, WhatCannotBeBegunWithoutOneLeavesTheCommunicator) {
   const Ranks r(3, for_an_even_number());
   float in = 1, out = 0;

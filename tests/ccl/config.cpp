@@ -68,7 +68,7 @@ std::string text_of_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The variables of ours that a text names, but for the secret's, which is no setting.
+// Our variables that a text names, except the secret's, which is not a setting.
 std::set<std::string> variables_in(const std::string& text) {
   const std::regex name("TRELLIS_(?!SECRET)[A-Z_]+(?=[ :,;\"])");
   std::set<std::string> found;

@@ -234,7 +234,7 @@ void Model::check_comes_together(World w) {
   badly_ = badly;
 }
 
-// What can make no difference any more is made the same.
+// Normalises state that can no longer matter.
 void Model::forget(World& w) const {
   for (Ballot& b : w.ballots)
     if (static_cast<Outcome>(b.outcome) == Outcome::dropped) b.joined = 0;

@@ -100,7 +100,7 @@ TEST(UniqueIds, AnIdWhoseProcessHasEndedFindsNobody) {
   EXPECT_LT(Clock::now() - began, 2s);
 }
 
-// Whoever comes after the last has left is told so, and not after its deadline.
+// A rank that comes after the last one has left gets an error at once, before its deadline.
 TEST(UniqueIds, AnIdThatHasServedIsOver) {
   const UniqueId id = make_unique_id(), other = make_unique_id();
   {

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Who sees that all requests are done may close at once.
+// A core may be closed as soon as all its requests are done.
 TEST(Messages, NothingIsLeftOnceARequestIsDone) {
   listen_at_free_ports();
   CoreMessages sender(0, 10s), receiver(1, 10s);

@@ -56,7 +56,7 @@ TEST(Hosts, RanksAreAskedForOrToldBySlots) {
   EXPECT_EQ(ranks_of_hosts({{"a", 4}, {"b", 4}}, 0), 4);
   EXPECT_EQ(ranks_of_hosts({{"a", 4}, {"b", 2}}, 3), 3);
   EXPECT_NE(why([] { ranks_of_hosts({{"a", 4}, {"b", 2}}, 0); }).find("a has 4 slots and b has 2"), std::string::npos);
-  EXPECT_NE(why([] { ranks_of_hosts({{"a", 4}, {"b", 0}}, 0); }).find("b tells no slots"), std::string::npos);
+  EXPECT_NE(why([] { ranks_of_hosts({{"a", 4}, {"b", 0}}, 0); }).find("b has no slots"), std::string::npos);
 }
 
 }  // namespace

@@ -170,8 +170,9 @@ TEST(NcclFails, MessagesHaveTheWordsOfTheFunctionThatWasCalled) {
   EXPECT_TRUE(refused(ncclScatter(nullptr, out, 1, i, 0, c[0], nullptr), bad, "ncclScatter: sendbuff is NULL"));
   EXPECT_TRUE(refused(ncclScatter(in, out, 1, i, 2, c[0], nullptr), bad, "ncclScatter: root 2: expected 0 to 1"));
   EXPECT_TRUE(refused(ncclAlltoAll(in, nullptr, 1, i, c[0], nullptr), bad, "ncclAlltoAll: recvbuff is NULL"));
-  EXPECT_TRUE(refused(ncclAllGather(in, out, SIZE_MAX / 8, i, c[0], nullptr), bad,
-                      "ncclAllGather: sendcount 2305843009213693951: so many elements of 4 bytes for each of 2 ranks"));
+  EXPECT_TRUE(
+      refused(ncclAllGather(in, out, SIZE_MAX / 8, i, c[0], nullptr), bad,
+              "ncclAllGather: sendcount 2305843009213693951: this many elements of 4 bytes for each of 2 ranks"));
   EXPECT_TRUE(refused(ncclReduceScatter(in, out, SIZE_MAX / 8, i, ncclSum, c[0], nullptr), bad,
                       "ncclReduceScatter: recvcount 2305843009213693951"));
   EXPECT_TRUE(refused(ncclAllReduce(in, in + 1, 4, i, ncclSum, c[0], nullptr), bad, "ncclAllReduce: 16 bytes from"));

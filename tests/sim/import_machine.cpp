@@ -190,7 +190,7 @@ TEST(ImportHwloc, DevicesByTheirSlowestLink) {
   EXPECT_EQ(rate(linked, 0, 1), 25e9);
 }
 
-// So many packages of so many cores of two threads each, as lstopo writes them.
+// A host with this many packages, cores per package and two threads per core, as lstopo writes it.
 std::string cores(int packages, int each, const std::string& more = "") {
   std::string text = "<topology version='2.0'><object type='Machine'>";
   for (int p = 0; p < packages; ++p) {

@@ -98,7 +98,7 @@ TEST(Machine, SaysWhatIsWrong) {
   }
 }
 
-// What a kind says that it may ask for is what it asks for.
+// A kind asks for exactly the figures that it declares.
 TEST(Machine, FabricsNameTheirKeys) {
   for (const auto& [name, kind] : fabric_kinds()) {
     const std::vector<Chip> dims = name == "ring" || name == "full" || name == "switch" || name == "clos"

@@ -228,7 +228,7 @@ TEST(Play, ManyChipsThatAreAlikeCostLittle) {
   EXPECT_GT(p.time, ms);
 }
 
-// Who needs little of the memory gets it, so that it is the computation at full rate that takes longer.
+// A task that needs little bandwidth gets all of it; the computation at full rate is the one that slows down.
 TEST(Play, ComputationAndCollectivesShareMemory) {
   const std::string machine = "trn2.48xlarge";
   const Played compute = played("ranks 64\ncompute a 3GB\n", machine);

@@ -84,7 +84,7 @@ class Hosts(unittest.TestCase):
                 job.stdout.close()
 
     def test_mistakes_are_named(self):
-        for words, said in [(["--hosts", "a"], "a tells no slots"),
+        for words, said in [(["--hosts", "a"], "a has no slots"),
                             (["--hosts", "a:2", "--nnodes", "2"], "--nnodes does not go with --hosts"),
                             (["--hosts", "localhost:1,b:1"], "the first host is localhost"),
                             (["--hosts-file", "/nowhere"], "/nowhere"), ([], "no ranks to start")]:

@@ -212,7 +212,7 @@ class Failure(unittest.TestCase):
         ran = shell(2, 'if [ $RANK = 0 ]; then sleep 0.3; exit 3; fi; trap "" TERM; while :; do sleep 0.1; done',
                     "--grace", 0.5)
         self.assertEqual(ran.returncode, 3)
-        self.assertRegex(ran.stderr, r"rank 1 \(process \d+\) goes on in spite of being told to end: killed")
+        self.assertRegex(ran.stderr, r"rank 1 \(process \d+\) ignored the request to end: killed")
 
     def test_a_program_that_is_not_there(self):
         ran = launch("-n", 3, "--", "/no/such/program")

@@ -68,13 +68,14 @@ class Sim(program.Case):
         return trellis(*words, status=2).stderr
 
     def test_what_nothing_would_look_at_is_refused(self):
-        self.assertIn("--channels goes with --algorithm", self.refused("sim", "all_reduce", "--channels", "2"))
+        self.assertIn("--channels needs --algorithm", self.refused("sim", "all_reduce", "--channels", "2"))
         self.assertIn("all_reduce has no root", self.refused("sim", "all_reduce", "--root", "1"))
         self.assertIn("no --pairs", self.refused("sim", "permute", "-m", "ring:4"))
         self.assertIn("--ranks 999999999999: expected a whole number",
                       self.refused("sim", "all_reduce", "-m", "ring:4", "-n", "999999999999"))
         self.assertIn("--within 200: expected percent", self.refused("sim", "all_reduce", "-m", "ring:4", "--within", "200"))
-        self.assertIn("--within goes without", self.refused("sim", "all_reduce", "-m", "ring:4", "-a", "ring", "--within", "2"))
+        self.assertIn("--within can't be combined with --algorithm",
+                      self.refused("sim", "all_reduce", "-m", "ring:4", "-a", "ring", "--within", "2"))
         self.assertIn("expected a name that ends in .svg", self.refused("topo", "draw", "ring:4", "-o", "ring.pdf"))
         self.assertIn("root 9", self.refused("sim", "broadcast", "-m", "ring:4", "--root", "9"))
         self.assertIn("says it, too", self.refused("sim", "all_reduce", "-m", "torus:4x4", "-a", "torus@4x4", "-d", "4x4"))

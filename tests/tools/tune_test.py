@@ -119,7 +119,7 @@ class Explain(program.Case):
                             TRELLIS_MACHINE="there")
         self.assertIn(f"1 KiB on 2 ranks: mesh\nthe table {path}: the rule 'all_reduce 2 0 mesh' of machine there", text)
         text = self.printed("tune", "--explain", "all_reduce", "1KB", "-n", "2", TRELLIS_ALGORITHM="all_reduce=mesh")
-        self.assertIn("1 KiB on 2 ranks: mesh\nTRELLIS_ALGORITHM=all_reduce=mesh says so", text)
+        self.assertIn("1 KiB on 2 ranks: mesh\nselected by TRELLIS_ALGORITHM=all_reduce=mesh", text)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ class Validate(unittest.TestCase):
 
     def test_no_record_of_that_name_is_said(self):
         none = trellis("validate", RECORDS, "--only", "zzz")
-        self.assertEqual((none.returncode, none.stderr), (2, "trellis: --only zzz: no record's id begins so\n"))
+        self.assertEqual((none.returncode, none.stderr), (2, "trellis: --only zzz: no record's id begins with it\n"))
 
     def test_the_report_ends_with_what_it_could_not_model(self):
         done = trellis("validate", RECORDS, "--only", "dma.")

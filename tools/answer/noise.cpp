@@ -10,9 +10,8 @@
 namespace trellis::tools {
 
 void add_noise_options(CLI::App& app, sim::NoiseRuns& o) {
-  app.add_option("--noise", o.runs, "So many times more, with delays of software that are longer by chance")
-      ->check(at_least_zero());
-  app.add_option("--seed", o.seed, "Of the first of these; the others count on from it")->capture_default_str();
+  app.add_option("--noise", o.runs, "Repeat N times with random software delays")->check(at_least_zero());
+  app.add_option("--seed", o.seed, "Seed of the first repetition; each further one adds 1")->capture_default_str();
 }
 
 std::string noise_words(const sim::Noisy& noisy) {

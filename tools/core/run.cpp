@@ -35,8 +35,9 @@ void add_run(CLI::App& app, Options& o) {
       "inputs, and its results are held against the host's kernels; the exit status is 1 where they are too far off.\n"
       "A program from a file reads zeros, or files of bytes.");
   add_core_subject(app, o.subject);
-  app.add_flag("--timing-only", o.timing_only, "Computes nothing: the same time, sooner");
-  app.add_option("--seed", o.seed, "Of the random inputs")->capture_default_str();
+  app.add_flag("--timing-only", o.timing_only,
+               "Keep time only, without computing values: faster, with the same simulated time");
+  app.add_option("--seed", o.seed, "Seed of the random inputs")->capture_default_str();
   app.add_option("--input", o.inputs, "NAME=FILE: the bytes of an HBM buffer; several times")->allow_extra_args(false);
   app.add_option("--save", o.outputs, "NAME=FILE: where an HBM buffer's bytes go; several times")
       ->allow_extra_args(false);

@@ -42,7 +42,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("dumps", o.dumps,
                  "Files that the flight recorder wrote, or folders of them; on other hosts: node0:/tmp/dumps")
       ->required();
-  app.add_option("--rsh", o.shell, "What runs a command on a host")->capture_default_str();
+  app.add_option("--rsh", o.shell, "Command that runs a program on another host")->capture_default_str();
   app.add_flag("--json", o.json, "Print JSON");
 }
 

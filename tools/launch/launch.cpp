@@ -57,13 +57,13 @@ void add(CLI::App& app, Options& o) {
       "five minutes at most, and use ports --master-port to --master-port + 8 of node 0.");
   app.add_option("-n,--nproc-per-node", o.job.ranks, "Ranks on each node");
   app.add_option("--nnodes", o.job.nodes, "Nodes in all")->capture_default_str();
-  app.add_option("--node-rank", o.job.node, "Which of them this one is, from 0");
+  app.add_option("--node-rank", o.job.node, "Number of this node, from 0");
   app.add_option("--master-addr", o.job.address, "The host of node 0; 127.0.0.1 on one node");
-  app.add_option("--master-port", o.job.port, "Its port; a free one on one node, 29500 on several");
+  app.add_option("--master-port", o.job.port, "Port on the host of node 0 [a free one on one node, 29500 on several]");
   app.add_option("-H,--hosts", o.hosts, "Hosts, the first of them node 0: node0,node1 or node0:4,node1:4");
   app.add_option("--hostfile,--hosts-file", o.hosts_file,
                  "A file of them: a line node0, node0:4 or node0 slots=4 each");
-  app.add_option("--rsh", o.shell, "What runs a command on a host")->capture_default_str();
+  app.add_option("--rsh", o.shell, "Command that runs a program on another host")->capture_default_str();
   app.add_option("-x", o.passed, "A further variable that ranks on hosts get; repeatable")->allow_extra_args(false);
   app.add_flag("--tether", o.tether, "Of a launch that another one started")->group("");
   app.add_flag("--raw", o.job.raw, "Ranks print by themselves, without prefixes");

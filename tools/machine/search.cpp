@@ -55,20 +55,20 @@ void add(CLI::App& app, Options& o) {
   app.add_option("machine", o.machine, "A machine's name, a shape like torus:4x4, or a file")->required();
   app.add_option("op", o.collective, "The collective")->required();
   app.add_option("--bytes", o.bytes, "Size of the larger buffer")->capture_default_str();
-  app.add_option("--group", o.group, "Of ranks: all, inner-16, across-4")->capture_default_str();
-  app.add_option("--algorithms", o.algorithms, "Only these at the levels")->delimiter(',');
-  app.add_option("--levels", o.levels, "Of a hierarchy, at most so many")
-      ->check(CLI::Range(2, 8))
+  app.add_option("--group", o.group, "Group of ranks: all, inner-16, across-4")->capture_default_str();
+  app.add_option("--algorithms", o.algorithms, "Use only these algorithms at the levels")->delimiter(',');
+  app.add_option("--levels", o.levels, "Most levels of a hierarchy")->check(CLI::Range(2, 8))->capture_default_str();
+  app.add_option("--finalists", o.finalists,
+                 "Number of fastest candidates that are also tried with other channels and segments")
       ->capture_default_str();
-  app.add_option("--finalists", o.finalists, "That are tried with other channels and segments")->capture_default_str();
   app.add_option("--show", o.shown, "Lines of each table")->check(above_zero())->capture_default_str();
   app.add_option("--moves", o.most_moves,
-                 "That are gone through of each sort of way, the most promising first: more takes longer")
+                 "Moves to simulate for each kind of candidate, most promising first: more takes longer")
       ->check(above_zero())
       ->capture_default_str();
   app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
   app.add_option("--what-if", o.what_if, change_grammar);
-  app.add_option("--threads", o.threads, "To price with [as many as there are processors]")->check(CLI::Range(0, 1024));
+  app.add_option("--threads", o.threads, "Number of threads [one per processor]")->check(CLI::Range(0, 1024));
   app.add_option("--points", o.points, "A file of finished points, to go on from");
   app.add_flag("--synthesise", o.synthesise, "Make schedules for the machine's links, too");
   app.add_option("-o,--output", o.output, "The fastest schedule, as text; as MSCCL's XML where the name ends in .xml");

@@ -62,22 +62,23 @@ void add(CLI::App& app, Options& o) {
   app.description(description);
   app.add_option("machine", o.machine, "A machine's name, a shape like torus:4x4, or a file")->required();
   app.add_option("--collectives", o.collectives, "Which collectives")->delimiter(',')->capture_default_str();
-  app.add_option("--groups", o.groups, "Of ranks: all, inner-16, across-4, or every")->delimiter(',');
-  app.add_option("--sizes", o.sizes, "Of the larger buffer: 8..1GB by powers of two; 64KB,1MB")->capture_default_str();
+  app.add_option("--groups", o.groups, "Groups of ranks: all, inner-16, across-4, or every")->delimiter(',');
+  app.add_option("--sizes", o.sizes, "Sizes of the larger buffer: 8..1GB by powers of two; 64KB,1MB")
+      ->capture_default_str();
   app.add_option("--algorithms", o.algorithms, "Only these")->delimiter(',');
   app.add_option("--channels", o.channels, "Numbers of channels to try")->delimiter(',')->capture_default_str();
   app.add_option("--segments", o.segments, "Numbers of segments to try")->delimiter(',')->capture_default_str();
   app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
   app.add_option("--what-if", o.what_if, change_grammar);
-  app.add_flag("--rows", o.rows, "Show algorithms all ranks in one row, and not the machine's shape");
-  app.add_option("--threads", o.threads, "To price with [as many as there are processors]")->check(CLI::Range(0, 1024));
+  app.add_flag("--rows", o.rows, "Arrange all ranks in one row instead of the machine's shape");
+  app.add_option("--threads", o.threads, "Number of threads [one per processor]")->check(CLI::Range(0, 1024));
   app.add_option("--points", o.points, "A file of finished points, to go on from");
   app.add_option("-o,--output", o.output, "The selection table's file");
-  app.add_option("--name", o.name, "The machine's name in the table; as here");
+  app.add_option("--name", o.name, "Name of the machine in the table [as given here]");
   app.add_option("--chart", o.chart, "The crossover chart's file, as SVG")->check(svg_file());
   app.add_option("--published", o.published, "Regions to draw beside ours: mesh:0,rdh:1MB,kangaring:56MB")
       ->delimiter(',');
-  app.add_option("--explain", o.explain, "A collective and a size: why it is served as it is")->expected(2);
+  app.add_option("--explain", o.explain, "A collective and a size: explain the choice")->expected(2);
 }
 
 Machine machine_for(const Options& o) { return Machine(typed_machine(o.machine, o.what_if)); }

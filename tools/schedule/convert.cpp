@@ -24,7 +24,7 @@ void add(CLI::App& app, Options& o) {
   add_request_options(app, o.request);
   app.add_option("--to", o.to, "text, or msccl-xml")->required();
   app.add_option("-o,--output", o.output, "Write here [standard output]");
-  app.add_flag("--unproved", o.unproved, "Write it even where it is wrong [it is proved first]");
+  app.add_flag("--unproved", o.unproved, "Write it without a proof");
 }
 
 int run(const Options& o) {

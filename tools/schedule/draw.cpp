@@ -29,10 +29,11 @@ void add(CLI::App& app, Options& o) {
   add_request_options(app, o.request);
   app.add_option("-o,--output", o.output, "Write the SVG here [standard output]")->check(svg_file());
   app.add_option("--rounds", o.rounds, "Only these rounds: 1..4");
-  app.add_option("--channel", o.channel, "Only this channel, or all [all, or 0 where all would be a thicket]");
-  app.add_option("--colours", o.colours, "What they tell: data, channel, sender, or auto")->capture_default_str();
-  app.add_flag("--down", o.down, "Time runs down, and not to the right");
-  app.add_flag("--unproved", o.unproved, "Draw it even where it is wrong [it is proved first]");
+  app.add_option("--channel", o.channel, "Only this channel, or all [all, or 0 if the picture would be too crowded]");
+  app.add_option("--colours", o.colours, "What colours stand for: data, channel, sender, or auto")
+      ->capture_default_str();
+  app.add_flag("--down", o.down, "Let time run downwards instead of to the right");
+  app.add_flag("--unproved", o.unproved, "Draw it without a proof");
 }
 
 draw::Colours colours_named(const std::string& word) {

@@ -21,14 +21,13 @@ void add(CLI::App& app, Playing& o) {
   app.add_option("file", o.file.path, "What to play")->required();
   app.add_option("-m,--machine", o.machine, "The machine")->capture_default_str();
   app.add_option("-b,--bytes", o.bytes, "Of a schedule's larger buffer: 8, 64KiB, 1GiB")->capture_default_str();
-  app.add_option("-a,--algorithm", o.algorithm, "Of collectives that name none [the best by price]");
+  app.add_option("-a,--algorithm", o.algorithm, "Algorithm for collectives that name none [the fastest by price]");
   app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
   app.add_option("--what-if", o.what_if, change_grammar);
-  app.add_option("--tflops", o.tflops, "That a rank computes in a second [as its chip does in bf16]")
-      ->check(above_zero());
-  app.add_option("--memory", o.memory, "What a rank reads and writes: 700GB/s [its part of the chip's HBM]");
+  app.add_option("--tflops", o.tflops, "TFLOP/s of a rank [its chip's rate in bf16]")->check(above_zero());
+  app.add_option("--memory", o.memory, "Memory bandwidth of a rank: 700GB/s [its share of the chip's HBM]");
   add_noise_options(app, o.noise);
-  app.add_flag("--in-place", o.in_place, "The reading in place of an MSCCL file that can be read both ways");
+  app.add_flag("--in-place", o.in_place, "Read an MSCCL file as in place, if it allows both");
   app.add_option("-o,--output", o.output, timeline_help);
   app.add_flag("--json", o.json, "Print JSON");
 }

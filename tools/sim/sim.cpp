@@ -53,21 +53,23 @@ void add(CLI::App& app, Options& o) {
   app.add_option("-m,--machine", o.machine, "The machine")->capture_default_str();
   app.add_option("-b,--bytes", o.bytes, "Size of the larger buffer: 8, 64KiB, 1GiB (K, M, G: of 1024)")
       ->capture_default_str();
-  app.add_option("-n,--ranks", o.ranks, "Only the machine's first so many ranks [all]")->check(at_least_zero());
+  app.add_option("-n,--ranks", o.ranks, "Use only the first N ranks of the machine [all]")->check(at_least_zero());
   app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
   app.add_option("--what-if", o.what_if, change_grammar);
-  app.add_flag("--explain", o.explain, "The critical path, the phases, and the figures that the answer hangs on");
+  app.add_flag("--explain", o.explain, "Also print the critical path, the phases, and the figures that matter most");
   app.add_option("--within", o.within,
-                 "Percent by which another algorithm may be faster than the one chosen: 20 is answered sooner [0.5]")
+                 "Accept an algorithm within this many percent of the fastest: larger is quicker [0.5]")
       ->check(at_least_zero());
-  app.add_flag("--no-interval", o.no_interval, "Without pricing at both ends of the figures that are not documented");
+  app.add_flag("--no-interval", o.no_interval, "Do not compute the interval");
   add_noise_options(app, o.noise);
-  app.add_flag("--unfolded", o.no_fold, "Go through every rank even where they are alike");
+  app.add_flag("--unfolded", o.no_fold, "Simulate every rank, even identical ones");
   app.add_option("-o,--output", o.output, timeline_help);
-  app.add_option("--show", o.shown, "Ranks whose rows -o writes: 0-15,44 [those gone through, as many as fit]");
-  app.add_option("--tflops", o.tflops, "Of a file: that a rank computes in a second [as its chip does in bf16]")
+  app.add_option("--show", o.shown,
+                 "Ranks that the timeline of -o shows: 0-15,44 [the simulated ones, as many as fit]");
+  app.add_option("--tflops", o.tflops, "For a workload: TFLOP/s of a rank [its chip's rate in bf16]")
       ->check(above_zero());
-  app.add_option("--memory", o.memory, "Of a file: what a rank reads and writes, 700GB/s [its part of the HBM]");
+  app.add_option("--memory", o.memory,
+                 "For a workload: memory bandwidth of a rank, such as 700GB/s [its share of the HBM]");
   app.add_flag("--json", o.json, "Print JSON");
   add_request_options(app, o.request);
 }
@@ -117,8 +119,7 @@ std::vector<Rank> ranks_named(const std::string& text) {
     };
     const Rank first = count(std::string_view(part).substr(0, dash));
     const Rank last = dash == part.npos ? first : count(std::string_view(part).substr(dash + 1));
-    if (last < first)
-      throw std::invalid_argument(fmt::format("--show {}: expected the first rank to be the lower", part));
+    if (last < first) throw std::invalid_argument(fmt::format("--show {}: expected the lower rank first", part));
     for (Rank r = first; r <= last; ++r) ranks.push_back(r);
   }
   return ranks;
@@ -177,7 +178,7 @@ class Pricing {
     if (is_auto(o_) || collective_meant(o_.what)) rest.algorithm.clear();
     rest.in_place = false;
     if (const std::string option = first_given(rest); !option.empty())
-      throw std::invalid_argument(fmt::format("{}: {} says for itself how it goes", option, file.path));
+      throw std::invalid_argument(fmt::format("{}: the file {} already defines the schedule", option, file.path));
     given_ = proved(file, o_.request.in_place);
     const schedule::Task& task = given_->task;
     if (o_.request.algorithm.starts_with(schedule::file_prefix) && o_.what != schedule::name(task.collective))
@@ -198,13 +199,14 @@ class Pricing {
     rest.algorithm.clear(), rest.root.reset(), rest.peer.reset(), rest.pairs.clear(), rest.in_place = false;
     if (const std::string option = first_given(rest); !option.empty())
       throw std::invalid_argument(
-          fmt::format("{} goes with --algorithm: without one every way of every algorithm is in the running", option));
+          fmt::format("{} needs --algorithm: without it all algorithms and shapes are compared", option));
     return request_of(schedule::collective_named(o_.what), o_.request, question_.group.dims);
   }
 
   // With --algorithm.
   schedule::Request request_by_algorithm() {
-    if (o_.within) throw std::invalid_argument("--within goes without --algorithm: it is about choosing one");
+    if (o_.within)
+      throw std::invalid_argument("--within can't be combined with --algorithm, which leaves nothing to choose");
     RequestOptions request = with_config(o_.request);
     const Rank ranks = question_.group.ranks();
     if (request.dims.empty()) request.dims = shape_text(usual_dims(request.algorithm, machine(), ranks));

@@ -9,7 +9,7 @@
 
 namespace trellis::tools {
 
-// The numbers from 0 that are drawn: all, or the first ones and the last when there are more than `most`.
+// Which of `count` chips are drawn: all of them, or the first ones and the last if there are more than `most`.
 std::vector<Chip> kept(Chip count, Chip most);
 
 class Sketcher {

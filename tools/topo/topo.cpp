@@ -31,8 +31,9 @@ void add_machine(CLI::App& app, Options& o) {
   app.add_option("machine", o.machine, "host: the machine that this runs on; or a simulated one")
       ->capture_default_str();
   app.add_option("--what-if", o.what_if, std::string("Of a simulated one: ") + change_grammar);
-  app.add_option("-n,--ranks", o.ranks, "Shows where so many ranks would be kept");
-  app.add_flag("--equal", o.equal, "All cores in equal parts, as trellis launch gives them, and not a core each");
+  app.add_option("-n,--ranks", o.ranks, "Show where N ranks would be kept");
+  app.add_flag("--equal", o.equal,
+               "Divide all cores equally among the ranks, as trellis launch does; without it, one core per rank");
 }
 
 void add_show(CLI::App& app, Options& o) {
@@ -48,8 +49,8 @@ void add_show(CLI::App& app, Options& o) {
       machine_grammar));
   add_machine(app, o);
   app.add_flag("--json", o.json, "Print JSON, sizes in bytes");
-  app.add_option("--hosts", o.hosts, "Other hosts, each as it is: node0,node1")->delimiter(',');
-  app.add_option("--rsh", o.shell, "What runs a command on a host")->capture_default_str();
+  app.add_option("--hosts", o.hosts, "Show these hosts instead: node0,node1")->delimiter(',');
+  app.add_option("--rsh", o.shell, "Command that runs a program on another host")->capture_default_str();
 }
 
 void add_draw(CLI::App& app, Options& o) {

@@ -42,7 +42,7 @@ int list(const Options& o) {
 
 void add_prune(CLI::App& app, Options& o) {
   add(app, o);
-  app.add_option("--days", o.days, "Those that were not used for so many days; 0: all")->capture_default_str();
+  app.add_option("--days", o.days, "Remove proofs unused for this many days; 0: all")->capture_default_str();
 }
 
 int prune(const Options& o) {

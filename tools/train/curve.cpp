@@ -27,7 +27,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("runs", o.runs, "Folders or files")->required();
   app.add_option("-o,--output", o.output, "An SVG file [standard output]");
   app.add_option("--title", o.title, "Above the picture")->capture_default_str();
-  app.add_option("--mean", o.mean, "Each point is the mean of so many steps")->capture_default_str();
+  app.add_option("--mean", o.mean, "Average this many steps for each point")->capture_default_str();
 }
 
 double number_in(const std::string& text, const std::string& file) {

@@ -43,7 +43,7 @@ void add(CLI::App& app, Options& o) {
   app.add_flag("--keys", o.keys, "Lists the keys");
   app.add_flag("--retry-failed", o.retry_failed, "Tries again what the cache of steps remembers as failed");
   app.add_flag("--no-cache", o.no_cache, "Neither reads nor writes a cache of steps");
-  app.add_flag("--quiet", o.quiet, "No line a step");
+  app.add_flag("--quiet", o.quiet, "Do not print a line for each step");
 }
 
 void print(const std::string& text) { write_output("", text + "\n"); }

@@ -58,7 +58,8 @@ void add(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--sizes", o.sizes, "Sizes of the larger buffer: 8..16MB by powers of two; 64KB,1MB")
       ->capture_default_str();
-  app.add_option("--collectives", o.collectives, "Which; all that have a choice")->delimiter(',');
+  app.add_option("--collectives", o.collectives, "Collectives to tune [all that have several algorithms]")
+      ->delimiter(',');
   app.add_option("-d,--type", o.type,
                  "Measure with this type, and make the rules its own; else fp32, and rules for all");
   app.add_option("--explain", o.explain, "A collective and a size")->expected(2);
@@ -207,7 +208,8 @@ std::string source_of(const ccl::Config& config) {
 
 // The reason, when the configuration chooses the algorithm; empty when the table does.
 std::string by_configuration(const ccl::Config& config) {
-  return config.algorithm.empty() ? "" : fmt::format("TRELLIS_ALGORITHM={} says so, not the table", config.algorithm);
+  return config.algorithm.empty() ? ""
+                                  : fmt::format("selected by TRELLIS_ALGORITHM={}, not by the table", config.algorithm);
 }
 
 void print_explanation(const Options& o, const Bench& bench, const ccl::Call& call, std::uint64_t bytes,

@@ -34,7 +34,7 @@ void add(CLI::App& app, Options& o) {
       "hardware's data was fitted to; then what it could not model, and why.");
   app.add_option("files", o.files, "Records, in the form of a list of {id, generation, what, parameters, value, unit}")
       ->required();
-  app.add_option("--only", o.only, "Only records whose id begins so");
+  app.add_option("--only", o.only, "Only records whose id begins with this");
   app.add_flag("--json", o.json, R"(Print {"records":[{"id","measured","simulated","unit","error",...}]})");
   app.add_option("-o,--output", o.output, "Write here [standard output]");
 }
@@ -146,7 +146,7 @@ int run(const Options& o) {
     lines.push_back(std::move(line));
   }
   if (lines.empty() && !o.only.empty())
-    throw std::invalid_argument(fmt::format("--only {}: no record's id begins so", o.only));
+    throw std::invalid_argument(fmt::format("--only {}: no record's id begins with it", o.only));
   write_output(o.output, o.json ? json_of(lines) : report(lines));
   return 0;
 }

@@ -16,7 +16,7 @@ TransformerOptions transformer_options(const BlockContext& b, const std::string&
   if (lora.rank > 0)
     linear.adapters = {
         .rank = lora.rank, .scale = lora.alpha / static_cast<double>(lora.rank), .targets = lora.targets};
-  // Projections onto the residual begin smaller, as there are two of them a layer.
+  // Projections onto the residual start with smaller values, because each layer has two of them.
   const double output = m.initializer_range / std::sqrt(2.0 * static_cast<double>(m.num_layers));
   TransformerOptions o;
   o.name = name;

@@ -25,7 +25,7 @@ Communicators communicators_for(const Step& step, ccl::Communicator& world) {
   Communicators made;
   const MeshShape& shape = step.mesh.shape();
   const Place& p = step.place;
-  // A group's first rank is its colour; the place in the group its key.
+  // Splits by colour (the group's first rank) and key (the place in the group).
   const auto split = [&](Axis axis, const Group& group) {
     const auto found = std::ranges::find(group, world.rank());
     const bool member = found != group.end();

@@ -45,8 +45,8 @@ std::size_t bytes_of(const Function& f, std::size_t count, trellis_type type, st
   std::size_t all = 0;
   if (!__builtin_mul_overflow(count, size * blocks, &all) && all <= most_bytes) return count * size;
   const std::string each = blocks == 1 ? "" : fmt::format(" for each of {} ranks", blocks);
-  refuse_argument(
-      fmt::format("{}: {} {}: so many elements of {} bytes{} fit no memory", f.name, f.count, count, size, each));
+  refuse_argument(fmt::format("{}: {} {}: this many elements of {} bytes{} do not fit in memory", f.name, f.count,
+                              count, size, each));
 }
 
 void check_buffer(const Function& f, const char* name, const void* data, std::size_t bytes) {

@@ -53,8 +53,8 @@ FabricTransport::FabricTransport(std::shared_ptr<Control> control, std::shared_p
   });
 }
 
-// What peers still need is on its way when this begins: it waits until it has arrived, as far as they are there. Only
-// then does it say that it has left, as peers do not wait for one that has.
+// Waits until everything sent to living peers has arrived. Only then does it say that it has left, as peers do not wait
+// for one that has.
 FabricTransport::~FabricTransport() {
   presence_->announce([](PublicState& s) { s.head.activity.running = false; });
   control_->wake();

@@ -265,7 +265,7 @@ TEST(Failures, AbortEndsWhatOthersWaitFor) {
               "");
 }
 
-// What the others had for it lay in memory of theirs, and is gone with the operation that failed for want of it.
+// The others kept its data in their own memory, which was freed when their operation failed.
 TEST(Failures, WhoComesTooLateIsToldAndReadsNothing) {
   for (const std::string& transport : usable_transports())
     for (const std::size_t elements : {std::size_t{32'000}, std::size_t{65'536}, std::size_t{1'000'000}}) {
@@ -322,7 +322,7 @@ TEST(Failures, BadCallsAreRefusedByName) {
   EXPECT_EQ(refusal({.collective = Collective::broadcast, .input = x, .output = x, .count = 1, .root = 1}),
             "broadcast: root 1; expected 0 to 0");
   EXPECT_NE(refusal({.input = x, .output = x + 1, .count = 8}).find("overlap"), std::string::npos);
-  EXPECT_NE(refusal({.input = x, .output = x, .count = SIZE_MAX / 4}).find("fit no memory"), std::string::npos);
+  EXPECT_NE(refusal({.input = x, .output = x, .count = SIZE_MAX / 4}).find("do not fit in memory"), std::string::npos);
   EXPECT_EQ(refusal({.collective = Collective::all_gather_v, .input = x, .output = x}),
             "all_gather_v: 0 counts; expected one for each of 1 ranks");
   EXPECT_EQ(refusal({.input = x, .output = x, .count = 1, .type = static_cast<DType>(99)}),

@@ -127,7 +127,7 @@ TEST(CoreProgramsRegistry, RefusesSizesThatAProgramIsNotMadeFor) {
   }
 }
 
-// Every size is used as it was given, or refused with it: none comes to a smaller or a negative one on the way.
+// A size is used as given, or refused by name. None is narrowed or becomes negative on the way.
 TEST(CoreProgramsRegistry, RefusesSizesBeyondWhatItCountsWith) {
   const ChipSpec chip = chip_named("trn2");
   for (const auto& [name, program] : shipped())

@@ -28,7 +28,7 @@ struct WireUse {
 // on an instance whose map is known, otherwise to its cores.
 Info chosen(const FabricSettings&, int rail = 0, const WireUse& = {});
 
-// Why no endpoint reaches other hosts from here; empty: one does.
+// The reason why no endpoint reaches other hosts; empty if one does.
 std::string absence();
 
 bool writes(const fi_info&);  // has remote writes with immediate data of four bytes
