@@ -4,14 +4,13 @@
 
 The test train.Oracle.* trains the same model from the same weights on the same samples, which come from formulas. Needs
 torch and transformers."""
-import json
 import sys
 
 import numpy
 import torch
 import transformers
 
-from llama_torch import LENGTH, VOCABULARY, mixed, pseudo_random, sample, trained
+from llama_torch import LENGTH, VOCABULARY, mixed, pseudo_random, sample, text_of, trained
 
 STEPS, MASK = 10, VOCABULARY - 1
 
@@ -56,5 +55,4 @@ def train():
 if __name__ == "__main__":
     made = {"torch": torch.__version__.split("+")[0], "transformers": transformers.__version__, "bert": train()}
     with open(sys.argv[1], "w") as file:
-        json.dump(made, file, indent=1)
-        file.write("\n")
+        file.write(text_of(made) + "\n")
