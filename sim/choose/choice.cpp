@@ -18,10 +18,10 @@ struct Entry {
   std::size_t place = 0;  // index in the given ways
   int worker = 0;         // that looks at it; ways that differ only in shape share a worker
   Time least = 0;
-  double moves = 0;  // moves to simulate in order to learn more
-  double own = 0;    // of one rank
-  Time glimpse = 0;  // the last prefix lower bound
-  bool out = false;  // slower than the best
+  double moves = 0;       // moves to simulate in order to learn more
+  double own = 0;         // of one rank
+  Time prefix_bound = 0;  // the last prefix lower bound
+  bool out = false;       // slower than the best
   Known known = Known::nothing;
 
   bool operator<(const Entry& o) const {
@@ -66,7 +66,7 @@ class Contest {
   using Result = std::pair<Time, std::size_t>;  // and the index of the way
   // A price visits each move several times, and also computes how transfers share resources.
   static constexpr double looks_a_price = 8;
-  static constexpr double most_glimpsed = 1 << 18;  // steps; longer prefixes seldom say more
+  static constexpr double longest_prefix = 1 << 18;  // steps; longer prefixes seldom say more
   static constexpr int workers = 2;
 
   // An algorithm that ignores the shape makes the same schedule for several shapes. Only the first of these is kept.
@@ -109,11 +109,11 @@ class Contest {
         moves += std::max(look->entry.moves, effort_ / 16);
         looks[worker].push_back(*look);
       }
-    two_.run([&](int worker) {
+    pool_.run([&](int worker) {
       for (Look& look : looks[worker]) look_at(look, pricer(look.entry));
     });
-    for (const auto& of_hand : looks)
-      for (const Look& look : of_hand) take(look);
+    for (const auto& of_thread : looks)
+      for (const Look& look : of_thread) take(look);
     return !looks[0].empty() || !looks[1].empty();
   }
 
@@ -205,18 +205,18 @@ class Contest {
     const schedule::Symmetry symmetry = schedule::symmetry_of(algorithm, request);
     entry.moves =
         entry.own * symmetry.classes() + std::min<double>(entry.own, symmetry.ranks()) * kinds(symmetry, pricer);
-    const bool glimpsed = effort_ > most_glimpsed;
-    if (known.whole && (glimpsed || entry.moves <= 4 * effort_))
+    const bool past_prefixes = effort_ > longest_prefix;
+    if (known.whole && (past_prefixes || entry.moves <= 4 * effort_))
       entry.known = Entry::Known::outline;
     else
       entry.moves = effort_ * (known.whole ? 4 : std::clamp(still_to_go(known.least, look.limit), 4.0, 64.0));
-    if (look.limit == forever || glimpsed) return;
-    const Time glimpse = prefix_lower_bound(algorithm, request, pricer.machine(), pricer.options(bytes_),
-                                            static_cast<std::int64_t>(effort_), look.limit);
-    if (glimpse == entry.glimpse && entry.known == Entry::Known::nothing && effort_ < most_glimpsed)
-      entry.moves = std::max(entry.moves, most_glimpsed);  // a look between the two would hardly say more
-    entry.glimpse = glimpse;
-    found(look, glimpse);
+    if (look.limit == forever || past_prefixes) return;
+    const Time prefix_bound = prefix_lower_bound(algorithm, request, pricer.machine(), pricer.options(bytes_),
+                                                 static_cast<std::int64_t>(effort_), look.limit);
+    if (prefix_bound == entry.prefix_bound && entry.known == Entry::Known::nothing && effort_ < longest_prefix)
+      entry.moves = std::max(entry.moves, longest_prefix);  // a look between the two would hardly say more
+    entry.prefix_bound = prefix_bound;
+    found(look, prefix_bound);
   }
 
   // By what factor the prefix must grow to reach the limit if the bound grows linearly. If it is large, looks in
@@ -331,7 +331,7 @@ class Contest {
   std::vector<Result> best_;   // of each algorithm
   std::vector<Result> least_;  // likewise, of all ways that were not the best
   Choice choice_;
-  ThreadPool two_{workers};
+  ThreadPool pool_{workers};
 };
 
 }  // namespace

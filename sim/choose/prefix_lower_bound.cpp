@@ -14,10 +14,10 @@ namespace {
 using schedule::Program;
 using schedule::Step;
 
-class Glimpse {
+class PrefixLowerBound {
  public:
-  Glimpse(const schedule::Algorithm& algorithm, const schedule::Request& request, const Machine& machine,
-          const PriceOptions& options, std::int64_t steps, Rank programs, bool far)
+  PrefixLowerBound(const schedule::Algorithm& algorithm, const schedule::Request& request, const Machine& machine,
+                   const PriceOptions& options, std::int64_t steps, Rank programs, bool far)
       : algorithm_(algorithm),
         request_(request),
         machine_(machine),
@@ -94,7 +94,7 @@ class Glimpse {
   void sort_by_distance(Rank to, std::span<Rank> senders) {
     std::unordered_map<Rank, Time> far;
     for (const Rank sender : senders)
-      if (const auto [found, fresh] = far.try_emplace(sender); fresh) found->second = lone(sender, to).latency;
+      if (const auto [found, fresh] = far.try_emplace(sender); fresh) found->second = uncontended(sender, to).latency;
     std::ranges::stable_sort(senders, {}, [&](Rank sender) { return far.at(sender); });
   }
 
@@ -107,7 +107,7 @@ class Glimpse {
     }
   }
 
-  UncontendedRoute lone(Rank from, Rank to) {
+  UncontendedRoute uncontended(Rank from, Rank to) {
     return uncontended_route(machine_, options_.place(from), options_.place(to), links_);
   }
 
@@ -123,7 +123,7 @@ class Glimpse {
     double fastest = 0;
     bool within_chip = false;
     for (const Rank r : kinds->second) {
-      const UncontendedRoute one = lone(symmetry_.image(to.rank, r, sender), r);
+      const UncontendedRoute one = uncontended(symmetry_.image(to.rank, r, sender), r);
       least = std::min(least, one.latency);
       fastest = std::max(fastest, one.rate);
       within_chip |= one.rate == 0;
@@ -224,7 +224,7 @@ Time prefix_lower_bound(const schedule::Algorithm& algorithm, const schedule::Re
   constexpr std::int64_t short_program = 32, most_programs = 1024;
   const auto many = static_cast<Rank>(std::clamp<std::int64_t>(steps / 2 / short_program, 2, most_programs));
   const auto chain = [&](Rank programs, bool far) {
-    return Glimpse(algorithm, request, machine, options, steps / 2, programs, far).longest_chain(limit);
+    return PrefixLowerBound(algorithm, request, machine, options, steps / 2, programs, far).longest_chain(limit);
   };
   const Time least = chain(many, false);
   if (least > limit) return forever;

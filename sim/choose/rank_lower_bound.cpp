@@ -43,16 +43,16 @@ void RankLowerBound::add(const schedule::Program& program, const schedule::Step&
   moves_ += receives(s.op) ? 0 : 1;
   if (sends(s.op) || receives(s.op)) {
     const bool out = sends(s.op);
-    const RankRoutes::PeerRoute& lone = ways_.between(options_.place(s.end.peer), out);
-    const double bytes = lone.links ? chunk_ * (out ? s.from : s.to).count : 0;
-    end += overheads_.message + overheads_.handshake + (out ? 0 : lone.latency);
+    const RankRoutes::PeerRoute& uncontended = ways_.between(options_.place(s.end.peer), out);
+    const double bytes = uncontended.links ? chunk_ * (out ? s.from : s.to).count : 0;
+    end += overheads_.message + overheads_.handshake + (out ? 0 : uncontended.latency);
     sends_ += out ? 1 : 0;
     if (bytes > 0) {
-      end += overheads_.dma_start + static_cast<Time>(bytes / lone.rate * static_cast<double>(second));
-      for (const ResourceId r : lone.narrow) loads_.add(r, bytes);
+      end += overheads_.dma_start + static_cast<Time>(bytes / uncontended.rate * static_cast<double>(second));
+      for (const ResourceId r : uncontended.narrow) loads_.add(r, bytes);
       loads_.add(machine_.hbm(rank_), bytes);
       if (out) loads_.add(machine_.dma(rank_), 2 * bytes);
-      if (out && lone.away) sent_away_ += bytes / lone.rate + in_seconds(overheads_.away);
+      if (out && uncontended.away) sent_away_ += bytes / uncontended.rate + in_seconds(overheads_.away);
     }
   }
   chain_ = std::max(chain_, end);

@@ -18,11 +18,11 @@ HybridFlowNetwork::~HybridFlowNetwork() = default;
 void HybridFlowNetwork::settle() {
   network_->settle();
   if (!exact_ || !exact_->crowded(patience_)) return;
-  auto crowd = std::make_unique<ApproximateFlowNetwork>(capacities_, now_);
-  exact_->leave([&](std::span<const Use> uses, Work left, std::uint64_t tag) { crowd->go_on(uses, left, tag); });
+  auto approximate = std::make_unique<ApproximateFlowNetwork>(capacities_, now_);
+  exact_->leave([&](std::span<const Use> uses, Work left, std::uint64_t tag) { approximate->go_on(uses, left, tag); });
   for (std::uint32_t r = 0; r < carried_.size(); ++r) carried_[r] = exact_->carried(r);
   exact_ = nullptr;
-  network_ = std::move(crowd);
+  network_ = std::move(approximate);
   network_->settle();
 }
 

@@ -55,7 +55,7 @@ struct Price {
   std::vector<Leg> path;     // if explained
   Rank simulated = 0;        // ranks that were simulated; the others are like them
   std::int64_t transfers = 0;
-  bool exact = true;  // false: the flows were crowded, so rates are right to one part in 8,192 (adaptive_network.h)
+  bool exact = true;  // false: with crowded flows rates are right to one part in 8,192 (approximate_flow_network.h)
 };
 
 Price price(const schedule::Schedule&, const Machine&, const PriceOptions&);
