@@ -13,7 +13,7 @@ namespace {
 
 using kernels::DType;
 
-class Points : public testing::TestWithParam<std::string> {};
+class PointToPoint : public testing::TestWithParam<std::string> {};
 
 std::vector<std::int32_t> numbers(std::size_t count, std::int32_t first) {
   std::vector<std::int32_t> v(count);
@@ -25,7 +25,7 @@ void expect(bool right, const char* what) {
   if (!right) throw std::runtime_error(what);
 }
 
-TEST_P(Points, MessagesBetweenTwoComeInOrder) {
+TEST_P(PointToPoint, MessagesBetweenTwoComeInOrder) {
   EXPECT_EQ(run_ranks(GetParam(), 2,
                       [](Communicator& c) {
                         for (std::size_t count : {1, 7, 12, 13, 100, 5'000, 300'000, 0, 3}) {
@@ -45,7 +45,7 @@ TEST_P(Points, MessagesBetweenTwoComeInOrder) {
 }
 
 // More different calls than plans of such are kept, each several times and in turn.
-TEST_P(Points, CallsWithCountsOrPairsOfTheirOwnKeepApart) {
+TEST_P(PointToPoint, CallsWithCountsOrPairsOfTheirOwnKeepApart) {
   EXPECT_EQ(run_ranks(GetParam(), 2,
                       [](Communicator& c) {
                         const auto mine = numbers(100, 1000 * c.rank());
@@ -75,7 +75,7 @@ TEST_P(Points, CallsWithCountsOrPairsOfTheirOwnKeepApart) {
 }
 
 // Every rank first sends to all others, then receives: without a group it would hang on messages of this size.
-TEST_P(Points, AGroupOfLargeSendsAndReceivesDoesNotLock) {
+TEST_P(PointToPoint, AGroupOfLargeSendsAndReceivesDoesNotLock) {
   EXPECT_EQ(run_ranks(GetParam(), 4,
                       [](Communicator& c) {
                         const std::size_t count = 200'000;
@@ -92,7 +92,7 @@ TEST_P(Points, AGroupOfLargeSendsAndReceivesDoesNotLock) {
             "");
 }
 
-TEST_P(Points, AGroupMixesCollectivesSendsAndSeveralMessagesToOnePeer) {
+TEST_P(PointToPoint, AGroupMixesCollectivesSendsAndSeveralMessagesToOnePeer) {
   EXPECT_EQ(run_ranks(GetParam(), 3,
                       [](Communicator& c) {
                         const Rank next = (c.rank() + 1) % 3, before = (c.rank() + 2) % 3;
@@ -113,7 +113,7 @@ TEST_P(Points, AGroupMixesCollectivesSendsAndSeveralMessagesToOnePeer) {
             "");
 }
 
-TEST_P(Points, SendsOfAnotherSizeThanReceivedAreAMismatch) {
+TEST_P(PointToPoint, SendsOfAnotherSizeThanReceivedAreAMismatch) {
   const std::string said = run_ranks(GetParam(), 2, [](Communicator& c) {
     std::int32_t data[4] = {};
     if (c.rank() == 0)
@@ -124,7 +124,7 @@ TEST_P(Points, SendsOfAnotherSizeThanReceivedAreAMismatch) {
   EXPECT_NE(said.find("rank 1: rank 0 sends 16 bytes where rank 1 receives 8"), std::string::npos) << said;
 }
 
-TEST_P(Points, SendsOfAnotherTypeThanReceivedAreAMismatch) {
+TEST_P(PointToPoint, SendsOfAnotherTypeThanReceivedAreAMismatch) {
   for (const std::size_t count : {std::size_t{4}, std::size_t{400'000}}) {
     const std::string said = run_ranks(GetParam(), 2, [&](Communicator& c) {
       std::vector<std::int32_t> data(count);
@@ -147,7 +147,7 @@ TEST_P(Points, SendsOfAnotherTypeThanReceivedAreAMismatch) {
             std::string::npos);
 }
 
-TEST_P(Points, StreamsRunBesideTheCaller) {
+TEST_P(PointToPoint, StreamsRunBesideTheCaller) {
   EXPECT_EQ(run_ranks(GetParam(), 2,
                       [](Communicator& c) {
                         const auto stream = c.device().stream(), other = c.device().stream();
@@ -201,7 +201,7 @@ TEST(Groups, OneThatIsNotEndedForgets) {
   EXPECT_EQ(b, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, Points, every_transport(), [](const auto& p) { return p.param; });
+INSTANTIATE_TEST_SUITE_P(Transports, PointToPoint, every_transport(), [](const auto& p) { return p.param; });
 
 }  // namespace
 }  // namespace trellis::ccl

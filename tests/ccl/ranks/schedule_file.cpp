@@ -45,13 +45,13 @@ rank 1 scratch 1 like 0
 2 recv tmp[0] from 0 tag 1
 )";
 
-TEST(Given, WhatIsProvedRuns) {
+TEST(ScheduleFile, WhatIsProvedRuns) {
   for (const std::string_view text : {schedule::against_tags, schedule::against_the_list, sends_rubbish})
     for (const std::size_t count : {0, 1, 2, 1001, 100'000})
       EXPECT_EQ(run_file(std::string(text), {.count = count}, false), "") << text << count;
 }
 
-TEST(Given, WithRandomBitsToo) {
+TEST(ScheduleFile, WithRandomBitsToo) {
   for (const std::string_view text : {schedule::against_tags, schedule::against_the_list, sends_rubbish}) {
     EXPECT_EQ(run_file(std::string(text), {.count = 100}, false,
                        {.rounding = kernels::Rounding::stochastic, .wire = kernels::DType::bf16}),
@@ -64,7 +64,7 @@ TEST(Given, WithRandomBitsToo) {
   }
 }
 
-TEST(Given, HoweverItIsWrittenDown) {
+TEST(ScheduleFile, HoweverItIsWrittenDown) {
   std::mt19937 random(11);
   for (const char* algorithm : {"ring", "direct", "halving_doubling", "bruck", "double_tree", "kangaring"})
     for (const schedule::Collective collective : schedule::algorithm_named(algorithm).serves)
@@ -82,7 +82,7 @@ TEST(Given, HoweverItIsWrittenDown) {
 }
 
 // Of a rooted collective only the root has both buffers; a rank's block can be empty.
-TEST(Given, InPlace) {
+TEST(ScheduleFile, InPlace) {
   for (const auto collective : {Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter,
                                 Collective::all_gather_v, Collective::reduce_scatter_v, Collective::all_reduce}) {
     for (const auto& [name, algorithm] : schedule::algorithms()) {
@@ -102,7 +102,7 @@ TEST(Given, InPlace) {
   EXPECT_NE(run_file(print(s), {.count = 9}, false).find("in place"), std::string::npos);
 }
 
-TEST(Given, OfTheCallersOwnRunsAsItIsAskedFor) {
+TEST(ScheduleFile, OfTheCallersOwnRunsAsItIsAskedFor) {
   const Schedule permute =
       schedule::make("direct", {.collective = Collective::permute, .dims = {2}, .pairs = {{0, 1}}});
   EXPECT_EQ(run_threads(2,
@@ -125,7 +125,7 @@ TEST(Given, OfTheCallersOwnRunsAsItIsAskedFor) {
             "");
 }
 
-TEST(Given, APermuteWithoutPairsWritesNothing) {
+TEST(ScheduleFile, APermuteWithoutPairsWritesNothing) {
   EXPECT_EQ(run_threads(2,
                         [](Communicator& comm) {
                           const float in = 5.F + static_cast<float>(comm.rank());

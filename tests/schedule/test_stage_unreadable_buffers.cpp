@@ -52,7 +52,7 @@ Schedule differently_shown(Schedule s) {
   return s;
 }
 
-class EveryAlgorithmShown : public testing::TestWithParam<const Algorithm*> {};
+class EveryAlgorithmStaged : public testing::TestWithParam<const Algorithm*> {};
 
 std::vector<const Algorithm*> all() {
   std::vector<const Algorithm*> list;
@@ -60,10 +60,10 @@ std::vector<const Algorithm*> all() {
   return list;
 }
 
-INSTANTIATE_TEST_SUITE_P(Registry, EveryAlgorithmShown, testing::ValuesIn(all()),
+INSTANTIATE_TEST_SUITE_P(Registry, EveryAlgorithmStaged, testing::ValuesIn(all()),
                          [](const auto& algorithm) { return algorithm.param->name; });
 
-TEST_P(EveryAlgorithmShown, IsProvedAndExchangesTheSame) {
+TEST_P(EveryAlgorithmStaged, IsProvedAndExchangesTheSame) {
   each_case(*GetParam(), most_ranks, [&](const Case& c) {
     const Schedule whole = make(*c.algorithm, c.request);
     for (const UnreadableBuffers hidden : {UnreadableBuffers{.input = true}, UnreadableBuffers{.output = true}, both}) {
