@@ -244,7 +244,7 @@ TEST(Partition, CutsAreTheLastLayerOfEachStage) {
   EXPECT_THROW(derive(c, 4), std::invalid_argument);
 }
 
-// Llama-3-70B: the sizes of training.md's worked example, and time to lay it out.
+// Llama-3-70B: what a rank of it keeps and sums up, and time to lay it out.
 TEST(StepValue, SeventyBillionParametersOn512Ranks) {
   Config c;
   c.model = {.vocab_size = 128256,
