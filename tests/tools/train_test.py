@@ -169,7 +169,7 @@ class Train(program.Case):
                               "model.num_attention_heads=5": "expected a multiple of num_attention_heads 5",
                               "distributed_strategy.context_parallel_size=2": "ring attention is not built"}.items():
             with self.subTest(change):
-                ran = trellis("train", CONFIG, *sets(), "--set", change)
+                ran = trellis("train", CONFIG, *sets(exp_manager__exp_dir=self.root), "--set", change)
                 self.assertEqual(ran.returncode, 2, ran.stderr)
                 self.assertIn(words, ran.stderr)
 
