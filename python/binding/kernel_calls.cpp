@@ -68,6 +68,8 @@ void add_kernels(nb::module_& m) {
       .def_rw("threads", &AdamWCall::threads)
       .def("run", &run);
   m.def(
+      "element_bytes", [](const std::string& type) { return size_of(dtype_named(type)); }, "type"_a);
+  m.def(
       "cast",
       [](const std::string& from, std::uintptr_t source, const std::string& to, std::uintptr_t target,
          std::size_t count, const std::string& rounding, std::uint64_t seed, std::uint64_t step, std::uint64_t tensor,

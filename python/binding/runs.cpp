@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "ccl/communicator.h"
+#include "ccl/plan/check.h"
 #include "python/binding/parts.h"
 
 namespace trellis::binding {
@@ -14,8 +15,37 @@ using namespace nb::literals;
 struct Part {
   const void* in = nullptr;
   void* out = nullptr;
+  std::size_t in_bytes = 0, out_bytes = 0;
   std::vector<std::size_t> counts, arriving_counts;
 };
+
+ccl::Call call_of(const ccl::Call& like, const Part& part) {
+  ccl::Call call = like;
+  call.input = part.in;
+  call.output = part.out;
+  call.counts = part.counts;
+  call.arriving_counts = part.arriving_counts;
+  return call;
+}
+
+void check_bytes(const std::string& what, ccl::Rank rank, std::size_t has, std::size_t touched) {
+  if (has < touched)
+    throw std::invalid_argument(what + " of rank " + std::to_string(rank) + " has " + std::to_string(has) +
+                                " bytes, the call touches " + std::to_string(touched));
+}
+
+// Every rank's arrays hold what its call reads and writes.
+void check_arrays(const ccl::Call& like, const std::vector<Part>& parts) {
+  const auto ranks = static_cast<ccl::Rank>(parts.size());
+  for (ccl::Rank r = 0; r < ranks; ++r) {
+    const Part& part = parts[static_cast<std::size_t>(r)];
+    const ccl::Call call = call_of(like, part);
+    ccl::check(call, r, ranks);
+    const ccl::Extents touched = ccl::extents_of(call, r, ranks);
+    check_bytes("the input", r, part.in_bytes, touched.input);
+    check_bytes("the output", r, part.out_bytes, touched.output);
+  }
+}
 
 void run(const schedule::Schedule& schedule, const std::vector<Part>& parts, const ccl::Call& like, double timeout_s) {
   const auto ranks = static_cast<std::size_t>(schedule.ranks());
@@ -29,12 +59,7 @@ void run(const schedule::Schedule& schedule, const std::vector<Part>& parts, con
     threads.emplace_back([&, r] {
       try {
         const auto comm = ccl::Communicator::create(store, static_cast<ccl::Rank>(r), schedule.ranks(), config);
-        ccl::Call call = like;
-        call.input = parts[r].in;
-        call.output = parts[r].out;
-        call.counts = parts[r].counts;
-        call.arriving_counts = parts[r].arriving_counts;
-        comm->run(call, schedule);
+        comm->run(call_of(like, parts[r]), schedule);
         comm->barrier();  // nobody leaves before all have their result
       } catch (...) {
         errors[r] = std::current_exception();
@@ -58,8 +83,12 @@ std::vector<Part> parts_of(const schedule::Schedule& schedule, const std::vector
                                   std::to_string(inputs.size()) + " ranks");
   std::vector<Part> parts;
   for (std::size_t r = 0; r < inputs.size(); ++r)
-    parts.push_back({inputs[r].data(), outputs[r].data(), counts.empty() ? std::vector<std::size_t>() : counts[r],
-                     arriving.empty() ? std::vector<std::size_t>() : arriving[r]});
+    parts.push_back({.in = inputs[r].data(),
+                     .out = outputs[r].data(),
+                     .in_bytes = inputs[r].nbytes(),
+                     .out_bytes = outputs[r].nbytes(),
+                     .counts = counts.empty() ? std::vector<std::size_t>() : counts[r],
+                     .arriving_counts = arriving.empty() ? std::vector<std::size_t>() : arriving[r]});
   return parts;
 }
 
@@ -74,6 +103,7 @@ void run_arrays(const schedule::Schedule& schedule, const std::vector<ReadArray>
                        .root = schedule.task.root,
                        .peer = schedule.task.peer,
                        .pairs = schedule.task.pairs};
+  check_arrays(like, parts);
   const nb::gil_scoped_release others_may_run;
   run(schedule, parts, like, timeout_s);
 }

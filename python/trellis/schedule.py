@@ -149,7 +149,8 @@ class Schedule:
         `inputs` has one array for each rank, as the collective takes them (of `scatter` and `broadcast`, only the
         root's counts). They are of one size but for all_gather_v and all_to_all_v. `counts` says how many elements each
         rank gets of reduce_scatter_v, and of all_to_all_v, for each rank, how many it sends to each. `dtype` names a
-        type that numpy lacks: "bf16" for arrays of uint16, "f8e4m3fn" and "f8e5m2" for uint8.
+        type that numpy lacks: "bf16" for arrays of uint16, "f8e4m3fn" and "f8e5m2" for uint8. The arrays must have its
+        size, and arrays of floats are of their own type.
 
         >>> blocks = [np.arange(n, dtype=np.float32) for n in (1, 3)]
         >>> [list(map(int, out)) for out in algorithm("ring", "all_gather_v", 2).run(blocks)]
@@ -162,9 +163,7 @@ class Schedule:
         if len(types) != 1:
             raise ValueError(f"arrays of types {types}: expected one type")
         kind = types.pop()
-        name = dtype or _DTYPES.get(kind.name)
-        if name is None:
-            raise ValueError(f"arrays of {kind}: expected one of {', '.join(_DTYPES)}")
+        name = _type_of(kind, dtype)
         sizes = self._sizes([array.size for array in arrays], counts)
         outputs = [np.zeros(size, kind) for size in sizes.outputs]
         _native.run_schedule(
@@ -199,6 +198,20 @@ class Schedule:
         if size % n != 0:
             raise ValueError(f"{size} elements of {self.collective}: expected a multiple of {n} ranks")
         return _Sizes(size // n, [size if self.collective == "all_to_all" else size // n] * n)
+
+
+def _type_of(kind: np.dtype[Any], asked: str | None) -> str:
+    """The library's type for arrays of numpy's."""
+    own = _DTYPES.get(kind.name) if kind.isnative else None
+    name = asked or own
+    if name is None:
+        raise ValueError(f"arrays of {kind}: expected one of {', '.join(_DTYPES)}, in this machine's order of bytes")
+    size = _native.element_bytes(name)
+    if size != kind.itemsize:
+        raise ValueError(f"arrays of {kind} ({kind.itemsize} bytes an element) as {name} ({size} bytes)")
+    if kind.kind == "f" and name not in (own, "tf32"):
+        raise ValueError(f"arrays of {kind} as {name}: expected its bits, as arrays of uint{8 * size}")
+    return name
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from trellis import schedule
+from trellis import _native, schedule
 
 
 def ring(n, **more):
@@ -118,6 +118,11 @@ def test_text_and_files(tmp_path):
         (lambda: ring(2).run([np.zeros(3)]), "1 arrays, expected 2"),
         (lambda: ring(2).run([np.zeros(3), np.zeros(4)]), "expected one size"),
         (lambda: ring(2).run([np.zeros(3), np.zeros(3)], counts=[1, 2]), "all_reduce takes no counts"),
+        (lambda: ring(2).run([np.zeros(3, np.float32)] * 2, dtype="f64"), r"float32 \(4 bytes.* as f64 \(8 bytes\)"),
+        (lambda: ring(2).run([np.zeros(3, np.float16)] * 2, dtype="bf16"), "float16 as bf16.*uint16"),
+        (lambda: ring(2).run([np.zeros(3, np.float32)] * 2, dtype="f31"), "known are f64"),
+        (lambda: ring(2).run([np.zeros(3, ">f4")] * 2), ">f4"),
+        (lambda: ring(2).run([np.zeros(3), np.zeros(3, np.float32)]), "expected one type"),
         (lambda: schedule.algorithm("ring", "reduce_scatter_v", 2).run([np.zeros(3)] * 2), "needs counts"),
         (lambda: schedule.algorithm("ring", "reduce_scatter_v", 2).run([np.zeros(3)] * 2, counts=[1, 1]), "the sum 3"),
         (lambda: schedule.algorithm("direct", "all_to_all_v", 2).run([np.zeros(3)] * 2, counts=[[3]]), "2 rows of 2"),
@@ -126,6 +131,21 @@ def test_text_and_files(tmp_path):
 def test_mistakes_are_named(wrong, says):
     with pytest.raises(ValueError, match=says):
         wrong()
+
+
+def test_arrays_that_are_too_small_are_refused():
+    small, large = ([np.zeros(size) for _ in range(2)] for size in (3, 4))
+    native = ring(2)._native
+    with pytest.raises(ValueError, match="the input of rank 0 has 24 bytes, the call touches 32"):
+        _native.run_schedule(native, small, large, 4, "f64")
+    with pytest.raises(ValueError, match="the output of rank 0 has 24 bytes, the call touches 32"):
+        _native.run_schedule(native, large, small, 4, "f64")
+
+
+def test_arrays_with_gaps_are_copied():
+    wide = np.arange(12, dtype=np.float32)
+    for out in ring(2).run([wide[::2], wide[1::2]]):
+        assert np.array_equal(out, wide[::2] + wide[1::2])
 
 
 def test_narrow_types():
