@@ -97,6 +97,46 @@ def test_core_programs():
         p.run({next(iter(inputs)): np.zeros(3, next(iter(inputs.values())).dtype)})
 
 
+def rounded_to_bf16(array):
+    """To nearest even, by the bits."""
+    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).view(np.float32)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_floats_for_bf16_are_converted_by_value(dtype):
+    x = np.random.default_rng(5).standard_normal((128, 64)).astype(dtype)
+    p = core.program("softmax", rows=128, columns=64, type="bf16")
+    bits = (rounded_to_bf16(x).view(np.uint32) >> 16).astype(np.uint16)
+    by_value, by_bits = p.run({"x": x}), p.run({"x": bits})
+    assert np.array_equal(by_value.outputs["y"], by_bits.outputs["y"]) and by_value.outputs["y"].any()
+    backwards = p.run({"x": x[::-1]}).values["y"].reshape(128, 64)[::-1]
+    assert np.array_equal(backwards.ravel(), by_value.values["y"])
+    for wrong in (np.ones((128, 64), np.int64), np.ones((128, 64), np.uint8), np.ones((128, 64), bool)):
+        with pytest.raises(ValueError, match="x is of bf16, .* expected floats, or uint16 with its bits"):
+            p.run({"x": wrong})
+    with pytest.raises(ValueError, match="complex128 was given"):
+        core.program("softmax", rows=128, columns=64, type="f32").run({"x": np.ones((128, 64), complex)})
+
+
+# Sums are of f32; bf16 has 8 bits, so an input and an output each are off by at most 2^-9 of their size.
+@pytest.mark.parametrize(("type", "bound"), [("f32", 1e-5), ("bf16", 2.0**-8)])
+def test_core_programs_compute_what_numpy_does(type, bound):
+    rng = np.random.default_rng(4)
+    a, b = rng.uniform(-1, 1, (256, 256)), rng.uniform(-1, 1, (256, 512))
+    c = core.program("matmul", M=256, K=256, N=512, type=type).run({"a": a, "b": b}).values["c"].reshape(256, 512)
+    if type == "bf16":
+        a, b = rounded_to_bf16(a).astype(float), rounded_to_bf16(b).astype(float)
+    assert (np.abs(c - a.T @ b) <= bound * (np.abs(a.T) @ np.abs(b))).all()
+
+    x = rng.standard_normal((128, 64))
+    y = core.program("softmax", rows=128, columns=64, type=type).run({"x": x}).values["y"].reshape(128, 64)
+    x = rounded_to_bf16(x).astype(float) if type == "bf16" else x
+    want = np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)
+    off = np.abs(y / want - 1).max()
+    assert off <= bound * (1 if type == "f32" else 4), off
+
+
 def test_dask_spreads_a_sweep():
     distributed = pytest.importorskip("distributed")
     sizes = ("64KiB", "1MiB")
