@@ -258,12 +258,7 @@ namespace {
 
 // What users of NCCL over libfabric have set. What has no meaning here but would be missed is refused.
 void read_foreign(FabricSettings& f) {
-  for (const char* const name : {"NCCL_SOCKET_IFNAME", "CCOM_SOCKET_IFNAME"})
-    if (const auto v = variable(name); v && f.interface.empty()) {
-      f.interface = v->substr(v->starts_with('=') ? 1 : 0);
-      if (f.interface.find('^') != f.interface.npos)
-        refuse(name, *v, "names of interfaces, such as eth0 or =eth0,eth1; or use TRELLIS_INTERFACE");
-    }
+  f.sockets = sockets_from_environment();
   if (const auto v = variable("NCCL_IB_HCA"))
     refuse("NCCL_IB_HCA", *v, "no device of verbs: hosts are reached through libfabric; see TRELLIS_INTERFACE");
   if (const auto v = variable("NCCL_SOCKET_FAMILY"); v && *v != "AF_INET")
@@ -278,6 +273,10 @@ void read_foreign(FabricSettings& f) {
 }
 
 }  // namespace
+
+std::string sockets_from_environment() {
+  return variable("NCCL_SOCKET_IFNAME").value_or(variable("CCOM_SOCKET_IFNAME").value_or(""));
+}
 
 FabricSettings fabric_from_environment() {
   FabricSettings f;

@@ -11,6 +11,9 @@ struct FabricSettings {
   // FI_PROVIDER, which libfabric itself reads, limits the choice.
   std::string provider = "";
   std::string interface = "";  // TRELLIS_INTERFACE: network interface or device, such as "eth0"; empty: the best
+  // NCCL_SOCKET_IFNAME or CCOM_SOCKET_IFNAME: which interfaces with IP addresses may be used, "^docker,lo"; see
+  // ccl/rendezvous/interface_pattern.h. TRELLIS_INTERFACE comes first.
+  std::string sockets = "";
   // TRELLIS_HOST: this host's name in messages; ranks with the same name share a host. Empty: found out.
   std::string host = "";
   bool tagged = false;  // TRELLIS_TAGGED: large messages as tagged messages, even where there are remote writes
@@ -25,5 +28,6 @@ struct FabricSettings {
 };
 
 FabricSettings fabric_from_environment();
+std::string sockets_from_environment();  // `sockets` alone, for those who only meet
 
 }  // namespace trellis::ccl

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "ccl/fabric.h"
 #include "ccl/rendezvous/own_store.h"
 #include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/tcp/store.h"
@@ -95,7 +96,9 @@ std::vector<Endpoint> places_in(const UniqueId& id) {
     at += 1 + length;
   }
   if (places.empty())
-    throw std::invalid_argument("the unique id was made on another machine, and that one has no address but loopback");
+    throw std::invalid_argument(
+        "the unique id was made on another machine, and that one has no address but loopback, or none on the "
+        "interfaces that NCCL_SOCKET_IFNAME selects there");
   return places;
 }
 
@@ -147,7 +150,7 @@ UniqueId make_unique_id() {
   fill_random(bytes.subspan(secret_at, secret_bytes));
   std::size_t at = addresses_at;
   int count = 0;
-  for (const Endpoint& own : own_addresses()) {
+  for (const Endpoint& own : own_addresses(sockets_from_environment())) {
     const std::span<const std::byte> address = raw(own);
     if (at + 1 + address.size() > sum_at) continue;
     bytes[at] = static_cast<std::byte>(address.size());

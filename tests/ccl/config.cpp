@@ -117,18 +117,18 @@ TEST(Config, VariablesOfOtherLibrariesForTheFabric) {
     const Surroundings here(variables);
     return config_from_environment().fabric;
   };
-  EXPECT_EQ(read({{"NCCL_SOCKET_IFNAME", "=eth1"}}).interface, "eth1");
+  EXPECT_EQ(read({{"NCCL_SOCKET_IFNAME", "^docker,lo"}}).sockets, "^docker,lo");
+  EXPECT_EQ(read({{"NCCL_SOCKET_IFNAME", "eth1"}}).interface, "") << "it would keep EFA out";
   EXPECT_EQ(read({{"NCCL_SOCKET_IFNAME", "eth1"}, {"TRELLIS_INTERFACE", "eth2"}}).interface, "eth2");
   EXPECT_EQ(read({{"NCCL_HOSTID", "rack7"}}).host, "rack7");
   EXPECT_TRUE(read({{"OFI_NCCL_PROTOCOL", "SENDRECV"}}).tagged);
   EXPECT_FALSE(read({{"OFI_NCCL_PROTOCOL", "RDMA"}, {"NCCL_NET", "AWS Libfabric"}}).tagged);
-  EXPECT_EQ(read({{"NCCL_SOCKET_IFNAME", "eth1,eth2"}}).interface, "eth1,eth2");
-  EXPECT_EQ(read({{"CCOM_SOCKET_IFNAME", "eth3"}}).interface, "eth3");
+  EXPECT_EQ(read({{"CCOM_SOCKET_IFNAME", "eth3"}}).sockets, "eth3");
+  EXPECT_EQ(read({{"CCOM_SOCKET_IFNAME", "eth3"}, {"NCCL_SOCKET_IFNAME", "=eth1"}}).sockets, "=eth1");
   EXPECT_EQ(read({{"OFI_NCCL_FORCE_NUM_RAILS", "2"}}).rails, 2);
   EXPECT_EQ(read({{"OFI_NCCL_FORCE_NUM_RAILS", "2"}, {"TRELLIS_RAILS", "3"}}).rails, 3);
-  for (const char* wrong :
-       {"NCCL_SOCKET_IFNAME=^lo", "NCCL_IB_HCA=mlx5_0", "NCCL_SOCKET_FAMILY=AF_INET6", "OFI_NCCL_FORCE_NUM_RAILS=8",
-        "OFI_NCCL_PROTOCOL=PIGEON", "NCCL_NET=IB", "TRELLIS_RAILS=5", "TRELLIS_REGISTRATIONS=-1"}) {
+  for (const char* wrong : {"NCCL_IB_HCA=mlx5_0", "NCCL_SOCKET_FAMILY=AF_INET6", "OFI_NCCL_FORCE_NUM_RAILS=8",
+                            "OFI_NCCL_PROTOCOL=PIGEON", "NCCL_NET=IB", "TRELLIS_RAILS=5", "TRELLIS_REGISTRATIONS=-1"}) {
     const std::string_view text = wrong;
     const std::size_t equals = text.find('=');
     EXPECT_THROW(read({{std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))}}),

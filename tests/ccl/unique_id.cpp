@@ -52,6 +52,17 @@ TEST(UniqueIds, EachHasAStoreOfItsOwn) {
   EXPECT_EQ(store_for(b, Clock::now() + 10s)->add("n", 1), 1);
 }
 
+TEST(UniqueIds, OnlyAddressesOfTheChosenInterfacesAreTold) {
+  const auto addresses = [](const char* interfaces) {
+    setenv("NCCL_SOCKET_IFNAME", interfaces, 1);
+    const UniqueId id = make_unique_id();
+    unsetenv("NCCL_SOCKET_IFNAME");
+    return std::to_integer<int>(id.bytes[4]);
+  };
+  EXPECT_EQ(addresses("=no-such"), 0);
+  EXPECT_EQ(addresses("^=no-such"), addresses(""));
+}
+
 TEST(UniqueIds, EveryDamagedByteIsNoticed) {
   const UniqueId id = make_unique_id();
   for (std::size_t i = 0; i < id.bytes.size(); ++i)

@@ -19,6 +19,8 @@
 #include <memory>
 #include <system_error>
 
+#include "ccl/rendezvous/interface_pattern.h"
+
 namespace trellis::ccl {
 namespace {
 
@@ -103,14 +105,14 @@ std::vector<Endpoint> endpoints_of(const std::string& host, int port) {
   return endpoints;
 }
 
-std::vector<Endpoint> own_addresses() {
+std::vector<Endpoint> own_addresses(const std::string& interfaces) {
   ifaddrs* found = nullptr;
   if (getifaddrs(&found) != 0) throw failure("this machine's network interfaces");
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(found, freeifaddrs);
   std::vector<Endpoint> addresses;
   for (const ifaddrs* i = found; i != nullptr; i = i->ifa_next) {
     if (i->ifa_addr == nullptr || (i->ifa_flags & IFF_UP) == 0 || (i->ifa_flags & IFF_LOOPBACK) != 0) continue;
-    if (!for_others(*i->ifa_addr)) continue;
+    if (!for_others(*i->ifa_addr) || !matches_interface(interfaces, i->ifa_name)) continue;
     addresses.push_back(
         endpoint(i->ifa_addr, i->ifa_addr->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in)));
   }

@@ -44,7 +44,8 @@ struct Endpoint {
 std::vector<Endpoint> endpoints_of(const std::string& host, int port);
 
 // The addresses of this machine's interfaces that are up, in the system's order, without loopback and link-local ones.
-std::vector<Endpoint> own_addresses();
+// `interfaces`: which of them, see matches_interface().
+std::vector<Endpoint> own_addresses(const std::string& interfaces);
 
 // Listens at this address ("": all, IPv4 and IPv6) and port (0: any free one). Throws system_error, for instance
 // EADDRINUSE.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <net/if.h>
 
 #include <algorithm>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include <tuple>
 #include <vector>
 
+#include "ccl/rendezvous/interface_pattern.h"
 #include "ccl/transports/libfabric/wire/nearness.h"
 
 namespace trellis::ccl::libfabric {
@@ -64,14 +66,18 @@ std::vector<std::string_view> named(const FabricSettings& s) {
   return names;
 }
 
-bool is_wanted(const FabricSettings& s, const fi_info& i) {
-  const auto names = named(s);
-  return names.empty() || std::ranges::find(names, std::string_view(i.domain_attr->name)) != names.end();
-}
-
 // Where addresses are those of IP, an interface leads to some hosts only.
 bool has_a_network_of_its_own(const fi_info& i) {
   return i.addr_format == FI_SOCKADDR || i.addr_format == FI_SOCKADDR_IN || i.addr_format == FI_SOCKADDR_IN6;
+}
+
+// Its domain is an interface of the system, as for TCP: not a device, as for EFA and for verbs.
+bool is_of_sockets(const fi_info& i) { return has_a_network_of_its_own(i) && if_nametoindex(i.domain_attr->name) != 0; }
+
+bool is_wanted(const FabricSettings& s, const fi_info& i) {
+  const auto names = named(s);
+  if (names.empty()) return !is_of_sockets(i) || matches_interface(s.sockets, i.domain_attr->name);
+  return std::ranges::find(names, std::string_view(i.domain_attr->name)) != names.end();
 }
 
 std::string bus_of(const fi_info& i) {
@@ -116,6 +122,12 @@ const fi_info* of_rail(const FabricSettings& s, const std::vector<const fi_info*
   return alike[nearest_first(nics, here)[at]];
 }
 
+// The variables of other libraries that keep interfaces out.
+std::string limits(const FabricSettings& s) {
+  if (!s.interface.empty() || s.sockets.empty()) return "";
+  return fmt::format("; NCCL_SOCKET_IFNAME or CCOM_SOCKET_IFNAME allows '{}'", s.sockets);
+}
+
 std::string present() {
   std::set<std::string> names;
   for (const std::uint64_t caps : {to_write, to_tag}) {
@@ -151,8 +163,8 @@ Info chosen(const FabricSettings& s, int rail, const WireUse& use) {
   }
   throw std::invalid_argument(fmt::format(
       "libfabric {}.{} has no endpoint for provider '{}' on interface '{}' (empty: any) with reliable datagrams and "
-      "remote writes or tagged messages; it has {}",
-      FI_MAJOR(library().version()), FI_MINOR(library().version()), s.provider, s.interface, present()));
+      "remote writes or tagged messages; it has {}{}",
+      FI_MAJOR(library().version()), FI_MINOR(library().version()), s.provider, s.interface, present(), limits(s)));
 }
 
 std::string absence() {
