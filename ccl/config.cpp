@@ -256,6 +256,11 @@ Config config_from_environment() {
 
 namespace {
 
+// "ofi", "aws-ofi", "libnccl-net-ofi.so", a path to it or to "libnccl-net.so", as AWS installs it; "none".
+bool is_plugin_of_libfabric(const std::string& name) {
+  return name == "none" || name.find("ofi") != name.npos || name.ends_with("libnccl-net.so");
+}
+
 // What users of NCCL over libfabric have set. What has no meaning here but would be missed is refused.
 void read_foreign(FabricSettings& f) {
   f.sockets = sockets_from_environment();
@@ -268,6 +273,10 @@ void read_foreign(FabricSettings& f) {
     if (*v != "RDMA" && *v != "SENDRECV") refuse("OFI_NCCL_PROTOCOL", *v, "RDMA (remote writes) or SENDRECV (tagged)");
     f.tagged = f.tagged || *v == "SENDRECV";
   }
+  f.not_over_tcp = variable("OFI_NCCL_EXCLUDE_TCP_IF").value_or("");
+  f.product = variable("OFI_NCCL_FORCE_PRODUCT_NAME").value_or("");
+  if (const auto v = variable("NCCL_NET_PLUGIN"); v && !is_plugin_of_libfabric(*v))
+    refuse("NCCL_NET_PLUGIN", *v, "aws-ofi, none or unset: hosts are reached through libfabric, without a plugin");
   if (const auto v = variable("NCCL_NET"); v && *v != "AWS Libfabric" && *v != "OFI" && *v != "ofi")
     refuse("NCCL_NET", *v, "'AWS Libfabric' or unset: hosts are reached through libfabric; see TRELLIS_PROVIDER");
 }

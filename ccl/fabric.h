@@ -14,6 +14,7 @@ struct FabricSettings {
   // NCCL_SOCKET_IFNAME or CCOM_SOCKET_IFNAME: which interfaces with IP addresses may be used, "^docker,lo"; see
   // ccl/rendezvous/interface_pattern.h. TRELLIS_INTERFACE comes first.
   std::string sockets = "";
+  std::string not_over_tcp = "";  // OFI_NCCL_EXCLUDE_TCP_IF: names of interfaces that are left out of these, "lo,eth0"
   // TRELLIS_HOST: this host's name in messages; ranks with the same name share a host. Empty: found out.
   std::string host = "";
   bool tagged = false;  // TRELLIS_TAGGED: large messages as tagged messages, even where there are remote writes
@@ -23,6 +24,7 @@ struct FabricSettings {
   // TRELLIS_INSTANCE: the type of instance whose map of network interfaces counts, such as "trn2.48xlarge", or "none";
   // empty: what this host's firmware says.
   std::string instance = "";
+  std::string product = "";  // OFI_NCCL_FORCE_PRODUCT_NAME: taken for what the firmware says
   std::string hostility =
       "";  // TRELLIS_HOSTILITY: for tests, "seed=1,reorder=20": see ccl/transports/libfabric/wire/fault_injection.h
 };

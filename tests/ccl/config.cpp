@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -125,16 +127,59 @@ TEST(Config, VariablesOfOtherLibrariesForTheFabric) {
   EXPECT_FALSE(read({{"OFI_NCCL_PROTOCOL", "RDMA"}, {"NCCL_NET", "AWS Libfabric"}}).tagged);
   EXPECT_EQ(read({{"CCOM_SOCKET_IFNAME", "eth3"}}).sockets, "eth3");
   EXPECT_EQ(read({{"CCOM_SOCKET_IFNAME", "eth3"}, {"NCCL_SOCKET_IFNAME", "=eth1"}}).sockets, "=eth1");
+  EXPECT_EQ(read({{"OFI_NCCL_EXCLUDE_TCP_IF", "lo,docker0"}}).not_over_tcp, "lo,docker0");
+  EXPECT_EQ(read({{"OFI_NCCL_FORCE_PRODUCT_NAME", "trn1.32xlarge"}}).product, "trn1.32xlarge");
   EXPECT_EQ(read({{"OFI_NCCL_FORCE_NUM_RAILS", "2"}}).rails, 2);
   EXPECT_EQ(read({{"OFI_NCCL_FORCE_NUM_RAILS", "2"}, {"TRELLIS_RAILS", "3"}}).rails, 3);
-  for (const char* wrong : {"NCCL_IB_HCA=mlx5_0", "NCCL_SOCKET_FAMILY=AF_INET6", "OFI_NCCL_FORCE_NUM_RAILS=8",
-                            "OFI_NCCL_PROTOCOL=PIGEON", "NCCL_NET=IB", "TRELLIS_RAILS=5", "TRELLIS_REGISTRATIONS=-1"}) {
+  for (const char* wrong :
+       {"NCCL_IB_HCA=mlx5_0", "NCCL_SOCKET_FAMILY=AF_INET6", "OFI_NCCL_FORCE_NUM_RAILS=8", "OFI_NCCL_PROTOCOL=PIGEON",
+        "NCCL_NET=IB", "NCCL_NET_PLUGIN=libnccl-net-tcpx.so", "TRELLIS_RAILS=5", "TRELLIS_REGISTRATIONS=-1"}) {
     const std::string_view text = wrong;
     const std::size_t equals = text.find('=');
     EXPECT_THROW(read({{std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))}}),
                  std::invalid_argument)
         << wrong;
   }
+}
+
+TEST(Config, PluginsOverLibfabricAreWhatThisIs) {
+  for (const char* usual :
+       {"ofi", "aws-ofi", "none", "libnccl-net-ofi.so", "/opt/amazon/ofi-nccl/lib/libnccl-net.so"}) {
+    const Surroundings here(Variables{{"NCCL_NET_PLUGIN", usual}});
+    EXPECT_NO_THROW(config_from_environment()) << usual;
+  }
+}
+
+// The variables of other libraries that lines of a text name, of those lines that begin so.
+std::set<std::string> foreign_in(const std::string& text, const std::string& before) {
+  const std::regex name("(?:OFI_NCCL|NCCL|CCOM|NEURON_RT)_[A-Z_]+");
+  std::set<std::string> found;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(before))
+      for (std::sregex_iterator at(line.begin(), line.end(), name), end; at != end; ++at) found.insert(at->str());
+  return found;
+}
+
+TEST(Config, EveryVariableOfOtherLibrariesThatIsReadIsInTheTable) {
+  std::set<std::string> read = foreign_in(text_of_file("ccl/config.cpp"), "  ");
+  const std::set<std::string> told = foreign_in(text_of_file("ccl/README.md"), "| ");
+  EXPECT_GT(read.size(), 10U);
+  EXPECT_TRUE(std::ranges::includes(told, read));
+}
+
+// Each has a row that says why, and changes nothing.
+TEST(Config, VariablesThatAreIgnored) {
+  const std::string table = text_of_file("ccl/README.md");
+  std::set<std::string> ignored;
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("| ignored: ") != line.npos) ignored.merge(foreign_in(line, "| "));
+  EXPECT_TRUE(ignored.contains("NCCL_TOPO_FILE"));
+  Variables all;
+  for (const std::string& name : ignored) all[name] = "what nobody reads";
+  const Surroundings here(all);
+  EXPECT_NO_THROW(config_from_environment());
 }
 
 TEST(Config, EveryVariableHasItsField) {

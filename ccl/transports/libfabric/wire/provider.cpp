@@ -74,9 +74,13 @@ bool has_a_network_of_its_own(const fi_info& i) {
 // Its domain is an interface of the system, as for TCP: not a device, as for EFA and for verbs.
 bool is_of_sockets(const fi_info& i) { return has_a_network_of_its_own(i) && if_nametoindex(i.domain_attr->name) != 0; }
 
+bool is_allowed(const FabricSettings& s, std::string_view interface) {
+  return matches_interface(s.sockets, interface) && matches_interface("^=" + s.not_over_tcp, interface);
+}
+
 bool is_wanted(const FabricSettings& s, const fi_info& i) {
   const auto names = named(s);
-  if (names.empty()) return !is_of_sockets(i) || matches_interface(s.sockets, i.domain_attr->name);
+  if (names.empty()) return !is_of_sockets(i) || is_allowed(s, i.domain_attr->name);
   return std::ranges::find(names, std::string_view(i.domain_attr->name)) != names.end();
 }
 
@@ -124,8 +128,11 @@ const fi_info* of_rail(const FabricSettings& s, const std::vector<const fi_info*
 
 // The variables of other libraries that keep interfaces out.
 std::string limits(const FabricSettings& s) {
-  if (!s.interface.empty() || s.sockets.empty()) return "";
-  return fmt::format("; NCCL_SOCKET_IFNAME or CCOM_SOCKET_IFNAME allows '{}'", s.sockets);
+  std::string text;
+  if (!s.interface.empty()) return text;
+  if (!s.sockets.empty()) text += fmt::format("; NCCL_SOCKET_IFNAME or CCOM_SOCKET_IFNAME allows '{}'", s.sockets);
+  if (!s.not_over_tcp.empty()) text += fmt::format("; OFI_NCCL_EXCLUDE_TCP_IF forbids '{}'", s.not_over_tcp);
+  return text;
 }
 
 std::string present() {
@@ -143,7 +150,7 @@ std::string present() {
 bool writes(const fi_info& i) { return (i.caps & FI_RMA) != 0 && i.domain_attr->cq_data_size >= 4; }
 
 Info chosen(const FabricSettings& s, int rail, const WireUse& use) {
-  const Here here{instance_of(s.instance, product_of_this_host()), use.among};
+  const Here here{instance_of(s.instance, s.product.empty() ? product_of_this_host() : s.product), use.among};
   std::vector<std::uint64_t> wanted;
   for (const std::uint64_t caps : {to_write, to_tag}) {
     if (caps == to_write && s.tagged) continue;
