@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ccl/failure/blame.h"
+#include "ccl/transports/who.h"
 
 namespace trellis::ccl {
 namespace {
@@ -42,21 +43,22 @@ std::string instead(const Transport& t, Rank r) {
 
 // Checks whether another rank has made a communicator without this rank. What it did before this attempt counts only if
 // the communicator had failed, since nobody comes back to it then.
-void check_left_out(const Known& k, std::span<const Rank> awaited, bool ended) {
+void check_left_out(const Transport& t, const Known& k, std::span<const Rank> awaited, bool ended) {
   std::vector<Rank> others = leaving_out(k, awaited);
   if (!ended) std::erase_if(others, [&](Rank r) { return seen_of(k, r).attempt < k.mine.attempt; });
   if (others.empty()) return;
-  throw PeerLost(k.me, -1,
-                 fmt::format("{}: rank {}, this one, was left out: {} went on without it, to a communicator of {}",
-                             word(k.mine.call), k.me, ranks_of(others), ranks_of(seen_of(k, others.front()).members)));
+  throw PeerLost(
+      k.me, -1,
+      fmt::format("{}: {}, this one, was left out: {} went on without it, to a communicator of {}", word(k.mine.call),
+                  who(t, k.me), ranks_of(others), ranks_of(seen_of(k, others.front()).members)));
 }
 
-void check_given_up(const Known& k, std::span<const Rank> awaited) {
+void check_given_up(const Transport& t, const Known& k, std::span<const Rank> awaited) {
   for (const Rank r : awaited)
     if (const Notice& n = seen_of(k, r); !divides(n) && n.blames == k.me)
       throw PeerLost(k.me, -1,
-                     fmt::format("{}: rank {}, this one, was given up by rank {}, which waited for it in a {}",
-                                 word(k.mine.call), k.me, r, word(n.call)));
+                     fmt::format("{}: {}, this one, was given up by rank {}, which waited for it in a {}",
+                                 word(k.mine.call), who(t, k.me), r, word(n.call)));
 }
 
 // Ranks that wait for nothing, and could come at any moment, are reported before ranks that wait for others.
@@ -71,35 +73,35 @@ Rank absent_of(const Transport& t, const Known& k, std::span<const Rank> awaited
 
 void miss(const Transport& t, const Known& k, std::span<const Rank> awaited, const Watchdog& watch, bool ended) {
   const std::string call = word(k.mine.call);
-  check_left_out(k, awaited, ended);
-  check_given_up(k, awaited);
+  check_left_out(t, k, awaited, ended);
+  check_given_up(t, k, awaited);
   if (const Rank still = watch.stillest(t, k.mine.members); still >= 0)
     throw PeerLost(still, -1,
-                   fmt::format("{}: rank {} stands still: it is in {}", call, still, text_of(t.activity(still))));
+                   fmt::format("{}: {} stands still: it is in {}", call, who(t, still), text_of(t.activity(still))));
   if (const Rank absent = absent_of(t, k, awaited); absent >= 0)
     throw PeerLost(absent, -1,
-                   fmt::format("{}: rank {} did not join the others in time; {}", call, absent, instead(t, absent)));
+                   fmt::format("{}: {} did not join the others in time; {}", call, who(t, absent), instead(t, absent)));
   const Rank first = awaited.front();
   const Notice& n = seen_of(k, first);
   if (n.call != k.mine.call || n.members != k.mine.members)
     throw Mismatch(first, fmt::format("rank {} called {} for {} where rank {} called {} for {}", first, word(n.call),
                                       ranks_of(n.members), k.me, call, ranks_of(k.mine.members)));
-  throw PeerLost(first, -1, fmt::format("{}: rank {} did not join the others in time", call, first));
+  throw PeerLost(first, -1, fmt::format("{}: {} did not join the others in time", call, who(t, first)));
 }
 
 void lose(const Transport& t, const Known& k, Rank gone, bool ended) {
-  check_left_out(k, {&gone, 1}, ended);
+  check_left_out(t, k, {&gone, 1}, ended);
   throw PeerLost(gone, -1,
-                 fmt::format("{}: rank {} {}; {}", word(k.mine.call), gone,
+                 fmt::format("{}: {} {}; {}", word(k.mine.call), who(t, gone),
                              t.left(gone) ? "has closed the communicator" : "is gone", instead(t, gone)));
 }
 
-PeerLost given_up(const Known& k, Rank lost) {
+PeerLost given_up(const Transport& t, const Known& k, Rank lost) {
   const std::string call = word(k.mine.call);
-  if (lost != k.me) return {lost, -1, fmt::format("{}: rank {} is lost, as another rank found", call, lost)};
+  if (lost != k.me) return {lost, -1, fmt::format("{}: {} is lost, as another rank found", call, who(t, lost))};
   const std::vector<Rank> others = leaving_out(k, k.mine.members);
   return {lost, -1,
-          fmt::format("{}: rank {}, this one, was given up by another that waited for it{}", call, lost,
+          fmt::format("{}: {}, this one, was given up by another that waited for it{}", call, who(t, lost),
                       others.empty() ? "" : fmt::format("; {} went on without it", ranks_of(others)))};
 }
 

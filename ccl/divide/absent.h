@@ -14,6 +14,6 @@ namespace trellis::ccl {
 [[noreturn]] void lose(const Transport&, const Known&, Rank gone, bool ended);
 
 // The error of a split in which another rank gave up on `lost`.
-PeerLost given_up(const Known&, Rank lost);
+PeerLost given_up(const Transport&, const Known&, Rank lost);
 
 }  // namespace trellis::ccl

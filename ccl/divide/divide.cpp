@@ -92,7 +92,7 @@ std::unique_ptr<Transport> Division::meet() {
         group_ = group_of(me_, wishes_);
         continue;
       case Next::What::fail:
-        throw given_up(known(), failed_in(next.rank));
+        throw given_up(transport_, known(), failed_in(next.rank));
       case Next::What::offer:
       case Next::What::join:
         break;
@@ -174,7 +174,7 @@ void Division::check_split() {
   }
   if (const Rank lost = transport_.lost(); lost >= 0) {
     look();
-    throw given_up(known(), lost);
+    throw given_up(transport_, known(), lost);
   }
 }
 
@@ -190,7 +190,8 @@ void Division::await_who_failed() {
   for (;; transport_.wait_for_posts(posts_seen(), idle_++)) {
     look();
     for (const Rank r : group_)
-      if (seen_[static_cast<std::size_t>(r)].broken >= notice_.attempt) throw given_up(known(), failed_in(r));
+      if (seen_[static_cast<std::size_t>(r)].broken >= notice_.attempt)
+        throw given_up(transport_, known(), failed_in(r));
     check([&] {
       std::vector<Rank> others;
       std::ranges::copy_if(group_, std::back_inserter(others), [&](Rank r) { return r != me_; });

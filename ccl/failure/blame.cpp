@@ -7,6 +7,7 @@
 
 #include "ccl/plan/point_to_point.h"
 #include "ccl/transports/notice.h"
+#include "ccl/transports/who.h"
 #include "kernels/reduce/reduce.h"
 #include "schedule/collective.h"
 
@@ -63,17 +64,13 @@ Mismatch misfit_of_points(const Transport& t, const Misfit& m) {
   const Rank first = t.lost();
   if (first == t.rank())
     throw PeerLost(first, mine.step,
-                   fmt::format("rank {}, this one, was given up by another that waited for it; we "
-                               "were in {}, step {}",
-                               first, text_of(mine), mine.step));
+                   fmt::format("{}, this one, was given up by another that waited for it; we were in {}, step {}",
+                               who(t, first), text_of(mine), mine.step));
   if (first != r)
-    throw PeerLost(
-        first, mine.step,
-        fmt::format("rank {} is lost, as another rank found; we were in {}, step {}", first, text_of(mine), mine.step));
-  const std::string host = t.host(r);
-  throw PeerLost(r, mine.step,
-                 fmt::format("rank {}{}{} {}; we wait in {}, step {}", r, host.empty() ? "" : " on host ", host, why,
-                             text_of(mine), mine.step));
+    throw PeerLost(first, mine.step,
+                   fmt::format("{} is lost, as another rank found; we were in {}, step {}", who(t, first),
+                               text_of(mine), mine.step));
+  throw PeerLost(r, mine.step, fmt::format("{} {}; we wait in {}, step {}", who(t, r), why, text_of(mine), mine.step));
 }
 
 [[noreturn]] void throw_aborted(const Transport& t, const Activity& mine) {
@@ -199,8 +196,8 @@ PeerLost lost_before(const Transport& t) {
   const std::string last = text_of(t.activity(t.rank()));
   if (r == t.rank())
     return {r, -1,
-            fmt::format("rank {}, this one, was given up by another that waited for it; our last was {}", r, last)};
-  return {r, -1, fmt::format("rank {} is lost, as another rank found; our last was {}", r, last)};
+            fmt::format("{}, this one, was given up by another that waited for it; our last was {}", who(t, r), last)};
+  return {r, -1, fmt::format("{} is lost, as another rank found; our last was {}", who(t, r), last)};
 }
 
 Aborted aborted_by(const Transport& t) {

@@ -1,5 +1,6 @@
 // Shared memory within each host, the fabric between hosts, in one communicator. The fabric also tells how ranks are,
 // and has their boards.
+#include <fmt/format.h>
 #include <poll.h>
 #include <sched.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "ccl/transports/libfabric/transport.h"
 #include "ccl/transports/libfabric/wire/provider.h"
 #include "ccl/transports/registry.h"
+#include "ccl/transports/who.h"
 
 namespace trellis::ccl {
 namespace {
@@ -39,8 +41,7 @@ class HostStore : public Store {
     for (;;) {
       Bytes note = fabric_.note_of(leader_);
       if (!note.empty()) return note;
-      if (Clock::now() > deadline)
-        throw TimedOut(std::string(key) + ": rank " + std::to_string(leader_) + " tells nothing");
+      if (Clock::now() > deadline) throw TimedOut(fmt::format("{}: {} tells nothing", key, who(fabric_, leader_)));
       usleep(200);
     }
   }
@@ -186,6 +187,13 @@ Rank Hybrid::unread() const {
   return found < 0 ? -1 : static_cast<Rank>(std::ranges::find(local_, found) - local_.begin());
 }
 
+// The rank that has this number among those of the leader's host.
+Rank rank_on_host(const std::vector<Rank>& leaders, Rank leader, Rank number) {
+  Rank r = leader;
+  while (number > 0) number -= leaders[static_cast<std::size_t>(++r)] == leader ? 1 : 0;
+  return r;
+}
+
 std::unique_ptr<Transport> open_hybrid(std::shared_ptr<Store> store, const Joining& j) {
   Joining of_fabric = j;
   if (const auto* const parent = dynamic_cast<const Hybrid*>(j.parent)) of_fabric.parent = &parent->fabric();
@@ -198,8 +206,12 @@ std::unique_ptr<Transport> open_hybrid(std::shared_ptr<Store> store, const Joini
   of_host.waiting = {};
   of_host.parent = nullptr;
   std::unique_ptr<Transport> host;
-  if (of_host.ranks > 1)
-    host = transport_named("shared_memory").open(std::make_shared<HostStore>(*fabric, leader), of_host);
+  if (of_host.ranks > 1) try {
+      host = transport_named("shared_memory").open(std::make_shared<HostStore>(*fabric, leader), of_host);
+    } catch (const PeerLost& lost) {  // its number there is among the ranks of this host
+      const Rank r = rank_on_host(leaders, leader, lost.rank);
+      throw PeerLost(r, -1, fmt::format("{} was lost while the ranks of its host joined", who(*fabric, r)));
+    }
   return std::make_unique<Hybrid>(std::move(fabric), std::move(host), std::move(leaders));
 }
 

@@ -13,6 +13,7 @@
 #include "ccl/transports/libfabric/transport.h"
 #include "ccl/transports/libfabric/wire/provider.h"
 #include "ccl/transports/registry.h"
+#include "ccl/transports/who.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -56,10 +57,12 @@ Outcome outcome_of_giving_up(Control& control, Presence& presence) {
   return presence.outcome();
 }
 
+std::string named(const Presence& p, Rank r) { return who(r, p.host(r)); }
+
 void check_in_time(const Joining& j, Presence& presence, std::span<const Rank> missing) {
   if (Clock::now() > j.deadline)
-    throw PeerLost(missing.front(), -1, fmt::format("rank {} did not join in time", missing.front()));
-  if (!presence.alive(0)) throw PeerLost(0, -1, "rank 0 died while the ranks joined");
+    throw PeerLost(missing.front(), -1, fmt::format("{} did not join in time", named(presence, missing.front())));
+  if (!presence.alive(0)) throw PeerLost(0, -1, fmt::format("{} died while the ranks joined", named(presence, 0)));
 }
 
 // Returns on all ranks or on none: rank 0 decides when all have come, or when one gives up.
@@ -80,7 +83,7 @@ void join_all(Control& control, Presence& presence, const Joining& j) {
     if (missing.empty()) missing.push_back(0);
     if (outcome == Outcome::dropped)
       throw PeerLost(missing.front(), -1,
-                     fmt::format("rank {} did not join in time, as another rank found", missing.front()));
+                     fmt::format("{} did not join in time, as another rank found", named(presence, missing.front())));
     if (Clock::now() - asked > between_asks) {
       asked = Clock::now();
       for (const Rank r : missing) presence.ask(r);

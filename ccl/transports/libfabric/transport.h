@@ -41,7 +41,7 @@ class FabricTransport : public Transport {
   bool aborted_here() const override { return aborted_here_.load(std::memory_order_relaxed); }
   bool over() const override { return presence_->lost() >= 0 || presence_->aborted() >= 0; }
   std::int64_t process(Rank r) const override { return presence_->member(r).process; }
-  std::string host(Rank r) const override { return presence_->one_host() ? "" : presence_->member(r).host; }
+  std::string host(Rank r) const override { return presence_->host(r); }
   void refresh(std::chrono::milliseconds most) override;
 
   void post(std::span<const std::byte>) override;

@@ -29,7 +29,7 @@ class Presence {
   Rank ranks() const { return static_cast<Rank>(places_.size()); }
   std::size_t place(Rank r) const { return places_[static_cast<std::size_t>(r)]; }
   const Member& member(Rank r) const { return members_[static_cast<std::size_t>(r)]; }
-  bool one_host() const { return one_host_; }
+  std::string host(Rank r) const { return one_host_ ? "" : member(r).host; }  // empty: all ranks share one
 
   void change(const std::function<void(PublicState&)>&);  // of this rank; tells nobody
   // The same, and tells the others; in a large communicator only those it has heard of, unless it matters to all.
