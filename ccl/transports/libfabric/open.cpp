@@ -59,10 +59,39 @@ Outcome outcome_of_giving_up(Control& control, Presence& presence) {
 
 std::string named(const Presence& p, Rank r) { return who(r, p.host(r)); }
 
-void check_in_time(const Joining& j, Presence& presence, std::span<const Rank> missing) {
-  if (Clock::now() > j.deadline)
-    throw PeerLost(missing.front(), -1, fmt::format("{} did not join in time", named(presence, missing.front())));
+// Names the rank that rank 0 told, which alone knows of all; else the first that this rank has not heard of.
+PeerLost not_in_time(const Presence& p) {
+  const std::vector<Rank> unseen = p.not_joined();
+  const bool told = p.missing() >= 0;
+  if (!told && unseen.empty())
+    return {0, -1, fmt::format("{}, which gathers all ranks, has not said that all have joined", named(p, 0))};
+  const Rank r = told ? p.missing() : unseen.front();
+  return {r, -1,
+          fmt::format("{}{} did not join in time{}", named(p, r), r == p.rank() ? ", this one," : "",
+                      told && p.rank() != 0 ? ", as rank 0 found" : "")};
+}
+
+// The others are still to come: whether to wait for them no longer.
+bool is_over(const Joining& j, Presence& presence, std::span<const Rank> awaited) {
+  if (j.waiting) {
+    j.waiting(awaited);
+    return false;
+  }
+  if (Clock::now() > j.deadline) return true;
   if (!presence.alive(0)) throw PeerLost(0, -1, fmt::format("{} died while the ranks joined", named(presence, 0)));
+  return false;
+}
+
+// Waits no longer than the joining may take. Whether it has succeeded at the last moment, though this rank gave it up.
+bool gives_up(Control& control, Presence& presence, const Joining& j, std::span<const Rank> awaited) {
+  try {
+    if (!is_over(j, presence, awaited)) return false;
+  } catch (...) {
+    if (outcome_of_giving_up(control, presence) == Outcome::made) return true;
+    throw;
+  }
+  if (outcome_of_giving_up(control, presence) == Outcome::made) return true;
+  throw not_in_time(presence);
 }
 
 // Returns on all ranks or on none: rank 0 decides when all have come, or when one gives up.
@@ -72,32 +101,22 @@ void join_all(Control& control, Presence& presence, const Joining& j) {
   Deadline asked = Clock::now();
   for (std::uint32_t turn = 0;; ++turn) {
     control.progress();
-    std::vector<Rank> missing = presence.not_joined();
-    if (j.rank == 0 && missing.empty()) presence.settle(Outcome::made);
+    std::vector<Rank> awaited = presence.not_joined();
+    if (j.rank == 0 && awaited.empty()) presence.settle(Outcome::made);
     const Outcome outcome = presence.outcome();
     if (outcome == Outcome::made) {
       control.wake();
       return;
     }
     if (outcome == Outcome::dropped && j.waiting) throw Dropped("another rank has given up joining");
-    if (missing.empty()) missing.push_back(0);
-    if (outcome == Outcome::dropped)
-      throw PeerLost(missing.front(), -1,
-                     fmt::format("{} did not join in time, as another rank found", named(presence, missing.front())));
+    if (outcome == Outcome::dropped) throw not_in_time(presence);
+    if (awaited.empty()) awaited.push_back(0);
     if (Clock::now() - asked > between_asks) {
       asked = Clock::now();
-      for (const Rank r : missing) presence.ask(r);
+      for (const Rank r : awaited) presence.ask(r);
       presence.ask(0);
     }
-    try {
-      if (j.waiting)
-        j.waiting(missing);
-      else
-        check_in_time(j, presence, missing);
-    } catch (...) {
-      if (outcome_of_giving_up(control, presence) == Outcome::made) return;
-      throw;
-    }
+    if (gives_up(control, presence, j, awaited)) return;
     if (turn < 50)
       sched_yield();
     else

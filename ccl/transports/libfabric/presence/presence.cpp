@@ -94,10 +94,10 @@ bool Presence::alive(Rank r) {
   return p.unanswered == Deadline() || now - p.unanswered < timeout_ * 3 / 4;
 }
 
-// In a large communicator, rank 0 alone knows of all.
+// In a large communicator, rank 0 alone knows of all, and the others of none.
 std::vector<Rank> Presence::not_joined() const {
   std::vector<Rank> missing;
-  if (rank_ != 0 && ranks() > most_asked) return {0};
+  if (rank_ != 0 && ranks() > most_asked) return missing;
   const std::lock_guard lock(mutex_);
   for (Rank r = 0; r < ranks(); ++r)
     if (r == rank_ ? !mine_.head.joined : !peer(r).state.head.joined) missing.push_back(r);
@@ -105,9 +105,16 @@ std::vector<Rank> Presence::not_joined() const {
 }
 
 Outcome Presence::settle(Outcome wanted) {
+  const std::vector<Rank> absent = not_joined();
+  if (!absent.empty()) missing_ = absent.front();  // before the outcome, which makes it be read
   Outcome known = Outcome::open;
   if (!outcome_.compare_exchange_strong(known, wanted)) return known;
-  announce([&](PublicState& s) { s.head.outcome = wanted; }, true);
+  announce(
+      [&](PublicState& s) {
+        s.head.outcome = wanted;
+        s.head.missing = missing_;
+      },
+      true);
   return wanted;
 }
 
@@ -290,6 +297,7 @@ void Presence::hear(const PublicState& s, int path) {
   none = -1;
   if (s.head.aborted >= 0) aborted_.compare_exchange_strong(none, s.head.aborted);
   if (s.head.rails_left != 0) rails_left_.fetch_or(s.head.rails_left, std::memory_order_release);
+  if (from == 0 && s.head.missing >= 0) missing_ = s.head.missing;  // before the outcome, as above
   Outcome open = Outcome::open;
   if (from == 0 && s.head.outcome != Outcome::open) outcome_.compare_exchange_strong(open, s.head.outcome);
   if (rank_ == 0 && s.head.gives_up) settle(Outcome::dropped);

@@ -42,7 +42,8 @@ class Presence {
   Deadline heard(Rank) const;  // last time
   std::vector<Rank> not_joined() const;
   Outcome outcome() const { return outcome_.load(); }
-  Outcome settle(Outcome);  // by rank 0
+  Outcome settle(Outcome);                          // by rank 0
+  Rank missing() const { return missing_.load(); }  // the first, as rank 0 told when it dropped the joining; -1: none
   Rank lost() const { return lost_.load(std::memory_order_relaxed); }
   Rank aborted() const { return aborted_.load(std::memory_order_acquire); }
   std::uint8_t rails_left() const { return rails_left_.load(std::memory_order_acquire); }  // by any rank
@@ -104,7 +105,7 @@ class Presence {
   const std::chrono::milliseconds timeout_;
   const int paths_;
   bool one_host_ = true;
-  std::atomic<Rank> lost_ = -1, aborted_ = -1;
+  std::atomic<Rank> lost_ = -1, aborted_ = -1, missing_ = -1;
   std::atomic<Outcome> outcome_ = Outcome::open;
   std::atomic<std::uint8_t> rails_left_ = 0;
   mutable std::mutex mutex_;

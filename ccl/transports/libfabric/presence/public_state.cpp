@@ -67,7 +67,7 @@ bool read_public(std::span<const std::byte> from, PublicState& s) {
 }
 
 bool names_ranks_of(const PublicHead& h, Rank ranks) {
-  return std::ranges::all_of(std::array{h.from, h.lost, h.aborted, h.activity.waits_for, h.activity.root},
+  return std::ranges::all_of(std::array{h.from, h.lost, h.aborted, h.missing, h.activity.waits_for, h.activity.root},
                              [ranks](Rank r) { return r >= -1 && r < ranks; });
 }
 

@@ -19,6 +19,7 @@ struct PublicHead {
   std::int32_t from = -1;  // rank
   std::int32_t lost = -1;
   std::int32_t aborted = -1;  // the first ranks that it knows of
+  std::int32_t missing = -1;  // the first that had not joined when rank 0, which tells it, dropped the joining
   std::uint32_t posts = 0;
   std::uint32_t asks = 0;           // the number of the receiver's answer that the sender waits for; 0: of none
   std::uint32_t answers = 0;        // the last that the receiver asked for
