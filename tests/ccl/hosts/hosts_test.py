@@ -146,6 +146,14 @@ class HostsTest(OnHosts):
                 self.assertEqual(self.ends((0, 1), 90), [0, 0], self.said(0) + self.said(1))
                 self.hosts.close()
 
+    def test_messages_take_the_interfaces_that_are_selected(self):
+        self.hosts = Hosts(2, interfaces=2)
+        self.start(2, 1, "bench", "all_reduce_perf", "-b", "1M", "-e", "1M", "-n", "100", "-c", "1", "-T", "8",
+                   TRELLIS_TRANSPORT="libfabric", NCCL_SOCKET_IFNAME="^docker,lo,eth0")
+        self.measure_for(0.2)
+        self.hosts.cut(1, interface=0)
+        self.assertEqual(self.ends((0, 1), 60), [0, 0], self.said(0) + self.said(1))
+
     def test_a_rank_with_another_secret_is_kept_out(self):
         self.hosts, words = Hosts(2), ("bench", "all_reduce_perf", "-b", "8", "-e", "8", "-n", "1", "-T", "3")
         self.rank(0, 2, 0, *words)
