@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "ccl/transports/libfabric/transport.h"
 #include "ccl/transports/libfabric/wire/provider.h"
@@ -57,17 +59,21 @@ class HostStore : public Store {
 // A receiver within the host, whose ranks have other numbers there.
 class NearReceiver : public Receiver {
  public:
-  NearReceiver(Receiver& receiver, Rank from) : receiver_(receiver), from_(from) {}
+  NearReceiver(Receiver& receiver, Rank from, std::string name)
+      : receiver_(receiver), from_(from), name_(std::move(name)) {}
   bool advance(Receiving& r) override try { return receiver_.advance(r); } catch (Misfit m) {
     m.sender = from_;
     throw m;
   } catch (const Withdrawn&) {
     throw Withdrawn{from_};
+  } catch (const PeerLost& lost) {
+    throw PeerLost(from_, lost.step, name_ + " died while it sent");
   }
 
  private:
   Receiver& receiver_;
   const Rank from_;
+  const std::string name_;  // in messages
 };
 
 // Memory exposed to the ranks of this host, and then to those of others.
@@ -114,7 +120,7 @@ class Hybrid : public Transport {
   Receiver& receiver(Rank from, int lane) override {
     if (!near(from)) return fabric_->receiver(from, lane);
     auto& end = near_[static_cast<std::size_t>(from * lanes() + lane)];
-    if (!end) end = std::make_unique<NearReceiver>(host_->receiver(local(from), lane), from);
+    if (!end) end = std::make_unique<NearReceiver>(host_->receiver(local(from), lane), from, who(*this, from));
     return *end;
   }
   bool wait(std::uint32_t idle) override;
