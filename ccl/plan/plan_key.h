@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <tuple>
+#include <utility>
 
 #include "ccl/communicator.h"
 #include "schedule/stage_unreadable_buffers.h"
@@ -15,8 +16,9 @@ namespace trellis::ccl {
 inline auto parts_of(const Call& call) {
   const auto& [collective, input, output, count, type, op, root, peer, pairs, counts, arriving_counts] = call;
   const auto& [kind, factor] = op;
-  return std::tie(collective, count, type, kind, root, peer, pairs, counts, arriving_counts);
+  return std::pair(std::tie(collective, count, type, kind, root, peer), std::tie(pairs, counts, arriving_counts));
 }
+inline bool has_lists(const Call& c) { return !(c.pairs.empty() && c.counts.empty() && c.arriving_counts.empty()); }
 
 // How a call is made: what a plan depends on besides the call's members.
 struct Manner {
@@ -27,7 +29,7 @@ struct Manner {
 
 class PlanKey {
  public:
-  PlanKey(const Call& call, const Manner& manner) : call_(call), manner_(manner) {
+  PlanKey(const Call& call, const Manner& manner) : call_(call), manner_(manner), has_lists_(ccl::has_lists(call)) {
     call_.input = nullptr;
     call_.output = nullptr;
     call_.op.factor = 1;
@@ -35,8 +37,12 @@ class PlanKey {
 
   const Call& call() const { return call_; }  // without its buffers and its factor
   const Manner& manner() const { return manner_; }
+  // Every small message is compared twice, so lists are looked into only where there are any.
   bool is(const Call& call, const Manner& manner) const {
-    return parts_of(call_) == parts_of(call) && manner_ == manner;
+    const auto [own_numbers, own_lists] = parts_of(call_);
+    const auto [numbers, lists] = parts_of(call);
+    return own_numbers == numbers && manner_ == manner && has_lists_ == ccl::has_lists(call) &&
+           (!has_lists_ || own_lists == lists);
   }
   bool operator==(const PlanKey& other) const { return is(other.call_, other.manner_); }
 
@@ -54,6 +60,7 @@ class PlanKey {
  private:
   Call call_;
   Manner manner_;
+  bool has_lists_;
 };
 
 }  // namespace trellis::ccl

@@ -211,13 +211,15 @@ void Communicator::State::close() {
   scratch.end();
   scaled.end();
   recorder.end();
-  native_.reset();
+  if (native_) native_.reset();
   if (divided_ != 0)
     device->divide(bound_.type, bound_.at({schedule::Buffer::output}), divided_, static_cast<std::uint32_t>(ranks()));
-  const bool messages = bound_.compiled == &send_recvs_;
-  hold_clock(false);
-  if (std::exchange(exchanging_, false)) return agreement_.conclude();
-  if (timed_ && messages) message_clocks_.spend(agreement_);
+  if (timed_) hold_clock(false);
+  if (exchanging_) {
+    exchanging_ = false;
+    return agreement_.conclude();
+  }
+  if (timed_ && bound_.compiled == &send_recvs_) message_clocks_.spend(agreement_);
 }
 
 void Communicator::State::open_agreement(const Call& c, bool supplied) {

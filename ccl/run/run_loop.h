@@ -97,10 +97,15 @@ void run_strands(std::span<S> strands) {
   }
 }
 
-// One operation: a batch of one, on the stack.
+// The same with one strand, on the stack: the way of every small message.
 template <class S>
 void run_alone(S&& strand) {
-  run_strands(std::span<S>(&strand, 1));
+  try {
+    for (bool moved = false; strand.open_next(); strand.open = false) strand.state->move(true, moved);
+  } catch (...) {
+    end_strands(std::span<S>(&strand, 1), strand.state);
+    throw;
+  }
 }
 
 }  // namespace trellis::ccl
