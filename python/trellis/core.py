@@ -10,8 +10,8 @@
 >>> np.allclose(r.outputs["y"].reshape(128, 64).sum(axis=1), 1, atol=1e-5), r.time > 0
 (True, True)
 
-Numpy lacks bf16 and fp8. Floats given for such an input are rounded to the nearest; unsigned numbers of its size are its
-bits. `outputs` has the bits of such an output, `values` what they mean, as f32:
+Numpy lacks bf16 and fp8. Floats given for such an input are rounded to the nearest; unsigned numbers of its size are
+its bits. `outputs` has the bits of such an output, `values` what they mean, as f32:
 
 >>> halves = core.program("softmax", rows=128, columns=64, type="bf16").run({"x": x})
 >>> halves.outputs["y"].dtype, halves.values["y"].dtype
@@ -41,6 +41,10 @@ _NUMPY = {
 _FLOATS = {"float64": "f64", "float32": "f32", "float16": "f16"}
 
 
+def _as_bits(kind: str) -> bool:
+    return kind == "bf16" or kind.startswith("f8")
+
+
 @dataclass(frozen=True)
 class Buffer:
     """A program's buffer in HBM."""
@@ -58,7 +62,7 @@ class Buffer:
     @property
     def as_bits(self) -> bool:
         """Numpy has no type for it."""
-        return self.type == "bf16" or self.type.startswith("f8")
+        return _as_bits(self.type)
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class Ran:
     @property
     def values(self) -> dict[str, npt.NDArray[Any]]:
         """The outputs as numbers: f32 where numpy lacks the type."""
-        return {name: _values(Buffer(name, "output", self.types[name], 0), array) for name, array in self.outputs.items()}
+        return {name: _values(self.types[name], array) for name, array in self.outputs.items()}
 
 
 def _cast(source: npt.NDArray[Any], source_type: str, target: npt.NDArray[Any], target_type: str) -> npt.NDArray[Any]:
@@ -87,8 +91,8 @@ def _cast(source: npt.NDArray[Any], source_type: str, target: npt.NDArray[Any], 
     return target
 
 
-def _values(buffer: Buffer, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return _cast(array, buffer.type, np.empty(array.shape, np.float32), "f32") if buffer.as_bits else array
+def _values(kind: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return _cast(array, kind, np.empty(array.shape, np.float32), "f32") if _as_bits(kind) else array
 
 
 def _taken(buffer: Buffer, given: npt.ArrayLike) -> npt.NDArray[Any]:

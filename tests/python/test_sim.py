@@ -119,8 +119,8 @@ def test_floats_for_bf16_are_converted_by_value(dtype):
         core.program("softmax", rows=128, columns=64, type="f32").run({"x": np.ones((128, 64), complex)})
 
 
-# Sums are of f32; bf16 has 8 bits, so an input and an output each are off by at most 2^-9 of their size.
-@pytest.mark.parametrize(("type", "bound"), [("f32", 1e-5), ("bf16", 2.0**-8)])
+# Both sum in f32. What differs besides is one rounding of the result: to 8 bits in bf16, so by at most 2^-8 of it.
+@pytest.mark.parametrize(("type", "bound"), [("f32", 2e-6), ("bf16", 2.0**-8 + 2e-6)])
 def test_core_programs_compute_what_numpy_does(type, bound):
     rng = np.random.default_rng(4)
     a, b = rng.uniform(-1, 1, (256, 256)), rng.uniform(-1, 1, (256, 512))
@@ -133,8 +133,7 @@ def test_core_programs_compute_what_numpy_does(type, bound):
     y = core.program("softmax", rows=128, columns=64, type=type).run({"x": x}).values["y"].reshape(128, 64)
     x = rounded_to_bf16(x).astype(float) if type == "bf16" else x
     want = np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)
-    off = np.abs(y / want - 1).max()
-    assert off <= bound * (1 if type == "f32" else 4), off
+    assert np.abs(y / want - 1).max() <= bound
 
 
 def test_dask_spreads_a_sweep():
