@@ -10,6 +10,9 @@
 True
 """
 
+import os
+import pathlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,15 +45,35 @@ def _figures(raw: dict[str, tuple[Any, ...]]) -> dict[str, Figure]:
     return {name: Figure(*values) for name, values in raw.items()}
 
 
-class Machine:
-    """A machine by name ("trn2.48xlarge"), several ("trn2.48xlarge x 4"), or a shape ("torus:4x4/clos:16").
+def _file_of(typed: str) -> pathlib.Path | None:
+    """The file that `typed` names, by itself or as "FILE x 4"; as the command line takes it."""
+    one = re.sub(r" *[x*] *[0-9]+$", "", typed)
+    for path in (typed, one):
+        if os.path.exists(path) and not os.path.isdir(path):
+            return pathlib.Path(path)
+    meant = ("/" in one and ":" not in one) or one.endswith((".machine", ".yml", ".xml"))
+    return pathlib.Path(one) if meant else None
 
-    Machines do not change: each edit gives a new one.
+
+class Machine:
+    """A machine by name ("trn2.48xlarge"), several ("trn2.48xlarge x 4"), a shape ("torus:4x4/clos:16"), or a file.
+
+    A file is a machine file ("my.machine", "my.machine x 4") or what `trellis topo` imports. It is read once. Machines
+    do not change: each edit gives a new one.
     """
 
-    def __init__(self, name: str, changes: Sequence[tuple[str, Any]] = ()) -> None:
-        self.base, self.changes = name, tuple(changes)
-        self._spec = _native.machine_spec(name)
+    def __init__(
+        self,
+        name: str | os.PathLike[str],
+        changes: Sequence[tuple[str, Any]] = (),
+        file: tuple[str, str] | None = None,  # its path and text, where they are known
+    ) -> None:
+        self.base, self.changes = os.fspath(name), tuple(changes)
+        path = None if file else _file_of(self.base)
+        self._file = (str(path), path.read_text()) if path else file
+        self._spec = (
+            _native.machine_of_file(*self._file, self.base) if self._file else _native.machine_spec(self.base)
+        )
         for kind, change in self.changes:
             if kind == "what_if":
                 self._spec.what_if(change)
@@ -62,14 +85,17 @@ class Machine:
 
     def what_if(self, change: str) -> "Machine":
         """ "efa.rate=12GB/s", "dead:0-1", "slow:0-1:0.5", "nic:12:0.5", "hbm:3:0.7", "straggler:5:0.8"."""
-        return Machine(self.base, (*self.changes, ("what_if", change)))
+        return self._changed("what_if", change)
 
     def with_figure(self, name: str, value: str | float) -> "Machine":
         """A figure with another value: "12 GB/s", or a number in its base unit."""
-        return Machine(self.base, (*self.changes, ("figure", (name, value))))
+        return self._changed("figure", (name, value))
 
     def with_dims(self, level: int, dims: Sequence[int]) -> "Machine":
-        return Machine(self.base, (*self.changes, ("dims", (level, list(dims)))))
+        return self._changed("dims", (level, list(dims)))
+
+    def _changed(self, kind: str, change: Any) -> "Machine":
+        return Machine(self.base, (*self.changes, (kind, change)), self._file)
 
     @property
     def name(self) -> str:
@@ -118,7 +144,7 @@ class Machine:
         return [(name, rate, latency * 1e-12) for name, rate, latency in self._spec.route(source, target)]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Machine, (self.base, self.changes)
+        return Machine, (self.base, self.changes, self._file)
 
     def __repr__(self) -> str:
         edits = f" with {len(self.changes)} changes" if self.changes else ""

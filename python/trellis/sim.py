@@ -8,10 +8,12 @@
 np.True_
 """
 
+import os
 import pathlib
 import sys
 from collections.abc import Iterable
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,13 +129,13 @@ class Played:
     path: list[str]
 
 
-def _machine(machine: str | Machine) -> Machine:
+def _machine(machine: str | os.PathLike[str] | Machine) -> Machine:
     return machine if isinstance(machine, Machine) else Machine(machine)
 
 
 def price(
     what: str | Schedule,
-    machine: str | Machine,
+    machine: str | os.PathLike[str] | Machine,
     size: Size = "1MiB",
     *,
     way: str = "",
@@ -146,8 +148,15 @@ def price(
     interval: bool = True,
     explain: bool = True,
 ) -> Price:
-    """Prices a collective or a schedule. `size` is of the larger buffer; without a `way`, the fastest is found."""
+    """Prices a collective or a schedule. `size` is of the larger buffer; without a `way`, the fastest is found.
+
+    A schedule has its own way, ranks, root and place: none of these can be given with one.
+    """
     schedule = what._native if isinstance(what, Schedule) else None
+    given = {"way": way, "ranks": ranks, "root": root, "in_place": in_place}
+    ignored = [f"{name}={value!r}" for name, value in given.items() if value]
+    if schedule and ignored:
+        raise ValueError(f"{', '.join(ignored)} with a schedule, which has its own")
     raw = _native.price(
         _machine(machine)._spec, schedule, "" if isinstance(what, Schedule) else what, float(in_bytes(size)), way,
         ranks, root, element, era, fold, in_place, interval, explain,
@@ -180,7 +189,7 @@ def _price(raw: dict[str, Any]) -> Price:
     )
 
 
-def timeline(schedule: Schedule, machine: str | Machine, size: Size = "1MiB") -> Timeline:
+def timeline(schedule: Schedule, machine: str | os.PathLike[str] | Machine, size: Size = "1MiB") -> Timeline:
     """What ran where and when.
 
     >>> from trellis import schedule
@@ -194,7 +203,7 @@ def timeline(schedule: Schedule, machine: str | Machine, size: Size = "1MiB") ->
 
 def play(
     workload: str | pathlib.Path,
-    machine: str | Machine,
+    machine: str | os.PathLike[str] | Machine,
     *,
     algorithm: str = "",
     era: str = "",
@@ -228,7 +237,7 @@ def sweep(questions: Iterable[Question], executor: Executor | None = None, progr
     """Prices many questions, each the arguments of `price`, at once; the answers come in their order.
 
     Without an executor, processes of this machine share the work. Any executor of concurrent.futures will do:
-    Dask's client.get_executor(), mpi4py.futures.MPIPoolExecutor.
+    Dask's client.get_executor(), mpi4py.futures.MPIPoolExecutor. An error says which question it is of.
 
     >>> sizes = ["64KiB", "1MiB"]
     >>> from concurrent.futures import ThreadPoolExecutor
@@ -243,10 +252,21 @@ def sweep(questions: Iterable[Question], executor: Executor | None = None, progr
         futures = [(own or executor).submit(_answer, question) for question in asked]  # type: ignore[union-attr]
         if progress:
             _show(futures)
-        return [future.result() for future in futures]
+        return [_answered(future, number, asked[number]) for number, future in enumerate(futures)]
     finally:
         if own:
             own.shutdown(cancel_futures=True)
+
+
+def _answered(future: Any, number: int, question: Question) -> Price:
+    try:
+        return future.result()  # type: ignore[no-any-return]
+    except (TypeError, ValueError) as error:
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"question {number}, {question}: {error}") from error
+    except Exception as error:
+        error.add_note(f"question {number}, {question}")
+        raise
 
 
 def _show(futures: list[Any]) -> None:
@@ -257,7 +277,8 @@ def _show(futures: list[Any]) -> None:
             _bar(done, len(futures))
     except (AttributeError, TypeError):
         for done, future in enumerate(futures, 1):
-            future.result()
+            with suppress(Exception):  # told with its question
+                future.result()
             _bar(done, len(futures))
     sys.stderr.write("\n")
 

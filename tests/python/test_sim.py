@@ -1,9 +1,10 @@
 """Prices, machines, workloads and core programs from Python, held against the program `trellis`."""
 
 import json
+import pathlib
 import pickle
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -56,6 +57,70 @@ def test_machines_are_objects():
     with pytest.raises(ValueError, match="trn9"):
         sim.Machine("trn9.48xlarge")
     assert "trn2.48xlarge" in sim.machines() and "trn2" in sim.chips()
+
+
+def test_machine_files_are_machines(tmp_path, monkeypatch):
+    shipped = pathlib.Path(__file__).parents[2] / "sim" / "machines" / "trn2.48xlarge.machine"
+    (tmp_path / "my.machine").write_text(shipped.read_text())
+    monkeypatch.chdir(tmp_path)
+    mine, known = sim.Machine("my.machine"), sim.Machine("trn2.48xlarge")
+    assert mine.ranks == known.ranks and mine.levels == known.levels and mine.injection == known.injection
+    assert sim.Machine("my.machine x 4").ranks == 4 * known.ranks
+    told = asked("sim", "all_reduce", "-m", "my.machine", "-b", "1MiB", "-a", "ring")
+    p = sim.price("all_reduce", tmp_path / "my.machine", "1MiB", way="ring")
+    assert str(round(p.time * 1e12)) in json.dumps(told)
+    (tmp_path / "my.machine").unlink()
+    again = pickle.loads(pickle.dumps(mine.what_if("hbm:3:0.5")))
+    assert again.ranks == mine.ranks and "1 changes" in repr(again)
+    for missing in ("my.machine", "my.machine x 2", "folder/mine"):
+        with pytest.raises(FileNotFoundError, match=missing.split(" ")[0]):
+            sim.Machine(missing)
+    (tmp_path / "wrong.machine").write_text("nonsense\n")
+    with pytest.raises(ValueError, match="wrong.machine"):
+        sim.Machine("wrong.machine")
+
+
+def test_unknown_names_come_with_those_there_are():
+    with pytest.raises(ValueError, match="'trn9': expected .*trn2.48xlarge.*shape"):
+        sim.Machine("trn9")
+    with pytest.raises(ValueError, match="'rign': expected .*ring"):
+        sim.price("all_reduce", "trn2.48xlarge", way="rign")
+    with pytest.raises(ValueError, match="'all_redcue': expected .*all_reduce"):
+        sim.price("all_redcue", "trn2.48xlarge")
+    with pytest.raises(ValueError, match="'softmx'; expected .*softmax"):
+        core.program("softmx")
+
+
+def test_what_a_schedule_has_itself_is_not_given_with_it():
+    s = schedule.algorithm("ring", "all_reduce", 4)
+    for name, value in {"way": "rdh", "ranks": 8, "root": 1, "in_place": True}.items():
+        with pytest.raises(ValueError, match=f"^{name}={value!r} with a schedule"):
+            sim.price(s, "trn2.48xlarge", **{name: value})
+
+
+class InTurn(Executor):
+    """Its futures are no futures of concurrent.futures."""
+
+    def submit(self, call, *words):
+        class Later:
+            def result(self):
+                return call(*words)
+
+        return Later()
+
+
+@pytest.mark.parametrize("executor", [lambda: None, lambda: ThreadPoolExecutor(2), InTurn])
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [({"way": "rign"}, ValueError), ({"wya": "ring"}, TypeError), ({"machine": "no.machine"}, OSError)],
+)
+def test_an_error_of_a_sweep_names_its_question(executor, wrong, error):
+    good = {"what": "all_reduce", "machine": "trn2.48xlarge", "size": 4096, "way": "ring", "interval": False}
+    with pytest.raises(error) as raised:
+        sim.sweep([good, {**good, **wrong}], executor(), progress=True)
+    told = "\n".join([str(raised.value), *getattr(raised.value, "__notes__", [])])
+    (key, value) = next(iter(wrong.items()))
+    assert "question 1, " in told and f"{key!r}: {value!r}" in told
 
 
 def test_sweeps_keep_their_order(capsys):
