@@ -201,6 +201,23 @@ def test_core_programs_compute_what_numpy_does(type, bound):
     assert np.abs(y / want - 1).max() <= bound
 
 
+def test_what_the_readme_shows_runs():
+    text = (pathlib.Path(__file__).parents[2] / "python" / "README.md").read_text()
+    shown = text.split("## Schedules and prices")[1].split("## ")[0]
+    code = "\n".join(line[4:] for line in shown.splitlines() if line.startswith("    ") or not line)
+    known = {}
+    exec(code, known)
+    assert known["ring"].verify() and known["m"].ranks == 128 and known["ran"].values["y"].size == 128 * 64
+
+
+def test_the_gallery_is_drawn(tmp_path):
+    gallery = pytest.importorskip("trellis.gallery", exc_type=ImportError)
+    kept = pathlib.Path(__file__).parents[2] / "python" / "gallery"
+    assert {path.stem for path in kept.glob("*.svg")} == set(gallery.PICTURES)
+    drawn = gallery.draw("timeline", tmp_path)
+    assert "<svg" in drawn.read_text() and drawn.stat().st_size < 60_000
+
+
 def test_dask_spreads_a_sweep():
     distributed = pytest.importorskip("distributed")
     sizes = ("64KiB", "1MiB")
