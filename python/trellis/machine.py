@@ -58,8 +58,8 @@ def _file_of(typed: str) -> pathlib.Path | None:
 class Machine:
     """A machine by name ("trn2.48xlarge"), several ("trn2.48xlarge x 4"), a shape ("torus:4x4/clos:16"), or a file.
 
-    A file is a machine file ("my.machine", "my.machine x 4") or what `trellis topo` imports. It is read once. Machines
-    do not change: each edit gives a new one.
+    A file is Trellis's ("my.machine", "my.machine x 4"), ASTRA-sim's, SimGrid's, NCCL's or hwloc's. It is read once.
+    Machines do not change: each edit gives a new one.
     """
 
     def __init__(
