@@ -71,9 +71,7 @@ class Machine:
         self.base, self.changes = os.fspath(name), tuple(changes)
         path = None if file else _file_of(self.base)
         self._file = (str(path), path.read_text()) if path else file
-        self._spec = (
-            _native.machine_of_file(*self._file, self.base) if self._file else _native.machine_spec(self.base)
-        )
+        self._spec = _native.machine_of_file(*self._file, self.base) if self._file else _native.machine_spec(self.base)
         for kind, change in self.changes:
             if kind == "what_if":
                 self._spec.what_if(change)
