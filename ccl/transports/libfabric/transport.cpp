@@ -69,10 +69,7 @@ FabricTransport::~FabricTransport() {
     const std::lock_guard lock(data_->mutex());
     data_->close();
   }
-  try {
-    control_->flush(*presence_, Clock::now() + 1s);
-  } catch (const std::exception&) {
-  }
+  control_->flush(*presence_, Clock::now() + 1s);
   control_->retire(presence_);
 }
 

@@ -87,9 +87,9 @@ void Control::retire(const std::shared_ptr<Presence>& p) {
 }
 
 void Control::flush(const Presence& p, Deadline deadline) {
-  while (p.has_to_tell() && Clock::now() < deadline) {
-    progress();
-    usleep(100);
+  try {
+    for (; p.has_to_tell() && Clock::now() < deadline; usleep(100)) move_if_free();
+  } catch (const std::exception&) {  // the communicator ends anyway
   }
 }
 
@@ -119,7 +119,8 @@ void Control::run() {
   for (;;) {
     std::exception_ptr failure;
     try {
-      progress_all();
+      move_if_free();
+      for (const auto& p : all()) p->progress();
     } catch (...) {
       failure = std::current_exception();
     }
@@ -131,16 +132,15 @@ void Control::run() {
   }
 }
 
-void Control::progress_all() {
-  if (const std::unique_lock lock(mutex_, std::try_to_lock); lock.owns_lock()) move();
-  for (const auto& p : all()) p->progress();
-}
-
 void Control::progress() {
   {
     const std::lock_guard lock(sleep_mutex_);
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
+  move_if_free();
+}
+
+void Control::move_if_free() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (lock.owns_lock()) move();
 }

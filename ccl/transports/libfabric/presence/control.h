@@ -26,7 +26,7 @@ class Control {
   const Member& member(std::size_t place) const { return members_[place]; }
 
   void add(const std::shared_ptr<Presence>&);
-  void flush(const Presence&, Deadline);          // until all that it has to tell has gone
+  void flush(const Presence&, Deadline);          // until all that it has to tell has gone, or can't
   void retire(const std::shared_ptr<Presence>&);  // it answers for a while yet
   void progress();                                // by any thread; throws what has failed in the thread of its own
   void wake();                                    // there is something to tell
@@ -38,7 +38,7 @@ class Control {
   void tell(const std::shared_ptr<Presence>&, Rank);
   void run();
   void post_receives();
-  void progress_all();
+  void move_if_free();  // unless another thread does
   std::shared_ptr<Presence> presence_of(std::uint64_t identity);
   std::vector<std::shared_ptr<Presence>> all();
 

@@ -82,6 +82,9 @@ class Trellis : public c10d::Backend {
   Trellis(c10::intrusive_ptr<c10d::Store>, std::unique_ptr<ccl::Communicator>, c10::intrusive_ptr<Options>);
   ccl::Config config() const;
   std::chrono::milliseconds patience(const Issue&) const;
+  bool own_patience(const Issue& issue) const {
+    return patience(issue) != options_->timeout;
+  }                                                         // not the communicator's
   std::shared_ptr<ccl::Communicator> communicator() const;  // null: the group has been shut down
   c10::intrusive_ptr<Options> options_of(const c10::intrusive_ptr<Options>& wished,
                                          const std::vector<int>& ranks) const;

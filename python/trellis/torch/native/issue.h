@@ -40,8 +40,7 @@ Trellis::Work Trellis::issue(const Issue& issue, Tensors results, Run run) {
       run(*comm_);
     });
   };
-  const bool own_patience = patience(issue) != options_->timeout;
-  if (issue.async || own_patience || !collectives_.now(go)) collectives_.later(std::move(go));
+  if (issue.async || own_patience(issue) || !collectives_.now(go)) collectives_.later(std::move(go));
   work->goes_on();
   if (coalescing_) coalesced_.push_back(work);
   return work;

@@ -10,18 +10,17 @@ void Trellis::check_peer(const char* what, int rank) const {
 }
 
 Pending Trellis::operation(const Issue& issue, Tensors results) {
-  Operation::About about{
-      .type = issue.type,
-      .title = issue.title,
-      .number = ++number_,
-      .timeout = issue.message || patience(issue) != options_->timeout ? patience(issue) : kNoTimeout,
-      .waits_for = issue.type == OpType::SEND   ? issue.witnessed.peer
-                   : issue.type == OpType::RECV ? issue.witnessed.root
-                                                : -1,
-      .group = group_,
-      .completions = &completions_,
-      .deadlines = &deadlines_,
-      .recording = issue.witnessed.collective ? recording_ : nullptr};
+  Operation::About about{.type = issue.type,
+                         .title = issue.title,
+                         .number = ++number_,
+                         .timeout = issue.message || own_patience(issue) ? patience(issue) : kNoTimeout,
+                         .waits_for = issue.type == OpType::SEND   ? issue.witnessed.peer
+                                      : issue.type == OpType::RECV ? issue.witnessed.root
+                                                                   : -1,
+                         .group = group_,
+                         .completions = &completions_,
+                         .deadlines = &deadlines_,
+                         .recording = issue.witnessed.collective ? recording_ : nullptr};
   if (about.recording) about.recorded = recording_->begins(issue.witnessed, *group_);
   // Receives from any rank are left out: torch's reader of flight records wants the sender.
   about.flights = issue.type == OpType::RECVANYSOURCE ? nullptr : FlightRecorder::of_process();

@@ -28,8 +28,7 @@ void Operation::expire() {
 }
 
 void Operation::complete(std::exception_ptr error, bool dumps) {
-  if (isCompleted()) return;
-  if (error && about_.flights) {  // before anybody hears of it: the process may end then
+  if (error && about_.flights && !isCompleted()) {  // before anybody hears of it: the process may end then
     about_.flights->ended(about_.flight, false);
     if (dumps) about_.flights->write(static_cast<int>(about_.group->in_job(about_.group->rank)));
   }
