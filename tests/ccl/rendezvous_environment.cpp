@@ -124,7 +124,7 @@ TEST(StoreFromEnvironment, ARankThatWasToldTooLittleSaysSo) {
 TEST(StoreFromEnvironment, AMissingRankZeroIsSaidByTheDeadline) {
   const Deadline began = Clock::now();
   EXPECT_THROW(store_from_environment(rank_of(1, 2, free_port()), began + 200ms), TimedOut);
-  EXPECT_LT(Clock::now() - began, 3s);
+  EXPECT_LT(Clock::now() - began, 30s);
 }
 
 TEST(StoreFromEnvironment, AnotherSecretAtTheAddressIsSaid) {

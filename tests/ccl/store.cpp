@@ -84,7 +84,7 @@ TEST_P(EveryStore, GetEndsAtItsDeadline) {
     EXPECT_NE(std::string(error.what()).find("'never'"), std::string::npos) << error.what();
   }
   EXPECT_GE(Clock::now() - began, 60ms);
-  EXPECT_LT(Clock::now() - began, 2s);
+  EXPECT_LT(Clock::now() - began, 30s);
   EXPECT_THROW(one->get("never", Clock::now() - 1s), TimedOut);
   one->set("there", bytes_of("x"));
   EXPECT_EQ(text(one->get("there", Clock::now() - 1s)), "x") << "what is there needs no time";

@@ -109,7 +109,7 @@ TEST(UniqueIds, AnIdWhoseProcessHasEndedFindsNobody) {
   close(pipe_ends[1]);
   const Deadline began = Clock::now();
   EXPECT_EQ(trouble(id), ECONNREFUSED);
-  EXPECT_LT(Clock::now() - began, 2s);
+  EXPECT_LT(Clock::now() - began, 30s);
 }
 
 // A rank that comes after the last one has left gets an error at once, before its deadline.

@@ -1,7 +1,6 @@
 """The Python package: schedules, prices and programs; its documentation's examples; its types and style."""
 
 import subprocess
-import time
 import unittest
 
 import python_environment as environment
@@ -18,22 +17,13 @@ class Package(unittest.TestCase):
         paths = [str(environment.BINARY / "python" / "trellis" / f"{name}.py") for name in MODULES]
         environment.run("doctest", *paths, needs=("numpy",))
 
-    def test_it_is_imported_quickly(self):
-        bare, package = self.seconds("pass", "import trellis, sys; sys.exit('numpy' in sys.modules)")
-        self.assertLess(package, bare + 0.2)
-        numpy, schedule = self.seconds("import numpy", "import trellis.schedule, sys; sys.exit('torch' in sys.modules)")
-        self.assertLess(schedule, numpy + 0.2)
-
-    def seconds(self, *codes: str) -> list[float]:
-        """The least of several runs of each, in fresh interpreters. They take turns, so that a busy spell meets all."""
-        python, environ = environment.interpreter(), {"PYTHONPATH": str(environment.BINARY / "python")}
-        times = {code: [] for code in codes}
-        for _ in range(7):
-            for code in codes:
-                begun = time.monotonic()
-                subprocess.run([python, "-c", code], check=True, env=environ)
-                times[code].append(time.monotonic() - begun)
-        return [min(times[code]) for code in codes]
+    def test_it_imports_what_it_needs_only(self):
+        """What takes long to import, torch above all, is imported by whoever asks for it."""
+        for module, unwanted in (("trellis", {"numpy", "torch"}), ("trellis.schedule", {"torch", "matplotlib"})):
+            code = f"import {module}, sys; sys.exit(str(sorted({unwanted} & set(sys.modules)) or ''))"
+            environ = {"PYTHONPATH": str(environment.BINARY / "python")}
+            ran = subprocess.run([environment.interpreter(), "-c", code], stderr=subprocess.PIPE, text=True, env=environ)
+            self.assertEqual(ran.stderr.strip(), "", module)
 
     def test_types(self):
         environment.run("mypy", needs=("mypy", "numpy", "torch"))

@@ -201,7 +201,7 @@ class Failure(unittest.TestCase):
         self.assertEqual(ran.returncode, 7)
         self.assertRegex(ran.stderr,
                          r"^trellis launch: rank 1 \(process \d+\) exited with status 7; ending the other 2\n$")
-        self.assertLess(time.monotonic() - began, 8)
+        self.assertLess(time.monotonic() - began, 60)
 
     def test_a_signal_is_named(self):
         ran = shell(2, 'if [ $RANK = 0 ]; then kill -SEGV $$; fi; sleep 1000')
