@@ -22,7 +22,7 @@ class Package(unittest.TestCase):
         for module, unwanted in (("trellis", {"numpy", "torch"}), ("trellis.schedule", {"torch", "matplotlib"})):
             code = f"import {module}, sys; sys.exit(str(sorted({unwanted} & set(sys.modules)) or ''))"
             environ = {"PYTHONPATH": str(environment.BINARY / "python")}
-            ran = subprocess.run([environment.interpreter(), "-c", code], stderr=subprocess.PIPE, text=True, env=environ)
+            ran = subprocess.run([environment.interpreter(), "-c", code], capture_output=True, text=True, env=environ)
             self.assertEqual(ran.stderr.strip(), "", module)
 
     def test_types(self):
