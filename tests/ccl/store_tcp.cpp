@@ -318,7 +318,8 @@ TEST_F(TcpStore, ServesSixtyFourRanksAtOnce) {
     ranks.emplace_back([&, r] {
       const auto store = join();
       store->set(std::to_string(r), bytes_of(std::to_string(r)));
-      for (int o = 0; o < clients; ++o) met += text(store->get(std::to_string(o), in(60s))) == std::to_string(o);
+      for (int o = 0; o < clients; ++o)
+        met += std::ranges::equal(store->get(std::to_string(o), in(60s)), bytes_of(std::to_string(o)));
     });
   for (std::thread& t : ranks) t.join();
   EXPECT_EQ(met, clients * clients);
