@@ -5,7 +5,7 @@ add_library(trellis_nrt SHARED ${sources})
 target_include_directories(trellis_nrt PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(trellis_nrt PRIVATE room_device room_sim room_schedule room_kernels fmt::fmt ${CMAKE_DL_LIBS})
 target_compile_options(trellis_nrt PRIVATE -fvisibility=hidden)
-trellis_precompile(trellis_nrt)
+trellis_precompile(trellis_nrt rooms)
 # In a folder of its own, so that only programs that ask for it see the name.
 set_target_properties(trellis_nrt PROPERTIES OUTPUT_NAME nrt VERSION 1.0 SOVERSION 1
   LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/libnrt LINK_DEPENDS ${standin}/libnrt.map)

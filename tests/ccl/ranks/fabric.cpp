@@ -225,7 +225,7 @@ TEST(HostileFabric, AnInterfaceThatStopsIsNoLostPeer) {
                               half->all_reduce(&one, &one, 1, kernels::DType::i32);
                               if (one != half->ranks()) throw std::runtime_error("the sum of a half");
                             },
-                            {.timeout = 10s,
+                            {.timeout = 60s,
                              .algorithm = "all_reduce=ring",
                              .fabric = {.rails = 2, .hostility = fmt::format("{},only={},control=1", how, rail)}}),
                   "")
