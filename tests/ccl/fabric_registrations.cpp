@@ -9,6 +9,8 @@
 
 #include "ccl/transports/libfabric/data/registrations.h"
 #include "ccl/transports/libfabric/wire/endpoint.h"
+#include "ccl/transports/libfabric/wire/keys.h"
+#include "ccl/transports/libfabric/wire/random_number.h"
 #include "ccl/transports/libfabric/wire/registration_request.h"
 #include "device/device.h"
 
@@ -185,6 +187,38 @@ TEST(Registrations, EndWhenPagesMove) {
   EXPECT_EQ(k.all.kept(), 0U);
   munmap(at, bytes);
 }
+
+TEST(Keys, BeginAtTheGivenNumberAsFarAsItFits) {
+  EXPECT_EQ(Keys(8, 0xFEDC'BA98'7654'3210).take(), 0xFEDC'BA98'7654'3210U);
+  EXPECT_EQ(Keys(0, 0xFEDC'BA98'7654'3210).take(), 0xFEDC'BA98'7654'3210U) << "the provider has not said";
+  EXPECT_EQ(Keys(16, 7).take(), 7U);
+  EXPECT_EQ(Keys(4, 0xFEDC'BA98'7654'3210).take(), 0x7654'3210U);
+}
+
+TEST(Keys, AreNeverZeroNorInUse) {
+  Keys keys(1, 0x3FE);
+  EXPECT_EQ(keys.take(), 0xFEU);
+  EXPECT_EQ(keys.take(), 0xFFU);
+  for (std::uint64_t key = 1; key < 0xFE; ++key) EXPECT_EQ(keys.take(), key);
+  EXPECT_THROW(keys.take(), std::runtime_error);
+  keys.give(200);
+  keys.give(9);
+  EXPECT_EQ(keys.take(), 9U);
+  EXPECT_EQ(keys.take(), 200U);
+}
+
+TEST(Keys, AreInUseAsLongAsTheirOwner) {
+  const auto keys = std::make_shared<Keys>(1, 1);
+  std::vector<OwnKey> all;
+  for (int i = 0; i < 255; ++i) all.emplace_back(keys);
+  EXPECT_THROW(OwnKey{keys}, std::runtime_error);
+  all.pop_back();
+  EXPECT_EQ(OwnKey(keys).number(), 255U);
+  EXPECT_EQ(OwnKey(keys).number(), 255U);
+  EXPECT_EQ(OwnKey(nullptr).number(), 0U);
+}
+
+TEST(Keys, BeginElsewhereEachTime) { EXPECT_NE(random_number(), random_number()); }
 
 constexpr std::uint32_t old = FI_VERSION(1, 17), recent = FI_VERSION(2, 1);
 

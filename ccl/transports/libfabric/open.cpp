@@ -1,7 +1,6 @@
 // Opens the transport over libfabric. The store tells where each process listens for control; the rest goes over the
 // fabric itself.
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "ccl/transports/libfabric/presence/members.h"
 #include "ccl/transports/libfabric/transport.h"
 #include "ccl/transports/libfabric/wire/provider.h"
+#include "ccl/transports/libfabric/wire/random_number.h"
 #include "ccl/transports/registry.h"
 #include "ccl/transports/who.h"
 
@@ -36,13 +36,6 @@ Member myself(const FabricSettings& s, const Control& control) {
           .home = this_host(s.host),
           .process = getpid(),
           .terms = control.terms()};
-}
-
-std::uint64_t fresh_identity() {
-  std::uint64_t number = 0;
-  if (getrandom(&number, sizeof number, 0) != sizeof number)
-    throw std::system_error(errno, std::generic_category(), "random bytes for a communicator's identity");
-  return number;
 }
 
 Outcome outcome_of_giving_up(Control& control, Presence& presence) {
@@ -138,13 +131,13 @@ Family divided(const Joining& j, const FabricTransport& parent) {
     f.places.push_back(parent.presence().place(r));
     f.members.push_back(parent.presence().member(r));
   }
-  if (j.rank == 0) f.identity = fresh_identity();
+  if (j.rank == 0) f.identity = random_number();
   return f;
 }
 
 Family first(Store& store, const Joining& j) {
   Family f{.control = std::make_shared<Control>(j.config.fabric)};
-  if (j.rank == 0) f.identity = fresh_identity();
+  if (j.rank == 0) f.identity = random_number();
   f.members = exchange_members(store, j.rank, j.ranks, myself(j.config.fabric, *f.control), f.identity, j.deadline);
   f.control->begin(f.members);
   f.places.resize(f.members.size());

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <ostream>
+#include <set>
 #include <thread>
 
 #include "ccl/store.h"
@@ -276,6 +277,21 @@ TEST(Fabric, AProviderHereRefusesDeviceMemory) {
     FAIL() << "it was registered";
   } catch (const std::invalid_argument& e) {
     EXPECT_NE(std::string(e.what()).find("expected a provider with FI_HMEM"), std::string::npos) << e.what();
+  }
+}
+
+// A write that was meant for a former process at the address of this one must find no memory.
+TEST(Fabric, AnEndpointsKeysAreNotThoseOfTheLastOne) {
+  if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
+  std::vector<std::byte> memory(4096);
+  std::set<std::uint64_t> keys;
+  for (int turn = 0; turn < 3; ++turn) {
+    const auto wire = libfabric::open_endpoint(libfabric::chosen({}));
+    std::vector<std::unique_ptr<libfabric::Region>> regions;
+    for (int i = 0; i < 10; ++i) {
+      regions.push_back(wire->region({.data = memory.data(), .bytes = memory.size()}, true));
+      EXPECT_TRUE(keys.insert(regions.back()->key()).second);
+    }
   }
 }
 

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <vector>
 
+#include "ccl/transports/libfabric/wire/keys.h"
+#include "ccl/transports/libfabric/wire/random_number.h"
 #include "ccl/transports/libfabric/wire/registration_request.h"
 
 namespace trellis::ccl::libfabric {
@@ -12,6 +14,7 @@ namespace {
 
 constexpr std::size_t most_events = 16;     // taken at once
 constexpr std::size_t queue_events = 4096;  // room for completions that were not taken yet
+constexpr int most_key_turns = 100;
 constexpr std::size_t usual_piece = std::size_t{1} << 30;
 
 // Of libfabric 2: FI_OPT_MAX_MSG_SIZE and FI_OPT_INJECT_MSG_SIZE. What an endpoint offers for all kinds of transfers is
@@ -29,12 +32,15 @@ using Owned = std::unique_ptr<Object, Close>;
 
 class MemoryRegion : public Region {
  public:
-  MemoryRegion(fid_mr* region, std::uint64_t address) : region_(region), address_(address) {}
+  MemoryRegion(fid_mr* region, OwnKey key, std::uint64_t address)
+      : key_(std::move(key)), region_(region), address_(address) {}
   void* descriptor() const override { return fi_mr_desc(region_.get()); }
   std::uint64_t key() const override { return fi_mr_key(region_.get()); }
   std::uint64_t address() const override { return address_; }
+  fid_mr* made() const { return region_.get(); }
 
  private:
+  OwnKey key_;  // given back when the region is closed
   Owned<fid_mr> region_;
   std::uint64_t address_;
 };
@@ -65,6 +71,7 @@ class Endpoint : public Wire {
     address_.resize(bytes);
     checked(fi_getname(&ep->fid, address_.data(), &bytes), "fi_getname");
     const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
+    if ((mode & FI_MR_PROV_KEY) == 0) keys_ = std::make_shared<Keys>(info_->domain_attr->mr_key_size, random_number());
     const std::size_t message = option(max_message_option, info_->ep_attr->max_msg_size);
     limits_ = {.inject = option(max_inject_option, info_->tx_attr->inject_size),
                .message = std::min(message, usual_piece),
@@ -88,16 +95,11 @@ class Endpoint : public Wire {
 
   std::unique_ptr<Region> region(const Memory& memory, bool for_peers) override {
     const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
-    const std::uint64_t access = for_peers ? FI_REMOTE_WRITE | FI_RECV : FI_SEND | FI_RECV | FI_WRITE;
-    const std::uint64_t wanted = (mode & FI_MR_PROV_KEY) != 0 ? 0 : ++last_key_;
-    fid_mr* made = nullptr;
-    const RegistrationRequest request(memory, access, wanted, info_->caps, library().version());
-    checked(fi_mr_regattr(domain_.get(), &request.attributes, request.flags, &made), "fi_mr_regattr");
-    auto region = std::make_unique<MemoryRegion>(
-        made, (mode & FI_MR_VIRT_ADDR) != 0 ? reinterpret_cast<std::uint64_t>(memory.data) : 0);
+    auto region = registered(memory, for_peers ? FI_REMOTE_WRITE | FI_RECV : FI_SEND | FI_RECV | FI_WRITE,
+                             (mode & FI_MR_VIRT_ADDR) != 0 ? reinterpret_cast<std::uint64_t>(memory.data) : 0);
     if ((mode & FI_MR_ENDPOINT) != 0) {
-      checked(fi_mr_bind(made, &ep_->fid, 0), "fi_mr_bind");
-      checked(fi_mr_enable(made), "fi_mr_enable");
+      checked(fi_mr_bind(region->made(), &ep_->fid, 0), "fi_mr_bind");
+      checked(fi_mr_enable(region->made()), "fi_mr_enable");
     }
     return region;
   }
@@ -167,6 +169,19 @@ class Endpoint : public Wire {
     queue_.reset(queue);
   }
 
+  // A provider may have given a key to memory of its own.
+  std::unique_ptr<MemoryRegion> registered(const Memory& memory, std::uint64_t access, std::uint64_t address) {
+    for (int turn = 1;; ++turn) {
+      OwnKey key(keys_);
+      const RegistrationRequest request(memory, access, key.number(), info_->caps, library().version());
+      fid_mr* made = nullptr;
+      const int result = fi_mr_regattr(domain_.get(), &request.attributes, request.flags, &made);
+      if (result == -FI_ENOKEY && keys_ && turn < most_key_turns) continue;
+      checked(result, "fi_mr_regattr");
+      return std::make_unique<MemoryRegion>(made, std::move(key), address);
+    }
+  }
+
   // The endpoint's own limit, where its version of libfabric tells one below the usual.
   std::size_t option(int name, std::size_t usual) {
     std::size_t limit = 0, bytes = sizeof limit;
@@ -205,7 +220,7 @@ class Endpoint : public Wire {
   Owned<fid_ep> ep_;
   std::vector<std::byte> address_;
   WireLimits limits_;
-  std::uint64_t last_key_ = 0;
+  std::shared_ptr<Keys> keys_;  // null: the provider chooses them
   int refusal_ = 0;
   int descriptor_ = -1;
 };
