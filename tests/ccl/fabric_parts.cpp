@@ -21,7 +21,7 @@ namespace {
 
 TEST(Landings, APieceCountsOnceWhateverTheOrder) {
   Landings all;
-  const std::uint32_t a = all.open(3, 7), b = all.open(1, 2);
+  const std::uint32_t a = all.open(3, 7, true).value(), b = all.open(1, 2, true).value();
   EXPECT_EQ(all.land(a + 2), 7);
   EXPECT_EQ(all.land(a + 2), -1);
   EXPECT_EQ(all.land(b), 2);
@@ -35,15 +35,56 @@ TEST(Landings, APieceCountsOnceWhateverTheOrder) {
 
 TEST(Landings, WhatComesAfterTheEndIsIgnored) {
   Landings all;
-  const std::uint32_t old = all.open(2, 1);
+  const std::uint32_t old = all.open(2, 1, true).value();
   all.close(old);
   EXPECT_EQ(all.land(old), -1);
-  const std::uint32_t next = all.open(2, 3);  // in the same place
+  const std::uint32_t next = all.open(2, 3, true).value();  // in the same place
   EXPECT_NE(next, old);
   EXPECT_EQ(all.land(old), -1);
   EXPECT_EQ(all.land(next + 2), -1);  // it has two pieces
-  EXPECT_EQ(all.land(0xFFF0'0000U), -1);
+  EXPECT_EQ(all.land(next + (1U << 20)), -1);
   EXPECT_EQ(all.landed(next), 0U);
+}
+
+// Of a thousand former processes, each of which had four landings open, next to none is taken for this one.
+TEST(Landings, ThoseOfAFormerProcessAreOthers) {
+  Landings all(Landings::most_places, 1);
+  for (int i = 0; i < 4; ++i) all.open(1, 0, true);
+  int taken = 0;
+  for (std::uint64_t seed = 2; seed < 1002; ++seed) {
+    Landings former(Landings::most_places, seed);
+    for (int i = 0; i < 4; ++i) taken += all.land(former.open(1, 0, true).value()) >= 0;
+  }
+  EXPECT_LE(taken, 1);
+}
+
+TEST(Landings, OneWaitsForAPlaceAndHalfAreForThoseWhoseSenderWaits) {
+  Landings all(4, 9);
+  const std::uint32_t first = all.open(1, 0, false).value();
+  EXPECT_TRUE(all.open(1, 1, false));
+  EXPECT_FALSE(all.has_room(false));
+  EXPECT_FALSE(all.open(1, 2, false));
+  EXPECT_TRUE(all.open(1, 3, true));
+  const std::uint32_t last = all.open(1, 4, true).value();
+  EXPECT_FALSE(all.open(1, 5, true));
+  EXPECT_FALSE(all.has_room(true));
+  EXPECT_EQ(all.land(last), 4);
+  all.close(last);
+  EXPECT_TRUE(all.has_room(true));
+  EXPECT_FALSE(all.open(1, 2, false)) << "three of four are in use";
+  EXPECT_EQ(all.land(first), 0);
+  all.close(first);
+  EXPECT_TRUE(all.open(1, 5, true));
+  EXPECT_FALSE(Landings(1).open(1, 0, false));
+  EXPECT_TRUE(Landings(1).open(1, 0, true));
+}
+
+TEST(Landings, EveryPlaceCanBeUsed) {
+  Landings all(Landings::most_places, 3);
+  std::vector<std::uint32_t> open;
+  while (const auto first = all.open(2, static_cast<Rank>(open.size()), true)) open.push_back(*first);
+  ASSERT_EQ(open.size(), 4096U);
+  for (std::size_t i = 0; i < open.size(); ++i) EXPECT_EQ(all.land(open[i] + 1), static_cast<Rank>(i));
 }
 
 // Rails of the given speeds, in bytes a microsecond, that always have `ahead` pieces to do: the bytes that each gets.
@@ -130,7 +171,7 @@ TEST(Rails, OneThatFailsComesLast) {
 
 TEST(FaultInjection, IsReadByName) {
   const FaultInjection h =
-      hostility_in("seed=9,reorder=20,hold=3,refuse=1,credits=2,fail=4,only=1,stall=5,stick=6,former=7");
+      hostility_in("seed=9,reorder=20,hold=3,refuse=1,credits=2,fail=4,only=1,stall=5,stick=6,former=7,places=8");
   EXPECT_EQ(h.seed, 9U);
   EXPECT_EQ(h.reorder, 20);
   EXPECT_EQ(h.hold, 3);
@@ -138,6 +179,7 @@ TEST(FaultInjection, IsReadByName) {
   EXPECT_EQ(h.stall, 5);
   EXPECT_EQ(h.stick, 6);
   EXPECT_EQ(h.former, 7);
+  EXPECT_EQ(h.places, 8);
   EXPECT_EQ(h.only, 1);
   for (const char* wrong : {"speed=1", "seed", "seed=", "seed=x", "reorder=1;fail=2", "hold=0"})
     EXPECT_THROW(hostility_in(wrong), std::invalid_argument) << wrong;

@@ -13,6 +13,7 @@
 #include <set>
 #include <thread>
 
+#include "ccl/group.h"
 #include "ccl/store.h"
 #include "ccl/transports/libfabric/wire/endpoint.h"
 #include "ccl/transports/libfabric/wire/provider.h"
@@ -29,6 +30,7 @@ static void PrintTo(const FabricSettings& s, std::ostream* out) {
 namespace {
 
 using namespace std::chrono_literals;
+using kernels::DType;
 
 void floats(Call& call, std::size_t turn) {
   constexpr kernels::Reduction ops[] = {kernels::Reduction::sum, kernels::Reduction::avg, kernels::Reduction::max};
@@ -113,7 +115,41 @@ TEST_P(HostileFabric, ChangesNoBit) {
 INSTANTIATE_TEST_SUITE_P(Fabric, HostileFabric,
                          testing::Values("seed=1,reorder=40,hold=30", "seed=2,refuse=50,credits=2", "fail=100,only=1",
                                          "stick=20,only=1", "fail=100,only=0", "stick=20,only=0", "stick=100,only=0",
-                                         "seed=4,former=50", "seed=3,stall=5,reorder=20,refuse=10,credits=8,fail=5"));
+                                         "seed=4,former=50", "places=2",
+                                         "seed=3,stall=5,reorder=20,refuse=10,credits=8,fail=5"));
+
+// Rank 0 receives from all others at once. Each of them but the last may only send when the next one has sent: the
+// message for which there is room first comes last.
+TEST(HostileFabric, MessagesForWhichThereIsNoPlaceWait) {
+  if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
+  constexpr std::size_t large = 300'000;
+  const auto gather = [](Communicator& c) {
+    std::vector<std::vector<std::int32_t>> got(static_cast<std::size_t>(c.ranks()), std::vector<std::int32_t>(large));
+    const std::vector<std::int32_t> own(large, c.rank());
+    std::int32_t turn = 0;
+    for (int round = 0; round < 3; ++round) {
+      if (c.rank() == 0) {
+        Group all;
+        for (Rank r = 1; r < c.ranks(); ++r) c.recv(got[static_cast<std::size_t>(r)].data(), large, DType::i32, r);
+        all.end();
+        for (Rank r = 1; r < c.ranks(); ++r)
+          if (std::ranges::count(got[static_cast<std::size_t>(r)], r) != large)
+            throw std::runtime_error(fmt::format("from rank {}", r));
+        continue;
+      }
+      if (c.rank() + 1 < c.ranks()) c.recv(&turn, 1, DType::i32, c.rank() + 1);
+      c.send(own.data(), large, DType::i32, 0);
+      if (c.rank() > 1) c.send(&turn, 1, DType::i32, c.rank() - 1);
+    }
+  };
+  for (const bool tagged : {false, true})
+    for (const int places : {1, 2, 3})
+      EXPECT_EQ(
+          run_ranks("libfabric", 4, gather,
+                    {.timeout = 10s, .fabric = {.tagged = tagged, .hostility = fmt::format("places={}", places)}}),
+          "")
+          << places << (tagged ? ", tagged" : "");
+}
 
 // A packet that fails many times in a row was once given up, and its receiver waited for it until the deadline.
 TEST(HostileFabric, AMessageThatFailsTwentyTimesInARowArrives) {
@@ -121,7 +157,7 @@ TEST(HostileFabric, AMessageThatFailsTwentyTimesInARowArrives) {
   const auto add = [](Communicator& c) {
     for (int i = 0; i < 20; ++i) {
       std::vector<std::int32_t> data(4000, 1);
-      c.all_reduce(data.data(), data.data(), data.size(), kernels::DType::i32);
+      c.all_reduce(data.data(), data.data(), data.size(), DType::i32);
       if (data.front() != 2 || data.back() != 2) throw std::runtime_error("the sum");
     }
   };
@@ -139,7 +175,7 @@ TEST(Fabric, MemoryThatIsFreedAndMappedAgainGivesRightData) {
   const auto sums = [](Communicator& c, void* memory, int turn) {
     auto* const data = static_cast<float*>(memory);
     std::fill_n(data, count, static_cast<float>(c.rank() + turn));
-    c.all_reduce(data, data, count, kernels::DType::f32);
+    c.all_reduce(data, data, count, DType::f32);
     const float sum = static_cast<float>(3 + 3 * turn);
     if (std::count(data, data + count, sum) != count) throw std::runtime_error(fmt::format("turn {}", turn));
   };
@@ -181,19 +217,19 @@ void exchange_small_and_large(Communicator& c) {
   for (int i = 0; i < rounds; ++i)
     for (Rank r = 1; r < c.ranks(); ++r) {
       std::ranges::fill(data, i);
-      if (c.rank() == 0) c.send(data.data(), small, kernels::DType::i32, r);
+      if (c.rank() == 0) c.send(data.data(), small, DType::i32, r);
     }
   for (int i = 0; i < rounds && c.rank() != 0; ++i) {
-    c.recv(data.data(), small, kernels::DType::i32, 0);
+    c.recv(data.data(), small, DType::i32, 0);
     if (std::ranges::count(data, i) != small) throw std::runtime_error(fmt::format("message {}", i));
   }
   for (int i = 0; i < 8; ++i) {
     std::ranges::fill(more, c.rank() + i);
-    c.all_reduce(more.data(), more.data(), large, kernels::DType::i32);
+    c.all_reduce(more.data(), more.data(), large, DType::i32);
     if (std::ranges::count(more, 3 + 3 * i) != large) throw std::runtime_error(fmt::format("sum {}", i));
   }
-  if (c.rank() == 2) c.send(data.data(), small, kernels::DType::i32, 1);
-  if (c.rank() == 1) c.recv(data.data(), small, kernels::DType::i32, 2);
+  if (c.rank() == 2) c.send(data.data(), small, DType::i32, 1);
+  if (c.rank() == 1) c.recv(data.data(), small, DType::i32, 2);
 }
 
 // The first rail stops after any message, of rank 0 or of all, and may say that what it does not carry has gone. The
@@ -223,7 +259,7 @@ TEST(HostileFabric, AnInterfaceThatStopsIsNoLostPeer) {
                               exchange_small_and_large(c);
                               const auto half = c.split(c.rank() / 2, c.rank());
                               std::int32_t one = 1;
-                              half->all_reduce(&one, &one, 1, kernels::DType::i32);
+                              half->all_reduce(&one, &one, 1, DType::i32);
                               if (one != half->ranks()) throw std::runtime_error("the sum of a half");
                             },
                             {.timeout = 60s,
@@ -243,14 +279,14 @@ TEST(Fabric, AKilledRankOfAnotherHostIsNamedAndTheOthersGoOn) {
                   try {
                     for (int i = 0; i < 1'000'000; ++i) {
                       if (c.rank() == 2 && i == 5) kill(getpid(), SIGKILL);
-                      c.all_reduce(data.data(), data.data(), data.size(), kernels::DType::f32);
+                      c.all_reduce(data.data(), data.data(), data.size(), DType::f32);
                     }
                   } catch (const PeerLost& lost) {
                     if (lost.rank != 2) throw;
                     if (c.rank() == 0 && std::string(lost.what()).find("rank 2") == std::string::npos) throw;
                     const auto rest = c.shrink(std::array{2});
                     std::int32_t one = 1;
-                    rest->all_reduce(&one, &one, 1, kernels::DType::i32);
+                    rest->all_reduce(&one, &one, 1, DType::i32);
                     if (one != 3) throw std::runtime_error("the survivors' sum");
                     return;
                   }

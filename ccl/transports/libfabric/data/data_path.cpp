@@ -13,6 +13,7 @@
 #include "ccl/transports/libfabric/presence/control.h"
 #include "ccl/transports/libfabric/wire/address_list.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"
+#include "ccl/transports/libfabric/wire/random_number.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -57,6 +58,7 @@ DataPath::DataPath(const FabricSettings& s, bool device_memory, std::shared_ptr<
     wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->rank()), rail, use));
   const auto ranks = static_cast<std::size_t>(presence_->ranks());
   limits_ = wires_.front()->limits();
+  landings_ = Landings(limits_.places, random_number());
   eager_bytes_ = std::min(usual_eager, limits().message - sizeof(Packet));
   open_pools();
   moved_.assign(ranks, true);

@@ -1,31 +1,36 @@
 #include "ccl/transports/libfabric/data/landings.h"
 
-#include <fmt/format.h>
-
-#include <stdexcept>
+#include <algorithm>
 
 namespace trellis::ccl::libfabric {
 
-std::uint32_t Landings::open(std::uint32_t pieces, Rank from) {
+Landings::Landings(std::uint32_t places, std::uint64_t seed)
+    : places_(std::clamp(places, 1U, most_places)),
+      random_(seed),
+      first_place_(static_cast<std::uint32_t>(random_()) % most_places) {}
+
+std::optional<std::uint32_t> Landings::open(std::uint32_t pieces, Rank from, bool sender_waits) {
+  if (!has_room(sender_waits)) return std::nullopt;
   if (free_.empty()) {
-    if (all_.size() == 1U << place_bits)
-      throw std::runtime_error(fmt::format("{} messages arrive at once: expected fewer", all_.size()));
     free_.push_back(static_cast<std::uint32_t>(all_.size()));
-    all_.emplace_back();
+    all_.emplace_back().generation = static_cast<std::uint32_t>(random_());
   }
   const std::uint32_t place = free_.back();
   free_.pop_back();
+  ++used_;
   Landing& l = all_[place];
   l.generation = (l.generation + 1) % (1U << generation_bits);
   l.pieces = l.missing = pieces;
   l.from = from;
   l.there.assign(pieces, false);
-  return place << (piece_bits + generation_bits) | l.generation << piece_bits;
+  const std::uint32_t called = (place + first_place_) % most_places;
+  return called << (piece_bits + generation_bits) | l.generation << piece_bits;
 }
 
 void Landings::close(std::uint32_t first) {
   all_[place_of(first)].pieces = 0;
   free_.push_back(place_of(first));
+  --used_;
 }
 
 bool Landings::lacks(std::uint32_t number) const {

@@ -1,7 +1,10 @@
-// Landings: where pieces of messages come down. A piece tells its landing, and its number there, in four bytes.
+// Landings: where pieces of messages come down. A piece tells its landing, and its number there, in four bytes. These
+// begin at random numbers, so that those of a former process name no landing of this one, but for an unlikely chance.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <random>
 #include <vector>
 
 #include "ccl/errors.h"
@@ -11,10 +14,14 @@ namespace trellis::ccl::libfabric {
 class Landings {
  public:
   static constexpr std::uint32_t piece_bits = 12, generation_bits = 8, place_bits = 12;
-  static constexpr std::uint32_t most_pieces = 1U << piece_bits;
+  static constexpr std::uint32_t most_pieces = 1U << piece_bits, most_places = 1U << place_bits;
 
-  // The number of its first piece. Throws runtime_error when there are too many.
-  std::uint32_t open(std::uint32_t pieces, Rank from);
+  explicit Landings(std::uint32_t places = most_places, std::uint64_t seed = 0);
+
+  // The number of its first piece; none: all places are in use, so try again when one is closed. Half of the places are
+  // for messages whose sender is known to wait: these end, whatever the others wait for.
+  std::optional<std::uint32_t> open(std::uint32_t pieces, Rank from, bool sender_waits);
+  bool has_room(bool sender_waits) const { return used_ < (sender_waits ? places_ : places_ / 2); }
   void close(std::uint32_t first);
   // Counts a piece once, however often it comes, and returns whose it is; -1: its landing is closed.
   Rank land(std::uint32_t piece);
@@ -31,11 +38,18 @@ class Landings {
     Rank from = -1;
     std::vector<bool> there;
   };
-  static std::uint32_t place_of(std::uint32_t number) { return number >> (piece_bits + generation_bits); }
+  std::uint32_t place_of(std::uint32_t number) const {
+    return ((number >> (piece_bits + generation_bits)) - first_place_) % most_places;
+  }
   static std::uint32_t generation_of(std::uint32_t number) {
     return number >> piece_bits & ((1U << generation_bits) - 1);
   }
   const Landing& at(std::uint32_t first) const { return all_[place_of(first)]; }
+
+  std::uint32_t places_;
+  std::mt19937_64 random_;
+  std::uint32_t first_place_;  // what the first is called
+  std::uint32_t used_ = 0;
   std::vector<Landing> all_;
   std::vector<std::uint32_t> free_;
 };

@@ -66,7 +66,7 @@ bool LaneReceiver::resume() {
 bool LaneReceiver::could_advance() const {
   if (!waiting_) return false;
   if (!begun_) return next().there;
-  return !open_.empty() && path_.landings().complete(open_.front().first);
+  return open_.empty() ? path_.landings().has_room(next().there) : first_complete();
 }
 
 bool LaneReceiver::advance(Receiving& r) {
@@ -146,10 +146,12 @@ void LaneReceiver::grant_more(Receiving& r) {
   const std::size_t pieces = !placed ? 1 : path_.limits().writes ? std::size_t{Landings::most_pieces} : tagged_pieces;
   while (granted_ < r.bytes && open_.size() < (placed ? placed_grants : staged_grants)) {
     Opened o{.offset = granted_, .bytes = std::min(r.bytes - granted_, pieces * piece)};
+    o.pieces = static_cast<std::uint32_t>((o.bytes + piece - 1) / piece);
+    const auto first = path_.landings().open(o.pieces, from_, next().there);
+    if (!first) return;
+    o.first = *first;
     if (!placed) o.slot = slots_->next++ % staged_grants;
     o.to = placed ? r.place + granted_ : slots_->memory.get() + o.slot * staged_piece;
-    o.pieces = static_cast<std::uint32_t>((o.bytes + piece - 1) / piece);
-    o.first = path_.landings().open(o.pieces, from_);
     o.grant = {.offset = o.offset, .bytes = o.bytes, .piece = static_cast<std::uint32_t>(piece), .first = o.first};
     const Registrations::Use& registered = placed ? place_ : slots_->registered;
     for (int rail = 0; registered && rail < path_.rails(); ++rail) {
@@ -198,9 +200,9 @@ bool LaneReceiver::receive_large(Receiving& r) {
   for (;;) {
     grant_more(r);
     send_grants(r);
-    if (!path_.landings().complete(open_.front().first)) {
+    if (!first_complete()) {
       path_.progress();
-      if (!path_.landings().complete(open_.front().first)) break;
+      if (!first_complete()) break;
     }
     const Opened o = open_.front();
     open_.pop_front();
@@ -215,6 +217,7 @@ bool LaneReceiver::receive_large(Receiving& r) {
     finish(true);
     return true;
   }
+  if (open_.empty()) return false;
   const Opened& o = open_.front();
   r.done = std::max(r.done, o.offset + std::size_t{path_.landings().landed(o.first)} * o.grant.piece);
   r.done = std::min(r.done, r.bytes - 1);

@@ -53,6 +53,7 @@ class LaneReceiver : public Receiver {
   void finish(bool large);
   bool tell_taken();
   void check(const Receiving&) const;
+  bool first_complete() const { return !open_.empty() && path_.landings().complete(open_.front().first); }
   Arrived& next() { return window_[number_ % window]; }
   const Arrived& next() const { return window_[number_ % window]; }
 

@@ -21,9 +21,11 @@ constexpr int stall_once_in = 2000;  // polls
 class HostileWire : public Wire {
  public:
   HostileWire(std::unique_ptr<Wire> under, const FaultInjection& h)
-      : under_(std::move(under)), h_(h), random_(h.seed) {}
+      : under_(std::move(under)), h_(h), limits_(under_->limits()), random_(h.seed) {
+    if (h.places != 0) limits_.places = static_cast<std::uint32_t>(h.places);
+  }
 
-  const WireLimits& limits() const override { return under_->limits(); }
+  const WireLimits& limits() const override { return limits_; }
   std::span<const std::byte> address() const override { return under_->address(); }
   fi_addr_t know(std::span<const std::byte> address) override { return under_->know(address); }
   std::unique_ptr<Region> region(const Memory& m, bool for_peers) override { return under_->region(m, for_peers); }
@@ -126,6 +128,7 @@ class HostileWire : public Wire {
 
   std::unique_ptr<Wire> under_;
   const FaultInjection h_;
+  WireLimits limits_;
   std::mt19937_64 random_;
   std::vector<Held> held_;
   int under_way_ = 0, sent_ = 0;
@@ -140,7 +143,7 @@ FaultInjection hostility_in(const std::string& text) {
   const std::pair<std::string_view, int*> numbers[] = {
       {"reorder", &h.reorder}, {"hold", &h.hold},       {"refuse", &h.refuse}, {"only", &h.only},
       {"control", &h.control}, {"credits", &h.credits}, {"fail", &h.fail},     {"stall", &h.stall},
-      {"stick", &h.stick},     {"early", &h.early},     {"former", &h.former}};
+      {"stick", &h.stick},     {"early", &h.early},     {"former", &h.former}, {"places", &h.places}};
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view part = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(part.size() + 1, rest.size()));
@@ -159,8 +162,7 @@ FaultInjection hostility_in(const std::string& text) {
     if (!known || read.ec != std::errc{} || read.ptr != end)
       throw std::invalid_argument(
           fmt::format("'{}' is no part of a fabric's hostility: expected NAME=NUMBER with seed, reorder, hold, refuse, "
-                      "only, control, credits, "
-                      "fail, former, stick, early or stall",
+                      "only, control, credits, places, fail, former, stick, early or stall",
                       part));
   }
   if (h.hold < 1) throw std::invalid_argument(fmt::format("hold={}: expected 1 or more", h.hold));

@@ -15,6 +15,7 @@ struct FaultInjection {
   int hold = 8;     // polls, at most, for which one is held
   int refuse = 0;   // per cent of operations for which there is no room at first
   int credits = 0;  // most operations under way that send; 0: as many as the wire takes
+  int places = 0;   // most runs of pieces that may be on their way to this process; 0: as many as usual
   int fail = 0;     // per cent of messages and pieces that end in an error and are not sent
   int only = -1;    // the rail that does all this; -1: every one, and control too
   int control = 0;  // 1: that rail's interface does it, so the control over it, too
