@@ -169,9 +169,24 @@ TEST(Rails, OneThatFailsComesLast) {
   }
 }
 
+TEST(Rails, TakeSoManyPiecesAtATime) {
+  Rails rails(2, 3);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(rails.full(1));
+    rails.posted(1, 10, {});
+  }
+  EXPECT_TRUE(rails.full(1));
+  EXPECT_FALSE(rails.full(0));
+  rails.done(1, 10, {}, true, {});
+  EXPECT_FALSE(rails.full(1));
+  rails.posted(1, 10, {});
+  rails.leave(1);
+  EXPECT_FALSE(rails.full(1));
+}
+
 TEST(FaultInjection, IsReadByName) {
-  const FaultInjection h =
-      hostility_in("seed=9,reorder=20,hold=3,refuse=1,credits=2,fail=4,only=1,stall=5,stick=6,former=7,places=8");
+  const FaultInjection h = hostility_in(
+      "seed=9,reorder=20,hold=3,refuse=1,credits=2,fail=4,only=1,stall=5,stick=6,former=7,places=8,outstanding=9");
   EXPECT_EQ(h.seed, 9U);
   EXPECT_EQ(h.reorder, 20);
   EXPECT_EQ(h.hold, 3);
@@ -180,6 +195,7 @@ TEST(FaultInjection, IsReadByName) {
   EXPECT_EQ(h.stick, 6);
   EXPECT_EQ(h.former, 7);
   EXPECT_EQ(h.places, 8);
+  EXPECT_EQ(h.outstanding, 9);
   EXPECT_EQ(h.only, 1);
   for (const char* wrong : {"speed=1", "seed", "seed=", "seed=x", "reorder=1;fail=2", "hold=0"})
     EXPECT_THROW(hostility_in(wrong), std::invalid_argument) << wrong;

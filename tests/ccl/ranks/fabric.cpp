@@ -115,7 +115,7 @@ TEST_P(HostileFabric, ChangesNoBit) {
 INSTANTIATE_TEST_SUITE_P(Fabric, HostileFabric,
                          testing::Values("seed=1,reorder=40,hold=30", "seed=2,refuse=50,credits=2", "fail=100,only=1",
                                          "stick=20,only=1", "fail=100,only=0", "stick=20,only=0", "stick=100,only=0",
-                                         "seed=4,former=50", "places=2",
+                                         "seed=4,former=50", "places=2", "outstanding=4",
                                          "seed=3,stall=5,reorder=20,refuse=10,credits=8,fail=5"));
 
 // Rank 0 receives from all others at once. Each of them but the last may only send when the next one has sent: the

@@ -37,6 +37,9 @@ AmongRanks among_ranks(const Presence& p) {
   return among;
 }
 
+// The rest is for packets, which would wait behind pieces: some providers take any number of these.
+std::size_t pieces_of(std::size_t outstanding) { return outstanding - outstanding / 4; }
+
 }  // namespace
 
 DataPath::DataPath(const FabricSettings& s, bool device_memory, std::shared_ptr<Presence> p, std::shared_ptr<Control> c,
@@ -58,6 +61,7 @@ DataPath::DataPath(const FabricSettings& s, bool device_memory, std::shared_ptr<
     wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->rank()), rail, use));
   const auto ranks = static_cast<std::size_t>(presence_->ranks());
   limits_ = wires_.front()->limits();
+  rails_ = Rails(s.rails, pieces_of(limits_.outstanding));
   landings_ = Landings(limits_.places, random_number());
   eager_bytes_ = std::min(usual_eager, limits().message - sizeof(Packet));
   open_pools();
@@ -174,7 +178,7 @@ bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_b
 
 bool DataPath::send_piece(Rank to, const PieceOut& p) {
   const fi_addr_t address = address_of(to, p.rail);
-  if (address == FI_ADDR_UNSPEC) return false;
+  if (address == FI_ADDR_UNSPEC || rails_.full(p.rail)) return false;
   if (free_out_.empty()) {
     pieces_out_.push_back(std::make_unique<PieceOut>());
     free_out_.push_back(pieces_out_.back().get());

@@ -57,7 +57,8 @@ class DataPath {
   Landings& landings() { return landings_; }
   Registrations& registrations() { return registrations_; }
   bool send(Rank to, Packet, const void* more, std::size_t more_bytes);  // false: not now
-  bool send_piece(Rank to, const PieceOut&);
+  bool send_piece(Rank to, const PieceOut&);                             // false: not now
+  bool takes_pieces() const { return !rails_.full(rail_for(0)); }
   int packet_rail() const { return rails_.first(); }
   // Tagged: where its receives are.
   int rail_for(std::size_t bytes) const { return limits().writes ? rails_.choose(bytes) : packet_rail(); }
@@ -98,11 +99,10 @@ class DataPath {
   std::vector<std::unique_ptr<PacketPool>> former_;  // of rails that were left
   std::vector<bool> moved_;                          // by rank: it receives packets over the same rail as this
   bool all_moved_ = true, all_resumed_ = true;
-  Deadline looked_for_moves_ = {};
   std::size_t posted_ = 0, wanted_posted_;  // receives
   std::vector<PacketBuffer*> to_repeat_;
   Rails rails_;
-  Deadline looked_after_ = {}, asked_ = {};
+  Deadline looked_after_ = {}, looked_for_moves_ = {}, asked_ = {};
   std::vector<std::array<Overdue, most_rails>> overdue_;  // by rank
   std::vector<std::unique_ptr<PieceOut>> pieces_out_;
   std::vector<PieceOut*> free_out_;

@@ -101,7 +101,7 @@ bool LaneSender::could_advance() const {
   if (!waiting_ || path_.closed()) return false;
   if (!begun_) return !full();
   if (posted_ == bytes_) return outstanding_ == 0 && (path_.rails() == 1 || has_been_taken());
-  return outstanding_ < most_outstanding && std::ranges::any_of(offers_, [&](const Offered& o) {
+  return outstanding_ < most_outstanding && path_.takes_pieces() && std::ranges::any_of(offers_, [&](const Offered& o) {
            return o.packet.number == number_ && o.packet.bytes == bytes_ && o.packet.mark == mark_;
          });
 }

@@ -18,11 +18,14 @@ inline int first_outside(RailSet left) { return std::countr_one(left); }
 
 class Rails {
  public:
-  explicit Rails(int count) : rails_(static_cast<std::size_t>(count)) {}
+  // A rail takes so many pieces at a time; further ones wait.
+  explicit Rails(int count, std::size_t most_pieces = SIZE_MAX)
+      : rails_(static_cast<std::size_t>(count)), most_pieces_(most_pieces) {}
 
   // The rail that is through with `bytes` more soonest, of those that were not left; those that failed a few times in a
   // row come last.
   int choose(std::size_t bytes) const;
+  bool full(int rail) const { return at(rail).pieces >= most_pieces_; }
   void posted(int rail, std::size_t bytes, Deadline now);
   void done(int rail, std::size_t bytes, Deadline posted, bool well, Deadline now);
 
@@ -41,6 +44,7 @@ class Rails {
   };
   const Rail& at(int rail) const { return rails_[static_cast<std::size_t>(rail)]; }
   std::vector<Rail> rails_;
+  std::size_t most_pieces_;
   RailSet left_ = 0;
 };
 

@@ -22,6 +22,7 @@ class HostileWire : public Wire {
  public:
   HostileWire(std::unique_ptr<Wire> under, const FaultInjection& h)
       : under_(std::move(under)), h_(h), limits_(under_->limits()), random_(h.seed) {
+    if (h.outstanding != 0) limits_.outstanding = static_cast<std::size_t>(h.outstanding);
     if (h.places != 0) limits_.places = static_cast<std::uint32_t>(h.places);
   }
 
@@ -37,13 +38,13 @@ class HostileWire : public Wire {
   bool send(fi_addr_t to, const Local& b, Operation& op) override {
     if (!room()) return false;
     as_a_former_self(to, b.data, b.bytes);
-    return stuck(op) || failed(op) || counted(under_->send(to, b, op));
+    return stuck(op) || failed(op) || counted(under_->send(to, b, op), op);
   }
   bool write(const Target& to, const Local& b, std::uint32_t immediate, Operation& op) override {
-    return room() && (stuck(op) || failed(op) || counted(under_->write(to, b, immediate, op)));
+    return piece_room() && (stuck(op) || failed(op) || counted(under_->write(to, b, immediate, op), op));
   }
   bool send_tagged(fi_addr_t to, const Local& b, std::uint32_t tag, Operation& op) override {
-    return room() && (stuck(op) || failed(op) || counted(under_->send_tagged(to, b, tag, op)));
+    return piece_room() && (stuck(op) || failed(op) || counted(under_->send_tagged(to, b, tag, op), op));
   }
   void end() override {
     ended_ = true;
@@ -74,6 +75,12 @@ class HostileWire : public Wire {
     refused_here_ = (h_.credits != 0 && under_way_ >= h_.credits) || chance(h_.refuse);
     return !refused_here_;
   }
+  bool piece_room() {
+    if (h_.outstanding != 0 && pieces_under_way_ == h_.outstanding)
+      throw std::logic_error(
+          fmt::format("a piece more than outstanding={} was sent: expected that it waits", h_.outstanding));
+    return room();
+  }
   // The same message with other contents, and of another communicator: its identity comes first in every message.
   void as_a_former_self(fi_addr_t to, const void* data, std::size_t bytes) {
     constexpr std::size_t identity = 8, head = 40;
@@ -87,21 +94,25 @@ class HostileWire : public Wire {
   bool stuck(Operation& op) {
     if (h_.stick == 0 || sent_ < h_.stick) return false;
     if (h_.early != 0) {
-      ++under_way_;
+      begins(op);
       keep({Event::What::done, &op, 0, 0});
     }
     return true;
   }
   bool failed(Operation& op) {
     if (!chance(h_.fail)) return false;
-    ++under_way_;
+    begins(op);
     keep({Event::What::failed, &op, 0, FI_EIO});
     return true;
   }
-  bool counted(bool sent) {
-    under_way_ += sent ? 1 : 0;
+  bool counted(bool sent, Operation& op) {
+    if (sent) begins(op);
     sent_ += sent ? 1 : 0;
     return sent;
+  }
+  void begins(const Operation& op) {
+    ++under_way_;
+    pieces_under_way_ += op.what == Operation::What::piece_out ? 1 : 0;
   }
   bool stalled() {
     if (h_.stall == 0) return false;
@@ -111,9 +122,10 @@ class HostileWire : public Wire {
     return false;
   }
   void keep(Event e) {
-    const bool sent = e.operation != nullptr && (e.operation->what == Operation::What::packet_out ||
-                                                 e.operation->what == Operation::What::piece_out);
-    if (sent) --under_way_;
+    const bool piece = e.operation != nullptr && e.operation->what == Operation::What::piece_out;
+    const bool packet = e.operation != nullptr && e.operation->what == Operation::What::packet_out;
+    if (piece || packet) --under_way_;
+    if (piece) --pieces_under_way_;
     held_.push_back({e, chance(h_.reorder) ? static_cast<int>(random_() % static_cast<unsigned>(h_.hold)) + 1 : 0});
   }
   std::size_t release(std::span<Event> events) {
@@ -131,7 +143,7 @@ class HostileWire : public Wire {
   WireLimits limits_;
   std::mt19937_64 random_;
   std::vector<Held> held_;
-  int under_way_ = 0, sent_ = 0;
+  int under_way_ = 0, pieces_under_way_ = 0, sent_ = 0;
   bool refused_here_ = false, ended_ = false;
   Clock::time_point stalled_until_ = {};
 };
@@ -140,10 +152,19 @@ class HostileWire : public Wire {
 
 FaultInjection hostility_in(const std::string& text) {
   FaultInjection h;
-  const std::pair<std::string_view, int*> numbers[] = {
-      {"reorder", &h.reorder}, {"hold", &h.hold},       {"refuse", &h.refuse}, {"only", &h.only},
-      {"control", &h.control}, {"credits", &h.credits}, {"fail", &h.fail},     {"stall", &h.stall},
-      {"stick", &h.stick},     {"early", &h.early},     {"former", &h.former}, {"places", &h.places}};
+  const std::pair<std::string_view, int*> numbers[] = {{"reorder", &h.reorder},
+                                                       {"hold", &h.hold},
+                                                       {"refuse", &h.refuse},
+                                                       {"only", &h.only},
+                                                       {"control", &h.control},
+                                                       {"credits", &h.credits},
+                                                       {"fail", &h.fail},
+                                                       {"stall", &h.stall},
+                                                       {"stick", &h.stick},
+                                                       {"early", &h.early},
+                                                       {"former", &h.former},
+                                                       {"places", &h.places},
+                                                       {"outstanding", &h.outstanding}};
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view part = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(part.size() + 1, rest.size()));
@@ -162,7 +183,7 @@ FaultInjection hostility_in(const std::string& text) {
     if (!known || read.ec != std::errc{} || read.ptr != end)
       throw std::invalid_argument(
           fmt::format("'{}' is no part of a fabric's hostility: expected NAME=NUMBER with seed, reorder, hold, refuse, "
-                      "only, control, credits, places, fail, former, stick, early or stall",
+                      "only, control, credits, outstanding, places, fail, former, stick, early or stall",
                       part));
   }
   if (h.hold < 1) throw std::invalid_argument(fmt::format("hold={}: expected 1 or more", h.hold));
