@@ -1,4 +1,4 @@
-// What a workload takes on a simulated machine, and how sure that is: what `trellis play` and its page show.
+// What a workload takes on a simulated machine, and how sure that is: what `trellis sim` and its page show.
 #pragma once
 
 #include "sim/answer/answer.h"

@@ -1,4 +1,4 @@
-"""trellis sim and trellis play, as a user types them."""
+"""trellis sim, as a user types it."""
 import functools
 import html.parser
 import json
@@ -127,10 +127,9 @@ class Sim(program.Case):
         time = priced("sim", "all_reduce", *machine, "-a", "ring")["time_us"]
         self.assertEqual(priced("sim", path, *machine)["time_us"], time)
         self.assertEqual(priced("sim", "all_reduce", *machine, "-a", f"file:{path}")["time_us"], time)
-        self.assertEqual(priced("play", path, *machine)["time_us"], time)
         step = folder / "step.txt"
         step.write_text(f"ranks 16\nall_reduce a 16MiB by file:{path}\n")
-        self.assertEqual(priced("play", step, *machine)["time_us"], time)
+        self.assertEqual(priced("sim", step, *machine)["time_us"], time)
         self.assertIn("not of all_gather", self.refused("sim", "all_gather", *machine, "-a", f"file:{path}"))
 
     def test_noise_is_the_same_for_the_same_seed_and_only_adds(self):
@@ -145,14 +144,14 @@ class Sim(program.Case):
         folder = self.new_folder()
         step, page = folder / "step.txt", folder / "step.html"
         step.write_text("ranks 64\nall_reduce a 64KiB by rdh\ncompute b 20us after a\nall_reduce c 64KiB by rdh after b\n")
-        words = ("play", step, "-m", "trn2.48xlarge", "--noise", 3)
+        words = ("sim", step, "-m", "trn2.48xlarge", "--noise", 3)
         first, again, other = priced(*words), priced(*words), priced(*words, "--seed", 9)
         self.assertEqual(first["noise"], again["noise"])
         self.assertNotEqual(first["noise"], other["noise"])
         self.assertEqual(first["noise"]["runs"], 3)
         self.assertGreater(first["noise"]["least_us"], first["time_us"])
         self.assertIn("with noise     ", trellis(*words).stdout)
-        self.assertIn("has no software", self.refused("play", STEP, "-m", "torus:4x4", "--tflops", "80", "--noise", "1"))
+        self.assertIn("has no software", self.refused("sim", STEP, "-m", "torus:4x4", "--tflops", "80", "--noise", "1"))
         trellis(*words, "-o", page)
         self.assertIn("<td>with noise</td>", page.read_text())
 
@@ -166,9 +165,8 @@ class Sim(program.Case):
             self.assertEqual(done.stderr, "")
             return json.loads(done.stdout)["time_us"]
 
-        for command in ("sim", "play"):
-            for source in ("-", "/dev/stdin"):
-                self.assertEqual(piped(schedule, command, source, *ring), time)
+        for source in ("-", "/dev/stdin"):
+            self.assertEqual(piped(schedule, "sim", source, *ring), time)
         self.assertEqual(piped(schedule, "sim", "all_reduce", "-a", "file:/dev/stdin", *ring), time)
         msccl = trellis("schedule", "convert", "all_reduce", "-a", "ring", "-d", 8, "--to", "msccl-xml").stdout
         with tempfile.NamedTemporaryFile("w", suffix=".xml") as file:
@@ -179,7 +177,7 @@ class Sim(program.Case):
         self.assertEqual(piped(step, "sim", "-", "-m", "ring:8"), time)
 
     def test_a_step_is_as_sure_as_its_figures(self):
-        step = priced("play", STEP, "--machine", "trn2.48xlarge", "-a", "ring")
+        step = priced("sim", STEP, "--machine", "trn2.48xlarge", "-a", "ring")
         self.assertLess(step["time_low_us"], step["time_us"])
         self.assertGreater(step["time_high_us"], step["time_us"])
         self.assertTrue(step["hangs_on"])
@@ -187,7 +185,7 @@ class Sim(program.Case):
     def test_a_step_is_played(self):
         folder = self.new_folder()
         page = folder / "step.html"
-        done = trellis("play", STEP, "--machine", "trn2.48xlarge", "-a", "ring", "-o", page)
+        done = trellis("sim", STEP, "--machine", "trn2.48xlarge", "-a", "ring", "-o", page)
         self.assertIn("gradients", done.stdout)
         text = page.read_text()
         self.assertTrue(text.lower().startswith("<!"))
@@ -245,12 +243,12 @@ class Sim(program.Case):
         fast = priced("sim", "all_reduce", "-m", own, "-a", "ring", "-b", "8MiB")
         self.assertGreater(slow["time_us"], 5 * fast["time_us"])
 
-    def test_a_workload_is_played_by_sim_too(self):
+    def test_play_is_sim(self):
         words = [STEP, "--machine", "trn2.48xlarge", "-a", "ring"]
         self.assertEqual(trellis("sim", *words).stdout, trellis("play", *words).stdout)
 
     def test_collectives_at_once_slow_each_other(self):
-        tasks = {t["task"]: t for t in priced("play", STEP, "--machine", "trn2.48xlarge", "-a", "ring")["tasks"]}
+        tasks = {t["task"]: t for t in priced("sim", STEP, "--machine", "trn2.48xlarge", "-a", "ring")["tasks"]}
         took = {name: t["end_ps"] - t["start_ps"] for name, t in tasks.items()}
         self.assertGreater(took["sums2"], 1.5 * took["sums"])
         self.assertGreater(took["gradients2"], took["gradients1"])
@@ -297,8 +295,7 @@ class Sim(program.Case):
                                  (["sim", str(STEP), "--tflops", "0"], "'0': expected a number above 0"),
                                  (["sim", "all_reduce", "-o", "x.html", "--show", "5-2"], "--show 5-2: expected the"),
                                  (["sim", "all_reduce", "--what-if", "dead:99999999999-1"], "dead:99999999999-1"),
-                                 (["topo", "show", "/nowhere.yml"], "/nowhere.yml"),
-                                 (["play", "/nowhere.txt"], "/nowhere.txt")):
+                                 (["topo", "show", "/nowhere.yml"], "/nowhere.yml")):
             done = program.trellis(*words, timeout=60)
             self.assertIn(done.returncode, (1, 2), words)
             self.assertIn(complaint, done.stderr)

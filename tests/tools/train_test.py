@@ -190,7 +190,7 @@ class Train(program.Case):
             self.assertIn(words, page.read_text())
         step = self.root / "step.txt"
         self.assertEqual(trellis("train", "export", CONFIG, "--ranks", "8", "-o", str(step), *more).returncode, 0)
-        played = trellis("play", str(step), "--machine", "trn2.48xlarge")
+        played = trellis("sim", str(step), "--machine", "trn2.48xlarge")
         self.assertEqual(played.returncode, 0, played.stderr)
 
     def test_the_views_that_the_readme_names_run(self):

@@ -7,14 +7,12 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <span>
 #include <stdexcept>
 
 #include "measure/words.h"
 #include "sim/answer/played.h"
 #include "sim/figures/figure_units.h"
-#include "sim/price/price.h"
 #include "sim/timeline/summary_words.h"
 #include "sim/workload/chakra.h"
 #include "tools/answer/machine_typed.h"
@@ -66,26 +64,8 @@ Workload trace(const Playing& o) {
   return sim::workload_of(read_chakra(o.file.path, files));
 }
 
-Workload given_schedule(const Playing& o) {
-  auto schedule = std::make_shared<schedule::Schedule>(proved(o.file, o.in_place));
-  Workload workload{.name = o.file.path, .ranks = schedule->ranks(), .cells = {}, .parts = {}};
-  sim::Cell& all = workload.cells.emplace_back();
-  all.ranks.resize(static_cast<std::size_t>(schedule->ranks()));
-  std::iota(all.ranks.begin(), all.ranks.end(), 0);
-  Part part;
-  part.kind = Part::Kind::collective;
-  part.name = schedule->algorithm.empty() ? "schedule" : schedule->algorithm;
-  part.stream = "comm", part.cells = {0};
-  part.collective = schedule->task.collective;
-  part.bytes = static_cast<double>(parse_bytes(o.bytes));
-  part.schedule = std::move(schedule);
-  workload.parts.push_back(std::move(part));
-  return workload;
-}
-
 Workload workload_of(const Playing& o) {
   if (std::filesystem::path(o.file.path).extension() == ".et") return trace(o);
-  if (holds_schedule(o.file)) return given_schedule(o);
   return sim::workload_of(read_graph(o.file.path, o.file.text));
 }
 
@@ -159,11 +139,6 @@ std::string text_of(const PlayReport& report) {
                      share_words(played.exposed_most, played.time));
   out += fmt::format("  critical path  {} tasks, {} of it communication\n", played.path.size(),
                      share_words(on_path, played.time));
-  if (workload.parts.size() == 1 && workload.parts[0].schedule && played.time > 0) {
-    const double algbw = workload.parts[0].bytes / in_seconds(played.time);
-    out += fmt::format("  algbw, busbw   {:.3f} GB/s, {:.3f} GB/s\n", algbw * 1e-9,
-                       algbw * bus_factor(workload.parts[0].schedule->task) * 1e-9);
-  }
   return out + "\n" + rows_of(workload, played).text();
 }
 

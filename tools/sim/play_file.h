@@ -1,4 +1,4 @@
-// Plays a workload, a trace or a schedule from a file on a simulated machine.
+// Plays a workload or a trace of one from a file on a simulated machine.
 #pragma once
 
 #include <string>
@@ -10,20 +10,19 @@
 namespace trellis::tools {
 
 struct Playing {
-  // *.et: a Chakra trace; *.xml, *.json, or text that begins like a schedule: a schedule; else a workload.
-  TypedFile file;
-  std::string machine, bytes, algorithm, era, memory, output;
+  TypedFile file;  // *.et: a Chakra trace; else a workload
+  std::string machine, algorithm, era, memory, output;
   std::vector<std::string> what_if = {};
   double tflops = 0;
-  bool json = false, in_place = false;
+  bool json = false;
   sim::NoiseRuns noise = {};
 };
 
 // For --help: the files that can be played.
 inline constexpr const char* workload_grammar =
-    "A name that ends in .et is a Chakra trace, one file a rank (step.0.et stands for step.1.et and so on, too); in\n"
-    ".xml an MSCCL algorithm, and in .json an MSCCL++ plan; these, and schedules in Trellis's own text, are proved "
-    "before\nthey run on --bytes. Any other file is a workload, a task a line:\n"
+    "A file's name that ends in .et is a Chakra trace, one file a rank (step.0.et stands for step.1.et and so on, "
+    "too); in\n.xml an MSCCL algorithm, and in .json an MSCCL++ plan; these, and schedules in Trellis's own text, are "
+    "proved before\nthey run on --bytes. Any other file is a workload, a task a line:\n"
     "  ranks 16\n"
     "  group tp 0-3 4-7 8-11 12-15\n"
     "  compute forward 1.2TFLOP 300MB\n"

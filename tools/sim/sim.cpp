@@ -42,13 +42,14 @@ void add(CLI::App& app, Options& o) {
   app.description(fmt::format(
       "Prices a collective on a simulated machine: how long it takes, what bounds it, and how sure that is; by the "
       "best\nalgorithm, or as -a says: an algorithm, a way as tables and searches write it, or file:PATH. A schedule's "
-      "file (ours,\nMSCCL's .xml or MSCCL++'s .json) is priced likewise; a workload or a trace of one is played, as "
-      "`trellis play` does;\nsee its help for what such files say.\n\n{}\n\n"
+      "file is\npriced likewise. A workload or a trace of one is played: what it takes, how much of the communication "
+      "nothing hides,\nwhat the time hangs on; collectives share the machine with each other while computation goes "
+      "on.\n\n{}\n\n{}\n\n"
       "-o writes what ran where and when: rows for each rank's software, bytes and waiting, and for each "
       "link, HBM and\nDMA engine that it used. The page has the result beside its lower bounds, the phases, "
       "the critical path in words and\nthe machine's picture with its links as they were used. Ctrl-C ends a "
       "long run with what it has.",
-      machine_grammar));
+      workload_grammar, machine_grammar));
   app.add_option("collective", o.what, "all_reduce, all_gather, ...; or a file")->required();
   app.add_option("-m,--machine", o.machine, "The machine")->capture_default_str();
   app.add_option("-b,--bytes", o.bytes, "Size of the larger buffer: 8, 64KiB, 1GiB (K, M, G: of 1024)")
@@ -85,7 +86,7 @@ std::optional<TypedFile> given_file(const Options& o) {
 
 int play(const Options& o, const TypedFile& file) {
   RequestOptions rest = o.request;
-  rest.algorithm.clear(), rest.in_place = false;
+  rest.algorithm.clear();
   std::string stranger = first_given(rest);
   if (o.ranks > 0) stranger = "--ranks";
   if (o.explain) stranger = "--explain";
@@ -97,7 +98,6 @@ int play(const Options& o, const TypedFile& file) {
     throw std::invalid_argument(fmt::format("{} goes with a collective, and {} is a file", stranger, o.what));
   return play_file({.file = file,
                     .machine = o.machine,
-                    .bytes = o.bytes,
                     .algorithm = is_auto(o) ? "" : o.request.algorithm,
                     .era = o.era,
                     .memory = o.memory,
@@ -105,7 +105,6 @@ int play(const Options& o, const TypedFile& file) {
                     .what_if = o.what_if,
                     .tflops = o.tflops,
                     .json = o.json,
-                    .in_place = o.request.in_place,
                     .noise = o.noise});
 }
 
@@ -285,15 +284,19 @@ int run(const Options& o) {
   return Pricing(o, typed_machine(o.machine, o.what_if)).run(file);
 }
 
-const Registered simulate(
-    command("sim", "Prices a collective or a workload on a simulated machine",
-            "trellis sim all_reduce --machine trn2.48xlarge --bytes 64MiB --explain\n"
-            "trellis sim all_reduce --machine \"trn2.48xlarge x 4\" --bytes 1GiB -o all_reduce.html\n"
-            "trellis sim all_reduce --machine torus:16x32x32 -a torus --bytes 1GiB\n"
-            "trellis sim all_gather --machine \"trn2.48xlarge x 4\" --bytes 16MiB --json\n"
-            "trellis sim all_reduce --machine torus:4x4x4 -a torus --what-if slow:0-1:0.5\n"
-            "trellis sim step.txt --machine trn2.48xlarge -o step.html",
-            add, run));
+constexpr const char* examples =
+    "trellis sim all_reduce --machine trn2.48xlarge --bytes 64MiB --explain\n"
+    "trellis sim all_reduce --machine \"trn2.48xlarge x 4\" --bytes 1GiB -o all_reduce.html\n"
+    "trellis sim all_reduce --machine torus:16x32x32 -a torus --bytes 1GiB\n"
+    "trellis sim all_gather --machine \"trn2.48xlarge x 4\" --bytes 16MiB --json\n"
+    "trellis sim all_reduce --machine torus:4x4x4 -a torus --what-if slow:0-1:0.5\n"
+    "trellis sim allreduce.xml --machine full:8 --bytes 64MiB\n"
+    "trellis sim step.txt --machine torus:4x4 --tflops 80 -o step.html\n"
+    "trellis sim trace.0.et --machine network.yml --json";
+
+const Registered simulate(command("sim", "Prices a collective or a workload on a simulated machine", examples, add,
+                                  run)),
+    play_too(command("play", "The same as sim, for a training step or a trace of one", examples, add, run));
 
 }  // namespace
 }  // namespace trellis::tools

@@ -129,7 +129,7 @@ int draw_schedule(const Options& o) {
 }
 
 void add_export(CLI::App& app, Options& o) {
-  app.description("Writes the step as a workload that `trellis play` prices on a simulated machine.");
+  app.description("Writes the step as a workload that `trellis sim` prices on a simulated machine.");
   add_job(app, o);
   app.add_option("--chakra", o.chakra, "Instead: traces for ASTRA-sim, one a rank: NAME.0.et and so on");
   app.add_option("-o,--output", o.output, "A file [standard output]");
@@ -155,7 +155,7 @@ const Registered draws(command("train draw", "Draws the pipeline schedule",
                                "trellis train draw examples/llama.yaml --ranks 4 --set "
                                "distributed_strategy.pipeline_model_parallel_size=4 -o pipeline.svg",
                                add_draw, draw_schedule));
-const Registered exports(command("train export", "Writes the step as a workload for trellis play",
+const Registered exports(command("train export", "Writes the step as a workload for trellis sim",
                                  "trellis train export examples/llama.yaml --ranks 2 -o step.txt", add_export,
                                  export_step));
 

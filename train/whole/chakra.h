@@ -1,4 +1,4 @@
-// A rank's step as a Chakra execution trace (schema 0.0.4), which ASTRA-sim and `trellis play` read.
+// A rank's step as a Chakra execution trace (schema 0.0.4), which ASTRA-sim and `trellis sim` read.
 #pragma once
 
 #include <string>
