@@ -60,16 +60,6 @@ std::optional<std::size_t> Account::release(const void* at) {
   return bytes;
 }
 
-std::optional<std::pair<std::byte*, std::size_t>> Account::piece_with(const void* at) const {
-  const auto* const byte = static_cast<const std::byte*>(at);
-  const std::lock_guard lock(mutex_);
-  const auto after = pieces_.upper_bound(byte);
-  if (after == pieces_.begin()) return std::nullopt;
-  const auto& [begin, piece] = *std::prev(after);
-  if (byte >= begin + std::max<std::size_t>(piece.bytes, 1)) return std::nullopt;
-  return std::pair{const_cast<std::byte*>(begin), piece.bytes};
-}
-
 MemoryUse Account::use() const {
   const std::lock_guard lock(mutex_);
   return use_locked();

@@ -45,8 +45,6 @@ class Account {
   void cancel(std::size_t bytes);                                       // a reservation that led to nothing
   void hold(const void* at, std::size_t bytes, std::string_view what);  // what was reserved is there
   std::optional<std::size_t> release(const void* at);                   // its bytes; none: it is not held
-  // The start and the bytes of what contains the address.
-  std::optional<std::pair<std::byte*, std::size_t>> piece_with(const void* at) const;
   MemoryUse use() const;
 
  private:

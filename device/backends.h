@@ -1,4 +1,5 @@
-// The registry of devices by name. A RegisteredBackend at namespace scope adds one.
+// The registry of devices by name, where a RegisteredBackend at namespace scope adds one; and what devices share of
+// running kernels and programs.
 #pragma once
 
 #include <memory>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "kernels/dispatch/registry.h"
 
 namespace trellis::device {
 
@@ -25,5 +27,12 @@ struct RegisteredBackend {
 
 const std::vector<Backend>& backends();          // by name
 const Backend& backend_named(std::string_view);  // throws invalid_argument and lists the known ones
+
+// Throws invalid_argument, with the names, unless the bindings are what the operands ask for.
+void check_bindings(const std::string& program, const std::vector<Operand>&, const std::vector<Binding>&);
+// The kernel's operands, checked against the launch. Throws invalid_argument.
+const kernels::Kernel& check_launch(const Launch&);
+void run_launch(const Launch&);
+double bytes_touched(const kernels::Kernel&, const Launch&);
 
 }  // namespace trellis::device

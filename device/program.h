@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "device/stream.h"
-#include "kernels/dispatch/registry.h"
+#include "kernels/types/dtype.h"
+#include "kernels/types/random.h"
 
 namespace trellis::device {
 
@@ -48,12 +49,5 @@ class LoadedProgram {
   virtual Time time() const = 0;            // of the last run that ended
   virtual std::string profile() const = 0;  // what one run does, and when: a trace of Chrome's format
 };
-
-// Throws invalid_argument, with the names, unless the bindings are what the operands ask for.
-void check_bindings(const std::string& program, const std::vector<Operand>&, const std::vector<Binding>&);
-// The kernel's operands, checked against the launch. Throws invalid_argument.
-const kernels::Kernel& check_launch(const Launch&);
-void run_launch(const Launch&);
-double bytes_touched(const kernels::Kernel&, const Launch&);
 
 }  // namespace trellis::device

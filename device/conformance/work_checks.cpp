@@ -1,6 +1,7 @@
 // Kernels, programs and the topology.
 #include <algorithm>
 
+#include "device/backends.h"
 #include "device/conformance/on_device.h"
 #include "device/conformance/sample.h"
 #include "device/neff/neff.h"

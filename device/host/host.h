@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "device/device.h"
+#include "device/backends.h"
 #include "device/host/arena.h"
 #include "device/messages/device_channel.h"
 #include "device/streams/thread_stream.h"

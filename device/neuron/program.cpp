@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "device/backends.h"
 #include "device/neff/neff.h"
 #include "device/neuron/element.h"
 #include "device/neuron/stream.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/backends.h"
 #include "device/neff/neff.h"
 #include "sim/core/check/check.h"
 #include "sim/core/program/assembler.h"
