@@ -8,49 +8,42 @@
 namespace trellis::kernels {
 namespace {
 
-// Filled by the constants of type Registered, before main; only read afterwards.
-std::map<std::string, Kernel, std::less<>>& known() {
-  static std::map<std::string, Kernel, std::less<>> map;
+// Filled by the constants of types Registered and RegisteredRows, before main; only read afterwards.
+template <class K>
+std::map<std::string, K, std::less<>>& known() {
+  static std::map<std::string, K, std::less<>> map;
   return map;
 }
 
 }  // namespace
 
-Body Kernel::twin(Isa isa) const {
-  for (auto i = static_cast<std::size_t>(isa) + 1; i-- > 0;)
-    if (twins[i] != nullptr) return twins[i];
-  return truth;
-}
-
-Body Kernel::chosen() const { return twin(cpu().best); }
-
-std::string_view Kernel::chosen_name() const {
-  for (auto i = static_cast<std::size_t>(cpu().best) + 1; i-- > 0;)
-    if (twins[i] != nullptr) return kernels::name(static_cast<Isa>(i));
-  return "truth";
-}
-
-Registered::Registered(std::vector<Kernel> (*make)()) {
-  for (Kernel& kernel : make()) {
-    Kernel& entry = known()[kernel.name];
+template <class K, class Twin>
+RegisteredAs<K, Twin>::RegisteredAs(std::vector<K> (*make)()) {
+  for (K& kernel : make()) {
+    K& entry = known<K>()[kernel.name];
     kernel.twins = entry.twins;  // which may have come first
     entry = std::move(kernel);
   }
 }
 
-Registered::Registered(Isa isa, const Twin* twins, std::size_t count) {
+template <class K, class Twin>
+RegisteredAs<K, Twin>::RegisteredAs(Isa isa, const Twin* twins, std::size_t count) {
   for (const Twin* twin = twins; twin != twins + count; ++twin)
-    known()[twin->name.text].twins[static_cast<std::size_t>(isa)] = twin->body;
+    known<K>()[twin->name.text].twins[static_cast<std::size_t>(isa)] = twin->body;
 }
 
-const std::map<std::string, Kernel, std::less<>>& kernels() { return known(); }
+template struct RegisteredAs<Kernel, Twin>;
+template struct RegisteredAs<RowKernel, RowTwin>;
+
+const std::map<std::string, Kernel, std::less<>>& kernels() { return known<Kernel>(); }
+const std::map<std::string, RowKernel, std::less<>>& row_kernels() { return known<RowKernel>(); }
 
 const Kernel& kernel_named(std::string_view name) {
-  if (const auto found = known().find(name); found != known().end()) return found->second;
+  if (const auto found = kernels().find(name); found != kernels().end()) return found->second;
   const std::string_view family = name.substr(0, name.find('.'));
   std::string near;
   int shown = 0;
-  for (const auto& [other, kernel] : known())
+  for (const auto& [other, kernel] : kernels())
     if (shown < 12 && (other.starts_with(family) || family.empty()))
       near += fmt::format("{}{}", shown++ == 0 ? "" : ", ", other);
   throw std::invalid_argument(

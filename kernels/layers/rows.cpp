@@ -4,7 +4,6 @@
 
 #include <limits>
 #include <stdexcept>
-#include <utility>
 
 #include "kernels/dispatch/parallel.h"
 #include "kernels/types/arguments.h"
@@ -13,46 +12,14 @@
 namespace trellis::kernels {
 namespace {
 
-// Filled by the constants of type RegisteredRows, before main; only read afterwards.
-std::map<std::string, RowKernel, std::less<>>& known() {
-  static std::map<std::string, RowKernel, std::less<>> map;
-  return map;
-}
-
 constexpr std::size_t columns_of_a_part = 64;
 
 }  // namespace
 
-RowBody RowKernel::chosen() const {
-  for (auto i = static_cast<std::size_t>(cpu().best) + 1; i-- > 0;)
-    if (twins[i] != nullptr) return twins[i];
-  return truth;
-}
-
-std::string_view RowKernel::chosen_name() const {
-  for (auto i = static_cast<std::size_t>(cpu().best) + 1; i-- > 0;)
-    if (twins[i] != nullptr) return kernels::name(static_cast<Isa>(i));
-  return "truth";
-}
-
-RegisteredRows::RegisteredRows(std::vector<RowKernel> (*make)()) {
-  for (RowKernel& kernel : make()) {
-    RowKernel& entry = known()[kernel.name];
-    kernel.twins = entry.twins;  // which may have come first
-    entry = std::move(kernel);
-  }
-}
-
-RegisteredRows::RegisteredRows(Isa isa, const RowTwin* twins, std::size_t count) {
-  for (const RowTwin* twin = twins; twin != twins + count; ++twin)
-    known()[twin->name.text].twins[static_cast<std::size_t>(isa)] = twin->body;
-}
-
-const std::map<std::string, RowKernel, std::less<>>& row_kernels() { return known(); }
-
 void run_rows(std::string_view name, const Rows& whole, int threads) {
-  const auto found = known().find(name);
-  if (found == known().end()) throw std::invalid_argument(fmt::format("no kernel over rows is called '{}'", name));
+  const auto found = row_kernels().find(name);
+  if (found == row_kernels().end())
+    throw std::invalid_argument(fmt::format("no kernel over rows is called '{}'", name));
   const RowBody body = found->second.chosen();
   const std::size_t unit = found->second.by_columns ? columns_of_a_part : 1;
   const std::size_t length = found->second.by_columns ? whole.columns : whole.rows;
