@@ -1,10 +1,10 @@
 #include "device/libnrt/refusal.h"
 
 #include <cstdio>
-#include <cstdlib>
 #include <system_error>
 
 #include "device/device.h"
+#include "device/environment.h"
 #include "device/neff/neff.h"
 
 namespace trellis::device::nrt {
@@ -16,8 +16,7 @@ enum class Level : std::uint8_t { quiet, error, warn };
 
 Level level() {
   static const Level one = [] {
-    const char* const value = std::getenv("NEURON_RT_LOG_LEVEL");  // NOLINT(concurrency-mt-unsafe): nothing changes it
-    const std::string_view word = value == nullptr ? "" : value;
+    const std::string word = value_of_variable("NEURON_RT_LOG_LEVEL");
     if (word == "QUIET" || word == "quiet") return Level::quiet;
     return word == "WARN" || word == "INFO" || word == "DEBUG" ? Level::warn : Level::error;
   }();

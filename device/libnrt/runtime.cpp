@@ -1,9 +1,9 @@
 #include "device/libnrt/runtime.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
+#include "device/environment.h"
 #include "device/of_this_process.h"
 
 namespace trellis::device::nrt {
@@ -46,8 +46,8 @@ void put(char* to, std::size_t room, std::string_view text) {
 }  // namespace
 
 std::string machine_name() {
-  const char* const value = std::getenv("TRELLIS_NRT_MACHINE");  // NOLINT(concurrency-mt-unsafe)
-  return value == nullptr || *value == '\0' ? "trn2.48xlarge" : value;
+  const std::string value = value_of_variable("TRELLIS_NRT_MACHINE");
+  return value.empty() ? "trn2.48xlarge" : value;
 }
 
 Topology machine_topology() { return open("sim:" + machine_name())->topology(); }

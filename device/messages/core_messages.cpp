@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "device/environment.h"
 #include "device/messages/failure.h"
 
 namespace trellis::device {
@@ -33,9 +34,9 @@ Address listener_of(const PeerCore& peer, int usual) {
 }  // namespace
 
 int first_message_port() {
-  const char* const value = std::getenv("TRELLIS_NRT_SENDRECV_PORT");  // NOLINT(concurrency-mt-unsafe)
-  if (value == nullptr) return usual_first_port;
-  const int port = std::atoi(value);
+  const std::string value = value_of_variable("TRELLIS_NRT_SENDRECV_PORT");
+  if (value.empty()) return usual_first_port;
+  const int port = std::atoi(value.c_str());
   if (port < 1024 || port > last_port)
     fail_with(std::errc::invalid_argument, "TRELLIS_NRT_SENDRECV_PORT={}: expected a port from 1024 to {}", value,
               last_port);

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <random>
 
+#include "device/environment.h"
 #include "device/of_this_process.h"
 #include "device/visible_cores.h"
 
@@ -82,9 +82,8 @@ std::string NeuronRuntime::enter(std::uint64_t identity) {
 }
 
 std::uint64_t NeuronRuntime::world_of(std::uint64_t identity) {
-  const char* const root = std::getenv("NEURON_RT_ROOT_COMM_ID");  // NOLINT(concurrency-mt-unsafe)
-  const bool has_root = root != nullptr && *root != '\0';
-  const std::size_t meeting = has_root ? std::hash<std::string_view>()(root) : number_of_process();
+  const std::string root = value_of_variable("NEURON_RT_ROOT_COMM_ID");
+  const std::size_t meeting = root.empty() ? number_of_process() : std::hash<std::string>()(root);
   return std::max<std::uint64_t>(identity ^ (meeting * 0x9E3779B97F4A7C15), 1);
 }
 

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "device/device.h"
+#include "device/environment.h"
 
 namespace trellis::device::nrt {
 
@@ -18,8 +18,8 @@ const std::vector<FunctionName>& functions() {
 }
 
 std::string library_file() {
-  const char* const value = std::getenv("TRELLIS_LIBNRT");  // NOLINT(concurrency-mt-unsafe): nothing changes it here
-  return value == nullptr || *value == '\0' ? "libnrt.so.1" : value;
+  const std::string value = value_of_variable("TRELLIS_LIBNRT");
+  return value.empty() ? "libnrt.so.1" : value;
 }
 
 Library::Library(const std::string& file) : file_(file) {

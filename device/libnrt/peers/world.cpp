@@ -5,6 +5,7 @@
 #include <list>
 #include <span>
 
+#include "device/environment.h"
 #include "device/libnrt/peers/hub.h"
 #include "device/libnrt/refusal.h"
 #include "device/messages/socket.h"
@@ -15,14 +16,9 @@ namespace {
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 32;
 constexpr std::uint32_t most_text = 4096, most_members = 1 << 16;
 
-std::string text_of(const char* variable) {
-  const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here changes it
-  return value == nullptr ? "" : value;
-}
-
 // Seconds, as NEURON_RT_EXEC_TIMEOUT gives them; 30 without.
 std::chrono::milliseconds timeout_of_environment() {
-  const std::string text = text_of("NEURON_RT_EXEC_TIMEOUT");
+  const std::string text = value_of_variable("NEURON_RT_EXEC_TIMEOUT");
   const int seconds = text.empty() ? 30 : std::atoi(text.c_str());
   if (seconds < 1 || seconds > 86'400)
     refuse(Status::invalid, "NEURON_RT_EXEC_TIMEOUT={}: expected seconds from 1 to 86400", text);
@@ -115,7 +111,7 @@ class World::Server {
   std::thread thread_;  // last: it uses all members above
 };
 
-World::World() : root_(text_of("NEURON_RT_ROOT_COMM_ID")), timeout_(timeout_of_environment()) {}
+World::World() : root_(value_of_variable("NEURON_RT_ROOT_COMM_ID")), timeout_(timeout_of_environment()) {}
 World::~World() = default;
 
 void World::join(std::uint32_t id, std::uint32_t devices) {
