@@ -85,10 +85,4 @@ std::uint64_t larger_buffer_bytes(const std::vector<Call>& calls) {
   return most;
 }
 
-double bus_factor(Collective collective, Rank ranks) {
-  const double n = ranks;
-  if (collective == Collective::all_reduce) return 2 * (n - 1) / n;
-  return schedule::by_block(collective) ? (n - 1) / n : 1;
-}
-
 }  // namespace trellis::measure

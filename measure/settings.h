@@ -69,6 +69,5 @@ std::vector<ccl::Call> calls_for(const BenchSettings&, std::uint64_t bytes, kern
                                  ccl::Rank root, ccl::Rank ranks);
 
 std::uint64_t larger_buffer_bytes(const std::vector<ccl::Call>&);  // over all ranks
-double bus_factor(schedule::Collective, ccl::Rank ranks);          // busbw over algbw
 
 }  // namespace trellis::measure

@@ -64,6 +64,12 @@ bool has_word(std::string_view words, std::string_view word) {
 std::span<const Traits> all_traits() { return table; }
 const Traits& traits(Collective c) { return table.at(static_cast<std::size_t>(c)); }
 
+double bus_factor(Collective c, Rank ranks) {
+  const double n = ranks;
+  if (c == all_reduce) return 2 * (n - 1) / n;
+  return traits(c).by_block ? (n - 1) / n : 1;
+}
+
 const Traits* traits_by_word(std::string_view word) {
   const auto found = std::ranges::find_if(table, [&](const Traits& t) { return has_word(t.words, word); });
   return found == table.end() ? nullptr : &*found;

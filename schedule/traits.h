@@ -25,6 +25,9 @@ const Traits& traits(Collective);
 
 // The all_to_all whose block sizes differ for each pair of ranks.
 inline bool counts_by_pair(Collective c) { return traits(c).by_pair && traits(c).uneven; }
+
+double bus_factor(Collective, Rank ranks);  // bus bandwidth over bandwidth, as benchmarks define it
+
 // By a further name of benchmarks, or by the name in MSCCL's files. Null: there is none.
 const Traits* traits_by_word(std::string_view word);
 const Traits* traits_by_msccl(std::string_view name);

@@ -42,25 +42,6 @@ Needs needs(const Task& t) {
 
 }  // namespace
 
-double bus_factor(const Task& t) {
-  const double n = t.ranks;
-  switch (t.collective) {
-    case all_reduce:
-      return 2 * (n - 1) / n;
-    case reduce_scatter:
-    case reduce_scatter_v:
-    case all_gather:
-    case all_gather_v:
-    case all_to_all:
-    case all_to_all_v:
-    case gather:
-    case scatter:
-      return (n - 1) / n;
-    default:
-      return 1;
-  }
-}
-
 // Ranks of one chip need no links among each other. A chip therefore sends what its ranks must send, minus what stays
 // within the chip.
 Bounds lower_bounds(const Task& task, const Machine& machine, const PriceOptions& options) {

@@ -77,7 +77,6 @@ Time least_time(const CompiledSchedule&, const Machine&, const PriceOptions&);
 bool has_empty_chunks(const schedule::Task&, const PriceOptions&);
 CompiledSchedule pattern_for(const schedule::Algorithm&, const schedule::Request&, const PriceOptions&);
 
-double bus_factor(const schedule::Task&);  // busbw over algbw
 Bounds lower_bounds(const schedule::Task&, const Machine&, const PriceOptions&);
 // "71% chip 12 waits for its send to chip 44 over efa out, 20% handshakes and DMA starts", largest first.
 std::string path_in_words(const Price&, const Machine&);

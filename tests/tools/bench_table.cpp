@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "schedule/traits.h"
 #include "tools/bench/report/result.h"
 
 namespace trellis::tools {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "schedule/traits.h"
 #include "tools/bench/report/result.h"
 
 namespace trellis::tools {
