@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <set>
+#include <span>
 
 #include "ccl/plan/check.h"
 #include "ccl/plan/layout.h"
@@ -43,10 +45,10 @@ struct Formula {
 };
 using Value = std::shared_ptr<const Formula>;
 
-Value sum_of(const std::vector<Value>& values) {
-  if (std::ranges::count(values, nullptr) > 0) return nullptr;
-  Formula f{.chunk = values.front()->chunk, .first = values.front()->first, .sum = values};
-  for (const Value& v : values) f.of.insert(v->of.begin(), v->of.end());
+Value sum_of(std::span<const Value* const> sources) {
+  if (std::ranges::any_of(sources, [](const Value* v) { return *v == nullptr; })) return nullptr;
+  Formula f{.chunk = (*sources.front())->chunk, .first = (*sources.front())->first};
+  for (const Value* v : sources) f.sum.push_back(*v), f.of.insert((*v)->of.begin(), (*v)->of.end());
   return std::make_shared<const Formula>(std::move(f));
 }
 
@@ -59,38 +61,14 @@ struct Run {
 void follow(const Schedule& s, Run& run) {
   schedule::Wiring wiring;
   if (const auto fault = schedule::Wiring::connect(s, wiring)) throw std::invalid_argument(fault->text);
-  std::vector<schedule::Cells> cells;
-  for (Rank r = 0; r < s.ranks(); ++r) cells.push_back(schedule::cells(s.task, r));
-  const auto cell = [&](Rank r, const Slice& x, std::int32_t i) -> Value& {
-    const auto rank = static_cast<std::size_t>(r);
-    return run.memory[rank][static_cast<std::size_t>(cells[rank].at(x.buffer, std::int64_t{x.first} + i))];
+  const schedule::View<Value> view(s, wiring, run.memory);
+  const auto note_sent = [&](StepId send, StepId receive) {
+    if (receive == schedule::Wiring::none) return;
+    const Slice& from = view.step(send).from;
+    for (std::int32_t i = 0; i < from.count; ++i)
+      if (const Value& v = view.cell(wiring.rank(send), from, i); v != nullptr) run.sent.emplace(v->of, v->chunk);
   };
-  const auto step_of = [&](StepId id) -> const schedule::Step& {
-    return s.programs[static_cast<std::size_t>(wiring.rank(id))].steps[static_cast<std::size_t>(wiring.step(id))];
-  };
-  const auto local = [&](StepId id) {
-    const Rank r = wiring.rank(id);
-    const schedule::Step& step = step_of(id);
-    const auto further = s.programs[static_cast<std::size_t>(r)].further(step);
-    for (std::int32_t i = 0; i < step.to.count; ++i) {
-      std::vector<Value> sources{cell(r, step.from, i)};
-      if (step.op == schedule::Op::copy)
-        for (const Slice& also : further) cell(r, also, i) = sources.front();
-      else
-        for (const Slice& more : further) sources.push_back(cell(r, more, i));
-      cell(r, step.to, i) = step.op == schedule::Op::copy ? sources.front() : sum_of(sources);
-    }
-  };
-  const auto transfer = [&](StepId send, StepId receive) {
-    const Rank a = wiring.rank(send), b = wiring.rank(receive);
-    const schedule::Step& to = step_of(receive);
-    for (std::int32_t i = 0; i < to.to.count; ++i) {
-      const Value arriving = cell(a, step_of(send).from, i);
-      if (arriving != nullptr) run.sent.emplace(arriving->of, arriving->chunk);
-      cell(b, to.to, i) = to.op == schedule::Op::recv ? arriving : sum_of({cell(b, to.from, i), arriving});
-    }
-  };
-  if (!schedule::Dataflow(s, wiring).run(local, transfer)) throw std::invalid_argument("some step can never start");
+  schedule::interpret(s, wiring, run.memory, sum_of, note_sent);
 }
 
 // Evaluates a formula to bytes.

@@ -28,18 +28,18 @@ class Walk {
  public:
   Walk(const schedule::Schedule& s, Rank rank) : schedule_(s), rank_(rank) {
     if (const auto fault = Wiring::connect(s, wiring_)) throw std::invalid_argument(fault->text);
-    for (Rank r = 0; r < s.ranks(); ++r) cells_.push_back(schedule::cells(s.task, r));
-    memory_ = schedule::memory_of<Value>(s, [](Rank r, std::int64_t chunk) {
-      return Value{origin_of(r), static_cast<std::int32_t>(chunk), true};
-    });
     seen_.resize(s.programs[static_cast<std::size_t>(rank)].steps.size());
   }
 
   Origins done() {
-    const bool whole =
-        schedule::Dataflow(schedule_, wiring_)
-            .run([&](StepId id) { local(id); }, [&](StepId send, StepId receive) { transfer(send, receive); });
-    if (!whole) throw std::invalid_argument("some step of the schedule can never start");
+    const auto sum = [](std::span<const Value* const> sources) {
+      Value v{0, sources.front()->chunk};
+      for (const Value* source : sources) v.of += source->of;
+      return v;
+    };
+    schedule::interpret(
+        schedule_, wiring_, memory_, sum, [&](StepId id, StepId receive) { before(id, receive); },
+        [&](StepId id, StepId receive) { after(receive == Wiring::none ? id : receive); });
     std::ranges::sort(sent_);
     Origins out;
     for (const Seen& seen : seen_) {
@@ -50,7 +50,7 @@ class Walk {
     }
     std::vector<Value> output;
     for (std::int64_t i = 0; i < schedule::output_chunks(schedule_.task, rank_); ++i)
-      output.push_back(cell(rank_, {static_cast<std::int32_t>(i), 1, Buffer::output}, 0));
+      output.push_back(view_.cell(rank_, {static_cast<std::int32_t>(i), 1, Buffer::output}, 0));
     out.output = origins(output);
     return out;
   }
@@ -62,64 +62,43 @@ class Walk {
     std::vector<std::vector<Value>> further;
   };
 
-  Value& cell(Rank r, const Slice& x, std::int32_t i) {
-    const auto rank = static_cast<std::size_t>(r);
-    return memory_[rank][static_cast<std::size_t>(cells_[rank].at(x.buffer, std::int64_t{x.first} + i))];
-  }
-
-  std::vector<Value> values(Rank r, const Slice& x) {
+  std::vector<Value> values(Rank r, const Slice& x) const {
     std::vector<Value> all;
-    for (std::int32_t i = 0; i < x.count; ++i) all.push_back(cell(r, x, i));
+    for (std::int32_t i = 0; i < x.count; ++i) all.push_back(view_.cell(r, x, i));
     return all;
   }
 
-  void put(Rank r, const Slice& to, const std::vector<Value>& values) {
-    for (std::int32_t i = 0; i < to.count; ++i) {
-      cell(r, to, i) = values[static_cast<std::size_t>(i)];
-      cell(r, to, i).fresh = false;
+  Seen* seen(StepId id) {
+    return wiring_.rank(id) == rank_ ? &seen_[static_cast<std::size_t>(wiring_.step(id))] : nullptr;
+  }
+
+  void before(StepId id, StepId receive) {
+    const std::vector<Value> from = values(wiring_.rank(id), view_.step(id).from);
+    if (Seen* const step = seen(id)) {
+      step->from = from;
+      if (view_.step(id).op == Op::reduce)
+        for (const Slice& more : view_.further(id)) step->further.push_back(values(rank_, more));
     }
+    if (receive == Wiring::none) return;
+    for (const Value& v : from) sent_.push_back(v.key());
+    if (Seen* const step = seen(receive); step != nullptr && view_.step(receive).op == Op::recv_reduce)
+      step->from = values(rank_, view_.step(receive).from);
   }
 
-  static void add(std::vector<Value>& sum, const std::vector<Value>& more) {
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i].of += more[i].of;
-  }
-
-  void made(Rank r, StepId id, std::vector<Value> sum) {
-    for (Value& v : sum) v.fresh = true;
-    if (r == rank_) seen_[static_cast<std::size_t>(wiring_.step(id))].to = std::move(sum);
-  }
-
-  void local(StepId id) {
+  // What is stored is rounded, so what a rank keeps is fresh no more.
+  void after(StepId id) {
+    const Step& step = view_.step(id);
     const Rank r = wiring_.rank(id);
-    const schedule::Program& program = schedule_.programs[static_cast<std::size_t>(r)];
-    const Step& step = program.steps[static_cast<std::size_t>(wiring_.step(id))];
-    Seen seen;
-    seen.from = values(r, step.from);
-    std::vector<Value> result = seen.from;
-    if (step.op == Op::reduce)
-      for (const Slice& more : program.further(step)) add(result, seen.further.emplace_back(values(r, more)));
-    put(r, step.to, result);
+    if (Seen* const mine = seen(id); mine != nullptr && (step.op == Op::reduce || step.op == Op::recv_reduce)) {
+      mine->to = values(r, step.to);
+      for (Value& v : mine->to) v.fresh = true;
+    }
+    const auto stored = [&](const Slice& x) {
+      for (std::int32_t i = 0; i < x.count; ++i) view_.cell(r, x, i).fresh = false;
+    };
+    stored(step.to);
     if (step.op == Op::copy)
-      for (const Slice& also : program.further(step)) put(r, also, result);
-    if (r == rank_) seen_[static_cast<std::size_t>(wiring_.step(id))] = std::move(seen);
-    if (step.op == Op::reduce) made(r, id, std::move(result));
-  }
-
-  void transfer(StepId send, StepId receive) {
-    const Rank a = wiring_.rank(send), b = wiring_.rank(receive);
-    const Step& from =
-        schedule_.programs[static_cast<std::size_t>(a)].steps[static_cast<std::size_t>(wiring_.step(send))];
-    const Step& to =
-        schedule_.programs[static_cast<std::size_t>(b)].steps[static_cast<std::size_t>(wiring_.step(receive))];
-    std::vector<Value> arriving = values(a, from.from);
-    for (const Value& v : arriving) sent_.push_back(v.key());
-    if (a == rank_) seen_[static_cast<std::size_t>(wiring_.step(send))].from = arriving;
-    if (to.op == Op::recv) return put(b, to.to, arriving);
-    std::vector<Value> sum = values(b, to.from);
-    if (b == rank_) seen_[static_cast<std::size_t>(wiring_.step(receive))].from = sum;
-    add(sum, arriving);
-    put(b, to.to, sum);
-    made(b, receive, std::move(sum));
+      for (const Slice& also : view_.further(id)) stored(also);
   }
 
   std::vector<Origin> origins(const std::vector<Value>& values) const {
@@ -132,8 +111,10 @@ class Walk {
   const schedule::Schedule& schedule_;
   const Rank rank_;
   Wiring wiring_;
-  std::vector<schedule::Cells> cells_;
-  schedule::Memory<Value> memory_;
+  schedule::Memory<Value> memory_ = schedule::memory_of<Value>(schedule_, [](Rank r, std::int64_t chunk) {
+    return Value{origin_of(r), static_cast<std::int32_t>(chunk), true};
+  });
+  schedule::View<Value> view_{schedule_, wiring_, memory_};
   std::vector<Seen> seen_;
   std::vector<std::tuple<std::uint64_t, std::int32_t>> sent_;
 };

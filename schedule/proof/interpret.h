@@ -23,44 +23,70 @@ Memory<Value> memory_of(const Schedule& s, Input input) {
   return memory;
 }
 
-// combine(sources) reduces several values to one, in the order given; recv_reduce puts the received value last. Throws
-// invalid_argument if the schedule can't run to its end.
-template <class Value, class Combine>
-void interpret(const Schedule& s, const Wiring& wiring, Memory<Value>& memory, Combine combine) {
-  std::vector<Cells> base;
-  for (Rank r = 0; r < s.ranks(); ++r) base.push_back(cells(s.task, r));
-  const auto cell = [&](Rank r, const Slice& x, std::int32_t i) -> Value& {
-    return memory[r][base[r].at(x.buffer, std::int64_t{x.first} + i)];
-  };
+// A schedule's memory, by slices of the ranks' chunks.
+template <class Value>
+class View {
+ public:
+  View(const Schedule& s, const Wiring& wiring, Memory<Value>& memory)
+      : schedule_(s), wiring_(wiring), memory_(memory) {
+    for (Rank r = 0; r < s.ranks(); ++r) base_.push_back(cells(s.task, r));
+  }
+  Value& cell(Rank r, const Slice& x, std::int32_t i) const {
+    return memory_[r][base_[r].at(x.buffer, std::int64_t{x.first} + i)];
+  }
+  const Step& step(StepId id) const { return schedule_.programs[wiring_.rank(id)].steps[wiring_.step(id)]; }
+  std::span<const Slice> further(StepId id) const { return schedule_.programs[wiring_.rank(id)].further(step(id)); }
+
+ private:
+  const Schedule& schedule_;
+  const Wiring& wiring_;
+  Memory<Value>& memory_;
+  std::vector<Cells> base_;
+};
+
+struct Unwatched {
+  void operator()(StepId, StepId) const {}
+};
+
+// combine(sources) reduces several values to one, in the order given; recv_reduce puts the received value last.
+// before(step, receive) and after(step, receive) are called around each step that is local, with Wiring::none, and
+// around each arrival, with its two ends. Throws invalid_argument if the schedule can't run to its end.
+template <class Value, class Combine, class Before = Unwatched, class After = Unwatched>
+void interpret(const Schedule& s, const Wiring& wiring, Memory<Value>& memory, Combine combine, Before before = {},
+               After after = {}) {
+  const View<Value> view(s, wiring, memory);
   std::vector<const Value*> sources;
   const auto local = [&](StepId id) {
+    before(id, Wiring::none);
     const Rank r = wiring.rank(id);
-    const Program& program = s.programs[r];
-    const Step& step = program.steps[wiring.step(id)];
+    const Step& step = view.step(id);
     for (std::int32_t i = 0; i < step.to.count; ++i) {
       if (step.op == Op::copy) {
-        cell(r, step.to, i) = cell(r, step.from, i);
-        for (const Slice& also : program.further(step)) cell(r, also, i) = cell(r, step.from, i);
+        view.cell(r, step.to, i) = view.cell(r, step.from, i);
+        for (const Slice& also : view.further(id)) view.cell(r, also, i) = view.cell(r, step.from, i);
         continue;
       }
-      sources.assign(1, &cell(r, step.from, i));
-      for (const Slice& more : program.further(step)) sources.push_back(&cell(r, more, i));
-      cell(r, step.to, i) = combine(std::span<const Value* const>(sources));
+      sources.assign(1, &view.cell(r, step.from, i));
+      for (const Slice& more : view.further(id)) sources.push_back(&view.cell(r, more, i));
+      view.cell(r, step.to, i) = combine(std::span<const Value* const>(sources));
     }
+    after(id, Wiring::none);
   };
   const auto transfer = [&](StepId send, StepId receive) {
+    before(send, receive);
     const Rank a = wiring.rank(send), b = wiring.rank(receive);
-    const Step& from = s.programs[a].steps[wiring.step(send)];
-    const Step& to = s.programs[b].steps[wiring.step(receive)];
+    const Step& from = view.step(send);
+    const Step& to = view.step(receive);
     for (std::int32_t i = 0; i < to.to.count; ++i) {
-      const Value& arriving = cell(a, from.from, i);
+      const Value& arriving = view.cell(a, from.from, i);
       if (to.op == Op::recv) {
-        cell(b, to.to, i) = arriving;
+        view.cell(b, to.to, i) = arriving;
         continue;
       }
-      sources.assign({&cell(b, to.from, i), &arriving});
-      cell(b, to.to, i) = combine(std::span<const Value* const>(sources));
+      sources.assign({&view.cell(b, to.from, i), &arriving});
+      view.cell(b, to.to, i) = combine(std::span<const Value* const>(sources));
     }
+    after(send, receive);
   };
   if (!Dataflow(s, wiring).run(local, transfer))
     throw std::invalid_argument("some step of the schedule can never start");

@@ -37,38 +37,16 @@ std::string arrow(const Task& t, const Datum& d) {
 
 Contents::Contents(const Schedule& s, const Wiring& wiring) : first_(wiring.count()), count_(wiring.count()) {
   auto memory = memory_of<Datum>(s, [&](Rank r, std::int64_t chunk) { return input_datum(s.task, r, chunk); });
-  std::vector<Cells> base;
-  for (Rank r = 0; r < s.ranks(); ++r) base.push_back(cells(s.task, r));
-  const auto cell = [&](Rank r, const Slice& x, std::int32_t i) -> Datum& {
-    return memory[r][base[r].at(x.buffer, std::int64_t{x.first} + i)];
-  };
-  const auto record = [&](StepId id, Rank r, const Slice& from) {
+  const View<Datum> view(s, wiring, memory);
+  const auto record = [&](StepId id, StepId receive) {
+    const Slice& from = view.step(id).from;
     first_[id] = data_.size();
     count_[id] = static_cast<std::uint32_t>(from.count);
-    for (std::int32_t i = 0; i < from.count; ++i) data_.push_back(cell(r, from, i));
+    for (std::int32_t i = 0; i < from.count; ++i) data_.push_back(view.cell(wiring.rank(id), from, i));
+    if (receive != Wiring::none) first_[receive] = first_[id], count_[receive] = count_[id];
   };
-  const auto local = [&](StepId id) {
-    const Rank r = wiring.rank(id);
-    const Program& program = s.programs[r];
-    const Step& step = program.steps[wiring.step(id)];
-    record(id, r, step.from);
-    for (std::int32_t i = 0; i < step.to.count; ++i) {
-      const Datum moved = cell(r, step.from, i);
-      cell(r, step.to, i) = moved;
-      if (step.op != Op::copy) continue;
-      for (const Slice& also : program.further(step)) cell(r, also, i) = moved;
-    }
-  };
-  const auto transfer = [&](StepId send, StepId receive) {
-    const Rank a = wiring.rank(send), b = wiring.rank(receive);
-    const Slice& from = s.programs[a].steps[wiring.step(send)].from;
-    const Slice& to = s.programs[b].steps[wiring.step(receive)].to;
-    record(send, a, from);
-    first_[receive] = first_[send];
-    count_[receive] = count_[send];
-    for (std::int32_t i = 0; i < to.count; ++i) cell(b, to, i) = cell(a, from, i);
-  };
-  Dataflow(s, wiring).run(local, transfer);
+  interpret(
+      s, wiring, memory, [](std::span<const Datum* const> parts) { return *parts.back(); }, record);
 }
 
 std::int64_t block(const Task& t, const Datum& d) {
