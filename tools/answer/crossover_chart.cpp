@@ -9,6 +9,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "tools/picture/axes.h"
 #include "tools/picture/palette.h"
 #include "tools/picture/svg.h"
 
@@ -54,53 +55,30 @@ std::vector<std::string> nearest_first(const std::map<std::string, Line>& lines)
   return names;
 }
 
-// A panel's axes, from the minimum to the maximum of what it shows.
 struct Panel {
   double y = 0;
-  double bytes_low = 1, bytes_high = 2, time_low = 1, time_high = 10;  // bytes; picoseconds
-  double x_at(double bytes) const {
-    const double clamped = std::clamp(bytes, bytes_low, bytes_high);
-    return left + width * std::log(clamped / bytes_low) / std::log(bytes_high / bytes_low);
-  }
-  double y_at(double time) const {
-    return y + height * (1 - std::log(time / time_low) / std::log(time_high / time_low));
-  }
+  draw::Axis bytes, time;  // picoseconds
 };
 
 Panel panel_over(const std::map<std::string, Line>& lines, const std::vector<std::string>& names, double y) {
-  Panel p{.y = y, .bytes_low = 1e300, .bytes_high = 0, .time_low = 1e300, .time_high = 0};
+  double least = 1e300, most = 0, soonest = 1e300, latest = 0;
   for (const std::string& name : names)
     for (const auto& [bytes, time] : lines.at(name)) {
       const auto t = static_cast<double>(std::max<sim::Time>(time, 1));
-      p.bytes_low = std::min(p.bytes_low, bytes), p.bytes_high = std::max(p.bytes_high, bytes);
-      p.time_low = std::min(p.time_low, t), p.time_high = std::max(p.time_high, t);
+      least = std::min(least, bytes), most = std::max(most, bytes);
+      soonest = std::min(soonest, t), latest = std::max(latest, t);
     }
-  p.bytes_high = std::max(p.bytes_high, p.bytes_low * 2);
-  p.time_low = std::pow(10, std::floor(std::log10(p.time_low)));
-  p.time_high = std::max(p.time_low * 10, std::pow(10, std::ceil(std::log10(p.time_high))));
-  return p;
-}
-
-void draw_grid(Svg& svg, const Panel& p) {
-  for (double time = p.time_low; time <= p.time_high * 1.001; time *= 10) {
-    svg.line({left, p.y_at(time)}, {left + width, p.y_at(time)}, "class=\"grid\"");
-    svg.text({left - 8, p.y_at(time) + 4}, sim_time_text(static_cast<sim::Time>(time)),
-             "class=\"dim\" font-size=\"11\" text-anchor=\"end\"");
-  }
-  const double octaves = std::log2(p.bytes_high / p.bytes_low), step = std::exp2(std::ceil(octaves / 9));
-  for (double bytes = p.bytes_low; bytes <= p.bytes_high; bytes *= step) {
-    svg.line({p.x_at(bytes), p.y}, {p.x_at(bytes), p.y + height}, "class=\"grid\"");
-    svg.text({p.x_at(bytes), p.y + height + 16}, sim_bytes_text(bytes),
-             "class=\"dim\" font-size=\"11\" text-anchor=\"middle\"");
-  }
+  most = std::max(most, least * 2);
+  const double step = std::exp2(std::ceil(std::log2(most / least) / 9));
+  return {y, {least, most, left, left + width, step, true}, draw::power_axis(soonest, latest, 10, 100, y + height, y)};
 }
 
 void draw_regions(Svg& svg, const Panel& p, const std::vector<sim::Region>& regions,
                   const std::map<std::string, draw::Ink>& inks) {
   for (std::size_t i = 0; i < regions.size(); ++i) {
     const std::string name = sim::family_of(regions[i].way);
-    const double from = p.x_at(regions[i].from);
-    const double to = i + 1 < regions.size() ? p.x_at(regions[i + 1].from) : left + width;
+    const double from = p.bytes.at(regions[i].from);
+    const double to = i + 1 < regions.size() ? p.bytes.at(regions[i + 1].from) : left + width;
     const auto ink = inks.find(name);
     svg.open("chosen", fmt::format("{} from {}", name, sim_bytes_text(regions[i].from)));
     svg.rect({from, p.y}, {to - from, height}, 0,
@@ -118,8 +96,8 @@ void draw_published(Svg& svg, const Panel& p, const std::vector<PublishedRegion>
                     const std::map<std::string, draw::Ink>& inks) {
   constexpr double strip = 18;
   for (std::size_t i = 0; i < regions.size(); ++i) {
-    const double from = p.x_at(regions[i].from);
-    const double to = i + 1 < regions.size() ? p.x_at(regions[i + 1].from) : left + width;
+    const double from = p.bytes.at(regions[i].from);
+    const double to = i + 1 < regions.size() ? p.bytes.at(regions[i + 1].from) : left + width;
     const auto ink = inks.find(regions[i].name);
     svg.open("published", fmt::format("{} from {}", regions[i].name, sim_bytes_text(regions[i].from)));
     svg.rect({from, p.y + height - strip}, {to - from, strip}, 0,
@@ -138,19 +116,19 @@ void draw_panel(Svg& svg, const TuneChart& chart, double y) {
   for (std::size_t i = 0; i < names.size(); ++i) inks[names[i]] = draw::ink(static_cast<std::int64_t>(i));
   svg.text({left, y - 26}, chart.title, "font-size=\"13\" font-weight=\"600\"");
   draw_regions(svg, p, chart.regions, inks);
-  draw_grid(svg, p);
+  draw::draw_grid(svg, p.bytes, sim_bytes_text, p.time,
+                  [](double t) { return sim_time_text(static_cast<sim::Time>(t)); });
   draw_published(svg, p, chart.published, inks);
   svg.rect({left, y}, {width, height}, 0, "class=\"frame\"");
   for (std::size_t i = 0; i < names.size(); ++i) {
     const draw::Ink& ink = inks[names[i]];
     const std::string stroke =
         fmt::format("class=\"curve{}\" stroke=\"{}\"", ink.outlined ? " dashed" : "", ink.colour);
-    std::string path;
+    std::vector<Point> points;
     for (const auto& [bytes, time] : lines.at(names[i]))
-      path += fmt::format("{}{} {}", path.empty() ? "M" : "L", draw::number(p.x_at(bytes)),
-                          draw::number(p.y_at(static_cast<double>(std::max<sim::Time>(time, 1)))));
+      points.push_back({p.bytes.at(bytes), p.time.at(static_cast<double>(std::max<sim::Time>(time, 1)))});
     svg.open("series", names[i]);
-    svg.path(path, stroke);
+    svg.path(draw::through(points), stroke);
     svg.close();
     const double at = y + 12 + legend_line * static_cast<double>(i);
     svg.line({left + width + 12, at - 4}, {left + width + 32, at - 4}, stroke);
@@ -180,7 +158,6 @@ std::string tune_chart(const std::string& machine, const std::vector<TuneChart>&
     throw std::invalid_argument("nothing to draw: no point of the sweep is done");
   const double all = top + static_cast<double>(charts.size()) * (height + between) + 10;
   Svg svg(left + width + right, all, draw::chart_style, "crossover of algorithms on " + machine);
-  svg.rect({0, 0}, {left + width + right, all}, 0, "class=\"paper\"");
   svg.text({26, 34}, machine, "font-size=\"18\" font-weight=\"600\"");
   svg.text({26, 54}, "simulated time over the size of the larger buffer; shaded: which algorithm is chosen",
            "class=\"dim\" font-size=\"12\"");

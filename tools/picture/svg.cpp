@@ -12,6 +12,12 @@ std::string number(double value) {
   return fmt::format("{}", rounded == 0 ? 0.0 : rounded);
 }
 
+std::string through(const std::vector<Point>& points) {
+  std::string path;
+  for (const Point& p : points) path += fmt::format("{}{} {}", path.empty() ? "M" : "L", number(p.x), number(p.y));
+  return path;
+}
+
 std::string escaped(std::string_view text) {
   std::string safe;
   for (char c : text) {
@@ -36,6 +42,7 @@ Svg::Svg(double width, double height, std::string_view style, std::string_view t
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" role=\"img\">\n"
       "<title>{2}</title>\n<style>\n{3}</style>\n",
       number(width), number(height), escaped(title), style);
+  rect({0, 0}, {width, height}, 0, R"(class="paper")");
 }
 
 void Svg::open(std::string_view css_class, std::string_view title) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace trellis::tools::draw {
 
@@ -21,6 +22,7 @@ struct Point {
 
 class Svg {
  public:
+  // The style says what the class `paper`, the background, is like.
   Svg(double width, double height, std::string_view style, std::string_view title);
 
   void open(std::string_view css_class, std::string_view title = {});  // opens a group; the title is shown on hover
@@ -39,6 +41,7 @@ class Svg {
 };
 
 std::string number(double);
+std::string through(const std::vector<Point>&);  // a path's commands
 std::string escaped(std::string_view);
 
 }  // namespace trellis::tools::draw

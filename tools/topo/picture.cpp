@@ -86,7 +86,6 @@ std::string topo_picture(const TopoMachine& machine, const PlacedRanks& placed) 
   const double width = std::max(whole.size.x, 8.5 * static_cast<double>(title.size())) + 2 * margin;
   const double height = whole.size.y + heading + margin;
   Svg svg(width, height, style, title);
-  svg.rect({0, 0}, {width, height}, 0, "class=\"paper\"");
   svg.text({margin, 29}, title, "style=\"font-size:16px\" font-weight=\"600\"");
   Sketch at_its_place;
   at_its_place.add(whole, {margin, heading});

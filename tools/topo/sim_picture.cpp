@@ -60,7 +60,6 @@ class Drawing {
     const double height = below + lines * legend_line + 8;
     Svg svg(width, height, style, title_);
     svg.open("machine");
-    svg.rect({0, 0}, {width, height}, 0, "class=\"paper\"");
     svg.text({margin, 29}, title_, "class=\"title\"");
     // SVG groups are not translated: elements are moved here.
     const Point at{margin + std::max(0.0, (width - 2 * margin - sketch.size.x) / 2), heading};

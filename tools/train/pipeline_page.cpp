@@ -62,7 +62,6 @@ std::string pipeline_picture(const train::PipelineSchedule& s, const train::Timi
   const std::string title = fmt::format("{}: {} ranks, {} stages a rank, {} micro-batches; bubble {:.1f}%", s.name,
                                         s.shape.ranks, s.shape.chunks, s.shape.micro_batches, 100 * t.bubble());
   draw::Svg svg(width, height, draw::chart_style, title);
-  svg.rect({0, 0}, {width, height}, 0, R"(class="paper")");
   svg.text({12, 26}, title, R"(font-size="14" font-weight="600")");
   for (std::size_t r = 0; r < s.ranks.size(); ++r) {
     const double y = top + row * static_cast<double>(r);

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <tuple>
 
 #include "tools/bench/report/result.h"
+#include "tools/picture/axes.h"
 #include "tools/picture/palette.h"
 #include "tools/picture/svg.h"
 
@@ -14,6 +14,7 @@ namespace trellis::tools {
 using namespace measure;
 namespace {
 
+using draw::Axis;
 using draw::Ink;
 using draw::Point;
 using draw::Svg;
@@ -28,29 +29,6 @@ struct Dot {
 struct Curve {
   std::string name;
   std::vector<Dot> time, bandwidth;
-};
-
-// A logarithmic axis between two powers of its base.
-class Axis {
- public:
-  Axis(double least, double most, double base) : base_(base) {
-    first_ = static_cast<int>(std::floor(std::log(least) / std::log(base) + 1e-9));
-    last_ = std::max(first_ + 1, static_cast<int>(std::ceil(std::log(most) / std::log(base) - 1e-9)));
-  }
-  double at(double value) const {  // from 0 to 1
-    return (std::log(value) / std::log(base_) - first_) / (last_ - first_);
-  }
-  // Powers of the base, no more than fit.
-  std::vector<double> ticks(int most) const {
-    const int every = (last_ - first_ + most) / most;
-    std::vector<double> all;
-    for (int i = first_; i <= last_; i += every) all.push_back(std::pow(base_, i));
-    return all;
-  }
-
- private:
-  double base_;
-  int first_ = 0, last_ = 1;
 };
 
 std::string time_text(double us) {
@@ -96,17 +74,6 @@ std::vector<Curve> curves_of(const std::vector<BenchResult>& results) {
   return all;
 }
 
-Axis axis_over(const std::vector<Curve>& curves, std::vector<Dot> Curve::*dots, double Dot::*low, double Dot::*high,
-               double base) {
-  double least = 1e300, most = 1e-300;
-  for (const Curve& c : curves)
-    for (const Dot& d : c.*dots) {
-      least = std::min(least, d.*low);
-      most = std::max(most, d.*high);
-    }
-  return {std::max(least, 1e-9), std::max(most, 1e-9), base};
-}
-
 struct Panel {
   double y;  // of its upper edge
   std::string title;
@@ -115,35 +82,29 @@ struct Panel {
 };
 
 void draw_panel(Svg& svg, const Panel& panel, const std::vector<Curve>& curves, const Axis& x) {
-  const Axis y = axis_over(curves, panel.dots, &Dot::low, &Dot::high, 10);
-  const auto place = [&](double bytes, double value) {
-    return Point{left + panel_width * x.at(bytes), panel.y + panel_height * (1 - y.at(value))};
-  };
+  double least = 1e300, most = 1e-9;
+  for (const Curve& c : curves)
+    for (const Dot& d : c.*panel.dots) least = std::min(least, d.low), most = std::max(most, d.high);
+  const Axis y = draw::power_axis(std::max(least, 1e-9), most, 10, 8, panel.y + panel_height, panel.y);
+  const auto place = [&](double bytes, double value) { return Point{x.at(bytes), y.at(value)}; };
   svg.text({left, panel.y - 10}, panel.title, "font-size=\"12\" font-weight=\"600\"");
-  for (const double tick : y.ticks(8)) {
-    const double at = panel.y + panel_height * (1 - y.at(tick));
-    svg.line({left, at}, {left + panel_width, at}, "class=\"grid\"");
-    svg.text({left - 8, at + 4}, panel.words(tick), "class=\"dim\" font-size=\"11\" text-anchor=\"end\"");
-  }
-  for (const double tick : x.ticks(10)) {
-    const double at = left + panel_width * x.at(tick);
-    svg.line({at, panel.y}, {at, panel.y + panel_height}, "class=\"grid\"");
-    svg.text({at, panel.y + panel_height + 16}, bytes_text(static_cast<std::uint64_t>(tick)),
-             "class=\"dim\" font-size=\"11\" text-anchor=\"middle\"");
-  }
+  draw::draw_grid(
+      svg, x, [](double bytes) { return bytes_text(static_cast<std::uint64_t>(bytes)); }, y, panel.words);
   svg.rect({left, panel.y}, {panel_width, panel_height}, 0, "class=\"frame\"");
   for (std::size_t i = 0; i < curves.size(); ++i) {
     const std::vector<Dot>& dots = curves[i].*panel.dots;
     const Ink ink = draw::ink(static_cast<std::int64_t>(i));
-    std::string line, band;
-    const auto add = [](std::string& path, Point p) {
-      path += fmt::format("{}{} {}", path.empty() ? "M" : "L", draw::number(p.x), draw::number(p.y));
-    };
-    for (const Dot& d : dots) add(line, place(d.bytes, d.value)), add(band, place(d.bytes, std::max(d.high, d.low)));
-    for (std::size_t j = dots.size(); j-- > 0;) add(band, place(dots[j].bytes, std::min(dots[j].low, dots[j].high)));
+    std::vector<Point> line, band;
+    for (const Dot& d : dots) {
+      line.push_back(place(d.bytes, d.value));
+      band.push_back(place(d.bytes, std::max(d.high, d.low)));
+    }
+    for (std::size_t j = dots.size(); j-- > 0;)
+      band.push_back(place(dots[j].bytes, std::min(dots[j].low, dots[j].high)));
     svg.open("series", curves[i].name);
-    svg.path(band + "Z", fmt::format("class=\"band\" fill=\"{}\"", ink.colour));
-    svg.path(line, fmt::format("class=\"curve{}\" stroke=\"{}\"", ink.outlined ? " dashed" : "", ink.colour));
+    svg.path(draw::through(band) + "Z", fmt::format("class=\"band\" fill=\"{}\"", ink.colour));
+    svg.path(draw::through(line),
+             fmt::format("class=\"curve{}\" stroke=\"{}\"", ink.outlined ? " dashed" : "", ink.colour));
     for (const Dot& d : dots) {
       svg.open("dot", fmt::format("{}: {}, {}", curves[i].name, bytes_text(static_cast<std::uint64_t>(d.bytes)),
                                   panel.words(d.value)));
@@ -166,13 +127,12 @@ std::string bench_plot(const std::vector<BenchResult>& results) {
   const double width = left + panel_width + right;
   const std::string title = fmt::format("{} on {} ranks", schedule::name(first.collective), first.ranks);
   Svg svg(width, height, draw::chart_style, title);
-  svg.rect({0, 0}, {width, height}, 0, "class=\"paper\"");
   svg.text({26, 34}, title, "font-size=\"18\" font-weight=\"600\"");
   svg.text({26, 54}, "median of the iterations; the band is from p10 to p90", "class=\"dim\" font-size=\"12\"");
   double least = 1e300, most = 0;
   for (const Curve& c : curves)
     least = std::min(least, c.time.front().bytes), most = std::max(most, c.time.back().bytes);
-  const Axis x(least, most, 2);
+  const Axis x = draw::power_axis(least, most, 2, 10, left, left + panel_width);
   draw_panel(svg, {top + 10, "time", &Curve::time, time_text}, curves, x);
   draw_panel(svg, {second, "bus bandwidth", &Curve::bandwidth, bandwidth_text}, curves, x);
   svg.text({left + panel_width / 2, second + panel_height + 34}, "size of the larger buffer",

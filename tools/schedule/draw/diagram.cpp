@@ -47,7 +47,6 @@ class Drawing {
     const Point corner{margin, legend_top_};
     const double height = legend_top_ + draw_legend(nullptr, legend, corner, width_ - 2 * margin) + margin - 6;
     Svg svg(width_, height, style, fmt::format("{} on {}", w_.heading, w_.facts.front()));
-    svg.rect({0, 0}, {width_, height}, 0, "class=\"paper\"");
     heading(svg);
     rounds(svg);
     lanes(svg);
