@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
 #include <stdexcept>
 
 namespace trellis::ccl {
@@ -20,8 +21,6 @@ RegisteredTransport::RegisteredTransport(TransportKind kind) {
   if (!table().emplace(name, std::move(kind)).second)
     throw std::logic_error(fmt::format("two transports are called {}", name));
 }
-
-const std::map<std::string, TransportKind, std::less<>>& transports() { return table(); }
 
 const TransportKind& transport_named(std::string_view wanted) {
   const auto found = table().find(wanted);

@@ -1,7 +1,6 @@
 // The transports by name. A transport's source file registers it, for all tools and tests.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -30,7 +29,6 @@ struct RegisteredTransport {
   explicit RegisteredTransport(TransportKind);
 };
 
-const std::map<std::string, TransportKind, std::less<>>& transports();
 const TransportKind& transport_named(std::string_view);  // throws invalid_argument that lists the known names
 std::vector<std::string> usable_transports();            // the names of those that are not absent
 

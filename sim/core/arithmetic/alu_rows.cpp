@@ -137,13 +137,6 @@ float reduced(AluOp op, const float* a, std::size_t n) {
   return states[0];
 }
 
-void scanned(AluOp op, float start, const float* a, float* out, std::size_t n) {
-  float state = start;
-  with_function(op, [&](auto f) {
-    for (std::size_t i = 0; i < n; ++i) out[i] = state = f(state, a[i]);
-  });
-}
-
 float neutral(AluOp op) {
   switch (op) {
     case AluOp::multiply:

@@ -35,8 +35,6 @@ void arithmetic(AluOp, Term a, Term b, float* out, std::size_t n);
 // which begins as neutral(); then the second half of the states is combined into the first until one is left. subtract
 // goes from left to right.
 float reduced(AluOp, const float* a, std::size_t n);
-// The running reduction: out[i] = out[i - 1] op a[i].
-void scanned(AluOp, float start, const float* a, float* out, std::size_t n);
 // The neutral element, for ops that have one: 0 of add, 1 of multiply, -infinity of max.
 float neutral(AluOp);
 
