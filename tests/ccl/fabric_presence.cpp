@@ -25,40 +25,15 @@ Presence presence_of(Rank rank, Rank ranks) {
 // A message from one to the other.
 void tell(Presence& from, Presence& to) {
   std::vector<std::byte> message;
-  message.resize(from.write_for(to.rank(), message));
+  message.resize(from.write_for(to.rank(), 0, 4096, message));
   PublicState state;
   ASSERT_TRUE(read_public(message, state));
   to.hear(state, 0);
 }
 
-// In a large communicator only rank 0 hears of all, and the others of the missing one from it.
-TEST(Presence, RankZeroTellsWhichRankDidNotJoin) {
-  constexpr Rank ranks = 80, absent = 77;
-  Presence zero = presence_of(0, ranks), five = presence_of(5, ranks);
-  for (Presence* p : {&zero, &five}) p->change([](PublicState& s) { s.head.joined = true; });
-  for (Rank r = 1; r < ranks; ++r) {
-    if (r == absent) continue;
-    Presence other = presence_of(r, ranks);
-    other.change([](PublicState& s) { s.head.joined = true; });
-    tell(other, zero);
-  }
-  EXPECT_EQ(zero.not_joined(), std::vector{absent});
-  EXPECT_TRUE(five.not_joined().empty()) << "it can't know";
-  tell(zero, five);
-  EXPECT_EQ(five.missing(), -1);
-
-  five.change([](PublicState& s) { s.head.gives_up = true; });
-  tell(five, zero);
-  EXPECT_EQ(zero.outcome(), Outcome::dropped);
-  tell(zero, five);
-  EXPECT_EQ(five.outcome(), Outcome::dropped);
-  EXPECT_EQ(five.missing(), absent);
-  EXPECT_EQ(five.host(absent), "h77");
-}
-
 TEST(Presence, NobodyIsMissingWhenAllHaveJoined) {
   Presence zero = presence_of(0, 2), one = presence_of(1, 2);
-  for (Presence* p : {&zero, &one}) p->change([](PublicState& s) { s.head.joined = true; });
+  for (Presence* p : {&zero, &one}) p->come();
   tell(one, zero);
   EXPECT_EQ(zero.settle(Outcome::made), Outcome::made);
   tell(zero, one);

@@ -40,10 +40,10 @@ Member myself(const FabricSettings& s, const Control& control) {
 
 Outcome outcome_of_giving_up(Control& control, Presence& presence) {
   if (presence.rank() == 0) return presence.settle(Outcome::dropped);
-  presence.change([](PublicState& s) { s.head.gives_up = true; });
+  presence.announce([](PublicState& s) { s.head.gives_up = true; });
   const Deadline begun = Clock::now();
   while (presence.outcome() == Outcome::open && Clock::now() - begun < for_an_answer) {
-    presence.ask(0);
+    presence.ask(presence.above());
     control.progress();
     usleep(1000);
   }
@@ -53,7 +53,7 @@ Outcome outcome_of_giving_up(Control& control, Presence& presence) {
 std::string named(const Presence& p, Rank r) { return who(r, p.host(r)); }
 
 // Names the rank that rank 0 told, which alone knows of all; else the first that this rank has not heard of.
-PeerLost not_in_time(const Presence& p) {
+PeerLost not_in_time(Presence& p) {
   const std::vector<Rank> unseen = p.not_joined();
   const bool told = p.missing() >= 0;
   if (!told && unseen.empty())
@@ -71,7 +71,9 @@ bool is_over(const Joining& j, Presence& presence, std::span<const Rank> awaited
     return false;
   }
   if (Clock::now() > j.deadline) return true;
-  if (!presence.alive(0)) throw PeerLost(0, -1, fmt::format("{} died while the ranks joined", named(presence, 0)));
+  if (const Rank r = presence.above(); !presence.alive(r)) presence.mark_lost(r);
+  if (const Rank r = presence.lost(); r >= 0)
+    throw PeerLost(r, -1, fmt::format("{} died while the ranks joined", named(presence, r)));
   return false;
 }
 
@@ -89,7 +91,7 @@ bool gives_up(Control& control, Presence& presence, const Joining& j, std::span<
 
 // Returns on all ranks or on none: rank 0 decides when all have come, or when one gives up.
 void join_all(Control& control, Presence& presence, const Joining& j) {
-  presence.announce([](PublicState& s) { s.head.joined = true; });
+  presence.come();
   control.wake();
   Deadline asked = Clock::now();
   for (std::uint32_t turn = 0;; ++turn) {
@@ -103,11 +105,11 @@ void join_all(Control& control, Presence& presence, const Joining& j) {
     }
     if (outcome == Outcome::dropped && j.waiting) throw Dropped("another rank has given up joining");
     if (outcome == Outcome::dropped) throw not_in_time(presence);
-    if (awaited.empty()) awaited.push_back(0);
+    if (awaited.empty()) awaited.push_back(presence.above());
     if (Clock::now() - asked > between_asks) {
       asked = Clock::now();
       for (const Rank r : awaited) presence.ask(r);
-      presence.ask(0);
+      presence.ask(presence.above());
     }
     if (gives_up(control, presence, j, awaited)) return;
     if (turn < 50)

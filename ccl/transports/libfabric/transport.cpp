@@ -8,6 +8,7 @@
 
 #include "ccl/transports/libfabric/data/lane_receiver.h"
 #include "ccl/transports/libfabric/data/lane_sender.h"
+#include "ccl/transports/libfabric/presence/neighbours.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -62,7 +63,7 @@ FabricTransport::~FabricTransport() {
     deliver();
   } catch (const std::exception&) {  // an operation has said so, or none needs it
   }
-  presence_->announce([](PublicState& s) { s.head.left = true; });
+  presence_->publish([](PublicState& s) { s.head.left = true; });
   control_->wake();
   presence_->set_progress({});
   {
@@ -194,6 +195,7 @@ void FabricTransport::mark_aborted() {
 // An answer may have been on its way already, with an older state. So the asks are numbered.
 void FabricTransport::refresh(std::chrono::milliseconds most) {
   const Deadline end = Clock::now() + most;
+  if (is_large(ranks())) return survey(end);
   std::vector<std::uint32_t> asks;
   for (Rank r = 0; r < ranks(); ++r) {
     presence_->ask(r);
@@ -210,13 +212,33 @@ void FabricTransport::refresh(std::chrono::milliseconds most) {
   }
 }
 
+// The ranks that can't tell, as all the ways to them led by ranks that have left, are not waited for.
+void FabricTransport::survey(Deadline end) {
+  const std::uint32_t number = presence_->begin_survey();
+  control_->wake();
+  Deadline looked = Clock::now();
+  std::vector<bool> reached = presence_->in_reach();
+  for (Rank r = 0; r < ranks();) {
+    if (presence_->surveyed(r, number) || !reached[static_cast<std::size_t>(r)] || !presence_->alive(r)) {
+      ++r;
+      continue;
+    }
+    const Deadline now = Clock::now();
+    if (now > end) return;
+    if (now - looked > between_checks) {
+      looked = now;
+      reached = presence_->in_reach();
+    }
+    control_->progress();
+    usleep(100);
+  }
+}
+
 void FabricTransport::post(std::span<const std::byte> bytes) {
-  presence_->announce(
-      [&](PublicState& s) {
-        s.board.assign(bytes.begin(), bytes.end());
-        ++s.head.posts;
-      },
-      true);
+  presence_->publish([&](PublicState& s) {
+    s.board.assign(bytes.begin(), bytes.end());
+    ++s.head.posts;
+  });
   control_->progress();
   control_->wake();
 }

@@ -60,6 +60,7 @@ class FabricTransport : public Transport {
   std::vector<std::byte> note_of(Rank);
 
  private:
+  void survey(Deadline);
   const std::shared_ptr<Control> control_;
   const std::shared_ptr<Presence> presence_;
   const std::shared_ptr<DataPath> data_;

@@ -77,7 +77,7 @@ void DataPath::leave_rail(int rail) {
     if (!p->under_way || p->rail != rail) continue;
     piece_ended(*p, false);
   }
-  presence_->announce([&](PublicState& s) { s.head.rails_left = rails_.left(); }, true);
+  presence_->announce([&](PublicState& s) { s.head.rails_left = rails_.left(); });
   control_->wake();
 }
 

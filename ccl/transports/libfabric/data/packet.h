@@ -7,7 +7,7 @@
 
 namespace trellis::ccl::libfabric {
 
-inline constexpr int protocol_version = 1;  // of this layout and of what ranks tell each other for control
+inline constexpr int protocol_version = 2;  // of this layout and of what ranks tell each other for control
 inline constexpr int most_rails = 4;
 inline constexpr std::size_t most_pieces_asked = 1000;
 

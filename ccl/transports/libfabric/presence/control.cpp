@@ -9,6 +9,7 @@
 
 #include "ccl/thread_without_signals.h"
 #include "ccl/transports/libfabric/data/packet.h"
+#include "ccl/transports/libfabric/presence/neighbours.h"
 #include "ccl/transports/libfabric/wire/address_list.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"
 #include "ccl/transports/notice.h"
@@ -23,6 +24,7 @@ constexpr std::size_t posted_receives = 64;
 constexpr std::size_t most_packets = std::size_t{1} << 16;
 constexpr std::size_t most_retired = 64;
 constexpr std::size_t most_address_bytes = 512, most_note_bytes = 256;
+constexpr std::size_t most_relayed_bytes = std::size_t{24} << 10;
 
 }  // namespace
 
@@ -50,9 +52,12 @@ std::vector<std::byte> Control::address() const { return address_list(wires_); }
 
 void Control::begin(std::vector<Member> members) {
   members_ = std::move(members);
-  const std::size_t bytes =
-      sizeof(PublicHead) + most_address_bytes + most_note_bytes + most_notice_bytes(static_cast<Rank>(members_.size()));
+  const auto ranks = static_cast<Rank>(members_.size());
+  const std::size_t of_one = sizeof(PublicHead) + most_notice_bytes(ranks);
+  const std::size_t of_others = is_large(ranks) ? std::min(most_relayed_bytes, of_one * members_.size()) : 0;
   for (const auto& wire : wires_) {
+    const std::size_t alone = of_one + most_address_bytes + most_note_bytes;
+    const std::size_t bytes = std::max(alone, std::min(alone + of_others, wire->limits().message));
     Path& p = paths_.emplace_back();
     p.addresses.assign(members_.size(), FI_ADDR_UNSPEC);
     p.pool = std::make_unique<PacketPool>(*wire, bytes, most_packets);
@@ -188,13 +193,13 @@ void Control::tell(const std::shared_ptr<Presence>& p, Rank r) {
     const auto addresses = addresses_in(members_[p->place(r)].address);
     if (static_cast<std::size_t>(number) >= addresses.size()) {  // it has fewer rails
       p->told(r, number, FI_EADDRNOTAVAIL);
-      return p->owe(r);
+      return p->put_off(r);
     }
     to = wire.know(addresses[static_cast<std::size_t>(number)]);
   }
   PacketBuffer* const b = path.pool->take(Operation::What::packet_out);
-  if (b == nullptr) return p->owe(r);
-  const std::size_t bytes = p->write_for(r, letter_);
+  if (b == nullptr) return p->put_off(r);
+  const std::size_t bytes = p->write_for(r, number, path.pool->packet_bytes(), letter_);
   std::copy_n(letter_.begin(), std::min(bytes, path.pool->packet_bytes()), b->data);
   if (wire.send(to, {b->data, bytes, b->descriptor}, *b)) {
     sent_[b] = {p, r};
@@ -202,7 +207,7 @@ void Control::tell(const std::shared_ptr<Presence>& p, Rank r) {
   }
   path.pool->give(b);
   if (const int error = wire.refusal(); error != 0) p->told(r, number, error);
-  p->owe(r);
+  p->put_off(r);
 }
 
 }  // namespace trellis::ccl::libfabric

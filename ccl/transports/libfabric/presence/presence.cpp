@@ -4,12 +4,13 @@
 
 #include <algorithm>
 
+#include "ccl/transports/libfabric/presence/neighbours.h"
+
 namespace trellis::ccl::libfabric {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Rank most_asked = 32;        // ranks of a communicator in which everybody asks everybody
 constexpr auto sure_it_fails = 300ms;  // for which messages to a peer must have failed
 constexpr auto between_repeats = 20ms;
 constexpr auto between_looks = 20ms;
@@ -26,6 +27,8 @@ Presence::Presence(std::uint64_t identity, Rank rank, std::vector<std::size_t> p
       members_(std::move(members)),
       timeout_(timeout),
       paths_(paths),
+      below_(below(rank, ranks())),
+      gossip_(rank, ranks()),
       peers_(places_.size()) {
   mine_.head.communicator = identity;
   mine_.head.from = rank;
@@ -35,13 +38,6 @@ Presence::Presence(std::uint64_t identity, Rank rank, std::vector<std::size_t> p
 void Presence::change(const std::function<void(PublicState&)>& f) {
   const std::lock_guard lock(mutex_);
   f(mine_);
-}
-
-void Presence::announce(const std::function<void(PublicState&)>& f, bool to_all) {
-  const std::lock_guard lock(mutex_);
-  f(mine_);
-  for (Rank r = 0; r < ranks(); ++r)
-    if (to_all || ranks() <= most_asked || r == 0 || peer(r).heard != Deadline()) owe_locked(r);
 }
 
 PublicState Presence::state(Rank r) const {
@@ -94,44 +90,9 @@ bool Presence::alive(Rank r) {
   return p.unanswered == Deadline() || now - p.unanswered < timeout_ * 3 / 4;
 }
 
-// In a large communicator, rank 0 alone knows of all, and the others of none.
-std::vector<Rank> Presence::not_joined() const {
-  std::vector<Rank> missing;
-  if (rank_ != 0 && ranks() > most_asked) return missing;
+void Presence::put_off(Rank r) {
   const std::lock_guard lock(mutex_);
-  for (Rank r = 0; r < ranks(); ++r)
-    if (r == rank_ ? !mine_.head.joined : !peer(r).state.head.joined) missing.push_back(r);
-  return missing;
-}
-
-Outcome Presence::settle(Outcome wanted) {
-  const std::vector<Rank> absent = not_joined();
-  if (!absent.empty()) missing_ = absent.front();  // before the outcome, which makes it be read
-  Outcome known = Outcome::open;
-  if (!outcome_.compare_exchange_strong(known, wanted)) return known;
-  announce(
-      [&](PublicState& s) {
-        s.head.outcome = wanted;
-        s.head.missing = missing_;
-      },
-      true);
-  return wanted;
-}
-
-void Presence::mark_lost(Rank r) {
-  Rank none = -1;
-  lost_.compare_exchange_strong(none, r);
-  announce([&](PublicState& s) { s.head.lost = lost_; }, true);
-}
-
-void Presence::mark_aborted() {
-  Rank none = -1;
-  aborted_.compare_exchange_strong(none, rank_);
-  announce([&](PublicState& s) { s.head.aborted = aborted_; }, true);
-}
-
-void Presence::owe(Rank r) {
-  const std::lock_guard lock(mutex_);
+  gossip_.ended(r, peer(r).path, false);
   owe_locked(r);
 }
 
@@ -156,7 +117,7 @@ void Presence::ask_locked(Rank r, Deadline now) {
   owe_locked(r);
 }
 
-// In a large communicator, those for whom it waits, and for whom they wait.
+// In a large communicator, the one from whom it waits for data, and the next, which may have nobody else who looks.
 void Presence::ask_around(std::chrono::milliseconds apart) {
   const Deadline now = Clock::now();
   const std::lock_guard lock(mutex_);
@@ -164,16 +125,11 @@ void Presence::ask_around(std::chrono::milliseconds apart) {
     if (r >= 0 && r < ranks() && r != rank_ && now - peer(r).asked >= apart && !peer(r).state.head.left)
       ask_locked(r, now);
   };
-  if (ranks() <= most_asked) {
-    for (Rank r = 0; r < ranks(); ++r) one(r);
-    return;
+  if (is_large(ranks())) {
+    if (mine_.head.activity.divides == 0) one(mine_.head.activity.waits_for);
+    return one((rank_ + 1) % ranks());
   }
-  Rank at = mine_.head.activity.waits_for;
-  for (int hops = 0; hops < most_asked && at >= 0 && at < ranks() && at != rank_; ++hops) {
-    one(at);
-    at = peer(at).state.head.activity.waits_for;
-  }
-  one((rank_ + 1) % ranks());
+  for (Rank r = 0; r < ranks(); ++r) one(r);
 }
 
 std::uint32_t Presence::asked(Rank r) const {
@@ -205,6 +161,7 @@ void Presence::turn_where_silent(Deadline now) {
     };
     const bool stuck = (p.in_flight >> p.path & 1) != 0 && since(p.told);
     if (!stuck && !since(p.unanswered)) continue;
+    if (stuck) gossip_.ended(r, p.path, false);
     turn(p, p.path + 1, now);
     if (stuck) {
       p.knows_left = false;
@@ -242,7 +199,7 @@ bool Presence::has_to_tell() const {
   });
 }
 
-std::size_t Presence::write_for(Rank r, std::vector<std::byte>& into) {
+std::size_t Presence::write_for(Rank r, int path, std::size_t room, std::vector<std::byte>& into) {
   const std::lock_guard lock(mutex_);
   const RailCounts came = arrivals ? arrivals(r) : RailCounts{};  // no older than the rails that it has left
   Peer& p = peer(r);
@@ -251,6 +208,7 @@ std::size_t Presence::write_for(Rank r, std::vector<std::byte>& into) {
   mine_.head.answers = p.to_answer;
   mine_.head.arrived = came;
   p.knows_left = mine_.head.left;
+  relay_locked(r, path, room);
   const std::size_t bytes = public_bytes(mine_);
   into.resize(std::max(into.size(), bytes));
   write_public(mine_, into);
@@ -271,9 +229,11 @@ void Presence::told(Rank r, int path, int error) {
   Peer& p = peer(r);
   Deadline& failing = p.failing[static_cast<std::size_t>(path)];
   p.in_flight &= static_cast<std::uint8_t>(~(1U << path));
+  gossip_.ended(r, path, error == 0);
   if (error == 0) {
     failing = {};
     if (path == p.path) p.repeat = {};
+    if (gossip_.owes(r)) owe_locked(r);
     return;
   }
   if (failing == Deadline()) failing = now;
@@ -292,22 +252,30 @@ bool Presence::fails(const Peer& p, Deadline now) const {
 void Presence::hear(const PublicState& s, int path) {
   const Rank from = s.head.from;
   if (from < 0 || from == rank_ || !names_ranks_of(s.head, ranks())) return;
-  Rank none = -1;
-  if (s.head.lost >= 0) lost_.compare_exchange_strong(none, s.head.lost);
-  none = -1;
-  if (s.head.aborted >= 0) aborted_.compare_exchange_strong(none, s.head.aborted);
   if (s.head.rails_left != 0) rails_left_.fetch_or(s.head.rails_left, std::memory_order_release);
-  if (from == 0 && s.head.missing >= 0) missing_ = s.head.missing;  // before the outcome, as above
-  Outcome open = Outcome::open;
-  if (from == 0 && s.head.outcome != Outcome::open) outcome_.compare_exchange_strong(open, s.head.outcome);
   if (rank_ == 0 && s.head.gives_up) settle(Outcome::dropped);
   const std::lock_guard lock(mutex_);
+  if (hear_of_end(s.head) && is_large(ranks())) owe_all_locked();
   Peer& p = peer(from);
   p.heard = Clock::now();
   p.unanswered = p.failing[static_cast<std::size_t>(path)] = {};
   if (path != p.path) turn(p, path, p.heard);
-  if (s.head.version > p.state.head.version) p.state = s;
+  if (s.head.version > p.version) {
+    p.version = s.head.version;
+    PublicState now = s;
+    now.relayed.clear();
+    if (p.state.head.version > p.version) take_relayed(now, p.state);
+    p.state = std::move(now);
+  }
   p.answers = std::max(p.answers, s.head.answers);
+  gossip_.came(from, from, s.head.edition);
+  hear_relayed(from, s.relayed);
+  if (s.head.survey > mine_.head.survey && is_large(ranks())) {
+    mine_.head.survey = s.head.survey;
+    publish_locked();
+  }
+  for (const Rank r : gossip_.neighbours())
+    if (gossip_.owes(r) && !peer(r).state.head.left) owe_locked(r);
   if (s.head.asks == 0) return;
   p.to_answer = std::max(p.to_answer, s.head.asks);
   owe_locked(from);

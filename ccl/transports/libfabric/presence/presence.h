@@ -2,7 +2,6 @@
 // the others'.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -10,13 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "ccl/transports/libfabric/presence/gossip.h"
 #include "ccl/transports/libfabric/presence/members.h"
+#include "ccl/transports/libfabric/presence/peer.h"
 #include "ccl/transports/libfabric/presence/public_state.h"
-#include "ccl/transports/process.h"
 
 namespace trellis::ccl::libfabric {
-
-constexpr int most_paths = 2;  // of control: endpoints on the interfaces of as many rails
 
 class Presence {
  public:
@@ -32,15 +30,18 @@ class Presence {
   std::string host(Rank r) const { return one_host_ ? "" : member(r).host; }  // empty: all ranks share one
 
   void change(const std::function<void(PublicState&)>&);  // of this rank; tells nobody
-  // The same, and tells the others; in a large communicator only those it has heard of, unless it matters to all.
-  void announce(const std::function<void(PublicState&)>&, bool to_all = false);
+  // The same, and tells the others: in a large communicator its neighbours, and those it has heard of.
+  void announce(const std::function<void(PublicState&)>&);
+  void publish(const std::function<void(PublicState&)>&);  // the same, and its neighbours pass it on
   PublicState state(Rank) const;
   Activity activity(Rank) const;
   std::uint32_t posts(Rank) const;
   bool left(Rank) const;
   bool alive(Rank);
   Deadline heard(Rank) const;  // last time
-  std::vector<Rank> not_joined() const;
+  void come();
+  std::vector<Rank> not_joined();  // of those of whom this is to know
+  Rank above() const;              // whom this tells that they have
   Outcome outcome() const { return outcome_.load(); }
   Outcome settle(Outcome);                          // by rank 0
   Rank missing() const { return missing_.load(); }  // the first, as rank 0 told when it dropped the joining; -1: none
@@ -56,13 +57,16 @@ class Presence {
   std::uint32_t asked(Rank) const;                   // how often
   void ask_around(std::chrono::milliseconds apart);  // those that matter, each at most so often
   bool answered(Rank, std::uint32_t ask) const;      // it has, or can't any more
+  std::uint32_t begin_survey();                      // of a large communicator: all are to tell what they do
+  bool surveyed(Rank, std::uint32_t survey) const;
+  std::vector<bool> in_reach() const;  // to whom such news come
 
   // For the Control. The peers to whom something is to be told; each is taken off when it is written for.
   std::vector<Rank> take_owed();
   int path(Rank) const;      // over which it is told
   bool has_to_tell() const;  // to those who can be reached
-  std::size_t write_for(Rank, std::vector<std::byte>& into);
-  void owe(Rank);
+  std::size_t write_for(Rank, int path, std::size_t room, std::vector<std::byte>& into);
+  void put_off(Rank);                    // it could not be told yet
   void telling(Rank, int path);          // the message is on its way
   void told(Rank, int path, int error);  // it has gone, or failed
   void hear(const PublicState&, int path);
@@ -73,26 +77,15 @@ class Presence {
   void progress();
 
  private:
-  struct Peer {
-    PublicState state;
-    Deadline heard = {};                            // last time
-    Deadline asked = {};                            // last time
-    Deadline unanswered = {};                       // first time that it was asked since it was heard
-    std::array<Deadline, most_paths> failing = {};  // since when messages to it fail, by path
-    Deadline repeat = {};                           // when the one that failed is sent again
-    std::uint32_t asks = 0, answers = 0;            // the number of asks of it; the last that it answered
-    std::uint32_t to_answer = 0;                    // the last ask of its own
-    Deadline told = {};                             // last time that a message to it was begun
-    Deadline turned = {};                           // when it took its path
-    int path = 0;
-    std::uint8_t in_flight = 0;  // a bit for each path
-    bool owed = false, to_ask = false;
-    bool knows_left = false;  // it was told that this rank has left
-    std::shared_ptr<Process> process;
-  };
   Peer& peer(Rank r) { return peers_[static_cast<std::size_t>(r)]; }
   const Peer& peer(Rank r) const { return peers_[static_cast<std::size_t>(r)]; }
   void owe_locked(Rank);
+  void owe_all_locked();
+  void publish_locked();
+  void relay_locked(Rank to, int path, std::size_t room);
+  void hear_relayed(Rank by, std::span<const std::byte>);
+  Rank first_absent_locked() const;
+  bool hear_of_end(const PublicHead&);
   void turn_where_silent(Deadline now);
   void turn(Peer&, int path, Deadline now) const;
   bool fails(const Peer&, Deadline now) const;  // it can't be reached
@@ -104,7 +97,9 @@ class Presence {
   const std::vector<Member> members_;  // by rank
   const std::chrono::milliseconds timeout_;
   const int paths_;
-  bool one_host_ = true;
+  const std::vector<Rank> below_;  // in a large communicator
+  Gossip gossip_;
+  bool one_host_ = true, come_ = false;
   std::atomic<Rank> lost_ = -1, aborted_ = -1, missing_ = -1;
   std::atomic<Outcome> outcome_ = Outcome::open;
   std::atomic<std::uint8_t> rails_left_ = 0;

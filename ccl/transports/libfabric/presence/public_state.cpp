@@ -36,7 +36,7 @@ bool has_values_of_a_rank(std::span<const std::byte> head) {
 }  // namespace
 
 std::size_t public_bytes(const PublicState& s) {
-  return sizeof(PublicHead) + s.address.size() + s.note.size() + s.board.size();
+  return sizeof(PublicHead) + s.address.size() + s.note.size() + s.board.size() + s.relayed.size();
 }
 
 void write_public(const PublicState& s, std::span<std::byte> to) {
@@ -44,17 +44,19 @@ void write_public(const PublicState& s, std::span<std::byte> to) {
   head.address_bytes = static_cast<std::uint16_t>(s.address.size());
   head.note_bytes = static_cast<std::uint16_t>(s.note.size());
   head.board_bytes = static_cast<std::uint16_t>(s.board.size());
+  head.relayed_bytes = static_cast<std::uint16_t>(s.relayed.size());
   std::memcpy(to.data(), &head, sizeof head);
   auto at = to.begin() + static_cast<std::ptrdiff_t>(sizeof head);
-  for (const auto* part : {&s.address, &s.note, &s.board}) at = std::ranges::copy(*part, at).out;
+  for (const auto* part : {&s.address, &s.note, &s.board, &s.relayed}) at = std::ranges::copy(*part, at).out;
 }
 
 bool read_public(std::span<const std::byte> from, PublicState& s) {
   if (from.size() < sizeof(PublicHead) || !has_values_of_a_rank(from)) return false;
   std::memcpy(&s.head, from.data(), sizeof(PublicHead));
   const std::size_t address = s.head.address_bytes, note = s.head.note_bytes, board = s.head.board_bytes;
+  const std::size_t relayed = s.head.relayed_bytes;
   if (s.head.outcome > Outcome::dropped) return false;
-  if (address + note + board > from.size() - sizeof(PublicHead)) return false;
+  if (address + note + board + relayed > from.size() - sizeof(PublicHead)) return false;
   auto rest = from.subspan(sizeof(PublicHead));
   const auto part = [&rest](std::vector<std::byte>& to, std::size_t bytes) {
     to.assign(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(bytes));
@@ -63,12 +65,24 @@ bool read_public(std::span<const std::byte> from, PublicState& s) {
   part(s.address, address);
   part(s.note, note);
   part(s.board, board);
+  part(s.relayed, relayed);
   return true;
 }
 
 bool names_ranks_of(const PublicHead& h, Rank ranks) {
-  return std::ranges::all_of(std::array{h.from, h.lost, h.aborted, h.missing, h.activity.waits_for, h.activity.root},
-                             [ranks](Rank r) { return r >= -1 && r < ranks; });
+  return std::ranges::all_of(
+      std::array{h.from, h.lost, h.aborted, h.missing, h.absent, h.activity.waits_for, h.activity.root},
+      [ranks](Rank r) { return r >= -1 && r < ranks; });
+}
+
+void take_relayed(PublicState& into, const PublicState& from) {
+  into.head.version = from.head.version;
+  into.head.activity = from.head.activity;
+  into.head.posts = from.head.posts;
+  into.head.edition = from.head.edition;
+  into.head.survey = from.head.survey;
+  into.head.left = from.head.left;
+  into.board = from.board;
 }
 
 }  // namespace trellis::ccl::libfabric

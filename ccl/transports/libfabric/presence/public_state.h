@@ -19,16 +19,20 @@ struct PublicHead {
   std::int32_t from = -1;  // rank
   std::int32_t lost = -1;
   std::int32_t aborted = -1;  // the first ranks that it knows of
-  std::int32_t missing = -1;  // the first that had not joined when rank 0, which tells it, dropped the joining
+  std::int32_t missing = -1;  // the first that had not joined when rank 0 dropped the joining
+  std::int32_t absent = -1;   // in a large communicator: the first of those behind the sender that has not joined
   std::uint32_t posts = 0;
+  std::uint32_t edition = 0;        // of what all ranks of a large communicator are to know of the sender
+  std::uint32_t survey = 0;         // the last in which it took part: it told its activity since that began
   std::uint32_t asks = 0;           // the number of the receiver's answer that the sender waits for; 0: of none
   std::uint32_t answers = 0;        // the last that the receiver asked for
   Outcome outcome = Outcome::open;  // of joining, as rank 0 decided
   std::uint16_t address_bytes = 0;
   std::uint16_t note_bytes = 0;
   std::uint16_t board_bytes = 0;
+  std::uint16_t relayed_bytes = 0;
   std::uint8_t rails_left = 0;  // a bit for each
-  bool joined = false;          // has come
+  bool joined = false;          // has come; in a large communicator, so have those behind it
   bool gives_up = false;        // wants the joining to be dropped
   bool left = false;
 };
@@ -38,6 +42,7 @@ struct PublicState {
   std::vector<std::byte> address;  // of its wires for data
   std::vector<std::byte> note;     // for a transport that is built on this one
   std::vector<std::byte> board;
+  std::vector<std::byte> relayed;  // messages of others, without address and note
 };
 
 std::size_t public_bytes(const PublicState&);
@@ -46,5 +51,8 @@ void write_public(const PublicState&, std::span<std::byte>);
 // are.
 bool read_public(std::span<const std::byte>, PublicState&);
 bool names_ranks_of(const PublicHead&, Rank ranks);  // each rank in it is one of so many, or none
+
+// What others may relay of a rank's state: what it does, its board, whether it has left.
+void take_relayed(PublicState& into, const PublicState& from);
 
 }  // namespace trellis::ccl::libfabric

@@ -1,0 +1,44 @@
+// Gossip: which news of third ranks a rank has yet to pass on to which of its neighbours. Each is passed on once, and
+// not to those who have told it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "ccl/errors.h"
+
+namespace trellis::ccl::libfabric {
+
+constexpr int most_paths = 2;  // of control: endpoints on the interfaces of as many rails
+
+class Gossip {
+ public:
+  Gossip(Rank, Rank ranks);  // in a small communicator, nothing is passed on
+
+  const std::vector<Rank>& neighbours() const { return neighbours_; }
+  // News of a rank, which numbers them, have come by way of another. Whether they are new here.
+  bool came(Rank by, Rank of, std::uint32_t edition);
+  bool owes(Rank to) const;
+  // Of whom `to` is to hear next; none: it has all. Then: that goes in a message over a path, which has arrived or not.
+  std::optional<Rank> next(Rank to);
+  void goes(Rank to, int path);
+  void ended(Rank to, int path, bool well);
+
+ private:
+  struct Neighbour {
+    std::vector<std::uint32_t> has;  // editions, by rank
+    std::deque<Rank> queue;
+    std::array<std::vector<Rank>, most_paths> under_way;
+  };
+  Neighbour* find(Rank);
+  const Neighbour* find(Rank r) const { return const_cast<Gossip*>(this)->find(r); }
+  const Rank rank_;
+  std::vector<Rank> neighbours_;
+  std::vector<Neighbour> all_;  // the same
+  std::vector<std::uint32_t> editions_;
+};
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,24 @@
+// Who tells whom in a communicator of more than 32 ranks: its neighbours, whose numbers are a power of two away. There
+// are up to 2 log2(n) of a rank, so that some may be lost, and the others still have ways to each other.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "ccl/errors.h"
+
+namespace trellis::ccl::libfabric {
+
+constexpr Rank most_told_directly = 32;  // ranks of a communicator in which everybody tells everybody
+inline bool is_large(Rank ranks) { return ranks > most_told_directly; }
+
+std::vector<Rank> neighbours_of(Rank, Rank ranks);
+
+// A binomial tree along some of these edges, with rank 0 on top: by it rank 0 learns that all have joined.
+inline Rank above(Rank r, Rank ranks) { return is_large(ranks) ? r & (r - 1) : 0; }
+std::vector<Rank> below(Rank, Rank ranks);
+
+// By rank: whether news come there by way of neighbours of whom none is gone.
+std::vector<bool> reached_from(Rank, Rank ranks, const std::function<bool(Rank)>& gone);
+
+}  // namespace trellis::ccl::libfabric

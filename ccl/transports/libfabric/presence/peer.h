@@ -1,0 +1,33 @@
+// What a rank knows of another over control, and what it has yet to tell it.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "ccl/store.h"
+#include "ccl/transports/libfabric/presence/gossip.h"
+#include "ccl/transports/libfabric/presence/public_state.h"
+#include "ccl/transports/process.h"
+
+namespace trellis::ccl::libfabric {
+
+struct Peer {
+  PublicState state;                              // the latest, whether it or another rank told it
+  std::uint64_t version = 0;                      // of the latest that it told itself
+  Deadline heard = {};                            // last time
+  Deadline asked = {};                            // last time
+  Deadline unanswered = {};                       // first time that it was asked since it was heard
+  std::array<Deadline, most_paths> failing = {};  // since when messages to it fail, by path
+  Deadline repeat = {};                           // when the one that failed is sent again
+  std::uint32_t asks = 0, answers = 0;            // the number of asks of it; the last that it answered
+  std::uint32_t to_answer = 0;                    // the last ask of its own
+  Deadline told = {};                             // last time that a message to it was begun
+  Deadline turned = {};                           // when it took its path
+  int path = 0;
+  std::uint8_t in_flight = 0;  // a bit for each path
+  bool owed = false, to_ask = false;
+  bool knows_left = false;  // it was told that this rank has left
+  std::shared_ptr<Process> process;
+};
+
+}  // namespace trellis::ccl::libfabric

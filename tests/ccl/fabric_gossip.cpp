@@ -1,0 +1,184 @@
+// How news spread in a large communicator, of which each rank talks to few others: without a fabric, turn by turn.
+#if __has_include(<rdma/fabric.h>)
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+#include <set>
+#include <string>
+
+#include "ccl/transports/libfabric/presence/neighbours.h"
+#include "ccl/transports/libfabric/presence/presence.h"
+
+namespace trellis::ccl::libfabric {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Ranks that each are on a host of their own: "h0", "h1", ... Messages take a turn.
+class Ranks {
+ public:
+  explicit Ranks(Rank ranks) : told_(static_cast<std::size_t>(ranks)) {
+    std::vector<std::size_t> places(static_cast<std::size_t>(ranks));
+    std::iota(places.begin(), places.end(), std::size_t{0});
+    std::vector<Member> members;
+    for (Rank r = 0; r < ranks; ++r)
+      members.push_back({.host = "h" + std::to_string(r), .home = std::to_string(r), .process = r + 1});
+    for (Rank r = 0; r < ranks; ++r) all_.emplace_back(7, r, places, members, 10s, 1);
+  }
+
+  Presence& operator[](Rank r) { return all_[static_cast<std::size_t>(r)]; }
+  Rank count() const { return static_cast<Rank>(all_.size()); }
+  void die(Rank r) { dead_.insert(r); }
+  bool dead(Rank r) const { return dead_.contains(r); }
+
+  // Until nobody has anything to tell; the dead neither tell nor hear. How many messages there were.
+  int settle(std::size_t room = 4096) {
+    int messages = 0;
+    for (int before = -1; before != messages;) {
+      before = messages;
+      for (Rank r = 0; r < count(); ++r)
+        if (!dead(r)) messages += tell(r, room);
+    }
+    return messages;
+  }
+
+  // How many others the rank with the most of them has told something.
+  std::size_t most_told() const {
+    return std::ranges::max(told_, {}, [](const auto& those) { return those.size(); }).size();
+  }
+
+ private:
+  int tell(Rank from, std::size_t room) {
+    Presence& p = (*this)[from];
+    const std::vector<Rank> owed = p.take_owed();
+    for (const Rank to : owed) {
+      told_[static_cast<std::size_t>(from)].insert(to);
+      std::vector<std::byte> message;
+      message.resize(p.write_for(to, 0, room, message));
+      EXPECT_LE(message.size(), room);
+      PublicState state;
+      EXPECT_TRUE(read_public(message, state));
+      if (!dead(to)) (*this)[to].hear(state, 0);
+      p.telling(to, 0);
+      p.told(to, 0, 0);  // a provider may say so of a rank that is gone
+    }
+    return static_cast<int>(owed.size());
+  }
+
+  std::deque<Presence> all_;
+  std::set<Rank> dead_;
+  std::vector<std::set<Rank>> told_;
+};
+
+constexpr std::size_t few = 14;  // neighbours of 65 to 128 ranks
+
+TEST(Neighbours, AreOfEachOtherAndFew) {
+  for (const Rank ranks : {33, 64, 100, 1000})
+    for (Rank r = 0; r < ranks; ++r) {
+      const std::vector<Rank> all = neighbours_of(r, ranks);
+      EXPECT_LE(static_cast<int>(all.size()), 2 * std::bit_width(static_cast<unsigned>(ranks - 1)));
+      for (const Rank other : all) {
+        const std::vector<Rank> back = neighbours_of(other, ranks);
+        EXPECT_NE(std::ranges::find(back, r), back.end()) << r << " and " << other << " of " << ranks;
+      }
+      for (const Rank other : below(r, ranks)) EXPECT_EQ(above(other, ranks), r);
+      EXPECT_TRUE(r == 0 || std::ranges::find(all, above(r, ranks)) != all.end()) << r;
+    }
+}
+
+TEST(Gossip, ARankLostInTheMiddleIsKnownToAllOthers) {
+  for (const Rank lost : {0, 1, 32, 64, 99}) {
+    Ranks ranks(100);
+    ranks.die(lost);
+    ranks[(lost + 50) % 100].mark_lost(lost);
+    ranks.settle();
+    for (Rank r = 0; r < ranks.count(); ++r) EXPECT_EQ(ranks[r].lost(), r == lost ? -1 : lost) << r;
+    EXPECT_LE(ranks.most_told(), few);
+  }
+}
+
+// All neighbours but one of the rank that has the news are dead, and so is every fifth of the others.
+TEST(Gossip, GoesAroundManyRanksThatAreLost) {
+  Ranks ranks(100);
+  for (const Rank r : neighbours_of(50, 100))
+    if (r != 51) ranks.die(r);
+  for (Rank r = 0; r < 100; r += 5)
+    if (r != 50) ranks.die(r);
+  ranks[50].mark_aborted();
+  ranks.settle();
+  for (Rank r = 0; r < ranks.count(); ++r) EXPECT_EQ(ranks[r].aborted(), ranks.dead(r) ? -1 : 50) << r;
+}
+
+TEST(Gossip, EveryBoardComesToAllThoughFewFitAMessage) {
+  for (const std::size_t room : {700UL, 24'000UL}) {
+    Ranks ranks(100);
+    for (int turn = 0; turn < 3; ++turn)
+      for (Rank r = 0; r < ranks.count(); ++r)
+        ranks[r].publish([&](PublicState& s) {
+          s.board.assign(static_cast<std::size_t>(20 + r), std::byte(turn));
+          ++s.head.posts;
+        });
+    ranks.settle(room);
+    for (Rank r = 0; r < ranks.count(); ++r)
+      for (Rank of = 0; of < ranks.count(); ++of) {
+        EXPECT_EQ(ranks[r].posts(of), 3U);
+        EXPECT_EQ(ranks[r].state(of).board, std::vector(static_cast<std::size_t>(20 + of), std::byte{2}));
+      }
+    EXPECT_LE(ranks.most_told(), few);
+  }
+}
+
+TEST(Gossip, ASurveyTellsWhatAllDoAndWhoHasLeft) {
+  Ranks ranks(70);
+  for (Rank r = 0; r < ranks.count(); ++r)
+    ranks[r].change([&](PublicState& s) { s.head.activity.operation = static_cast<std::uint64_t>(100 + r); });
+  ranks[33].publish([](PublicState& s) { s.head.left = true; });
+  ranks.settle();
+  ranks.die(33);
+  const std::uint32_t first = ranks[9].begin_survey(), second = ranks[60].begin_survey();
+  const int messages = ranks.settle();
+  for (Rank r = 0; r < ranks.count(); ++r) {
+    EXPECT_EQ(ranks[9].activity(r).operation, static_cast<std::uint64_t>(100 + r));
+    EXPECT_TRUE(ranks[9].surveyed(r, first) && ranks[60].surveyed(r, second)) << r;
+    EXPECT_EQ(ranks[9].left(r), r == 33);
+  }
+  EXPECT_LT(messages, 70 * 70);
+  const std::vector<bool> reached = ranks[9].in_reach();
+  EXPECT_EQ(std::ranges::count(reached, true), 69);
+}
+
+// Rank 0 learns along a tree that all have come, or who has not; and all learn it from rank 0.
+TEST(Gossip, RankZeroTellsWhichRankDidNotJoin) {
+  for (const Rank absent : {77, 64, -1}) {
+    Ranks ranks(80);
+    if (absent >= 0) ranks.die(absent);
+    for (int turn = 0; turn < 10; ++turn) {
+      for (Rank r = 0; r < ranks.count(); ++r) {
+        if (turn == 0) ranks[r].come();
+        for (const Rank awaited : ranks[r].not_joined()) ranks[r].ask(awaited);
+      }
+      ranks.settle();
+    }
+    EXPECT_EQ(ranks[0].not_joined().empty(), absent < 0);
+    if (absent < 0)
+      EXPECT_EQ(ranks[0].settle(Outcome::made), Outcome::made);
+    else
+      ranks[70].announce([](PublicState& s) { s.head.gives_up = true; });
+    ranks.settle();
+    for (Rank r = 0; r < ranks.count(); ++r) {
+      if (r == absent) continue;
+      EXPECT_EQ(ranks[r].outcome(), absent < 0 ? Outcome::made : Outcome::dropped) << r;
+      EXPECT_EQ(ranks[r].missing(), absent) << r;
+    }
+    EXPECT_EQ(ranks[5].host(77), "h77");
+    EXPECT_LE(ranks.most_told(), few);
+  }
+}
+
+}  // namespace
+}  // namespace trellis::ccl::libfabric
+
+#endif
