@@ -6,6 +6,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "ccl/descriptor_limit.h"
 #include "ccl/group.h"
 #include "ccl/plan/check.h"
 #include "ccl/rendezvous/member_check.h"
@@ -38,11 +39,12 @@ std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store,
     throw std::invalid_argument(fmt::format("a timeout of {} ms: expected more than 0", config.timeout.count()));
   if (config.wire != kernels::DType::f32 && config.wire != kernels::DType::bf16)
     throw std::invalid_argument(fmt::format("messages of f32 as {}: expected f32 or bf16", name(config.wire)));
-  if (!device) device = device::host_of_process();
+  allow_descriptors(ranks);
   const Deadline deadline = Clock::now() + config.timeout;
   Config settled = config;
   std::unique_ptr<Transport> transport;
   try {
+    if (!device) device = device::host_of_process();
     const std::string_view agrees = agrees_first(*device, ranks) ? ", agreeing before each collective" : "";
     const std::string way = config.transport.empty() ? "the usual transport" : config.transport;
     const bool apart = ranks > 1 && check_members(*store,
@@ -54,8 +56,9 @@ std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store,
     if (config.transport.empty()) settled.transport = apart ? usual_across_hosts : usual_transport;
     transport = open_transport(store, {rank, ranks, settled, device.get(), deadline});
   } catch (...) {
-    write_making_dump(config.dump, rank, ranks, std::current_exception());
-    throw;
+    const std::exception_ptr why = with_descriptor_limit(std::current_exception(), rank, ranks);
+    write_making_dump(config.dump, rank, ranks, why);
+    std::rethrow_exception(why);
   }
   remove_making_dump(config.dump, rank);
   store->leave("", ranks);

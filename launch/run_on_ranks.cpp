@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "ccl/config.h"
+#include "ccl/descriptor_limit.h"
 #include "ccl/rendezvous/environment.h"
 #include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/rendezvous/unique_id.h"
@@ -59,14 +59,6 @@ void stay_on(int thread) {
   CPU_ZERO(&set);
   CPU_SET(thread, &set);
   if (thread >= 0) sched_setaffinity(0, sizeof set, &set);  // best effort: without it, results only vary more
-}
-
-// Every rank holds file descriptors of every other rank, for each communicator.
-void allow_many_files() {
-  rlimit limit = {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int run_threads(std::vector<RankContext> contexts, const Work& work) {
@@ -254,7 +246,7 @@ int run_launched(const ccl::Launched& launched, const RankOptions& wish, const W
 }  // namespace
 
 int run_on_ranks(const RankOptions& wish, const Work& work) {
-  allow_many_files();
+  ccl::raise_descriptor_limit();  // every rank holds descriptors of every other, for each communicator
   const ccl::Launched launched = ccl::launched_from_environment();
   if (!launched.by.empty()) return run_launched(launched, wish, work);
   const TopoMachine host = host_machine();

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "ccl/descriptor_limit.h"
 #include "ccl/thread_without_signals.h"
 
 namespace trellis::ccl {
@@ -25,12 +25,8 @@ constexpr auto deaf_for = std::chrono::milliseconds(50);  // when no descriptors
 std::system_error failure(const char* what) { return {errno, std::generic_category(), what}; }
 
 // Most of the process's descriptors are for the program; unauthenticated connections may use a small share.
-std::size_t descriptors() {
-  rlimit files = {};
-  return getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : 256;
-}
-std::size_t most_silent() { return std::clamp<std::size_t>(descriptors() / 32, 4, 64); }
-std::size_t most_greeting() { return std::max<std::size_t>(descriptors() / 4, 4); }
+std::size_t most_silent() { return std::clamp<std::size_t>(descriptor_limit() / 32, 4, 64); }
+std::size_t most_greeting() { return std::max<std::size_t>(descriptor_limit() / 4, 4); }
 
 }  // namespace
 
@@ -128,11 +124,22 @@ void StoreLoop::accept_some() {
     } else if (errno == EAGAIN) {
       return;
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      if (push_out(silent_)) continue;
+      const bool own_limit = errno == EMFILE;
+      if (push_out(silent_) || (own_limit && raise_descriptor_limit())) continue;
+      if (own_limit) tell_of_limit();
       deaf_until_ = Clock::now() + deaf_for;
       return watch(listener_.number(), listener_id, 0, true);
     }  // any other error concerns a connection that has ended
   }
+}
+
+void StoreLoop::tell_of_limit() {
+  if (told_of_limit_ || !serving_.on_refusal) return;
+  told_of_limit_ = true;
+  serving_.on_refusal(
+      fmt::format("a connection besides {} others: this process may have {} descriptors (ulimit -n), expected one for "
+                  "each rank",
+                  connections_.size(), descriptor_limit()));
 }
 
 // Its hello has probably arrived already; a connection with a hello is not among those that others push out.

@@ -57,6 +57,7 @@ class StoreLoop {
   void hear_changes();
   void watch(int number, Id id, std::uint32_t events, bool known_already);
   void accept_some();
+  void tell_of_limit();
   void begin(Descriptor, const Endpoint& from);
   bool push_out(const std::set<Id>& those);
   void handle(Id id, std::uint32_t events);
@@ -89,6 +90,7 @@ class StoreLoop {
   std::set<Id> silent_;    // connections without a valid hello, the oldest first
   std::set<Id> greeting_;  // connections that must still prove that the hello was theirs
   std::set<std::pair<Deadline, Id>> deadlines_;
+  bool told_of_limit_ = false;
   Deadline deaf_until_ = Deadline::min();  // out of descriptors: no connection is accepted before this time
 };
 

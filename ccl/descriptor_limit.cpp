@@ -1,0 +1,59 @@
+#include "ccl/descriptor_limit.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
+
+namespace trellis::ccl {
+namespace {
+
+constexpr std::size_t usual = 64, of_each_rank = 3;
+
+// All of them, if not even one is left to look.
+std::size_t in_use() {
+  std::error_code unreadable;
+  const std::filesystem::directory_iterator all("/proc/self/fd", unreadable);
+  return unreadable ? descriptor_limit() : static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+std::size_t needed_by(Rank ranks) { return usual + of_each_rank * static_cast<std::size_t>(ranks); }
+
+}  // namespace
+
+std::size_t descriptor_limit() {
+  rlimit files = {};
+  return getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : 256;
+}
+
+bool raise_descriptor_limit() {
+  rlimit files = {};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= files.rlim_max) return false;
+  files.rlim_cur = files.rlim_max;
+  return setrlimit(RLIMIT_NOFILE, &files) == 0;
+}
+
+void allow_descriptors(Rank ranks) {
+  const std::size_t needed = needed_by(ranks), limit = descriptor_limit();
+  if (needed > limit || needed + in_use() > limit) raise_descriptor_limit();
+}
+
+std::exception_ptr with_descriptor_limit(std::exception_ptr failure, Rank rank, Rank ranks) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::system_error& e) {
+    if (e.code().value() != EMFILE) return failure;
+    return std::make_exception_ptr(std::system_error(
+        e.code(),
+        fmt::format("rank {} of {} may have {} descriptors, and has {}: expected room for {} more (ulimit -n {}); {}",
+                    rank, ranks, descriptor_limit(), in_use(), needed_by(ranks), in_use() + needed_by(ranks),
+                    e.what())));
+  } catch (...) {
+    return failure;
+  }
+}
+
+}  // namespace trellis::ccl

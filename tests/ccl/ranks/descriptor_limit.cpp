@@ -1,0 +1,94 @@
+// Processes that may have few descriptors: the soft limit is raised where that helps, and else the error tells of it.
+#include "ccl/descriptor_limit.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "ccl/communicator.h"
+#include "ccl/rendezvous/tcp/server.h"
+#include "ccl/rendezvous/tcp/store.h"
+
+namespace trellis::ccl {
+namespace {
+
+using namespace std::chrono_literals;
+
+void limit_to(rlim_t soft, rlim_t hard) {
+  const rlimit limit = {soft, hard};
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::size_t next_descriptor() {
+  const int fd = dup(0);
+  close(fd);
+  return static_cast<std::size_t>(fd);
+}
+
+TEST(DescriptorLimit, IsRaisedForALargeCommunicatorAlone) {
+  EXPECT_EXIT(
+      {
+        limit_to(200, 1000);
+        allow_descriptors(4);
+        const bool kept = descriptor_limit() == 200;
+        allow_descriptors(100);
+        _exit(kept && descriptor_limit() == 1000 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(DescriptorLimit, IsRaisedByAStoreWithManyClients) {
+  EXPECT_EXIT(
+      {
+        limit_to(next_descriptor() + 20, 500);
+        const auto server = tcp_store_server({.address = "127.0.0.1", .secret = "s"});
+        std::vector<std::shared_ptr<Store>> clients;
+        while (clients.size() < 60) {
+          clients.push_back(tcp_store("127.0.0.1", server->port(), "s", Clock::now() + 10s));
+        }
+        _exit(descriptor_limit() == 500 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+// What a full process says; it may not have more.
+TEST(DescriptorLimit, IsNamedWhereItIsTooLow) {
+  EXPECT_EXIT(
+      {
+        limit_to(next_descriptor() + 8, next_descriptor() + 8);
+        while (dup(0) >= 0) {
+        }
+        try {
+          Communicator::create(memory_store(), 0, 2, {.timeout = 1s, .transport = "shared_memory"});
+        } catch (const std::exception& e) {
+          fprintf(stderr, "%s\n", e.what());
+        }
+        _exit(0);
+      },
+      testing::ExitedWithCode(0), "rank 0 of 2 may have [0-9]+ descriptors.*expected room for 70 more .ulimit -n");
+}
+
+TEST(DescriptorLimit, OfAFullStoreIsToldOnce) {
+  EXPECT_EXIT(
+      {
+        limit_to(next_descriptor() + 30, next_descriptor() + 30);
+        const auto server =
+            tcp_store_server({.address = "127.0.0.1", .secret = "s", .on_refusal = [](const std::string& why) {
+                                fprintf(stderr, "%s\n", why.c_str());
+                              }});
+        std::vector<std::shared_ptr<Store>> clients;
+        try {
+          for (;;) clients.push_back(tcp_store("127.0.0.1", server->port(), "s", Clock::now() + 300ms));
+        } catch (const std::exception&) {
+        }
+        _exit(0);
+      },
+      testing::ExitedWithCode(0), "a connection besides [0-9]+ others: this process may have [0-9]+ descriptors");
+}
+
+}  // namespace
+}  // namespace trellis::ccl
