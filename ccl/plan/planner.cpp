@@ -117,7 +117,7 @@ bool worth_showing(const Call& call, Rank ranks) {
   return bytes <= most_shown && bytes >= least * static_cast<std::size_t>(ranks);
 }
 
-Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config, std::vector<Rank> shape)
+Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config, Shape shape)
     : rank_(rank),
       ranks_(ranks),
       lanes_(lanes),
@@ -178,10 +178,11 @@ std::string Planner::refusal(const AlgorithmConfig& choice, const Call& call, bo
 
 // Ranks of several hosts: first what crosses between hosts is made least, then how often.
 std::optional<AlgorithmConfig> Planner::choose_by_shape(const Call& call, bool in_place) const {
-  if (shape_.size() < 2) return std::nullopt;
+  if (shape_.dims.size() < 2) return std::nullopt;
   const bool small = larger_bytes(call, ranks_) < least_ring_between_hosts;
   for (const char* between : {small ? "recursive_doubling" : "ring", "ring", "direct"}) {
-    const AlgorithmConfig choice{.algorithm = "hierarchical", .levels = {"direct", between}, .dims = shape_};
+    const AlgorithmConfig choice{
+        .algorithm = "hierarchical", .levels = {"direct", between}, .dims = shape_.dims, .order = shape_.order};
     if (refusal(choice, call, in_place).empty()) return choice;
   }
   return std::nullopt;

@@ -129,24 +129,40 @@ TEST(Planner, PlansWithOriginsAsAFreshOneDoes) {
   expect_as_fresh(3, {.rounding = kernels::Rounding::stochastic, .wire = kernels::DType::bf16}, 200);
 }
 
-// Messages, and elements, that rank 0 of four, two on each host, sends to the other host.
+TEST(Shape, IsFoundForRanksInRowsAndByTurns) {
+  const auto shape = [](const std::vector<Rank>& host) {
+    const Shape s = shape_of(host);
+    return fmt::format("{} {}", fmt::join(s.dims, "x"), fmt::join(s.order, "."));
+  };
+  EXPECT_EQ(shape({0, 0, 0, 3, 3, 3}), "3x2 ");
+  EXPECT_EQ(shape({0, 1, 0, 1, 0, 1}), "2x3 1.0");
+  EXPECT_EQ(shape({0, 1, 2, 0, 1, 2}), "3x2 1.0");
+  EXPECT_EQ(shape({0, 1, 1, 0}), "4 ");  // as many each, in neither order
+  EXPECT_EQ(shape({0, 0, 2}), "3 ");
+  EXPECT_EQ(shape({0, 0}), "2 ");
+  EXPECT_EQ(shape({0, 1}), "2 ");
+}
+
+// Elements that four ranks, two on each host, send to the other host.
 TEST(Planner, RanksOfSeveralHostsSendLittleBetweenThem) {
   constexpr std::size_t count = 4096;
   std::vector<float> in(count), out(count);
   const Call call{.input = in.data(), .output = out.data(), .count = count};
-  const auto crossing = [&](std::vector<Rank> shape) {
+  const auto crossing = [&](const std::vector<Rank>& first_of_host, const Shape& shape) {
     std::size_t elements = 0;
     for (Rank rank = 0; rank < 4; ++rank) {
       Planner planner(rank, 4, lanes, {}, shape);
       const Planned& p = planner.plan(call, false, schedule::UnreadableBuffers{});
       for (const Line& l : p.compiled.lines)
-        for (std::uint32_t k = 0; !l.receives && l.peer / 2 != rank / 2 && k < l.count; ++k)
+        for (std::uint32_t k = 0; !l.receives && first_of_host[l.peer] != first_of_host[rank] && k < l.count; ++k)
           elements += p.compiled.steps[p.compiled.messages[l.first + k]].from.elements;
     }
     return elements;
   };
-  EXPECT_EQ(crossing({2, 2}), 2 * count);  // each host sends its sum of a buffer once
-  EXPECT_GT(crossing({4}), 2 * count);
+  for (const std::vector<Rank>& host : {std::vector<Rank>{0, 0, 2, 2}, {0, 1, 0, 1}}) {
+    EXPECT_EQ(crossing(host, shape_of(host)), 2 * count);  // each host sends its sum of a buffer once
+    EXPECT_GT(crossing(host, {{4}}), 2 * count);
+  }
 }
 
 TEST(Planner, APermuteWithoutPairsIsNoEarlierPermute) {

@@ -103,7 +103,7 @@ class Hybrid : public Transport {
   std::string_view name() const override { return "hybrid"; }
   std::uint64_t identity() const override { return fabric_->identity(); }
   std::size_t memory_bytes() const override { return fabric_->memory_bytes() + (host_ ? host_->memory_bytes() : 0); }
-  std::vector<Rank> shape() const override;
+  Shape shape() const override { return shape_of(leaders_); }
 
   int lanes() const override { return fabric_->lanes(); }
   std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) override {
@@ -163,15 +163,6 @@ class Hybrid : public Transport {
   std::vector<std::unique_ptr<NearReceiver>> near_;  // by rank and lane; created at first use
   Deadline last_check_ = {};
 };
-
-// Two levels where each host has as many ranks as the others, and they follow each other.
-std::vector<Rank> Hybrid::shape() const {
-  const auto each = static_cast<Rank>(std::ranges::count(leaders_, leaders_.front()));
-  if (ranks() % each != 0) return {ranks()};
-  for (Rank r = 0; r < ranks(); ++r)
-    if (leader(r) != r / each * each) return {ranks()};
-  return each == 1 || each == ranks() ? std::vector{ranks()} : std::vector{each, ranks() / each};
-}
 
 bool Hybrid::wait(std::uint32_t idle) {
   if (idle < spins) return false;

@@ -296,6 +296,25 @@ TEST(Fabric, AKilledRankOfAnotherHostIsNamedAndTheOthersGoOn) {
   EXPECT_EQ(said, "rank 2: signal 9\n");
 }
 
+// As mpirun --map-by node places them: the levels of a hierarchy have them in another order.
+TEST(Fabric, RanksDealtToTheirHostsByTurnsGetRightSums) {
+  if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
+  EXPECT_EQ(run_ranks("hybrid", 6,
+                      [](Communicator& c) {
+                        for (const std::size_t count : {3, 20'000}) {
+                          std::vector<std::int32_t> data(count, c.rank()), all(6 * count);
+                          c.all_gather(data.data(), all.data(), count, kernels::DType::i32);
+                          for (std::size_t r = 0; r < 6; ++r)
+                            if (all[r * count] != static_cast<int>(r)) throw std::runtime_error("another's block");
+                          c.all_reduce(data.data(), data.data(), count, kernels::DType::i32);
+                          if (std::ranges::count(data, 15) != static_cast<int>(count))
+                            throw std::runtime_error("the sum");
+                        }
+                      },
+                      {.timeout = 20s, .fabric = {.host = std::string(two_hosts_by_turns)}}),
+            "");
+}
+
 TEST(Fabric, AnUnknownProviderIsRefusedWithTheKnownOnes) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
   const std::string said = run_ranks("libfabric", 2, [](Communicator&) {}, {.fabric = {.provider = "pigeon"}});

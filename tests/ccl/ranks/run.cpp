@@ -58,6 +58,7 @@ std::map<Rank, int> ends_of(const std::vector<pid_t>& children, std::chrono::mil
 // Hosts are only names here: processes of different ones do not use what they share.
 Config config_of(Rank r, Config c) {
   if (c.transport == "hybrid" && c.fabric.host.empty()) c.fabric.host = fmt::format("host{}", r / 2);
+  if (c.transport == "hybrid" && c.fabric.host == two_hosts_by_turns) c.fabric.host = fmt::format("host{}", r % 2);
   return c;
 }
 
