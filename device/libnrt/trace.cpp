@@ -13,7 +13,7 @@
 namespace trellis::device::nrt {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string json_string(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -76,7 +76,7 @@ std::string chrome_json(const std::vector<TraceEvent>& events) {
     out += fmt::format(
         "{}\n{{\"name\":{},\"cat\":\"{}\",\"ph\":\"X\",\"pid\":{},\"tid\":\"{}\",\"ts\":{:.6f},\"dur\":{:.6f},"
         "\"args\":{{\"bytes\":{}}}}}",
-        i == 0 ? "" : ",", quoted(e.name.empty() ? e.type : e.name), e.type, e.core, e.type,
+        i == 0 ? "" : ",", json_string(e.name.empty() ? e.type : e.name), e.type, e.core, e.type,
         static_cast<double>(e.begin) * 1e-6, static_cast<double>(e.end - e.begin) * 1e-6, e.bytes);
   }
   return out + "\n]}\n";
@@ -92,7 +92,7 @@ std::string events_json(const std::vector<TraceEvent>& events) {
         "{}{{\"event_type\":\"{}\",\"phase\":\"{}\",\"tracking_id\":{},\"nc_idx\":{},\"timestamp_ns\":{},\"data\":{{"
         "\"exec_id\":{},\"device_core_idx\":{},\"nc_timestamp_ns\":{},\"picoseconds\":{},\"bytes\":{},\"name\":{}}}}}",
         out.back() == '[' ? "" : ",", e.type, phase, e.tracking, e.core, ns, e.tracking, e.core, ns, at, e.bytes,
-        quoted(e.name));
+        json_string(e.name));
   };
   for (const TraceEvent& e : events) {
     add(e, "start", e.begin);
