@@ -29,6 +29,14 @@ Program shipped_program(const std::string& name, const std::string& chip,
   return one.build(arguments, sim::chip_named(chip));
 }
 
+// A name, its meaning, the default.
+using Setting = std::tuple<std::string, std::string, std::variant<double, std::string>>;
+
+std::variant<double, std::string> default_of(const Parameter& p) {
+  if (p.words.empty()) return p.value;
+  return p.words.at(static_cast<std::size_t>(p.value));
+}
+
 nb::dict as_dict(const Program& p, const RunTotals& t, const sim::Timeline& timeline) {
   nb::dict d;
   d["time_ps"] = t.time;
@@ -103,11 +111,11 @@ void add_core(nb::module_& m) {
       "parse_core_program", [](const std::string& text) { return parse(text); }, "text"_a);
   m.def("shipped_core_program", &shipped_program, "name"_a, "chip"_a, "settings"_a);
   m.def("shipped_core_programs", [] {
-    std::vector<std::tuple<std::string, std::string, std::vector<std::tuple<std::string, std::string, double>>>> all;
+    std::vector<std::tuple<std::string, std::string, std::vector<Setting>>> all;
     for (const auto& [name, one] : shipped()) {
-      std::vector<std::tuple<std::string, std::string, double>> parameters;
-      for (const Parameter& p : one.parameters) parameters.emplace_back(p.name, p.meaning, p.value);
-      all.emplace_back(name, one.summary, parameters);
+      std::vector<Setting> settings;
+      for (const Parameter& p : one.parameters) settings.emplace_back(p.name, p.meaning, default_of(p));
+      all.emplace_back(name, one.summary, settings);
     }
     return all;
   });

@@ -7,9 +7,11 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "kernels/types/dtype.h"

@@ -185,7 +185,11 @@ def program(name: str, chip: str = "trn2", **settings: Any) -> Program:
 
 
 def programs() -> dict[str, dict[str, Any]]:
-    """Every program that ships: what it is, and its settings with their meanings and defaults."""
+    """Every program that ships: what it is, and its settings with their meanings and defaults.
+
+    >>> programs()["softmax"]["settings"]["type"]
+    ('of all', 'bf16')
+    """
     return {
         name: {"summary": summary, "settings": {key: (meaning, value) for key, meaning, value in settings}}
         for name, summary, settings in _native.shipped_core_programs()

@@ -162,6 +162,13 @@ def test_core_programs():
         p.run({next(iter(inputs)): np.zeros(3, next(iter(inputs.values())).dtype)})
 
 
+def test_defaults_of_core_programs_are_what_settings_take():
+    for name in ("softmax", "adamw"):
+        defaults = {key: value for key, (_, value) in core.programs()[name]["settings"].items()}
+        assert core.program(name, **defaults).text == core.program(name).text
+    assert core.programs()["softmax"]["settings"]["rows"][1] == 4096
+
+
 def rounded_to_bf16(array):
     """To nearest even, by the bits."""
     bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
