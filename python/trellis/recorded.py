@@ -45,61 +45,86 @@ def _read(path: pathlib.Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return lines[0], lines[1:]
 
 
-def _tasks_of(events: list[dict[str, Any]]) -> list[_Task]:
+class _Rank:
     """One rank's computations and communications in its order, with what each waits for."""
-    sources = {event["ended"]: event["source"] for event in events if "ended" in event}
-    awaited_at_end = {event["taken"] for event in events if event.get("backward")}
-    ended: set[int] = set()
-    blocking: set[int] = set()  # what the end of a backward pass waits for
-    tasks: list[_Task] = []
-    begun: dict[int, _Communication] = {}
-    counts: dict[tuple[Any, ...], int] = defaultdict(int)
-    waited: list[_Task] = []
-    futures: set[int] = set()
-    computed: _Compute | None = None
-    last: int | None = None
-    for event in events:
-        now = event["ns"]
-        if "taken" in event:
-            one = begun[event["taken"]]
-            if event["taken"] not in awaited_at_end and event["taken"] in ended:
-                waited.append(one)
-            futures.add(event["taken"])
-            continue
-        if "ended" in event:  # on another thread
-            number = event["ended"]
-            ended.add(number)
-            if number in futures and number not in awaited_at_end:
-                waited.append(begun[number])
-            if number in blocking:
-                blocking.remove(number)
-                last = now
-            continue
-        starts = "begins" in event or "waits" in event or "awaits" in event
-        if starts and not blocking and last is not None and now > last:
-            computed = _Compute(now - last, [*([computed] if computed else []), *waited])
-            waited = []
-            tasks.append(computed)
-        if "begins" in event:
-            members = tuple(event["members"])
-            root = event["root"] if event["root"] >= 0 else sources.get(event["begins"], -1)
-            ends = (root, event["peer"]) if event["collective"] == "send_recv" else ()
-            where = (members, *ends)
-            one = _Communication(
-                (*where, counts[where]), event["collective"], event["bytes"], root, event["peer"], members,
-                [*([computed] if computed else []), *waited],
-            )  # fmt: skip
-            counts[where] += 1
-            begun[event["begins"]] = one
-            tasks.append(one)
-        elif "waited" in event:
-            waited.append(begun[event["waited"]])
-        elif "awaits" in event:
-            waited.append(begun[event["awaits"]])
-            if event["awaits"] not in ended:
-                blocking.add(event["awaits"])
-        last = now
-    return tasks
+
+    def __init__(self, events: list[dict[str, Any]]) -> None:
+        self.endings = {event["ended"]: event for event in events if "ended" in event}
+        self.awaited_at_end = {event["taken"] for event in events if event.get("backward")}
+        self.tasks: list[_Task] = []
+        self.begun: dict[int, _Communication] = {}  # by the operation's number; the last where it is several
+        self.ended: set[int] = set()
+        self.taken: set[int] = set()
+        self.blocking: set[int] = set()  # what the end of a backward pass waits for
+        self.counts: dict[tuple[Any, ...], int] = defaultdict(int)
+        self.waited: list[_Task] = []  # since the last computation
+        self.computed: _Compute | None = None
+        self.last: int | None = None  # the program's last line: it has computed since
+        methods = {
+            "begins": self._begins, "issued": self._issued, "waits": self._waits, "waited": self._waited,
+            "taken": self._taken, "awaits": self._awaits, "ended": self._ended,
+        }  # fmt: skip
+        for event in events:
+            kind, number = next(iter(event.items()))
+            methods[kind](number, event)
+
+    def _after(self) -> list[_Task]:
+        return [*([self.computed] if self.computed else []), *self.waited]
+
+    def _communicates(self, now: int) -> None:
+        """The program has computed until now."""
+        if not self.blocking and self.last is not None and now > self.last:
+            self.computed = _Compute(now - self.last, self._after())
+            self.waited = []
+            self.tasks.append(self.computed)
+        self.last = now
+
+    def _begins(self, number: int, event: dict[str, Any]) -> None:
+        self._communicates(event["ns"])
+        members = tuple(event["members"])
+        ending = self.endings.get(number, {})
+        root = event["root"] if event["root"] >= 0 else ending.get("source", -1)
+        ends = (root, event["peer"]) if event["collective"] == "send_recv" else ()
+        where = (members, *ends)
+        after = self._after()
+        for size in ending.get("parts", [event["bytes"]]):
+            key = (*where, self.counts[where])
+            one = _Communication(key, event["collective"], size, root, event["peer"], members, after)
+            self.counts[where] += 1
+            self.begun[number] = one
+            self.tasks.append(one)
+            after = [one]
+
+    def _issued(self, number: int, event: dict[str, Any]) -> None:
+        self.last = event["ns"]
+
+    def _waits(self, number: int, event: dict[str, Any]) -> None:
+        self._communicates(event["ns"])
+
+    def _waited(self, number: int, event: dict[str, Any]) -> None:
+        self.waited.append(self.begun[number])
+        self.last = event["ns"]
+
+    def _taken(self, number: int, event: dict[str, Any]) -> None:
+        """Its future was taken. Outside of a backward pass nobody says when it is awaited: as it ends, then."""
+        if number not in self.awaited_at_end and number in self.ended:
+            self.waited.append(self.begun[number])
+        self.taken.add(number)
+
+    def _awaits(self, number: int, event: dict[str, Any]) -> None:
+        self._communicates(event["ns"])
+        self.waited.append(self.begun[number])
+        if number not in self.ended:
+            self.blocking.add(number)
+
+    def _ended(self, number: int, event: dict[str, Any]) -> None:
+        """On another thread."""
+        self.ended.add(number)
+        if number in self.taken and number not in self.awaited_at_end:
+            self.waited.append(self.begun[number])
+        if number in self.blocking:
+            self.blocking.remove(number)
+            self.last = event["ns"]
 
 
 class _Writer:
@@ -197,7 +222,7 @@ def workload(folder: str | pathlib.Path, compute: float = 1.0, ranks: int = 0) -
     expected = read[0][0]["ranks"] if read else 0
     if not read or sorted(recorded) != list(range(expected)):
         raise ValueError(f"{folder} has recordings of ranks {sorted(recorded)}, expected 0 to {expected - 1}")
-    writer = _Writer({rank: _tasks_of(recorded[rank]) for rank in sorted(recorded)}, compute)
+    writer = _Writer({rank: _Rank(recorded[rank]).tasks for rank in sorted(recorded)}, compute)
     writer.run()
     if ranks and not writer.only_all:
         raise ValueError(f"--ranks {ranks}: some operations are not among all {expected} ranks")
