@@ -108,6 +108,31 @@ def test_a_timeout_can_be_shortened():
     ranks.run(shorter, 2)
 
 
+def timeouts(rank, size):
+    from torch._C._distributed_c10d import Backend
+
+    def timeout(group):
+        return group._get_backend(torch.device("cpu")).options._timeout.total_seconds()
+
+    patient = Backend.Options("trellis", timeout=timedelta(seconds=77))
+    everyone = list(range(size))
+    assert timeout(dist.group.WORLD) == 30
+    assert timeout(dist.new_group(everyone, pg_options=patient)) == 77
+    assert timeout(dist.new_group(everyone, pg_options=patient, timeout=timedelta(seconds=88))) == 88
+    assert timeout(dist.new_group(everyone, timeout=timedelta(seconds=88))) == 88
+    assert timeout(dist.new_group(everyone)) == 1800  # torch's, as with gloo
+    mesh = dist.init_device_mesh(
+        "cpu", (size, 1), mesh_dim_names=("shard", "alone"), backend_override={"shard": patient, "alone": patient}
+    )
+    assert timeout(mesh.get_group("shard")) == timeout(mesh.get_group("alone")) == 77
+    assert timeout(dist.group.WORLD.split_group(everyone, opts=patient, group_name="part")) == 77
+    assert timeout(dist.group.WORLD.split_group(everyone, group_name="as the whole")) == 30
+
+
+def test_a_group_with_options_of_its_own_keeps_their_timeout():
+    ranks.run(timeouts, 2)
+
+
 def aborted_while_shut_down(rank, size):
     import threading
 
