@@ -48,6 +48,25 @@ def test_a_receive_from_any_rank_is_recorded(tmp_path, monkeypatch):
     assert "from 1 to 0" in recorded.workload(tmp_path)
 
 
+def sparse_job(rank, size):
+    dense = torch.zeros(100, 8)
+    dense[rank : 2 * rank + 3] = 1  # 3 rows, and 4
+    dist.all_reduce(dense.to_sparse(1))
+    time.sleep(0.01)
+    dist.all_reduce(torch.ones(500))
+
+
+def test_a_sparse_sum_is_recorded_as_what_it_is_made_of(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRELLIS_RECORD", str(tmp_path))
+    ranks.run(sparse_job, 2)
+    text = recorded.workload(tmp_path)
+    counts, rows, values = re.findall(r"all_gather (\w+) (\d+)B(.*)", text)
+    assert [int(bytes) for _, bytes, _ in (counts, rows, values)] == [2 * 8, 2 * 4 * 8, 2 * 4 * 8 * 4], text
+    assert f"after {counts[0]}" in rows[2] and f"after {rows[0]}" in values[2], text
+    assert re.search(rf"compute \w+ \d+ns after {values[0]}", text) and " 2000B" in text, text
+    assert sim.play(text, "trn2.48xlarge").time > 0.01
+
+
 def recorded_job(rank, size, folder):
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(500, 500))
     for _ in range(3):

@@ -76,8 +76,8 @@ Trellis::Work Trellis::allreduce_coalesced(Tensors& tensors, const c10d::Allredu
 Trellis::Work Trellis::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) {
   const at::Tensor tensor = only("all_reduce", tensors);
   TORCH_CHECK_VALUE(options.reduceOp == c10d::ReduceOp::SUM, "trellis: sparse tensors can only be summed");
-  return issue({OpType::_ALLREDUCE_SPARSE, "trellis:all_reduce", options.timeout, options.asyncOp, {}}, tensors,
-               [this, tensor](Communicator&) mutable {
+  return issue({OpType::_ALLREDUCE_SPARSE, "trellis:all_reduce", options.timeout, options.asyncOp, {"all_gather"}},
+               tensors, [this, tensor](Communicator&, Operation& work) mutable {
                  const at::Tensor own = tensor.coalesce();
                  const auto own_count = at::full({1}, own._nnz(), at::kLong);
                  at::Tensor counts = at::empty({size_}, at::kLong);
@@ -95,6 +95,7 @@ Trellis::Work Trellis::allreduce_sparse(Tensors& tensors, const c10d::AllreduceO
                  };
                  const at::Tensor indices = padded(own._indices().t().contiguous()),
                                   values = padded(own._values().contiguous());
+                 work.was({counts.nbytes(), indices.nbytes(), values.nbytes()});
                  std::vector<at::Tensor> whose, what;
                  for (int rank = 0; rank < size_; ++rank) {
                    const auto count = counts[rank].item<std::int64_t>();

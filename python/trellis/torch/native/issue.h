@@ -37,7 +37,10 @@ Trellis::Work Trellis::issue(const Issue& issue, Tensors results, Run run) {
   auto go = [this, work, run = std::move(run)]() mutable {
     work->perform([&] {
       if (!comm_) throw ccl::Aborted("the process group has been shut down");
-      run(*comm_);
+      if constexpr (requires { run(*comm_, *work); })
+        run(*comm_, *work);
+      else
+        run(*comm_);
     });
   };
   if (issue.async || own_patience(issue) || !collectives_.now(go)) collectives_.later(std::move(go));

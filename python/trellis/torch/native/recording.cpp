@@ -21,9 +21,10 @@ OfProcess& of_process() {
   return one;
 }
 
-std::string members_of(const Membership& group) {
+template <class Number>
+std::string list_of(std::size_t count, Number number) {
   std::string text = "[";
-  for (int rank = 0; rank < group.size; ++rank) text += (rank ? "," : "") + std::to_string(group.in_job(rank));
+  for (std::size_t i = 0; i < count; ++i) text += (i ? "," : "") + std::to_string(number(i));
   return text + "]";
 }
 
@@ -47,8 +48,8 @@ std::uint64_t Recording::begins(const Witnessed& seen, const Membership& group) 
   const std::lock_guard lock(mutex_);
   line("begins", next_,
        ",\"collective\":\"" + std::string(seen.collective) + "\",\"bytes\":" + std::to_string(seen.bytes) +
-           ",\"root\":" + std::to_string(seen.root) + ",\"peer\":" + std::to_string(seen.peer) +
-           ",\"members\":" + members_of(group));
+           ",\"root\":" + std::to_string(seen.root) + ",\"peer\":" + std::to_string(seen.peer) + ",\"members\":" +
+           list_of(group.size, [&](std::size_t rank) { return group.in_job(static_cast<int>(rank)); }));
   return next_++;
 }
 
@@ -79,9 +80,11 @@ void Recording::taken(std::uint64_t number) {
   });
 }
 
-void Recording::ended(std::uint64_t number, int source) {
+void Recording::ended(std::uint64_t number, int source, const std::vector<std::uint64_t>& parts) {
+  std::string more = ",\"source\":" + std::to_string(source);
+  if (!parts.empty()) more += ",\"parts\":" + list_of(parts.size(), [&](std::size_t i) { return parts[i]; });
   const std::lock_guard lock(mutex_);
-  line("ended", number, ",\"source\":" + std::to_string(source));
+  line("ended", number, more);
   file_ << std::flush;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "trellis/torch/native/failure.h"
 
@@ -29,7 +30,9 @@ class Recording : public std::enable_shared_from_this<Recording> {
   // Its future was taken. Within a backward pass it is waited for at the end of the pass, as DistributedDataParallel
   // does; elsewhere, nobody says when.
   void taken(std::uint64_t number);
-  void ended(std::uint64_t number, int source);  // source: of a receive from any rank, else -1
+  // source: of a receive from any rank, else -1. parts: the bytes of each collective, one after the other, that it
+  // turned out to be made of, where that was not known when it began.
+  void ended(std::uint64_t number, int source, const std::vector<std::uint64_t>& parts = {});
 
  private:
   void line(const std::string& what, std::uint64_t number, const std::string& more = "");

@@ -22,6 +22,11 @@ void Operation::goes_on() {
   about_.deadlines->add(deadline_, c10::intrusive_ptr<Operation>::reclaim_copy(this));
 }
 
+void Operation::was(std::vector<std::uint64_t> parts) {
+  const std::lock_guard lock(mutex_);
+  parts_ = std::move(parts);
+}
+
 void Operation::expire() {
   complete(timed_out(description(), *about_.group, about_.timeout, about_.waits_for), true);
   if (on_timeout_) on_timeout_();
@@ -40,7 +45,7 @@ void Operation::complete(std::exception_ptr error, bool dumps) {
     completed_ = true;
     exception_ = error;
     if (!error && about_.flights) about_.flights->ended(about_.flight, true);
-    if (about_.recording) about_.recording->ended(about_.recorded, source_);
+    if (about_.recording) about_.recording->ended(about_.recorded, source_, parts_);
     if (recordFunctionEndCallback_) std::exchange(recordFunctionEndCallback_, nullptr)();
     future = future_;
   }

@@ -51,6 +51,7 @@ class Operation : public c10d::Work {
   void goes_on();                              // it has been issued: its time begins
   void expire();                               // its time is over
   void from(int source) { source_ = source; }  // of a receive from any source
+  void was(std::vector<std::uint64_t> parts);  // the bytes of the collectives that it was made of: for its recording
 
   bool wait(std::chrono::milliseconds timeout) override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
@@ -74,6 +75,7 @@ class Operation : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> future_;
   std::function<void()> on_timeout_;
   int source_ = -1;
+  std::vector<std::uint64_t> parts_;  // with the mutex held
 };
 
 }  // namespace trellis::process_group
