@@ -2,9 +2,11 @@
 
 import copy
 import os
+import pathlib
 import subprocess
 import sys
 import threading
+import tomllib
 
 import pytest
 
@@ -18,14 +20,34 @@ from trellis import _native  # noqa: E402
 from trellis.torch import AdamW, Bf16Wire, allocator, bf16_stochastic_hook, number_parameters  # noqa: E402
 
 
-def test_no_import_is_needed_where_the_package_is_installed():
-    from importlib.metadata import entry_points
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """An environment where the package has the metadata of its installation, with the entry points of pyproject.toml."""
+    project = tomllib.loads((pathlib.Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    site = tmp_path_factory.mktemp("site")
+    info = site / f"{project['name']}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    lines = [f"{name} = {where}" for name, where in project["entry-points"]["torch.backends"].items()]
+    (info / "entry_points.txt").write_text("\n".join(["[torch.backends]", *lines, ""]))
+    paths = [str(site), str(pathlib.Path(trellis.__file__).parents[1])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
-    if not any(point.value == "trellis.autoload:register" for point in entry_points(group="torch.backends")):
-        pytest.skip("the package is not installed, so torch cannot know of it")
-    code = "import torch.distributed as d; d.init_process_group('trellis', store=d.HashStore(), rank=0, world_size=1)"
-    for first in ("", "import trellis.torch; "):
-        subprocess.run([sys.executable, "-c", first + code], check=True, timeout=60)
+
+@pytest.mark.parametrize("first", ["", "import trellis.torch"])
+@pytest.mark.parametrize("backend", ["trellis", "cpu:trellis"])
+def test_no_import_is_needed_where_the_package_is_installed(installed, first, backend):
+    code = f"""
+{first}
+import torch, torch.distributed as dist
+dist.init_process_group({backend!r}, store=dist.HashStore(), rank=0, world_size=1)
+x = torch.ones(4)
+dist.all_reduce(x)
+print(dist.group.WORLD._get_backend(torch.device("cpu")).name(), x.sum().item())
+"""
+    words = [sys.executable, "-c", code]
+    ran = subprocess.run(words, env=installed, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0 and ran.stdout == "trellis 4.0\n", ran.stderr
 
 
 def optimized(rank, size, kind):
