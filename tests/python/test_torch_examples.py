@@ -36,20 +36,21 @@ def by_gloo(name, count, *arguments):
 
 
 # With two ranks there is one order of additions, a + b. With more, gloo's ring and our schedules add in other orders.
+WITH_TWO_RANKS = [
+    ("ddp", []),
+    ("fsdp2", []),
+    ("fsdp2", ["--bf16"]),
+    ("fsdp2", ["--adamw"]),
+    ("tensor_parallel", []),
+    ("pipeline", ["--schedule", "1f1b"]),
+    ("pipeline", ["--schedule", "interleaved"]),
+    ("pipeline", ["--schedule", "zero_bubble"]),
+    ("checkpoint", []),
+]
+
+
 @pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("ddp", []),
-        ("fsdp2", []),
-        ("fsdp2", ["--bf16"]),
-        ("fsdp2", ["--adamw"]),
-        ("tensor_parallel", []),
-        ("pipeline", ["--schedule", "1f1b"]),
-        ("pipeline", ["--schedule", "interleaved"]),
-        ("pipeline", ["--schedule", "zero_bubble"]),
-        ("checkpoint", []),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "".join(value),
+    ("name", "arguments"), WITH_TWO_RANKS, ids=lambda value: value if isinstance(value, str) else "".join(value)
 )
 def test_an_example_equals_gloo_to_the_bit(name, arguments):
     ours = torchrun(name, 2, *arguments)
@@ -66,9 +67,6 @@ def test_four_ranks_are_equal_from_run_to_run():
     assert ours and ours == torchrun("tensor_parallel", 4, "--data", "2")
 
 
-def test_trellis_launch_starts_them_too():
-    from trellis._where import PROGRAM
-
-    words = [PROGRAM, "launch", "-n", "2", sys.executable, str(EXAMPLES / "ddp.py")]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0 and done.stdout.count("parameters") == 2, done.stderr
+def test_none_is_forgotten():
+    """All of the folder run above; test_torch_launch.py takes them from the folder."""
+    assert {name for name, _ in WITH_TWO_RANKS} | {"mesh"} == {path.stem for path in EXAMPLES.glob("*.py")}
