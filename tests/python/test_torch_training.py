@@ -22,7 +22,7 @@ from trellis.torch import AdamW, Bf16Wire, allocator, bf16_stochastic_hook, numb
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """An environment where the package has the metadata of its installation, with the entry points of pyproject.toml."""
+    """An environment where the package has the metadata of an installation, with pyproject.toml's entry points."""
     project = tomllib.loads((pathlib.Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     site = tmp_path_factory.mktemp("site")
     info = site / f"{project['name']}-{project['version']}.dist-info"
