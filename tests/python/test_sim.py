@@ -229,7 +229,9 @@ def test_dask_spreads_a_sweep():
     distributed = pytest.importorskip("distributed")
     sizes = ("64KiB", "1MiB")
     questions = [{"what": "all_reduce", "machine": "trn2.48xlarge", "size": s, "interval": False} for s in sizes]
-    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    # Workers as threads. As processes, each under a nanny, they start a Python apiece, and Dask waits for them without
+    # limit: a minute on a loaded machine. That questions and prices go to other processes, the sweep above shows.
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None)
     with cluster, distributed.Client(cluster) as client:
         spread = sim.sweep(questions, client.get_executor())
     assert [p.time for p in spread] == [sim.price(**question).time for question in questions]
