@@ -75,8 +75,20 @@ bool check_members(Store& store, const MemberCheck& roll, Deadline deadline) {
       throw PeerLost(*r, -1, fmt::format("{} {} did not join in time", roll.noun, *r));
     throw;
   }
-  if (said != all_together && said != all_apart) throw std::invalid_argument(said);
+  if (said != all_together && said != all_apart) {
+    refused_together(store, roll.mine);
+    throw std::invalid_argument(said);
+  }
   return said == all_apart;
+}
+
+void refused_together(Store& store, Rank mine) {
+  constexpr std::chrono::seconds for_the_others{1};
+  try {
+    if (store.add("know", 1) >= store.add("come", 0)) store.set("all know", {});
+    if (mine == 0) store.get("all know", Clock::now() + for_the_others);
+  } catch (const std::exception&) {  // they are told what there is to tell anyway
+  }
 }
 
 }  // namespace trellis::ccl

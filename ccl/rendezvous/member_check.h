@@ -20,4 +20,8 @@ struct MemberCheck {
 // that names the first missing one, and invalid_argument on every member when the terms differ.
 bool check_members(Store&, const MemberCheck&, Deadline);
 
+// For a member that the others refuse, as they refuse each other: returns when all who have come know, or after a
+// second. The first member waits, because its process may keep the store, and end when it knows.
+void refused_together(Store&, Rank mine);
+
 }  // namespace trellis::ccl

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "ccl/rendezvous/member_check.h"
+
 namespace trellis::ccl::libfabric {
 namespace {
 
@@ -62,13 +64,14 @@ Member member_in(std::span<const std::byte>& note, const Member& before = {}) {
   return m;
 }
 
-void expect_alike(const std::vector<Member>& members) {
+void expect_alike(Store& store, Rank rank, const std::vector<Member>& members) {
   const Member& first = members.front();
   const auto other = std::ranges::find_if(members, [&](const Member& m) { return m.terms != first.terms; });
-  if (other != members.end())
-    throw std::invalid_argument(
-        fmt::format("libfabric: rank {} on {} speaks {}, and rank 0 on {} speaks {}: expected the same",
-                    other - members.begin(), other->host, other->terms, first.host, first.terms));
+  if (other == members.end()) return;
+  refused_together(store, rank);
+  throw std::invalid_argument(
+      fmt::format("libfabric: rank {} on {} speaks {}, and rank 0 on {} speaks {}: expected the same",
+                  other - members.begin(), other->host, other->terms, first.host, first.terms));
 }
 
 }  // namespace
@@ -105,7 +108,7 @@ std::vector<Member> exchange_members(Store& store, Rank rank, Rank ranks, const 
   if (members.size() != static_cast<std::size_t>(ranks))
     throw std::invalid_argument(
         fmt::format("libfabric: the store tells of {} members: expected {}", members.size(), ranks));
-  expect_alike(members);
+  expect_alike(store, rank, members);
   return members;
 }
 
