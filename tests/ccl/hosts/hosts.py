@@ -73,6 +73,16 @@ class Hosts:
     def cut(self, host, interface=0):
         must("ip", "-n", self.switch, "link", "set", self.port(host, interface), "down")
 
+    def mend(self, host, interface=0):
+        must("ip", "-n", self.switch, "link", "set", self.port(host, interface), "up")
+
+    def down(self, host):
+        """As its own administrator does it: no packet has a route then."""
+        must("ip", "-n", self.names[host], "link", "set", "eth0", "down")
+
+    def up(self, host):
+        must("ip", "-n", self.names[host], "link", "set", "eth0", "up")
+
     def close(self):
         for name in self.made:
             run("ip", "netns", "del", name)

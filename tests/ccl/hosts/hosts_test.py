@@ -1,91 +1,15 @@
 """Collectives across hosts: hosts that die, links that are cut, and networks that delay, lose and reorder. Needs root;
 elsewhere it is skipped."""
-import os
-import pathlib
+import re
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-import hosts
 import relay
 from hosts import Hosts
+from on_hosts import RANK, TRELLIS, WHY, OnHosts
 from relay import RelayedHosts
-
-TRELLIS = os.environ["TRELLIS"]
-RANK = os.environ["TRELLIS_BINARY_DIR"] + "/tests/test_ccl_hosts"
-ABSENT = ("libfabric.so.1 ", "without libfabric's headers")
-
-
-def fabric_absent():
-    """Why libfabric is not there. Whatever else is wrong is for the tests to find."""
-    probe = subprocess.run([TRELLIS, "bench", "all_reduce_perf", "-b", "8", "-e", "8", "-n", "1"],
-                           capture_output=True, text=True, env={**os.environ, "TRELLIS_TRANSPORT": "libfabric"})
-    said = probe.stderr.strip()
-    return said if probe.returncode != 0 and any(text in said for text in ABSENT) else ""
-
-
-WHY = hosts.reason_to_skip() or fabric_absent()
-
-
-class OnHosts(unittest.TestCase):
-    """Jobs on hosts; each test makes its own."""
-
-    def setUp(self):
-        self.jobs = []
-        self.hosts = None
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-
-    def tearDown(self):
-        for job in self.jobs:
-            if job.poll() is None:
-                job.kill()
-            job.wait()
-        if self.hosts is not None:
-            self.hosts.close()
-
-    def start(self, count, each, *words, **variables):
-        """A rank for every place."""
-        self.hosts = self.hosts or Hosts(count)
-        for rank in range(count * each):
-            self.rank(rank, count * each, rank // each, *words, LOCAL_RANK=str(rank % each), LOCAL_WORLD_SIZE=str(each),
-                      **variables)
-
-    def rank(self, rank, ranks, host, *words, program=TRELLIS, **variables):
-        """Its output goes to a file."""
-        env = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
-               "MASTER_ADDR": "10.9.0.1", "MASTER_PORT": "29600", "TRELLIS_SECRET": "of this test",
-               "TRELLIS_HOST": f"host{host}", **variables}
-        with open(f"{self.folder.name}/{len(self.jobs)}", "w") as out:
-            self.jobs.append(subprocess.Popen(["ip", "netns", "exec", self.hosts.names[host], program, *words],
-                                              env=env, stdout=out, stderr=subprocess.STDOUT))
-
-    def said(self, job):
-        return pathlib.Path(f"{self.folder.name}/{job}").read_text()
-
-    def measure_for(self, seconds, joined="out-of-place"):
-        """Until the ranks have joined, and for so long more."""
-        deadline = time.monotonic() + 30
-        while joined not in self.said(0) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        time.sleep(seconds)
-
-    def ends(self, ranks, within):
-        deadline = time.monotonic() + within
-        for rank in ranks:
-            try:
-                self.jobs[rank].wait(max(0.1, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                self.fail(f"rank {rank} has not ended within {within} s: {self.said(rank)}")
-        return [self.jobs[rank].returncode for rank in ranks]
-
-    def checked(self, count, each, operation, transport, **variables):
-        self.start(count, each, "bench", operation, "-b", "1K", "-e", "1M", "-f", "32", "-n", "3", "-w", "1", "-c", "1",
-                   TRELLIS_TRANSPORT=transport, **variables)
-        ranks = range(count * each)
-        self.assertEqual(self.ends(ranks, 60), [0] * len(ranks), "".join(self.said(r) for r in ranks))
 
 
 @unittest.skipIf(WHY, WHY)
@@ -98,6 +22,41 @@ class HostsTest(OnHosts):
 
     def test_four_hosts(self):
         self.checked(4, 2, "all_to_all_perf", "libfabric")
+
+    def test_eight_hosts_make_a_hierarchy(self):
+        self.start(8, 2, "bench", "all_reduce_perf", "-b", "1K", "-e", "1M", "-f", "32", "-n", "2", "-w", "1", "-c", "1",
+                   "--show-algorithm", TRELLIS_TRANSPORT="hybrid")
+        self.assertEqual(self.ends(range(16), 90), [0] * 16, "".join(self.said(r) for r in range(16)))
+        # Two ranks of a host by one way, eight hosts by another: at each size.
+        self.assertEqual(len(re.findall(r"hierarchical\(\w+,\w+\)@2x8$", self.said(0), re.MULTILINE)), 3, self.said(0))
+
+    def test_a_slow_rank_is_waited_for(self):
+        """It runs for a tenth of the time, and stands still for half of the timeout."""
+        self.start(3, 1, "bench", "all_reduce_perf", "-b", "256K", "-e", "256K", "-n", "40", "-c", "1", "-T", "4",
+                   TRELLIS_TRANSPORT="libfabric")
+        self.measure_for(0)
+        for _ in range(3):
+            self.jobs[1].send_signal(signal.SIGSTOP)
+            time.sleep(2)
+            self.assertEqual([job.poll() for job in self.jobs], [None] * 3, self.said(0) + self.said(2))
+            self.jobs[1].send_signal(signal.SIGCONT)
+            time.sleep(0.2)
+        self.assertEqual(self.ends(range(3), 60), [0] * 3, "".join(self.said(r) for r in range(3)))
+
+    def comes_back(self, cut, mend):
+        self.start(2, 1, "bench", "all_reduce_perf", "-b", "128M", "-e", "128M", "-n", "1", "-w", "0", "-c", "1", "-T", "8",
+                   TRELLIS_TRANSPORT="libfabric")
+        self.measure_for(0.5)  # in the middle of the first message, which takes longer
+        cut(self.hosts, 1)
+        time.sleep(1.5)
+        mend(self.hosts, 1)
+        self.assertEqual(self.ends((0, 1), 60), [0, 0], self.said(0) + self.said(1))
+
+    def test_a_link_that_comes_back_in_time_is_waited_for(self):
+        self.comes_back(Hosts.cut, Hosts.mend)
+
+    def test_an_interface_that_comes_back_in_time_is_waited_for(self):
+        self.comes_back(Hosts.down, Hosts.up)
 
     def test_a_host_that_dies_is_named_by_its_peers_and_the_doctor(self):
         dumps = f"{self.folder.name}/dumps"
