@@ -148,13 +148,39 @@ TEST(Overdue, IsWhatHasNotArrivedLongAfterThePeerWasHeard) {
   };
   EXPECT_EQ(look(0, 0, -9s, 0s), Is::fine);
   EXPECT_EQ(look(4, 0, -9s, 0s), Is::fine);
-  EXPECT_EQ(look(4, 0, -9s, 600ms), Is::unsure) << "nothing was heard";
-  EXPECT_EQ(look(4, 0, -9s, 20s), Is::unsure) << "it may be the peer that has stopped";
-  EXPECT_EQ(look(9, 1, 20s, 20s), Is::fine) << "one has arrived";
-  EXPECT_EQ(look(9, 1, 20900ms, 20950ms), Is::unsure);
-  EXPECT_EQ(look(9, 1, 21s, 21s), Is::stopped);
-  EXPECT_EQ(look(9, 9, 21s, 21s), Is::fine);
-  EXPECT_EQ(look(10, 9, 30s, 30s), Is::fine) << "sent just now";
+  EXPECT_EQ(look(4, 0, -9s, 400ms), Is::fine);
+  for (auto now = 600ms; now < 20s; now += 200ms)
+    EXPECT_EQ(look(4, 0, -9s, now), Is::unsure) << "nothing was heard: it may be the peer that has stopped";
+}
+
+TEST(Overdue, EndsWithWhatArrives) {
+  using namespace std::chrono_literals;
+  using Is = Overdue::Is;
+  const Deadline begun = Deadline() + 1h;
+  Overdue rail;
+  const auto look = [&](std::uint64_t sent, std::uint64_t arrived, auto heard, auto now) {
+    return rail.look(sent, arrived, begun + heard, begun + now, 1s);
+  };
+  look(4, 0, 0ms, 0ms), look(4, 0, 400ms, 400ms);
+  EXPECT_EQ(look(9, 1, 800ms, 800ms), Is::fine) << "one has arrived";
+  look(9, 1, 1200ms, 1200ms);
+  EXPECT_EQ(look(9, 1, 1600ms, 1650ms), Is::unsure);
+  EXPECT_EQ(look(9, 1, 1800ms, 1800ms), Is::stopped);
+  EXPECT_EQ(look(9, 9, 1800ms, 1800ms), Is::fine);
+  EXPECT_EQ(look(10, 9, 1900ms, 1900ms), Is::fine) << "sent just now";
+}
+
+TEST(Overdue, TakesNoPauseOfOursForTheRails) {
+  using namespace std::chrono_literals;
+  using Is = Overdue::Is;
+  const Deadline begun = Deadline() + 1h;
+  Overdue rail;
+  EXPECT_EQ(rail.look(4, 0, begun, begun, 1s), Is::fine);
+  const Deadline woken = begun + 3s;
+  EXPECT_EQ(rail.look(4, 0, woken, woken, 1s), Is::fine) << "our process stood still for three seconds";
+  EXPECT_EQ(rail.look(4, 0, woken + 400ms, woken + 400ms, 1s), Is::fine);
+  EXPECT_EQ(rail.look(4, 0, woken + 800ms, woken + 800ms, 1s), Is::unsure);
+  EXPECT_EQ(rail.look(4, 0, woken + 1s, woken + 1s, 1s), Is::stopped);
 }
 
 TEST(Rails, OneThatFailsComesLast) {

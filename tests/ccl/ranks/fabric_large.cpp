@@ -55,7 +55,7 @@ TEST(LargeFabric, EachRankConnectsToFewOthers) {
                             c.finalize();
                             expect_few("after its end", before);
                           },
-                          {.timeout = 60s, .algorithm = "all_reduce=ring", .transport = "libfabric"}),
+                          {.timeout = 180s, .algorithm = "all_reduce=ring", .transport = "libfabric"}),
             "");
 }
 
@@ -73,7 +73,7 @@ TEST(LargeFabric, AnAbortComesToAllOverFewConnections) {
                             }
                             expect_few("after an abort", before);
                           },
-                          {.timeout = 60s, .transport = "libfabric"}),
+                          {.timeout = 180s, .transport = "libfabric"}),
             "");
 }
 
@@ -94,7 +94,7 @@ TEST(LargeFabric, ARankThatDiesIsNamedByAllOthers) {
                         const auto rest = c.shrink(std::array{32});
                         add(*rest, 1);
                       },
-                      {.timeout = 60s, .algorithm = "all_reduce=ring"}),
+                      {.timeout = 180s, .algorithm = "all_reduce=ring"}),
             "rank 32: signal 9\n");
 }
 

@@ -231,8 +231,6 @@ void DataPath::post_receives() {
 void DataPath::progress() {
   if (closed()) return;
   if (!to_repeat_.empty()) repeat();
-  if (rails() > 1) look_after_rails();
-  if (!all_moved_ || !all_resumed_) begin_again_with_those_who_moved();
   std::array<Event, 16> events;
   for (int rail = 0; rail < rails(); ++rail)
     for (int rounds = 0; rounds < 4 && has_rail(rail); ++rounds) {
@@ -241,6 +239,8 @@ void DataPath::progress() {
       if (posted_ < wanted_posted_) post_receives();
       if (count < events.size()) break;
     }
+  if (rails() > 1) look_after_rails();
+  if (!all_moved_ || !all_resumed_) begin_again_with_those_who_moved();
 }
 
 void DataPath::happened(const Event& e, int rail) {
