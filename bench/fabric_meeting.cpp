@@ -3,12 +3,12 @@
 #if __has_include(<rdma/fabric.h>)
 
 #include <benchmark/benchmark.h>
-#include <sys/resource.h>
 
 #include <atomic>
 #include <thread>
 #include <vector>
 
+#include "ccl/descriptor_limit.h"
 #include "ccl/rendezvous/tcp/server.h"
 #include "ccl/transports/libfabric/presence/members.h"
 
@@ -27,11 +27,8 @@ Member member(Rank r) {
 
 void meeting(benchmark::State& state) {
   const auto ranks = static_cast<Rank>(state.range(0));
-  rlimit files{};
-  getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &files);
-  if (files.rlim_cur < 2 * static_cast<rlim_t>(ranks) + 100) return state.SkipWithError("too few descriptors");
+  raise_descriptor_limit();
+  if (descriptor_limit() < 2 * static_cast<std::size_t>(ranks) + 100) return state.SkipWithError("too few descriptors");
   for (auto _ : state) {
     TcpStoreServer server({.address = "127.0.0.1", .secret = "secret"});
     std::atomic<int> wrong = 0;

@@ -9,8 +9,8 @@ option(TRELLIS_PRECOMPILED "Precompile headers" ${precompiled})
 
 # trellis_precompile(<target> <kind> [<header>...])
 #
-# The first target of a kind precompiles the usual headers and those that are named; the others of its kind, which are
-# compiled with flags that GCC takes for the same, use what it made.
+# The first target of a kind precompiles the usual headers and those that are named, and the others of its kind use what
+# it made. They must be optimised alike, too: that is not checked, and GCC crashes where they are not.
 function(trellis_precompile target kind)
   if(NOT TRELLIS_PRECOMPILED)
     return()

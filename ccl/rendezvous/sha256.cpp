@@ -90,6 +90,12 @@ void fill_random(std::span<std::byte> bytes) {
   }
 }
 
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  fill_random(std::as_writable_bytes(std::span(&number, 1)));
+  return number;
+}
+
 std::string fresh_secret() {
   std::array<std::byte, 16> bits;
   fill_random(bits);

@@ -46,6 +46,7 @@ bool equal_in_constant_time(std::span<const std::byte>, std::span<const std::byt
 
 // From the kernel's generator; suitable for secrets.
 void fill_random(std::span<std::byte>);
+std::uint64_t random_number();
 std::string fresh_secret();  // 32 hexadecimal digits: 128 random bits
 
 std::string hexadecimal(std::span<const std::byte>);

@@ -19,6 +19,8 @@
 namespace trellis::ccl::libfabric {
 namespace {
 
+using namespace std::chrono_literals;
+
 TEST(Landings, APieceCountsOnceWhateverTheOrder) {
   Landings all;
   const std::uint32_t a = all.open(3, 7, true).value(), b = all.open(1, 2, true).value();
@@ -138,14 +140,21 @@ TEST(Rails, TheNextOneTakesThePacketsOfOneThatIsLeft) {
   }
 }
 
-TEST(Overdue, IsWhatHasNotArrivedLongAfterThePeerWasHeard) {
-  using namespace std::chrono_literals;
+// Looks with a patience of a second. Times are since the test began.
+class OverdueRail : public ::testing::Test {
+ protected:
   using Is = Overdue::Is;
-  const Deadline begun = Deadline() + 1h;
-  Overdue rail;
-  const auto look = [&](std::uint64_t sent, std::uint64_t arrived, auto heard, auto now) {
-    return rail.look(sent, arrived, begun + heard, begun + now, 1s);
-  };
+  using Since = std::chrono::milliseconds;
+  Is look(std::uint64_t sent, std::uint64_t arrived, Since heard, Since now) {
+    return rail_.look(sent, arrived, begun_ + heard, begun_ + now, 1s);
+  }
+
+ private:
+  const Deadline begun_ = Deadline() + 1h;
+  Overdue rail_;
+};
+
+TEST_F(OverdueRail, IsWhatHasNotArrivedLongAfterThePeerWasHeard) {
   EXPECT_EQ(look(0, 0, -9s, 0s), Is::fine);
   EXPECT_EQ(look(4, 0, -9s, 0s), Is::fine);
   EXPECT_EQ(look(4, 0, -9s, 400ms), Is::fine);
@@ -153,14 +162,7 @@ TEST(Overdue, IsWhatHasNotArrivedLongAfterThePeerWasHeard) {
     EXPECT_EQ(look(4, 0, -9s, now), Is::unsure) << "nothing was heard: it may be the peer that has stopped";
 }
 
-TEST(Overdue, EndsWithWhatArrives) {
-  using namespace std::chrono_literals;
-  using Is = Overdue::Is;
-  const Deadline begun = Deadline() + 1h;
-  Overdue rail;
-  const auto look = [&](std::uint64_t sent, std::uint64_t arrived, auto heard, auto now) {
-    return rail.look(sent, arrived, begun + heard, begun + now, 1s);
-  };
+TEST_F(OverdueRail, EndsWithWhatArrives) {
   look(4, 0, 0ms, 0ms), look(4, 0, 400ms, 400ms);
   EXPECT_EQ(look(9, 1, 800ms, 800ms), Is::fine) << "one has arrived";
   look(9, 1, 1200ms, 1200ms);
@@ -170,17 +172,12 @@ TEST(Overdue, EndsWithWhatArrives) {
   EXPECT_EQ(look(10, 9, 1900ms, 1900ms), Is::fine) << "sent just now";
 }
 
-TEST(Overdue, TakesNoPauseOfOursForTheRails) {
-  using namespace std::chrono_literals;
-  using Is = Overdue::Is;
-  const Deadline begun = Deadline() + 1h;
-  Overdue rail;
-  EXPECT_EQ(rail.look(4, 0, begun, begun, 1s), Is::fine);
-  const Deadline woken = begun + 3s;
-  EXPECT_EQ(rail.look(4, 0, woken, woken, 1s), Is::fine) << "our process stood still for three seconds";
-  EXPECT_EQ(rail.look(4, 0, woken + 400ms, woken + 400ms, 1s), Is::fine);
-  EXPECT_EQ(rail.look(4, 0, woken + 800ms, woken + 800ms, 1s), Is::unsure);
-  EXPECT_EQ(rail.look(4, 0, woken + 1s, woken + 1s, 1s), Is::stopped);
+TEST_F(OverdueRail, TakesNoPauseOfOursForItsOwn) {
+  EXPECT_EQ(look(4, 0, 0s, 0s), Is::fine);
+  EXPECT_EQ(look(4, 0, 3s, 3s), Is::fine) << "our process stood still for three seconds";
+  EXPECT_EQ(look(4, 0, 3400ms, 3400ms), Is::fine);
+  EXPECT_EQ(look(4, 0, 3800ms, 3800ms), Is::unsure);
+  EXPECT_EQ(look(4, 0, 4s, 4s), Is::stopped);
 }
 
 TEST(Rails, OneThatFailsComesLast) {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "ccl/rendezvous/sha256.h"
 #include "ccl/transports/libfabric/data/registrations.h"
 #include "ccl/transports/libfabric/wire/endpoint.h"
 #include "ccl/transports/libfabric/wire/keys.h"
-#include "ccl/transports/libfabric/wire/random_number.h"
 #include "ccl/transports/libfabric/wire/registration_request.h"
 #include "device/device.h"
 

@@ -7,11 +7,11 @@
 #include <cstring>
 #include <numeric>
 
+#include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/this_machine.h"
 #include "ccl/transports/libfabric/presence/members.h"
 #include "ccl/transports/libfabric/transport.h"
 #include "ccl/transports/libfabric/wire/provider.h"
-#include "ccl/transports/libfabric/wire/random_number.h"
 #include "ccl/transports/registry.h"
 #include "ccl/transports/who.h"
 

@@ -7,13 +7,13 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "ccl/rendezvous/sha256.h"
 #include "ccl/transports/libfabric/data/lane_receiver.h"
 #include "ccl/transports/libfabric/data/lane_sender.h"
 #include "ccl/transports/libfabric/data/region_of.h"
 #include "ccl/transports/libfabric/presence/control.h"
 #include "ccl/transports/libfabric/wire/address_list.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"
-#include "ccl/transports/libfabric/wire/random_number.h"
 
 namespace trellis::ccl::libfabric {
 namespace {

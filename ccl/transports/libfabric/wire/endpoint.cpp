@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <vector>
 
+#include "ccl/rendezvous/sha256.h"
 #include "ccl/transports/libfabric/wire/keys.h"
-#include "ccl/transports/libfabric/wire/random_number.h"
 #include "ccl/transports/libfabric/wire/registration_request.h"
 
 namespace trellis::ccl::libfabric {
