@@ -15,7 +15,7 @@
 #include "ccl/run/ticket_queue.h"
 #include "ccl/store.h"
 #include "ccl/transports/open.h"
-#include "ccl/transports/waiting.h"
+#include "ccl/transports/segment/waiting.h"
 #include "kernels/dispatch/placement.h"
 #include "kernels/reduce/reduce.h"
 

@@ -11,7 +11,7 @@
 #include "ccl/plan/check.h"
 #include "ccl/plan/layout.h"
 #include "ccl/transports/open.h"
-#include "ccl/transports/segment.h"
+#include "ccl/transports/segment/segment.h"
 #include "schedule/algorithms/algorithm.h"
 #include "schedule/proof/queues.h"
 

@@ -1,5 +1,5 @@
 // What doctor says first of jobs that went wrong for one reason each: dumps that such jobs have written, recorded by
-// tests/tools/doctor_situations.py.
+// tests/tools/doctor/situations.py.
 #include "ccl/diagnosis/diagnosis.h"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ccl/transports/segment.h"
+#include "ccl/transports/segment/segment.h"
 
 namespace trellis::ccl {
 namespace {

@@ -151,6 +151,15 @@ class Size(Planted):
         self.plant("tools/check.py", "def f():\n" + "    x = 1\n" * 60)
         self.assert_caught("size", "tools/check.py:f: 61 lines")
 
+    def test_folders(self):
+        for i in range(26):
+            self.plant(f"schedule/part_{i}.cpp", "")
+        self.assert_passes("size")
+        self.plant("schedule/notes.md", "")
+        self.assert_passes("size")
+        self.plant("schedule/last.h", "")
+        self.assert_caught("size", "schedule: 27 sources, the limit is 26")
+
     def test_exceptions(self):
         exceptions = "tools/check/size_exceptions.txt"
         self.plant("schedule/part.cpp", "\n" * 450)

@@ -1,12 +1,15 @@
-"""Fails when a file or function outgrows its limit: size.py ROOT
+"""Fails when a file, function or folder outgrows its limit: size.py ROOT
 
-Files 400 lines, headers 120, functions 60. Exceptions stand in size_exceptions.txt, each with its reason."""
+Files 400 lines, headers 120, functions 60; folders 26 sources. Exceptions to lines stand in size_exceptions.txt, each
+with its reason."""
 import ast
+import collections
 
 import cpp_functions
 import tree
 
 FILE_LINES, HEADER_LINES, FUNCTION_LINES = 400, 120, 60
+FOLDER_FILES = 26
 MEASURED = {".h", ".cpp", ".py", ".cmake", ".sh"}
 EXCEPTIONS = "tools/check/size_exceptions.txt"
 
@@ -54,6 +57,9 @@ def check(root, paths):
             elif lines > (exception or limit):
                 complaints.append(f"{what}: {lines} lines, the limit is {exception or limit}")
     complaints += [f"{EXCEPTIONS}: there is no {what}" for what in allowed]
+    complaints += [f"{folder}: {files} sources, the limit is {FOLDER_FILES}: give some a folder of their own"
+                   for folder, files in collections.Counter(path.parent for path in paths).items()
+                   if files > FOLDER_FILES]
     return complaints
 
 

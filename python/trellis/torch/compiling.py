@@ -53,6 +53,10 @@ def command(compiler: str, target: pathlib.Path) -> list[str]:
     ]  # fmt: skip
 
 
+def _sources() -> list[pathlib.Path]:
+    return sorted(source for source in SOURCES.rglob("*") if source.suffix in (".cpp", ".h"))
+
+
 def _headers() -> list[pathlib.Path]:
     """The library's own: with another layout of its classes, what was compiled before would corrupt memory."""
     root = pathlib.Path(_where.INCLUDE)
@@ -64,7 +68,7 @@ def _fingerprint() -> str:
     state = hashlib.sha256()
     for part in (torch.__version__, str(torch.version.git_version), sys.version, _where.LIBRARY):
         state.update(part.encode())
-    for source in [*sorted(SOURCES.iterdir()), *_headers()]:
+    for source in [*_sources(), *_headers()]:
         state.update(source.read_bytes())
     return state.hexdigest()[:16]
 

@@ -4,7 +4,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "trellis/torch/native/issue.h"
-#include "trellis/torch/native/memory.h"
+#include "trellis/torch/native/tensors/memory.h"
 
 namespace trellis::process_group {
 namespace {

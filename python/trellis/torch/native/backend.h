@@ -3,10 +3,10 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include "trellis/torch/native/deadlines.h"
+#include "trellis/torch/native/progress/deadlines.h"
 #include "trellis/torch/native/point_to_point.h"
-#include "trellis/torch/native/recording.h"
-#include "trellis/torch/native/types.h"
+#include "trellis/torch/native/records/recording.h"
+#include "trellis/torch/native/tensors/types.h"
 
 namespace trellis::process_group {
 

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "ccl/communicator.h"
-#include "trellis/torch/native/failure.h"
+#include "trellis/torch/native/progress/failure.h"
 #include "trellis/torch/native/store.h"
-#include "trellis/torch/native/worker.h"
+#include "trellis/torch/native/progress/worker.h"
 
 namespace trellis::process_group {
 

@@ -1,7 +1,7 @@
 // Operations that collect, distribute and exchange blocks.
 #include <ATen/ATen.h>
 
-#include "trellis/torch/native/arguments.h"
+#include "trellis/torch/native/tensors/arguments.h"
 #include "trellis/torch/native/issue.h"
 
 namespace trellis::process_group {

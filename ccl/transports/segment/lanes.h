@@ -1,0 +1,63 @@
+// Sender and receiver of one lane, over a segment's ring of cells.
+#pragma once
+
+#include <vector>
+
+#include "ccl/transports/segment/shared_transport.h"
+
+namespace trellis::ccl {
+
+class SharedTransport::LaneSender : public Sender {
+ public:
+  LaneSender(SharedTransport&, Rank to, int lane);
+  bool advance(Sending&) override;
+  bool could_advance() const;  // whether a waiting sender or receiver could go on
+
+ private:
+  bool advance_now(Sending&);
+  bool full() const;
+  void look() const;
+  void publish(Cell&, const Sending&, std::size_t bytes, Carried);
+
+  const Segment segment_;
+  Reach& reach_;
+  Ring& ring_;
+  Bell& bell_;  // the receiver's
+  std::byte* const slots_;
+  const std::size_t slot_bytes_;
+  const Rank to_;
+  std::uint32_t sent_ = 0;
+  mutable std::uint32_t taken_ = 0;  // last value read
+  bool waiting_ = false;
+  std::uint32_t wanted_ = 0;  // `taken` must reach this before a waiting sender goes on
+};
+
+class SharedTransport::LaneReceiver : public Receiver {
+ public:
+  LaneReceiver(SharedTransport&, Rank from, int lane);
+  bool advance(Receiving&) override;
+  bool could_advance() const { return waiting_ && arrived(); }
+  std::uint32_t received() const { return got_; }  // number of cells received
+  std::size_t memory_bytes() const { return sizeof *this + bounce_.capacity(); }
+
+ private:
+  const Cell& next() const { return ring_.cells[got_ % ring_cells]; }
+  bool comes(const Receiving&) const;  // polls as often as r.looks says
+  bool arrived() const { return next().number.load(std::memory_order_acquire) == got_ + 1; }
+  void consume(Receiving&, const Cell&);
+  void check_there() const;
+  void fetch(Receiving&, const Reach::Place&, std::size_t bytes);
+
+  Reach& reach_;
+  Ring& ring_;
+  const RankArea& sender_;
+  Bell& bell_;  // the sender's
+  const std::byte* const slots_;
+  const std::size_t slot_bytes_;
+  const Rank from_;
+  std::uint32_t got_ = 0;
+  bool waiting_ = false;
+  std::vector<std::byte> bounce_;  // for data that this rank cannot map and that must be processed
+};
+
+}  // namespace trellis::ccl

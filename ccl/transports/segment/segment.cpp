@@ -1,0 +1,137 @@
+#include "ccl/transports/segment/segment.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/random.h>
+
+#include <bit>
+#include <cstring>
+#include <stdexcept>
+
+#include "ccl/transports/notice.h"
+
+namespace trellis::ccl {
+namespace {
+
+constexpr std::uint64_t magic = 0x7472'656C'6C69'7306;  // the last byte is the version of the layout
+constexpr std::size_t page = 4096;
+
+std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
+
+}  // namespace
+
+std::size_t SegmentShape::board_words() const {
+  return 1 + (most_notice_bytes(ranks) + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
+}
+
+std::size_t SegmentShape::boards_at() const {
+  return sizeof(Header) + static_cast<std::size_t>(ranks) * sizeof(RankArea);
+}
+
+std::size_t SegmentShape::rings_at() const {
+  return whole_pages(boards_at() + static_cast<std::size_t>(ranks) * 2 * board_words() * sizeof(std::uint64_t));
+}
+
+std::size_t SegmentShape::slots_at() const { return rings_at() + whole_pages(lane_index(0, ranks, 0) * sizeof(Ring)); }
+
+std::size_t SegmentShape::bytes() const { return slots_at() + lane_index(0, ranks, 0) * ring_cells * slot_bytes; }
+
+void Segment::begin(void* zeroed, const SegmentShape& shape) {
+  Header& header = *static_cast<Header*>(zeroed);
+  header.bytes = shape.bytes();
+  header.ranks = shape.ranks;
+  header.lanes = shape.lanes;
+  header.slot_bytes = shape.slot_bytes;
+  // Without random numbers it still works, but communicators are less well told apart.
+  if (getrandom(&header.identity, sizeof header.identity, 0) != sizeof header.identity)
+    header.identity = reinterpret_cast<std::uintptr_t>(zeroed);
+  header.magic.store(magic, std::memory_order_release);
+}
+
+SegmentShape Segment::read(const void* base, std::size_t bytes) {
+  const Header& header = *static_cast<const Header*>(base);
+  if (bytes < sizeof(Header) || header.magic.load(std::memory_order_acquire) != magic)
+    throw std::invalid_argument("the shared segment was not made by this version of the library");
+  const SegmentShape shape{header.ranks, header.lanes, header.slot_bytes};
+  if (shape.ranks < 1 || shape.lanes < 1 || shape.bytes() != bytes || header.bytes != bytes)
+    throw std::invalid_argument(fmt::format("the shared segment has {} bytes; its header says {}", bytes,
+                                            static_cast<std::uint64_t>(header.bytes)));
+  return shape;
+}
+
+void Segment::claim(Rank rank) const {
+  if (area(rank).claimed.exchange(1) != 0)
+    throw std::invalid_argument(
+        fmt::format("rank {} has joined already: two processes or threads were told the same rank", rank));
+}
+
+void Segment::show_cores(Rank rank) const {
+  cpu_set_t mine;
+  static_assert(sizeof mine == sizeof RankArea::cores);
+  if (sched_getaffinity(0, sizeof mine, &mine) != 0) std::memset(&mine, 0xFF, sizeof mine);
+  std::uint64_t words[16];
+  std::memcpy(words, &mine, sizeof mine);
+  for (int i = 0; i < 16; ++i) area(rank).cores[i].store(words[i], std::memory_order_relaxed);
+}
+
+int Segment::cores() const {
+  int count = 0;
+  for (int i = 0; i < 16; ++i) {
+    std::uint64_t all = 0;
+    for (Rank r = 0; r < shape_.ranks; ++r) all |= area(r).cores[i].load(std::memory_order_relaxed);
+    count += std::popcount(all);
+  }
+  return count;
+}
+
+std::atomic<std::uint64_t>* Segment::half_board(Rank r, std::uint32_t half) const {
+  const std::size_t at = (static_cast<std::size_t>(r) * 2 + half) * shape_.board_words();
+  return reinterpret_cast<std::atomic<std::uint64_t>*>(base_ + shape_.boards_at()) + at;
+}
+
+// Writes the half that nobody reads, except a reader that began before the last post.
+void Segment::post(Rank rank, std::span<const std::byte> bytes) const {
+  std::vector<std::uint64_t> words(shape_.board_words());
+  if (bytes.size() > (words.size() - 1) * sizeof words[0])
+    throw std::invalid_argument(
+        fmt::format("a post of {} bytes: expected at most {}", bytes.size(), most_notice_bytes(shape_.ranks)));
+  words[0] = bytes.size();
+  std::memcpy(words.data() + 1, bytes.data(), bytes.size());
+  std::atomic<std::uint32_t>& posts = area(rank).posts;
+  const std::uint32_t next = posts.load(std::memory_order_relaxed) + 1;
+  std::atomic<std::uint64_t>* const board = half_board(rank, next % 2);
+  std::atomic_thread_fence(std::memory_order_release);  // a reader that sees one of these words sees the last post too
+  for (std::size_t i = 0; i < words.size(); ++i) board[i].store(words[i], std::memory_order_relaxed);
+  posts.store(next, std::memory_order_release);
+}
+
+std::vector<std::byte> Segment::posted(Rank rank) const {
+  std::vector<std::uint64_t> words(shape_.board_words());
+  for (;;) {
+    const std::uint32_t last = area(rank).posts.load(std::memory_order_acquire);
+    const std::atomic<std::uint64_t>* const board = half_board(rank, last % 2);
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] = board[i].load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (area(rank).posts.load(std::memory_order_relaxed) == last) break;
+  }
+  const std::size_t most = (words.size() - 1) * sizeof words[0];
+  if (words[0] > most)
+    throw std::invalid_argument(
+        fmt::format("the board of rank {} has {} bytes: expected at most {}", rank, words[0], most));
+  const auto* const begin = reinterpret_cast<const std::byte*>(words.data() + 1);
+  return {begin, begin + words[0]};
+}
+
+std::vector<Rank> Segment::missing() const {
+  std::vector<Rank> ranks;
+  for (Rank r = 0; r < shape_.ranks; ++r)
+    if (area(r).pid.load(std::memory_order_acquire) == 0) ranks.push_back(r);
+  return ranks;
+}
+
+Outcome Segment::settle(Outcome to) const {
+  Outcome found = Outcome::open;
+  return header().outcome.compare_exchange_strong(found, to) ? to : found;
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,99 @@
+// Layout of the memory that the ranks of one host share: a doorbell, an activity record and a board for each rank, and
+// for each lane a ring of cells with a slot for each. Untouched pages take no memory.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "ccl/transports/segment/cells.h"
+#include "ccl/transports/outcome.h"
+#include "ccl/transports/transport.h"
+#include "ccl/transports/segment/waiting.h"
+
+namespace trellis::ccl {
+
+// What a rank publishes.
+struct alignas(128) RankArea {
+  Bell bell;
+  std::atomic<std::int32_t> pid;  // 0: has not joined
+  std::atomic<std::int32_t> window_fd;
+  std::atomic<std::uint64_t> window_bytes;
+  std::atomic<std::uint64_t> base;                 // address of the segment in its address space
+  std::atomic<std::uint32_t> claimed;              // a process has taken this rank
+  std::atomic<std::uint32_t> left;                 // it has closed the communicator
+  std::atomic<std::uint32_t> withdrawn;            // data that it offers in place may have been freed
+  std::atomic<std::uint64_t> cores[16];            // bit set of the CPUs that it may run on
+  alignas(64) std::atomic<std::uint32_t> version;  // of the record; odd while it is written
+  std::atomic<std::uint64_t> record[5];            // an Activity
+  alignas(64) std::atomic<std::uint32_t> posts;    // number of posts to the board; its lowest bit selects the half that
+                                                   // has the last one
+};
+
+struct alignas(128) Header {
+  std::atomic<std::uint64_t> magic;  // stored last
+  std::uint64_t bytes;
+  std::int32_t ranks;
+  std::int32_t lanes;
+  std::uint64_t slot_bytes;
+  std::uint64_t identity;             // random
+  std::atomic<std::int32_t> lost;     // first rank that was lost, plus one
+  std::atomic<std::int32_t> aborted;  // first rank that aborted, plus one
+  std::atomic<Outcome> outcome;       // of joining, for all ranks; changes once
+};
+
+// Sizes and offsets of the parts.
+struct SegmentShape {
+  Rank ranks = 1;
+  int lanes = 1;
+  std::size_t slot_bytes = 0;
+
+  std::size_t bytes() const;
+  std::size_t board_words() const;  // size of half a board: its length in bytes, and its data
+  std::size_t boards_at() const;
+  std::size_t rings_at() const;
+  std::size_t slots_at() const;
+  std::size_t lane_index(Rank from, Rank to, int lane) const {
+    return (static_cast<std::size_t>(to) * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(from)) *
+               static_cast<std::size_t>(lanes) +
+           static_cast<std::size_t>(lane);
+  }
+};
+
+// A view of the segment; owns nothing.
+class Segment {
+ public:
+  Segment() = default;
+  Segment(void* base, const SegmentShape& shape) : base_(static_cast<std::byte*>(base)), shape_(shape) {}
+  static void begin(void* zeroed, const SegmentShape&);  // writes the header
+  // Reads the shape from the header and checks it against the size of the memory; throws invalid_argument.
+  static SegmentShape read(const void* base, std::size_t bytes);
+
+  const SegmentShape& shape() const { return shape_; }
+  Header& header() const { return *reinterpret_cast<Header*>(base_); }
+  RankArea& area(Rank r) const { return reinterpret_cast<RankArea*>(base_ + sizeof(Header))[r]; }
+  Ring& ring(Rank from, Rank to, int lane) const {
+    return reinterpret_cast<Ring*>(base_ + shape_.rings_at())[shape_.lane_index(from, to, lane)];
+  }
+  std::byte* slot(Rank from, Rank to, int lane, std::uint32_t cell) const {
+    return base_ + shape_.slots_at() + (shape_.lane_index(from, to, lane) * ring_cells + cell) * shape_.slot_bytes;
+  }
+  std::byte* base() const { return base_; }
+
+  void post(Rank, std::span<const std::byte>) const;
+  std::vector<std::byte> posted(Rank) const;  // throws invalid_argument if the length is larger than the board
+
+  std::vector<Rank> missing() const;  // the ranks that have not joined
+  Outcome settle(Outcome) const;      // sets the outcome if it is not set; returns the outcome
+
+  void claim(Rank) const;       // first of all; throws invalid_argument when another process or thread has this rank
+  void show_cores(Rank) const;  // the calling thread's CPUs; call it before joining
+  int cores() const;            // number of CPUs that the joined ranks may run on, together
+
+ private:
+  std::atomic<std::uint64_t>* half_board(Rank, std::uint32_t half) const;
+  std::byte* base_ = nullptr;
+  SegmentShape shape_;
+};
+
+}  // namespace trellis::ccl

@@ -1,0 +1,272 @@
+// Transport between processes of one host. The segment is an unnamed file (memfd), so it is freed with the last process
+// that has it open, however that process ends. The kernel lets only processes of the same user open it.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/mempolicy.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "ccl/rendezvous/tcp/socket.h"
+#include "ccl/rendezvous/this_machine.h"
+#include "ccl/transports/segment/joining.h"
+#include "ccl/transports/process.h"
+#include "ccl/transports/registry.h"
+
+namespace trellis::ccl {
+namespace {
+
+constexpr std::size_t slot_bytes = std::size_t{64} << 10;
+constexpr std::size_t least_window = std::size_t{4} << 10;
+constexpr std::size_t least_shared = std::size_t{32} << 10;  // smallest message to read from the window in part
+constexpr std::size_t whole_elements = 64;                   // bytes; the size of every type divides it
+constexpr std::size_t least_fetched = std::size_t{256} << 10;
+
+[[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
+
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(int fd, std::size_t bytes, int protection) : bytes_(bytes) {
+    base_ = mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (base_ == MAP_FAILED) fail(fmt::format("mmap of {} shared bytes", bytes));
+  }
+  Mapping(Mapping&& other) noexcept
+      : base_(std::exchange(other.base_, MAP_FAILED)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Mapping& operator=(Mapping&& other) noexcept {
+    std::swap(base_, other.base_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Mapping() {
+    if (base_ != MAP_FAILED) munmap(base_, bytes_);
+  }
+  std::byte* base() const { return base_ == MAP_FAILED ? nullptr : static_cast<std::byte*>(base_); }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  void* base_ = MAP_FAILED;
+  std::size_t bytes_ = 0;
+};
+
+Descriptor open_of(Rank rank, pid_t pid, int fd) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
+  Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file && errno == ENOENT) throw PeerLost(rank, -1, fmt::format("rank {} died before its memory was read", rank));
+  if (!file) fail(fmt::format("{}: opening a peer's memory", path));
+  return file;
+}
+
+struct Announced {
+  std::int32_t pid;
+  std::int32_t fd;
+  std::uint64_t bytes;
+  std::uint64_t identity;  // of the segment: the descriptor's number may be another file's by now
+  char host[160];
+};
+
+// Binds the slots that a rank reads to the memory of its NUMA node. This is a hint: if it fails, they stay where they
+// were first written.
+void bind_to_reader(const Segment& segment, Rank reader) {
+  unsigned node = 0;
+  constexpr unsigned most = 8 * sizeof(unsigned long);
+  if (getcpu(nullptr, &node) != 0 || node >= most) return;
+  const unsigned long nodes = 1UL << node;
+  const SegmentShape& shape = segment.shape();
+  const std::size_t bytes =
+      static_cast<std::size_t>(shape.ranks) * static_cast<std::size_t>(shape.lanes) * ring_cells * shape.slot_bytes;
+  syscall(SYS_mbind, segment.slot(0, reader, 0, 0), bytes, MPOL_PREFERRED, &nodes, most + 1, 0);
+}
+
+// Caller's memory, moved into the device's window.
+class InWindow : public Exposed {
+ public:
+  explicit InWindow(std::unique_ptr<device::Shared> shared) : shared_(std::move(shared)) {}
+  std::size_t readable_bytes() const override { return shared_->bytes(); }
+
+ private:
+  std::unique_ptr<device::Shared> shared_;
+};
+
+class OtherProcesses : public Reach {
+ public:
+  OtherProcesses(Descriptor file, Mapping mapping, const SegmentShape& shape, const Joining& j)
+      : file_(std::move(file)),
+        mapping_(std::move(mapping)),
+        segment_(mapping_.base(), shape),
+        device_(*j.device),
+        rank_(j.rank),
+        fetches_(j.config.single_copy),
+        peers_(static_cast<std::size_t>(j.ranks)) {}
+
+  void prepare() {  // sets what the others read of this rank once it has joined
+    segment_.claim(rank_);
+    RankArea& mine = segment_.area(rank_);
+    const device::Window window = device_.window();
+    mine.window_fd.store(window.fd, std::memory_order_relaxed);
+    mine.window_bytes.store(window.bytes, std::memory_order_relaxed);
+    mine.base.store(reinterpret_cast<std::uint64_t>(segment_.base()), std::memory_order_relaxed);
+    segment_.show_cores(rank_);
+    bind_to_reader(segment_, rank_);
+  }
+
+  // Shared memory begins and ends at page boundaries, and a message anywhere, so it is cut at the end of an element.
+  Offer offer(Rank to, const std::byte* data, std::size_t bytes) override {
+    if (bytes < least_window) return {.bytes = bytes};
+    const device::InWindow found = device_.find(data, bytes);
+    if (found.outside == 0 && found.bytes == bytes) return {Place{Carried::window, found.offset}, bytes};
+    if (found.bytes >= least_shared) {
+      if (found.outside == 0)
+        return {Place{Carried::window, found.offset}, found.bytes / whole_elements * whole_elements};
+      return {.bytes = std::min(bytes, (found.outside + whole_elements - 1) / whole_elements * whole_elements)};
+    }
+    if (bytes >= least_fetched && may_fetch(to))
+      return {Place{Carried::address, reinterpret_cast<std::uint64_t>(data)}, bytes};
+    return {.bytes = bytes};
+  }
+
+  std::size_t readable(Rank by, const std::byte* data, std::size_t bytes, std::size_t message) override {
+    const std::size_t in_window = device_.find(data, bytes).bytes;
+    if (in_window >= std::min(bytes, least_shared)) return in_window;
+    return message >= least_fetched && may_fetch(by) ? bytes : 0;
+  }
+
+  std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) override {
+    return std::make_unique<InWindow>(device_.share(data, bytes));
+  }
+
+  const std::byte* see(Rank from, const Place& place, std::size_t bytes) override {
+    if (place.carried != Carried::window) return nullptr;
+    Mapping& window = peer(from).window;
+    if (window.base() == nullptr) {
+      const RankArea& area = segment_.area(from);
+      const Descriptor file = open_of(from, area.pid.load(std::memory_order_acquire), area.window_fd.load());
+      window = Mapping(file.number(), area.window_bytes.load(), PROT_READ);
+    }
+    if (place.where > window.bytes() || bytes > window.bytes() - place.where)
+      throw std::invalid_argument(
+          fmt::format("rank {} offers {} bytes at {} of a window of {}", from, bytes, place.where, window.bytes()));
+    return window.base() + place.where;
+  }
+
+  void fetch(Rank from, const Place& place, std::size_t offset, std::byte* into, std::size_t bytes) override {
+    for (std::size_t done = 0; done < bytes;) {
+      const iovec mine = {into + done, bytes - done};
+      const iovec theirs = {reinterpret_cast<void*>(place.where + offset + done), bytes - done};
+      const ssize_t got = process_vm_readv(segment_.area(from).pid.load(), &mine, 1, &theirs, 1, 0);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && errno == ESRCH) throw PeerLost(from, -1, fmt::format("rank {} died while it sent", from));
+      if (got <= 0) fail(fmt::format("reading the memory of rank {}", from));
+      done += static_cast<std::size_t>(got);
+    }
+  }
+
+  bool alive(Rank r) override {
+    Peer& p = peer(r);
+    const pid_t pid = segment_.area(r).pid.load(std::memory_order_acquire);
+    if (pid == 0 || pid == getpid()) return true;
+    if (!p.process) p.process = Process::of(pid);
+    return p.process->runs();
+  }
+
+  std::size_t memory_bytes() const override {
+    struct stat file = {};
+    fstat(file_.number(), &file);
+    return static_cast<std::size_t>(file.st_blocks) * 512 / peers_.size();
+  }
+
+  const Segment& segment() const { return segment_; }
+
+ private:
+  struct Peer {
+    Mapping window;
+    std::shared_ptr<Process> process;
+    std::int8_t may_fetch = -1;  // -1: not known yet
+  };
+  Peer& peer(Rank r) { return peers_[static_cast<std::size_t>(r)]; }
+
+  // The kernel's permission is symmetric for processes of one user: if we may read the peer's memory, it may read ours.
+  // Where only child processes may be traced, the kernel refuses, and slots are used.
+  bool may_fetch(Rank to) {
+    Peer& p = peer(to);
+    if (p.may_fetch < 0) {
+      std::byte word[8];
+      const iovec mine = {word, sizeof word};
+      const iovec theirs = {reinterpret_cast<void*>(segment_.area(to).base.load()), sizeof word};
+      p.may_fetch = fetches_ && process_vm_readv(segment_.area(to).pid.load(), &mine, 1, &theirs, 1, 0) == sizeof word;
+    }
+    return p.may_fetch != 0;
+  }
+
+  Descriptor file_;
+  Mapping mapping_;
+  Segment segment_;
+  device::Device& device_;
+  Rank rank_;
+  bool fetches_;
+  std::vector<Peer> peers_;
+};
+
+std::pair<Descriptor, Mapping> made(Store& store, const SegmentShape& shape, const std::string& host) {
+  Descriptor file(memfd_create("trellis-segment", MFD_CLOEXEC));
+  if (!file || ftruncate(file.number(), static_cast<off_t>(shape.bytes())) != 0)
+    fail(fmt::format("a shared segment of {} bytes", shape.bytes()));
+  Mapping mapping(file.number(), shape.bytes(), PROT_READ | PROT_WRITE);
+  Segment::begin(mapping.base(), shape);
+  Announced announced{getpid(), file.number(), shape.bytes(), Segment(mapping.base(), shape).header().identity, {}};
+  host.copy(announced.host, sizeof announced.host - 1);
+  store.set("segment", std::as_bytes(std::span(&announced, 1)));
+  return {std::move(file), std::move(mapping)};
+}
+
+std::pair<Descriptor, Mapping> found(Store& store, Rank rank, const std::string& host, Deadline deadline) {
+  const Bytes bytes = store.get("segment", deadline);
+  Announced announced;
+  if (bytes.size() != sizeof announced) throw std::invalid_argument("the store's note about the segment is damaged");
+  std::memcpy(&announced, bytes.data(), sizeof announced);
+  announced.host[sizeof announced.host - 1] = '\0';
+  if (host != announced.host)
+    throw std::invalid_argument(fmt::format(
+        "rank {} runs on another host or in another container than rank 0: shared memory can't join them", rank));
+  Descriptor file = open_of(0, announced.pid, announced.fd);
+  struct stat size = {};
+  if (fstat(file.number(), &size) != 0 || static_cast<std::uint64_t>(size.st_size) != announced.bytes)
+    throw std::invalid_argument(fmt::format("the segment of rank 0 has {} bytes: expected {}",
+                                            static_cast<std::int64_t>(size.st_size), announced.bytes));
+  Mapping mapping(file.number(), announced.bytes, PROT_READ | PROT_WRITE);
+  const SegmentShape shape = Segment::read(mapping.base(), mapping.bytes());
+  if (Segment(mapping.base(), shape).header().identity != announced.identity)
+    throw std::invalid_argument("what rank 0 announced is another segment by now");
+  return {std::move(file), std::move(mapping)};
+}
+
+std::unique_ptr<Transport> open_shared_memory(std::shared_ptr<Store> store, const Joining& j) {
+  const std::string host = this_host(j.config.fabric.host);
+  auto [file, mapping] = j.rank == 0 ? made(*store, {j.ranks, channel_lanes + 1, slot_bytes}, host)
+                                     : found(*store, j.rank, host, j.deadline);
+  const SegmentShape shape = Segment::read(mapping.base(), mapping.bytes());
+  if (shape.ranks != j.ranks)
+    throw std::invalid_argument(
+        fmt::format("rank {} was told of {} ranks and rank 0 of {}", j.rank, j.ranks, shape.ranks));
+  auto others = std::make_unique<OtherProcesses>(std::move(file), std::move(mapping), shape, j);
+  const Segment segment = others->segment();
+  others->prepare();
+  join_all(segment, j, *others);
+  return std::make_unique<SharedTransport>("shared_memory", segment, j.rank, std::move(others));
+}
+
+const RegisteredTransport registered({.name = "shared_memory",
+                                      .summary = "processes of one host, through memory that they share",
+                                      .reach = TransportKind::Reach::host,
+                                      .open = open_shared_memory});
+
+}  // namespace
+}  // namespace trellis::ccl

@@ -1,0 +1,198 @@
+#include "ccl/transports/segment/shared_transport.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "ccl/transports/segment/lanes.h"
+
+namespace trellis::ccl {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto nap = 10ms;
+constexpr std::uint32_t eager = 20;          // polling rounds without a pause, in which messages on their way arrive
+constexpr std::uint32_t posts_yields = 100;  // number of yields before it sleeps until something is posted
+constexpr int looks = 4;                     // polls in a row of what is waited for; cheaper than trying to advance
+
+std::uint64_t packed(std::int32_t a, std::int32_t b) {
+  return std::uint64_t{static_cast<std::uint32_t>(a)} << 32 | static_cast<std::uint32_t>(b);
+}
+
+constexpr std::uint64_t running_bit = 1;
+
+// The last word of a record: the kind of the operation, and whether it runs.
+std::uint64_t kind_of(const Activity& a) {
+  const int what = (a.divides << 6 | a.collective) << 24;
+  return packed(a.root, what | a.type << 16 | a.reduction << 8 | a.wire << 1) | (a.running ? running_bit : 0);
+}
+
+}  // namespace
+
+Patience patience_for(Rank ranks, int cores) {
+  if (ranks > cores) return {.spins = 0, .yields = 200};
+  // Most messages arrive while it spins. After that, other threads, as of this rank's other streams, may use the core.
+  return {.spins = 250, .yields = 2000};
+}
+
+SharedTransport::SharedTransport(std::string_view name, Segment segment, Rank rank, std::unique_ptr<Reach> reach)
+    : name_(name),
+      segment_(segment),
+      rank_(rank),
+      reach_(std::move(reach)),
+      patience_(patience_for(ranks(), segment_.cores())) {
+  prepare_bells();
+  const std::size_t count = static_cast<std::size_t>(ranks()) * static_cast<std::size_t>(lanes());
+  senders_.resize(count);
+  receivers_.resize(count);
+}
+
+SharedTransport::~SharedTransport() {
+  segment_.area(rank_).left.store(1, std::memory_order_release);
+  ring_all();
+}
+
+std::size_t SharedTransport::memory_bytes() const {
+  std::size_t sum = reach_->memory_bytes() + (senders_.size() + receivers_.size()) * sizeof(void*) +
+                    used_senders_.size() * sizeof(LaneSender);
+  for (const LaneReceiver* r : used_receivers_) sum += r->memory_bytes();
+  return sum;
+}
+
+Sender& SharedTransport::sender(Rank to, int lane) {
+  auto& end = senders_[static_cast<std::size_t>(to * lanes() + lane)];
+  if (!end) {
+    end = std::make_unique<LaneSender>(*this, to, lane);
+    used_senders_.push_back(end.get());
+  }
+  return *end;
+}
+
+Receiver& SharedTransport::receiver(Rank from, int lane) {
+  auto& end = receivers_[static_cast<std::size_t>(from * lanes() + lane)];
+  if (!end) {
+    end = std::make_unique<LaneReceiver>(*this, from, lane);
+    used_receivers_.push_back(end.get());
+  }
+  return *end;
+}
+
+bool SharedTransport::wait(std::uint32_t idle) {
+  if (idle < patience_.spins) {
+    for (int i = 0; i < looks && !could_advance(); ++i)
+      if (idle >= eager) relax();
+    return false;
+  }
+  if (idle < patience_.spins + patience_.yields) {
+    sched_yield();
+    return false;
+  }
+  segment_.area(rank_).bell.sleep(nap, [&] { return !could_advance() && !over(); });
+  return true;
+}
+
+bool SharedTransport::could_advance() const {
+  return std::ranges::any_of(used_receivers_, [](const LaneReceiver* r) { return r->could_advance(); }) ||
+         std::ranges::any_of(used_senders_, [](const LaneSender* s) { return s->could_advance(); });
+}
+
+Rank SharedTransport::unread() const {
+  for (Rank from = 0; from < ranks(); ++from)
+    for (int lane = 0; lane < lanes(); ++lane) {
+      const auto& end = receivers_[static_cast<std::size_t>(from * lanes() + lane)];
+      const std::uint32_t got = end ? end->received() : 0;
+      const Cell& next = segment_.ring(from, rank_, lane).cells[got % ring_cells];
+      if (from != rank_ && next.number.load(std::memory_order_acquire) == got + 1) return from;
+    }
+  return -1;
+}
+
+void SharedTransport::show(const Activity& a) {
+  RankArea& area = segment_.area(rank_);
+  const std::uint32_t version = area.version.load(std::memory_order_relaxed);
+  area.version.store(version + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  area.record[0].store(a.operation, std::memory_order_relaxed);
+  area.record[1].store(a.count, std::memory_order_relaxed);
+  area.record[2].store(a.heartbeat, std::memory_order_relaxed);
+  area.record[3].store(packed(a.step, a.waits_for), std::memory_order_relaxed);
+  area.record[4].store(kind_of(a), std::memory_order_relaxed);
+  area.version.store(version + 2, std::memory_order_release);
+}
+
+// One bit of one word changes and the record is consistent before and after, so the version stays.
+void SharedTransport::rest() {
+  std::atomic<std::uint64_t>& kind = segment_.area(rank_).record[4];
+  kind.store(kind.load(std::memory_order_relaxed) & ~running_bit, std::memory_order_release);
+}
+
+Activity SharedTransport::activity(Rank r) const {
+  const RankArea& area = segment_.area(r);
+  for (;;) {
+    const std::uint32_t before = area.version.load(std::memory_order_acquire);
+    std::uint64_t word[5];
+    for (int i = 0; i < 5; ++i) word[i] = area.record[i].load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    // A rank that died while it wrote leaves an odd version for ever; then use what is there.
+    if (before % 2 == 0 && area.version.load(std::memory_order_relaxed) != before) continue;
+    const auto low = static_cast<std::uint32_t>(word[4]);
+    return {.operation = word[0],
+            .count = word[1],
+            .heartbeat = word[2],
+            .step = static_cast<std::int32_t>(word[3] >> 32),
+            .waits_for = static_cast<Rank>(static_cast<std::uint32_t>(word[3])),
+            .root = static_cast<Rank>(word[4] >> 32),
+            .divides = static_cast<std::uint8_t>(low >> 30),
+            .collective = static_cast<std::uint8_t>(low >> 24 & 0x3F),
+            .type = static_cast<std::uint8_t>(low >> 16),
+            .wire = static_cast<std::uint8_t>(low >> 1 & 0x7F),
+            .reduction = static_cast<std::uint8_t>(low >> 8),
+            .running = (low & running_bit) != 0};
+  }
+}
+
+bool SharedTransport::alive(Rank r) { return !left(r) && reach_->alive(r); }
+
+void SharedTransport::ring_all() {
+  for (Rank r = 0; r < ranks(); ++r) segment_.area(r).bell.ring();
+}
+
+void SharedTransport::mark_lost(Rank r) {
+  std::int32_t none = 0;
+  segment_.header().lost.compare_exchange_strong(none, r + 1);
+  ring_all();
+}
+
+// Set before any memory is freed: a reader that finds it unset after reading has read valid data.
+void SharedTransport::withdraw() {
+  segment_.area(rank_).withdrawn.store(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+void SharedTransport::mark_aborted() {
+  aborted_here_.store(true, std::memory_order_relaxed);
+  std::int32_t nobody = 0;
+  segment_.header().aborted.compare_exchange_strong(nobody, rank_ + 1);
+  ring_all();
+}
+
+void SharedTransport::post(std::span<const std::byte> bytes) {
+  segment_.post(rank_, bytes);
+  for (Rank r = 0; r < ranks(); ++r) segment_.area(r).bell.ring_if_sleeping();
+}
+
+void SharedTransport::wait_for_posts(std::uint64_t than, std::uint32_t idle) {
+  if (idle < posts_yields)
+    sched_yield();
+  else
+    segment_.area(rank_).bell.sleep(1ms, [&] {
+      std::uint64_t sum = 0;
+      for (Rank r = 0; r < ranks(); ++r) sum += posts(r);
+      return sum == than;
+    });
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,103 @@
+// The transport over a Segment, for threads of one process and for processes of one host.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "ccl/transports/segment/segment.h"
+
+namespace trellis::ccl {
+
+// How a receiver accesses data in a sender's own memory.
+class Reach {
+ public:
+  struct Place {
+    Carried carried;
+    std::uint64_t where;
+  };
+  virtual ~Reach() = default;
+  // The first of the given bytes, with the place where a peer can read them; without a place, these bytes are to be
+  // copied.
+  struct Offer {
+    std::optional<Place> place = {};
+    std::size_t bytes = 0;
+  };
+  virtual Offer offer(Rank to, const std::byte* data, std::size_t bytes) = 0;
+  virtual std::size_t readable(Rank by, const std::byte* data, std::size_t bytes, std::size_t message) = 0;
+  virtual std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) = 0;
+  virtual const std::byte* see(Rank from, const Place&, std::size_t bytes) = 0;  // null: not mapped, use fetch()
+  virtual void fetch(Rank from, const Place&, std::size_t offset, std::byte* into, std::size_t bytes) = 0;
+  virtual bool alive(Rank) = 0;
+  virtual std::size_t memory_bytes() const = 0;  // this rank's share of the segment, as far as it is in use
+};
+
+// How long to spin and yield before sleeping: see Transport::wait.
+struct Patience {
+  std::uint32_t spins = 0;   // rounds of a few polls, with a CPU pause in between
+  std::uint32_t yields = 0;  // then times to yield the core to another thread; then sleep
+};
+Patience patience_for(Rank ranks, int cores);  // for ranks that share this many cores
+
+class SharedTransport : public Transport {
+ public:
+  SharedTransport(std::string_view name, Segment, Rank rank, std::unique_ptr<Reach>);
+  ~SharedTransport() override;
+
+  Rank rank() const override { return rank_; }
+  Rank ranks() const override { return segment_.shape().ranks; }
+  int lanes() const override { return segment_.shape().lanes; }
+  std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) override { return reach_->expose(data, bytes); }
+  std::size_t readable(const void* data, std::size_t bytes, std::size_t message) override {
+    return reach_->readable((rank_ + 1) % ranks(), static_cast<const std::byte*>(data), bytes, message);
+  }
+  Sender& sender(Rank to, int lane) override;
+  Receiver& receiver(Rank from, int lane) override;
+  bool wait(std::uint32_t idle) override;
+  bool could_advance() const override;
+  Rank unread() const override;
+  void show(const Activity&) override;
+  void rest() override;
+  Activity activity(Rank) const override;
+  void refresh(std::chrono::milliseconds) override {}
+  bool alive(Rank) override;
+  bool left(Rank r) const override { return segment_.area(r).left.load(std::memory_order_acquire) != 0; }
+  void mark_lost(Rank) override;
+  Rank lost() const override { return segment_.header().lost.load(std::memory_order_relaxed) - 1; }
+  void withdraw() override;
+  void mark_aborted() override;
+  Rank aborted_by() const override { return segment_.header().aborted.load(std::memory_order_acquire) - 1; }
+  bool aborted_here() const override { return aborted_here_.load(std::memory_order_relaxed); }
+  bool over() const override {
+    const Header& h = segment_.header();
+    return (h.lost.load(std::memory_order_relaxed) | h.aborted.load(std::memory_order_relaxed)) != 0;
+  }
+  std::int64_t process(Rank r) const override { return segment_.area(r).pid.load(std::memory_order_relaxed); }
+  std::string host(Rank) const override { return ""; }
+  void post(std::span<const std::byte>) override;
+  std::vector<std::byte> posted(Rank r) const override { return segment_.posted(r); }
+  std::uint32_t posts(Rank r) const override { return segment_.area(r).posts.load(std::memory_order_acquire); }
+  void wait_for_posts(std::uint64_t than, std::uint32_t idle) override;
+  std::string_view name() const override { return name_; }
+  std::uint64_t identity() const override { return segment_.header().identity; }
+  std::size_t memory_bytes() const override;
+
+ private:
+  class LaneSender;
+  class LaneReceiver;
+  void ring_all();
+
+  std::string_view name_;
+  Segment segment_;
+  Rank rank_;
+  std::unique_ptr<Reach> reach_;
+  std::atomic<bool> aborted_here_ = false;
+  Patience patience_;
+  std::vector<std::unique_ptr<LaneSender>> senders_;      // by rank and lane; created at first use
+  std::vector<std::unique_ptr<LaneReceiver>> receivers_;  // by rank and lane; created at first use
+  std::vector<LaneSender*> used_senders_;
+  std::vector<LaneReceiver*> used_receivers_;
+};
+
+}  // namespace trellis::ccl

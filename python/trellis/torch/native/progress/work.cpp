@@ -1,0 +1,109 @@
+#include "trellis/torch/native/progress/work.h"
+
+namespace trellis::process_group {
+
+Operation::Operation(About about, std::vector<at::Tensor> results)
+    : Work(about.group->rank, about.type, about.title, results),
+      about_(std::move(about)),
+      results_(std::move(results)) {}
+
+std::string Operation::description() const {
+  std::string_view title = about_.title;
+  if (const auto colon = title.find(':'); colon != title.npos) title.remove_prefix(colon + 1);
+  return std::string(title) + " " + std::to_string(about_.number);
+}
+
+void Operation::goes_on() {
+  if (about_.recording) about_.recording->issued(about_.recorded);
+  if (about_.timeout == kNoTimeout) return;
+  const std::lock_guard lock(mutex_);
+  if (completed_) return;
+  deadline_ = std::chrono::steady_clock::now() + about_.timeout;
+  about_.deadlines->add(deadline_, c10::intrusive_ptr<Operation>::reclaim_copy(this));
+}
+
+void Operation::was(std::vector<std::uint64_t> parts) {
+  const std::lock_guard lock(mutex_);
+  parts_ = std::move(parts);
+}
+
+void Operation::expire() {
+  complete(timed_out(description(), *about_.group, about_.timeout, about_.waits_for), true);
+  if (on_timeout_) on_timeout_();
+}
+
+void Operation::complete(std::exception_ptr error, bool dumps) {
+  if (error && about_.flights && !isCompleted()) {  // before anybody hears of it: the process may end then
+    about_.flights->ended(about_.flight, false);
+    if (dumps) about_.flights->write(static_cast<int>(about_.group->in_job(about_.group->rank)));
+  }
+  c10::intrusive_ptr<c10::ivalue::Future> future;
+  {
+    const std::lock_guard lock(mutex_);
+    if (completed_) return;
+    if (deadline_ != Deadlines::Moment::max()) about_.deadlines->remove(deadline_, this);
+    completed_ = true;
+    exception_ = error;
+    if (!error && about_.flights) about_.flights->ended(about_.flight, true);
+    if (about_.recording) about_.recording->ended(about_.recorded, source_, parts_);
+    if (recordFunctionEndCallback_) std::exchange(recordFunctionEndCallback_, nullptr)();
+    future = future_;
+  }
+  cv_.notify_all();
+  if (!future) return;
+  auto self = c10::intrusive_ptr<Operation>::reclaim_copy(this);
+  try {
+    about_.completions->later([self, future, error] { self->settle(*future, error); });
+  } catch (const std::runtime_error&) {  // the group is being shut down
+    settle(*future, error);
+  }
+}
+
+void Operation::settle(c10::ivalue::Future& future, std::exception_ptr error) const {
+  if (error)
+    future.setErrorIfNeeded(error);
+  else
+    future.markCompleted(at::IValue(results_));
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> Operation::getFuture() {
+  std::unique_lock lock(mutex_);
+  if (future_) return future_;
+  if (about_.recording) about_.recording->taken(about_.recorded);
+  future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+  if (completed_) {
+    const auto future = future_;
+    const auto error = exception_;
+    lock.unlock();
+    settle(*future, error);
+    return future;
+  }
+  return future_;
+}
+
+bool Operation::wait(std::chrono::milliseconds timeout) {
+  if (about_.recording) about_.recording->waits(about_.recorded);
+  await(timeout);
+  if (about_.recording) about_.recording->waited(about_.recorded);
+  std::unique_lock lock(mutex_);
+  if (!exception_) return true;
+  std::rethrow_exception(exception_);
+}
+
+void Operation::await(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  const auto ended = [this] { return completed_; };
+  if (completed_) return;
+  if (timeout == kNoTimeout) return cv_.wait(lock, ended);
+  if (cv_.wait_for(lock, timeout, ended)) return;  // the caller's own patience: the operation goes on
+  std::rethrow_exception(timed_out(description(), *about_.group, timeout, about_.waits_for));
+}
+
+void Operation::abort() {
+  complete(as_torch_error(std::make_exception_ptr(ccl::Aborted("it was aborted by this rank")), description(),
+                          *about_.group),
+           false);
+  if (on_timeout_) on_timeout_();
+}
+
+}  // namespace trellis::process_group

@@ -1,0 +1,81 @@
+// An operation of a process group: what torch calls a Work.
+#pragma once
+
+#include <memory>
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/ivalue.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include "trellis/torch/native/progress/deadlines.h"
+#include "trellis/torch/native/progress/failure.h"
+#include "trellis/torch/native/records/flight.h"
+#include "trellis/torch/native/records/recording.h"
+#include "trellis/torch/native/progress/worker.h"
+
+namespace trellis::process_group {
+
+class Operation : public c10d::Work {
+ public:
+  struct About {
+    c10d::OpType type = c10d::OpType::UNKNOWN;
+    const char* title = nullptr;  // "trellis:all_reduce"
+    std::uint64_t number = 0;
+    std::chrono::milliseconds timeout = kNoTimeout;  // 0: the communicator ends it in time
+    int waits_for = -1;                              // the rank at the other end of a message
+    std::shared_ptr<const Membership> group;
+    Worker* completions = nullptr;         // runs what waits for futures; lives as long as an operation has not ended
+    Deadlines* deadlines = nullptr;        // lives as long
+    std::shared_ptr<Recording> recording;  // null: it is not recorded
+    std::uint64_t recorded = 0;            // its number there
+    FlightRecorder* flights = nullptr;     // null: not recorded there
+    std::uint64_t flight = 0;              // its number there
+  };
+  Operation(About, std::vector<at::Tensor> results);
+
+  // Does it: `run` may throw. Returns when the operation has ended, well or not.
+  template <class Run>
+  void perform(Run&& run) {
+    const at::AutoDispatchBelowADInplaceOrView plainly;  // no operation is recorded for gradients
+    std::exception_ptr error;
+    bool dumps = false;
+    if (about_.flights) about_.flights->started(about_.flight);
+    try {
+      run();
+    } catch (...) {
+      dumps = is_failure(std::current_exception(), about_.group->rank);
+      error = as_torch_error(std::current_exception(), description(), *about_.group);
+    }
+    complete(error, dumps);
+  }
+  void goes_on();                              // it has been issued: its time begins
+  void expire();                               // its time is over
+  void from(int source) { source_ = source; }  // of a receive from any source
+  void was(std::vector<std::uint64_t> parts);  // the bytes of the collectives that it was made of: for its recording
+
+  bool wait(std::chrono::milliseconds timeout) override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  std::vector<at::Tensor> result() override { return results_; }
+  int sourceRank() const override { return source_; }
+  void abort() override;
+  std::uint64_t getSequencenumber() const override { return about_.number; }
+  void on_timeout(std::function<void()> what) { on_timeout_ = std::move(what); }  // before goes_on()
+
+  std::string description() const;  // "all_reduce 12"
+  const Membership& group() const { return *about_.group; }
+
+ private:
+  void complete(std::exception_ptr, bool dumps);  // does nothing when it has ended; dumps: torch's flight recorder
+  void settle(c10::ivalue::Future&, std::exception_ptr) const;
+  void await(std::chrono::milliseconds timeout);
+
+  About about_;
+  std::vector<at::Tensor> results_;
+  Deadlines::Moment deadline_ = Deadlines::Moment::max();  // with the mutex held
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+  std::function<void()> on_timeout_;
+  int source_ = -1;
+  std::vector<std::uint64_t> parts_;  // with the mutex held
+};
+
+}  // namespace trellis::process_group

@@ -1,0 +1,144 @@
+// Those without the secret, against what they could take: the program's descriptors, a place in between, somebody's
+// turn.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "ccl/rendezvous/sha256.h"
+#include "ccl/rendezvous/tcp/frame.h"
+#include "ccl/rendezvous/tcp/greeting.h"
+#include "ccl/rendezvous/tcp/server.h"
+#include "ccl/rendezvous/tcp/store.h"
+#include "tests/ccl/rendezvous/relay.h"
+
+namespace trellis::ccl {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+}
+
+// This process's soft limit, until it is over.
+class DescriptorLimit {
+ public:
+  explicit DescriptorLimit(rlim_t limit) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit lower = {limit, before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &lower);
+  }
+  ~DescriptorLimit() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_ = {};
+};
+
+// A process that calls at a port for as long as this lives, and holds the last `held` connections.
+class Flood {
+ public:
+  Flood(int port, std::size_t held, const Bytes& said = {}) : pid_(fork()) {
+    if (pid_ == 0) run(port, held, said);
+  }
+  ~Flood() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+ private:
+  [[noreturn]] static void run(int port, std::size_t held, const Bytes& said) {
+    alarm(60);
+    const Endpoint to = endpoints_of("127.0.0.1", port).front();
+    std::vector<Descriptor> sockets(held);
+    for (std::size_t i = 0;; i = (i + 1) % held) try {
+        sockets[i] = Descriptor();
+        sockets[i] = connect_before(to, Clock::now() + 1s);
+        if (sockets[i] && !said.empty()) send_before(sockets[i], said, Clock::now() + 1s);
+      } catch (const std::system_error&) {
+      }
+  }
+  pid_t pid_;
+};
+
+class Strangers : public testing::Test {
+ protected:
+  std::shared_ptr<Store> join(Clock::duration patience = 10s) {
+    return tcp_store("127.0.0.1", server->port(), "right", Clock::now() + patience);
+  }
+  std::unique_ptr<TcpStoreServer> server = tcp_store_server({.address = "127.0.0.1", .secret = "right"});
+};
+
+TEST_F(Strangers, TakeNoMoreThanASmallShareOfTheDescriptors) {
+  const std::ptrdiff_t before = open_descriptors();
+  const DescriptorLimit limit(256);
+  const Flood flood(server->port(), 200);
+  std::ptrdiff_t most = 0;
+  for (const Deadline end = Clock::now() + 500ms; Clock::now() < end;) most = std::max(most, open_descriptors());
+  EXPECT_GT(server->refused(), 200);
+  EXPECT_LE(most, before + 256 / 16);
+}
+
+// With and without a hello, which they have heard of but can't make.
+TEST_F(Strangers, DoNotKeepOutWhoKnowsTheSecret) {
+  const DescriptorLimit limit(256);
+  for (const Bytes& said : {Bytes(), bytes_of_hello({.port = static_cast<std::uint16_t>(server->port())}, "wrong")}) {
+    const Flood flood(server->port(), 200, said);
+    while (server->refused() == 0) std::this_thread::sleep_for(1ms);
+    for (int i = 0; i < 5; ++i) EXPECT_GT(join()->add("n", 1), 0);
+  }
+}
+
+// Whoever has heard a hello can repeat it, and has still proven nothing.
+TEST_F(Strangers, WhoRepeatAHelloDoNotKeepThemOutEither) {
+  const DescriptorLimit limit(256);
+  const Bytes heard = bytes_of_hello({.port = static_cast<std::uint16_t>(server->port())}, "right");
+  const Flood flood(server->port(), 200, heard);
+  while (server->refused() == 0) std::this_thread::sleep_for(1ms);
+  for (int i = 0; i < 5; ++i) EXPECT_GT(join()->add("n", 1), 0);
+}
+
+TEST_F(Strangers, CannotPassConnectionsOnFromAnotherPort) {
+  const Relay relay("127.0.0.1", 0, [&] { return server->port(); });
+  try {
+    tcp_store("127.0.0.1", relay.port(), "right", Clock::now() + 10s);
+    FAIL() << "joined through something in between";
+  } catch (const std::system_error& error) {
+    EXPECT_NE(std::string(error.what()).find("passes connections on"), std::string::npos) << error.what();
+  }
+  while (server->refused() == 0) std::this_thread::sleep_for(1ms);  // it counts in a thread of its own
+  EXPECT_EQ(server->refused(), 1);
+}
+
+// At another address with the same port, which the two ends can't tell apart, they can still change nothing.
+TEST_F(Strangers, WhoPassConnectionsOnChangeNothing) {
+  join()->set("note", bytes_of("said by a rank"));
+  constexpr std::size_t let_in = length_bytes + 1 + code_bytes;
+  for (const bool of_client : {true, false}) {
+    // In the key of the client's first request, and in what the server replies.
+    const std::size_t target =
+        of_client ? hello_bytes + proof_bytes + length_bytes + 3 : 1 + welcome_bytes + let_in + length_bytes + 1;
+    std::size_t seen = 0;
+    const Relay relay(
+        "127.0.0.2", server->port(), [&] { return server->port(); },
+        [&](bool from_client, std::span<std::byte> bytes) {
+          if (from_client != of_client) return;
+          if (target >= seen && target < seen + bytes.size()) bytes[target - seen] ^= std::byte{1};
+          seen += bytes.size();
+        });
+    const auto store = tcp_store("127.0.0.2", server->port(), "right", Clock::now() + 10s);
+    EXPECT_THROW(store->get("note", Clock::now() + 10s), std::system_error);
+  }
+  EXPECT_EQ(text_of(join()->get("note", Clock::now())), "said by a rank");
+}
+
+}  // namespace
+}  // namespace trellis::ccl
