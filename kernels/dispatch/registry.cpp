@@ -15,15 +15,27 @@ std::map<std::string, K, std::less<>>& known() {
   return map;
 }
 
-}  // namespace
-
-template <class K, class Twin>
-RegisteredAs<K, Twin>::RegisteredAs(std::vector<K> (*make)()) {
-  for (K& kernel : make()) {
+template <class K>
+void add(std::vector<K> all) {
+  for (K& kernel : all) {
     K& entry = known<K>()[kernel.name];
     kernel.twins = entry.twins;  // which may have come first
     entry = std::move(kernel);
   }
+}
+
+}  // namespace
+
+template <class K, class Twin>
+RegisteredAs<K, Twin>::RegisteredAs(std::vector<K> (*make)()) {
+  add(make());
+}
+
+template <class K, class Twin>
+RegisteredAs<K, Twin>::RegisteredAs(std::initializer_list<void (*)(std::vector<K>&)> adders) {
+  std::vector<K> all;
+  for (const auto adder : adders) adder(all);
+  add(std::move(all));
 }
 
 template <class K, class Twin>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <map>
 
 #include "kernels/dispatch/kernel.h"
@@ -37,6 +38,7 @@ using RowTwin = TwinOf<RowBody>;
 template <class K, class Twin>
 struct RegisteredAs {
   explicit RegisteredAs(std::vector<K> (*make)());
+  RegisteredAs(std::initializer_list<void (*)(std::vector<K>&)> adders);  // each adds kernels of one type
   RegisteredAs(Isa, const Twin* twins, std::size_t count);
   template <std::size_t count>
   RegisteredAs(Isa isa, const std::array<Twin, count>& twins) : RegisteredAs(isa, twins.data(), count) {}

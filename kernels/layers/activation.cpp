@@ -93,12 +93,7 @@ void add_to(std::vector<Kernel>& all) {
                  .truth = swiglu_gradient_truth<d>});
 }
 
-const Registered registered([] {
-  std::vector<Kernel> all;
-  add_to<DType::f32>(all);
-  add_to<DType::bf16>(all);
-  return all;
-});
+const Registered registered({add_to<DType::f32>, add_to<DType::bf16>});
 
 struct Named {
   std::string_view name;

@@ -60,12 +60,7 @@ void add_to(std::vector<RowKernel>& all) {
                  .truth = gradient_truth<type>});
 }
 
-const RegisteredRows registered([] {
-  std::vector<RowKernel> all;
-  add_to<DType::f32>(all);
-  add_to<DType::bf16>(all);
-  return all;
-});
+const RegisteredRows registered({add_to<DType::f32>, add_to<DType::bf16>});
 
 void check_labels(const std::int32_t* labels, std::size_t rows, std::size_t columns, const CrossEntropyOptions& o) {
   const auto here = static_cast<std::int64_t>(columns);

@@ -79,12 +79,7 @@ void add_to(std::vector<RowKernel>& all) {
                  .truth = weight_truth<type>});
 }
 
-const RegisteredRows registered([] {
-  std::vector<RowKernel> all;
-  add_to<DType::f32>(all);
-  add_to<DType::bf16>(all);
-  return all;
-});
+const RegisteredRows registered({add_to<DType::f32>, add_to<DType::bf16>});
 
 // May be left out.
 Operand floats(std::string_view name, const float* data, std::size_t n) {

@@ -60,12 +60,7 @@ void add_to(std::vector<RowKernel>& all) {
                  .truth = gradient_truth<type>});
 }
 
-const RegisteredRows registered([] {
-  std::vector<RowKernel> all;
-  add_to<DType::f32>(all);
-  add_to<DType::bf16>(all);
-  return all;
-});
+const RegisteredRows registered({add_to<DType::f32>, add_to<DType::bf16>});
 
 void check_queries(std::string_view kernel, std::size_t queries, std::size_t rows, std::size_t columns) {
   if (queries == 0 || (queries <= columns && rows % queries == 0)) return;

@@ -50,6 +50,18 @@ print(dist.group.WORLD._get_backend(torch.device("cpu")).name(), x.sum().item())
     assert ran.returncode == 0 and ran.stdout == "trellis 4.0\n", ran.stderr
 
 
+def test_a_core_multiplies_beside_torch():
+    code = """
+import numpy, torch, torch.distributed as dist, trellis.torch
+dist.init_process_group("trellis", store=dist.HashStore(), rank=0, world_size=1)
+from trellis import core
+ones = {name: numpy.ones((128, 128)) for name in "ab"}
+print(core.program("matmul", M=128, K=128, N=128, type="f32").run(ones).values["c"].sum())
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert ran.stdout == f"{128.0**3}\n", ran.stderr
+
+
 def optimized(rank, size, kind):
     torch.manual_seed(3)
     model = torch.nn.Sequential(torch.nn.Linear(24, 40), torch.nn.Tanh(), torch.nn.Linear(40, 8)).to(torch.bfloat16)

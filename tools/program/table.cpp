@@ -127,7 +127,7 @@ std::string Table::text() const {
   return laid_out(lines, columns_);
 }
 
-std::string Table::json() const {
+nlohmann::ordered_json Table::object() const {
   auto rows = nlohmann::ordered_json::array();
   for (const auto& row : rows_) {
     nlohmann::ordered_json object;
@@ -138,7 +138,9 @@ std::string Table::json() const {
   }
   nlohmann::ordered_json whole;
   whole[name_] = std::move(rows);
-  return json_text(whole);
+  return whole;
 }
+
+std::string Table::json() const { return json_text(object()); }
 
 }  // namespace trellis::tools

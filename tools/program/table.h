@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <variant>
 #include <vector>
@@ -30,7 +31,8 @@ class Table {
   // A header, and a line for each row.
   std::string text() const;
 
-  // {"name": [{"key": cell, ...}, ...]}, with a newline at the end.
+  // {"name": [{"key": cell, ...}, ...]}; as text, with a newline at the end.
+  nlohmann::ordered_json object() const;
   std::string json() const;
 
  private:

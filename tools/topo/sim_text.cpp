@@ -137,8 +137,7 @@ std::string sim_topo_json(const Machine& machine) {
                            {"bisection_Bps", machine.bisection()},
                            {"eras", machine.eras()},
                            {"era", machine.spec().era}};
-  for (const Table& table : {level_table(plan), link_table(machine)})
-    j.update(nlohmann::ordered_json::parse(table.json()));
+  for (const Table& table : {level_table(plan), link_table(machine)}) j.update(table.object());
   j["figures"] = nlohmann::ordered_json::array();
   for (const auto& [key, f] : machine.spec().figures.all())
     if (describes(key, machine))

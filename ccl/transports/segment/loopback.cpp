@@ -10,9 +10,9 @@
 #include <new>
 #include <utility>
 
+#include "ccl/transports/registry.h"
 #include "ccl/transports/segment/joining.h"
 #include "ccl/transports/segment/readable_whole.h"
-#include "ccl/transports/registry.h"
 #include "device/of_this_process.h"
 
 namespace trellis::ccl {

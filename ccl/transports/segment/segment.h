@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ccl/transports/segment/cells.h"
 #include "ccl/transports/outcome.h"
-#include "ccl/transports/transport.h"
+#include "ccl/transports/segment/cells.h"
 #include "ccl/transports/segment/waiting.h"
+#include "ccl/transports/transport.h"
 
 namespace trellis::ccl {
 

@@ -17,9 +17,9 @@
 
 #include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/rendezvous/this_machine.h"
-#include "ccl/transports/segment/joining.h"
 #include "ccl/transports/process.h"
 #include "ccl/transports/registry.h"
+#include "ccl/transports/segment/joining.h"
 
 namespace trellis::ccl {
 namespace {

@@ -110,7 +110,9 @@ def path() -> pathlib.Path:
 
 @cache
 def process_group_module() -> Any:
-    """The C++ part."""
+    """The C++ part. `trellis._native` is loaded first: it brings oneDNN, which would otherwise be loaded after torch and
+    run parts of torch's own copy, whose initialization both export under one name (`std::call_once`)."""
+    importlib.import_module("trellis._native")
     where = path()
     loader = importlib.machinery.ExtensionFileLoader(NAME, str(where))
     spec = importlib.util.spec_from_file_location(NAME, where, loader=loader)

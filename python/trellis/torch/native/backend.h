@@ -3,8 +3,8 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include "trellis/torch/native/progress/deadlines.h"
 #include "trellis/torch/native/point_to_point.h"
+#include "trellis/torch/native/progress/deadlines.h"
 #include "trellis/torch/native/records/recording.h"
 #include "trellis/torch/native/tensors/types.h"
 

@@ -5,8 +5,8 @@
 
 #include "ccl/communicator.h"
 #include "trellis/torch/native/progress/failure.h"
-#include "trellis/torch/native/store.h"
 #include "trellis/torch/native/progress/worker.h"
+#include "trellis/torch/native/store.h"
 
 namespace trellis::process_group {
 

@@ -1,8 +1,8 @@
 // Operations whose result is a sum, or one rank's data on all ranks.
 #include <ATen/ATen.h>
 
-#include "trellis/torch/native/tensors/arguments.h"
 #include "trellis/torch/native/issue.h"
+#include "trellis/torch/native/tensors/arguments.h"
 
 namespace trellis::process_group {
 

@@ -1,8 +1,8 @@
 // Operations that collect, distribute and exchange blocks.
 #include <ATen/ATen.h>
 
-#include "trellis/torch/native/tensors/arguments.h"
 #include "trellis/torch/native/issue.h"
+#include "trellis/torch/native/tensors/arguments.h"
 
 namespace trellis::process_group {
 

@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "ccl/config.h"
-#include "trellis/torch/native/tensors/buffers.h"
-#include "trellis/torch/native/store.h"
 #include "trellis/torch/native/progress/work.h"
+#include "trellis/torch/native/store.h"
+#include "trellis/torch/native/tensors/buffers.h"
 
 namespace trellis::process_group {
 

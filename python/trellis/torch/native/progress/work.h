@@ -9,9 +9,9 @@
 
 #include "trellis/torch/native/progress/deadlines.h"
 #include "trellis/torch/native/progress/failure.h"
+#include "trellis/torch/native/progress/worker.h"
 #include "trellis/torch/native/records/flight.h"
 #include "trellis/torch/native/records/recording.h"
-#include "trellis/torch/native/progress/worker.h"
 
 namespace trellis::process_group {
 
