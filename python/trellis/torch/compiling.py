@@ -110,8 +110,8 @@ def path() -> pathlib.Path:
 
 @cache
 def process_group_module() -> Any:
-    """The C++ part. `trellis._native` is loaded first: it brings oneDNN, which would otherwise be loaded after torch and
-    run parts of torch's own copy, whose initialization both export under one name (`std::call_once`)."""
+    """The C++ part. `trellis._native` is loaded first, as it brings oneDNN. Loaded after torch, oneDNN would run parts of
+    torch's own copy, since both export the same initialization (`std::call_once`)."""
     importlib.import_module("trellis._native")
     where = path()
     loader = importlib.machinery.ExtensionFileLoader(NAME, str(where))
