@@ -110,7 +110,7 @@ def path() -> pathlib.Path:
 
 @cache
 def process_group_module() -> Any:
-    """The C++ part. `trellis._native` is loaded first, as it brings oneDNN. Loaded after torch, oneDNN would run parts of
+    """The C++ part. `trellis._native` is loaded first: it brings oneDNN. Loaded after torch, oneDNN would run parts of
     torch's own copy, since both export the same initialization (`std::call_once`)."""
     importlib.import_module("trellis._native")
     where = path()
