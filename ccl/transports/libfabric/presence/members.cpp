@@ -74,35 +74,79 @@ void expect_alike(Store& store, Rank rank, const std::vector<Member>& members) {
                   other - members.begin(), other->host, other->terms, first.host, first.terms));
 }
 
+std::string note_for_all(Rank part) { return fmt::format("fabric/all/{}", part); }
+
+// A part of the members, behind the communicator's identity.
+Bytes gathered(Store& store, Rank part, Rank ranks, std::uint64_t identity, Deadline deadline) {
+  Bytes all;
+  put(all, std::as_bytes(std::span(&identity, 1)));
+  Member before;
+  for (Rank r = part * told_at_once; r < std::min(ranks, (part + 1) * told_at_once); ++r) try {
+      const Bytes told = store.get(fmt::format("fabric/{}", r), deadline);
+      std::span<const std::byte> rest = told;
+      Member one = member_in(rest);
+      const Bytes again = note_of(one, before);
+      all.insert(all.end(), again.begin(), again.end());
+      before = std::move(one);
+    } catch (const TimedOut&) {
+      throw PeerLost(r, -1, fmt::format("rank {} did not join in time", r));
+    }
+  return all;
+}
+
+// In place of the members: no identity, which rank is missing (-1: none), and the reason. Rank 0's process may keep the
+// store, so it waits for those who have come.
+void tell_of_giving_up(Store& store, Rank part, Rank missing, std::string_view why) {
+  Bytes note;
+  put(note, {});
+  put(note, std::as_bytes(std::span(&missing, 1)));
+  put(note, bytes_in(why));
+  try {
+    store.set(note_for_all(part), note);
+  } catch (const std::exception&) {  // what is thrown in its place says more
+    return;
+  }
+  refused_together(store, 0);
+}
+
+void gather(Store& store, Rank parts, Rank ranks, std::uint64_t identity, Deadline deadline) {
+  for (Rank part = 0; part < parts; ++part) try {
+      store.set(note_for_all(part), gathered(store, part, ranks, identity, deadline));
+    } catch (const PeerLost& lost) {
+      tell_of_giving_up(store, part, lost.rank, lost.what());
+      throw;
+    } catch (const std::exception& e) {
+      tell_of_giving_up(store, part, -1, e.what());
+      throw;
+    }
+}
+
+[[noreturn]] void give_up_as_told(Store& store, Rank rank, std::span<const std::byte> note) {
+  const auto who = taken(note);
+  Rank missing = -1;
+  if (who.size() != sizeof missing) throw std::invalid_argument(damaged);
+  std::memcpy(&missing, who.data(), sizeof missing);
+  const std::string why = text_in(taken(note));
+  refused_together(store, rank);
+  if (missing >= 0) throw PeerLost(missing, -1, fmt::format("{}, as rank 0 found", why));
+  throw std::runtime_error(fmt::format("rank 0 has given up joining: {}", why));
+}
+
 }  // namespace
 
 std::vector<Member> exchange_members(Store& store, Rank rank, Rank ranks, const Member& mine, std::uint64_t& identity,
                                      Deadline deadline) {
   store.set(fmt::format("fabric/{}", rank), note_of(mine));
   const Rank parts = (ranks + told_at_once - 1) / told_at_once;
-  if (rank == 0) {
-    for (Rank part = 0; part < parts; ++part) {
-      Bytes all;
-      put(all, std::as_bytes(std::span(&identity, 1)));
-      Member before;
-      for (Rank r = part * told_at_once; r < std::min(ranks, (part + 1) * told_at_once); ++r) try {
-          const Bytes told = store.get(fmt::format("fabric/{}", r), deadline);
-          std::span<const std::byte> rest = told;
-          Member one = member_in(rest);
-          const Bytes again = note_of(one, before);
-          all.insert(all.end(), again.begin(), again.end());
-          before = std::move(one);
-        } catch (const TimedOut&) {
-          throw PeerLost(r, -1, fmt::format("rank {} did not join in time", r));
-        }
-      store.set(fmt::format("fabric/all/{}", part), all);
-    }
-  }
+  if (rank == 0) gather(store, parts, ranks, identity, deadline);
   std::vector<Member> members;
   for (Rank part = 0; part < parts; ++part) {
-    const Bytes all = store.get(fmt::format("fabric/all/{}", part), deadline);
+    const Bytes all = store.get(note_for_all(part), deadline);
     std::span<const std::byte> rest = all;
-    std::memcpy(&identity, taken(rest).data(), sizeof identity);
+    const auto told = taken(rest);
+    if (told.empty()) give_up_as_told(store, rank, rest);
+    if (told.size() != sizeof identity) throw std::invalid_argument(damaged);
+    std::memcpy(&identity, told.data(), sizeof identity);
     for (Member before; !rest.empty(); before = members.back()) members.push_back(member_in(rest, before));
   }
   if (members.size() != static_cast<std::size_t>(ranks))

@@ -19,8 +19,9 @@ struct Member {
   std::string terms = {};  // how it speaks over the fabric: alike for all
 };
 
-// Rank 0 gathers what each tells, and shares it out in notes of 256 members, with the communicator's identity. Throws
-// PeerLost for a rank that tells nothing by the deadline, and invalid_argument on every rank when the terms differ.
+// Rank 0 gathers what each tells, and shares it out in notes of 256 members, with the communicator's identity. Throws,
+// on every rank that has come, PeerLost for one that tells nothing by the deadline, and invalid_argument when the terms
+// differ.
 std::vector<Member> exchange_members(Store&, Rank rank, Rank ranks, const Member& mine, std::uint64_t& identity,
                                      Deadline);
 
