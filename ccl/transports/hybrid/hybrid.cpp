@@ -13,6 +13,7 @@
 #include "ccl/transports/libfabric/wire/provider.h"
 #include "ccl/transports/registry.h"
 #include "ccl/transports/who.h"
+#include "ccl/transports/yielding.h"
 
 namespace trellis::ccl {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using libfabric::FabricTransport;
 
-constexpr std::uint32_t spins = 100, yields = 400;
+constexpr std::uint32_t spins = 100;
 constexpr auto between_checks = 10ms;
 
 // How ranks are spread: by rank, the number of its host's first rank.
@@ -161,12 +162,13 @@ class Hybrid : public Transport {
   const std::vector<Rank> leaders_;                  // by rank, the first rank of its host
   std::vector<Rank> local_;                          // by rank, its number within this host; -1: it is elsewhere
   std::vector<std::unique_ptr<NearReceiver>> near_;  // by rank and lane; created at first use
+  Yielding yielding_;
   Deadline last_check_ = {};
 };
 
 bool Hybrid::wait(std::uint32_t idle) {
   if (idle < spins) return false;
-  if (idle < spins + yields) {
+  if (yielding_.goes_on(idle - spins, Clock::now())) {
     sched_yield();
     return false;
   }

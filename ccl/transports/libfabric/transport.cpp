@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint32_t spins = 50, yields = 400;
+constexpr std::uint32_t spins = 50;
 constexpr std::uint32_t posts_yields = 20;
 constexpr auto longest_sleep = 1ms;
 constexpr auto between_checks = 10ms;
@@ -108,7 +108,7 @@ Receiver& FabricTransport::receiver(Rank from, int lane) {
 
 bool FabricTransport::wait(std::uint32_t idle) {
   if (idle < spins) return false;  // lane ends poll
-  if (idle < spins + yields) {
+  if (yielding_.goes_on(idle - spins, Clock::now())) {
     sched_yield();
     return false;
   }

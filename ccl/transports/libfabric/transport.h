@@ -4,6 +4,7 @@
 #include "ccl/transports/libfabric/data/data_path.h"
 #include "ccl/transports/libfabric/presence/control.h"
 #include "ccl/transports/open.h"
+#include "ccl/transports/yielding.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -66,6 +67,7 @@ class FabricTransport : public Transport {
   const std::shared_ptr<DataPath> data_;
   const std::chrono::milliseconds timeout_;
   std::atomic<bool> aborted_here_ = false;
+  Yielding yielding_;
   Deadline last_check_ = {};
 };
 

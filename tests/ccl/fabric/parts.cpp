@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "ccl/transports/libfabric/data/known.h"
 #include "ccl/transports/libfabric/data/landings.h"
 #include "ccl/transports/libfabric/data/overdue.h"
 #include "ccl/transports/libfabric/data/rails.h"
@@ -205,6 +206,15 @@ TEST(Rails, TakeSoManyPiecesAtATime) {
   rails.posted(1, 10, {});
   rails.leave(1);
   EXPECT_FALSE(rails.full(1));
+}
+
+TEST(Known, ARankIsAskedEverLater) {
+  Known known;
+  const Deadline begun = Deadline() + 1h;
+  std::vector<std::int64_t> asked;
+  for (auto at = 0ms; at < 10s; at += 10ms)
+    if (known.is_to_be_asked(begun + at)) asked.push_back(at.count());
+  EXPECT_EQ(asked, (std::vector<std::int64_t>{0, 50, 150, 350, 750, 1550, 3150, 5150, 7150, 9150}));
 }
 
 TEST(FaultInjection, IsReadByName) {

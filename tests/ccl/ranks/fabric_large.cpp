@@ -64,8 +64,8 @@ TEST(LargeFabric, AnAbortComesToAllOverFewConnections) {
   const int before = sockets();
   EXPECT_EQ(run_processes(many,
                           [&](Communicator& c) {
-                            add(c, 100);
                             try {
+                              add(c, 100);
                               if (c.rank() == 41) c.abort();
                               for (;;) add(c, 100);
                             } catch (const Aborted& aborted) {
@@ -83,9 +83,9 @@ TEST(LargeFabric, ARankThatDiesIsNamedByAllOthers) {
   const int before = sockets();
   EXPECT_EQ(run_ranks("hybrid", many,
                       [&](Communicator& c) {
-                        add(c, 100);
-                        if (c.rank() == 32) kill(getpid(), SIGKILL);
                         try {
+                          add(c, 100);
+                          if (c.rank() == 32) kill(getpid(), SIGKILL);
                           for (;;) add(c, 100);
                         } catch (const PeerLost& lost) {
                           if (lost.rank != 32) throw;
@@ -96,6 +96,18 @@ TEST(LargeFabric, ARankThatDiesIsNamedByAllOthers) {
                       },
                       {.timeout = 180s, .algorithm = "all_reduce=ring"}),
             "rank 32: signal 9\n");
+}
+
+// Each rank needs the addresses of all others at once, and connects to all of them.
+TEST(LargeFabric, AllPairsMeetInOneOperation) {
+  if (!libfabric::library_absence().empty()) GTEST_SKIP() << libfabric::library_absence();
+  for (const char* const transport : {"libfabric", "hybrid"})
+    EXPECT_EQ(run_ranks(transport, many,
+                        [&](Communicator& c) {
+                          for (int i = 0; i < 3; ++i) add(*c.split(0, c.rank()), 1);
+                        },
+                        {.timeout = 60s, .algorithm = "all_reduce=mesh"}),
+              "");
 }
 
 }  // namespace

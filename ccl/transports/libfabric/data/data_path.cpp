@@ -23,7 +23,6 @@ using namespace std::chrono_literals;
 constexpr std::size_t usual_eager = std::size_t{32} << 10;
 constexpr std::size_t first_receives = 4, most_receives = 64;
 constexpr std::size_t most_packets = std::size_t{1} << 20;
-constexpr auto between_asks = 2ms;
 constexpr Clock::duration first_pause = 20us, longest_pause = 5ms;  // before a packet that failed is sent again
 
 // Which of the ranks of its host this one is.
@@ -111,13 +110,11 @@ std::vector<std::byte> DataPath::address() const { return address_list(wires_); 
 
 // Peers tell their wires' addresses when they are asked.
 fi_addr_t DataPath::address_of(Rank r, int rail) {
-  auto& known = known_[static_cast<std::size_t>(r)];
-  if (!known.empty()) return known[static_cast<std::size_t>(rail)];
+  Known& known = known_[static_cast<std::size_t>(r)];
+  if (!known.addresses.empty()) return known.addresses[static_cast<std::size_t>(rail)];
   const std::vector<std::byte> all = presence_->state(r).address;
   if (all.empty()) {
-    const Deadline now = Clock::now();
-    if (now - asked_ > between_asks) {
-      asked_ = now;
+    if (known.is_to_be_asked(Clock::now())) {
       presence_->ask(r);
       control_->wake();
     }
@@ -128,8 +125,8 @@ fi_addr_t DataPath::address_of(Rank r, int rail) {
     throw std::invalid_argument(
         fmt::format("rank {} has fewer than our {} rails: expected the same TRELLIS_RAILS", r, wires_.size()));
   for (std::size_t i = 0; i < wires_.size(); ++i)
-    known.push_back(wires_[i] ? wires_[i]->know(addresses[i]) : FI_ADDR_UNSPEC);
-  return known[static_cast<std::size_t>(rail)];
+    known.addresses.push_back(wires_[i] ? wires_[i]->know(addresses[i]) : FI_ADDR_UNSPEC);
+  return known.addresses[static_cast<std::size_t>(rail)];
 }
 
 LaneSender& DataPath::sender(Rank to, int lane) {

@@ -4,10 +4,10 @@
 
 #include <array>
 #include <mutex>
-#include <span>
 #include <vector>
 
 #include "ccl/fabric.h"
+#include "ccl/transports/libfabric/data/known.h"
 #include "ccl/transports/libfabric/data/landings.h"
 #include "ccl/transports/libfabric/data/overdue.h"
 #include "ccl/transports/libfabric/data/packet.h"
@@ -102,7 +102,7 @@ class DataPath {
   std::size_t posted_ = 0, wanted_posted_;  // receives
   std::vector<PacketBuffer*> to_repeat_;
   Rails rails_;
-  Deadline looked_after_ = {}, looked_for_moves_ = {}, asked_ = {};
+  Deadline looked_after_ = {}, looked_for_moves_ = {};
   std::vector<std::array<Overdue, most_rails>> overdue_;  // by rank
   std::vector<std::unique_ptr<PieceOut>> pieces_out_;
   std::vector<PieceOut*> free_out_;
@@ -110,7 +110,7 @@ class DataPath {
   std::vector<PieceIn*> free_in_;
   Landings landings_;
   Registrations registrations_;
-  std::vector<std::vector<fi_addr_t>> known_;  // by rank and rail
+  std::vector<Known> known_;  // by rank
   std::vector<std::unique_ptr<LaneSender>> senders_;
   std::vector<std::unique_ptr<LaneReceiver>> receivers_;
   Traffic traffic_;

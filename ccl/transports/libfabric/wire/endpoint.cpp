@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <string_view>
 #include <vector>
 
 #include "ccl/rendezvous/sha256.h"
@@ -147,6 +148,7 @@ class Endpoint : public Wire {
 
   int descriptor() override {
     if (descriptor_ < 0) return none;
+    if (waits_) return fi_wait(waits_.get(), 0) == -FI_ETIMEDOUT ? descriptor_ : busy;
     fid* waits = &queue_->fid;
     return fi_trywait(fabric_.get(), &waits, 1) == FI_SUCCESS ? descriptor_ : busy;
   }
@@ -159,14 +161,31 @@ class Endpoint : public Wire {
     about.format = FI_CQ_FORMAT_DATA;
     about.wait_obj = FI_WAIT_FD;
     fid_cq* queue = nullptr;
+    if (stays_readable()) {
+      fi_wait_attr about_waits = {};
+      about_waits.wait_obj = FI_WAIT_FD;
+      fid_wait* waits = nullptr;
+      checked(fi_wait_open(fabric_.get(), &about_waits, &waits), "fi_wait_open");
+      waits_.reset(waits);
+      about.wait_obj = FI_WAIT_SET;
+      about.wait_set = waits;
+    }
     if (fi_cq_open(domain_.get(), &about, &queue, nullptr) == 0) {
       queue_.reset(queue);
-      if (fi_control(&queue->fid, FI_GETWAIT, &descriptor_) != 0) descriptor_ = -1;
+      fid* const waits = waits_ ? &waits_->fid : &queue->fid;
+      if (fi_control(waits, FI_GETWAIT, &descriptor_) != 0) descriptor_ = -1;
       return;
     }
     about.wait_obj = FI_WAIT_NONE;
     checked(fi_cq_open(domain_.get(), &about, &queue, nullptr), "fi_cq_open");
     queue_.reset(queue);
+  }
+
+  // The sockets' provider (`net`, and `tcp` since 1.18) makes the descriptor readable for each event, and never
+  // unreadable again by fi_trywait: whoever waits would not sleep. A set of waits of our own is made so by fi_wait.
+  bool stays_readable() const {
+    const std::string_view provider = info_->fabric_attr->prov_name;
+    return provider == "net" || (provider == "tcp" && library().version() >= FI_VERSION(1, 18));
   }
 
   // A provider may have given a key to memory of its own.
@@ -216,6 +235,7 @@ class Endpoint : public Wire {
   Owned<fid_fabric> fabric_;
   Owned<fid_domain> domain_;
   Owned<fid_av> av_;
+  Owned<fid_wait> waits_;  // null: the queue's own
   Owned<fid_cq> queue_;
   Owned<fid_ep> ep_;
   std::vector<std::byte> address_;

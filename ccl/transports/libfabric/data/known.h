@@ -1,0 +1,31 @@
+// Where the wires of another rank are, once it has told; until then, when it is asked.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "ccl/errors.h"
+#include "ccl/transports/libfabric/wire/library.h"
+
+namespace trellis::ccl::libfabric {
+
+struct Known {
+  std::vector<fi_addr_t> addresses = {};  // by rail; empty: it has not told
+
+  // Ever later: where all ranks meet all others at once, the answers take long on a busy machine, and further asks
+  // would hold them up.
+  bool is_to_be_asked(Deadline now) {
+    constexpr std::chrono::milliseconds longest{2000};
+    if (now < again_) return false;
+    again_ = now + patience_;
+    patience_ = std::min(2 * patience_, longest);
+    return true;
+  }
+
+ private:
+  Deadline again_ = {};
+  std::chrono::milliseconds patience_{50};
+};
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,29 @@
+// How long a waiting rank yields its core before it sleeps: a number of turns, which take a fraction of a millisecond
+// where it has the core to itself. Where many ranks share a core, each turn takes as long as all of theirs together, so
+// time is limited, too: whoever yields neither looks whether the others are well nor lets those go first that can go
+// on.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "ccl/errors.h"
+
+namespace trellis::ccl {
+
+class Yielding {
+ public:
+  static constexpr std::uint32_t most_turns = 400;
+  static constexpr std::chrono::milliseconds longest{1};
+
+  // Before the turn of this number, from 0 on. False: it is time to sleep.
+  bool goes_on(std::uint32_t turn, Deadline now) {
+    if (turn == 0) begun_ = now;
+    return turn < most_turns && now - begun_ < longest;
+  }
+
+ private:
+  Deadline begun_ = {};
+};
+
+}  // namespace trellis::ccl

@@ -1,0 +1,38 @@
+// How long a waiting rank yields before it sleeps.
+#include "ccl/transports/yielding.h"
+
+#include <gtest/gtest.h>
+
+namespace trellis::ccl {
+namespace {
+
+using namespace std::chrono_literals;
+
+// The turns that it yields when each takes so long.
+std::uint32_t turns(Yielding& yielding, Clock::duration each, Deadline begun) {
+  std::uint32_t turn = 0;
+  while (turn < 10 * Yielding::most_turns && yielding.goes_on(turn, begun + turn * each)) ++turn;
+  return turn;
+}
+
+TEST(Yielding, EndsAfterSomeTurnsOnACoreOfItsOwn) {
+  Yielding yielding;
+  EXPECT_EQ(turns(yielding, 1us, Deadline() + 1h), Yielding::most_turns);
+}
+
+TEST(Yielding, EndsEarlierWhereATurnTakesLong) {
+  Yielding yielding;
+  EXPECT_EQ(turns(yielding, 100us, Deadline() + 1h), 10U);
+  EXPECT_EQ(turns(yielding, 7ms, Deadline() + 2h), 1U) << "64 ranks share two cores";
+  EXPECT_EQ(turns(yielding, 1us, Deadline() + 3h), Yielding::most_turns) << "each wait counts anew";
+}
+
+TEST(Yielding, DoesNotGoOnOnceItHasEnded) {
+  Yielding yielding;
+  EXPECT_TRUE(yielding.goes_on(0, Deadline() + 1h));
+  EXPECT_FALSE(yielding.goes_on(1, Deadline() + 2h));
+  EXPECT_FALSE(yielding.goes_on(2, Deadline() + 2h));
+}
+
+}  // namespace
+}  // namespace trellis::ccl
