@@ -1,13 +1,14 @@
 #include "schedule/algorithms/algorithm.h"
 
-#include "schedule/traits.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
+
+#include "schedule/builder/renaming.h"
+#include "schedule/traits.h"
 
 namespace trellis::schedule {
 namespace {
@@ -23,15 +24,17 @@ std::int64_t pieces_of(const Algorithm& algorithm, const Request& request) {
   return algorithm.pieces ? algorithm.pieces(request.in_order()) : 1;
 }
 
-// Size and stride of each dimension, in the order in which the algorithm sees them.
-std::vector<Part::Dim> ordered_dims(const Request& r) {
-  std::vector<Part::Dim> dims;
+// From the numbers that the algorithm sees to ranks; null: they are the same.
+std::shared_ptr<const Renaming> names_of(const Request& r) {
+  if (!r.numbering.empty()) return std::make_shared<Renaming>(r.numbering);
+  if (r.order.empty()) return nullptr;
+  std::vector<Renaming::Dim> dims;
   for (const std::int32_t d : r.order) {
     Rank stride = 1;
     for (std::int32_t i = 0; i < d; ++i) stride *= r.dims[i];
     dims.push_back({r.dims[d], stride});
   }
-  return dims;
+  return std::make_shared<Renaming>(std::move(dims));
 }
 
 void check_order(const Request& r) {
@@ -43,6 +46,23 @@ void check_order(const Request& r) {
   if (!each)
     throw std::invalid_argument(fmt::format("order {}: expected each of 0 to {} once, for dims {}",
                                             fmt::join(r.order, "."), r.dims.size() - 1, fmt::join(r.dims, "x")));
+}
+
+void check_numbering(const Request& r) {
+  if (r.numbering.empty()) return;
+  if (!r.order.empty())
+    throw std::invalid_argument(fmt::format("order {} and a numbering of {} ranks: expected one of the two",
+                                            fmt::join(r.order, "."), r.numbering.size()));
+  const auto ranks = static_cast<std::size_t>(r.ranks());
+  if (r.numbering.size() != ranks)
+    throw std::invalid_argument(fmt::format("a numbering of {} ranks: expected {}", r.numbering.size(), ranks));
+  std::vector<bool> seen(ranks);
+  for (const Rank rank : r.numbering) {
+    if (rank < 0 || rank >= r.ranks() || seen[static_cast<std::size_t>(rank)])
+      throw std::invalid_argument(
+          fmt::format("rank {} in a numbering: expected each of 0 to {} once", rank, r.ranks() - 1));
+    seen[static_cast<std::size_t>(rank)] = true;
+  }
 }
 
 // An explanation if there are more chunks than a Task can number; otherwise empty.
@@ -86,13 +106,13 @@ Rank Request::ranks() const {
 }
 
 Request Request::in_order() const {
-  if (order.empty()) return *this;
-  check_order(*this);
+  if (order.empty() && numbering.empty()) return *this;
+  check_order(*this), check_numbering(*this);
   Request seen = *this;
-  seen.order.clear(), seen.dims.clear();
-  for (const std::int32_t d : order) seen.dims.push_back(dims[d]);
-  const Part names{.count = ranks(), .dims = ordered_dims(*this)};
-  const auto renamed = [&](Rank& r) { r = names.inner(r); };
+  seen.order.clear(), seen.numbering.clear();
+  for (std::size_t i = 0; i < order.size(); ++i) seen.dims[i] = dims[order[i]];
+  const auto names = names_of(*this);
+  const auto renamed = [&](Rank& r) { r = names->inner(r); };
   if (rooted(collective) || collective == Collective::send_recv) renamed(seen.root);
   if (collective == Collective::send_recv) renamed(seen.peer);
   for (Pair& pair : seen.pairs) renamed(pair.source), renamed(pair.target);
@@ -122,7 +142,7 @@ void check(const Request& r) {
     throw std::invalid_argument(fmt::format("{} channels: expected 1 to {}", r.channels, most_channels));
   if (r.segments < 1 || r.segments > most_segments)
     throw std::invalid_argument(fmt::format("{} segments: expected 1 to {}", r.segments, most_segments));
-  check_order(r);
+  check_order(r), check_numbering(r);
   check(conditions(r, 1));
 }
 
@@ -175,13 +195,13 @@ bool watch_program(const Algorithm& algorithm, const Request& request, Rank rank
 
 // The algorithm sees a part that covers the whole machine with ranks renamed. Blocks are renamed like their ranks.
 void build(const Algorithm& algorithm, const Request& request, Builder& b) {
-  if (request.order.empty()) return algorithm.build(request, b);
+  Part part{.count = request.ranks(), .names = names_of(request)};
+  if (!part.names) return algorithm.build(request, b);
   const Request seen = request.in_order();
-  Part part{.count = request.ranks(), .dims = ordered_dims(request)};
   if (by_block(request.collective)) {
     const std::int64_t pieces = pieces_of(algorithm, request);
-    part.data.digits = {{pieces, 1}};
-    for (const Part::Dim& d : part.dims) part.data.digits.push_back({d.size, d.stride * pieces});
+    part.data.digits = {{pieces, 1}, {part.count, pieces}};
+    part.data.names = part.names;
   }
   part.input = part.output = part.data;
   part.input.region = Region::input, part.output.region = Region::output;
@@ -192,7 +212,7 @@ void build(const Algorithm& algorithm, const Request& request, Builder& b) {
 // If the axes equal the dimensions, they are permuted back. Otherwise no symmetry is promised.
 Symmetry symmetry_of(const Algorithm& algorithm, const Request& request) {
   const Symmetry distinct{{{Axis::Kind::distinct, request.ranks()}}};
-  if (!algorithm.symmetry) return distinct;
+  if (!algorithm.symmetry || !std::ranges::is_sorted(request.numbering)) return distinct;
   const Request seen = request.in_order();
   Symmetry found = algorithm.symmetry(seen);
   if (request.order.empty() || std::ranges::is_sorted(request.order)) return found;

@@ -20,9 +20,11 @@ struct Request {
   std::int32_t segments = 1;             // pieces of a lane's share, sent one after another as a pipeline
   std::vector<std::string> levels = {};  // hierarchical: the algorithm per level, innermost first; split: parts
   std::vector<std::int32_t> order = {};  // the dimensions as the algorithm sees them, innermost first; empty: unchanged
+  std::vector<Rank> numbering = {};      // by number as the algorithm sees it, the rank: any order; empty: unchanged
 
-  Rank ranks() const;        // product of dims
-  Request in_order() const;  // the request as the algorithm sees it: dims and ranks permuted, `order` empty
+  Rank ranks() const;  // product of dims
+  // The request as the algorithm sees it: dims and ranks permuted, `order` and `numbering` empty.
+  Request in_order() const;
   std::int64_t shares() const { return std::int64_t{channels} * segments; }  // per block
 };
 
@@ -73,7 +75,7 @@ Schedule make(const Algorithm&, const Request&);        // every rank's program
 Program make_program(const Algorithm&, const Request&, Rank);  // one rank's, without building the others
 bool watch_program(const Algorithm&, const Request&, Rank,
                    const StepCallback&);                 // same, step by step; false: stopped early
-void build(const Algorithm&, const Request&, Builder&);  // applies Request::order
+void build(const Algorithm&, const Request&, Builder&);  // applies Request::order and numbering
 Symmetry symmetry_of(const Algorithm&, const Request&);
 
 Schedule make(std::string_view algorithm, const Request&);

@@ -14,14 +14,23 @@ namespace {
 
 [[noreturn]] void complain(std::string_view text) {
   throw std::invalid_argument(fmt::format(
-      "'{}' is no way: expected ALGORITHM[(LEVEL,...)][@DIMS][^ORDER][*CHANNELS][/SEGMENTS], as in ring*2", text));
+      "'{}' is no way: expected ALGORITHM[(LEVEL,...)][@DIMS][^ORDER][~NUMBERING][*CHANNELS][/SEGMENTS], as in ring*2",
+      text));
+}
+
+constexpr std::int32_t most_numbered = 1 << 24;  // ranks in a run
+
+std::optional<std::int32_t> number(std::string_view word) {
+  std::int32_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc{} || end != word.data() + word.size() || value < 0) return {};
+  return value;
 }
 
 std::int32_t number_in(std::string_view word, std::string_view whole, std::int32_t least) {
-  std::int32_t value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc{} || end != word.data() + word.size() || value < least) complain(whole);
-  return value;
+  const auto value = number(word);
+  if (!value || *value < least) complain(whole);
+  return *value;
 }
 
 std::vector<std::int32_t> numbers_in(std::string_view words, char between, std::string_view whole, std::int32_t least) {
@@ -35,6 +44,39 @@ std::vector<std::int32_t> numbers_in(std::string_view words, char between, std::
 }
 
 }  // namespace
+
+std::string numbering_text(const std::vector<Rank>& numbering) {
+  std::string text;
+  for (std::size_t i = 0; i < numbering.size();) {
+    std::size_t last = i;
+    const Rank stride = i + 1 < numbering.size() ? numbering[i + 1] - numbering[i] : 0;
+    while (stride > 0 && last + 1 < numbering.size() && numbering[last + 1] - numbering[last] == stride) ++last;
+    if (last < i + 2) last = i;  // two ranks are no run
+    text += fmt::format("{}{}", i == 0 ? "" : ".", numbering[i]);
+    if (last > i) text += fmt::format("-{}", numbering[last]);
+    if (last > i && stride != 1) text += fmt::format("+{}", stride);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::vector<Rank> numbering_named(std::string_view text) {
+  std::vector<Rank> numbering;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('.', at), text.size());
+    const std::string_view run = text.substr(at, end - at);
+    const std::size_t dash = std::min(run.find('-'), run.size()), plus = std::min(run.find('+', dash), run.size());
+    const auto first = number(run.substr(0, dash));
+    const auto last = dash < run.size() ? number(run.substr(dash + 1, plus - dash - 1)) : first;
+    const auto stride = plus < run.size() ? number(run.substr(plus + 1)) : 1;
+    if (!first || !last || !stride || *last < *first || *stride < 1 || (*last - *first) / *stride >= most_numbered)
+      throw std::invalid_argument(
+          fmt::format("'{}' in '{}' are no ranks: expected one as in 3, or a run as in 0-7 or 0-14+2", run, text));
+    for (std::int64_t rank = *first; rank <= *last; rank += *stride) numbering.push_back(static_cast<Rank>(rank));
+    at = end + 1;
+  }
+  return numbering;
+}
 
 std::vector<std::string> split_at_commas(std::string_view text) {
   std::vector<std::string> words(1);
@@ -56,6 +98,7 @@ std::string family_of(const AlgorithmConfig& w) {
   if (!w.levels.empty()) text += fmt::format("({})", fmt::join(w.levels, ","));
   if (!w.dims.empty()) text += fmt::format("@{}", fmt::join(w.dims, "x"));
   if (!w.order.empty()) text += fmt::format("^{}", fmt::join(w.order, "."));
+  if (!w.numbering.empty()) text += fmt::format("~{}", numbering_text(w.numbering));
   return text;
 }
 
@@ -83,6 +126,7 @@ AlgorithmConfig algorithm_config_named(std::string_view text) {
   };
   if (const auto segments = cut('/')) way.segments = number_in(*segments, text, 1);
   if (const auto channels = cut('*')) way.channels = number_in(*channels, text, 1);
+  if (const auto numbering = cut('~')) way.numbering = numbering_named(*numbering);
   if (const auto order = cut('^')) way.order = numbers_in(*order, '.', text, 0);
   if (const auto dims = cut('@')) way.dims = numbers_in(*dims, 'x', text, 1);
   if (rest.ends_with(')')) {
@@ -91,7 +135,7 @@ AlgorithmConfig algorithm_config_named(std::string_view text) {
     way.levels = split_at_commas(rest.substr(open + 1, rest.size() - open - 2));
     rest = rest.substr(0, open);
   }
-  if (rest.empty() || rest.find_first_of("()@^*/, ") != rest.npos) complain(text);
+  if (rest.empty() || rest.find_first_of("()@^~*/, ") != rest.npos) complain(text);
   way.algorithm = rest;
   return way;
 }
@@ -99,7 +143,7 @@ AlgorithmConfig algorithm_config_named(std::string_view text) {
 Request request_by(const AlgorithmConfig& way, Request rest) {
   if (!way.dims.empty()) rest.dims = way.dims;
   rest.channels = way.channels, rest.segments = way.segments;
-  rest.levels = way.levels, rest.order = way.order;
+  rest.levels = way.levels, rest.order = way.order, rest.numbering = way.numbering;
   return rest;
 }
 

@@ -18,16 +18,21 @@ struct AlgorithmConfig {
   std::vector<std::string> levels = {};  // Request::levels
   std::vector<Rank> dims = {};           // Request::dims; empty: those of the caller
   std::vector<std::int32_t> order = {};  // Request::order
+  std::vector<Rank> numbering = {};      // Request::numbering
   auto operator<=>(const AlgorithmConfig&) const = default;
 };
 
 // Prefix for a schedule file; the rest is its path. Such a way has no other fields.
 inline constexpr std::string_view file_prefix = "file:";
 
-std::string text_of(const AlgorithmConfig&);  // "ring*2/4", "torus@4x16^1.0", "hierarchical(mesh,ring)@4x16*2"
+std::string text_of(const AlgorithmConfig&);  // "ring*2/4", "torus@4x16^1.0", "hierarchical(mesh,ring)@4x2~0.5.1-4.6.7"
 AlgorithmConfig algorithm_config_named(std::string_view);  // inverse of text_of; throws invalid_argument
 // Without channels and segments: "hierarchical(mesh,ring)@4x16".
 std::string family_of(const AlgorithmConfig&);
+
+// "0.5.1-4", "0-6+2.1-7+2": ranks, and runs of them with their stride. The inverse throws invalid_argument.
+std::string numbering_text(const std::vector<Rank>&);
+std::vector<Rank> numbering_named(std::string_view);
 
 // Splits at commas outside parentheses. Throws invalid_argument if parentheses don't match.
 std::vector<std::string> split_at_commas(std::string_view);

@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "schedule/builder/renaming.h"
+
 namespace trellis::schedule {
 namespace {
 
@@ -13,6 +15,7 @@ std::int64_t laid_out(const Window& w, std::int64_t position) {
     chunk += (position + w.digits[i].shift) % w.digits[i].size * w.digits[i].stride;
     position /= w.digits[i].size;
   }
+  if (w.names) position = w.names->outer(static_cast<Rank>(position));
   return chunk + position * (w.digits.empty() ? 1 : w.digits.back().stride);
 }
 
@@ -22,6 +25,8 @@ std::int64_t unbroken(const Window& w, std::int64_t position) {
   for (const Window::Digit& digit : w.digits) {
     if (digit.size == 1) continue;
     if (digit.stride != length || digit.shift != 0) return std::max<std::int64_t>(1, length - position % length);
+    if (w.names && &digit == &w.digits.back())
+      return w.names->run(static_cast<Rank>(position / length)) * length - position % length;
     length *= digit.size;
   }
   return w.digits.empty() ? std::numeric_limits<std::int64_t>::max() : length - position % length;
@@ -76,28 +81,13 @@ Place outer(const Part& part, const Place& place, std::int64_t first, std::int64
 
 }  // namespace
 
-Rank Part::outer(Rank inner) const {
-  if (dims.empty()) return first + inner * stride;
-  Rank outer = first;
-  for (const Dim& d : dims) {
-    outer += inner % d.size * d.stride;
-    inner /= d.size;
-  }
-  return outer;
-}
+Rank Part::outer(Rank inner) const { return names ? names->outer(inner) : first + inner * stride; }
 
 Rank Part::inner(Rank outer) const {
+  if (names) return names->inner(outer);
   if (outer < first) return -1;
-  if (dims.empty()) {
-    const Rank inner = (outer - first) / stride;
-    return (outer - first) % stride == 0 && inner < count ? inner : -1;
-  }
-  Rank inner = 0, place = 1;
-  for (const Dim& d : dims) {
-    inner += (outer - first) / d.stride % d.size * place;
-    place *= d.size;
-  }
-  return inner;
+  const Rank inner = (outer - first) / stride;
+  return (outer - first) % stride == 0 && inner < count ? inner : -1;
 }
 
 Builder Builder::on_channel(int channel) const {

@@ -10,6 +10,8 @@
 
 namespace trellis::schedule {
 
+class Renaming;
+
 // Places by buffer: `count` chunks starting at `first`.
 constexpr Place data(Rank r, std::int64_t first, std::int64_t count = 1) { return {r, Region::data, first, count}; }
 constexpr Place in(Rank r, std::int64_t first, std::int64_t count = 1) { return {r, Region::input, first, count}; }
@@ -31,21 +33,19 @@ struct Window {
   Region region = Region::data;
   std::int64_t base = 0;
   std::int64_t grain = 1;
-  std::vector<Digit> digits = {};  // empty: contiguous
+  std::vector<Digit> digits = {};              // empty: contiguous
+  std::shared_ptr<const Renaming> names = {};  // of the last digit's values; null: unchanged
 };
 
-// A part of a machine: the ranks first, first + stride, ..., or the ranks that `dims` enumerate, and where its chunks
-// lie. Its scratch is cut as finely as its data.
+// A part of a machine: the ranks first, first + stride, ..., or the whole by other names, and where its chunks lie. Its
+// scratch is cut as finely as its data.
 struct Part {
-  struct Dim {
-    Rank size = 1, stride = 1;
-  };
   Rank first = 0;
   Rank stride = 1;
   Rank count = 1;
   Window data = {}, input = {}, output = {};
-  std::int64_t scratch = 0;    // outer number of its first scratch chunk
-  std::vector<Dim> dims = {};  // innermost first; replaces `stride` if not empty
+  std::int64_t scratch = 0;                    // outer number of its first scratch chunk
+  std::shared_ptr<const Renaming> names = {};  // replaces `first` and `stride` if not null
 
   Rank outer(Rank inner) const;
   Rank inner(Rank outer) const;  // -1: not in this part

@@ -179,6 +179,9 @@ std::optional<Fault> find_difference(const Symmetry& symmetry, Rank rank, const 
 }
 
 FoldedReport verify_folded(const Algorithm& algorithm, const Request& request, int samples) {
+  if (!request.numbering.empty())
+    throw std::invalid_argument(fmt::format(
+        "a numbering of {} ranks: only a schedule that is written out is proved with one", request.numbering.size()));
   const Task task = task_of(algorithm, request);
   const Symmetry symmetry = symmetry_of(algorithm, request);
   FoldedReport report{.fault = {}, .ranks = task.ranks, .classes = symmetry.classes()};

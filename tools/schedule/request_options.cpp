@@ -100,6 +100,9 @@ void add_request_options(CLI::App& app, RequestOptions& o) {
                  "Hierarchical: the algorithm of each dimension, innermost first: direct,ring. Split: its parts and "
                  "their weights: ring:3,direct:2");
   app.add_option("--order", o.order, "The dimensions as the algorithm is to see them, innermost first: 1.0 [0.1]");
+  app.add_option("--numbering", o.numbering,
+                 "The ranks in the order in which the algorithm is to number them, as where they are on hosts in a "
+                 "mixed order: 0.3.1.2, or with runs, 0-6+2.1-7+2");
 }
 
 std::string first_given(const RequestOptions& o) {
@@ -112,11 +115,12 @@ std::string first_given(const RequestOptions& o) {
   if (o.channels != 1) return "--channels";
   if (o.segments != 1) return "--segments";
   if (!o.order.empty()) return "--order";
+  if (!o.numbering.empty()) return "--numbering";
   return o.levels.empty() ? "" : "--levels";
 }
 
 RequestOptions with_config(RequestOptions o) {
-  if (o.algorithm.find_first_of("(@^*/") == std::string::npos) return o;
+  if (o.algorithm.find_first_of("(@^~*/") == std::string::npos) return o;
   const schedule::AlgorithmConfig way = schedule::algorithm_config_named(o.algorithm);
   const auto given = [&](const char* option, bool by_option, bool by_way) {
     if (by_option && by_way)
@@ -129,6 +133,8 @@ RequestOptions with_config(RequestOptions o) {
   if (given("--levels", !o.levels.empty(), !way.levels.empty()))
     o.levels = fmt::format("{}", fmt::join(way.levels, ","));
   if (given("--order", !o.order.empty(), !way.order.empty())) o.order = fmt::format("{}", fmt::join(way.order, "."));
+  if (given("--numbering", !o.numbering.empty(), !way.numbering.empty()))
+    o.numbering = schedule::numbering_text(way.numbering);
   o.algorithm = way.algorithm;
   return o;
 }
@@ -159,6 +165,7 @@ Asked asked(Collective collective, const RequestOptions& given) {
   request.channels = o.channels, request.segments = o.segments;
   if (!o.levels.empty()) request.levels = parse_names(o.levels);
   if (!o.order.empty()) request.order = parse_order(o.order);
+  if (!o.numbering.empty()) request.numbering = schedule::numbering_named(o.numbering);
   schedule::check(request);
   return {&algorithm, std::move(request)};
 }
@@ -176,6 +183,7 @@ std::string in_words(const Asked& a) {
   if (r.segments != 1) text += fmt::format(", {} segments", r.segments);
   if (!r.levels.empty()) text += fmt::format(", levels {}", fmt::join(r.levels, ","));
   if (!r.order.empty()) text += fmt::format(", order {}", fmt::join(r.order, "."));
+  if (!r.numbering.empty()) text += fmt::format(", numbering {}", schedule::numbering_text(r.numbering));
   return text;
 }
 

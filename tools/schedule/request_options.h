@@ -21,6 +21,7 @@ struct RequestOptions {
   std::int32_t segments = 1;
   std::string levels;
   std::string order;
+  std::string numbering;
 };
 
 void add_request_options(CLI::App&, RequestOptions&);

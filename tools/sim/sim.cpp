@@ -213,7 +213,8 @@ class Pricing {
     if (wanted.ranks() != ranks)
       throw std::invalid_argument(
           fmt::format("--dims {} are {} ranks: expected {}", request.dims, wanted.ranks(), ranks));
-    question_.way = {algorithm->name, wanted.channels, wanted.segments, wanted.levels, wanted.dims, wanted.order};
+    question_.way = {algorithm->name, wanted.channels, wanted.segments, wanted.levels,
+                     wanted.dims,     wanted.order,    wanted.numbering};
     return wanted;
   }
 
