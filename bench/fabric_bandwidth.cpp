@@ -59,8 +59,8 @@ void bare(benchmark::State& state) {
   if (!library_absence().empty()) return state.SkipWithError(library_absence().c_str());
   const auto bytes = static_cast<std::size_t>(state.range(0));
   Side from(bytes), to(bytes);
-  const fi_addr_t peer = from.wire->know(to.wire->address());
-  to.wire->know(from.wire->address());
+  const fi_addr_t peer = from.wire->know(to.wire->address(), 1);
+  to.wire->know(from.wire->address(), 0);
   std::atomic<std::uint64_t> landed = 0;
   std::atomic<bool> over = false;
   std::thread other([&] {

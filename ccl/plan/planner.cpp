@@ -182,7 +182,7 @@ std::optional<AlgorithmConfig> Planner::choose_by_shape(const Call& call, bool i
   const bool small = larger_bytes(call, ranks_) < least_ring_between_hosts;
   for (const char* between : {small ? "recursive_doubling" : "ring", "ring", "direct"}) {
     const AlgorithmConfig choice{
-        .algorithm = "hierarchical", .levels = {"direct", between}, .dims = shape_.dims, .order = shape_.order};
+        .algorithm = "hierarchical", .levels = {"direct", between}, .dims = shape_.dims, .numbering = shape_.numbering};
     if (refusal(choice, call, in_place).empty()) return choice;
   }
   return std::nullopt;
@@ -197,9 +197,11 @@ AlgorithmConfig Planner::choose(const Call& call, bool in_place) const {
                                             why));
   }
   if (const std::optional<AlgorithmConfig> choice = choose_by_shape(call, in_place)) return *choice;
-  for (const AlgorithmConfig& choice :
-       selections_.choices(call.collective, ranks_, larger_bytes(call, ranks_), call.type, machine_))
+  for (AlgorithmConfig choice :
+       selections_.choices(call.collective, ranks_, larger_bytes(call, ranks_), call.type, machine_)) {
+    if (!is_file(choice) && choice.dims.empty() && choice.order.empty()) choice.numbering = shape_.numbering;
     if (refusal(choice, call, in_place).empty()) return choice;
+  }
   for (const auto& [name, algorithm] : schedule::algorithms())
     if (refusal({name}, call, in_place).empty()) return {name};
   throw std::invalid_argument(

@@ -1,22 +1,24 @@
 #include "ccl/transports/shape.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace trellis::ccl {
 
 Shape shape_of(const std::vector<Rank>& host) {
   const auto ranks = static_cast<Rank>(host.size());
-  const auto each = static_cast<Rank>(std::ranges::count(host, host.front()));
-  if (each == 1 || each == ranks || ranks % each != 0) return {{ranks}};
-  const Rank hosts = ranks / each;
-  bool in_rows = true, by_turns = true;
-  for (Rank r = 0; r < ranks; ++r) {
-    const Rank first = host[static_cast<std::size_t>(r)];
-    in_rows = in_rows && first == r / each * each;
-    by_turns = by_turns && first == r % hosts;
-  }
-  if (in_rows) return {{each, hosts}};
-  return by_turns ? Shape{{hosts, each}, {1, 0}} : Shape{{ranks}};
+  const auto host_of = [&](Rank r) { return static_cast<std::size_t>(host[static_cast<std::size_t>(r)]); };
+  std::vector<Rank> on(host.size());  // by a host's first rank, how many ranks it has
+  for (Rank r = 0; r < ranks; ++r) ++on[host_of(r)];
+  const Rank each = on[host_of(0)];
+  const bool alike = std::ranges::all_of(on, [&](Rank count) { return count == 0 || count == each; });
+  Shape shape{.dims = {ranks}};
+  if (alike && each > 1 && each < ranks) shape.dims = {each, ranks / each};
+  std::vector<Rank> by_host(host.size());
+  std::iota(by_host.begin(), by_host.end(), 0);
+  std::ranges::stable_sort(by_host, {}, host_of);
+  if (!std::ranges::is_sorted(by_host)) shape.numbering = std::move(by_host);
+  return shape;
 }
 
 }  // namespace trellis::ccl

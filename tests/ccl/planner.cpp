@@ -6,8 +6,10 @@
 
 #include <fstream>
 #include <random>
+#include <set>
 
 #include "ccl/plan/check.h"
+#include "schedule/algorithms/algorithm_config.h"
 #include "schedule/formats/text.h"
 
 namespace trellis::ccl {
@@ -129,40 +131,71 @@ TEST(Planner, PlansWithOriginsAsAFreshOneDoes) {
   expect_as_fresh(3, {.rounding = kernels::Rounding::stochastic, .wire = kernels::DType::bf16}, 200);
 }
 
-TEST(Shape, IsFoundForRanksInRowsAndByTurns) {
+TEST(Shape, IsFoundWhateverTheOrderOfRanks) {
   const auto shape = [](const std::vector<Rank>& host) {
     const Shape s = shape_of(host);
-    return fmt::format("{} {}", fmt::join(s.dims, "x"), fmt::join(s.order, "."));
+    return fmt::format("{} {}", fmt::join(s.dims, "x"), schedule::numbering_text(s.numbering));
   };
   EXPECT_EQ(shape({0, 0, 0, 3, 3, 3}), "3x2 ");
-  EXPECT_EQ(shape({0, 1, 0, 1, 0, 1}), "2x3 1.0");
-  EXPECT_EQ(shape({0, 1, 2, 0, 1, 2}), "3x2 1.0");
-  EXPECT_EQ(shape({0, 1, 1, 0}), "4 ");  // as many each, in neither order
+  EXPECT_EQ(shape({0, 1, 0, 1, 0, 1}), "3x2 0-4+2.1-5+2");
+  EXPECT_EQ(shape({0, 1, 2, 0, 1, 2}), "2x3 0.3.1.4.2.5");
+  EXPECT_EQ(shape({0, 1, 1, 0}), "2x2 0.3.1.2");
   EXPECT_EQ(shape({0, 0, 2}), "3 ");
+  EXPECT_EQ(shape({0, 1, 1, 0, 0}), "5 0.3.4.1.2");  // hosts are not alike, but their ranks can be neighbours
   EXPECT_EQ(shape({0, 0}), "2 ");
   EXPECT_EQ(shape({0, 1}), "2 ");
 }
 
-// Elements that four ranks, two on each host, send to the other host.
+// Elements that ranks send to other hosts; by rank, the first rank on its host.
+std::size_t crossing(const Call& call, const std::vector<Rank>& host, const Shape& shape, const Config& config = {}) {
+  const auto ranks = static_cast<Rank>(host.size());
+  std::size_t elements = 0;
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    Planner planner(rank, ranks, lanes, config, shape);
+    const Planned& p = planner.plan(call, false, schedule::UnreadableBuffers{});
+    for (const Line& l : p.compiled.lines)
+      for (std::uint32_t k = 0; !l.receives && host[l.peer] != host[rank] && k < l.count; ++k)
+        elements += p.compiled.steps[p.compiled.messages[l.first + k]].from.elements;
+  }
+  return elements;
+}
+
 TEST(Planner, RanksOfSeveralHostsSendLittleBetweenThem) {
   constexpr std::size_t count = 4096;
+  std::vector<float> in(8 * count), out(8 * count);
+  Call call{.input = in.data(), .output = out.data(), .count = count};
+  for (const std::vector<Rank>& host : {std::vector<Rank>{0, 0, 2, 2}, {0, 1, 0, 1}, {0, 1, 1, 0}}) {
+    EXPECT_EQ(crossing(call, host, shape_of(host)), 2 * count);  // each host sends its sum of a buffer once
+    EXPECT_GT(crossing(call, host, {{4}}), 2 * count);
+  }
+  const std::vector<Rank> rows{0, 0, 0, 0, 4, 4, 4, 4}, mixed{0, 1, 1, 0, 1, 0, 0, 1};
+  for (const Collective c : schedule::collectives()) {
+    if (schedule::uneven(c) || c == Collective::permute || c == Collective::send_recv) continue;
+    call.collective = c;
+    call.count = schedule::carries_data(c) ? count : 0;
+    EXPECT_EQ(crossing(call, mixed, shape_of(mixed)), crossing(call, rows, shape_of(rows))) << schedule::name(c);
+  }
+}
+
+// A ring crosses from host to host once for each.
+TEST(Planner, RanksOfHostsThatAreNotAlikeAreNumberedHostAfterHost) {
+  constexpr std::size_t count = 1 << 20;
   std::vector<float> in(count), out(count);
   const Call call{.input = in.data(), .output = out.data(), .count = count};
-  const auto crossing = [&](const std::vector<Rank>& first_of_host, const Shape& shape) {
-    std::size_t elements = 0;
-    for (Rank rank = 0; rank < 4; ++rank) {
-      Planner planner(rank, 4, lanes, {}, shape);
-      const Planned& p = planner.plan(call, false, schedule::UnreadableBuffers{});
-      for (const Line& l : p.compiled.lines)
-        for (std::uint32_t k = 0; !l.receives && first_of_host[l.peer] != first_of_host[rank] && k < l.count; ++k)
-          elements += p.compiled.steps[p.compiled.messages[l.first + k]].from.elements;
-    }
-    return elements;
-  };
-  for (const std::vector<Rank>& host : {std::vector<Rank>{0, 0, 2, 2}, {0, 1, 0, 1}}) {
-    EXPECT_EQ(crossing(host, shape_of(host)), 2 * count);  // each host sends its sum of a buffer once
-    EXPECT_GT(crossing(host, {{4}}), 2 * count);
+  const std::vector<Rank> host{0, 1, 0, 1, 0}, rows{0, 0, 0, 3, 3};
+  EXPECT_LT(crossing(call, host, shape_of(host)), crossing(call, host, {{5}}));
+  EXPECT_EQ(crossing(call, host, shape_of(host)), crossing(call, rows, {{5}}));
+}
+
+TEST(Planner, AnotherNumberingIsAnotherPlan) {
+  std::vector<float> in(64), out(64);
+  const Call call{.input = in.data(), .output = out.data(), .count = 64};
+  std::set<std::string> plans;
+  for (const std::vector<Rank>& host : {std::vector<Rank>{0, 0, 2, 2}, {0, 1, 0, 1}, {0, 1, 1, 0}}) {
+    Planner planner(0, 4, lanes, {}, shape_of(host));
+    plans.insert(text_of(*planner.plan(call, false, schedule::UnreadableBuffers{}).choice));
   }
+  EXPECT_EQ(plans.size(), 3U);
 }
 
 TEST(Planner, APermuteWithoutPairsIsNoEarlierPermute) {

@@ -15,7 +15,6 @@
 #include "ccl/transports/libfabric/data/overdue.h"
 #include "ccl/transports/libfabric/data/rails.h"
 #include "ccl/transports/libfabric/presence/public_state.h"
-#include "ccl/transports/libfabric/wire/fault_injection.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -215,23 +214,6 @@ TEST(Known, ARankIsAskedEverLater) {
   for (auto at = 0ms; at < 10s; at += 10ms)
     if (known.is_to_be_asked(begun + at)) asked.push_back(at.count());
   EXPECT_EQ(asked, (std::vector<std::int64_t>{0, 50, 150, 350, 750, 1550, 3150, 5150, 7150, 9150}));
-}
-
-TEST(FaultInjection, IsReadByName) {
-  const FaultInjection h = hostility_in(
-      "seed=9,reorder=20,hold=3,refuse=1,credits=2,fail=4,only=1,stall=5,stick=6,former=7,places=8,outstanding=9");
-  EXPECT_EQ(h.seed, 9U);
-  EXPECT_EQ(h.reorder, 20);
-  EXPECT_EQ(h.hold, 3);
-  EXPECT_EQ(h.credits, 2);
-  EXPECT_EQ(h.stall, 5);
-  EXPECT_EQ(h.stick, 6);
-  EXPECT_EQ(h.former, 7);
-  EXPECT_EQ(h.places, 8);
-  EXPECT_EQ(h.outstanding, 9);
-  EXPECT_EQ(h.only, 1);
-  for (const char* wrong : {"speed=1", "seed", "seed=", "seed=x", "reorder=1;fail=2", "hold=0"})
-    EXPECT_THROW(hostility_in(wrong), std::invalid_argument) << wrong;
 }
 
 TEST(PublicState, ComesBackWholeOrNotAtAll) {

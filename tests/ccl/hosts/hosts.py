@@ -1,4 +1,5 @@
 """Hosts as network namespaces of this machine, each with an interface of a given rate. Needs root."""
+import json
 import os
 import shutil
 import subprocess
@@ -82,6 +83,11 @@ class Hosts:
 
     def up(self, host):
         must("ip", "-n", self.names[host], "link", "set", "eth0", "up")
+
+    def sent(self, host):
+        """The bytes that its first interface has sent."""
+        told = json.loads(run("ip", "-n", self.names[host], "-s", "-j", "link", "show", "eth0").stdout)
+        return told[0]["stats64"]["tx"]["bytes"]
 
     def close(self):
         for name in self.made:

@@ -30,6 +30,25 @@ class HostsTest(OnHosts):
         # Two ranks of a host by one way, eight hosts by another: at each size.
         self.assertEqual(len(re.findall(r"hierarchical\(\w+,\w+\)@2x8$", self.said(0), re.MULTILINE)), 3, self.said(0))
 
+    def sent_by(self, places, *words):
+        """Bytes that the first of two hosts sends for sums of 2 MiB; its ranks are those with place 0."""
+        self.jobs, self.hosts = [], Hosts(2)
+        for rank, host in enumerate(places):
+            self.rank(rank, len(places), host, "bench", "all_reduce_perf", "-b", "2M", "-e", "2M", "-n", "10", "-w", "1",
+                      "-c", "1", *words, LOCAL_RANK=str(places[:rank].count(host)),
+                      LOCAL_WORLD_SIZE=str(places.count(host)), TRELLIS_TRANSPORT="hybrid")
+        self.assertEqual(self.ends(range(len(places)), 90), [0] * len(places),
+                         "".join(self.said(r) for r in range(len(places))))
+        sent = self.hosts.sent(0)
+        self.hosts.close()
+        return sent
+
+    def test_ranks_in_any_order_send_as_little_as_ranks_in_rows(self):
+        rows, mixed = self.sent_by([0, 0, 0, 1, 1, 1]), self.sent_by([0, 1, 1, 0, 1, 0])
+        ring = self.sent_by([0, 1, 1, 0, 1, 0], "--algorithm", "ring")
+        self.assertLess(mixed, 1.2 * rows)
+        self.assertGreater(ring, 2 * mixed)
+
     def test_a_slow_rank_is_waited_for(self):
         """It runs for a tenth of the time, and stands still for half of the timeout."""
         self.start(3, 1, "bench", "all_reduce_perf", "-b", "256K", "-e", "256K", "-n", "40", "-c", "1", "-T", "4",

@@ -45,7 +45,7 @@ class NotingWire : public Wire {
 
   const WireLimits& limits() const override { return limits_; }
   std::span<const std::byte> address() const override { return {}; }
-  fi_addr_t know(std::span<const std::byte>) override { return 0; }
+  fi_addr_t know(std::span<const std::byte>, std::uint32_t) override { return 0; }
   bool inject(fi_addr_t, const void*, std::size_t) override { return false; }
   bool send(fi_addr_t, const Local&, Operation&) override { return false; }
   bool write(const Target&, const Local&, std::uint32_t, Operation&) override { return false; }

@@ -58,7 +58,8 @@ std::map<Rank, int> ends_of(const std::vector<pid_t>& children, std::chrono::mil
 // Hosts are only names here: processes of different ones do not use what they share.
 Config config_of(Rank r, Config c) {
   if (c.transport == "hybrid" && c.fabric.host.empty()) c.fabric.host = fmt::format("host{}", r / 2);
-  if (c.transport == "hybrid" && c.fabric.host == two_hosts_by_turns) c.fabric.host = fmt::format("host{}", r % 2);
+  if (c.fabric.host.starts_with(hosts_by_rank))
+    c.fabric.host = fmt::format("host{}", c.fabric.host.at(hosts_by_rank.size() + static_cast<std::size_t>(r)));
   return c;
 }
 

@@ -27,8 +27,8 @@ using DeviceFunction = std::function<void(Communicator&, device::Device&)>;
 std::string run_devices(const std::string& device, Rank ranks, const DeviceFunction&,
                         const std::string& algorithm = "");
 
-// As the host's name in a configuration: of two hosts, the ranks are on one and on the other by turns.
-inline constexpr std::string_view two_hosts_by_turns = "two, by turns";
+// As the host's name in a configuration: each rank is on the host of its letter, as in "ABBA".
+inline constexpr std::string_view hosts_by_rank = "by rank: ";
 std::string run_ranks(std::string_view transport, Rank ranks, const RankFunction&, const Config& = {});
 
 // The transports that this machine can use, out of the registry. Ranks of one that knows hosts are on hosts of two.

@@ -37,14 +37,28 @@ struct Plan {
     transport = random() % 2 == 0 ? "libfabric" : "hybrid";
     fabric.rails = 1 + up_to(2);
     fabric.tagged = random() % 4 == 0;
-    fabric.hostility =
-        fmt::format("seed={},reorder={},hold={},refuse={},credits={},fail={},stall={},former={}", random() % 1000,
-                    up_to(50), 1 + up_to(30), up_to(40), 2 + up_to(20), up_to(8), up_to(4), up_to(20));
+    const auto draw = [&](const char* knob, int value) {  // one after the other, so that a seed always draws the same
+      fabric.hostility += fmt::format("{}{}={}", fabric.hostility.empty() ? "" : ",", knob, value);
+    };
+    draw("seed", up_to(1'000'000));
+    draw("reorder", up_to(50));
+    draw("hold", 1 + up_to(30));
+    draw("refuse", up_to(40));
+    draw("credits", up_to(3) == 0 ? 0 : 2 + up_to(20));
+    draw("outstanding", up_to(1) == 0 ? 0 : 1 + up_to(15));
+    draw("places", up_to(1) == 0 ? 0 : 1 + up_to(7));
+    draw("fail", up_to(8));
+    draw("stall", up_to(4));
+    draw("former", up_to(20));
+    if (fabric.rails == 1 || up_to(2) != 0) return;
     const int rail = up_to(static_cast<std::uint32_t>(fabric.rails - 1));
-    if (fabric.rails > 1 && random() % 3 == 0)
-      fabric.hostility = fmt::format("{},early={},only={},control={}",
-                                     random() % 4 == 0 ? "fail=100" : fmt::format("stick={}", 1 + up_to(60)), up_to(1),
-                                     rail, rail < 2 ? up_to(1) : 0);
+    if (up_to(3) == 0)
+      draw("fail", 100);  // the last one counts
+    else
+      draw("stick", 1 + up_to(60));
+    draw("early", up_to(1));
+    draw("only", rail);
+    draw("control", rail < 2 ? up_to(1) : 0);
   }
   int ranks;
   Rank victim;
@@ -126,8 +140,9 @@ TEST(FabricSoak, DISABLED_RandomFaults) {
   const Plan plan(seed);
   const std::string said = wrong_in(plan);
   EXPECT_EQ(said, plan.fate == Fate::lives ? "" : fmt::format("rank {}: signal 9\n", plan.victim))
-      << "seed " << seed << ": " << plan.transport << ", " << plan.ranks << " ranks, " << plan.fabric.rails << " rails"
-      << (plan.fabric.tagged ? ", tagged" : "") << ", " << plan.fabric.hostility << "; rank " << plan.victim
+      << "TRELLIS_SOAK_SEED=" << seed << " draws this again: " << plan.transport << ", " << plan.ranks << " ranks, "
+      << plan.fabric.rails << " rails" << (plan.fabric.tagged ? ", tagged" : "")
+      << ", TRELLIS_HOSTILITY=" << plan.fabric.hostility << "; rank " << plan.victim
       << (plan.fate == Fate::lives  ? " lives"
           : plan.fate == Fate::dies ? " dies"
                                     : " freezes")

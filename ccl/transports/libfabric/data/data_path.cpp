@@ -39,6 +39,23 @@ AmongRanks among_ranks(const Presence& p) {
 // The rest is for packets, which would wait behind pieces: some providers take any number of these.
 std::size_t pieces_of(std::size_t outstanding) { return outstanding - outstanding / 4; }
 
+// Any piece may go over any rail, so each must take it.
+WireLimits kept_by_all(const std::vector<std::unique_ptr<Wire>>& rails) {
+  WireLimits all = rails.front()->limits();
+  for (const auto& rail : rails) {
+    const WireLimits& one = rail->limits();
+    all.inject = std::min(all.inject, one.inject);
+    all.message = std::min(all.message, one.message);
+    all.piece = std::min(all.piece, one.piece);
+    all.outstanding = std::min(all.outstanding, one.outstanding);
+    all.places = std::min(all.places, one.places);
+    all.writes = all.writes && one.writes;
+    all.registers_local = all.registers_local || one.registers_local;
+    all.device_memory = all.device_memory && one.device_memory;
+  }
+  return all;
+}
+
 }  // namespace
 
 DataPath::DataPath(const FabricSettings& s, bool device_memory, std::shared_ptr<Presence> p, std::shared_ptr<Control> c,
@@ -59,7 +76,7 @@ DataPath::DataPath(const FabricSettings& s, bool device_memory, std::shared_ptr<
   for (int rail = 0; rail < s.rails; ++rail)
     wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->rank()), rail, use));
   const auto ranks = static_cast<std::size_t>(presence_->ranks());
-  limits_ = wires_.front()->limits();
+  limits_ = kept_by_all(wires_);
   rails_ = Rails(s.rails, pieces_of(limits_.outstanding));
   landings_ = Landings(limits_.places, random_number());
   eager_bytes_ = std::min(usual_eager, limits().message - sizeof(Packet));
@@ -125,7 +142,8 @@ fi_addr_t DataPath::address_of(Rank r, int rail) {
     throw std::invalid_argument(
         fmt::format("rank {} has fewer than our {} rails: expected the same TRELLIS_RAILS", r, wires_.size()));
   for (std::size_t i = 0; i < wires_.size(); ++i)
-    known.addresses.push_back(wires_[i] ? wires_[i]->know(addresses[i]) : FI_ADDR_UNSPEC);
+    known.addresses.push_back(wires_[i] ? wires_[i]->know(addresses[i], static_cast<std::uint32_t>(r))
+                                        : FI_ADDR_UNSPEC);
   return known.addresses[static_cast<std::size_t>(rail)];
 }
 

@@ -195,7 +195,7 @@ void Control::tell(const std::shared_ptr<Presence>& p, Rank r) {
       p->told(r, number, FI_EADDRNOTAVAIL);
       return p->put_off(r);
     }
-    to = wire.know(addresses[static_cast<std::size_t>(number)]);
+    to = wire.know(addresses[static_cast<std::size_t>(number)], static_cast<std::uint32_t>(p->place(r)));
   }
   PacketBuffer* const b = path.pool->take(Operation::What::packet_out);
   if (b == nullptr) return p->put_off(r);

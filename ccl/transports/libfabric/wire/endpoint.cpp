@@ -87,7 +87,7 @@ class Endpoint : public Wire {
   const WireLimits& limits() const override { return limits_; }
   std::span<const std::byte> address() const override { return address_; }
 
-  fi_addr_t know(std::span<const std::byte> address) override {
+  fi_addr_t know(std::span<const std::byte> address, std::uint32_t) override {
     fi_addr_t known = FI_ADDR_UNSPEC;
     if (fi_av_insert(av_.get(), address.data(), 1, &known, 0, nullptr) != 1)
       throw failure(FI_EINVAL, "fi_av_insert of a peer's address");

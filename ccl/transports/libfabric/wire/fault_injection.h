@@ -1,19 +1,16 @@
-// A wire that does what a fabric may do at its worst, over another wire: for tests. Everything follows from the seed.
+// What a fabric may do at its worst, for tests: which operation meets which fate follows from a seed alone.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
-
-#include "ccl/transports/libfabric/wire/wire.h"
 
 namespace trellis::ccl::libfabric {
 
 struct FaultInjection {
   std::uint64_t seed = 1;
-  int reorder = 0;      // per cent of events that are held back while later ones pass
-  int hold = 8;         // polls, at most, for which one is held
-  int refuse = 0;       // per cent of operations for which there is no room at first
+  int reorder = 0;      // per cent of operations that are carried out, and of ends that are told, after later ones
+  int hold = 8;         // polls, at most, for which one is held back
+  int refuse = 0;       // per cent of tries of an operation for which there is no room
   int credits = 0;      // most operations under way that send; 0: as many as the wire takes
   int outstanding = 0;  // most pieces under way: it takes more for a mistake of its user; 0: as many as the wire says
   int places = 0;       // most runs of pieces that may be on their way to this process; 0: as many as usual
@@ -21,14 +18,35 @@ struct FaultInjection {
   int only = -1;        // the rail that does all this; -1: every one, and control too
   int control = 0;      // 1: that rail's interface does it, so the control over it, too
   int former = 0;  // per cent of messages before which one comes as a process that was at this address would send it
-  int stick = 0;   // operations that send, after which no further one is carried out or ends; 0: never
+  int stick = 0;   // operations to a peer, after which no further one to it is carried out or ends; 0: never
   int early = 0;   // 1: operations that are not carried out because of `stick` end well
-  int stall = 0;   // milliseconds, at most, for which now and then nothing happens
+  int stall = 0;   // milliseconds, at most, for which nothing happens after one operation in a hundred
 };
 
 // "seed=1,reorder=30,only=1": throws invalid_argument that names the part at fault.
 FaultInjection hostility_in(const std::string&);
 
-std::unique_ptr<Wire> hostile(std::unique_ptr<Wire>, const FaultInjection&);
+// An operation that sends. Messages are told apart by what they are, so what else is sent changes no fate.
+struct Sent {
+  enum class Kind : std::uint8_t { message, piece };
+  std::uint32_t peer = 0;
+  Kind kind = Kind::message;
+  std::uint64_t name = 0;    // of a message: its head, without what differs from run to run; of a piece: its bytes
+  std::uint64_t number = 0;  // how many of that name went to the peer before it
+  auto operator<=>(const Sent&) const = default;
+};
+
+// What happens to it. How long a poll takes, and how often there is one, makes no difference to these numbers.
+struct Fate {
+  int refusals = 0;     // tries for which there is no room
+  int hold = 0;         // polls before it is carried out
+  int late = 0;         // polls before its end is told
+  int stall = 0;        // milliseconds for which the wire does nothing from then on
+  bool fails = false;   // it ends in an error, and is not carried out
+  bool former = false;  // a message of a former process goes before it
+  bool operator==(const Fate&) const = default;
+};
+
+Fate fate_of(const FaultInjection&, const Sent&);
 
 }  // namespace trellis::ccl::libfabric

@@ -1,7 +1,7 @@
 #include "ccl/transports/libfabric/wire/open_wire.h"
 
 #include "ccl/transports/libfabric/wire/endpoint.h"
-#include "ccl/transports/libfabric/wire/fault_injection.h"
+#include "ccl/transports/libfabric/wire/hostile_wire.h"
 
 namespace trellis::ccl::libfabric {
 

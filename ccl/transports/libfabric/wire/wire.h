@@ -66,7 +66,8 @@ class Wire {
   virtual ~Wire() = default;
   virtual const WireLimits& limits() const = 0;
   virtual std::span<const std::byte> address() const = 0;
-  virtual fi_addr_t know(std::span<const std::byte> address) = 0;
+  // `peer`: by which its user numbers the peer, the same in each run of a program.
+  virtual fi_addr_t know(std::span<const std::byte> address, std::uint32_t peer) = 0;
   virtual std::unique_ptr<Region> region(const Memory&, bool for_peers) = 0;
 
   // False: there is no room now; try again after a poll. Or the peer cannot be reached: refusal() has the error then.

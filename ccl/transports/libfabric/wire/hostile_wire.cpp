@@ -1,0 +1,225 @@
+#include "ccl/transports/libfabric/wire/hostile_wire.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <span>
+#include <stdexcept>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace trellis::ccl::libfabric {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Kind = Sent::Kind;
+
+// Of a message: the identity of its communicator, random, comes first; how many messages its sender has taken depends
+// on the time.
+constexpr std::size_t identity = 8, head = 40, taken = 20, after_taken = 24;
+
+std::uint64_t name_of(std::span<const std::byte> message) {
+  std::uint64_t name = 0xcbf2'9ce4'8422'2325;
+  for (std::size_t i = identity; i < std::min(message.size(), head); ++i)
+    if (i < taken || i >= after_taken) name = (name ^ std::to_integer<std::uint64_t>(message[i])) * 0x100'0000'01b3;
+  return name;
+}
+
+class HostileWire : public Wire {
+ public:
+  HostileWire(std::unique_ptr<Wire> under, const FaultInjection& h, Fates* met)
+      : under_(std::move(under)), h_(h), met_(met), limits_(under_->limits()) {
+    if (h.outstanding != 0) limits_.outstanding = static_cast<std::size_t>(h.outstanding);
+    if (h.places != 0) limits_.places = static_cast<std::uint32_t>(h.places);
+  }
+
+  const WireLimits& limits() const override { return limits_; }
+  std::span<const std::byte> address() const override { return under_->address(); }
+  fi_addr_t know(std::span<const std::byte> address, std::uint32_t peer) override {
+    const fi_addr_t known = under_->know(address, peer);
+    peers_[known].number = peer;
+    return known;
+  }
+  std::unique_ptr<Region> region(const Memory& m, bool for_peers) override { return under_->region(m, for_peers); }
+  bool inject(fi_addr_t to, const void* data, std::size_t bytes) override {
+    const auto* const from = static_cast<const std::byte*>(data);
+    return carry({to, nullptr, Kind::message, {from, bytes}}, [this, to, copy = std::vector(from, from + bytes)] {
+      return under_->inject(to, copy.data(), copy.size());
+    });
+  }
+  bool send(fi_addr_t to, const Local& b, Operation& op) override {
+    return carry({to, &op, Kind::message, bytes_of(b)}, [this, to, b, &op] { return under_->send(to, b, op); });
+  }
+  bool write(const Target& to, const Local& b, std::uint32_t immediate, Operation& op) override {
+    check_outstanding();
+    return carry({to.peer, &op, Kind::piece, bytes_of(b)},
+                 [this, to, b, immediate, &op] { return under_->write(to, b, immediate, op); });
+  }
+  bool send_tagged(fi_addr_t to, const Local& b, std::uint32_t tag, Operation& op) override {
+    check_outstanding();
+    return carry({to, &op, Kind::piece, bytes_of(b)},
+                 [this, to, b, tag, &op] { return under_->send_tagged(to, b, tag, op); });
+  }
+  void end() override {
+    ended_ = true;
+    waiting_.clear();
+    under_->end();
+  }
+  bool receive(const Local& b, Operation& op) override { return under_->receive(b, op); }
+  bool receive_tagged(const Local& b, std::uint32_t tag, Operation& op) override {
+    return under_->receive_tagged(b, tag, op);
+  }
+  int refusal() const override { return refused_here_ ? 0 : under_->refusal(); }
+  int descriptor() override { return held_.empty() && waiting_.empty() ? under_->descriptor() : busy; }
+
+  std::size_t poll(std::span<Event> events) override {
+    if (!ended_ && Clock::now() < stalled_until_) return 0;
+    carry_waiting();
+    std::array<Event, 16> fresh;
+    const std::size_t count = under_->poll(fresh);
+    for (std::size_t i = 0; i < count; ++i) keep(fresh[i]);
+    return release(events);
+  }
+
+ private:
+  using Post = std::function<bool()>;
+  struct Named {
+    std::uint64_t sent = 0;
+    int refused = 0;  // tries of the next one
+  };
+  struct Peer {
+    std::uint32_t number = 0;
+    int sent = 0;
+    std::map<std::pair<Kind, std::uint64_t>, Named> by_name;
+  };
+  struct Wanted {  // an operation that its user asks for
+    fi_addr_t to = FI_ADDR_UNSPEC;
+    Operation* operation = nullptr;  // null: nothing tells of its end
+    Kind kind = Kind::message;
+    std::span<const std::byte> bytes;
+  };
+  struct Held {
+    Event event;
+    int polls;
+  };
+  struct Waiting {
+    Operation* operation;
+    Post post;
+    int polls;
+  };
+
+  static std::span<const std::byte> bytes_of(const Local& b) {
+    return {static_cast<const std::byte*>(b.data), b.bytes};
+  }
+
+  void check_outstanding() const {
+    if (h_.outstanding != 0 && pieces_under_way_ == h_.outstanding)
+      throw std::logic_error(
+          fmt::format("a piece more than outstanding={} was sent: expected that it waits", h_.outstanding));
+  }
+
+  bool carry(const Wanted& w, const Post& post) {
+    Peer& peer = peers_[w.to];
+    const std::uint64_t name = w.kind == Kind::piece ? w.bytes.size() : name_of(w.bytes);
+    Named& alike = peer.by_name[{w.kind, name}];
+    const Sent which{peer.number, w.kind, name, alike.sent};
+    refused_here_ = h_.credits != 0 && under_way_ >= h_.credits;
+    if (refused_here_) return false;
+    const Fate fate = fate_of(h_, which);
+    refused_here_ = alike.refused < fate.refusals;
+    if (refused_here_) {
+      ++alike.refused;
+      return false;
+    }
+    const bool stuck = h_.stick != 0 && peer.sent >= h_.stick;
+    const bool fails = fate.fails && w.operation != nullptr;
+    const bool now = !stuck && !fails && fate.hold == 0;
+    if (now && !post()) return false;
+    ++peer.sent;
+    alike = {alike.sent + 1, 0};
+    if (met_ != nullptr) met_->emplace(which, fate);
+    if (fate.stall != 0) stalled_until_ = Clock::now() + std::chrono::milliseconds(fate.stall);
+    if (fate.former) as_a_former_self(w);
+    if (stuck && h_.early == 0) return true;
+    if (w.operation != nullptr) begins(*w.operation, fate.late);
+    if (stuck || fails)
+      over(w.operation, stuck ? 0 : FI_EIO);
+    else if (!now)
+      waiting_.push_back({w.operation, post, fate.hold});
+    return true;
+  }
+
+  void carry_waiting() {
+    std::erase_if(waiting_, [&](Waiting& one) {
+      if (one.polls-- > 0) return false;
+      one.polls = 0;
+      if (one.post()) return true;
+      const int error = under_->refusal();
+      if (error != 0) over(one.operation, error);
+      return error != 0;
+    });
+  }
+
+  // The same message with other contents, and of another communicator.
+  void as_a_former_self(const Wanted& w) {
+    if (w.bytes.size() > limits().inject) return;
+    std::vector<std::byte> old(w.bytes.begin(), w.bytes.end());
+    for (std::size_t i = 0; i < old.size(); ++i)
+      if (i < identity || i >= head) old[i] = ~old[i];
+    under_->inject(w.to, old.data(), old.size());
+  }
+
+  void begins(const Operation& op, int late) {
+    ++under_way_;
+    pieces_under_way_ += op.what == Operation::What::piece_out ? 1 : 0;
+    late_[&op] = late;
+  }
+  void over(Operation* op, int error) {
+    if (op != nullptr) keep({error == 0 ? Event::What::done : Event::What::failed, op, 0, error});
+  }
+  void keep(const Event& e) {
+    int polls = 0;
+    if (const auto one = late_.find(e.operation); one != late_.end()) {
+      --under_way_;
+      pieces_under_way_ -= e.operation->what == Operation::What::piece_out ? 1 : 0;
+      polls = one->second;
+      late_.erase(one);
+    }
+    held_.push_back({e, polls});
+  }
+  std::size_t release(std::span<Event> events) {
+    std::size_t count = 0;
+    std::erase_if(held_, [&](Held& one) {
+      if ((one.polls-- > 0 && !ended_) || count == events.size()) return false;
+      events[count++] = one.event;
+      return true;
+    });
+    return count;
+  }
+
+  std::unique_ptr<Wire> under_;
+  const FaultInjection h_;
+  Fates* const met_;
+  WireLimits limits_;
+  std::unordered_map<fi_addr_t, Peer> peers_;
+  std::vector<Waiting> waiting_;                    // to be carried out
+  std::vector<Held> held_;                          // to be told
+  std::unordered_map<const Operation*, int> late_;  // under way: polls before its end is told
+  int under_way_ = 0, pieces_under_way_ = 0;
+  bool refused_here_ = false, ended_ = false;
+  Clock::time_point stalled_until_ = {};
+};
+
+}  // namespace
+
+std::unique_ptr<Wire> hostile(std::unique_ptr<Wire> under, const FaultInjection& h, Fates* met) {
+  return std::make_unique<HostileWire>(std::move(under), h, met);
+}
+
+}  // namespace trellis::ccl::libfabric
