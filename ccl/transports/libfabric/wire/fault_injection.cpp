@@ -8,21 +8,13 @@
 #include <string_view>
 #include <utility>
 
+#include "kernels/types/random.h"
+
 namespace trellis::ccl::libfabric {
 namespace {
 
 constexpr int most_refusals = 100;  // in a row, if each try is refused
 constexpr std::uint64_t stall_once_in = 100;
-
-// Each bit of the result depends on every bit of both numbers.
-std::uint64_t hash(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t x = a + 0x9e3779b97f4a7c15 * (b + 1);
-  for (const int shift : {32, 29, 32}) {
-    x ^= x >> shift;
-    x *= 0xd6e8feb86659fd93;
-  }
-  return x ^ x >> 32;
-}
 
 // Independent numbers about one operation, by what they decide.
 class Lot {
@@ -30,8 +22,9 @@ class Lot {
   enum Decides : std::uint64_t { hold, hold_polls, late, late_polls, stall, stall_time, fails, former, refusal };
 
   Lot(std::uint64_t seed, const Sent& s)
-      : start_(hash(hash(hash(hash(seed, s.peer), static_cast<std::uint64_t>(s.kind)), s.name), s.number)) {}
-  std::uint64_t number(std::uint64_t decides) const { return hash(start_, decides); }
+      : key_(kernels::random_key({.seed = seed, .step = s.number, .tensor = s.name})),
+        first_((std::uint64_t{s.peer} << 1 | static_cast<std::uint64_t>(s.kind)) << 16) {}
+  std::uint64_t number(std::uint64_t decides) const { return kernels::random_word(key_, first_ + decides); }
   bool chance(std::uint64_t decides, int per_cent) const {
     return number(decides) % 100 < static_cast<std::uint64_t>(per_cent);
   }
@@ -40,7 +33,8 @@ class Lot {
   }
 
  private:
-  std::uint64_t start_;
+  kernels::RandomKey key_;
+  std::uint64_t first_;  // of this peer's and kind's numbers
 };
 
 }  // namespace

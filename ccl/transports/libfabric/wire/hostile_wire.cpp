@@ -10,6 +10,7 @@
 #include <map>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -25,10 +26,10 @@ using Kind = Sent::Kind;
 constexpr std::size_t identity = 8, head = 40, taken = 20, after_taken = 24;
 
 std::uint64_t name_of(std::span<const std::byte> message) {
-  std::uint64_t name = 0xcbf2'9ce4'8422'2325;
+  std::string name;
   for (std::size_t i = identity; i < std::min(message.size(), head); ++i)
-    if (i < taken || i >= after_taken) name = (name ^ std::to_integer<std::uint64_t>(message[i])) * 0x100'0000'01b3;
-  return name;
+    if (i < taken || i >= after_taken) name += std::to_integer<char>(message[i]);
+  return std::hash<std::string>()(name);
 }
 
 class HostileWire : public Wire {
