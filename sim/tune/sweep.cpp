@@ -13,6 +13,7 @@
 #include <set>
 #include <utility>
 
+#include "kernels/types/fnv1a.h"
 #include "sim/thread_pool.h"
 
 namespace trellis::sim {
@@ -159,9 +160,7 @@ std::string fingerprint(const MachineSpec& spec, std::string_view era) {
   for (const Defect& d : spec.defects)
     text += fmt::format("{} {} {} {}\n", static_cast<int>(d.kind), d.from, d.to, d.factor);
   text += spec.figures.text();
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return fmt::format("{:016x}", hash);
+  return fmt::format("{:016x}", kernels::fnv1a(text));
 }
 
 std::string point_line(std::string_view fingerprint, const Sweep& s, const Cost& c) {

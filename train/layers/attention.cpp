@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "kernels/layers/rotary.h"
+#include "kernels/types/fnv1a.h"
 #include "train/layers/arithmetic.h"
 
 namespace trellis::train {
@@ -85,7 +86,7 @@ void Attention::turn(Writer& w, TensorId t, std::size_t heads, bool back) const 
 
 // The key without a step: operations add it when they run.
 Attention::Dropping Attention::dropping(const Saved& s) const {
-  return {options_.dropout, options_.seed, key_of(name_ + ".probabilities") + s.number, share_.first,
+  return {options_.dropout, options_.seed, kernels::fnv1a(name_ + ".probabilities") + s.number, share_.first,
           options_.heads.heads};
 }
 

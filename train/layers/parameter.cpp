@@ -8,6 +8,7 @@
 #include <numbers>
 #include <stdexcept>
 
+#include "kernels/types/fnv1a.h"
 #include "kernels/types/random.h"
 
 namespace trellis::train {
@@ -64,16 +65,10 @@ const Parameter& Parameters::add(Writer& w, const NewParameter& wanted) {
   return all_.back();
 }
 
-std::uint64_t key_of(std::string_view name) {
-  std::uint64_t hash = 0xCBF2'9CE4'8422'2325;  // FNV-1a
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100'0000'01B3;
-  return hash;
-}
-
 Values initial_values(const Parameter& p, std::uint64_t seed) {
   if (p.initial.kind == Initial::Kind::zeros) return [](std::uint64_t) { return 0.0F; };
   if (p.initial.kind == Initial::Kind::ones) return [](std::uint64_t) { return 1.0F; };
-  const kernels::RandomKey key = kernels::random_key({.seed = seed, .step = 0, .tensor = key_of(p.name)});
+  const kernels::RandomKey key = kernels::random_key({.seed = seed, .step = 0, .tensor = kernels::fnv1a(p.name)});
   return [key, deviation = p.initial.deviation](std::uint64_t index) {
     // Box and Muller's pair of normal numbers from two uniform ones.
     const std::uint64_t word = kernels::random_word(key, index / 2);

@@ -86,9 +86,6 @@ class Parameters {
 // What is excluded from weight decay: names with "bias" or "norm" in them.
 bool decays(std::string_view name);
 
-// A number for the name, for keys of random bits.
-std::uint64_t key_of(std::string_view name);
-
 // A value for each element of a parameter, by its index in the whole: the same however the tensor is cut up.
 using Values = std::function<float(std::uint64_t index)>;
 Values initial_values(const Parameter&, std::uint64_t seed);

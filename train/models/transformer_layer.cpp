@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/types/fnv1a.h"
+
 namespace trellis::train {
 
 using Arrangement = TransformerOptions::Arrangement;
@@ -59,7 +61,7 @@ HiddenDropout::HiddenDropout(const BlockContext& b, std::string name)
 
 TensorId HiddenDropout::operator()(Writer& w, const char* where, TensorId t, std::size_t micro) const {
   const std::size_t row = scattered_ ? w.tensor(t).rows * static_cast<std::size_t>(w.place().tensor) : 0;
-  return dropped(w, where, t, {rate_, seed_, key_of(name_ + where) + number_of(w, micro), row});
+  return dropped(w, where, t, {rate_, seed_, kernels::fnv1a(name_ + where) + number_of(w, micro), row});
 }
 
 TensorId TransformerLayer::through(Writer& w, TensorId x, std::size_t micro, Saved& s) const {

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "kernels/reduce/clip.h"
+#include "kernels/types/fnv1a.h"
 #include "train/update/norm.h"
 
 namespace trellis::train {
@@ -87,7 +88,7 @@ void UpdatedParameter::each_run(const Memory& at, const StepInputs& now,
                   .n = n,
                   .random = {.seed = seed_,
                              .step = static_cast<std::uint64_t>(now.step),
-                             .tensor = key_of(state_.parameter->name),
+                             .tensor = kernels::fnv1a(state_.parameter->name),
                              .first = s.index(i, 0)}};
     if (keep_ == kernels::Keep::f32_copy) run.weights.values = state(state_.master), run.weights.copy = own;
     work(run);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "kernels/types/convert.h"
+#include "kernels/types/fnv1a.h"
 #include "kernels/types/random.h"
 
 namespace trellis::sim::core {
@@ -93,9 +94,7 @@ const Shipped& shipped_named(std::string_view name) {
 void fill_normal(Memory& memory, std::string_view buffer, DType type, std::uint64_t seed, double deviation) {
   const std::span<std::byte> bytes = memory.hbm(buffer);
   const std::size_t size = kernels::size_of(type), n = bytes.size() / size;
-  std::uint64_t name_hash = 1469598103934665603U;
-  for (const char c : buffer) name_hash = (name_hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
-  const kernels::RandomKey key = kernels::random_key({.seed = seed, .tensor = name_hash});
+  const kernels::RandomKey key = kernels::random_key({.seed = seed, .tensor = kernels::fnv1a(buffer)});
   for (std::size_t i = 0; i < n; ++i) {
     // Box-Muller: one of the pair.
     const double u = (kernels::random32(key, 2 * i) + 1.0) / 4294967297.0,
