@@ -13,7 +13,7 @@
 
 #include "ccl/plan/check.h"
 #include "measure/words.h"
-#include "schedule/traits.h"
+#include "schedule/collective_traits.h"
 
 namespace trellis::measure {
 namespace {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "ccl/plan/check.h"
-#include "schedule/traits.h"
+#include "schedule/collective_traits.h"
 
 namespace trellis::measure {
 namespace {

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "schedule/traits.h"
+#include "schedule/collective_traits.h"
 #include "sim/figures/nearest.h"
 
 namespace trellis::measure {

@@ -5,8 +5,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "schedule/collective_traits.h"
 #include "schedule/task_fault.h"
-#include "schedule/traits.h"
 
 namespace trellis::schedule {
 namespace {

@@ -9,10 +9,10 @@
 #include <set>
 #include <stdexcept>
 
-#include "kernels/measure/matmul_trial.h"
-#include "kernels/measure/row_trial.h"
+#include "kernels/check/matmul_accuracy.h"
+#include "kernels/check/row_trial.h"
+#include "kernels/check/trial.h"
 #include "kernels/measure/speed.h"
-#include "kernels/measure/trial.h"
 #include "kernels/types/mx.h"
 #include "sim/figures/nearest.h"
 #include "tools/program/command.h"

@@ -1,6 +1,6 @@
 #include "ccl/plan/check.h"
 
-#include "schedule/traits.h"
+#include "schedule/collective_traits.h"
 
 #include <fmt/format.h>
 

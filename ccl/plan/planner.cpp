@@ -9,8 +9,8 @@
 #include "ccl/plan/call_hash.h"
 #include "ccl/plan/check.h"
 #include "ccl/plan/schedule_file.h"
+#include "schedule/collective_traits.h"
 #include "schedule/proof/verify.h"
-#include "schedule/traits.h"
 
 namespace trellis::ccl {
 namespace {
@@ -117,7 +117,7 @@ bool worth_showing(const Call& call, Rank ranks) {
   return bytes <= most_shown && bytes >= least * static_cast<std::size_t>(ranks);
 }
 
-Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config, Shape shape)
+Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config, HostShape shape)
     : rank_(rank),
       ranks_(ranks),
       lanes_(lanes),

@@ -14,7 +14,7 @@
 #include "ccl/plan/keyed_cache.h"
 #include "ccl/plan/plan_key.h"
 #include "ccl/plan/selector.h"
-#include "ccl/transports/shape.h"
+#include "ccl/transports/host_shape.h"
 #include "schedule/algorithms/algorithm.h"
 #include "schedule/proof/queues.h"
 #include "schedule/stage_unreadable_buffers.h"
@@ -30,7 +30,7 @@ struct Planned {
 
 class Planner {
  public:
-  Planner(Rank rank, Rank ranks, int lanes, const Config&, Shape = {});
+  Planner(Rank rank, Rank ranks, int lanes, const Config&, HostShape = {});
 
   // The result lives until later plans push it out of the cache, but at least through the call that it serves.
   const Planned& plan(const Call&, bool in_place, schedule::UnreadableBuffers);
@@ -81,7 +81,7 @@ class Planner {
 
   const Rank rank_, ranks_;
   const int lanes_;
-  const Shape shape_;  // more than one dimension: the algorithm should know of it
+  const HostShape shape_;  // more than one dimension: the algorithm should know of it
   const kernels::DType wire_;
   const kernels::Rounding rounding_;
   std::map<Collective, AlgorithmConfig> fixed_;  // from the configuration

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "ccl/transports/host_shape.h"
 #include "ccl/transports/lane.h"
 #include "ccl/transports/liveness.h"
 #include "ccl/transports/published_notices.h"
-#include "ccl/transports/shape.h"
 
 namespace trellis::ccl {
 
@@ -18,7 +18,7 @@ class Transport : public Lanes, public Liveness, public PublishedNotices {
   virtual Rank rank() const = 0;
   virtual Rank ranks() const = 0;
   virtual std::string_view name() const = 0;
-  virtual Shape shape() const { return {{ranks()}}; }
+  virtual HostShape shape() const { return {{ranks()}}; }
   virtual std::uint64_t identity() const = 0;    // the same on all ranks; unique to this communicator
   virtual std::size_t memory_bytes() const = 0;  // in use by this rank's part
 };

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "kernels/optimizers/optimizer.h"
+#include "kernels/optimizers/update.h"
 
 namespace trellis::kernels {
 namespace {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "kernels/optimizers/optimizer.h"
+#include "kernels/optimizers/update.h"
 #include "kernels/reduce/sums.h"
 
 namespace trellis::kernels {

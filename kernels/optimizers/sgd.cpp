@@ -5,7 +5,7 @@
 #include <array>
 #include <stdexcept>
 
-#include "kernels/optimizers/optimizer.h"
+#include "kernels/optimizers/update.h"
 
 namespace trellis::kernels {
 namespace {

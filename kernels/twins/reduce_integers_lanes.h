@@ -3,8 +3,8 @@
 
 #include <array>
 
+#include "kernels/lanes/integer_lanes.h"
 #include "kernels/lanes/walk_lanes.h"
-#include "kernels/lanes/whole_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
@@ -12,8 +12,8 @@ namespace {
 template <class T, Reduction op, int vectors, bool streaming, int known, class Which>
 TRELLIS_INLINE void join_whole(const Sources<known>& sources, const Around<T, op>& around, void* dst, std::ptrdiff_t at,
                                Which which) {
-  using Vector = typename Whole<T>::Lanes;
-  constexpr std::ptrdiff_t size = sizeof(T), count = Whole<T>::count;
+  using Vector = typename Integer<T>::Lanes;
+  constexpr std::ptrdiff_t size = sizeof(T), count = Integer<T>::count;
   Vector sums[vectors];
   const void* const first = place_in(sources.first[0], at * size);
 #pragma GCC unroll 8
@@ -22,7 +22,7 @@ TRELLIS_INLINE void join_whole(const Sources<known>& sources, const Around<T, op
     const void* const source = place_in(array, at * size);
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v)
-      sums[v] = joined_whole<T, op>(sums[v], around.taken(load<Vector>(source, v * count, which)));
+      sums[v] = joined_integers<T, op>(sums[v], around.taken(load<Vector>(source, v * count, which)));
   });
   void* const to = const_cast<void*>(place_in(dst, at * size));
 #pragma GCC unroll 8
@@ -31,7 +31,7 @@ TRELLIS_INLINE void join_whole(const Sources<known>& sources, const Around<T, op
 
 template <class T, Reduction op, int known>
 void reduce_known(const KernelArguments& s) {
-  constexpr int vectors = 4, count = Whole<T>::count;
+  constexpr int vectors = 4, count = Integer<T>::count;
   const Sources<known> sources(s);
   const Around<T, op> around(s);
   void* const dst = s.writes[0];

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "schedule/builder/renaming.h"
-#include "schedule/traits.h"
+#include "schedule/collective_traits.h"
 
 namespace trellis::schedule {
 namespace {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "schedule/builder/rounds.h"
-#include "schedule/traits.h"
+#include "schedule/collective_traits.h"
 
 namespace trellis::schedule {
 namespace {

@@ -5,10 +5,10 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "schedule/collective_traits.h"
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/msccl_xml_file.h"
 #include "schedule/proof/dataflow.h"
-#include "schedule/traits.h"
 
 namespace trellis::schedule {
 namespace {

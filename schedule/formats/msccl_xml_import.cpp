@@ -6,10 +6,10 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "schedule/collective_traits.h"
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/msccl_xml_order.h"
 #include "schedule/in_place.h"
-#include "schedule/traits.h"
 
 namespace trellis::schedule {
 namespace {

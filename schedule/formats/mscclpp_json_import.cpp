@@ -5,11 +5,11 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "schedule/collective_traits.h"
 #include "schedule/formats/mscclpp_json.h"
 #include "schedule/formats/mscclpp_json_order.h"
 #include "schedule/in_place.h"
 #include "schedule/proof/wiring.h"
-#include "schedule/traits.h"
 
 namespace trellis::schedule {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "schedule/traits.h"
+#include "schedule/collective_traits.h"
 #include "sim/price/price.h"
 
 namespace trellis::sim {

@@ -1,6 +1,6 @@
 #include "sim/price/compiled_schedule.h"
 
-#include "schedule/traits.h"
+#include "schedule/collective_traits.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "schedule/traits.h"
+#include "schedule/collective_traits.h"
 #include "sim/price/critical_path.h"
 
 namespace trellis::sim {

@@ -131,9 +131,9 @@ TEST(Planner, PlansWithOriginsAsAFreshOneDoes) {
   expect_as_fresh(3, {.rounding = kernels::Rounding::stochastic, .wire = kernels::DType::bf16}, 200);
 }
 
-TEST(Shape, IsFoundWhateverTheOrderOfRanks) {
+TEST(HostShape, IsFoundWhateverTheOrderOfRanks) {
   const auto shape = [](const std::vector<Rank>& host) {
-    const Shape s = shape_of(host);
+    const HostShape s = shape_of(host);
     return fmt::format("{} {}", fmt::join(s.dims, "x"), schedule::numbering_text(s.numbering));
   };
   EXPECT_EQ(shape({0, 0, 0, 3, 3, 3}), "3x2 ");
@@ -147,7 +147,8 @@ TEST(Shape, IsFoundWhateverTheOrderOfRanks) {
 }
 
 // Elements that ranks send to other hosts; by rank, the first rank on its host.
-std::size_t crossing(const Call& call, const std::vector<Rank>& host, const Shape& shape, const Config& config = {}) {
+std::size_t crossing(const Call& call, const std::vector<Rank>& host, const HostShape& shape,
+                     const Config& config = {}) {
   const auto ranks = static_cast<Rank>(host.size());
   std::size_t elements = 0;
   for (Rank rank = 0; rank < ranks; ++rank) {

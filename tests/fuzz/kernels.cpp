@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "kernels/measure/row_trial.h"
-#include "kernels/measure/trial.h"
+#include "kernels/check/row_trial.h"
+#include "kernels/check/trial.h"
 
 namespace {
 

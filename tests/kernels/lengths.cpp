@@ -9,10 +9,10 @@
 #include <functional>
 #include <memory>
 
+#include "kernels/check/row_trial.h"
 #include "kernels/layers/embedding.h"
 #include "kernels/layers/matmul.h"
 #include "kernels/layers/rotary.h"
-#include "kernels/measure/row_trial.h"
 #include "kernels/reduce/cast.h"
 #include "kernels/reduce/dot.h"
 #include "kernels/reduce/elementwise.h"

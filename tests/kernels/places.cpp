@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/measure/row_trial.h"
+#include "kernels/check/row_trial.h"
 #include "kernels/types/convert.h"
 
 namespace trellis::kernels {

@@ -1,8 +1,8 @@
 // Every twin of every kernel over rows against the scalar truth, bit for bit, on data made to hurt.
 #include <gtest/gtest.h>
 
+#include "kernels/check/row_trial.h"
 #include "kernels/layers/softmax.h"
-#include "kernels/measure/row_trial.h"
 
 namespace trellis::kernels {
 namespace {

@@ -1,7 +1,7 @@
 // Every twin of every registered kernel against the scalar truth, bit for bit.
 #include <gtest/gtest.h>
 
-#include "kernels/measure/trial.h"
+#include "kernels/check/trial.h"
 
 namespace trellis::kernels {
 namespace {

@@ -8,7 +8,7 @@
 #include "ccl/rendezvous/environment.h"
 #include "ccl/transports/registry.h"
 #include "device/backends.h"
-#include "schedule/traits.h"
+#include "schedule/collective_traits.h"
 #include "tools/bench/flags.h"
 #include "tools/bench/lists.h"
 #include "tools/bench/options.h"

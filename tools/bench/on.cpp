@@ -7,7 +7,7 @@
 
 #include "ccl/plan/check.h"
 #include "measure/buffers.h"
-#include "schedule/traits.h"
+#include "schedule/collective_traits.h"
 #include "sim/answer/answer.h"
 #include "tools/answer/machine_typed.h"
 #include "tools/answer/price_progress.h"

@@ -5,7 +5,7 @@
 #include "schedule/formats/text.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
-#include "tools/schedule/pace.h"
+#include "tools/schedule/rounds.h"
 #include "tools/schedule/subject.h"
 
 namespace trellis::tools {

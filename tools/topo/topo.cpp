@@ -8,9 +8,9 @@
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
+#include "tools/topo/host_views.h"
 #include "tools/topo/hosts.h"
 #include "tools/topo/sim.h"
-#include "tools/topo/views.h"
 
 namespace trellis::tools {
 

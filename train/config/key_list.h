@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "train/config/job_config.h"
-#include "train/config/key_value.h"
 #include "train/config/keys.h"
+#include "train/config/parse_value.h"
 
 namespace trellis::train {
 

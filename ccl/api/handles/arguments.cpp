@@ -8,7 +8,7 @@
 
 #include "ccl/api/handles/boundary.h"
 #include "ccl/plan/selector.h"
-#include "schedule/traits.h"
+#include "schedule/collective_traits.h"
 
 namespace trellis::ccl::api {
 namespace {

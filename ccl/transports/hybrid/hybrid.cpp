@@ -104,7 +104,7 @@ class Hybrid : public Transport {
   std::string_view name() const override { return "hybrid"; }
   std::uint64_t identity() const override { return fabric_->identity(); }
   std::size_t memory_bytes() const override { return fabric_->memory_bytes() + (host_ ? host_->memory_bytes() : 0); }
-  Shape shape() const override { return shape_of(leaders_); }
+  HostShape shape() const override { return shape_of(leaders_); }
 
   int lanes() const override { return fabric_->lanes(); }
   std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) override {

@@ -12,7 +12,6 @@
 
 #include "ccl/transports/registry.h"
 #include "ccl/transports/segment/joining.h"
-#include "ccl/transports/segment/readable_whole.h"
 #include "device/of_this_process.h"
 
 namespace trellis::ccl {
@@ -50,6 +49,16 @@ class Heap {
 
  private:
   void* base_;
+  std::size_t bytes_;
+};
+
+// Needs no preparation: all of it can be read.
+class ReadableWhole : public Exposed {
+ public:
+  explicit ReadableWhole(std::size_t bytes) : bytes_(bytes) {}
+  std::size_t readable_bytes() const override { return bytes_; }
+
+ private:
   std::size_t bytes_;
 };
 

@@ -1,7 +1,7 @@
 // The per-partition accumulators of Vector and Scalar: reductions into them, as the attribute reduce_cmd says.
 #pragma once
 
-#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/operand_rows.h"
 
 namespace trellis::sim::core {
 

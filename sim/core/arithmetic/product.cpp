@@ -1,6 +1,6 @@
 #include "sim/core/arithmetic/product.h"
 
-#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/operand_rows.h"
 
 namespace trellis::sim::core {
 

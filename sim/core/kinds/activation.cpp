@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/arithmetic/function.h"
-#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/operand_rows.h"
 #include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {

@@ -1,7 +1,7 @@
 // Kinds for mean and variance by parts, as batch and layer norms use them.
 #include <fmt/format.h>
 
-#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/operand_rows.h"
 #include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {

@@ -1,6 +1,6 @@
 // Kind iota: patterns of numbers.
+#include "sim/core/arithmetic/operand_rows.h"
 #include "sim/core/arithmetic/pattern.h"
-#include "sim/core/arithmetic/rows.h"
 #include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {

@@ -8,8 +8,8 @@
 
 #include "kernels/layers/matmul.h"
 #include "kernels/types/mx.h"
+#include "sim/core/arithmetic/operand_rows.h"
 #include "sim/core/arithmetic/product.h"
-#include "sim/core/arithmetic/rows.h"
 #include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kernels/layers/matmul.h"
+#include "sim/core/arithmetic/operand_rows.h"
 #include "sim/core/arithmetic/product.h"
-#include "sim/core/arithmetic/rows.h"
 #include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {

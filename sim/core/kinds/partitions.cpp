@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/operand_rows.h"
 #include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {

@@ -1,7 +1,7 @@
 // Kinds for copies and constants.
 #include <vector>
 
-#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/operand_rows.h"
 #include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {

@@ -1,7 +1,7 @@
 // One arithmetic step of a tile with a number or a column, shared by several kinds.
 #pragma once
 
-#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/operand_rows.h"
 
 namespace trellis::sim::core {
 

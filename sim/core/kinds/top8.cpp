@@ -7,7 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/operand_rows.h"
 #include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {

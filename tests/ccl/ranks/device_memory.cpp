@@ -9,7 +9,7 @@
 #include <system_error>
 #include <vector>
 
-#include "ccl/transports/libfabric/data/region_of.h"
+#include "ccl/transports/libfabric/data/register_region.h"
 #include "ccl/transports/libfabric/data/registrations.h"
 #include "device/device.h"
 
@@ -78,7 +78,7 @@ class DeviceMemory : public testing::Test {
   Memory asked_of(NotingWire& wire, std::size_t most_kept) const {
     Registrations all(most_kept, [&](const Registrations::Range& r, bool for_peers) {
       std::vector<std::unique_ptr<Region>> regions;
-      regions.push_back(region_of(wire, r, for_peers));
+      regions.push_back(register_region(wire, r, for_peers));
       return Registered(r.begin, std::move(regions));
     });
     all.of(memory + 1000, 4000, true);

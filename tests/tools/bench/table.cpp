@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "schedule/traits.h"
+#include "schedule/collective_traits.h"
 #include "tools/bench/report/result.h"
 
 namespace trellis::tools {

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "tools/topo/views.h"
+#include "tools/topo/host_views.h"
 
 namespace trellis::tools {
 

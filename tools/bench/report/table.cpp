@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "schedule/traits.h"
+#include "schedule/collective_traits.h"
 #include "tools/bench/report/result.h"
 
 namespace trellis::tools {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "schedule/collective_traits.h"
 #include "schedule/proof/interpret.h"
-#include "schedule/traits.h"
 
 namespace trellis::tools::draw {
 namespace {

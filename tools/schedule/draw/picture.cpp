@@ -11,7 +11,7 @@
 #include "schedule/proof/bounds.h"
 #include "tools/schedule/draw/contents.h"
 #include "tools/schedule/draw/diagram.h"
-#include "tools/schedule/pace.h"
+#include "tools/schedule/rounds.h"
 
 namespace trellis::tools::draw {
 namespace {
@@ -59,8 +59,8 @@ Span shown_rounds(const DrawOptions& wish, std::int32_t rounds) {
 class Painter {
  public:
   Painter(const Schedule& s, const DrawOptions& wish)
-      : s_(s), wish_(wish), wiring_(connected(s)), pace_(followed()), contents_(s, wiring_) {
-    shown_ = shown_rounds(wish, pace_.rounds);
+      : s_(s), wish_(wish), wiring_(connected(s)), rounds_(followed()), contents_(s, wiring_) {
+    shown_ = shown_rounds(wish, rounds_.rounds);
     collect();
     words();
   }
@@ -68,8 +68,8 @@ class Painter {
   std::string paint() const { return diagram(arrange(scene_, wish_.down), words_); }
 
  private:
-  Pace followed() const {
-    auto found = pace(s_, wiring_);
+  StepRounds followed() const {
+    auto found = step_rounds(s_, wiring_);
     if (!found) throw std::invalid_argument("the schedule can't be drawn: some of its steps can never start");
     return *std::move(found);
   }
@@ -86,7 +86,7 @@ class Painter {
   const Schedule& s_;
   const DrawOptions& wish_;
   Wiring wiring_;
-  Pace pace_;
+  StepRounds rounds_;
   Contents contents_;
   Span shown_;
   std::int32_t channel_ = all_channels;
@@ -109,7 +109,7 @@ void Painter::add_moves(StepId send) {
     if (receive == Wiring::none) continue;
     const Step& to = step(receive);
     Move m{.send = send, .receive = receive, .from = wiring_.rank(send), .to = wiring_.rank(receive)};
-    m.round = pace_.round[send];
+    m.round = rounds_.round[send];
     m.channel = to.channel;
     m.tag = to.end.tag;
     m.adds = to.op == Op::recv_reduce;
@@ -135,11 +135,11 @@ void Painter::add_local(StepId id) {
   const std::string carried = label(s_.task, contents_.of(id));
   scene_.locals.push_back({.step = id,
                            .rank = rank,
-                           .round = pace_.round[id],
+                           .round = rounds_.round[id],
                            .adds = step(id).op == Op::reduce,
                            .channel = step(id).channel,
                            .block = blocks.empty() ? 0 : blocks.front()});
-  words_.locals.push_back(fmt::format("after round {}: {}{}", pace_.round[id], where(s_, rank, wiring_.step(id)),
+  words_.locals.push_back(fmt::format("after round {}: {}{}", rounds_.round[id], where(s_, rank, wiring_.step(id)),
                                       carried.empty() ? "" : fmt::format("; data {}", carried)));
 }
 
@@ -153,8 +153,8 @@ std::int32_t Painter::chosen_channel() const {
   if (s_.channels == 1) return all_channels;
   std::map<std::int32_t, std::size_t> sent;
   for (StepId id = 0; id < wiring_.count(); ++id)
-    if (receives(step(id).op) && pace_.round[id] >= shown_.first && pace_.round[id] <= shown_.last)
-      if (++sent[pace_.round[id]] > thicket) return 0;
+    if (receives(step(id).op) && rounds_.round[id] >= shown_.first && rounds_.round[id] <= shown_.last)
+      if (++sent[rounds_.round[id]] > thicket) return 0;
   return all_channels;
 }
 
@@ -164,7 +164,7 @@ void Painter::collect() {
   scene_.first = shown_.first, scene_.last = shown_.last;
   channel_ = chosen_channel();
   for (StepId id = 0; id < wiring_.count(); ++id) {
-    const std::int32_t round = pace_.round[id];
+    const std::int32_t round = rounds_.round[id];
     const Op op = step(id).op;
     if (channel_ != all_channels && step(id).channel != channel_) continue;
     if (sends(op) && round >= shown_.first && round <= shown_.last) add_moves(id);
@@ -174,7 +174,7 @@ void Painter::collect() {
     throw std::invalid_argument(
         fmt::format("{} transfers and local steps are too many to draw: expected at most {}; show "
                     "some of the {} rounds, as with --rounds 1..4",
-                    scene_.moves.size() + scene_.locals.size(), most_moves, pace_.rounds));
+                    scene_.moves.size() + scene_.locals.size(), most_moves, rounds_.rounds));
 }
 
 void Painter::words() {
@@ -187,9 +187,9 @@ void Painter::words() {
   if (s_.channels > 1) facts.push_back(count(s_.channels, "channel"));
   facts.push_back(s_.task.in_place ? "in place" : "out of place");
   facts.push_back(count(all.steps, "step"));
-  facts.push_back(fmt::format("{} in {}", count(all.transfers, "transfer"), count(pace_.rounds, "round")));
+  facts.push_back(fmt::format("{} in {}", count(all.transfers, "transfer"), count(rounds_.rounds, "round")));
   facts.push_back(fmt::format("each rank sends {} chunks in {} messages", all.chunks.text(), all.messages.text()));
-  if (shown_.first > 1 || shown_.last < pace_.rounds)
+  if (shown_.first > 1 || shown_.last < rounds_.rounds)
     facts.push_back(fmt::format("shown: rounds {} to {}", shown_.first, shown_.last));
   if (channel_ != all_channels && s_.channels > 1)
     facts.push_back(fmt::format("shown: channel {} of {}; --channel all draws every one", channel_, s_.channels));

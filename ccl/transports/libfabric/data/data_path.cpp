@@ -10,7 +10,7 @@
 #include "ccl/rendezvous/sha256.h"
 #include "ccl/transports/libfabric/data/lane_receiver.h"
 #include "ccl/transports/libfabric/data/lane_sender.h"
-#include "ccl/transports/libfabric/data/region_of.h"
+#include "ccl/transports/libfabric/data/register_region.h"
 #include "ccl/transports/libfabric/presence/control.h"
 #include "ccl/transports/libfabric/wire/address_list.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"
@@ -119,7 +119,7 @@ void DataPath::close() {
 
 Registered DataPath::registered(const Registrations::Range& r, bool for_peers) {
   std::vector<std::unique_ptr<Region>> regions;
-  for (const auto& wire : wires_) regions.push_back(wire ? region_of(*wire, r, for_peers) : nullptr);
+  for (const auto& wire : wires_) regions.push_back(wire ? register_region(*wire, r, for_peers) : nullptr);
   return {r.begin, std::move(regions)};
 }
 

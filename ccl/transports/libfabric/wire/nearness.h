@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ccl/transports/libfabric/instances/instances.h"
+#include "ccl/transports/libfabric/instances/instance_types.h"
 
 struct hwloc_bitmap_s;
 struct hwloc_topology;

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "ccl/fabric.h"
-#include "ccl/transports/libfabric/instances/instances.h"
+#include "ccl/transports/libfabric/instances/instance_types.h"
 #include "ccl/transports/libfabric/wire/library.h"
 
 namespace trellis::ccl::libfabric {

@@ -1,4 +1,4 @@
-#include "kernels/optimizers/optimizer.h"
+#include "kernels/optimizers/update.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "train/config/key_value.h"
+#include "train/config/parse_value.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

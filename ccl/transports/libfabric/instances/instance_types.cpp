@@ -1,4 +1,4 @@
-#include "ccl/transports/libfabric/instances/instances.h"
+#include "ccl/transports/libfabric/instances/instance_types.h"
 
 #include <fmt/format.h>
 

@@ -1,18 +1,18 @@
-#include "ccl/transports/shape.h"
+#include "ccl/transports/host_shape.h"
 
 #include <algorithm>
 #include <numeric>
 
 namespace trellis::ccl {
 
-Shape shape_of(const std::vector<Rank>& host) {
+HostShape shape_of(const std::vector<Rank>& host) {
   const auto ranks = static_cast<Rank>(host.size());
   const auto host_of = [&](Rank r) { return static_cast<std::size_t>(host[static_cast<std::size_t>(r)]); };
   std::vector<Rank> on(host.size());  // by a host's first rank, how many ranks it has
   for (Rank r = 0; r < ranks; ++r) ++on[host_of(r)];
   const Rank each = on[host_of(0)];
   const bool alike = std::ranges::all_of(on, [&](Rank count) { return count == 0 || count == each; });
-  Shape shape{.dims = {ranks}};
+  HostShape shape{.dims = {ranks}};
   if (alike && each > 1 && each < ranks) shape.dims = {each, ranks / each};
   std::vector<Rank> by_host(host.size());
   std::iota(by_host.begin(), by_host.end(), 0);

@@ -1,4 +1,4 @@
-#include "kernels/measure/matmul_trial.h"
+#include "kernels/check/matmul_accuracy.h"
 
 #include <cmath>
 #include <vector>

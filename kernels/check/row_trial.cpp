@@ -1,4 +1,4 @@
-#include "kernels/measure/row_trial.h"
+#include "kernels/check/row_trial.h"
 
 #include <cmath>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "sim/core/arithmetic/rows.h"
+#include "sim/core/arithmetic/operand_rows.h"
 
 #include <cstring>
 

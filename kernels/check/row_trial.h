@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "kernels/check/trial.h"
 #include "kernels/layers/rows.h"
-#include "kernels/measure/trial.h"
 
 namespace trellis::kernels {
 

@@ -4,8 +4,8 @@
 
 #include "tools/picture/palette.h"
 #include "tools/picture/svg.h"
+#include "tools/topo/host_views.h"
 #include "tools/topo/layout.h"
-#include "tools/topo/views.h"
 
 namespace trellis::tools {
 

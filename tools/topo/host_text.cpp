@@ -5,7 +5,7 @@
 
 #include "measure/words.h"
 #include "tools/program/json_text.h"
-#include "tools/topo/views.h"
+#include "tools/topo/host_views.h"
 
 namespace trellis::tools {
 

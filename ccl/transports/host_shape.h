@@ -9,12 +9,12 @@ namespace trellis::ccl {
 
 // {8, 3} is three hosts of eight ranks each. One dimension: all ranks are alike, or hosts have different numbers of
 // them.
-struct Shape {
+struct HostShape {
   std::vector<Rank> dims = {};
   std::vector<Rank> numbering = {};  // the ranks host after host; empty: that is their own order
 };
 
 // `host`: by rank, the number of the first rank on its host.
-Shape shape_of(const std::vector<Rank>& host);
+HostShape shape_of(const std::vector<Rank>& host);
 
 }  // namespace trellis::ccl

@@ -9,13 +9,13 @@
 
 namespace trellis::tools {
 
-struct Pace {
+struct StepRounds {
   // By step id. The round of a transfer counts from 1; a local step has the number of rounds before it.
   std::vector<std::int32_t> round;
   std::int32_t rounds = 0;  // transfers in the longest chain
 };
 // None when some step can never start.
-std::optional<Pace> pace(const schedule::Schedule&, const schedule::Wiring&);
+std::optional<StepRounds> step_rounds(const schedule::Schedule&, const schedule::Wiring&);
 
 // Minimum and maximum over the ranks.
 struct Spread {

@@ -1,4 +1,4 @@
-#include "tools/schedule/pace.h"
+#include "tools/schedule/rounds.h"
 
 #include <fmt/format.h>
 
@@ -15,8 +15,8 @@ using schedule::Step;
 using schedule::StepId;
 using schedule::Wiring;
 
-std::optional<Pace> pace(const Schedule& s, const Wiring& wiring) {
-  Pace result{.round = std::vector<std::int32_t>(wiring.count())};
+std::optional<StepRounds> step_rounds(const Schedule& s, const Wiring& wiring) {
+  StepRounds result{.round = std::vector<std::int32_t>(wiring.count())};
   const auto ready = [&](StepId id) {
     const Rank rank = wiring.rank(id);
     const Program& program = s.programs[rank];
@@ -70,7 +70,7 @@ Summary summary(const Schedule& s) {
   }
   Wiring wiring;
   if (Wiring::connect(s, wiring)) return found;
-  if (const auto followed = pace(s, wiring)) found.rounds = followed->rounds;
+  if (const auto followed = step_rounds(s, wiring)) found.rounds = followed->rounds;
   return found;
 }
 

@@ -1,4 +1,4 @@
-#include "ccl/transports/libfabric/data/region_of.h"
+#include "ccl/transports/libfabric/data/register_region.h"
 
 #include <system_error>
 
@@ -8,7 +8,7 @@ namespace trellis::ccl::libfabric {
 
 // A provider may have FI_HMEM and not this kind of device, as one that was built without Neuron's part: the mapped
 // address is left then.
-std::unique_ptr<Region> region_of(Wire& wire, const device::WatchedMemory::Range& r, bool for_peers) {
+std::unique_ptr<Region> register_region(Wire& wire, const device::WatchedMemory::Range& r, bool for_peers) {
   if (r.exporter != nullptr && wire.limits().device_memory) try {
       const device::Exported e = r.exporter->export_memory(r.begin, r.bytes);
       return wire.region({.data = r.begin,

@@ -1,4 +1,4 @@
-#include "kernels/measure/trial.h"
+#include "kernels/check/trial.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "schedule/traits.h"
+#include "schedule/collective_traits.h"
 
 #include <algorithm>
 #include <array>
