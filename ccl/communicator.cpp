@@ -107,7 +107,7 @@ std::exception_ptr Communicator::error() const {
 void Communicator::run(const Call& call, device::Stream* stream) {
   if (call.collective == Collective::send_recv) return run(send_recv_of(call), stream);
   if (stream != nullptr || Group::open()) {
-    const bool in_place = check(call, rank(), ranks());
+    const bool in_place = check(call, state_->rank(), state_->ranks());
     return Group::issue(*state_, Operation{.call = call, .in_place = in_place}, stream);
   }
   TicketQueue::Ticket turn(state_->tickets);
@@ -116,7 +116,7 @@ void Communicator::run(const Call& call, device::Stream* stream) {
 }
 
 void Communicator::run(const SendRecv& point, device::Stream* stream) {
-  if (!plainly_right(point, rank(), ranks())) check(call_of(point), rank(), ranks());
+  if (!plainly_right(point, state_->rank(), state_->ranks())) check(call_of(point), rank(), ranks());
   if (stream != nullptr || Group::open()) return Group::issue(*state_, SendRecv(point), stream);
   TicketQueue::Ticket turn(state_->tickets);
   turn.wait();
@@ -170,12 +170,12 @@ void Communicator::all_to_all(const void* in, void* out, std::size_t count, kern
 }
 void Communicator::barrier(device::Stream* s) { run({.collective = Collective::barrier}, s); }
 void Communicator::send(const void* in, std::size_t count, kernels::DType type, Rank to, device::Stream* s) {
-  expect_end("send", in, count, to, ranks());
-  run(SendRecv{.input = in, .count = count, .type = type, .from = rank(), .to = to}, s);
+  expect_end("send", in, count, to, state_->ranks());
+  run(SendRecv{.input = in, .count = count, .type = type, .from = state_->rank(), .to = to}, s);
 }
 void Communicator::recv(void* out, std::size_t count, kernels::DType type, Rank from, device::Stream* s) {
-  expect_end("recv", out, count, from, ranks());
-  run(SendRecv{.output = out, .count = count, .type = type, .from = from, .to = rank()}, s);
+  expect_end("recv", out, count, from, state_->ranks());
+  run(SendRecv{.output = out, .count = count, .type = type, .from = from, .to = state_->rank()}, s);
 }
 
 void Communicator::finalize() {

@@ -3,33 +3,25 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <tuple>
-#include <utility>
 
 #include "ccl/communicator.h"
 #include "schedule/stage_unreadable_buffers.h"
 
 namespace trellis::ccl {
 
-// All members of a call except its buffers and the operator's factor. A new member of Call or of its operator does not
-// compile until it is named here.
-inline auto parts_of(const Call& call) {
-  const auto& [collective, input, output, count, type, op, root, peer, pairs, counts, arriving_counts] = call;
-  const auto& [kind, factor] = op;
-  return std::pair(std::tie(collective, count, type, kind, root, peer), std::tie(pairs, counts, arriving_counts));
-}
-inline bool has_lists(const Call& c) { return !(c.pairs.empty() && c.counts.empty() && c.arriving_counts.empty()); }
-
 // How a call is made: what a plan depends on besides the call's members.
 struct Manner {
   bool in_place = false;
   schedule::UnreadableBuffers hidden = {};
-  bool operator==(const Manner&) const = default;
 };
+
+inline auto lists_of(const Call& c) { return std::tie(c.pairs, c.counts, c.arriving_counts); }
 
 class PlanKey {
  public:
-  PlanKey(const Call& call, const Manner& manner) : call_(call), manner_(manner), has_lists_(ccl::has_lists(call)) {
+  PlanKey(const Call& call, const Manner& manner) : call_(call), manner_(manner), numbers_(call, manner) {
     call_.input = nullptr;
     call_.output = nullptr;
     call_.op.factor = 1;
@@ -37,30 +29,45 @@ class PlanKey {
 
   const Call& call() const { return call_; }  // without its buffers and its factor
   const Manner& manner() const { return manner_; }
-  // Every small message is compared twice, so lists are looked into only where there are any.
   bool is(const Call& call, const Manner& manner) const {
-    const auto [own_numbers, own_lists] = parts_of(call_);
-    const auto [numbers, lists] = parts_of(call);
-    return own_numbers == numbers && manner_ == manner && has_lists_ == ccl::has_lists(call) &&
-           (!has_lists_ || own_lists == lists);
+    return numbers_ == Numbers(call, manner) && (!numbers_.has_lists() || lists_of(call_) == lists_of(call));
   }
   bool operator==(const PlanKey& other) const { return is(other.call_, other.manner_); }
 
   struct Hash {
     std::size_t operator()(const PlanKey& a) const {
-      const Call& c = a.call_;
-      return c.count * 0x9E37'79B9'7F4A'7C15 ^ static_cast<std::size_t>(c.root) << 20 ^
-             static_cast<std::size_t>(c.collective) << 8 ^ static_cast<std::size_t>(c.type) << 2 ^
-             static_cast<std::size_t>(a.manner_.hidden.input) << 62 ^
-             static_cast<std::size_t>(a.manner_.hidden.output) << 61 ^ static_cast<std::size_t>(c.op.kind) << 32 ^
-             static_cast<std::size_t>(a.manner_.in_place);
+      const Numbers& n = a.numbers_;
+      constexpr std::size_t spread = 0x9E37'79B9'7F4A'7C15;
+      return (n.count * spread ^ n.ends) * spread ^ n.kinds;
     }
   };
 
  private:
+  // All of a call and its manner but the lists, the buffers and the operator's factor, in three words: every small
+  // message is compared twice. A new member of any of them does not compile until it is named here.
+  struct Numbers {
+    Numbers(const Call& call, const Manner& manner) {
+      const auto& [collective, input, output, elements, type, op, root, peer, pairs, counts, arriving] = call;
+      const auto& [kind, factor] = op;
+      const auto& [in_place, hidden] = manner;
+      const auto& [hides_input, hides_output] = hidden;
+      const bool lists = !(pairs.empty() && counts.empty() && arriving.empty());
+      count = elements;
+      ends = std::uint64_t{static_cast<std::uint32_t>(peer)} << 32 | static_cast<std::uint32_t>(root);
+      kinds = static_cast<std::uint64_t>(collective) | static_cast<std::uint64_t>(type) << 8 |
+              static_cast<std::uint64_t>(kind) << 16 | std::uint64_t{in_place} << 24 |
+              std::uint64_t{hides_input} << 25 | std::uint64_t{hides_output} << 26 | std::uint64_t{lists} << lists_bit;
+    }
+    bool has_lists() const { return (kinds >> lists_bit & 1) != 0; }
+    bool operator==(const Numbers&) const = default;
+
+    static constexpr int lists_bit = 27;
+    std::uint64_t count, ends, kinds;
+  };
+
   Call call_;
   Manner manner_;
-  bool has_lists_;
+  Numbers numbers_;
 };
 
 }  // namespace trellis::ccl

@@ -60,7 +60,7 @@ std::uint64_t mark_of(const Call& c, kernels::DType wire) {
   if (schedule::rooted(c.collective)) h = hash_combine(h, static_cast<std::uint64_t>(c.root) + 1);
   if (!schedule::counts_by_pair(c.collective))
     for (std::size_t n : c.counts) h = hash_combine(h, n);
-  return h;
+  return schedule::reduces(c.collective) ? h ^ (static_cast<std::uint64_t>(c.op.kind) + 1) << 56 : h;
 }
 
 std::string in_words(const schedule::Task& t) {

@@ -24,7 +24,7 @@ namespace trellis::ccl {
 struct Planned {
   const AlgorithmConfig* choice = nullptr;  // lives as long as the planner
   kernels::DType wire = {};                 // type of its messages
-  std::uint64_t mark = 0;  // equal on ranks that make the same call, without the operator and the operation's number
+  std::uint64_t mark = 0;                   // equal on ranks that make the same call, whichever operation it is
   Compiled compiled = {};
 };
 

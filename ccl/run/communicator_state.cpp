@@ -21,9 +21,8 @@ bool does(const Call& c, kernels::Reduction op) { return c.op.kind == op && sche
 bool scales_first(const Call& c) { return does(c, kernels::Reduction::scaled_sum); }
 
 // Ranks that make the same call as the same operation have the same mark.
-std::uint32_t mark_of(const Planned& planned, const Call& c, std::uint64_t operation) {
-  const std::uint64_t op = schedule::reduces(c.collective) ? static_cast<std::uint64_t>(c.op.kind) + 1 : 0;
-  return static_cast<std::uint32_t>(hash_combine(planned.mark ^ op << 56, operation) >> 32);
+std::uint32_t mark_of(const Planned& planned, std::uint64_t operation) {
+  return static_cast<std::uint32_t>(hash_combine(planned.mark, operation) >> 32);
 }
 
 // Between hosts, a machine of its own in the selection table.
@@ -141,7 +140,7 @@ void Communicator::State::open(const Call& c, bool in_place, const Planned* plan
   bound_.op = sums ? kernels::Reduction::sum : c.op.kind;
   bound_.how.random.step = operation;
   bound_.how.stores = stores_for((compiled.input_elements + compiled.output_elements) * size);
-  bound_.mark = mark_of(*planned, c, operation);
+  bound_.mark = mark_of(*planned, operation);
   bound_.tokens = c.collective == Collective::barrier;
   if (timed_) spend(c, *planned, in_place);
   begin([&] {
