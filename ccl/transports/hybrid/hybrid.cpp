@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "ccl/transports/libfabric/presence/crowding.h"
 #include "ccl/transports/libfabric/transport.h"
 #include "ccl/transports/libfabric/wire/provider.h"
 #include "ccl/transports/registry.h"
@@ -21,7 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 using libfabric::FabricTransport;
 
-constexpr std::uint32_t spins = 100;
+constexpr std::uint32_t spins = 100;  // of a rank with a core of its own
 constexpr auto between_checks = 10ms;
 
 // How ranks are spread: by rank, the number of its host's first rank.
@@ -91,7 +92,11 @@ class ExposedTwice : public Exposed {
 class Hybrid : public Transport {
  public:
   Hybrid(std::unique_ptr<FabricTransport> fabric, std::unique_ptr<Transport> host, std::vector<Rank> leaders)
-      : fabric_(std::move(fabric)), host_(std::move(host)), leaders_(std::move(leaders)), local_(leaders_.size(), -1) {
+      : fabric_(std::move(fabric)),
+        host_(std::move(host)),
+        leaders_(std::move(leaders)),
+        local_(leaders_.size(), -1),
+        spins_(libfabric::ranks_outnumber_cores(fabric_->presence()) ? 0 : spins) {
     near_.resize(static_cast<std::size_t>(ranks() * lanes()));
     Rank next = 0;
     for (Rank r = 0; r < ranks(); ++r)
@@ -162,13 +167,14 @@ class Hybrid : public Transport {
   const std::vector<Rank> leaders_;                  // by rank, the first rank of its host
   std::vector<Rank> local_;                          // by rank, its number within this host; -1: it is elsewhere
   std::vector<std::unique_ptr<NearReceiver>> near_;  // by rank and lane; created at first use
+  const std::uint32_t spins_;
   Yielding yielding_;
   Deadline last_check_ = {};
 };
 
 bool Hybrid::wait(std::uint32_t idle) {
-  if (idle < spins) return false;
-  if (yielding_.goes_on(idle - spins, Clock::now())) {
+  if (idle < spins_) return false;
+  if (yielding_.goes_on(idle - spins_, Clock::now())) {
     sched_yield();
     return false;
   }

@@ -8,6 +8,7 @@
 
 #include "ccl/transports/libfabric/data/lane_receiver.h"
 #include "ccl/transports/libfabric/data/lane_sender.h"
+#include "ccl/transports/libfabric/presence/crowding.h"
 #include "ccl/transports/libfabric/presence/neighbours.h"
 
 namespace trellis::ccl::libfabric {
@@ -15,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint32_t spins = 50;
+constexpr std::uint32_t spins = 50;  // of a rank with a core of its own
 constexpr std::uint32_t posts_yields = 20;
 constexpr auto longest_sleep = 1ms;
 constexpr auto between_checks = 10ms;
@@ -47,7 +48,11 @@ class KeptRegistered : public Exposed {
 
 FabricTransport::FabricTransport(std::shared_ptr<Control> control, std::shared_ptr<Presence> presence,
                                  std::unique_ptr<DataPath> data, std::chrono::milliseconds timeout)
-    : control_(std::move(control)), presence_(std::move(presence)), data_(std::move(data)), timeout_(timeout) {
+    : control_(std::move(control)),
+      presence_(std::move(presence)),
+      data_(std::move(data)),
+      timeout_(timeout),
+      spins_(ranks_outnumber_cores(*presence_) ? 0 : spins) {
   presence_->set_progress([data = data_] {
     const std::unique_lock lock(data->mutex(), std::try_to_lock);
     if (lock.owns_lock()) data->progress();
@@ -107,8 +112,8 @@ Receiver& FabricTransport::receiver(Rank from, int lane) {
 }
 
 bool FabricTransport::wait(std::uint32_t idle) {
-  if (idle < spins) return false;  // lane ends poll
-  if (yielding_.goes_on(idle - spins, Clock::now())) {
+  if (idle < spins_) return false;  // lane ends poll
+  if (yielding_.goes_on(idle - spins_, Clock::now())) {
     sched_yield();
     return false;
   }

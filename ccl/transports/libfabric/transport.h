@@ -66,6 +66,7 @@ class FabricTransport : public Transport {
   const std::shared_ptr<Presence> presence_;
   const std::shared_ptr<DataPath> data_;
   const std::chrono::milliseconds timeout_;
+  const std::uint32_t spins_;
   std::atomic<bool> aborted_here_ = false;
   Yielding yielding_;
   Deadline last_check_ = {};
