@@ -126,6 +126,44 @@ TEST(Rails, GetBytesInProportionToTheirSpeed) {
   EXPECT_NEAR(static_cast<double>(three[2]) / static_cast<double>(three[0] + three[1]), 1, 0.1);
 }
 
+// As over TCP, where the socket has room for a piece. Some take `late` all the same, on the second rail.
+std::array<int, 2> turns(std::chrono::nanoseconds late, int each) {
+  Rails rails(2);
+  std::array<int, 2> got = {};
+  Deadline now{};
+  for (int i = 0; i < 1000; ++i) {
+    const int rail = rails.choose(100);
+    const Deadline posted = now;
+    rails.posted(rail, 100, posted);
+    now += rail == 1 && ++got[1] % each == 0 ? late : 20ns;
+    rails.done(rail, 100, posted, true, now);
+    got[0] += rail == 0 ? 1 : 0;
+  }
+  return got;
+}
+
+TEST(Rails, GetAPieceEachInTurnWhenEachIsDoneAtOnce) {
+  EXPECT_EQ(turns(20ns, 1)[0], 500);
+  EXPECT_EQ(turns(50ns, 1)[0], 500) << "so much is by chance";
+  EXPECT_EQ(turns(1s, 10)[0], 500) << "one in ten was late";
+}
+
+TEST(Rails, TheSlowestStillGetsSome) {
+  const int got = turns(1s, 1)[1];
+  EXPECT_GT(got, 1000 / 10);
+  EXPECT_LT(got, 1000 / 6);
+}
+
+TEST(Rails, AFullOneHoldsUpNoPiece) {
+  Rails rails(2, 2);
+  for (int i = 0; i < 2; ++i) rails.posted(1, 10, {});
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(rails.choose(10), 0);
+    rails.posted(0, 10, {});
+    rails.done(0, 10, {}, true, {});
+  }
+}
+
 TEST(Rails, TheNextOneTakesThePacketsOfOneThatIsLeft) {
   Rails rails(3);
   EXPECT_EQ(rails.first(), 0);

@@ -84,9 +84,9 @@ class Hosts:
     def up(self, host):
         must("ip", "-n", self.names[host], "link", "set", "eth0", "up")
 
-    def sent(self, host):
-        """The bytes that its first interface has sent."""
-        told = json.loads(run("ip", "-n", self.names[host], "-s", "-j", "link", "show", "eth0").stdout)
+    def sent(self, host, interface=0):
+        """The bytes that an interface of it has sent."""
+        told = json.loads(run("ip", "-n", self.names[host], "-s", "-j", "link", "show", f"eth{interface}").stdout)
         return told[0]["stats64"]["tx"]["bytes"]
 
     def close(self):

@@ -1,5 +1,6 @@
 """Collectives across hosts: hosts that die, links that are cut, and networks that delay, lose and reorder. Needs root;
 elsewhere it is skipped."""
+import pathlib
 import re
 import signal
 import subprocess
@@ -114,6 +115,17 @@ class HostsTest(OnHosts):
     def test_the_others_shrink_and_go_on_over_hybrid(self):
         self.goes_on_after_a_cut("hybrid")
 
+    def test_messages_are_spread_over_the_interfaces(self):
+        for size in ("256K", "1M", "8M"):
+            with self.subTest(size=size):
+                self.jobs, self.hosts = [], Hosts(2, interfaces=2)
+                self.start(2, 1, "bench", "all_reduce_perf", "-b", size, "-e", size, "-n", "20", "-c", "1",
+                           TRELLIS_TRANSPORT="libfabric", TRELLIS_INTERFACE="eth0,eth1", TRELLIS_RAILS="2")
+                self.assertEqual(self.ends((0, 1), 60), [0, 0], self.said(0) + self.said(1))
+                sent = sorted(self.hosts.sent(1, interface) for interface in (0, 1))
+                self.hosts.close()
+                self.assertLess(sent[1], 5 * sent[0])  # a busy machine delays some, and the other takes more
+
     def test_an_interface_that_is_cut_leaves_the_job_the_other(self):
         for interface in (0, 1):
             with self.subTest(interface=interface):
@@ -125,6 +137,22 @@ class HostsTest(OnHosts):
                 self.hosts.cut(1, interface)
                 self.assertEqual(self.ends((0, 1), 90), [0, 0], self.said(0) + self.said(1))
                 self.hosts.close()
+
+    def test_a_division_takes_up_the_interface_that_was_left(self):
+        self.hosts, mended = Hosts(2, interfaces=2), pathlib.Path(self.folder.name) / "mended"
+        for rank in range(2):
+            self.rank(rank, 2, rank, "--gtest_filter=Hosts.ADivision*", program=RANK, TRELLIS_TIMEOUT="12",
+                      TRELLIS_TRANSPORT="libfabric", TRELLIS_INTERFACE="eth0,eth1", TRELLIS_RAILS="2",
+                      TRELLIS_TEST_MENDED=str(mended))
+        self.measure_for(0.5, joined="joined")
+        self.hosts.cut(1, interface=1)
+        time.sleep(4)
+        self.hosts.mend(1, interface=1)
+        time.sleep(1)
+        left = self.hosts.sent(1, interface=1)
+        mended.touch()
+        self.assertEqual(self.ends((0, 1), 60), [0, 0], self.said(0) + self.said(1))
+        self.assertGreater(self.hosts.sent(1, interface=1), left + (5 << 20))
 
     def test_messages_take_the_interfaces_that_are_selected(self):
         self.hosts = Hosts(2, interfaces=2)

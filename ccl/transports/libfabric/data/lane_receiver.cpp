@@ -6,6 +6,8 @@ namespace trellis::ccl::libfabric {
 namespace {
 
 constexpr std::size_t placed_piece = std::size_t{512} << 10;
+constexpr std::size_t least_placed_piece = std::size_t{128} << 10;  // with several rails
+constexpr std::size_t page = 4096;
 constexpr std::size_t tagged_pieces = 8;  // of a grant, whose receives are posted ahead
 constexpr std::size_t placed_grants = 2;
 constexpr std::size_t staged_piece = std::size_t{128} << 10;
@@ -140,9 +142,16 @@ void LaneReceiver::begin(Receiving& r) {
     slots_->registered = path_.registrations().alone(slots_->memory.get(), staged_grants * staged_piece, true);
 }
 
+// So that each rail has a part of the message.
+std::size_t LaneReceiver::placed_piece_of(std::size_t bytes) const {
+  const auto rails = static_cast<std::size_t>(path_.rails());
+  const std::size_t share = (bytes + rails - 1) / rails;
+  return rails == 1 ? placed_piece : std::clamp((share + page - 1) / page * page, least_placed_piece, placed_piece);
+}
+
 void LaneReceiver::grant_more(Receiving& r) {
   const bool placed = r.place != nullptr;
-  const std::size_t piece = std::min(placed ? placed_piece : staged_piece, path_.limits().piece);
+  const std::size_t piece = std::min(placed ? placed_piece_of(r.bytes) : staged_piece, path_.limits().piece);
   const std::size_t pieces = !placed ? 1 : path_.limits().writes ? std::size_t{Landings::most_pieces} : tagged_pieces;
   while (granted_ < r.bytes && open_.size() < (placed ? placed_grants : staged_grants)) {
     Opened o{.offset = granted_, .bytes = std::min(r.bytes - granted_, pieces * piece)};

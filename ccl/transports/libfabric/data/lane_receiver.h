@@ -47,6 +47,7 @@ class LaneReceiver : public Receiver {
   bool receive_eager(Receiving&);
   bool receive_large(Receiving&);
   void begin(Receiving&);
+  std::size_t placed_piece_of(std::size_t bytes) const;
   void grant_more(Receiving&);
   void send_grants(const Receiving&);
   bool post_pieces(Opened&);

@@ -8,24 +8,39 @@ namespace {
 
 constexpr int most_failures = 3;
 constexpr double newest_counts = 0.125;  // of a rail's speed
-constexpr double slowest = 8;  // times slower than the fastest: such a rail still gets a piece, and is measured
+constexpr double believed = 4;    // times slower or faster than before, of one piece: its core may have been away
+constexpr double slowest = 8;     // times slower than the fastest: such a rail still gets a piece, and is measured
+constexpr double alike = 4;       // times slower: it is taken to be as fast, as such differences are often by chance
+constexpr double remembered = 2;  // pieces by which a rail may have had less than its share
 
 bool has(RailSet set, int rail) { return (set >> rail & 1) != 0; }
 
 }  // namespace
 
-int Rails::choose(std::size_t bytes) const {
-  // What a rail without a speed of its own is taken to have: that of the fastest.
-  double usual = 0;
+// Of the fastest rail, in seconds a byte; 0: none is known.
+double Rails::best_speed() const {
+  double best = 0;
   for (const Rail& r : rails_)
-    if (r.seconds_a_byte != 0) usual = usual == 0 ? r.seconds_a_byte : std::min(usual, r.seconds_a_byte);
+    if (r.seconds_a_byte != 0) best = best == 0 ? r.seconds_a_byte : std::min(best, r.seconds_a_byte);
+  return best;
+}
+
+// Relative to the fastest rail. One without a speed of its own is taken to be as fast.
+double Rails::slowness(const Rail& r) const {
+  const double times = r.seconds_a_byte == 0 ? 1 : r.seconds_a_byte / best_speed();
+  return times < alike ? 1 : std::min(times, slowest);
+}
+
+// What has been given to a rail counts as well as what is under way on it: some providers report a piece as done at
+// once, so that nothing ever seems to be under way.
+int Rails::choose(std::size_t bytes) const {
   int best = -1;
-  std::tuple<bool, double> least;
+  std::tuple<bool, bool, double> least;
   for (int i = 0; i < static_cast<int>(rails_.size()); ++i) {
     if (has(left_, i)) continue;
     const Rail& r = at(i);
-    const double each = r.seconds_a_byte == 0 ? (usual == 0 ? 1 : usual) : std::min(r.seconds_a_byte, slowest * usual);
-    const std::tuple cost(r.failures >= most_failures, static_cast<double>(r.bytes + bytes) * each);
+    const std::tuple cost(r.failures >= most_failures, full(i),
+                          r.given + static_cast<double>(r.bytes + bytes) * slowness(r));
     if (best >= 0 && least <= cost) continue;
     best = i;
     least = cost;
@@ -37,6 +52,9 @@ void Rails::posted(int rail, std::size_t bytes, Deadline now) {
   Rail& r = rails_[static_cast<std::size_t>(rail)];
   if (r.pieces++ == 0) r.since = now;
   r.bytes += bytes;
+  r.given += static_cast<double>(bytes) * slowness(r);
+  for (Rail& one : rails_)
+    one.given = std::max(one.given, r.given - (remembered + slowness(one)) * static_cast<double>(bytes));
 }
 
 void Rails::done(int rail, std::size_t bytes, Deadline posted, bool well, Deadline now) {
@@ -47,8 +65,10 @@ void Rails::done(int rail, std::size_t bytes, Deadline posted, bool well, Deadli
   r.since = now;
   r.failures = well ? 0 : r.failures + 1;
   if (!well) return;
-  const double each =
+  double each =
       std::chrono::duration<double>(now - began).count() / static_cast<double>(std::max<std::size_t>(bytes, 1));
+  const double before = r.seconds_a_byte == 0 ? best_speed() : r.seconds_a_byte;
+  if (before != 0) each = std::clamp(each, before / believed, before * believed);
   r.seconds_a_byte = r.seconds_a_byte == 0 ? each : r.seconds_a_byte + newest_counts * (each - r.seconds_a_byte);
 }
 

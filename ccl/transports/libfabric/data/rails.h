@@ -1,5 +1,5 @@
-// Rails: the endpoints over which large messages are spread. Chooses one for each piece, by how much is under way on it
-// and how fast it has been.
+// Rails: the endpoints over which large messages are spread. Chooses one for each piece, by how much it was given, how
+// much is under way on it, and how fast it has been.
 #pragma once
 
 #include <bit>
@@ -22,8 +22,8 @@ class Rails {
   explicit Rails(int count, std::size_t most_pieces = SIZE_MAX)
       : rails_(static_cast<std::size_t>(count)), most_pieces_(most_pieces) {}
 
-  // The rail that is through with `bytes` more soonest, of those that were not left; those that failed a few times in a
-  // row come last.
+  // The rail whose turn it is to take `bytes` more, of those that were not left; full ones come late, and those last
+  // that failed a few times in a row.
   int choose(std::size_t bytes) const;
   bool full(int rail) const { return at(rail).pieces >= most_pieces_; }
   void posted(int rail, std::size_t bytes, Deadline now);
@@ -36,12 +36,15 @@ class Rails {
 
  private:
   struct Rail {
+    double given = 0;           // bytes in all, each as many times as it is slower than the fastest
     std::size_t bytes = 0;      // under way
     std::size_t pieces = 0;     // the same
     Deadline since = {};        // when it last began one, or ended one
     int failures = 0;           // in a row
     double seconds_a_byte = 0;  // lately; 0: not known
   };
+  double best_speed() const;
+  double slowness(const Rail&) const;
   const Rail& at(int rail) const { return rails_[static_cast<std::size_t>(rail)]; }
   std::vector<Rail> rails_;
   std::size_t most_pieces_;

@@ -1,0 +1,73 @@
+// A rank of a job that hosts_test.py starts, one on each of several hosts, and whose links it cuts.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ccl/communicator.h"
+#include "ccl/rendezvous/environment.h"
+
+namespace trellis::ccl {
+namespace {
+
+// Sums until another rank is lost.
+PeerLost loss_in_sums(Communicator& c) {
+  std::vector<float> data(50'000, 1.0F);
+  try {
+    for (;;) c.all_reduce(data.data(), data.data(), data.size(), kernels::DType::f32);
+  } catch (const PeerLost& lost) {
+    return lost;
+  }
+}
+
+std::unique_ptr<Communicator> joined(const Launched& l) {
+  const Config config = config_from_environment();
+  auto c = Communicator::create(store_from_environment(l, Clock::now() + config.timeout), l.rank, l.ranks, config);
+  std::printf("joined\n");
+  std::fflush(stdout);
+  return c;
+}
+
+// Sums as many numbers, of which the last tells whether the file is there for rank 0.
+bool sum_and_look(Communicator& c, std::vector<std::int32_t>& data, const char* file) {
+  std::ranges::fill(data, c.rank() + 1);
+  data.back() = c.rank() == 0 && std::filesystem::exists(file) ? 1 : 0;
+  c.all_reduce(data.data(), data.data(), data.size(), kernels::DType::i32);
+  EXPECT_EQ(data.front(), c.ranks() * (c.ranks() + 1) / 2);
+  return data.back() != 0;
+}
+
+TEST(Hosts, TheOthersGoOnWithoutTheOneThatIsCutOff) {
+  const Launched l = launched_from_environment();
+  if (l.by.empty()) GTEST_SKIP() << "hosts_test.py starts its ranks";
+  const auto c = joined(l);
+  const PeerLost lost = loss_in_sums(*c);
+  ASSERT_EQ(lost.rank, l.ranks - 1) << lost.what();
+  EXPECT_NE(std::string(lost.what()).find(" on host host" + std::to_string(lost.rank)), std::string::npos)
+      << lost.what();
+  const auto rest = c->shrink(std::array{lost.rank});
+  std::int32_t one = 1;
+  rest->all_reduce(&one, &one, 1, kernels::DType::i32);
+  EXPECT_EQ(one, l.ranks - 1);
+}
+
+TEST(Hosts, ADivisionTakesUpTheRailThatWasLeft) {
+  const Launched l = launched_from_environment();
+  const char* const mended = std::getenv("TRELLIS_TEST_MENDED");
+  if (mended == nullptr) GTEST_SKIP() << "hosts_test.py starts its ranks";
+  const auto c = joined(l);
+  std::vector<std::int32_t> data(std::size_t{1} << 18);
+  while (!sum_and_look(*c, data, mended)) {
+  }
+  const auto again = c->split(0, l.rank);
+  for (int i = 0; i < 50; ++i) sum_and_look(*again, data, mended);
+}
+
+}  // namespace
+}  // namespace trellis::ccl
