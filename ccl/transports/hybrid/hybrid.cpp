@@ -9,7 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "ccl/transports/libfabric/presence/crowding.h"
 #include "ccl/transports/libfabric/transport.h"
 #include "ccl/transports/libfabric/wire/provider.h"
 #include "ccl/transports/registry.h"
@@ -96,7 +95,7 @@ class Hybrid : public Transport {
         host_(std::move(host)),
         leaders_(std::move(leaders)),
         local_(leaders_.size(), -1),
-        spins_(libfabric::ranks_outnumber_cores(fabric_->presence()) ? 0 : spins) {
+        spins_(fabric_->shares_cores() ? 0 : spins) {
     near_.resize(static_cast<std::size_t>(ranks() * lanes()));
     Rank next = 0;
     for (Rank r = 0; r < ranks(); ++r)

@@ -54,9 +54,10 @@ class FabricTransport : public Transport {
   const Presence& presence() const { return *presence_; }
 
   // For a transport that is built on this one.
-  void sleep(std::chrono::microseconds most);  // until something may have come
-  void deliver();                              // what peers still need, at the end
-  void look_around();                          // asks the others how they are
+  bool shares_cores() const { return spins_ == 0; }  // with other ranks
+  void sleep(std::chrono::microseconds most);        // until something may have come
+  void deliver();                                    // what peers still need, at the end
+  void look_around();                                // asks the others how they are
   void tell_note(std::span<const std::byte>);
   std::vector<std::byte> note_of(Rank);
 
