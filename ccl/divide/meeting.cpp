@@ -15,6 +15,11 @@ bool is_here(const Notice& n, const Notice& mine) {
   return under_way(n) && n.call == mine.call && n.attempt == mine.attempt && n.members == mine.members;
 }
 
+// Nobody leaves this attempt well before all have joined.
+bool has_made(const Notice& n, const Notice& mine) {
+  return !under_way(n) && n.call == mine.call && n.attempt == mine.attempt && n.members == mine.members && n.blames < 0;
+}
+
 bool has_failed(const Notice& n, const Notice& mine) { return n.broken != 0 && n.broken <= mine.attempt; }
 
 // Whether a rank that was seen in this attempt has stored the wishes: it shows that, or has moved on since.
@@ -75,7 +80,7 @@ Next next_of(const Known& k) {
 Rank gone(const Known& k, std::span<const Rank> missing) {
   const auto found = std::ranges::find_if(missing, [&](Rank r) {
     const Notice& n = seen_of(k, r);
-    return n.attempt >= k.mine.attempt && !is_here(n, k.mine);
+    return n.attempt >= k.mine.attempt && !is_here(n, k.mine) && !has_made(n, k.mine);
   });
   return found == missing.end() ? -1 : *found;
 }

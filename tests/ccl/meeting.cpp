@@ -50,6 +50,24 @@ TEST(Rendezvous, WhoIsLateForASplitIsInNothing) {
   visit({.scripts = {{split(0), shrink({0, 2}, 2)}, {split(0)}, {split(0), shrink({0, 2}, 1)}}, .meet = false});
 }
 
+// Between hosts, the news that a rank's communicator was made may come before the outcome itself.
+TEST(Rendezvous, WhoHasMadeTheCommunicatorHasNotTurnedAway) {
+  const Notice mine{.call = Call::split, .stage = Notice::Stage::read, .attempt = 4, .members = {0, 1}};
+  Notice leader = mine;
+  const auto turned_away = [&](auto change) {
+    leader = {.call = Call::split, .stage = Notice::Stage::over, .attempt = 4, .members = {0, 1}};
+    change();
+    const std::vector<Notice> seen = {leader, mine};
+    return gone({mine, 1, seen, mine.members}, std::vector<Rank>{0}) == 0;
+  };
+  EXPECT_FALSE(turned_away([] {}));
+  EXPECT_FALSE(turned_away([&] { leader.attempt = 3; }));  // of before: it has yet to come
+  EXPECT_TRUE(turned_away([&] { leader.blames = 1; }));
+  EXPECT_TRUE(turned_away([&] { leader.attempt = 5; }));
+  EXPECT_TRUE(turned_away([&] { leader.call = Call::shrink; }));
+  EXPECT_TRUE(turned_away([&] { leader.members = {0}; }));
+}
+
 // The checks are attacked: each of the rules below is wrong.
 std::string said_of(Scenario scenario, Rules rules) {
   Model model(std::move(scenario), rules);

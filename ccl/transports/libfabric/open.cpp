@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto between_asks = 20ms;
-constexpr auto for_an_answer = 500ms;
+constexpr auto for_an_answer = 500ms;  // over a path that works
 
 std::string name_of_this_host() {
   char name[256] = {};
@@ -41,8 +41,8 @@ Member myself(const FabricSettings& s, const Control& control) {
 Outcome outcome_of_giving_up(Control& control, Presence& presence) {
   if (presence.rank() == 0) return presence.settle(Outcome::dropped);
   presence.announce([](PublicState& s) { s.head.gives_up = true; });
-  const Deadline begun = Clock::now();
-  while (presence.outcome() == Outcome::open && Clock::now() - begun < for_an_answer) {
+  const Deadline end = Clock::now() + for_an_answer + (control.paths() - 1) * presence.longest_silence();
+  while (presence.outcome() == Outcome::open && Clock::now() < end) {
     presence.ask(presence.above());
     control.progress();
     usleep(1000);
@@ -165,6 +165,8 @@ std::unique_ptr<FabricTransport> open_fabric(std::shared_ptr<Store> store, const
       std::make_shared<Presence>(f.identity, j.rank, f.places, f.members, j.config.timeout, f.control->paths());
   auto data = std::make_unique<DataPath>(j.config.fabric, has_memory_of_its_own(j.device), presence, f.control,
                                          channel_lanes + 1);
+  for (Rank r = 0; parent != nullptr && r < j.ranks; ++r)
+    presence->begin_on(r, parent->presence().path(j.group[static_cast<std::size_t>(r)]));
   presence->change([&](PublicState& s) { s.address = data->address(); });
   presence->arrivals = data->traffic().arrivals();
   f.control->add(presence);

@@ -14,8 +14,8 @@ using namespace std::chrono_literals;
 constexpr auto sure_it_fails = 300ms;  // for which messages to a peer must have failed
 constexpr auto between_repeats = 20ms;
 constexpr auto between_looks = 20ms;
-constexpr std::chrono::milliseconds longest_silence = 500ms;  // of a path, before another is tried
-constexpr int silences = 8;                                   // in the timeout, at least
+constexpr std::chrono::milliseconds most_silence = 500ms;  // of a path
+constexpr int silences = 8;                                // in the timeout, at least
 
 }  // namespace
 
@@ -153,11 +153,10 @@ void Presence::turn(Peer& p, int path, Deadline now) const {
 void Presence::turn_where_silent(Deadline now) {
   if (paths_ == 1 || now - looked_for_silence_ < between_looks) return;
   looked_for_silence_ = now;
-  const auto silence = std::min(longest_silence, timeout_ / silences);
   for (Rank r = 0; r < ranks(); ++r) {
     Peer& p = peer(r);
     const auto since = [&](Deadline begun) {
-      return begun != Deadline() && now - std::max(begun, p.turned) >= silence;
+      return begun != Deadline() && now - std::max(begun, p.turned) >= longest_silence();
     };
     const bool stuck = (p.in_flight >> p.path & 1) != 0 && since(p.told);
     if (!stuck && !since(p.unanswered)) continue;
@@ -169,6 +168,13 @@ void Presence::turn_where_silent(Deadline now) {
     }
     p.to_ask = p.to_ask || p.unanswered != Deadline();
   }
+}
+
+std::chrono::milliseconds Presence::longest_silence() const { return std::min(most_silence, timeout_ / silences); }
+
+void Presence::begin_on(Rank r, int path) {
+  const std::lock_guard lock(mutex_);
+  peer(r).path = path;
 }
 
 int Presence::path(Rank r) const {

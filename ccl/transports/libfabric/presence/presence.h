@@ -38,7 +38,8 @@ class Presence {
   std::uint32_t posts(Rank) const;
   bool left(Rank) const;
   bool alive(Rank);
-  Deadline heard(Rank) const;  // last time
+  Deadline heard(Rank) const;                         // last time
+  std::chrono::milliseconds longest_silence() const;  // of a path, before another is tried
   void come();
   std::vector<Rank> not_joined();  // of those of whom this is to know
   Rank above() const;              // whom this tells that they have
@@ -63,7 +64,8 @@ class Presence {
 
   // For the Control. The peers to whom something is to be told; each is taken off when it is written for.
   std::vector<Rank> take_owed();
-  int path(Rank) const;      // over which it is told
+  int path(Rank) const;  // over which it is told
+  void begin_on(Rank, int path);
   bool has_to_tell() const;  // to those who can be reached
   std::size_t write_for(Rank, int path, std::size_t room, std::vector<std::byte>& into);
   void put_off(Rank);                    // it could not be told yet
