@@ -72,7 +72,8 @@ class Device {
   virtual NativeWorld join(const NativeWorld&) { return {}; }
   // Why it does not do this one; empty: it does. All members begin it alike, and then ask until it is done.
   virtual std::string refuses(const NativeCollective&) const { return why_not(Capability::collectives); }
-  virtual std::unique_ptr<NativeRun> start(const NativeCollective& c) { throw Unsupported(refuses(c)); }
+  virtual std::unique_ptr<NativeRun> start(const NativeCollective& c, NativeTurn) { throw Unsupported(refuses(c)); }
+  virtual NativeTurn take_turn() { return nullptr; }  // null: another has it
 
   // A channel to a core that accepts, and one from a core that connects. Neither waits. Destroy them before the device.
   // Throw Unsupported, system_error.

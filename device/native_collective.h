@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "kernels/reduce/reduce.h"
@@ -25,6 +26,10 @@ struct NativeCollective {
   std::uint32_t rank = 0;                 // this device's place in the group
   std::uint32_t world = 1;                // its size
 };
+
+// The right to begin one. Those of a device run in the order in which they begin, so two that overlap would wait for
+// each other for ever where their members begin them in different orders.
+using NativeTurn = std::shared_ptr<const void>;
 
 // One that has begun. Its memory may be used until it is done; if it is destroyed before, until the device is closed.
 class NativeRun {

@@ -88,7 +88,9 @@ std::string Agreement::refusal(const Call& c, bool supplied) {
              .group = std::vector<std::uint32_t>(members),
              .rank = static_cast<std::uint32_t>(rank_),
              .world = world_.size};
-  return device_.refuses(wanted_);
+  if (std::string why = device_.refuses(wanted_); !why.empty()) return why;
+  turn_ = device_.take_turn();
+  return turn_ == nullptr ? "another communicator's collective runs on the device" : "";
 }
 
 Agreement::Told Agreement::told(Rank r) const {
@@ -101,6 +103,7 @@ void Agreement::conclude() {
   if (!has_collectives_) return;
   const std::string why = own_refusal_.empty() ? refusal_of_others() : own_refusal_;
   if (!why.empty()) {
+    turn_.reset();
     why_not_ = kept(why);
     return;
   }

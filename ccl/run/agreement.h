@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ccl/communicator.h"
@@ -23,10 +24,11 @@ class Agreement {
   Call exchange(const Call&, bool supplied);
   // The rest is of the last exchange.
   bool native() const { return native_.has_value(); }
-  std::unique_ptr<device::NativeRun> start() const { return device_.start(*native_); }
+  std::unique_ptr<device::NativeRun> start() { return device_.start(*native_, std::move(turn_)); }
   // Why the device does not do it; null: it does, or has no collectives at all.
   const std::string* why_not() const { return why_not_; }
-  void conclude();  // once the exchange has ended
+  void conclude();                // once the exchange has ended
+  void fail() { turn_.reset(); }  // it has not
 
   std::vector<device::RankClock> clocks() const;       // by rank
   std::int64_t core_of(Rank) const;                    // the rank's number, until it was told
@@ -49,6 +51,7 @@ class Agreement {
   std::size_t each_ = 0;  // bytes that a rank tells
   device::NativeCollective wanted_;
   std::optional<device::NativeCollective> native_;
+  device::NativeTurn turn_;
   std::string own_refusal_;
   const std::string* why_not_ = nullptr;
   std::set<std::string> reasons_;  // that were ever given: a dump names them

@@ -304,6 +304,7 @@ void Communicator::State::fail(std::exception_ptr e) {
 void Communicator::State::fail_open(std::exception_ptr e, bool elsewhere) {
   hold_clock(false);
   exchanging_ = false;
+  agreement_.fail();
   transport->withdraw();
   const bool first = keep(std::move(e), elsewhere);
   if (dump_file.wanted()) dump_file.write(executor.pending());

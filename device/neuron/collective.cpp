@@ -28,6 +28,7 @@ std::size_t output_bytes(const NativeCollective& c) {
 struct InUse {
   TensorView in, out;
   QueueErrors errors;
+  NativeTurn turn;
 };
 
 class QueuedCollective : public NativeRun {
@@ -75,14 +76,15 @@ std::string why_not_native(const NeuronRuntime& r, const TensorsByAddress& tenso
 }
 
 std::unique_ptr<NativeRun> start_native(const std::shared_ptr<NeuronRuntime>& runtime, const TensorsByAddress& tensors,
-                                        int core, const NativeCollective& c) {
+                                        int core, const NativeCollective& c, NativeTurn turn) {
   const NeuronRuntime& r = *runtime;
   const auto vnc = static_cast<std::uint32_t>(core);
   std::vector<std::uint32_t> group = c.group;
   std::shared_ptr<InUse> in_use(
       new InUse{TensorView(r, tensors, c.input, c.count * size_of(c.type), "input of a collective"),
                 TensorView(r, tensors, c.output, output_bytes(c), "output of a collective"),
-                {r, core}});
+                {r, core},
+                std::move(turn)});
   nrt::Tensor *in = in_use->in.tensor(), *out = in_use->out.tensor();
   nrt::Comm comm{group.data(), c.rank, static_cast<std::uint32_t>(group.size()), group[c.rank], c.world, vnc};
   nrt::TensorList ins{&in, 1}, outs{&out, 1};

@@ -7,6 +7,6 @@ namespace trellis::device {
 
 std::string why_not_native(const NeuronRuntime&, const TensorsByAddress&, const NativeCollective&);  // empty: it can
 std::unique_ptr<NativeRun> start_native(const std::shared_ptr<NeuronRuntime>&, const TensorsByAddress&, int core,
-                                        const NativeCollective&);
+                                        const NativeCollective&, NativeTurn);
 
 }  // namespace trellis::device

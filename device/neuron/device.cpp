@@ -64,10 +64,11 @@ class Neuron : public Device {
   void copy(Stream&, void* dst, const void* src, std::size_t bytes) override;
   NativeWorld join(const NativeWorld&) override;
   std::string refuses(const NativeCollective&) const override;
-  std::unique_ptr<NativeRun> start(const NativeCollective& c) override {
+  std::unique_ptr<NativeRun> start(const NativeCollective& c, NativeTurn turn) override {
     if (const std::string why = refuses(c); !why.empty()) throw Unsupported(why);
-    return start_native(runtime_, tensors_, core_, c);
+    return start_native(runtime_, tensors_, core_, c, std::move(turn));
   }
+  NativeTurn take_turn() override { return runtime_->take_turn(core_); }
   std::unique_ptr<Channel> connect(const PeerCore& peer) override { return messages_.channel(true, peer); }
   std::unique_ptr<Channel> accept(const PeerCore& peer) override { return messages_.channel(false, peer); }
   std::unique_ptr<Stream> stream() override;

@@ -87,6 +87,15 @@ std::uint64_t NeuronRuntime::world_of(std::uint64_t identity) {
   return std::max<std::uint64_t>(identity ^ (meeting * 0x9E3779B97F4A7C15), 1);
 }
 
+NativeTurn NeuronRuntime::take_turn(int core) {
+  const std::lock_guard lock(mutex_);
+  std::weak_ptr<const void>& taken = turns_[core];
+  if (!taken.expired()) return nullptr;
+  NativeTurn turn = std::make_shared<char>();
+  taken = turn;
+  return turn;
+}
+
 void NeuronRuntime::keep(std::shared_ptr<const void> in_use) {
   const std::lock_guard lock(mutex_);
   kept_.push_back(std::move(in_use));

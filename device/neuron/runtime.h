@@ -1,6 +1,7 @@
 // The Neuron runtime in this process: opened and started with the first device, closed with the last.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <system_error>
@@ -36,6 +37,7 @@ class NeuronRuntime {
   std::string enter(std::uint64_t identity);
   // The world as the runtime sees it: that of another root, or of a process without one, is another one.
   static std::uint64_t world_of(std::uint64_t identity);
+  NativeTurn take_turn(int core);  // null: another has it
   // What work in flight still uses, until the runtime is closed.
   void keep(std::shared_ptr<const void>);
 
@@ -48,7 +50,8 @@ class NeuronRuntime {
   const nrt::Library library_;
   const char* (*last_error_)() = nullptr;  // of the stand-in alone
   std::mutex mutex_;
-  std::uint64_t world_ = 0;  // 0: none yet
+  std::uint64_t world_ = 0;                         // 0: none yet
+  std::map<int, std::weak_ptr<const void>> turns_;  // by core
   std::vector<std::shared_ptr<const void>> kept_;
 };
 

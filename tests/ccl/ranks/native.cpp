@@ -135,24 +135,67 @@ TEST(Native, WhatItDoesNotCoverOurSchedulesDo) {
             "");
 }
 
-// Parts keep their numbers in the whole, and groups of communicators run in any order.
-TEST(Native, PartsOfAWholeMeetByThemselves) {
+// A communicator of every second rank, and a sum in each of the two.
+struct Parted {
+  explicit Parted(const OnCore& of) : r(of), part(of.c.split(of.c.rank() % 2, -of.c.rank())) {
+    r.put(numbers(r.c.rank(), 2 * n));
+  }
+  void sum_part() const { part->all_reduce(r.in, r.out, n, kernels::DType::f32); }
+  void sum_whole() const { r.c.all_reduce(r.in + n, r.out + n, n, kernels::DType::f32); }
+  void expect_sum_of_part() const {
+    const auto a = numbers(r.c.rank() % 2, n), b = numbers(r.c.rank() % 2 + 2, n), seen = r.get(n);
+    for (std::size_t i = 0; i < n; ++i) r.expect(seen[i] == a[i] + b[i], "a wrong sum of a part");
+  }
+  void expect_told_of_part(std::string_view what) const {
+    r.expect(part->dump().rfind(what) != std::string::npos, "a part's dump: " + part->dump());
+  }
+  const OnCore& r;
+  std::unique_ptr<Communicator> part;
+};
+
+TEST(Native, PartsKeepTheirNumbersInTheWhole) {
   EXPECT_EQ(on_cores(4,
                      [](const OnCore& r) {
-                       const auto part = r.c.split(r.c.rank() % 2, -r.c.rank());
-                       r.put(numbers(r.c.rank(), 2 * n));
-                       const bool part_first = r.c.rank() < 2;
-                       Group group;
-                       const auto on_part = [&] { part->all_reduce(r.in, r.out, n, kernels::DType::f32); };
-                       const auto on_whole = [&] { r.c.all_reduce(r.in + n, r.out + n, n, kernels::DType::f32); };
-                       part_first ? on_part() : on_whole();
-                       part_first ? on_whole() : on_part();
-                       group.end();
-                       const auto a = numbers(r.c.rank() % 2, n), b = numbers(r.c.rank() % 2 + 2, n), seen = r.get(n);
-                       for (std::size_t i = 0; i < n; ++i) r.expect(seen[i] == a[i] + b[i], "a wrong sum of a part");
-                       r.expect(part->dump().find("\"algorithm\": \"native\"") != std::string::npos,
-                                "a part's own schedule");
+                       const Parted p(r);
+                       p.sum_part();
+                       p.sum_whole();
+                       p.expect_sum_of_part();
+                       p.expect_told_of_part("\"algorithm\": \"native\"");
                        r.expect_told("\"algorithm\": \"native\"");
+                     }),
+            "");
+}
+
+// A core's collectives run in the order in which they begin: of a group's communicators, the first has its turn.
+TEST(Native, OneCommunicatorOfAGroupHasItsTurn) {
+  EXPECT_EQ(on_cores(4,
+                     [](const OnCore& r) {
+                       const Parted p(r);
+                       for (int i = 0; i < 20; ++i) {
+                         Group group;
+                         p.sum_part();
+                         p.sum_whole();
+                         group.end();
+                         p.expect_sum_of_part();
+                       }
+                       p.expect_told_of_part("\"algorithm\": \"native\"");
+                       r.expect_told("another communicator's collective runs on the device");
+                     }),
+            "");
+}
+
+TEST(Native, GroupsInWhichRanksBeginInDifferentOrdersEnd) {
+  EXPECT_EQ(on_cores(4,
+                     [](const OnCore& r) {
+                       const Parted p(r);
+                       for (int i = 0; i < 20; ++i) {
+                         Group group;
+                         if (r.c.rank() < 2) p.sum_part();
+                         p.sum_whole();
+                         if (r.c.rank() >= 2) p.sum_part();
+                         group.end();
+                         p.expect_sum_of_part();
+                       }
                      }),
             "");
 }
