@@ -22,7 +22,7 @@ struct Message {
   std::int32_t channel;
   std::int32_t tag;
 };
-using Lines = std::map<std::tuple<bool, Rank, std::int32_t>, std::vector<Message>>;
+using Lines = std::map<std::tuple<bool, Rank, std::int32_t>, std::vector<Message>>;  // true: sends
 
 // Both ends list a lane's messages in the same order.
 Lines lines_of(const Program& program, int lanes) {
@@ -30,7 +30,7 @@ Lines lines_of(const Program& program, int lanes) {
   for (std::uint32_t i = 0; i < program.steps.size(); ++i) {
     const Step& step = program.steps[i];
     const auto add = [&](const End& end) {
-      lines[{schedule::receives(step.op), end.peer, step.channel % lanes}].push_back({i, step.channel, end.tag});
+      lines[{schedule::sends(step.op), end.peer, step.channel % lanes}].push_back({i, step.channel, end.tag});
     };
     if (step.op == Op::send && step.second.peer >= 0) add(step.second);
     if (schedule::sends(step.op) || schedule::receives(step.op)) add(step.end);
@@ -50,10 +50,10 @@ class Compiler {
     for (std::uint32_t i = 0; i < program_.steps.size(); ++i) flatten(i);
     follow();
     for (const auto& [key, messages] : lines_of(program_, lanes)) {
-      const auto& [receives, peer, lane] = key;
+      const auto& [sends, peer, lane] = key;
       const auto first = static_cast<std::uint32_t>(out_.messages.size());
       for (const Message& m : messages) out_.messages.push_back(m.step);
-      out_.lines.push_back({peer, lane, receives, first, static_cast<std::uint32_t>(messages.size())});
+      out_.lines.push_back({peer, lane, !sends, first, static_cast<std::uint32_t>(messages.size())});
     }
     if (origins != nullptr) trace(*origins);
     out_.scratch_elements = layout_.elements(schedule::Buffer::scratch);

@@ -65,8 +65,8 @@ struct Compiled {
   std::vector<Place> places;
   std::vector<std::uint32_t> followers;
   std::vector<std::uint32_t> messages;  // step numbers, grouped by line
-  std::vector<Line> lines;
-  std::vector<std::uint32_t> first;  // local steps that wait for nothing
+  std::vector<Line> lines;              // those that receive come first, as the executor moves them in this order
+  std::vector<std::uint32_t> first;     // local steps that wait for nothing
   std::size_t scratch_elements = 0;
   std::size_t input_elements = 0, output_elements = 0;
 

@@ -72,7 +72,7 @@ void check_own(std::span<const SendRecv> points, Rank rank) {
 Compiled compile_send_recvs(std::span<const SendRecv> points, Rank rank, int lane) {
   check_own(points, rank);
   Compiled out;
-  std::vector<std::pair<std::pair<bool, Rank>, std::uint32_t>> lined;  // steps by direction (true: receive) and peer
+  std::vector<std::pair<std::pair<bool, Rank>, std::uint32_t>> lined;  // steps by direction (true: send) and peer
   for (const SendRecv& p : points) {
     const std::size_t bytes = p.count * kernels::size_of(p.type);
     const bool sends = p.from == rank, receives = p.to == rank;
@@ -82,7 +82,7 @@ Compiled compile_send_recvs(std::span<const SendRecv> points, Rank rank, int lan
     (sends ? step.from : step.to) = address(sends ? p.input : p.output, bytes);
     step.origin = static_cast<std::int32_t>(out.steps.size());
     step.mark = static_cast<std::uint32_t>(p.type);
-    lined.push_back({{receives, sends ? p.to : p.from}, static_cast<std::uint32_t>(out.steps.size())});
+    lined.push_back({{sends, sends ? p.to : p.from}, static_cast<std::uint32_t>(out.steps.size())});
     out.steps.push_back(step);
   }
   each_own(points, rank, [&](const SendRecv& sent, const SendRecv& received) {
@@ -94,9 +94,9 @@ Compiled compile_send_recvs(std::span<const SendRecv> points, Rank rank, int lan
   out.ahead.resize(out.steps.size());
   std::sort(lined.begin(), lined.end());
   for (std::size_t i = 0; i < lined.size(); ++i) {
-    const auto& [receives, peer] = lined[i].first;
+    const auto& [sends, peer] = lined[i].first;
     if (i == 0 || lined[i - 1].first != lined[i].first)
-      out.lines.push_back({peer, lane, receives, static_cast<std::uint32_t>(i), 0});
+      out.lines.push_back({peer, lane, !sends, static_cast<std::uint32_t>(i), 0});
     ++out.lines.back().count;
     out.messages.push_back(lined[i].second);
   }

@@ -1,6 +1,5 @@
 #include "ccl/run/executor.h"
 
-#include <numeric>
 #include <utility>
 
 #include "ccl/failure/blame.h"
@@ -10,7 +9,8 @@ namespace {
 
 using schedule::Op;
 
-constexpr int patient_looks = 16;  // when there is nothing else to do; a fraction of a microsecond
+constexpr int patient_looks = 16;                     // when there is nothing else to do; a fraction of a microsecond
+constexpr std::size_t large = std::size_t{32} << 10;  // messages above this may need room that a receiver grants
 
 bool is_local(Op op) { return !schedule::sends(op) && !schedule::receives(op); }
 
@@ -39,12 +39,13 @@ void Executor::begin(const BoundProgram& bound) {
     front->sender = line.receives ? nullptr : &transport_.sender(line.peer, line.lane);
     ++front;
   }
-  live_.resize(c.lines.size());
-  std::iota(live_.begin(), live_.end(), 0);
   waiting_ = false;
   transport_.show(*bound.activity);
+  // Large messages go after this rank's grants for others, which would wait behind them in a TCP connection.
   for (Front& f : fronts_)
-    if (f.sender != nullptr) advance(f);
+    if (f.sender != nullptr && bytes_of(next_of(f)) <= large) advance(f);
+  for (std::uint32_t i = 0; i < fronts_.size(); ++i)
+    if (fronts_[i].next != fronts_[i].line->count) live_.push_back(i);
 }
 
 bool Executor::move() {
@@ -92,7 +93,7 @@ void Executor::end() {
 bool Executor::advance(Front& front) {
   bool moved = false;
   while (front.next < front.line->count) {
-    const std::uint32_t step = bound_->compiled->messages[front.line->first + front.next];
+    const std::uint32_t step = next_of(front);
     if (ahead_[step].waits != 0) return moved;
     if (!front.begun && start(front, step)) {
       moved = true;
@@ -111,10 +112,19 @@ bool Executor::advance(Front& front) {
   return moved;
 }
 
+std::uint32_t Executor::next_of(const Front& front) const {
+  return bound_->compiled->messages[front.line->first + front.next];
+}
+
+std::size_t Executor::bytes_of(std::uint32_t step) const {
+  const FlatStep& flat = bound_->compiled->steps[step];
+  return (schedule::sends(flat.op) ? flat.from : flat.to).elements * kernels::size_of(bound_->wire);
+}
+
 // True when there is nothing to move; both ends know that from the plan.
 bool Executor::start(Front& front, std::uint32_t step) {
   const FlatStep& flat = bound_->compiled->steps[step];
-  const std::size_t bytes = (front.line->receives ? flat.to : flat.from).elements * kernels::size_of(bound_->wire);
+  const std::size_t bytes = bytes_of(step);
   if (bytes == 0 && !bound_->tokens) {
     ++front.next;
     finish(step);
@@ -217,7 +227,7 @@ void Executor::look_around() {
   }
   Activity& mine = *bound_->activity;
   if (const Front* front = stuck(); front != nullptr) {
-    const std::uint32_t step = bound_->compiled->messages[front->line->first + front->next];
+    const std::uint32_t step = next_of(*front);
     mine.step = bound_->compiled->steps[step].origin;
     mine.waits_for = front->line->peer;
   } else if (native_ != nullptr) {

@@ -16,8 +16,8 @@ class Executor {
   Executor(Transport&, device::Device&, std::chrono::milliseconds timeout);
 
   // The run is split so that one thread can drive several executors: begin(), then move() until done(), with idle()
-  // when none of them has moved, then end(). The program must stay in place until end(). begin() sends what can be
-  // sent, so the caller's other work overlaps with the transfer.
+  // when none of them has moved, then end(). The program must stay in place until end(). begin() sends small
+  // messages, so the caller's other work overlaps with the transfer.
   //
   // All of these throw PeerLost, Mismatch, Aborted. The transport cannot be used after that.
   void begin(const BoundProgram&);
@@ -41,6 +41,8 @@ class Executor {
 
   bool advance(Front&);
   bool start(Front&, std::uint32_t step);
+  std::uint32_t next_of(const Front&) const;       // step of its next message
+  std::size_t bytes_of(std::uint32_t step) const;  // of a message
   void finish(std::uint32_t step);
   void run_local(std::uint32_t step);
   static void take(void* self, std::uint32_t step, std::size_t offset, const std::byte* piece, std::size_t bytes);

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::uint32_t most_outstanding = 16;  // pieces of a message
 constexpr std::size_t staged_pieces = 4;
+constexpr int looks_unannounced = 3;  // for grants, as a receiver that comes at the same time grants without being told
 constexpr std::chrono::milliseconds first_patience{100}, longest_patience{2000};  // for the answer to an ask
 
 }  // namespace
@@ -147,6 +148,7 @@ bool LaneSender::begin(Sending& s) {
   if (full()) return false;
   begun_ = true;
   announced_ = false;
+  looks_ = 0;
   posted_ = made_ = 0;
   bytes_ = s.bytes;
   mark_ = s.mark;
@@ -166,7 +168,8 @@ bool LaneSender::send_large(Sending& s) {
     any = true;
     fits = fits && o.packet.bytes == s.bytes && o.packet.mark == s.mark;
   }
-  if (!announced_ && (!any || !fits)) announced_ = path_.send(to_, packet(Packet::Kind::announce, s), nullptr, 0);
+  if (!announced_ && (!any || !fits) && (!fits || looks_++ >= looks_unannounced))
+    announced_ = path_.send(to_, packet(Packet::Kind::announce, s), nullptr, 0);
   if (!fits) return false;
   if (!again_.empty()) send_again();
   while (posted_ < s.bytes && outstanding_ < most_outstanding) {

@@ -55,6 +55,7 @@ class LaneSender : public Sender {
   bool waiting_ = false;
   // The large message under way.
   bool begun_ = false, announced_ = false;
+  int looks_ = 0;  // for grants, before it was announced
   std::size_t bytes_ = 0;
   std::uint32_t mark_ = 0;
   std::size_t posted_ = 0, made_ = 0;  // bytes; of those that a producer makes
