@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """How near collectives between hosts on slow links come to what their algorithm can reach: fabric_bound.py BUILD [options]
 
-Hosts are network namespaces of this machine, each with one interface of a given rate (tc tbf). The bound of an algorithm that
-does `steps` messages one after the other and sends `bytes` from each host is steps * alpha + bytes * beta: alpha is the time
-of a message of 8 B, measured here, beta follows from the rate, of which Ethernet's, IP's and TCP's headers take 4%. Needs root.
+Hosts are network namespaces of this machine, each with one interface of a given rate both ways (tc tbf). The bound of an
+algorithm that does `steps` messages one after the other and sends `bytes` from each host is steps * alpha + bytes * beta:
+alpha is the time of a message of 8 B, measured here, beta follows from the rate, of which Ethernet's, IP's and TCP's headers
+take 4%. Needs root.
 """
 import argparse
 import json

@@ -60,8 +60,12 @@ class Hosts:
             must("ip", "-n", self.switch, "link", "set", port, "master", bridge, "up")
             must("ip", "-n", name, "addr", "add", f"10.9.{number}.{i + 1}/24", "dev", interface)
             must("ip", "-n", name, "link", "set", interface, "up")
-            must("tc", "-n", name, "qdisc", "add", "dev", interface, "root", "tbf", "rate", self.rate, "burst",
-                 self.burst, "latency", "50ms")
+            self.limit(name, interface, "50ms")
+            self.limit(self.switch, port, "5ms")  # as shallow as a switch: more than it holds is dropped
+
+    def limit(self, name, interface, latency):
+        must("tc", "-n", name, "qdisc", "add", "dev", interface, "root", "tbf", "rate", self.rate, "burst", self.burst,
+             "latency", latency)
 
     @staticmethod
     def port(host, interface):
