@@ -73,7 +73,7 @@ class Device {
   // Why it does not do this one; empty: it does. All members begin it alike, and then ask until it is done.
   virtual std::string refuses(const NativeCollective&) const { return why_not(Capability::collectives); }
   virtual std::unique_ptr<NativeRun> start(const NativeCollective& c, NativeTurn) { throw Unsupported(refuses(c)); }
-  virtual NativeTurn take_turn() { return nullptr; }  // null: another has it
+  virtual NativeTurn take_native_turn() { return nullptr; }  // null: another has it
 
   // A channel to a core that accepts, and one from a core that connects. Neither waits. Destroy them before the device.
   // Throw Unsupported, system_error.

@@ -51,7 +51,12 @@ Agreement::Agreement(device::Device& d, const Config& config, const Transport& t
 }
 
 Call Agreement::exchange(const Call& c, bool supplied) {
+  turn_.reset();
   own_refusal_ = has_collectives_ ? refusal(c, supplied) : "";
+  if (has_collectives_ && own_refusal_.empty()) {
+    turn_ = device_.take_native_turn();
+    if (turn_ == nullptr) own_refusal_ = "another communicator's collective runs on the device";
+  }
   const std::uint64_t call = c.count << 24 ^ static_cast<std::uint64_t>(c.collective) << 16 ^
                              static_cast<std::uint64_t>(c.type) << 8 ^ static_cast<std::uint64_t>(c.op.kind);
   const Told told{device_.clock(), world_, call, has_collectives_ && own_refusal_.empty()};
@@ -88,9 +93,7 @@ std::string Agreement::refusal(const Call& c, bool supplied) {
              .group = std::vector<std::uint32_t>(members),
              .rank = static_cast<std::uint32_t>(rank_),
              .world = world_.size};
-  if (std::string why = device_.refuses(wanted_); !why.empty()) return why;
-  turn_ = device_.take_turn();
-  return turn_ == nullptr ? "another communicator's collective runs on the device" : "";
+  return device_.refuses(wanted_);
 }
 
 Agreement::Told Agreement::told(Rank r) const {

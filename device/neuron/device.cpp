@@ -68,7 +68,7 @@ class Neuron : public Device {
     if (const std::string why = refuses(c); !why.empty()) throw Unsupported(why);
     return start_native(runtime_, tensors_, core_, c, std::move(turn));
   }
-  NativeTurn take_turn() override { return runtime_->take_turn(core_); }
+  NativeTurn take_native_turn() override { return runtime_->take_native_turn(core_); }
   std::unique_ptr<Channel> connect(const PeerCore& peer) override { return messages_.channel(true, peer); }
   std::unique_ptr<Channel> accept(const PeerCore& peer) override { return messages_.channel(false, peer); }
   std::unique_ptr<Stream> stream() override;

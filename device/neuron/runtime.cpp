@@ -87,7 +87,7 @@ std::uint64_t NeuronRuntime::world_of(std::uint64_t identity) {
   return std::max<std::uint64_t>(identity ^ (meeting * 0x9E3779B97F4A7C15), 1);
 }
 
-NativeTurn NeuronRuntime::take_turn(int core) {
+NativeTurn NeuronRuntime::take_native_turn(int core) {
   const std::lock_guard lock(mutex_);
   std::weak_ptr<const void>& taken = turns_[core];
   if (!taken.expired()) return nullptr;

@@ -37,7 +37,7 @@ class NeuronRuntime {
   std::string enter(std::uint64_t identity);
   // The world as the runtime sees it: that of another root, or of a process without one, is another one.
   static std::uint64_t world_of(std::uint64_t identity);
-  NativeTurn take_turn(int core);  // null: another has it
+  NativeTurn take_native_turn(int core);  // null: another has it
   // What work in flight still uses, until the runtime is closed.
   void keep(std::shared_ptr<const void>);
 

@@ -64,9 +64,9 @@ class Presence {
 
   // For the Control. The peers to whom something is to be told; each is taken off when it is written for.
   std::vector<Rank> take_owed();
-  int path(Rank) const;  // over which it is told
-  void begin_on(Rank, int path);
-  bool has_to_tell() const;  // to those who can be reached
+  int path(Rank) const;           // over which it is told
+  void begin_on(Rank, int path);  // the path that works, where that is known
+  bool has_to_tell() const;       // to those who can be reached
   std::size_t write_for(Rank, int path, std::size_t room, std::vector<std::byte>& into);
   void put_off(Rank);                    // it could not be told yet
   void telling(Rank, int path);          // the message is on its way
