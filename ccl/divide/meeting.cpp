@@ -11,14 +11,14 @@ using What = Next::What;
 
 bool under_way(const Notice& n) { return n.stage != Stage::over; }
 
-bool is_here(const Notice& n, const Notice& mine) {
-  return under_way(n) && n.call == mine.call && n.attempt == mine.attempt && n.members == mine.members;
+bool is_of_attempt(const Notice& n, const Notice& mine) {
+  return n.call == mine.call && n.attempt == mine.attempt && n.members == mine.members;
 }
 
+bool is_here(const Notice& n, const Notice& mine) { return under_way(n) && is_of_attempt(n, mine); }
+
 // Nobody leaves this attempt well before all have joined.
-bool has_made(const Notice& n, const Notice& mine) {
-  return !under_way(n) && n.call == mine.call && n.attempt == mine.attempt && n.members == mine.members && n.blames < 0;
-}
+bool has_made(const Notice& n, const Notice& mine) { return !under_way(n) && is_of_attempt(n, mine) && n.blames < 0; }
 
 bool has_failed(const Notice& n, const Notice& mine) { return n.broken != 0 && n.broken <= mine.attempt; }
 

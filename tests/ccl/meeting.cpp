@@ -53,7 +53,7 @@ TEST(Rendezvous, WhoIsLateForASplitIsInNothing) {
 // Between hosts, the news that a rank's communicator was made may come before the outcome itself.
 TEST(Rendezvous, WhoHasMadeTheCommunicatorHasNotTurnedAway) {
   const Notice mine{.call = Call::split, .stage = Notice::Stage::read, .attempt = 4, .members = {0, 1}};
-  Notice leader = mine;
+  Notice leader;
   const auto turned_away = [&](auto change) {
     leader = {.call = Call::split, .stage = Notice::Stage::over, .attempt = 4, .members = {0, 1}};
     change();

@@ -142,6 +142,16 @@ struct Parted {
   }
   void sum_part() const { part->all_reduce(r.in, r.out, n, kernels::DType::f32); }
   void sum_whole() const { r.c.all_reduce(r.in + n, r.out + n, n, kernels::DType::f32); }
+  void sum_both_in_groups(bool part_first) const {
+    for (int i = 0; i < 20; ++i) {
+      Group group;
+      if (part_first) sum_part();
+      sum_whole();
+      if (!part_first) sum_part();
+      group.end();
+      expect_sum_of_part();
+    }
+  }
   void expect_sum_of_part() const {
     const auto a = numbers(r.c.rank() % 2, n), b = numbers(r.c.rank() % 2 + 2, n), seen = r.get(n);
     for (std::size_t i = 0; i < n; ++i) r.expect(seen[i] == a[i] + b[i], "a wrong sum of a part");
@@ -171,13 +181,7 @@ TEST(Native, OneCommunicatorOfAGroupHasItsTurn) {
   EXPECT_EQ(on_cores(4,
                      [](const OnCore& r) {
                        const Parted p(r);
-                       for (int i = 0; i < 20; ++i) {
-                         Group group;
-                         p.sum_part();
-                         p.sum_whole();
-                         group.end();
-                         p.expect_sum_of_part();
-                       }
+                       p.sum_both_in_groups(true);
                        p.expect_told_of_part("\"algorithm\": \"native\"");
                        r.expect_told("another communicator's collective runs on the device");
                      }),
@@ -185,19 +189,7 @@ TEST(Native, OneCommunicatorOfAGroupHasItsTurn) {
 }
 
 TEST(Native, GroupsInWhichRanksBeginInDifferentOrdersEnd) {
-  EXPECT_EQ(on_cores(4,
-                     [](const OnCore& r) {
-                       const Parted p(r);
-                       for (int i = 0; i < 20; ++i) {
-                         Group group;
-                         if (r.c.rank() < 2) p.sum_part();
-                         p.sum_whole();
-                         if (r.c.rank() >= 2) p.sum_part();
-                         group.end();
-                         p.expect_sum_of_part();
-                       }
-                     }),
-            "");
+  EXPECT_EQ(on_cores(4, [](const OnCore& r) { Parted(r).sum_both_in_groups(r.c.rank() < 2); }), "");
 }
 
 }  // namespace

@@ -168,7 +168,7 @@ bool LaneSender::send_large(Sending& s) {
     any = true;
     fits = fits && o.packet.bytes == s.bytes && o.packet.mark == s.mark;
   }
-  if (!announced_ && (!any || !fits) && (!fits || looks_++ >= looks_unannounced))
+  if (!announced_ && (!fits || (!any && looks_++ >= looks_unannounced)))
     announced_ = path_.send(to_, packet(Packet::Kind::announce, s), nullptr, 0);
   if (!fits) return false;
   if (!again_.empty()) send_again();
