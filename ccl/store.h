@@ -27,6 +27,9 @@ class Store {
   // erased; when no notes are left, the resources that keep them are freed. Does not block or throw. Does nothing in
   // stores whose notes end in another way.
   virtual void leave(std::string_view /*prefix*/, std::int64_t /*members*/) {}
+  // What all of its users have proven that they know; it is never sent. Empty: there is none, and the notes themselves
+  // are out of the reach of others.
+  virtual std::string secret() const { return {}; }
 };
 
 // The same store with a prefix before every key, so that several communicators can share one. A slash within a prefix
@@ -40,6 +43,7 @@ class PrefixStore : public Store {
   Bytes get(std::string_view key, Deadline d) override { return below_->get(named(key), d); }
   std::int64_t add(std::string_view key, std::int64_t amount) override { return below_->add(named(key), amount); }
   void leave(std::string_view prefix, std::int64_t members) override { below_->leave(named(prefix), members); }
+  std::string secret() const override { return below_->secret(); }
 
  private:
   std::string named(std::string_view key) const { return prefix_ + "/" + std::string(key); }

@@ -28,6 +28,7 @@ class OwnStore : public Store {
   }
 
   void leave(std::string_view prefix, std::int64_t members) override { store_->board.leave(prefix, members); }
+  std::string secret() const override { return store_->secret; }
 
  private:
   const std::shared_ptr<StoreLoop> loop_;

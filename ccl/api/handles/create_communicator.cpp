@@ -22,6 +22,7 @@ class PatientStore : public Store {
   void set(std::string_view key, std::span<const std::byte> value) override { below_->set(key, value); }
   std::int64_t add(std::string_view key, std::int64_t amount) override { return below_->add(key, amount); }
   void leave(std::string_view prefix, std::int64_t members) override { below_->leave(prefix, members); }
+  std::string secret() const override { return below_->secret(); }
   Bytes get(std::string_view key, Deadline deadline) override {
     for (;;) {
       if (*given_up_) throw Aborted("the communicator was aborted in its making");

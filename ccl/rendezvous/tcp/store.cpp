@@ -147,6 +147,8 @@ class TcpStore : public Store {
     if (prefix.empty()) idle_.clear();
   }
 
+  std::string secret() const override { return search_.secret; }
+
  private:
   Link find(Deadline deadline);
   std::optional<Bytes> ask(const Request&, Deadline);

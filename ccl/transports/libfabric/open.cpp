@@ -139,9 +139,11 @@ Family divided(const Joining& j, const FabricTransport& parent) {
 
 Family first(Store& store, const Joining& j) {
   Family f{.control = std::make_shared<Control>(j.config.fabric)};
-  if (j.rank == 0) f.identity = random_number();
-  f.members = exchange_members(store, j.rank, j.ranks, myself(j.config.fabric, *f.control), f.identity, j.deadline);
-  f.control->begin(f.members);
+  Origin origin;
+  if (j.rank == 0) origin = fresh_origin();
+  f.members = exchange_members(store, j.rank, j.ranks, myself(j.config.fabric, *f.control), origin, j.deadline);
+  f.identity = origin.identity;
+  f.control->begin(f.members, Seal(store.secret(), origin));
   f.places.resize(f.members.size());
   std::iota(f.places.begin(), f.places.end(), std::size_t{0});
   return f;

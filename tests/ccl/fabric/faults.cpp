@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ccl/transports/libfabric/wire/hostile_wire.h"
+#include "ccl/transports/libfabric/wire/message_kind.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -27,7 +28,7 @@ class PromptWire : public Wire {
   fi_addr_t know(std::span<const std::byte>, std::uint32_t) override { return next_++; }
   std::unique_ptr<Region> region(const Memory&, bool) override { return nullptr; }
   bool inject(fi_addr_t, const void* data, std::size_t) override {
-    carried_.push_back(*static_cast<const int*>(data));
+    carried_.push_back(static_cast<const int*>(data)[token_at / sizeof(int)]);
     return true;
   }
   bool send(fi_addr_t to, const Local& b, Operation& op) override { return inject(to, b.data, b.bytes) && ends(op); }
@@ -73,7 +74,7 @@ Outcome send_all(const FaultInjection& h, int between_polls, bool backwards, boo
     known[peer] = wire->know({}, peer);
   }
   std::deque<Operation> operations;
-  std::deque<std::array<int, 12>> packets;  // an identity, and what follows it
+  std::deque<std::array<int, 12>> packets;  // a head with a token, and what follows it
   std::size_t ended = 0;
   const auto poll = [&] {
     std::array<Event, 4> events;
@@ -89,10 +90,10 @@ Outcome send_all(const FaultInjection& h, int between_polls, bool backwards, boo
   for (int round = 0; round < rounds; ++round)
     for (std::uint32_t i = 0; i < peers; ++i) {
       const std::uint32_t peer = backwards ? peers - 1 - i : i;
-      packets.push_back({round * 10 + static_cast<int>(peer), 0, 0, round % 7});
+      packets.push_back({1, 0, round * 10 + static_cast<int>(peer), 0, 0, round % 7});
       const Local packet{packets.back().data(), sizeof packets.back(), nullptr};
       until_taken([&] { return wire->inject(known[peer], packet.data, packet.bytes); });
-      const std::array<int, 12> credit = {1'000'000, 0, 0, -1, 0, round};
+      const std::array<int, 12> credit = {1, 0, 1'000'000, 0, 0, -1, 0, round};
       if (further) until_taken([&] { return wire->inject(known[peer], credit.data(), sizeof credit); });
       Operation& message = operations.emplace_back();
       message.what = Operation::What::packet_out;
@@ -159,8 +160,12 @@ TEST(FaultInjection, AWireThatSticksDoesSoForEachPeerAfterAsManyOperations) {
   std::vector<int> carried;
   const auto wire = hostile(std::make_unique<PromptWire>(carried), {.stick = 3});
   const fi_addr_t first = wire->know({}, 0), second = wire->know({}, 1);
-  for (int i = 0; i < 5; ++i) EXPECT_TRUE(wire->inject(first, &i, sizeof i));
-  for (int i = 10; i < 12; ++i) EXPECT_TRUE(wire->inject(second, &i, sizeof i));
+  const auto inject = [&](fi_addr_t to, int number) {
+    const std::array<int, 3> message = {1, 0, number};
+    return wire->inject(to, message.data(), sizeof message);
+  };
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(inject(first, i));
+  for (int i = 10; i < 12; ++i) EXPECT_TRUE(inject(second, i));
   EXPECT_EQ(carried, (std::vector{0, 1, 2, 10, 11}));
 }
 

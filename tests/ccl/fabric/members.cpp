@@ -17,9 +17,9 @@ Member member(Rank r) {
 
 // "": it has learnt of all.
 std::string heard(Store& store, Rank rank, Rank ranks, Clock::duration patience) {
-  std::uint64_t identity = 7;
+  Origin origin{.identity = 7};
   try {
-    exchange_members(store, rank, ranks, member(rank), identity, Clock::now() + patience);
+    exchange_members(store, rank, ranks, member(rank), origin, Clock::now() + patience);
     return "";
   } catch (const PeerLost& lost) {
     return fmt::format("lost {}: {}", lost.rank, lost.what());
@@ -54,7 +54,7 @@ TEST(Members, SoItDoesOfANoteThatIsDamaged) {
 }
 
 TEST(Members, ANoteForAllThatIsDamagedIsRefused) {
-  for (const std::size_t size : {0, 3, 6, 12}) {
+  for (const std::size_t size : {0, 3, 6, 12, 20}) {
     const auto store = memory_store();
     Bytes note(size, std::byte{0});
     if (size == 6) note.front() = std::byte{2};

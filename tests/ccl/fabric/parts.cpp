@@ -304,7 +304,7 @@ TEST(PublicState, NamesRanksOfItsCommunicator) {
   PublicHead h{.from = 3, .lost = 1};
   EXPECT_TRUE(names_ranks_of(h, 4));
   EXPECT_FALSE(names_ranks_of(h, 3));
-  for (std::int32_t* const rank : {&h.lost, &h.aborted, &h.missing, &h.activity.waits_for, &h.activity.root})
+  for (std::int32_t* const rank : {&h.to, &h.lost, &h.aborted, &h.missing, &h.activity.waits_for, &h.activity.root})
     for (const std::int32_t wrong : {4, -2}) {
       const std::int32_t right = std::exchange(*rank, wrong);
       EXPECT_FALSE(names_ranks_of(h, 4)) << wrong;

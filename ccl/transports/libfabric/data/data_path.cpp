@@ -166,6 +166,7 @@ bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_b
   if (address == FI_ADDR_UNSPEC) return false;
   packet.token = presence_->identity();
   packet.from = presence_->rank();
+  packet.to = to;
   LaneReceiver* const back = receivers_[index(to, packet.lane)].get();
   packet.taken = back == nullptr ? 0 : back->taken();
   const std::size_t bytes = sizeof packet + more_bytes;
@@ -314,22 +315,17 @@ void DataPath::land(std::uint32_t piece, int rail) {
 }
 
 void DataPath::take(PacketBuffer* b) {
+  const std::span<const std::byte> all(b->data, b->pool->packet_bytes());
   Packet p;
-  std::memcpy(&p, b->data, sizeof p);
-  if (p.token != presence_->identity() || p.from < 0 || p.from >= presence_->ranks() || p.lane >= lanes_)
-    return give(b);
+  if (!read_packet(all, {presence_->identity(), presence_->rank(), presence_->ranks(), lanes_}, p)) return give(b);
+  const std::span<const std::byte> payload = payload_of(p, all);
   traffic_.arrived(p.from, b->rail);
   LaneSender& there = sender(p.from, p.lane);
   there.taken(p.taken);
-  if (p.kind == Packet::Kind::grant) {
-    Grant g;
-    std::memcpy(&g, b->data + sizeof p, sizeof g);
-    there.granted(p, g);
-  }
+  if (p.kind == Packet::Kind::grant) there.granted(p, grant_in(payload));
   if (p.kind == Packet::Kind::ask || p.kind == Packet::Kind::lack) {
-    const std::size_t most = std::min(most_pieces_asked, eager_bytes_ / sizeof(std::uint32_t));
-    std::vector<std::uint32_t> pieces(std::min<std::uint64_t>(p.bytes, most));
-    if (!pieces.empty()) std::memcpy(pieces.data(), b->data + sizeof p, pieces.size() * sizeof pieces[0]);
+    std::vector<std::uint32_t> pieces(p.bytes);
+    if (!pieces.empty()) std::memcpy(pieces.data(), payload.data(), payload.size());
     if (p.kind == Packet::Kind::lack)
       there.lacking(p, pieces);
     else

@@ -105,16 +105,16 @@ void LaneReceiver::asked(const Packet& p, std::vector<std::uint32_t> pieces) {
     return;
   }
   std::erase_if(pieces, [&](std::uint32_t piece) { return !path_.landings().lacks(piece); });
-  const Packet answer{.number = number_,
+  const Packet answer{.kind = Packet::Kind::lack,
+                      .lane = static_cast<std::uint8_t>(lane_),
+                      .number = number_,
                       .mark = p.mark,
-                      .bytes = pieces.size(),
-                      .kind = Packet::Kind::lack,
-                      .lane = static_cast<std::uint8_t>(lane_)};
+                      .bytes = pieces.size()};
   path_.send(from_, answer, pieces.data(), pieces.size() * sizeof pieces[0]);  // it asks again if it hears nothing
 }
 
 bool LaneReceiver::tell_taken() {
-  return path_.send(from_, {.number = number_, .kind = Packet::Kind::credit, .lane = static_cast<std::uint8_t>(lane_)},
+  return path_.send(from_, {.kind = Packet::Kind::credit, .lane = static_cast<std::uint8_t>(lane_), .number = number_},
                     nullptr, 0);
 }
 
@@ -194,11 +194,11 @@ void LaneReceiver::send_grants(const Receiving& r) {
   for (Opened& o : open_) {
     if (o.sent) continue;
     if (!post_pieces(o)) return;
-    const Packet p{.number = number_,
+    const Packet p{.kind = Packet::Kind::grant,
+                   .lane = static_cast<std::uint8_t>(lane_),
+                   .number = number_,
                    .mark = r.mark,
-                   .bytes = r.bytes,
-                   .kind = Packet::Kind::grant,
-                   .lane = static_cast<std::uint8_t>(lane_)};
+                   .bytes = r.bytes};
     if (!path_.send(from_, p, &o.grant, sizeof o.grant)) return;
     o.sent = true;
   }

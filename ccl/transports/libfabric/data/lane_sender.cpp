@@ -121,7 +121,7 @@ bool LaneSender::advance_now(Sending& s) {
 }
 
 Packet LaneSender::packet(Packet::Kind kind, const Sending& s) const {
-  return {.number = number_, .mark = s.mark, .bytes = s.bytes, .kind = kind, .lane = static_cast<std::uint8_t>(lane_)};
+  return {.kind = kind, .lane = static_cast<std::uint8_t>(lane_), .number = number_, .mark = s.mark, .bytes = s.bytes};
 }
 
 bool LaneSender::send_eager(Sending& s) {
@@ -219,11 +219,11 @@ void LaneSender::ask() {
   for (const Again& a : again_)
     if (fit(a) && pieces.size() < most) pieces.push_back(a.piece.grant.first + a.piece.piece);
   if (pieces.empty()) return;
-  const Packet p{.number = number_,
+  const Packet p{.kind = Packet::Kind::ask,
+                 .lane = static_cast<std::uint8_t>(lane_),
+                 .number = number_,
                  .mark = asks_ + 1,
-                 .bytes = pieces.size(),
-                 .kind = Packet::Kind::ask,
-                 .lane = static_cast<std::uint8_t>(lane_)};
+                 .bytes = pieces.size()};
   if (!path_.send(to_, p, pieces.data(), pieces.size() * sizeof pieces[0])) return;
   ++asks_;
   asked_ = now;

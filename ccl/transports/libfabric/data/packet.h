@@ -4,31 +4,33 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+
+#include "ccl/errors.h"
+#include "ccl/transports/libfabric/wire/message_kind.h"
 
 namespace trellis::ccl::libfabric {
 
-inline constexpr int protocol_version = 2;  // of this layout and of what ranks tell each other for control
 inline constexpr int most_rails = 4;
 inline constexpr std::size_t most_pieces_asked = 1000;
 
 struct Packet {
-  enum class Kind : std::uint8_t {
-    eager,     // a whole message follows
-    announce,  // a large message waits for grants
-    grant,     // where pieces of a large message may be put: a Grant follows
-    credit,    // only `taken`
-    ask,       // which of these pieces of a large message have not arrived: their numbers follow
-    lack       // the answer: those
-  };
-  std::uint64_t token = 0;   // of the communicator
+  using Kind = MessageKind;
+  Kind kind = Kind::credit;
+  std::uint8_t version = protocol_version;
+  std::uint8_t lane = 0;
+  std::uint8_t unused = 0;
   std::int32_t from = 0;     // rank
+  std::uint64_t token = 0;   // of the communicator
+  std::int32_t to = 0;       // rank
   std::uint32_t number = 0;  // of the message on its lane
   std::uint32_t mark = 0;    // of the operation; of an ask and its answer: their number
   std::uint32_t taken = 0;   // messages that the sender of the packet has taken from the lane in the other direction
-  std::uint64_t bytes = 0;   // of the message
-  Kind kind = Kind::credit;
-  std::uint8_t lane = 0;
+  std::uint64_t reserved = 0;
+  std::uint64_t bytes = 0;  // of the message
 };
+static_assert(sizeof(Packet) == packet_bytes && offsetof(Packet, token) == token_at &&
+              offsetof(Packet, taken) == taken_at);
 
 // Room for the bytes from `offset` on of a message, in pieces of `piece` bytes. Pieces arrive in any order; each tells
 // its number, added to `first`, as immediate data, or has it as its tag.
@@ -40,5 +42,21 @@ struct Grant {
   std::uint64_t address[most_rails] = {};
   std::uint64_t key[most_rails] = {};
 };
+
+// A rank of a communicator, to whom a packet may be.
+struct Addressee {
+  std::uint64_t token = 0;
+  Rank rank = 0, ranks = 0;
+  int lanes = 0;
+};
+
+// What arrived at this rank, behind which may be any bytes. False: no rank of the communicator sends this to it.
+bool read_packet(std::span<const std::byte> from, const Addressee&, Packet&);
+// What follows a packet that was read from the beginning of these bytes.
+std::size_t payload_bytes(const Packet&);
+inline std::span<const std::byte> payload_of(const Packet& p, std::span<const std::byte> from) {
+  return from.subspan(sizeof p, payload_bytes(p));
+}
+Grant grant_in(std::span<const std::byte> payload);
 
 }  // namespace trellis::ccl::libfabric

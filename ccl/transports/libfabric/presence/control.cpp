@@ -50,10 +50,11 @@ std::string Control::terms() const {
 
 std::vector<std::byte> Control::address() const { return address_list(wires_); }
 
-void Control::begin(std::vector<Member> members) {
+void Control::begin(std::vector<Member> members, const Seal& seal) {
   members_ = std::move(members);
+  seal_ = seal;
   const auto ranks = static_cast<Rank>(members_.size());
-  const std::size_t of_one = sizeof(PublicHead) + most_notice_bytes(ranks);
+  const std::size_t of_one = sizeof(Seal::Head) + sizeof(PublicHead) + most_notice_bytes(ranks);
   const std::size_t of_others = is_large(ranks) ? std::min(most_relayed_bytes, of_one * members_.size()) : 0;
   for (const auto& wire : wires_) {
     const std::size_t alone = of_one + most_address_bytes + most_note_bytes;
@@ -180,8 +181,10 @@ void Control::move(int path) {
 
 void Control::take(const PacketBuffer& b, int path) {
   PublicState s;
-  if (!read_public({b.data, b.pool->packet_bytes()}, s)) return;
-  if (const auto p = presence_of(s.head.communicator)) p->hear(s, path);
+  const auto told = seal_->open({b.data, b.pool->packet_bytes()});
+  const bool well = !told.empty() && read_public(told, s);
+  const auto p = well ? presence_of(s.head.communicator) : nullptr;
+  if (!well || (p && !p->hear(s, path))) ++dropped_;
 }
 
 void Control::tell(const std::shared_ptr<Presence>& p, Rank r) {
@@ -199,8 +202,11 @@ void Control::tell(const std::shared_ptr<Presence>& p, Rank r) {
   }
   PacketBuffer* const b = path.pool->take(Operation::What::packet_out);
   if (b == nullptr) return p->put_off(r);
-  const std::size_t bytes = p->write_for(r, number, path.pool->packet_bytes(), letter_);
-  std::copy_n(letter_.begin(), std::min(bytes, path.pool->packet_bytes()), b->data);
+  constexpr std::size_t sealed = sizeof(Seal::Head);
+  const std::size_t room = path.pool->packet_bytes() - sealed;
+  const std::size_t bytes = sealed + std::min(room, p->write_for(r, number, room, letter_));
+  std::copy_n(letter_.begin(), bytes - sealed, b->data + sealed);
+  seal_->close({b->data, bytes});
   if (wire.send(to, {b->data, bytes, b->descriptor}, *b)) {
     sent_[b] = {p, r};
     return p->telling(r, number);

@@ -4,11 +4,13 @@
 
 #include <condition_variable>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include "ccl/fabric.h"
 #include "ccl/transports/libfabric/data/packet_pool.h"
 #include "ccl/transports/libfabric/presence/presence.h"
+#include "ccl/transports/libfabric/presence/seal.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -21,15 +23,16 @@ class Control {
 
   std::vector<std::byte> address() const;
   int paths() const { return static_cast<int>(wires_.size()); }
-  void begin(std::vector<Member>);  // the members, before anything else
-  std::string terms() const;        // how data are carried: all ranks must do so alike
+  void begin(std::vector<Member>, const Seal&);  // the members, and what their messages bear; before anything else
+  std::string terms() const;                     // how data are carried: all ranks must do so alike
   const Member& member(std::size_t place) const { return members_[place]; }
 
   void add(const std::shared_ptr<Presence>&);
-  void flush(const Presence&, Deadline);          // until all that it has to tell has gone, or can't
-  void retire(const std::shared_ptr<Presence>&);  // it answers for a while yet
-  void progress();                                // by any thread; throws what has failed in the thread of its own
-  void wake();                                    // there is something to tell
+  void flush(const Presence&, Deadline);              // until all that it has to tell has gone, or can't
+  void retire(const std::shared_ptr<Presence>&);      // it answers for a while yet
+  void progress();                                    // by any thread; throws what has failed in the thread of its own
+  void wake();                                        // there is something to tell
+  std::uint64_t dropped() const { return dropped_; }  // messages that no rank sent, or that had come before
 
  private:
   void move();
@@ -59,6 +62,8 @@ class Control {
   std::vector<Member> members_;
   std::map<PacketBuffer*, Sent> sent_;
   std::vector<std::byte> letter_;
+  std::optional<Seal> seal_;
+  std::atomic<std::uint64_t> dropped_ = 0;
 
   std::mutex presences_mutex_;
   std::map<std::uint64_t, std::shared_ptr<Presence>> presences_;

@@ -76,10 +76,10 @@ void expect_alike(Store& store, Rank rank, const std::vector<Member>& members) {
 
 std::string note_for_all(Rank part) { return fmt::format("fabric/all/{}", part); }
 
-// A part of the members, behind the communicator's identity.
-Bytes gathered(Store& store, Rank part, Rank ranks, std::uint64_t identity, Deadline deadline) {
+// A part of the members, behind the communicator's origin.
+Bytes gathered(Store& store, Rank part, Rank ranks, const Origin& origin, Deadline deadline) {
   Bytes all;
-  put(all, std::as_bytes(std::span(&identity, 1)));
+  put(all, std::as_bytes(std::span(&origin, 1)));
   Member before;
   for (Rank r = part * told_at_once; r < std::min(ranks, (part + 1) * told_at_once); ++r) try {
       const Bytes told = store.get(fmt::format("fabric/{}", r), deadline);
@@ -94,7 +94,7 @@ Bytes gathered(Store& store, Rank part, Rank ranks, std::uint64_t identity, Dead
   return all;
 }
 
-// In place of the members: no identity, which rank is missing (-1: none), and the reason. Rank 0's process may keep the
+// In place of the members: no origin, which rank is missing (-1: none), and the reason. Rank 0's process may keep the
 // store, so it waits for those who have come.
 void tell_of_giving_up(Store& store, Rank part, Rank missing, std::string_view why) {
   Bytes note;
@@ -109,9 +109,9 @@ void tell_of_giving_up(Store& store, Rank part, Rank missing, std::string_view w
   refused_together(store, 0);
 }
 
-void gather(Store& store, Rank parts, Rank ranks, std::uint64_t identity, Deadline deadline) {
+void gather(Store& store, Rank parts, Rank ranks, const Origin& origin, Deadline deadline) {
   for (Rank part = 0; part < parts; ++part) try {
-      store.set(note_for_all(part), gathered(store, part, ranks, identity, deadline));
+      store.set(note_for_all(part), gathered(store, part, ranks, origin, deadline));
     } catch (const PeerLost& lost) {
       tell_of_giving_up(store, part, lost.rank, lost.what());
       throw;
@@ -134,19 +134,19 @@ void gather(Store& store, Rank parts, Rank ranks, std::uint64_t identity, Deadli
 
 }  // namespace
 
-std::vector<Member> exchange_members(Store& store, Rank rank, Rank ranks, const Member& mine, std::uint64_t& identity,
+std::vector<Member> exchange_members(Store& store, Rank rank, Rank ranks, const Member& mine, Origin& origin,
                                      Deadline deadline) {
   store.set(fmt::format("fabric/{}", rank), note_of(mine));
   const Rank parts = (ranks + told_at_once - 1) / told_at_once;
-  if (rank == 0) gather(store, parts, ranks, identity, deadline);
+  if (rank == 0) gather(store, parts, ranks, origin, deadline);
   std::vector<Member> members;
   for (Rank part = 0; part < parts; ++part) {
     const Bytes all = store.get(note_for_all(part), deadline);
     std::span<const std::byte> rest = all;
     const auto told = taken(rest);
     if (told.empty()) give_up_as_told(store, rank, rest);
-    if (told.size() != sizeof identity) throw std::invalid_argument(damaged);
-    std::memcpy(&identity, told.data(), sizeof identity);
+    if (told.size() != sizeof origin) throw std::invalid_argument(damaged);
+    std::memcpy(&origin, told.data(), sizeof origin);
     for (Member before; !rest.empty(); before = members.back()) members.push_back(member_in(rest, before));
   }
   if (members.size() != static_cast<std::size_t>(ranks))

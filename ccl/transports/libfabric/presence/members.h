@@ -7,6 +7,7 @@
 
 #include "ccl/errors.h"
 #include "ccl/store.h"
+#include "ccl/transports/libfabric/presence/seal.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -19,10 +20,9 @@ struct Member {
   std::string terms = {};  // how it speaks over the fabric: alike for all
 };
 
-// Rank 0 gathers what each tells, and shares it out in notes of 256 members, with the communicator's identity. Throws,
+// Rank 0 gathers what each tells, and shares it out in notes of 256 members, with the communicator's origin. Throws,
 // on every rank that has come, PeerLost for one that tells nothing by the deadline, and invalid_argument when the terms
 // differ.
-std::vector<Member> exchange_members(Store&, Rank rank, Rank ranks, const Member& mine, std::uint64_t& identity,
-                                     Deadline);
+std::vector<Member> exchange_members(Store&, Rank rank, Rank ranks, const Member& mine, Origin&, Deadline);
 
 }  // namespace trellis::ccl::libfabric

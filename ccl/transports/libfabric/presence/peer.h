@@ -7,6 +7,7 @@
 #include "ccl/store.h"
 #include "ccl/transports/libfabric/presence/gossip.h"
 #include "ccl/transports/libfabric/presence/public_state.h"
+#include "ccl/transports/libfabric/presence/replay_window.h"
 #include "ccl/transports/process.h"
 
 namespace trellis::ccl::libfabric {
@@ -14,6 +15,8 @@ namespace trellis::ccl::libfabric {
 struct Peer {
   PublicState state;                              // the latest, whether it or another rank told it
   std::uint64_t version = 0;                      // of the latest that it told itself
+  std::uint64_t messages = 0;                     // to it
+  ReplayWindow came;                              // from it
   Deadline heard = {};                            // last time
   Deadline asked = {};                            // last time
   Deadline unanswered = {};                       // first time that it was asked since it was heard

@@ -210,6 +210,8 @@ std::size_t Presence::write_for(Rank r, int path, std::size_t room, std::vector<
   const RailCounts came = arrivals ? arrivals(r) : RailCounts{};  // no older than the rails that it has left
   Peer& p = peer(r);
   ++mine_.head.version;
+  mine_.head.number = ++p.messages;
+  mine_.head.to = r;
   mine_.head.asks = p.to_ask ? p.asks : 0;
   mine_.head.answers = p.to_answer;
   mine_.head.arrived = came;
@@ -255,9 +257,13 @@ bool Presence::fails(const Peer& p, Deadline now) const {
   });
 }
 
-void Presence::hear(const PublicState& s, int path) {
+bool Presence::hear(const PublicState& s, int path) {
   const Rank from = s.head.from;
-  if (from < 0 || from == rank_ || !names_ranks_of(s.head, ranks())) return;
+  if (from < 0 || from == rank_ || s.head.to != rank_ || !names_ranks_of(s.head, ranks())) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!peer(from).came.take(s.head.number)) return false;
+  }
   if (s.head.rails_left != 0) rails_left_.fetch_or(s.head.rails_left, std::memory_order_release);
   if (rank_ == 0 && s.head.gives_up) settle(Outcome::dropped);
   const std::lock_guard lock(mutex_);
@@ -282,9 +288,10 @@ void Presence::hear(const PublicState& s, int path) {
   }
   for (const Rank r : gossip_.neighbours())
     if (gossip_.owes(r) && !peer(r).state.head.left) owe_locked(r);
-  if (s.head.asks == 0) return;
+  if (s.head.asks == 0) return true;
   p.to_answer = std::max(p.to_answer, s.head.asks);
   owe_locked(from);
+  return true;
 }
 
 void Presence::set_progress(std::function<void()> f) {

@@ -68,10 +68,10 @@ class Presence {
   void begin_on(Rank, int path);  // the path that works, where that is known
   bool has_to_tell() const;       // to those who can be reached
   std::size_t write_for(Rank, int path, std::size_t room, std::vector<std::byte>& into);
-  void put_off(Rank);                    // it could not be told yet
-  void telling(Rank, int path);          // the message is on its way
-  void told(Rank, int path, int error);  // it has gone, or failed
-  void hear(const PublicState&, int path);
+  void put_off(Rank);                        // it could not be told yet
+  void telling(Rank, int path);              // the message is on its way
+  void told(Rank, int path, int error);      // it has gone, or failed
+  bool hear(const PublicState&, int path);   // false: a rank told it to another one, or has come before
   std::function<RailCounts(Rank)> arrivals;  // of data, by rank; set before anything is heard
 
   // Called by the Control's thread now and then, so that data go on while nobody waits for them.

@@ -14,9 +14,11 @@ namespace trellis::ccl::libfabric {
 struct PublicHead {
   std::uint64_t communicator = 0;
   std::uint64_t version = 0;  // of the sender's state; a message with an older one is ignored
+  std::uint64_t number = 0;   // of the message, among those to its receiver: one that has come before is ignored
   RailCounts arrived = {};    // messages and pieces that came from the receiver of this
   Activity activity = {};
   std::int32_t from = -1;  // rank
+  std::int32_t to = -1;    // rank
   std::int32_t lost = -1;
   std::int32_t aborted = -1;  // the first ranks that it knows of
   std::int32_t missing = -1;  // the first that had not joined when rank 0 dropped the joining

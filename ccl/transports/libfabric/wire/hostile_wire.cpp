@@ -15,20 +15,27 @@
 #include <utility>
 #include <vector>
 
+#include "ccl/transports/libfabric/wire/message_kind.h"
+
 namespace trellis::ccl::libfabric {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using Kind = Sent::Kind;
 
-// Of a message: the identity of its communicator, random, comes first; how many messages its sender has taken depends
-// on the time.
-constexpr std::size_t identity = 8, head = 40, taken = 20, after_taken = 24;
+bool in_token(std::size_t at) { return at >= token_at && at < token_at + sizeof(std::uint64_t); }
+
+// What differs from run to run: the token is random, and how many messages the sender has taken depends on the time.
+// All of a control message does.
+bool differs(std::span<const std::byte> message, std::size_t at) {
+  const bool taken = at >= taken_at && at < taken_at + sizeof(std::uint32_t);
+  return at != 0 && (in_token(at) || taken || static_cast<MessageKind>(message[0]) == MessageKind::state);
+}
 
 std::uint64_t name_of(std::span<const std::byte> message) {
   std::string name;
-  for (std::size_t i = identity; i < std::min(message.size(), head); ++i)
-    if (i < taken || i >= after_taken) name += std::to_integer<char>(message[i]);
+  for (std::size_t i = 0; i < std::min(message.size(), packet_bytes); ++i)
+    if (!differs(message, i)) name += std::to_integer<char>(message[i]);
   return std::hash<std::string>()(name);
 }
 
@@ -172,7 +179,7 @@ class HostileWire : public Wire {
     if (w.bytes.size() > limits().inject) return;
     std::vector<std::byte> old(w.bytes.begin(), w.bytes.end());
     for (std::size_t i = 0; i < old.size(); ++i)
-      if (i < identity || i >= head) old[i] = ~old[i];
+      if (in_token(i) || i >= packet_bytes) old[i] = ~old[i];
     under_->inject(w.to, old.data(), old.size());
   }
 

@@ -1,0 +1,28 @@
+// Which of a peer's numbered messages have come: each is taken once. They may come in any order within a window.
+#pragma once
+
+#include <cstdint>
+
+namespace trellis::ccl::libfabric {
+
+class ReplayWindow {
+ public:
+  // False: it has come before, or 64 later ones have. Numbers begin at 1.
+  bool take(std::uint64_t number) {
+    if (number > highest_) {
+      const std::uint64_t ahead = number - highest_;
+      seen_ = ahead < width ? seen_ << ahead : 0;
+      highest_ = number;
+    }
+    const std::uint64_t behind = highest_ - number;
+    if (number == 0 || behind >= width || (seen_ >> behind & 1) != 0) return false;
+    seen_ |= std::uint64_t{1} << behind;
+    return true;
+  }
+
+ private:
+  static constexpr std::uint64_t width = 64;
+  std::uint64_t highest_ = 0, seen_ = 0;  // a bit for each of the last: the lowest is the highest's
+};
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,51 @@
+#include "ccl/transports/libfabric/presence/seal.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace trellis::ccl::libfabric {
+namespace {
+
+// A label prevents that a code of the store's protocol, which uses the same secret, is used as this key.
+Digest key_of(std::string_view secret, const Origin& o) {
+  return HmacKey(bytes_of(secret))
+      .of({bytes_of("trellis fabric: control"), std::as_bytes(std::span(&o.identity, 1)), o.nonce});
+}
+
+}  // namespace
+
+Origin fresh_origin() {
+  Origin o{.identity = random_number()};
+  fill_random(o.nonce);
+  return o;
+}
+
+Seal::Seal(std::string_view secret, const Origin& o) : key_(key_of(secret, o)) {}
+
+std::array<std::byte, 16> Seal::code_of(const Head& head, std::span<const std::byte> body) const {
+  std::array<std::byte, 16> code;
+  const Digest whole = key_.of({std::as_bytes(std::span(&head, 1)).first(offsetof(Head, code)), body});
+  std::copy_n(whole.begin(), code.size(), code.begin());
+  return code;
+}
+
+void Seal::close(std::span<std::byte> message) const {
+  const auto body = message.subspan(sizeof(Head));
+  Head head{.bytes = static_cast<std::uint32_t>(body.size())};
+  head.code = code_of(head, body);
+  std::memcpy(message.data(), &head, sizeof head);
+}
+
+std::span<const std::byte> Seal::open(std::span<const std::byte> message) const {
+  Head head;
+  if (message.size() < sizeof head) return {};
+  std::memcpy(&head, message.data(), sizeof head);
+  if (head.kind != MessageKind::state || head.version != protocol_version) return {};
+  const auto rest = message.subspan(sizeof head);
+  if (head.bytes > rest.size()) return {};
+  const auto body = rest.first(head.bytes);
+  return equal_in_constant_time(head.code, code_of(head, body)) ? body : std::span<const std::byte>{};
+}
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,42 @@
+// The seal of control messages: an HMAC with a key that only the ranks of one job can compute. What does not bear it
+// was made or changed by somebody else, and is dropped unread.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "ccl/rendezvous/sha256.h"
+#include "ccl/transports/libfabric/wire/message_kind.h"
+
+namespace trellis::ccl::libfabric {
+
+// What rank 0 of a new communicator draws at random, and tells the others through the store.
+struct Origin {
+  std::uint64_t identity = 0;  // of the communicator
+  Digest nonce = {};           // goes into the key, so that no two jobs share one
+};
+Origin fresh_origin();
+
+class Seal {
+ public:
+  // `secret`: that of the store through which the origin came.
+  Seal(std::string_view secret, const Origin&);
+
+  // A message is this head and a body.
+  struct Head {
+    MessageKind kind = MessageKind::state;
+    std::uint8_t version = protocol_version;
+    std::uint16_t unused = 0;
+    std::uint32_t bytes = 0;  // of the body
+    std::array<std::byte, 16> code = {};
+  };
+  void close(std::span<std::byte> message) const;  // writes its head
+  // The body of a message at the beginning of these bytes; empty: no rank of this job has sealed it.
+  std::span<const std::byte> open(std::span<const std::byte>) const;
+
+ private:
+  std::array<std::byte, 16> code_of(const Head&, std::span<const std::byte> body) const;
+  HmacKey key_;
+};
+
+}  // namespace trellis::ccl::libfabric

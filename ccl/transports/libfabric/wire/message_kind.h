@@ -1,0 +1,28 @@
+// What a message between ranks is. It begins with its kind and the protocol's version, a byte each: they are checked
+// before anything else of it is read, so that no message is taken for one of another kind, whatever port it comes to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace trellis::ccl::libfabric {
+
+inline constexpr int protocol_version = 3;  // of messages and of what ranks tell each other for control
+
+// Zeros and ones, which strangers send, are none of these.
+enum class MessageKind : std::uint8_t {
+  // Of data, each in a Packet:
+  eager = 0x11,  // a whole message follows
+  announce,      // a large message waits for grants
+  grant,         // where pieces of a large message may be put: a Grant follows
+  credit,        // only `taken`
+  ask,           // which of these pieces of a large message have not arrived: their numbers follow
+  lack,          // the answer: those
+  // Of control:
+  state = 0x51  // a rank's public state, sealed
+};
+
+// Where a message of data has what differs from run to run, in bytes from its beginning.
+inline constexpr std::size_t token_at = 8, taken_at = 28, packet_bytes = 48;
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,149 @@
+// What a message between ranks must be to be read: of the right kind and version, for this rank, and sealed if it is of
+// control.
+#if __has_include(<rdma/fabric.h>)
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "ccl/transports/libfabric/data/packet.h"
+#include "ccl/transports/libfabric/presence/public_state.h"
+#include "ccl/transports/libfabric/presence/replay_window.h"
+#include "ccl/transports/libfabric/presence/seal.h"
+
+namespace trellis::ccl::libfabric {
+namespace {
+
+using Message = std::vector<std::byte>;
+
+constexpr Addressee rank_one{.token = 77, .rank = 1, .ranks = 3, .lanes = 2};
+
+Message bytes_of(const Packet& p, std::size_t payload) {
+  Message m(sizeof p + payload, std::byte{1});
+  std::memcpy(m.data(), &p, sizeof p);
+  return m;
+}
+
+Packet to_rank_one(MessageKind kind, std::uint64_t bytes = 4) {
+  return {.kind = kind, .lane = 1, .from = 2, .token = 77, .to = 1, .number = 3, .bytes = bytes};
+}
+
+Message grant(const Grant& g, std::uint64_t bytes = 1000) {
+  Message m = bytes_of(to_rank_one(MessageKind::grant, bytes), sizeof g);
+  std::memcpy(m.data() + sizeof(Packet), &g, sizeof g);
+  return m;
+}
+
+bool is_read(const Message& m) {
+  Packet p;
+  return read_packet(m, rank_one, p);
+}
+
+Message sealed(const Seal& seal, std::size_t body) {
+  Message m(sizeof(Seal::Head) + body, std::byte{5});
+  seal.close(m);
+  return m;
+}
+
+TEST(Packets, AreReadWithWhatFollowsThem) {
+  using enum MessageKind;
+  for (const auto& [kind, payload] : {std::pair{eager, 4}, {announce, 0}, {credit, 0}, {ask, 16}, {lack, 16}}) {
+    const Message m = bytes_of(to_rank_one(kind), static_cast<std::size_t>(payload));
+    Packet p;
+    ASSERT_TRUE(read_packet(m, rank_one, p));
+    EXPECT_EQ(payload_of(p, m).size(), static_cast<std::size_t>(payload));
+    EXPECT_EQ(p.number, 3U);
+    EXPECT_FALSE(payload != 0 && is_read({m.begin(), m.end() - 1}));
+    EXPECT_FALSE(is_read({m.begin(), m.begin() + sizeof p - 1}));
+  }
+}
+
+TEST(Packets, AreForThisRankFromAnotherOfItsCommunicator) {
+  const Packet good = to_rank_one(MessageKind::credit);
+  ASSERT_TRUE(is_read(bytes_of(good, 0)));
+  std::vector<Packet> wrong(9, good);
+  wrong[0].token = 78;
+  wrong[1].to = 2;
+  wrong[2].from = 1;  // its own, sent back
+  wrong[3].from = 3;
+  wrong[4].from = -1;
+  wrong[5].lane = 2;
+  wrong[6].version = protocol_version - 1;
+  wrong[7].kind = MessageKind::state;
+  wrong[8].kind = MessageKind{0};
+  for (const Packet& p : wrong) EXPECT_FALSE(is_read(bytes_of(p, 0))) << &p - wrong.data();
+}
+
+TEST(Packets, GrantRoomOfTheirMessageInPiecesThatCanBeNumbered) {
+  EXPECT_TRUE(is_read(grant({.offset = 400, .bytes = 600, .piece = 100})));
+  EXPECT_FALSE(is_read(grant({.offset = 401, .bytes = 600, .piece = 100})));
+  EXPECT_FALSE(is_read(grant({.offset = 2, .bytes = ~std::uint64_t{0}, .piece = 100})));
+  EXPECT_FALSE(is_read(grant({.offset = 0, .bytes = 600, .piece = 0})));
+  EXPECT_FALSE(is_read(grant({.offset = 0, .bytes = 0, .piece = 100})));
+  EXPECT_TRUE(is_read(grant({.offset = 0, .bytes = 4096, .piece = 1}, 5000)));
+  EXPECT_FALSE(is_read(grant({.offset = 0, .bytes = 4097, .piece = 1}, 5000)));
+  EXPECT_FALSE(is_read(bytes_of(to_rank_one(MessageKind::ask, 1001), 4004)));
+  EXPECT_FALSE(is_read(bytes_of(to_rank_one(MessageKind::lack, std::uint64_t{1} << 62), 4004)));
+}
+
+// As a stranger sends what he has heard at a port of data to one of control, and the other way round.
+TEST(Packets, AreNotTakenForControlNorControlForThem) {
+  const Seal seal("secret", {.identity = 77});
+  EXPECT_TRUE(seal.open(bytes_of(to_rank_one(MessageKind::eager, 400), 400)).empty());
+  Message state = sealed(seal, sizeof(PublicHead));
+  EXPECT_FALSE(is_read(state));
+  const Packet head = to_rank_one(MessageKind::state);
+  std::memcpy(state.data() + 8, std::bit_cast<std::array<std::byte, sizeof head>>(head).data() + 8, sizeof head - 8);
+  EXPECT_FALSE(is_read(state));
+}
+
+TEST(Seal, OpensWhatARankOfTheJobHasSealedAndNothingElse) {
+  const Origin origin = fresh_origin();
+  const Seal mine("secret", origin), theirs("secret", origin);
+  const Message m = sealed(mine, 90);
+  Message longer = m;
+  longer.resize(200);
+  for (const Message& whole : {m, longer}) {
+    const auto body = theirs.open(whole);
+    ASSERT_EQ(body.size(), 90U);
+    EXPECT_EQ(std::ranges::count(body, std::byte{5}), 90);
+  }
+  for (std::size_t bit = 0; bit < 8 * m.size(); ++bit) {
+    Message flipped = m;
+    flipped[bit / 8] ^= std::byte{1} << bit % 8;
+    EXPECT_TRUE(theirs.open(flipped).empty()) << bit;
+  }
+  for (std::size_t size = 0; size < m.size(); ++size)
+    EXPECT_TRUE(theirs.open(std::span(m).first(size)).empty()) << size;
+}
+
+TEST(Seal, NeedsTheSecretAndTheOrigin) {
+  const Origin origin = fresh_origin(), other = fresh_origin();
+  const Message m = sealed(Seal("secret", origin), 30);
+  EXPECT_FALSE(Seal("secret", origin).open(m).empty());
+  EXPECT_TRUE(Seal("", origin).open(m).empty());
+  EXPECT_TRUE(Seal("secret", {.identity = other.identity, .nonce = origin.nonce}).open(m).empty());
+  EXPECT_TRUE(Seal("secret", {.identity = origin.identity, .nonce = other.nonce}).open(m).empty());
+}
+
+TEST(ReplayWindow, TakesEachOfTheLastOnce) {
+  ReplayWindow w;
+  EXPECT_FALSE(w.take(0));
+  for (const std::uint64_t number : {1, 3, 2, 70, 7}) EXPECT_TRUE(w.take(number)) << number;
+  for (const std::uint64_t number : {1, 2, 3, 7, 70, 6, 5}) EXPECT_FALSE(w.take(number)) << number;
+  EXPECT_TRUE(w.take(8));
+  EXPECT_TRUE(w.take(~std::uint64_t{0}));
+  EXPECT_FALSE(w.take(71));
+  EXPECT_TRUE(w.take(~std::uint64_t{0} - 63));
+  EXPECT_FALSE(w.take(~std::uint64_t{0} - 64));
+}
+
+}  // namespace
+}  // namespace trellis::ccl::libfabric
+
+#endif
