@@ -58,6 +58,7 @@ class FlightRecorder {
     r.ended = 0;
     return r;
   }
+  Recorded& current() { return ring_[(begun_ - 1) % kept]; }  // the last one that began
   void end() {
     if (begun_ != 0) ring_[(begun_ - 1) % kept].ended = TimestampClock::now();
   }

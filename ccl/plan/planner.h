@@ -36,6 +36,7 @@ class Planner {
   const Planned& plan(const Call&, bool in_place, schedule::UnreadableBuffers);
   std::shared_ptr<const Planned> plan(const Call&, bool in_place, const schedule::Schedule&);
   AlgorithmConfig choose(const Call&, bool in_place) const;
+  kernels::DType wire_of(const Call&) const;  // the type of its messages
   bool traces(const Call&) const;  // values are rounded on their way, by their origins; only with all buffers readable
 
  private:
@@ -67,7 +68,6 @@ class Planner {
   std::string misfit(const schedule::Task& given, const Call&, bool in_place) const;
   std::optional<AlgorithmConfig> choose_by_shape(const Call&, bool in_place) const;
   std::string refusal(const AlgorithmConfig&, const Call&, bool in_place) const;
-  kernels::DType wire_of(const Call&) const;
   schedule::Queued written_out(const Chosen&) const;
   Proved part_of(const schedule::Queued&, bool traced) const;
   Proved prove(const Traced&) const;

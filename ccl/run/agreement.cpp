@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ccl/plan/check.h"
+#include "ccl/plan/planner.h"
 #include "ccl/plan/selector.h"
 
 namespace trellis::ccl {
@@ -140,6 +141,22 @@ std::vector<device::RankClock> Agreement::clocks() const {
 }
 
 std::int64_t Agreement::core_of(Rank r) const { return all_.empty() ? r : told(r).clock.core; }
+
+device::CollectiveRun Agreement::run_of(const Call& c, std::string_view way, bool in_place) const {
+  device::CollectiveRun run{.collective = schedule::name(c.collective),
+                            .way = way,
+                            .rank = rank_,
+                            .ranks = ranks_,
+                            .bytes = larger_bytes(c, ranks_),
+                            .element = kernels::size_of(c.type),
+                            .root = c.root,
+                            .peer = c.peer,
+                            .in_place = in_place,
+                            .counts = counts(c),
+                            .clocks = clocks()};
+  for (const schedule::Pair& p : c.pairs) run.pairs.emplace_back(p.source, p.target);
+  return run;
+}
 
 std::vector<std::size_t> Agreement::counts(const Call& c) const {
   if (c.collective != Collective::all_to_all_v) return c.counts;

@@ -30,13 +30,14 @@ class Agreement {
   void conclude();                // once the exchange has ended
   void fail() { turn_.reset(); }  // it has not
 
-  std::vector<device::RankClock> clocks() const;       // by rank
-  std::int64_t core_of(Rank) const;                    // the rank's number, until it was told
-  std::vector<std::size_t> counts(const Call&) const;  // of the _v forms, of all blocks; else empty
+  std::int64_t core_of(Rank) const;  // the rank's number, until it was told
+  device::CollectiveRun run_of(const Call&, std::string_view way, bool in_place) const;
 
  private:
   struct Told;
   Told told(Rank) const;
+  std::vector<device::RankClock> clocks() const;       // by rank
+  std::vector<std::size_t> counts(const Call&) const;  // of the _v forms, of all blocks; else empty
   std::string refusal(const Call&, bool supplied);
   std::string refusal_of_others() const;
   const std::string* kept(std::string reason);

@@ -10,6 +10,7 @@
 #include "ccl/plan/call_hash.h"
 #include "ccl/plan/check.h"
 #include "ccl/plan/schedule_file.h"
+#include "ccl/run/call_seen.h"
 #include "ccl/transports/registry.h"
 #include "kernels/dispatch/cpu.h"
 
@@ -19,11 +20,6 @@ namespace {
 bool does(const Call& c, kernels::Reduction op) { return c.op.kind == op && schedule::reduces(c.collective); }
 
 bool scales_first(const Call& c) { return does(c, kernels::Reduction::scaled_sum); }
-
-// Ranks that make the same call as the same operation have the same mark.
-std::uint32_t mark_of(const Planned& planned, std::uint64_t operation) {
-  return static_cast<std::uint32_t>(hash_combine(planned.mark, operation) >> 32);
-}
 
 // Between hosts, a machine of its own in the selection table.
 Config with_machine(Config c, const Transport& t) {
@@ -106,58 +102,74 @@ void Communicator::State::begin(Record record) {
   record();
 }
 
-// Members are overwritten one by one, without rebuilding the struct: every small message takes this path.
 void Communicator::State::open(const Call& c, bool in_place, const Planned* planned) {
   expect_whole();
-  // Other threads only read it.
-  const std::uint64_t operation = operations.load(std::memory_order_relaxed) + (exchanging_ ? 0 : 1);
-  operations.store(operation, std::memory_order_relaxed);
-  const bool native = !exchanging_ && agreement_.native();
+  if (!agreement_.needed()) start_operation();
+  const bool native = agreement_.native();
+  try {
+    if (native) planned = &native_plan(c);
+    if (planned == nullptr) planned = &planner.plan(c, in_place && !scales_first(c), unreadable_of(c));
+    show_call(activity_, c, planned->wire, operation());
+    bind(c, *planned);
+    if (timed_) spend(c, *planned, in_place);
+  } catch (...) {
+    if (agreement_.needed()) leave_agreed();
+    throw;
+  }
+  begin([&] { record(agreement_.needed() ? recorder.current() : recorder.begin(), c, planned->choice, native); });
+}
+
+// The exchange is the operation's first part: it has the operation's number, and others see the call that the ranks
+// agree about. A fast rank may be in the exchange of one operation while a slow one is still in the operation before.
+void Communicator::State::open_agreement(const Call& c, bool supplied) {
+  expect_whole();
+  const Call exchange = agreement_.exchange(c, supplied);
+  start_operation();
+  exchanging_ = true;
+  try {
+    const Planned& planned = planner.plan(exchange, false, unreadable_of(exchange));
+    show_call(activity_, c, planner.wire_of(c), operation());
+    bind(exchange, planned);
+    if (timed_) hold_clock(true);
+  } catch (...) {
+    exchanging_ = false;
+    agreement_.fail();
+    throw;
+  }
+  begin([&] { record(recorder.begin(), c, nullptr, false); });
+}
+
+void Communicator::State::bind(const Call& c, const Planned& planned) {
+  const Compiled& compiled = planned.compiled;
   const bool averages = does(c, kernels::Reduction::avg);
   const bool sums = averages || c.op.kind == kernels::Reduction::scaled_sum;
-  if (native) planned = &native_plan(c);
-  if (planned == nullptr) planned = &planner.plan(c, in_place && !scales_first(c), unreadable_of(c));
-  const Compiled& compiled = planned->compiled;
   const std::size_t size = kernels::size_of(c.type);
   divided_ = averages ? compiled.output_elements : 0;
-
-  activity_.operation = operation;
-  activity_.count = c.count;
-  activity_.step = -1;
-  activity_.waits_for = -1;
-  activity_.root = c.root;
-  activity_.collective = static_cast<std::uint8_t>(c.collective);
-  activity_.type = static_cast<std::uint8_t>(c.type);
-  activity_.wire = static_cast<std::uint8_t>(planned->wire);
-  activity_.reduction = static_cast<std::uint8_t>(c.op.kind);
-
   bound_.compiled = &compiled;
   bound_.buffers[0] = const_cast<void*>(input_of(c));
   bound_.buffers[1] = c.output;
   bound_.buffers[2] = scratch.of(compiled.scratch_elements * size);
   bound_.type = c.type;
-  bound_.wire = planned->wire;
+  bound_.wire = planned.wire;
   bound_.op = sums ? kernels::Reduction::sum : c.op.kind;
-  bound_.how.random.step = operation;
+  bound_.how.random.step = operation();
   bound_.how.stores = stores_for((compiled.input_elements + compiled.output_elements) * size);
-  bound_.mark = mark_of(*planned, operation);
+  bound_.mark = mark_of(planned.mark, operation(), exchanging_);
   bound_.tokens = c.collective == Collective::barrier;
-  if (timed_) spend(c, *planned, in_place);
-  begin([&] {
-    Recorded& r = recorder.begin();
-    r.operation = operation;
-    r.count = c.count;
-    r.points = 0;
-    r.choice = planned->choice;
-    r.native = native;
-    r.not_native = exchanging_ ? nullptr : agreement_.why_not();
-    r.division = nullptr;
-    r.root = c.root;
-    r.peer = c.peer;
-    r.collective = c.collective;
-    r.type = c.type;
-    r.op = c.op.kind;
-  });
+}
+
+void Communicator::State::record(Recorded& r, const Call& c, const AlgorithmConfig* choice, bool native) {
+  record_call(r, c, operation());
+  r.choice = choice;
+  r.native = native;
+  r.not_native = exchanging_ ? nullptr : agreement_.why_not();
+}
+
+// The ranks have agreed about an operation that this one does not begin.
+void Communicator::State::leave_agreed() {
+  hold_clock(false);
+  recorder.end();
+  transport->rest();
 }
 
 // No steps: the device does it all but the division of an average.
@@ -209,45 +221,27 @@ void Communicator::State::close() {
   executor.end();
   scratch.end();
   scaled.end();
+  if (exchanging_) {
+    exchanging_ = false;
+    if (timed_) hold_clock(false);
+    return agreement_.conclude();
+  }
+  transport->rest();
   recorder.end();
   if (native_) native_.reset();
   if (divided_ != 0)
     device->divide(bound_.type, bound_.at({schedule::Buffer::output}), divided_, static_cast<std::uint32_t>(ranks()));
   if (timed_) hold_clock(false);
-  if (exchanging_) {
-    exchanging_ = false;
-    return agreement_.conclude();
-  }
   if (timed_ && bound_.compiled == &send_recvs_) message_clocks_.spend(agreement_);
-}
-
-void Communicator::State::open_agreement(const Call& c, bool supplied) {
-  const Call exchange = agreement_.exchange(c, supplied);
-  exchanging_ = true;
-  open(exchange, false);
 }
 
 // The time of the operation as a whole, instead of that of its copies and sums.
 void Communicator::State::spend(const Call& c, const Planned& planned, bool in_place) {
-  if (!exchanging_) {
-    if (planned.choice == nullptr || is_file(*planned.choice))
-      throw device::Unsupported(
-          fmt::format("{}: the time of a schedule that the caller supplies is not known", device->name()));
-    const std::string way = text_of(*planned.choice);
-    device::CollectiveRun run{.collective = schedule::name(c.collective),
-                              .way = way,
-                              .rank = rank_,
-                              .ranks = ranks_,
-                              .bytes = larger_bytes(c, ranks_),
-                              .element = kernels::size_of(c.type),
-                              .root = c.root,
-                              .peer = c.peer,
-                              .in_place = in_place,
-                              .counts = agreement_.counts(c),
-                              .clocks = agreement_.clocks()};
-    for (const schedule::Pair& p : c.pairs) run.pairs.emplace_back(p.source, p.target);
-    device->spend(run);
-  }
+  if (planned.choice == nullptr || is_file(*planned.choice))
+    throw device::Unsupported(
+        fmt::format("{}: the time of a schedule that the caller supplies is not known", device->name()));
+  const std::string way = text_of(*planned.choice);
+  device->spend(agreement_.run_of(c, way, in_place));
   hold_clock(true);
 }
 

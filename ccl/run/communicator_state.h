@@ -69,11 +69,16 @@ struct Communicator::State : DumpsOnSignal {
 
  private:
   void close();
+  std::uint64_t operation() const { return operations.load(std::memory_order_relaxed); }
+  void start_operation() { operations.store(operation() + 1, std::memory_order_relaxed); }  // others only read it
+  void bind(const Call&, const Planned&);
+  void record(Recorded&, const Call&, const AlgorithmConfig*, bool native);
+  void leave_agreed();
   template <class Record>
   void begin(Record);   // sets up the run of bound_
   void expect_whole();  // before an operation: no rank is lost and none has aborted
   [[gnu::cold]] void refuse();
-  bool keep(std::exception_ptr, bool elsewhere = false);  // as the error that ended it; false: there was one before
+  bool keep(std::exception_ptr, bool elsewhere = false);  // the error that ended it; false: there was one
   bool dump_for(std::uint32_t request) override;
   bool dump_if_free();                      // false: an operation is running
   void answer_dumps(const Executor* open);  // by the operation's thread; null: it is in split or shrink

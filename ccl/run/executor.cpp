@@ -86,7 +86,6 @@ void Executor::idle(std::uint32_t times) {
 
 void Executor::end() {
   if (rounds_) rounder_.end();
-  transport_.rest();
 }
 
 // True when a piece has moved.

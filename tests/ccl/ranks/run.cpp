@@ -93,15 +93,20 @@ std::string run_threads(Rank ranks, const RankFunction& f, const Config& config)
   return in_threads(ranks, [&](const auto& store, Rank r) { f(*Communicator::create(store, r, ranks, c)); });
 }
 
-std::string run_devices(const std::string& device, Rank ranks, const DeviceFunction& f, const std::string& algorithm) {
+std::string run_devices(const std::function<std::shared_ptr<device::Device>(Rank)>& open, Rank ranks,
+                        const DeviceFunction& f, const std::string& algorithm) {
   Config c;
   c.transport = "loopback";
   c.algorithm = algorithm;
   c.timeout = std::chrono::seconds(20);
   return in_threads(ranks, [&](const auto& store, Rank r) {
-    const auto d = device::open(device, {.core = r});
+    const auto d = open(r);
     f(*Communicator::create(store, r, ranks, c, d), *d);
   });
+}
+
+std::string run_devices(const std::string& device, Rank ranks, const DeviceFunction& f, const std::string& algorithm) {
+  return run_devices([&](Rank r) { return device::open(device, {.core = r}); }, ranks, f, algorithm);
 }
 
 std::string run_processes(Rank ranks, const RankFunction& f, const Config& config, std::chrono::milliseconds stopped) {

@@ -26,6 +26,9 @@ std::string run_processes(Rank ranks, const RankFunction&, const Config& = {}, s
 using DeviceFunction = std::function<void(Communicator&, device::Device&)>;
 std::string run_devices(const std::string& device, Rank ranks, const DeviceFunction&,
                         const std::string& algorithm = "");
+// The same with the device that each rank is given.
+std::string run_devices(const std::function<std::shared_ptr<device::Device>(Rank)>&, Rank ranks, const DeviceFunction&,
+                        const std::string& algorithm = "");
 
 // As the host's name in a configuration: each rank is on the host of its letter, as in "ABBA".
 inline constexpr std::string_view hosts_by_rank = "by rank: ";

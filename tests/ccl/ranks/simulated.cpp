@@ -3,11 +3,16 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <thread>
 #include <vector>
 
+#include "ccl/failure/rank_dump.h"
 #include "ccl/group.h"
+#include "device/host/host.h"
 #include "sim/choose/choice.h"
 #include "sim/choose/pricer.h"
 #include "tests/ccl/ranks/cases.h"
@@ -15,6 +20,8 @@
 
 namespace trellis::ccl {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr const char* machine_name = "trn2.48xlarge";
 
@@ -206,6 +213,110 @@ TEST(Simulated, UnevenBlocksAreTimedByTheirCounts) {
     EXPECT_GT(time, 0);
     for (const device::Time end : ends) EXPECT_EQ(end, time) << schedule::name(collective) << " by " << way;
   }
+}
+
+// The exchange before an operation: a rank that is held up at any point of an operation and one that is already in the
+// exchange of the next make the same calls.
+constexpr std::size_t n = 1000;
+
+// Longer than a rank waits before it looks at what the others are in.
+constexpr auto held_up = 700ms;
+
+enum class Point { between, within };  // the exchange and its operation; the operation
+
+// A host with simulated time that holds up its rank at a point of every operation.
+class Slow : public device::Host {
+ public:
+  explicit Slow(std::optional<Point> point) : Host("slow", std::size_t{1} << 20), point_(point) {}
+  device::Capabilities capabilities() const override {
+    device::Capabilities c = Host::capabilities();
+    c.add(device::Capability::simulated_time);
+    return c;
+  }
+  device::RankClock clock() const override { return {}; }
+  void spend(const device::CollectiveRun&) override { wait_at(Point::between); }
+  void reduce(kernels::Reduction op, kernels::DType type, std::span<const void* const> sources, void* dst,
+              std::size_t count, const kernels::ReduceOptions& how) override {
+    wait_at(Point::within);
+    Host::reduce(op, type, sources, dst, count, how);
+  }
+
+ private:
+  void wait_at(Point p) const {
+    if (point_ == p) std::this_thread::sleep_for(held_up);
+  }
+  const std::optional<Point> point_;
+};
+
+// The last of the ranks is held up.
+std::string with_a_slow_rank(Rank ranks, std::optional<Point> point, const DeviceFunction& work) {
+  const auto device = [&](Rank r) { return std::make_shared<Slow>(r == ranks - 1 ? point : std::optional<Point>()); };
+  return run_devices(device, ranks, work);
+}
+
+void sum(Communicator& c, device::Device&) {
+  std::vector<float> in(n, static_cast<float>(c.rank() + 1)), out(n);
+  for (int i = 0; i < 2; ++i) {
+    c.all_reduce(in.data(), out.data(), n, kernels::DType::f32);
+    if (out != std::vector<float>(n, static_cast<float>(c.ranks() * (c.ranks() + 1) / 2)))
+      throw std::runtime_error("a wrong sum");
+  }
+  c.barrier();
+}
+
+TEST(Exchange, ARankInTheNextOnesExchangeWaitsForASlowOne) {
+  for (const Rank ranks : {2, 3})
+    for (const Point point : {Point::between, Point::within})
+      EXPECT_EQ(with_a_slow_rank(ranks, point,
+                                 [](Communicator& c, device::Device& d) {
+                                   sum(c, d);
+                                   c.finalize();
+                                 }),
+                "")
+          << ranks << " ranks, point " << static_cast<int>(point);
+}
+
+// Else `trellis doctor` would find two different calls under one number.
+TEST(Exchange, AnOperationAndItsExchangeAreOneEntryOfTheDump) {
+  EXPECT_EQ(with_a_slow_rank(2, std::nullopt,
+                             [](Communicator& c, device::Device& d) {
+                               sum(c, d);
+                               const RankDump dump = rank_dump_in(c.dump());
+                               std::map<std::uint64_t, std::string> calls;
+                               for (const DumpedEntry& e : dump.entries) {
+                                 if (e.under_way) throw std::runtime_error("an operation that has not ended");
+                                 calls[e.operation] += e.call;
+                               }
+                               const std::string call = "all_reduce of 1000 f32, sum";
+                               if (calls != std::map<std::uint64_t, std::string>{{1, call}, {2, call}, {3, "barrier"}})
+                                 throw std::runtime_error(c.dump());
+                             }),
+            "");
+}
+
+// What two ranks hear whose calls differ.
+std::string of_different(const std::function<void(Communicator&, float*)>& first,
+                         const std::function<void(Communicator&, float*)>& second) {
+  return with_a_slow_rank(2, std::nullopt, [&](Communicator& c, device::Device& d) {
+    sum(c, d);
+    std::vector<float> data(2 * n);
+    (c.rank() == 0 ? first : second)(c, data.data());
+  });
+}
+
+TEST(Exchange, CallsThatDifferAreNamedAsTheProgramMadeThem) {
+  const auto sums = [](Communicator& c, float* data) { c.all_reduce(data, data, n, kernels::DType::f32); };
+  const auto gathers = [](Communicator& c, float* data) { c.all_gather(data, data + n, n / 2, kernels::DType::f32); };
+  const auto divides = [](Communicator& c, float*) { c.split(0, 0); };
+  const std::string calls = of_different(sums, gathers);
+  EXPECT_NE(calls.find("rank 1 called operation 4, all_gather of 500 f32 where rank 0 called operation 4, all_reduce "
+                       "of 1000 f32, sum"),
+            std::string::npos)
+      << calls;
+  const std::string division = of_different(sums, divides);
+  EXPECT_NE(division.find("rank 1 called a split after operation 3 where rank 0 called operation 4, all_reduce"),
+            std::string::npos)
+      << division;
 }
 
 }  // namespace

@@ -1,0 +1,42 @@
+// What a call is to others: the activity that a rank shows, the entry of its recorder, the mark of its messages.
+#pragma once
+
+#include "ccl/communicator.h"
+#include "ccl/failure/recorder.h"
+#include "ccl/plan/call_hash.h"
+#include "ccl/transports/liveness.h"
+
+namespace trellis::ccl {
+
+// Members are overwritten one by one, without rebuilding the struct: every small message takes this path.
+inline void show_call(Activity& a, const Call& c, kernels::DType wire, std::uint64_t operation) {
+  a.operation = operation;
+  a.count = c.count;
+  a.step = -1;
+  a.waits_for = -1;
+  a.root = c.root;
+  a.collective = static_cast<std::uint8_t>(c.collective);
+  a.type = static_cast<std::uint8_t>(c.type);
+  a.wire = static_cast<std::uint8_t>(wire);
+  a.reduction = static_cast<std::uint8_t>(c.op.kind);
+}
+
+inline void record_call(Recorded& r, const Call& c, std::uint64_t operation) {
+  r.operation = operation;
+  r.count = c.count;
+  r.points = 0;
+  r.division = nullptr;
+  r.root = c.root;
+  r.peer = c.peer;
+  r.collective = c.collective;
+  r.type = c.type;
+  r.op = c.op.kind;
+}
+
+// Ranks that make the same call as the same operation have the same mark; an operation and the exchange before it have
+// different ones, also where both move the same. `planned`: of the call, whichever operation it is.
+inline std::uint32_t mark_of(std::uint64_t planned, std::uint64_t operation, bool exchange) {
+  return static_cast<std::uint32_t>(hash_combine(planned, operation << 1 | (exchange ? 1 : 0)) >> 32);
+}
+
+}  // namespace trellis::ccl
