@@ -35,9 +35,15 @@ constexpr std::size_t least_fetched = std::size_t{256} << 10;
 class Mapping {
  public:
   Mapping() = default;
-  Mapping(int fd, std::size_t bytes, int protection) : bytes_(bytes) {
-    base_ = mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  Mapping(int fd, std::size_t bytes, int protection) : Mapping(of(fd, bytes, protection)) {
     if (base_ == MAP_FAILED) fail(fmt::format("mmap of {} shared bytes", bytes));
+  }
+  // Empty, with errno, where it cannot be mapped.
+  static Mapping of(int fd, std::size_t bytes, int protection) {
+    Mapping m;
+    m.base_ = mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    m.bytes_ = m.base_ == MAP_FAILED ? 0 : bytes;
+    return m;
   }
   Mapping(Mapping&& other) noexcept
       : base_(std::exchange(other.base_, MAP_FAILED)), bytes_(std::exchange(other.bytes_, 0)) {}
@@ -57,11 +63,22 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
+// Why a peer's file is not there.
+[[noreturn]] void miss(Rank rank, pid_t pid, const std::string& path) {
+  if (!Process::of(pid)->runs()) throw PeerLost(rank, -1, fmt::format("rank {} died before its memory was read", rank));
+  const char* const why =
+      access("/proc/self/fd", F_OK) != 0
+          ? "/proc is not mounted, through which processes share memory"
+          : "its process runs, but has no such file: expected ranks in one namespace of process ids";
+  throw std::system_error(ENOENT, std::generic_category(),
+                          fmt::format("{}: opening the memory of rank {}: {}", path, rank, why));
+}
+
 Descriptor open_of(Rank rank, pid_t pid, int fd) {
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
   Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file && errno == ENOENT) throw PeerLost(rank, -1, fmt::format("rank {} died before its memory was read", rank));
-  if (!file) fail(fmt::format("{}: opening a peer's memory", path));
+  if (!file && errno == ENOENT) miss(rank, pid, path);
+  if (!file) fail(fmt::format("{}: opening the memory of rank {}", path, rank));
   return file;
 }
 
@@ -143,25 +160,27 @@ class OtherProcesses : public Reach {
     return std::make_unique<InWindow>(device_.share(data, bytes));
   }
 
+  // Null: it must be fetched. A window that does not fit this process's address space (ulimit -v) is read as a file.
   const std::byte* see(Rank from, const Place& place, std::size_t bytes) override {
     if (place.carried != Carried::window) return nullptr;
-    Mapping& window = peer(from).window;
-    if (window.base() == nullptr) {
+    Peer& p = peer(from);
+    if (p.window.base() == nullptr && !p.file) {
       const RankArea& area = segment_.area(from);
-      const Descriptor file = open_of(from, area.pid.load(std::memory_order_acquire), area.window_fd.load());
-      window = Mapping(file.number(), area.window_bytes.load(), PROT_READ);
+      Descriptor file = open_of(from, area.pid.load(std::memory_order_acquire), area.window_fd.load());
+      p.window = Mapping::of(file.number(), area.window_bytes.load(), PROT_READ);
+      if (p.window.base() == nullptr && errno != ENOMEM) fail(fmt::format("mmap of the window of rank {}", from));
+      if (p.window.base() == nullptr) p.file = std::move(file);
     }
-    if (place.where > window.bytes() || bytes > window.bytes() - place.where)
+    if (p.file) return nullptr;
+    if (place.where > p.window.bytes() || bytes > p.window.bytes() - place.where)
       throw std::invalid_argument(
-          fmt::format("rank {} offers {} bytes at {} of a window of {}", from, bytes, place.where, window.bytes()));
-    return window.base() + place.where;
+          fmt::format("rank {} offers {} bytes at {} of a window of {}", from, bytes, place.where, p.window.bytes()));
+    return p.window.base() + place.where;
   }
 
   void fetch(Rank from, const Place& place, std::size_t offset, std::byte* into, std::size_t bytes) override {
     for (std::size_t done = 0; done < bytes;) {
-      const iovec mine = {into + done, bytes - done};
-      const iovec theirs = {reinterpret_cast<void*>(place.where + offset + done), bytes - done};
-      const ssize_t got = process_vm_readv(segment_.area(from).pid.load(), &mine, 1, &theirs, 1, 0);
+      const ssize_t got = fetch_some(from, place, offset + done, into + done, bytes - done);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && errno == ESRCH) throw PeerLost(from, -1, fmt::format("rank {} died while it sent", from));
       if (got <= 0) fail(fmt::format("reading the memory of rank {}", from));
@@ -188,9 +207,17 @@ class OtherProcesses : public Reach {
  private:
   struct Peer {
     Mapping window;
+    Descriptor file;  // its window's, where that is not mapped
     std::shared_ptr<Process> process;
     std::int8_t may_fetch = -1;  // -1: not known yet
   };
+  ssize_t fetch_some(Rank from, const Place& place, std::size_t offset, std::byte* into, std::size_t bytes) {
+    if (place.carried == Carried::window)
+      return pread(peer(from).file.number(), into, bytes, static_cast<off_t>(place.where + offset));
+    const iovec mine = {into, bytes};
+    const iovec theirs = {reinterpret_cast<void*>(place.where + offset), bytes};
+    return process_vm_readv(segment_.area(from).pid.load(), &mine, 1, &theirs, 1, 0);
+  }
   Peer& peer(Rank r) { return peers_[static_cast<std::size_t>(r)]; }
 
   // The kernel's permission is symmetric for processes of one user: if we may read the peer's memory, it may read ours.

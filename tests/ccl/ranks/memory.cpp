@@ -1,6 +1,10 @@
 // What a communicator holds, and what it says of it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -179,6 +183,53 @@ TEST(Memory, ExposedMemoryIsReadWhereItLies) {
                 },
                 config),
             "");
+}
+
+// The pages that this process has reserved.
+std::size_t address_space() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Rank 1 may reserve no more than a little (ulimit -v): it reads what it can't map.
+TEST(Memory, DeviceMemoryThatDoesNotFitTheAddressSpaceIsRead) {
+  constexpr std::size_t elements = std::size_t{1} << 18, spare = std::size_t{64} << 20;
+  for (const char* const algorithm : {"all_reduce=mesh", "all_reduce=ring"})
+    EXPECT_EQ(run_ranks("shared_memory", 2,
+                        [](Communicator& c) {
+                          auto* const data = static_cast<float*>(c.device().allocate(elements * sizeof(float)));
+                          for (std::size_t i = 0; i < elements; ++i) data[i] = static_cast<float>(i % 1000 + 1);
+                          rlimit limit = {};
+                          getrlimit(RLIMIT_AS, &limit);
+                          limit.rlim_cur = address_space() + spare;
+                          if (c.rank() == 1 && c.device().window().bytes < limit.rlim_cur - address_space())
+                            throw std::runtime_error("the window fits all the same");
+                          if (c.rank() == 1 && setrlimit(RLIMIT_AS, &limit) != 0)
+                            throw std::runtime_error("the limit can't be set");
+                          c.all_reduce(data, data, elements, kernels::DType::f32);
+                          for (std::size_t i = 0; i < elements; ++i)
+                            if (data[i] != 2 * static_cast<float>(i % 1000 + 1))
+                              throw std::runtime_error(fmt::format("element {} is {}", i, data[i]));
+                          c.device().release(data);
+                        },
+                        {.algorithm = algorithm}),
+              "");
+}
+
+TEST(Memory, WithoutProcNobodyIsSaidToHaveDied) {
+  const std::string said =
+      run_ranks("shared_memory", 2,
+                [](Communicator& c) {
+                  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+                      mount("none", "/proc", "tmpfs", 0, nullptr) != 0)
+                    throw std::runtime_error("no namespace");
+                  c.split(0, c.rank());
+                },
+                {.timeout = std::chrono::seconds(20)});
+  if (said.find("no namespace") != std::string::npos) GTEST_SKIP() << "no mount namespace may be made here";
+  EXPECT_NE(said.find("/proc is not mounted"), std::string::npos) << said;
+  EXPECT_EQ(said.find("died"), std::string::npos) << said;
 }
 
 TEST(Memory, AllMemoryIsReadableBetweenThreads) {
