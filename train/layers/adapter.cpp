@@ -18,8 +18,10 @@ Matrix rows_of(const Writer& w, TensorId t, bool transposed = false) {
 
 Adapter::Adapter(Writer& w, Parameters& parameters, const Adapters& o, const std::string& name, std::size_t inputs,
                  std::size_t outputs, Split split, const std::optional<TensorPart>& part) {
+  if (o.rank == 0) return;
   const std::string last = name.substr(name.rfind('.') + 1);
-  if (o.rank == 0 || std::ranges::find(o.targets, last) == o.targets.end()) return;
+  parameters.add_projection(last);
+  if (std::ranges::find(o.targets, last) == o.targets.end()) return;
   const bool columns = split == Split::columns;
   scale_ = static_cast<float>(o.scale);
   a_ = &parameters.add(w, {.name = name + ".lora_A.weight",

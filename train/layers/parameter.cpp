@@ -65,6 +65,10 @@ const Parameter& Parameters::add(Writer& w, const NewParameter& wanted) {
   return all_.back();
 }
 
+void Parameters::add_projection(std::string word) {
+  if (std::ranges::find(projections_, word) == projections_.end()) projections_.push_back(std::move(word));
+}
+
 Values initial_values(const Parameter& p, std::uint64_t seed) {
   if (p.initial.kind == Initial::Kind::zeros) return [](std::uint64_t) { return 0.0F; };
   if (p.initial.kind == Initial::Kind::ones) return [](std::uint64_t) { return 1.0F; };

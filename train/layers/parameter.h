@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "train/step/writer.h"
 
@@ -78,8 +79,13 @@ class Parameters {
   const std::deque<Parameter>& all() const { return all_; }
   const ParameterTypes& types() const { return types_; }
 
+  // Last words of the names of weights that can have adapters, whether or not they have.
+  void add_projection(std::string word);
+  const std::vector<std::string>& projections() const { return projections_; }
+
  private:
   ParameterTypes types_;
+  std::vector<std::string> projections_;
   std::deque<Parameter> all_;
 };
 

@@ -1,6 +1,7 @@
 #include "train/whole/step.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -127,6 +128,20 @@ class LayingOut {
       if (is_last(chunk.stage)) add(model.head(context));
     }
     if (tied) shared_ = step_.parameters.find(model.tied);
+    if (step_.config.lora.rank > 0) check_adapters();
+  }
+
+  // Each name fits a projection: every stage has whole layers, so that it knows all of them.
+  void check_adapters() const {
+    constexpr const char* key = "model_alignment_strategy.peft.target_modules";
+    const LoraConfig& lora = step_.config.lora;
+    const auto& there = step_.parameters.projections();
+    const std::string expected = fmt::format("expected some of {}, the projections of {}", fmt::join(there, ", "),
+                                             step_.config.model.architecture);
+    if (lora.targets.empty()) throw std::invalid_argument(fmt::format("{} is empty: {}", key, expected));
+    for (const std::string& target : lora.targets)
+      if (std::ranges::find(there, target) == there.end())
+        throw std::invalid_argument(fmt::format("{} has '{}': {}", key, target, expected));
   }
 
   void zero_sums() {

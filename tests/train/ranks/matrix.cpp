@@ -9,6 +9,8 @@
 #include <set>
 
 #include "tests/train/ranks/runs.h"
+#include "tests/why.h"
+#include "train/models/block.h"
 
 namespace trellis::train {
 namespace {
@@ -233,6 +235,22 @@ TEST(Matrix, AdaptersTrainAloneOnEveryLayout) {
   for (const auto& [name, values] : before.parameters)
     EXPECT_EQ(values == after.parameters.at(name), name.find(".lora_") == name.npos) << name;
   EXPECT_LT(after.losses.back(), after.losses.front());
+}
+
+TEST(Matrix, AdaptersThatFitNothingAreRefusedWithWhatThereIs) {
+  Config c = small_llama();
+  const auto complaint = [&](std::vector<std::string> targets) {
+    c.lora = {.rank = 4, .alpha = 8, .targets = std::move(targets)};
+    return why([&] { lay_out(c, 1, 0); });
+  };
+  const std::string names = "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, the projections of llama";
+  EXPECT_EQ(complaint({"q_proj", "query_key_value"}),
+            "model_alignment_strategy.peft.target_modules has 'query_key_value': expected some of " + names);
+  EXPECT_EQ(complaint({}), "model_alignment_strategy.peft.target_modules is empty: expected some of " + names);
+  for (const Model& model : models()) {
+    c.model.architecture = model.name;
+    EXPECT_NE(complaint({"nothing"}).find("the projections of " + model.name), std::string::npos);
+  }
 }
 
 TEST(Matrix, DropoutAndSmoothingAndIgnoredLabelsDoNotDependOnTheLayout) {
