@@ -67,6 +67,19 @@ TEST(Pipeline, OneFOneBTakesThreeTimesItsPasses) {
   EXPECT_EQ(simulate(pipeline_schedule("1f1b", {8, 1, 32})).end, 117);
 }
 
+// A stage of 1 and one of 3 units a pass: the long one sets the pace, and the short one waits for two of its three
+// units.
+TEST(Pipeline, UnevenStagesIdleMore) {
+  const StageCosts one{1, 1, 1}, three{3, 3, 3};
+  const PipelineSchedule s = pipeline_schedule("1f1b", {2, 1, 8});
+  const Timing t = simulate_uneven(s, {one, three}, Messages::buffered);
+  EXPECT_EQ(t.busy, (std::vector<std::int64_t>{3 * 8, 9 * 8}));
+  EXPECT_EQ(t.end, 1 + 9 * 8 + 2) << "the first stage's first forward and last backward pass are beside nothing";
+  EXPECT_DOUBLE_EQ(t.bubble(), (2.0 * 75 - 96) / 96);
+  EXPECT_DOUBLE_EQ(simulate_uneven(s, {three, three}, Messages::buffered).bubble(), 1.0 / 8);
+  EXPECT_THROW(simulate_uneven(s, {one}, Messages::buffered), std::invalid_argument);
+}
+
 TEST(Pipeline, InterleavingDividesTheBubble) {
   // Costs of a V-th of 1 and 2, all times V.
   const auto end = [](std::int32_t ranks, std::int32_t chunks, std::int32_t micro) {

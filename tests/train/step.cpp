@@ -18,6 +18,7 @@
 #include "train/whole/chakra.h"
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
+#include "train/whole/traffic.h"
 
 namespace trellis::train {
 namespace {
@@ -206,6 +207,61 @@ TEST(StepValue, IsAWorkloadAsTextAndAsChakraTraces) {
     const sim::Played direct = sim::price(graph, machine), read = sim::play(text, machine);
     EXPECT_EQ(direct.time, read.time) << schedule;
     EXPECT_EQ(direct.parts.size(), read.parts.size());
+  }
+}
+
+double sent(const Step& step, Axis axis) {
+  double bytes = 0;
+  for (const Operation& o : step.program.operations)
+    if (o.exchange.axis == axis) bytes += bytes_sent(step, o);
+  return bytes;
+}
+
+// ZeRO-1 on D ranks: f32 gradients go as shards to each other rank, and bf16 parameters come so. N is the padded size.
+TEST(StepValue, ARankSendsAShardToEachOther) {
+  for (const Rank data : {2, 4, 16}) {
+    Config c = pipelined(1, 1, 1);
+    c.precision = Precision::mixed;
+    const Step step = lay_out(c, data, 0);
+    double n = 0;
+    for (const ParameterState& s : step.states)
+      n += static_cast<double>(s.parameter->padded_rows * s.parameter->slice.column_count);
+    // Beside them, two numbers in f64: of the norm and of the loss, each summed by all.
+    const double expected = 6 * n / data * (data - 1), numbers = 2 * 2 * 8.0 / data * (data - 1);
+    EXPECT_DOUBLE_EQ(sent(step, Axis::data), expected + numbers) << data;
+    c.strategy.zero1 = false;
+    const Step whole = lay_out(c, data, 0);
+    double plain = 0;
+    for (const Parameter& p : whole.parameters.all()) plain += static_cast<double>(p.slice.elements());
+    EXPECT_NEAR(sent(whole, Axis::data), 2 * 4 * plain / data * (data - 1), 2 * 8) << data;
+  }
+}
+
+// A message counts where it is sent: the first stage sends activations, the last one gradients, the middle ones both.
+TEST(StepValue, APipelineMessageIsSentOnce) {
+  Config c = pipelined(1, 4, 1);
+  c.model.tie_word_embeddings = false;
+  const std::vector<Step> stages = classes_of(c, 4);
+  const double message = 16 * 32 * 4, sums = 2 * 2 * 8.0 / 4 * 3;  // 16 tokens of 32 in f32; norm and loss over stages
+  for (std::size_t s = 0; s < 4; ++s)
+    EXPECT_DOUBLE_EQ(sent(stages[s], Axis::pipeline), (s == 0 || s == 3 ? 1 : 2) * 16 * message + sums) << s;
+}
+
+TEST(StepValue, AStageCostsWhatItsPassesCompute) {
+  for (const auto& [chunks, schedule] : {std::pair{1, "1f1b"}, {1, "zb-h1"}, {2, "zb-v"}, {2, "interleaved"}}) {
+    const std::vector<Step> stages = classes_of(pipelined(1, 2, chunks, schedule), 2);
+    for (const Step& step : stages) {
+      double flops = 0, costs = 0;
+      for (const Operation& o : step.program.operations)
+        if (o.name[0] == 'f' || (o.name[0] == 'b' && o.name[1] != 'e') || o.name[0] == 'w') flops += o.flops;
+      ASSERT_EQ(step.costs.size(), static_cast<std::size_t>(chunks));
+      for (const StageCosts& each : step.costs) {
+        costs += static_cast<double>((each.forward + each.backward + each.weight) *
+                                     static_cast<std::int64_t>(step.micro_batches));
+        EXPECT_EQ(each.weight > 0, std::string_view(schedule).starts_with("zb"));
+      }
+      EXPECT_NEAR(costs / flops, 1, 0.01) << schedule << ", stage " << step.place.pipeline;
+    }
   }
 }
 

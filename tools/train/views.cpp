@@ -16,6 +16,7 @@
 #include "train/whole/chakra.h"
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
+#include "train/whole/traffic.h"
 
 namespace trellis::tools {
 namespace {
@@ -52,7 +53,7 @@ void add_class(Table& table, const train::Step& step, const schedule::RankClass&
   std::map<train::Axis, double> bytes;
   for (const train::Operation& o : step.program.operations) {
     flops += o.flops;
-    if (o.kind == train::Operation::Kind::exchange) bytes[o.exchange.axis] += step.program.bytes_exchanged(o);
+    if (o.kind == train::Operation::Kind::exchange) bytes[o.exchange.axis] += train::bytes_sent(step, o);
   }
   const schedule::PeakMemory peak = schedule::peak_memory(graph, of);
   const auto category = [&](train::Category c) {
@@ -62,13 +63,28 @@ void add_class(Table& table, const train::Step& step, const schedule::RankClass&
              static_cast<double>(peak.bytes), category(train::Category::parameter), category(train::Category::gradient),
              category(train::Category::master) + category(train::Category::moment),
              category(train::Category::activation) + category(train::Category::scratch),
-             count_of(bytes, train::Axis::tensor), count_of(bytes, train::Axis::data),
-             count_of(bytes, train::Axis::pipeline), flops});
+             count_of(bytes, train::Axis::tensor) + count_of(bytes, train::Axis::kv),
+             count_of(bytes, train::Axis::data),
+             count_of(bytes, train::Axis::pipeline) + count_of(bytes, train::Axis::tied), flops});
+}
+
+// The schedule in time, by the FLOPs of its own stages.
+train::Timing timing_of(const train::PipelineSchedule& schedule, const std::vector<train::Step>& classes) {
+  std::vector<train::StageCosts> costs(static_cast<std::size_t>(schedule.shape.stages()));
+  for (std::int32_t p = 0; p < schedule.shape.ranks; ++p)
+    for (std::int32_t chunk = 0; chunk < schedule.shape.chunks; ++chunk)
+      costs[static_cast<std::size_t>(schedule.stage_of(p, chunk))] =
+          classes[static_cast<std::size_t>(p)].costs[static_cast<std::size_t>(chunk)];
+  return train::simulate_uneven(schedule, costs, train::Messages::buffered);
 }
 
 void add_show(CLI::App& app, Options& o) {
   app.description(
-      "Lays a step out and proves it, without running it: what each stage's ranks hold and send in a step.");
+      "Lays a step out and proves it, without running it: what each stage's ranks hold and send in a step.\n"
+      "Sent is what a rank puts on the wire: of a reduce_scatter or all_gather a shard for each other rank of the "
+      "group,\n"
+      "of an all_reduce both, of a pipeline's message all of it. The bubble is the pipeline's idle time over its busy\n"
+      "time, of all ranks: (P-1)/M for equal stages under 1F1B.");
   add_job(app, o);
   app.add_flag("--json", o.json, "Print JSON");
 }
@@ -93,17 +109,18 @@ int show(const Options& o) {
                          {.name = "FLOPs"}});
   for (std::size_t c = 0; c < classes.size(); ++c) add_class(table, classes[c], graph.classes[c], graph);
   const train::PipelineSchedule schedule = train::schedule_of(config, train::derive(config, world));
-  const train::Timing timing = train::simulate(schedule, {}, train::Messages::buffered);
   if (o.json) {
     write_output("", table.json());
   } else {
     const train::MeshShape& m = classes[0].mesh.shape();
     write_output(
-        "",
-        fmt::format("{} ranks: tensor {}, pipeline {}, data {}; {} micro-batches; {}, bubble {:.1f}%\n{}{}\n", world,
-                    m.tensor, m.pipeline, m.data, classes[0].micro_batches, schedule.name, 100 * timing.bubble(),
-                    table.text(),
-                    fault.empty() ? "proved: communication matches, and nobody waits in a circle" : "FAULT: " + fault));
+        "", fmt::format(
+                "{} ranks: tensor {}, pipeline {}, data {}; {} micro-batches; {}\nbubble: {:.1f}%, idle over busy time "
+                "by the stages' FLOPs; {:.1f}% were the stages equal\n{}{}\n",
+                world, m.tensor, m.pipeline, m.data, classes[0].micro_batches, schedule.name,
+                100 * timing_of(schedule, classes).bubble(),
+                100 * train::simulate(schedule, {}, train::Messages::buffered).bubble(), table.text(),
+                fault.empty() ? "proved: communication matches, and nobody waits in a circle" : "FAULT: " + fault));
   }
   return fault.empty() ? 0 : 1;
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <stdexcept>
+#include <utility>
 
 namespace trellis::train {
 namespace {
@@ -12,8 +14,8 @@ constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::min();
 
 class Simulation {
  public:
-  Simulation(const PipelineSchedule& s, const StageCosts& costs, Messages messages)
-      : s_(s), costs_(costs), messages_(messages) {
+  Simulation(const PipelineSchedule& s, std::vector<StageCosts> costs, Messages messages)
+      : s_(s), costs_(std::move(costs)), messages_(messages) {
     const auto ranks = s.ranks.size();
     next_.assign(ranks, 0), now_.assign(ranks, 0), live_.assign(ranks, 0);
     out_.busy.assign(ranks, 0), out_.live.assign(ranks, 0);
@@ -70,10 +72,11 @@ class Simulation {
   bool compute(std::size_t r, const Slot& slot, std::int32_t stage, std::vector<std::size_t>& ready) {
     const std::int64_t here = needed(slot, stage);
     if (here == unknown) return false;
-    const std::int64_t cost = slot.action == Action::forward  ? costs_.forward
-                              : slot.action == Action::weight ? costs_.weight
-                              : s_.split                      ? costs_.backward
-                                                              : costs_.backward + costs_.weight;
+    const StageCosts& costs = costs_[static_cast<std::size_t>(stage)];
+    const std::int64_t cost = slot.action == Action::forward  ? costs.forward
+                              : slot.action == Action::weight ? costs.weight
+                              : s_.split                      ? costs.backward
+                                                              : costs.backward + costs.weight;
     const std::int64_t start = std::max(now_[r], here), end = start + cost;
     done(r, start, end);
     out_.busy[r] += cost;
@@ -162,7 +165,7 @@ class Simulation {
   }
 
   const PipelineSchedule& s_;
-  StageCosts costs_;
+  std::vector<StageCosts> costs_;  // by stage
   Messages messages_;
   Timing out_;
   std::vector<std::size_t> next_;
@@ -175,12 +178,20 @@ class Simulation {
 }  // namespace
 
 double Timing::bubble() const {
-  const std::int64_t most = *std::ranges::max_element(busy);
-  return most == 0 ? 0 : static_cast<double>(end - most) / static_cast<double>(most);
+  double idle = 0, sum = 0;
+  for (const std::int64_t each : busy) idle += static_cast<double>(end - each), sum += static_cast<double>(each);
+  return sum == 0 ? 0 : idle / sum;
 }
 
 Timing simulate(const PipelineSchedule& s, const StageCosts& costs, Messages messages) {
-  return Simulation(s, costs, messages).run();
+  return simulate_uneven(s, std::vector<StageCosts>(static_cast<std::size_t>(s.shape.stages()), costs), messages);
+}
+
+Timing simulate_uneven(const PipelineSchedule& s, const std::vector<StageCosts>& of_stages, Messages messages) {
+  if (of_stages.size() != static_cast<std::size_t>(s.shape.stages()))
+    throw std::invalid_argument(
+        fmt::format("costs of {} stages: expected {}, as the schedule has", of_stages.size(), s.shape.stages()));
+  return Simulation(s, of_stages, messages).run();
 }
 
 }  // namespace trellis::train

@@ -9,7 +9,7 @@
 
 namespace trellis::train {
 
-// Of one stage, of a rank's `chunks`; any unit. A schedule that does not split counts backward + weight as one.
+// Of a micro-batch in one stage; any unit. A schedule that does not split counts backward + weight as one.
 struct StageCosts {
   std::int64_t forward = 1, backward = 1, weight = 1;
 };
@@ -27,9 +27,10 @@ struct Timing {
   // pass, the weight's half included.
   std::vector<std::int32_t> live;
 
-  double bubble() const;  // idle time over busy time, of the rank that is busy longest
+  double bubble() const;  // idle time over busy time, of all ranks together
 };
 
 Timing simulate(const PipelineSchedule&, const StageCosts& = {}, Messages = Messages::rendezvous);
+Timing simulate_uneven(const PipelineSchedule&, const std::vector<StageCosts>& of_stages, Messages);
 
 }  // namespace trellis::train

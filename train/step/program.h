@@ -94,8 +94,9 @@ struct Program {
   std::vector<Operation> operations;
 
   const Tensor& tensor(TensorId t) const { return tensors[static_cast<std::size_t>(t)]; }
-  double bytes_touched(const Operation&) const;    // read and written
-  double bytes_exchanged(const Operation&) const;  // of the larger buffer, all transfers together; by group's ranks
+  double bytes_touched(const Operation&) const;  // read and written
+  double bytes_exchanged(
+      const Operation&) const;  // all transfers' count x size: of a shard, where a group divides them
 };
 
 }  // namespace trellis::train

@@ -24,6 +24,7 @@ void Writer::compute(std::string_view name, std::vector<TensorId> reads, std::ve
   Operation o = made(name, Operation::Kind::compute);
   o.reads = std::move(reads), o.writes = std::move(writes), o.flops = flops, o.run = std::move(run);
   program_.operations.push_back(std::move(o));
+  flops_ += flops;
 }
 
 void Writer::add_exchange(Operation& o, Exchange&& e) const {

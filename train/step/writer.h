@@ -67,6 +67,7 @@ class Writer {
 
   Program finish() { return std::move(program_); }
   std::size_t operations() const { return program_.operations.size(); }
+  double flops() const { return flops_; }  // of all operations so far
 
  private:
   Operation made(std::string_view name, Operation::Kind) const;
@@ -75,6 +76,7 @@ class Writer {
   MeshShape shape_;
   Place place_;
   Program program_;
+  double flops_ = 0;
   std::string scope_;
   std::set<TensorId> begun_sums_;
   std::vector<std::size_t> begun_;  // the operations of tickets 1, 2, ...

@@ -7,6 +7,7 @@
 
 #include "train/protobuf.h"
 #include "train/whole/check.h"
+#include "train/whole/traffic.h"
 
 namespace trellis::train {
 namespace {
@@ -87,24 +88,13 @@ class Trace {
       put_attribute(node, "comm_dst", std::int64_t{send ? mesh_.rank(other) : rank_});
       return;
     }
-    const Group group = group_of(e.axis);
+    const Group group = group_of(step_, e.axis, rank_);
     const std::int64_t type = e.kind == Exchange::Kind::all_reduce ? 0 : e.kind == Exchange::Kind::all_gather ? 2 : 7;
     if (e.kind == Exchange::Kind::reduce_scatter) bytes *= static_cast<std::int64_t>(group.size());
     put_number(node, 3, static_cast<std::uint64_t>(NodeType::collective));
     put_attribute(node, "comm_type", type);
     put_attribute(node, "comm_size", bytes);
     put_attribute(node, "pg_name", fmt::format("{}_{}", name(e.axis), group.front()));
-  }
-
-  Group group_of(Axis axis) const {
-    if (axis == Axis::tied) {
-      const Group stages = mesh_.group(Axis::pipeline, rank_);
-      return {stages.front(), stages.back()};
-    }
-    if (axis != Axis::kv) return mesh_.group(axis, rank_);
-    for (const Group& g : mesh_.kv_groups(step_.kv_copies))
-      if (std::ranges::find(g, rank_) != g.end()) return g;
-    return {rank_};
   }
 
   const Step& step_;

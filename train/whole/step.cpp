@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -154,6 +155,7 @@ class LayingOut {
   void pass() {
     GradientExchange gradients(step_.config, step_.states);
     for (const Slot& slot : schedule_.ranks[static_cast<std::size_t>(place_.pipeline)]) {
+      const double before = writer_.flops();
       const char word = slot.action == Action::weight ? 'w' : is_forward(slot.action) ? 'f' : 'b';
       const Writer::Scope scope(writer_, fmt::format("{}{}", word, slot.micro));
       Chunk& chunk = chunks_[static_cast<std::size_t>(slot.chunk)];
@@ -170,10 +172,19 @@ class LayingOut {
         default:
           message(chunk, slot);
       }
+      if (computes(slot.action) && slot.micro == 0) note_cost(slot, writer_.flops() - before);
     }
     std::vector<const Parameter*> tied;
     if (step_.tied && shared_ != nullptr) tied.push_back(shared_);
     gradients.finish(writer_, tied);
+  }
+
+  void note_cost(const Slot& slot, double flops) {
+    step_.costs.resize(chunks_.size(), {0, 0, 0});
+    StageCosts& c = step_.costs[static_cast<std::size_t>(slot.chunk)];
+    (slot.action == Action::forward    ? c.forward
+     : slot.action == Action::backward ? c.backward
+                                       : c.weight) = std::llround(flops);
   }
 
   // A micro-batch after the other, through all stages: nobody can wait in a circle.

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "train/config/config.h"
-#include "train/pipeline/schedule.h"
+#include "train/pipeline/simulate.h"
 #include "train/step/program.h"
 #include "train/update/state.h"
 
@@ -26,6 +26,7 @@ struct Step {
   Rank kv_copies = 1;
   bool tied = false;  // first and last stage hold copies of a weight
   std::size_t micro_batches = 1;
+  std::vector<StageCosts> costs;  // FLOPs of a micro-batch's passes, by chunk
 };
 
 // evaluate: forward passes and the loss alone, without dropout; no parameter has a gradient.
