@@ -135,6 +135,8 @@ TEST(Keys, SayWhatTheyExpect) {
   }
   apply(c, {"model.pipeline_cuts", {"model.layers.3", "7"}, true});
   EXPECT_EQ(c.step.strategy.cuts, (std::vector<std::size_t>{3, 7}));
+  apply(c, {"exp_manager.checkpoint_callback_params.save_last", {"true"}});
+  EXPECT_TRUE(c.experiment.save_last);
   EXPECT_NE(apply(c, {"compiler_flags", {"-O1"}}), "");
   EXPECT_TRUE(is_section("model.optim"));
   EXPECT_FALSE(is_section("model.opti"));

@@ -71,6 +71,7 @@ struct Checkpoints::Copy {
   std::filesystem::path tag;
   std::string file;
   TagInfo info;  // of rank 0
+  Keep keep;
 };
 
 Checkpoints::Checkpoints(std::filesystem::path root, ccl::Communicator& world, const SaveOptions& options)
@@ -85,7 +86,7 @@ void Checkpoints::wait() {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-void Checkpoints::save(Job& job, std::int64_t step, double monitored) {
+void Checkpoints::save(Job& job, std::int64_t step, double monitored, bool stays) {
   wait();
   job.runner().settle();
   if (!copy_) copy_ = std::make_shared<Copy>();
@@ -104,6 +105,8 @@ void Checkpoints::save(Job& job, std::int64_t step, double monitored) {
   copy->file = shard_name(job.step().place);
   copy->info = {.step = step, .files = {}, .layout = layout_words(job.step())};
   copy->info.monitor = options_.keep.monitor, copy->info.monitored = monitored;
+  copy->keep = options_.keep;
+  copy->keep.newest = copy->keep.newest || stays;
   if (job.step().config.lora.rank > 0) copy->info.lora_alpha = job.step().config.lora.alpha;
   for (Rank r = 0; r < job.step().mesh.ranks(); ++r) copy->info.files.push_back(shard_name(job.step().mesh.place(r)));
   if (!options_.asynchronous) return write(*copy);
@@ -138,7 +141,7 @@ void Checkpoints::write(const Copy& copy) {
     throw std::runtime_error(fmt::format("checkpoint {}: {} ranks could not write", copy.tag.string(), failed));
   if (ranks_->rank() == 0) {
     write_done(copy.tag, copy.info);
-    keep_tags(root_, options_.keep);
+    keep_tags(root_, copy.keep);
   }
   ranks_->barrier();
 }

@@ -25,7 +25,8 @@ class Checkpoints {
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
-  void save(Job&, std::int64_t step, double monitored = std::numeric_limits<double>::quiet_NaN());
+  // stays: whatever other tags are better, until the next save.
+  void save(Job&, std::int64_t step, double monitored = std::numeric_limits<double>::quiet_NaN(), bool stays = false);
   void wait();  // throws what the last save threw
 
  private:

@@ -72,8 +72,10 @@ double rank_of(const fs::path& tag, const Keep& keep) {
   double value = std::numeric_limits<double>::quiet_NaN();
   try {
     const TagInfo info = read_done(tag);
-    if (keep.monitor == "global_step") value = static_cast<double>(info.step);
-    if (info.monitor == keep.monitor) value = info.monitored;
+    if (keep.monitor == "global_step")
+      value = static_cast<double>(info.step);
+    else if (info.monitor == keep.monitor)
+      value = info.monitored;
   } catch (const std::invalid_argument&) {  // it is damaged
   }
   if (std::isnan(value)) return -std::numeric_limits<double>::infinity();
@@ -93,7 +95,7 @@ void keep_tags(const fs::path& root, const Keep& keep) {
     fs::remove_all(tag);
   };
   for (std::size_t i = static_cast<std::size_t>(keep.most); i < ranked.size(); ++i)
-    if (ranked[i].second != complete.back()) remove(root / ranked[i].second);
+    if (!keep.newest || ranked[i].second != complete.back()) remove(root / ranked[i].second);
   for (const auto& each : fs::directory_iterator(root)) {
     const std::string name = each.path().filename().string();
     if (name.starts_with("step_") && !complete.empty() && name < complete[0]) remove(each.path());

@@ -28,11 +28,12 @@ std::vector<std::string> complete_tags(const std::filesystem::path& root);  // o
 TagInfo read_done(const std::filesystem::path& tag);  // throws invalid_argument, also for a file that is missing
 void write_done(const std::filesystem::path& tag, const TagInfo&);
 
-// Which complete tags stay: the newest, from which a job goes on, and of all the best by a monitored value.
+// Which complete tags stay: the best by a monitored value; of equal ones and those without a value, the newer.
 struct Keep {
   std::int64_t most = 1;                // -1: all
-  std::string monitor = "global_step";  // this one is the tag's own; of other names, TagInfo::monitored
+  std::string monitor = "global_step";  // the tag's step; of other names, TagInfo::monitored
   bool lowest = false;                  // is best
+  bool newest = false;                  // the newest stays beside them, if it is none of them
 };
 
 // Removes the other complete tags, and incomplete ones that are older than the first complete one. `done` goes first,

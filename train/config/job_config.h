@@ -37,6 +37,7 @@ struct ExperimentConfig {
   std::int64_t every_n_train_steps = 0;               // 0: at the end alone
   std::int64_t save_top_k = 1;                        // -1: all, 0: none
   std::string monitor = "global_step", mode = "max";  // global_step, loss, val_loss; max or min is best
+  bool save_last = false;                             // the newest stays beside the best save_top_k
   bool masters = true;                                // use_master_weights_in_ckpt
   bool asynchronous = false;
   // Of proved steps, compiler_cache_url: a folder; empty: none, or EXP_DIR/steps where `trellis train` sets it.

@@ -104,7 +104,7 @@ std::vector<Key> experiment_keys() {
       k("checkpoint_callback_params.save_top_k", [](JobConfig& c) { return &c.experiment.save_top_k; }),
       {"exp_manager.checkpoint_callback_params.monitor", set_monitor},
       {"exp_manager.checkpoint_callback_params.mode", set_mode},
-      idle("exp_manager.checkpoint_callback_params.save_last", "the last step is always saved"),
+      k("checkpoint_callback_params.save_last", [](JobConfig& c) { return &c.experiment.save_last; }),
       idle("exp_manager.checkpoint_callback_params.filename", "a tag is named by its step"),
       absent("exp_manager.checkpoint_callback_params.train_time_interval",
              "checkpoints are counted in steps: every_n_train_steps"),

@@ -16,6 +16,7 @@
 #include "train/trainer/batches.h"
 #include "train/trainer/learning_rate.h"
 #include "train/trainer/metrics.h"
+#include "train/trainer/run_folder.h"
 #include "train/trainer/validation.h"
 #include "train/whole/job.h"
 
@@ -32,6 +33,8 @@ class Training {
 
   TrainingResult run() {
     check();
+    own_folder();
+    prove_step();
     job_ = std::make_unique<Job>(config_.step, world_, std::max(0, config_.trainer.threads));
     source_ = source_of(config_.data.train_path, config_, job_->step());
     count();
@@ -65,10 +68,14 @@ class Training {
   }
 
   void save() {
-    const std::string& monitor = config_.experiment.monitor;
-    checkpoints_->save(*job_, result_.last_step,
-                       monitor == "val_loss" ? validation_loss_ : result_.history.back().loss);
+    checkpoints_->save(*job_, result_.last_step, monitored(), result_.stopped);
     if (world_.rank() == 0 && hooks_.saved) hooks_.saved(result_.last_step);
+  }
+
+  double monitored() const {
+    const std::string& monitor = config_.experiment.monitor;
+    if (monitor == "val_loss") return validation_loss_;
+    return monitor == "loss" ? result_.history.back().loss : static_cast<double>(result_.last_step);
   }
 
   void say(const std::string& text) const {
@@ -83,8 +90,10 @@ class Training {
           "trainer.devices x num_nodes is {}: expected {}, the ranks that were launched", asked, world_.ranks()));
     if (config_.data.train_path.empty())
       throw std::invalid_argument("data.train_path is missing: expected a file of text or tokens");
-    prove_step();
     const ExperimentConfig& e = config_.experiment;
+    if (e.monitor != "global_step" && e.monitor != "loss" && e.monitor != "val_loss")
+      throw std::invalid_argument(fmt::format(
+          "exp_manager.checkpoint_callback_params.monitor is {}: expected global_step, loss or val_loss", e.monitor));
     if (e.monitor == "val_loss" && config_.data.val_path.empty())
       throw std::invalid_argument(
           "exp_manager.checkpoint_callback_params.monitor is val_loss: expected data.val_path, from which it comes");
@@ -103,11 +112,30 @@ class Training {
         say(proof.remembered ? fmt::format("the step is in the cache {}: a hit", folder)
                              : fmt::format("the step was laid out and proved in {:.2f} s", proof.seconds));
     }
-    std::uint64_t size = proof.fault.size();
+    refuse_together(proof.fault);
+  }
+
+  // Every rank throws what rank 0 found.
+  void refuse_together(std::string fault) {
+    std::uint64_t size = fault.size();
     world_.broadcast(&size, &size, 1, kernels::DType::u64, 0);
-    proof.fault.resize(size);
-    if (size > 0) world_.broadcast(proof.fault.data(), proof.fault.data(), size, kernels::DType::u8, 0);
-    if (!proof.fault.empty()) throw std::invalid_argument(proof.fault);
+    fault.resize(size);
+    if (size > 0) world_.broadcast(fault.data(), fault.data(), size, kernels::DType::u8, 0);
+    if (!fault.empty()) throw std::invalid_argument(fault);
+  }
+
+  void own_folder() {
+    const ExperimentConfig& e = config_.experiment;
+    if (e.directory.empty()) return;
+    std::string fault;
+    if (world_.rank() == 0) try {
+        folder_ = std::make_unique<RunFolder>(root());
+        if (!folder_->locked())
+          say(fmt::format("{}: its file system has no locks, so nothing keeps another job out", root().string()));
+      } catch (const std::exception& error) {
+        fault = error.what();
+      }
+    refuse_together(fault);
   }
 
   // FLOPs of a step on all ranks, and what memory a rank takes.
@@ -125,10 +153,19 @@ class Training {
 
   fs::path root() const { return fs::path(config_.experiment.directory) / config_.step.name; }
 
+  // Whether a run that loads this goes on with the run of the folder: from the last thing that it saved.
+  bool continues(const fs::path& tag) const {
+    const std::vector<std::string> tags = complete_tags(root() / "checkpoints");
+    std::error_code error;
+    return !tags.empty() && fs::equivalent(tag, root() / "checkpoints" / tags.back(), error);
+  }
+
   void resume() {
     const ExperimentConfig& e = config_.experiment;
     fs::path from = e.resume_from;
+    if (!from.empty()) continues_ = continues(from);
     if (from.empty() && e.resume && !e.directory.empty()) {
+      continues_ = true;
       // Every rank must choose the same one, and rank 0 may have just removed another.
       const std::vector<std::string> tags = complete_tags(root() / "checkpoints");
       std::int64_t newest = tags.empty() ? -1 : std::stoll(tags.back().substr(5));
@@ -151,11 +188,14 @@ class Training {
   void open_outputs() {
     const ExperimentConfig& e = config_.experiment;
     if (e.directory.empty()) return;
+    world_.barrier();  // all have loaded what moves now
+    if (folder_ && !continues_ && folder_->used())
+      say(fmt::format("the run that was in {} is in {}", folder_->path().string(), folder_->set_aside().string()));
     if (world_.rank() == 0) metrics_ = std::make_unique<MetricsLog>(root(), result_.last_step, e.tensorboard);
     if (e.checkpoints && e.save_top_k != 0)
       checkpoints_ = std::make_unique<Checkpoints>(
           root() / "checkpoints", world_,
-          SaveOptions{e.masters, e.asynchronous, {e.save_top_k, e.monitor, e.mode == "min"}});
+          SaveOptions{e.masters, e.asynchronous, {e.save_top_k, e.monitor, e.mode == "min", e.save_last}});
   }
 
   bool agreed(bool mine) {
@@ -239,6 +279,8 @@ class Training {
   const JobConfig& config_;
   ccl::Communicator& world_;
   const TrainerHooks& hooks_;
+  std::unique_ptr<RunFolder> folder_;  // of rank 0; first, so that it is locked for as long as files are written
+  bool continues_ = false;             // the run that is in the folder
   std::unique_ptr<Source> source_;
   std::unique_ptr<Job> job_;
   std::unique_ptr<Checkpoints> checkpoints_;

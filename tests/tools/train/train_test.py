@@ -44,6 +44,9 @@ class Train(program.Case):
         with open(self.root / run / "llama" / "metrics.csv", newline="") as file:
             return [(row["step"], row["loss"]) for row in csv.DictReader(file)]
 
+    def tags(self, run):
+        return sorted(tag.parent.name for tag in (self.root / run / "llama/checkpoints").glob("step_*/done"))
+
     def test_one_rank_and_launched_ones_come_to_the_same_losses(self):
         said = self.train(1, "one", trainer__max_steps=25)
         self.assertIn("step 25/25  loss", said)
@@ -68,19 +71,27 @@ class Train(program.Case):
             job.send_signal(signal.SIGKILL)
             killed += job.wait() == -signal.SIGKILL
         self.assertGreater(killed, 0)
-        time.sleep(0.5)  # launch's own death ends its ranks
+        deadline = time.monotonic() + 60
+        while list(self.processes()):  # launch's own death ends its ranks
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
         self.train(2, "cut", **more)
         self.assertEqual(self.losses("cut"), self.losses("whole"))
 
-    def process_of(self, rank):
-        """The process of a rank of this test's job: whose command line has its folder."""
+    def processes(self):
+        """The ranks of this test's jobs, whose command lines have its folder: a process, and its environment."""
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             try:
                 command, words = (process / "cmdline").read_bytes(), (process / "environ").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if str(self.root).encode() in command and b"launch" not in command and f"RANK={rank}".encode() in words:
-                return int(process.name)
+            if str(self.root).encode() in command and b"launch" not in command:
+                yield int(process.name), words
+
+    def process_of(self, rank):
+        for process, words in self.processes():
+            if f"RANK={rank}".encode() in words:
+                return process
         raise AssertionError(f"no process of rank {rank}")
 
     def test_a_job_that_lost_a_rank_comes_back_by_itself(self):
@@ -121,11 +132,36 @@ class Train(program.Case):
             for step, value in values["one"].items():
                 self.assertAlmostEqual(values[run][step], value, places=4)
         self.assertLess(values["one"]["12"], values["one"]["4"] - 0.1)
-        # The highest loss, which is asked for, is the first one's; the newest stays to go on from.
-        kept = sorted(tag.parent.name for tag in (self.root / "one/llama/checkpoints").glob("step_*/done"))
-        self.assertEqual(kept, ["step_00000004", "step_00000012"])
+        # The highest loss, which is asked for, is the first one's; the newest stays where that is asked for too.
+        self.assertEqual(self.tags("one"), ["step_00000004"])
+        self.train(1, "last", **more, exp_manager__checkpoint_callback_params__save_last="true")
+        self.assertEqual(self.tags("last"), ["step_00000004", "step_00000012"])
         picture = trellis("train", "curve", str(self.root / "one/llama"))
         self.assertIn("llama validation", picture.stdout)
+
+    def test_the_example_keeps_its_last_checkpoints(self):
+        more = {"exp_manager__checkpoint_callback_params__every_n_train_steps": 2}
+        self.train(2, "run", **more)  # save_top_k is 2 in the example
+        self.assertEqual(self.tags("run"), ["step_00000010", "step_00000012"])
+        # A new run keeps the old one aside, and is the one that resuming goes on with.
+        said = self.train(1, "run", seed=5, trainer__max_steps=3, **more)
+        self.assertIn("llama/version_0\n", said)
+        self.assertEqual(self.tags("run"), ["step_00000002", "step_00000003"])
+        self.assertTrue((self.root / "run/llama/version_0/loss.svg").exists())
+        self.assertIn("step_00000003 ", self.train(1, "run", seed=5, trainer__max_steps=4, exp_manager__resume_if_exists="true", **more))
+
+    def test_a_folder_in_use_is_refused(self):
+        job = subprocess.Popen(self.command(1, "shared", trainer__max_steps=10**9), stdout=subprocess.PIPE, text=True)
+        try:
+            while "step 1/" not in job.stdout.readline():
+                self.assertIsNone(job.poll())
+            ran = subprocess.run(self.command(2, "shared"), capture_output=True, text=True, timeout=120)
+            self.assertEqual(ran.returncode, 2, ran.stderr)
+            self.assertIn(f"shared/llama belongs to a job that runs, process {job.pid} on ", ran.stderr)
+            self.assertEqual(self.tags("shared"), [])
+        finally:
+            job.kill()
+            job.communicate()
 
     def test_a_step_that_was_proved_is_not_proved_again(self):
         more = {"trainer__max_steps": 1}
@@ -146,10 +182,10 @@ class Train(program.Case):
 
     def test_a_frozen_rank_is_named_by_the_deadline(self):
         job = subprocess.Popen(self.command(2, "frozen", trainer__max_steps=100000), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               env={**os.environ, "TRELLIS_TIMEOUT": "2"})
+                               env={**os.environ, "TRELLIS_TIMEOUT": "8"})
         job.stdout.readline()
         os.kill(self.process_of(1), signal.SIGSTOP)
-        said = job.communicate(timeout=60)[1]
+        said = job.communicate(timeout=120)[1]
         self.assertNotEqual(job.returncode, 0)
         self.assertRegex(said, "rank 1")
 
@@ -173,6 +209,12 @@ class Train(program.Case):
                 self.assertEqual(ran.returncode, 2, ran.stderr)
                 self.assertIn(words, ran.stderr)
 
+    def test_adapters_of_nothing_are_refused(self):
+        ran = trellis("train", CONFIG, *sets(exp_manager__exp_dir=self.root, model_alignment_strategy__peft__lora_rank=4,
+                                             model_alignment_strategy__peft__target_modules="[query_key_value]"))
+        self.assertEqual(ran.returncode, 2, ran.stdout)
+        self.assertIn("target_modules has 'query_key_value': expected some of q_proj, k_proj,", ran.stderr)
+
     def test_a_loss_that_is_no_number_is_named(self):
         ran = trellis("train", CONFIG, *sets(exp_manager__exp_dir=self.root, model__optim__lr="1e38", trainer__gradient_clip_val=0))
         self.assertEqual(ran.returncode, 1, ran.stdout)
@@ -183,6 +225,7 @@ class Train(program.Case):
         shown = trellis("train", "show", CONFIG, "--ranks", "8", *more)
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertIn("proved", shown.stdout)
+        self.assertRegex(shown.stdout, r"bubble: \d+\.\d%, idle over busy time by the stages' FLOPs; 50\.0% were the stages equal")
         self.assertIn("<svg", trellis("train", "draw", CONFIG, "--ranks", "8", *more).stdout)
         page = self.root / "pipeline.html"
         self.assertEqual(trellis("train", "draw", CONFIG, "--ranks", "8", "-o", str(page), *more).returncode, 0)

@@ -119,14 +119,14 @@ TEST(Checkpoint, AdaptersAreMergedIntoTheirWeights) {
                std::invalid_argument);
 }
 
-TEST(Checkpoint, TheBestAndTheNewestStay) {
+TEST(Checkpoint, TheBestStayAndTheNewestWhereAsked) {
   const Folder folder;
-  const auto kept = [&](Keep keep) {
+  const auto kept = [&](Keep keep, const char* monitor = "val_loss") {
     fs::remove_all(folder.path());
     const double losses[] = {3, 1, 2, std::nan(""), 2.5};
     for (std::int64_t step = 1; step <= 5; ++step) {
       fs::create_directories(folder.path() / tag_name(step));
-      write_done(folder.path() / tag_name(step), {.step = step, .monitor = "val_loss", .monitored = losses[step - 1]});
+      write_done(folder.path() / tag_name(step), {.step = step, .monitor = monitor, .monitored = losses[step - 1]});
     }
     keep_tags(folder.path(), keep);
     std::vector<std::int64_t> steps;
@@ -135,10 +135,14 @@ TEST(Checkpoint, TheBestAndTheNewestStay) {
   };
   using Steps = std::vector<std::int64_t>;
   EXPECT_EQ(kept({.most = 2}), (Steps{4, 5}));
-  EXPECT_EQ(kept({.most = 2, .monitor = "val_loss", .lowest = true}), (Steps{2, 3, 5}));
-  EXPECT_EQ(kept({.most = 1, .monitor = "val_loss"}), (Steps{1, 5}));
+  EXPECT_EQ(kept({.most = 2}, "global_step"), (Steps{4, 5})) << "a step is its own value, whatever was monitored";
+  EXPECT_EQ(kept({.most = 2, .lowest = true}), (Steps{1, 2}));
+  EXPECT_EQ(kept({.most = 2, .monitor = "val_loss", .lowest = true}), (Steps{2, 3}));
+  EXPECT_EQ(kept({.most = 2, .monitor = "val_loss", .lowest = true, .newest = true}), (Steps{2, 3, 5}));
+  EXPECT_EQ(kept({.most = 1, .monitor = "val_loss", .newest = true}), (Steps{1, 5}));
+  EXPECT_EQ(kept({.most = 2, .newest = true}), (Steps{4, 5}));
   EXPECT_EQ(kept({.most = -1, .monitor = "val_loss"}).size(), 5U);
-  EXPECT_EQ(kept({.most = 1, .monitor = "another"}).back(), 5) << "no tag has a value of that name";
+  EXPECT_EQ(kept({.most = 1, .monitor = "another"}), (Steps{5})) << "no tag has a value of that name";
 }
 
 TEST(Checkpoint, ResumesToTheBit) {
