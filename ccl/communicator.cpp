@@ -29,7 +29,11 @@ void expect_end(const char* word, const void* data, std::size_t count, Rank peer
 
 Communicator::Communicator(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-Communicator::~Communicator() { Group::forget(*state_); }
+// A forked process keeps its copy of the state: the parent's peers and threads are none of its own.
+Communicator::~Communicator() {
+  Group::forget(*state_);
+  if (state_->tickets.forked()) static_cast<void>(state_.release());
+}
 
 std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store, Rank rank, Rank ranks,
                                                    const Config& config, std::shared_ptr<device::Device> device) {
@@ -77,6 +81,7 @@ std::unique_ptr<Exposed> Communicator::expose(void* data, std::size_t bytes) {
     throw std::invalid_argument(fmt::format("expose: {} bytes at {}; expected some", bytes, data));
   if (reinterpret_cast<std::uintptr_t>(data) > UINTPTR_MAX - bytes)
     throw std::invalid_argument(fmt::format("expose: {} bytes at {} go past the last address", bytes, data));
+  state_->tickets.expect_same_process();
   return state_->transport->expose(data, bytes);
 }
 
@@ -184,7 +189,10 @@ void Communicator::finalize() {
   state_->finish();
 }
 
-void Communicator::abort() { state_->abort(); }
+void Communicator::abort() {
+  state_->tickets.expect_same_process();
+  state_->abort();
+}
 
 bool Communicator::stopping() const { return state_->transport->aborted_here() && !state_->tickets.empty(); }
 

@@ -51,7 +51,7 @@ class Communicator {
   // Returns when all `ranks` have called it with stores that see each other. Use a store, or a prefix, only once.
   static std::unique_ptr<Communicator> create(std::shared_ptr<Store>, Rank rank, Rank ranks, const Config& = {},
                                               std::shared_ptr<device::Device> = nullptr);
-  ~Communicator();
+  ~Communicator();  // in a forked process it does nothing, and calls throw device::Forked
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 

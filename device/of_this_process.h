@@ -6,12 +6,15 @@
 
 #include <type_traits>
 
+#include "device/fork_mark.h"
+
 namespace trellis::device {
 
 // make() returns a new object. It must not capture anything.
 template <class Make>
 auto& of_this_process(Make) {
   static std::invoke_result_t<Make> one = [] {
+    forks();  // registered first, so that what is made in the child has the child's mark
     pthread_atfork(nullptr, nullptr, [] { one = Make{}(); });
     return Make{}();
   }();

@@ -18,6 +18,7 @@
 #include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/store.h"
+#include "device/fork_mark.h"
 
 namespace trellis::ccl {
 namespace {
@@ -85,6 +86,7 @@ class FileStore : public Store {
   void sweep() const;
 
   fs::path folder_;
+  const device::ForkMark mark_;
   Descriptor in_use_;  // holds a shared lock while the store is open; the kernel releases it when the process dies
 };
 
@@ -141,7 +143,9 @@ void FileStore::check_job(const std::string& job) const {
                   std::string_view(reinterpret_cast<const char*>(there->data()), there->size()), job));
 }
 
+// A forked process shares its parent's lock, which is the parent's to release.
 FileStore::~FileStore() {
+  if (mark_.forked()) return;
   if (flock(in_use_.number(), LOCK_EX | LOCK_NB) == 0) sweep();
 }
 

@@ -1,6 +1,7 @@
 #include "ccl/rendezvous/own_store.h"
 
 #include "ccl/rendezvous/tcp/loop.h"
+#include "device/fork_mark.h"
 
 namespace trellis::ccl {
 namespace {
@@ -10,18 +11,21 @@ class OwnStore : public Store {
   OwnStore(std::shared_ptr<StoreLoop> loop, KeptStores::Use store) : loop_(std::move(loop)), store_(std::move(store)) {}
 
   void set(std::string_view key, std::span<const std::byte> value) override {
+    mark_.expect_same_process("store");
     store_->board.set(key, value);
     loop_->tell(store_->name, key);
   }
 
   Bytes get(std::string_view key, Deadline deadline) override {
     check_key(key);
+    mark_.expect_same_process("store");
     const Deadline asked_at = Clock::now();
     if (std::optional<Bytes> note = store_->board.find_before(key, deadline)) return *std::move(note);
     throw_no_note(key, asked_at, "the store that this process keeps");
   }
 
   std::int64_t add(std::string_view key, std::int64_t amount) override {
+    mark_.expect_same_process("store");
     const std::int64_t sum = store_->board.add(key, amount);
     loop_->tell(store_->name, key);
     return sum;
@@ -31,6 +35,7 @@ class OwnStore : public Store {
   std::string secret() const override { return store_->secret; }
 
  private:
+  const device::ForkMark mark_;  // its server is a thread
   const std::shared_ptr<StoreLoop> loop_;
   const KeptStores::Use store_;
 };

@@ -1,4 +1,5 @@
-// Ticket lock: a communicator's operations run in the order of their calls, whatever streams they are on.
+// Ticket lock: a communicator's operations run in the order of their calls, whatever streams they are on. A process
+// that was forked from the one that made the communicator gets no ticket.
 #pragma once
 
 #include <atomic>
@@ -8,6 +9,8 @@
 #include <mutex>
 #include <optional>
 #include <set>
+
+#include "device/fork_mark.h"
 
 namespace trellis::ccl {
 
@@ -28,7 +31,11 @@ class TicketQueue {
   };
 
   // The same by number, for callers that store it: take() once, wait() at most once, done() once.
-  std::uint64_t take() { return issued_.fetch_add(1); }
+  // Throws device::Forked.
+  std::uint64_t take() {
+    expect_same_process();
+    return issued_.fetch_add(1);
+  }
   // A ticket whose turn is now, or none.
   std::optional<std::uint64_t> take_if_free() {
     const std::uint64_t current = current_.load(std::memory_order_acquire);
@@ -36,6 +43,9 @@ class TicketQueue {
     if (!issued_.compare_exchange_strong(next, current + 1)) return std::nullopt;
     return current;
   }
+  // Whether this process was forked from the one whose queue this is.
+  bool forked() const { return mark_.forked(); }
+  void expect_same_process() const { mark_.expect_same_process("communicator"); }
   bool empty() const { return current_.load(std::memory_order_acquire) == issued_.load(std::memory_order_acquire); }
   void wait(std::uint64_t number) {
     if (current_.load(std::memory_order_acquire) != number) wait_long(number);
@@ -75,6 +85,7 @@ class TicketQueue {
 
   std::atomic<std::uint64_t> issued_ = 0, current_ = 0;
   std::atomic<std::uint32_t> others_ = 0;
+  const device::ForkMark mark_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::set<std::uint64_t> early_;

@@ -5,7 +5,11 @@
 
 namespace trellis::device {
 
-ThreadStream::~ThreadStream() {
+void ThreadStream::submit(std::function<void()> work) { queue().add(std::move(work)); }
+bool ThreadStream::idle() const { return queue().empty(); }
+void ThreadStream::synchronize() { queue().await(); }
+
+ThreadStream::Queue::~Queue() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
@@ -14,40 +18,40 @@ ThreadStream::~ThreadStream() {
   thread_.join();
 }
 
-void ThreadStream::submit(std::function<void()> work) {
+void ThreadStream::Queue::add(std::function<void()> work) {
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(work));
+    works_.push_back(std::move(work));
     wake = std::exchange(asleep_, false);
   }
   if (wake) changed_.notify_one();
 }
 
-bool ThreadStream::idle() const {
+bool ThreadStream::Queue::empty() const {
   const std::lock_guard lock(mutex_);
-  return queue_.empty();
+  return works_.empty();
 }
 
-void ThreadStream::synchronize() {
+void ThreadStream::Queue::await() {
   std::unique_lock lock(mutex_);
   ++waiting_;
-  drained_.wait(lock, [&] { return queue_.empty(); });
+  drained_.wait(lock, [&] { return works_.empty(); });
   --waiting_;
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
 // A piece of work stays at the head of the queue until it is done.
-void ThreadStream::work() {
+void ThreadStream::Queue::serve() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    while (!closing_ && queue_.empty()) {
+    while (!closing_ && works_.empty()) {
       asleep_ = true;
       changed_.wait(lock);
     }
     asleep_ = false;
-    if (queue_.empty()) return;
-    const std::function<void()> next = std::move(queue_.front());
+    if (works_.empty()) return;
+    const std::function<void()> next = std::move(works_.front());
     lock.unlock();
     std::exception_ptr thrown;
     try {
@@ -58,17 +62,17 @@ void ThreadStream::work() {
     lock.lock();
     if (thrown && !thrown_) thrown_ = thrown;
     if (thrown) drop_the_rest(lock);
-    queue_.pop_front();
-    if (waiting_ != 0 && queue_.empty()) drained_.notify_all();
+    works_.pop_front();
+    if (waiting_ != 0 && works_.empty()) drained_.notify_all();
   }
 }
 
 // Destroys the queued work without the lock, since its destructors may notify others. The failed piece stays in the
 // queue, so that the stream does not look idle meanwhile.
-void ThreadStream::drop_the_rest(std::unique_lock<std::mutex>& lock) {
+void ThreadStream::Queue::drop_the_rest(std::unique_lock<std::mutex>& lock) {
   std::deque<std::function<void()>> rest;
-  std::move(queue_.begin() + 1, queue_.end(), std::back_inserter(rest));
-  queue_.resize(1);
+  std::move(works_.begin() + 1, works_.end(), std::back_inserter(rest));
+  works_.resize(1);
   lock.unlock();
   rest.clear();
   lock.lock();

@@ -8,31 +8,48 @@
 #include <mutex>
 #include <thread>
 
+#include "device/fork_mark.h"
 #include "device/stream.h"
 
 namespace trellis::device {
 
+// In a forked process, which has no such thread, its calls throw Forked and it ends without a word.
 class ThreadStream : public Stream {
  public:
-  ThreadStream() : thread_([this] { work(); }) {}
-  ~ThreadStream() override;
-  ThreadStream(const ThreadStream&) = delete;
-  ThreadStream& operator=(const ThreadStream&) = delete;
+  ThreadStream() : queue_(new Queue) {}
   void submit(std::function<void()> work) override;
   bool idle() const override;
   void synchronize() override;
 
  private:
-  void work();
-  void drop_the_rest(std::unique_lock<std::mutex>&);
+  class Queue {
+   public:
+    Queue() : thread_([this] { serve(); }) {}
+    ~Queue();
+    Queue(const Queue&) = delete;
+    Queue& operator=(const Queue&) = delete;
+    void add(std::function<void()> work);
+    bool empty() const;
+    void await();
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_, drained_;
-  std::deque<std::function<void()>> queue_;
-  std::exception_ptr thrown_;
-  bool closing_ = false, asleep_ = false;
-  int waiting_ = 0;     // threads in synchronize()
-  std::thread thread_;  // last: it uses all members above
+   private:
+    void serve();
+    void drop_the_rest(std::unique_lock<std::mutex>&);
+
+    mutable std::mutex mutex_;
+    std::condition_variable changed_, drained_;
+    std::deque<std::function<void()>> works_;
+    std::exception_ptr thrown_;
+    bool closing_ = false, asleep_ = false;
+    int waiting_ = 0;     // threads in await()
+    std::thread thread_;  // last: it uses all members above
+  };
+  Queue& queue() const {
+    queue_.get_deleter().mark.expect_same_process("stream");
+    return *queue_;
+  }
+
+  const MakersOwn<Queue> queue_;
 };
 
 // The time of the work that the calling thread does.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ccl/errors.h"
+#include "device/fork_mark.h"
 
 namespace trellis::ccl::api {
 namespace {
@@ -75,6 +76,8 @@ trellis_result note_failure(const std::exception_ptr& thrown) noexcept {
   } catch (const Told& e) {
     return keep(e.result, e.what());
   } catch (const Usage& e) {
+    return keep(TRELLIS_INVALID_USAGE, e.what());
+  } catch (const device::Forked& e) {
     return keep(TRELLIS_INVALID_USAGE, e.what());
   } catch (const std::invalid_argument& e) {
     return keep(TRELLIS_INVALID_ARGUMENT, e.what());

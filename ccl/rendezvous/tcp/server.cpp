@@ -30,17 +30,18 @@ std::function<void(const std::string&)> told_on_stderr() {
   };
 }
 
-TcpStoreServer::TcpStoreServer(TcpStoreServing serving)
-    : loop_(loop_of_one(std::move(serving))), thread_(serving_thread(loop_)) {}
+TcpStoreServer::Served::Served(std::shared_ptr<StoreLoop> l) : loop(std::move(l)), thread(serving_thread(loop)) {}
 
-TcpStoreServer::~TcpStoreServer() {
-  loop_->stop();
-  thread_.join();
+TcpStoreServer::Served::~Served() {
+  loop->stop();
+  thread.join();
 }
 
-int TcpStoreServer::port() const { return loop_->port(); }
+TcpStoreServer::TcpStoreServer(TcpStoreServing serving) : served_(new Served(loop_of_one(std::move(serving)))) {}
 
-std::int64_t TcpStoreServer::refused() const { return loop_->refused(); }
+int TcpStoreServer::port() const { return served_->loop->port(); }
+
+std::int64_t TcpStoreServer::refused() const { return served_->loop->refused(); }
 
 std::unique_ptr<TcpStoreServer> tcp_store_server(TcpStoreServing serving) {
   return std::make_unique<TcpStoreServer>(std::move(serving));

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "ccl/store.h"
+#include "device/fork_mark.h"
 
 namespace trellis::ccl {
 
@@ -29,15 +30,19 @@ std::function<void(const std::string&)> told_on_stderr();
 class TcpStoreServer {
  public:
   explicit TcpStoreServer(TcpStoreServing);  // throws system_error, for instance EADDRINUSE
-  ~TcpStoreServer();
-  TcpStoreServer(const TcpStoreServer&) = delete;
-  TcpStoreServer& operator=(const TcpStoreServer&) = delete;
   int port() const;
   std::int64_t refused() const;  // number of rejected connections
 
  private:
-  std::shared_ptr<StoreLoop> loop_;
-  std::thread thread_;
+  struct Served {
+    explicit Served(std::shared_ptr<StoreLoop>);
+    ~Served();
+    Served(const Served&) = delete;
+    Served& operator=(const Served&) = delete;
+    const std::shared_ptr<StoreLoop> loop;
+    std::thread thread;
+  };
+  const device::MakersOwn<Served> served_;
 };
 
 std::unique_ptr<TcpStoreServer> tcp_store_server(TcpStoreServing);

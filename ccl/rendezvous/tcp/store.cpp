@@ -12,6 +12,7 @@
 
 #include "ccl/rendezvous/tcp/frame.h"
 #include "ccl/rendezvous/tcp/message.h"
+#include "device/fork_mark.h"
 
 namespace trellis::ccl {
 namespace {
@@ -158,6 +159,7 @@ class TcpStore : public Store {
   StoreSearch search_;
   const Clock::duration request_patience_;
   std::mutex mutex_;
+  device::ForkMark mark_;   // of idle_
   std::vector<Link> idle_;  // each call has a connection of its own, so that one that waits does not block others
 };
 
@@ -187,9 +189,14 @@ Link TcpStore::find(Deadline deadline) {
 }
 
 // Opens another connection when all are in use. A server that many strangers call may close it before it is read.
+// A forked process makes connections of its own: frames of two processes would not fit into one chain.
 Link TcpStore::link(Deadline deadline) {
   {
     const std::lock_guard lock(mutex_);
+    if (mark_.forked()) {
+      idle_.clear();
+      mark_ = {};
+    }
     if (!idle_.empty()) {
       Link link = std::move(idle_.back());
       idle_.pop_back();
