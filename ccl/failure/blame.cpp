@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "ccl/interruption.h"
 #include "ccl/plan/point_to_point.h"
 #include "ccl/transports/notice.h"
 #include "ccl/transports/who.h"
@@ -178,6 +179,12 @@ void check_health(Transport& t, const Activity& mine, std::chrono::nanoseconds w
                                                text_of(theirs), t.rank(), text_of(mine)));
   if (!counted(mine) || !counted(theirs)) return;
   if (differ(mine, theirs)) throw difference(t, mine, mine.waits_for);
+}
+
+void heed_interruption(Transport& t, const Activity& mine) {
+  if (!interrupted()) return;
+  t.mark_aborted();
+  throw Aborted(fmt::format("it was interrupted on this rank, in {}", text_of(mine)), t.rank());
 }
 
 void check_over(Transport& t, const Activity& mine) {

@@ -11,6 +11,9 @@ namespace trellis::ccl {
 // is waited for is in another operation, once `waited` is long enough to be sure.
 void check_health(Transport&, const Activity& mine, std::chrono::nanoseconds waited);
 
+// Where the caller has been interrupted (ccl/interruption.h): tells the other ranks, and throws Aborted.
+void heed_interruption(Transport&, const Activity& mine);
+
 // Throws Mismatch when ranks were in different operations, and each finished its own before the other's could be seen.
 // Called when this rank's operations are over and no more will follow.
 void check_over(Transport&, const Activity& mine);

@@ -364,7 +364,10 @@ std::unique_ptr<Communicator> Communicator::State::divide(Notice::Call call, std
   Config same = config;
   same.transport = std::string(transport->name());
   const Joining joining{.config = same, .device = device.get(), .deadline = Clock::now() + config.timeout};
-  const Divided of{*transport, notice, activity_, failed_ || transport->over(), [this] { answer_dumps(nullptr); }};
+  const Divided of{*transport, notice, activity_, failed_ || transport->over(), [this] {
+                     answer_dumps(nullptr);
+                     heed_interruption(*transport, activity_);
+                   }};
   Division division(of, joining, call, std::move(members), wish);
   std::unique_ptr<Transport> joined = division.run();
   if (!joined) return nullptr;

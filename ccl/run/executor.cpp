@@ -234,6 +234,7 @@ void Executor::look_around() {
   }
   ++mine.heartbeat;
   transport_.show(mine);
+  heed_interruption(transport_, mine);
   check_health(transport_, mine, now - waiting_since_);
   if (now - waiting_since_ > timeout_ / 2) watch_.look(transport_);  // to name the stopped rank at the timeout
   if (now - waiting_since_ > timeout_) give_up(transport_, mine, timeout_, watch_);
