@@ -205,6 +205,113 @@ def test_different_calls():
     ranks.run(different, 2, timeout=10)
 
 
+def large_and_different(rank, size):
+    x = torch.ones((1 << 20) + rank)
+    dist.barrier()
+    try:
+        dist.all_reduce(x)
+    except dist.DistBackendError as error:
+        return str(error)  # the process ends then, as a job does
+
+
+def test_both_sides_of_a_large_operation_say_what_differs():
+    for rank, said in enumerate(ranks.run(large_and_different, 2, timeout=60)):
+        assert f"differs from the call of rank {1 - rank}" in said, said
+        assert "1048576 f32" in said and "1048577 f32" in said, said
+
+
+def two_roots(rank, size, elements):
+    x = torch.full((elements,), float(rank))
+    dist.barrier()
+    with pytest.raises(dist.DistBackendError, match="differs from the call of rank") as caught:
+        for _ in range(2):
+            dist.broadcast(x, rank)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("elements", [4, 1 << 20])
+def test_two_that_each_say_they_are_root(elements):
+    for said in ranks.run(two_roots, 2, elements, timeout=60):
+        assert "root 0" in said and "root 1" in said, said
+
+
+def mistyped(rank, size, waits):
+    x = torch.arange(4, dtype=torch.int32)
+    dist.barrier()
+    if rank == 1:
+        dist.send(torch.ones(4), 0, tag=1)
+        dist.send(x + 1, 0, tag=2)
+        dist.recv(x, 0)
+        return None
+    if not waits:  # the message is there before the tensor is asked for
+        later = torch.zeros(4, dtype=torch.int32)
+        dist.recv(later, 1, tag=2)
+        assert later.tolist() == [1, 2, 3, 4]
+    with pytest.raises(dist.DistBackendError) as caught:
+        dist.recv(x, 1, tag=1)
+    if waits:
+        later = torch.zeros(4, dtype=torch.int32)
+        dist.recv(later, 1, tag=2)
+        assert later.tolist() == [1, 2, 3, 4]
+    assert x.tolist() == [0, 1, 2, 3]
+    dist.send(x, 1)  # the group goes on
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_message_of_another_type(waits):
+    said = ranks.run(mistyped, 2, waits)[0]
+    assert "differs from the call of rank 1" in said, said
+    assert "it sent 16 bytes of Float, and rank 0 receives 16 bytes of Int" in said, said
+
+
+def mis_sized(rank, size):
+    if rank == 1:
+        return dist.send(torch.ones(5), 0)
+    with pytest.raises(dist.DistBackendError, match="it sent 20 bytes of Float, and rank 0 receives 16 bytes of Float"):
+        dist.recv(torch.ones(4), 1)
+
+
+def test_a_message_of_another_size():
+    ranks.run(mis_sized, 2)
+
+
+def monitored(rank, size, waits_for_all):
+    group = dist.group.WORLD
+    barrier = getattr(group, "monitored_barrier")  # noqa: B009  (dist.monitored_barrier of torch 2.13 wants gloo's name)
+    for _ in range(3):
+        barrier(timedelta(seconds=60))
+    if rank in (1, 2):
+        dist.recv(torch.ones(1), 0)
+        return None
+    with pytest.raises(dist.DistBackendError) as caught:
+        barrier(timedelta(seconds=1), waits_for_all)
+    if rank == 0:
+        for absent in (1, 2):
+            dist.send(torch.ones(1), absent)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("waits_for_all", [False, True])
+def test_a_monitored_barrier_names_who_is_missing(waits_for_all):
+    told = ranks.run(monitored, 4, waits_for_all, timeout=60)
+    for said in (told[0], told[3]):
+        whom = "Ranks 1, 2" if waits_for_all else "Rank 1"
+        assert f"{whom} failed to pass monitoredBarrier in 1000 ms" in said, said
+
+
+def monitored_without_the_first(rank, size):
+    if rank == 0:
+        return dist.recv(torch.ones(1), 1)
+    with pytest.raises(dist.DistBackendError, match="Rank 0 failed to pass monitoredBarrier in 100 ms"):
+        dist.group.WORLD.monitored_barrier(timedelta(milliseconds=100))
+    dist.send(torch.ones(1), 0)
+
+
+def test_a_monitored_barrier_without_its_first_rank():
+    ranks.run(monitored_without_the_first, 2, timeout=60)
+
+
 def aborted(rank, size):
     group = dist.new_group(list(range(size)))
     if rank == 0:

@@ -34,6 +34,38 @@ def installed(tmp_path_factory):
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
+def test_it_serves_those_who_name_none(installed):
+    code = """
+import torch, torch.distributed as dist
+assert dist.get_default_backend_for_device("cpu") == "trellis"
+dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+mesh = dist.init_device_mesh("cpu", (1,))
+for group in (dist.group.WORLD, mesh.get_group(), dist.new_group([0])):
+    assert group._get_backend(torch.device("cpu")).name() == "trellis", group
+x = torch.ones(4)
+dist.all_reduce(x)
+dist.destroy_process_group()
+print(x[0].item())
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                         env={**installed, "TRELLIS_AS_DEFAULT": "1"})  # fmt: skip
+    assert ran.stdout == "1.0\n", ran.stderr
+    asks = [sys.executable, "-c", 'import torch.distributed as d; print(d.get_default_backend_for_device("cpu"))']
+    for wish in ("0", ""):
+        environment = {**installed, "TRELLIS_AS_DEFAULT": wish}
+        assert subprocess.run(asks, capture_output=True, text=True, env=environment).stdout == "gloo\n"
+    wrong = subprocess.run(asks, capture_output=True, text=True, env={**installed, "TRELLIS_AS_DEFAULT": "yes"})
+    assert "TRELLIS_AS_DEFAULT=yes: expected 0 or 1" in wrong.stderr
+
+
+def test_a_cache_that_cannot_be_made():
+    code = "from trellis.torch.compiling import path; path()"
+    for folder in ("/proc/nope", "/dev/null"):
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                             env={**os.environ, "TRELLIS_CACHE": folder})  # fmt: skip
+        assert ran.returncode == 1 and f"TRELLIS_CACHE={folder}" in ran.stderr.splitlines()[-1], ran.stderr
+
+
 @pytest.mark.parametrize("first", ["", "import trellis.torch"])
 @pytest.mark.parametrize("backend", ["trellis", "cpu:trellis"])
 def test_no_import_is_needed_where_the_package_is_installed(installed, first, backend):

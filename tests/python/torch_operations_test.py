@@ -17,6 +17,15 @@ class Torch(unittest.TestCase):
     def test_failures(self):
         environment.run("pytest", "-q", "-x", "tests/python/test_torch_failures.py", needs=NEEDS)
 
+    def test_forks(self):
+        environment.run("pytest", "-q", "-x", "tests/python/test_torch_forks.py", needs=NEEDS)
+
+    def test_signals(self):
+        environment.run("pytest", "-q", "-x", "tests/python/test_torch_signals.py", needs=NEEDS)
+
+    def test_restarts(self):
+        environment.run("pytest", "-q", "-x", "tests/python/test_torch_restarts.py", needs=NEEDS)
+
     def test_flights(self):
         environment.run("pytest", "-q", "-x", "tests/python/test_torch_flight.py", needs=NEEDS)
 

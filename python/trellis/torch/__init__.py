@@ -44,7 +44,18 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'trellis.torch' has no attribute {name!r}")
 
 
+_made_default_group = 0  # the process that did; 0: none yet, or another backend's
+
+
 def _create(options: Any, wished: Any) -> Any:
+    global _made_default_group
+    if not dist.is_initialized():
+        _made_default_group = os.getpid()
+    elif _made_default_group not in (0, os.getpid()):
+        raise dist.DistBackendError(
+            "trellis: a new group: this process was forked from the one that made the process group, whose place it "
+            "would take in the store: make it in that process, or destroy_process_group() and begin anew here"
+        )
     module = process_group_module()
     rank, ranks = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (-1, 0)
     module.record_to(os.environ.get("TRELLIS_RECORD", ""), rank, ranks)
@@ -56,6 +67,11 @@ def _register() -> None:
         raise ImportError(f"torch {torch.__version__} was built without torch.distributed")
     if "TRELLIS" not in dist.Backend._plugins:
         dist.Backend.register_backend("trellis", _create, extended_api=True, devices=["cpu"])
+    wish = os.environ.get("TRELLIS_AS_DEFAULT", "0")
+    if wish not in ("", "0", "1"):
+        raise ValueError(f"TRELLIS_AS_DEFAULT={wish}: expected 0 or 1")
+    if wish == "1":
+        dist.Backend.default_device_backend_map["cpu"] = "trellis"
 
 
 _allocators = 0  # entered and not left yet

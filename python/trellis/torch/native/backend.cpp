@@ -16,16 +16,23 @@ std::shared_ptr<Membership> membership(int rank, int size, const c10d::Backend::
   return group;
 }
 
+// torchrun keeps one store over its restarts, and what an earlier life of the job has left there is not for this one.
+c10::intrusive_ptr<c10d::Store> of_this_life(c10::intrusive_ptr<c10d::Store> store) {
+  const char* const restarts = std::getenv("TORCHELASTIC_RESTART_COUNT");
+  if (restarts == nullptr || *restarts == '\0') return store;
+  return c10::make_intrusive<c10d::PrefixStore>("restart " + std::string(restarts), std::move(store));
+}
+
 }  // namespace
 
 Trellis::Trellis(c10::intrusive_ptr<c10d::Store> store, int rank, int size, c10::intrusive_ptr<Options> options)
     : Backend(rank, size),
-      store_(std::move(store)),
+      store_(of_this_life(std::move(store))),
       options_(std::move(options)),
       group_(membership(rank, size, *options_)),
       meeting_(std::make_shared<TorchStore>(store_, "group/")),
       recording_(recording_of_process(*group_)),
-      messages_(store_, group_, config()) {
+      messages_(new PointToPoint(store_, group_, config())) {
   try {
     comm_ = ccl::Communicator::create(meeting_, rank, size, config(), device::host_of_process());
   } catch (...) {
@@ -41,17 +48,15 @@ Trellis::Trellis(c10::intrusive_ptr<c10d::Store> store, std::unique_ptr<ccl::Com
       group_(membership(comm->rank(), comm->ranks(), *options_)),
       comm_(std::move(comm)),
       recording_(recording_of_process(*group_)),
-      messages_(store_, group_, config()) {}
+      messages_(new PointToPoint(store_, group_, config())) {}
 
-Trellis::~Trellis() { shutdown(); }
+Trellis::~Trellis() { close(); }
 
 ccl::Config Trellis::config() const {
   ccl::Config config = ccl::config_from_environment();
   config.timeout = options_->timeout;
   return config;
 }
-
-void Trellis::setGroupUid(const std::string& name) { Backend::setGroupUid(name); }
 
 c10::intrusive_ptr<Trellis::Options> Trellis::getBackendOptions() {
   auto options = c10::make_intrusive<Options>(*options_);
@@ -70,6 +75,8 @@ void Trellis::setTimeout(std::chrono::milliseconds timeout) {
 std::chrono::milliseconds Trellis::patience(const Issue& issue) const {
   return issue.timeout == c10d::kUnsetTimeout ? timeout_.load() : issue.timeout;
 }
+
+bool Trellis::own_patience(const Issue& issue) const { return patience(issue) != options_->timeout; }
 
 std::shared_ptr<ccl::Communicator> Trellis::communicator() const {
   const std::lock_guard lock(comm_mutex_);
@@ -92,20 +99,33 @@ c10d::ErrorType Trellis::getError() {
   }
 }
 
+// In a forked process this and shutdown() do nothing: the group is its parent's.
 void Trellis::abort() {
+  if (mark_.forked()) return;
   aborted_ = true;
   if (const auto comm = communicator()) comm->abort();
-  messages_.stop();
+  messages_->stop();
 }
 
-// The threads that it waits for may need Python, to let go of tensors.
 void Trellis::shutdown() {
+  close();
+  raise_kept();
+}
+
+// The threads that it waits for may need Python, to let go of tensors. Ctrl-C ends what they do.
+void Trellis::close() {
+  if (mark_.forked()) return;
   std::optional<pybind11::gil_scoped_release> others_may_run;
   if (Py_IsInitialized() && PyGILState_Check()) others_may_run.emplace();
-  collectives_.stop();
-  messages_.stop();
-  deadlines_.stop();
-  completions_.stop();
+  while (!collectives_->ends_within(between_looks_for_signals))
+    if (interrupted()) {
+      abort();
+      break;
+    }
+  collectives_->stop();
+  messages_->stop();
+  deadlines_->stop();
+  completions_->stop();
   const std::lock_guard lock(comm_mutex_);
   comm_.reset();
 }
@@ -128,6 +148,7 @@ c10::intrusive_ptr<Trellis::Options> Trellis::options_of(const c10::intrusive_pt
 c10::intrusive_ptr<c10d::Backend> Trellis::split(const c10::intrusive_ptr<c10d::Store>& store,
                                                  const std::vector<int>& ranks,
                                                  const c10::intrusive_ptr<Options>& options) {
+  expect_same_process(mark_, "split", *group_);
   const auto me = std::ranges::find(ranks, rank_);
   if (me == ranks.end()) return {};
   return c10::make_intrusive<Trellis>(store, static_cast<int>(me - ranks.begin()), static_cast<int>(ranks.size()),
@@ -136,6 +157,7 @@ c10::intrusive_ptr<c10d::Backend> Trellis::split(const c10::intrusive_ptr<c10d::
 
 c10::intrusive_ptr<c10d::Backend> Trellis::shrink(const std::vector<std::int64_t>& excluded, int flags,
                                                   const c10::intrusive_ptr<Options>& options) {
+  expect_same_process(mark_, "shrink", *group_);
   constexpr int ends_operations_first = 1;  // torch's SHRINK_ABORT
   TORCH_CHECK_VALUE(flags == 0 || flags == ends_operations_first, "trellis: shrink: flags ", flags,
                     ", expected 0 or 1 (SHRINK_ABORT)");

@@ -22,7 +22,6 @@ class Trellis : public c10d::Backend {
 
   const std::string getBackendName() const override { return "trellis"; }
   c10::intrusive_ptr<Options> getBackendOptions() override;  // a copy: torch changes it when it splits a group
-  void setGroupUid(const std::string&) override;
   bool supportsCoalescing() const override { return true; }
   bool supportsSplitting() const override { return true; }
   bool supportsShrinking() const override { return true; }
@@ -62,6 +61,7 @@ class Trellis : public c10d::Backend {
   Work recv(Tensors&, int from, int tag) override;
   Work recvAnysource(Tensors&, int tag) override;
   Work barrier(const c10d::BarrierOptions&) override;
+  void monitoredBarrier(const c10d::BarrierOptions&, bool wait_all_ranks) override;
   void startCoalescing() override;
   Work endCoalescing() override;
 
@@ -81,14 +81,15 @@ class Trellis : public c10d::Backend {
   };
   Trellis(c10::intrusive_ptr<c10d::Store>, std::unique_ptr<ccl::Communicator>, c10::intrusive_ptr<Options>);
   ccl::Config config() const;
+  void close();
   std::chrono::milliseconds patience(const Issue&) const;
-  bool own_patience(const Issue& issue) const {
-    return patience(issue) != options_->timeout;
-  }                                                         // not the communicator's
+  bool own_patience(const Issue&) const;                    // not the communicator's
   std::shared_ptr<ccl::Communicator> communicator() const;  // null: the group has been shut down
   c10::intrusive_ptr<Options> options_of(const c10::intrusive_ptr<Options>& wished,
                                          const std::vector<int>& ranks) const;
   Pending operation(const Issue&, Tensors results);
+  template <class Run>
+  bool now(Run&);  // in the calling thread; false: it is not its turn
   template <class Run>
   Work issue(const Issue&, Tensors results, Run);  // collectives run in the order in which they are issued
   Work message(Issue, const at::Tensor&, int peer, int tag, bool sends);
@@ -107,12 +108,13 @@ class Trellis : public c10d::Backend {
   mutable std::mutex comm_mutex_;
   std::shared_ptr<ccl::Communicator> comm_;  // other threads may abort it or ask it while the group is shut down
   std::shared_ptr<Recording> recording_;     // null: nothing is recorded
-  std::atomic<std::uint64_t> number_ = 0;
+  std::atomic<std::uint64_t> number_ = 0, monitored_ = 0;
   std::atomic<bool> aborted_ = false, coalescing_ = false;
   std::vector<Work> coalesced_;
-  Worker completions_, collectives_;
-  Deadlines deadlines_;
-  PointToPoint messages_;
+  const device::ForkMark mark_;  // a forked process has copies of what follows, but not its threads
+  const device::MakersOwn<Worker> completions_{new Worker}, collectives_{new Worker};
+  const device::MakersOwn<Deadlines> deadlines_{new Deadlines};
+  const device::MakersOwn<PointToPoint> messages_;
 };
 
 }  // namespace trellis::process_group

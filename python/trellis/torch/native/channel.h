@@ -13,6 +13,7 @@ namespace trellis::process_group {
 struct Header {
   std::int64_t tag = 0;
   std::uint64_t bytes = 0;
+  std::int64_t type = 0;  // an at::ScalarType
 };
 
 class Channel {

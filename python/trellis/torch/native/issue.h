@@ -1,7 +1,9 @@
 // How an operation is issued: at once in the caller where it waits anyway, else on the group's thread.
 #pragma once
 
+#include "ccl/interruption.h"
 #include "trellis/torch/native/backend.h"
+#include "trellis/torch/native/progress/interrupt.h"
 
 namespace trellis::process_group {
 
@@ -32,6 +34,12 @@ class Several : public c10d::Work {
 };
 
 template <class Run>
+bool Trellis::now(Run& run) {
+  const ccl::Interruption by_signals(&interrupted);
+  return collectives_->now(run);
+}
+
+template <class Run>
 Trellis::Work Trellis::issue(const Issue& issue, Tensors results, Run run) {
   Pending work = operation(issue, std::move(results));
   auto go = [this, work, run = std::move(run)]() mutable {
@@ -43,7 +51,7 @@ Trellis::Work Trellis::issue(const Issue& issue, Tensors results, Run run) {
         run(*comm_);
     });
   };
-  if (issue.async || own_patience(issue) || !collectives_.now(go)) collectives_.later(std::move(go));
+  if (issue.async || own_patience(issue) || !now(go)) collectives_->later(std::move(go));
   work->goes_on();
   if (coalescing_) coalesced_.push_back(work);
   return work;

@@ -10,6 +10,7 @@ void Trellis::check_peer(const char* what, int rank) const {
 }
 
 Pending Trellis::operation(const Issue& issue, Tensors results) {
+  if (mark_.forked()) expect_same_process(mark_, name_in(issue.title), *group_);
   Operation::About about{.type = issue.type,
                          .title = issue.title,
                          .number = ++number_,
@@ -18,8 +19,8 @@ Pending Trellis::operation(const Issue& issue, Tensors results) {
                                       : issue.type == OpType::RECV ? issue.witnessed.root
                                                                    : -1,
                          .group = group_,
-                         .completions = &completions_,
-                         .deadlines = &deadlines_,
+                         .completions = completions_.get(),
+                         .deadlines = deadlines_.get(),
                          .recording = issue.witnessed.collective ? recording_ : nullptr};
   if (about.recording) about.recorded = recording_->begins(issue.witnessed, *group_);
   // Receives from any rank are left out: torch's reader of flight records wants the sender.
@@ -45,9 +46,9 @@ Trellis::Work Trellis::message(Issue issue, const at::Tensor& tensor, int peer, 
   issue.message = true;
   Pending work = operation(issue, {tensor});
   if (sends)
-    messages_.send(work, tensor, peer, tag);
+    messages_->send(work, tensor, peer, tag);
   else
-    messages_.receive(work, tensor, peer, tag);
+    messages_->receive(work, tensor, peer, tag);
   work->goes_on();
   if (coalescing_) coalesced_.push_back(work);
   return work;

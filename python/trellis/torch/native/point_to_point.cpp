@@ -29,7 +29,7 @@ void PointToPoint::send(Pending work, at::Tensor tensor, int to, int tag) {
   way.worker().later([work, tensor, tag, &way] {
     work->perform([&] {
       const Flat flat(tensor);
-      way.send({tag, flat.bytes()}, flat.data());
+      way.send({tag, flat.bytes(), static_cast<std::int64_t>(tensor.scalar_type())}, flat.data());
     });
   });
 }
@@ -82,7 +82,8 @@ void PointToPoint::deliver_next(int from, Channel& way) {
     posted_.wait(lock, [&] { return stopping_ || (wanted = take(from, tag)) || others_wait_for(from); });
     if (stopping_) throw ccl::Aborted("the process group has been shut down");
   }
-  if (wanted && wanted->tensor.nbytes() == header.bytes) {
+  const auto type = static_cast<at::ScalarType>(header.type);
+  if (wanted && wanted->tensor.nbytes() == header.bytes && wanted->tensor.scalar_type() == type) {
     wanted->work->from(from);
     Flat flat(wanted->tensor);
     try {
@@ -94,7 +95,7 @@ void PointToPoint::deliver_next(int from, Channel& way) {
     wanted->work->perform([&] { flat.give_back(); });
     return;
   }
-  Message message{from, tag, std::vector<std::byte>(header.bytes)};
+  Message message{from, tag, type, std::vector<std::byte>(header.bytes)};
   way.receive(message.bytes.data(), header.bytes);
   if (!wanted) {
     const std::lock_guard lock(mutex_);
@@ -107,9 +108,16 @@ void PointToPoint::deliver_next(int from, Channel& way) {
   give(*wanted, message);
 }
 
-void PointToPoint::give(const Posted& posted, const Message& message) {
+void PointToPoint::give(const Posted& posted, const Message& message) const {
   posted.work->from(message.from);
-  posted.work->perform([&] { Flat(posted.tensor, message.bytes.size()).fill(message.bytes.data()); });
+  posted.work->perform([&] {
+    const at::Tensor& tensor = posted.tensor;
+    if (tensor.scalar_type() != message.type || tensor.nbytes() != message.bytes.size())
+      throw ccl::Mismatch(message.from, c10::str("it sent ", message.bytes.size(), " bytes of ", message.type, ", and ",
+                                                 group_->named(group_->rank), " receives ", tensor.nbytes(),
+                                                 " bytes of ", tensor.scalar_type()));
+    Flat(tensor).fill(message.bytes.data());
+  });
 }
 
 void PointToPoint::listen(int from, Channel& way) {

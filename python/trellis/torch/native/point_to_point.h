@@ -34,6 +34,7 @@ class PointToPoint {
   };
   struct Message {
     int from = 0, tag = 0;
+    at::ScalarType type = at::ScalarType::Undefined;
     std::vector<std::byte> bytes;
   };
   bool matches(const Posted& p, int from, int tag) const { return p.tag == tag && (p.from < 0 || p.from == from); }
@@ -42,7 +43,7 @@ class PointToPoint {
   void withdraw(const Operation*);
   void listen(int from, Channel&);
   void deliver_next(int from, Channel&);
-  static void give(const Posted&, const Message&);
+  void give(const Posted&, const Message&) const;
   void lose(int from, std::exception_ptr);
   Channel& channel(int from, int to);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "trellis/torch/native/progress/interrupt.h"
+
 namespace trellis::process_group {
 
 void TorchStore::set(std::string_view key, std::span<const std::byte> value) {
@@ -16,6 +18,7 @@ ccl::Bytes TorchStore::get(std::string_view key, ccl::Deadline deadline) {
   while (!store_->check({name})) {
     if (stopped_) throw ccl::TimedOut("the group was shut down while it waited for " + name + " in the torch store");
     if (ccl::Clock::now() >= deadline) throw ccl::TimedOut("no rank has set " + name + " in the torch store in time");
+    raise_if_interrupted();
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::microseconds(5000));
   }

@@ -1,6 +1,7 @@
 #include "trellis/torch/native/progress/failure.h"
 
 #include <c10/util/Exception.h>
+#include <torch/csrc/utils/pybind.h>
 
 namespace trellis::process_group {
 namespace {
@@ -29,6 +30,8 @@ std::exception_ptr as_torch_error(std::exception_ptr error, const std::string& o
     std::rethrow_exception(error);
   } catch (const c10::Error&) {
     return error;
+  } catch (const pybind11::error_already_set&) {
+    return error;
   } catch (const ccl::PeerLost& lost) {
     return made<c10::DistBackendError>(operation, group, c10::str("lost ", group.named(lost.rank), ": ", lost.what()));
   } catch (const ccl::Mismatch& mismatch) {
@@ -41,6 +44,15 @@ std::exception_ptr as_torch_error(std::exception_ptr error, const std::string& o
     return made<c10::ValueError>(operation, group, mistake.what());
   } catch (const std::exception& other) {
     return made<c10::DistBackendError>(operation, group, other.what());
+  }
+}
+
+void expect_same_process(const device::ForkMark& mark, const std::string& operation, const Membership& group) {
+  if (!mark.forked()) return;
+  try {
+    mark.expect_same_process("process group");
+  } catch (const device::Forked& forked) {
+    std::rethrow_exception(made<c10::DistBackendError>(operation, group, forked.what()));
   }
 }
 

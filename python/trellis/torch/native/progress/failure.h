@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ccl/errors.h"
+#include "device/fork_mark.h"
 
 namespace trellis::process_group {
 
@@ -20,8 +21,10 @@ struct Membership {
   std::string named(int rank_of_group) const;  // "rank 1", "rank 1 (rank 5 of the job)"
 };
 
-// DistBackendError; ValueError for what the caller did wrong. Errors of torch stay as they are.
+// DistBackendError; ValueError for what the caller did wrong. Errors of torch and of Python stay as they are.
 std::exception_ptr as_torch_error(std::exception_ptr, const std::string& operation, const Membership&);
+// Throws such an error in a process that was forked from the one of the mark.
+void expect_same_process(const device::ForkMark&, const std::string& operation, const Membership&);
 // Whether an error of the library is worth a dump: it is not where the group was aborted or shut down.
 bool is_failure(const std::exception_ptr&, int own_rank);
 // waits_for: the rank at the other end of a message; -1: of all.

@@ -1,5 +1,9 @@
 #include "trellis/torch/native/progress/work.h"
 
+#include <algorithm>
+
+#include "trellis/torch/native/progress/interrupt.h"
+
 namespace trellis::process_group {
 
 Operation::Operation(About about, std::vector<at::Tensor> results)
@@ -7,11 +11,12 @@ Operation::Operation(About about, std::vector<at::Tensor> results)
       about_(std::move(about)),
       results_(std::move(results)) {}
 
-std::string Operation::description() const {
-  std::string_view title = about_.title;
-  if (const auto colon = title.find(':'); colon != title.npos) title.remove_prefix(colon + 1);
-  return std::string(title) + " " + std::to_string(about_.number);
+std::string name_in(std::string_view title) {
+  const auto colon = title.find(':');
+  return std::string(colon == title.npos ? title : title.substr(colon + 1));
 }
+
+std::string Operation::description() const { return name_in(about_.title) + " " + std::to_string(about_.number); }
 
 void Operation::goes_on() {
   if (about_.recording) about_.recording->issued(about_.recorded);
@@ -87,6 +92,7 @@ bool Operation::wait(std::chrono::milliseconds timeout) {
   if (about_.recording) about_.recording->waited(about_.recorded);
   std::unique_lock lock(mutex_);
   if (!exception_) return true;
+  raise_kept();  // it is why the operation ended
   std::rethrow_exception(exception_);
 }
 
@@ -94,8 +100,17 @@ void Operation::await(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
   const auto ended = [this] { return completed_; };
   if (completed_) return;
-  if (timeout == kNoTimeout) return cv_.wait(lock, ended);
-  if (cv_.wait_for(lock, timeout, ended)) return;  // the caller's own patience: the operation goes on
+  expect_same_process(mark_, description(), *about_.group);  // what would end it is a thread of the parent
+  const bool looks = takes_signals();
+  const auto end = timeout == kNoTimeout ? Deadlines::Moment::max() : std::chrono::steady_clock::now() + timeout;
+  for (auto now = std::chrono::steady_clock::now(); now < end; now = std::chrono::steady_clock::now()) {
+    const auto until = looks ? std::min(end, now + between_looks_for_signals) : end;
+    if (until == Deadlines::Moment::max()) return cv_.wait(lock, ended);
+    if (cv_.wait_until(lock, until, ended)) return;
+    lock.unlock();
+    raise_if_interrupted();  // here and below the operation goes on
+    lock.lock();
+  }
   std::rethrow_exception(timed_out(description(), *about_.group, timeout, about_.waits_for));
 }
 

@@ -7,6 +7,7 @@
 #include <ATen/core/ivalue.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include "device/fork_mark.h"
 #include "trellis/torch/native/progress/deadlines.h"
 #include "trellis/torch/native/progress/failure.h"
 #include "trellis/torch/native/progress/worker.h"
@@ -14,6 +15,8 @@
 #include "trellis/torch/native/records/recording.h"
 
 namespace trellis::process_group {
+
+std::string name_in(std::string_view title);  // "all_reduce", in "trellis:all_reduce"
 
 class Operation : public c10d::Work {
  public:
@@ -69,6 +72,7 @@ class Operation : public c10d::Work {
   void settle(c10::ivalue::Future&, std::exception_ptr) const;
   void await(std::chrono::milliseconds timeout);
 
+  const device::ForkMark mark_;
   About about_;
   std::vector<at::Tensor> results_;
   Deadlines::Moment deadline_ = Deadlines::Moment::max();  // with the mutex held

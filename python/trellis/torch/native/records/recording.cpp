@@ -7,6 +7,8 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
 
+#include "device/fork_mark.h"
+
 namespace trellis::process_group {
 namespace {
 
@@ -15,6 +17,7 @@ struct OfProcess {
   std::string folder;
   std::int64_t rank = -1, ranks = 0;
   std::shared_ptr<Recording> recording;
+  const device::ForkMark mark;
 };
 OfProcess& of_process() {
   static OfProcess one;
@@ -100,10 +103,12 @@ void record_to(const std::string& folder, std::int64_t rank, std::int64_t ranks)
 std::shared_ptr<Recording> recording_of_process(const Membership& group) {
   OfProcess& one = of_process();
   const std::lock_guard lock(one.mutex);
-  if (one.folder.empty()) return nullptr;
-  if (!one.recording)
-    one.recording = one.rank < 0 ? std::make_shared<Recording>(one.folder, group.rank, group.size)
-                                 : std::make_shared<Recording>(one.folder, one.rank, one.ranks);
+  if (one.folder.empty() || one.mark.forked()) return nullptr;  // a forked process would write into its parent's file
+  if (!one.recording) {
+    const bool of_job = one.rank >= 0;
+    one.recording = {new Recording(one.folder, of_job ? one.rank : group.rank, of_job ? one.ranks : group.size),
+                     device::DeletedByMaker()};
+  }
   return one.recording;
 }
 

@@ -9,11 +9,6 @@ namespace trellis::process_group {
 
 Flat::Flat(const at::Tensor& tensor) : tensor_(tensor), flat_(tensor.contiguous()) {}
 
-Flat::Flat(const at::Tensor& tensor, std::uint64_t bytes) : Flat(tensor) {
-  if (bytes != flat_.nbytes())
-    throw std::runtime_error(c10::str("a message of ", bytes, " bytes came for a tensor of ", flat_.nbytes()));
-}
-
 void Flat::give_back() {
   if (!flat_.is_same(tensor_)) tensor_.copy_(flat_);
 }

@@ -11,7 +11,6 @@ namespace trellis::process_group {
 class Flat {
  public:
   explicit Flat(const at::Tensor&);
-  Flat(const at::Tensor&, std::uint64_t bytes);  // throws runtime_error when it has another size
 
   void* data() const { return flat_.data_ptr(); }
   std::uint64_t bytes() const { return flat_.nbytes(); }
