@@ -1,7 +1,7 @@
 // Programs of one NeuronCore: those that ship and those from text, run on arrays.
 #include <cstring>
 
-#include "python/binding/parts.h"
+#include "python/binding/signals.h"
 #include "sim/core/check/check.h"
 #include "sim/core/program/assembler.h"
 #include "sim/core/programs/shipped.h"
@@ -64,6 +64,15 @@ nb::dict as_dict(const Program& p, const RunTotals& t, const sim::Timeline& time
   return d;
 }
 
+struct EndsAtSignal : Observer {
+  struct Ended {};
+  void issued(std::uint32_t, const std::int64_t*, sim::Time) override {
+    if (signals.raised()) throw Ended();
+  }
+  void finished(std::uint32_t, sim::Time) override {}
+  Signals signals;
+};
+
 // The arrays have the buffers' bytes; outputs are filled.
 nb::dict run_on_arrays(const Program& p, const std::string& chip, bool compute,
                        const std::vector<std::pair<std::string, ReadArray>>& inputs,
@@ -81,10 +90,14 @@ nb::dict run_on_arrays(const Program& p, const std::string& chip, bool compute,
   }
   sim::Timeline timeline;
   RunTotals totals;
+  EndsAtSignal watch;
   {
     const nb::gil_scoped_release others_may_run;
-    totals = run(p, spec, {.memory = memory ? &*memory : nullptr, .timeline = &timeline});
+    watch.signals.watch([&] {
+      totals = run(p, spec, {.memory = memory ? &*memory : nullptr, .timeline = &timeline, .observer = &watch});
+    });
   }
+  watch.signals.rethrow();
   for (const auto& [name, array] : outputs) {
     const auto from = memory->hbm(name);
     if (array.nbytes() != from.size())

@@ -1,6 +1,6 @@
 // Prices: how long a collective takes on a machine, and why.
 
-#include "python/binding/parts.h"
+#include "python/binding/signals.h"
 #include "sim/answer/answer.h"
 #include "sim/price/critical_path.h"
 #include "sim/price/timeline.h"
@@ -39,15 +39,15 @@ void explain(const Machine& machine, Explained& e) {
 }
 
 // The group is the machine's first `ranks` ranks; 0: all, or as many as the schedule has.
-Explained answer_to(Question q, const MachineSpec& spec, Rank ranks) {
-  PricedMachine priced(spec);
+Explained answer_to(Question q, const MachineSpec& spec, Rank ranks, ProgressMonitor& watch) {
+  PricedMachine priced(spec, &watch);
   if (q.schedule) ranks = q.schedule->ranks();
   if (ranks > priced.machine().ranks())
     throw std::invalid_argument(std::to_string(ranks) + " ranks: " + spec.name + " has " +
                                 std::to_string(priced.machine().ranks()));
   q.group = first_in_a_row(priced.machine(), ranks);
   Explained e{.answer = answer(q, priced)};
-  if (q.path) explain(priced.machine(), e);
+  if (q.path && e.answer.interrupted.empty() && e.answer.price.time != forever) explain(priced.machine(), e);
   return e;
 }
 
@@ -94,15 +94,21 @@ nb::dict as_dict(const Explained& e, bool with_interval) {
 // What ran where and when: rows' names, and for each span its row, label, start and end.
 nb::dict timeline(const MachineSpec& spec, const schedule::Schedule& schedule, double bytes) {
   Timeline seen;
+  Signals signals;
   {
     const nb::gil_scoped_release others_may_run;
-    const Machine machine(spec);
-    const CompiledSchedule pattern(schedule);
-    const auto run =
-        run_for(pattern, machine, {.bytes = bytes, .members = first_in_a_row(machine, schedule.ranks()).members}, true);
-    run->run();
-    seen = timeline_of(*run, machine).timeline;
+    signals.watch([&] {
+      const Machine machine(spec);
+      const CompiledSchedule pattern(schedule);
+      const auto run = run_for(pattern, machine,
+                               {.bytes = bytes,
+                                .stopped = [&](Time, double) { return signals.raised(); },
+                                .members = first_in_a_row(machine, schedule.ranks()).members},
+                               true);
+      if (run->run() != forever) seen = timeline_of(*run, machine).timeline;
+    });
   }
+  signals.rethrow();
   std::vector<std::int64_t> row, start, end;
   nb::list rows, labels;
   for (const Track& track : seen.tracks) rows.append(nb::make_tuple(track.group, track.name));
@@ -138,10 +144,13 @@ void add_prices(nb::module_& m) {
             .links = explain};
         if (!way.empty()) q.way = algorithm_config_named(way);
         Explained answer;
+        Signals signals;
         {
           const nb::gil_scoped_release others_may_run;
-          answer = answer_to(std::move(q), machine, ranks);
+          UntilSignal watch(signals);
+          signals.watch([&] { answer = answer_to(std::move(q), machine, ranks, watch); });
         }
+        signals.rethrow();
         return as_dict(answer, interval);
       },
       "machine"_a, "schedule"_a.none(), "collective"_a, "bytes"_a, "way"_a = "", "ranks"_a = 0, "root"_a = 0,

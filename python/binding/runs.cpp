@@ -3,8 +3,9 @@
 #include <thread>
 
 #include "ccl/communicator.h"
+#include "ccl/interruption.h"
 #include "ccl/plan/check.h"
-#include "python/binding/parts.h"
+#include "python/binding/signals.h"
 
 namespace trellis::binding {
 namespace {
@@ -47,16 +48,20 @@ void check_arrays(const ccl::Call& like, const std::vector<Part>& parts) {
   }
 }
 
-void run(const schedule::Schedule& schedule, const std::vector<Part>& parts, const ccl::Call& like, double timeout_s) {
+void run(const schedule::Schedule& schedule, const std::vector<Part>& parts, const ccl::Call& like, double timeout_s,
+         const Signals& signals) {
   const auto ranks = static_cast<std::size_t>(schedule.ranks());
   const auto store = ccl::memory_store();
   ccl::Config config;
   config.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(timeout_s * 1000));
   config.transport = "loopback";
   std::vector<std::exception_ptr> errors(ranks);
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (std::size_t r = 0; r < ranks; ++r)
     threads.emplace_back([&, r] {
+      thread_local const Signals* asked = nullptr;
+      asked = &signals;
+      const ccl::Interruption by_caller([] { return asked->raised(); });
       try {
         const auto comm = ccl::Communicator::create(store, static_cast<ccl::Rank>(r), schedule.ranks(), config);
         comm->run(call_of(like, parts[r]), schedule);
@@ -65,7 +70,7 @@ void run(const schedule::Schedule& schedule, const std::vector<Part>& parts, con
         errors[r] = std::current_exception();
       }
     });
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();  // waits for them
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
 }
@@ -104,8 +109,12 @@ void run_arrays(const schedule::Schedule& schedule, const std::vector<ReadArray>
                        .peer = schedule.task.peer,
                        .pairs = schedule.task.pairs};
   check_arrays(like, parts);
-  const nb::gil_scoped_release others_may_run;
-  run(schedule, parts, like, timeout_s);
+  Signals signals;
+  {
+    const nb::gil_scoped_release others_may_run;
+    signals.watch([&] { run(schedule, parts, like, timeout_s, signals); });
+  }
+  signals.rethrow();
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Workloads played on a machine: a training step's computations and collectives.
-#include "python/binding/parts.h"
+#include "python/binding/signals.h"
 #include "sim/workload/play.h"
 
 namespace trellis::binding {
@@ -36,12 +36,19 @@ void add_workloads(nb::module_& m) {
          const std::string& era, double flops, double memory) {
         Workload workload;
         Played played;
+        Signals signals;
         {
           const nb::gil_scoped_release others_may_run;
-          workload = workload_of(read_graph(name, text));
-          played =
-              play(workload, Machine(spec), {.era = era, .algorithm = algorithm, .flops = flops, .memory = memory});
+          signals.watch([&] {
+            workload = workload_of(read_graph(name, text));
+            played = play(
+                workload, Machine(spec),
+                {.era = era, .algorithm = algorithm, .flops = flops, .memory = memory, .stopped = [&](Time, double) {
+                   return signals.raised();
+                 }});
+          });
         }
+        signals.rethrow();
         return as_dict(workload, played);
       },
       "machine"_a, "name"_a, "text"_a, "algorithm"_a = "", "era"_a = "", "flops"_a = 0.0, "memory"_a = 0.0);

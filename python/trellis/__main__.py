@@ -5,6 +5,8 @@ import sys
 
 from trellis._where import PROGRAM
 
+__all__ = ["main"]
+
 
 def main() -> None:
     os.execv(PROGRAM, [PROGRAM, *sys.argv[1:]])

@@ -2,6 +2,8 @@
 
 import sys
 
+__all__ = ["register"]
+
 
 def register() -> None:
     """Does nothing while `trellis.torch` is what imports torch: it will have registered by itself."""

@@ -194,3 +194,7 @@ def programs() -> dict[str, dict[str, Any]]:
         name: {"summary": summary, "settings": {key: (meaning, value) for key, meaning, value in settings}}
         for name, summary, settings in _native.shipped_core_programs()
     }
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -24,6 +24,8 @@ try:
 except ImportError as missing:
     raise ImportError("trellis.gallery needs matplotlib: pip install trellis[gallery]") from missing
 
+__all__ = ["MACHINE", "PICTURES", "crossover", "draw", "main", "scaling", "timeline", "what_if"]
+
 MACHINE = "trn2.48xlarge"
 
 

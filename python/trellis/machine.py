@@ -19,6 +19,8 @@ from typing import Any
 
 from trellis import _native
 
+__all__ = ["Figure", "Level", "Machine", "chip_figures", "chips", "machines"]
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -159,3 +161,7 @@ def chips() -> list[str]:
 
 def chip_figures(name: str) -> dict[str, Figure]:
     return _figures(_native.chip_figures(name))
+
+
+def __dir__() -> list[str]:
+    return __all__

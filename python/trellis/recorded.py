@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+__all__ = ["main", "workload"]
+
 
 @dataclass
 class _Communication:

@@ -64,6 +64,7 @@ class Schedule:
 
     def __init__(self, native: _native.Schedule) -> None:
         self._native = native
+        self._proof: Proof | None = None
 
     @property
     def collective(self) -> str:
@@ -101,7 +102,15 @@ class Schedule:
 
     def verify(self) -> Proof:
         """Proves that it does its collective, for all data, sizes and timings; or says what is wrong."""
-        return Proof(*self._native.verify())
+        if self._proof is None:
+            self._proof = Proof(*self._native.verify())
+        return self._proof
+
+    def _expect_proved(self, what: str) -> None:
+        """A time for something else than the collective would mislead."""
+        proof = self.verify()
+        if not proof:
+            raise ValueError(f"{what} of schedule {self.name!r}, which does not do its {self.collective}: {proof.text}")
 
     def msccl_xml(self) -> str:
         """The schedule as MSCCL's XML."""
@@ -134,7 +143,7 @@ class Schedule:
         return self.text
 
     def __setstate__(self, text: str) -> None:
-        self._native = _native.parse_schedule(text)
+        self.__init__(_native.parse_schedule(text))  # type: ignore[misc]
 
     def run(
         self,
@@ -243,22 +252,27 @@ class _Chunks:
     def __getitem__(self, key: tuple[int, int | slice]) -> "_Place":
         return self._place(key)
 
-    def __setitem__(self, key: tuple[int, int | slice], source: "_Place | _Done") -> None:
-        if not isinstance(source, _Done):
-            self._builder.copy(source, self._place(key))
+    def __setitem__(self, key: tuple[int, int | slice], source: "_Place") -> None:
+        target = self._place(key)
+        if not (isinstance(source, _Summed) and source.is_at(target)):
+            self._builder.copy(source, target)
 
 
 class _Place:
     def __init__(self, builder: "Builder", native: _native.Place) -> None:
         self._builder, self._native = builder, native
 
-    def __iadd__(self, source: "_Place") -> "_Done":
+    def __iadd__(self, source: "_Place") -> "_Place":
         self._builder.reduce(source, self)
-        return _Done()
+        return _Summed(self._builder, self._native)
+
+    def is_at(self, other: "_Place") -> bool:
+        mine, its = self._native, other._native
+        return (mine.rank, mine.region, mine.first, mine.count) == (its.rank, its.region, its.first, its.count)
 
 
-class _Done:
-    """What `+=` leaves for the assignment that Python makes of it."""
+class _Summed(_Place):
+    """What `+=` leaves. Python assigns it to the place where it is, which moves nothing."""
 
 
 class Builder(_Chunks):
@@ -354,3 +368,7 @@ def algorithms() -> dict[str, dict[str, Any]]:
 
 def collectives() -> list[str]:
     return _native.collectives()
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -88,7 +88,11 @@ class Links:
 
 @dataclass(frozen=True)
 class Price:
-    """Times are in seconds, rates in bytes a second."""
+    """Times are in seconds, rates in bytes a second.
+
+    `interval` is the time at both ends of the ranges of uncertain figures. It is None where the price was asked for
+    with ``interval=False``, and only there.
+    """
 
     way: str
     time: float
@@ -150,8 +154,11 @@ def price(
 ) -> Price:
     """Prices a collective or a schedule. `size` is of the larger buffer; without a `way`, the fastest is found.
 
-    A schedule has its own way, ranks, root and place: none of these can be given with one.
+    A schedule has its own way, ranks, root and place: none of these can be given with one. One that `verify` refutes
+    has no price: ValueError, with the fault.
     """
+    if isinstance(what, Schedule):
+        what._expect_proved("the price")
     schedule = what._native if isinstance(what, Schedule) else None
     given = {"way": way, "ranks": ranks, "root": root, "in_place": in_place}
     ignored = [f"{name}={value!r}" for name, value in given.items() if value]
@@ -197,6 +204,7 @@ def timeline(schedule: Schedule, machine: str | os.PathLike[str] | Machine, size
     >>> len(t.labels) == len(t.start) and bool((t.end >= t.start).all())
     True
     """
+    schedule._expect_proved("the timeline")
     raw = _native.timeline(_machine(machine)._spec, schedule._native, float(in_bytes(size)))
     return Timeline(raw["rows"], raw["labels"], raw["row"], raw["start_ps"] * _PS, raw["end_ps"] * _PS)
 
@@ -287,3 +295,7 @@ def _bar(done: int, of: int) -> None:
     filled = 40 * done // of
     sys.stderr.write(f"\r[{'#' * filled}{' ' * (40 - filled)}] {done}/{of}")
     sys.stderr.flush()
+
+
+def __dir__() -> list[str]:
+    return __all__

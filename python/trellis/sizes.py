@@ -6,6 +6,8 @@
 
 import re
 
+__all__ = ["Size", "in_bytes"]
+
 Size = int | float | str
 
 _UNITS = {"": 1, "B": 1}

@@ -31,6 +31,15 @@ def test_a_ring_built_by_moves(n):
         assert np.array_equal(out, sum(inputs))
 
 
+def test_a_sum_may_have_a_name():
+    b = schedule.Builder("all_reduce", 2)
+    place = b[1, 0]
+    place += b[0, 0]
+    b[0, 0] = place  # another place than that of the sum: a move
+    s = b.finish()
+    assert s.verify(), s.verify().text
+
+
 def test_a_missing_move_is_found():
     b = schedule.Builder("all_reduce", 2, pieces=2)
     b[1, 0] += b[0, 0]

@@ -3,7 +3,10 @@
 import json
 import pathlib
 import pickle
+import signal
 import subprocess
+import sys
+import time
 from concurrent.futures import Executor, ThreadPoolExecutor
 
 import numpy as np
@@ -206,6 +209,43 @@ def test_core_programs_compute_what_numpy_does(type, bound):
     x = rounded_to_bf16(x).astype(float) if type == "bf16" else x
     want = np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)
     assert np.abs(y / want - 1).max() <= bound
+
+
+def test_what_is_refuted_has_no_price():
+    b = schedule.Builder("all_reduce", ranks=4)
+    b[1, 0] += b[0, 0]
+    wrong = b.finish("wrong")
+    for asks in (sim.price, sim.timeline):
+        with pytest.raises(ValueError, match="schedule 'wrong', which does not do its all_reduce: .*rank"):
+            asks(wrong, "trn2.48xlarge")
+    assert sim.price("all_reduce", "trn2.48xlarge", interval=False).interval is None
+
+
+@pytest.mark.parametrize("asks", ["price", "play", "run", "core"])
+def test_ctrl_c_ends_what_takes_long(asks):
+    calls = {
+        "price": "sim.price('all_to_all', 'torus:8x8x8', '1GiB', fold=False)",
+        "play": "sim.play('ranks 512\\nall_to_all a 1GB\\nall_to_all b 1GB after a', 'torus:8x8x8')",
+        "run": "schedule.algorithm('ring', 'all_reduce', 8).run([np.ones(1 << 25, np.float32)] * 8)",
+        "core": "core.program('matmul', M=4096, K=4096, N=4096).run({})",
+    }
+    code = f"""
+import numpy as np
+from trellis import core, schedule, sim
+print("begins", flush=True)
+try:
+    {calls[asks]}
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "begins\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=200)[0] == "interrupted\n"
+    finally:
+        process.kill()
 
 
 def test_what_the_readme_shows_runs():

@@ -17,11 +17,13 @@ import sys
 import sysconfig
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import Any, TextIO
 
 import torch
 
 from trellis import _where
+
+__all__ = ["command", "path", "process_group_module"]
 
 NAME = "_trellis_process_group"
 SOURCES = pathlib.Path(__file__).parent / "native"
@@ -29,7 +31,13 @@ SOURCES = pathlib.Path(__file__).parent / "native"
 
 def _cache_folder() -> pathlib.Path:
     given = os.environ.get("TRELLIS_CACHE")
-    return pathlib.Path(given) if given else pathlib.Path.home() / ".cache" / "trellis"
+    folder = pathlib.Path(given) if given else pathlib.Path.home() / ".cache" / "trellis"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        of = f"TRELLIS_CACHE={given}" if given else f"the folder {folder}, which TRELLIS_CACHE would replace"
+        raise ImportError(f"trellis.torch cannot keep its process group in {of}: {error}") from error
+    return folder
 
 
 def _library() -> pathlib.Path:
@@ -93,15 +101,24 @@ def _compile(target: pathlib.Path) -> None:
     part.rename(target)
 
 
+def _lock(name: pathlib.Path) -> TextIO:
+    try:
+        return open(name, "w")
+    except OSError as error:
+        raise ImportError(
+            f"trellis.torch cannot write its process group to {name.parent}: {error}: "
+            "set TRELLIS_CACHE to a folder that can be written"
+        ) from error
+
+
 def path() -> pathlib.Path:
     """Where the module for this torch is; compiles it if it is missing. Processes wait for the first of them."""
     folder = _cache_folder()
-    folder.mkdir(parents=True, exist_ok=True)
     tag = f"torch{torch.__version__}-py{sys.version_info[0]}{sys.version_info[1]}-{_fingerprint()}"
     target = folder / f"{NAME}-{tag}.so"
     if target.exists():
         return target
-    with open(folder / f"{tag}.lock", "w") as lock:
+    with _lock(folder / f"{tag}.lock") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not target.exists():
             _compile(target)

@@ -12,6 +12,8 @@ from torch._C._distributed_c10d import GradBucket
 
 from trellis import _native
 
+__all__ = ["Bf16Wire", "bf16_stochastic_hook", "rounded"]
+
 
 class Bf16Wire:
     """The state of `bf16_stochastic_hook`: which group, and where its random bits come from."""

@@ -17,6 +17,8 @@ from torch.optim import Optimizer
 
 from trellis import _native
 
+__all__ = ["AdamW", "number_parameters"]
+
 _TYPES = {torch.float32: "f32", torch.bfloat16: "bf16"}
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 

@@ -1,0 +1,69 @@
+// Ctrl-C in calls that take long and have released the GIL. Python runs handlers of signals in its main thread alone.
+#pragma once
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <semaphore>
+#include <thread>
+
+#include "python/binding/parts.h"
+#include "sim/answer/progress_monitor.h"
+
+namespace trellis::binding {
+
+inline constexpr std::chrono::milliseconds between_looks_for_signals{100};
+
+// Does work on another thread while the calling one, where it is the main one, looks for signals.
+class Signals {
+ public:
+  bool raised() const { return raised_; }  // a handler has raised an exception: the work should end
+
+  // Without the GIL. Where a handler has raised an exception, what the work throws is dropped for that.
+  template <class Work>
+  void watch(Work&& work) {
+    if (syscall(SYS_gettid) != getpid()) return work();
+    std::exception_ptr failed;
+    std::binary_semaphore ended(0);
+    {
+      const std::jthread worker([&] {
+        try {
+          work();
+        } catch (...) {
+          failed = std::current_exception();
+        }
+        ended.release();
+      });
+      while (!ended.try_acquire_for(between_looks_for_signals)) look();
+    }
+    if (failed && !raised_) std::rethrow_exception(failed);
+  }
+  // With the GIL held.
+  void rethrow() const {
+    if (raised_) throw nb::python_error();
+  }
+
+ private:
+  void look() {
+    if (raised_) return;
+    const nb::gil_scoped_acquire for_handlers;
+    raised_ = PyErr_CheckSignals() != 0;
+  }
+  std::atomic<bool> raised_ = false;
+};
+
+class UntilSignal : public sim::ProgressMonitor {
+ public:
+  explicit UntilSignal(const Signals& signals) : signals_(signals) {}
+  void begin(std::string) override {}
+  bool stopped(sim::Time, double) override { return signals_.raised(); }
+  bool interrupted() const override { return signals_.raised(); }
+
+ private:
+  const Signals& signals_;
+};
+
+}  // namespace trellis::binding
