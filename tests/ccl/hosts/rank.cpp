@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,6 +56,30 @@ TEST(Hosts, TheOthersGoOnWithoutTheOneThatIsCutOff) {
   std::int32_t one = 1;
   rest->all_reduce(&one, &one, 1, kernels::DType::i32);
   EXPECT_EQ(one, l.ranks - 1);
+}
+
+// While others hold connections to its ports, a rank opens files of its own, and divides.
+TEST(Hosts, StrangersAtThePortsTakeNoDescriptors) {
+  const Launched l = launched_from_environment();
+  const char* const held = std::getenv("TRELLIS_TEST_HELD");
+  if (held == nullptr) GTEST_SKIP() << "strangers_test.py starts its ranks";
+  const auto c = joined(l);
+  std::vector<std::int32_t> data(1000);
+  const auto open_all = [] {
+    std::vector<std::ifstream> files(100);
+    for (std::ifstream& f : files) f.open("/dev/null");
+    EXPECT_TRUE(std::ranges::all_of(files, [](const std::ifstream& f) { return f.is_open(); }));
+  };
+  while (!sum_and_look(*c, data, held)) open_all();
+  for (int i = 0; i < 200; ++i) {
+    sum_and_look(*c, data, held);
+    open_all();
+  }
+  for (int i = 0; i < 3; ++i) {
+    const auto part = c->split(0, l.rank);
+    sum_and_look(*part, data, held);
+    open_all();
+  }
 }
 
 TEST(Hosts, ADivisionTakesUpTheRailThatWasLeft) {

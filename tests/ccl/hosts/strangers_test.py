@@ -7,7 +7,7 @@ import time
 import unittest
 
 from hosts import Hosts
-from on_hosts import WHY, OnHosts
+from on_hosts import RANK, WHY, OnHosts
 
 # All the ports of a rank's endpoints, two for each: so a process that starts again has them again.
 PORTS = range(31000, 31004)
@@ -21,6 +21,20 @@ for port in map(int, sys.argv[1:]):
         s = socket.create_connection(("10.9.0.1", port))
         s.sendall(said)
         held.append(s)
+"""
+
+# Holds connections and says nothing; then leaves the file that it was told of, and stays.
+HOLDER = """
+import resource, socket, sys, time
+most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+held = []
+for place in sys.argv[2:]:
+    host, port = place.split(":")
+    held += [socket.create_connection((host, int(port))) for _ in range(300)]
+open(sys.argv[1], "w").close()
+print("holds", len(held), flush=True)
+time.sleep(600)
 """
 
 
@@ -117,6 +131,18 @@ class StrangersTest(OnHosts):
         self.assertIn("another job with the same address and secret keeps its store", self.said(others[0]))
         self.assertRegex(self.said(others[1]), "rank 0's store at 10.9.0.1:29600|rank 0 did not join in time")
         self.assertEqual(self.ends(job, 40), [0, 0], self.said(0) + self.said(1))
+
+    def test_who_holds_connections_and_says_nothing_takes_no_descriptors(self):
+        """Of a process that may have 256."""
+        held = self.folder.name + "/held"
+        run = f"ulimit -n 256 && exec {RANK} --gtest_filter=Hosts.StrangersAtThePortsTakeNoDescriptors"
+        job = [self.one(rank, 2, "-c", run, program="bash", TRELLIS_TEST_HELD=held, **AT_PORTS) for rank in range(2)]
+        self.wait_for(lambda: all("joined" in self.said(j) for j in job))
+        places = [f"10.9.0.{host + 1}:{port}" for host in range(2) for port in self.ports(host) & set(PORTS)]
+        self.assertGreaterEqual(len(places), 4)
+        self.rank(0, 1, 2, "-c", HOLDER, held, *places, program=sys.executable)
+        self.assertEqual(self.ends(job, 60), [0, 0], self.said(0) + self.said(1) + self.said(2))
+        self.assertIn(f"holds {300 * len(places)}", self.said(2))
 
     def test_whoever_calls_at_the_ports_of_a_job_changes_nothing(self):
         job = [self.one(rank, 2, *summing("64K", 200, 5), **AT_PORTS) for rank in range(2)]

@@ -8,6 +8,7 @@
 
 #include "ccl/rendezvous/sha256.h"
 #include "ccl/transports/libfabric/wire/keys.h"
+#include "ccl/transports/libfabric/wire/listener.h"
 #include "ccl/transports/libfabric/wire/registration_request.h"
 
 namespace trellis::ccl::libfabric {
@@ -71,6 +72,7 @@ class Endpoint : public Wire {
     fi_getname(&ep->fid, nullptr, &bytes);
     address_.resize(bytes);
     checked(fi_getname(&ep->fid, address_.data(), &bytes), "fi_getname");
+    accept_only_who_speaks(address_);  // nobody else may take this process's descriptors
     const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
     if ((mode & FI_MR_PROV_KEY) == 0) keys_ = std::make_shared<Keys>(info_->domain_attr->mr_key_size, random_number());
     const std::size_t message = option(max_message_option, info_->ep_attr->max_msg_size);
