@@ -24,7 +24,7 @@ ON_TOP = ["bench", "examples", "python", "tests", "tools"]
 # the room's own sources above.
 FOLDERS = {
     "schedule": ["builder", "algorithms", "proof", "graph", "formats"],
-    "kernels":  ["types", "dispatch", "reduce", "optimizers", "layers", "lanes", "twins", "check", "measure"],
+    "kernels":  ["types", "digest", "dispatch", "reduce", "optimizers", "layers", "lanes", "twins", "check", "measure"],
     "device":   ["streams", "messages", "host", "neff", "nrt", "simulated", "neuron", "conformance", "libnrt"],
     "sim":      ["time", "figures", "machine", "timeline", "network", "price", "choose", "workload", "report", "answer",
                  "tune", "core"],

@@ -1,5 +1,5 @@
 // The published vectors: FIPS 180-4's examples, RFC 4231 for HMAC.
-#include "ccl/rendezvous/sha256.h"
+#include "kernels/digest/sha256.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "ccl/rendezvous/sha256_block.h"
+#include "kernels/digest/sha256_block.h"
 
-namespace trellis::ccl {
+namespace trellis::kernels {
 namespace {
 
 std::string digest(const std::string& text) { return hexadecimal(sha256(bytes_of(text))); }
@@ -87,4 +87,4 @@ TEST(Secrets, FreshOnesDiffer) {
 }
 
 }  // namespace
-}  // namespace trellis::ccl
+}  // namespace trellis::kernels

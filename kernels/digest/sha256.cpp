@@ -1,4 +1,4 @@
-#include "ccl/rendezvous/sha256.h"
+#include "kernels/digest/sha256.h"
 
 #include <sys/random.h>
 
@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <system_error>
 
-#include "ccl/rendezvous/sha256_block.h"
+#include "kernels/digest/sha256_block.h"
 
-namespace trellis::ccl {
+namespace trellis::kernels {
 void Sha256::add(std::span<const std::byte> data) {
   total_ += data.size();
   while (!data.empty()) {
@@ -111,4 +111,4 @@ std::string hexadecimal(std::span<const std::byte> bytes) {
   return text;
 }
 
-}  // namespace trellis::ccl
+}  // namespace trellis::kernels
