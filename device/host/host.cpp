@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -78,7 +79,8 @@ void Host::release(void* pointer) {
 
 MemoryUse Host::memory() const {
   MemoryUse use = account_.use();
-  if (use.limit == 0) use.limit = arena_.window().bytes;
+  // The window's addresses are more, so that there is room between pieces.
+  if (use.limit == 0) use.limit = std::min(arena_.window().bytes, static_cast<std::size_t>(topology_.memory_bytes));
   return use;
 }
 

@@ -37,6 +37,17 @@ std::size_t number_of_process() {
 constexpr std::array<std::string_view, 16> families = {"unknown", "inf1",    "trn1",  "trn1n",    "inf2",  "trn2",
                                                        "trn2n",   "inf2e",   "trn2p", "trn2u",    "trn2e", "trn2eu",
                                                        "trn2ac",  "trn2uac", "trn3",  "trn3pds98"};
+// Physical cores of a logical one, by the machine's or the chip's family, where NEURON_LOGICAL_NC_CONFIG does not say.
+constexpr std::pair<std::string_view, int> usual_logical_sizes[] = {
+    {"inf1", 1}, {"inf2", 1}, {"trn1", 1}, {"trn2", 2}, {"trn3", 2}};
+
+int physical_of_core(const Topology& t) {  // 0: not known
+  if (const auto told = core_settings().logical_size) return *told;
+  for (const auto& [family, usual] : usual_logical_sizes)
+    if (t.machine.starts_with(family) || t.chip.starts_with(family)) return usual;
+  return 0;
+}
+
 constexpr std::array<std::string_view, 9> sizes = {"xlarge",   "2xlarge",  "4xlarge",  "6xlarge", "8xlarge",
                                                    "24xlarge", "32xlarge", "48xlarge", "3xlarge"};
 
@@ -188,6 +199,10 @@ Topology NeuronRuntime::topology(int core) const {
   } else {
     tell("the instance", "nrt_get_instance_info");
   }
+  t.physical_of_core = physical_of_core(t);
+  if (t.physical_of_core == 0)
+    t.unknown.push_back(
+        "the physical cores of a logical one: libnrt does not tell, and NEURON_LOGICAL_NC_CONFIG is unset");
   if (library_.nrt_host_device_id_rid_map_get != nullptr) {
     std::array<std::uint32_t, 256> map{};
     std::uint32_t chips = map.size();

@@ -51,8 +51,9 @@ void add_name(CLI::App& app, ShowOptions& o) {
 std::string topology_text(const Topology& t) {
   std::string out = fmt::format("machine {}: {} chips ({}), {} cores, of which {} are visible here\n", t.machine,
                                 t.chips, t.chip, t.cores, t.visible);
-  out += fmt::format("core {}: on chip {}, {} physical, {:.2f} GB of memory\n", t.core, t.chip_of_core(),
-                     t.physical_of_core, t.memory_bytes * 1e-9);
+  out += fmt::format("core {}: on chip {}, {}{:.2f} GB of memory\n", t.core, t.chip_of_core(),
+                     t.physical_of_core == 0 ? "" : fmt::format("{} physical, ", t.physical_of_core),
+                     t.memory_bytes * 1e-9);
   for (const Link& l : t.links)
     if (l.from == t.chip_of_core())
       out += fmt::format("link {} to chip {}: {:.1f} GB/s\n", l.name, l.to, l.bytes_per_second * 1e-9);
