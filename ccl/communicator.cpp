@@ -112,6 +112,7 @@ std::exception_ptr Communicator::error() const {
 void Communicator::run(const Call& call, device::Stream* stream) {
   if (call.collective == Collective::send_recv) return run(send_recv_of(call), stream);
   if (stream != nullptr || Group::open()) {
+    state_->expect_well();
     const bool in_place = check(call, state_->rank(), state_->ranks());
     return Group::issue(*state_, Operation{.call = call, .in_place = in_place}, stream);
   }
@@ -122,13 +123,17 @@ void Communicator::run(const Call& call, device::Stream* stream) {
 
 void Communicator::run(const SendRecv& point, device::Stream* stream) {
   if (!plainly_right(point, state_->rank(), state_->ranks())) check(call_of(point), rank(), ranks());
-  if (stream != nullptr || Group::open()) return Group::issue(*state_, SendRecv(point), stream);
+  if (stream != nullptr || Group::open()) {
+    state_->expect_well();
+    return Group::issue(*state_, SendRecv(point), stream);
+  }
   TicketQueue::Ticket turn(state_->tickets);
   turn.wait();
   run_alone(PlainSendRecv{{state_.get()}, &point});
 }
 
 void Communicator::run(const Call& call, const schedule::Schedule& schedule, device::Stream* stream) {
+  state_->expect_well();
   const bool in_place = check(call, rank(), ranks());
   Group::issue(*state_,
                Operation{.call = call, .in_place = in_place, .planned = state_->planner.plan(call, in_place, schedule)},

@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "ccl/plan/check.h"
+#include "device/give_back.h"
 #include "measure/words.h"
 #include "schedule/collective_traits.h"
 
@@ -71,7 +72,7 @@ std::byte* BenchBuffers::allocate(std::size_t bytes) {
 
 void BenchBuffers::release(std::byte* memory) {
   if (of_device_)
-    device_.release(memory);
+    device::give_back(device_, memory);
   else
     ::operator delete(memory, alignment);
 }

@@ -76,11 +76,12 @@ void Batch::hand_to_stream() { on_stream_ = awaited_ = true; }
 
 // Work that a stream drops after an earlier failure still runs on the other ranks.
 void Batch::clear() {
-  if (std::exchange(awaited_, false)) {
-    const auto why = std::make_exception_ptr(
-        Aborted("an operation of the communicator was not begun: what its stream held before has failed"));
-    for (const Part& s : parts_) end(*s.state, why);
-  }
+  if (std::exchange(awaited_, false)) try {
+      const auto why = std::make_exception_ptr(
+          Aborted("an operation of the communicator was not begun: what its stream held before has failed"));
+      for (const Part& s : parts_) end(*s.state, why);
+    } catch (...) {  // the other ranks hear of it at their timeout
+    }
   on_stream_ = false;
   for (const Part& s : parts_) s.state->tickets.done(s.turn);
   parts_.clear();

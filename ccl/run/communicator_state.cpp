@@ -381,6 +381,10 @@ std::unique_ptr<Communicator> Communicator::State::divide(Notice::Call call, std
 
 void Communicator::State::check_health() {
   if (transport->aborted()) fail(std::make_exception_ptr(aborted_by(*transport)));
+  expect_well();
+}
+
+void Communicator::State::expect_well() const {
   if (!failed_.load(std::memory_order_relaxed)) return;
   const std::lock_guard lock(error_mutex_);
   std::rethrow_exception(error_);

@@ -46,6 +46,7 @@ struct Communicator::State : DumpsOnSignal {
   void fail_open(std::exception_ptr, bool elsewhere = false);  // elsewhere: it started on another communicator
   void abort();                                                // from any thread
   void check_health();                                         // throws the error that ended the communicator
+  void expect_well() const;                                    // the same, of what this rank knows already
   void finish();                                               // no more calls will follow
 
   Rank rank() const { return rank_; }

@@ -17,7 +17,7 @@ void* ScratchBuffer::of(std::size_t bytes) {
   if (bytes <= bytes_) return data_;
   device_.release(std::exchange(data_, nullptr));
   bytes_ = 0;
-  data_ = device_.allocate(bytes);
+  data_ = device_.allocate(bytes, "scratch of communicators");
   bytes_ = bytes;
   return data_;
 }

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "device/device.h"
+#include "device/give_back.h"
 
 namespace trellis::ccl {
 
@@ -14,7 +14,7 @@ namespace trellis::ccl {
 class ScratchBuffer {
  public:
   explicit ScratchBuffer(device::Device& device) : device_(device) {}
-  ~ScratchBuffer() { device_.release(data_); }
+  ~ScratchBuffer() { device::give_back(device_, data_); }
   ScratchBuffer(const ScratchBuffer&) = delete;
   ScratchBuffer& operator=(const ScratchBuffer&) = delete;
   void* of(std::size_t bytes);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device/conformance/conformance.h"
+#include "device/give_back.h"
 
 namespace trellis::device {
 
@@ -31,9 +32,7 @@ class OnDevice {
  public:
   OnDevice(Device& device, std::size_t bytes, std::string_view what = "conformance")
       : device_(device), bytes_(bytes), data_(static_cast<std::byte*>(device.allocate(bytes, what))) {}
-  ~OnDevice() {
-    if (data_ != nullptr) device_.release(data_);
-  }
+  ~OnDevice() { give_back(device_, data_); }
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
   std::byte* data() const { return data_; }

@@ -10,6 +10,8 @@
 #include <system_error>
 #include <vector>
 
+#include "device/give_back.h"
+
 namespace trellis::device::nrt {
 namespace {
 
@@ -55,7 +57,7 @@ Storage::~Storage() {
          data_ - window.base);
     close(file_);
   }
-  device_->release(data_);
+  give_back(*device_, data_);
 }
 
 int Storage::file() {

@@ -11,7 +11,10 @@ class NeuronMessages::Posted : public Message {
   Posted(NeuronMessages& of, TensorView view, nrt::SendRecvRequest* request, bool sends)
       : of_(of), view_(std::move(view)), request_(request), sends_(sends) {}
   ~Posted() override {
-    if (view_) of_.keep(std::move(*view_));
+    try {
+      if (view_) of_.keep(std::move(*view_));
+    } catch (...) {  // no memory to keep the view, which ends with this
+    }
   }
   Posted(const Posted&) = delete;
   Posted& operator=(const Posted&) = delete;

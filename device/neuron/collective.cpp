@@ -36,7 +36,10 @@ class QueuedCollective : public NativeRun {
   QueuedCollective(std::shared_ptr<NeuronRuntime> runtime, std::shared_ptr<InUse> in_use)
       : runtime_(std::move(runtime)), in_use_(std::move(in_use)) {}
   ~QueuedCollective() override {
-    if (in_use_) runtime_->keep(std::move(in_use_));
+    try {
+      if (in_use_) runtime_->keep(in_use_);
+    } catch (...) {  // no memory to keep what the device may still use
+    }
   }
   QueuedCollective(const QueuedCollective&) = delete;
   QueuedCollective& operator=(const QueuedCollective&) = delete;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "device/backends.h"
+#include "device/give_back.h"
 #include "device/in_place.h"
 #include "device/neuron/channel.h"
 #include "device/neuron/collective.h"
@@ -30,7 +31,7 @@ class Neuron : public Device {
         account_(name_),
         messages_(runtime_, tensors_, topology_.core) {}
   ~Neuron() override {
-    for (const void* at : tensors_.all()) release(const_cast<void*>(at));
+    for (const void* at : tensors_.all()) give_back(*this, const_cast<void*>(at));
   }
 
   std::string_view name() const override { return name_; }

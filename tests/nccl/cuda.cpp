@@ -74,6 +74,8 @@ TEST(Cuda, MemoryIsFilledAndCopied) {
   EXPECT_EQ(cudaMemcpy(nullptr, a, 1, cudaMemcpyDefault), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMemset(nullptr, 0, 1), cudaErrorInvalidValue);
   EXPECT_EQ(cudaFree(host), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFree(b), cudaErrorInvalidValue) << "it is from cudaHostAlloc";
+  EXPECT_EQ(cudaFreeHost(a), cudaErrorInvalidValue) << "it is from cudaMalloc";
   EXPECT_EQ(cudaFree(a), cudaSuccess);
   EXPECT_EQ(cudaFreeHost(b), cudaSuccess);
   EXPECT_EQ(cudaFree(nullptr), cudaSuccess);

@@ -74,6 +74,8 @@ TEST(NcclDeviceApi, WhatNeedsKernelsIsRefused) {
   ncclDevResourceRequirements_t resources = {};
   ncclLsaBarrierHandle_t lsa;
   ncclGinBarrierHandle_t gin;
+  ncclGinOutboxHandle outbox;
+  ncclGinInboxA2AHandle inbox;
   ncclCftBarrierHandle_t cft;
   ncclLLA2AHandle_t all;
   ncclCftLeId id;
@@ -88,6 +90,8 @@ TEST(NcclDeviceApi, WhatNeedsKernelsIsRefused) {
         ncclGetCftDeviceLeInfo(nullptr, 0, 0, team, &id, &offset), ncclGetPeerDeviceLeInfo(nullptr, 0, 0, &id, &offset),
         ncclLsaBarrierCreateRequirement(team, 1, &lsa, &resources),
         ncclGinBarrierCreateRequirement(c[0], team, 1, &gin, &resources),
+        ncclGinOutboxCreateRequirement(1, 7, &outbox, &resources),
+        ncclGinInboxA2ACreateRequirement(team, 1, 7, &inbox, &resources),
         ncclCftBarrierCreateRequirement(team, 1, &cft, &resources), ncclLLA2ACreateRequirement(1, 1, &all, &resources),
         ncclDevCommDestroy(c[0], &device), ncclDevCommCreate(c[0], &needed, &device)})
     EXPECT_TRUE(refused(result, ncclInvalidUsage, why));

@@ -54,6 +54,30 @@ TEST(NcclFails, MessagesToOneselfThatDoNotFitAreRefusedByTheGroupsEnd) {
   EXPECT_EQ(out[7], 8);
 }
 
+TEST(NcclFails, AFailedCommunicatorTakesNoMoreOperations) {
+  const Cliques c(2);
+  c.each([](int rank, ncclComm_t comm) {
+    ASSERT_EQ(cudaSetDevice(rank), cudaSuccess);
+    const Stream stream;
+    float data[65] = {};
+    EXPECT_TRUE(done(ncclAllReduce(data, data, rank == 0 ? 64 : 65, ncclFloat, ncclSum, comm, stream)));
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
+    const ncclResult_t error = state_of(comm);
+    EXPECT_EQ(error, ncclInvalidUsage);
+    const std::string why = "all_reduce of 65 f32";
+    for (cudaStream_t on : {stream.stream, cudaStream_t{nullptr}}) {
+      EXPECT_TRUE(refused(ncclAllReduce(data, data, 64, ncclFloat, ncclSum, comm, on), error, why));
+      EXPECT_TRUE(refused(ncclBroadcast(data, data, 64, ncclFloat, 0, comm, on), error, why));
+      EXPECT_TRUE(refused(ncclSend(data, 64, ncclFloat, 1 - rank, comm, on), error, why));
+      ASSERT_TRUE(done(ncclGroupStart()));
+      EXPECT_TRUE(refused(ncclRecv(data, 64, ncclFloat, 1 - rank, comm, on), error, why));
+      EXPECT_TRUE(refused(ncclGroupEnd(), error, why));
+    }
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess) << "it was given nothing";
+    cudaGetLastError();
+  });
+}
+
 // Empty messages to oneself meet nobody, in whatever order they stand among the others.
 TEST(NcclFails, NoEmptyMessageToOneself) {
   const Cliques c(1);

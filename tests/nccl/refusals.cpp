@@ -114,6 +114,12 @@ TEST(NcclRefuses, NumbersThatAreNone) {
   EXPECT_TRUE(refused(ncclCommInitAll(&comm, 0, nullptr), bad, "ndev 0"));
   const int devices[] = {-2};
   EXPECT_TRUE(refused(ncclCommInitAll(&comm, 1, devices), bad, "devlist[0] is -2"));
+  int count = 0;
+  ASSERT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
+  std::vector<ncclComm_t> many(static_cast<std::size_t>(count) + 1);
+  const int beyond[] = {0, count};
+  EXPECT_TRUE(refused(ncclCommInitAll(many.data(), 2, beyond), bad, "devlist[1] is " + std::to_string(count)));
+  EXPECT_TRUE(refused(ncclCommInitAll(many.data(), count + 1, nullptr), bad, "ndev " + std::to_string(count + 1)));
   ncclUniqueId id = {};
   EXPECT_TRUE(refused(ncclCommInitRank(&comm, 0, id, 0), bad, "nranks 0"));
   EXPECT_TRUE(refused(ncclCommInitRank(&comm, 2, id, 2), bad, "rank 2 of nranks 2"));

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "ccl/group.h"
+#include "device/give_back.h"
 #include "kernels/types/convert.h"
 
 namespace trellis::train {
@@ -34,7 +35,7 @@ Runner::Runner(const Program& program, Communicators communicators, int threads,
     if (!streams_.contains(o.exchange.axis)) streams_[o.exchange.axis] = device_->stream();
     begun_[o.ticket] = device_->event();
   }
-  memory_ = static_cast<std::byte*>(device_->allocate(std::max<std::size_t>(plan_.bytes, 1)));
+  memory_ = static_cast<std::byte*>(device_->allocate(std::max<std::size_t>(plan_.bytes, 1), "a training step"));
   std::memset(memory_, 0, plan_.bytes);
 }
 
@@ -42,7 +43,7 @@ Runner::~Runner() {
   streams_.clear();
   begun_.clear();
   communicators_.clear();
-  device_->release(memory_);
+  device::give_back(*device_, memory_);
 }
 
 void* Runner::at(TensorId t) const {

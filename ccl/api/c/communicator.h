@@ -78,11 +78,13 @@ TRELLIS_API trellis_result trellis_comm_grow(trellis_comm comm, int ranks, const
 // operations.
 TRELLIS_API trellis_result trellis_comm_finalize(trellis_comm comm);
 
-// Ends running operations, here and on the other ranks, with TRELLIS_ABORTED. From any thread. The handle stays valid.
+// Ends running operations, here and on the other ranks, with TRELLIS_ABORTED, and what a group or the background does
+// with the communicator. It waits for none of them. From any thread. The handle stays valid.
 TRELLIS_API trellis_result trellis_comm_abort(trellis_comm comm);
 
 // Finalizes the communicator if it has not failed, and frees the handle, whatever it returns. Cancels a creation in
-// progress. NULL is ignored.
+// progress. After an abort it waits for nobody. In a group that holds calls of the communicator, the group's end does
+// the rest, after these. NULL is ignored.
 TRELLIS_API trellis_result trellis_comm_destroy(trellis_comm comm);
 
 // Reports the communicator's state: *state is TRELLIS_OK, TRELLIS_IN_PROGRESS, or the failure that ended it, whose

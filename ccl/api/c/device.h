@@ -22,10 +22,16 @@ typedef struct trellis_event_opaque* trellis_event;
 // NULL.
 TRELLIS_API trellis_result trellis_alloc(void** memory, size_t bytes);
 
-// NULL is ignored. TRELLIS_INVALID_ARGUMENT: the address is not from trellis_alloc, or has been freed.
+// NULL is ignored. TRELLIS_INVALID_ARGUMENT: the address is not from trellis_alloc, or has been freed: what the library
+// allocated for itself, or another function for its caller, cannot be freed by it.
 TRELLIS_API trellis_result trellis_free(void* memory);
 
-// Bytes that trellis_alloc has given out and that have not been freed.
+// The same in the name of another function, which an out-of-memory error lists among the holders of memory. What was
+// allocated in one name can be freed in that name only.
+TRELLIS_API trellis_result trellis_alloc_by(const char* function, void** memory, size_t bytes);
+TRELLIS_API trellis_result trellis_free_by(const char* function, void* memory);
+
+// Bytes that are allocated and have not been freed, with what communicators use.
 TRELLIS_API trellis_result trellis_allocated_bytes(size_t* bytes);
 
 // The device's name: "host", "sim:trn2.48xlarge core 3". The text lives as long as the process.
@@ -51,12 +57,16 @@ TRELLIS_API trellis_result trellis_stream_synchronize(trellis_stream stream);
 // failed, once, as trellis_stream_synchronize returns it.
 TRELLIS_API trellis_result trellis_stream_query(trellis_stream stream);
 
-// Submits work(argument) to the stream. The work must not wait for the stream itself.
+// Submits work(argument) to the stream. The work must not wait for the stream itself, nor destroy it:
+// TRELLIS_INVALID_USAGE.
 TRELLIS_API trellis_result trellis_stream_call(trellis_stream stream, void (*work)(void*), void* argument);
 
 // The same, but dropped(argument) is called instead if the work is not done because earlier work failed.
 TRELLIS_API trellis_result trellis_stream_call_or(trellis_stream stream, void (*work)(void*), void (*dropped)(void*),
                                                   void* argument);
+
+// *inside: 1 in work that a stream has called, 0 elsewhere.
+TRELLIS_API trellis_result trellis_stream_work(int* inside);
 
 // Default streams, as in CUDA: there is one for each number from 0, and it orders the streams created for that number.
 // Work submitted to the default stream waits for the work that these hold; work submitted to them afterwards waits for

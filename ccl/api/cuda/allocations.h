@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
 
 namespace trellis::cuda {
 
@@ -14,9 +15,14 @@ class Allocations {
     const std::lock_guard lock(mutex_);
     known_.insert_or_assign(static_cast<const char*>(begin), bytes);
   }
-  void remove(void* begin) {
+  // Its bytes; none: it is not known.
+  std::optional<std::size_t> remove(void* begin) {
     const std::lock_guard lock(mutex_);
-    known_.erase(static_cast<const char*>(begin));
+    const auto found = known_.find(static_cast<const char*>(begin));
+    if (found == known_.end()) return std::nullopt;
+    const std::size_t bytes = found->second;
+    known_.erase(found);
+    return bytes;
   }
   bool have(const void* place) const {
     const auto* const byte = static_cast<const char*>(place);

@@ -38,7 +38,10 @@ TRELLIS_CUDA cudaError_t cudaDriverGetVersion(int* version);
 TRELLIS_CUDA cudaError_t cudaMalloc(void** memory, size_t bytes);
 TRELLIS_CUDA cudaError_t cudaMallocHost(void** memory, size_t bytes);
 TRELLIS_CUDA cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned int flags);
-TRELLIS_CUDA cudaError_t cudaFree(void* memory);  // waits for the device, as in CUDA; NULL is ignored
+
+// Wait for the device, as in CUDA. NULL is ignored. cudaErrorInvalidValue: the memory is not from cudaMalloc, or, for
+// cudaFreeHost, from cudaMallocHost or cudaHostAlloc; or it has been freed.
+TRELLIS_CUDA cudaError_t cudaFree(void* memory);
 TRELLIS_CUDA cudaError_t cudaFreeHost(void* memory);
 
 // Functions without Async, and all on the default stream, are done when they return. For the others, as in CUDA:
@@ -66,7 +69,8 @@ TRELLIS_CUDA cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t ev
                                              unsigned int flags TRELLIS_CUDA_DEFAULT(0));
 
 // Run the program's functions in stream order. A host function is not called when earlier work failed; a callback is,
-// and gets the error. They must not call CUDA or NCCL functions.
+// and gets the error. They must not call CUDA or NCCL functions: there, those that would wait for streams or for other
+// ranks return cudaErrorNotPermitted and ncclInvalidUsage.
 TRELLIS_CUDA cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* userData);
 TRELLIS_CUDA cudaError_t cudaLaunchHostFunc_v2(cudaStream_t stream, cudaHostFn_t function, void* userData,
                                                unsigned int syncMode);

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "ccl/api/cuda/streams.h"
+#include "ccl/api/cuda/boundary.h"
 
 using namespace trellis::cuda;
 
@@ -33,6 +33,7 @@ constexpr Text texts[] = {
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "no such stream or event, or it was destroyed"},
     {cudaErrorNotReady, "cudaErrorNotReady", "not ready yet"},
     {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "an operation on a stream failed or was aborted"},
+    {cudaErrorNotPermitted, "cudaErrorNotPermitted", "a function that a stream runs cannot wait for streams"},
     {cudaErrorUnknown, "cudaErrorUnknown", "an error that has no name here"},
 };
 
@@ -94,7 +95,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   return invalid();
 }
 cudaError_t cudaDeviceReset(void) { return cudaDeviceSynchronize(); }
-cudaError_t cudaDeviceSynchronize(void) { return noted(streams().synchronize(false)); }
+cudaError_t cudaDeviceSynchronize(void) {
+  return guarded_wait([] { return streams().synchronize(false); });
+}
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   if (free == nullptr || total == nullptr) return invalid();
   *free = pages(_SC_AVPHYS_PAGES);

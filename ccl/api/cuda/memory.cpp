@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "ccl/api/cuda/allocations.h"
-#include "ccl/api/cuda/streams.h"
+#include "ccl/api/cuda/boundary.h"
 #include "device/of_this_process.h"
 
 using namespace trellis::cuda;
@@ -17,18 +17,33 @@ Allocations& allocations() {
 
 namespace {
 
-cudaError_t allocate(void** memory, size_t bytes) {
-  const trellis_result allocated = trellis_alloc(memory, bytes);
-  if (allocated == TRELLIS_OK) allocations().add(*memory, bytes);
-  return noted(error_of(allocated));
+// What cudaMalloc gave is not cudaFreeHost's to free, nor the other way.
+constexpr const char *of_device = "cudaMalloc", *of_host = "cudaMallocHost";
+
+cudaError_t allocate(const char* function, void** memory, size_t bytes) {
+  return guarded([&] {
+    const trellis_result allocated = trellis_alloc_by(function, memory, bytes);
+    if (allocated != TRELLIS_OK) return error_of(allocated);
+    try {
+      allocations().add(*memory, bytes);
+    } catch (...) {
+      trellis_free_by(function, std::exchange(*memory, nullptr));
+      throw;
+    }
+    return cudaSuccess;
+  });
 }
 
-cudaError_t release(void* memory) {
+cudaError_t release(const char* function, void* memory) {
   if (memory == nullptr) return cudaSuccess;
-  const cudaError_t waited = streams().synchronize(false);
-  const trellis_result freed = trellis_free(memory);
-  if (freed == TRELLIS_OK) allocations().remove(memory);
-  return noted(freed != TRELLIS_OK ? error_of(freed) : waited);
+  return guarded_wait([&] {
+    const cudaError_t waited = streams().synchronize(false);
+    const auto bytes = allocations().remove(memory);  // first: another thread may get the same address
+    const trellis_result freed = trellis_free_by(function, memory);
+    if (freed == TRELLIS_OK) return waited;
+    if (bytes) allocations().add(memory, *bytes);
+    return error_of(freed);
+  });
 }
 
 // The error of a call on a stream. A destroyed stream gives another error than a bad pointer.
@@ -90,34 +105,36 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, 
   const bool possible = bytes != 0 && to != nullptr && from != nullptr;
   if (possible && kind == cudaMemcpyHostToDevice && !allocations().have(from))
     return copy_staged(to, from, bytes, stream);
+  const bool waits = possible && kind == cudaMemcpyDeviceToHost && !allocations().have(to);
+  if (waits && in_stream_work()) return cudaErrorNotPermitted;
   const cudaError_t begun = ended(trellis_copy(to, from, bytes, stream), stream);
-  if (begun == cudaSuccess && possible && kind == cudaMemcpyDeviceToHost && !allocations().have(to))
-    return finish(stream);
-  return begun;
+  return begun == cudaSuccess && waits ? finish(stream) : begun;
 }
 
 // Runs on the default stream and waits; if the stream is empty, runs in the calling thread.
 template <class Body>
 cudaError_t now(Body&& body) {
-  const trellis_stream all = stream_of(nullptr);
-  const trellis_result before = trellis_stream_query(all);
-  if (before != TRELLIS_OK && before != TRELLIS_IN_PROGRESS) return noted(cudaErrorLaunchFailure);
-  if (before == TRELLIS_OK) return noted(body(nullptr));
-  const cudaError_t begun = body(all);
-  return noted(begun == cudaSuccess ? finish(all) : begun);
+  return guarded_wait([&] {
+    const trellis_stream all = stream_of(nullptr);
+    const trellis_result before = trellis_stream_query(all);
+    if (before != TRELLIS_OK && before != TRELLIS_IN_PROGRESS) return cudaErrorLaunchFailure;
+    if (before == TRELLIS_OK) return body(nullptr);
+    const cudaError_t begun = body(all);
+    return begun == cudaSuccess ? finish(all) : begun;
+  });
 }
 
 }  // namespace
 
-cudaError_t cudaMalloc(void** memory, size_t bytes) { return allocate(memory, bytes); }
-cudaError_t cudaMallocHost(void** memory, size_t bytes) { return allocate(memory, bytes); }
-cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned int) { return allocate(memory, bytes); }
-cudaError_t cudaFree(void* memory) { return release(memory); }
-cudaError_t cudaFreeHost(void* memory) { return release(memory); }
+cudaError_t cudaMalloc(void** memory, size_t bytes) { return allocate(of_device, memory, bytes); }
+cudaError_t cudaMallocHost(void** memory, size_t bytes) { return allocate(of_host, memory, bytes); }
+cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned int) { return allocate(of_host, memory, bytes); }
+cudaError_t cudaFree(void* memory) { return release(of_device, memory); }
+cudaError_t cudaFreeHost(void* memory) { return release(of_host, memory); }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   if (is_default(stream)) return cudaMemcpy(to, from, bytes, kind);
-  return noted(copy(to, from, bytes, kind, stream_of(stream)));
+  return guarded([&] { return copy(to, from, bytes, kind, stream_of(stream)); });
 }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   if (static_cast<unsigned>(kind) > cudaMemcpyDefault) return noted(cudaErrorInvalidMemcpyDirection);
@@ -126,7 +143,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
 
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
   if (is_default(stream)) return cudaMemset(memory, value, bytes);
-  return noted(fill(memory, value, bytes, stream_of(stream)));
+  return guarded([&] { return fill(memory, value, bytes, stream_of(stream)); });
 }
 cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
   return now([&](trellis_stream on) { return fill(memory, value, bytes, on); });

@@ -1,7 +1,7 @@
 #include <chrono>
 #include <memory>
 
-#include "ccl/api/cuda/streams.h"
+#include "ccl/api/cuda/boundary.h"
 #include "ccl/api/handles/handles.h"
 #include "device/of_this_process.h"
 
@@ -52,19 +52,6 @@ trellis::ccl::api::Handles<Event>& events() {
   return trellis::device::of_this_process([] { return new trellis::ccl::api::Handles<Event>(0x7C05, "cudaEvent_t"); });
 }
 
-template <class Body>
-cudaError_t guarded(Body&& body) noexcept {
-  try {
-    return noted(body());
-  } catch (const std::invalid_argument&) {
-    return noted(cudaErrorInvalidResourceHandle);
-  } catch (const std::bad_alloc&) {
-    return noted(cudaErrorMemoryAllocation);
-  } catch (...) {
-    return noted(cudaErrorUnknown);
-  }
-}
-
 cudaError_t error_of_event(trellis_result waited, const Event& event) {
   return waited == TRELLIS_OK && event.dropped() ? cudaErrorLaunchFailure : error_of(waited);
 }
@@ -103,7 +90,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flag
   return cudaStreamCreateWithFlags(stream, flags);
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  return guarded([&] {
+  return guarded_wait([&] {
     if (is_default(stream) || stream == cudaStreamPerThread) return cudaErrorInvalidResourceHandle;
     const trellis_result destroyed = trellis_stream_destroy(stream_of(stream));
     streams().remove(stream_of(stream));
@@ -118,7 +105,7 @@ cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int* flags) {
   });
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return guarded([&] {
+  return guarded_wait([&] {
     if (is_default(stream)) return streams().synchronize(true);
     const trellis_result waited = trellis_stream_synchronize(stream_of(stream));
     if (waited == TRELLIS_OK) return cudaSuccess;
@@ -181,7 +168,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
   return flags > cudaEventRecordExternal ? noted(cudaErrorInvalidValue) : cudaEventRecord(event, stream);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return guarded([&] {
+  return guarded_wait([&] {
     const auto e = events().use(event);
     return error_of_event(trellis_event_synchronize(e->event()), *e);
   });

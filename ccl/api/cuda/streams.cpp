@@ -80,6 +80,12 @@ trellis_stream stream_of(cudaStream_t stream) {
   return own;
 }
 
+bool in_stream_work() {
+  int inside = 0;
+  trellis_stream_work(&inside);
+  return inside != 0;
+}
+
 cudaError_t finish(trellis_stream stream) {
   return trellis_stream_synchronize(stream) == TRELLIS_OK ? cudaSuccess : cudaErrorLaunchFailure;
 }

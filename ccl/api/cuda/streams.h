@@ -39,6 +39,8 @@ cudaError_t error_of(trellis_result);
 cudaError_t error_of_stream(trellis_result);  // error of a call on a stream: an invalid argument is an invalid handle
 cudaError_t noted(cudaError_t);               // records it as this thread's last error, if it is one
 
+bool in_stream_work();  // whether a stream runs the calling function
+
 // Waits for the stream and returns the error of its work.
 cudaError_t finish(trellis_stream);
 

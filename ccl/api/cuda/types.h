@@ -20,6 +20,7 @@ typedef enum cudaError {
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
   cudaErrorLaunchFailure = 719,  // an operation on a stream failed or was aborted; it and later work were not done
+  cudaErrorNotPermitted = 800,   // a host function or callback called what waits for streams
   cudaErrorUnknown = 999
 } cudaError_t;
 

@@ -1,15 +1,20 @@
 #include "ccl/api/handles/comm.h"
 
+#include <utility>
+
 #include "ccl/api/handles/boundary.h"
 
 namespace trellis::ccl::api {
 
 Comm::~Comm() {
-  if (thread_.joinable()) thread_.join();
+  try {
+    close();
+  } catch (...) {  // nobody is left to report it to
+  }
 }
 
 Communicator& Comm::made() const {
-  if (busy_) throw Usage("the communicator is in progress: wait until its async error is no longer 'in progress'");
+  if (busy()) throw Usage("the communicator is in progress: wait until its async error is no longer 'in progress'");
   if (!communicator_) std::rethrow_exception(failed_);
   return *communicator_;
 }
@@ -22,7 +27,7 @@ Communicator& Comm::ready() const {
 
 std::exception_ptr Comm::error() const {
   const std::lock_guard lock(mutex_);
-  if (busy_) return nullptr;
+  if (busy()) return nullptr;
   if (const std::exception_ptr ended = communicator_ ? communicator_->error() : nullptr) return ended;
   return failed_;
 }
@@ -40,22 +45,57 @@ bool Comm::has_communicator() const {
 void Comm::give_up() {
   const std::lock_guard lock(mutex_);
   *given_up_ = true;
+  cancelled_ = busy();
   if (communicator_) communicator_->abort();
 }
 
-void Comm::take() {
-  if (busy_.exchange(true)) throw Usage("the communicator is in progress already");
+void Comm::close() {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stage_ != Stage::running; });
+    if (recorded()) return;
+  }
+  join_thread();
+  if (!communicator_ || std::exchange(closed_, true)) return;
+  const bool was_well = error() == nullptr;
+  try {
+    communicator_->finalize();  // what its streams hold must end before it is destroyed
+  } catch (...) {
+    if (was_well) throw;
+  }
+}
+
+// The job's thread may be the one that lets the communicator go.
+void Comm::join_thread() {
+  if (!thread_.joinable()) return;
+  if (thread_.get_id() == std::this_thread::get_id())
+    thread_.detach();
+  else
+    thread_.join();
+}
+
+void Comm::take(Stage stage) {
+  const std::lock_guard lock(mutex_);
+  if (busy()) throw Usage("the communicator is in progress already");
+  cancelled_ = false;
+  grouped_ = stage == Stage::recorded;
+  stage_ = stage;
+}
+
+void Comm::start() {
+  const std::lock_guard lock(mutex_);
+  stage_ = Stage::running;
 }
 
 void Comm::do_beside(std::function<void()> job) {
-  if (thread_.joinable()) thread_.join();  // the thread of an earlier job, which has ended
+  join_thread();  // of an earlier job, which has ended
   thread_ = std::thread(std::move(job));
 }
 
 void Comm::end(std::exception_ptr failed) {
   const std::lock_guard lock(mutex_);
   if (failed) failed_ = std::move(failed);
-  busy_ = false;
+  stage_ = Stage::none;
   changed_.notify_all();
 }
 
@@ -63,11 +103,6 @@ void Comm::set(std::unique_ptr<Communicator> made) {
   const std::lock_guard lock(mutex_);
   communicator_ = std::move(made);
   if (*given_up_) communicator_->abort();
-}
-
-void Comm::await() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !busy_; });
 }
 
 }  // namespace trellis::ccl::api

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -16,7 +17,7 @@ namespace trellis::ccl::api {
 class Comm {
  public:
   explicit Comm(bool nonblocking) : nonblocking_(nonblocking) {}
-  ~Comm();  // waits for a creation in progress
+  ~Comm();  // as close(), but nobody hears of a failure
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
 
@@ -25,7 +26,9 @@ class Comm {
   Communicator& made() const;  // the same, but also when it has failed since, or was finalized
 
   bool nonblocking() const { return nonblocking_; }
-  bool busy() const { return busy_; }
+  bool known_early() const { return nonblocking_ || grouped_; }  // a thread may have the handle before it is created
+  bool busy() const { return stage_ != Stage::none; }
+  bool recorded() const { return stage_ == Stage::recorded; }
   std::shared_ptr<const std::atomic<bool>> given_up() const { return given_up_; }
   bool has_communicator() const;
   bool stopping() const;             // aborted, and an operation has not ended yet
@@ -33,12 +36,19 @@ class Comm {
 
   Registrations& registrations() { return registrations_; }
 
-  void give_up();  // cancels the creation, or aborts running operations
+  // Cancels the job in progress, or aborts running operations. Waits for neither.
+  void give_up();
 
-  void await();  // until it is not in progress; bounded by the deadlines of what runs
+  // Waits for the job and for the operations in progress; not for a job that a group has only recorded. Throws what
+  // finalize() finds, unless it had failed before.
+  void close();
 
-  // Stages of a job: accepted by the call, done in this or another thread, completed with its outcome.
-  void take();
+  // Stages of a job: accepted by the call, which a group only records; done in this or another thread; completed with
+  // its outcome.
+  enum class Stage : std::uint8_t { none, recorded, running };
+  void take(Stage);
+  void start();                                  // the recorded job
+  bool cancelled() const { return cancelled_; }  // by an abort since the job was accepted
   void do_beside(std::function<void()> job);
   void end(std::exception_ptr);
   void set(std::unique_ptr<Communicator>);
@@ -46,11 +56,15 @@ class Comm {
   Communicator& inside_job() const { return *communicator_; }
 
  private:
+  void join_thread();
+
   const bool nonblocking_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::atomic<bool> busy_ = false, finalized_ = false;
+  std::atomic<Stage> stage_ = Stage::none;
+  std::atomic<bool> finalized_ = false, cancelled_ = false, grouped_ = false;
   const std::shared_ptr<std::atomic<bool>> given_up_ = std::make_shared<std::atomic<bool>>(false);
+  bool closed_ = false;
   std::exception_ptr failed_;
   std::unique_ptr<Communicator> communicator_;
   Registrations registrations_;  // destroyed before the communicator

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstring>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "ccl/api/handles/create_communicator.h"
@@ -16,6 +19,9 @@ using trellis::ccl::Rank;
 
 namespace {
 
+constexpr auto between_looks = std::chrono::milliseconds(1);
+constexpr int most_looks = 1000;
+
 // Checks a result pointer and sets it to null until there is a result.
 void empty(trellis_comm* out, const char* name) {
   require(out, name);
@@ -26,6 +32,17 @@ void empty(trellis_comm* out, const char* name) {
 std::unique_ptr<Communicator> divided(Communicator& parent, std::optional<int> color, int key) {
   if (!parent.error()) return parent.split(color, key);
   return parent.shrink({})->split(color, key);
+}
+
+// Lets an aborted communicator go. Its operations end soon, and are given a second. What takes longer ends without the
+// caller: a job in progress keeps the communicator, and else a thread does, while a stream has work before an
+// operation.
+void let_go(std::shared_ptr<Comm> aborted) {
+  int inside = 0;
+  trellis_stream_work(&inside);
+  for (int i = 0; inside == 0 && i < most_looks && aborted->stopping(); ++i) std::this_thread::sleep_for(between_looks);
+  if (aborted->busy() || !aborted->stopping()) return;
+  std::thread([kept = std::move(aborted)] {}).detach();
 }
 
 template <class Value, class Get>
@@ -100,7 +117,7 @@ trellis_result trellis_comm_create_all(trellis_comm* comms_out, int ranks, const
     std::vector<AsyncJob> jobs;
     for (Rank rank = 0; rank < ranks; ++rank) {
       const auto made = std::make_shared<Comm>(s.nonblocking);
-      made->take();
+      made->take(Comm::Stage::recorded);
       jobs.push_back({.owner = made, .work = [c = made.get(), store, rank, ranks, config = s.config] {
                         join(
                             *c, [&](auto) { return store; }, rank, ranks, config);
@@ -175,16 +192,15 @@ trellis_result trellis_comm_abort(trellis_comm comm) {
 trellis_result trellis_comm_destroy(trellis_comm comm) {
   return guarded([&] {
     if (comm == nullptr) return;
+    if (comms().use(comm)->given_up()->load()) return let_go(comms().retire(comm));
+    if (const std::shared_ptr<Comm> same = comms().use(comm).share(); close_when_group_ends(same)) {
+      comms().retire(comm);
+      if (!same->has_communicator()) same->give_up();
+      return;
+    }
     const std::shared_ptr<Comm> last = comms().take(comm);
     if (!last->has_communicator()) last->give_up();
-    last->await();
-    // Earlier errors were reported then. Work that its streams still hold must end before it is destroyed.
-    const bool was_well = last->error() == nullptr;
-    try {
-      if (last->has_communicator()) last->inside_job().finalize();
-    } catch (...) {
-      if (was_well) throw;
-    }
+    last->close();
   });
 }
 

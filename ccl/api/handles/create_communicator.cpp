@@ -64,7 +64,7 @@ void join(Comm& comm, const Rendezvous& meeting, Rank rank, Rank ranks, const Co
     write_making_dump(config.dump, rank, ranks, std::current_exception());
     throw;
   }
-  if (comm.nonblocking()) store = std::make_shared<PatientStore>(std::move(store), comm.given_up());
+  if (comm.known_early()) store = std::make_shared<PatientStore>(std::move(store), comm.given_up());
   comm.set(Communicator::create(std::move(store), rank, ranks, config, device()));
 }
 

@@ -1,5 +1,9 @@
 #include "ccl/api/c/device.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
 #include "ccl/api/handles/boundary.h"
 #include "ccl/api/handles/objects.h"
 
@@ -7,39 +11,68 @@ using namespace trellis::ccl::api;
 
 namespace {
 
+// The stream whose work this thread does; null: none.
+constinit thread_local const trellis::device::Stream* working_for = nullptr;
+
+struct Working {
+  explicit Working(const trellis::device::Stream* stream) : before(std::exchange(working_for, stream)) {}
+  ~Working() { working_for = before; }
+  Working(const Working&) = delete;
+  Working& operator=(const Working&) = delete;
+  const trellis::device::Stream* const before;
+};
+
+void expect_another(const StreamUse& stream, const char* what) {
+  if (stream.get() != nullptr && stream.get() == working_for)
+    throw Usage(fmt::format("a stream's own work cannot {} it: it would wait for itself", what));
+}
+
 // One piece of a stream's work. Destroyed with the stream's copy of it, whether or not it has run.
 class Piece {
  public:
   using Function = void (*)(void*);
-  Piece(Function work, Function dropped, void* argument) : work_(work), dropped_(dropped), argument_(argument) {}
+  Piece(const trellis::device::Stream* stream, Function work, Function dropped, void* argument)
+      : stream_(stream), work_(work), dropped_(dropped), argument_(argument) {}
   ~Piece() {
+    const Working working(stream_);
     if (!ran_) dropped_(argument_);
   }
   Piece(const Piece&) = delete;
   Piece& operator=(const Piece&) = delete;
   void run() {
+    const Working working(stream_);
     ran_ = true;
     work_(argument_);
   }
 
  private:
+  const trellis::device::Stream* const stream_;
   const Function work_, dropped_;
   void* const argument_;
   bool ran_ = false;
 };
 
+// The holder of memory that the function gives out.
+std::string_view function_named(const char* function) {
+  require(function, "function");
+  if (*function == '\0') throw std::invalid_argument("function is empty: expected the name of one that allocates");
+  return function;
+}
+
 }  // namespace
 
-trellis_result trellis_alloc(void** memory, size_t bytes) {
+trellis_result trellis_alloc_by(const char* function, void** memory, size_t bytes) {
   return guarded([&] {
     require(memory, "memory");
     *memory = nullptr;
-    *memory = device()->allocate(bytes);
+    *memory = user_memory().allocate(*device(), function_named(function), bytes);
   });
 }
-trellis_result trellis_free(void* memory) {
-  return guarded([&] { device()->release(memory); });
+trellis_result trellis_free_by(const char* function, void* memory) {
+  return guarded([&] { user_memory().release(*device(), function_named(function), memory); });
 }
+trellis_result trellis_alloc(void** memory, size_t bytes) { return trellis_alloc_by("trellis_alloc", memory, bytes); }
+trellis_result trellis_free(void* memory) { return trellis_free_by("trellis_alloc", memory); }
 trellis_result trellis_allocated_bytes(size_t* bytes) {
   return guarded([&] {
     require(bytes, "bytes");
@@ -81,12 +114,15 @@ trellis_result trellis_stream_create(trellis_stream* stream) {
 }
 trellis_result trellis_stream_destroy(trellis_stream stream) {
   return guarded([&] {
-    if (stream != nullptr) streams().take(stream);
+    if (stream == nullptr) return;
+    expect_another(StreamUse(stream), "destroy");
+    streams().take(stream);
   });
 }
 trellis_result trellis_stream_synchronize(trellis_stream stream) {
   return guarded([&] {
     const StreamUse use(stream);
+    expect_another(use, "wait for");
     if (use.get() != nullptr) use.get()->synchronize();
   });
 }
@@ -104,7 +140,10 @@ trellis_result trellis_stream_call(trellis_stream stream, void (*work)(void*), v
     const StreamUse use(stream);
     require(reinterpret_cast<const void*>(work), "work");
     if (use.get() == nullptr) return work(argument);
-    use.get()->submit([=] { work(argument); });
+    use.get()->submit([=, stream = use.get()] {
+      const Working working(stream);
+      work(argument);
+    });
   });
 }
 
@@ -115,8 +154,14 @@ trellis_result trellis_stream_call_or(trellis_stream stream, void (*work)(void*)
     require(reinterpret_cast<const void*>(work), "work");
     require(reinterpret_cast<const void*>(dropped), "dropped");
     if (use.get() == nullptr) return work(argument);
-    auto piece = std::make_shared<Piece>(work, dropped, argument);
+    auto piece = std::make_shared<Piece>(use.get(), work, dropped, argument);
     use.get()->submit([piece = std::move(piece)] { piece->run(); });  // the stream has the only reference
+  });
+}
+trellis_result trellis_stream_work(int* inside) {
+  return guarded([&] {
+    require(inside, "inside");
+    *inside = working_for != nullptr ? 1 : 0;
   });
 }
 

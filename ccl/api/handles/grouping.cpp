@@ -1,9 +1,10 @@
 #include "ccl/api/handles/grouping.h"
 
-#include <optional>
+#include <algorithm>
 #include <utility>
 
 #include "ccl/api/c/group.h"
+#include "ccl/errors.h"
 #include "ccl/group.h"
 
 namespace trellis::ccl::api {
@@ -14,13 +15,14 @@ struct Grouping {
   std::unique_ptr<Group> operations = {};
   std::vector<AsyncJob> jobs = {};
   std::vector<std::shared_ptr<void>> kept = {};
+  std::vector<std::shared_ptr<Comm>> closing = {};  // destroyed in the group
   std::exception_ptr failed = {};
 };
 
-void take(const AsyncJob& job) {
-  if (job.parent) job.parent->take();
+void take(const AsyncJob& job, Comm::Stage stage) {
+  if (job.parent) job.parent->take(stage);
   try {
-    if (job.owner) job.owner->take();
+    if (job.owner) job.owner->take(stage);
   } catch (...) {
     if (job.parent) job.parent->end(nullptr);
     throw;
@@ -32,9 +34,13 @@ void end(Comm* owner, Comm* parent, const std::exception_ptr& failed) {
   if (owner != nullptr) owner->end(failed);
 }
 
+// An abort that came before the work leaves it undone.
 std::exception_ptr do_now(Comm* owner, Comm* parent, const std::function<void()>& work) {
   std::exception_ptr failed;
   try {
+    for (const Comm* const one : {owner, parent})
+      if (one != nullptr && one->cancelled())
+        throw Aborted("the communicator was aborted before what was asked of it in a group had begun");
     work();
   } catch (...) {
     failed = std::current_exception();
@@ -43,22 +49,45 @@ std::exception_ptr do_now(Comm* owner, Comm* parent, const std::function<void()>
   return failed;
 }
 
+// The thread keeps both communicators, and belongs to one of them.
 void do_beside(const AsyncJob& job) {
-  // The object that owns the thread waits for it before it is destroyed, so the thread need only keep the other one
-  // alive.
   Comm& place = job.owner ? *job.owner : *job.parent;
-  place.do_beside([owner = job.owner.get(), parent = job.parent.get(), kept = job.owner ? job.parent : nullptr,
-                   work = job.work] { do_now(owner, parent, work); });
+  place.do_beside(
+      [owner = job.owner, parent = job.parent, work = job.work] { do_now(owner.get(), parent.get(), work); });
 }
 
 void drop(const Grouping& g, const std::exception_ptr& because) {
   for (const AsyncJob& job : g.jobs) end(job.owner.get(), job.parent.get(), job.owner ? because : nullptr);
 }
 
+// What was destroyed in the group. Returns the first failure.
+std::exception_ptr close_all(const Grouping& g) {
+  std::vector<std::exception_ptr> failed(g.closing.size());
+  {
+    std::vector<std::jthread> threads;
+    const auto close = [&](std::size_t i) {
+      try {
+        g.closing[i]->close();
+      } catch (...) {
+        failed[i] = std::current_exception();
+      }
+    };
+    for (std::size_t i = 1; i < g.closing.size(); ++i) threads.emplace_back(close, i);
+    if (!g.closing.empty()) close(0);
+  }
+  for (const std::exception_ptr& why : failed)
+    if (why) return why;
+  return nullptr;
+}
+
 struct OfThread {
   Grouping open = {};
   ~OfThread() {
-    if (!open.jobs.empty()) drop(open, std::make_exception_ptr(Usage("the thread ended before its group")));
+    try {
+      if (!open.jobs.empty()) drop(open, std::make_exception_ptr(Usage("the thread ended before its group")));
+    } catch (...) {  // no memory for the reason
+      drop(open, std::current_exception());
+    }
   }
 };
 
@@ -86,8 +115,19 @@ void keep_until_group_ends(std::shared_ptr<void> object) {
   if (g.depth != 0 && object) g.kept.push_back(std::move(object));
 }
 
+bool close_when_group_ends(const std::shared_ptr<Comm>& comm) {
+  Grouping& g = grouping();
+  const auto is_it = [&](const auto& one) { return one == comm; };
+  const bool held = std::ranges::any_of(g.kept, is_it) || std::ranges::any_of(g.jobs, [&](const AsyncJob& job) {
+                      return job.owner == comm || job.parent == comm;
+                    });
+  if (g.depth == 0 || !held) return false;
+  g.closing.push_back(comm);
+  return true;
+}
+
 trellis_result begin(AsyncJob job) {
-  take(job);
+  take(job, grouping().depth != 0 ? Comm::Stage::recorded : Comm::Stage::running);
   try {
     if (Grouping& g = grouping(); g.depth != 0) {
       g.jobs.push_back(std::move(job));
@@ -106,6 +146,9 @@ trellis_result begin(AsyncJob job) {
 }
 
 trellis_result do_all(const std::vector<AsyncJob>& jobs) {
+  for (const AsyncJob& job : jobs)
+    for (const auto& one : {job.owner, job.parent})
+      if (one) one->start();
   std::vector<std::exception_ptr> failed(jobs.size());
   bool background = false;
   {
@@ -153,19 +196,33 @@ trellis_result trellis_group_end(void) {
   return guarded([]() -> trellis_result {
     Grouping g = closed();
     if (g.depth != 0) return TRELLIS_OK;
-    if (g.failed) {
-      drop(g, g.failed);
-      std::rethrow_exception(g.failed);
+    trellis_result result = TRELLIS_OK;
+    std::exception_ptr failed = g.failed;
+    if (failed) {
+      drop(g, failed);
+      g.operations.reset();
+    } else {
+      try {
+        result = do_all(g.jobs);
+        g.operations->end();
+      } catch (...) {
+        failed = std::current_exception();
+        g.operations.reset();
+      }
     }
-    const trellis_result result = do_all(g.jobs);
-    g.operations->end();
+    const std::exception_ptr unclosed = close_all(g);
+    if (failed) std::rethrow_exception(failed);
+    if (unclosed) std::rethrow_exception(unclosed);
     return result;
   });
 }
 
 trellis_result trellis_group_forget(void) {
   return guarded([] {
-    const Grouping g = closed();
-    if (g.depth == 0) drop(g, std::make_exception_ptr(Usage("the group that was to make it was forgotten")));
+    Grouping g = closed();
+    if (g.depth != 0) return;
+    drop(g, std::make_exception_ptr(Usage("the group that was to make it was forgotten")));
+    g.operations.reset();
+    close_all(g);
   });
 }

@@ -25,6 +25,9 @@ trellis_result issued(Body&& body) noexcept {
   });
 }
 
+// Whether this thread's open group holds calls of the communicator. If so, the group's end closes it, after them.
+bool close_when_group_ends(const std::shared_ptr<Comm>&);
+
 // Runs the job now, in the background, or when the group ends. If it runs now, throws what it throws.
 trellis_result begin(AsyncJob);
 

@@ -20,6 +20,9 @@ const std::shared_ptr<device::Device>& device() {
   std::call_once(kept.once, [&] { kept.device = device_of_process(); });
   return kept.device;
 }
+UserMemory& user_memory() {
+  return device::of_this_process([] { return new UserMemory; });
+}
 Handles<Comm>& comms() {
   return device::of_this_process([] { return new Handles<Comm>(0x7C01, "communicator"); });
 }

@@ -1,14 +1,17 @@
 #include "ccl/api/nccl/communicator.h"
 
+#include <climits>
 #include <cstring>
 #include <vector>
 
 #include "ccl/api/nccl/arguments.h"
+#include "ccl/api/nccl/ordering.h"
 #include "ccl/api/nccl/refusal.h"
 #include "ccl/api/nccl/translate.h"
 
 // From whatever CUDA runtime the program uses, ours or another; it may have none.
 extern "C" __attribute__((weak)) int cudaGetDevice(int*);
+extern "C" __attribute__((weak)) int cudaGetDeviceCount(int*);
 
 using namespace trellis::nccl;
 
@@ -19,6 +22,20 @@ int current_device() {
   return cudaGetDevice != nullptr && cudaGetDevice(&device) == 0 ? device : 0;
 }
 
+// Those of ncclCommInitAll: without a list, 0 to ndev - 1. Without a CUDA runtime numbers are labels.
+void check_devices(int ndev, const int* devlist) {
+  int count = 0;
+  const bool known = cudaGetDeviceCount != nullptr && cudaGetDeviceCount(&count) == 0;
+  for (int i = 0; devlist != nullptr && i < ndev; ++i)
+    if (devlist[i] < 0 || (known && devlist[i] >= count))
+      refuse_argument(fmt::format("devlist[{}] is {}: expected 0 to {}{}", i, devlist[i], known ? count - 1 : INT_MAX,
+                                  known ? "; TRELLIS_DEVICES says how many devices there are" : ""));
+  if (devlist == nullptr && known && ndev > count)
+    refuse_argument(
+        fmt::format("ndev {}: there are {} devices; TRELLIS_DEVICES={} makes as many, and a devlist may name one twice",
+                    ndev, count, ndev));
+}
+
 void* handle_of(trellis_comm comm, int device) { return nccl_comms().add(std::make_shared<NcclComm>(comm, device)); }
 
 // Creates a communicator with `make`, which gets a pointer for the C API's handle, and wraps it. A split without a
@@ -27,6 +44,7 @@ template <class Make>
 trellis_result make(ncclComm_t* out, const char* name, int device, Make&& make_it) {
   require(out, name);
   *out = nullptr;
+  expect_outside_streams();
   trellis_comm comm = nullptr;
   const trellis_result result = checked(make_it(&comm));
   if (comm != nullptr) *out = static_cast<ncclComm_t>(handle_of(comm, device));
@@ -101,8 +119,8 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
   return guarded([&] {
     require(comm, "comm");
     if (ndev < 1) refuse_argument(fmt::format("ndev {}: expected at least 1", ndev));
-    for (int i = 0; devlist != nullptr && i < ndev; ++i)
-      if (devlist[i] < 0) refuse_argument(fmt::format("devlist[{}] is {}: expected 0 or more", i, devlist[i]));
+    check_devices(ndev, devlist);
+    expect_outside_streams();
     std::vector<trellis_comm> made(static_cast<std::size_t>(ndev));
     checked(trellis_comm_create_all(made.data(), ndev, nullptr));
     for (int i = 0; i < ndev; ++i)
@@ -116,6 +134,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return guarded([&]() -> trellis_result {
     if (comm == nullptr) return TRELLIS_OK;
     const auto nccl_comm = nccl_comms().use(comm);
+    expect_outside_streams();
     if (nccl_comm->revoked) refuse_usage("the communicator was revoked: it can be destroyed, split or shrunk");
     nccl_comm->finalized = true;
     return trellis_comm_finalize(nccl_comm->comm());
@@ -125,7 +144,9 @@ TRELLIS_NCCL_TWIN(ncclCommFinalize);
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return guarded([&]() -> trellis_result {
-    return comm == nullptr ? TRELLIS_OK : trellis_comm_destroy(nccl_comms().take(comm)->comm());
+    if (comm == nullptr) return TRELLIS_OK;
+    expect_outside_streams();
+    return trellis_comm_destroy(nccl_comms().take(comm)->comm());
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommDestroy);
@@ -134,7 +155,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return guarded([&]() -> trellis_result {
     if (comm == nullptr) return TRELLIS_OK;
     checked(trellis_comm_abort(nccl_comms().use(comm)->comm()));
-    return trellis_comm_destroy(nccl_comms().take(comm)->comm());
+    return trellis_comm_destroy(nccl_comms().retire(comm)->comm());
   });
 }
 TRELLIS_NCCL_TWIN(ncclCommAbort);

@@ -41,11 +41,12 @@ TRELLIS_NCCL(ncclResult_t, ncclCommInitRankScalable, ncclComm_t* newcomm, int nr
              ncclUniqueId* commIds, ncclConfig_t* config);
 
 // Creates all `ndev` ranks of a communicator in this process. ncclCommCuDevice reports the numbers in devlist, or 0 to
-// ndev - 1; they have no other effect.
+// ndev - 1. With a CUDA runtime they must be those of devices that there are; one may be named twice.
 TRELLIS_NCCL(ncclResult_t, ncclCommInitAll, ncclComm_t* comm, int ndev, const int* devlist);
 
 // Finalize waits for all operations; the communicator then accepts no more. Destroy does the same and frees the handle.
-// Abort ends running operations on every rank and frees the handle; streams with such operations report an error.
+// Abort ends running operations on every rank and frees the handle; streams with such operations report an error. It
+// never waits, also for what a group holds: ccl/api/nccl/README.md says what each does there.
 // Revoke, allowed once, ends running operations but keeps the handle: the async error is then ncclSuccess, and the
 // communicator can be split, shrunk and destroyed. NULL is ignored.
 TRELLIS_NCCL(ncclResult_t, ncclCommFinalize, ncclComm_t comm);
@@ -76,7 +77,7 @@ TRELLIS_NCCL(ncclResult_t, ncclCommCount, const ncclComm_t comm, int* count);
 TRELLIS_NCCL(ncclResult_t, ncclCommCuDevice, const ncclComm_t comm, int* device);
 TRELLIS_NCCL(ncclResult_t, ncclCommUserRank, const ncclComm_t comm, int* rank);
 
-// Memory that peers can read directly, so large operations on it move fewer bytes.
+// Memory that peers can read directly, so large operations on it move fewer bytes. Free takes only what Alloc gave.
 TRELLIS_NCCL(ncclResult_t, ncclMemAlloc, void** ptr, size_t size);
 TRELLIS_NCCL(ncclResult_t, ncclMemFree, void* ptr);
 

@@ -3,17 +3,23 @@
 
 using namespace trellis::nccl;
 
+namespace {
+
+constexpr const char* allocator = "ncclMemAlloc";
+
+}  // namespace
+
 ncclResult_t ncclMemAlloc(void** ptr, size_t size) {
   return guarded([&] {
     require(ptr, "ptr");
-    return trellis_alloc(ptr, size);
+    return trellis_alloc_by(allocator, ptr, size);
   });
 }
 TRELLIS_NCCL_TWIN(ncclMemAlloc);
 
 ncclResult_t ncclMemFree(void* ptr) {
   return guarded([&] {
-    if (trellis_free(ptr) == TRELLIS_INVALID_ARGUMENT)
+    if (trellis_free_by(allocator, ptr) == TRELLIS_INVALID_ARGUMENT)
       refuse_argument(fmt::format("ptr {} was not given by ncclMemAlloc, or has been freed", ptr));
   });
 }

@@ -38,10 +38,17 @@ void wait_for_end_of(trellis_stream stream) {
 }
 
 void join(trellis_stream default_stream) {
+  expect_outside_streams();
   if (checked(trellis_stream_query(default_stream)) == TRELLIS_IN_PROGRESS) wait_for_end_of(default_stream);
 }
 
 }  // namespace
+
+void expect_outside_streams() {
+  int inside = 0;
+  checked(trellis_stream_work(&inside));
+  if (inside != 0) refuse_usage("a function that a stream runs cannot call what waits for streams or for other ranks");
+}
 
 trellis_stream enter(const NcclComm& nccl_comm, cudaStream_t stream) {
   const trellis_stream own = nccl_comm.stream_of(stream);
@@ -60,10 +67,12 @@ trellis_stream enter(const NcclComm& nccl_comm, cudaStream_t stream) {
 void finish(const NcclComm& nccl_comm, cudaStream_t stream) {
   const trellis_stream own = nccl_comm.stream_of(stream);
   if (own != nullptr && is_default(stream)) return join(own);
+  expect_outside_streams();
   checked(trellis_stream_synchronize(own));
 }
 
 void open_group() {
+  expect_outside_streams();
   checked(trellis_group_start());
   ++used.depth;
 }

@@ -11,6 +11,9 @@ namespace trellis::nccl {
 // Refused.
 trellis_stream enter(const NcclComm&, cudaStream_t);
 
+// For a call that waits for streams or for other ranks: a function that a stream runs could wait for itself.
+void expect_outside_streams();
+
 // Waits until the stream has done the work that it holds.
 void finish(const NcclComm&, cudaStream_t);
 

@@ -62,20 +62,28 @@ FabricTransport::FabricTransport(std::shared_ptr<Control> control, std::shared_p
 // Waits until everything sent to living peers has arrived. Only then does it say that it has left, as peers do not wait
 // for one that has.
 FabricTransport::~FabricTransport() {
-  presence_->announce([](PublicState& s) { s.head.activity.running = false; });
-  control_->wake();
-  try {
+  // What fails here an operation has said, or none needs it.
+  const auto attempt = [](auto&& part) {
+    try {
+      part();
+    } catch (const std::exception&) {
+    }
+  };
+  attempt([&] {
+    presence_->announce([](PublicState& s) { s.head.activity.running = false; });
+    control_->wake();
     deliver();
-  } catch (const std::exception&) {  // an operation has said so, or none needs it
-  }
-  presence_->publish([](PublicState& s) { s.head.left = true; });
-  control_->wake();
+  });
+  attempt([&] {
+    presence_->publish([](PublicState& s) { s.head.left = true; });
+    control_->wake();
+  });
   presence_->set_progress({});
-  {
+  attempt([&] {
     const std::lock_guard lock(data_->mutex());
     data_->close();
-  }
-  control_->flush(*presence_, Clock::now() + 1s);
+  });
+  attempt([&] { control_->flush(*presence_, Clock::now() + 1s); });
   control_->retire(presence_);
 }
 

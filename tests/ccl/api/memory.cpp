@@ -31,6 +31,43 @@ TEST(ApiDevice, MemoryIsAlignedCountedAndGivenBackOnce) {
   EXPECT_TRUE(done(trellis_free(memory)));
 }
 
+TEST(ApiDevice, MemoryOfAFunctionIsFreedInItsNameOnly) {
+  void *mine = nullptr, *others = nullptr;
+  ASSERT_TRUE(done(trellis_alloc(&mine, 1)));
+  ASSERT_TRUE(done(trellis_alloc_by("another", &others, 1)));
+  EXPECT_TRUE(refused(trellis_free(others), TRELLIS_INVALID_ARGUMENT, "was not allocated by trellis_alloc"));
+  EXPECT_TRUE(refused(trellis_free_by("another", mine), TRELLIS_INVALID_ARGUMENT, "was not allocated by another"));
+  EXPECT_TRUE(done(trellis_free_by("another", others)));
+  EXPECT_TRUE(done(trellis_free(mine)));
+  EXPECT_TRUE(refused(trellis_alloc_by("", &mine, 1), TRELLIS_INVALID_ARGUMENT, "function is empty"));
+  EXPECT_TRUE(refused(trellis_free_by(nullptr, nullptr), TRELLIS_INVALID_ARGUMENT, "function is NULL"));
+}
+
+TEST(ApiDevice, AStreamsOwnWorkCannotWaitForIt) {
+  struct Asked {
+    trellis_stream stream = nullptr;
+    trellis_result waited = TRELLIS_OK, destroyed = TRELLIS_OK;
+    int inside = -1;
+  } asked;
+  ASSERT_TRUE(done(trellis_stream_create(&asked.stream)));
+  ASSERT_TRUE(done(trellis_stream_call(
+      asked.stream,
+      [](void* a) {
+        auto& here = *static_cast<Asked*>(a);
+        here.waited = trellis_stream_synchronize(here.stream);
+        here.destroyed = trellis_stream_destroy(here.stream);
+        trellis_stream_work(&here.inside);
+      },
+      &asked)));
+  EXPECT_TRUE(done(trellis_stream_synchronize(asked.stream)));
+  EXPECT_EQ(asked.waited, TRELLIS_INVALID_USAGE);
+  EXPECT_EQ(asked.destroyed, TRELLIS_INVALID_USAGE);
+  EXPECT_EQ(asked.inside, 1);
+  EXPECT_TRUE(done(trellis_stream_work(&asked.inside)));
+  EXPECT_EQ(asked.inside, 0);
+  EXPECT_TRUE(done(trellis_stream_destroy(asked.stream)));
+}
+
 TEST(ApiDevice, RegistrationsAreCountedAndEndOnce) {
   const Ranks r(2);
   std::vector<float> data(10'000);

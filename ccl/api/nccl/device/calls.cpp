@@ -151,6 +151,17 @@ ncclResult_t ncclGinBarrierCreateRequirement(ncclComm_t, ncclTeam_t, int, ncclGi
 }
 TRELLIS_NCCL_TWIN(ncclGinBarrierCreateRequirement);
 
+ncclResult_t ncclGinOutboxCreateRequirement(int, int, ncclGinOutboxHandle*, ncclDevResourceRequirements_t*) {
+  return refused("ncclGinOutboxCreateRequirement");
+}
+TRELLIS_NCCL_TWIN(ncclGinOutboxCreateRequirement);
+
+ncclResult_t ncclGinInboxA2ACreateRequirement(ncclTeam_t, int, int, ncclGinInboxA2AHandle*,
+                                              ncclDevResourceRequirements_t*) {
+  return refused("ncclGinInboxA2ACreateRequirement");
+}
+TRELLIS_NCCL_TWIN(ncclGinInboxA2ACreateRequirement);
+
 ncclResult_t ncclCftBarrierCreateRequirement(ncclTeam_t, int, ncclCftBarrierHandle_t*, ncclDevResourceRequirements_t*) {
   return refused("ncclCftBarrierCreateRequirement");
 }

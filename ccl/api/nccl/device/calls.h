@@ -42,6 +42,10 @@ TRELLIS_NCCL(ncclResult_t, ncclLsaBarrierCreateRequirement, ncclTeam_t team, int
              ncclLsaBarrierHandle_t* outHandle, ncclDevResourceRequirements_t* outReq);
 TRELLIS_NCCL(ncclResult_t, ncclGinBarrierCreateRequirement, ncclComm_t comm, ncclTeam_t team, int nBarriers,
              ncclGinBarrierHandle_t* outHandle, ncclDevResourceRequirements_t* outReq);
+TRELLIS_NCCL(ncclResult_t, ncclGinOutboxCreateRequirement, int nBlocks, int size_log2, ncclGinOutboxHandle* outHandle,
+             ncclDevResourceRequirements_t* outReq);
+TRELLIS_NCCL(ncclResult_t, ncclGinInboxA2ACreateRequirement, ncclTeam_t peers, int nBlocks, int size_log2,
+             ncclGinInboxA2AHandle* outHandle, ncclDevResourceRequirements_t* outReq);
 TRELLIS_NCCL(ncclResult_t, ncclCftBarrierCreateRequirement, ncclTeam_t team, int nBarriers,
              ncclCftBarrierHandle_t* outHandle, ncclDevResourceRequirements_t* outReq);
 TRELLIS_NCCL(ncclResult_t, ncclLLA2ACreateRequirement, int nBlocks, int nSlots, ncclLLA2AHandle_t* outHandle,

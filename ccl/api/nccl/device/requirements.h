@@ -3,6 +3,19 @@
 
 #include "ccl/api/nccl/device/types.h"
 
+typedef struct ncclGinOutboxHandle {
+  ncclDevResourceHandle_t bufHandle;
+  ncclGinCounter_t counter0;
+  uint32_t size_log2;
+} ncclGinOutboxHandle;
+
+typedef struct ncclGinInboxA2AHandle {
+  ncclDevResourceHandle_t bufHandle;
+  ncclGinSignal_t signals;
+  uint32_t size_log2;
+  uint32_t nPeers_rcp32;
+} ncclGinInboxA2AHandle;
+
 typedef struct ncclDevResourceRequirements {
   struct ncclDevResourceRequirements* next;
   size_t bufferSize, bufferAlign;

@@ -1,0 +1,36 @@
+#include "ccl/api/handles/user_memory.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "device/give_back.h"
+
+namespace trellis::ccl::api {
+
+void* UserMemory::allocate(device::Device& device, std::string_view function, std::size_t bytes) {
+  void* const memory = device.allocate(bytes, function);
+  try {
+    const std::lock_guard lock(mutex_);
+    function_of_.insert_or_assign(memory, std::string(function));
+  } catch (...) {
+    device::give_back(device, memory);
+    throw;
+  }
+  return memory;
+}
+
+// Whoever takes the entry frees the memory: of two that free it at once, one.
+void UserMemory::release(device::Device& device, std::string_view function, void* memory) {
+  if (memory == nullptr) return;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = function_of_.find(memory);
+    if (found == function_of_.end() || found->second != function)
+      throw std::invalid_argument(fmt::format("{} was not allocated by {}, or has been freed", memory, function));
+    function_of_.erase(found);
+  }
+  device.release(memory);
+}
+
+}  // namespace trellis::ccl::api
