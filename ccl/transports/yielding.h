@@ -16,13 +16,18 @@ class Yielding {
   static constexpr std::uint32_t most_turns = 400;
   static constexpr std::chrono::milliseconds longest{1};
 
+  explicit Yielding(std::uint32_t turns = most_turns, std::chrono::milliseconds time = longest)
+      : turns_(turns), time_(time) {}
+
   // Before the turn of this number, from 0 on. False: it is time to sleep.
   bool goes_on(std::uint32_t turn, Deadline now) {
     if (turn == 0) begun_ = now;
-    return turn < most_turns && now - begun_ < longest;
+    return turn < turns_ && now - begun_ < time_;
   }
 
  private:
+  std::uint32_t turns_;
+  std::chrono::milliseconds time_;
   Deadline begun_ = {};
 };
 

@@ -49,5 +49,22 @@ TEST(Blame, WhatARankSentBeforeItLeftIsTaken) {
   EXPECT_THROW(check_health(*mine, waits, 10s), PeerLost);
 }
 
+// Where other programs keep the cores busy, a turn in which it yields takes long. Deadlines and the others' health are
+// looked at only once it sleeps.
+TEST(Blame, WhoWaitsLooksAroundHoweverLongEachTurnTakes) {
+  const auto store = memory_store();
+  const auto device = device::open("host");
+  std::unique_ptr<Transport> theirs;
+  std::thread other([&] { theirs = joined(store, 1, *device); });
+  const auto mine = joined(store, 0, *device);
+  other.join();
+  mine->receiver(1, 0);
+  constexpr std::uint32_t spins = 1000, turns = 50;  // more than it spins, and few of those that it yields
+  std::uint32_t turn = 0;
+  while (turn < spins && !mine->wait(turn)) ++turn;
+  while (turn < spins + turns && !mine->wait(turn++)) std::this_thread::sleep_for(2ms);
+  EXPECT_LT(turn, spins + turns);
+}
+
 }  // namespace
 }  // namespace trellis::ccl

@@ -27,6 +27,12 @@ TEST(Yielding, EndsEarlierWhereATurnTakesLong) {
   EXPECT_EQ(turns(yielding, 1us, Deadline() + 3h), Yielding::most_turns) << "each wait counts anew";
 }
 
+TEST(Yielding, HasTheLimitsThatItIsGiven) {
+  Yielding yielding(7, 20ms);
+  EXPECT_EQ(turns(yielding, 1us, Deadline() + 1h), 7U);
+  EXPECT_EQ(turns(yielding, 5ms, Deadline() + 2h), 4U);
+}
+
 TEST(Yielding, DoesNotGoOnOnceItHasEnded) {
   Yielding yielding;
   EXPECT_TRUE(yielding.goes_on(0, Deadline() + 1h));

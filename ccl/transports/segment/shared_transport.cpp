@@ -14,6 +14,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto nap = 10ms;
+// Far more than all yields take unless other programs keep the cores busy: then each takes as long as all of theirs.
+constexpr auto longest_yielding = 20ms;
 constexpr std::uint32_t eager = 20;          // polling rounds without a pause, in which messages on their way arrive
 constexpr std::uint32_t posts_yields = 100;  // number of yields before it sleeps until something is posted
 constexpr int looks = 4;                     // polls in a row of what is waited for; cheaper than trying to advance
@@ -43,7 +45,8 @@ SharedTransport::SharedTransport(std::string_view name, Segment segment, Rank ra
       segment_(segment),
       rank_(rank),
       reach_(std::move(reach)),
-      patience_(patience_for(ranks(), segment_.cores())) {
+      patience_(patience_for(ranks(), segment_.cores())),
+      yielding_(patience_.yields, longest_yielding) {
   prepare_bells();
   const std::size_t count = static_cast<std::size_t>(ranks()) * static_cast<std::size_t>(lanes());
   senders_.resize(count);
@@ -86,7 +89,7 @@ bool SharedTransport::wait(std::uint32_t idle) {
       if (idle >= eager) relax();
     return false;
   }
-  if (idle < patience_.spins + patience_.yields) {
+  if (yielding_.goes_on(idle - patience_.spins, Clock::now())) {
     sched_yield();
     return false;
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ccl/transports/segment/segment.h"
+#include "ccl/transports/yielding.h"
 
 namespace trellis::ccl {
 
@@ -36,7 +37,7 @@ class Reach {
 // How long to spin and yield before sleeping: see Transport::wait.
 struct Patience {
   std::uint32_t spins = 0;   // rounds of a few polls, with a CPU pause in between
-  std::uint32_t yields = 0;  // then times to yield the core to another thread; then sleep
+  std::uint32_t yields = 0;  // then times to yield the core to another thread, for a while at most; then sleep
 };
 Patience patience_for(Rank ranks, int cores);  // for ranks that share this many cores
 
@@ -94,6 +95,7 @@ class SharedTransport : public Transport {
   std::unique_ptr<Reach> reach_;
   std::atomic<bool> aborted_here_ = false;
   Patience patience_;
+  Yielding yielding_;
   std::vector<std::unique_ptr<LaneSender>> senders_;      // by rank and lane; created at first use
   std::vector<std::unique_ptr<LaneReceiver>> receivers_;  // by rank and lane; created at first use
   std::vector<LaneSender*> used_senders_;
