@@ -52,7 +52,7 @@ inline testing::AssertionResult refused(ncclResult_t result, ncclResult_t expect
 // Until nothing of it is in progress: what it ends with.
 inline ncclResult_t wait_until_made(ncclComm_t comm) {
   ncclResult_t state = ncclInProgress;
-  for (const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
        state == ncclInProgress && std::chrono::steady_clock::now() < end;
        std::this_thread::sleep_for(std::chrono::milliseconds(1)))
     EXPECT_TRUE(done(ncclCommGetAsyncError(comm, &state)));

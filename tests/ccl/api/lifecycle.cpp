@@ -37,7 +37,7 @@ int ranks_of(trellis_comm comm) {
 
 trellis_result wait_until_made(trellis_comm comm) {
   trellis_result state = TRELLIS_IN_PROGRESS;
-  for (const auto end = std::chrono::steady_clock::now() + 20s;
+  for (const auto end = std::chrono::steady_clock::now() + 60s;
        state == TRELLIS_IN_PROGRESS && std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(1ms))
     EXPECT_TRUE(done(trellis_comm_async_error(comm, &state)));
   return state;

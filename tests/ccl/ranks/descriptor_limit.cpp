@@ -48,7 +48,7 @@ TEST(DescriptorLimit, IsRaisedByAStoreWithManyClients) {
         const auto server = tcp_store_server({.address = "127.0.0.1", .secret = "s"});
         std::vector<std::shared_ptr<Store>> clients;
         while (clients.size() < 60) {
-          clients.push_back(tcp_store("127.0.0.1", server->port(), "s", Clock::now() + 10s));
+          clients.push_back(tcp_store("127.0.0.1", server->port(), "s", Clock::now() + 60s));
         }
         _exit(descriptor_limit() == 500 ? 0 : 1);
       },
@@ -82,7 +82,7 @@ TEST(DescriptorLimit, OfAFullStoreIsToldOnce) {
                               }});
         std::vector<std::shared_ptr<Store>> clients;
         try {
-          for (;;) clients.push_back(tcp_store("127.0.0.1", server->port(), "s", Clock::now() + 300ms));
+          for (;;) clients.push_back(tcp_store("127.0.0.1", server->port(), "s", Clock::now() + 3s));
         } catch (const std::exception&) {
         }
         _exit(0);

@@ -44,7 +44,7 @@ std::ptrdiff_t entries(const char* folder) {
 }
 
 bool comes_true(const std::function<bool()>& condition) {
-  for (const Deadline end = Clock::now() + 10s; !condition(); std::this_thread::sleep_for(1ms))
+  for (const Deadline end = Clock::now() + 60s; !condition(); std::this_thread::sleep_for(1ms))
     if (Clock::now() > end) return false;
   return true;
 }
@@ -171,7 +171,7 @@ TEST(Descriptors, WithoutOneAHostIsNoOtherHost) {
 }
 
 bool anybody_at(int port) {
-  return static_cast<bool>(connect_before(endpoints_of("127.0.0.1", port).front(), Clock::now() + 5s));
+  return static_cast<bool>(connect_before(endpoints_of("127.0.0.1", port).front(), Clock::now() + 60s));
 }
 
 // A job's ranks meet again and again at their address, and between that nobody else is let in there.

@@ -68,7 +68,7 @@ class WireDescriptor : public testing::TestWithParam<const char*> {
 
   const std::unique_ptr<Wire> here_ = wire_of(GetParam()), there_ = wire_of(GetParam());
   const fi_addr_t to_ = here_ ? here_->know(there_->address(), 1) : FI_ADDR_UNSPEC;
-  const Deadline deadline_ = Clock::now() + 20s;
+  const Deadline deadline_ = Clock::now() + 60s;
   std::vector<std::byte> sent_ = std::vector<std::byte>(64), got_ = sent_;
   Operation in_{.what = Operation::What::packet_in}, out_{.what = Operation::What::packet_out};
 };

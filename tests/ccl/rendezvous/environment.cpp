@@ -39,9 +39,9 @@ std::vector<pid_t> start(const std::vector<Launched>& ranks) {
     if (children.back() != 0) continue;
     int status = 1;
     try {
-      const auto store = store_from_environment(l, Clock::now() + 10s);
+      const auto store = store_from_environment(l, Clock::now() + 60s);
       store->set("here " + std::to_string(l.rank), {});
-      for (int r = 0; r < l.ranks; ++r) store->get("here " + std::to_string(r), Clock::now() + 10s);
+      for (int r = 0; r < l.ranks; ++r) store->get("here " + std::to_string(r), Clock::now() + 60s);
       // Rank 0's process keeps the store: it ends last.
       store->add("left", 1);
       while (l.rank == 0 && store->add("left", 0) < l.ranks) std::this_thread::sleep_for(1ms);
@@ -96,17 +96,17 @@ TEST(StoreFromEnvironment, OneRankAloneNeedsNobody) {
 
 TEST(StoreFromEnvironment, ASecondCallFindsTheSameStore) {
   const Launched l = rank_of(0, 2, free_port());
-  EXPECT_EQ(store_from_environment(l, Clock::now() + 5s)->add("n", 1), 1);
-  EXPECT_EQ(store_from_environment(l, Clock::now() + 5s)->add("n", 1), 2);
+  EXPECT_EQ(store_from_environment(l, Clock::now() + 60s)->add("n", 1), 1);
+  EXPECT_EQ(store_from_environment(l, Clock::now() + 60s)->add("n", 1), 2);
 }
 
 TEST(StoreFromEnvironment, AnotherProcessWithTheSameSecretAtTheAddressIsRefused) {
   Launched l = rank_of(0, 2, 0);
   const auto server = tcp_store_server({.address = "127.0.0.1", .secret = "same"});
-  tcp_store("127.0.0.1", server->port(), "same", Clock::now() + 5s)->set("trellis/keeper", bytes_of("not this one"));
+  tcp_store("127.0.0.1", server->port(), "same", Clock::now() + 60s)->set("trellis/keeper", bytes_of("not this one"));
   l.port = server->port();
   l.secret = "same";
-  EXPECT_THROW(store_from_environment(l, Clock::now() + 5s), std::system_error);
+  EXPECT_THROW(store_from_environment(l, Clock::now() + 60s), std::system_error);
 }
 
 TEST(StoreFromEnvironment, ARankThatWasToldTooLittleSaysSo) {
@@ -114,7 +114,7 @@ TEST(StoreFromEnvironment, ARankThatWasToldTooLittleSaysSo) {
   l.address = "";
   l.by = "mpiexec";
   try {
-    store_from_environment(l, Clock::now() + 5s);
+    store_from_environment(l, Clock::now() + 60s);
     FAIL() << "found a store without an address";
   } catch (const std::invalid_argument& error) {
     EXPECT_NE(std::string(error.what()).find("MASTER_ADDR"), std::string::npos) << error.what();
@@ -132,7 +132,7 @@ TEST(StoreFromEnvironment, AnotherSecretAtTheAddressIsSaid) {
   Launched l = rank_of(1, 2, server->port());
   l.secret = "another";
   try {
-    store_from_environment(l, Clock::now() + 300ms);
+    store_from_environment(l, Clock::now() + 3s);
     FAIL() << "joined with another secret";
   } catch (const TimedOut& error) {
     const std::string found = "127.0.0.1:" + std::to_string(server->port()) + ": a store with another secret";
@@ -156,10 +156,10 @@ TEST(StoreFromPmix, DISABLED_RankOfMpirun) {
   ASSERT_EQ(l.by, "mpirun");
   ASSERT_EQ(l.ranks, 4);
   for (int again = 0; again < 2; ++again) {
-    const auto store = store_from_environment(l, Clock::now() + 20s);
+    const auto store = store_from_environment(l, Clock::now() + 60s);
     const std::string prefix = std::to_string(again) + "/";
     store->set(prefix + std::to_string(l.rank), {});
-    for (int r = 0; r < l.ranks; ++r) store->get(prefix + std::to_string(r), Clock::now() + 20s);
+    for (int r = 0; r < l.ranks; ++r) store->get(prefix + std::to_string(r), Clock::now() + 60s);
     store->add(prefix + "left", 1);
     while (l.rank == 0 && store->add(prefix + "left", 0) < l.ranks) std::this_thread::sleep_for(1ms);
   }

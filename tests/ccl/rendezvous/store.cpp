@@ -41,7 +41,7 @@ struct FilePlace : Place {
 
 struct TcpPlace : Place {
   std::unique_ptr<TcpStoreServer> server = tcp_store_server({.secret = "s"});
-  std::shared_ptr<Store> join() override { return tcp_store("127.0.0.1", server->port(), "s", in(10s)); }
+  std::shared_ptr<Store> join() override { return tcp_store("127.0.0.1", server->port(), "s", in(60s)); }
 };
 
 struct Kind {
@@ -57,11 +57,11 @@ class EveryStore : public testing::TestWithParam<Kind> {
 
 TEST_P(EveryStore, OneSetsAndAnotherGets) {
   one->set("key", bytes_of("value"));
-  EXPECT_EQ(text(other->get("key", in(10s))), "value");
+  EXPECT_EQ(text(other->get("key", in(60s))), "value");
   one->set("key", bytes_of("a later one"));
-  EXPECT_EQ(text(other->get("key", in(10s))), "a later one");
+  EXPECT_EQ(text(other->get("key", in(60s))), "a later one");
   other->set("nothing", {});
-  EXPECT_TRUE(one->get("nothing", in(10s)).empty());
+  EXPECT_TRUE(one->get("nothing", in(60s)).empty());
 }
 
 TEST_P(EveryStore, GetWaitsForTheNote) {
@@ -70,7 +70,7 @@ TEST_P(EveryStore, GetWaitsForTheNote) {
     one->set("late", bytes_of("here"));
   });
   const Deadline began = Clock::now();
-  EXPECT_EQ(text(other->get("late", in(10s))), "here");
+  EXPECT_EQ(text(other->get("late", in(60s))), "here");
   EXPECT_GE(Clock::now() - began, 40ms);
   late.join();
 }
@@ -94,7 +94,7 @@ TEST_P(EveryStore, CountsFromZero) {
   EXPECT_EQ(one->add("n", 3), 3);
   EXPECT_EQ(other->add("n", -5), -2);
   EXPECT_EQ(one->add("n", 0), -2);
-  EXPECT_EQ(other->get("n", in(10s)), counter_of(-2));
+  EXPECT_EQ(other->get("n", in(60s)), counter_of(-2));
   one->set("text", bytes_of("seven"));
   EXPECT_THROW(other->add("text", 1), std::invalid_argument);
   one->add("large", INT64_MAX);
@@ -118,7 +118,7 @@ TEST_P(EveryStore, ManyAddAtOnce) {
 }
 
 TEST_P(EveryStore, OneThatWaitsStopsNoOther) {
-  std::thread waits([&] { EXPECT_EQ(text(one->get("later", in(10s))), "v"); });
+  std::thread waits([&] { EXPECT_EQ(text(one->get("later", in(60s))), "v"); });
   for (int i = 0; i < 20; ++i) one->add("meanwhile", 1);
   one->set("later", bytes_of("v"));
   waits.join();
@@ -137,13 +137,13 @@ TEST_P(EveryStore, KeysAreAnyBytes) {
                                    std::string(most_key_bytes, 'k'),
                                    std::string(most_key_bytes - 1, 'k') + "l"};
   for (std::size_t i = 0; i < keys.size(); ++i) one->set(keys[i], bytes_of(std::to_string(i)));
-  for (std::size_t i = 0; i < keys.size(); ++i) EXPECT_EQ(text(other->get(keys[i], in(10s))), std::to_string(i));
+  for (std::size_t i = 0; i < keys.size(); ++i) EXPECT_EQ(text(other->get(keys[i], in(60s))), std::to_string(i));
 }
 
 TEST_P(EveryStore, LimitsHold) {
   const Bytes largest(most_value_bytes, std::byte{7}), too_large(most_value_bytes + 1);
   one->set("large", largest);
-  EXPECT_EQ(other->get("large", in(10s)), largest);
+  EXPECT_EQ(other->get("large", in(60s)), largest);
   EXPECT_THROW(one->set("larger", too_large), std::invalid_argument);
   EXPECT_THROW(one->set("", largest), std::invalid_argument);
   EXPECT_THROW(one->set(std::string(most_key_bytes + 1, 'k'), {}), std::invalid_argument);
@@ -156,8 +156,8 @@ TEST_P(EveryStore, PrefixesKeepKeysApart) {
   PrefixStore a(one, "a"), b(other, "b");
   a.set("key", bytes_of("of a"));
   b.set("key", bytes_of("of b"));
-  EXPECT_EQ(text(a.get("key", in(10s))), "of a");
-  EXPECT_EQ(text(other->get("b/key", in(10s))), "of b");
+  EXPECT_EQ(text(a.get("key", in(60s))), "of a");
+  EXPECT_EQ(text(other->get("b/key", in(60s))), "of b");
   EXPECT_EQ(a.add("n", 1) + b.add("n", 1), 2);
 }
 

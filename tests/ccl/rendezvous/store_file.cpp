@@ -102,16 +102,16 @@ TEST_F(FileStore, AmongProcesses) {
   if (child == 0) {
     try {
       const auto mine = file_store(folder);
-      mine->get("go", Clock::now() + 10s);
+      mine->get("go", Clock::now() + 60s);
       mine->set("answer", bytes_of("42"));
-      mine->get("end", Clock::now() + 10s);
+      mine->get("end", Clock::now() + 60s);
     } catch (...) {
       _exit(1);
     }
     _exit(0);
   }
   store->set("go", {});
-  EXPECT_EQ(store->get("answer", Clock::now() + 10s).size(), 2U);
+  EXPECT_EQ(store->get("answer", Clock::now() + 60s).size(), 2U);
   store->set("end", {});
   int status = 1;
   waitpid(child, &status, 0);

@@ -25,7 +25,7 @@ std::string complaint(const UniqueId& id) {
 
 int trouble(const UniqueId& id) {
   try {
-    store_for(id, Clock::now() + 20s);
+    store_for(id, Clock::now() + 5s);
   } catch (const std::system_error& error) {
     return error.code().value();
   }
@@ -37,20 +37,20 @@ TEST(UniqueIds, RanksFindOneStore) {
   std::vector<std::thread> ranks;
   for (int r = 0; r < 4; ++r)
     ranks.emplace_back([&] {
-      const auto store = store_for(id, Clock::now() + 10s);
+      const auto store = store_for(id, Clock::now() + 60s);
       store->add("here", 1);
       store->set("done " + std::to_string(store->add("ticket", 1)), {});
-      for (int i = 1; i <= 4; ++i) store->get("done " + std::to_string(i), Clock::now() + 10s);
+      for (int i = 1; i <= 4; ++i) store->get("done " + std::to_string(i), Clock::now() + 60s);
     });
   for (std::thread& t : ranks) t.join();
-  EXPECT_EQ(store_for(id, Clock::now() + 10s)->add("here", 0), 4);
+  EXPECT_EQ(store_for(id, Clock::now() + 60s)->add("here", 0), 4);
 }
 
 TEST(UniqueIds, EachHasAStoreOfItsOwn) {
   const UniqueId a = make_unique_id(), b = make_unique_id();
   EXPECT_FALSE(a == b);
-  EXPECT_EQ(store_for(a, Clock::now() + 10s)->add("n", 1), 1);
-  EXPECT_EQ(store_for(b, Clock::now() + 10s)->add("n", 1), 1);
+  EXPECT_EQ(store_for(a, Clock::now() + 60s)->add("n", 1), 1);
+  EXPECT_EQ(store_for(b, Clock::now() + 60s)->add("n", 1), 1);
 }
 
 TEST(UniqueIds, OnlyAddressesOfTheChosenInterfacesAreTold) {
@@ -81,13 +81,13 @@ TEST(UniqueIds, AmongProcesses) {
   const pid_t child = fork();
   if (child == 0) {
     try {
-      store_for(id, Clock::now() + 10s)->set("child", {});
+      store_for(id, Clock::now() + 60s)->set("child", {});
     } catch (...) {
       _exit(1);
     }
     _exit(0);
   }
-  store_for(id, Clock::now() + 10s)->get("child", Clock::now() + 10s);
+  store_for(id, Clock::now() + 60s)->get("child", Clock::now() + 60s);
   int status = 1;
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
@@ -116,14 +116,14 @@ TEST(UniqueIds, AnIdWhoseProcessHasEndedFindsNobody) {
 TEST(UniqueIds, AnIdThatHasServedIsOver) {
   const UniqueId id = make_unique_id(), other = make_unique_id();
   {
-    const auto one = store_for(id, Clock::now() + 10s), two = store_for(id, Clock::now() + 10s);
+    const auto one = store_for(id, Clock::now() + 60s), two = store_for(id, Clock::now() + 60s);
     one->set("note", {});
     one->leave("", 2);
-    EXPECT_NO_THROW(two->get("note", Clock::now() + 10s));
+    EXPECT_NO_THROW(two->get("note", Clock::now() + 60s));
     two->leave("", 2);
   }
   EXPECT_EQ(trouble(id), ECONNREFUSED);
-  EXPECT_EQ(store_for(other, Clock::now() + 10s)->add("n", 1), 1) << "an id that nobody has come to yet waits";
+  EXPECT_EQ(store_for(other, Clock::now() + 60s)->add("n", 1), 1) << "an id that nobody has come to yet waits";
 }
 
 }  // namespace
