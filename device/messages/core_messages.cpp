@@ -11,11 +11,6 @@ namespace {
 
 constexpr int usual_first_port = 46'920, last_port = 65'000;
 
-struct Hello {
-  std::uint32_t magic = 0x4E525348;
-  std::int32_t from = 0, to = 0, first_port = 0;
-};
-
 struct Head {
   std::uint64_t bytes = 0;
   RankClock sent;
@@ -28,13 +23,21 @@ Address listener_of(const PeerCore& peer, int usual) {
     fail_with(std::errc::invalid_argument, "core {} of the peer at {}: expected one from 0 on", peer.core,
               peer.address);
   at.port = static_cast<std::uint16_t>(at.port + peer.core);
+  at.host = canonical(at.host);
   return at;
+}
+
+[[noreturn]] void throw_cannot_listen(const std::system_error& e, int first_port) {
+  throw std::system_error(
+      e.code(), fmt::format("{} (TRELLIS_NRT_SENDRECV_PORT={}: core n has the n-th port after it; name one from which "
+                            "on ports are free)",
+                            e.what(), first_port));
 }
 
 }  // namespace
 
 int first_message_port() {
-  const std::string value = value_of_variable("TRELLIS_NRT_SENDRECV_PORT");
+  const std::string value = value_of_variable(message_port_variable);
   if (value.empty()) return usual_first_port;
   const int port = std::atoi(value.c_str());
   if (port < 1024 || port > last_port)
@@ -105,11 +108,7 @@ void MessageEnd::work() {
   std::exception_ptr why;
   try {
     const Deadline deadline = std::chrono::steady_clock::now() + timeout_;
-    if (sends_) {
-      Socket s = Socket::connect(address_, deadline, go_on);
-      s.send(bytes_of(Hello{.from = core_, .to = peer_, .first_port = first_message_port()}), deadline, go_on);
-      give(std::move(s));
-    }
+    if (sends_) give(call({.from = core_, .to = peer_, .first_port = first_message_port()}, address_, deadline, go_on));
     std::unique_lock lock(mutex_);
     if (!changed_.wait_until(lock, deadline, [&] { return connected_ || ending_; }))
       fail_with(std::errc::timed_out, "core {} of {} has not connected", peer_, address_.host);
@@ -156,37 +155,49 @@ void MessageEnd::move(MessageRequest& request) {
 }
 
 CoreMessages::CoreMessages(int core, std::chrono::milliseconds timeout)
-    : core_(core),
-      first_port_(first_message_port()),
-      timeout_(timeout),
-      listening_(Socket::listen({"0.0.0.0", static_cast<std::uint16_t>(first_port_ + core)})),
-      thread_([this] { listen(); }) {}
+    : core_(core), first_port_(first_message_port()), timeout_(timeout) {
+  try {
+    listener_ =
+        std::make_unique<CallListener>(Address{loopback, static_cast<std::uint16_t>(first_port_ + core)},
+                                       CallListener::Answering{.kind = CallKind::messages,
+                                                               .to = core,
+                                                               .arrived = [this](auto c) { arrived(std::move(c)); },
+                                                               .meanwhile = [this] { forget_gone(); }});
+  } catch (const std::system_error& e) {
+    throw_cannot_listen(e, first_port_);
+  }
+}
 
 CoreMessages::~CoreMessages() {
-  ending_ = true;
-  thread_.join();
+  listener_.reset();
   for (const auto& end : ends_) end->stop();
 }
 
-void CoreMessages::listen() {
-  while (!ending_) {
-    try {
-      const auto soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
-      Socket s = listening_.accept(soon);
-      if (!s) continue;
-      Hello hello;
-      s.receive(std::as_writable_bytes(std::span(&hello, 1)),
-                std::chrono::steady_clock::now() + std::chrono::seconds(2), [this] { return !ending_.load(); });
-      const int port = hello.first_port + hello.from;
-      if (hello.magic != Hello().magic || hello.to != core_ || hello.from < 0 || port < 1024 || port > last_port)
-        continue;
-      Address from{s.peer(), static_cast<std::uint16_t>(port)};
-      const std::lock_guard lock(mutex_);
-      come_.push_back({std::move(from), hello.from, std::move(s)});
-      match();
-    } catch (const std::system_error&) {  // somebody else knocked, or left at once
-    }
+void CoreMessages::listen_to_hosts() {
+  if (to_hosts_) return;
+  try {
+    for (const std::string& own : own_addresses())
+      listener_->listen_at({own, static_cast<std::uint16_t>(first_port_ + core_)});
+    to_hosts_ = true;
+  } catch (const std::system_error& e) {
+    throw_cannot_listen(e, first_port_);
   }
+}
+
+// Of peers that nobody accepts, as many are kept as there can be ends; the oldest goes.
+void CoreMessages::arrived(CallListener::Call c) {
+  const int port = c.hello.from < 0 ? -1 : c.hello.first_port + c.hello.from;
+  if (port < 1024 || port > last_port) return;
+  Address from{canonical(c.from), static_cast<std::uint16_t>(port)};
+  const std::lock_guard lock(mutex_);
+  if (come_.size() >= most_ends) come_.erase(come_.begin());
+  come_.push_back({std::move(from), c.hello.from, std::move(c.socket)});
+  match();
+}
+
+void CoreMessages::forget_gone() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(come_, [](const Come& one) { return one.socket.has_gone(); });
 }
 
 void CoreMessages::match() {
@@ -212,7 +223,9 @@ void CoreMessages::match() {
 
 std::shared_ptr<MessageEnd> CoreMessages::pair(bool sends, const PeerCore& peer) {
   const Address at = listener_of(peer, first_port_);
+  expect_secret_for(at.host, secret_of_job());
   const std::lock_guard lock(mutex_);
+  if (at.host != loopback) listen_to_hosts();
   if (ends_.size() >= most_ends)
     fail_with(std::errc::no_buffer_space, "core {} has {} ends; that is the most", core_, most_ends);
   auto end = std::make_shared<MessageEnd>(sends, at, peer.core, core_, timeout_);

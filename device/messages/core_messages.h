@@ -14,14 +14,16 @@
 
 #include "device/channel.h"
 #include "device/collective_run.h"
-#include "device/messages/socket.h"
+#include "device/messages/listener.h"
 
 namespace trellis::device {
 
 inline constexpr int most_ends = 64, most_pending = 128;
 
-// TRELLIS_NRT_SENDRECV_PORT: core n listens at the n-th after it. Throws system_error.
+// TRELLIS_NRT_SENDRECV_PORT: core n listens at the n-th after it; on loopback, and on all addresses once a peer on
+// another host was named, which the job's secret lets prove itself. Throws system_error.
 int first_message_port();
+inline constexpr const char* message_port_variable = "TRELLIS_NRT_SENDRECV_PORT";
 
 // One message. Its sender reads memory, its receiver writes it.
 struct Parcel {
@@ -96,17 +98,18 @@ class CoreMessages {
     int core = 0;
     Socket socket;
   };
-  void listen();
+  void arrived(CallListener::Call);
   void match();
+  void forget_gone();
+  void listen_to_hosts();
 
   const int core_, first_port_;
   const std::chrono::milliseconds timeout_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<MessageEnd>> ends_;
   std::vector<Come> come_;
-  std::atomic<bool> ending_ = false;
-  Socket listening_;
-  std::thread thread_;  // last: it uses all members above
+  bool to_hosts_ = false;                   // a peer on another host was named
+  std::unique_ptr<CallListener> listener_;  // last: its thread uses all members above
 };
 
 }  // namespace trellis::device

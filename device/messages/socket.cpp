@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -57,6 +59,32 @@ Address address_of(const std::string& text) {
   return a;
 }
 
+std::string canonical(const std::string& host) {
+  sockaddr_in at = resolved({host, 0});
+  // Only an own address can be bound to.
+  const Socket any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (bind(any.fd(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0) return loopback;
+  char text[INET_ADDRSTRLEN] = "";
+  inet_ntop(AF_INET, &at.sin_addr, text, sizeof text);
+  return text;
+}
+
+std::vector<std::string> own_addresses() {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) fail("getifaddrs");
+  std::vector<std::string> out;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET || (one->ifa_flags & IFF_UP) == 0 ||
+        (one->ifa_flags & IFF_LOOPBACK) != 0)
+      continue;
+    char text[INET_ADDRSTRLEN] = "";
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text, sizeof text);
+    out.emplace_back(text);
+  }
+  freeifaddrs(all);
+  return out;
+}
+
 Socket::~Socket() {
   if (fd_ >= 0) close(fd_);
 }
@@ -107,12 +135,18 @@ Socket Socket::listen(const Address& a) {
   return s;
 }
 
-Socket Socket::accept(Deadline deadline) {
-  if (!wait(POLLIN, deadline, {})) return Socket();
+Socket Socket::accept() {
   const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   const int on = 1;
   if (fd >= 0) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   return Socket(fd);
+}
+
+std::uint16_t Socket::port() const {
+  sockaddr_in own = {};
+  socklen_t size = sizeof own;
+  getsockname(fd_, reinterpret_cast<sockaddr*>(&own), &size);
+  return ntohs(own.sin_port);
 }
 
 std::string Socket::peer() const {
@@ -122,6 +156,24 @@ std::string Socket::peer() const {
   if (getpeername(fd_, reinterpret_cast<sockaddr*>(&other), &size) == 0)
     inet_ntop(AF_INET, &other.sin_addr, text, sizeof text);
   return text;
+}
+
+bool Socket::has_gone() const noexcept {
+  std::byte next;
+  const auto got = recv(fd_, &next, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+std::optional<std::size_t> Socket::receive_some(std::span<std::byte> bytes) {
+  const auto got = recv(fd_, bytes.data(), bytes.size(), 0);
+  if (got > 0) return static_cast<std::size_t>(got);
+  if (got == 0) fail_with(std::errc::connection_reset, "a peer has gone");
+  if (errno != EAGAIN && errno != EINTR) fail("receiving from a peer");
+  return std::nullopt;
+}
+
+bool Socket::send_at_once(std::span<const std::byte> bytes) {
+  return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
 }
 
 void Socket::send(std::span<const std::byte> bytes, Deadline deadline, const std::function<bool()>& go_on) {

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace trellis::device {
 
@@ -18,6 +20,11 @@ struct Address {
   std::uint16_t port = 0;
 };
 Address address_of(const std::string& text);  // "10.0.0.1:46820"
+
+inline constexpr const char* loopback = "127.0.0.1";
+// The host's address in digits; any of this machine's own is loopback's, so that they are the same.
+std::string canonical(const std::string& host);
+std::vector<std::string> own_addresses();  // of the interfaces that are up, without loopback's
 
 // A value as it is sent.
 template <class T>
@@ -35,11 +42,16 @@ class Socket {
   // Tries again until the deadline while nobody listens there. `go_on` is asked now and then.
   static Socket connect(const Address&, Deadline, const std::function<bool()>& go_on);
   static Socket listen(const Address&);
-  Socket accept(Deadline);   // one without a descriptor at the deadline
-  std::string peer() const;  // its address
+  Socket accept();                 // who waits; one without a descriptor, with errno set: nobody
+  std::uint16_t port() const;      // its own
+  std::string peer() const;        // its address
+  bool has_gone() const noexcept;  // the other end has ended it, and everything that it sent was received
 
   void send(std::span<const std::byte>, Deadline, const std::function<bool()>& go_on);
   void receive(std::span<std::byte>, Deadline, const std::function<bool()>& go_on);
+  // Without waiting. None: nothing is there yet.
+  std::optional<std::size_t> receive_some(std::span<std::byte>);
+  bool send_at_once(std::span<const std::byte>);  // false: it does not take all of it
   int fd() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
   void stop();  // ends what others do with it

@@ -26,7 +26,9 @@ Library::Library(const std::string& file) : file_(file) {
   handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr)
     throw Unsupported(fmt::format(
-        "neuron: the Neuron runtime's library cannot be opened ({}); it comes with the package aws-neuronx-runtime-lib",
+        "neuron: the Neuron runtime's library cannot be opened ({}); it comes with the package "
+        "aws-neuronx-runtime-lib, "
+        "and TRELLIS_LIBNRT names another file: the stand-in is lib/trellis/libnrt.so.1 where this is installed",
         dlerror()));  // NOLINT(concurrency-mt-unsafe): of this thread, in glibc
 #define TRELLIS_NRT_FIND(since, result, name, parameters) name = reinterpret_cast<result(*) parameters>(symbol(#name));
   TRELLIS_NRT_FUNCTIONS(TRELLIS_NRT_FIND)

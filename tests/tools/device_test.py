@@ -3,6 +3,8 @@ import functools
 import json
 import os
 import pathlib
+import re
+import socket
 import unittest
 
 import program
@@ -21,6 +23,33 @@ class Device(program.Case):
         out = trellis("device", "show", "sim:trn1.32xlarge", "--core", "3").stdout
         for word in ["16 chips (trn1), 32 cores", "core 3: on chip 1", "to chip 0", "efa", "simulated_time", "lacks"]:
             self.assertIn(word, out)
+
+    def test_show_tells_of_the_hosts_memory(self):
+        out = trellis("device", "show", "host").stdout
+        limit = int(re.search(r"memory: \d+ of (\d+) bytes", out)[1])
+        total = int(re.search(r"MemTotal: *(\d+) kB", pathlib.Path("/proc/meminfo").read_text())[1]) << 10
+        self.assertLessEqual(limit, total)
+
+    @unittest.skipUnless(STANDIN.exists(), "the stand-in is not built")
+    def test_show_tells_of_what_a_logical_core_is_made(self):
+        for machine, given, physical in [("trn2.48xlarge", {}, 2), ("trn1.32xlarge", {}, 1),
+                                         ("trn2.48xlarge", {"NEURON_LOGICAL_NC_CONFIG": "1"}, 1)]:
+            with self.subTest(machine=machine, given=given):
+                out = trellis("device", "show", "neuron", TRELLIS_LIBNRT=str(STANDIN), TRELLIS_NRT_MACHINE=machine,
+                              **given).stdout
+                self.assertIn(f" {physical} physical,", out)
+
+    def test_a_port_that_another_has_does_not_fail_the_suite(self):
+        with socket.socket() as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            other.bind(("127.0.0.1", 0))
+            other.listen()
+            taken = other.getsockname()[1]
+            ran = trellis("device", "test", "host")
+            self.assertEqual(ran.returncode, 0, ran.stdout)
+            ran = trellis("device", "test", "host", TRELLIS_NRT_SENDRECV_PORT=str(taken))
+            self.assertEqual(ran.returncode, 1, ran.stdout)
+            self.assertIn(f"TRELLIS_NRT_SENDRECV_PORT={taken}", ran.stdout)
 
     def test_every_device_conforms(self):
         for name in ["host", "sim:inf2.48xlarge", "neuron"]:

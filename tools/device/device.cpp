@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 
 #include "device/backends.h"
 #include "device/conformance/conformance.h"
+#include "device/environment.h"
+#include "device/messages/core_messages.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/table.h"
@@ -91,8 +94,16 @@ void add_test(CLI::App& app, TestOptions& o) {
   app.add_flag("--json", o.json, "Print JSON");
 }
 
+// For messages: the usual port is one for the whole host, and another program may have it.
+void use_free_port(int core) {
+  if (!value_of_variable(message_port_variable).empty()) return;
+  const int port = Socket::listen({loopback, 0}).port() - core;    // core n has the n-th after the one that is named
+  setenv(message_port_variable, std::to_string(port).c_str(), 1);  // NOLINT(concurrency-mt-unsafe): none reads it now
+}
+
 int test(const TestOptions& o) {
   const auto d = open(o.device.name, {.core = o.device.core});
+  use_free_port(d->topology().core);
   Table table("conformance", {{.name = "check", .align = Align::left},
                               {.name = "outcome", .align = Align::left},
                               {.name = "what every device does", .align = Align::left}});

@@ -2,13 +2,15 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <list>
+#include <memory>
 #include <span>
 
 #include "device/environment.h"
 #include "device/libnrt/peers/hub.h"
 #include "device/libnrt/refusal.h"
-#include "device/messages/socket.h"
+#include "device/messages/listener.h"
 
 namespace trellis::device::nrt {
 namespace {
@@ -25,6 +27,25 @@ std::chrono::milliseconds timeout_of_environment() {
   return std::chrono::seconds(seconds);
 }
 
+// Where device 0 serves the others. Without a secret that is loopback, whichever own address was named.
+Address place_of(const std::string& root) {
+  Address at = address_of(root);
+  const std::string secret = secret_of_job();
+  expect_secret_for(at.host, secret);
+  if (secret.empty()) at.host = loopback;
+  return at;
+}
+
+// Memory is taken as bytes arrive, not as they are announced.
+void receive_all(Socket& s, Bytes& into, std::uint64_t bytes, Deadline deadline, const std::function<bool()>& go_on) {
+  constexpr std::uint64_t piece = 1 << 20;
+  while (into.size() < bytes) {
+    const std::size_t before = into.size();
+    into.resize(before + std::min(piece, bytes - before));
+    s.receive(std::span(into).subspan(before), deadline, go_on);
+  }
+}
+
 struct Head {
   std::uint32_t magic = 0x4E525431, key = 0, signature = 0, member = 0, members = 0, status = 0;
   std::uint64_t bytes = 0;
@@ -35,10 +56,17 @@ struct Head {
 class World::Server {
  public:
   Server(Hub& hub, const Address& a, std::chrono::milliseconds timeout)
-      : hub_(hub), timeout_(timeout), listening_(Socket::listen(a)), thread_([this] { accept(); }) {}
+      : hub_(hub),
+        timeout_(timeout),
+        listener_(std::make_unique<CallListener>(
+            a, CallListener::Answering{
+                   .kind = CallKind::meeting,
+                   .arrived = [this](CallListener::Call c) { begin(std::make_shared<Socket>(std::move(c.socket))); },
+                   .meanwhile =
+                       [this] { std::erase_if(serving_, [](const Serving& one) { return one.done->load(); }); }})) {}
   ~Server() {
     ending_ = true;
-    thread_.join();
+    listener_.reset();
   }
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -48,18 +76,12 @@ class World::Server {
     std::shared_ptr<std::atomic<bool>> done;
     std::jthread thread;
   };
-  void accept() {
-    while (!ending_) {
-      auto s =
-          std::make_shared<Socket>(listening_.accept(std::chrono::steady_clock::now() + std::chrono::milliseconds(50)));
-      std::erase_if(serving_, [](const Serving& one) { return one.done->load(); });
-      if (!*s) continue;
-      auto done = std::make_shared<std::atomic<bool>>(false);
-      serving_.push_back({done, std::jthread([this, s, done] {
-                            serve(*s);
-                            *done = true;
-                          })});
-    }
+  void begin(std::shared_ptr<Socket> s) {
+    auto done = std::make_shared<std::atomic<bool>>(false);
+    serving_.push_back({done, std::jthread([this, s = std::move(s), done] {
+                          serve(*s);
+                          *done = true;
+                        })});
   }
   void serve(Socket& s) noexcept {
     const auto go_on = [this] { return !ending_.load(); };
@@ -73,8 +95,7 @@ class World::Server {
       Coming c{std::string(head.key, ' '), std::string(head.signature, ' '), head.member, head.members, {}};
       s.receive(std::as_writable_bytes(std::span(c.key)), deadline, go_on);
       s.receive(std::as_writable_bytes(std::span(c.signature)), deadline, go_on);
-      c.bytes.resize(head.bytes);
-      s.receive(c.bytes, deadline, go_on);
+      receive_all(s, c.bytes, head.bytes, deadline, go_on);
       const auto all = hub_.meet(c, deadline);
       for (const Bytes& one : all) {
         const std::uint64_t size = one.size();
@@ -105,10 +126,9 @@ class World::Server {
 
   Hub& hub_;
   const std::chrono::milliseconds timeout_;
-  Socket listening_;
   std::atomic<bool> ending_ = false;
-  std::list<Serving> serving_;
-  std::thread thread_;  // last: it uses all members above
+  std::list<Serving> serving_;              // of the listener's thread
+  std::unique_ptr<CallListener> listener_;  // last: its thread uses all members above
 };
 
 World::World() : root_(value_of_variable("NEURON_RT_ROOT_COMM_ID")), timeout_(timeout_of_environment()) {}
@@ -119,7 +139,7 @@ void World::join(std::uint32_t id, std::uint32_t devices) {
     refuse(Status::invalid, "device {} of {}: expected one below the number of devices", id, devices);
   if (root_.empty() || id != 0) return;
   const std::lock_guard lock(mutex_);
-  if (!server_) server_ = std::make_unique<Server>(hub_, address_of(root_), timeout_);
+  if (!server_) server_ = std::make_unique<Server>(hub_, place_of(root_), timeout_);
 }
 
 void World::stop() {
@@ -136,7 +156,7 @@ std::vector<Bytes> World::meet(const Coming& c) {
     here = here || server_ != nullptr;
   }
   if (here) return hub_.meet(c, deadline);
-  Socket s = Socket::connect(address_of(root_), deadline, go_on);
+  Socket s = call({.kind = CallKind::meeting}, place_of(root_), deadline, go_on);
   const Head head{.key = static_cast<std::uint32_t>(c.key.size()),
                   .signature = static_cast<std::uint32_t>(c.signature.size()),
                   .member = c.member,
@@ -163,8 +183,7 @@ std::vector<Bytes> World::meet(const Coming& c) {
       throw Refusal(status, text);
     }
     if (size > most_bytes) refuse(Status::network_proxy, "a member has {} bytes", size);
-    one.resize(size);
-    s.receive(one, later, go_on);
+    receive_all(s, one, size, later, go_on);
   }
   return all;
 }

@@ -1,5 +1,6 @@
 // The stand-in between processes: a hub that device 0 serves, and messages between cores.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <thread>
 
 #include "device/device.h"
+#include "device/messages/socket.h"
 #include "tests/device/standin.h"
 
 namespace trellis::device {
@@ -58,6 +60,40 @@ TEST(NrtProcesses, GatherAndReduceOverTheHubOfDevice0) {
     const bool met = n->nrt_barrier(rank, r, 3) == Status::success;
     return all[0] == 7 && all[2] == 9 && sum == 3.0F && met;
   }));
+}
+
+// Silent ones, and one that says something else; before a meeting, and with the secret of another job.
+TEST(NrtProcesses, StrangersAtTheHubTakeNoPartAndHinderNobody) {
+  const int port = free_port();
+  const std::string root = "127.0.0.1:" + std::to_string(port);
+  int ended[2];  // rank 0 serves until rank 1 has ended
+  ASSERT_EQ(pipe(ended), 0);
+  EXPECT_TRUE(in_processes(2, [&](int rank) {
+    setenv("NEURON_RT_ROOT_COMM_ID", root.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+    setenv("TRELLIS_SECRET", "of the job", 1);          // NOLINT(concurrency-mt-unsafe)
+    const Standin n;
+    const auto r = static_cast<std::uint32_t>(rank);
+    std::uint32_t own = r + 7, all[2] = {};
+    if (n->nrt_all_gather(rank, r, 2, sizeof own, &own, all) != Status::success) return false;
+    const auto far = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    std::vector<Socket> strangers;
+    if (rank == 1) {
+      const Address hub{"127.0.0.1", static_cast<std::uint16_t>(port)};
+      for (int i = 0; i < 200; ++i) strangers.push_back(Socket::connect(hub, far, {}));
+      const std::string words(300, 'x');
+      strangers.front().send_at_once(std::as_bytes(std::span(words)));
+    }
+    if (n->nrt_all_gather(rank, r, 2, sizeof own, &own, all) != Status::success) return false;
+    if (all[0] != 7 || all[1] != 8) return false;
+    pollfd said{ended[0], POLLIN, 0};
+    if (rank == 0) return poll(&said, 1, 60'000) == 1;
+    setenv("TRELLIS_SECRET", "of another job", 1);  // NOLINT(concurrency-mt-unsafe)
+    const bool refused =
+        n->nrt_barrier(rank, r, 2) != Status::success && n.why().find("TRELLIS_SECRET") != std::string::npos;
+    return write(ended[1], "x", 1) == 1 && refused;
+  }));
+  close(ended[0]);
+  close(ended[1]);
 }
 
 template <class Ask>

@@ -1,0 +1,217 @@
+// Who is not of the job is not taken for a peer, and costs the job nothing.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "device/messages/core_messages.h"
+#include "tests/device/standin.h"
+
+namespace trellis::device {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+constexpr auto patience = 60s;
+const auto always = [] { return true; };
+
+Deadline far() { return steady_clock::now() + patience; }
+
+struct Secret {
+  explicit Secret(const char* text) { setenv("TRELLIS_SECRET", text, 1); }  // NOLINT(concurrency-mt-unsafe)
+  ~Secret() { unsetenv("TRELLIS_SECRET"); }                                 // NOLINT(concurrency-mt-unsafe)
+  Secret(const Secret&) = delete;
+  Secret& operator=(const Secret&) = delete;
+};
+
+template <class Ask>
+bool soon(Ask&& ask) {
+  for (const Deadline end = far(); steady_clock::now() < end; std::this_thread::sleep_for(1ms))
+    if (ask()) return true;
+  return false;
+}
+
+Address listener_of_core(int core) { return {loopback, static_cast<std::uint16_t>(first_message_port() + core)}; }
+
+std::size_t gone_of(const std::vector<Socket>& all) {
+  return static_cast<std::size_t>(std::ranges::count_if(all, [](const Socket& s) { return s.has_gone(); }));
+}
+
+CallBytes answer_of(Welcome& w, const Calling& c) { return w.take(c.hello()); }
+
+TEST(Greeting, ProvesBothEndsToEachOther) {
+  const CallHello hello{.from = 3, .to = 5, .first_port = 2000};
+  Welcome listener("secret", CallKind::messages, 5);
+  const Calling caller("secret", hello);
+  CallBytes answer;
+  for (const std::byte b : caller.hello()) {  // however it is cut
+    EXPECT_TRUE(answer.empty());
+    answer = listener.take({&b, 1});
+  }
+  ASSERT_EQ(answer.size(), call_answer_bytes);
+  EXPECT_TRUE(listener.greeted());
+  EXPECT_FALSE(listener.proven()) << "a hello can be a repetition";
+  listener.take(caller.proof(std::span(answer).first<call_answer_bytes>()));
+  EXPECT_TRUE(listener.proven());
+  EXPECT_EQ(listener.wanted(), 0u) << "what follows is the caller's";
+  EXPECT_EQ(listener.hello().from, 3);
+  EXPECT_EQ(listener.hello().first_port, 2000);
+}
+
+TEST(Greeting, AnotherSecretIsRefusedByBoth) {
+  Welcome listener("secret", CallKind::messages, 0);
+  const Calling other("guess", {});
+  EXPECT_THROW(listener.take(other.hello()), Stranger);
+  Welcome with_guess("guess", CallKind::messages, 0);
+  const Calling caller("secret", {});
+  const CallBytes answer = answer_of(with_guess, other);
+  EXPECT_THROW(caller.proof(std::span(answer).first<call_answer_bytes>()), Stranger);
+}
+
+TEST(Greeting, AnotherKindOrCoreIsRefused) {
+  Welcome meeting("secret", CallKind::meeting, 0), second("secret", CallKind::messages, 1);
+  EXPECT_THROW(answer_of(meeting, Calling("secret", {})), Stranger);
+  EXPECT_THROW(answer_of(second, Calling("secret", {})), Stranger);
+}
+
+TEST(Greeting, AHelloThatIsChangedOrRepeatedProvesNothing) {
+  const Calling caller("secret", {});
+  for (std::size_t i = 0; i < call_hello_bytes; ++i) {
+    CallBytes changed = caller.hello();
+    changed[i] ^= std::byte{1};
+    Welcome listener("secret", CallKind::messages, 0);
+    EXPECT_THROW(listener.take(changed), Stranger) << "byte " << i;
+  }
+  Welcome first("secret", CallKind::messages, 0), again("secret", CallKind::messages, 0);
+  const CallBytes answer = answer_of(first, caller);
+  answer_of(again, caller);
+  EXPECT_THROW(again.take(caller.proof(std::span(answer).first<call_answer_bytes>())), Stranger)
+      << "the proof was for another connection";
+  Welcome reflected("secret", CallKind::messages, 0);
+  const CallBytes mine = answer_of(reflected, caller);
+  EXPECT_THROW(reflected.take(std::span(mine).last(call_proof_bytes)), Stranger) << "the listener's own proof";
+}
+
+// A stranger that says all that the peer would, but for the proof.
+TEST(Strangers, AreNotTakenForThePeerThatIsAwaited) {
+  const Secret secret("of the job");
+  listen_at_free_ports();
+  CoreMessages receiver(0, patience);
+  const auto end = receiver.pair(false, {loopback, 1});
+  const CallHello as_peer{.from = 1, .to = 0, .first_port = first_message_port()};
+  const Calling guess("another", as_peer);
+  Socket stranger = Socket::connect(listener_of_core(0), far(), always);
+  stranger.send(guess.hello(), far(), always);
+  EXPECT_TRUE(soon([&] { return stranger.has_gone(); }));
+  EXPECT_FALSE(end->is_connected());
+  // The peer itself is.
+  CoreMessages sender(1, patience);
+  const auto to = sender.pair(true, {loopback, 0});
+  EXPECT_TRUE(soon([&] { return end->is_connected() && to->is_connected(); }));
+}
+
+TEST(Strangers, AListenerWithAnotherSecretIsSentNothing) {
+  listen_at_free_ports();
+  const auto receiver = [] {
+    const Secret secret("of another job");
+    return std::make_unique<CoreMessages>(0, patience);
+  }();
+  const Secret secret("of the job");
+  CoreMessages sender(1, patience);
+  const auto to = sender.pair(true, {loopback, 0});
+  std::string why;
+  EXPECT_TRUE(soon([&] {
+    try {
+      return to->is_connected();
+    } catch (const std::system_error& e) {
+      why = e.what();
+      return true;
+    }
+  }));
+  EXPECT_NE(why.find("TRELLIS_SECRET"), std::string::npos) << why;
+}
+
+// More than may be kept: those that are silent give way to the peer, and nobody waits for them.
+TEST(Strangers, SilentConnectionsAreFewAndDelayNobody) {
+  listen_at_free_ports();
+  CoreMessages receiver(0, patience), sender(1, patience);
+  const std::size_t many = 3 * CallListener::most_unproven();
+  std::vector<Socket> silent;
+  for (std::size_t i = 0; i < many; ++i) silent.push_back(Socket::connect(listener_of_core(0), far(), always));
+  EXPECT_TRUE(soon([&] { return gone_of(silent) >= many - CallListener::most_unproven(); })) << gone_of(silent);
+  const auto to = sender.pair(true, {loopback, 0}), from = receiver.pair(false, {loopback, 1});
+  EXPECT_TRUE(soon([&] { return from->is_connected() && to->is_connected(); }));
+}
+
+TEST(Strangers, SilentConnectionsEndByThemselves) {
+  listen_at_free_ports();
+  CoreMessages receiver(0, patience);
+  std::vector<Socket> silent;
+  silent.push_back(Socket::connect(listener_of_core(0), far(), always));
+  EXPECT_TRUE(soon([&] { return gone_of(silent) == 1; }));
+}
+
+// Without a secret anybody on this host can greet as one of the job.
+TEST(Strangers, CallersThatNobodyAwaitsAreBounded) {
+  listen_at_free_ports();
+  CoreMessages receiver(0, patience);
+  const auto from_core = [](int core) {
+    return call({.from = core, .to = 0, .first_port = first_message_port()}, listener_of_core(0), far(), always);
+  };
+  std::vector<Socket> callers;
+  for (int i = 0; i < 2 * most_ends; ++i) callers.push_back(from_core(100 + i));
+  EXPECT_TRUE(soon([&] { return gone_of(callers) == most_ends; })) << gone_of(callers);
+  callers.clear();
+  // Those that have gone are forgotten, so that their descriptors are free.
+  const auto open = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+  };
+  const auto before = [&] {
+    const CoreMessages other(1, patience);
+    return open();
+  }();
+  EXPECT_TRUE(soon([&] { return open() < before; })) << open() << " descriptors";
+}
+
+TEST(Strangers, PeersOfOtherHostsNeedASecret) {
+  listen_at_free_ports();
+  CoreMessages core(0, patience);
+  const PeerCore elsewhere{"192.0.2.7", 1};  // an address of nobody
+  try {
+    core.pair(false, elsewhere);
+    ADD_FAILURE() << "it was not refused";
+  } catch (const std::system_error& e) {
+    EXPECT_EQ(e.code(), std::errc::permission_denied);
+    EXPECT_NE(std::string(e.what()).find("TRELLIS_SECRET"), std::string::npos) << e.what();
+  }
+  const Secret secret("of the job");
+  EXPECT_NO_THROW(core.pair(false, elsewhere));
+}
+
+TEST(Strangers, APortThatIsTakenIsNamedWithItsVariable) {
+  listen_at_free_ports();
+  const CoreMessages first(4, patience);
+  try {
+    const CoreMessages second(4, patience);
+    ADD_FAILURE() << "two listen at one port";
+  } catch (const std::system_error& e) {
+    EXPECT_EQ(e.code(), std::errc::address_in_use);
+    const std::string said = e.what();
+    EXPECT_NE(said.find(std::to_string(first_message_port() + 4)), std::string::npos) << said;
+    EXPECT_NE(said.find("TRELLIS_NRT_SENDRECV_PORT"), std::string::npos) << said;
+  }
+}
+
+TEST(Addresses, AnyOfThisHostsOwnIsLoopbacks) {
+  EXPECT_EQ(canonical("127.0.0.1"), loopback);
+  EXPECT_EQ(canonical("localhost"), loopback);
+  for (const std::string& own : own_addresses()) EXPECT_EQ(canonical(own), loopback) << own;
+  EXPECT_EQ(canonical("192.0.2.7"), "192.0.2.7");
+}
+
+}  // namespace
+}  // namespace trellis::device
