@@ -147,7 +147,7 @@ TEST(HostileFabric, MessagesForWhichThereIsNoPlaceWait) {
     for (const int places : {1, 2, 3})
       EXPECT_EQ(
           run_ranks("libfabric", 4, gather,
-                    {.timeout = 10s, .fabric = {.tagged = tagged, .hostility = fmt::format("places={}", places)}}),
+                    {.timeout = 60s, .fabric = {.tagged = tagged, .hostility = fmt::format("places={}", places)}}),
           "")
           << places << (tagged ? ", tagged" : "");
 }
@@ -164,7 +164,7 @@ TEST(HostileFabric, AMessageThatFailsTwentyTimesInARowArrives) {
   };
   for (const bool tagged : {false, true})
     EXPECT_EQ(run_ranks("libfabric", 2, add,
-                        {.timeout = 10s, .fabric = {.tagged = tagged, .hostility = "seed=5,fail=90,only=0"}}),
+                        {.timeout = 60s, .fabric = {.tagged = tagged, .hostility = "seed=5,fail=90,only=0"}}),
               "");
 }
 
@@ -293,7 +293,7 @@ TEST(Fabric, AKilledRankOfAnotherHostIsNamedAndTheOthersGoOn) {
                   }
                   throw std::runtime_error("nothing failed");
                 },
-                {.timeout = 6s});
+                {.timeout = long_deadline});
   EXPECT_EQ(said, "rank 2: signal 9\n");
 }
 

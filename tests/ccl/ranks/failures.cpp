@@ -19,17 +19,10 @@ namespace {
 using namespace std::chrono_literals;
 using kernels::DType;
 
-const Config two_seconds = {.timeout = 2s};
+const Config by_the_deadline = {.timeout = long_deadline};
 
 void expect(bool right, const std::string& what) {
   if (!right) throw std::runtime_error(what);
-}
-
-// Zero, in memory that processes share with those they are forked from.
-template <class T>
-std::atomic<T>* seen_by_all() {
-  return static_cast<std::atomic<T>*>(
-      mmap(nullptr, sizeof(std::atomic<T>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
 }
 
 // all_reduces until it fails; what it fails with.
@@ -84,33 +77,33 @@ TEST(Failures, AFrozenRankIsNamedByTheDeadline) {
         left->barrier();
         expect(lost.rank == 1, fmt::format("rank {} was named: {}", lost.rank, lost.what()));
       },
-      two_seconds);
+      by_the_deadline);
   EXPECT_EQ(said, "rank 1: signal 9\n");
 }
 
 TEST(Failures, ARankThatNeverCallsIsNamed) {
-  for (const std::string& transport : usable_transports()) {
-    std::atomic<int>& named = *seen_by_all<int>();
-    const std::string said = run_ranks(
+  const std::string said = over_each_transport([](const std::string& transport) {
+    std::atomic<int>& named = seen_by_all();
+    return run_ranks(
         transport, 4,
         [&](Communicator& c) {
           if (c.rank() == 3) {
-            while (named < 3) std::this_thread::sleep_for(10ms);
-            return;
+            return await(named, 3);
           }
           float x = 0;
           try {
             c.all_reduce(&x, &x, 1, DType::f32);
           } catch (const PeerLost& lost) {
-            expect(lost.rank == 3, fmt::format("rank {} was named: {}", lost.rank, lost.what()));
             ++named;
+            expect(lost.rank == 3, fmt::format("rank {} was named: {}", lost.rank, lost.what()));
             return;
           }
+          ++named;
           throw std::runtime_error("nothing failed");
         },
-        two_seconds);
-    EXPECT_EQ(said, "") << transport;
-  }
+        by_the_deadline);
+  });
+  EXPECT_EQ(said, "");
 }
 
 TEST(Failures, DifferentCallsAreNamed) {
@@ -133,7 +126,7 @@ TEST(Failures, DifferentCallsAreNamed) {
   };
   for (const Difference& d : differences)
     for (const std::string& transport : usable_transports()) {
-      std::atomic<int>& named = *seen_by_all<int>();
+      std::atomic<int>& named = seen_by_all();
       named = 0;
       const std::string said = run_ranks(transport, 2,
                                          [&](Communicator& c) {
@@ -143,12 +136,11 @@ TEST(Failures, DifferentCallsAreNamed) {
                                              c.barrier();
                                            } catch (const Mismatch& m) {
                                              ++named;
-                                             for (int i = 0; named < 2 && i < 10'000; ++i)
-                                               std::this_thread::sleep_for(1ms);
+                                             await(named, 2);
                                              if (c.rank() == 0) throw;
                                            }
                                          },
-                                         {.timeout = 5s});
+                                         {.timeout = 30s});
       EXPECT_NE(said.find(d.words), std::string::npos) << transport << ": " << said;
     }
 }
@@ -156,14 +148,14 @@ TEST(Failures, DifferentCallsAreNamed) {
 // A root is through as soon as it has sent, and both take themselves for it.
 TEST(Failures, WhatNobodyCouldSeeIsSeenAtTheEnd) {
   for (const std::string& transport : usable_transports()) {
-    std::atomic<int>& through = *seen_by_all<int>();
+    std::atomic<int>& through = seen_by_all();
     const auto ends_badly = [&](const std::function<void(Communicator&, float*)>& call) {
       through = 0;
       return run_ranks(transport, 2, [&](Communicator& c) {
         float x[8] = {};
         call(c, x);
         ++through;
-        while (through != 2) std::this_thread::sleep_for(1ms);
+        await(through, 2);
         c.finalize();
       });
     };
@@ -182,18 +174,19 @@ TEST(Failures, RanksThatWaitForEachOtherInACircleAreTold) {
                                        c.send(x.data(), x.size(), DType::f32, (c.rank() + 1) % 3);
                                        c.recv(x.data(), x.size(), DType::f32, (c.rank() + 2) % 3);
                                      },
-                                     {.timeout = 1s, .single_copy = false});
+                                     {.timeout = long_deadline, .single_copy = false});
   EXPECT_NE(said.find(" wait for each other in a circle"), std::string::npos) << said;
 }
 
 TEST(Failures, RanksOfWhichOneIsElsewhereWhenOthersDivideAreTold) {
-  const std::string said = run_ranks("shared_memory", 3,
-                                     [](Communicator& c) {
-                                       float x = 0;
-                                       if (c.rank() == 1) c.all_reduce(&x, &x, 1, DType::f32);
-                                       c.split(0, 0);
-                                     },
-                                     {.timeout = 1s});
+  const std::string said = run_ranks(
+      "shared_memory", 3,
+      [](Communicator& c) {
+        float x = 0;
+        if (c.rank() == 1) c.all_reduce(&x, &x, 1, DType::f32);
+        c.split(0, 0);
+      },
+      by_the_deadline);
   EXPECT_NE(said.find("called a split after operation 0 where rank 1 called operation 1, all_reduce of 1 f32, sum"),
             std::string::npos)
       << said;
@@ -205,7 +198,7 @@ TEST(Failures, RanksOfWhichOneIsElsewhereWhenOthersDivideAreTold) {
 // An end in order is told from another.
 TEST(Failures, WhetherARankLeftOrItsProcessEndedIsSaid) {
   for (const bool in_order : {true, false}) {
-    auto& ended = *seen_by_all<int>();
+    auto& ended = seen_by_all();
     ended = 0;
     const std::string said = run_processes(2, [&](Communicator& c) {
       std::unique_ptr<Communicator> child = c.split(0, c.rank());
@@ -213,10 +206,10 @@ TEST(Failures, WhetherARankLeftOrItsProcessEndedIsSaid) {
         if (in_order) child.reset();
         ended = 1;
         if (!in_order) kill(getpid(), SIGKILL);
-        while (ended != 2) std::this_thread::sleep_for(1ms);
+        await(ended, 2);
         return;
       }
-      while (ended != 1) std::this_thread::sleep_for(1ms);
+      await(ended, 1);
       try {
         child->barrier();
       } catch (const PeerLost&) {
@@ -231,14 +224,16 @@ TEST(Failures, WhetherARankLeftOrItsProcessEndedIsSaid) {
 }
 
 TEST(Failures, AbortEndsWhatOthersWaitFor) {
-  for (const std::string& transport : usable_transports())
+  for (const std::string& transport : usable_transports()) {
+    std::atomic<int>& aborted = seen_by_all();
     EXPECT_EQ(run_ranks(transport, 3,
-                        [](Communicator& c) {
+                        [&](Communicator& c) {
                           std::thread from_aside;
                           if (c.rank() == 1)
                             from_aside = std::thread([&] {
                               std::this_thread::sleep_for(200ms);
                               c.abort();
+                              aborted = 1;
                             });
                           float x = 0;
                           bool ended = false;
@@ -246,7 +241,7 @@ TEST(Failures, AbortEndsWhatOthersWaitFor) {
                             if (c.rank() != 2)
                               c.all_reduce(&x, &x, 1, DType::f32);
                             else
-                              std::this_thread::sleep_for(400ms);
+                              await(aborted, 1);
                           } catch (const Aborted&) {
                             ended = true;
                           }
@@ -261,47 +256,56 @@ TEST(Failures, AbortEndsWhatOthersWaitFor) {
                           }
                           throw std::runtime_error("an aborted communicator went on");
                         },
-                        {.timeout = 20s}),
+                        {.timeout = 30s}),
               "");
+  }
 }
 
 // The others kept its data in their own memory, which was freed when their operation failed.
 TEST(Failures, WhoComesTooLateIsToldAndReadsNothing) {
+  std::vector<std::pair<std::string, std::size_t>> cases;
   for (const std::string& transport : usable_transports())
-    for (const std::size_t elements : {std::size_t{32'000}, std::size_t{65'536}, std::size_t{1'000'000}}) {
-      if (across_hosts(transport) && elements != 65'536) continue;  // slots and pieces are alike for all of them
-      auto& through = *seen_by_all<int>();
-      const std::string said = run_ranks(
-          transport, 4,
-          [&](Communicator& c) {
-            auto child = c.split(0, c.rank());
-            std::vector<float> data(elements, c.rank() == 0 ? 1.0F : 0.0F);
-            const auto broadcast = [&] { child->broadcast(data.data(), data.data(), elements, DType::f32, 0); };
-            broadcast();
-            std::ranges::fill(data, c.rank() == 0 ? 2.0F : 0.0F);
-            if (c.rank() == 1) {
-              while (through != 3) std::this_thread::sleep_for(1ms);
-              try {
-                broadcast();
-                expect(std::ranges::all_of(data, [](float x) { return x == 2.0F; }), "a wrong answer");
-              } catch (const PeerLost& lost) {
-                expect(lost.rank == 1, fmt::format("rank {} was named: {}", lost.rank, lost.what()));
-              }
-              return;
-            }
-            try {
-              broadcast();  // rank 0 may be done with it where a slot has all of it
-            } catch (const PeerLost& lost) {
-              expect(lost.rank == 1, fmt::format("rank {} was named: {}", lost.rank, lost.what()));
-            }
-            child.reset();
-            ++through;
-            while (through != 3) std::this_thread::sleep_for(1ms);
-            std::this_thread::sleep_for(200ms);
-          },
-          {.timeout = 1s, .algorithm = "broadcast=direct", .single_copy = false});
-      EXPECT_EQ(said, "") << transport << ", " << elements << " elements";
-    }
+    for (const std::size_t elements : {std::size_t{32'000}, std::size_t{65'536}, std::size_t{1'000'000}})
+      if (!across_hosts(transport) || elements == 65'536)  // slots and pieces are alike for all of them
+        cases.emplace_back(transport, elements);
+  const auto said = at_once(cases.size(), [&](std::size_t i) {
+    const std::size_t elements = cases[i].second;
+    auto& through = seen_by_all();
+    return run_ranks(cases[i].first, 4,
+                     [&](Communicator& c) {
+                       auto child = c.split(0, c.rank());
+                       std::vector<float> data(elements, c.rank() == 0 ? 1.0F : 0.0F);
+                       const auto broadcast = [&] {
+                         child->broadcast(data.data(), data.data(), elements, DType::f32, 0);
+                       };
+                       broadcast();
+                       std::ranges::fill(data, c.rank() == 0 ? 2.0F : 0.0F);
+                       if (c.rank() == 1) {
+                         await(through, 3);
+                         std::string wrong;
+                         try {
+                           broadcast();
+                           if (std::ranges::count(data, 2.0F) != static_cast<std::ptrdiff_t>(elements))
+                             wrong = "a wrong answer";
+                         } catch (const PeerLost& lost) {
+                           if (lost.rank != 1) wrong = fmt::format("rank {} was named: {}", lost.rank, lost.what());
+                         }
+                         ++through;
+                         return expect(wrong.empty(), wrong);
+                       }
+                       try {
+                         broadcast();  // rank 0 may be done with it where a slot has all of it
+                       } catch (const PeerLost& lost) {
+                         expect(lost.rank == 1, fmt::format("rank {} was named: {}", lost.rank, lost.what()));
+                       }
+                       child.reset();
+                       ++through;
+                       await(through, 4);
+                     },
+                     {.timeout = long_deadline, .algorithm = "broadcast=direct", .single_copy = false});
+  });
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    EXPECT_EQ(said[i], "") << cases[i].first << ", " << cases[i].second << " elements";
 }
 
 TEST(Failures, ARankThatWasToldOtherwiseIsNamed) {

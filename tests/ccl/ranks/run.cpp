@@ -147,6 +147,56 @@ std::string run_ranks(std::string_view transport, Rank ranks, const RankFunction
                                                                            : run_processes(ranks, f, c);
 }
 
+std::atomic<int>& seen_by_all() {
+  void* const memory =
+      mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return *new (memory) std::atomic<int>(0);
+}
+
+void await(const std::atomic<int>& count, int enough) {
+  for (const Deadline end = Clock::now() + std::chrono::minutes(2); count < enough;) {
+    if (Clock::now() > end) throw std::runtime_error("the others never came so far");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+std::vector<std::string> at_once(std::size_t cases, const SaidByCase& said) {
+  constexpr std::size_t most = 16'384;  // bytes of what one says
+  void* const memory = mmap(nullptr, cases * most, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  char* const texts = static_cast<char*>(memory);
+  std::vector<pid_t> children;
+  for (std::size_t i = 0; i < cases; ++i) {
+    const pid_t child = fork();
+    if (child != 0) {
+      children.push_back(child);
+      continue;
+    }
+    std::string text;
+    if (const std::string error = outcome([&] { text = said(i); }); !error.empty()) text = "the test itself: " + error;
+    text.copy(texts + i * most, most - 1);
+    _exit(0);
+  }
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < cases; ++i) {
+    int status = 0;
+    waitpid(children[i], &status, 0);
+    all.emplace_back(texts + i * most);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+      all.back() += fmt::format("the test itself: status {}\n", status);
+  }
+  munmap(memory, cases * most);
+  return all;
+}
+
+std::string over_each_transport(const std::function<std::string(const std::string&)>& said) {
+  const std::vector<std::string> transports = usable_transports();
+  const auto each = at_once(transports.size(), [&](std::size_t i) { return said(transports[i]); });
+  std::string all;
+  for (std::size_t i = 0; i < each.size(); ++i)
+    if (!each[i].empty()) all += fmt::format("{}: {}\n", transports[i], each[i]);
+  return all;
+}
+
 std::vector<std::tuple<std::string, Rank>> transports_and_ranks(const std::vector<Rank>& all,
                                                                 const std::vector<Rank>& on_hosts) {
   std::vector<std::tuple<std::string, Rank>> pairs;

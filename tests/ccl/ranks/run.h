@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -33,6 +35,19 @@ std::string run_devices(const std::function<std::shared_ptr<device::Device>(Rank
 // As the host's name in a configuration: each rank is on the host of its letter, as in "ABBA".
 inline constexpr std::string_view hosts_by_rank = "by rank: ";
 std::string run_ranks(std::string_view transport, Rank ranks, const RankFunction&, const Config& = {});
+
+// Zero, in memory that processes share with those they are forked from.
+std::atomic<int>& seen_by_all();
+void await(const std::atomic<int>& count, int enough);  // throws when the others never come so far
+
+// A deadline that a test waits for: no rank that is there is away for so long, however busy the machine.
+inline constexpr std::chrono::seconds long_deadline{6};
+
+// What each case says, as run_ranks does, each in a process of its own: those that wait for a deadline wait together.
+using SaidByCase = std::function<std::string(std::size_t number)>;
+std::vector<std::string> at_once(std::size_t cases, const SaidByCase&);
+// The same for each transport that can be used here; a line for each that says something.
+std::string over_each_transport(const std::function<std::string(const std::string& transport)>&);
 
 // The transports that this machine can use, out of the registry. Ranks of one that knows hosts are on hosts of two.
 inline auto every_transport() { return testing::ValuesIn(usable_transports()); }

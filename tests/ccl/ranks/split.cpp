@@ -78,7 +78,7 @@ TEST_P(Split, ShrinkByDifferentListsIsRefused) {
                         const auto rest = c.shrink(std::array{1});
                         expect(sum_over(*rest, c.rank()) == 2, "the rest's sum");
                       },
-                      {.timeout = std::chrono::seconds(1)}),
+                      {.timeout = long_deadline}),
             "");
 }
 
