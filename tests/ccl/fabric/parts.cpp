@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
+#include <random>
 #include <span>
 #include <utility>
 #include <vector>
@@ -152,6 +154,28 @@ TEST(Rails, TheSlowestStillGetsSome) {
   const int got = turns(1s, 1)[1];
   EXPECT_GT(got, 1000 / 10);
   EXPECT_LT(got, 1000 / 6);
+}
+
+// Of a nanosecond to a second, by chance: as on a machine that is busy with other things. A rail is at most eight times
+// as slow as another for it.
+TEST(Rails, NoneGoesWithoutWhateverTimePiecesTake) {
+  for (unsigned seed = 0; seed < 50; ++seed)
+    for (const int count : {2, 3}) {
+      std::mt19937 random(seed);
+      Rails rails(count);
+      std::vector<int> got(static_cast<std::size_t>(count));
+      Deadline now{};
+      constexpr int pieces = 3000;
+      for (int i = 0; i < pieces; ++i) {
+        const int rail = rails.choose(1000);
+        const Deadline posted = now;
+        rails.posted(rail, 1000, posted);
+        now += std::chrono::nanoseconds(static_cast<std::int64_t>(std::pow(10.0, random() % 10)));
+        rails.done(rail, 1000, posted, true, now);
+        ++got[static_cast<std::size_t>(rail)];
+      }
+      EXPECT_GT(*std::ranges::min_element(got), 0.9 * pieces / (1 + 8 * (count - 1))) << "seed " << seed;
+    }
 }
 
 TEST(Rails, AFullOneHoldsUpNoPiece) {

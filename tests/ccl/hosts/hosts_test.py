@@ -51,14 +51,14 @@ class HostsTest(OnHosts):
         self.assertGreater(ring, 2 * mixed)
 
     def test_a_slow_rank_is_waited_for(self):
-        """It runs for a tenth of the time, and stands still for half of the timeout."""
-        self.start(3, 1, "bench", "all_reduce_perf", "-b", "256K", "-e", "256K", "-n", "40", "-c", "1", "-T", "4",
+        """It stands still for half of the timeout, and once more."""
+        self.start(3, 1, "bench", "all_reduce_perf", "-b", "256K", "-e", "256K", "-n", "400", "-c", "1", "-T", "10",
                    TRELLIS_TRANSPORT="libfabric")
         self.measure_for(0)
         self.assertIsNone(self.jobs[1].poll(), self.said(1))
-        for _ in range(3):
+        for _ in range(2):
             self.jobs[1].send_signal(signal.SIGSTOP)
-            time.sleep(2)
+            time.sleep(5)
             self.assertLessEqual({job.poll() for job in self.jobs}, {None, 0}, self.said(0) + self.said(2))
             self.jobs[1].send_signal(signal.SIGCONT)
             time.sleep(0.2)
@@ -81,7 +81,7 @@ class HostsTest(OnHosts):
 
     def test_a_host_that_dies_is_named_by_its_peers_and_the_doctor(self):
         dumps = f"{self.folder.name}/dumps"
-        self.start(2, 2, "bench", "all_reduce_perf", "-b", "4M", "-e", "4M", "-n", "100000", "-c", "0", "-T", "4",
+        self.start(2, 2, "bench", "all_reduce_perf", "-b", "4M", "-e", "4M", "-n", "100000", "-c", "0", "-T", "10",
                    TRELLIS_TRANSPORT="hybrid", TRELLIS_DUMP=dumps)
         self.measure_for(1)
         for rank in (2, 3):
@@ -92,7 +92,7 @@ class HostsTest(OnHosts):
         self.assertRegex(found.splitlines()[0], r"rank [23]'s process ended")
 
     def test_a_link_that_is_cut_is_noticed_by_the_deadline(self):
-        self.start(2, 1, "bench", "all_reduce_perf", "-b", "4M", "-e", "4M", "-n", "100000", "-c", "0", "-T", "4",
+        self.start(2, 1, "bench", "all_reduce_perf", "-b", "4M", "-e", "4M", "-n", "100000", "-c", "0", "-T", "10",
                    TRELLIS_TRANSPORT="libfabric")
         self.measure_for(1)
         self.hosts.cut(1)
@@ -103,7 +103,7 @@ class HostsTest(OnHosts):
     def goes_on_after_a_cut(self, transport):
         self.hosts = Hosts(3)
         for rank in range(3):
-            self.rank(rank, 3, rank, "--gtest_filter=Hosts.TheOthersGoOn*", program=RANK, TRELLIS_TIMEOUT="4",
+            self.rank(rank, 3, rank, "--gtest_filter=Hosts.TheOthersGoOn*", program=RANK, TRELLIS_TIMEOUT="10",
                       TRELLIS_TRANSPORT=transport)
         self.measure_for(1, joined="joined")
         self.hosts.cut(2)
@@ -116,15 +116,17 @@ class HostsTest(OnHosts):
         self.goes_on_after_a_cut("hybrid")
 
     def test_messages_are_spread_over_the_interfaces(self):
+        """Each takes pieces of them; how many is a matter of how fast each is, which Rails.* tests where time is not real."""
+        piece = 128 << 10
         for size in ("256K", "1M", "8M"):
             with self.subTest(size=size):
                 self.jobs, self.hosts = [], Hosts(2, interfaces=2)
                 self.start(2, 1, "bench", "all_reduce_perf", "-b", size, "-e", size, "-n", "20", "-c", "1",
                            TRELLIS_TRANSPORT="libfabric", TRELLIS_INTERFACE="eth0,eth1", TRELLIS_RAILS="2")
                 self.assertEqual(self.ends((0, 1), 60), [0, 0], self.said(0) + self.said(1))
-                sent = sorted(self.hosts.sent(1, interface) for interface in (0, 1))
+                sent = [self.hosts.sent(1, interface) for interface in (0, 1)]
                 self.hosts.close()
-                self.assertLess(sent[1], 5 * sent[0])  # a busy machine delays some, and the other takes more
+                self.assertGreater(min(sent), piece)
 
     def test_an_interface_that_is_cut_leaves_the_job_the_other(self):
         for interface in (0, 1):
@@ -163,7 +165,7 @@ class HostsTest(OnHosts):
         self.assertEqual(self.ends((0, 1), 60), [0, 0], self.said(0) + self.said(1))
 
     def test_a_rank_with_another_secret_is_kept_out(self):
-        self.hosts, words = Hosts(2), ("bench", "all_reduce_perf", "-b", "8", "-e", "8", "-n", "1", "-T", "3")
+        self.hosts, words = Hosts(2), ("bench", "all_reduce_perf", "-b", "8", "-e", "8", "-n", "1", "-T", "10")
         self.rank(0, 2, 0, *words)
         self.rank(1, 2, 1, *words, TRELLIS_SECRET="of another")
         self.assertNotIn(0, self.ends((0, 1), 30))
@@ -200,7 +202,7 @@ class RelayedHostsTest(OnHosts):
 
     def test_a_connection_that_is_half_open_is_noticed_on_both_sides(self):
         self.relayed()
-        self.start(2, 1, "bench", "all_reduce_perf", "-b", "1M", "-e", "1M", "-n", "100000", "-c", "0", "-T", "4",
+        self.start(2, 1, "bench", "all_reduce_perf", "-b", "1M", "-e", "1M", "-n", "100000", "-c", "0", "-T", "10",
                    TRELLIS_TRANSPORT="libfabric")
         self.measure_for(1)
         self.hosts.closed[1] = True

@@ -63,7 +63,7 @@ class OnHosts(unittest.TestCase):
 
     def measure_for(self, seconds, joined="out-of-place"):
         """Until the ranks have joined, and for so long more."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while joined not in self.said(0) and time.monotonic() < deadline:
             time.sleep(0.05)
         time.sleep(seconds)
