@@ -57,7 +57,7 @@ def test_a_rank_dies(operation):
 
 @pytest.mark.parametrize("operation", ["all_reduce", "async", "barrier"])
 def test_a_rank_stops(operation):
-    results = ranks.run(lose, 3, operation, signal.SIGSTOP, timeout=2, lost=(1,))
+    results = ranks.run(lose, 3, operation, signal.SIGSTOP, timeout=8, lost=(1,))
     for result in (results[0], results[2]):
         assert "rank 1" in result[0] and result[1] < 60, result
 
@@ -67,10 +67,11 @@ def test_a_receive_without_a_send_times_out():
         if rank == 0:
             with pytest.raises(dist.DistBackendError, match=r"recv \d+ on rank 0.*timed out.*it waits for rank 1"):
                 dist.recv(torch.ones(3), 1)
+            dist.distributed_c10d._get_default_store().set("ended", "")
         else:
-            time.sleep(3)
+            dist.distributed_c10d._get_default_store().wait(["ended"], timedelta(seconds=60))
 
-    ranks.run(case, 2, timeout=1)
+    ranks.run(case, 2, timeout=6)
 
 
 def polled_or_by_future(rank, size, how):
@@ -90,18 +91,20 @@ def polled_or_by_future(rank, size, how):
 
 @pytest.mark.parametrize("how", ["future", "poll"])
 def test_a_receive_that_nobody_waits_for_times_out(how):
-    ranks.run(polled_or_by_future, 2, how, timeout=1)
+    ranks.run(polled_or_by_future, 2, how, timeout=6)
 
 
 def shorter(rank, size):
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
-    backend.set_timeout(timedelta(seconds=1))
+    store = dist.distributed_c10d._get_default_store()
+    backend.set_timeout(timedelta(seconds=5))
     dist.all_reduce(torch.ones(3))
     if rank == 1:
-        time.sleep(4)
+        store.wait(["ended"], timedelta(seconds=60))
         return
-    with pytest.raises(dist.DistBackendError, match=r"all_reduce 2 on rank 0.*timed out: it has not ended in 1000 ms"):
+    with pytest.raises(dist.DistBackendError, match=r"all_reduce 2 on rank 0.*timed out: it has not ended in 5000 ms"):
         dist.all_reduce(torch.ones(3))
+    store.set("ended", "")
 
 
 def test_a_timeout_can_be_shortened():
@@ -156,8 +159,10 @@ def test_abort_and_shutdown_at_once():
 
 def shrunk(rank, size, flag):
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    store = dist.distributed_c10d._get_default_store()
     if rank == 1:
-        time.sleep(3 * flag)
+        if flag:
+            store.wait(["shrunk 0", "shrunk 2"], timedelta(seconds=60))
         return None
     if flag:
         dist.all_reduce(torch.ones(3), async_op=True)  # rank 1 never comes
@@ -166,12 +171,13 @@ def shrunk(rank, size, flag):
     fewer.allreduce(x).wait()
     with pytest.raises(ValueError, match="flags 7"):
         fewer.shrink([1], 7)
+    store.set(f"shrunk {rank}", "")
     return x[0].item(), fewer.rank(), fewer.options.global_ranks_in_group
 
 
 @pytest.mark.parametrize("flag", [0, 1])
 def test_a_group_shrinks(flag):
-    results = ranks.run(shrunk, 3, flag, timeout=10)
+    results = ranks.run(shrunk, 3, flag)
     assert results[0] == (2.0, 0, [0, 2]) and results[2] == (2.0, 1, [0, 2])
 
 
@@ -202,7 +208,7 @@ def different(rank, size):
 
 
 def test_different_calls():
-    ranks.run(different, 2, timeout=10)
+    ranks.run(different, 2)
 
 
 def large_and_different(rank, size):

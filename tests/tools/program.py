@@ -1,8 +1,10 @@
 """The program under test, and what tests of it have in common."""
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
+import time
 import unittest
 
 TRELLIS = os.environ["TRELLIS"]
@@ -20,6 +22,17 @@ def ended(*words, status=0, **how):
     ran = trellis(*words, **how)
     assert ran.returncode == status, (words, ran.returncode, ran.stdout, ran.stderr)
     return ran
+
+
+def await_handler(process, number, patience=120):
+    """Until this running program handles the signal or asks for it itself, instead of being ended by it."""
+    end = time.monotonic() + patience
+    while process.poll() is None:
+        status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+        if any(int(mask, 16) >> (number - 1) & 1 for mask in re.findall(r"^Sig(?:Cgt|Blk):\s+(\w+)$", status, re.M)):
+            return
+        assert time.monotonic() < end, f"it does not handle signal {number}"
+        time.sleep(0.01)
 
 
 def remote_shell(folder, script='[ "$1" = away ] && exit 255\n'):

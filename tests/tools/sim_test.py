@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 import program
@@ -273,7 +272,7 @@ class Sim(program.Case):
     def test_interrupted_it_gives_what_it_has(self):
         words = ["sim", "all_reduce", "-m", "torus:32x32x16", "-a", "torus", "-b", "1GiB", "--unfolded"]
         with subprocess.Popen([TRELLIS, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
-            time.sleep(1)
+            program.await_handler(run, signal.SIGINT)
             run.send_signal(signal.SIGINT)
             out, complaint = run.communicate(timeout=300)
         self.assertEqual((run.returncode, complaint), (1, ""))

@@ -4,7 +4,7 @@ import time
 
 from program import trellis
 
-PATIENCE = 60  # seconds; whatever takes longer hangs
+PATIENCE = 240  # seconds; whatever takes longer hangs
 
 
 def launch(*arguments, **how):
