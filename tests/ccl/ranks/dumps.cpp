@@ -81,6 +81,10 @@ class Dumps : public testing::Test {
       std::this_thread::sleep_for(50ms);
     }
   }
+  // Its operation would fail if this rank left before, which is written down as well.
+  static void stay_until_the_end_of(const std::atomic<int>& process) {
+    for (int i = 0; i < 12'000 && kill(process, 0) == 0; ++i) std::this_thread::sleep_for(5ms);
+  }
   Config config() const { return {.timeout = 30s, .dump = folder}; }
 
   const Folder made;
@@ -121,13 +125,15 @@ TEST_F(Dumps, ARankThatWaitsInAnOperationWritesThem) {
 TEST_F(Dumps, AProcessThatIsToldToEndWritesThemFirst) {
   for (const bool in_operation : {false, true}) {
     const std::size_t before = written();
+    std::atomic<int>& process = seen_by_all();
     const std::string said = run_processes(
         2,
         [&](Communicator& c) {
+          if (c.rank() == 0) process = getpid();
           c.barrier();
           if (c.rank() == 1) {
             if (!comes_to(before + 1)) throw std::runtime_error("no dump came");
-            return;
+            return stay_until_the_end_of(process);
           }
           kill(getpid(), SIGTERM);
           if (in_operation) c.barrier();
@@ -174,16 +180,18 @@ TEST_F(Dumps, ASleeperThatIsToldToEndDoesNotGoOn) {
 
 // An operation that begins after the signal has come, in another thread, is none of what the rank was in.
 TEST_F(Dumps, ADumpTellsOfTheMomentAtWhichTheSignalCame) {
+  std::atomic<int>& process = seen_by_all();
   const std::string said = run_processes(
       2,
       [&](Communicator& c) {
+        if (c.rank() == 0) process = getpid();
         c.barrier();
         if (c.rank() == 1) {
           if (!comes_to(1)) throw std::runtime_error("no dump came");
-          return;
+          return stay_until_the_end_of(process);
         }
-        std::thread other([&] {
-          while (dumps_requested() == 0) {
+        std::thread other([&, before = dumps_requested()] {
+          while (dumps_requested() == before) {
           }
           c.barrier();
         });
@@ -234,14 +242,16 @@ TEST_F(Dumps, TheFirstFailureStaysWhateverFollows) {
 }
 
 TEST_F(Dumps, ARankThatDividesWritesThemWhenItIsToldToEnd) {
+  std::atomic<int>& process = seen_by_all();
   const std::string said = run_processes(
       2,
       [&](Communicator& c) {
+        if (c.rank() == 0) process = getpid();
         c.barrier();
         if (c.rank() == 1) {
           if (!comes_to_be_told([](const RankDump& d) { return d.signal == "TERM"; }))
             throw std::runtime_error("no dump came");
-          return;
+          return stay_until_the_end_of(process);
         }
         std::thread([&] {
           ask_until_something_is_under_way();
