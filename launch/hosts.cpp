@@ -18,6 +18,7 @@
 #include "ccl/config.h"
 #include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/tcp/socket.h"
+#include "ccl/tell.h"
 #include "launch/remote.h"
 
 namespace trellis::launch {
@@ -30,7 +31,7 @@ using ccl::Descriptor;
 constexpr std::array passed_on = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 // Launches end each other by themselves; this long after the first has failed, those that are left are told to.
 constexpr auto farewell = std::chrono::seconds(5);
-constexpr int shell_failed = 255, not_found = 127;  // of ssh, whose launch has not run, perhaps; of shells
+constexpr int shell_failed = 255;  // of ssh, whose launch has not run, perhaps
 
 sigset_t watched_signals() {
   sigset_t set;
@@ -108,7 +109,7 @@ Remote start(const HostsJob& hosts, int node) {
 // The launches that are under way.
 class Launches {
  public:
-  explicit Launches(const HostsJob& hosts) : tethered_(hosts.job.secret + "\n") {
+  explicit Launches(const HostsJob& hosts) : shell_(hosts.shell), tethered_(hosts.job.secret + "\n") {
     for (std::size_t node = 0; node < hosts.hosts.size(); ++node) {
       remotes_.push_back(start(hosts, static_cast<int>(node)));
       tell(remotes_.back(), tethered_);
@@ -127,8 +128,10 @@ class Launches {
       siginfo_t info;
       const timespec beat = {.tv_sec = 0, .tv_nsec = 200'000'000};
       const int signal = end_at_ ? sigtimedwait(&watched, &info, &beat) : sigwaitinfo(&watched, &info);
-      if (signal > 0 && signal != SIGCHLD && signal != SIGPIPE)
+      if (signal > 0 && signal != SIGCHLD && signal != SIGPIPE) {
+        told_ = true;
         for (Remote& r : remotes_) tell(r, fmt::format("{}\n", signal));
+      }
       if (end_at_ && Clock::now() >= *end_at_)
         for (Remote& r : remotes_) r.tether = Descriptor();
     }
@@ -159,15 +162,18 @@ class Launches {
     const int code = exit_status(status);
     if (code == 0 || status_ != 0) return;
     status_ = code;
-    if (code == shell_failed || code == not_found)
-      fmt::print(stderr, "trellis launch: host {}: the launch there ended with status {}\n", r.host, code);
+    // The shell may have failed without a word, and never started the launch.
+    if (!told_)
+      ccl::tell("trellis launch: host {}: the launch there ended with status {}{}\n", r.host, code,
+                is_this_host(r.host) ? "" : fmt::format(" (remote shell: '{}')", shell_));
     end_at_ = code == shell_failed ? Clock::now() : Clock::now() + farewell;
   }
 
-  const std::string tethered_;
+  const std::string shell_, tethered_;
   std::vector<Remote> remotes_;
   std::optional<Deadline> end_at_;
   int status_ = 0;
+  bool told_ = false;  // by a signal
 };
 
 // Runs in a process of its own, for as long as the launch does.
@@ -208,6 +214,13 @@ int launch_on_hosts(HostsJob hosts) {
   sigset_t before;
   sigprocmask(SIG_BLOCK, &watched, &before);
   const int status = Launches(hosts).run(watched);
+  // A launch that had ended was told something, which would end this process now.
+  sigset_t broken;
+  sigemptyset(&broken);
+  sigaddset(&broken, SIGPIPE);
+  const timespec at_once = {};
+  while (sigtimedwait(&broken, nullptr, &at_once) > 0) {
+  }
   sigprocmask(SIG_SETMASK, &before, nullptr);
   return status;
 }

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "ccl/rendezvous/tcp/socket.h"
+#include "ccl/tell.h"
 
 namespace trellis::launch {
 
@@ -47,8 +48,7 @@ void become(std::vector<std::string> words, const char* who) {
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   execvp(pointers.front(), pointers.data());
-  fmt::print(stderr, "{}: {}: {}\n", who, words.front(), std::strerror(errno));
-  std::fflush(stderr);
+  ccl::tell("{}: {}: {}\n", who, words.front(), std::strerror(errno));
   _exit(127);
 }
 

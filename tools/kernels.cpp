@@ -9,6 +9,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "ccl/tell.h"
 #include "kernels/check/matmul_accuracy.h"
 #include "kernels/check/row_trial.h"
 #include "kernels/check/trial.h"
@@ -93,12 +94,12 @@ class Progress {
  public:
   explicit Progress(std::size_t all) : all_(all), shown_(isatty(STDERR_FILENO) == 1) {}
   ~Progress() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
+    if (shown_) ccl::tell("\r\033[K");
   }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   void next(const std::string& what) {
-    if (shown_) fmt::print(stderr, "\r\033[K{}/{} {}", ++done_, all_, what);
+    if (shown_) ccl::tell("\r\033[K{}/{} {}", ++done_, all_, what);
   }
 
  private:

@@ -1,7 +1,9 @@
 """The program as a user meets it: help, versions, mistakes, closed pipes and full disks."""
 import os
+import pathlib
 import re
 import subprocess
+import tempfile
 import unittest
 
 from program import TRELLIS, trellis
@@ -86,6 +88,31 @@ class Output(unittest.TestCase):
                 ran = subprocess.run([TRELLIS, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
             self.assertEqual(ran.returncode, 1)
             self.assertRegex(ran.stderr, r"^trellis: [^\n]*No space left on device\n$")
+
+    def test_errors_end_as_they_must_where_standard_error_cannot_be_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for words, status in [(["foo"], 2), ([], 2), (["sim", "/nosuch.txt"], 1), (["schedule", "verify", "/nosuch"], 1),
+                                  (["doctor", folder], 2), (["train", "/nosuch.yaml"], 1), (["bench", "foo_perf"], 2),
+                                  (["launch", "-n", "1", "--", "/nosuch"], 1)]:
+                usual = trellis(*words)
+                self.assertEqual(usual.returncode, status, (words, usual.stderr))
+                for closing in ("2>&-", "2>/dev/full", ">&- 2>&-", "<&- >&- 2>&-"):
+                    with self.subTest(words=words, closing=closing):
+                        ran = subprocess.run(["sh", "-c", f'exec "$@" {closing}', "sh", TRELLIS, *words], capture_output=True)
+                        self.assertEqual(ran.returncode, status)
+
+    def test_what_is_printed_goes_into_no_other_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder) / "page.html"
+            words = ["sim", "all_reduce", "-m", "ring:4", "-b", "1KiB", "-o", page]
+            usual = trellis(*words)
+            self.assertEqual(usual.returncode, 0, usual.stderr)
+            whole = page.read_text()
+            for closing in (">&-", "<&- >&-"):
+                ran = subprocess.run(["sh", "-c", f'exec "$@" {closing}', "sh", TRELLIS, *words], capture_output=True, text=True)
+                self.assertEqual(ran.returncode, 1)
+                self.assertIn("cannot write standard output", ran.stderr)
+                self.assertEqual(len(page.read_text()), len(whole))
 
     def test_a_closed_pipe(self):
         reader, writer = os.pipe()

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "ccl/tell.h"
 #include "sim/timeline/summary_words.h"
 
 namespace trellis::tools {
@@ -34,14 +35,14 @@ bool PriceProgress::stopped(sim::Time reached, double done) {
   const double passed = std::chrono::duration<double>(now - began_).count();
   const std::string left =
       done < foreseeable ? "" : fmt::format(", about {:.0f} s left of this", passed / done * (1 - done));
-  fmt::print(stderr, "\r\033[K{}: {:.0f}% of the moves, {} simulated in {:.0f} s{} (Ctrl-C: what there is)", what_,
-             100 * done, sim::time_words(reached), passed, left);
+  ccl::tell("\r\033[K{}: {:.0f}% of the moves, {} simulated in {:.0f} s{} (Ctrl-C: what there is)", what_, 100 * done,
+            sim::time_words(reached), passed, left);
   line_ = true;
   return false;
 }
 
 void PriceProgress::clear() {
-  if (line_) fmt::print(stderr, "\r\033[K");
+  if (line_) ccl::tell("\r\033[K");
   line_ = false;
 }
 

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "ccl/diagnosis/diagnosis.h"
+#include "ccl/tell.h"
 #include "launch/hosts.h"
 #include "launch/remote.h"
 #include "tools/program/command.h"
@@ -162,7 +163,7 @@ int run(const Options& o) {
     text += fmt::format("{}{}", text.empty() ? "" : "\n", text_of(d, jobs.size() == 1));
     all.push_back(json_of(d));
   }
-  for (const auto& [file, why] : read.left_out) fmt::print(stderr, "trellis: {}: left out: {}\n", file, why);
+  for (const auto& [file, why] : read.left_out) ccl::tell("trellis: {}: left out: {}\n", file, why);
   write_output("", o.json ? json{{"jobs", all}, {"left_out", read.left_out}}.dump(2) + "\n" : text);
   return well ? 0 : 1;
 }

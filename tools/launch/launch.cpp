@@ -10,6 +10,7 @@
 #include "ccl/config.h"
 #include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/tcp/socket.h"
+#include "ccl/tell.h"
 #include "launch/hosts.h"
 #include "launch/ranks.h"
 #include "tools/program/command.h"
@@ -149,8 +150,8 @@ int run(const Options& o) {
     if (any_port) reserved = reserve_port(job.port = 0);
     const LaunchEnd end = launch::launch(job);
     if (end.status == 0 || end.told || job.restart == job.most_restarts) return end.status;
-    fmt::print(stderr, "trellis launch: the job failed with status {}: restart {} of {}\n", end.status, job.restart + 1,
-               job.most_restarts);
+    ccl::tell("trellis launch: the job failed with status {}: restart {} of {}\n", end.status, job.restart + 1,
+              job.most_restarts);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "ccl/tell.h"
 #include "sim/figures/nearest.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/output.h"
@@ -126,7 +127,7 @@ int fail(int status, std::string message) {
   for (std::size_t at = message.find('\n'); at != std::string::npos; at = message.find('\n', at)) {
     message.replace(at, 1, "; ");
   }
-  fmt::print(stderr, "trellis: {}\n", message);
+  ccl::tell("trellis: {}\n", message);
   return status;
 }
 
@@ -147,7 +148,7 @@ int parse_and_run(Tree& tree, std::vector<std::string> arguments) {
   // A command that is a group as well says what there is when it is given nothing.
   const bool bare = run != tree.runs.end() && !command_names(run->first).empty() && run->first->count_all() <= 1;
   if (run == tree.runs.end() || bare) {
-    fmt::print(stderr, "{}", tree.root.help());
+    ccl::tell("{}", tree.root.help());
     return 2;
   }
   expect_whole_values_in_range(*run->first);

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "ccl/tell.h"
 #include "sim/thread_pool.h"
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
@@ -113,7 +114,7 @@ int verify_some(const Options& o) {
 }
 
 // Progress on a terminal, in one line that is overwritten and erased at the end.
-void show_progress(std::size_t done, std::size_t of) { fmt::print(stderr, "\r{} of {} requests\033[K", done, of); }
+void show_progress(std::size_t done, std::size_t of) { ccl::tell("\r{} of {} requests\033[K", done, of); }
 
 Table table_of(const std::vector<Swept>& rows, bool some_folded) {
   std::vector<Column> columns{{.name = "algorithm", .align = Align::left},
@@ -148,7 +149,7 @@ int verify_all(const Options& o) {
                           [&](std::size_t done, std::size_t of) {
                             if (terminal) show_progress(done, of);
                           });
-  if (terminal) fmt::print(stderr, "\r\033[K");
+  if (terminal) ccl::tell("\r\033[K");
   Swept sum{.algorithm = {}, .reason = {}, .faults = {}};
   for (const Swept& row : rows) {
     sum.proved += row.proved, sum.folded += row.folded, sum.refused += row.refused, sum.failed += row.failed;

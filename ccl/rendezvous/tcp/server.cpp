@@ -1,11 +1,9 @@
 #include "ccl/rendezvous/tcp/server.h"
 
-#include <fmt/format.h>
-
-#include <cstdio>
 #include <optional>
 
 #include "ccl/rendezvous/tcp/loop.h"
+#include "ccl/tell.h"
 
 namespace trellis::ccl {
 namespace {
@@ -24,9 +22,8 @@ constexpr int most_told = 16;
 std::function<void(const std::string&)> told_on_stderr() {
   return [told = 0](const std::string& why) mutable {
     if (++told > most_told) return;
-    const std::string line = fmt::format("trellis: the ranks' meeting place turned away {}{}\n", why,
-                                         told == most_told ? "; of more it will be silent" : "");
-    std::fputs(line.c_str(), stderr);
+    tell("trellis: the ranks' meeting place turned away {}{}\n", why,
+         told == most_told ? "; of more it will be silent" : "");
   };
 }
 

@@ -73,6 +73,14 @@ class Hosts(unittest.TestCase):
         self.assertEqual(ran.returncode, 255, ran.stderr)
         self.assertIn("host away: the launch there ended with status 255", ran.stderr)
 
+    def test_a_shell_that_fails_without_a_word_is_named_with_its_host(self):
+        for status in (1, 7, 1, 7):  # it may have ended before the launch tells it something, or not
+            silent = remote_shell(self.folder.name, f"exit {status}\n")
+            ran = launch("--hosts", "one,two", "-n", "2", "--rsh", silent, "--", "true")
+            self.assertEqual((ran.returncode, ran.stdout), (status, ""), ran.stderr)
+            self.assertRegex(ran.stderr, rf"^trellis launch: host (one|two): the launch there ended with status {status} "
+                                         rf"\(remote shell: '{silent}'\)\n$")
+
     def test_signals_reach_every_rank_and_nothing_stays(self):
         for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             with self.subTest(how=how):

@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include "ccl/tell.h"
+
 namespace trellis::tools {
 
 BenchProgress::BenchProgress(std::size_t all, bool wanted) : all_(all), shown_(wanted && isatty(STDERR_FILENO) == 1) {}
@@ -13,11 +15,11 @@ void BenchProgress::next(const std::string& what) {
   ++done_;
   if (!shown_) return;
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
-  fmt::print(stderr, "\r\033[K{}/{} {} ({:.0f} s)", done_, all_, what, passed.count());
+  ccl::tell("\r\033[K{}/{} {} ({:.0f} s)", done_, all_, what, passed.count());
 }
 
 void BenchProgress::clear() {
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) ccl::tell("\r\033[K");
 }
 
 }  // namespace trellis::tools
