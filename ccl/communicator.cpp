@@ -61,8 +61,7 @@ std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store,
     transport = open_transport(store, {rank, ranks, settled, device.get(), deadline});
   } catch (...) {
     const std::exception_ptr why = with_descriptor_limit(std::current_exception(), rank, ranks);
-    write_making_dump(config.dump, rank, ranks, why);
-    std::rethrow_exception(why);
+    std::rethrow_exception(write_making_dump(config.dump, rank, ranks, why));
   }
   remove_making_dump(config.dump, rank);
   store->leave("", ranks);
@@ -212,8 +211,7 @@ std::unique_ptr<Communicator> Communicator::split(std::optional<int> color, int 
   try {
     return state_->divide(Notice::Call::split, std::move(all), {color.value_or(-1), key});
   } catch (...) {
-    state_->fail(std::current_exception());
-    throw;
+    std::rethrow_exception(state_->fail(std::current_exception()));
   }
 }
 

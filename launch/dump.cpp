@@ -31,8 +31,7 @@ std::string launch_record_path(const std::string& folder, int node) {
 }
 
 void write_launch_record(const std::string& path, const ccl::LaunchRecord& record) {
-  std::error_code ignored;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   ccl::replace_file(path, text_of(record));
 }
 

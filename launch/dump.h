@@ -10,7 +10,7 @@ namespace trellis::launch {
 std::string dump_folder();   // the folder for dumps that the environment names; empty: none
 std::int64_t nanoseconds();  // since 1970
 std::string launch_record_path(const std::string& folder, int node);  // a path that no other launch uses
-// Written whole or not at all. Failures are ignored, so that an unwritable folder does not hide how the job ended.
+// Written whole or not at all. Throws system_error.
 void write_launch_record(const std::string& path, const ccl::LaunchRecord&);
 
 }  // namespace trellis::launch

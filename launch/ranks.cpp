@@ -17,6 +17,7 @@
 #include <optional>
 #include <system_error>
 
+#include "ccl/tell.h"
 #include "launch/dump.h"
 #include "launch/host_machine.h"
 #include "launch/lines.h"
@@ -310,7 +311,7 @@ class Keeper {
   }
 
   // The record of how ranks ended, for diagnosis.
-  void record() const {
+  void record() try {
     const std::string folder = dump_folder();
     if (folder.empty()) return;
     ccl::LaunchRecord record{.node = job_.node,
@@ -327,6 +328,8 @@ class Keeper {
                               .failed = r.status != 0,
                               .told = r.told});
     write_launch_record(launch_record_path(folder, job_.node), record);
+  } catch (const std::exception& e) {
+    say(fmt::format("the launch's record could not be written: {}", e.what()));
   }
 
   void kill_those_left() {
@@ -364,8 +367,7 @@ class Keeper {
     const int status = Keeper(job).run();
     _exit(status);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "trellis: {}\n", error.what());
-    std::fflush(stderr);
+    ccl::tell("trellis: {}\n", error.what());
     _exit(1);
   }
 }

@@ -7,12 +7,13 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <random>
 #include <utility>
 
 #include "ccl/failure/dump_on_signal.h"
 #include "ccl/failure/process_stopped.h"
+#include "ccl/failure/with_more.h"
+#include "ccl/new_file.h"
 #include "ccl/transports/notice.h"
 #include "device/of_this_process.h"
 
@@ -47,6 +48,8 @@ SeenRank seen_of(const Activity& a) {
   return seen;
 }
 
+std::string unwritten(const std::exception& e) { return fmt::format("the dump could not be written: {}", e.what()); }
+
 Standing standing_of(Transport& t, Rank r) {
   if (t.left(r)) return Standing::left;
   if (!t.alive(r)) return Standing::ended;
@@ -57,12 +60,9 @@ Standing standing_of(Transport& t, Rank r) {
 }  // namespace
 
 void replace_file(const std::string& path, const std::string& text) {
-  const std::string begun = path + ".part";
-  std::ofstream file(begun);
-  file << text;
-  file.close();
-  std::error_code ignored;
-  if (file) std::filesystem::rename(begun, path, ignored);
+  NewFile file(path, unforeseen_draft(path), 0600);
+  file.write(text.data(), text.size());
+  file.finish();
 }
 
 DumpFile::DumpFile(std::string folder, std::chrono::milliseconds timeout, Transport& transport,
@@ -172,9 +172,20 @@ void DumpFile::write(std::vector<Pending> pending) {
   store();
 }
 
-void DumpFile::store() const {
-  replace_file(fmt::format("{}/trellis_{}_rank{}.json", folder_, told_.communicator, told_.rank),
-               recorder_.dump(told_, moment_, timeout_));
+// The failure that is being recorded comes first, and this is told with it.
+void DumpFile::store() {
+  try {
+    replace_file(fmt::format("{}/trellis_{}_rank{}.json", folder_, told_.communicator, told_.rank),
+                 recorder_.dump(told_, moment_, timeout_));
+    trouble_.clear();
+  } catch (const std::exception& e) {
+    trouble_ = unwritten(e);
+  }
+}
+
+std::exception_ptr DumpFile::told_of(const std::exception_ptr& failure) {
+  const std::lock_guard lock(mutex_);
+  return trouble_.empty() ? failure : with_more(failure, std::exchange(trouble_, {}));
 }
 
 std::string DumpFile::text() const {
@@ -221,8 +232,9 @@ bool DumpFile::write_if_dividing() {
   return true;
 }
 
-void write_making_dump(const std::string& folder, Rank rank, Rank ranks, const std::exception_ptr& thrown) noexcept {
-  if (folder.empty()) return;
+std::exception_ptr write_making_dump(const std::string& folder, Rank rank, Rank ranks,
+                                     const std::exception_ptr& thrown) noexcept {
+  if (folder.empty()) return thrown;
   try {
     RankDump d{.rank = rank,
                .ranks = ranks,
@@ -240,8 +252,10 @@ void write_making_dump(const std::string& folder, Rank rank, Rank ranks, const s
     }
     std::filesystem::create_directories(folder);
     replace_file(making_path(folder, rank), FlightRecorder().dump(d, TimestampClock::now(), {}));
-  } catch (...) {  // the program already gets the earlier failure
+  } catch (const std::exception& e) {
+    return with_more(thrown, unwritten(e));
   }
+  return thrown;
 }
 
 void remove_making_dump(const std::string& folder, Rank rank) noexcept {

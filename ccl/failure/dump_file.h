@@ -25,6 +25,9 @@ class DumpFile {
   void write(std::vector<Pending> pending = {});
   std::string text() const;
 
+  // The failure; with why, if the last file could not be written. That is told once.
+  std::exception_ptr told_of(const std::exception_ptr&);
+
   bool write_if_dividing();  // false: no split or shrink is in progress
   // Records the error that ended the last RecordedDivision; does nothing if it succeeded.
   void division_failed(const std::exception_ptr&);
@@ -41,7 +44,7 @@ class DumpFile {
   void decide(bool asked_for, std::vector<Pending>&& = {});
   RankDump now() const;
   std::vector<SeenRank> seen() const;
-  void store() const;
+  void store();
 
   const std::string folder_;
   const std::chrono::milliseconds timeout_;
@@ -55,6 +58,7 @@ class DumpFile {
   bool dividing_ = false, division_lost_ = false, fixed_ = false;
   RankDump told_ = {};  // contents of the file
   std::uint64_t moment_ = 0;
+  std::string trouble_ = {};  // why it could not be written
 };
 
 // While it lives, this rank is in a "split" or "shrink" of the communicator. Its start and end change the recorder; in
@@ -72,12 +76,13 @@ class RecordedDivision {
   const int exceptions_;  // number of exceptions in flight at its start
 };
 
-// Readers see the old file or the whole new one. Errors are ignored: an unwritable folder must not hide the failure
-// that is being recorded.
+// Readers see the old file or the whole new one, which its owner alone can read. Throws system_error.
 void replace_file(const std::string& path, const std::string& text);
 
-// The same for a communicator whose creation failed, since nothing else records it. Never throws.
-void write_making_dump(const std::string& folder, Rank rank, Rank ranks, const std::exception_ptr&) noexcept;
+// The same for a communicator whose creation failed, since nothing else records it. Returns the failure; with why, if
+// it could not be recorded.
+std::exception_ptr write_making_dump(const std::string& folder, Rank rank, Rank ranks,
+                                     const std::exception_ptr&) noexcept;
 void remove_making_dump(const std::string& folder, Rank rank) noexcept;  // it was created after all
 
 }  // namespace trellis::ccl

@@ -1,4 +1,5 @@
-// What a call is to others: the activity that a rank shows, the entry of its recorder, the mark of its messages.
+// What a call asks for, and what it is to others: the activity that a rank shows, the entry of its recorder, the mark
+// of its messages.
 #pragma once
 
 #include "ccl/communicator.h"
@@ -7,6 +8,9 @@
 #include "ccl/transports/liveness.h"
 
 namespace trellis::ccl {
+
+inline bool does(const Call& c, kernels::Reduction op) { return c.op.kind == op && schedule::reduces(c.collective); }
+inline bool scales_first(const Call& c) { return does(c, kernels::Reduction::scaled_sum); }
 
 // Members are overwritten one by one, without rebuilding the struct: every small message takes this path.
 inline void show_call(Activity& a, const Call& c, kernels::DType wire, std::uint64_t operation) {

@@ -17,10 +17,6 @@
 namespace trellis::ccl {
 namespace {
 
-bool does(const Call& c, kernels::Reduction op) { return c.op.kind == op && schedule::reduces(c.collective); }
-
-bool scales_first(const Call& c) { return does(c, kernels::Reduction::scaled_sum); }
-
 // Between hosts, a machine of its own in the selection table.
 Config with_machine(Config c, const Transport& t) {
   if (c.machine == Config().machine && transport_named(t.name()).reach == TransportKind::Reach::hosts)
@@ -96,8 +92,7 @@ void Communicator::State::begin(Record record) {
   } catch (...) {
     record();
     tell_of_loss(std::current_exception());
-    fail_open(std::current_exception());
-    throw;
+    std::rethrow_exception(fail_open(std::current_exception()));
   }
   record();
 }
@@ -288,29 +283,41 @@ void Communicator::State::tell_of_loss(std::exception_ptr e) {
   }
 }
 
-void Communicator::State::fail(std::exception_ptr e) {
+std::exception_ptr Communicator::State::fail(const std::exception_ptr& e) {
   transport->withdraw();
-  const bool first = keep(std::move(e));
+  const bool first = keep(e);
   dump_file.write();
-  if (first && dump_file.wanted()) dump_others(*this);
+  return dumped(e, first);
 }
 
-void Communicator::State::fail_open(std::exception_ptr e, bool elsewhere) {
+std::exception_ptr Communicator::State::fail_open(const std::exception_ptr& e, bool elsewhere) {
   hold_clock(false);
   exchanging_ = false;
   agreement_.fail();
   transport->withdraw();
-  const bool first = keep(std::move(e), elsewhere);
+  const bool first = keep(e, elsewhere);
   if (dump_file.wanted()) dump_file.write(executor.pending());
   transport->rest();
-  if (first && dump_file.wanted()) dump_others(*this);
+  return dumped(e, first);
 }
 
-bool Communicator::State::keep(std::exception_ptr e, bool elsewhere) {
+// After the dump: the error, which tells if that could not be written.
+std::exception_ptr Communicator::State::dumped(const std::exception_ptr& e, bool first) {
+  if (!dump_file.wanted()) return e;
+  std::exception_ptr told = dump_file.told_of(e);
+  if (first) {
+    const std::lock_guard lock(error_mutex_);
+    error_ = told;
+  }
+  if (first) dump_others(*this);
+  return told;
+}
+
+bool Communicator::State::keep(const std::exception_ptr& e, bool elsewhere) {
   const std::lock_guard lock(error_mutex_);
   if (error_) return false;
   dump_file.note(e, elsewhere);
-  error_ = std::move(e);
+  error_ = e;
   return failed_ = true;
 }
 
@@ -318,10 +325,11 @@ bool Communicator::State::keep(std::exception_ptr e, bool elsewhere) {
 void Communicator::State::abort() {
   transport->withdraw();
   transport->mark_aborted();
-  const bool first = keep(std::make_exception_ptr(aborted_by(*transport)));
+  const auto aborted = std::make_exception_ptr(aborted_by(*transport));
+  const bool first = keep(aborted);
   if (!dump_file.wanted()) return;
   dump_if_free();
-  if (first) dump_others(*this);
+  dumped(aborted, first);
 }
 
 bool Communicator::State::dump_for(std::uint32_t request) {
@@ -342,8 +350,7 @@ void Communicator::State::finish() {
   try {
     check_over(*transport, activity_);
   } catch (...) {
-    fail(std::current_exception());
-    throw;
+    std::rethrow_exception(fail(std::current_exception()));
   }
 }
 
@@ -376,7 +383,7 @@ std::unique_ptr<Communicator> Communicator::State::divide(Notice::Call call, std
   return std::unique_ptr<Communicator>(new Communicator(std::move(state)));
 } catch (...) {
   dump_file.division_failed(std::current_exception());
-  throw;
+  std::rethrow_exception(dump_file.told_of(std::current_exception()));
 }
 
 void Communicator::State::check_health() {

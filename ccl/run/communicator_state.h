@@ -42,12 +42,13 @@ struct Communicator::State : DumpsOnSignal {
   void open_agreement(const Call&, bool supplied);  // before the call itself is opened
   void idle(std::uint32_t times);                   // number of calls in a row in which nothing moved
   void tell_of_loss(std::exception_ptr);            // tells all ranks, if it is a PeerLost of this communicator
-  void fail(std::exception_ptr);
-  void fail_open(std::exception_ptr, bool elsewhere = false);  // elsewhere: it started on another communicator
-  void abort();                                                // from any thread
-  void check_health();                                         // throws the error that ended the communicator
-  void expect_well() const;                                    // the same, of what this rank knows already
-  void finish();                                               // no more calls will follow
+  // These return what to throw. elsewhere: it started on another communicator.
+  std::exception_ptr fail(const std::exception_ptr&);
+  std::exception_ptr fail_open(const std::exception_ptr&, bool elsewhere = false);
+  void abort();              // from any thread
+  void check_health();       // throws the error that ended the communicator
+  void expect_well() const;  // the same, of what this rank knows already
+  void finish();             // no more calls will follow
 
   Rank rank() const { return rank_; }
   Rank ranks() const { return ranks_; }
@@ -79,7 +80,8 @@ struct Communicator::State : DumpsOnSignal {
   void begin(Record);   // sets up the run of bound_
   void expect_whole();  // before an operation: no rank is lost and none has aborted
   [[gnu::cold]] void refuse();
-  bool keep(std::exception_ptr, bool elsewhere = false);  // the error that ended it; false: there was one
+  std::exception_ptr dumped(const std::exception_ptr&, bool first);
+  bool keep(const std::exception_ptr&, bool elsewhere = false);  // the error that ended it; false: there was one
   bool dump_for(std::uint32_t request) override;
   bool dump_if_free();                      // false: an operation is running
   void answer_dumps(const Executor* open);  // by the operation's thread; null: it is in split or shrink

@@ -55,13 +55,17 @@ struct PlainSendRecv : Strand {
 // The strands can't be resumed, so all that are running end with the current exception, which one of them has thrown.
 // Where there are several, the ranks of the others can't know why.
 template <class S>
-[[gnu::cold]] void end_strands(std::span<S> strands, const Communicator::State* at_fault) {
+[[gnu::cold, noreturn]] void end_strands(std::span<S> strands, const Communicator::State* at_fault) {
+  std::exception_ptr told = std::current_exception();
   for (S& s : strands) {
     if (!s.open) continue;
-    if (s.state == at_fault) s.state->tell_of_loss(std::current_exception());
-    s.state->fail_open(std::current_exception(), s.state != at_fault);
+    const bool elsewhere = s.state != at_fault;
+    if (!elsewhere) s.state->tell_of_loss(std::current_exception());
+    const std::exception_ptr of_this = s.state->fail_open(std::current_exception(), elsewhere);
+    if (!elsewhere) told = of_this;
     if (strands.size() > 1) s.state->transport->mark_aborted();
   }
+  std::rethrow_exception(told);
 }
 
 // Runs the strands concurrently to their ends. Reorders them.
@@ -93,7 +97,6 @@ void run_strands(std::span<S> strands) {
     }
   } catch (...) {
     end_strands(strands, moving->state);
-    throw;
   }
 }
 
@@ -104,7 +107,6 @@ void run_alone(S&& strand) {
     for (bool moved = false; strand.open_next(); strand.open = false) strand.state->move(true, moved);
   } catch (...) {
     end_strands(std::span<S>(&strand, 1), strand.state);
-    throw;
   }
 }
 

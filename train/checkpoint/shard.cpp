@@ -1,16 +1,14 @@
 #include "train/checkpoint/shard.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <system_error>
+
+#include "ccl/new_file.h"
 
 namespace trellis::train {
 namespace {
@@ -30,53 +28,6 @@ const char* word_for(DType type) {
     if (each == type) return word;
   throw std::invalid_argument(fmt::format("safetensors has no type {}", kernels::name(type)));
 }
-
-// A file that is written whole or not at all.
-class NewFile {
- public:
-  explicit NewFile(const std::filesystem::path& path) : path_(path), part_(path.string() + ".part") {
-    fd_ = open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd_ < 0) fail();
-  }
-  ~NewFile() {
-    if (fd_ >= 0) close(fd_), unlink(part_.c_str());
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-
-  void write(const void* data, std::size_t bytes) {
-    const auto* at = static_cast<const char*>(data);
-    while (bytes > 0) {
-      const ssize_t n = ::write(fd_, at, bytes);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail();
-      at += n, bytes -= static_cast<std::size_t>(n);
-    }
-  }
-  void finish() {
-    if (fsync(fd_) != 0) fail();
-    close(std::exchange(fd_, -1));
-    if (rename(part_.c_str(), path_.c_str()) != 0) {
-      const int error = errno;
-      unlink(part_.c_str());
-      throw std::system_error(error, std::generic_category(), path_.string());
-    }
-    sync_folder();
-  }
-
- private:
-  [[noreturn]] void fail() const { throw std::system_error(errno, std::generic_category(), part_); }
-  // The name is on disk when its folder is.
-  void sync_folder() const {
-    const int folder = open(path_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) return;
-    fsync(folder);
-    close(folder);
-  }
-  std::filesystem::path path_;
-  std::string part_;
-  int fd_ = -1;
-};
 
 json shape_of(const ShardTensor& t) {
   if (t.slice.columns == 1) return json::array({t.slice.row_count});
@@ -154,9 +105,9 @@ std::uint64_t checksum_of(const void* data, std::size_t bytes) {
 }
 
 void write_whole(const std::filesystem::path& path, const std::string& text) {
-  NewFile file(path);
+  ccl::NewFile file(path, ccl::unforeseen_draft(path), 0644);
   file.write(text.data(), text.size());
-  file.finish();
+  file.finish_safe();
 }
 
 void write_shard(const std::filesystem::path& path, const std::vector<ShardTensor>& tensors) {
@@ -175,11 +126,11 @@ void write_shard(const std::filesystem::path& path, const std::vector<ShardTenso
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t size = text.size();
-  NewFile file(path);
+  ccl::NewFile file(path, path.string() + ".part", 0644);
   file.write(&size, sizeof size);
   file.write(text.data(), text.size());
   for (const ShardTensor& t : tensors) file.write(t.data, t.bytes());
-  file.finish();
+  file.finish_safe();
 }
 
 std::vector<ShardEntry> shard_entries(const std::string& file, std::string_view bytes) {

@@ -61,8 +61,7 @@ void join(Comm& comm, const Rendezvous& meeting, Rank rank, Rank ranks, const Co
   try {
     store = meeting(Clock::now() + config.timeout);
   } catch (...) {
-    write_making_dump(config.dump, rank, ranks, std::current_exception());
-    throw;
+    std::rethrow_exception(write_making_dump(config.dump, rank, ranks, std::current_exception()));
   }
   if (comm.known_early()) store = std::make_shared<PatientStore>(std::move(store), comm.given_up());
   comm.set(Communicator::create(std::move(store), rank, ranks, config, device()));

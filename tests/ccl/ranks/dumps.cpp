@@ -1,8 +1,10 @@
 // The flight recorders' files: who writes them, and when.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -332,6 +334,56 @@ TEST_F(Dumps, AnAbortIsWrittenDown) {
   for (const RankDump& dump : all_dumps()) {
     EXPECT_EQ(dump.trouble, Trouble::aborted);
     EXPECT_EQ(dump.blamed, all_dumps().front().blamed);  // all name the one that was first
+  }
+}
+
+// Whoever may write to the folder may know the process's number, too.
+TEST_F(Dumps, ALinkThatSomebodyHasPutThereIsNotFollowed) {
+  const std::string victim = made.put("victim", "precious");
+  const std::string name = fmt::format("{}/trellis_making_{}_rank0.json", folder, getpid());
+  std::filesystem::create_symlink(victim, name + ".part");
+  std::filesystem::create_symlink(victim, name);
+  EXPECT_THROW(Communicator::create(memory_store(), 0, 2, {.timeout = 100ms, .transport = "loopback", .dump = folder}),
+               std::exception);
+  std::ostringstream kept;
+  kept << std::ifstream(victim).rdbuf();
+  EXPECT_EQ(kept.str(), "precious");
+  struct stat s = {};
+  ASSERT_EQ(lstat(name.c_str(), &s), 0);
+  EXPECT_TRUE(S_ISREG(s.st_mode));
+  EXPECT_EQ(s.st_mode & 07777, 0600U);
+}
+
+// What a rank is told when another leaves and the dump cannot be written; and the rank that its error names.
+TEST_F(Dumps, AnErrorTellsThatItsDumpCouldNotBeWritten) {
+  Config c = config();
+  c.dump = folder + "/dumps";
+  const std::string said = run_processes(
+      2,
+      [&](Communicator& one) {
+        one.barrier();
+        if (one.rank() == 1) return;
+        std::filesystem::remove_all(c.dump);
+        try {
+          one.barrier();
+        } catch (const PeerLost& lost) {
+          if (lost.rank != 1) throw std::runtime_error("another rank is named");
+          if (one.error() == nullptr) throw std::runtime_error("it keeps no error");
+          throw;
+        }
+      },
+      c);
+  EXPECT_NE(said.find("rank 1"), std::string::npos) << said;
+  EXPECT_NE(said.find("; the dump could not be written: " + c.dump + "/trellis_"), std::string::npos) << said;
+}
+
+TEST_F(Dumps, AFailureToCreateACommunicatorTellsIt) {
+  const std::string in_a_file = made.put("file", "") / "dumps";
+  try {
+    Communicator::create(memory_store(), 0, 2, {.timeout = 100ms, .transport = "loopback", .dump = in_a_file});
+    FAIL() << "the other rank is missing";
+  } catch (const std::exception& e) {
+    EXPECT_NE(std::string_view(e.what()).find("; the dump could not be written: "), std::string_view::npos) << e.what();
   }
 }
 

@@ -1,0 +1,35 @@
+// A file that is written whole or not at all: under another name, which is renamed at the end.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+
+namespace trellis::ccl {
+
+// Throws system_error that names the file. A draft that was not finished is removed. A link that somebody has put in
+// the draft's or the file's place is never followed.
+class NewFile {
+ public:
+  NewFile(std::filesystem::path, std::filesystem::path draft, mode_t permissions);
+  ~NewFile();
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  void write(const void* data, std::size_t bytes);
+  void finish();       // gives it its name
+  void finish_safe();  // the same once its bytes are on disk, and its name too when this returns
+
+ private:
+  [[noreturn]] void fail() const;
+
+  const std::filesystem::path path_, draft_;
+  int fd_ = -1;
+};
+
+// A name beside the path that nobody can know before.
+std::filesystem::path unforeseen_draft(const std::filesystem::path&);
+
+}  // namespace trellis::ccl
