@@ -2,6 +2,19 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
+# The first thing that an installation does: what is not built is named before anything is copied.
+set(installed libtrellis libtrellis_internal trellis_nccl trellis_cuda)
+if(NOT TRELLIS_FUZZ)
+  list(APPEND installed trellis)
+endif()
+set(TRELLIS_INSTALLED "")
+foreach(target IN LISTS installed)
+  string(APPEND TRELLIS_INSTALLED "expect_built(${target} \"$<TARGET_FILE:${target}>\")\n")
+endforeach()
+configure_file(${CMAKE_CURRENT_LIST_DIR}/expect_built.cmake.in ${PROJECT_BINARY_DIR}/expect_built.cmake.in @ONLY)
+file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/expect_built.cmake INPUT ${PROJECT_BINARY_DIR}/expect_built.cmake.in)
+install(SCRIPT ${PROJECT_BINARY_DIR}/expect_built.cmake)
+
 get_property(rooms GLOBAL PROPERTY TRELLIS_ROOMS)
 get_property(internal_rooms GLOBAL PROPERTY TRELLIS_INTERNAL_ROOMS)
 get_property(headers GLOBAL PROPERTY TRELLIS_PUBLIC_HEADERS)
