@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <stdexcept>
 #include <system_error>
+
+#include "tests/folder.h"
+#include "tools/program/output_option.h"
 
 namespace trellis::tools {
 namespace {
@@ -51,6 +55,37 @@ TEST(Shell, AnExceptionIsOneLineAndAStatus) {
   EXPECT_EQ(world.status, 1);
   EXPECT_EQ(world.error, "trellis: cannot read 'x': No such file or directory\n");
   EXPECT_EQ(run_with({"group", "leaf", "--what", "bug"}).status, 1);
+}
+
+struct Writing {
+  std::string output;
+};
+int runs = 0;
+
+void add_writing(CLI::App& app, Writing& options) {
+  app.add_option("-o,--output", options.output, "Where")->check(output_file());
+}
+
+int count_run(const Writing&) {
+  ++runs;
+  return 0;
+}
+
+TEST(Shell, AFileThatCannotBeWrittenIsToldBeforeTheWork) {
+  const std::vector<Command> commands = {command("leaf", "A leaf", "trellis leaf", add_writing, count_run)};
+  const Folder folder;
+  const std::string there = folder.path() / "x", absent = folder.path() / "none" / "x";
+  runs = 0;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run(commands, "1.2.3", {"leaf", "-o", absent}), 1);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "trellis: cannot write '" + absent + "': No such file or directory\n");
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(run(commands, "1.2.3", {"leaf", "--output=" + there}), 0);
+  EXPECT_EQ(run(commands, "1.2.3", {"leaf", "-o", "-"}), 0);
+  EXPECT_EQ(run(commands, "1.2.3", {"leaf"}), 0);
+  EXPECT_EQ(runs, 3);
+  EXPECT_FALSE(std::filesystem::exists(there));  // the command has not written it
 }
 
 TEST(Shell, AMisspeltRequiredOptionIsNamedRatherThanTheMissingOne) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "ccl/config.h"
 #include "ccl/plan/check.h"
 #include "ccl/plan/schedule_file.h"
 #include "launch/host_machine.h"
@@ -215,8 +216,6 @@ void Sweep::run_size(std::uint64_t bytes, kernels::DType type, kernels::Reductio
 int Sweep::run_all() {
   allocate();
   expect_served();
-  if (prints())
-    for (const std::string& path : {s_.json, s_.csv, s_.plot}) expect_writable(path);
   const std::vector<std::string> ranks = describe_ranks();
   if (prints()) write_output("", bench_heading(s_, ranks));
   for (int cycle = 0; s_.cycles == 0 || cycle < s_.cycles; ++cycle)
@@ -239,6 +238,8 @@ int run(const BenchOptions& options) {
   if (!options.hosts.empty() || !options.hosts_file.empty()) return bench_on_hosts(options);
   const BenchSettings s = bench_settings(options);
   if (!options.on.empty()) return bench_on(options.on, s);
+  if (ccl::launched_from_environment().rank == 0)
+    for (const std::string& path : {s.json, s.csv, s.plot}) expect_writable(path);
   return run_on_ranks({.ranks = s.ranks, .threads = s.threads, .pin = s.pin, .timeout = s.timeout},
                       [&](const RankContext& context) { return Sweep(s, context).run(); });
 }

@@ -11,6 +11,7 @@
 #include "tools/core/subject.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
+#include "tools/program/output_option.h"
 #include "tools/program/table.h"
 
 namespace trellis::tools {
@@ -67,7 +68,7 @@ struct ShowOptions {
 void add_show(CLI::App& app, ShowOptions& o) {
   app.description("Prints a program as text: an instruction a line, with its semaphores. It can be run from there.");
   add_core_subject(app, o.subject);
-  app.add_option("-o,--output", o.output, "Write here [standard output]");
+  app.add_option("-o,--output", o.output, "Write here [standard output]")->check(output_file());
 }
 
 int show(const ShowOptions& o) {

@@ -119,7 +119,20 @@ void read_inputs(const Options& o, Memory& memory) {
   }
 }
 
+// Where each buffer's bytes go.
+std::vector<std::pair<std::string, std::string>> saved(const Options& o) {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const std::string& output : o.outputs) {
+    if (o.timing_only) throw std::invalid_argument("--save needs a run that computes: leave out --timing-only");
+    const auto [name, file] = halves(output, "--save", "NAME=FILE");
+    expect_writable(file);
+    all.emplace_back(name, file);
+  }
+  return all;
+}
+
 int run_program(const Options& o) {
+  const auto outputs = saved(o);
   const sim::ChipSpec chip = chip_of(o.subject);
   const Program program = program_of(o.subject, chip);
   check(program, chip);
@@ -129,14 +142,13 @@ int run_program(const Options& o) {
     memory = std::make_unique<Memory>(program, chip);
     if (ships != nullptr && ships->fill != nullptr) ships->fill(arguments_of(o.subject, *ships), *memory, o.seed);
     read_inputs(o, *memory);
+    for (const auto& [name, file] : outputs) memory->hbm(name);  // throws for a name that it has not
   }
   const RunTotals totals = run(program, chip, {.memory = memory.get()});
   std::vector<Comparison> comparisons;
   if (memory && ships != nullptr && ships->compare != nullptr && o.inputs.empty())
     comparisons = ships->compare(arguments_of(o.subject, *ships), *memory);
-  for (const std::string& output : o.outputs) {
-    const auto [name, file] = halves(output, "--save", "NAME=FILE");
-    if (!memory) throw std::invalid_argument("--save needs a run that computes: leave out --timing-only");
+  for (const auto& [name, file] : outputs) {
     const std::span<std::byte> bytes = memory->hbm(name);
     write_output(file, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }

@@ -204,6 +204,7 @@ int tune(const Options& o) {
   for (const std::string& path : {o.output, o.chart})
     if (!path.empty()) expect_writable(path);
   table_name(o);
+  const std::vector<PublishedRegion> published = published_in(o);
   std::vector<sim::Sweep> sweeps;
   std::size_t all = 0;
   for (const Group& group : groups_for(o, machine))
@@ -238,7 +239,7 @@ int tune(const Options& o) {
     std::vector<Cost> costs = t.costs;
     costs.insert(costs.end(), t.at_borders.begin(), t.at_borders.end());
     charts.push_back({fmt::format("{} on {} ranks ({})", schedule::name(t.collective), t.group.ranks(), t.group.name),
-                      std::move(costs), t.families, published_in(o)});
+                      std::move(costs), t.families, published});
   }
   if (!o.output.empty()) write_output(o.output, table_of(o, done).text());
   if (!o.chart.empty()) write_output(o.chart, tune_chart(machine.name(), charts));

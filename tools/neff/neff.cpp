@@ -8,6 +8,7 @@
 #include "tools/core/subject.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
+#include "tools/program/output_option.h"
 
 namespace trellis::tools {
 namespace {
@@ -64,7 +65,7 @@ struct MakeOptions {
 void add_make(CLI::App& app, MakeOptions& o) {
   app.description("Puts a program that ships, or one from a file, into a container that devices can load.");
   add_core_subject(app, o.subject);
-  app.add_option("-o,--output", o.output, "Write here")->required();
+  app.add_option("-o,--output", o.output, "Write here")->required()->check(output_file());
 }
 
 int make(const MakeOptions& o) {

@@ -6,6 +6,7 @@
 #include "schedule/formats/text.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
+#include "tools/program/output_option.h"
 #include "tools/schedule/subject.h"
 
 namespace trellis::tools {
@@ -23,7 +24,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("schedule", o.word, "A collective, or a file: our text, MSCCL's XML or MSCCL++'s JSON")->required();
   add_request_options(app, o.request);
   app.add_option("--to", o.to, "text, or msccl-xml")->required();
-  app.add_option("-o,--output", o.output, "Write here [standard output]");
+  app.add_option("-o,--output", o.output, "Write here [standard output]")->check(output_file());
   app.add_flag("--unproved", o.unproved, "Write it without a proof");
 }
 

@@ -7,6 +7,7 @@
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
+#include "tools/program/output_option.h"
 #include "tools/schedule/draw/picture.h"
 #include "tools/schedule/subject.h"
 
@@ -27,7 +28,9 @@ struct Options {
 void add(CLI::App& app, Options& o) {
   app.add_option("schedule", o.word, "A collective, or a file that holds a schedule")->required();
   add_request_options(app, o.request);
-  app.add_option("-o,--output", o.output, "Write the SVG here [standard output]")->check(svg_file());
+  app.add_option("-o,--output", o.output, "Write the SVG here [standard output]")
+      ->check(svg_file())
+      ->check(output_file());
   app.add_option("--rounds", o.rounds, "Only these rounds: 1..4");
   app.add_option("--channel", o.channel, "Only this channel, or all [all, or 0 if the picture would be too crowded]");
   app.add_option("--colours", o.colours, "What colours stand for: data, channel, sender, or auto")

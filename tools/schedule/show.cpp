@@ -5,6 +5,7 @@
 #include "schedule/formats/text.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
+#include "tools/program/output_option.h"
 #include "tools/schedule/rounds.h"
 #include "tools/schedule/subject.h"
 
@@ -27,7 +28,7 @@ void add(CLI::App& app, Options& o) {
   add_request_options(app, o.request);
   app.add_option("--rank", o.rank, "Only this rank's program, made without the others'")
       ->check(CLI::Range(0, most_ranks));
-  app.add_option("-o,--output", o.output, "Write here [standard output]");
+  app.add_option("-o,--output", o.output, "Write here [standard output]")->check(output_file());
 }
 
 // Facts about a schedule are printed as comments, so that the output can be read again.

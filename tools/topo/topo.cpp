@@ -8,6 +8,7 @@
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
+#include "tools/program/output_option.h"
 #include "tools/topo/host_views.h"
 #include "tools/topo/hosts.h"
 #include "tools/topo/sim.h"
@@ -60,7 +61,9 @@ void add_draw(CLI::App& app, Options& o) {
       "rate\nand its latency are shown on it.\n\n{}",
       machine_grammar));
   add_machine(app, o);
-  app.add_option("-o,--output", o.output, "Write the SVG here [standard output]")->check(svg_file());
+  app.add_option("-o,--output", o.output, "Write the SVG here [standard output]")
+      ->check(svg_file())
+      ->check(output_file());
 }
 
 PlacedRanks placed_on(const TopoMachine& machine, const Options& o) {

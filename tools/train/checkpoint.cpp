@@ -3,6 +3,7 @@
 
 #include "tools/program/command.h"
 #include "tools/program/output.h"
+#include "tools/program/output_option.h"
 #include "tools/program/table.h"
 #include "tools/train/config_file.h"
 #include "train/checkpoint/reshard.h"
@@ -53,7 +54,7 @@ int verify(const Options& o) {
 
 void add_weights(CLI::App& app, Options& o) {
   add(app, o);
-  app.add_option("-o,--output", o.output, "The .safetensors file")->required();
+  app.add_option("-o,--output", o.output, "The .safetensors file")->required()->check(output_file());
   app.add_flag("--merge", o.merge.merge, "Adds adapters (LoRA) to the weights that they stand beside");
   app.add_option("--lora-alpha", o.merge.alpha, "Their alpha, where the checkpoint does not say it");
 }

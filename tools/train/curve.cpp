@@ -7,6 +7,7 @@
 #include "measure/words.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
+#include "tools/program/output_option.h"
 #include "tools/train/loss_curve.h"
 
 namespace trellis::tools {
@@ -25,7 +26,7 @@ struct Options {
 void add(CLI::App& app, Options& o) {
   app.description("Draws the losses of runs: folders with a metrics.csv, or such files. A run is named by its folder.");
   app.add_option("runs", o.runs, "Folders or files")->required();
-  app.add_option("-o,--output", o.output, "An SVG file [standard output]");
+  app.add_option("-o,--output", o.output, "An SVG file [standard output]")->check(output_file());
   app.add_option("--title", o.title, "Above the picture")->capture_default_str();
   app.add_option("--mean", o.mean, "Average this many steps for each point")->capture_default_str();
 }

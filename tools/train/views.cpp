@@ -9,6 +9,7 @@
 #include "schedule/graph/print.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
+#include "tools/program/output_option.h"
 #include "tools/program/table.h"
 #include "tools/train/config_file.h"
 #include "tools/train/pipeline_page.h"
@@ -131,7 +132,8 @@ void add_draw(CLI::App& app, Options& o) {
       "what\n"
       "each rank does, and which ranks work together.");
   add_job(app, o);
-  app.add_option("-o,--output", o.output, "An SVG file, or a page: FILE.html [SVG on standard output]");
+  app.add_option("-o,--output", o.output, "An SVG file, or a page: FILE.html [SVG on standard output]")
+      ->check(output_file());
 }
 
 int draw_schedule(const Options& o) {
@@ -149,12 +151,13 @@ void add_export(CLI::App& app, Options& o) {
   app.description("Writes the step as a workload that `trellis sim` prices on a simulated machine.");
   add_job(app, o);
   app.add_option("--chakra", o.chakra, "Instead: traces for ASTRA-sim, one a rank: NAME.0.et and so on");
-  app.add_option("-o,--output", o.output, "A file [standard output]");
+  app.add_option("-o,--output", o.output, "A file [standard output]")->check(output_file());
 }
 
 int export_step(const Options& o) {
   const ReadConfig read = read_config(o.config, o.changes);
   if (!o.chakra.empty()) {
+    expect_writable(fmt::format("{}.0.et", o.chakra));
     const std::vector<train::Step> classes = train::classes_of(read.job.step, ranks_of(o, read.job));
     for (train::Rank r = 0; r < classes[0].mesh.ranks(); ++r)
       write_output(fmt::format("{}.{}.et", o.chakra, r), train::chakra_trace(classes, r));

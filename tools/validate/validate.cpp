@@ -15,6 +15,7 @@
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
+#include "tools/program/output_option.h"
 
 namespace trellis::tools {
 
@@ -36,7 +37,7 @@ void add(CLI::App& app, Options& o) {
       ->required();
   app.add_option("--only", o.only, "Only records whose id begins with this");
   app.add_flag("--json", o.json, R"(Print {"records":[{"id","measured","simulated","unit","error",...}]})");
-  app.add_option("-o,--output", o.output, "Write here [standard output]");
+  app.add_option("-o,--output", o.output, "Write here [standard output]")->check(output_file());
 }
 
 struct Line {

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 #include <memory>
 #include <stdexcept>
+#include <system_error>
+#include <utility>
 
 #include "kernels/reduce/dot.h"
 #include "train/cache/proof.h"
@@ -97,6 +100,21 @@ class Training {
     if (e.monitor == "val_loss" && config_.data.val_path.empty())
       throw std::invalid_argument(
           "exp_manager.checkpoint_callback_params.monitor is val_loss: expected data.val_path, from which it comes");
+    check_files();
+    prove_step();
+  }
+
+  // What is not there is told before a step is laid out, which may take long.
+  void check_files() {
+    const auto expect = [](const char* key, const std::string& path) {
+      if (!fs::exists(path) && !fs::exists(fs::path(path).replace_extension(".idx")))  // of tokens named without ending
+        throw std::system_error(ENOENT, std::generic_category(), fmt::format("{} {}", key, path));
+    };
+    for (const std::string& path : config_.data.train_path) expect("data.train_path", path);
+    for (const std::string& path : config_.data.val_path) expect("data.val_path", path);
+    const std::string& from = config_.experiment.resume_from;
+    if (!from.empty()) expect("exp_manager.resume_from_checkpoint", from);
+    if (world_.rank() == 0 && !config_.experiment.directory.empty()) fs::create_directories(root());
   }
 
   // Rank 0 proves the step, or finds it proved; all hear of a fault.

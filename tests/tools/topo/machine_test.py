@@ -139,6 +139,14 @@ class Tune(Case):
         self.assertEqual(ran.returncode, 2)
         self.assertIn("--points FILE says where they share", ran.stderr)
 
+    def test_what_is_wrong_is_told_before_anything_is_priced(self):
+        words = ["machine", "tune", "ring:8", "--collectives", "all_reduce", "--sizes", "8..64KB"]
+        chart = self.folder / "chart.svg"
+        self.assert_fails(2, "--published foo: expected a name and where it begins", *words, "--published", "foo", "--chart", chart)
+        self.assertFalse(chart.exists())
+        for option in ("-o", "--chart"):
+            self.assert_fails(1, "cannot write '/nonexistent/x.svg'", *words, option, "/nonexistent/x.svg")
+
     def test_a_part_of_a_sweep_is_joined_by_a_later_run(self):
         points = self.folder / "points"
         words = ["machine", "tune", "ring:8", "--collectives", "all_reduce", "--sizes", "8..64KB", "--points", points]
