@@ -5,6 +5,8 @@
 #include <charconv>
 #include <stdexcept>
 
+#include "ccl/config.h"
+#include "ccl/devices.h"
 #include "ccl/rendezvous/environment.h"
 #include "ccl/transports/registry.h"
 #include "device/backends.h"
@@ -44,13 +46,20 @@ void expect_place(const BenchOptions& o) {
 }
 
 void set_device(BenchSettings& s, const BenchOptions& o) {
-  device::backend_named(o.device);  // throws for an unknown one
-  s.device = o.device;
-  if (o.device == "host") return;
-  if (!o.on.empty())
+  const bool typed = o.app->count("--device") != 0;
+  if (typed && !o.on.empty() && o.device != "host")
     throw std::invalid_argument(fmt::format("--device {} goes with ranks that run, and --on simulates them", o.device));
-  if (s.cpu_time && o.device.starts_with("sim:"))
-    throw std::invalid_argument(fmt::format("--report_cputime: the time of --device {} is simulated", o.device));
+  if (!o.on.empty()) return;
+  s.device = typed ? o.device : ccl::device_from_environment();
+  const std::string source = typed ? fmt::format("--device {}", o.device) : fmt::format("TRELLIS_DEVICE={}", s.device);
+  try {
+    device::backend_named(s.device);  // throws for an unknown one
+  } catch (const std::invalid_argument& e) {
+    throw std::invalid_argument(typed ? e.what() : fmt::format("{}: {}", source, e.what()));
+  }
+  if (s.device == "host") return;
+  if (s.cpu_time && s.device.starts_with("sim:"))
+    throw std::invalid_argument(fmt::format("--report_cputime: the time of {} is simulated", source));
   s.device_memory = true;
 }
 
@@ -175,6 +184,7 @@ void set_ranks(BenchSettings& s, const BenchOptions& o) {
   s.threads = o.threads || each > 1;
   s.streams = o.streams;
   s.pin = !o.no_pin && o.streams == 1;
+  s.timeout = ccl::config_from_environment().timeout;
   if (o.app->count("-T") != 0) s.timeout = o.timeout_s == 0 ? for_ever : std::chrono::seconds(o.timeout_s);
 }
 

@@ -19,6 +19,7 @@
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
+#include "tools/program/output_option.h"
 #include "tools/program/table.h"
 #include "tools/schedule/request_options.h"
 
@@ -65,7 +66,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--explain", o.explain, "A collective and a size")->expected(2);
   app.add_option("--machine", o.machine,
                  "The machine that the rules are for, * for any; else TRELLIS_MACHINE, or host");
-  app.add_option("-o,--output", o.output, "The table's file; printed without");
+  app.add_option("-o,--output", o.output, "The table's file; printed without")->check(output_file());
   app.add_flag("--all", o.all, "With --explain: every choice, and not the best of each algorithm alone");
   app.add_flag("--json", o.json, "With --explain: JSON, values in SI units");
 }
@@ -89,6 +90,7 @@ kernels::DType type_of(const Options& o) {
 BenchSettings settings_for(Collective c) {
   BenchSettings s;
   s.op.collective = c;
+  s.timeout = ccl::config_from_environment().timeout;
   return s;
 }
 
@@ -122,15 +124,16 @@ std::vector<ccl::Rule> tuned(Collective c, ccl::Rank ranks, kernels::DType type,
   const ccl::Descriptor from(ends[0]);
   ccl::Descriptor to(ends[1]);
   const std::vector<ccl::AlgorithmConfig> choices = candidates(c, ranks);
-  const int status = run_on_ranks({.ranks = ranks}, [&](const RankContext& context) {
-    BenchProgress silent(0, false);
-    const auto costs = measured(context, c, type, choices, sizes, context.rank == 0 ? progress : silent);
-    if (context.rank != 0) return 0;
-    ccl::Selections found;
-    for (const ccl::Rule& rule : rules_for(c, ranks, costs)) found.add(rule);
-    const std::string text = found.text();  // less than a pipe holds
-    return write(to.number(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1;
-  });
+  const int status =
+      run_on_ranks({.ranks = ranks, .timeout = settings_for(c).timeout}, [&](const RankContext& context) {
+        BenchProgress silent(0, false);
+        const auto costs = measured(context, c, type, choices, sizes, context.rank == 0 ? progress : silent);
+        if (context.rank != 0) return 0;
+        ccl::Selections found;
+        for (const ccl::Rule& rule : rules_for(c, ranks, costs)) found.add(rule);
+        const std::string text = found.text();  // less than a pipe holds
+        return write(to.number(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1;
+      });
   if (status != 0) throw std::runtime_error(fmt::format("{}: its rules did not arrive", schedule::name(c)));
   progress.skip(sizes.size());
   to = ccl::Descriptor();
@@ -181,7 +184,6 @@ int tune(const Options& o) {
   ccl::expect_machine(machine);
   for (const Collective c : collectives)
     for (const ccl::Rank ranks : counts) expect_room(c, ranks, type_of(o), sizes.back(), "--sizes");
-  expect_writable(o.output);
   BenchProgress progress(collectives.size() * counts.size() * sizes.size(), true);
   ccl::Selections table;
   for (const Collective c : collectives)
@@ -250,8 +252,8 @@ int explain(const Options& o) {
     throw std::invalid_argument(fmt::format("--explain {} {}: expected at most 16T", o.explain[0], o.explain[1]));
   expect_room(c, counts.front(), type_of(o), bytes, "size");
   const std::vector<ccl::AlgorithmConfig> choices = candidates(c, counts.front());
-  return run_on_ranks({.ranks = counts.front()}, [&](const RankContext& context) {
-    const BenchSettings s = settings_for(c);
+  const BenchSettings s = settings_for(c);
+  return run_on_ranks({.ranks = counts.front(), .timeout = s.timeout}, [&](const RankContext& context) {
     Bench bench(s, context);
     try {
       Contest contest(bench, context, c, type_of(o), choices);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 
 #include "tests/why.h"
@@ -237,6 +238,41 @@ TEST(BenchOptions, ATimeoutOf0IsNone) {
   EXPECT_GT(ccl::Clock::now() + read({"all_reduce_perf", "-T", "0"}).timeout, ccl::Clock::now());
   for (const std::string value : {"-1", "10000001"})
     EXPECT_EQ(refusal({"allr", "-T", value}), "-T " + value + ": expected 0 to 10000000");
+}
+
+// A variable of the environment while it lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    setenv(name, value, 1);
+  }                                 // NOLINT(concurrency-mt-unsafe)
+  ~Variable() { unsetenv(name_); }  // NOLINT(concurrency-mt-unsafe)
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+TEST(BenchOptions, WithoutFlagsTheEnvironmentCounts) {
+  const Variable timeout("TRELLIS_TIMEOUT", "0.25"), device("TRELLIS_DEVICE", "sim:trn2.48xlarge");
+  EXPECT_EQ(read({"allr"}).timeout, std::chrono::milliseconds(250));
+  EXPECT_EQ(read({"allr", "-T", "7"}).timeout, std::chrono::seconds(7));
+  EXPECT_EQ(read({"allr"}).device, "sim:trn2.48xlarge");
+  EXPECT_TRUE(read({"allr"}).device_memory);
+  EXPECT_EQ(read({"allr", "--device", "host"}).device, "host");
+  EXPECT_EQ(read({"allr", "--on", "sim:ring:4"}).device, "host");
+  EXPECT_NE(refusal({"allr", "-C", "1"}).find("the time of TRELLIS_DEVICE=sim:trn2.48xlarge is simulated"),
+            std::string::npos);
+}
+
+TEST(BenchOptions, WhatTheEnvironmentSaysWronglyIsNamed) {
+  {
+    const Variable timeout("TRELLIS_TIMEOUT", "soon");
+    EXPECT_NE(refusal({"allr"}).find("TRELLIS_TIMEOUT=soon: expected seconds"), std::string::npos);
+  }
+  const Variable device("TRELLIS_DEVICE", "gpu");
+  EXPECT_TRUE(refusal({"allr"}).starts_with("TRELLIS_DEVICE=gpu: ")) << refusal({"allr"});
 }
 
 TEST(BenchOptions, NoValueIsEmptyAndNoNumberIsOctal) {
