@@ -5,11 +5,14 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "ccl/communicator.h"
 #include "ccl/rendezvous/environment.h"
 #include "kernels/dispatch/cpu.h"
 #include "sim/figures/nearest.h"
+#include "tools/answer/ended_by_signals.h"
 #include "tools/answer/interruption.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
@@ -36,7 +39,7 @@ void add(CLI::App& app, Options& o) {
       "Trains a model as CONFIG.yaml says, whose keys are those of NxD Training. Under `trellis launch`, torchrun, "
       "mpirun\n"
       "or srun each process is a rank; without them it trains alone. SIGINT and SIGTERM end it after the step, with a\n"
-      "checkpoint.");
+      "checkpoint; before the first step, at once.");
   app.add_option("config", o.config, "The configuration");
   app.add_option("--set", o.changes, "Changes a key: data.seq_length=128");
   app.add_option("--curve", o.curve, "The loss as SVG [loss.svg in the run's folder]");
@@ -62,7 +65,10 @@ std::string line_of(const train::StepRecord& r, std::int64_t steps, double peak)
 
 int train_here(const Options& o, const ReadConfig& read) {
   const Interrupts interrupts;
+  std::optional<EndedBySignals> before_steps(
+      std::in_place);  // until then there is nothing that a checkpoint would keep
   const ccl::Launched launched = ccl::launched_from_environment();
+  if (launched.rank == 0 && !o.curve.empty()) expect_writable(o.curve);
   const ccl::Config config = ccl::config_from_environment();
   const auto store = ccl::store_from_environment(launched, ccl::Clock::now() + config.timeout);
   const auto world = ccl::Communicator::create(store, launched.rank, launched.ranks, config);
@@ -79,7 +85,8 @@ int train_here(const Options& o, const ReadConfig& read) {
     for (const std::string& note : notes) print(note);
   const double peak = job.trainer.peak_tflops * 1e12 * launched.ranks;
   const train::TrainingResult result = train::train(job, *world,
-                                                    {.step =
+                                                    {.begin = [&](std::int64_t) { before_steps.reset(); },
+                                                     .step =
                                                          [&](const train::StepRecord& r) {
                                                            if (!o.quiet) print(line_of(r, job.trainer.max_steps, peak));
                                                          },

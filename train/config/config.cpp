@@ -12,6 +12,36 @@ void expect(bool right, fmt::format_string<T...> format, T&&... values) {
   if (!right) throw std::invalid_argument(fmt::format(format, std::forward<T>(values)...));
 }
 
+// Far above what is trained, and few enough for a step to be laid out: a pass through a layer takes some 45 KB.
+constexpr std::size_t most_layers = 4096, most_micro_batches = 65'536, most_passes = 262'144;
+constexpr std::size_t most_elements = std::size_t{1} << 28;  // along one side of a tensor
+
+void check_sizes(const Config& c) {
+  const ModelConfig& m = c.model;
+  const std::pair<const char*, std::size_t> sides[] = {{"model.vocab_size", m.vocab_size},
+                                                       {"model.hidden_size", m.hidden_size},
+                                                       {"model.intermediate_size", m.intermediate_size},
+                                                       {"model.num_attention_heads", m.num_attention_heads},
+                                                       {"data.seq_length", c.seq_length},
+                                                       {"data.micro_batch_size", c.micro_batch_size}};
+  for (const auto& [field, size] : sides)
+    expect(size <= most_elements, "{} is {}: expected at most {}", field, size, most_elements);
+  expect(m.num_layers <= most_layers, "model.num_layers is {}: expected at most {}", m.num_layers, most_layers);
+}
+
+// What a rank's step has to go through.
+void check_passes(const Config& c, std::size_t micro_batches) {
+  expect(micro_batches <= most_micro_batches,
+         "data.global_batch_size is {}, in {} micro-batches: expected at most {} of them", c.global_batch_size,
+         micro_batches, most_micro_batches);
+  const auto pipeline = static_cast<std::size_t>(c.strategy.pipeline);
+  const std::size_t layers = (c.model.num_layers + pipeline - 1) / pipeline;
+  expect(layers * micro_batches <= most_passes,
+         "model.num_layers is {}, {} of them on a rank, and data.global_batch_size {} is {} micro-batches: expected at "
+         "most {} passes through layers in a step",
+         c.model.num_layers, layers, c.global_batch_size, micro_batches, most_passes);
+}
+
 void check_model(const ModelConfig& m) {
   expect(m.vocab_size >= 2, "model.vocab_size is {}: expected at least 2", m.vocab_size);
   expect(m.num_layers >= 1, "model.num_layers is {}: expected at least 1", m.num_layers);
@@ -102,6 +132,7 @@ std::vector<std::size_t> auto_partition(std::size_t layers, std::size_t stages) 
 }
 
 Derived derive(const Config& c, Rank world) {
+  check_sizes(c);
   check_model(c.model);
   check_optimizer(c.optimizer);
   const StrategyConfig& s = c.strategy;
@@ -125,6 +156,7 @@ Derived derive(const Config& c, Rank world) {
          "data.global_batch_size is {}: expected a multiple of micro_batch_size x data parallel size, {} x {}",
          c.global_batch_size, c.micro_batch_size, d.mesh.data);
   d.micro_batches = c.global_batch_size / together;
+  check_passes(c, d.micro_batches);
   check_split(c);
   d.stage_of_layer = stages(c);
   const auto kv = static_cast<Rank>(c.model.kv_heads());

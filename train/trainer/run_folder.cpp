@@ -42,7 +42,7 @@ std::string this_process() {
 RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {
   fs::create_directories(path_);
   const fs::path name = path_ / "lock";
-  fd_ = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  fd_ = open(name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (fd_ < 0) throw std::system_error(errno, std::generic_category(), name.string());
   try {
     lock();

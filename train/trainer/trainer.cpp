@@ -101,7 +101,6 @@ class Training {
       throw std::invalid_argument(
           "exp_manager.checkpoint_callback_params.monitor is val_loss: expected data.val_path, from which it comes");
     check_files();
-    prove_step();
   }
 
   // What is not there is told before a step is laid out, which may take long.
@@ -114,7 +113,6 @@ class Training {
     for (const std::string& path : config_.data.val_path) expect("data.val_path", path);
     const std::string& from = config_.experiment.resume_from;
     if (!from.empty()) expect("exp_manager.resume_from_checkpoint", from);
-    if (world_.rank() == 0 && !config_.experiment.directory.empty()) fs::create_directories(root());
   }
 
   // Rank 0 proves the step, or finds it proved; all hear of a fault.

@@ -189,9 +189,38 @@ class Train(program.Case):
         self.assertNotEqual(job.returncode, 0)
         self.assertRegex(said, "rank 1")
 
+    def blocks(self, process, number):
+        """Whether its main thread, which then lays the step out, blocks the signal."""
+        with open(f"/proc/{process}/status") as status:
+            blocked = next(line for line in status if line.startswith("SigBlk:")).split()[1]
+        return int(blocked, 16) >> (number - 1) & 1
+
+    def test_it_ends_at_once_while_it_lays_the_step_out(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            job = subprocess.Popen(self.command(1, "early", model__num_layers=3000), stdout=subprocess.PIPE, text=True)
+            while not self.blocks(job.pid, number):
+                self.assertIsNone(job.poll())
+                time.sleep(0.01)
+            job.send_signal(number)
+            said = job.communicate(timeout=60)[0]
+            self.assertEqual((job.returncode, said.count("step 1/")), (-number, 0))
+
+    def test_what_is_not_there_is_told_before_the_step_is_laid_out(self):
+        for status, change in ((1, {"data__train_path": "/nonexistent/text"}), (1, {"data__val_path": "/nonexistent/text"}),
+                               (1, {"exp_manager__resume_from_checkpoint": "/nonexistent/step_00000001"}),
+                               (2, {"exp_manager__exp_dir": os.path.join(CONFIG, "x")})):
+            ran = trellis("train", CONFIG, *sets(**{"exp_manager__exp_dir": self.root / "missing"} | change))
+            self.assertEqual((ran.returncode, ran.stdout), (status, ""), (change, ran.stderr))
+            self.assertIn(str(list(change.values())[0]), ran.stderr)
+        ran = trellis("train", CONFIG, *sets(exp_manager__exp_dir=self.root / "curve"), "--curve", "/nonexistent/x.svg")
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""), ran.stderr)
+        self.assertIn("cannot write '/nonexistent/x.svg'", ran.stderr)
+        self.assertFalse((self.root / "curve").exists())
+
     def test_it_ends_after_the_step_when_asked(self):
         job = subprocess.Popen(self.command(1, "asked", trainer__max_steps=100000), stdout=subprocess.PIPE, text=True)
-        job.stdout.readline()
+        while not job.stdout.readline().startswith("step 1/"):
+            pass
         job.send_signal(signal.SIGTERM)
         said = job.communicate(timeout=60)[0]
         self.assertEqual(job.returncode, 0)
@@ -203,6 +232,9 @@ class Train(program.Case):
                               "trainer.max_steps=soon": "expected a whole number",
                               "model.vocab_size=10": "token 0 of the data is",
                               "model.num_attention_heads=5": "expected a multiple of num_attention_heads 5",
+                              "model.num_layers=100000000": "model.num_layers is 100000000: expected at most 4096",
+                              "data.global_batch_size=100000000": "in 100000000 micro-batches: expected at most 65536",
+                              "model.vocab_size=1000000000000": "model.vocab_size is 1000000000000: expected at most",
                               "distributed_strategy.context_parallel_size=2": "ring attention is not built"}.items():
             with self.subTest(change):
                 ran = trellis("train", CONFIG, *sets(exp_manager__exp_dir=self.root), "--set", change)
@@ -214,6 +246,12 @@ class Train(program.Case):
                                              model_alignment_strategy__peft__target_modules="[query_key_value]"))
         self.assertEqual(ran.returncode, 2, ran.stdout)
         self.assertIn("target_modules has 'query_key_value': expected some of q_proj, k_proj,", ran.stderr)
+
+    def test_a_step_with_more_passes_than_can_be_laid_out_is_refused(self):
+        many = sets(model__num_layers=4096, data__global_batch_size=1024)
+        ran = trellis("train", "show", CONFIG, "--ranks", "1", *many)
+        self.assertEqual(ran.returncode, 2, ran.stderr)
+        self.assertIn("4096 of them on a rank, and data.global_batch_size 1024 is 1024 micro-batches: expected at most", ran.stderr)
 
     def test_a_loss_that_is_no_number_is_named(self):
         ran = trellis("train", CONFIG, *sets(exp_manager__exp_dir=self.root, model__optim__lr="1e38", trainer__gradient_clip_val=0))
