@@ -41,7 +41,8 @@ Points::Points(std::string path, const sim::Machine& machine, const std::string&
   if (!may_be_points(text))
     throw std::invalid_argument(fmt::format(
         "--points {}: something else is in this file: expected a new one, or one of an earlier sweep", own_));
-  file_ = ccl::Descriptor(open(own_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  const int named_here = own_ == path_ ? 0 : O_NOFOLLOW;  // the user has not named the others
+  file_ = ccl::Descriptor(open(own_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | named_here, 0666));
   if (file_.number() < 0) throw std::system_error(errno, std::generic_category(), own_);
   if (!text.empty() && text.back() != '\n') append("\n");  // ends a line that was cut off
 }

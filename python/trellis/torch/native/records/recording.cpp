@@ -1,5 +1,6 @@
 #include "trellis/torch/native/records/recording.h"
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <system_error>
@@ -36,15 +37,17 @@ std::string list_of(std::size_t count, Number number) {
 Recording::Recording(const std::string& folder, std::int64_t rank, std::int64_t ranks) {
   std::filesystem::create_directories(folder);
   const auto path = std::filesystem::path(folder) / ("rank" + std::to_string(rank) + ".jsonl");
-  file_.open(path, std::ios::trunc);
+  std::remove(path.c_str());  // an earlier recording; a link is not followed
+  file_.reset(std::fopen(path.c_str(), "wxe"));
   if (!file_) throw std::system_error(errno, std::generic_category(), "TRELLIS_RECORD: " + path.string());
-  file_ << "{\"trellis\":\"recording 2\",\"rank\":" << rank << ",\"ranks\":" << ranks << "}\n" << std::flush;
+  put("{\"trellis\":\"recording 2\",\"rank\":" + std::to_string(rank) + ",\"ranks\":" + std::to_string(ranks) + "}\n");
+  flush();
 }
 
 void Recording::line(const std::string& what, std::uint64_t number, const std::string& more) {
   using namespace std::chrono;
   const auto now = duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
-  file_ << "{\"" << what << "\":" << number << ",\"ns\":" << now << more << "}\n";
+  put("{\"" + what + "\":" + std::to_string(number) + ",\"ns\":" + std::to_string(now) + more + "}\n");
 }
 
 std::uint64_t Recording::begins(const Witnessed& seen, const Membership& group) {
@@ -69,7 +72,7 @@ void Recording::waits(std::uint64_t number) {
 void Recording::waited(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   line("waited", number);
-  file_ << std::flush;
+  flush();
 }
 
 void Recording::taken(std::uint64_t number) {
@@ -88,7 +91,7 @@ void Recording::ended(std::uint64_t number, int source, const std::vector<std::u
   if (!parts.empty()) more += ",\"parts\":" + list_of(parts.size(), [&](std::size_t i) { return parts[i]; });
   const std::lock_guard lock(mutex_);
   line("ended", number, more);
-  file_ << std::flush;
+  flush();
 }
 
 void record_to(const std::string& folder, std::int64_t rank, std::int64_t ranks) {

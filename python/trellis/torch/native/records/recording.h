@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
+#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -36,8 +36,10 @@ class Recording : public std::enable_shared_from_this<Recording> {
 
  private:
   void line(const std::string& what, std::uint64_t number, const std::string& more = "");
+  void put(const std::string& text) { std::fwrite(text.data(), 1, text.size(), file_.get()); }
+  void flush() { std::fflush(file_.get()); }
   std::mutex mutex_;
-  std::ofstream file_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_{nullptr, &std::fclose};
   std::uint64_t next_ = 0;
 };
 
