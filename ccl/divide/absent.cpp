@@ -89,11 +89,10 @@ void miss(const Transport& t, const Known& k, std::span<const Rank> awaited, con
   throw PeerLost(first, -1, fmt::format("{}: {} did not join the others in time", call, who(t, first)));
 }
 
-void lose(const Transport& t, const Known& k, Rank gone, bool ended) {
+void lose(Transport& t, const Known& k, Rank gone, bool ended) {
   check_left_out(t, k, {&gone, 1}, ended);
   throw PeerLost(gone, -1,
-                 fmt::format("{}: {} {}; {}", word(k.mine.call), who(t, gone),
-                             t.left(gone) ? "has closed the communicator" : "is gone", instead(t, gone)));
+                 fmt::format("{}: {} {}; {}", word(k.mine.call), who(t, gone), how_it_went(t, gone), instead(t, gone)));
 }
 
 PeerLost given_up(const Transport& t, const Known& k, Rank lost) {

@@ -11,7 +11,7 @@ namespace trellis::ccl {
 [[noreturn]] void miss(const Transport&, const Known&, std::span<const Rank> awaited, const Watchdog&, bool ended);
 
 // One of the awaited ranks has died or left: throws.
-[[noreturn]] void lose(const Transport&, const Known&, Rank gone, bool ended);
+[[noreturn]] void lose(Transport&, const Known&, Rank gone, bool ended);
 
 // The error of a split in which another rank gave up on `lost`.
 PeerLost given_up(const Transport&, const Known&, Rank lost);

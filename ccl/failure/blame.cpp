@@ -63,6 +63,9 @@ Mismatch misfit_of_points(const Transport& t, const Misfit& m) {
 [[noreturn]] void lose(Transport& t, Rank r, const Activity& mine, const std::string& why) {
   t.mark_lost(r);
   const Rank first = t.lost();
+  if (first == t.rank() && first == r)
+    throw PeerLost(r, mine.step,
+                   fmt::format("{}, this one, {}; we wait in {}, step {}", who(t, r), why, text_of(mine), mine.step));
   if (first == t.rank())
     throw PeerLost(first, mine.step,
                    fmt::format("{}, this one, was given up by another that waited for it; we were in {}, step {}",
@@ -166,11 +169,13 @@ void check_health(Transport& t, const Activity& mine, std::chrono::nanoseconds w
     if (r == t.rank() || t.alive(r)) continue;
     if (t.could_advance()) return;  // what it sent before it left has arrived meanwhile
     const Activity theirs = t.activity(r);
-    if (theirs.running) lose(t, r, mine, "died");
+    if (t.silence(r) > 0ms && t.cut_off())
+      lose(t, t.rank(), mine, "is cut off: most of the others do not answer, among them " + who(t, r));
+    if (theirs.running) lose(t, r, mine, how_it_went(t, r));
     // It left between operations. If it has come as far as this rank, it has finished this operation, and its messages
     // are on their way. It is lost if this rank still waits for it after a while.
     if (waited < sure || (theirs.operation >= mine.operation && r != mine.waits_for)) continue;
-    lose(t, r, mine, t.left(r) ? "has closed the communicator" : "is gone: its process has ended");
+    lose(t, r, mine, how_it_went(t, r));
   }
   if (waited < sure || mine.waits_for < 0) return;
   const Activity theirs = t.activity(mine.waits_for);

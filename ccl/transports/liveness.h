@@ -33,13 +33,17 @@ class Liveness {
   virtual Activity activity(Rank) const = 0;
   // Brings the others' activities up to date, as far as they answer within this time.
   virtual void refresh(std::chrono::milliseconds most) = 0;
-  virtual bool alive(Rank) = 0;           // false once it has left, or its process is known to have ended
-  virtual bool left(Rank) const = 0;      // it has closed the communicator
-  virtual void mark_lost(Rank) = 0;       // tells all ranks
-  virtual Rank lost() const = 0;          // the first that was marked; -1: none
-  virtual void mark_aborted() = 0;        // by this rank
-  virtual Rank aborted_by() const = 0;    // the first rank that did; -1: none
-  virtual bool aborted_here() const = 0;  // this rank did, first or not
+  virtual bool alive(Rank) = 0;  // false once it has left, or its process is known to have ended
+  // For how long a rank has not answered that is taken not to be alive for that alone; 0: it is known to have ended, or
+  // to have left.
+  virtual std::chrono::milliseconds silence(Rank) { return {}; }
+  virtual bool cut_off() { return false; }  // this rank hears nothing of most others
+  virtual bool left(Rank) const = 0;        // it has closed the communicator
+  virtual void mark_lost(Rank) = 0;         // tells all ranks
+  virtual Rank lost() const = 0;            // the first that was marked; -1: none
+  virtual void mark_aborted() = 0;          // by this rank
+  virtual Rank aborted_by() const = 0;      // the first rank that did; -1: none
+  virtual bool aborted_here() const = 0;    // this rank did, first or not
   bool aborted() const { return aborted_by() >= 0; }
   virtual bool over() const = 0;                 // a rank is lost or has aborted
   virtual std::int64_t process(Rank) const = 0;  // process id on its host

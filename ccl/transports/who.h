@@ -1,4 +1,4 @@
-// How messages name a rank: one wording for all of them.
+// How messages name a rank, and say that it is not there: one wording for all of them.
 #pragma once
 
 #include <string>
@@ -9,5 +9,10 @@ namespace trellis::ccl {
 
 std::string who(Rank, const std::string& host);  // "rank 3 on host node1"; no host: "rank 3"
 std::string who(const Liveness&, Rank);          // without a host where all ranks share one
+
+// Why a rank is not alive: "died" in an operation, "has closed the communicator", or "has not answered for 3.0 s" where
+// no more is known of it.
+std::string how_it_went(Liveness&, Rank);
+std::string unanswered_for(std::chrono::milliseconds);
 
 }  // namespace trellis::ccl

@@ -141,6 +141,8 @@ class Hybrid : public Transport {
   Activity activity(Rank r) const override { return fabric_->activity(r); }
   void refresh(std::chrono::milliseconds most) override { fabric_->refresh(most); }
   bool alive(Rank r) override { return fabric_->alive(r); }
+  std::chrono::milliseconds silence(Rank r) override { return fabric_->silence(r); }
+  bool cut_off() override { return fabric_->cut_off(); }
   bool left(Rank r) const override { return fabric_->left(r); }
   void mark_lost(Rank r) override { fabric_->mark_lost(r); }
   Rank lost() const override { return fabric_->lost(); }

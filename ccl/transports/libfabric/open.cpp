@@ -41,7 +41,7 @@ Member myself(const FabricSettings& s, const Control& control) {
 Outcome outcome_of_giving_up(Control& control, Presence& presence) {
   if (presence.rank() == 0) return presence.settle(Outcome::dropped);
   presence.announce([](PublicState& s) { s.head.gives_up = true; });
-  const Deadline end = Clock::now() + for_an_answer + (control.paths() - 1) * presence.longest_silence();
+  const Deadline end = Clock::now() + for_an_answer + (control.paths().all - 1) * presence.longest_silence();
   while (presence.outcome() == Outcome::open && Clock::now() < end) {
     presence.ask(presence.above());
     control.progress();
@@ -51,6 +51,11 @@ Outcome outcome_of_giving_up(Control& control, Presence& presence) {
 }
 
 std::string named(const Presence& p, Rank r) { return who(r, p.host(r)); }
+
+std::string how_it_went(Presence& p, Rank r) {
+  const auto silence = p.silence(r);
+  return silence.count() > 0 ? unanswered_for(silence) : p.left(r) ? "has given up" : "died";
+}
 
 // Names the rank that rank 0 told, which alone knows of all; else the first that this rank has not heard of.
 PeerLost not_in_time(Presence& p) {
@@ -73,7 +78,8 @@ bool is_over(const Joining& j, Presence& presence, std::span<const Rank> awaited
   if (Clock::now() > j.deadline) return true;
   if (const Rank r = presence.above(); !presence.alive(r)) presence.mark_lost(r);
   if (const Rank r = presence.lost(); r >= 0)
-    throw PeerLost(r, -1, fmt::format("{} died while the ranks joined", named(presence, r)));
+    throw PeerLost(r, -1,
+                   fmt::format("{} {}, and the ranks were joining", named(presence, r), how_it_went(presence, r)));
   return false;
 }
 

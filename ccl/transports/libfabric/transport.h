@@ -34,6 +34,8 @@ class FabricTransport : public Transport {
   void rest() override;
   Activity activity(Rank r) const override { return presence_->activity(r); }
   bool alive(Rank r) override { return presence_->alive(r); }
+  std::chrono::milliseconds silence(Rank r) override { return presence_->silence(r); }
+  bool cut_off() override { return presence_->cut_off(); }
   bool left(Rank r) const override { return presence_->left(r); }
   void mark_lost(Rank) override;
   Rank lost() const override { return presence_->lost(); }

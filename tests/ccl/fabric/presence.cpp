@@ -7,6 +7,7 @@
 
 #include <numeric>
 #include <string>
+#include <thread>
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -14,23 +15,42 @@ namespace {
 using namespace std::chrono_literals;
 
 // One on each host: "h0", "h1", ...
-Presence presence_of(Rank rank, Rank ranks) {
+Presence presence_of(Rank rank, Rank ranks, std::chrono::milliseconds timeout = 10s, ControlPaths paths = {}) {
   std::vector<std::size_t> places(static_cast<std::size_t>(ranks));
   std::iota(places.begin(), places.end(), std::size_t{0});
   std::vector<Member> members;
-  for (Rank r = 0; r < ranks; ++r) members.push_back({.host = "h" + std::to_string(r)});
-  return {7, rank, std::move(places), std::move(members), 10s, 1};
+  for (Rank r = 0; r < ranks; ++r)
+    members.push_back({.host = "h" + std::to_string(r), .home = "b" + std::to_string(r)});
+  return {7, rank, std::move(places), std::move(members), timeout, paths};
 }
 
-PublicState message(Presence& from, Rank to) {
+PublicState message(Presence& from, Rank to, int path = 0) {
   std::vector<std::byte> bytes;
-  bytes.resize(from.write_for(to, 0, 4096, bytes));
+  bytes.resize(from.write_for(to, path, 4096, bytes));
   PublicState state;
   EXPECT_TRUE(read_public(bytes, state));
   return state;
 }
 
-void tell(Presence& from, Presence& to) { EXPECT_TRUE(to.hear(message(from, to.rank()), 0)); }
+void tell(Presence& from, Presence& to, int path = 0) {
+  EXPECT_TRUE(to.hear(message(from, to.rank(), path), path));
+}
+
+// As Control does it, over a wire on which all is lost: what is owed goes.
+void send_in_vain(Presence& p) {
+  for (const Rank r : p.take_owed()) {
+    p.telling(r, p.path(r));
+    p.told(r, p.path(r), 0);
+  }
+}
+
+bool holds_in_time(auto&& holds) {
+  for (const Deadline end = Clock::now() + 20s; Clock::now() < end; std::this_thread::sleep_for(1ms))
+    if (holds()) return true;
+  return false;
+}
+
+constexpr ControlPaths with_datagrams{.all = 2, .datagrams = 1};
 
 TEST(Presence, NobodyIsMissingWhenAllHaveJoined) {
   Presence zero = presence_of(0, 2), one = presence_of(1, 2);
@@ -70,6 +90,77 @@ TEST(Presence, AReplayedAnswerAnswersNothing) {
   zero.ask(1);
   EXPECT_FALSE(zero.hear(answer, 0));
   EXPECT_FALSE(zero.answered(1, zero.asked(1)));
+}
+
+TEST(Presence, AProcessThatRefusesConnectionsTwiceHasEnded) {
+  Presence zero = presence_of(0, 2, 10min);
+  zero.ask(1);
+  zero.nobody_listens(1);
+  EXPECT_TRUE(zero.alive(1)) << "a firewall may refuse for a moment";
+  EXPECT_TRUE(holds_in_time([&] {
+    zero.nobody_listens(1);
+    return !zero.alive(1);
+  }));
+  EXPECT_EQ(zero.silence(1), 0ms) << "it is known to have ended";
+}
+
+TEST(Presence, AProcessThatIsHeardHasNotEnded) {
+  Presence zero = presence_of(0, 2, 10min), one = presence_of(1, 2);
+  zero.ask(1);
+  for (const Deadline end = Clock::now() + 1s; Clock::now() < end; std::this_thread::sleep_for(10ms)) {
+    tell(one, zero);
+    zero.nobody_listens(1);
+    ASSERT_TRUE(zero.alive(1));
+  }
+}
+
+TEST(Presence, WhatIsNotAnsweredIsAskedByDatagramsAndBack) {
+  Presence zero = presence_of(0, 2, 10min, with_datagrams), one = presence_of(1, 2, 10min, with_datagrams);
+  EXPECT_EQ(zero.path(1), 0);
+  zero.ask(1);
+  const auto is_on = [&](int path) {
+    return [&zero, path] {
+      send_in_vain(zero);
+      return zero.path(1) == path;
+    };
+  };
+  EXPECT_TRUE(holds_in_time(is_on(1)));
+  tell(zero, one, 1);
+  EXPECT_EQ(one.path(0), 1) << "it answers by the way by which it was asked";
+  tell(one, zero, 1);
+  EXPECT_TRUE(zero.alive(1));
+  EXPECT_TRUE(holds_in_time(is_on(0))) << "datagrams may be lost, so a wire is tried again";
+}
+
+TEST(Presence, ARankThatDoesNotAnswerIsLostForItsSilenceAlone) {
+  Presence zero = presence_of(0, 2, 400ms);
+  zero.ask(1);
+  EXPECT_TRUE(holds_in_time([&] { return !zero.alive(1); }));
+  EXPECT_GE(zero.silence(1), 300ms);
+  EXPECT_FALSE(zero.cut_off()) << "of two, either may be cut off";
+}
+
+TEST(Presence, DataThatComeAreASignOfLife) {
+  Presence zero = presence_of(0, 2, 400ms);
+  std::uint64_t pieces = 0;
+  zero.arrivals = [&](Rank) { return RailCounts{pieces}; };
+  zero.ask(1);
+  for (const Deadline end = Clock::now() + 1s; Clock::now() < end; ++pieces) ASSERT_TRUE(zero.alive(1));
+  EXPECT_TRUE(holds_in_time([&] { return !zero.alive(1); }));
+}
+
+TEST(Presence, WhoHearsNothingOfMostOthersDoubtsItself) {
+  Presence cut = presence_of(2, 3, 400ms), other = presence_of(0, 3, 400ms), third = presence_of(1, 3, 400ms);
+  for (const Rank r : {0, 1}) cut.ask(r);
+  for (const Rank r : {1, 2}) other.ask(r);
+  const auto is_lost = [&] {
+    tell(third, other);
+    return !cut.alive(0) && !cut.alive(1) && !other.alive(2);
+  };
+  EXPECT_TRUE(holds_in_time(is_lost));
+  EXPECT_TRUE(cut.cut_off());
+  tell(third, other);
+  EXPECT_FALSE(other.cut_off());
 }
 
 }  // namespace

@@ -91,14 +91,49 @@ class HostsTest(OnHosts):
         found = subprocess.run([TRELLIS, "doctor", dumps], capture_output=True, text=True).stdout
         self.assertRegex(found.splitlines()[0], r"rank [23]'s process ended")
 
+    def test_a_process_that_is_killed_is_known_long_before_the_deadline(self):
+        """Its kernel closes its sockets, and says so to whoever asks for it."""
+        for transport, provider in (("libfabric", ""), ("hybrid", ""), ("libfabric", "tcp;ofi_rxm")):
+            with self.subTest(transport=transport, provider=provider):
+                self.jobs, self.hosts = [], Hosts(2)
+                self.start(2, 1, "bench", "all_reduce_perf", "-b", "4M", "-e", "4M", "-n", "100000", "-c", "0", "-T",
+                           "120", TRELLIS_TRANSPORT=transport, TRELLIS_PROVIDER=provider)
+                self.measure_for(0.5)
+                self.jobs[1].kill()
+                self.assertNotEqual(self.ends((0,), 60), [0])
+                self.assertRegex(self.said(0), r"rank 1 on host host1 (died|is gone: its process has ended)")
+                self.hosts.close()
+
     def test_a_link_that_is_cut_is_noticed_by_the_deadline(self):
         self.start(2, 1, "bench", "all_reduce_perf", "-b", "4M", "-e", "4M", "-n", "100000", "-c", "0", "-T", "10",
                    TRELLIS_TRANSPORT="libfabric")
         self.measure_for(1)
         self.hosts.cut(1)
         self.ends((0, 1), 40)
-        self.assertRegex(self.said(0), r"rank 1 on host host1")
-        self.assertRegex(self.said(1), r"rank 0 on host host0")
+        self.assertRegex(self.said(0), r"rank 1 on host host1 has not answered for [0-9.]+ s")
+        self.assertRegex(self.said(1), r"rank 0 on host host0 has not answered for [0-9.]+ s")
+
+    def test_who_is_cut_off_from_most_names_itself(self):
+        self.start(3, 1, "bench", "all_reduce_perf", "-b", "4M", "-e", "4M", "-n", "100000", "-c", "0", "-T", "4",
+                   TRELLIS_TRANSPORT="libfabric")
+        self.measure_for(1)
+        self.hosts.cut(2)
+        self.ends((0, 1, 2), 40)
+        for other in (0, 1):
+            self.assertIn("rank 2 on host host2", self.said(other))
+        self.assertIn("rank 2 on host host2, this one, is cut off", self.said(2))
+
+    def test_a_node_whose_link_is_cut_ends_on_both_sides(self):
+        self.hosts = Hosts(2)
+        for node in range(2):
+            self.rank(node, 2, node, "launch", "-n", "1", "--nnodes", "2", "--node-rank", str(node), "--master-addr",
+                      "10.9.0.1", "--master-port", "29600", "--", "sh", "-c", "echo here; exec sleep 600")
+        for node in range(2):
+            self.says(node, "here")
+        self.hosts.cut(1)
+        self.assertEqual(self.ends((0, 1), 60), [1, 1], self.said(0) + self.said(1))
+        self.assertIn("the launch of node 1 has not been heard for 4 s", self.said(0))
+        self.assertRegex(self.said(1), "the launch of node 0 at .* has not answered for 4 s")
 
     def goes_on_after_a_cut(self, transport):
         self.hosts = Hosts(3)

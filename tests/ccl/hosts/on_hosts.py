@@ -63,10 +63,14 @@ class OnHosts(unittest.TestCase):
 
     def measure_for(self, seconds, joined="out-of-place"):
         """Until the ranks have joined, and for so long more."""
-        deadline = time.monotonic() + 120
-        while joined not in self.said(0) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        self.says(0, joined)
         time.sleep(seconds)
+
+    def says(self, job, what):
+        """Waits until it does."""
+        deadline = time.monotonic() + 120
+        while what not in self.said(job) and time.monotonic() < deadline:
+            time.sleep(0.05)
 
     def ends(self, ranks, within):
         deadline = time.monotonic() + within

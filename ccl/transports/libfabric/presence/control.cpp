@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <utility>
 
 #include "ccl/thread_without_signals.h"
 #include "ccl/transports/libfabric/data/packet.h"
 #include "ccl/transports/libfabric/presence/neighbours.h"
 #include "ccl/transports/libfabric/wire/address_list.h"
+#include "ccl/transports/libfabric/wire/ip_address.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"
 #include "ccl/transports/notice.h"
 
@@ -29,7 +31,16 @@ constexpr std::size_t most_relayed_bytes = std::size_t{24} << 10;
 }  // namespace
 
 Control::Control(const FabricSettings& s) : rails_(s.rails) {
-  for (int rail = 0; rail < std::min(s.rails, most_paths); ++rail) wires_.push_back(open_control_wire(s, rail));
+  for (int rail = 0; rail < std::min(s.rails, most_wires); ++rail) wires_.push_back(open_control_wire(s, rail));
+  listens_ = wires_.front()->limits().listens;
+  auto datagrams = open_control_datagrams(s, wires_.front()->address());
+  datagrams_ = datagrams != nullptr;
+  if (datagrams_) wires_.push_back(std::move(datagrams));
+}
+
+ControlPaths Control::paths() const {
+  const auto all = static_cast<int>(wires_.size());
+  return {.all = all, .datagrams = datagrams_ ? all - 1 : -1};
 }
 
 Control::~Control() {
@@ -152,7 +163,8 @@ void Control::move_if_free() {
 }
 
 void Control::move() {
-  for (int path = 0; path < paths(); ++path) move(path);
+  for (int path = 0; path < paths().all; ++path) move(path);
+  heed_knocks();
   for (const auto& p : all())
     for (const Rank r : p->take_owed()) tell(p, r);
 }
@@ -169,7 +181,9 @@ void Control::move(int path) {
         if (events[i].what == Event::What::done) take(*b, path);
         paths_[at].to_post.push_back(b);
       } else if (const auto found = sent_.find(b); found != sent_.end()) {
-        found->second.presence->told(found->second.to, path, events[i].error);
+        const auto& [presence, to] = found->second;
+        presence->told(to, path, events[i].error);
+        if (path == paths().datagrams && events[i].error == ECONNREFUSED) knock(presence->place(to));
         sent_.erase(found);
         paths_[at].pool->give(b);
       }
@@ -185,6 +199,18 @@ void Control::take(const PacketBuffer& b, int path) {
   const bool well = !told.empty() && read_public(told, s);
   const auto p = well ? presence_of(s.head.communicator) : nullptr;
   if (!well || (p && !p->hear(s, path))) ++dropped_;
+}
+
+// Nobody has the address for datagrams any more, or a firewall says so.
+void Control::knock(std::size_t place) {
+  const auto addresses = addresses_in(members_[place].address);
+  if (!listens_ || addresses.empty()) return;
+  if (const auto at = ip_address_in(addresses.front())) knocks_.begin(place, *at);
+}
+
+void Control::heed_knocks() {
+  for (const std::size_t place : knocks_.refused())
+    for (const auto& p : all()) p->nobody_listens(place);
 }
 
 void Control::tell(const std::shared_ptr<Presence>& p, Rank r) {

@@ -1,5 +1,6 @@
 // Control: the wires over which a communicator and those divided from it tell each other how they are: one, or one on
-// the interface of each of the first two rails. A thread of its own answers while the program computes.
+// the interface of each of the first two rails, and datagrams, where hosts have IP addresses. A thread of its own
+// answers while the program computes.
 #pragma once
 
 #include <condition_variable>
@@ -9,6 +10,7 @@
 
 #include "ccl/fabric.h"
 #include "ccl/transports/libfabric/data/packet_pool.h"
+#include "ccl/transports/libfabric/presence/knocks.h"
 #include "ccl/transports/libfabric/presence/presence.h"
 #include "ccl/transports/libfabric/presence/seal.h"
 
@@ -22,7 +24,7 @@ class Control {
   Control& operator=(const Control&) = delete;
 
   std::vector<std::byte> address() const;
-  int paths() const { return static_cast<int>(wires_.size()); }
+  ControlPaths paths() const;
   void begin(std::vector<Member>, const Seal&);  // the members, and what their messages bear; before anything else
   std::string terms() const;                     // how data are carried: all ranks must do so alike
   const Member& member(std::size_t place) const { return members_[place]; }
@@ -39,6 +41,8 @@ class Control {
   void take(const PacketBuffer&, int path);
   void move(int path);
   void tell(const std::shared_ptr<Presence>&, Rank);
+  void knock(std::size_t place);
+  void heed_knocks();
   void run();
   void post_receives();
   void move_if_free();  // unless another thread does
@@ -56,11 +60,14 @@ class Control {
     Rank to;
   };
   const int rails_;
-  std::mutex mutex_;  // of the wires and what is sent over them
+  bool datagrams_ = false;  // the last of the wires
+  bool listens_ = false;    // each process accepts connections at the address of its first wire
+  std::mutex mutex_;        // of the wires and what is sent over them
   std::vector<std::unique_ptr<Wire>> wires_;
   std::vector<Path> paths_;  // by wire
   std::vector<Member> members_;
   std::map<PacketBuffer*, Sent> sent_;
+  Knocks knocks_;
   std::vector<std::byte> letter_;
   std::optional<Seal> seal_;
   std::atomic<std::uint64_t> dropped_ = 0;

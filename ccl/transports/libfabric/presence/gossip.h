@@ -12,7 +12,8 @@
 
 namespace trellis::ccl::libfabric {
 
-constexpr int most_paths = 2;  // of control: endpoints on the interfaces of as many rails
+constexpr int most_wires = 2;               // of control: endpoints on the interfaces of as many rails
+constexpr int most_paths = most_wires + 1;  // and datagrams
 
 class Gossip {
  public:

@@ -12,6 +12,12 @@
 
 namespace trellis::ccl::libfabric {
 
+// The ways of control to a peer: wires that connect, and datagrams.
+struct ControlPaths {
+  int all = 1;
+  int datagrams = -1;  // the number of that path, the last; -1: there is none
+};
+
 struct Peer {
   PublicState state;                              // the latest, whether it or another rank told it
   std::uint64_t version = 0;                      // of the latest that it told itself
@@ -27,6 +33,10 @@ struct Peer {
   Deadline told = {};                             // last time that a message to it was begun
   Deadline turned = {};                           // when it took its path
   int path = 0;
+  Deadline refused = {};       // when a fresh connection to its process was first refused, since it was heard
+  bool ended = false;          // it was refused again, so its process is known to have ended
+  std::uint64_t came = 0;      // messages and pieces of its data, when this looked last
+  Deadline data_heard = {};    // when that had changed
   std::uint8_t in_flight = 0;  // a bit for each path
   bool owed = false, to_ask = false;
   bool knows_left = false;  // it was told that this rank has left

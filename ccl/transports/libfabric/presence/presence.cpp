@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "ccl/transports/libfabric/presence/neighbours.h"
 
@@ -14,13 +15,15 @@ using namespace std::chrono_literals;
 constexpr auto sure_it_fails = 300ms;  // for which messages to a peer must have failed
 constexpr auto between_repeats = 20ms;
 constexpr auto between_looks = 20ms;
-constexpr std::chrono::milliseconds most_silence = 500ms;  // of a path
+constexpr auto sure_it_ended = 200ms;  // between connections that are refused, of a rank that is not heard
+constexpr std::chrono::milliseconds most_silence = 200ms;  // of a path
 constexpr int silences = 8;                                // in the timeout, at least
+constexpr auto before_return = 2s;                         // from datagrams to a wire, which loses nothing
 
 }  // namespace
 
 Presence::Presence(std::uint64_t identity, Rank rank, std::vector<std::size_t> places, std::vector<Member> members,
-                   std::chrono::milliseconds timeout, int paths)
+                   std::chrono::milliseconds timeout, ControlPaths paths)
     : identity_(identity),
       rank_(rank),
       places_(std::move(places)),
@@ -81,13 +84,61 @@ bool Presence::alive(Rank r) {
   const std::lock_guard lock(mutex_);
   Peer& p = peer(r);
   if (p.state.head.left) return false;
-  const Member& m = member(r);
-  if (m.home == member(rank_).home && m.process != getpid()) {
-    if (!p.process) p.process = Process::of(static_cast<pid_t>(m.process));
+  if (is_neighbour(r)) {
+    if (!p.process) p.process = Process::of(static_cast<pid_t>(member(r).process));
     return p.process->runs();
   }
-  if (fails(p, now)) return false;
-  return p.unanswered == Deadline() || now - p.unanswered < timeout_ * 3 / 4;
+  return !p.ended && !fails(p, now) && silence_locked(r, now) < timeout_ * 3 / 4;
+}
+
+bool Presence::is_neighbour(Rank r) const {
+  return member(r).home == member(rank_).home && member(r).process != getpid();
+}
+
+// Data that come from a rank are a sign of life, too: a slow link may be full of them.
+std::chrono::nanoseconds Presence::silence_locked(Rank r, Deadline now) {
+  Peer& p = peer(r);
+  if (p.unanswered == Deadline()) return {};
+  const RailCounts counts = arrivals ? arrivals(r) : RailCounts{};
+  const std::uint64_t came = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  if (came != p.came) p.data_heard = now;
+  p.came = came;
+  return now - std::max(p.unanswered, p.data_heard);
+}
+
+std::chrono::milliseconds Presence::silence(Rank r) {
+  const Deadline now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  if (r == rank_ || is_neighbour(r) || peer(r).ended || peer(r).state.head.left) return {};
+  const auto silent = std::max(silence_locked(r, now), fails(peer(r), now) ? now - peer(r).heard : 0ns);
+  return std::chrono::duration_cast<std::chrono::milliseconds>(silent);
+}
+
+// Who hears nothing of most others is more likely cut off himself than all of them at once.
+bool Presence::cut_off() {
+  const Deadline now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  Rank silent = 0, answering = 1;
+  for (Rank r = 0; r < ranks(); ++r) {
+    if (r == rank_ || peer(r).ended || peer(r).state.head.left) continue;
+    if (is_neighbour(r) || now - peer(r).heard < timeout_ / 2)
+      ++answering;
+    else if (silence_locked(r, now) >= timeout_ / 2)
+      ++silent;
+  }
+  return silent > answering;
+}
+
+// A firewall may refuse for a moment what it let pass before. So it counts when it happens twice, and nothing comes
+// from that rank in the meantime by another way.
+void Presence::nobody_listens(std::size_t place) {
+  const Deadline now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  const auto at = std::ranges::find(places_, place);
+  if (at == places_.end()) return;
+  Peer& p = peers_[static_cast<std::size_t>(at - places_.begin())];
+  if (p.refused == Deadline()) p.refused = now;
+  p.ended = p.ended || now - p.refused >= sure_it_ended;
 }
 
 void Presence::put_off(Rank r) {
@@ -124,10 +175,13 @@ void Presence::ask_around(std::chrono::milliseconds apart) {
   const auto one = [&](Rank r) {
     if (r >= 0 && r < ranks() && r != rank_ && now - peer(r).asked >= apart && !peer(r).state.head.left)
       ask_locked(r, now);
+    return r >= 0 && r < ranks() && peer(r).unanswered != Deadline() && now - peer(r).unanswered > timeout_ / 4;
   };
   if (is_large(ranks())) {
-    if (mine_.head.activity.divides == 0) one(mine_.head.activity.waits_for);
-    return one((rank_ + 1) % ranks());
+    const bool waited_for = mine_.head.activity.divides == 0 && one(mine_.head.activity.waits_for);
+    if (const bool next = one((rank_ + 1) % ranks()); waited_for || next)  // or is it this one that is cut off?
+      for (const Rank r : gossip_.neighbours()) one(r);
+    return;
   }
   for (Rank r = 0; r < ranks(); ++r) one(r);
 }
@@ -145,23 +199,27 @@ bool Presence::answered(Rank r, std::uint32_t ask) const {
 
 // A path that fails, or over which nothing comes back, is changed for the next: by either end, which the other follows
 // as soon as it hears of it over that path.
-void Presence::turn(Peer& p, int path, Deadline now) const {
-  p.path = path % paths_;
+void Presence::turn(Rank r, int path, Deadline now) {
+  Peer& p = peer(r);
+  path %= paths_.all;
+  if (p.path == paths_.datagrams && path != p.path) gossip_.ended(r, p.path, false);  // some may be lost
+  p.path = path;
   p.turned = now;
 }
 
 void Presence::turn_where_silent(Deadline now) {
-  if (paths_ == 1 || now - looked_for_silence_ < between_looks) return;
+  if (paths_.all == 1 || now - looked_for_silence_ < between_looks) return;
   looked_for_silence_ = now;
   for (Rank r = 0; r < ranks(); ++r) {
     Peer& p = peer(r);
     const auto since = [&](Deadline begun) {
       return begun != Deadline() && now - std::max(begun, p.turned) >= longest_silence();
     };
+    if (p.path == paths_.datagrams && now - p.turned >= before_return) turn(r, 0, now);
     const bool stuck = (p.in_flight >> p.path & 1) != 0 && since(p.told);
     if (!stuck && !since(p.unanswered)) continue;
     if (stuck) gossip_.ended(r, p.path, false);
-    turn(p, p.path + 1, now);
+    turn(r, p.path + 1, now);
     if (stuck) {
       p.knows_left = false;
       owe_locked(r);
@@ -237,7 +295,7 @@ void Presence::told(Rank r, int path, int error) {
   Peer& p = peer(r);
   Deadline& failing = p.failing[static_cast<std::size_t>(path)];
   p.in_flight &= static_cast<std::uint8_t>(~(1U << path));
-  gossip_.ended(r, path, error == 0);
+  if (error != 0 || path != paths_.datagrams) gossip_.ended(r, path, error == 0);
   if (error == 0) {
     failing = {};
     if (path == p.path) p.repeat = {};
@@ -246,13 +304,13 @@ void Presence::told(Rank r, int path, int error) {
   }
   if (failing == Deadline()) failing = now;
   p.repeat = now + between_repeats;
-  if (path == p.path) turn(p, path + 1, now);
+  if (path == p.path) turn(r, path + 1, now);
   p.to_ask = p.to_ask || p.unanswered != Deadline();
   if (!p.state.head.left) owe_locked(r);
 }
 
 bool Presence::fails(const Peer& p, Deadline now) const {
-  return std::all_of(p.failing.begin(), p.failing.begin() + paths_, [&](Deadline since) {
+  return std::all_of(p.failing.begin(), p.failing.begin() + paths_.all, [&](Deadline since) {
     return since != Deadline() && since > p.heard && now - since > sure_it_fails;
   });
 }
@@ -270,8 +328,9 @@ bool Presence::hear(const PublicState& s, int path) {
   if (hear_of_end(s.head) && is_large(ranks())) owe_all_locked();
   Peer& p = peer(from);
   p.heard = Clock::now();
-  p.unanswered = p.failing[static_cast<std::size_t>(path)] = {};
-  if (path != p.path) turn(p, path, p.heard);
+  p.unanswered = p.refused = p.failing[static_cast<std::size_t>(path)] = {};
+  p.ended = false;
+  if (path != p.path) turn(from, path, p.heard);
   if (s.head.version > p.version) {
     p.version = s.head.version;
     PublicState now = s;

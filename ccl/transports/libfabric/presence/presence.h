@@ -18,9 +18,9 @@ namespace trellis::ccl::libfabric {
 
 class Presence {
  public:
-  // `places`: each rank's number among the members that share a Control, which has so many paths.
+  // `places`: each rank's number among the members that share a Control, which has these paths.
   Presence(std::uint64_t identity, Rank rank, std::vector<std::size_t> places, std::vector<Member>,
-           std::chrono::milliseconds timeout, int paths);
+           std::chrono::milliseconds timeout, ControlPaths);
 
   std::uint64_t identity() const { return identity_; }
   Rank rank() const { return rank_; }
@@ -38,7 +38,9 @@ class Presence {
   std::uint32_t posts(Rank) const;
   bool left(Rank) const;
   bool alive(Rank);
-  Deadline heard(Rank) const;                         // last time
+  std::chrono::milliseconds silence(Rank);  // for which it has not answered, unless its process is known to have ended
+  bool cut_off();                           // most ranks do not answer
+  Deadline heard(Rank) const;               // last time
   std::chrono::milliseconds longest_silence() const;  // of a path, before another is tried
   void come();
   std::vector<Rank> not_joined();  // of those of whom this is to know
@@ -72,6 +74,7 @@ class Presence {
   void telling(Rank, int path);              // the message is on its way
   void told(Rank, int path, int error);      // it has gone, or failed
   bool hear(const PublicState&, int path);   // false: a rank told it to another one, or has come before
+  void nobody_listens(std::size_t place);    // where one of the ranks had its process
   std::function<RailCounts(Rank)> arrivals;  // of data, by rank; set before anything is heard
 
   // Called by the Control's thread now and then, so that data go on while nobody waits for them.
@@ -89,8 +92,10 @@ class Presence {
   Rank first_absent_locked() const;
   bool hear_of_end(const PublicHead&);
   void turn_where_silent(Deadline now);
-  void turn(Peer&, int path, Deadline now) const;
+  void turn(Rank, int path, Deadline now);
   bool fails(const Peer&, Deadline now) const;  // it can't be reached
+  bool is_neighbour(Rank) const;                // a process that this one can see
+  std::chrono::nanoseconds silence_locked(Rank, Deadline now);
   void ask_locked(Rank, Deadline now);
 
   const std::uint64_t identity_;
@@ -98,7 +103,7 @@ class Presence {
   const std::vector<std::size_t> places_;
   const std::vector<Member> members_;  // by rank
   const std::chrono::milliseconds timeout_;
-  const int paths_;
+  const ControlPaths paths_;
   const std::vector<Rank> below_;  // in a large communicator
   Gossip gossip_;
   bool one_host_ = true, come_ = false;

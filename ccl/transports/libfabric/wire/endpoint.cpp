@@ -83,6 +83,7 @@ class Endpoint : public Wire {
                .writes = writes(*info_),
                .registers_local = (mode & FI_MR_LOCAL) != 0,
                .device_memory = (info_->caps & FI_HMEM) != 0,
+               .listens = listens(),
                .provider = info_->fabric_attr->prov_name};
   }
 
@@ -181,6 +182,11 @@ class Endpoint : public Wire {
     about.wait_obj = FI_WAIT_NONE;
     checked(fi_cq_open(domain_.get(), &about, &queue, nullptr), "fi_cq_open");
     queue_.reset(queue);
+  }
+
+  bool listens() const {
+    const std::string_view provider = info_->fabric_attr->prov_name;
+    return provider == "net" || provider == "tcp" || provider.starts_with("tcp;");
   }
 
   // The sockets' provider (`net`, and `tcp` since 1.18) makes the descriptor readable for each event, and never

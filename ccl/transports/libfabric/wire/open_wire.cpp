@@ -1,5 +1,6 @@
 #include "ccl/transports/libfabric/wire/open_wire.h"
 
+#include "ccl/transports/libfabric/wire/datagram_wire.h"
 #include "ccl/transports/libfabric/wire/endpoint.h"
 #include "ccl/transports/libfabric/wire/hostile_wire.h"
 
@@ -26,6 +27,11 @@ std::unique_ptr<Wire> open_wire(const FabricSettings& s, std::uint64_t member, i
 
 std::unique_ptr<Wire> open_control_wire(const FabricSettings& s, int rail) {
   return hostile_if_wanted(open_endpoint(chosen(s, rail)), s, rail, true, static_cast<std::uint64_t>(rail));
+}
+
+std::unique_ptr<Wire> open_control_datagrams(const FabricSettings& s, std::span<const std::byte> beside) {
+  auto wire = open_datagram_wire(beside);
+  return wire ? hostile_if_wanted(std::move(wire), s, 0, true, static_cast<std::uint64_t>(s.rails)) : nullptr;
 }
 
 }  // namespace trellis::ccl::libfabric

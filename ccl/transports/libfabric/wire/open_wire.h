@@ -13,4 +13,7 @@ std::unique_ptr<Wire> open_wire(const FabricSettings&, std::uint64_t member, int
 // For control, on the interface of a rail.
 std::unique_ptr<Wire> open_control_wire(const FabricSettings&, int rail);
 
+// For control, at the same IP address as a wire for it. Null: that has none.
+std::unique_ptr<Wire> open_control_datagrams(const FabricSettings&, std::span<const std::byte> beside);
+
 }  // namespace trellis::ccl::libfabric

@@ -58,6 +58,7 @@ struct WireLimits {
   bool writes = false;           // pieces are remote writes; otherwise tagged messages
   bool registers_local = false;  // memory that it reads or receives into must be registered
   bool device_memory = false;    // memory of devices can be registered
+  bool listens = false;          // over TCP: it accepts connections at its address
   std::string provider = {};     // libfabric's name for it
 };
 

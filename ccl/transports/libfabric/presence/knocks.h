@@ -1,0 +1,27 @@
+// Knocks: fresh connections to the addresses of processes that may have ended. Where one is refused, nobody listens any
+// more; a process that lives, even one that is stopped, has a kernel that takes the connection.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+#include "ccl/rendezvous/tcp/socket.h"
+
+namespace trellis::ccl::libfabric {
+
+class Knocks {
+ public:
+  void begin(std::size_t place, const ccl::Endpoint&);  // unless one is under way there
+  std::vector<std::size_t> refused();                   // places that have refused one since the last call
+
+ private:
+  struct Knock {
+    Descriptor socket;
+    int error = 0;  // at once
+    Deadline begun = {};
+  };
+  std::map<std::size_t, Knock> all_;  // by place
+};
+
+}  // namespace trellis::ccl::libfabric

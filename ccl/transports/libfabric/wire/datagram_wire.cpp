@@ -1,0 +1,178 @@
+#include "ccl/transports/libfabric/wire/datagram_wire.h"
+
+#include <linux/errqueue.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <deque>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ccl/transports/libfabric/wire/ip_address.h"
+
+namespace trellis::ccl::libfabric {
+namespace {
+
+constexpr std::size_t usual_message = 1'400;  // travels in one packet of an Ethernet
+constexpr int most_refused = 64;              // messages in a poll that no rank has sent
+constexpr int receive_room = 1 << 20;         // bytes that come while nobody polls
+
+class DatagramWire : public Wire {
+ public:
+  DatagramWire(Descriptor socket, const ccl::Endpoint& here) : socket_(std::move(socket)) {
+    const auto* const bytes = reinterpret_cast<const std::byte*>(&here.address);
+    address_.assign(bytes, bytes + here.length);
+    limits_ = {.message = usual_message, .outstanding = 4096, .provider = "UDP"};
+  }
+
+  const WireLimits& limits() const override { return limits_; }
+  std::span<const std::byte> address() const override { return address_; }
+
+  fi_addr_t know(std::span<const std::byte> address, std::uint32_t) override {
+    const auto there = ip_address_in(address);
+    if (!there) throw std::invalid_argument("a peer's address for datagrams: expected one of IP");
+    peers_.push_back({*there});
+    by_address_[key_of(*there)] = peers_.size() - 1;
+    return peers_.size() - 1;
+  }
+  std::unique_ptr<Region> region(const Memory&, bool) override { return nullptr; }
+
+  bool send(fi_addr_t to, const Local& b, Operation& op) override {
+    const Peer& peer = peers_[to];
+    int error = 0;
+    // An error of an earlier message, to whomever, is told by the next call.
+    for (int turn = 0; turn < 2 && (error = sent(peer, b)) != 0 && error != EAGAIN && error != ENOBUFS; ++turn)
+      take_errors();
+    refusal_ = 0;
+    if (error == EAGAIN || error == ENOBUFS) return false;
+    if (error == 0) error = peer.error;
+    events_.push_back({.what = error == 0 ? Event::What::done : Event::What::failed, .operation = &op, .error = error});
+    return true;
+  }
+  bool receive(const Local& b, Operation& op) override {
+    receives_.push_back({b, &op});
+    return true;
+  }
+  bool inject(fi_addr_t, const void*, std::size_t) override { return unsupported(); }
+  bool write(const Target&, const Local&, std::uint32_t, Operation&) override { return unsupported(); }
+  bool send_tagged(fi_addr_t, const Local&, std::uint32_t, Operation&) override { return unsupported(); }
+  bool receive_tagged(const Local&, std::uint32_t, Operation&) override { return unsupported(); }
+
+  void end() override { socket_ = Descriptor(); }
+  int refusal() const override { return refusal_; }
+  int descriptor() override { return events_.empty() ? socket_.number() : busy; }
+
+  std::size_t poll(std::span<Event> events) override {
+    take_errors();
+    std::size_t count = 0;
+    for (; count < events.size() && !events_.empty(); ++count) {
+      events[count] = events_.front();
+      events_.pop_front();
+    }
+    while (count < events.size() && !receives_.empty() && take_message())
+      events[count++] = {.what = Event::What::done, .operation = taken_};
+    return count;
+  }
+
+ private:
+  struct Peer {
+    ccl::Endpoint at;
+    int error = 0;  // what became of messages to it, since it was last heard
+  };
+  struct Receive {
+    Local room;
+    Operation* operation;
+  };
+
+  static std::string key_of(const ccl::Endpoint& e) { return e.text(); }
+
+  static bool unsupported() { throw std::logic_error("datagrams carry plain messages alone"); }
+
+  int sent(const Peer& to, const Local& b) const {
+    const auto* const at = reinterpret_cast<const sockaddr*>(&to.at.address);
+    return sendto(socket_.number(), b.data, b.bytes, MSG_DONTWAIT | MSG_NOSIGNAL, at, to.at.length) < 0 ? errno : 0;
+  }
+
+  Peer* peer_at(const ccl::Endpoint& e) {
+    const auto found = by_address_.find(key_of(e));
+    return found == by_address_.end() ? nullptr : &peers_[found->second];
+  }
+
+  // Whether one came; taken_ is its receive. No rank sends one that is empty, or longer than there is room for.
+  bool take_message() {
+    const Receive& r = receives_.front();
+    for (int turn = 0; turn < most_refused; ++turn) {
+      ccl::Endpoint from;
+      from.length = sizeof from.address;
+      auto* const room = static_cast<std::byte*>(const_cast<void*>(r.room.data));
+      const ssize_t got = recvfrom(socket_.number(), room, r.room.bytes, MSG_DONTWAIT | MSG_TRUNC,
+                                   reinterpret_cast<sockaddr*>(&from.address), &from.length);
+      if (got < 0) return false;
+      const auto bytes = static_cast<std::size_t>(got);
+      if (bytes == 0 || bytes > r.room.bytes) continue;
+      std::fill(room + bytes, room + r.room.bytes, std::byte{});  // of an earlier message
+      if (Peer* const p = peer_at(from)) p->error = 0;
+      taken_ = r.operation;
+      receives_.pop_front();
+      return true;
+    }
+    return false;
+  }
+
+  // What routers and peers' hosts say of messages: their addressee comes with it.
+  void take_errors() {
+    for (;;) {
+      ccl::Endpoint to;
+      alignas(cmsghdr) std::array<std::byte, 512> about;
+      msghdr m = {};
+      m.msg_name = &to.address;
+      m.msg_namelen = sizeof to.address;
+      m.msg_control = about.data();
+      m.msg_controllen = about.size();
+      if (recvmsg(socket_.number(), &m, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return;
+      to.length = m.msg_namelen;
+      for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
+        if (c->cmsg_type != IP_RECVERR && c->cmsg_type != IPV6_RECVERR) continue;
+        sock_extended_err e;
+        std::memcpy(&e, CMSG_DATA(c), sizeof e);
+        if (Peer* const p = peer_at(to); p != nullptr && e.ee_errno != EMSGSIZE)
+          p->error = static_cast<int>(e.ee_errno);
+      }
+    }
+  }
+
+  Descriptor socket_;
+  std::vector<std::byte> address_;
+  WireLimits limits_;
+  std::vector<Peer> peers_;
+  std::unordered_map<std::string, std::size_t> by_address_;
+  std::deque<Event> events_;
+  std::deque<Receive> receives_;
+  Operation* taken_ = nullptr;
+  int refusal_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Wire> open_datagram_wire(std::span<const std::byte> beside) {
+  auto at = ip_address_in(beside);
+  if (!at) return nullptr;
+  at->set_port(0);
+  Descriptor socket(::socket(at->address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket || bind(socket.number(), reinterpret_cast<const sockaddr*>(&at->address), at->length) != 0)
+    return nullptr;
+  const int one = 1;
+  setsockopt(socket.number(), IPPROTO_IP, IP_RECVERR, &one, sizeof one);
+  if (at->address.ss_family == AF_INET6) setsockopt(socket.number(), IPPROTO_IPV6, IPV6_RECVERR, &one, sizeof one);
+  setsockopt(socket.number(), SOL_SOCKET, SO_RCVBUF, &receive_room, sizeof receive_room);
+  const ccl::Endpoint here = local_endpoint(socket);
+  return std::make_unique<DatagramWire>(std::move(socket), here);
+}
+
+}  // namespace trellis::ccl::libfabric
