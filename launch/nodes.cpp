@@ -9,6 +9,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ccl/rendezvous/environment.h"
@@ -28,7 +29,10 @@ using ccl::Deadline;
 
 constexpr auto join_patience = 300s;  // launches may be started one by one, by a person or a scheduler
 constexpr auto beat = 200ms;
-constexpr auto silence = 30s;                               // without a beat, a node is considered gone
+constexpr auto silence = 4s;            // without a word from it, a node is considered gone
+constexpr auto request = 500ms;         // for an answer, before it is asked for again over a fresh connection
+constexpr auto refused_enough = 500ms;  // for which nobody listens where node 0 was
+constexpr auto pause_of_ours = 1s;      // between two turns: where this process did not go on, others are not at fault
 constexpr std::int64_t done_beats = std::int64_t{1} << 40;  // added to a node's beats when it is done
 
 std::string beats_of(int node) { return fmt::format("beats/{}", node); }
@@ -52,9 +56,11 @@ struct Nodes::Shared {
   struct Beats {
     std::int64_t count = 0;
     Deadline missed_at = Clock::now() + silence;
+    bool missed = false;
   };
   std::vector<Beats> beats;
-  bool told_end = false, told_done = false;
+  bool tells_end = false, told_end = false, told_done = false;
+  Deadline looked = Clock::now(), answered = Clock::now(), refused = {};
 
   std::mutex mutex;  // guards the members below
   bool all_here = false, settled = false, done = false, leaving = false;
@@ -73,9 +79,13 @@ struct Nodes::Shared {
   void tell();
   void listen();
   void look_after_others();
+  void look_after_ourselves();
+  void turn();
+  void lose_node_0(const std::string& why);
 };
 
-// Sends a beat; and the end of the job and of this node, once each.
+// Sends a beat; and the end of the job and of this node, once each. An answer may be lost: who has tried to tell the
+// end tells it again, also if it was the first.
 void Nodes::Shared::tell() {
   JobEnd end;
   bool is_done = false;
@@ -84,20 +94,58 @@ void Nodes::Shared::tell() {
     end = to_tell;
     is_done = done;
   }
-  if (end.status != 0 && !told_end && store->add("ends", 1) == 1)
-    store->set("end", ccl::bytes_of(fmt::format("{} {}", end.status, end.why)));
-  told_end = told_end || end.status != 0;
+  if (end.status != 0 && !told_end) {
+    if (std::exchange(tells_end, true) || store->add("ends", 1) == 1)
+      store->set("end", ccl::bytes_of(fmt::format("{} {}", end.status, end.why)));
+    told_end = true;
+  }
   store->add(beats_of(node), is_done && !told_done ? done_beats : 1);
   told_done = told_done || is_done;
 }
 
 void Nodes::Shared::listen() {
-  if (heard.status != 0) return std::this_thread::sleep_for(beat);
+  if (heard.status != 0 || store->add("ends", 0) == 0) return std::this_thread::sleep_for(beat);
+  const JobEnd end = end_in(ccl::text_of(store->get("end", Clock::now() + request)));
+  change([&] { heard = end; });
+}
+
+// Where this process was paused, it has not listened.
+void Nodes::Shared::look_after_ourselves() {
+  const Deadline now = Clock::now();
+  if (now - std::exchange(looked, now) < pause_of_ours) return;
+  answered = now;
+  for (Beats& b : beats) b.missed_at = now + silence;
+}
+
+void Nodes::Shared::lose_node_0(const std::string& why) {
+  change([&] {
+    if (heard.status == 0) heard = {1, fmt::format("{} {}", search.name, why)};
+    settled = true;
+  });
+}
+
+// What is not answered is asked for again over a fresh connection: one that was cut stays silent for as long again.
+void Nodes::Shared::turn() {
   try {
-    const JobEnd end = end_in(ccl::text_of(store->get("end", Clock::now() + beat)));
-    change([&] { heard = end; });
+    tell();
+    if (node == 0)
+      look_after_others();
+    else if (told_done)
+      change([&] { settled = true; });
+    listen();
+    answered = Clock::now();
+    refused = {};
   } catch (const ccl::TimedOut&) {
+  } catch (const std::system_error& e) {
+    if (node == 0) throw;
+    if (e.code().value() == ECONNREFUSED && refused == Deadline()) refused = Clock::now();
+    std::this_thread::sleep_for(beat);
   }
+  look_after_ourselves();
+  const Deadline now = Clock::now();
+  if (refused != Deadline() && now - refused >= refused_enough) return lose_node_0("has ended");
+  if (node != 0 && now - answered >= silence)
+    lose_node_0(fmt::format("has not answered for {} s: it is stopped, or its host is not reached", silence.count()));
 }
 
 // Node 0's part: watches whether the others are alive, and whether all are done.
@@ -106,10 +154,17 @@ void Nodes::Shared::look_after_others() {
   for (int n = 1; n < nodes; ++n) {
     const std::int64_t count = store->add(beats_of(n), 0);
     Beats& seen = beats[static_cast<std::size_t>(n)];
-    all_done = all_done && count >= done_beats;
-    if (count != seen.count) seen = {.count = count};
-    if (count < done_beats && Clock::now() > seen.missed_at)
-      change([&] { to_tell = {1, fmt::format("the launch of node {} is gone", n)}; });
+    all_done = all_done && (count >= done_beats || seen.missed);
+    if (count != seen.count) seen = {.count = count, .missed = seen.missed};
+    if (count >= done_beats || seen.missed || Clock::now() < seen.missed_at) continue;
+    seen.missed = true;
+    change([&] {
+      if (to_tell.status == 0)
+        to_tell = {1,
+                   fmt::format("the launch of node {} has not been heard for {} s: it has ended or is stopped, or its "
+                               "host is not reached",
+                               n, silence.count())};
+    });
   }
   if (all_done && told_done) change([&] { settled = true; });
 }
@@ -154,15 +209,14 @@ void Nodes::meet(Shared& s) {
 }
 
 void Nodes::watch(Shared& s) {
+  s.search.patience = request;
+  s.store = ccl::find_tcp_store(s.search, Clock::now() + silence);
+  s.looked = s.answered = Clock::now();
+  for (Shared::Beats& b : s.beats) b.missed_at = s.looked + silence;
   for (bool leaving = false; !leaving;) {
-    s.tell();
-    if (s.node == 0)
-      s.look_after_others();
-    else if (s.told_done)
-      s.change([&] { s.settled = true; });
-    s.listen();
+    s.turn();
     const std::lock_guard lock(s.mutex);
-    leaving = s.leaving;
+    leaving = s.leaving || (s.settled && s.node != 0);
   }
 }
 

@@ -17,11 +17,13 @@
 #include <optional>
 #include <system_error>
 
+#include "ccl/failure/process_stopped.h"
 #include "ccl/tell.h"
 #include "launch/dump.h"
 #include "launch/host_machine.h"
 #include "launch/lines.h"
 #include "launch/nodes.h"
+#include "launch/outlet.h"
 #include "launch/remote.h"
 #include "launch/start.h"
 
@@ -33,10 +35,12 @@ using ccl::Deadline;
 using ccl::Descriptor;
 
 constexpr std::array forwarded = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-constexpr std::size_t most_waiting = std::size_t{1} << 20;  // bytes buffered for an output that is slow to accept them
-constexpr auto drain_time = std::chrono::seconds(1);        // for what is left in the pipes of ranks that ended
-constexpr auto silent_search = std::chrono::seconds(2);     // for other nodes, before a message is printed
-constexpr auto farewell = std::chrono::seconds(3);          // for other nodes to hear how the job ended
+constexpr auto drain_time = std::chrono::seconds(1);            // for what is left in the pipes of ranks that ended
+constexpr auto silent_search = std::chrono::seconds(2);         // for other nodes, before a message is printed
+constexpr auto farewell = std::chrono::seconds(3);              // for other nodes to hear how the job ended
+constexpr auto last_words = std::chrono::seconds(1);            // the same, when the launch was killed
+constexpr auto between_looks = std::chrono::milliseconds(200);  // whether the launch is stopped
+constexpr auto stopped_enough = std::chrono::seconds(3);        // on several nodes, whose launches wait for each other
 
 // The kernel sends this to the supervisor process when launch has died.
 int abandoned() { return SIGRTMIN; }
@@ -74,38 +78,6 @@ std::vector<RankPlace> places_for(const LaunchedJob& job) {
   if (places.empty()) places.push_back({.cores = each});
   return places;
 }
-
-// One of our own outputs, shared by ranks. Never blocks: output that is not accepted waits here.
-class Outlet {
- public:
-  explicit Outlet(int number) : number_(number), coloured_(isatty(number) != 0) {}
-
-  void add(std::string_view text) {
-    if (!broken_) waiting_.append(text);
-  }
-  bool full() const { return waiting_.size() > most_waiting; }
-  bool idle() const { return waiting_.empty(); }
-  int broken() const { return broken_; }  // errno
-  bool coloured() const { return coloured_; }
-  pollfd polled() const { return {idle() ? -1 : number_, POLLOUT, 0}; }
-
-  // Call it when poll reports it ready. Writes no more than a pipe then accepts without blocking.
-  void write_some() {
-    const ssize_t wrote = write(number_, waiting_.data(), std::min<std::size_t>(waiting_.size(), PIPE_BUF));
-    if (wrote >= 0) {
-      waiting_.erase(0, static_cast<std::size_t>(wrote));
-    } else if (errno != EINTR && errno != EAGAIN) {
-      broken_ = errno;
-      waiting_.clear();
-    }
-  }
-
- private:
-  int number_;
-  bool coloured_;
-  int broken_ = 0;
-  std::string waiting_;
-};
 
 struct Stream {
   Descriptor from;
@@ -213,6 +185,7 @@ class Keeper {
     polled.push_back({nodes_ ? nodes_->news() : -1, POLLIN, 0});
     const std::size_t first = polled.size();
     for (const Stream& s : streams_) polled.push_back({s.to->full() ? -1 : s.from.number(), POLLIN, 0});
+    if (nodes_ && running() > 0) deadline = std::min(deadline, Clock::now() + between_looks);
     if (poll(polled.data(), polled.size(), ccl::milliseconds_until(deadline)) < 0 && errno != EINTR)
       throw std::system_error(errno, std::generic_category(), "output of ranks");
     for (std::size_t i = 0; i < 2; ++i)
@@ -225,6 +198,22 @@ class Keeper {
         streams_.erase(streams_.begin() + static_cast<long>(i));
     if (polled[0].revents != 0) heed_signals();
     if (polled[first - 1].revents != 0) heed_nodes();
+    if (nodes_ && running() > 0) look_after_launch();
+  }
+
+  // One that is stopped passes no signal on, and nobody sees the end of the job there. It is continued so that it ends.
+  void look_after_launch() {
+    const Deadline now = Clock::now();
+    if (!ccl::is_stopped(getppid()))
+      stopped_since_.reset();
+    else if (!stopped_since_)
+      stopped_since_ = now;
+    if (!stopped_since_ || now - *stopped_since_ < stopped_enough || nodes_over()) return;
+    status_ = 1;
+    const std::string what = fmt::format("has been stopped for {} s", stopped_enough.count());
+    say(fmt::format("the launch (process {}) {}; ending {} ranks", getppid(), what, running()));
+    tell_nodes({1, fmt::format("the launch of node {} {}", job_.node, what)});
+    end_ranks(SIGTERM);
   }
 
   // Whether there may be more to read.
@@ -342,6 +331,10 @@ class Keeper {
   [[noreturn]] void kill_everything() {
     signal_ranks(SIGKILL);
     sweep_processes();
+    tell_nodes({128 + SIGKILL, fmt::format("the launch of node {} was killed", job_.node)});
+    if (nodes_) nodes_->done();
+    const auto listens = [&] { return nodes_ && nodes_->all_here() && !nodes_->settled(); };
+    for (const Deadline end = Clock::now() + last_words; listens() && Clock::now() < end;) usleep(10'000);
     _exit(128 + SIGKILL);
   }
 
@@ -351,7 +344,7 @@ class Keeper {
   std::array<Outlet, 2> outlets_ = {Outlet(1), Outlet(2)};
   std::vector<Rank> ranks_;
   std::vector<Stream> streams_;
-  std::optional<Deadline> kill_at_;
+  std::optional<Deadline> kill_at_, stopped_since_;
   bool told_to_end_ = false;
   int status_ = 0;
   std::string told_by_ = {}, heard_ = {};  // a signal; the reason why another node ended the job
@@ -365,6 +358,7 @@ class Keeper {
   if (getppid() != launcher) _exit(1);
   try {
     const int status = Keeper(job).run();
+    if (job.nodes > 1) kill(launcher, SIGCONT);
     _exit(status);
   } catch (const std::exception& error) {
     ccl::tell("trellis: {}\n", error.what());

@@ -21,7 +21,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds place_patience{1'000};   // for a place that does not answer, while there are others
 constexpr milliseconds answer_patience{2'000};  // for a server that should have answered by the deadline
-// For a set or an add, which have no deadline of their own: as long as the store was looked for, within these.
 constexpr milliseconds least_request_patience{1'000}, most_request_patience{30'000};
 constexpr milliseconds farewell{1'000};
 constexpr milliseconds shortest_pause{1}, longest_pause{50};
@@ -37,6 +36,7 @@ struct Link {
 struct Attempt {
   Found found = Found::nobody;
   std::string why = "";
+  int error = ECONNRESET;  // of a connection that was not to be had
   std::optional<Link> link = {};
 };
 
@@ -83,7 +83,7 @@ Attempt greet(Descriptor socket, const Endpoint& place, const StoreSearch& searc
     Link link{std::move(socket), FrameChain(frame_key(Side::client, search.secret, g)),
               FrameChain(frame_key(Side::server, search.secret, g))};
     if (!reply_over(link, deadline)) return silence();  // the admission
-    return {Found::store, "", std::move(link)};
+    return {.found = Found::store, .link = std::move(link)};
   } catch (const Refused&) {
     return {Found::stranger, "something that changes what a store sends"};
   } catch (const std::system_error& error) {
@@ -96,7 +96,7 @@ Attempt try_place(const Endpoint& place, const StoreSearch& search, Deadline dea
   Descriptor socket = connect_before(place, deadline);
   const int error = errno;
   if (!socket && error == ECONNREFUSED && search.was_there) return {Found::gone, std::strerror(error)};
-  if (!socket) return {error == ETIMEDOUT ? Found::silence : Found::nobody, std::strerror(error)};
+  if (!socket) return {error == ETIMEDOUT ? Found::silence : Found::nobody, std::strerror(error), error};
   return greet(std::move(socket), place, search, deadline);
 }
 
@@ -105,7 +105,9 @@ class TcpStore : public Store {
   TcpStore(StoreSearch search, Deadline deadline)
       : search_(std::move(search)),
         request_patience_(
-            std::clamp<Clock::duration>(deadline - Clock::now(), least_request_patience, most_request_patience)) {
+            search_.patience.count() != 0
+                ? search_.patience
+                : std::clamp<Clock::duration>(deadline - Clock::now(), least_request_patience, most_request_patience)) {
     idle_.push_back(find(deadline));
   }
 
@@ -210,7 +212,7 @@ Link TcpStore::link(Deadline deadline) {
     if (a.found == Found::silence) throw TimedOut(fmt::format("{} does not answer", search_.name));
     if (a.found != Found::stranger || Clock::now() + pause >= deadline)
       throw std::system_error(
-          ECONNRESET, std::generic_category(),
+          a.error, std::generic_category(),
           fmt::format("{} has ended; at {}: {}", search_.name, search_.places.front().text(), a.why));
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, longest_pause);

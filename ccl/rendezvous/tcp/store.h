@@ -1,6 +1,7 @@
 // Client of a TCP store: finds the server among several places, authenticates, and sends requests.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,10 +19,14 @@ struct StoreSearch {
   StoreName store = {};          // among the stores of its server
   bool strangers_end_it = true;  // a server with another secret at a place is an error at once
   bool was_there = false;        // it ran before the search: if it is not at its only place, it will not come
+  // For a set or an add, which have no deadline of their own; 0: as long as the store was looked for, within 1 to 30 s.
+  // A call after one that was not answered in time has a fresh connection.
+  std::chrono::milliseconds patience{0};
 };
 
 // Throws TimedOut with what was found at the last place, or system_error (EACCES: another secret; ECONNREFUSED: the
-// store was there and has gone).
+// store was there and has gone). Calls of the store throw TimedOut when it does not answer, and system_error
+// (ECONNREFUSED: nobody listens at its place any more).
 std::shared_ptr<Store> find_tcp_store(StoreSearch, Deadline);
 
 }  // namespace trellis::ccl

@@ -1,6 +1,5 @@
 """trellis launch as a user meets it: output, failures, signals, and that nothing stays behind."""
 import os
-import pathlib
 import pty
 import signal
 import socket
@@ -10,7 +9,7 @@ import tempfile
 import time
 import unittest
 
-from launched import PATIENCE, alive, launch, wait_until
+from launched import PATIENCE, alive, children, launch, wait_until
 from program import TRELLIS
 
 def shell(ranks, script, *options, **how):
@@ -144,8 +143,43 @@ class Nodes(unittest.TestCase):
         one, other = self.two_that_run()
         one.kill()
         (_, complaints), status = self.ends(other)[0]
-        self.assertEqual(status, 1)
-        self.assertIn("the launch of node 0 at", complaints)
+        self.assertNotEqual(status, 0)
+        self.assertRegex(complaints, "the launch of node 0 (was killed|at .* has ended); ending the 2 ranks here")
+
+    def test_another_node_is_killed(self):
+        one, other = self.two_that_run()
+        other.kill()
+        (_, complaints), status = self.ends(one)[0]
+        self.assertEqual(status, 128 + signal.SIGKILL)
+        self.assertIn("the launch of node 1 was killed; ending the 2 ranks here", complaints)
+
+    def test_a_launch_that_is_stopped_ends_the_job(self):
+        for stopped in (0, 1):
+            with self.subTest(stopped=stopped):
+                self.setUp()
+                both = self.two_that_run()
+                both[stopped].send_signal(signal.SIGSTOP)
+                ended = self.ends(*both)
+                self.assertEqual([status for _, status in ended], [1, 1], ended)
+                self.assertRegex(ended[stopped][0][1], r"the launch \(process [0-9]+\) has been stopped for 3 s")
+                self.assertIn(f"the launch of node {stopped} has been stopped", ended[1 - stopped][0][1])
+
+    def test_a_node_that_stands_still_ends_the_job(self):
+        """The process that keeps its ranks, and speaks with the other nodes."""
+        for still in (0, 1):
+            with self.subTest(still=still):
+                self.setUp()
+                both = self.two_that_run()
+                keeper = children(both[still].pid)[0]
+                os.kill(keeper, signal.SIGSTOP)
+                try:
+                    (_, complaints), status = self.ends(both[1 - still])[0]
+                finally:
+                    os.kill(keeper, signal.SIGCONT)
+                self.assertEqual(status, 1)
+                self.assertRegex(complaints, f"the launch of node {still} .*has not (been heard|answered) for 4 s.*"
+                                             "; ending the 2 ranks here")
+                self.assertNotEqual(self.ends(both[still])[0][1], 0)
 
     def test_one_that_waits_for_the_others_can_be_told_to_end(self):
         one = self.start(0, "exec sleep 600")
@@ -257,7 +291,7 @@ class Ends(unittest.TestCase):
         self.assertTrue(wait_until(lambda: len(self.seen("rank")) == 2))
         ranks = [int(name.split(".")[1]) for name in self.seen("rank")]
         self.away = [int(name.split(".")[2]) for name in self.seen("rank")]
-        self.below = ranks + self.away + [pid for rank in ranks for pid in self.children(rank)]
+        self.below = ranks + self.away + [pid for rank in ranks for pid in children(rank)]
         self.assertEqual(len(set(self.below)), 6)
 
     def tearDown(self):
@@ -271,10 +305,6 @@ class Ends(unittest.TestCase):
 
     def seen(self, what):
         return [name for name in os.listdir(self.folder.name) if name.startswith(what + ".")]
-
-    @staticmethod
-    def children(pid):
-        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
     def assert_nothing_left(self):
         self.assertTrue(wait_until(lambda: not any(map(alive, self.below))), [p for p in self.below if alive(p)])
@@ -302,7 +332,7 @@ class Ends(unittest.TestCase):
         self.assert_nothing_left()
 
     def test_the_process_between_is_killed(self):
-        os.kill(self.children(self.started.pid)[0], signal.SIGKILL)
+        os.kill(children(self.started.pid)[0], signal.SIGKILL)
         self.assertEqual(self.started.wait(PATIENCE), 1)
         self.assertIn("SIGKILL", self.started.stderr.read())
         self.assert_nothing_left()
