@@ -46,7 +46,7 @@ class OnCore {
 // One side of the bare loop.
 struct Side {
   explicit Side(std::size_t bytes)
-      : wire(open_wire(ccl::fabric_from_environment(), 0, 0)),
+      : wire(open_wire(ccl::fabric_from_environment(), 0, 0, 0)),
         memory(bytes),
         region(wire->region({.data = memory.data(), .bytes = bytes}, true)),
         own(wire->region({.data = memory.data(), .bytes = bytes}, false)) {}
@@ -136,7 +136,7 @@ void ours(benchmark::State& state) {
 // What each large message would pay if no registration were kept.
 void registration(benchmark::State& state) {
   if (!library_absence().empty()) return state.SkipWithError(library_absence().c_str());
-  const auto wire = open_wire(ccl::fabric_from_environment(), 0, 0);
+  const auto wire = open_wire(ccl::fabric_from_environment(), 0, 0, 0);
   std::vector<std::byte> memory(static_cast<std::size_t>(state.range(0)));
   for (auto _ : state) wire->region({.data = memory.data(), .bytes = memory.size()}, true);
 }

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "ccl/transports/libfabric/presence/knocks.h"
-#include "ccl/transports/libfabric/wire/datagram_wire.h"
+#include "ccl/transports/libfabric/wire/endpoint.h"
 
 namespace trellis::ccl::libfabric {
 namespace {

@@ -26,7 +26,7 @@ class Ranks {
     std::vector<Member> members;
     for (Rank r = 0; r < ranks; ++r)
       members.push_back({.host = "h" + std::to_string(r), .home = std::to_string(r), .process = r + 1});
-    for (Rank r = 0; r < ranks; ++r) all_.emplace_back(7, r, places, members, 10s, 1);
+    for (Rank r = 0; r < ranks; ++r) all_.emplace_back(7, r, places, members, 10s, ControlPaths{});
   }
 
   Presence& operator[](Rank r) { return all_[static_cast<std::size_t>(r)]; }

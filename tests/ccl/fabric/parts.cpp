@@ -211,7 +211,6 @@ class OverdueRail : public ::testing::Test {
     return rail_.look(sent, arrived, begun_ + heard, begun_ + now, 1s);
   }
 
- private:
   const Deadline begun_ = Deadline() + 1h;
   Overdue rail_;
 };
@@ -232,6 +231,14 @@ TEST_F(OverdueRail, EndsWithWhatArrives) {
   EXPECT_EQ(look(9, 1, 1800ms, 1800ms), Is::stopped);
   EXPECT_EQ(look(9, 9, 1800ms, 1800ms), Is::fine);
   EXPECT_EQ(look(10, 9, 1900ms, 1900ms), Is::fine) << "sent just now";
+}
+
+TEST_F(OverdueRail, MayHaveToBeConfirmedByMoreAnswers) {
+  const auto enough = [&](Since now) { return rail_.look(4, 0, begun_ + now, begun_ + now, 1s, 3); };
+  look(4, 0, 0ms, 0ms), look(4, 0, 0ms, 400ms), look(4, 0, 0ms, 800ms);
+  EXPECT_EQ(enough(1200ms), Is::unsure) << "it may have gone on just now";
+  EXPECT_EQ(enough(1250ms), Is::unsure);
+  EXPECT_EQ(enough(1300ms), Is::stopped);
 }
 
 TEST_F(OverdueRail, TakesNoPauseOfOursForItsOwn) {

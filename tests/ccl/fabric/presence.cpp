@@ -32,9 +32,7 @@ PublicState message(Presence& from, Rank to, int path = 0) {
   return state;
 }
 
-void tell(Presence& from, Presence& to, int path = 0) {
-  EXPECT_TRUE(to.hear(message(from, to.rank(), path), path));
-}
+void tell(Presence& from, Presence& to, int path = 0) { EXPECT_TRUE(to.hear(message(from, to.rank(), path), path)); }
 
 // As Control does it, over a wire on which all is lost: what is owed goes.
 void send_in_vain(Presence& p) {

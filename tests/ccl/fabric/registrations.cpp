@@ -33,13 +33,13 @@ class Counted : public Region {
 
 struct Kept {
   explicit Kept(std::size_t most)
-      : all(most, [this](const Registrations::Range& r, bool) {
+      : all(most, [this](const Registrations::Range& r, bool for_peers) {
           ++made;
           if (r.bytes > most_bytes) throw failure(FI_ENOMEM, "fi_mr_regattr");
           std::vector<std::unique_ptr<Region>> by_rail;
           by_rail.push_back(std::make_unique<Counted>(r.begin, alive));
           by_rail.push_back(std::make_unique<Counted>(r.begin, alive));
-          return Registered(r.begin, std::move(by_rail));
+          return Registered(r, for_peers, std::move(by_rail));
         }) {}
   int made = 0, alive = 0;
   std::size_t most_bytes = SIZE_MAX;
@@ -143,6 +143,22 @@ TEST(Registrations, LeaveARail) {
   EXPECT_EQ(k.alive, 1);
   EXPECT_TRUE(k.all.of(memory, 1, true)->has(0));
   EXPECT_FALSE(k.all.of(memory, 1, true)->has(1));
+}
+
+TEST(Registrations, TakeUpARail) {
+  Kept k(1);
+  k.all.expose({memory, 1000});
+  const auto kept = k.all.of(memory, 1000, true), alone = k.all.alone(memory + 5000, 10, false);
+  k.all.alone(memory + 6000, 10, false);  // its use has ended
+  std::vector<std::pair<std::size_t, bool>> asked;
+  k.all.add_rail([&](const Registrations::Range& r, bool for_peers) {
+    asked.emplace_back(r.bytes, for_peers);
+    return std::make_unique<Counted>(r.begin, k.alive);
+  });
+  EXPECT_EQ(asked, (std::vector<std::pair<std::size_t, bool>>{{1000, true}, {10, false}}));
+  EXPECT_TRUE(kept->has(2));
+  EXPECT_EQ(kept->address(2, memory + 30), reinterpret_cast<std::uint64_t>(memory) + 30);
+  EXPECT_TRUE(alone->has(2));
 }
 
 // As a transport does: it is told before the pages are given back.

@@ -88,6 +88,19 @@ class Hosts:
     def up(self, host):
         must("ip", "-n", self.names[host], "link", "set", "eth0", "up")
 
+    def reset(self, host):
+        """Its connections. Whether that can be done."""
+        if shutil.which("ss") is None:
+            return False
+        said = run("ip", "netns", "exec", self.names[host], "ss", "-K", "dst", "10.9.0.0/16")
+        return said.returncode == 0 and "not supported" not in said.stderr
+
+    def slow(self, host, rate):
+        """Both ways."""
+        for name, interface in ((self.names[host], "eth0"), (self.switch, self.port(host, 0))):
+            must("tc", "-n", name, "qdisc", "replace", "dev", interface, "root", "tbf", "rate", rate, "burst",
+                 self.burst if rate == self.rate else "16k", "latency", "200ms")
+
     def sent(self, host, interface=0):
         """The bytes that an interface of it has sent."""
         told = json.loads(run("ip", "-n", self.names[host], "-s", "-j", "link", "show", f"eth{interface}").stdout)

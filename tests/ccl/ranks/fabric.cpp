@@ -249,6 +249,21 @@ TEST(HostileFabric, NothingIsLostWhereverTheFirstRailStops) {
           << after << (way / 2 != 0 ? ", tagged" : "") << (way % 2 != 0 ? ", early" : "");
 }
 
+// The only rail stops, of rank 0 or of all: another is opened in its place.
+TEST(HostileFabric, NothingIsLostWhereTheOnlyRailStops) {
+  if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
+  for (const char* transport : {"libfabric", "hybrid"})
+    for (int way = 0; way < 4; ++way)
+      for (const int after : {1, 4, 7, 20, 33, 60})
+        EXPECT_EQ(run_ranks(transport, 3, exchange_small_and_large,
+                            {.timeout = 40s,
+                             .algorithm = "all_reduce=ring",
+                             .fabric = {.tagged = way / 2 != 0,
+                                        .hostility = fmt::format("stick={},only=0,early={}", after, way % 2)}}),
+                  "")
+            << transport << ", " << after << (way / 2 != 0 ? ", tagged" : "") << (way % 2 != 0 ? ", early" : "");
+}
+
 // An interface that stops takes a rail and the control over it: while the ranks join, or later.
 TEST(HostileFabric, AnInterfaceThatStopsIsNoLostPeer) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();

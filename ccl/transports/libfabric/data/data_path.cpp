@@ -21,6 +21,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t usual_eager = std::size_t{32} << 10;
+constexpr std::size_t least_piece = std::size_t{32} << 10, usual_piece = std::size_t{512} << 10;
+constexpr std::size_t slowest = 125'000;  // bytes a second, of a link that is waited for
 constexpr std::size_t first_receives = 4, most_receives = 64;
 constexpr std::size_t most_packets = std::size_t{1} << 20;
 constexpr Clock::duration first_pause = 20us, longest_pause = 5ms;  // before a packet that failed is sent again
@@ -39,6 +41,12 @@ AmongRanks among_ranks(const Presence& p) {
 // The rest is for packets, which would wait behind pieces: some providers take any number of these.
 std::size_t pieces_of(std::size_t outstanding) { return outstanding - outstanding / 4; }
 
+// A piece is a sign of life, and takes no longer than a part of the timeout over the slowest link.
+std::size_t in_time(std::chrono::milliseconds timeout) {
+  constexpr std::size_t parts = 12, page = 4096;
+  return slowest * static_cast<std::size_t>(timeout.count()) / 1000 / parts / page * page;
+}
+
 // Any piece may go over any rail, so each must take it.
 WireLimits kept_by_all(const std::vector<std::unique_ptr<Wire>>& rails) {
   WireLimits all = rails.front()->limits();
@@ -52,6 +60,7 @@ WireLimits kept_by_all(const std::vector<std::unique_ptr<Wire>>& rails) {
     all.writes = all.writes && one.writes;
     all.registers_local = all.registers_local || one.registers_local;
     all.device_memory = all.device_memory && one.device_memory;
+    all.listens = all.listens && one.listens;
   }
   return all;
 }
@@ -62,6 +71,8 @@ DataPath::DataPath(const FabricSettings& s, bool device_memory, std::shared_ptr<
                    int lanes)
     : presence_(std::move(p)),
       control_(std::move(c)),
+      settings_(s),
+      use_{.among = among_ranks(*presence_), .device_memory = device_memory},
       lanes_(lanes),
       wanted_posted_(first_receives),
       rails_(s.rails),
@@ -72,17 +83,17 @@ DataPath::DataPath(const FabricSettings& s, bool device_memory, std::shared_ptr<
         const std::lock_guard lock(mutex_);
         registrations_.end(begin, bytes);
       })) {
-  const WireUse use{.among = among_ranks(*presence_), .device_memory = device_memory};
   for (int rail = 0; rail < s.rails; ++rail)
-    wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->rank()), rail, use));
+    wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->rank()), rail, rail, use_));
   const auto ranks = static_cast<std::size_t>(presence_->ranks());
   limits_ = kept_by_all(wires_);
   rails_ = Rails(s.rails, pieces_of(limits_.outstanding));
   landings_ = Landings(limits_.places, random_number());
   eager_bytes_ = std::min(usual_eager, limits().message - sizeof(Packet));
+  most_piece_ = std::clamp(in_time(presence_->timeout()), least_piece, usual_piece);
   open_pools();
   moved_.assign(ranks, true);
-  overdue_.resize(ranks);
+  arriving_.resize(ranks);
   known_.resize(ranks);
   senders_.resize(ranks * static_cast<std::size_t>(lanes));
   receivers_.resize(ranks * static_cast<std::size_t>(lanes));
@@ -120,31 +131,37 @@ void DataPath::close() {
 Registered DataPath::registered(const Registrations::Range& r, bool for_peers) {
   std::vector<std::unique_ptr<Region>> regions;
   for (const auto& wire : wires_) regions.push_back(wire ? register_region(*wire, r, for_peers) : nullptr);
-  return {r.begin, std::move(regions)};
+  return {r, for_peers, std::move(regions)};
 }
+
+std::size_t DataPath::index(Rank r, int lane) const {
+  return static_cast<std::size_t>(r) * static_cast<std::size_t>(lanes_) + static_cast<std::size_t>(lane);
+}
+
+// Tagged messages go where their receives are.
+int DataPath::rail_for(std::size_t bytes) const { return limits().writes ? rails_.choose(bytes) : packet_rail(); }
 
 std::vector<std::byte> DataPath::address() const { return address_list(wires_); }
 
 // Peers tell their wires' addresses when they are asked.
 fi_addr_t DataPath::address_of(Rank r, int rail) {
   Known& known = known_[static_cast<std::size_t>(r)];
-  if (!known.addresses.empty()) return known.addresses[static_cast<std::size_t>(rail)];
+  const auto at = static_cast<std::size_t>(rail);
+  if (known.addresses.size() < wires_.size()) known.addresses.resize(wires_.size(), FI_ADDR_UNSPEC);
+  if (known.addresses[at] != FI_ADDR_UNSPEC) return known.addresses[at];
   const std::vector<std::byte> all = presence_->state(r).address;
-  if (all.empty()) {
+  const auto addresses = addresses_in(all);
+  if (addresses.size() <= at || addresses[at].empty()) {
+    if (!addresses.empty() && addresses.size() < static_cast<std::size_t>(settings_.rails))
+      throw std::invalid_argument(
+          fmt::format("rank {} has fewer than our {} rails: expected the same TRELLIS_RAILS", r, settings_.rails));
     if (known.is_to_be_asked(Clock::now())) {
       presence_->ask(r);
       control_->wake();
     }
     return FI_ADDR_UNSPEC;
   }
-  const auto addresses = addresses_in(all);
-  if (addresses.size() < wires_.size())
-    throw std::invalid_argument(
-        fmt::format("rank {} has fewer than our {} rails: expected the same TRELLIS_RAILS", r, wires_.size()));
-  for (std::size_t i = 0; i < wires_.size(); ++i)
-    known.addresses.push_back(wires_[i] ? wires_[i]->know(addresses[i], static_cast<std::uint32_t>(r))
-                                        : FI_ADDR_UNSPEC);
-  return known.addresses[static_cast<std::size_t>(rail)];
+  return known.addresses[at] = wire(rail).know(addresses[at], static_cast<std::uint32_t>(r));
 }
 
 LaneSender& DataPath::sender(Rank to, int lane) {
@@ -172,7 +189,7 @@ bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_b
   const std::size_t bytes = sizeof packet + more_bytes;
   bool sent = false;
   std::array<std::byte, 512> flat;
-  if (rails() == 1 && bytes <= std::min(limits().inject, flat.size())) {  // no event tells whether it has gone
+  if (settings_.rails == 1 && bytes <= std::min(limits().inject, flat.size())) {  // no event tells whether it has gone
     std::memcpy(flat.data(), &packet, sizeof packet);
     if (more_bytes != 0) std::memcpy(flat.data() + sizeof packet, more, more_bytes);
     sent = wire(rail).inject(address, flat.data(), bytes);
@@ -194,12 +211,9 @@ bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_b
 
 bool DataPath::send_piece(Rank to, const PieceOut& p) {
   const fi_addr_t address = address_of(to, p.rail);
-  if (address == FI_ADDR_UNSPEC || rails_.full(p.rail)) return false;
-  if (free_out_.empty()) {
-    pieces_out_.push_back(std::make_unique<PieceOut>());
-    free_out_.push_back(pieces_out_.back().get());
-  }
-  PieceOut& op = *free_out_.back();
+  const bool granted = (p.grant.rails >> p.rail & 1) != 0;  // else it is to be granted anew
+  if (address == FI_ADDR_UNSPEC || rails_.full(p.rail) || !granted) return false;
+  PieceOut& op = pieces_out_.next();
   op = p;
   op.what = Operation::What::piece_out;
   const auto at = static_cast<std::size_t>(p.rail);
@@ -211,22 +225,18 @@ bool DataPath::send_piece(Rank to, const PieceOut& p) {
                                     : wire(p.rail).send_tagged(address, p.bytes, number, op);
   op.under_way = sent;
   if (!sent) return false;
-  free_out_.pop_back();
+  pieces_out_.free.pop_back();
   rails_.posted(op.rail, op.bytes.bytes, op.posted);
   traffic_.sent(to, op.rail);
   return true;
 }
 
 bool DataPath::receive_piece(const Local& b, std::uint32_t number) {
-  if (free_in_.empty()) {
-    pieces_in_.push_back(std::make_unique<PieceIn>());
-    pieces_in_.back()->what = Operation::What::piece_in;
-    free_in_.push_back(pieces_in_.back().get());
-  }
-  PieceIn& op = *free_in_.back();
+  PieceIn& op = pieces_in_.next();
+  op.what = Operation::What::piece_in;
   op.number = number;
   if (!wire(packet_rail()).receive_tagged(b, number, op)) return false;
-  free_in_.pop_back();
+  pieces_in_.free.pop_back();
   return true;
 }
 
@@ -255,7 +265,7 @@ void DataPath::progress() {
       if (posted_ < wanted_posted_) post_receives();
       if (count < events.size()) break;
     }
-  if (rails() > 1) look_after_rails();
+  look_after_rails();
   if (!all_moved_ || !all_resumed_) begin_again_with_those_who_moved();
 }
 
@@ -274,7 +284,7 @@ void DataPath::happened(const Event& e, int rail) {
     case Operation::What::piece_in: {
       auto* const in = static_cast<PieceIn*>(e.operation);
       if (well) land(in->number, rail);
-      return free_in_.push_back(in);
+      return pieces_in_.free.push_back(in);
     }
     case Operation::What::piece_out: {
       auto* const out = static_cast<PieceOut*>(e.operation);
@@ -288,7 +298,7 @@ void DataPath::piece_ended(PieceOut& p, bool well) {
   p.under_way = false;
   if (!well) traffic_.failed(p.sender->to(), p.rail);
   p.sender->piece_done(p, well);
-  free_out_.push_back(&p);
+  pieces_out_.free.push_back(&p);
 }
 
 // A packet that failed is sent again, for as long as its receiver may be there: nothing else would bring what it says.

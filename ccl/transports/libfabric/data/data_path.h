@@ -2,7 +2,6 @@
 // of it; the caller of everything here holds it.
 #pragma once
 
-#include <array>
 #include <mutex>
 #include <vector>
 
@@ -17,15 +16,13 @@
 #include "ccl/transports/libfabric/data/registrations.h"
 #include "ccl/transports/libfabric/data/traffic.h"
 #include "ccl/transports/libfabric/presence/presence.h"
+#include "ccl/transports/libfabric/wire/provider.h"
 
 namespace trellis::ccl::libfabric {
 
 class Control;
 class LaneSender;
 class LaneReceiver;
-
-// Messages of a lane that its sender may have under way before the receiver has taken them.
-inline constexpr std::uint32_t window = 16;
 
 class DataPath {
  public:
@@ -51,7 +48,11 @@ class DataPath {
   // For the ends of lanes.
   std::size_t eager_bytes() const { return eager_bytes_; }
   const WireLimits& limits() const { return limits_; }
-  int rails() const { return static_cast<int>(wires_.size()); }
+  int rails() const { return static_cast<int>(wires_.size()); }  // also those that were left
+  int open_rails() const { return rails_.open(); }
+  // What was sent is kept until it was taken, so that it can go over another rail.
+  bool sends_again() const { return settings_.rails > 1 || limits_.listens; }
+  std::size_t most_piece() const { return most_piece_; }
   bool has_rail(int rail) const { return wires_[static_cast<std::size_t>(rail)] != nullptr; }
   Wire& wire(int rail) { return *wires_[static_cast<std::size_t>(rail)]; }
   Landings& landings() { return landings_; }
@@ -60,8 +61,7 @@ class DataPath {
   bool send_piece(Rank to, const PieceOut&);                             // false: not now
   bool takes_pieces() const { return !rails_.full(rail_for(0)); }
   int packet_rail() const { return rails_.first(); }
-  // Tagged: where its receives are.
-  int rail_for(std::size_t bytes) const { return limits().writes ? rails_.choose(bytes) : packet_rail(); }
+  int rail_for(std::size_t bytes) const;
   // A piece that did not end over this rail can't arrive any more, so that it may be sent again.
   bool is_over(Rank to, int rail) const;
   bool receive_piece(const Local&, std::uint32_t number);
@@ -70,11 +70,13 @@ class DataPath {
 
  private:
   Registered registered(const Registrations::Range&, bool for_peers);
+  bool open_another_rail(int like);
   void take(PacketBuffer*);
   void land(std::uint32_t piece, int rail);
   void happened(const Event&, int rail);
   void look_after_rails();
-  int stalled(Deadline now);  // a rail over which nothing arrives; -1: none, or it is the last
+  int stalled(Deadline now, bool we_paused);  // a rail over which nothing arrives; -1: none
+  void see_whether_stuck(Rank, Deadline now, bool we_paused);
   void leave_rail(int rail);
   void open_pools();
   void move_packets();
@@ -83,31 +85,29 @@ class DataPath {
   void packet_gone(PacketBuffer*, bool well);
   void piece_ended(PieceOut&, bool well);
   void repeat();
-  std::size_t index(Rank r, int lane) const {
-    return static_cast<std::size_t>(r) * static_cast<std::size_t>(lanes_) + static_cast<std::size_t>(lane);
-  }
+  std::size_t index(Rank, int lane) const;
   fi_addr_t address_of(Rank, int rail);  // FI_ADDR_UNSPEC: it has not told it yet
 
   std::mutex mutex_;
   const std::shared_ptr<Presence> presence_;
   const std::shared_ptr<Control> control_;
+  const FabricSettings settings_;
+  const WireUse use_;
   const int lanes_;
   std::vector<std::unique_ptr<Wire>> wires_;  // by rail; null: it was left
   WireLimits limits_;
-  std::size_t eager_bytes_ = 0;
+  std::size_t eager_bytes_ = 0, most_piece_ = 0;
   std::unique_ptr<PacketPool> incoming_, outgoing_;
   std::vector<std::unique_ptr<PacketPool>> former_;  // of rails that were left
   std::vector<bool> moved_;                          // by rank: it receives packets over the same rail as this
-  bool all_moved_ = true, all_resumed_ = true;
+  bool all_moved_ = true, all_resumed_ = true, no_more_rails_ = false;
   std::size_t posted_ = 0, wanted_posted_;  // receives
   std::vector<PacketBuffer*> to_repeat_;
   Rails rails_;
   Deadline looked_after_ = {}, looked_for_moves_ = {};
-  std::vector<std::array<Overdue, most_rails>> overdue_;  // by rank
-  std::vector<std::unique_ptr<PieceOut>> pieces_out_;
-  std::vector<PieceOut*> free_out_;
-  std::vector<std::unique_ptr<PieceIn>> pieces_in_;
-  std::vector<PieceIn*> free_in_;
+  std::vector<Arriving> arriving_;  // by rank
+  Pieces<PieceOut> pieces_out_;
+  Pieces<PieceIn> pieces_in_;
   Landings landings_;
   Registrations registrations_;
   std::vector<Known> known_;  // by rank

@@ -11,7 +11,7 @@
 namespace trellis::ccl::libfabric {
 
 struct Known {
-  std::vector<fi_addr_t> addresses = {};  // by rail; empty: it has not told
+  std::vector<fi_addr_t> addresses = {};  // by rail; FI_ADDR_UNSPEC: it has not told
 
   // Ever later: where all ranks meet all others at once, the answers take long on a busy machine, and further asks
   // would hold them up.

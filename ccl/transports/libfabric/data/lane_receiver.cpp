@@ -5,7 +5,6 @@
 namespace trellis::ccl::libfabric {
 namespace {
 
-constexpr std::size_t placed_piece = std::size_t{512} << 10;
 constexpr std::size_t least_placed_piece = std::size_t{128} << 10;  // with several rails
 constexpr std::size_t page = 4096;
 constexpr std::size_t tagged_pieces = 8;  // of a grant, whose receives are posted ahead
@@ -90,11 +89,11 @@ void LaneReceiver::check(const Receiving& r) const {
   throw Misfit{.sender = from_, .bytes = p.bytes, .due = r.bytes, .whole = true, .mark = p.mark, .mark_due = r.mark};
 }
 
-// With several rails the sender of a large message waits until it hears this.
+// The sender of a large message waits until it hears this, where it may have to send it again.
 void LaneReceiver::finish(bool large) {
   next() = {};
   ++number_;
-  if ((number_ - told_ < window / 2 && !(large && path_.rails() > 1)) || tell_taken()) return;
+  if ((number_ - told_ < window / 2 && !(large && path_.sends_again())) || tell_taken()) return;
   resumes_ = true;
   path_.resume_later();
 }
@@ -144,14 +143,16 @@ void LaneReceiver::begin(Receiving& r) {
 
 // So that each rail has a part of the message.
 std::size_t LaneReceiver::placed_piece_of(std::size_t bytes) const {
-  const auto rails = static_cast<std::size_t>(path_.rails());
+  const auto rails = static_cast<std::size_t>(path_.open_rails());
   const std::size_t share = (bytes + rails - 1) / rails;
-  return rails == 1 ? placed_piece : std::clamp((share + page - 1) / page * page, least_placed_piece, placed_piece);
+  const std::size_t most = path_.most_piece();
+  return rails == 1 ? most : std::clamp((share + page - 1) / page * page, std::min(least_placed_piece, most), most);
 }
 
 void LaneReceiver::grant_more(Receiving& r) {
   const bool placed = r.place != nullptr;
-  const std::size_t piece = std::min(placed ? placed_piece_of(r.bytes) : staged_piece, path_.limits().piece);
+  const std::size_t piece =
+      std::min({placed ? placed_piece_of(r.bytes) : staged_piece, path_.most_piece(), path_.limits().piece});
   const std::size_t pieces = !placed ? 1 : path_.limits().writes ? std::size_t{Landings::most_pieces} : tagged_pieces;
   while (granted_ < r.bytes && open_.size() < (placed ? placed_grants : staged_grants)) {
     Opened o{.offset = granted_, .bytes = std::min(r.bytes - granted_, pieces * piece)};
@@ -162,12 +163,6 @@ void LaneReceiver::grant_more(Receiving& r) {
     if (!placed) o.slot = slots_->next++ % staged_grants;
     o.to = placed ? r.place + granted_ : slots_->memory.get() + o.slot * staged_piece;
     o.grant = {.offset = o.offset, .bytes = o.bytes, .piece = static_cast<std::uint32_t>(piece), .first = o.first};
-    const Registrations::Use& registered = placed ? place_ : slots_->registered;
-    for (int rail = 0; registered && rail < path_.rails(); ++rail) {
-      if (!registered->has(rail)) continue;
-      o.grant.address[rail] = registered->address(rail, o.to);
-      o.grant.key[rail] = registered->key(rail);
-    }
     granted_ += o.bytes;
     open_.push_back(o);
   }
@@ -176,10 +171,7 @@ void LaneReceiver::grant_more(Receiving& r) {
 // Tagged messages need a receive each, before the sender may begin.
 bool LaneReceiver::post_pieces(Opened& o) {
   if (path_.limits().writes) return true;
-  const Registrations::Use& registered =
-      slots_ && o.to >= slots_->memory.get() && o.to < slots_->memory.get() + staged_grants * staged_piece
-          ? slots_->registered
-          : place_;
+  const Registrations::Use& registered = registered_with(o);
   for (; o.posted < o.pieces; ++o.posted) {
     if (path_.landings().there(o.first + o.posted)) continue;
     const std::size_t at = std::size_t{o.posted} * o.grant.piece;
@@ -190,10 +182,30 @@ bool LaneReceiver::post_pieces(Opened& o) {
   return true;
 }
 
+// By which the sender writes there over each rail.
+void LaneReceiver::name_place(Opened& o) const {
+  const Registrations::Use& registered = registered_with(o);
+  o.grant.rails = 0;
+  for (int rail = 0; rail < path_.rails(); ++rail) {
+    if (!path_.has_rail(rail) || (registered && !registered->has(rail))) continue;
+    o.grant.rails |= static_cast<std::uint8_t>(1U << rail);
+    if (!registered) continue;
+    o.grant.address[rail] = registered->address(rail, o.to);
+    o.grant.key[rail] = registered->key(rail);
+  }
+}
+
+const Registrations::Use& LaneReceiver::registered_with(const Opened& o) const {
+  const bool staged =
+      slots_ && o.to >= slots_->memory.get() && o.to < slots_->memory.get() + staged_grants * staged_piece;
+  return staged ? slots_->registered : place_;
+}
+
 void LaneReceiver::send_grants(const Receiving& r) {
   for (Opened& o : open_) {
     if (o.sent) continue;
     if (!post_pieces(o)) return;
+    name_place(o);
     const Packet p{.kind = Packet::Kind::grant,
                    .lane = static_cast<std::uint8_t>(lane_),
                    .number = number_,

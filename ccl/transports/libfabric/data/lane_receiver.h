@@ -50,6 +50,8 @@ class LaneReceiver : public Receiver {
   std::size_t placed_piece_of(std::size_t bytes) const;
   void grant_more(Receiving&);
   void send_grants(const Receiving&);
+  void name_place(Opened&) const;
+  const Registrations::Use& registered_with(const Opened&) const;
   bool post_pieces(Opened&);
   void finish(bool large);
   bool tell_taken();

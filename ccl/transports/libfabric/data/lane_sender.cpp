@@ -63,16 +63,22 @@ void LaneSender::taken(std::uint32_t count) {
 
 void LaneSender::granted(const Packet& p, const Grant& g) {
   const bool passed = p.number - number_ >= window || (begun_ && p.number == number_ && g.offset < posted_);
-  const bool known = std::ranges::any_of(
+  const auto known = std::ranges::find_if(
       offers_, [&](const Offered& o) { return o.packet.number == p.number && o.grant.offset == g.offset; });
-  if (g.piece != 0 && !passed && !known) offers_.push_back({p, g});
+  if (p.number == number_)
+    for (Again& a : again_)
+      if (a.piece.grant.first == g.first) a.piece.grant = g;
+  if (known != offers_.end())
+    known->grant = g;  // it is granted anew for a rail that was opened since
+  else if (g.piece != 0 && !passed)
+    offers_.push_back({p, g});
 }
 
 void LaneSender::piece_done(const PieceOut& p, bool well) {
   --outstanding_;
   if (!well)
     again_.push_back({p});
-  else if (path_.rails() > 1)
+  else if (path_.sends_again())
     ended_.push_back(p);
 }
 
@@ -99,9 +105,9 @@ bool LaneSender::resume() {
 }
 
 bool LaneSender::could_advance() const {
-  if (!waiting_ || path_.closed()) return false;
+  if (!waiting_ || path_.closed() || refused_) return false;
   if (!begun_) return !full();
-  if (posted_ == bytes_) return outstanding_ == 0 && (path_.rails() == 1 || has_been_taken());
+  if (posted_ == bytes_) return outstanding_ == 0 && (!path_.sends_again() || has_been_taken());
   return outstanding_ < most_outstanding && path_.takes_pieces() && std::ranges::any_of(offers_, [&](const Offered& o) {
            return o.packet.number == number_ && o.packet.bytes == bytes_ && o.packet.mark == mark_;
          });
@@ -115,6 +121,7 @@ bool LaneSender::advance(Sending& s) {
 
 bool LaneSender::advance_now(Sending& s) {
   if (path_.closed()) return false;
+  refused_ = false;
   const bool done = s.bytes <= path_.eager_bytes() ? send_eager(s) : send_large(s);
   if (!done) path_.progress();
   return done;
@@ -133,8 +140,9 @@ bool LaneSender::send_eager(Sending& s) {
     made_ = s.bytes;
   }
   const std::byte* const bytes = makes ? made_small_.data() : s.data;
-  if (!path_.send(to_, packet(Packet::Kind::eager, s), bytes, s.bytes)) return false;
-  if (path_.rails() > 1) {
+  refused_ = !path_.send(to_, packet(Packet::Kind::eager, s), bytes, s.bytes);
+  if (refused_) return false;
+  if (path_.sends_again()) {
     if (!resumes_) kept_sent_ = kept_.size() + 1;
     kept_.push_back({packet(Packet::Kind::eager, s), {bytes, bytes + s.bytes}});
   }
@@ -181,7 +189,7 @@ bool LaneSender::send_large(Sending& s) {
   }
   s.done = posted_;
   if (posted_ != s.bytes || outstanding_ != 0 || !again_.empty()) return false;
-  if (path_.rails() > 1 && !has_been_taken()) return false;  // only then is it sure that all has arrived
+  if (path_.sends_again() && !has_been_taken()) return false;  // only then is it sure that all has arrived
   begun_ = false;
   ended_.clear();
   made_ = 0;
@@ -260,7 +268,7 @@ Local LaneSender::bytes_of(Sending& s, const Grant& g, std::size_t bytes, int ra
 }
 
 std::size_t LaneSender::slots_for(const Grant& g) const {
-  return path_.rails() == 1 ? staged_pieces : (bytes_ + g.piece - 1) / g.piece;
+  return !path_.sends_again() ? staged_pieces : (bytes_ + g.piece - 1) / g.piece;
 }
 
 void LaneSender::describe(Local& b, int rail) const {
@@ -280,7 +288,8 @@ bool LaneSender::send_next_piece(Sending& s, Offered& o) {
   p.piece = o.next;
   p.bytes = bytes_of(s, g, bytes, rail);
   p.rail = rail;
-  if (!path_.send_piece(to_, p)) return false;
+  refused_ = !path_.send_piece(to_, p);
+  if (refused_) return false;
   ++outstanding_;
   ++o.next;
   posted_ += bytes;

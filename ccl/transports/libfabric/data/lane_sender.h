@@ -53,6 +53,7 @@ class LaneSender : public Sender {
   std::uint32_t number_ = 0;  // of the next message
   std::uint32_t taken_ = 0;
   bool waiting_ = false;
+  bool refused_ = false;  // what it had to send lately: there is no room, or nobody takes it
   // The large message under way.
   bool begun_ = false, announced_ = false;
   int looks_ = 0;  // for grants, before it was announced

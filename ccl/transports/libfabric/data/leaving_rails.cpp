@@ -1,11 +1,14 @@
 // How a rail is left that has stopped, and what went over it goes over the others.
 #include <algorithm>
 #include <array>
+#include <system_error>
 
 #include "ccl/transports/libfabric/data/data_path.h"
 #include "ccl/transports/libfabric/data/lane_receiver.h"
 #include "ccl/transports/libfabric/data/lane_sender.h"
+#include "ccl/transports/libfabric/data/register_region.h"
 #include "ccl/transports/libfabric/presence/control.h"
+#include "ccl/transports/libfabric/wire/open_wire.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -14,7 +17,10 @@ using namespace std::chrono_literals;
 
 constexpr auto between_looks = 20ms;
 constexpr auto between_looks_for_moves = 200us;
-constexpr auto rail_patience = 1000ms;  // a piece takes half of it at 10 Mb/s
+constexpr std::chrono::milliseconds rail_patience = 1000ms;  // a piece takes half of it at 10 Mb/s
+constexpr std::chrono::milliseconds longest_patience = 5000ms;
+constexpr int patiences = 2;         // of the last rail, in the timeout
+constexpr int answers_of_last = 20;  // of a peer to which nothing arrives over the last rail: a full link loses some
 
 }  // namespace
 
@@ -30,25 +36,31 @@ void DataPath::look_after_rails() {
     if ((presence_->rails_left() >> rail & 1) != 0) leave_rail(rail);
   const Deadline now = Clock::now();
   if (now - looked_after_ < between_looks) return;
+  const bool we_paused = now - looked_after_ > rail_patience / 2;
   looked_after_ = now;
-  if (const int rail = stalled(now); rail >= 0) leave_rail(rail);
+  if (const int rail = stalled(now, we_paused); rail >= 0) leave_rail(rail);
 }
 
 // Receivers count what comes at all times, also while they compute; and what they tell while this waits is no older
 // than their answer.
-int DataPath::stalled(Deadline now) {
-  if (rails_.only_one()) return -1;
+int DataPath::stalled(Deadline now, bool we_paused) {
+  if (!sends_again()) return -1;
+  // What takes the last one's place begins anew, with all ranks, so that is worth a longer wait.
+  const auto patience =
+      rails_.only_one() ? std::clamp(presence_->timeout() / patiences, rail_patience, longest_patience) : rail_patience;
   bool asks = false;
   for (Rank r = 0; r < presence_->ranks(); ++r) {
     const RailCounts& sent = traffic_.sent_to(r);
     if (sent == RailCounts{} || presence_->left(r)) continue;
+    see_whether_stuck(r, now, we_paused);
     const RailCounts arrived = presence_->arrived_at(r);
     const RailSet left = rails_.left() | presence_->rails_left_by(r);
     for (int rail = 0; rail < rails(); ++rail) {
       const auto at = static_cast<std::size_t>(rail);
       if ((left >> rail & 1) != 0) continue;
-      Overdue& one = overdue_[static_cast<std::size_t>(r)][at];
-      const auto is = one.look(sent[at], arrived[at], presence_->heard(r), now, rail_patience);
+      Overdue& one = arriving_[static_cast<std::size_t>(r)].rails[at];
+      const auto is =
+          one.look(sent[at], arrived[at], presence_->heard(r), now, patience, rails_.only_one() ? answers_of_last : 1);
       if (is == Overdue::Is::stopped) return rail;
       if (is == Overdue::Is::unsure) presence_->ask(r), asks = true;
     }
@@ -57,8 +69,43 @@ int DataPath::stalled(Deadline now) {
   return -1;
 }
 
+// Data that do not arrive tell as much of a rank as silence does, also where it answers over control. What went over a
+// rail that was left is not counted: it was sent again.
+void DataPath::see_whether_stuck(Rank r, Deadline now, bool we_paused) {
+  const RailSet left = rails_.left() | presence_->rails_left_by(r);
+  const RailCounts& sent = traffic_.sent_to(r);
+  const RailCounts arrived = presence_->arrived_at(r);
+  std::uint64_t all_sent = 0, all_arrived = 0;
+  for (std::size_t rail = 0; rail < sent.size(); ++rail)
+    if ((left >> rail & 1) == 0) all_sent += sent[rail], all_arrived += std::min(arrived[rail], sent[rail]);
+  Arriving& a = arriving_[static_cast<std::size_t>(r)];
+  if (all_arrived >= all_sent)
+    a.stuck_since = {};
+  else if (a.stuck_since == Deadline() || a.arrived != all_arrived || we_paused)
+    a.stuck_since = now;
+  a.arrived = all_arrived;
+  presence_->set_stuck(r, a.stuck_since);
+}
+
+// A fresh endpoint has fresh connections. False: as many as there may be have been opened, or there is none to be had.
+bool DataPath::open_another_rail(int like) {
+  if (!sends_again() || rails() == most_rails || no_more_rails_) return false;
+  try {
+    wires_.push_back(
+        open_wire(settings_, static_cast<std::uint64_t>(presence_->rank()), like % settings_.rails, rails(), use_));
+  } catch (const std::system_error&) {
+    no_more_rails_ = true;
+    return false;
+  }
+  Wire& wire = *wires_.back();
+  rails_.add();
+  registrations_.add_rail(
+      [&](const Registrations::Range& r, bool for_peers) { return register_region(wire, r, for_peers); });
+  return true;
+}
+
 void DataPath::leave_rail(int rail) {
-  if (!has_rail(rail) || rails_.only_one()) return;
+  if (!has_rail(rail) || (rails_.only_one() && !open_another_rail(rail))) return;
   const bool carries_packets = rail == packet_rail();
   const std::unique_ptr<Wire> wire = std::move(wires_[static_cast<std::size_t>(rail)]);
   rails_.leave(rail);
@@ -73,11 +120,14 @@ void DataPath::leave_rail(int rail) {
     if (end) end->drop_rail(rail);
   registrations_.drop_rail(rail);
   if (carries_packets) move_packets();
-  for (const auto& p : pieces_out_) {
+  for (const auto& p : pieces_out_.all) {
     if (!p->under_way || p->rail != rail) continue;
     piece_ended(*p, false);
   }
-  presence_->announce([&](PublicState& s) { s.head.rails_left = rails_.left(); });
+  presence_->announce([&](PublicState& s) {
+    s.head.rails_left = rails_.left();
+    s.address = address();
+  });
   control_->wake();
 }
 

@@ -2,10 +2,12 @@
 // told anything lately.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 
 #include "ccl/store.h"
+#include "ccl/transports/libfabric/data/packet.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -14,15 +16,19 @@ class Overdue {
   enum class Is : std::uint8_t { fine, unsure, stopped };  // unsure: the peer should be asked
 
   // `arrived`: as the peer told at `heard`. Time counts only while this is called often: where we ourselves did not go
-  // on, nothing is the rail's fault.
-  Is look(std::uint64_t sent, std::uint64_t arrived, Deadline heard, Deadline now, std::chrono::milliseconds patience) {
+  // on, nothing is the rail's fault. A peer that has just gone on after a pause may answer before it has looked what
+  // came: so it must have answered a few times.
+  Is look(std::uint64_t sent, std::uint64_t arrived, Deadline heard, Deadline now, std::chrono::milliseconds patience,
+          int enough = 1) {
     const bool we_paused = now - looked_ > patience / 2;
     looked_ = now;
+    answers_ += heard != heard_ ? 1 : 0;
+    heard_ = heard;
     if (arrived >= sent)
       since_ = {};
     else if (since_ == Deadline() || arrived_ != arrived || we_paused)
-      since_ = now, arrived_ = arrived;
-    else if (heard - since_ >= patience)
+      since_ = now, arrived_ = arrived, answers_ = 0;
+    else if (heard - since_ >= patience && answers_ >= enough)
       return Is::stopped;
     else if (now - since_ >= patience / 2)
       return Is::unsure;
@@ -31,8 +37,16 @@ class Overdue {
 
  private:
   std::uint64_t arrived_ = 0;
-  Deadline looked_ = {};
+  int answers_ = 0;
+  Deadline looked_ = {}, heard_ = {};
   Deadline since_ = {};  // when so many had arrived, and more had been sent; none: all had
+};
+
+// How what is sent to a rank arrives there.
+struct Arriving {
+  std::array<Overdue, most_rails> rails;
+  std::uint64_t arrived = 0;  // over all of them
+  Deadline stuck_since = {};  // since when no more has; none: all has
 };
 
 }  // namespace trellis::ccl::libfabric

@@ -11,8 +11,11 @@
 
 namespace trellis::ccl::libfabric {
 
-inline constexpr int most_rails = 4;
+inline constexpr int most_rails =
+    4;  // that a communicator opens: those of the settings, then fresh ones in their place
 inline constexpr std::size_t most_pieces_asked = 1000;
+// Messages of a lane that its sender may have under way before the receiver has taken them.
+inline constexpr std::uint32_t window = 16;
 
 struct Packet {
   using Kind = MessageKind;
@@ -39,6 +42,7 @@ struct Grant {
   std::uint64_t bytes = 0;
   std::uint32_t piece = 0;
   std::uint32_t first = 0;
+  std::uint8_t rails = 0;  // a bit for each over which the pieces may go
   std::uint64_t address[most_rails] = {};
   std::uint64_t key[most_rails] = {};
 };

@@ -1,6 +1,9 @@
 // Pieces of large messages on their way.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "ccl/store.h"
 #include "ccl/transports/libfabric/data/packet.h"
 #include "ccl/transports/libfabric/wire/wire.h"
@@ -21,6 +24,21 @@ struct PieceOut : Operation {
 };
 struct PieceIn : Operation {
   std::uint32_t number = 0;
+};
+
+// Those of a communicator: one that has ended is used again.
+template <class Piece>
+struct Pieces {
+  std::vector<std::unique_ptr<Piece>> all = {};
+  std::vector<Piece*> free = {};
+
+  Piece& next() {  // stays free until it is taken
+    if (free.empty()) {
+      all.push_back(std::make_unique<Piece>());
+      free.push_back(all.back().get());
+    }
+    return *free.back();
+  }
 };
 
 }  // namespace trellis::ccl::libfabric

@@ -30,8 +30,10 @@ class Rails {
   void done(int rail, std::size_t bytes, Deadline posted, bool well, Deadline now);
 
   void leave(int rail);
+  void add() { rails_.emplace_back(); }
   RailSet left() const { return left_; }
   bool only_one() const { return std::popcount(left_) + 1 == static_cast<int>(rails_.size()); }
+  int open() const { return static_cast<int>(rails_.size()) - std::popcount(left_); }
   int first() const { return first_outside(left_); }  // it carries the packets
 
  private:

@@ -16,9 +16,16 @@ std::byte* writable(const void* data) { return static_cast<std::byte*>(const_cas
 
 }  // namespace
 
-Registrations::Use Registrations::alone(const void* data, std::size_t bytes, bool for_peers) const {
+Registrations::Use Registrations::made(const Range& r, bool for_peers) {
+  auto one = std::make_shared<Registered>(make_(r, for_peers));
+  if (all_.size() == all_.capacity()) std::erase_if(all_, [](const auto& w) { return w.expired(); });
+  all_.push_back(one);
+  return one;
+}
+
+Registrations::Use Registrations::alone(const void* data, std::size_t bytes, bool for_peers) {
   const auto known = device::watched_memory().find(data, bytes);
-  return std::make_shared<Registered>(make_({writable(data), bytes, known ? known->exporter : nullptr}, for_peers));
+  return made({writable(data), bytes, known ? known->exporter : nullptr}, for_peers);
 }
 
 Registrations::Use Registrations::of(const void* data, std::size_t bytes, bool for_peers) {
@@ -37,7 +44,7 @@ Registrations::Use Registrations::of(const void* data, std::size_t bytes, bool f
   if (!range || !make_room()) return alone(data, bytes, for_peers);
   Use whole;
   try {
-    whole = std::make_shared<Registered>(make_(*range, for_peers));
+    whole = made(*range, for_peers);
   } catch (const std::system_error&) {  // more than the provider or a limit allows: each message is tried alone
   }
   kept_.push_front({*range, for_peers, whole});
@@ -64,6 +71,11 @@ void Registrations::end_exposed(const Range& r) {
 void Registrations::end(const std::byte* begin, std::size_t bytes) {
   std::erase_if(kept_,
                 [&](const Kept& k) { return k.range.begin < begin + bytes && begin < k.range.begin + k.range.bytes; });
+}
+
+void Registrations::add_rail(const std::function<std::unique_ptr<Region>(const Range&, bool)>& on_it) {
+  for (const auto& w : all_)
+    if (const Use u = w.lock()) u->add_rail(on_it(u->of(), u->for_peers()));
 }
 
 void Registrations::drop_rail(int rail) {

@@ -14,37 +14,44 @@ namespace trellis::ccl::libfabric {
 
 class Registered {
  public:
-  Registered(const std::byte* begin, std::vector<std::unique_ptr<Region>> regions)
-      : begin_(begin), regions_(std::move(regions)) {}
+  using Range = device::WatchedMemory::Range;
+  Registered(const Range& of, bool for_peers, std::vector<std::unique_ptr<Region>> regions)
+      : of_(of), for_peers_(for_peers), regions_(std::move(regions)) {}
+  const Range& of() const { return of_; }
+  bool for_peers() const { return for_peers_; }
+  void add_rail(std::unique_ptr<Region> region) { regions_.push_back(std::move(region)); }
   bool has(int rail) const { return at(rail) != nullptr; }
   void* descriptor(int rail) const { return has(rail) ? at(rail)->descriptor() : nullptr; }
   std::uint64_t key(int rail) const { return at(rail)->key(); }
   std::uint64_t address(int rail, const std::byte* of) const {
-    return at(rail)->address() + static_cast<std::uint64_t>(of - begin_);
+    return at(rail)->address() + static_cast<std::uint64_t>(of - of_.begin);
   }
   void drop_rail(int rail) { regions_[static_cast<std::size_t>(rail)].reset(); }
 
  private:
   const std::unique_ptr<Region>& at(int rail) const { return regions_[static_cast<std::size_t>(rail)]; }
-  const std::byte* begin_;
+  Range of_;
+  bool for_peers_;
   std::vector<std::unique_ptr<Region>> regions_;  // by rail; null: it was left
 };
 
 class Registrations {
  public:
   using Use = std::shared_ptr<Registered>;
-  using Range = device::WatchedMemory::Range;
+  using Range = Registered::Range;
   using Make = std::function<Registered(const Range&, bool for_peers)>;
   Registrations(std::size_t most, Make make) : most_(most), make_(std::move(make)) {}
 
-  Use of(const void* data, std::size_t bytes, bool for_peers);           // kept, if it can be
-  Use alone(const void* data, std::size_t bytes, bool for_peers) const;  // of just these bytes, and not kept
+  Use of(const void* data, std::size_t bytes, bool for_peers);     // kept, if it can be
+  Use alone(const void* data, std::size_t bytes, bool for_peers);  // of just these bytes, and not kept
 
   // The caller tells when this memory ends.
   void expose(const Range& r) { exposed_.push_back(r); }
   void end_exposed(const Range&);
   void end(const std::byte* begin, std::size_t bytes);  // its pages are given back or moved
   void drop_rail(int);
+  // With one rail more: all that is registered is so with that, too.
+  void add_rail(const std::function<std::unique_ptr<Region>(const Range&, bool for_peers)>&);
   void drop() { kept_.clear(); }
   std::size_t kept() const { return kept_.size(); }
 
@@ -55,11 +62,13 @@ class Registrations {
     Use registered;  // null: it can't be registered whole
   };
   bool make_room();
+  Use made(const Range&, bool for_peers);
 
   const std::size_t most_;
   const Make make_;
   std::vector<Range> exposed_;
   std::list<Kept> kept_;  // the last used first
+  std::vector<std::weak_ptr<Registered>> all_;
 };
 
 }  // namespace trellis::ccl::libfabric

@@ -12,7 +12,6 @@
 #include "ccl/transports/libfabric/data/packet.h"
 #include "ccl/transports/libfabric/presence/neighbours.h"
 #include "ccl/transports/libfabric/wire/address_list.h"
-#include "ccl/transports/libfabric/wire/ip_address.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"
 #include "ccl/transports/notice.h"
 

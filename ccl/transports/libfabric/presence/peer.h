@@ -33,11 +33,12 @@ struct Peer {
   Deadline told = {};                             // last time that a message to it was begun
   Deadline turned = {};                           // when it took its path
   int path = 0;
-  Deadline refused = {};       // when a fresh connection to its process was first refused, since it was heard
-  bool ended = false;          // it was refused again, so its process is known to have ended
-  std::uint64_t came = 0;      // messages and pieces of its data, when this looked last
-  Deadline data_heard = {};    // when that had changed
-  std::uint8_t in_flight = 0;  // a bit for each path
+  Deadline refused = {};        // when a fresh connection to its process was first refused, since it was heard
+  bool ended = false;           // it was refused again, so its process is known to have ended
+  std::uint64_t data_came = 0;  // messages and pieces of its data, when this looked last
+  Deadline data_heard = {};     // when that had changed
+  Deadline stuck = {};          // since when data to it do not arrive
+  std::uint8_t in_flight = 0;   // a bit for each path
   bool owed = false, to_ask = false;
   bool knows_left = false;  // it was told that this rank has left
   std::shared_ptr<Process> process;

@@ -18,7 +18,19 @@ constexpr auto between_looks = 20ms;
 constexpr auto sure_it_ended = 200ms;  // between connections that are refused, of a rank that is not heard
 constexpr std::chrono::milliseconds most_silence = 200ms;  // of a path
 constexpr int silences = 8;                                // in the timeout, at least
+constexpr int datagrams_longer = 5;                        // than a wire, before another path is tried
 constexpr auto before_return = 2s;                         // from datagrams to a wire, which loses nothing
+
+// A process that this one can see.
+bool is_neighbour(const Presence& p, Rank r) {
+  return p.member(r).home == p.member(p.rank()).home && p.member(r).process != getpid();
+}
+
+bool can_not_be_reached(const Peer& p, const ControlPaths& paths, Deadline now) {
+  return std::all_of(p.failing.begin(), p.failing.begin() + paths.all, [&](Deadline since) {
+    return since != Deadline() && since > p.heard && now - since > sure_it_fails;
+  });
+}
 
 }  // namespace
 
@@ -84,33 +96,31 @@ bool Presence::alive(Rank r) {
   const std::lock_guard lock(mutex_);
   Peer& p = peer(r);
   if (p.state.head.left) return false;
-  if (is_neighbour(r)) {
+  if (is_neighbour(*this, r)) {
     if (!p.process) p.process = Process::of(static_cast<pid_t>(member(r).process));
     return p.process->runs();
   }
-  return !p.ended && !fails(p, now) && silence_locked(r, now) < timeout_ * 3 / 4;
-}
-
-bool Presence::is_neighbour(Rank r) const {
-  return member(r).home == member(rank_).home && member(r).process != getpid();
+  return !p.ended && !can_not_be_reached(p, paths_, now) && silence_locked(r, now) < timeout_ * 3 / 4;
 }
 
 // Data that come from a rank are a sign of life, too: a slow link may be full of them.
 std::chrono::nanoseconds Presence::silence_locked(Rank r, Deadline now) {
   Peer& p = peer(r);
-  if (p.unanswered == Deadline()) return {};
+  const bool takes_data = p.stuck == Deadline() || !p.state.head.activity.running;
+  if (p.unanswered == Deadline()) return takes_data ? Clock::duration{} : now - p.stuck;
   const RailCounts counts = arrivals ? arrivals(r) : RailCounts{};
   const std::uint64_t came = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
-  if (came != p.came) p.data_heard = now;
-  p.came = came;
+  if (came != p.data_came) p.data_heard = now;
+  p.data_came = came;
   return now - std::max(p.unanswered, p.data_heard);
 }
 
 std::chrono::milliseconds Presence::silence(Rank r) {
   const Deadline now = Clock::now();
   const std::lock_guard lock(mutex_);
-  if (r == rank_ || is_neighbour(r) || peer(r).ended || peer(r).state.head.left) return {};
-  const auto silent = std::max(silence_locked(r, now), fails(peer(r), now) ? now - peer(r).heard : 0ns);
+  if (r == rank_ || is_neighbour(*this, r) || peer(r).ended || peer(r).state.head.left) return {};
+  const auto silent =
+      std::max(silence_locked(r, now), can_not_be_reached(peer(r), paths_, now) ? now - peer(r).heard : 0ns);
   return std::chrono::duration_cast<std::chrono::milliseconds>(silent);
 }
 
@@ -121,12 +131,17 @@ bool Presence::cut_off() {
   Rank silent = 0, answering = 1;
   for (Rank r = 0; r < ranks(); ++r) {
     if (r == rank_ || peer(r).ended || peer(r).state.head.left) continue;
-    if (is_neighbour(r) || now - peer(r).heard < timeout_ / 2)
-      ++answering;
-    else if (silence_locked(r, now) >= timeout_ / 2)
+    if (!is_neighbour(*this, r) && silence_locked(r, now) >= timeout_ / 2)
       ++silent;
+    else if (is_neighbour(*this, r) || now - peer(r).heard < timeout_ / 2)
+      ++answering;
   }
   return silent > answering;
+}
+
+void Presence::set_stuck(Rank r, Deadline since) {
+  const std::lock_guard lock(mutex_);
+  peer(r).stuck = since;
 }
 
 // A firewall may refuse for a moment what it let pass before. So it counts when it happens twice, and nothing comes
@@ -212,9 +227,9 @@ void Presence::turn_where_silent(Deadline now) {
   looked_for_silence_ = now;
   for (Rank r = 0; r < ranks(); ++r) {
     Peer& p = peer(r);
-    const auto since = [&](Deadline begun) {
-      return begun != Deadline() && now - std::max(begun, p.turned) >= longest_silence();
-    };
+    // Datagrams pass as soon as the link does; a wire may have to wait for a retransmission.
+    const auto most = p.path == paths_.datagrams ? datagrams_longer * longest_silence() : longest_silence();
+    const auto since = [&](Deadline begun) { return begun != Deadline() && now - std::max(begun, p.turned) >= most; };
     if (p.path == paths_.datagrams && now - p.turned >= before_return) turn(r, 0, now);
     const bool stuck = (p.in_flight >> p.path & 1) != 0 && since(p.told);
     if (!stuck && !since(p.unanswered)) continue;
@@ -257,7 +272,7 @@ std::vector<Rank> Presence::take_owed() {
 bool Presence::has_to_tell() const {
   const std::lock_guard lock(mutex_);
   return std::ranges::any_of(peers_, [&](const Peer& p) {
-    if (fails(p, Clock::now())) return false;
+    if (can_not_be_reached(p, paths_, Clock::now())) return false;
     // One that has left may still wait until this has left too, or has told what arrived.
     return p.state.head.left ? p.owed && !p.knows_left && mine_.head.left : p.owed || (p.in_flight >> p.path & 1) != 0;
   });
@@ -307,12 +322,6 @@ void Presence::told(Rank r, int path, int error) {
   if (path == p.path) turn(r, path + 1, now);
   p.to_ask = p.to_ask || p.unanswered != Deadline();
   if (!p.state.head.left) owe_locked(r);
-}
-
-bool Presence::fails(const Peer& p, Deadline now) const {
-  return std::all_of(p.failing.begin(), p.failing.begin() + paths_.all, [&](Deadline since) {
-    return since != Deadline() && since > p.heard && now - since > sure_it_fails;
-  });
 }
 
 bool Presence::hear(const PublicState& s, int path) {

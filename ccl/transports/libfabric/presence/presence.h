@@ -40,7 +40,8 @@ class Presence {
   bool alive(Rank);
   std::chrono::milliseconds silence(Rank);  // for which it has not answered, unless its process is known to have ended
   bool cut_off();                           // most ranks do not answer
-  Deadline heard(Rank) const;               // last time
+  std::chrono::milliseconds timeout() const { return timeout_; }
+  Deadline heard(Rank) const;                         // last time
   std::chrono::milliseconds longest_silence() const;  // of a path, before another is tried
   void come();
   std::vector<Rank> not_joined();  // of those of whom this is to know
@@ -63,20 +64,19 @@ class Presence {
   std::uint32_t begin_survey();                      // of a large communicator: all are to tell what they do
   bool surveyed(Rank, std::uint32_t survey) const;
   std::vector<bool> in_reach() const;  // to whom such news come
-
   // For the Control. The peers to whom something is to be told; each is taken off when it is written for.
   std::vector<Rank> take_owed();
   int path(Rank) const;           // over which it is told
   void begin_on(Rank, int path);  // the path that works, where that is known
   bool has_to_tell() const;       // to those who can be reached
   std::size_t write_for(Rank, int path, std::size_t room, std::vector<std::byte>& into);
-  void put_off(Rank);                        // it could not be told yet
-  void telling(Rank, int path);              // the message is on its way
-  void told(Rank, int path, int error);      // it has gone, or failed
-  bool hear(const PublicState&, int path);   // false: a rank told it to another one, or has come before
-  void nobody_listens(std::size_t place);    // where one of the ranks had its process
+  void put_off(Rank);                       // it could not be told yet
+  void telling(Rank, int path);             // the message is on its way
+  void told(Rank, int path, int error);     // it has gone, or failed
+  bool hear(const PublicState&, int path);  // false: a rank told it to another one, or has come before
+  void nobody_listens(std::size_t place);   // where one of the ranks had its process
+  void set_stuck(Rank, Deadline since);  // data to it have not arrived since then, though it was asked; none: they do
   std::function<RailCounts(Rank)> arrivals;  // of data, by rank; set before anything is heard
-
   // Called by the Control's thread now and then, so that data go on while nobody waits for them.
   void set_progress(std::function<void()>);
   void progress();
@@ -93,8 +93,6 @@ class Presence {
   bool hear_of_end(const PublicHead&);
   void turn_where_silent(Deadline now);
   void turn(Rank, int path, Deadline now);
-  bool fails(const Peer&, Deadline now) const;  // it can't be reached
-  bool is_neighbour(Rank) const;                // a process that this one can see
   std::chrono::nanoseconds silence_locked(Rank, Deadline now);
   void ask_locked(Rank, Deadline now);
 

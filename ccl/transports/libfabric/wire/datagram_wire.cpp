@@ -1,4 +1,4 @@
-#include "ccl/transports/libfabric/wire/datagram_wire.h"
+#include <time.h>  // before errqueue.h, which needs it
 
 #include <linux/errqueue.h>
 #include <netinet/in.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <deque>
 #include <stdexcept>
 #include <string>
@@ -14,7 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ccl/transports/libfabric/wire/ip_address.h"
+#include "ccl/transports/libfabric/wire/address_list.h"
+#include "ccl/transports/libfabric/wire/endpoint.h"
 
 namespace trellis::ccl::libfabric {
 namespace {

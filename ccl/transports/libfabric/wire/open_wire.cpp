@@ -1,6 +1,5 @@
 #include "ccl/transports/libfabric/wire/open_wire.h"
 
-#include "ccl/transports/libfabric/wire/datagram_wire.h"
 #include "ccl/transports/libfabric/wire/endpoint.h"
 #include "ccl/transports/libfabric/wire/hostile_wire.h"
 
@@ -20,9 +19,10 @@ std::unique_ptr<Wire> hostile_if_wanted(std::unique_ptr<Wire> wire, const Fabric
 
 }  // namespace
 
-std::unique_ptr<Wire> open_wire(const FabricSettings& s, std::uint64_t member, int rail, const WireUse& use) {
-  return hostile_if_wanted(open_endpoint(chosen(s, rail, use)), s, rail, false,
-                           member * 1'009 + static_cast<std::uint64_t>(rail));
+std::unique_ptr<Wire> open_wire(const FabricSettings& s, std::uint64_t member, int rail, int number,
+                                const WireUse& use) {
+  return hostile_if_wanted(open_endpoint(chosen(s, rail, use)), s, number, false,
+                           member * 1'009 + static_cast<std::uint64_t>(number));
 }
 
 std::unique_ptr<Wire> open_control_wire(const FabricSettings& s, int rail) {

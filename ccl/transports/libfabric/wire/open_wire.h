@@ -7,8 +7,8 @@
 
 namespace trellis::ccl::libfabric {
 
-// `member` tells wires apart that have the same rail.
-std::unique_ptr<Wire> open_wire(const FabricSettings&, std::uint64_t member, int rail, const WireUse& = {});
+// On the interface of a rail of the settings. `member` and `number` tell wires apart that have the same.
+std::unique_ptr<Wire> open_wire(const FabricSettings&, std::uint64_t member, int rail, int number, const WireUse& = {});
 
 // For control, on the interface of a rail.
 std::unique_ptr<Wire> open_control_wire(const FabricSettings&, int rail);
