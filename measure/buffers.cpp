@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <new>
 #include <numeric>
 #include <stdexcept>
@@ -23,24 +20,19 @@ using schedule::Collective;
 
 constexpr std::align_val_t alignment{4096};
 
-std::uint64_t available_bytes() {
-  std::ifstream file("/proc/meminfo");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const std::size_t at = text.find("MemAvailable:");
-  if (at == std::string::npos) return ~std::uint64_t{0};
-  std::uint64_t kib = 0;
-  const std::size_t digits = text.find_first_of("0123456789", at);
-  std::from_chars(text.data() + digits, text.data() + text.size(), kib);
-  return kib << 10;
+// The largest number where that is less.
+std::uint64_t product(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t exact = 0;
+  return __builtin_mul_overflow(a, b, &exact) ? ~std::uint64_t{0} : exact;
 }
 
 }  // namespace
 
 bool has_in_place(Collective c) { return schedule::traits(c).may_alias && schedule::carries_data(c); }
 
-void refuse_too_large(std::uint64_t each, int ranks, int streams, const char* flag) {
-  const std::uint64_t all = each * static_cast<std::uint64_t>(ranks) * static_cast<std::uint64_t>(streams);
-  if (const std::uint64_t free = available_bytes(); all > free)
+void refuse_too_large(std::uint64_t each, int ranks, int streams, const char* flag, std::uint64_t free) {
+  const std::uint64_t all = product(each, static_cast<std::uint64_t>(ranks) * static_cast<std::uint64_t>(streams));
+  if (all > free)
     throw std::invalid_argument(
         fmt::format("{} ranks of {} each need {} of memory, and {} are free: a smaller {} may do", ranks,
                     bytes_text(each), bytes_text(all), bytes_text(free), flag));

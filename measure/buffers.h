@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "ccl/communicator.h"
+#include "kernels/dispatch/available_memory.h"
 
 namespace trellis::measure {
 
@@ -35,8 +36,9 @@ class BenchBuffers {
 // Whether the collective has a form in which input and output share memory.
 bool has_in_place(schedule::Collective);
 
-// Throws invalid_argument when the buffers of all ranks and streams here need more than the free memory, before the
-// system kills a process for lack of it. `flag`: the option that sets their size.
-void refuse_too_large(std::uint64_t each, int ranks, int streams, const char* flag);
+// Throws invalid_argument when the buffers of all ranks and streams here need more than the `free` bytes of memory,
+// before the system kills a process for lack of it. `flag`: the option that sets their size.
+void refuse_too_large(std::uint64_t each, int ranks, int streams, const char* flag,
+                      std::uint64_t free = kernels::available_memory());
 
 }  // namespace trellis::measure

@@ -154,7 +154,7 @@ Speeds speeds(const std::vector<kernels::Subject>& subjects) {
   columns.push_back({.name = "loop's speed", .unit = "B/s"});
   columns.push_back({.name = "loop", .align = Align::left});
   Table summary("fractions", columns);
-  const kernels::Arena arena;
+  const kernels::Arena arena(subjects);
   Progress progress(subjects.size() * timings().size());
   for (const kernels::Subject& subject : subjects) {
     std::vector<Cell> row = {subject.kernel->name, std::int64_t{subject.sources}};

@@ -1,49 +1,20 @@
 #include "kernels/measure/speed.h"
 
+#include <fmt/format.h>
 #include <time.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
 
 #include "kernels/dispatch/parallel.h"
 
 namespace trellis::kernels {
 namespace {
 
-constexpr std::size_t line = 64, page = 4096;
-constexpr std::size_t most_arrays = 16;
+constexpr std::size_t arena_alignment = 4096;
 constexpr double shortest_s = 2e-4;  // of one timing
-
-// Bytes an element, of what is only read, of what is only written, and of what is read and written in place.
-struct Mix {
-  double read = 0, written = 0, updated = 0;
-  double moved() const { return read + written + 2 * updated; }
-  double distance(const Mix& other) const {
-    const auto part = [](const Mix& m, double v) { return v / (m.read + m.written + m.updated); };
-    return std::fabs(part(*this, read) - part(other, other.read)) +
-           std::fabs(part(*this, written) - part(other, other.written)) +
-           std::fabs(part(*this, updated) - part(other, other.updated));
-  }
-};
-
-DType read_type(const Subject& s, int i) {
-  return s.kernel->reads[std::min<std::size_t>(static_cast<std::size_t>(i), s.kernel->reads.size() - 1)];
-}
-
-Mix mix_of(const Subject& s) {
-  Mix mix;
-  for (int i = 0; i < s.sources; ++i) mix.read += static_cast<double>(size_of(read_type(s, i)));
-  for (std::size_t w = 0; w < s.kernel->writes.size() && !s.kernel->sums; ++w)
-    (s.kernel->updates_operand(w) ? mix.updated : mix.written) += static_cast<double>(size_of(s.kernel->writes[w]));
-  return mix;
-}
-
-std::size_t bytes_for(Regime r) {
-  if (r == Regime::l1) return cpu().l1_bytes / 2;
-  if (r == Regime::l2) return cpu().l2_bytes / 2;
-  return cpu().out_of_cache() * 3;
-}
 
 // Of one thread the time that it ran: what others take of its CPU does not count.
 double now(int threads) {
@@ -60,12 +31,16 @@ double median(std::vector<double> values) {
 // A subject laid out in memory, ready to be called.
 class Timed {
  public:
-  Timed(const Subject& s, Body body, bool streaming, std::byte* memory, std::size_t bytes, int threads)
-      : subject_(s), body_(body), streaming_(streaming), threads_(threads), memory_(memory), free_(memory) {
-    n_ = static_cast<std::size_t>(static_cast<double>(bytes) / mix_of(s).moved()) / line * line;
-    const std::size_t written = s.kernel->sums ? parts_of(n_) : n_;
-    for (DType d : s.kernel->writes) writes_.push_back(place(written * size_of(d)));
-    for (int i = 0; i < s.sources; ++i) reads_.push_back(place(n_ * size_of(read_type(s, i))));
+  Timed(const Subject& s, Body body, bool streaming, const Arena& arena, Regime regime, int threads)
+      : subject_(s), body_(body), streaming_(streaming), threads_(threads) {
+    const SubjectLayout layout = layout_of(s, touched_bytes(regime, arena.cpu()));
+    if (layout.end > arena.bytes().size())
+      throw std::invalid_argument(fmt::format("{} touches {} bytes: expected at most the arena's {}", s.kernel->name,
+                                              layout.end, arena.bytes().size()));
+    memory_ = arena.bytes().first(layout.end);
+    n_ = layout.n;
+    for (const std::size_t at : layout.writes) writes_.push_back(&memory_[at]);
+    for (const std::size_t at : layout.reads) reads_.push_back(&memory_[at]);
     fill();
     while (timed(calls_) < shortest_s && calls_ < 1'000'000) calls_ *= 2;
   }
@@ -77,14 +52,8 @@ class Timed {
   std::string_view name() const { return subject_.kernel->name; }
 
  private:
-  // Each array begins at another line of a page, so that no two of them fall on the same sets of a cache.
-  void* place(std::size_t bytes) {
-    std::byte* const at = free_ + 9 * line * arrays_++;
-    free_ += (bytes + page - 1) / page * page + page;
-    return at;
-  }
   // Numbers, whatever the type.
-  void fill() const { std::memset(memory_, 0x3C, static_cast<std::size_t>(free_ - memory_)); }
+  void fill() const { std::memset(memory_.data(), 0x3C, memory_.size()); }
   double timed(std::size_t calls) const {
     const KernelArguments s{.n = n_,
                             .writes = writes_.data(),
@@ -106,43 +75,50 @@ class Timed {
   Body body_;
   bool streaming_;
   int threads_;
-  std::byte *memory_, *free_;
-  std::size_t arrays_ = 0;
+  std::span<std::byte> memory_;
   std::size_t n_ = 0, calls_ = 1;
   std::vector<void*> writes_;
   std::vector<const void*> reads_;
 };
 
 // The fastest of the plain loops with the mix nearest to this one, with stores past the caches or without.
-Timed best_loop(const Mix& mix, std::byte* memory, std::size_t bytes, int threads) {
-  constexpr const char* names[] = {"limit.copy",   "limit.add",    "limit.sum4",    "limit.sum8",
-                                   "limit.expand", "limit.update", "limit.update2", "limit.update3",
-                                   "limit.triad",  "limit.read",   "limit.read2",   "limit.read3"};
-  const auto subject = [](const char* name) {
-    const Kernel& kernel = kernel_named(name);
-    return Subject{&kernel, static_cast<int>(kernel.reads.size())};
-  };
+Timed best_loop(const Mix& mix, const Arena& arena, Regime regime, int threads) {
+  const std::vector<Subject> loops = limit_loops();
   double least = 3;
-  for (const char* name : names) least = std::min(least, mix_of(subject(name)).distance(mix));
+  for (const Subject& s : loops) least = std::min(least, mix_of(s).distance(mix));
   std::unique_ptr<Timed> best;
   double best_speed = 0;
-  for (const char* name : names)
+  for (const Subject& s : loops)
     for (const bool streaming : {false, true}) {
-      const Subject s = subject(name);
       if (mix_of(s).distance(mix) > least + 1e-9 || (streaming && s.kernel->sums)) continue;
-      auto loop = std::make_unique<Timed>(s, s.kernel->chosen(), streaming, memory, bytes, threads);
+      auto loop = std::make_unique<Timed>(s, s.kernel->chosen(), streaming, arena, regime, threads);
       const double speed = loop->bytes() / median({loop->seconds(), loop->seconds(), loop->seconds()});
       if (speed > best_speed) best = std::move(loop), best_speed = speed;
     }
   return *best;
 }
 
+std::string in_mib(std::uint64_t bytes) {
+  return fmt::format("{:.0f} MiB", std::ceil(static_cast<double>(bytes) / (1 << 20)));
+}
+
 }  // namespace
 
-Arena::Arena() {
-  const std::size_t bytes = (bytes_for(Regime::memory) / page + most_arrays * 2) * page;
-  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page, bytes)));
+Arena::Arena(const std::vector<Subject>& subjects, const Cpu& cpu, std::uint64_t available)
+    : cpu_(cpu), size_(std::max(arena_bytes(subjects, cpu), arena_bytes(limit_loops(), cpu))) {
+  if (size_ > available)
+    throw std::invalid_argument(
+        fmt::format("timings from memory touch several times the last cache of {}: {}, and {} of memory are available",
+                    in_mib(cpu.l3_bytes != 0 ? cpu.l3_bytes : cpu.l2_bytes), in_mib(size_), in_mib(available)));
+  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(arena_alignment, size_)));
   if (!memory_) throw std::bad_alloc();
+}
+
+std::vector<Subject> limit_loops() {
+  std::vector<Subject> all;
+  for (const auto& [name, kernel] : kernels())
+    if (name.starts_with("limit.")) all.push_back({&kernel, static_cast<int>(kernel.reads.size())});
+  return all;
 }
 
 std::vector<Subject> speed_subjects() {
@@ -165,11 +141,10 @@ std::vector<Subject> speed_subjects() {
 }
 
 Speed speed_of(const Arena& arena, const Subject& subject, Regime regime, int threads, int rounds) {
-  const std::size_t bytes = bytes_for(regime);
   const Kernel& kernel = *subject.kernel;
   const bool streaming = regime == Regime::memory && !kernel.updates_operand(0);
-  const Timed timed(subject, kernel.chosen(), streaming, arena.begin(), bytes, threads);
-  const Timed loop = best_loop(mix_of(subject), arena.begin(), bytes, threads);
+  const Timed timed(subject, kernel.chosen(), streaming, arena, regime, threads);
+  const Timed loop = best_loop(mix_of(subject), arena, regime, threads);
   std::vector<double> fractions, speeds, limits;
   for (int round = 0; round < rounds * (regime == Regime::memory ? 1 : 10); ++round) {
     limits.push_back(loop.bytes() / loop.seconds());

@@ -3,20 +3,14 @@
 
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
-#include "kernels/dispatch/registry.h"
+#include "kernels/dispatch/available_memory.h"
+#include "kernels/measure/layout.h"
 
 namespace trellis::kernels {
-
-enum class Regime : std::uint8_t { l1, l2, memory };  // where all that a call touches fits
-inline constexpr Regime regimes[] = {Regime::l1, Regime::l2, Regime::memory};
-
-constexpr std::string_view name(Regime r) {
-  constexpr std::string_view names[] = {"L1", "L2", "memory"};
-  return names[static_cast<std::size_t>(r)];
-}
 
 struct Speed {
   double bytes_per_s = 0;  // read and written
@@ -25,29 +19,32 @@ struct Speed {
   std::string_view limit;        // the loop's name
 };
 
-// A kernel, and for those of any number of reads how many.
-struct Subject {
-  const Kernel* kernel;
-  int sources;
-};
-
 // The subjects that the room's README shows.
 std::vector<Subject> speed_subjects();
+// The plain loops that they are held against.
+std::vector<Subject> limit_loops();
 
 // The memory that all timings work on, kernels and loops alike: only the first of them waits for its pages, and none
 // has pages that fall better on the sets of a cache.
 class Arena {
  public:
-  Arena();  // throws bad_alloc
-  std::byte* begin() const { return memory_.get(); }
+  // With room for these subjects and for the loops in every regime of the CPU. Throws invalid_argument where that is
+  // more than the `available` bytes, and bad_alloc.
+  explicit Arena(const std::vector<Subject>&, const Cpu& = kernels::cpu(),
+                 std::uint64_t available = available_memory());
+  std::span<std::byte> bytes() const { return {memory_.get(), size_}; }
+  const Cpu& cpu() const { return cpu_; }
 
  private:
   struct Free {
     void operator()(std::byte* p) const { std::free(p); }
   };
+  Cpu cpu_;
+  std::size_t size_;
   std::unique_ptr<std::byte, Free> memory_;
 };
 
+// The regime is one of the arena's CPU. Throws invalid_argument for a subject that the arena has no room for.
 // rounds: how often both are timed; in the caches, where a timing is short, ten times as often.
 Speed speed_of(const Arena&, const Subject&, Regime, int threads, int rounds);
 

@@ -1,0 +1,51 @@
+// Where the operands of a kernel that is timed lie in one arena, and how large the arena must be on a CPU: every size
+// here follows from the caches, and from nothing else of the machine.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/dispatch/cpu.h"
+#include "kernels/dispatch/registry.h"
+
+namespace trellis::kernels {
+
+enum class Regime : std::uint8_t { l1, l2, memory };  // where all that a call touches fits
+inline constexpr Regime regimes[] = {Regime::l1, Regime::l2, Regime::memory};
+
+constexpr std::string_view name(Regime r) {
+  constexpr std::string_view names[] = {"L1", "L2", "memory"};
+  return names[static_cast<std::size_t>(r)];
+}
+
+// A kernel, and for those of any number of reads how many.
+struct Subject {
+  const Kernel* kernel;
+  int sources;
+};
+
+// Bytes an element, of what is only read, of what is only written, and of what is read and written in place. The one
+// number for each part that a kernel which sums writes is not counted.
+struct Mix {
+  double read = 0, written = 0, updated = 0;
+  double moved() const { return read + written + 2 * updated; }
+  double distance(const Mix& other) const;
+};
+Mix mix_of(const Subject&);
+
+// Bytes that a call is to touch in a regime.
+std::size_t touched_bytes(Regime, const Cpu&);
+
+// Offsets in bytes from the arena's beginning.
+struct SubjectLayout {
+  std::size_t n = 0;  // elements, at least a cache line's worth of the smallest type
+  std::vector<std::size_t> writes, reads;
+  std::size_t end = 0;  // of the last operand
+};
+SubjectLayout layout_of(const Subject&, std::size_t touched);
+
+// What holds each of the subjects in each regime.
+std::size_t arena_bytes(const std::vector<Subject>&, const Cpu&);
+
+}  // namespace trellis::kernels
