@@ -6,6 +6,13 @@
 #include <iterator>
 
 namespace trellis::tools::draw {
+namespace {
+
+// A picture may stand in a page beside others, whose styles then hold for it, too: so the paper is the same in all.
+constexpr std::string_view paper_style =
+    ".paper{fill:#fbfbfa}\n@media (prefers-color-scheme:dark){.paper{fill:#16191d}}\n";
+
+}  // namespace
 
 std::string number(double value) {
   const double rounded = std::round(value * 10) / 10;
@@ -40,8 +47,8 @@ std::string escaped(std::string_view text) {
 Svg::Svg(double width, double height, std::string_view style, std::string_view title) {
   body_ = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" role=\"img\">\n"
-      "<title>{2}</title>\n<style>\n{3}</style>\n",
-      number(width), number(height), escaped(title), style);
+      "<title>{2}</title>\n<style>\n{3}{4}</style>\n",
+      number(width), number(height), escaped(title), paper_style, style);
   rect({0, 0}, {width, height}, 0, R"(class="paper")");
 }
 

@@ -6,13 +6,13 @@
 
 namespace trellis::tools::draw {
 
-// For charts: light and dark background, a grid, curves, and shaded areas.
+// For charts: a grid, curves, and shaded areas.
 inline constexpr std::string_view chart_style =
     R"(text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;fill:#1f2328}
-.paper{fill:#fbfbfa}.grid{stroke:#e1e4e8;stroke-width:1}.frame{fill:none;stroke:#c3c8ce}.dim{fill:#646c76}
+.grid{stroke:#e1e4e8;stroke-width:1}.frame{fill:none;stroke:#c3c8ce}.dim{fill:#646c76}
 .curve{fill:none;stroke-width:2;stroke-linejoin:round}.band{opacity:.16}.region{opacity:.13}
 .dashed{stroke-dasharray:6 4}
-@media (prefers-color-scheme:dark){text{fill:#e3e6ea}.paper{fill:#16191d}.grid{stroke:#2b3138}.frame{stroke:#454c55}
+@media (prefers-color-scheme:dark){text{fill:#e3e6ea}.grid{stroke:#2b3138}.frame{stroke:#454c55}
 .dim{fill:#9aa3ad}}
 )";
 
@@ -22,7 +22,8 @@ struct Point {
 
 class Svg {
  public:
-  // The style says what the class `paper`, the background, is like.
+  // Begins with the paper, the background of every picture: light, and dark where the reader prefers that. The style is
+  // for what the picture puts on it.
   Svg(double width, double height, std::string_view style, std::string_view title);
 
   void open(std::string_view css_class, std::string_view title = {});  // opens a group; the title is shown on hover

@@ -18,9 +18,9 @@ constexpr double margin = 24, heading = 44, padding = 10, gap = 8, line_height =
 constexpr double core_width = 110, label_height = 20;
 constexpr std::string_view style =
     R"(text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;fill:#1f2328;font-size:11px}
-.paper{fill:#fbfbfa}.unit{fill:#1f2328;fill-opacity:.035;stroke:#c3c8ce}.core{fill:#fff;stroke:#9aa3ad}
+.unit{fill:#1f2328;fill-opacity:.035;stroke:#c3c8ce}.core{fill:#fff;stroke:#9aa3ad}
 .other{opacity:.45}.dim{fill:#646c76}.free{fill:none;stroke:#c3c8ce;stroke-dasharray:3 3}
-@media (prefers-color-scheme:dark){text{fill:#e3e6ea}.paper{fill:#16191d}.unit{fill:#fff;fill-opacity:.04;stroke:#454c55}
+@media (prefers-color-scheme:dark){text{fill:#e3e6ea}.unit{fill:#fff;fill-opacity:.04;stroke:#454c55}
 .core{fill:#22272e;stroke:#646c76}.dim{fill:#9aa3ad}.free{stroke:#454c55}}
 )";
 

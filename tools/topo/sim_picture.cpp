@@ -20,7 +20,7 @@ constexpr std::size_t many = 300;   // so many wires would cover the paper
 constexpr std::string_view style =
     R"(.machine text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;fill:#1f2328;font-size:11px}
 .machine .title{font-size:16px;font-weight:600}.machine .small{font-size:8.5px}.machine .dim{fill:#646c76}
-.machine .paper{fill:#fbfbfa}.machine .unit{fill:#1f2328;fill-opacity:.03;stroke:#c3c8ce}
+.machine .unit{fill:#1f2328;fill-opacity:.03;stroke:#c3c8ce}
 .machine .chip{fill:#fff;stroke:#7d8894}.machine .box{fill:#f1f3f5;stroke:#9aa3ad;stroke-dasharray:4 3}
 .machine .node{fill:#e4e8ec;stroke:#7d8894}.machine .port{fill:#9aa3ad}
 .machine .wire{fill:none;stroke-linecap:round;stroke-linejoin:round}.machine .cut{stroke-dasharray:2 6}
@@ -29,7 +29,7 @@ constexpr std::string_view style =
 .machine .u4{stroke:#e07b00}.machine .u5{stroke:#b3261e}
 .machine rect.u0{fill:#f6f7f8}.machine rect.u1{fill:#dcebf6}.machine rect.u2{fill:#b5d6ee}.machine rect.u3{fill:#f8e6a5}
 .machine rect.u4{fill:#f5c898}.machine rect.u5{fill:#e9a39e}
-@media (prefers-color-scheme:dark){.machine text{fill:#e3e6ea}.machine .dim{fill:#9aa3ad}.machine .paper{fill:#16191d}
+@media (prefers-color-scheme:dark){.machine text{fill:#e3e6ea}.machine .dim{fill:#9aa3ad}
 .machine .unit{fill:#fff;fill-opacity:.04;stroke:#454c55}.machine .chip{fill:#22272e;stroke:#7d8894}
 .machine .box{fill:#1c2127;stroke:#646c76}.machine .node{fill:#333a42}.machine .dead{stroke:#e3e6ea}
 .machine .u0{stroke:#3a4149}.machine .u1{stroke:#2c5a7d}.machine .u2{stroke:#3f8fc9}

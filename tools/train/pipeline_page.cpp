@@ -57,10 +57,10 @@ std::string layout(const train::Mesh& mesh) {
 std::string pipeline_picture(const train::PipelineSchedule& s, const train::Timing& t) {
   constexpr double left = 70, row = 26, top = 44;
   const double unit = std::max(4.0, std::min(22.0, 1600.0 / static_cast<double>(t.end)));
-  const double width = left + unit * static_cast<double>(t.end) + 20,
-               height = top + row * static_cast<double>(s.ranks.size()) + 30;
+  const double height = top + row * static_cast<double>(s.ranks.size()) + 30;
   const std::string title = fmt::format("{}: {} ranks, {} stages a rank, {} micro-batches; idle over busy {:.1f}%",
                                         s.name, s.shape.ranks, s.shape.chunks, s.shape.micro_batches, 100 * t.bubble());
+  const double width = std::max(left + unit * static_cast<double>(t.end), 8.2 * static_cast<double>(title.size())) + 20;
   draw::Svg svg(width, height, draw::chart_style, title);
   svg.text({12, 26}, title, R"(font-size="14" font-weight="600")");
   for (std::size_t r = 0; r < s.ranks.size(); ++r) {

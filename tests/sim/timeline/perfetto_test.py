@@ -8,12 +8,10 @@ import os
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 import unittest
 
-sys.path.insert(0, os.path.dirname(__file__))
 import browser
 
 TESTS = pathlib.Path(os.environ["TRELLIS_BINARY_DIR"]) / "tests" / "test_sim"

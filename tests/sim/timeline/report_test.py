@@ -2,11 +2,9 @@
 import os
 import pathlib
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(__file__))
 import browser
 
 TESTS = pathlib.Path(os.environ["TRELLIS_BINARY_DIR"]) / "tests" / "test_sim"

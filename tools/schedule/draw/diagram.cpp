@@ -16,10 +16,10 @@ constexpr double lane_header = 56, round_header = 24, panel_gap = 56;
 // The picture is light by default, and dark when the reader prefers dark.
 constexpr std::string_view style =
     R"(text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;fill:#1f2328}
-.paper{fill:#fbfbfa}.band{fill:#f1f2f3}.lane{stroke:#c3c8ce;stroke-width:1.2}.dim{fill:#646c76}
+.band{fill:#f1f2f3}.lane{stroke:#c3c8ce;stroke-width:1.2}.dim{fill:#646c76}
 .badge{fill:#e4e7ea}.open{fill:#fbfbfa}.wire{fill:none;stroke-width:1.7}
 .t:hover .wire{stroke-width:4}.t:hover rect{stroke:#1f2328;stroke-width:1.5}.l:hover rect{stroke-width:3}
-@media (prefers-color-scheme:dark){text{fill:#e3e6ea}.paper{fill:#16191d}.band{fill:#1d2126}.lane{stroke:#454c55}
+@media (prefers-color-scheme:dark){text{fill:#e3e6ea}.band{fill:#1d2126}.lane{stroke:#454c55}
 .dim{fill:#9aa3ad}.badge{fill:#2b3138}.open{fill:#16191d}.t:hover rect{stroke:#e3e6ea}}
 )";
 

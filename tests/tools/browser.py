@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+import zlib
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -129,3 +130,15 @@ class Page:
     def picture(self, path):
         with open(path, "wb") as file:
             file.write(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
+
+    def pixel(self, x, y):
+        """The colour at a place of the page, as in #fbfbfa."""
+        clip = {"x": x, "y": y, "width": 1, "height": 1, "scale": 1}
+        png = base64.b64decode(self.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)["data"])
+        rows, at = b"", 8
+        while at < len(png):
+            size, kind = int.from_bytes(png[at:at + 4], "big"), png[at + 4:at + 8]
+            if kind == b"IDAT":
+                rows += png[at + 8:at + 8 + size]
+            at += size + 12
+        return "#" + zlib.decompress(rows)[1:4].hex()  # after the row's filter, which changes nothing in the first pixel
