@@ -9,6 +9,7 @@
 
 #include "schedule/builder/renaming.h"
 #include "schedule/collective_traits.h"
+#include "schedule/schedule_too_large.h"
 
 namespace trellis::schedule {
 namespace {
@@ -160,7 +161,7 @@ std::string refusal(const Algorithm& algorithm, const Request& request) {
 
 Task task_of(const Algorithm& algorithm, const Request& request) {
   const std::int64_t pieces = pieces_of(algorithm, request);
-  if (const std::string why = refuses_chunks(request, pieces); !why.empty()) throw std::invalid_argument(why);
+  if (const std::string why = refuses_chunks(request, pieces); !why.empty()) throw ScheduleTooLarge(why);
   Task task = conditions(request, static_cast<std::int32_t>(pieces));
   task.even = algorithm.even && algorithm.even(request.in_order());
   check(task);

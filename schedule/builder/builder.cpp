@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "schedule/builder/renaming.h"
+#include "schedule/schedule_too_large.h"
 
 namespace trellis::schedule {
 namespace {
@@ -94,8 +95,7 @@ Builder Builder::on_channel(int channel) const {
   Builder lane = *this;
   lane.channel_ += channel * spacing_;
   if (lane.channel_ >= most_channels)
-    throw std::invalid_argument(
-        fmt::format("channel {} is too many: expected at most {}", lane.channel_, most_channels));
+    throw ScheduleTooLarge(fmt::format("channel {} is too many: expected at most {}", lane.channel_, most_channels));
   return lane;
 }
 

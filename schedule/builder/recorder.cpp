@@ -8,6 +8,7 @@
 
 #include "schedule/builder/rounds.h"
 #include "schedule/collective_traits.h"
+#include "schedule/schedule_too_large.h"
 
 namespace trellis::schedule {
 namespace {
@@ -30,8 +31,8 @@ Recorder::Recorder(const Task& task, std::optional<Rank> only, StepCallback watc
   if (only && (*only < 0 || *only >= task.ranks))
     throw std::invalid_argument(fmt::format("rank {} does not exist: expected 0 to {}", *only, task.ranks - 1));
   if (!only && task.ranks > most_ranks)
-    throw std::invalid_argument(fmt::format(
-        "{} ranks are too many to write out (at most {}): ask for one rank's program", task.ranks, most_ranks));
+    throw ScheduleTooLarge(fmt::format("{} ranks are too many to write out (at most {}): ask for one rank's program",
+                                       task.ranks, most_ranks));
   owners_.resize(only ? 1 : task.ranks);
   for (std::size_t i = 0; i < owners_.size(); ++i) {
     Owner& o = owners_[i];
@@ -61,7 +62,7 @@ Slice Recorder::slice(const Owner& o, const Place& p, Buffer buffer) const {
   if (p.region == Region::data && buffer == Buffer::output) first -= o.output_start;
   if (p.region == Region::scratch) first += data_chunks(task_);
   if (constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max(); first + p.count > most)
-    throw std::invalid_argument(
+    throw ScheduleTooLarge(
         fmt::format("rank {} would take more than {} chunks of {}: expected fewer channels, segments or ranks", o.rank,
                     most, name(buffer)));
   if (first < 0 || p.count < 1)
@@ -182,7 +183,7 @@ void Recorder::settle(const Place& p, int channel) {
 
 void Recorder::add(Owner& o, Step step, std::span<const Slice> further) {
   if (++steps_ > most_steps)
-    throw std::invalid_argument(
+    throw ScheduleTooLarge(
         fmt::format("this schedule takes more than {} steps: ask for one rank's program", most_steps));
   const auto self = static_cast<std::int32_t>(o.program.steps.size());
   channels_ = std::max(channels_, step.channel + 1);

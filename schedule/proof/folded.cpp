@@ -9,6 +9,7 @@
 
 #include "schedule/proof/bounds.h"
 #include "schedule/proof/races.h"
+#include "schedule/proof/small_form.h"
 
 namespace trellis::schedule {
 namespace {
@@ -17,37 +18,6 @@ constexpr std::int64_t most_steps = 10'000'000;  // of built programs, after whi
 
 std::optional<Fault> differ(Rank rank, std::int64_t step, const std::string& how) {
   return Fault{rank, step, -1, fmt::format("rank {} step {} is not what symmetry promises: {}", rank, step, how)};
-}
-
-// The rank at the same coordinates of a smaller machine, clamped to its size.
-Rank moved(Rank rank, const std::vector<Rank>& dims, const std::vector<Rank>& small) {
-  Rank found = 0, stride = 1;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    found += std::min(rank % dims[i], small[i] - 1) * stride;
-    rank /= dims[i];
-    stride *= small[i];
-  }
-  return found;
-}
-
-// A machine of the same form that is small enough to write out.
-Request shrunk(const Algorithm& algorithm, const Request& request) {
-  for (const Rank most : {4, 3, 5, 6, 8, 2}) {
-    Request small = request;
-    for (Rank& d : small.dims) d = std::min(d, request.dims.size() == 1 ? most * 4 : most);
-    const Rank ranks = small.ranks();
-    small.root = moved(request.root, request.dims, small.dims);
-    small.peer = moved(request.peer, request.dims, small.dims);
-    if (request.root != request.peer && small.root == small.peer && request.collective == Collective::send_recv)
-      continue;
-    for (Pair& p : small.pairs)
-      if (p.source >= ranks || p.target >= ranks)
-        throw std::invalid_argument(fmt::format(
-            "the pair {}:{} has no place on a small machine: permute is proved written out only", p.source, p.target));
-    if (ranks <= 1024 && refusal(algorithm, small).empty()) return small;
-  }
-  throw std::invalid_argument(fmt::format("{} serves no small machine of the form {}: it can't be proved there",
-                                          algorithm.name, fmt::join(request.dims, "x")));
 }
 
 // Rules that a program must keep regardless of the other ranks.
@@ -185,7 +155,7 @@ FoldedReport verify_folded(const Algorithm& algorithm, const Request& request, i
   const Task task = task_of(algorithm, request);
   const Symmetry symmetry = symmetry_of(algorithm, request);
   FoldedReport report{.fault = {}, .ranks = task.ranks, .classes = symmetry.classes()};
-  const Request small = shrunk(algorithm, request);
+  const Request small = small_form(algorithm, request);
   if ((report.fault = check_small(algorithm, small))) return report;
   report.proved.push_back(
       fmt::format("in full on {}, where every rank is as its class says", fmt::join(small.dims, "x")));

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "schedule/proof/refutation.h"
+#include "schedule/schedule_too_large.h"
 #include "sim/price/critical_path.h"
 
 namespace trellis::sim {
@@ -33,7 +35,11 @@ class Answering {
   }
 
   Answer run() {
-    pick();
+    try {
+      pick();
+    } catch (const CompilationStopped&) {
+      answer_.price.time = forever;
+    }
     if (pattern_ == nullptr) return std::move(answer_);
     price();
     if (answer_.price.time == forever) return std::move(answer_);
@@ -54,6 +60,7 @@ class Answering {
       fit();
     } else if (q_.way) {
       answer_.way = configs_for(q_, pricer_).front();
+      pricer_.expect_right(answer_.way);
       pattern_ = &pricer_.pattern(answer_.way, q_.bytes);
     } else {
       choose();
@@ -62,18 +69,21 @@ class Answering {
 
   void choose() {
     watch_.begin("trying the algorithms");
-    answer_.choice = sim::choose(pricer_, configs_for(q_, pricer_), q_.bytes, {.within = q_.within});
+    answer_.choice = sim::choose(pricer_, configs_for(q_, pricer_), q_.bytes,
+                                 {.within = q_.within, .decided = [&](double part) { watch_.decided(part); }});
     const bool stopped = watch_.interrupted();
     if (answer_.choice.best.empty() && stopped) {
       answer_.interrupted = "no algorithm was priced";
       return;
     }
-    if (answer_.choice.best.empty()) refuse_moves();
+    if (answer_.choice.best.empty()) refuse();
     answer_.way = answer_.choice.best.front().way;
-    pattern_ = &pricer_.pattern(answer_.way, q_.bytes);
-    if (!stopped) return;
+    if (!stopped) {
+      pattern_ = &pricer_.pattern(answer_.way, q_.bytes);
+      return;
+    }
     answer_.interrupted = "only some of the algorithms were tried, and no figures but as they are";
-    options_.stopped = {};  // to price the best again
+    answer_.price = answer_.choice.price;
   }
 
   // With a pattern of each way for exactly these blocks.
@@ -81,19 +91,35 @@ class Answering {
     watch_.begin("trying the algorithms");
     answer_.price.time = forever;
     for (const AlgorithmConfig& way : configs_for(q_, pricer_)) {
-      CompiledSchedule own(make(schedule::algorithm_named(way.algorithm), pricer_.request(way)), q_.blocks);
-      const Time time = sim::price(own, machine_, pricer_.options(q_.bytes, answer_.price.time)).time;
-      if (time >= answer_.price.time) continue;
-      answer_.price.time = time, answer_.way = way;
-      pattern_ = &own_.emplace(std::move(own));
+      if (watch_.interrupted()) break;
+      try {
+        fit(way);
+      } catch (const schedule::ScheduleTooLarge& error) {
+        answer_.choice.left_out.push_back({way, error.what()});
+      } catch (const schedule::RefutedAlgorithm& error) {
+        answer_.choice.left_out.push_back({way, error.what()});
+      }
     }
     if (watch_.interrupted())
       answer_.interrupted = "only some of the algorithms were tried";
     else if (pattern_ == nullptr)
-      refuse_moves();
+      refuse();
   }
 
-  [[noreturn]] void refuse_moves() const {
+  void fit(const AlgorithmConfig& way) {
+    pricer_.expect_right(way);
+    CompiledSchedule own(make(schedule::algorithm_named(way.algorithm), pricer_.request(way)), q_.blocks);
+    const Time time = sim::price(own, machine_, pricer_.options(q_.bytes, answer_.price.time)).time;
+    if (time >= answer_.price.time) return;
+    answer_.price.time = time, answer_.way = way;
+    pattern_ = &own_.emplace(std::move(own));
+  }
+
+  [[noreturn]] void refuse() const {
+    const Choice& choice = answer_.choice;
+    if (choice.untried.empty() && !choice.left_out.empty())
+      throw std::invalid_argument(
+          fmt::format("{}: {}", text_of(choice.left_out.front().way), choice.left_out.front().why));
     throw std::invalid_argument(fmt::format("{} of {:.0f} bytes: more moves than can be gone through",
                                             schedule::name(q_.settings.collective), q_.bytes));
   }

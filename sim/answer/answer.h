@@ -70,7 +70,8 @@ class PricedMachine {
 // The ways that the question leaves open. Throws invalid_argument when there is none, with the reason.
 std::vector<AlgorithmConfig> configs_for(const Question&, const Pricer&);
 
-// Throws invalid_argument when no algorithm serves, or when all have too many moves.
+// Throws invalid_argument when no algorithm serves, when all have too many moves, or when those that serve are wrong:
+// an algorithm is proved on a small machine of the form (schedule/proof/refutation.h) before its price is told.
 Answer answer(const Question&, PricedMachine&);
 
 }  // namespace trellis::sim

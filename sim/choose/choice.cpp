@@ -1,9 +1,12 @@
 #include "sim/choose/choice.h"
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 #include <tuple>
 
+#include "schedule/proof/refutation.h"
+#include "schedule/schedule_too_large.h"
 #include "sim/choose/prefix_lower_bound.h"
 #include "sim/thread_pool.h"
 
@@ -52,9 +55,12 @@ class Contest {
       if (known == shapeless.end()) shapeless.push_back(way);
       entries_[worker].push_back({.place = i, .worker = worker});
     }
-    for (effort_ = 256; !entries_[0].empty() || !entries_[1].empty(); effort_ *= 4)
-      while (know_more()) {
+    for (effort_ = 256; !done(); effort_ *= 4)
+      while (!done() && know_more()) {
       }
+    if (!stopped_)
+      for (const auto& entries : entries_)
+        for (const Entry& entry : entries) choice_.untried.push_back(ways_[entry.place]);
     for (const auto& [time, place] : best_) choice_.best.push_back({ways_[place], bytes_, time});
     for (const Result& r : least_)
       if (own_best(r.second) == best_.end()) choice_.others.push_back({ways_[r.second], bytes_, r.first});
@@ -97,23 +103,36 @@ class Contest {
     return hash;
   }
 
+  bool used_up() const { return spent_ > static_cast<double>(limits_.most_effort); }
+
+  bool done() {
+    stopped_ = stopped_ || pricer_.stopped();
+    return (entries_[0].empty() && entries_[1].empty()) || (used_up() && !best_.empty()) || stopped_;
+  }
+
   // Examines the most promising ways of each half of the candidates: several at a time, so that both halves take about
   // as long. Returns false if none is left.
   bool know_more() {
     constexpr double at_once = 4;
     std::vector<Look> looks[workers];
     for (int worker = 0; worker < workers; ++worker)
-      for (double moves = 0; moves < at_once * effort_;) {
+      for (double moves = 0; moves < at_once * effort_ && !(used_up() && !looks[worker].empty());) {
         std::optional<Look> look = next_of(worker);
         if (!look) break;
         moves += std::max(look->entry.moves, effort_ / 16);
         looks[worker].push_back(*look);
       }
     pool_.run([&](int worker) {
-      for (Look& look : looks[worker]) look_at(look, pricer(look.entry));
+      for (Look& look : looks[worker])
+        if (!attempt(look, pricer(look.entry))) return;
     });
+    if (stopped_) return false;
     for (const auto& of_thread : looks)
-      for (const Look& look : of_thread) take(look);
+      for (const Look& look : of_thread) spent_ += look.moves, take(look);
+    if (limits_.decided) {
+      const std::size_t open = entries_[0].size() + entries_[1].size();
+      limits_.decided(1 - static_cast<double>(open) / static_cast<double>(ways_.size()));
+    }
     return !looks[0].empty() || !looks[1].empty();
   }
 
@@ -121,8 +140,10 @@ class Contest {
   struct Look {
     Entry entry;
     Time limit = forever;
-    Price price = {};      // if the look is a price
-    Content content = {};  // hash of its pattern; {}: not known
+    Price price = {};        // if the look is a price
+    Content content = {};    // hash of its pattern; {}: not known
+    std::string wrong = {};  // why the way cannot be used
+    double moves = 0;        // that it went through
   };
 
   std::optional<Look> next_of(int worker) {
@@ -130,7 +151,7 @@ class Contest {
     for (;;) {
       auto first = entries.end();
       for (auto entry = entries.begin(); entry != entries.end(); ++entry)
-        if (may_go_on(*entry) && (first == entries.end() || *entry < *first)) first = entry;
+        if (may_go_on(*entry) && (first == entries.end() || goes_before(*entry, *first))) first = entry;
       if (first == entries.end()) return {};
       const Entry entry = *first;
       entries.erase(first);
@@ -144,10 +165,31 @@ class Contest {
   // A price found early saves many looks.
   bool may_go_on(const Entry& entry) const {
     constexpr double for_a_price = 16;
-    return entry.moves <= effort_ * (entry.known == Entry::Known::nothing ? 1 : for_a_price);
+    return used_up() || entry.moves <= effort_ * (entry.known == Entry::Known::nothing ? 1 : for_a_price);
+  }
+
+  // Where the effort is used up before a price, the way nearest to one goes first.
+  bool goes_before(const Entry& a, const Entry& b) const {
+    return used_up() && a.known != b.known ? a.known > b.known : a < b;
   }
 
   Pricer& pricer(const Entry& entry) { return entry.worker == 0 ? pricer_ : other_pricer_; }
+
+  // False: it was stopped, and nothing was learned.
+  bool attempt(Look& look, Pricer& pricer) {
+    look.moves = look.entry.moves;
+    try {
+      look_at(look, pricer);
+    } catch (const schedule::ScheduleTooLarge& error) {
+      look.wrong = error.what();
+    } catch (const schedule::RefutedAlgorithm& error) {
+      look.wrong = error.what();
+    } catch (const CompilationStopped&) {
+      stopped_ = true;
+      return false;
+    }
+    return true;
+  }
 
   void look_at(Look& look, Pricer& pricer) const {
     switch (look.entry.known) {
@@ -172,6 +214,10 @@ class Contest {
   void take(const Look& look) {
     const Entry& entry = look.entry;
     const AlgorithmConfig& way = ways_[entry.place];
+    if (!look.wrong.empty()) {
+      choice_.left_out.push_back({way, look.wrong});
+      return pricer(entry).forget(way);
+    }
     if (look.content != Content{} && !known_.insert({way.algorithm, look.content}).second)
       return pricer(entry).forget(way);
     if (entry.known == Entry::Known::priced) {
@@ -196,8 +242,10 @@ class Contest {
   void outline(Look& look, Pricer& pricer) const {
     Entry& entry = look.entry;
     const AlgorithmConfig& way = ways_[entry.place];
-    const Pricer::Outline known = pricer.outline(way, bytes_, static_cast<std::int64_t>(effort_), look.limit);
+    const std::int64_t most_steps = used_up() ? Pricer::any_steps : static_cast<std::int64_t>(effort_);
+    const Pricer::Outline known = pricer.outline(way, bytes_, most_steps, look.limit);
     entry.least = std::max(entry.least, known.least);
+    look.moves = static_cast<double>(known.steps);
     if (hopeless(entry.least, look.limit)) return;
     const schedule::Algorithm& algorithm = schedule::algorithm_named(way.algorithm);
     const schedule::Request request = pricer.request(way);
@@ -206,13 +254,14 @@ class Contest {
     entry.moves =
         entry.own * symmetry.classes() + std::min<double>(entry.own, symmetry.ranks()) * kinds(symmetry, pricer);
     const bool past_prefixes = effort_ > longest_prefix;
-    if (known.whole && (past_prefixes || entry.moves <= 4 * effort_))
+    if (known.whole && (used_up() || past_prefixes || entry.moves <= 4 * effort_))
       entry.known = Entry::Known::outline;
     else
       entry.moves = effort_ * (known.whole ? 4 : std::clamp(still_to_go(known.least, look.limit), 4.0, 64.0));
-    if (look.limit == forever || past_prefixes) return;
+    if (look.limit == forever || past_prefixes || used_up()) return;
     const Time prefix_bound = prefix_lower_bound(algorithm, request, pricer.machine(), pricer.options(bytes_),
                                                  static_cast<std::int64_t>(effort_), look.limit);
+    look.moves += effort_;
     if (prefix_bound == entry.prefix_bound && entry.known == Entry::Known::nothing && effort_ < longest_prefix)
       entry.moves = std::max(entry.moves, longest_prefix);  // a look between the two would hardly say more
     entry.prefix_bound = prefix_bound;
@@ -327,6 +376,8 @@ class Contest {
   const ChoiceLimits limits_;
   std::vector<Entry> entries_[workers];
   double effort_ = 0;  // moves that may be simulated to learn more of one way
+  double spent_ = 0;   // moves of all looks so far
+  std::atomic<bool> stopped_ = false;
   std::set<std::pair<std::string, Content>> known_;
   std::vector<Result> best_;   // of each algorithm
   std::vector<Result> least_;  // likewise, of all ways that were not the best

@@ -1,7 +1,9 @@
 // Chooses the fastest way of doing a collective. Lower bounds rule most ways out, so these are never priced in full.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/choose/usual_configs.h"
@@ -12,6 +14,16 @@ struct ChoiceLimits {
   std::size_t algorithms = 1;  // report the best ways of this many algorithms; those after the first are for comparison
   double within = 0;           // tolerance, as a part of the time: skip a way that could be faster by less than this
   std::int64_t most_moves = 20'000'000;  // budget of simulated moves for one way
+  // Budget of looks at all ways together. When it is used up, the first price ends the choice, and the other ways stay
+  // undecided. It is counted in moves and steps, so that every machine chooses alike.
+  std::int64_t most_effort = 40'000'000;
+  std::function<void(double)> decided = {};  // told now and then the part of the ways that are decided
+};
+
+// A way that cannot be used, and why: a limit that its schedule exceeds, or the fault that a proof found in it.
+struct LeftOut {
+  AlgorithmConfig way;
+  std::string why;
 };
 
 struct Choice {
@@ -19,7 +31,9 @@ struct Choice {
   std::vector<Cost> best;    // the fastest way, then the best of each next algorithm
   Price price;               // of the fastest way
   std::size_t priced = 0;    // ways that were priced in full
-  std::vector<AlgorithmConfig> untried;  // not priced, as they have too many moves; nothing is known of them
+  // Not priced: they have too many moves, or the effort was used up; one of them may be faster.
+  std::vector<AlgorithmConfig> untried;
+  std::vector<LeftOut> left_out;
 };
 
 // Default tolerance of the CLI and of workloads. Where many ways reach the limit of one resource, ordering them exactly
@@ -28,6 +42,7 @@ inline constexpr double usual_within = 0.005;
 
 // The first of `best` is the fastest, as if all ways had been priced; among equals the first given. With `within` it
 // takes at most that much longer.
+// Where the pricer's settings say stop, it returns what is known by then.
 Choice choose(Pricer&, const std::vector<AlgorithmConfig>&, double bytes, const ChoiceLimits& = {});
 std::optional<Cost> fastest(Pricer&, const std::vector<AlgorithmConfig>&,
                             double bytes);  // none: no way can do the collective

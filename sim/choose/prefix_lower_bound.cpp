@@ -82,6 +82,7 @@ class PrefixLowerBound {
         Step step = p.steps.back();
         kept.set_after(step, p.after(step));
         kept.steps.push_back(step);
+        if (kept.steps.size() % 1024 == 0 && options_.stopped && options_.stopped(0, 0)) throw CompilationStopped();
         return kept.steps.size() < steps_wanted_;
       });
       const auto first = std::ssize(wanted);

@@ -8,6 +8,7 @@
 namespace trellis::sim {
 
 // `steps`: how many steps are written out in all. Returns `forever` if the bound exceeds the limit.
+// Throws CompilationStopped where the options say stop.
 Time prefix_lower_bound(const schedule::Algorithm&, const schedule::Request&, const Machine&, const PriceOptions&,
                         std::int64_t steps, Time limit = forever);
 

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "schedule/proof/refutation.h"
+
 namespace trellis::sim {
 namespace {
 
@@ -101,6 +103,12 @@ std::string Pricer::refusal(const AlgorithmConfig& w) const {
   return schedule::refusal(schedule::algorithm_named(w.algorithm), wanted);
 }
 
+void Pricer::expect_right(const AlgorithmConfig& w) {
+  const auto [known, fresh] = refutations_.try_emplace(w);
+  if (fresh) known->second = schedule::refutation(schedule::algorithm_named(w.algorithm), request(w));
+  if (!known->second.empty()) throw schedule::RefutedAlgorithm(known->second);
+}
+
 PriceOptions Pricer::options(double bytes, Time limit) const {
   return {.bytes = schedule::carries_data(settings_.collective) ? bytes : 0,
           .element = settings_.element,
@@ -111,6 +119,11 @@ PriceOptions Pricer::options(double bytes, Time limit) const {
           .members = group_.members};
 }
 
+CompiledSchedule::Stopped Pricer::poll() const {
+  if (!settings_.stopped) return {};
+  return [this] { return stopped(); };
+}
+
 // The pattern depends on the size only where there are fewer elements than chunks.
 const CompiledSchedule& Pricer::pattern(const AlgorithmConfig& way, double bytes) {
   const schedule::Algorithm& algorithm = schedule::algorithm_named(way.algorithm);
@@ -119,18 +132,19 @@ const CompiledSchedule& Pricer::pattern(const AlgorithmConfig& way, double bytes
   Made& kept = patterns_[way];
   if (!kept.pattern || ((few || kept.pattern->sized()) && kept.bytes != bytes))
     kept = {bytes, std::make_unique<CompiledSchedule>(few ? pattern_for(algorithm, wanted, options(bytes))
-                                                          : CompiledSchedule(algorithm, wanted))};
+                                                          : CompiledSchedule(algorithm, wanted, poll()))};
   return *kept.pattern;
 }
 
 const CompiledSchedule& Pricer::uncounted(const AlgorithmConfig& way) {
   Made& kept = patterns_[way];
   if (!kept.pattern || kept.pattern->sized())
-    kept = {0, std::make_unique<CompiledSchedule>(schedule::algorithm_named(way.algorithm), request(way))};
+    kept = {0, std::make_unique<CompiledSchedule>(schedule::algorithm_named(way.algorithm), request(way), poll())};
   return *kept.pattern;
 }
 
 Price Pricer::price(const AlgorithmConfig& way, double bytes, bool explain, Time limit) {
+  expect_right(way);
   PriceOptions how = options(bytes, limit);
   how.explain = explain;
   return sim::price(pattern(way, bytes), machine_, how);
@@ -145,6 +159,7 @@ bool Pricer::look_at(Rank rank, const AlgorithmConfig& way, RankLowerBound& boun
                      Time limit) {
   return watch_program(schedule::algorithm_named(way.algorithm), request(way), rank, [&](const schedule::Program& p) {
     bound.add(p, p.steps.back());
+    if (bound.steps() % 1024 == 0 && stopped()) throw CompilationStopped();
     return bound.steps() < most_steps && (limit == forever || bound.least() <= limit);
   });
 }

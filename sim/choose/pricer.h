@@ -61,8 +61,13 @@ class Pricer {
 
   // Why the algorithm cannot be used this way; empty if it can.
   std::string refusal(const AlgorithmConfig&) const;
-  Price price(const AlgorithmConfig&, double bytes, bool explain = false, Time limit = forever);
-  Time least(const AlgorithmConfig&, double bytes, Time limit = forever);  // a lower bound
+  // Throws RefutedAlgorithm (schedule/proof/refutation.h) where the algorithm's schedules are wrong. Each way is proved
+  // once.
+  void expect_right(const AlgorithmConfig&);
+  // What follows throws ScheduleTooLarge for a way with more chunks or steps than can be numbered, and
+  // CompilationStopped where the settings say stop.
+  Price price(const AlgorithmConfig&, double bytes, bool explain = false, Time limit = forever);  // of a right way
+  Time least(const AlgorithmConfig&, double bytes, Time limit = forever);                         // a lower bound
   struct Outline {
     Time least = 0;
     std::int64_t moves = 0;  // of all ranks, if each has as many as the first rank
@@ -84,6 +89,7 @@ class Pricer {
   const Machine& machine() const { return machine_; }
   const Group& group() const { return group_; }
   const Settings& settings() const { return settings_; }
+  bool stopped() const { return settings_.stopped && settings_.stopped(0, 0); }
 
  private:
   const Machine& machine_;
@@ -94,10 +100,12 @@ class Pricer {
     std::unique_ptr<CompiledSchedule> pattern = {};
   };
   std::map<AlgorithmConfig, Made> patterns_;
-  std::map<Rank, RankRoutes> ways_;  // by rank of the machine
+  std::map<AlgorithmConfig, std::string> refutations_;  // empty: it is right
+  std::map<Rank, RankRoutes> ways_;                     // by rank of the machine
 
   bool look_at(Rank, const AlgorithmConfig&, RankLowerBound&, std::int64_t most_steps, Time limit);
   RankRoutes& ways_from(Rank);
+  CompiledSchedule::Stopped poll() const;
 };
 
 // Every algorithm that can do the collective, or those named, with each number of channels and segments. Combinations

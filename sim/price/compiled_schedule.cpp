@@ -48,9 +48,31 @@ bool reads_from(const Program& program, const Step& step, const schedule::Slice&
   return found;
 }
 
+// As make() and make_program() do it, with a poll every thousand steps.
+std::vector<Program> polled(const schedule::Algorithm& algorithm, const schedule::Request& request,
+                            std::optional<Rank> only, const CompiledSchedule::Stopped& stopped) {
+  schedule::Recorder recorder(task_of(algorithm, request), only,
+                              [&, steps = 0](const Program&) mutable { return ++steps % 1024 != 0 || !stopped(); });
+  schedule::Builder builder(recorder, request.ranks());
+  try {
+    build(algorithm, request, builder);
+    return recorder.finish();
+  } catch (const schedule::Recorder::Unwanted&) {
+    throw CompilationStopped();
+  }
+}
+
 schedule::Symmetry all_distinct(Rank ranks) { return {{{schedule::Axis::Kind::distinct, ranks}}}; }
 
 }  // namespace
+
+Schedule make_or_stop(const schedule::Algorithm& algorithm, const schedule::Request& request,
+                      const CompiledSchedule::Stopped& stopped) {
+  if (!stopped || !refusal(algorithm, request).empty()) return make(algorithm, request);
+  return {.task = task_of(algorithm, request),
+          .algorithm = algorithm.name,
+          .programs = polled(algorithm, request, {}, stopped)};
+}
 
 // The ends of each class's transfers, and the move of each step.
 struct CompiledSchedule::Lines {
@@ -62,9 +84,9 @@ CompiledSchedule::CompiledSchedule(const Schedule& s) : task_(s.task), symmetry_
   compile(s.programs);
 }
 
-CompiledSchedule::CompiledSchedule(const Schedule& s, std::int64_t elements)
+CompiledSchedule::CompiledSchedule(const Schedule& s, std::int64_t elements, const Stopped& stopped)
     : task_(s.task), symmetry_(all_distinct(s.ranks())), elements_(elements) {
-  compile(s.programs);
+  compile(s.programs, stopped);
 }
 
 CompiledSchedule::CompiledSchedule(const Schedule& s, std::vector<std::int64_t> blocks)
@@ -77,14 +99,17 @@ CompiledSchedule::CompiledSchedule(const Schedule& s, std::vector<std::int64_t> 
   compile(s.programs);
 }
 
-CompiledSchedule::CompiledSchedule(const schedule::Algorithm& algorithm, const schedule::Request& request)
+CompiledSchedule::CompiledSchedule(const schedule::Algorithm& algorithm, const schedule::Request& request,
+                                   const Stopped& stopped)
     : task_(task_of(algorithm, request)), symmetry_(symmetry_of(algorithm, request)) {
   std::vector<Program> programs;
   if (symmetry_.classes() == symmetry_.ranks())
-    programs = make(algorithm, request).programs;
+    programs = make_or_stop(algorithm, request, stopped).programs;
   else
-    for (Rank r : symmetry_.representatives()) programs.push_back(make_program(algorithm, request, r));
-  compile(programs);
+    for (Rank r : symmetry_.representatives())
+      programs.push_back(stopped ? std::move(polled(algorithm, request, r, stopped).front())
+                                 : make_program(algorithm, request, r));
+  compile(programs, stopped);
 }
 
 std::uint32_t CompiledSchedule::class_of(Rank r) const {
@@ -103,7 +128,11 @@ std::int64_t CompiledSchedule::moves() const {
   return sum * (ranks() / std::ssize(classes_));
 }
 
-void CompiledSchedule::compile(const std::vector<Program>& programs) {
+void CompiledSchedule::compile(const std::vector<Program>& programs, const Stopped& stopped) {
+  std::size_t compiled = 0;
+  const auto poll = [&] {
+    if (stopped && ++compiled % 64 == 0 && stopped()) throw CompilationStopped();
+  };
   const std::vector<Rank> representatives = symmetry_.representatives();
   classes_.resize(programs.size());
   std::vector<Lines> lines(programs.size());
@@ -111,9 +140,10 @@ void CompiledSchedule::compile(const std::vector<Program>& programs) {
     classes_[i].representative = representatives[i];
     numbers_.emplace(representatives[i], i);
     add_moves(programs[i], classes_[i], lines[i]);
+    poll();
   }
-  for (std::size_t i = 0; i < programs.size(); ++i) join(programs[i], classes_[i], lines);
-  for (std::size_t i = 0; i < programs.size(); ++i) add_followers(programs[i], classes_[i], lines);
+  for (std::size_t i = 0; i < programs.size(); ++i) join(programs[i], classes_[i], lines), poll();
+  for (std::size_t i = 0; i < programs.size(); ++i) add_followers(programs[i], classes_[i], lines), poll();
 }
 
 std::uint32_t CompiledSchedule::sized(const Program& program, const schedule::Kinds& kinds,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -45,15 +46,18 @@ struct PatternClass {
   std::vector<std::uint32_t> begin;  // where each step's followers begin, and one index past the end
 };
 
+struct CompilationStopped {};
+
 class CompiledSchedule {
  public:
+  using Stopped = std::function<bool()>;  // polled; true: the constructor throws CompilationStopped
   explicit CompiledSchedule(const schedule::Schedule&);
   // With so few elements in each block that all chunks but the first ones are empty.
-  CompiledSchedule(const schedule::Schedule&, std::int64_t elements);
+  CompiledSchedule(const schedule::Schedule&, std::int64_t elements, const Stopped& = {});
   // With the number of elements of each block, for the _v forms (all_to_all_v: block source * ranks + target).
   CompiledSchedule(const schedule::Schedule&, std::vector<std::int64_t> blocks);
   // Makes the program of a class of like ranks once.
-  CompiledSchedule(const schedule::Algorithm&, const schedule::Request&);
+  CompiledSchedule(const schedule::Algorithm&, const schedule::Request&, const Stopped& = {});
 
   const schedule::Task& task() const { return task_; }
   Rank ranks() const { return task_.ranks; }
@@ -66,7 +70,7 @@ class CompiledSchedule {
 
  private:
   struct Lines;
-  void compile(const std::vector<schedule::Program>&);
+  void compile(const std::vector<schedule::Program>&, const Stopped& = {});
   void add_moves(const schedule::Program&, PatternClass&, Lines&);
   void join(const schedule::Program&, PatternClass&, const std::vector<Lines>&);
   void add_followers(const schedule::Program&, PatternClass&, const std::vector<Lines>&);
@@ -81,5 +85,8 @@ class CompiledSchedule {
   std::optional<std::int64_t> elements_;
   std::vector<std::int64_t> blocks_;
 };
+
+// Every rank's program; throws CompilationStopped.
+schedule::Schedule make_or_stop(const schedule::Algorithm&, const schedule::Request&, const CompiledSchedule::Stopped&);
 
 }  // namespace trellis::sim

@@ -112,8 +112,11 @@ bool has_empty_chunks(const schedule::Task& task, const PriceOptions& options) {
 CompiledSchedule pattern_for(const schedule::Algorithm& algorithm, const schedule::Request& request,
                              const PriceOptions& options) {
   const schedule::Task task = task_of(algorithm, request);
-  if (!has_empty_chunks(task, options)) return CompiledSchedule(algorithm, request);
-  return CompiledSchedule(make(algorithm, request), std::max<std::int64_t>(1, elements_of_block(task, options)));
+  CompiledSchedule::Stopped stopped;
+  if (options.stopped) stopped = [&] { return options.stopped(0, 0); };
+  if (!has_empty_chunks(task, options)) return CompiledSchedule(algorithm, request, stopped);
+  return CompiledSchedule(make_or_stop(algorithm, request, stopped),
+                          std::max<std::int64_t>(1, elements_of_block(task, options)), stopped);
 }
 
 Price price(const schedule::Algorithm& algorithm, const schedule::Request& request, const Machine& machine,

@@ -75,6 +75,7 @@ Time least_time(const CompiledSchedule&, const Machine&, const PriceOptions&);
 // Whether there are so few elements that all chunks but the first ones are empty. Each rank's chunks are then told
 // apart.
 bool has_empty_chunks(const schedule::Task&, const PriceOptions&);
+// Throws CompilationStopped where the options say stop.
 CompiledSchedule pattern_for(const schedule::Algorithm&, const schedule::Request&, const PriceOptions&);
 
 Bounds lower_bounds(const schedule::Task&, const Machine&, const PriceOptions&);

@@ -82,9 +82,14 @@ class SweepWork {
   // up depends on the order; the fastest ones do not.
   static Time price(PricedMachine& priced, const Question& q) {
     Pricer& pricer = priced.pricer(q);
-    const bool slower = q.limit != forever && (pricer.outline(*q.way, q.bytes).least > q.limit ||
-                                               pricer.least(*q.way, q.bytes, q.limit) > q.limit);
-    return slower ? forever : answer(q, priced).price.time;
+    try {
+      const bool slower = q.limit != forever && (pricer.outline(*q.way, q.bytes).least > q.limit ||
+                                                 pricer.least(*q.way, q.bytes, q.limit) > q.limit);
+      if (slower) return forever;
+    } catch (const CompilationStopped&) {
+      return forever;
+    }
+    return answer(q, priced).price.time;
   }
 
   Time limit_for(double bytes) {

@@ -29,7 +29,7 @@ std::vector<AlgorithmConfig> configs_for(const Pricer& pricer, const std::string
 
 }  // namespace
 
-Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const {
+Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const try {
   const auto ranks = static_cast<Rank>(members.size());
   const bool two = part.collective == schedule::Collective::send_recv;
   Pricer pricer(machine_, {"", {ranks}, ranks == machine_.ranks() ? std::vector<Rank>{} : members},
@@ -61,13 +61,17 @@ Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const
   ChoiceLimits limits{.within = usual_within};
   if (!only.empty()) limits.most_moves = std::numeric_limits<std::int64_t>::max();
   const Choice choice = sim::choose(pricer, ways, part.bytes, limits);
-  if (choice.best.empty() && choice.untried.empty() && options_.stopped) return {};
+  if (choice.best.empty() && pricer.stopped()) return {};
+  if (choice.best.empty() && choice.untried.empty() && !choice.left_out.empty())
+    throw std::invalid_argument(fmt::format("{}: {}", part.name, choice.left_out.front().why));
   if (choice.best.empty())
     throw std::invalid_argument(fmt::format("{}: {} among {} is too much to try every algorithm: name one", part.name,
                                             name(part.collective), ranks));
   const Cost& best = choice.best.front();
   const auto pattern = std::make_shared<const CompiledSchedule>(pricer.pattern(best.way, part.bytes));
   return {text_of(best.way), pattern, pattern->sized() ? options_.element : 0, best.time};
+} catch (const CompilationStopped&) {
+  return {};
 }
 
 // Without defects, groups with the same spacing and the same offset from an aligned group cost about the same.

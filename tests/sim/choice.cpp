@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 
 #include "sim/choose/prefix_lower_bound.h"
@@ -138,6 +139,43 @@ TEST(Choice, WhatIsTooLargeIsSaid) {
   EXPECT_EQ(choose(pricer, ways, 1e6, {.most_moves = 0}).untried.size(), ways.size());
   EXPECT_TRUE(choose(pricer, ways, 1e6, {.most_moves = 0}).best.empty());
   EXPECT_FALSE(fastest(pricer, {}, 1e6).has_value());
+}
+
+// The first price is waited for; then what is open stays so.
+TEST(Choice, ItsEffortIsBounded) {
+  const Machine machine = machine_named("torus:4x4");
+  Pricer pricer(machine, groups_of(machine).front(), {});
+  const std::vector<AlgorithmConfig> ways = usual_configs(pricer, 1e6);
+  const Choice hasty = choose(pricer, ways, 1e6, {.most_effort = 0}), whole = choose(pricer, ways, 1e6);
+  ASSERT_EQ(hasty.best.size(), 1u);
+  EXPECT_FALSE(hasty.untried.empty());
+  EXPECT_TRUE(whole.untried.empty());
+  EXPECT_GE(hasty.best.front().time, whole.best.front().time);
+  EXPECT_LT(hasty.priced, whole.priced + whole.others.size());
+}
+
+// A way whose chunks cannot be numbered is none; the others are chosen from.
+TEST(Choice, LeavesOutWhatCannotBeWrittenDown) {
+  const Machine machine = machine_named("torus:48x48x48");
+  Pricer pricer(machine, groups_of(machine).front(), {});
+  const std::vector<AlgorithmConfig> ways = {{.algorithm = "mesh", .channels = 4, .dims = {machine.ranks()}},
+                                             {.algorithm = "torus", .dims = {48, 48, 48}}};
+  const Choice choice = choose(pricer, ways, 1 << 30);
+  ASSERT_EQ(choice.best.size(), 1u);
+  EXPECT_EQ(choice.best.front().way.algorithm, "torus");
+  ASSERT_EQ(choice.left_out.size(), 1u);
+  EXPECT_NE(choice.left_out.front().why.find("chunks of tmp"), std::string::npos) << choice.left_out.front().why;
+}
+
+TEST(Choice, EndsSoonAfterItIsToldTo) {
+  const Machine machine = machine_named("trn2.48xlarge x 2");
+  for (const int patience : {0, 1, 10, 100, 1000}) {
+    std::atomic<int> polls = 0;
+    Pricer pricer(machine, groups_of(machine).front(), {.stopped = [&](Time, double) { return ++polls > patience; }});
+    const Choice choice = choose(pricer, usual_configs(pricer, 1e8), 1e8);
+    EXPECT_LE(choice.best.size(), 1u);
+    EXPECT_LE(polls, patience + 10);
+  }
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ PriceProgress::PriceProgress() : shown_(isatty(STDERR_FILENO) == 1) {}
 void PriceProgress::begin(std::string what) {
   what_ = std::move(what);
   began_ = last_ = Clock::now();
-  reached_ = 0, done_ = 0;
+  reached_ = 0, done_ = 0, decided_ = -1;
 }
 
 bool PriceProgress::stopped(sim::Time reached, double done) {
@@ -33,12 +33,22 @@ bool PriceProgress::stopped(sim::Time reached, double done) {
   interrupted_ = interrupted_ || interrupts_.asked();
   if (!shown_ || interrupted_) return interrupted_;
   const double passed = std::chrono::duration<double>(now - began_).count();
+  line_ = true;
+  if (decided_ >= 0) {
+    ccl::tell("\r\033[K{}: {:.0f}% are decided, in {:.0f} s (Ctrl-C: the best of those)", what_, 100 * decided_,
+              passed);
+    return false;
+  }
   const std::string left =
       done < foreseeable ? "" : fmt::format(", about {:.0f} s left of this", passed / done * (1 - done));
   ccl::tell("\r\033[K{}: {:.0f}% of the moves, {} simulated in {:.0f} s{} (Ctrl-C: what there is)", what_, 100 * done,
             sim::time_words(reached), passed, left);
-  line_ = true;
   return false;
+}
+
+void PriceProgress::decided(double part) {
+  const std::lock_guard lock(mutex_);
+  decided_ = part;
 }
 
 void PriceProgress::clear() {

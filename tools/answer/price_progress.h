@@ -21,6 +21,7 @@ class PriceProgress final : public sim::ProgressMonitor {
   // For PriceOptions::stopped. Notes the progress, shows it, and returns true when the user wants to stop. Thread-safe:
   // several pricings may call it at once.
   bool stopped(sim::Time reached, double done) override;
+  void decided(double part) override;
   bool interrupted() const override { return interrupted_ || interrupts_.asked(); }
   sim::Time reached() const { return reached_; }
   double done() const { return done_; }  // part of all moves
@@ -38,6 +39,7 @@ class PriceProgress final : public sim::ProgressMonitor {
   Clock::time_point began_ = Clock::now(), last_ = began_;
   sim::Time reached_ = 0;
   double done_ = 0;
+  double decided_ = -1;  // part of the ways that are compared; below 0: nothing is compared
 };
 
 }  // namespace trellis::tools

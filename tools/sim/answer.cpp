@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -63,6 +64,24 @@ std::string bounds_words(const Bounds& bounds) {
   return text;
 }
 
+std::vector<std::string> left_out_words(const Choice& choice) {
+  std::vector<std::string> lines;
+  const std::size_t untried = choice.untried.size();
+  if (untried > 0)
+    lines.push_back(fmt::format("{} way{} too large to be decided: {}{}", untried, untried == 1 ? "" : "s",
+                                text_of(choice.untried.front()), untried == 1 ? "" : ", ..."));
+  std::map<std::string, std::pair<std::size_t, const LeftOut*>> first;  // by algorithm: how many, and one of them
+  for (const LeftOut& l : choice.left_out) {
+    auto& [count, one] = first.try_emplace(l.way.algorithm, 0, &l).first->second;
+    ++count;
+  }
+  for (const auto& [algorithm, found] : first)
+    lines.push_back(fmt::format("{}{}: {}", text_of(found.second->way),
+                                found.first == 1 ? "" : fmt::format(" and {} more", found.first - 1),
+                                found.second->why));
+  return lines;
+}
+
 std::string sim_text(const SimReport& report, const Machine& machine) {
   const Answer& a = report.answer;
   const Price& p = a.price;
@@ -85,9 +104,7 @@ std::string sim_text(const SimReport& report, const Machine& machine) {
   const auto& others = a.choice.others;
   for (const Cost& other : std::span(others).first(std::min(most_compared, others.size())))
     line("rather than", fmt::format("at least {} by {}", sim_time_text(other.time), text_of(other.way)));
-  if (!a.choice.untried.empty())
-    line("too large",
-         fmt::format("{} ways were not tried: {}, ...", a.choice.untried.size(), text_of(a.choice.untried.front())));
+  for (const std::string& words : left_out_words(a.choice)) line("left out", words);
   line("gone through", fmt::format("{} of {} ranks, {} transfers{}", p.simulated, report.ranks, p.transfers,
                                    p.exact ? "" : ", where they crowd with rates right to 0.012%"));
   for (const std::string& note : report.notes) line("shown", note);
@@ -120,7 +137,8 @@ std::string sim_json(const SimReport& report, const Machine& machine) {
                            {"ranks_simulated", p.simulated},
                            {"transfers_simulated", p.transfers},
                            {"exact", p.exact},
-                           {"interrupted", a.interrupted}};
+                           {"interrupted", a.interrupted},
+                           {"left_out", left_out_words(a.choice)}};
   put_interval(j, a.interval);
   put_noise(j, a.noisy);
   for (const PathShare& s : path_shares(p, machine))

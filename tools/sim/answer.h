@@ -25,6 +25,8 @@ std::string way_words(const sim::AlgorithmConfig&);  // as -a takes it: "torus@4
 std::string interval_words(const sim::Interval&);    // "3 us and 5 us, by ..., above all neuronlink.rate"
 std::string sway_words(const sim::Sensitivity&);     // "neuronlink.rate = 64 GB/s to 128 GB/s: 3 us to 5 us"
 std::string bounds_words(const sim::Bounds&);        // those that apply
+// Ways that were not priced, with the reason: one line for all that are undecided, and one for each algorithm.
+std::vector<std::string> left_out_words(const sim::Choice&);
 void put_interval(nlohmann::ordered_json&, const sim::Interval&);  // writes nothing when there is no interval
 
 // HTML for the top of a report: the result beside its lower bounds, the critical path, its phases, and the machine with

@@ -59,6 +59,7 @@ class Page {
     const auto& others = a_.choice.others;
     for (const Cost& other : std::span(others).first(std::min(most_compared, others.size())))
       put(text_, "<p>rather than at least {} by {}</p>\n", sim_time_text(other.time), escaped_html(text_of(other.way)));
+    for (const std::string& words : left_out_words(a_.choice)) put(text_, "<p>left out: {}</p>\n", escaped_html(words));
     if (!a_.interrupted.empty()) put(text_, "<p>interrupted: {}</p>\n", escaped_html(a_.interrupted));
     put(text_, "</section>\n");
   }

@@ -1,0 +1,18 @@
+// Whether an algorithm's schedules may be used where nobody writes them out: what prices a machine of 100,000 ranks
+// asks this before it names an algorithm.
+#pragma once
+#include "schedule/algorithms/algorithm.h"
+
+namespace trellis::schedule {
+
+class RefutedAlgorithm : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+};
+
+// What is wrong with the algorithm's schedules for requests of this form, in words; empty: its schedule was proved, for
+// this very request up to 32 ranks, and else on the small form of the machine, with at most two channels and three
+// segments. What can be proved on neither counts as wrong. It takes milliseconds: keep the answer.
+std::string refutation(const Algorithm&, const Request&);
+
+}  // namespace trellis::schedule

@@ -1,0 +1,157 @@
+// What prices algorithms proves them first: a wrong one, planted in a child process, is refused or left out everywhere.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "schedule/proof/refutation.h"
+#include "sim/answer/played.h"
+#include "sim/tune/search.h"
+#include "sim/workload/workload.h"
+
+namespace trellis::sim {
+namespace {
+
+using schedule::Builder;
+using schedule::Request;
+using enum schedule::Collective;
+
+constexpr const char* wrong = "forgets_the_last";
+constexpr const char* idle = "does_nothing";
+
+// Everybody's data are summed at rank 0 and sent back, but not to the last rank.
+void forget_the_last(const Request& request, Builder& b) {
+  for (std::int64_t s = 0; s < request.shares(); ++s) {
+    const auto at = [s](Rank r) { return schedule::data(r, s); };
+    for (Rank r = 1; r < b.ranks(); ++r) b.reduce(at(r), at(0));
+    for (Rank r = 1; r + 1 < b.ranks(); ++r) b.copy(at(0), at(r));
+  }
+}
+
+// For the rest of this process's life; so only in a child.
+void plant() {
+  const schedule::Registered planted{{
+      .name = wrong,
+      .summary = "sums at rank 0",
+      .constraint = "any rank count",
+      .serves = {all_reduce},
+      .pieces = [](const Request& r) { return r.shares(); },
+      .build = forget_the_last,
+  }};
+  const schedule::Registered other{{
+      .name = idle,
+      .summary = "leaves all data where they are",
+      .constraint = "any rank count",
+      .serves = {all_reduce},
+      .build = [](const Request&, Builder&) {},
+  }};
+}
+
+// What a call complains of; "nothing" where it goes well.
+template <class Call>
+std::string complaint(const Call& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+void tell(const std::string& text) { fmt::print(stderr, "{}\n", text); }
+
+// With the wrong algorithm planted, runs in a child what tells of itself on standard error.
+#define IN_A_CHILD(statements, said) \
+  EXPECT_EXIT(                       \
+      {                              \
+        plant();                     \
+        statements;                  \
+        _exit(0);                    \
+      },                             \
+      testing::ExitedWithCode(0), said)
+
+Question asks(const Machine& machine) {
+  return {.group = first_in_a_row(machine, 0), .bytes = 1 << 20, .interval = false};
+}
+
+TEST(WrongAlgorithm, IsRefutedInItsOwnFormAndOnALargeMachineByASmallOne) {
+  IN_A_CHILD(
+      {
+        const auto& planted = schedule::algorithm_named(wrong);
+        tell(schedule::refutation(planted, {.dims = {3, 2}}));
+        tell(schedule::refutation(planted, {.dims = {48, 48, 48}, .channels = 4, .segments = 64}));
+      },
+      "forgets_the_last does all_reduce wrong: on 3x2 .*rank 5(.|\n)*does all_reduce wrong: on 6x4x2 .*rank 47");
+}
+
+TEST(WrongAlgorithm, IsRefusedWhereItIsNamed) {
+  IN_A_CHILD(
+      {
+        PricedMachine priced(machine_spec("torus:4x4"));
+        Question question = asks(priced.machine());
+        question.way = AlgorithmConfig{.algorithm = wrong};
+        tell(complaint([&] { answer(question, priced); }));
+        question.blocks.assign(16, 5);
+        tell(complaint([&] { answer(question, priced); }));
+      },
+      "forgets_the_last does all_reduce wrong: on 16 .*\n.*forgets_the_last");
+}
+
+// What does nothing takes the least time.
+TEST(WrongAlgorithm, IsLeftOutOfAChoiceAndTold) {
+  IN_A_CHILD(
+      {
+        PricedMachine priced(machine_spec("torus:4x4"));
+        const Answer a = answer(asks(priced.machine()), priced);
+        const bool right = a.way.algorithm != wrong && a.way.algorithm != idle;
+        tell(fmt::format("chose {}", right ? "another" : a.way.algorithm));
+        for (const LeftOut& l : a.choice.left_out) tell(fmt::format("left out {}", l.why));
+      },
+      "chose another\nleft out does_nothing does all_reduce wrong: on ");
+}
+
+TEST(WrongAlgorithm, IsRefusedInAWorkload) {
+  IN_A_CHILD(
+      {
+        PricedMachine priced(machine_spec("ring:4"));
+        const Workload step = workload_of(read_graph("step", "ranks 4\nall_reduce sum 1MB by forgets_the_last\n"));
+        tell(complaint([&] { answer(step, PlayOptions(), {}, priced); }));
+      },
+      "forgets_the_last does all_reduce wrong");
+}
+
+TEST(WrongAlgorithm, IsInNothingThatASearchGives) {
+  IN_A_CHILD(
+      {
+        const Machine machine(machine_spec("torus:2x2"));
+        const SearchResult result = search(machine, groups_of(machine).front(), {}, 1 << 16,
+                                           {.algorithms = {wrong, "ring"}, .most_levels = 2}, {});
+        const auto uses = [](const Cost& c) {
+          return text_of(c.way).find(wrong) != std::string::npos || c.way.algorithm == idle;
+        };
+        tell(fmt::format("{} fixed, {} found, {} with it", result.fixed.size() > 0 ? "some" : "none",
+                         result.found.size() > 0 ? "some" : "none",
+                         std::ranges::count_if(result.fixed, uses) + std::ranges::count_if(result.found, uses)));
+        for (const LeftOut& l : result.left_out) tell(fmt::format("left out {}", l.why));
+      },
+      "some fixed, some found, 0 with it\n(.|\n)*left out forgets_the_last does all_reduce wrong: on 2x2 ");
+}
+
+// No algorithm of the project is refused for want of a small form.
+TEST(WrongAlgorithm, IsNoneOfTheProjects) {
+  for (const char* name : {"trn1.32xlarge", "trn2.48xlarge x 3", "torus:48x48x48", "torus:5x7"}) {
+    const Machine machine(machine_spec(name));
+    for (const schedule::Collective collective : schedule::collectives()) {
+      Pricer pricer(machine, first_in_a_row(machine, 0), {.collective = collective});
+      for (AlgorithmConfig way : configs_of(pricer, {}, {1}, {1})) {
+        way.dims = usual_dims(way.algorithm, machine, machine.ranks());
+        if (pricer.refusal(way).empty())
+          EXPECT_EQ(complaint([&] { pricer.expect_right(way); }), "nothing") << name << " " << text_of(way);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trellis::sim
