@@ -9,6 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "schedule/proof/refutation.h"
+
 namespace trellis::sim {
 namespace {
 
@@ -35,8 +37,8 @@ std::vector<Collective> parts_of(Collective c) {
   return {c};
 }
 
-// The algorithms whose schedules differ over that many ranks in a row; of equal ones the first name.
-std::vector<std::string> different(const std::vector<std::string>& names, Collective collective, Rank ranks) {
+// The right algorithms whose schedules differ over that many ranks in a row; of equal ones the first name.
+std::vector<std::string> different(const Pricer& pricer, const std::vector<std::string>& names, Rank ranks) {
   using Made = std::vector<std::optional<schedule::Schedule>>;
   const auto same = [](const Made& a, const Made& b) {
     return std::ranges::equal(a, b, [](const auto& s, const auto& t) {
@@ -51,10 +53,10 @@ std::vector<std::string> different(const std::vector<std::string>& names, Collec
   for (const std::string& name : names) {
     const Algorithm& algorithm = schedule::algorithm_named(name);
     Made one;
-    for (const Collective part : parts_of(collective)) {
+    for (const Collective part : parts_of(pricer.settings().collective)) {
       const schedule::Request request{.collective = part, .dims = {ranks}};
-      if (schedule::refusal(algorithm, request).empty())
-        one.emplace_back(make(algorithm, request));
+      if (schedule::refusal(algorithm, request).empty() && schedule::refutation(algorithm, request).empty())
+        one.emplace_back(make_or_stop(algorithm, request, [&] { return pricer.stopped(); }));
       else
         one.emplace_back();
     }
@@ -109,7 +111,10 @@ std::vector<AlgorithmConfig> promising(Pricer& pricer, std::vector<AlgorithmConf
     std::size_t place = 0;
   };
   std::vector<Known> known;
-  for (std::size_t i = 0; i < ways.size(); ++i) known.push_back({pricer.outline(ways[i], bytes), i});
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    if (pricer.stopped()) throw CompilationStopped();
+    known.push_back({pricer.outline(ways[i], bytes), i});
+  }
   std::ranges::stable_sort(known, {}, [](const Known& k) { return k.outline.least; });
   const std::int64_t most_for_one = most_moves / Search::ways_at_least;
   std::vector<AlgorithmConfig> kept;
@@ -155,11 +160,12 @@ std::vector<AlgorithmConfig> compositions(const Pricer& pricer, const std::vecto
     std::vector<const std::vector<std::string>*> by_level;
     for (const Rank size : shape) {
       const auto [found, fresh] = by_size.try_emplace(size);
-      if (fresh) found->second = different(names, pricer.settings().collective, size);
+      if (fresh) found->second = different(pricer, names, size);
       by_level.push_back(&found->second);
     }
     std::vector<std::string> levels;
     each_choice(by_level, levels, [&](const std::vector<std::string>& chosen) {
+      if (pricer.stopped()) throw CompilationStopped();
       AlgorithmConfig way{composed, 1, 1, chosen, shape};
       if (pricer.refusal(way).empty() && pieces_of(pricer, way) <= most_pieces * pricer.group().ranks())
         ways.push_back(std::move(way));
@@ -177,6 +183,7 @@ std::vector<AlgorithmConfig> orders(const Pricer& pricer, const std::vector<std:
   std::iota(order.begin(), order.end(), 0);
   while (std::ranges::next_permutation(order).found)
     for (const auto& [name, algorithm] : schedule::algorithms()) {
+      if (pricer.stopped()) throw CompilationStopped();
       if (!algorithms.empty() && std::ranges::find(algorithms, name) == algorithms.end()) continue;
       if (AlgorithmConfig way{.algorithm = name, .dims = dims, .order = order}; pricer.refusal(way).empty())
         ways.push_back(std::move(way));
@@ -208,42 +215,116 @@ std::vector<AlgorithmConfig> splits(const Pricer& pricer, const std::vector<Cost
   return ways;
 }
 
-SearchResult search(const Machine& machine, const Group& group, const Pricer::Settings& settings, double bytes,
-                    const Search& how, const SweepControl& control) {
-  Pricer pricer(machine, group, settings);
-  const std::size_t wanted = std::max(how.finalists, how.shown);
-  SearchResult result;
-  std::size_t looked_at = 0;
-  SweepControl counted = control;
-  counted.found = [&](const Cost& c) {
-    ++looked_at;
-    if (control.found) control.found(c);
-  };
-  counted.given_up = [&](const Cost& c) {
-    ++looked_at;
-    if (control.given_up) control.given_up(c);
-  };
+namespace {
+
+class Searching {
+ public:
+  Searching(const Machine& machine, const Group& group, const Pricer::Settings& settings, double bytes,
+            const Search& how, const SweepControl& control)
+      : machine_(machine),
+        group_(group),
+        settings_(settings),
+        bytes_(bytes),
+        how_(how),
+        control_(control),
+        counted_(control),
+        wanted_(std::max(how.finalists, how.shown)),
+        pricer_(machine, group, polled(settings, control)) {
+    counted_.found = [this](const Cost& c) {
+      ++looked_at_;
+      if (control_.found) control_.found(c);
+    };
+    counted_.given_up = [this](const Cost& c) {
+      ++looked_at_;
+      if (control_.given_up) control_.given_up(c);
+    };
+  }
+
+  SearchResult run() {
+    try {
+      look();
+    } catch (const CompilationStopped&) {
+      // what there is by now is the result
+    }
+    return std::move(result_);
+  }
+
+ private:
+  static Pricer::Settings polled(Pricer::Settings settings, const SweepControl& control) {
+    if (control.stopped) settings.stopped = [stopped = control.stopped](Time, double) { return stopped(); };
+    return settings;
+  }
+
+  void look() {
+    const Sweep plain{group_, settings_, right(configs_of(pricer_, {}, {1}, {1})), {bytes_}};
+    result_.fixed = sorted(sweep(machine_, plain, control_));
+    choose();
+    result_.tried += add(result_.found, compositions(pricer_, how_.algorithms, how_.most_levels));
+    result_.tried += add(result_.found, right(orders(pricer_, how_.algorithms)));
+    std::vector<Cost> both = result_.fixed;
+    both.insert(both.end(), result_.found.begin(), result_.found.end());
+    result_.tried += add(result_.found, splits(pricer_, sorted(std::move(both)), how_.finalists));
+    result_.tried += add(result_.found, finer_ways(pricer_, how_, result_.found));
+    add(result_.fixed, finer_ways(pricer_, how_, result_.fixed));
+  }
+
+  // What `trellis sim` would choose, unless it is among the fixed ways already.
+  void choose() {
+    const Choice choice = sim::choose(pricer_, usual_configs(pricer_, bytes_), bytes_, {.within = usual_within});
+    result_.left_out.insert(result_.left_out.end(), choice.left_out.begin(), choice.left_out.end());
+    if (choice.best.empty()) return;
+    const Cost& best = choice.best.front();
+    if (std::ranges::find(result_.fixed, best.way, &Cost::way) != result_.fixed.end()) return;
+    result_.fixed.push_back(best);
+    result_.fixed = sorted(std::move(result_.fixed));
+  }
+
+  std::vector<AlgorithmConfig> right(std::vector<AlgorithmConfig> ways) {
+    std::erase_if(ways, [&](const AlgorithmConfig& way) {
+      if (pricer_.stopped()) throw CompilationStopped();
+      try {
+        pricer_.expect_right(way);
+        return false;
+      } catch (const schedule::RefutedAlgorithm& error) {
+        result_.left_out.push_back({way, error.what()});
+        return true;
+      }
+    });
+    return ways;
+  }
+
   // Returns how many were tried: all of them, or only the new ones when stopped.
-  const auto add = [&](std::vector<Cost>& costs, std::vector<AlgorithmConfig> ways) {
-    looked_at = 0;
-    ways = promising(pricer, std::move(ways), bytes, how.most_moves, result.untried);
-    const Time limit = costs.size() < wanted ? forever : costs[wanted - 1].time;
+  std::size_t add(std::vector<Cost>& costs, std::vector<AlgorithmConfig> ways) {
+    looked_at_ = 0;
+    ways = promising(pricer_, std::move(ways), bytes_, how_.most_moves, result_.untried);
+    const Time limit = costs.size() < wanted_ ? forever : costs[wanted_ - 1].time;
     const std::size_t all = ways.size();
-    const std::vector<Cost> more = sweep(machine, {group, settings, std::move(ways), {bytes}, wanted, limit}, counted);
+    const Sweep some{group_, settings_, std::move(ways), {bytes_}, wanted_, limit};
+    const std::vector<Cost> more = sweep(machine_, some, counted_);
     costs.insert(costs.end(), more.begin(), more.end());
     costs = sorted(std::move(costs));
-    costs.resize(std::min(costs.size(), wanted));
-    return control.stopped && control.stopped() ? looked_at : all;
-  };
-  result.fixed = sorted(sweep(machine, {group, settings, configs_of(pricer, {}, {1}, {1}), {bytes}}, control));
-  result.tried += add(result.found, compositions(pricer, how.algorithms, how.most_levels));
-  result.tried += add(result.found, orders(pricer, how.algorithms));
-  std::vector<Cost> both = result.fixed;
-  both.insert(both.end(), result.found.begin(), result.found.end());
-  result.tried += add(result.found, splits(pricer, sorted(std::move(both)), how.finalists));
-  result.tried += add(result.found, finer_ways(pricer, how, result.found));
-  add(result.fixed, finer_ways(pricer, how, result.fixed));
-  return result;
+    costs.resize(std::min(costs.size(), wanted_));
+    return pricer_.stopped() ? looked_at_ : all;
+  }
+
+  const Machine& machine_;
+  const Group& group_;
+  const Pricer::Settings& settings_;
+  const double bytes_;
+  const Search& how_;
+  const SweepControl& control_;
+  SweepControl counted_;
+  const std::size_t wanted_;
+  std::size_t looked_at_ = 0;
+  Pricer pricer_;
+  SearchResult result_;
+};
+
+}  // namespace
+
+SearchResult search(const Machine& machine, const Group& group, const Pricer::Settings& settings, double bytes,
+                    const Search& how, const SweepControl& control) {
+  return Searching(machine, group, settings, bytes, how, control).run();
 }
 
 }  // namespace trellis::sim

@@ -16,7 +16,8 @@ namespace trellis::sim {
 std::vector<std::vector<Rank>> shapes_of(const std::vector<Rank>& dims);
 
 // Every composition of algorithms over every such shape of at least two levels. Of algorithms that give the same
-// schedule at a level only one is used.
+// schedule at a level only one is used, and none that is wrong. Throws CompilationStopped where the pricer's settings
+// say stop, as the next two do.
 std::vector<AlgorithmConfig> compositions(const Pricer&, const std::vector<std::string>& algorithms,
                                           std::size_t most_levels);
 
@@ -39,13 +40,16 @@ struct Search {
 };
 
 struct SearchResult {
-  std::vector<Cost> fixed;  // the plain algorithms with their channels and segments; the fastest first
+  std::vector<Cost> fixed;  // the plain algorithms with their channels and segments, and what choose() chooses (as
+                            // `trellis sim` does) within its usual tolerance; the fastest first
   std::vector<Cost> found;  // compositions, other orders and splits; the fastest first
   std::size_t tried = 0;    // of the latter
   std::size_t untried = 0;  // left out as the least promising
+  std::vector<LeftOut>
+      left_out;  // of the plain algorithms, those that are wrong or too large; no level uses a wrong one
 };
 
-// When stopped it returns what it has found.
+// When stopped it returns what it has found, within a second.
 SearchResult search(const Machine&, const Group&, const Pricer::Settings&, double bytes, const Search&,
                     const SweepControl&);
 

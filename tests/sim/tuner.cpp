@@ -221,6 +221,33 @@ TEST(Search, GoesOnWhereItWasStopped) {
   EXPECT_NE(file.find(" synthesised^"), std::string::npos);
 }
 
+// Wherever it is: among the fixed ways, the choice, making compositions, or pricing them.
+TEST(Search, EndsSoonAfterItIsToldTo) {
+  const Machine machine(machine_spec("trn1.32xlarge"));
+  std::size_t most_fixed = 0;
+  for (const int patience : {0, 1, 10, 50, 200, 1000}) {
+    std::atomic<int> polls = 0;
+    const auto result = search(machine, groups_of(machine).front(), {}, 1 << 20, {.most_levels = 2},
+                               {.threads = 2, .stopped = [&] { return ++polls > patience; }});
+    EXPECT_LE(polls, patience + 10) << patience;
+    most_fixed = std::max(most_fixed, result.fixed.size());
+  }
+  EXPECT_GT(most_fixed, 0u) << "what was priced is given";
+}
+
+// What `trellis sim` chooses is among the ways that a gain is over, though its shape is not the group's.
+TEST(Search, HasWhatSimChoosesAmongTheFixed) {
+  for (const char* name : {"full:4/clos:2", "torus:4x2"}) {
+    PricedMachine priced(machine_spec(name));
+    const Machine& machine = priced.machine();
+    const Answer chosen = answer({.group = first_in_a_row(machine, 0), .bytes = 1 << 26, .interval = false}, priced);
+    const auto result = search(machine, groups_of(machine).front(), {}, 1 << 26,
+                               {.algorithms = {"ring"}, .most_levels = 2, .most_moves = 1}, {});
+    ASSERT_FALSE(result.fixed.empty());
+    EXPECT_LE(result.fixed.front().time, chosen.price.time) << name;
+  }
+}
+
 TEST(Search, TheMostPromisingAreTriedFirst) {
   const Machine machine(machine_spec("torus:4x4"));
   const Group group = groups_of(machine).front();

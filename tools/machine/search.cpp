@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 
 #include "measure/words.h"
@@ -44,11 +45,13 @@ void add(CLI::App& app, Options& o) {
   app.description(
       "Looks for a schedule that beats the algorithms as they are: hierarchies of any algorithms, over every way of\n"
       "taking the machine's dimensions together or apart; the dimensions in other orders; and two ways at once, each\n"
-      "with a share of the data. Each is priced; the fastest are tried with several channels and segments.\n\n"
+      "with a share of the data. Each is priced; the fastest are tried with several channels and segments. What they\n"
+      "are held against is the best of the algorithms as they are, with what `trellis sim` chooses among them.\n\n"
       "--synthesise makes schedules for the machine as it is, with its dead and slow links: over time, whenever a "
       "link\n"
       "is idle, a chunk that its far end needs is put on it. What is reported was proved right first.\n\n"
-      "With --points, finished points are kept in a file, and a search that was interrupted goes on where it ended;\n"
+      "Ctrl-C ends it with the fastest so far, not proved. With --points, finished points are kept in a file, and a\n"
+      "search that was interrupted goes on where it ended;\n"
       "the file may be that of `machine tune`, and other searches of this machine use what they share.\n\n"
       "The library runs the file: TRELLIS_ALGORITHM=all_reduce=file:found.schedule, or trellis bench --algorithm\n"
       "file:found.schedule.");
@@ -109,6 +112,17 @@ Found best_of(const Options& o, const Pricer& pricer, double bytes, const std::v
           reproduced_by(o, pricer, way)};
 }
 
+// How much less time the found one takes.
+double gain_over(const Cost& fixed, sim::Time found) {
+  return 1 - static_cast<double>(found) / static_cast<double>(fixed.time);
+}
+
+std::string gain_text(const Options& o, double gain, const Cost& fixed) {
+  if (gain > 0) return fmt::format("found: {:.1f}% less time than the best as they are\n", 100 * gain);
+  return fmt::format("none is better than {}{}\n", text_of(fixed.way),
+                     o.output.empty() ? "" : fmt::format(", which is what {} holds", o.output));
+}
+
 std::string where_it_goes(const Machine& machine, const std::string& name, const sim::Price& p) {
   return fmt::format("{}: {}; {}, {:.0f}% of the time\n", name, sim::path_in_words(p, machine), p.busiest_name,
                      100 * p.busiest_share);
@@ -156,10 +170,36 @@ Looked look(const Options& o, const Machine& machine, const sim::Group& group, c
   if (o.synthesise) found.made = sim::syntheses(machine, group, settings, bytes, control);
   found.interrupted = interrupts.asked();
   const bool nothing = found.result.fixed.empty() || (found.result.found.empty() && found.made.empty());
-  if (nothing && found.interrupted) throw std::runtime_error("interrupted before anything was found");
-  if (nothing)
+  if (nothing && !found.interrupted)
     throw std::invalid_argument(fmt::format("nothing was found for {} on {} ranks", o.collective, group.ranks()));
   return found;
+}
+
+std::string heading(const Options& o, const Machine& machine, const sim::Group& group, double bytes, const Looked& l) {
+  const bool carries = schedule::carries_data(bench_op(o.collective).collective);
+  std::string text =
+      fmt::format("{}{} on {} ranks of {}: {} compositions{} tried{}{}\n", o.collective,
+                  carries ? " of " + sim_bytes_text(bytes) : "", group.ranks(), machine.name(), l.result.tried,
+                  l.made.empty() ? "" : fmt::format(" and {} syntheses", l.made.size()),
+                  l.result.untried > 0 ? fmt::format(", {} left out: see --moves", l.result.untried) : "",
+                  l.interrupted ? ", then interrupted" : "");
+  std::set<std::string> told;
+  for (const sim::LeftOut& left : l.result.left_out)
+    if (told.insert(left.way.algorithm).second) text += fmt::format("left out {}: {}\n", text_of(left.way), left.why);
+  return text + "\n";
+}
+
+// What was priced by then. Nothing of it is proved, and so no schedule is written.
+int tell_of_interruption(const Options& o, const Looked& l, std::string text) {
+  if (l.result.fixed.empty() && l.result.found.empty() && l.made.empty())
+    throw std::runtime_error("interrupted before anything was priced");
+  if (!l.result.fixed.empty()) text += table_text("fixed", l.result.fixed, o.shown) + "\n";
+  if (!l.result.found.empty()) text += table_text("found", l.result.found, o.shown) + "\n";
+  if (!l.made.empty()) text += made_text(l.made, o.shown);
+  text += fmt::format("interrupted: these are the fastest so far, and not proved{}\n",
+                      o.output.empty() ? "" : fmt::format("; {} was not written", o.output));
+  write_output("", text);
+  return 1;
 }
 
 int run(const Options& o) {
@@ -169,13 +209,10 @@ int run(const Options& o) {
   const auto bytes = static_cast<double>(parse_bytes(o.bytes));
   if (!o.output.empty()) expect_writable(o.output);
   if (o.synthesise) sim::expect_synthesises(settings.collective);
-  const auto& [result, made, interrupted] = look(o, machine, group, settings, bytes);
-  const std::string of = schedule::carries_data(settings.collective) ? " of " + sim_bytes_text(bytes) : "";
-  std::string text =
-      fmt::format("{}{} on {} ranks of {}: {} compositions{} tried{}{}\n\n", o.collective, of, group.ranks(),
-                  machine.name(), result.tried, made.empty() ? "" : fmt::format(" and {} syntheses", made.size()),
-                  result.untried > 0 ? fmt::format(", {} left out: see --moves", result.untried) : "",
-                  interrupted ? ", then interrupted" : "");
+  const Looked looked = look(o, machine, group, settings, bytes);
+  std::string text = heading(o, machine, group, bytes, looked);
+  if (looked.interrupted) return tell_of_interruption(o, looked, std::move(text));
+  const auto& [result, made, interrupted] = looked;
   text += table_text("fixed", result.fixed, o.shown) + "\n" + table_text("found", result.found, o.shown) + "\n";
   if (!made.empty()) text += made_text(made, o.shown);
   Pricer pricer(machine, group, settings);
@@ -183,7 +220,7 @@ int run(const Options& o) {
   const schedule::Report report = schedule::verify(best.schedule);
   text += fmt::format("{}: {}\n", best.name, report.text());
   const Cost& fixed = result.fixed.front();
-  const double gain = 1 - static_cast<double>(best.time) / static_cast<double>(fixed.time);
+  const double gain = gain_over(fixed, best.time);
   if (report.ok())
     write_schedule(o.output, gain > 0
                                  ? best.schedule
@@ -194,11 +231,8 @@ int run(const Options& o) {
   text += where_it_goes(machine, text_of(fixed.way), answer(question, priced).price);
   question.way.reset(), question.schedule = &best.schedule;
   text += where_it_goes(machine, best.name, answer(question, priced).price);
-  text += gain > 0 ? fmt::format("found: {:.1f}% less time than the best as they are\n", 100 * gain)
-                   : fmt::format("none is better than {}{}\n", text_of(fixed.way),
-                                 o.output.empty() ? "" : fmt::format(", which is what {} holds", o.output));
-  write_output("", text + best.again);
-  return report.ok() && !interrupted ? 0 : 1;
+  write_output("", text + gain_text(o, gain, fixed) + best.again);
+  return report.ok() ? 0 : 1;
 }
 
 const Registered sim_search_command(

@@ -10,6 +10,7 @@
 #include "ccl/transports/open.h"
 #include "measure/rules.h"
 #include "measure/words.h"
+#include "schedule/proof/refutation.h"
 #include "sim/thread_pool.h"
 #include "sim/tune/borders.h"
 #include "tools/answer/crossover_chart.h"
@@ -41,13 +42,13 @@ constexpr const char* description =
     "the\n"
     "best changes between two sizes, prices in between say at which byte, and what wins there; times are those of the\n"
     "sizes beside them.\n\n"
-    "Groups are all ranks, inner-N (the first N: a chip, a row, a host) and across-N (one of each of these). With\n"
-    "--points, finished points are kept in a file, and a sweep that was interrupted goes on where it ended. Rules of\n"
-    "across groups are those of a machine of their own, NAME:across. Under trellis launch, mpirun or srun the ranks "
-    "share\n"
-    "the sweep by files that all of them see: FILE of --points, FILE.1, FILE.2, ... TRELLIS_SELECTIONS=FILE and "
-    "TRELLIS_MACHINE=NAME\n"
-    "make the library use the table.";
+    "Groups are all ranks, inner-N (the first N: a chip, a row, a host) and across-N (one of each of these). Rules of\n"
+    "across groups are those of a machine of their own, NAME:across. A sweep that is interrupted prints what it has, "
+    "and\n"
+    "writes neither table nor chart. With --points, finished points are kept in a file, and it goes on where it "
+    "ended.\n"
+    "Under trellis launch, mpirun or srun the ranks share the sweep by files that all of them see: FILE of --points,\n"
+    "FILE.1, FILE.2, ... TRELLIS_SELECTIONS=FILE and TRELLIS_MACHINE=NAME make the library use the table.";
 
 struct Options {
   std::string machine, sizes = "8..1GB", era, output, chart, points, name;
@@ -134,9 +135,18 @@ struct Tuned {
   std::vector<Region> families;  // by algorithm
 };
 
-sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collective, const Group& group) {
+// Of all algorithms, those that are wrong are left out, with a line in `wrong`; one that was named is refused.
+sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collective, const Group& group,
+                     std::vector<std::string>& wrong) {
   sim::Sweep s{group, {.collective = collective, .era = o.era}, {}, sizes_for(o)};
-  s.ways = sim::configs_of(Pricer(machine, group, s.settings), o.algorithms, o.channels, o.segments);
+  Pricer pricer(machine, group, s.settings);
+  for (const AlgorithmConfig& way : sim::configs_of(pricer, o.algorithms, o.channels, o.segments)) try {
+      pricer.expect_right(way);
+      s.ways.push_back(way);
+    } catch (const schedule::RefutedAlgorithm& error) {
+      if (!o.algorithms.empty()) throw;
+      wrong.push_back(fmt::format("left out {}: {}\n", text_of(way), error.what()));
+    }
   return s;
 }
 
@@ -199,6 +209,18 @@ ccl::Selections table_of(const Options& o, const std::vector<Tuned>& all) {
   return table;
 }
 
+// A table of some points looks like one of all, and would make the library choose by it.
+std::string unwritten_text(const Options& o) {
+  std::vector<std::string> paths;
+  for (const std::string& path : {o.output, o.chart})
+    if (!path.empty()) paths.push_back(path);
+  if (paths.empty()) return "";
+  return fmt::format("{} {} not written, as points are missing; {}\n", fmt::join(paths, " and "),
+                     paths.size() == 1 ? "was" : "were",
+                     o.points.empty() ? "with --points FILE the next run goes on from those that are done"
+                                      : fmt::format("the same command goes on from {}", o.points));
+}
+
 int tune(const Options& o) {
   const Machine machine = machine_for(o);
   for (const std::string& path : {o.output, o.chart})
@@ -206,10 +228,11 @@ int tune(const Options& o) {
   table_name(o);
   const std::vector<PublishedRegion> published = published_in(o);
   std::vector<sim::Sweep> sweeps;
+  std::vector<std::string> wrong;
   std::size_t all = 0;
   for (const Group& group : groups_for(o, machine))
     for (const std::string& name : o.collectives) {
-      sweeps.push_back(sweep_for(o, machine, bench_op(name).collective, group));
+      sweeps.push_back(sweep_for(o, machine, bench_op(name).collective, group, wrong));
       all += sweeps.back().points();
     }
   const ccl::Launched launched = ccl::launched_from_environment();
@@ -229,6 +252,7 @@ int tune(const Options& o) {
   progress.clear();
   if (launched.rank > 0) return interrupts.asked() ? 1 : 0;
   std::erase_if(done, [](const Tuned& t) { return t.costs.empty(); });
+  write_output("", fmt::format("{}", fmt::join(wrong, "")));
   const bool cut_off = finished < all || interrupts.asked();
   if (cut_off)
     write_output("",
@@ -241,9 +265,13 @@ int tune(const Options& o) {
     charts.push_back({fmt::format("{} on {} ranks ({})", schedule::name(t.collective), t.group.ranks(), t.group.name),
                       std::move(costs), t.families, published});
   }
+  if (cut_off) {
+    write_output("", unwritten_text(o));
+    return 1;
+  }
   if (!o.output.empty()) write_output(o.output, table_of(o, done).text());
   if (!o.chart.empty()) write_output(o.chart, tune_chart(machine.name(), charts));
-  return cut_off ? 1 : 0;
+  return 0;
 }
 
 std::string where_it_goes(const Machine& machine, const AlgorithmConfig& way, const sim::Price& p) {
@@ -259,7 +287,8 @@ int explain(const Options& o) {
   Options one = o;
   one.sizes = o.explain[1];
   const Group group = groups_for(o, machine).front();
-  const sim::Sweep s = sweep_for(one, machine, bench_op(o.explain[0]).collective, group);
+  std::vector<std::string> wrong;
+  const sim::Sweep s = sweep_for(one, machine, bench_op(o.explain[0]).collective, group, wrong);
   std::vector<Cost> costs = sim::sweep(machine, s, {.threads = threads_for(o)});
   std::ranges::sort(costs, {}, [](const Cost& c) { return std::pair(c.time, c.way); });  // of any number of threads
   if (costs.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} there", o.explain[0]));
@@ -274,8 +303,8 @@ int explain(const Options& o) {
                static_cast<double>(c.time) / static_cast<double>(costs.front().time)});
   }
   sim::PricedMachine priced(machine.spec());
-  std::string text =
-      fmt::format("{} of {} on {} ranks of {}\n", o.explain[0], sim_bytes_text(bytes), group.ranks(), machine.name());
+  std::string text = fmt::format("{}{} of {} on {} ranks of {}\n", fmt::join(wrong, ""), o.explain[0],
+                                 sim_bytes_text(bytes), group.ranks(), machine.name());
   sim::Bounds bounds;  // those of the fastest
   for (const AlgorithmConfig& way : two) {
     sim::Question question = sim::question_for(s, way, bytes);
