@@ -1,7 +1,8 @@
 #include "sim/thread_pool.h"
 
-#include <algorithm>
 #include <utility>
+
+#include "kernels/dispatch/system_files.h"
 
 namespace trellis::sim {
 
@@ -43,6 +44,6 @@ void ThreadPool::run(const std::function<void(int)>& work) {
   if (const std::exception_ptr error = std::exchange(error_, nullptr)) std::rethrow_exception(error);
 }
 
-int processors() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+int processors() { return static_cast<int>(kernels::affinity().size()); }
 
 }  // namespace trellis::sim
