@@ -79,7 +79,7 @@ class DeviceMemory : public testing::Test {
     Registrations all(most_kept, [&](const Registrations::Range& r, bool for_peers) {
       std::vector<std::unique_ptr<Region>> regions;
       regions.push_back(register_region(wire, r, for_peers));
-      return Registered(r.begin, std::move(regions));
+      return Registered(r, for_peers, std::move(regions));
     });
     all.of(memory + 1000, 4000, true);
     return wire.asked.back();
