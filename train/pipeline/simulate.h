@@ -9,11 +9,6 @@
 
 namespace trellis::train {
 
-// Of a micro-batch in one stage; any unit. A schedule that does not split counts backward + weight as one.
-struct StageCosts {
-  std::int64_t forward = 1, backward = 1, weight = 1;
-};
-
 // rendezvous: a message takes place when both ends have come to it, and takes no time. buffered: the sender goes on at
 // once. free: for schedules without messages: what is needed is there as soon as it is made.
 enum class Messages : std::uint8_t { rendezvous, buffered, free };

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "train/config/config.h"
-#include "train/pipeline/simulate.h"
+#include "train/pipeline/schedule.h"
 #include "train/step/program.h"
 #include "train/update/state.h"
 
