@@ -158,7 +158,7 @@ class Train(program.Case):
             ran = subprocess.run(self.command(2, "shared"), capture_output=True, text=True, timeout=120)
             self.assertEqual(ran.returncode, 2, ran.stderr)
             self.assertIn(f"shared/llama belongs to a job that runs, process {job.pid} on ", ran.stderr)
-            self.assertEqual(self.tags("shared"), [])
+            self.assertFalse((self.root / "shared/llama/version_0").exists(), "the job's run was set aside")
         finally:
             job.kill()
             job.communicate()
