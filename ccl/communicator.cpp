@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <mutex>
 #include <numeric>
+#include <optional>
 
 #include "ccl/descriptor_limit.h"
 #include "ccl/group.h"
@@ -12,7 +13,8 @@
 #include "ccl/rendezvous/member_check.h"
 #include "ccl/rendezvous/this_machine.h"
 #include "ccl/run/run_loop.h"
-#include "ccl/transports/open.h"
+#include "ccl/transports/join_watch.h"
+#include "ccl/transports/registry.h"
 
 namespace trellis::ccl {
 namespace {
@@ -47,21 +49,30 @@ std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store,
   const Deadline deadline = Clock::now() + config.timeout;
   Config settled = config;
   std::unique_ptr<Transport> transport;
+  std::optional<JoinWatch> watch;
   try {
     if (!device) device = device::host_of_process();
     const std::string_view agrees = agrees_first(*device, ranks) ? ", agreeing before each collective" : "";
     const std::string way = config.transport.empty() ? "the usual transport" : config.transport;
-    const bool apart = ranks > 1 && check_members(*store,
+    const std::string host = this_host(config.fabric.host);
+    watch.emplace(store, rank, ranks, host);
+    const bool apart = ranks > 1 && check_members(*watch->store(),
                                                   {.mine = rank,
                                                    .members = ranks,
                                                    .terms = fmt::format("{} ranks over {}{}", ranks, way, agrees),
-                                                   .place = this_host(config.fabric.host)},
+                                                   .place = host},
                                                   deadline);
     if (config.transport.empty()) settled.transport = apart ? usual_across_hosts : usual_transport;
-    transport = open_transport(store, {rank, ranks, settled, device.get(), deadline});
+    Joining joining{rank, ranks, settled, device.get(), deadline};
+    if (transport_named(settled.transport).reach != TransportKind::Reach::hosts)  // these tell of it over the fabric
+      joining.waiting = [&](std::span<const Rank> missing) { watch->check_joined(missing, deadline); };
+    transport = open_transport(watch->store(), joining);
   } catch (...) {
-    const std::exception_ptr why = with_descriptor_limit(std::current_exception(), rank, ranks);
-    std::rethrow_exception(write_making_dump(config.dump, rank, ranks, why));
+    std::exception_ptr why = std::current_exception();
+    if (watch) why = watch->failed(why);
+    why = with_descriptor_limit(why, rank, ranks);
+    std::rethrow_exception(
+        write_making_dump(config.dump, rank, ranks, why, watch ? watch->absent() : std::vector<Rank>()));
   }
   remove_making_dump(config.dump, rank);
   store->leave("", ranks);

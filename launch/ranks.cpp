@@ -17,8 +17,8 @@
 #include <optional>
 #include <system_error>
 
-#include "ccl/failure/process_stopped.h"
 #include "ccl/tell.h"
+#include "ccl/transports/process.h"
 #include "launch/dump.h"
 #include "launch/host_machine.h"
 #include "launch/lines.h"
@@ -204,7 +204,7 @@ class Keeper {
   // One that is stopped passes no signal on, and nobody sees the end of the job there. It is continued so that it ends.
   void look_after_launch() {
     const Deadline now = Clock::now();
-    if (!ccl::is_stopped(getppid()))
+    if (!ccl::process_stopped(getppid()))
       stopped_since_.reset();
     else if (!stopped_since_)
       stopped_since_ = now;

@@ -149,9 +149,13 @@ class Search {
   std::string never_made(Node n) const {
     const Members& m = job_.communicators[n.communicator];
     std::vector<Node> missing;
-    for (Rank r = 0; r < m.ranks; ++r)
-      if (!m.dumps.contains(r)) missing.push_back({n.communicator, r});
     const RankDump& d = dump(n);
+    // One that came may have been ended as it waited, before it could write a dump.
+    const auto knows = std::ranges::find_if(m.dumps, [](const auto& one) { return !one.second.absent.empty(); });
+    const std::vector<Rank>* const absent = knows == m.dumps.end() ? nullptr : &knows->second.absent;
+    for (Rank r = 0; r < m.ranks; ++r)
+      if (!m.dumps.contains(r) && (absent == nullptr || std::ranges::find(*absent, r) != absent->end()))
+        missing.push_back({n.communicator, r});
     if (missing.empty() || d.trouble != Trouble::lost)
       return fmt::format("{} could not make a communicator of {} ranks: {}", words_.ranks({n}), m.ranks, d.error);
     std::string text = fmt::format("{} never came to make a communicator of {} ranks", words_.ranks(missing), m.ranks);

@@ -13,6 +13,7 @@ namespace {
 
 using Call = Notice::Call;
 using Stage = Notice::Stage;
+using How = Culprit::How;
 
 const Notice& seen_of(const Known& k, Rank r) { return k.seen[static_cast<std::size_t>(r)]; }
 
@@ -66,27 +67,36 @@ Rank absent_of(const Transport& t, const Known& k, std::span<const Rank> awaited
   for (const bool running : {false, true})
     for (const Rank r : awaited)
       if (!divides(seen_of(k, r)) && t.activity(r).running == running) return r;
-  return -1;
+  return awaited.front();
 }
+
+// What a culprit in this communicator is doing.
+std::string place_of(const Transport& t, const Culprit& c) { return c.rank < 0 ? "" : "; " + instead(t, c.rank); }
 
 }  // namespace
 
-void miss(const Transport& t, const Known& k, std::span<const Rank> awaited, const Watchdog& watch, bool ended) {
+void miss(const Wait& w, const Known& k, std::span<const Rank> awaited, bool ended, bool is_long_past) {
+  const Transport& t = w.transport;
   const std::string call = word(k.mine.call);
   check_left_out(t, k, awaited, ended);
   check_given_up(t, k, awaited);
-  if (const Rank still = watch.stillest(t, k.mine.members); still >= 0)
-    throw PeerLost(still, -1,
-                   fmt::format("{}: {} stands still: it is in {}", call, who(t, still), text_of(t.activity(still))));
-  if (const Rank absent = absent_of(t, k, awaited); absent >= 0)
-    throw PeerLost(absent, -1,
-                   fmt::format("{}: {} did not join the others in time; {}", call, who(t, absent), instead(t, absent)));
   const Rank first = awaited.front();
+  const Culprit c = culprit_of(w, first, awaited);
+  const std::string stopped = c.how == How::stopped ? ", by a signal or a debugger" : "";
+  if (c.how == How::stopped || c.how == How::still)
+    throw PeerLost(c.rank, -1, fmt::format("{}: {} stands still{}{}", call, name_of(w, c), stopped, place_of(t, c)));
+  if (c.how == How::idle)
+    throw PeerLost(c.rank, -1,
+                   fmt::format("{}: {} did not join the others in time{}", call, name_of(w, c), place_of(t, c)));
   const Notice& n = seen_of(k, first);
-  if (n.call != k.mine.call || n.members != k.mine.members)
+  if (divides(n) && (n.call != k.mine.call || n.members != k.mine.members))
     throw Mismatch(first, fmt::format("rank {} called {} for {} where rank {} called {} for {}", first, word(n.call),
                                       ranks_of(n.members), k.me, call, ranks_of(k.mine.members)));
-  throw PeerLost(first, -1, fmt::format("{}: {} did not join the others in time", call, who(t, first)));
+  if (!is_long_past) return;
+  const Rank absent = absent_of(t, k, awaited);
+  const bool waits_elsewhere = t.activity(absent).elsewhere >= 0;  // for this one, say, after a failure there
+  throw PeerLost(waits_elsewhere ? -1 : absent, -1,
+                 fmt::format("{}: {} did not join the others in time; {}", call, who(t, absent), instead(t, absent)));
 }
 
 void lose(Transport& t, const Known& k, Rank gone, bool ended) {

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "ccl/divide/meeting.h"
-#include "ccl/failure/watchdog.h"
+#include "ccl/failure/culprit.h"
 
 namespace trellis::ccl {
 
-// Timeout: throws an error that names the rank at fault among the missing ones. `ended`: the communicator had failed
-// before, so a rank that has made another one without this rank does not come back.
-[[noreturn]] void miss(const Transport&, const Known&, std::span<const Rank> awaited, const Watchdog&, bool ended);
+// Timeout: throws an error that names the rank at fault. `ended`: the communicator had failed before, so a rank that
+// has made another one without this rank does not come back. Returns where none stands still, unless it is long past.
+void miss(const Wait&, const Known&, std::span<const Rank> awaited, bool ended, bool is_long_past);
 
 // One of the awaited ranks has died or left: throws.
 [[noreturn]] void lose(Transport&, const Known&, Rank gone, bool ended);

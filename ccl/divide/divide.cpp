@@ -7,6 +7,7 @@
 
 #include "ccl/divide/absent.h"
 #include "ccl/failure/blame.h"
+#include "ccl/failure/ending.h"
 
 namespace trellis::ccl {
 namespace {
@@ -47,7 +48,8 @@ Division::Division(const Divided& of, const Joining& joining, Call call, std::ve
       me_(of.transport.rank()),
       seen_(static_cast<std::size_t>(of.transport.ranks())),
       seen_posts_(seen_.size()),
-      watch_(joining.config.timeout) {
+      watch_(joining.config.timeout),
+      began_(Clock::now()) {
   notice_.call = call;
   notice_.wish = wish;
   notice_.blames = -1;
@@ -61,12 +63,8 @@ std::unique_ptr<Transport> Division::run() {
     std::unique_ptr<Transport> made = meet();
     end(-1);
     return made;
-  } catch (const PeerLost& lost) {
-    if (splits()) transport_.mark_lost(lost.rank);
-    end(lost.rank);
-    throw;
   } catch (...) {
-    end(me_);
+    end_with(std::current_exception());
     throw;
   }
 }
@@ -92,6 +90,7 @@ std::unique_ptr<Transport> Division::meet() {
         group_ = group_of(me_, wishes_);
         continue;
       case Next::What::fail:
+        check_split();
         throw given_up(transport_, known(), failed_in(next.rank));
       case Next::What::offer:
       case Next::What::join:
@@ -142,18 +141,24 @@ void Division::check(const std::function<std::vector<Rank>()>& missing) {
   const Deadline now = Clock::now();
   if (now < next_check_) return;
   next_check_ = now + between_checks;
+  const auto away = away_for(now, watch_.enough(), began_);
+  joining_.deadline += away;
+  watch_.excuse(away);
   of_.meanwhile();
   std::vector<Rank> ranks = missing();
   beat(ranks.empty() ? -1 : ranks.front());
   if (splits()) check_split();
-  if (now > joining_.deadline - joining_.config.timeout / 2) watch_.look(transport_);
+  watch_.look(transport_, now);
   const auto dead = std::ranges::find_if(ranks, [&](Rank r) { return !transport_.alive(r); });
   if (dead == ranks.end() && now <= joining_.deadline) return;
   const Rank lost = dead == ranks.end() ? -1 : *dead;
   look();  // what it did before it left, or before this rank looked at the clock
   ranks = missing();
   if (std::ranges::find(ranks, lost) != ranks.end()) lose(transport_, known(), lost, of_.ended);
-  if (now > joining_.deadline && !ranks.empty()) miss(transport_, known(), ranks, watch_, of_.ended);
+  if (now <= joining_.deadline || ranks.empty()) return;
+  watch_.look_now(transport_, Clock::now());
+  const bool is_late = now > joining_.deadline + joining_.config.timeout / 2;
+  miss({transport_, of_.family, watch_}, known(), ranks, of_.ended, is_late);
 }
 
 void Division::beat(Rank waits_for) {
@@ -163,14 +168,18 @@ void Division::beat(Rank waits_for) {
   mine.waits_for = waits_for;
   mine.running = true;
   transport_.show(mine);
+  of_.family.waits_for(waits_for);
 }
 
 void Division::check_split() {
   if (transport_.aborted()) {
-    const Aborted aborted = aborted_by(transport_);
+    const Rank by = transport_.aborted_by();
     look();
-    if (transport_.aborted_here() || !has_finished(seen_[static_cast<std::size_t>(aborted.by)], notice_))
-      throw Aborted(fmt::format("{} while we were in a split", aborted.what()), aborted.by);
+    if (transport_.aborted_here() || !has_finished(seen_[static_cast<std::size_t>(by)], notice_)) try {
+        std::rethrow_exception(ended_by(transport_));
+      } catch (const Aborted& aborted) {
+        throw Aborted(fmt::format("{} while we were in a split", aborted.what()), by);
+      }
   }
   if (const Rank lost = transport_.lost(); lost >= 0) {
     look();
@@ -190,8 +199,10 @@ void Division::await_who_failed() {
   for (;; transport_.wait_for_posts(posts_seen(), idle_++)) {
     look();
     for (const Rank r : group_)
-      if (seen_[static_cast<std::size_t>(r)].broken >= notice_.attempt)
+      if (seen_[static_cast<std::size_t>(r)].broken >= notice_.attempt) {
+        check_split();
         throw given_up(transport_, known(), failed_in(r));
+      }
     check([&] {
       std::vector<Rank> others;
       std::ranges::copy_if(group_, std::back_inserter(others), [&](Rank r) { return r != me_; });
@@ -224,16 +235,37 @@ std::unique_ptr<Transport> Division::join() {
     return open_transport(std::make_shared<Offers>(*this), joining);
   } catch (const Dropped&) {
     return nullptr;
+  } catch (const PeerLost& lost) {  // its number there is among the group, but if the waiting has thrown it
+    if (given_up_here) throw;
+    if (leader_is_gone(offered)) return nullptr;
+    throw PeerLost(group_.at(static_cast<std::size_t>(lost.rank)), -1,
+                   fmt::format("{}: in the new communicator, {}", word(notice_.call), lost.what()));
   } catch (const std::exception&) {
-    // The leader withdraws its offer a moment before it shows that.
-    if (given_up_here || group_.front() == me_) throw;
-    for (int i = 0; i < looks_at_leader; ++i, usleep(1000)) {
-      look();
-      if (seen_[static_cast<std::size_t>(group_.front())] != offered || !transport_.alive(group_.front()))
-        return nullptr;
-    }
-    throw;
+    if (given_up_here || !leader_is_gone(offered)) throw;
+    return nullptr;
   }
+}
+
+// The leader withdraws its offer a moment before it shows that.
+bool Division::leader_is_gone(const Notice& offered) {
+  const Rank leader = group_.front();
+  for (int i = 0; leader != me_ && i < looks_at_leader; ++i, usleep(1000)) {
+    look();
+    if (seen_[static_cast<std::size_t>(leader)] != offered || !transport_.alive(leader)) return true;
+  }
+  return false;
+}
+
+// A failed split ends the communicator.
+void Division::end_with(const std::exception_ptr& why) {
+  const auto lost = lost_rank(why);
+  if (!splits()) return end(lost.value_or(me_));
+  if (lost) {
+    transport_.mark_lost(*lost);
+  } else if (!transport_.over()) {
+    end_for_all(transport_, why, false, notice_);
+  }
+  end(lost.value_or(me_));
 }
 
 void Division::end(Rank blames) {
@@ -246,6 +278,7 @@ void Division::end(Rank blames) {
   mine.waits_for = -1;
   mine.running = false;
   transport_.show(mine);
+  of_.family.rests();
 }
 
 }  // namespace trellis::ccl

@@ -1,9 +1,11 @@
 // Split and shrink: creates a communicator out of another one. This is one rank's part, from the call to its return.
 #pragma once
 
+#include <exception>
 #include <functional>
 
 #include "ccl/divide/meeting.h"
+#include "ccl/failure/family.h"
 #include "ccl/failure/watchdog.h"
 #include "ccl/transports/open.h"
 
@@ -12,6 +14,7 @@ namespace trellis::ccl {
 // State of the parent communicator that is kept between calls.
 struct Divided {
   Transport& transport;
+  FamilyMember& family;
   Notice& notice;                         // on this rank's board
   Activity& activity;                     // of its last operation
   const bool ended;                       // it has failed or was aborted
@@ -45,6 +48,8 @@ class Division {
   void check_split();
   [[noreturn]] void await_who_failed();
   void end(Rank blames);
+  void end_with(const std::exception_ptr&);
+  bool leader_is_gone(const Notice& offered);
 
   Divided of_;
   Joining joining_;
@@ -57,6 +62,7 @@ class Division {
   std::vector<Rank> group_;
   Watchdog watch_;
   std::uint32_t idle_ = 0;
+  const Deadline began_;
   Deadline next_check_ = {};
 };
 

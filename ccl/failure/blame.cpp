@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <numeric>
+#include <exception>
 #include <vector>
 
 #include "ccl/interruption.h"
@@ -20,12 +20,6 @@ using schedule::Collective;
 
 constexpr auto sure = 200ms;   // enough for a live rank to publish its activity
 constexpr auto patience = 2s;  // for the answer of a rank that has much else to do, where nothing hurries
-
-std::vector<Rank> all_of(const Transport& t) {
-  std::vector<Rank> ranks(static_cast<std::size_t>(t.ranks()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
 
 bool fits(const Activity& a, const Activity& b) {
   return a.collective == b.collective && a.type == b.type && a.wire == b.wire && a.reduction == b.reduction &&
@@ -77,48 +71,53 @@ Mismatch misfit_of_points(const Transport& t, const Misfit& m) {
   throw PeerLost(r, mine.step, fmt::format("{} {}; we wait in {}, step {}", who(t, r), why, text_of(mine), mine.step));
 }
 
-[[noreturn]] void throw_aborted(const Transport& t, const Activity& mine) {
-  const Aborted aborted = aborted_by(t);
-  throw Aborted(fmt::format("{} while we were in {}", aborted.what(), text_of(mine)), aborted.by);
+[[noreturn]] void throw_ended(const Transport& t, const Activity& mine) {
+  try {
+    std::rethrow_exception(ended_by(t));
+  } catch (const Aborted& e) {
+    throw Aborted(fmt::format("{} while we were in {}", e.what(), text_of(mine)), e.by);
+  } catch (const PeerLost& e) {
+    throw PeerLost(e.rank, mine.step, fmt::format("{}; we were in {}, step {}", e.what(), text_of(mine), mine.step));
+  }
 }
 
-// Follows "waits for" from `first`. Returns the rank at the end that is in no operation; in a cycle, the start.
-Rank end_of_chain(const Transport& t, Rank first) {
-  Rank at = first;
-  for (Rank hops = 0; hops < t.ranks() && at >= 0 && at < t.ranks() && at != t.rank(); ++hops) {
-    const Activity theirs = t.activity(at);
-    if (!theirs.running) return at;
-    at = theirs.waits_for;
+// The ranks that have not finished this rank's collective.
+std::vector<Rank> unfinished(const Transport& t, const Activity& mine) {
+  std::vector<Rank> ranks;
+  for (Rank r = 0; r < t.ranks() && counted(mine); ++r) {
+    const Activity theirs = t.activity(r);
+    if (r != t.rank() && (theirs.operation < mine.operation || (theirs.operation == mine.operation && theirs.running)))
+      ranks.push_back(r);
   }
-  return first;
-}
-
-// The rank that is the root cause of the waiting: the one that we wait for if it is in no operation; else one that has
-// stopped in an operation; else one that is behind this rank. Following the chain of waits comes last, since a rank may
-// wait for several others and shows only one.
-Rank culprit_of(const Transport& t, const Activity& mine, const Watchdog& watch) {
-  if (mine.waits_for < 0) return t.rank();
-  if (!t.activity(mine.waits_for).running) return mine.waits_for;
-  if (const Rank still = watch.stillest(t, all_of(t)); still >= 0) return still;
-  Rank behind = mine.waits_for;
-  for (const Rank r : all_of(t)) {
-    const Activity now = t.activity(r);
-    if (r != t.rank() && !now.running && now.operation < t.activity(behind).operation) behind = r;
-  }
-  return behind == mine.waits_for ? end_of_chain(t, behind) : behind;
+  return ranks;
 }
 
 // A cycle of ranks in which each waits for the next, starting with this one. Empty: there is no cycle.
-std::vector<Rank> circle_of(const Transport& t, const Watchdog& watch) {
+std::vector<Rank> circle_of(const Transport& t) {
   // A collective's schedule is proved free of deadlock, and each rank shows only one of the ranks that it waits for.
   if (static_cast<Collective>(t.activity(t.rank()).collective) != Collective::send_recv) return {};
-  if (watch.stillest(t, all_of(t)) >= 0) return {};
   std::vector<Rank> circle = {t.rank()};
   for (Rank r = t.activity(t.rank()).waits_for; r != t.rank(); r = t.activity(r).waits_for) {
     if (r < 0 || circle.size() == static_cast<std::size_t>(t.ranks()) || !t.activity(r).running) return {};
     circle.push_back(r);
   }
   return circle;
+}
+
+// Why the culprit keeps this rank waiting, as far as it can be told.
+std::string why_of(const Wait& w, const Culprit& c, const Activity& mine, double seconds) {
+  const Transport& t = w.transport;
+  std::string why = fmt::format("did not move on within {} s", seconds);
+  if (c.rank >= 0) {
+    const Activity theirs = t.activity(c.rank);
+    const bool came = theirs.operation > mine.operation || (theirs.operation == mine.operation && theirs.running);
+    if (!came) why = fmt::format("did not come within {} s", seconds);
+    why += fmt::format(": {} {}", theirs.running ? "it is in" : "its last was", text_of(theirs));
+  }
+  if (c.how == Culprit::How::stopped) why += "; its process is stopped, by a signal or a debugger";
+  if (c.rank != mine.waits_for && mine.waits_for >= 0 && t.activity(mine.waits_for).elsewhere >= 0)
+    why += fmt::format("; rank {} waits in another communicator", mine.waits_for);
+  return why;
 }
 
 // A split that this rank has not reached, and that comes before the operation that it is in.
@@ -157,13 +156,13 @@ void explain(Transport& t, const Activity& mine, const Misfit& m) {
 
 void explain(Transport& t, const Activity& mine, const Withdrawn& w) {
   t.refresh(patience);
-  if (t.aborted()) throw_aborted(t, mine);
+  if (t.aborted()) throw_ended(t, mine);
   const Rank lost = t.lost();
   lose(t, lost >= 0 ? lost : w.sender, mine, "failed before its message was read");
 }
 
 void check_health(Transport& t, const Activity& mine, std::chrono::nanoseconds waited) {
-  if (t.aborted()) throw_aborted(t, mine);
+  if (t.aborted()) throw_ended(t, mine);
   if (const Rank lost = t.lost(); lost >= 0) lose(t, lost, mine, "is lost");
   for (Rank r = 0; r < t.ranks(); ++r) {
     if (r == t.rank() || t.alive(r)) continue;
@@ -212,25 +211,53 @@ PeerLost lost_before(const Transport& t) {
   return {r, -1, fmt::format("{} is lost, as another rank found; our last was {}", who(t, r), last)};
 }
 
-Aborted aborted_by(const Transport& t) {
+std::exception_ptr ended_by(const Transport& t) {
   const Rank r = t.aborted_by();
-  return Aborted(fmt::format("the communicator was aborted by rank {}{}", r, r == t.rank() ? ", this one" : ""), r);
+  const Notice n = notice_in(t.posted(r), t.ranks());
+  const std::string by = fmt::format("{}{}", who(t, r), r == t.rank() ? ", this one," : "");
+  switch (n.ended) {
+    case Notice::Ended::no:
+      break;
+    case Notice::Ended::failed:
+      return std::make_exception_ptr(Aborted(fmt::format("{} has ended the communicator: {}", by, n.reason), r));
+    case Notice::Ended::mismatch:
+      return std::make_exception_ptr(Mismatch(r, fmt::format("{}, as {} found", n.reason, by)));
+    case Notice::Ended::lost_outside:
+      return std::make_exception_ptr(PeerLost(-1, -1, fmt::format("{}, as {} found", n.reason, by)));
+  }
+  return std::make_exception_ptr(
+      Aborted(fmt::format("the communicator was aborted by rank {}{}", r, r == t.rank() ? ", this one" : ""), r));
 }
 
-void give_up(Transport& t, const Activity& mine, std::chrono::milliseconds timeout, const Watchdog& watch) {
+void give_up(Transport& t, const FamilyMember& family, Watchdog& watch, const Activity& mine,
+             std::chrono::milliseconds timeout, std::chrono::nanoseconds waited) {
   t.refresh(sure);
-  check_health(t, mine, timeout);
-  const Rank culprit = culprit_of(t, mine, watch);
-  const Activity theirs = t.activity(culprit);
+  check_health(t, mine, waited);
+  const Deadline now = Clock::now();
+  watch.look_now(t, now);
+  const Wait wait{t, family, watch};
+  Culprit culprit = culprit_of(wait, mine.waits_for, unfinished(t, mine));
   const double seconds = std::chrono::duration<double>(timeout).count();
-  std::string why = fmt::format("did not move on within {} s: it is in {}", seconds, text_of(theirs));
-  if (theirs.operation < mine.operation || (theirs.operation == mine.operation && !theirs.running))
-    why = fmt::format("did not come within {} s: {} {}", seconds, theirs.running ? "it is in" : "its last was",
-                      text_of(theirs));
-  if (const std::vector<Rank> circle = circle_of(t, watch); !circle.empty() && theirs.running)
-    why = fmt::format("did not move on within {} s: ranks {} wait for each other in a circle", seconds,
-                      fmt::join(circle, ", "));
-  lose(t, culprit, mine, why);
+  looks_now();
+  if (waited <= timeout && (culprit.rank < 0 || watch.unchanged(culprit.rank, now) <= timeout)) return;
+  if (culprit.how == Culprit::How::none) {
+    if (const std::vector<Rank> circle = circle_of(t); !circle.empty())
+      lose(t, mine.waits_for, mine,
+           fmt::format("did not move on within {} s: ranks {} wait for each other in a circle", seconds,
+                       fmt::join(circle, ", ")));
+    if (waited <= timeout + timeout / 2) return;
+    culprit.rank = mine.waits_for < 0 ? t.rank() : mine.waits_for;
+    // Ranks that wait for each other in different communicators, as after a failure in one of them: none is at fault.
+    if (const Rank place = t.activity(culprit.rank).elsewhere; place >= 0)
+      throw PeerLost(-1, mine.step,
+                     fmt::format("{} did not come within {} s: it waits in another communicator, for {}; we wait in {}",
+                                 who(t, culprit.rank), seconds,
+                                 name_of(wait, {.rank = family.rank_at(place), .place = place}), text_of(mine)));
+  }
+  const std::string why = why_of(wait, culprit, mine, seconds);
+  if (culprit.rank >= 0) lose(t, culprit.rank, mine, why);
+  throw PeerLost(-1, mine.step,
+                 fmt::format("{} {}; we wait in {}, step {}", name_of(wait, culprit), why, text_of(mine), mine.step));
 }
 
 }  // namespace trellis::ccl

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <exception>
 
-#include "ccl/failure/watchdog.h"
+#include "ccl/failure/culprit.h"
 
 namespace trellis::ccl {
 
@@ -24,12 +25,15 @@ void check_over(Transport&, const Activity& mine);
 // Reports a message that its sender has withdrawn.
 [[noreturn]] void explain(Transport&, const Activity& mine, const Withdrawn&);
 
-// Timeout: throws an error that names the rank at the root of the waiting.
-[[noreturn]] void give_up(Transport&, const Activity& mine, std::chrono::milliseconds timeout, const Watchdog&);
+// This rank has waited for longer than the timeout, or a rank has not come for that long: throws an error that names
+// the rank at the root of the waiting. Returns where none stands still, until half of the timeout more has gone by, and
+// where this rank has waited less than the timeout and nobody has been still for so long.
+void give_up(Transport&, const FamilyMember&, Watchdog&, const Activity& mine, std::chrono::milliseconds timeout,
+             std::chrono::nanoseconds waited);
 
-// The error for an operation that cannot start, because a rank was lost or aborted before.
+// The error for an operation that cannot start, because a rank was lost or has ended the communicator before.
 PeerLost lost_before(const Transport&);
-Aborted aborted_by(const Transport&);
+std::exception_ptr ended_by(const Transport&);  // an Aborted, or what that rank says of its failure
 
 std::string text_of(const Activity&);  // "operation 12, all_reduce of 1024 f32, sum", "a split after operation 12"
 

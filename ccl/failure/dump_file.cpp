@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "ccl/failure/dump_on_signal.h"
-#include "ccl/failure/process_stopped.h"
 #include "ccl/failure/with_more.h"
 #include "ccl/new_file.h"
 #include "ccl/transports/notice.h"
@@ -53,8 +52,7 @@ std::string unwritten(const std::exception& e) { return fmt::format("the dump co
 Standing standing_of(Transport& t, Rank r) {
   if (t.left(r)) return Standing::left;
   if (!t.alive(r)) return Standing::ended;
-  return r != t.rank() && t.host(r) == t.host(t.rank()) && is_stopped(t.process(r)) ? Standing::stopped
-                                                                                    : Standing::alive;
+  return t.stopped(r) ? Standing::stopped : Standing::alive;
 }
 
 }  // namespace
@@ -232,15 +230,16 @@ bool DumpFile::write_if_dividing() {
   return true;
 }
 
-std::exception_ptr write_making_dump(const std::string& folder, Rank rank, Rank ranks,
-                                     const std::exception_ptr& thrown) noexcept {
+std::exception_ptr write_making_dump(const std::string& folder, Rank rank, Rank ranks, const std::exception_ptr& thrown,
+                                     const std::vector<Rank>& absent) noexcept {
   if (folder.empty()) return thrown;
   try {
     RankDump d{.rank = rank,
                .ranks = ranks,
                .process = getpid(),
                .process_identity = process_identity(),
-               .trouble = Trouble::own};
+               .trouble = Trouble::own,
+               .absent = absent};
     try {
       std::rethrow_exception(thrown);
     } catch (const PeerLost& e) {

@@ -81,8 +81,8 @@ void replace_file(const std::string& path, const std::string& text);
 
 // The same for a communicator whose creation failed, since nothing else records it. Returns the failure; with why, if
 // it could not be recorded.
-std::exception_ptr write_making_dump(const std::string& folder, Rank rank, Rank ranks,
-                                     const std::exception_ptr&) noexcept;
+std::exception_ptr write_making_dump(const std::string& folder, Rank rank, Rank ranks, const std::exception_ptr&,
+                                     const std::vector<Rank>& absent = {}) noexcept;
 void remove_making_dump(const std::string& folder, Rank rank) noexcept;  // it was created after all
 
 }  // namespace trellis::ccl

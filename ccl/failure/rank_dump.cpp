@@ -87,6 +87,7 @@ void read_relations(const CheckedJson& own, RankDump& d) {
   own.each("seen", [&](const CheckedJson& s) { d.seen.push_back(seen_in(s, d.ranks)); });
   if (!d.seen.empty() && d.seen.size() != static_cast<std::size_t>(d.ranks))
     throw std::invalid_argument(fmt::format("'seen' has {} ranks: expected none or {}", d.seen.size(), d.ranks));
+  own.each("absent", [&](const CheckedJson& r) { d.absent.push_back(static_cast<Rank>(r.as_number(0, d.ranks - 1))); });
   own.each("later", [&](const CheckedJson& text) { d.later.push_back(text.as_words()); });
 }
 

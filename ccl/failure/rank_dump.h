@@ -72,6 +72,7 @@ struct RankDump {
   std::string error = {};               // the message that the program got
   std::string signal = {};              // that told the process to end before any failure: "TERM"
   std::vector<std::string> later = {};  // failures that followed
+  std::vector<Rank> absent = {};        // the ranks that had not come when it could not be created; empty: not known
   Rank waits_for = -1;
   std::int32_t step = -1;
   std::vector<Pending> pending = {};

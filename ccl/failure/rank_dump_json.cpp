@@ -29,6 +29,7 @@ json part_of(const RankDump& d) {
           {"blamed", d.blamed},
           {"signal", d.signal},
           {"later", d.later},
+          {"absent", d.absent},
           {"waits_for", d.waits_for},
           {"step", d.step},
           {"pending", pending},

@@ -1,39 +1,71 @@
 #include "ccl/failure/watchdog.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace trellis::ccl {
 namespace {
 
-constexpr std::chrono::nanoseconds most = std::chrono::seconds(1);  // between heartbeats, even on an overloaded machine
+using namespace std::chrono_literals;
+
+constexpr std::chrono::nanoseconds most = 5s;          // between heartbeats, even on an overloaded machine
+constexpr std::chrono::nanoseconds most_apart = 50ms;  // between two looks
+
+thread_local Deadline looked_at_others = {};
 
 }  // namespace
 
-Watchdog::Watchdog(std::chrono::nanoseconds timeout) : enough_(std::min(timeout / 4, most)) {}
+Watchdog::Watchdog(std::chrono::nanoseconds timeout)
+    : enough_(std::min(timeout / 3, most)), apart_(std::min(timeout / 64, most_apart)) {}
 
-void Watchdog::look(const Transport& t) {
-  const Deadline now = Clock::now();
+bool Watchdog::Seen::is(const Activity& a) const {
+  return heartbeats == a.heartbeat + a.heartbeat_elsewhere && operation == a.operation &&
+         occupied == a.waits_somewhere();
+}
+
+void Watchdog::look(const Transport& t, Deadline now) {
+  if (ranks_.empty() || now - looked_ >= apart_) look_now(t, now);
+}
+
+void Watchdog::look_now(const Transport& t, Deadline now) {
   const bool first = ranks_.empty();
+  looked_ = now;
   ranks_.resize(static_cast<std::size_t>(t.ranks()));
   for (Rank r = 0; r < t.ranks(); ++r) {
     Seen& seen = ranks_[static_cast<std::size_t>(r)];
-    const std::uint64_t heartbeat = t.activity(r).heartbeat;
-    if (first || heartbeat != seen.heartbeat) seen = {heartbeat, now};
+    const Activity a = t.activity(r);
+    if (first || !seen.is(a)) seen = {a.heartbeat + a.heartbeat_elsewhere, a.operation, a.waits_somewhere(), now};
   }
 }
 
-Rank Watchdog::stillest(const Transport& t, std::span<const Rank> ranks) const {
-  if (ranks_.empty()) return -1;
-  Rank found = -1;
-  Deadline since = Clock::now() - enough_;
-  for (const Rank r : ranks) {
-    const Seen& seen = ranks_[static_cast<std::size_t>(r)];
-    const Activity now = t.activity(r);
-    if (r == t.rank() || !now.running || now.heartbeat != seen.heartbeat || seen.since > since) continue;
-    found = r;
-    since = seen.since;
-  }
-  return found;
+void Watchdog::data_moved(Deadline now) {
+  for (Seen& seen : ranks_)
+    if (seen.occupied) seen.since = now;
 }
+
+void Watchdog::excuse(std::chrono::nanoseconds time) {
+  for (Seen& seen : ranks_) seen.since += time;
+}
+
+std::chrono::nanoseconds Watchdog::unchanged(Rank r, Deadline now) const {
+  const auto at = static_cast<std::size_t>(r);
+  return at < ranks_.size() ? now - ranks_[at].since : std::chrono::nanoseconds(0);
+}
+
+std::chrono::nanoseconds Watchdog::longest_absence(const Transport& t, std::uint64_t operation, Deadline now) const {
+  std::chrono::nanoseconds longest{0};
+  for (Rank r = 0; r < static_cast<Rank>(ranks_.size()); ++r) {
+    const Seen& seen = ranks_[static_cast<std::size_t>(r)];
+    if (r != t.rank() && !seen.occupied && seen.operation < operation) longest = std::max(longest, unchanged(r, now));
+  }
+  return longest;
+}
+
+std::chrono::nanoseconds away_for(Deadline now, std::chrono::nanoseconds least, Deadline waiting_since) {
+  const Deadline last = std::max(std::exchange(looked_at_others, now), waiting_since);
+  return now - last >= least ? now - last : std::chrono::nanoseconds(0);
+}
+
+void looks_now() { looked_at_others = Clock::now(); }
 
 }  // namespace trellis::ccl

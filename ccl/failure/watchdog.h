@@ -1,8 +1,7 @@
-// Watchdog: finds ranks that have stopped. A rank that is waiting in an operation or a split shows a heartbeat; one
-// that has stopped does not.
+// Watchdog: for how long nothing has changed of what each rank shows. A rank that waits in an operation or a split, of
+// this communicator or of another one of the family, shows a heartbeat; one that has stopped does not.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "ccl/transports/transport.h"
@@ -13,17 +12,34 @@ class Watchdog {
  public:
   explicit Watchdog(std::chrono::nanoseconds timeout);
   void restart() { ranks_.clear(); }
-  void look(const Transport&);  // call regularly; changes between two calls are missed
-  // The one of these that has been in an operation without a heartbeat for the longest time; -1: none for long enough.
-  Rank stillest(const Transport&, std::span<const Rank>) const;
+  void look(const Transport&, Deadline now);      // call it regularly; changes between two calls are missed
+  void look_now(const Transport&, Deadline now);  // the same, however short ago the last look was
+  // Data have moved here: whoever is in an operation counts as if it had changed now.
+  void data_moved(Deadline now);
+  void excuse(std::chrono::nanoseconds);  // this rank itself has not looked for so long
+
+  // A rank that is well shows a heartbeat within this time, even on an overloaded machine.
+  std::chrono::nanoseconds enough() const { return enough_; }
+  // For how long nothing has changed of it, as far as was seen.
+  std::chrono::nanoseconds unchanged(Rank, Deadline now) const;
+  // The longest time for which a rank has been in no operation at all and has not come as far as this one.
+  std::chrono::nanoseconds longest_absence(const Transport&, std::uint64_t operation, Deadline now) const;
 
  private:
   struct Seen {
-    std::uint64_t heartbeat;
-    Deadline since;
+    std::uint64_t heartbeats = 0, operation = 0;
+    bool occupied = false;
+    Deadline since = {};
+    bool is(const Activity&) const;
   };
-  const std::chrono::nanoseconds enough_;
+  const std::chrono::nanoseconds enough_, apart_;
+  Deadline looked_ = {};
   std::vector<Seen> ranks_;  // empty: not started
 };
+
+// For how long the calling thread has not come to look at others before this call, though it has waited: it was
+// stopped, or had no core, so that what it has not seen says nothing of them. Zero where that is less than `least`.
+std::chrono::nanoseconds away_for(Deadline now, std::chrono::nanoseconds least, Deadline waiting_since);
+void looks_now();  // it has looked meanwhile
 
 }  // namespace trellis::ccl

@@ -3,32 +3,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "ccl/failure/ending.h"
+
 namespace trellis::ccl {
 namespace {
 
-// Every rank makes the same invalid call, so each finds the caller's mistake itself.
-bool is_found_by_all(const std::exception_ptr& why) {
-  try {
-    std::rethrow_exception(why);
-  } catch (const Mismatch&) {
-    return false;
-  } catch (const std::invalid_argument&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
 // Ends the communicator with a failure that no call of the program returns. If it has failed already, it keeps that
-// failure.
-void end(Communicator::State& state, const std::exception_ptr& why) {
+// failure. What the others wait for never starts, so they are told; why, where this thread has the turn.
+void end(Communicator::State& state, const std::exception_ptr& why, bool elsewhere, bool has_turn) {
   try {
     state.check_health();
   } catch (...) {
     return;
   }
+  const bool tells = !is_found_by_all(why);
+  if (tells && has_turn) state.tell(why, elsewhere);
   state.fail(why);
-  if (!is_found_by_all(why)) state.transport->mark_aborted();  // else other ranks wait for what never starts
+  if (tells && !has_turn) state.transport->mark_aborted();
 }
 
 }  // namespace
@@ -79,7 +70,7 @@ void Batch::clear() {
   if (std::exchange(awaited_, false)) try {
       const auto why = std::make_exception_ptr(
           Aborted("an operation of the communicator was not begun: what its stream held before has failed"));
-      for (const Part& s : parts_) end(*s.state, why);
+      for (const Part& s : parts_) end(*s.state, why, false, false);
     } catch (...) {  // the other ranks hear of it at their timeout
     }
   on_stream_ = false;
@@ -114,14 +105,14 @@ bool Batch::Part::open_next() {
   try {
     return batch->begin_next(*this);
   } catch (...) {
-    if (batch->on_stream_) end(*state, std::current_exception());
+    if (batch->on_stream_) end(*state, std::current_exception(), false, true);
     throw;
   }
 }
 
 void Batch::end_unbegun() {
   for (const Part& s : parts_)
-    if (!s.open && !s.over()) end(*s.state, std::current_exception());
+    if (!s.open && !s.over()) end(*s.state, std::current_exception(), true, true);
 }
 
 void Batch::run() {

@@ -7,6 +7,7 @@
 
 #include "ccl/divide/divide.h"
 #include "ccl/failure/blame.h"
+#include "ccl/failure/ending.h"
 #include "ccl/plan/call_hash.h"
 #include "ccl/plan/check.h"
 #include "ccl/plan/schedule_file.h"
@@ -26,12 +27,14 @@ Config with_machine(Config c, const Transport& t) {
 
 }  // namespace
 
-Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::unique_ptr<Transport> t)
+Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::unique_ptr<Transport> t,
+                           const FamilyMember* parent, std::span<const Rank> in_parent)
     : config(with_machine(std::move(c), *t)),
       device(std::move(d)),
       transport(std::move(t)),
+      family(*transport, parent, in_parent),
       planner(transport->rank(), transport->ranks(), transport->lanes() - 1, config, transport->shape()),
-      executor(*transport, *device, config.timeout),
+      executor(*transport, family, *device, config.timeout),
       dump_file(config.dump, config.timeout, *transport, recorder),
       check(transport->rank(), transport->ranks()),
       scratch(*device, ScratchPool::of(*device)),
@@ -91,7 +94,7 @@ void Communicator::State::begin(Record record) {
     executor.begin(bound_);
   } catch (...) {
     record();
-    tell_of_loss(std::current_exception());
+    tell(std::current_exception());
     std::rethrow_exception(fail_open(std::current_exception()));
   }
   record();
@@ -274,45 +277,6 @@ void Communicator::State::answer_dumps(const Executor* open) {
   dumps_ = request;  // the process may end after this
 }
 
-void Communicator::State::tell_of_loss(std::exception_ptr e) {
-  try {
-    std::rethrow_exception(std::move(e));
-  } catch (const PeerLost& lost) {
-    transport->mark_lost(lost.rank);
-  } catch (...) {  // other errors reach the other ranks in another way
-  }
-}
-
-std::exception_ptr Communicator::State::fail(const std::exception_ptr& e) {
-  transport->withdraw();
-  const bool first = keep(e);
-  dump_file.write();
-  return dumped(e, first);
-}
-
-std::exception_ptr Communicator::State::fail_open(const std::exception_ptr& e, bool elsewhere) {
-  hold_clock(false);
-  exchanging_ = false;
-  agreement_.fail();
-  transport->withdraw();
-  const bool first = keep(e, elsewhere);
-  if (dump_file.wanted()) dump_file.write(executor.pending());
-  transport->rest();
-  return dumped(e, first);
-}
-
-// After the dump: the error, which tells if that could not be written.
-std::exception_ptr Communicator::State::dumped(const std::exception_ptr& e, bool first) {
-  if (!dump_file.wanted()) return e;
-  std::exception_ptr told = dump_file.told_of(e);
-  if (first) {
-    const std::lock_guard lock(error_mutex_);
-    error_ = told;
-  }
-  if (first) dump_others(*this);
-  return told;
-}
-
 bool Communicator::State::keep(const std::exception_ptr& e, bool elsewhere) {
   const std::lock_guard lock(error_mutex_);
   if (error_) return false;
@@ -325,7 +289,7 @@ bool Communicator::State::keep(const std::exception_ptr& e, bool elsewhere) {
 void Communicator::State::abort() {
   transport->withdraw();
   transport->mark_aborted();
-  const auto aborted = std::make_exception_ptr(aborted_by(*transport));
+  const std::exception_ptr aborted = ended_by(*transport);
   const bool first = keep(aborted);
   if (!dump_file.wanted()) return;
   dump_if_free();
@@ -371,14 +335,14 @@ std::unique_ptr<Communicator> Communicator::State::divide(Notice::Call call, std
   Config same = config;
   same.transport = std::string(transport->name());
   const Joining joining{.config = same, .device = device.get(), .deadline = Clock::now() + config.timeout};
-  const Divided of{*transport, notice, activity_, failed_ || transport->over(), [this] {
+  const Divided of{*transport, family, notice, activity_, failed_ || transport->over(), [this] {
                      answer_dumps(nullptr);
                      heed_interruption(*transport, activity_);
                    }};
   Division division(of, joining, call, std::move(members), wish);
   std::unique_ptr<Transport> joined = division.run();
   if (!joined) return nullptr;
-  auto state = std::make_unique<State>(same, device, std::move(joined));
+  auto state = std::make_unique<State>(same, device, std::move(joined), &family, division.group());
   state->dump_file.divided_from(*transport, division.group());
   return std::unique_ptr<Communicator>(new Communicator(std::move(state)));
 } catch (...) {
@@ -387,7 +351,7 @@ std::unique_ptr<Communicator> Communicator::State::divide(Notice::Call call, std
 }
 
 void Communicator::State::check_health() {
-  if (transport->aborted()) fail(std::make_exception_ptr(aborted_by(*transport)));
+  if (transport->aborted()) fail(ended_by(*transport));
   expect_well();
 }
 

@@ -7,6 +7,7 @@
 #include "ccl/communicator.h"
 #include "ccl/failure/dump_file.h"
 #include "ccl/failure/dump_on_signal.h"
+#include "ccl/failure/family.h"
 #include "ccl/failure/recorder.h"
 #include "ccl/plan/check.h"
 #include "ccl/plan/planner.h"
@@ -28,27 +29,27 @@ struct Operation {
 };
 
 struct Communicator::State : DumpsOnSignal {
-  State(Config, std::shared_ptr<device::Device>, std::unique_ptr<Transport>);
+  State(Config, std::shared_ptr<device::Device>, std::unique_ptr<Transport>, const FamilyMember* parent = nullptr,
+        std::span<const Rank> in_parent = {});
   ~State() override;
 
-  // An operation's life, see run_loop.h: open, then move until it returns true. An exception from these ends the
-  // communicator.
+  // An operation's life, see run_loop.h: open, then move until it returns true. What they throw ends the communicator.
   void open(const Call&, bool in_place, const Planned* = nullptr);
   void open(std::span<const SendRecv>);
   // Moves the open operation and closes it at its end, which it waits for where the operation is alone. True: it has
   // ended. `moved` is set when something happened.
   bool move(bool alone, bool& moved);
   bool agrees_first() const { return agreement_.needed(); }
-  void open_agreement(const Call&, bool supplied);  // before the call itself is opened
-  void idle(std::uint32_t times);                   // number of calls in a row in which nothing moved
-  void tell_of_loss(std::exception_ptr);            // tells all ranks, if it is a PeerLost of this communicator
-  // These return what to throw. elsewhere: it started on another communicator.
-  std::exception_ptr fail(const std::exception_ptr&);
+  void open_agreement(const Call&, bool supplied);               // before the call itself is opened
+  void idle(std::uint32_t times);                                // number of calls in a row in which nothing moved
+  void tell(const std::exception_ptr&, bool elsewhere = false);  // all ranks, why this one ends it; at its turn
+  std::exception_ptr fail(const std::exception_ptr&);            // returns what to throw; so do the next two
   std::exception_ptr fail_open(const std::exception_ptr&, bool elsewhere = false);
-  void abort();              // from any thread
-  void check_health();       // throws the error that ended the communicator
-  void expect_well() const;  // the same, of what this rank knows already
-  void finish();             // no more calls will follow
+  std::exception_ptr fail_unopened(const std::exception_ptr&);  // ends it if the other ranks can't know why they wait
+  void abort();                                                 // from any thread
+  void check_health();                                          // throws the error that ended the communicator
+  void expect_well() const;                                     // the same, of what this rank knows already
+  void finish();                                                // no more calls will follow
 
   Rank rank() const { return rank_; }
   Rank ranks() const { return ranks_; }
@@ -58,6 +59,7 @@ struct Communicator::State : DumpsOnSignal {
   const Config config;
   const std::shared_ptr<device::Device> device;
   const std::unique_ptr<Transport> transport;
+  FamilyMember family;
   Planner planner;
   Executor executor;
   FlightRecorder recorder;

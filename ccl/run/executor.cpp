@@ -16,8 +16,9 @@ bool is_local(Op op) { return !schedule::sends(op) && !schedule::receives(op); }
 
 }  // namespace
 
-Executor::Executor(Transport& transport, device::Device& device, std::chrono::milliseconds timeout)
-    : transport_(transport), device_(device), timeout_(timeout), rounder_(device), watch_(timeout) {}
+Executor::Executor(Transport& transport, FamilyMember& family, device::Device& device,
+                   std::chrono::milliseconds timeout)
+    : transport_(transport), family_(family), device_(device), timeout_(timeout), rounder_(device), watch_(timeout) {}
 
 void Executor::begin(const BoundProgram& bound) {
   const Compiled& c = *bound.compiled;
@@ -40,6 +41,7 @@ void Executor::begin(const BoundProgram& bound) {
     ++front;
   }
   waiting_ = false;
+  watch_.restart();
   transport_.show(*bound.activity);
   // Large messages go after this rank's grants for others, which would wait behind them in a TCP connection.
   for (Front& f : fronts_)
@@ -76,7 +78,7 @@ bool Executor::move() {
   } catch (const Withdrawn& w) {
     explain(transport_, *bound_->activity, w);
   }
-  if (moved) waiting_ = false;
+  if (moved && std::exchange(waiting_, false)) family_.rests();
   return moved;
 }
 
@@ -86,6 +88,7 @@ void Executor::idle(std::uint32_t times) {
 
 void Executor::end() {
   if (rounds_) rounder_.end();
+  family_.rests();
 }
 
 // True when a piece has moved.
@@ -218,12 +221,22 @@ std::vector<Pending> Executor::pending() const {
   return all;
 }
 
+bool Executor::never_comes(Deadline now) const {
+  const bool counted =
+      static_cast<schedule::Collective>(bound_->activity->collective) != schedule::Collective::send_recv;
+  return counted && now - waiting_since_ > timeout_ / 8 &&
+         watch_.longest_absence(transport_, bound_->activity->operation, now) > timeout_;
+}
+
 void Executor::look_around() {
-  const Clock::time_point now = Clock::now();
+  const Deadline now = Clock::now();
   if (!std::exchange(waiting_, true)) {
     waiting_since_ = now;
-    watch_.restart();
+    watch_.data_moved(now);
   }
+  const auto away = away_for(now, watch_.enough(), waiting_since_);
+  waiting_since_ += away;
+  watch_.excuse(away);
   Activity& mine = *bound_->activity;
   if (const Front* front = stuck(); front != nullptr) {
     const std::uint32_t step = next_of(*front);
@@ -234,10 +247,12 @@ void Executor::look_around() {
   }
   ++mine.heartbeat;
   transport_.show(mine);
+  family_.waits_for(mine.waits_for);
+  watch_.look(transport_, now);
   heed_interruption(transport_, mine);
-  check_health(transport_, mine, now - waiting_since_);
-  if (now - waiting_since_ > timeout_ / 2) watch_.look(transport_);  // to name the stopped rank at the timeout
-  if (now - waiting_since_ > timeout_) give_up(transport_, mine, timeout_, watch_);
+  const auto waited = now - waiting_since_;
+  check_health(transport_, mine, waited);
+  if (waited > timeout_ || never_comes(now)) give_up(transport_, family_, watch_, mine, timeout_, waited);
 }
 
 }  // namespace trellis::ccl

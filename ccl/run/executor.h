@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "ccl/failure/family.h"
 #include "ccl/failure/rank_dump.h"
 #include "ccl/failure/watchdog.h"
 #include "ccl/run/bound_program.h"
@@ -13,7 +14,7 @@ namespace trellis::ccl {
 
 class Executor {
  public:
-  Executor(Transport&, device::Device&, std::chrono::milliseconds timeout);
+  Executor(Transport&, FamilyMember&, device::Device&, std::chrono::milliseconds timeout);
 
   // The run is split so that one thread can drive several executors: begin(), then move() until done(), with idle()
   // when none of them has moved, then end(). The program must stay in place until end(). begin() sends small
@@ -49,11 +50,13 @@ class Executor {
   void take_piece(const FlatStep&, std::size_t offset, const std::byte* piece, std::size_t bytes);
   static void make(void* self, std::uint32_t step, std::size_t offset, std::byte* piece, std::size_t bytes);
 
-  void look_around();          // after a while without messages
-  const Front* stuck() const;  // the first line that waits for a peer
-  Rank behind() const;         // the first rank that has not come as far as this one, else the next
+  void look_around();                    // after a while without messages
+  const Front* stuck() const;            // the first line that waits for a peer
+  Rank behind() const;                   // the first rank that has not come as far as this one, else the next
+  bool never_comes(Deadline now) const;  // a rank that this operation needs, though data move meanwhile
 
   Transport& transport_;
+  FamilyMember& family_;
   device::Device& device_;
   std::chrono::milliseconds timeout_;
   Rounder rounder_;

@@ -53,17 +53,19 @@ struct PlainSendRecv : Strand {
 };
 
 // The strands can't be resumed, so all that are running end with the current exception, which one of them has thrown.
-// Where there are several, the ranks of the others can't know why.
 template <class S>
 [[gnu::cold, noreturn]] void end_strands(std::span<S> strands, const Communicator::State* at_fault) {
   std::exception_ptr told = std::current_exception();
   for (S& s : strands) {
-    if (!s.open) continue;
     const bool elsewhere = s.state != at_fault;
-    if (!elsewhere) s.state->tell_of_loss(std::current_exception());
-    const std::exception_ptr of_this = s.state->fail_open(std::current_exception(), elsewhere);
+    std::exception_ptr of_this = nullptr;
+    if (s.open) {
+      s.state->tell(std::current_exception(), elsewhere);
+      of_this = s.state->fail_open(std::current_exception(), elsewhere);
+    } else if (!elsewhere) {
+      of_this = s.state->fail_unopened(std::current_exception());
+    }
     if (!elsewhere) told = of_this;
-    if (strands.size() > 1) s.state->transport->mark_aborted();
   }
   std::rethrow_exception(told);
 }

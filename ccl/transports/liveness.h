@@ -13,31 +13,41 @@ namespace trellis::ccl {
 struct Activity {
   std::uint64_t operation = 0;  // number started on this communicator
   std::uint64_t count = 0;
-  std::uint64_t heartbeat = 0;  // increases while the rank waits
+  std::uint64_t heartbeat = 0;            // increases while the rank waits
+  std::uint64_t heartbeat_elsewhere = 0;  // increases while it waits in another communicator of the family
   std::int32_t step = -1;
   Rank waits_for = -1;
   Rank root = 0;
+  // Place of the rank that it waits for in another communicator of the family: that rank's number in the family's first
+  // communicator; -1: it waits in no other one.
+  Rank elsewhere = -1;
   std::uint8_t divides = 0;  // a Notice::Call: it is in that, and the other members describe its last operation
   std::uint8_t collective = 0;
   std::uint8_t type = 0;
   std::uint8_t wire = 0;  // type of messages
   std::uint8_t reduction = 0;
   bool running = false;
+
+  bool waits_somewhere() const { return running || elsewhere >= 0; }
 };
 
 class Liveness {
  public:
   virtual ~Liveness() = default;
-  virtual void show(const Activity&) = 0;  // publishes what this rank does
-  virtual void rest() = 0;                 // publishes that it is done
+  virtual void show(const Activity&) = 0;       // publishes what this rank does
+  virtual void rest() = 0;                      // publishes that it is done
+  virtual void show_elsewhere(Rank place) = 0;  // from any thread; of this rank's activity, that part alone
   virtual Activity activity(Rank) const = 0;
   // Brings the others' activities up to date, as far as they answer within this time.
   virtual void refresh(std::chrono::milliseconds most) = 0;
+  // The same of one rank, from any thread. False: it has not answered, so that what is known of it may be old.
+  virtual bool answers(Rank, std::chrono::milliseconds most) = 0;
   virtual bool alive(Rank) = 0;  // false once it has left, or its process is known to have ended
   // For how long a rank has not answered that is taken not to be alive for that alone; 0: it is known to have ended, or
   // to have left.
   virtual std::chrono::milliseconds silence(Rank) { return {}; }
   virtual bool cut_off() { return false; }  // this rank hears nothing of most others
+  virtual bool stopped(Rank) const = 0;     // its process is known to be stopped, by a signal or a debugger
   virtual bool left(Rank) const = 0;        // it has closed the communicator
   virtual void mark_lost(Rank) = 0;         // tells all ranks
   virtual Rank lost() const = 0;            // the first that was marked; -1: none

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ccl/errors.h"
@@ -33,10 +34,14 @@ struct Notice {
   ColorKey wish = {};
   std::vector<Rank> members = {};     // the participants, in order
   std::vector<std::byte> offer = {};  // where the new communicator is
+  // Why this rank has ended the communicator, where it is not that it has lost one of its ranks.
+  enum class Ended : std::uint8_t { no, failed, mismatch, lost_outside };  // the last: a rank that is not in it
+  Ended ended = Ended::no;
+  std::string reason = {};
   bool operator==(const Notice&) const = default;
 };
 
-inline constexpr std::size_t most_offer_bytes = 192;
+inline constexpr std::size_t most_offer_bytes = 192, most_reason_bytes = 240;
 
 const char* word(Notice::Call);  // "split"
 std::size_t most_notice_bytes(Rank ranks);

@@ -1,13 +1,16 @@
 #include "ccl/transports/process.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <fstream>
 #include <map>
 #include <mutex>
+#include <string>
 
 #include "device/of_this_process.h"
 
@@ -51,6 +54,17 @@ bool Process::runs() const {
   if (descriptor_ < 0) return kill(pid_, 0) == 0 || errno != ESRCH;
   pollfd ended = {.fd = descriptor_, .events = POLLIN, .revents = 0};
   return poll(&ended, 1, 0) == 0;
+}
+
+// The line's form: "4711 (its name, which may hold anything) T ..."
+bool process_stopped(std::int64_t process) {
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string line;
+  std::getline(file, line);
+  const std::size_t name_ends = line.rfind(')');
+  if (name_ends == std::string::npos || name_ends + 2 >= line.size()) return false;
+  const char state = line[name_ends + 2];
+  return state == 'T' || state == 't';
 }
 
 }  // namespace trellis::ccl

@@ -1,8 +1,10 @@
-// Tells whether another process still runs, by pidfd. One descriptor per process, shared by all communicators.
+// Tells whether another process still runs, by pidfd, and whether it is stopped. One descriptor per process, shared by
+// all communicators.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
 
 namespace trellis::ccl {
@@ -21,5 +23,7 @@ class Process {
   const int descriptor_;  // negative: could not be opened
   const bool gone_;       // it had ended before
 };
+
+bool process_stopped(std::int64_t process);  // on this host, by a signal or by a debugger
 
 }  // namespace trellis::ccl

@@ -138,12 +138,15 @@ class Hybrid : public Transport {
 
   void show(const Activity& a) override { fabric_->show(a); }
   void rest() override { fabric_->rest(); }
+  void show_elsewhere(Rank place) override { fabric_->show_elsewhere(place); }
   Activity activity(Rank r) const override { return fabric_->activity(r); }
   void refresh(std::chrono::milliseconds most) override { fabric_->refresh(most); }
+  bool answers(Rank r, std::chrono::milliseconds most) override { return fabric_->answers(r, most); }
   bool alive(Rank r) override { return fabric_->alive(r); }
   std::chrono::milliseconds silence(Rank r) override { return fabric_->silence(r); }
   bool cut_off() override { return fabric_->cut_off(); }
   bool left(Rank r) const override { return fabric_->left(r); }
+  bool stopped(Rank r) const override { return fabric_->stopped(r); }
   void mark_lost(Rank r) override { fabric_->mark_lost(r); }
   Rank lost() const override { return fabric_->lost(); }
   void mark_aborted() override { fabric_->mark_aborted(); }

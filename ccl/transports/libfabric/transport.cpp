@@ -185,7 +185,19 @@ void FabricTransport::withdraw() {
 }
 
 void FabricTransport::show(const Activity& a) {
-  presence_->change([&](PublicState& s) { s.head.activity = a; });
+  presence_->change([&](PublicState& s) {
+    const Activity before = s.head.activity;
+    s.head.activity = a;
+    s.head.activity.elsewhere = before.elsewhere;
+    s.head.activity.heartbeat_elsewhere = before.heartbeat_elsewhere;
+  });
+}
+
+void FabricTransport::show_elsewhere(Rank place) {
+  presence_->change([&](PublicState& s) {
+    s.head.activity.elsewhere = place;
+    ++s.head.activity.heartbeat_elsewhere;
+  });
 }
 
 void FabricTransport::rest() {
@@ -223,6 +235,21 @@ void FabricTransport::refresh(std::chrono::milliseconds most) {
     control_->progress();
     usleep(100);
   }
+}
+
+bool FabricTransport::stopped(Rank r) const {
+  const Member& m = presence_->member(r);
+  return r != rank() && m.home == presence_->member(rank()).home && process_stopped(m.process);
+}
+
+bool FabricTransport::answers(Rank r, std::chrono::milliseconds most) {
+  const Deadline end = Clock::now() + most;
+  presence_->ask(r);
+  for (const std::uint32_t ask = presence_->asked(r); !presence_->answered(r, ask); usleep(100)) {
+    if (Clock::now() > end) return false;
+    control_->progress();
+  }
+  return true;
 }
 
 // The ranks that can't tell, as all the ways to them led by ranks that have left, are not waited for.

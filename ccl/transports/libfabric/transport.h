@@ -32,11 +32,13 @@ class FabricTransport : public Transport {
 
   void show(const Activity&) override;
   void rest() override;
+  void show_elsewhere(Rank place) override;
   Activity activity(Rank r) const override { return presence_->activity(r); }
   bool alive(Rank r) override { return presence_->alive(r); }
   std::chrono::milliseconds silence(Rank r) override { return presence_->silence(r); }
   bool cut_off() override { return presence_->cut_off(); }
   bool left(Rank r) const override { return presence_->left(r); }
+  bool stopped(Rank) const override;
   void mark_lost(Rank) override;
   Rank lost() const override { return presence_->lost(); }
   void mark_aborted() override;
@@ -46,6 +48,7 @@ class FabricTransport : public Transport {
   std::int64_t process(Rank r) const override { return presence_->member(r).process; }
   std::string host(Rank r) const override { return presence_->host(r); }
   void refresh(std::chrono::milliseconds most) override;
+  bool answers(Rank, std::chrono::milliseconds most) override;
 
   void post(std::span<const std::byte>) override;
   std::vector<std::byte> posted(Rank r) const override { return presence_->state(r).board; }

@@ -132,6 +132,13 @@ void SharedTransport::rest() {
   kind.store(kind.load(std::memory_order_relaxed) & ~running_bit, std::memory_order_release);
 }
 
+// Several threads may write it, each for the communicator in which it waits: the last one counts.
+void SharedTransport::show_elsewhere(Rank place) {
+  std::atomic<std::uint64_t>& word = segment_.area(rank_).elsewhere;
+  const auto beats = static_cast<std::int32_t>((word.load(std::memory_order_relaxed) >> 32) + 1);
+  word.store(packed(beats, place + 1), std::memory_order_relaxed);
+}
+
 Activity SharedTransport::activity(Rank r) const {
   const RankArea& area = segment_.area(r);
   for (;;) {
@@ -142,12 +149,15 @@ Activity SharedTransport::activity(Rank r) const {
     // A rank that died while it wrote leaves an odd version for ever; then use what is there.
     if (before % 2 == 0 && area.version.load(std::memory_order_relaxed) != before) continue;
     const auto low = static_cast<std::uint32_t>(word[4]);
+    const std::uint64_t elsewhere = area.elsewhere.load(std::memory_order_relaxed);
     return {.operation = word[0],
             .count = word[1],
             .heartbeat = word[2],
+            .heartbeat_elsewhere = elsewhere >> 32,
             .step = static_cast<std::int32_t>(word[3] >> 32),
             .waits_for = static_cast<Rank>(static_cast<std::uint32_t>(word[3])),
             .root = static_cast<Rank>(word[4] >> 32),
+            .elsewhere = static_cast<Rank>(static_cast<std::uint32_t>(elsewhere)) - 1,
             .divides = static_cast<std::uint8_t>(low >> 30),
             .collective = static_cast<std::uint8_t>(low >> 24 & 0x3F),
             .type = static_cast<std::uint8_t>(low >> 16),

@@ -6,7 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "ccl/transports/process.h"
 #include "ccl/transports/segment/segment.h"
+#include "ccl/transports/who.h"
 #include "ccl/transports/yielding.h"
 
 namespace trellis::ccl {
@@ -60,10 +62,13 @@ class SharedTransport : public Transport {
   Rank unread() const override;
   void show(const Activity&) override;
   void rest() override;
+  void show_elsewhere(Rank place) override;
   Activity activity(Rank) const override;
   void refresh(std::chrono::milliseconds) override {}
+  bool answers(Rank, std::chrono::milliseconds) override { return true; }
   bool alive(Rank) override;
   bool left(Rank r) const override { return segment_.area(r).left.load(std::memory_order_acquire) != 0; }
+  bool stopped(Rank r) const override { return r != rank_ && process_stopped(process(r)); }
   void mark_lost(Rank) override;
   Rank lost() const override { return segment_.header().lost.load(std::memory_order_relaxed) - 1; }
   void withdraw() override;

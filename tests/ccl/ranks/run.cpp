@@ -197,6 +197,12 @@ std::string over_each_transport(const std::function<std::string(const std::strin
   return all;
 }
 
+std::vector<std::string> between_processes() {
+  std::vector<std::string> names = usable_transports();
+  std::erase_if(names, [](const std::string& n) { return transport_named(n).reach == TransportKind::Reach::process; });
+  return names;
+}
+
 std::vector<std::tuple<std::string, Rank>> transports_and_ranks(const std::vector<Rank>& all,
                                                                 const std::vector<Rank>& on_hosts) {
   std::vector<std::tuple<std::string, Rank>> pairs;

@@ -51,6 +51,7 @@ std::string over_each_transport(const std::function<std::string(const std::strin
 
 // The transports that this machine can use, out of the registry. Ranks of one that knows hosts are on hosts of two.
 inline auto every_transport() { return testing::ValuesIn(usable_transports()); }
+std::vector<std::string> between_processes();  // those of these whose ranks are processes
 inline bool across_hosts(std::string_view transport) {
   return transport_named(transport).reach == TransportKind::Reach::hosts;
 }

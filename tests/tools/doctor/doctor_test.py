@@ -87,6 +87,13 @@ class Doctor(unittest.TestCase):
                 self.assertTrue(situations.is_right(name, ran), f"{name}: {said}{ran.stdout}{ran.stderr}")
                 self.assertEqual(ran.returncode, 1)
 
+    def test_who_came_and_waited_is_not_called_absent(self):
+        early = dump(0, 3, 0, error="rank 2 did not join in time", communicator="")
+        early["entries"] = []
+        early["trellis"].update(trouble="lost", blamed=2, absent=[2])
+        ran = self.doctor(early)
+        self.assertEqual(ran.stdout.splitlines()[0], "rank 2 never came to make a communicator of 3 ranks")
+
     def test_json(self):
         ran = self.doctor(dump(0, 2, 5, error="it broke"), dump(1, 2, 5), options=["--json"])
         one, = json.loads(ran.stdout)["jobs"][0]["communicators"]

@@ -171,6 +171,39 @@ def circle_of_sends(rank, comm):
     comm.recv((rank + 2) % 3)
 
 
+STOPPED = (rf"rank 2 stands still (after operation \d and never came to operation \d, all_reduce of 4 f32, sum|"
+           rf"before any operation and never came to operation 1, all_reduce of 4 f32, sum) "
+           r"of communicator \w+ of \d ranks: it is stopped by a signal")
+
+
+def stop_where_a_child_waits(rank, comm):
+    """Rank 2 is stopped; rank 3 waits for it in a child, the others wait in the parent, for rank 3 as well."""
+    child = comm.split(0 if rank < 2 else 1, rank)
+    if rank == 2:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if rank == 3:
+        child.all_reduce()
+    comm.all_reduce()
+
+
+@situation(STOPPED)
+def stopped_where_a_child_waits(rank, comm):
+    stop_where_a_child_waits(rank, comm)
+
+
+@situation(STOPPED, nodes=2)
+def stopped_where_a_child_waits_on_another_node(rank, comm):
+    stop_where_a_child_waits(rank, comm)
+
+
+@situation(STOPPED)
+def stopped_where_a_child_waits_under_load(rank, comm):
+    if rank == 0:
+        for _ in range(4):
+            threading.Thread(target=compute, daemon=True).start()
+    stop_where_a_child_waits(rank, comm)
+
+
 @situation(f"rank 2 never came to a split after operation 2: {OWN}")
 def split_without_a_rank(rank, comm):
     if rank == 2:

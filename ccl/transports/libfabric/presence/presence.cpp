@@ -1,11 +1,13 @@
 #include "ccl/transports/libfabric/presence/presence.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "ccl/transports/libfabric/presence/neighbours.h"
+#include "ccl/transports/who.h"
 
 namespace trellis::ccl::libfabric {
 namespace {

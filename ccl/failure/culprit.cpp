@@ -1,0 +1,86 @@
+#include "ccl/failure/culprit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "ccl/transports/who.h"
+
+namespace trellis::ccl {
+namespace {
+
+using namespace std::chrono_literals;
+using How = Culprit::How;
+
+constexpr auto patience = 200ms;  // for the answer of a rank that is well, of which another communicator tells
+
+// One that may be at fault.
+struct Suspect {
+  Rank place;
+  Rank rank;  // here; -1: it is an outsider
+  Activity here = {};
+  Family::Outsider outside = {};
+};
+
+class Search {
+ public:
+  explicit Search(const Wait& w) : w_(w), now_(Clock::now()) {}
+
+  // With all that it waits for, and so on, behind it.
+  void follow(Rank place) {
+    const Rank rank = w_.family.rank_at(place);
+    if (rank == w_.transport.rank() || std::ranges::find(suspects_, place, &Suspect::place) != suspects_.end()) return;
+    Suspect s{.place = place, .rank = rank};
+    if (rank >= 0)
+      s.here = w_.transport.activity(rank);
+    else
+      s.outside = w_.family.outsider(place, patience);
+    std::vector<Rank> next = s.outside.waits;
+    if (s.here.elsewhere >= 0) next.push_back(s.here.elsewhere);
+    if (s.here.running && s.here.waits_for >= 0 && s.here.waits_for < w_.transport.ranks())
+      next.push_back(w_.family.place(s.here.waits_for));
+    suspects_.push_back(std::move(s));
+    for (const Rank p : next) follow(p);
+  }
+
+  Culprit found() const {
+    for (const Suspect& s : suspects_)
+      if (s.rank >= 0 ? w_.transport.stopped(s.rank) : s.outside.stopped) return of(How::stopped, s);
+    const Suspect* still = nullptr;
+    for (const Suspect& s : suspects_) {
+      if (s.outside.known && !s.outside.answers) return of(How::still, s);
+      if (s.here.waits_somewhere() && is_unchanged(s) && (still == nullptr || unchanged(s) > unchanged(*still)))
+        still = &s;
+    }
+    if (still != nullptr) return of(How::still, *still);
+    for (const Suspect& s : suspects_)
+      if (s.rank >= 0 ? !s.here.waits_somewhere() && is_unchanged(s) : !s.outside.occupied) return of(How::idle, s);
+    return {};
+  }
+
+ private:
+  std::chrono::nanoseconds unchanged(const Suspect& s) const { return w_.watch.unchanged(s.rank, now_); }
+  bool is_unchanged(const Suspect& s) const { return unchanged(s) >= w_.watch.enough(); }
+  static Culprit of(How how, const Suspect& s) { return {how, s.rank, s.place}; }
+
+  const Wait& w_;
+  const Deadline now_;
+  std::vector<Suspect> suspects_;  // the chain first, in its order
+};
+
+}  // namespace
+
+Culprit culprit_of(const Wait& w, Rank first, std::span<const Rank> needed) {
+  Search search(w);
+  if (first >= 0) search.follow(w.family.place(first));
+  for (const Rank r : needed) search.follow(w.family.place(r));
+  return search.found();
+}
+
+std::string name_of(const Wait& w, const Culprit& c) {
+  if (c.rank >= 0) return who(w.transport, c.rank);
+  return fmt::format("rank {} of the first communicator (not in this one)", c.place);
+}
+
+}  // namespace trellis::ccl

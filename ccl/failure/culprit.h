@@ -1,0 +1,40 @@
+// Finds the rank that is the root cause of a wait, also where the waiting leads through other communicators of the
+// family.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "ccl/failure/family.h"
+#include "ccl/failure/watchdog.h"
+
+namespace trellis::ccl {
+
+struct Culprit {
+  enum class How : std::uint8_t {
+    none,     // every rank that is waited for, and every one that these wait for, moves
+    stopped,  // its process is stopped
+    still,    // it is in an operation, and has shown no heartbeat for long enough
+    idle,     // it is in no operation of the family that can be seen
+  };
+  How how = How::none;
+  Rank rank = -1;   // in this communicator; -1: it is in another one of the family
+  Rank place = -1;  // in the family
+};
+
+// The wait of this rank in a communicator.
+struct Wait {
+  const Transport& transport;
+  const FamilyMember& family;
+  const Watchdog& watch;
+};
+
+// `first`: the rank that is waited for. `needed`: all ranks that may be at fault, though the chain from there need not
+// lead to them: a rank may wait for several and shows one. A process that is stopped comes before a rank that stands
+// still, and that before one that is late. Who has changed lately is not at fault.
+Culprit culprit_of(const Wait&, Rank first, std::span<const Rank> needed);
+
+// "rank 2", or "rank 2 of the first communicator (not in this one)".
+std::string name_of(const Wait&, const Culprit&);
+
+}  // namespace trellis::ccl

@@ -1,0 +1,217 @@
+#include "ccl/transports/join_watch.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "ccl/rendezvous/member_check.h"
+#include "ccl/transports/open.h"
+
+namespace trellis::ccl {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto between_looks = 100ms;
+constexpr auto for_its_word = 1s;  // the time that another rank has to tell of a failure that ended this one's wait
+constexpr const char* failure_note = "failure";
+
+std::string process_note(Rank r) { return fmt::format("process/{}", r); }
+
+std::span<const std::byte> bytes_in(const std::string& s) { return std::as_bytes(std::span(s)); }
+
+std::optional<std::string> note_in(Store& store, const std::string& key, Deadline deadline) {
+  try {
+    return text_of(store.get(key, deadline));
+  } catch (const TimedOut&) {
+    return std::nullopt;
+  }
+}
+
+// "4711 0 text": the first number of a text, which goes on behind it.
+std::int64_t number_in(std::string_view& text) {
+  std::int64_t number = -1;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  text.remove_prefix(std::min(text.size(), static_cast<std::size_t>(read.ptr - text.data()) + 1));
+  return number;
+}
+
+std::string ranks_text(const std::vector<Rank>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+
+enum class Failure : std::uint8_t {
+  of_all,     // every rank finds it by itself
+  of_others,  // of a wait, or of another rank that has not said why
+  known,      // a rank is lost
+  own,
+};
+
+Failure kind_of(const std::exception_ptr& why) {
+  try {
+    std::rethrow_exception(why);
+  } catch (const std::invalid_argument&) {
+    return Failure::of_all;
+  } catch (const TimedOut&) {
+    return Failure::of_others;
+  } catch (const Dropped&) {
+    return Failure::of_others;
+  } catch (const PeerLost&) {
+    return Failure::known;
+  } catch (...) {
+    return Failure::own;
+  }
+}
+
+// Waits in short intervals, and looks in between.
+class WatchedStore : public Store {
+ public:
+  WatchedStore(std::shared_ptr<Store> below, JoinWatch& watch) : below_(std::move(below)), watch_(watch) {}
+  void set(std::string_view key, std::span<const std::byte> value) override { below_->set(key, value); }
+  std::int64_t add(std::string_view key, std::int64_t amount) override { return below_->add(key, amount); }
+  void leave(std::string_view prefix, std::int64_t members) override { below_->leave(prefix, members); }
+  std::string secret() const override { return below_->secret(); }
+  Bytes get(std::string_view key, Deadline deadline) override {
+    for (;;) {
+      const Deadline soon = Clock::now() + between_looks;
+      if (soon >= deadline) return below_->get(key, deadline);
+      try {
+        return below_->get(key, soon);
+      } catch (const TimedOut&) {
+        watch_.check();
+      }
+    }
+  }
+
+ private:
+  const std::shared_ptr<Store> below_;
+  JoinWatch& watch_;
+};
+
+}  // namespace
+
+JoinWatch::JoinWatch(std::shared_ptr<Store> store, Rank mine, Rank ranks, std::string host)
+    : store_(std::move(store)), mine_(mine), host_(std::move(host)), ranks_(static_cast<std::size_t>(ranks)) {
+  // Whoever comes a second time is turned away, and says nothing of the first.
+  if (ranks > 1 && store_->add(fmt::format("has process/{}", mine), 1) == 1)
+    store_->set(process_note(mine), bytes_in(fmt::format("{} {}", getpid(), host_)));
+}
+
+std::shared_ptr<Store> JoinWatch::store() { return std::make_shared<WatchedStore>(store_, *this); }
+
+bool JoinWatch::has_come(Rank r) {
+  Known& known = ranks_[static_cast<std::size_t>(r)];
+  if (known.told) return true;
+  const auto note = note_in(*store_, process_note(r), Clock::now());
+  if (!note) return false;
+  std::string_view rest = *note;
+  const std::int64_t process = number_in(rest);
+  known = {.told = true, .here = rest == host_};
+  if (known.here && process > 0 && process != getpid()) known.process = Process::of(static_cast<pid_t>(process));
+  return true;
+}
+
+// Rank 0 looks at all, and tells; the others look at rank 0.
+void JoinWatch::check() {
+  const Deadline now = Clock::now();
+  if (now < next_) return;
+  next_ = now + between_looks;
+  if (const auto why = told(now)) {
+    heard_ = true;
+    std::rethrow_exception(why);
+  }
+  for (Rank r = 0; r < (mine_ == 0 ? static_cast<Rank>(ranks_.size()) : 1); ++r)
+    if (const Known& k = ranks_[static_cast<std::size_t>(r)];
+        r != mine_ && has_come(r) && k.process != nullptr && !k.process->runs())
+      throw PeerLost(r, -1, fmt::format("rank {}'s process has ended while the ranks joined", r));
+}
+
+void JoinWatch::check_joined(std::span<const Rank> missing, Deadline deadline) {
+  check();
+  if (Clock::now() > deadline && !missing.empty())
+    throw PeerLost(missing.front(), -1, fmt::format("rank {} did not join in time", missing.front()));
+}
+
+// "3 1 text": rank 3 has found that rank 1 is lost. "3 -1 text": it has failed itself.
+std::exception_ptr JoinWatch::told(Deadline deadline) {
+  const auto note = note_in(*store_, failure_note, deadline);
+  if (!note) return nullptr;
+  std::string_view rest = *note;
+  const auto by = static_cast<Rank>(number_in(rest)), lost = static_cast<Rank>(number_in(rest));
+  if (by < 0 || by >= static_cast<Rank>(ranks_.size()) || lost < -1 || lost >= static_cast<Rank>(ranks_.size()))
+    return std::make_exception_ptr(
+        std::invalid_argument(fmt::format("the store's note '{}' is damaged", failure_note)));
+  if (by == mine_) return nullptr;
+  if (lost < 0) return std::make_exception_ptr(PeerLost(by, -1, fmt::format("rank {} could not join: {}", by, rest)));
+  return std::make_exception_ptr(PeerLost(lost, -1, fmt::format("{}, as rank {} found", rest, by)));
+}
+
+void JoinWatch::find_absent() {
+  absent_.clear();
+  for (Rank r = 0; r < static_cast<Rank>(ranks_.size()); ++r)
+    if (r != mine_ && !has_come(r)) absent_.push_back(r);
+}
+
+void JoinWatch::tell(const std::exception_ptr& why) {
+  std::string text;
+  try {
+    std::rethrow_exception(why);
+  } catch (const PeerLost& e) {
+    text = fmt::format("{} {} {}", mine_, e.rank, e.what());
+  } catch (const std::exception& e) {
+    text = fmt::format("{} -1 {}", mine_, e.what());
+  }
+  if (!note_in(*store_, failure_note, Clock::now())) store_->set(failure_note, bytes_in(text));
+}
+
+// Instead of what this rank has missed of the others, what they have missed, where it can be known.
+std::exception_ptr JoinWatch::meaning_of(const std::exception_ptr& why) {
+  try {
+    std::rethrow_exception(why);
+  } catch (const PeerLost& e) {
+    if (absent_.size() < 2 || std::ranges::find(absent_, e.rank) == absent_.end()) return why;
+    return std::make_exception_ptr(PeerLost(e.rank, -1, fmt::format("{} did not join in time", ranks_text(absent_))));
+  } catch (const TimedOut& e) {
+    if (absent_.empty())
+      return std::make_exception_ptr(PeerLost(
+          0, -1, fmt::format("rank 0, which gathers all ranks, has not said that all have joined: {}", e.what())));
+    return std::make_exception_ptr(
+        PeerLost(absent_.front(), -1, fmt::format("{} did not join in time", ranks_text(absent_))));
+  } catch (const Dropped& e) {
+    return std::make_exception_ptr(PeerLost(-1, -1, e.what()));
+  } catch (...) {
+    return why;
+  }
+}
+
+std::exception_ptr JoinWatch::failed(const std::exception_ptr& why) noexcept try {
+  const Failure kind = kind_of(why);
+  if (kind == Failure::of_all) return why;
+  try {
+    std::exception_ptr known = why;
+    const bool others_know = kind == Failure::of_others;
+    const Deadline word = Clock::now() + (others_know && mine_ != 0 ? for_its_word : 0s);
+    if (const auto theirs = heard_ && !others_know ? nullptr : told(word)) {
+      heard_ = true;
+      if (others_know) known = theirs;
+    }
+    find_absent();
+    if (!heard_) tell(known = meaning_of(why));
+    refused_together(*store_, mine_);
+    return known;
+  } catch (const std::system_error& e) {  // the store is no longer there
+    if (kind == Failure::known || mine_ == 0) return why;
+    return std::make_exception_ptr(
+        PeerLost(0, -1, fmt::format("rank 0's process has ended, or given up, while the ranks joined: {}", e.what())));
+  }
+} catch (...) {
+  return why;
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,51 @@
+// While the ranks of a new communicator join: a rank that fails tells the others why, over the store, and one whose
+// process has ended is noticed by the ranks of its host. So nobody waits for what will not come.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ccl/store.h"
+#include "ccl/transports/process.h"
+
+namespace trellis::ccl {
+
+class JoinWatch {
+ public:
+  // `host`: equal for ranks that see each other's processes.
+  JoinWatch(std::shared_ptr<Store>, Rank mine, Rank ranks, std::string host);
+
+  // The same store, whose waits end when check() throws.
+  std::shared_ptr<Store> store();
+  // Throws what another rank has told of its failure, and PeerLost for one that has ended. Looks ten times a second.
+  void check();
+  void check_joined(std::span<const Rank> missing, Deadline);  // the same, and PeerLost at the deadline
+  // This rank fails: tells the others, unless one of them has told it, and returns what to throw. Rank 0, whose process
+  // may keep the store, waits for the others to hear it, for a second at most.
+  std::exception_ptr failed(const std::exception_ptr&) noexcept;
+  const std::vector<Rank>& absent() const { return absent_; }  // the ranks that had not come when it failed
+
+ private:
+  struct Known {
+    bool told = false, here = false;  // it has come; to this host
+    std::shared_ptr<Process> process = nullptr;
+  };
+  std::exception_ptr told(Deadline);  // null: nothing
+  std::exception_ptr meaning_of(const std::exception_ptr&);
+  bool has_come(Rank);
+  void find_absent();
+  void tell(const std::exception_ptr&);
+
+  const std::shared_ptr<Store> store_;
+  const Rank mine_;
+  const std::string host_;
+  std::vector<Known> ranks_;
+  std::vector<Rank> absent_;
+  Deadline next_ = {};
+  bool heard_ = false;  // what it throws is another's failure
+};
+
+}  // namespace trellis::ccl
