@@ -293,6 +293,7 @@ FabricSettings fabric_from_environment() {
   f.interface = variable("TRELLIS_INTERFACE").value_or("");
   f.host = variable("TRELLIS_HOST").value_or("");
   f.tagged = flag("TRELLIS_TAGGED").value_or(false);
+  f.checksum = flag("TRELLIS_CHECKSUM").value_or(false);
   read_foreign(f);
   f.rails = integer("TRELLIS_RAILS", 1, 4).value_or(integer("OFI_NCCL_FORCE_NUM_RAILS", 1, 4).value_or(1));
   f.registrations = integer("TRELLIS_REGISTRATIONS", 0, 65536).value_or(f.registrations);

@@ -33,6 +33,12 @@ struct Aborted : std::runtime_error {
   Rank by;  // -1: no rank asked for it; an operation that this one had to follow has failed
 };
 
+// What a rank sent was changed on its way here, as its checksum shows.
+struct DataCorrupted : std::runtime_error {
+  DataCorrupted(Rank sender, const std::string& text) : std::runtime_error(text), rank(sender) {}
+  Rank rank;  // that sent it; -1: it can't be told
+};
+
 // A wait reached its deadline, and no particular rank is known to be at fault.
 struct TimedOut : std::runtime_error {
   using std::runtime_error::runtime_error;

@@ -17,8 +17,9 @@ struct FabricSettings {
   std::string not_over_tcp = "";  // OFI_NCCL_EXCLUDE_TCP_IF: names of interfaces that are left out of these, "lo,eth0"
   // TRELLIS_HOST: this host's name in messages; ranks with the same name share a host. Empty: found out.
   std::string host = "";
-  bool tagged = false;  // TRELLIS_TAGGED: large messages as tagged messages, even where there are remote writes
-  int rails = 1;        // TRELLIS_RAILS: endpoints over which a large message is spread, 1 to 4
+  bool tagged = false;    // TRELLIS_TAGGED: large messages as tagged messages, even where there are remote writes
+  bool checksum = false;  // TRELLIS_CHECKSUM: data bear checksums, so that bits that change on the way are an error
+  int rails = 1;          // TRELLIS_RAILS: endpoints over which a large message is spread, 1 to 4
   // TRELLIS_REGISTRATIONS: how many pieces of allocated or exposed memory stay registered with the fabric, 0 to 65536.
   int registrations = 256;
   // TRELLIS_INSTANCE: the type of instance whose map of network interfaces counts, such as "trn2.48xlarge", or "none";

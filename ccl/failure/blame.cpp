@@ -154,6 +154,13 @@ void explain(Transport& t, const Activity& mine, const Misfit& m) {
   throw Mismatch(m.sender, fmt::format("{}; its message has {} bytes where {} are due", other.what(), m.bytes, m.due));
 }
 
+void explain(const Transport& t, const Activity& mine, const Damaged& d) {
+  throw DataCorrupted(d.sender,
+                      fmt::format("what {} sent has arrived with other bits: its checksum does not fit; we "
+                                  "were in {}, step {}",
+                                  d.sender < 0 ? "another rank" : who(t, d.sender), text_of(mine), mine.step));
+}
+
 void explain(Transport& t, const Activity& mine, const Withdrawn& w) {
   t.refresh(patience);
   if (t.aborted()) throw_ended(t, mine);

@@ -22,6 +22,9 @@ void check_over(Transport&, const Activity& mine);
 // Reports the difference between the two calls that a mismatched message reveals.
 [[noreturn]] void explain(Transport&, const Activity& mine, const Misfit&);
 
+// Reports a message that was changed on its way.
+[[noreturn]] void explain(const Transport&, const Activity& mine, const Damaged&);
+
 // Reports a message that its sender has withdrawn.
 [[noreturn]] void explain(Transport&, const Activity& mine, const Withdrawn&);
 

@@ -35,6 +35,8 @@ std::exception_ptr with_more(const std::exception_ptr& failure, const std::strin
     return longer(e, more);
   } catch (const Mismatch& e) {
     return longer(e, more);
+  } catch (const DataCorrupted& e) {
+    return longer(e, more);
   } catch (const Aborted& e) {
     return longer(e, more);
   } catch (const TimedOut& e) {

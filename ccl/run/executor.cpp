@@ -20,6 +20,20 @@ Executor::Executor(Transport& transport, FamilyMember& family, device::Device& d
                    std::chrono::milliseconds timeout)
     : transport_(transport), family_(family), device_(device), timeout_(timeout), rounder_(device), watch_(timeout) {}
 
+// An end of a lane tells of a message; the error tells of the operation.
+template <class Function>
+void Executor::explaining(Function&& f) {
+  try {
+    f();
+  } catch (const Misfit& m) {
+    explain(transport_, *bound_->activity, m);
+  } catch (const Damaged& d) {
+    explain(transport_, *bound_->activity, d);
+  } catch (const Withdrawn& w) {
+    explain(transport_, *bound_->activity, w);
+  }
+}
+
 void Executor::begin(const BoundProgram& bound) {
   const Compiled& c = *bound.compiled;
   bound_ = &bound;
@@ -44,8 +58,10 @@ void Executor::begin(const BoundProgram& bound) {
   watch_.restart();
   transport_.show(*bound.activity);
   // Large messages go after this rank's grants for others, which would wait behind them in a TCP connection.
-  for (Front& f : fronts_)
-    if (f.sender != nullptr && bytes_of(next_of(f)) <= large) advance(f);
+  explaining([&] {
+    for (Front& f : fronts_)
+      if (f.sender != nullptr && bytes_of(next_of(f)) <= large) advance(f);
+  });
   for (std::uint32_t i = 0; i < fronts_.size(); ++i)
     if (fronts_[i].next != fronts_[i].line->count) live_.push_back(i);
 }
@@ -62,7 +78,7 @@ bool Executor::move() {
     run_local(step);
     finish(step);
   }
-  try {
+  explaining([&] {
     for (std::size_t i = 0; i < live_.size();) {
       Front& front = fronts_[live_[i]];
       moved |= advance(front);
@@ -73,11 +89,7 @@ bool Executor::move() {
       live_[i] = live_.back();
       live_.pop_back();
     }
-  } catch (const Misfit& m) {
-    explain(transport_, *bound_->activity, m);
-  } catch (const Withdrawn& w) {
-    explain(transport_, *bound_->activity, w);
-  }
+  });
   if (moved && std::exchange(waiting_, false)) family_.rests();
   return moved;
 }

@@ -41,6 +41,8 @@ class Executor {
   };
 
   bool advance(Front&);
+  template <class Function>
+  void explaining(Function&&);
   bool start(Front&, std::uint32_t step);
   std::uint32_t next_of(const Front&) const;       // step of its next message
   std::size_t bytes_of(std::uint32_t step) const;  // of a message

@@ -52,6 +52,11 @@ struct Misfit {
   std::uint32_t mark, mark_due;
 };
 
+// A message that arrived is not what was sent.
+struct Damaged {
+  Rank sender;  // -1: it can't be told
+};
+
 // A message can no longer be read, because its sender's operation failed.
 struct Withdrawn {
   Rank sender;

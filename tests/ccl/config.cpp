@@ -197,6 +197,7 @@ TEST(Config, EveryVariableHasItsField) {
                                     {"TRELLIS_INTERFACE", "eth0"},
                                     {"TRELLIS_HOST", "node1"},
                                     {"TRELLIS_TAGGED", "1"},
+                                    {"TRELLIS_CHECKSUM", "1"},
                                     {"TRELLIS_RAILS", "3"},
                                     {"TRELLIS_REGISTRATIONS", "12"},
                                     {"TRELLIS_INSTANCE", "trn2.48xlarge"},
@@ -216,6 +217,7 @@ TEST(Config, EveryVariableHasItsField) {
   EXPECT_EQ(c.fabric.interface, "eth0");
   EXPECT_EQ(c.fabric.host, "node1");
   EXPECT_TRUE(c.fabric.tagged);
+  EXPECT_TRUE(c.fabric.checksum);
   EXPECT_EQ(c.fabric.rails, 3);
   EXPECT_EQ(c.fabric.registrations, 12);
   EXPECT_EQ(c.fabric.instance, "trn2.48xlarge");
@@ -231,6 +233,7 @@ TEST(Config, WhatMakesNoSenseIsNamedWithItsValue) {
       {"TRELLIS_ROUNDING", {"up"}},
       {"TRELLIS_SEED", {"-1", "18446744073709551616", "0x10"}},
       {"TRELLIS_WIRE", {"f16", "BF16", "1"}},
+      {"TRELLIS_CHECKSUM", {"crc", "2"}},
       {"TRELLIS_SINGLE_COPY", {"yes", "2"}}};
   for (const auto& [name, values] : bad)
     for (const std::string& value : values) {

@@ -27,11 +27,14 @@ void expect(bool holds) {
 }
 
 void as_data(std::span<const std::byte> bytes) {
+  const Addressee self{.token = token, .rank = 1, .ranks = ranks, .lanes = 3};
+  if (const auto from = sender_of_damaged(bytes, self)) expect(*from >= -1 && *from < ranks && *from != self.rank);
   Packet p;
-  if (!read_packet(bytes, {.token = token, .rank = 1, .ranks = ranks, .lanes = 3}, p)) return;
+  if (!read_packet(bytes, self, p)) return;
   const auto payload = payload_of(p, bytes);
   expect(p.from != 1 && p.from >= 0 && p.from < ranks && p.lane < 3 && payload.size() <= bytes.size());
   const std::vector<std::byte> copied(payload.begin(), payload.end());
+  if (p.kind == MessageKind::sum) expect(sum_in(copied).offset + sum_in(copied).bytes <= p.bytes);
   if (p.kind != MessageKind::grant) return;
   const Grant g = grant_in(copied);
   expect(g.piece != 0 && g.offset + g.bytes <= p.bytes);

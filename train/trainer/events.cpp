@@ -4,12 +4,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <bit>
 #include <cerrno>
 #include <chrono>
+#include <span>
 #include <system_error>
 
+#include "kernels/types/crc32c.h"
 #include "train/protobuf.h"
 
 namespace trellis::train {
@@ -24,22 +25,10 @@ std::string event_at(double seconds) {
 
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-constexpr std::array<std::uint32_t, 256> crc_table = [] {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t i = 0; i < 256; ++i) {
-    std::uint32_t c = i;
-    for (int bit = 0; bit < 8; ++bit) c = (c & 1) != 0 ? c >> 1 ^ 0x82F6'3B78 : c >> 1;
-    table[i] = c;
-  }
-  return table;
-}();
-
 }  // namespace
 
 std::uint32_t masked_crc(const std::string& bytes) {
-  std::uint32_t crc = ~0U;
-  for (const char b : bytes) crc = crc_table[(crc ^ static_cast<unsigned char>(b)) & 0xFF] ^ crc >> 8;
-  crc = ~crc;
+  const std::uint32_t crc = kernels::crc32c(std::as_bytes(std::span(bytes)));
   return (crc >> 15 | crc << 17) + 0xA282'EAD8;
 }
 

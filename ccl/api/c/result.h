@@ -29,7 +29,7 @@ enum {
   TRELLIS_ABORTED = 6,           // the communicator was aborted, here or by another rank
   TRELLIS_TIMED_OUT = 7,         // no particular rank is known to be at fault
   TRELLIS_OUT_OF_MEMORY = 8,
-  TRELLIS_SYSTEM_ERROR = 9,     // the operating system or the network refused
+  TRELLIS_SYSTEM_ERROR = 9,     // the operating system or the network refused, or data arrived damaged
   TRELLIS_INTERNAL_ERROR = 10,  // a bug in this library
   TRELLIS_RESULTS = 11
 };

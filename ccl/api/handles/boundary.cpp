@@ -69,6 +69,8 @@ trellis_result note_failure(const std::exception_ptr& thrown) noexcept {
     return keep(TRELLIS_PEER_LOST, e.what(), e.rank);
   } catch (const Mismatch& e) {
     return keep(TRELLIS_MISMATCH, e.what(), e.rank);
+  } catch (const DataCorrupted& e) {
+    return keep(TRELLIS_SYSTEM_ERROR, e.what(), e.rank);
   } catch (const Aborted& e) {
     return keep(TRELLIS_ABORTED, e.what());
   } catch (const TimedOut& e) {

@@ -57,16 +57,25 @@ std::string how_it_went(Presence& p, Rank r) {
   return silence.count() > 0 ? unanswered_for(silence) : p.left(r) ? "has given up" : "died";
 }
 
+std::string what_was_dropped(const Control& control) {
+  const std::uint64_t count = control.dropped();
+  if (count == 0) return "";
+  return fmt::format("; {} control message{} dropped, which no rank of this job had sent so", count,
+                     count == 1 ? " was" : "s were");
+}
+
 // Names the rank that rank 0 told, which alone knows of all; else the first that this rank has not heard of.
-PeerLost not_in_time(Presence& p) {
+PeerLost not_in_time(const Control& control, Presence& p) {
   const std::vector<Rank> unseen = p.not_joined();
   const bool told = p.missing() >= 0;
   if (!told && unseen.empty())
-    return {0, -1, fmt::format("{}, which gathers all ranks, has not said that all have joined", named(p, 0))};
+    return {0, -1,
+            fmt::format("{}, which gathers all ranks, has not said that all have joined{}", named(p, 0),
+                        what_was_dropped(control))};
   const Rank r = told ? p.missing() : unseen.front();
   return {r, -1,
-          fmt::format("{}{} did not join in time{}", named(p, r), r == p.rank() ? ", this one," : "",
-                      told && p.rank() != 0 ? ", as rank 0 found" : "")};
+          fmt::format("{}{} did not join in time{}{}", named(p, r), r == p.rank() ? ", this one," : "",
+                      told && p.rank() != 0 ? ", as rank 0 found" : "", what_was_dropped(control))};
 }
 
 // The others are still to come: whether to wait for them no longer.
@@ -92,7 +101,7 @@ bool gives_up(Control& control, Presence& presence, const Joining& j, std::span<
     throw;
   }
   if (outcome_of_giving_up(control, presence) == Outcome::made) return true;
-  throw not_in_time(presence);
+  throw not_in_time(control, presence);
 }
 
 // Returns on all ranks or on none: rank 0 decides when all have come, or when one gives up.
@@ -110,7 +119,7 @@ void join_all(Control& control, Presence& presence, const Joining& j) {
       return;
     }
     if (outcome == Outcome::dropped && j.waiting) throw Dropped("another rank has given up joining");
-    if (outcome == Outcome::dropped) throw not_in_time(presence);
+    if (outcome == Outcome::dropped) throw not_in_time(control, presence);
     if (awaited.empty()) awaited.push_back(presence.above());
     if (Clock::now() - asked > between_asks) {
       asked = Clock::now();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <deque>
 #include <stdexcept>
 #include <utility>
@@ -107,8 +108,17 @@ Outcome send_all(const FaultInjection& h, int between_polls, bool backwards, boo
   return all;
 }
 
-const FaultInjection everything{
-    .seed = 5, .reorder = 30, .hold = 12, .refuse = 30, .credits = 6, .fail = 10, .former = 20, .stall = 1};
+const FaultInjection everything{.seed = 5,
+                                .reorder = 30,
+                                .hold = 12,
+                                .refuse = 30,
+                                .credits = 6,
+                                .fail = 10,
+                                .former = 20,
+                                .flip = 5,
+                                .spoil = 40,
+                                .twice = 15,
+                                .stall = 1};
 
 TEST(FaultInjection, TheSameOperationMeetsTheSameFateHoweverOftenItIsPolled) {
   const Outcome one = send_all(everything, 1, false), other = send_all(everything, 17, true);
@@ -128,7 +138,9 @@ TEST(FaultInjection, WhatElseIsSentMakesNoDifferenceToAMessage) {
 }
 
 TEST(FaultInjection, AllMessagesButThoseThatFailAreCarriedOnceAndOutOfOrder) {
-  Outcome one = send_all(everything, 3, false);
+  FaultInjection once = everything;
+  once.twice = once.flip = 0;
+  Outcome one = send_all(once, 3, false);
   std::erase_if(one.carried, [](int first) { return first < 0; });  // of former processes
   EXPECT_FALSE(std::ranges::is_sorted(one.carried));
   std::size_t pieces_failed = 0;
@@ -141,17 +153,19 @@ TEST(FaultInjection, AllMessagesButThoseThatFailAreCarriedOnceAndOutOfOrder) {
 TEST(FaultInjection, HappensAsOftenAsItSays) {
   FaultInjection h = everything;
   h.stall = 7;
-  int held = 0, late = 0, failed = 0, former = 0, refused = 0, stalled = 0;
+  int held = 0, late = 0, failed = 0, former = 0, refused = 0, stalled = 0, twice = 0, flipped = 0, spoiled = 0;
   constexpr int all = 20'000;
   for (std::uint64_t number = 0; number < all; ++number) {
     const Fate f = fate_of(h, {.peer = 2, .kind = Sent::Kind::message, .number = number});
     held += f.hold > 0, late += f.late > 0, failed += f.fails, former += f.former, refused += f.refusals > 0;
-    stalled += f.stall > 0;
+    stalled += f.stall > 0, twice += f.twice, flipped += f.flips;
+    spoiled += fate_of(h, {.peer = 2, .kind = Sent::Kind::piece, .number = number}).flips;
     EXPECT_LE(f.hold, 12);
     EXPECT_LE(f.stall, 7);
   }
   const auto is = [](int count, double share) { EXPECT_NEAR(count, share * all, 0.1 * share * all) << share; };
-  is(held, 0.3), is(late, 0.3), is(failed, 0.1), is(former, 0.2), is(refused, 0.3);
+  is(held, 0.3), is(late, 0.3), is(failed, 0.1), is(former, 0.2), is(refused, 0.3), is(twice, 0.15), is(flipped, 0.05),
+      is(spoiled, 0.4);
   EXPECT_NEAR(stalled, 0.01 * all, 60);
   EXPECT_FALSE(fate_of(h, {.kind = Sent::Kind::piece, .number = 3}).former);
 }
@@ -169,9 +183,28 @@ TEST(FaultInjection, AWireThatSticksDoesSoForEachPeerAfterAsManyOperations) {
   EXPECT_EQ(carried, (std::vector{0, 1, 2, 10, 11}));
 }
 
+TEST(FaultInjection, OneBitOfAMessageChangesOnTheWayAndNotInTheCallersMemory) {
+  std::vector<int> carried;
+  const auto wire = hostile(std::make_unique<PromptWire>(carried), {.flip = 100, .twice = 100});
+  const fi_addr_t to = wire->know({}, 0);
+  std::vector<int> bits;
+  for (int i = 0; i < 200; ++i) {
+    const std::array<int, 3> message = {1, 0, i};
+    EXPECT_TRUE(wire->inject(to, message.data(), sizeof message));
+    EXPECT_EQ(message, (std::array{1, 0, i}));
+    ASSERT_EQ(carried.size(), 2 * static_cast<std::size_t>(i + 1));
+    EXPECT_EQ(carried.back(), i) << "the second is whole";
+    bits.push_back(std::popcount(static_cast<unsigned>(carried[carried.size() - 2] ^ i)));
+  }
+  EXPECT_LE(std::ranges::max(bits), 1);
+  EXPECT_GT(std::ranges::count(bits, 1), 25) << "the wire shows a third of the message";
+}
+
 TEST(FaultInjection, IsReadByName) {
   const FaultInjection h = hostility_in(
-      "seed=9,reorder=20,hold=3,refuse=1,credits=2,fail=4,only=1,stall=5,stick=6,former=7,places=8,outstanding=9");
+      "seed=9,reorder=20,hold=3,refuse=1,credits=2,fail=4,only=1,stall=5,stick=6,former=7,places=8,outstanding=9,flip="
+      "10,"
+      "spoil=11,twice=12");
   EXPECT_EQ(h.seed, 9U);
   EXPECT_EQ(h.reorder, 20);
   EXPECT_EQ(h.hold, 3);
@@ -181,6 +214,9 @@ TEST(FaultInjection, IsReadByName) {
   EXPECT_EQ(h.former, 7);
   EXPECT_EQ(h.places, 8);
   EXPECT_EQ(h.outstanding, 9);
+  EXPECT_EQ(h.flip, 10);
+  EXPECT_EQ(h.spoil, 11);
+  EXPECT_EQ(h.twice, 12);
   EXPECT_EQ(h.only, 1);
   for (const char* wrong : {"speed=1", "seed", "seed=", "seed=x", "reorder=1;fail=2", "hold=0"})
     EXPECT_THROW(hostility_in(wrong), std::invalid_argument) << wrong;

@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -89,6 +90,30 @@ TEST(Packets, GrantRoomOfTheirMessageInPiecesThatCanBeNumbered) {
   EXPECT_FALSE(is_read(grant({.offset = 0, .bytes = 4097, .piece = 1}, 5000)));
   EXPECT_FALSE(is_read(bytes_of(to_rank_one(MessageKind::ask, 1001), 4004)));
   EXPECT_FALSE(is_read(bytes_of(to_rank_one(MessageKind::lack, std::uint64_t{1} << 62), 4004)));
+}
+
+// A bit of any field, of what follows, or of the checksum itself.
+TEST(Packets, WithABitChangedAreDamagedAndTheirSenderIsKnown) {
+  using enum MessageKind;
+  for (const auto& [kind, payload] : {std::pair{eager, 4}, {announce, 0}, {credit, 0}, {ask, 16}, {lack, 16}}) {
+    const auto bytes = static_cast<std::size_t>(payload);
+    Packet p = to_rank_one(kind);
+    Message m = bytes_of(p, bytes);
+    p.checksum = checksum_of(p, payload_of(p, m));
+    m = bytes_of(p, bytes);
+    m.resize(m.size() + 20);
+    EXPECT_EQ(sender_of_damaged(m, rank_one), std::nullopt);
+    for (std::size_t bit = 0; bit < 8 * (sizeof p + bytes); ++bit) {
+      Message changed = m;
+      changed[bit / 8] ^= std::byte{1} << bit % 8;
+      EXPECT_EQ(sender_of_damaged(changed, rank_one), std::optional<Rank>(2)) << bit;
+    }
+    Packet former = to_rank_one(kind);
+    former.token = 78;
+    Message theirs = bytes_of(former, bytes);
+    former.checksum = checksum_of(former, payload_of(former, theirs));
+    EXPECT_EQ(sender_of_damaged(bytes_of(former, bytes), rank_one), std::nullopt);
+  }
 }
 
 // As a stranger sends what he has heard at a port of data to one of control, and the other way round.

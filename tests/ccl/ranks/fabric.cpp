@@ -24,7 +24,8 @@ namespace trellis::ccl {
 
 // In the names of tests.
 static void PrintTo(const FabricSettings& s, std::ostream* out) {
-  *out << fmt::format("provider '{}', {} rails{}", s.provider, s.rails, s.tagged ? ", tagged" : "");
+  *out << fmt::format("provider '{}', {} rails{}{}", s.provider, s.rails, s.tagged ? ", tagged" : "",
+                      s.checksum ? ", checksums" : "");
 }
 
 namespace {
@@ -74,23 +75,31 @@ TEST(HostileFabric, ChangesNoBitAlongAnyAlgorithm) {
 
 TEST(Fabric, RanksThatCarryDataDifferentlyRefuseEachOther) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
-  const auto store = memory_store();
+  std::shared_ptr<Store> store;
   const auto said = [&](Rank rank, const FabricSettings& fabric) -> std::string {
     try {
       Communicator::create(store, rank, 2, {.timeout = 20s, .transport = "libfabric", .fabric = fabric});
       return "joined";
-    } catch (const std::invalid_argument& error) {
-      return error.what();
+    } catch (const Mismatch& error) {
+      return error.rank == 1 - rank ? error.what() : "another rank differs";
     }
   };
-  std::string other;
-  std::thread first([&] { other = said(1, {.tagged = true}); });
-  const std::string own = said(0, {.rails = 2});
-  first.join();
-  EXPECT_EQ(own, other);
-  EXPECT_TRUE(own.find("rank 1") != own.npos && own.find("tagged messages, 1 rail") != own.npos &&
-              own.find("2 rails") != own.npos)
-      << own;
+  const auto both = [&](const FabricSettings& mine, const FabricSettings& theirs) {
+    store = memory_store();
+    std::string other;
+    std::thread first([&] { other = said(1, theirs); });
+    const std::string own = said(0, mine);
+    first.join();
+    EXPECT_EQ(own, other);
+    return own;
+  };
+  const std::string rails = both({.rails = 2}, {.tagged = true});
+  EXPECT_TRUE(rails.find("rank 1") != rails.npos && rails.find("tagged messages, 1 rail") != rails.npos &&
+              rails.find("2 rails") != rails.npos)
+      << rails;
+  const std::string checks = both({.checksum = true}, {});
+  EXPECT_TRUE(checks.find("with checksums") != checks.npos && checks.find("without checksums") != checks.npos)
+      << checks;
 }
 
 class Providers : public testing::TestWithParam<FabricSettings> {};
@@ -100,11 +109,14 @@ TEST_P(Providers, CarryEveryKindOfMessage) {
   EXPECT_EQ(wrong_over(GetParam(), 3), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Fabric, Providers,
-                         testing::Values(FabricSettings{.provider = "tcp;ofi_rxm"}, FabricSettings{.provider = "net"},
-                                         FabricSettings{.provider = "shm"}, FabricSettings{.provider = "sm2"},
-                                         FabricSettings{.provider = "udp;ofi_rxd"}, FabricSettings{.tagged = true},
-                                         FabricSettings{.rails = 3}));
+INSTANTIATE_TEST_SUITE_P(
+    Fabric, Providers,
+    testing::Values(FabricSettings{.provider = "tcp;ofi_rxm"}, FabricSettings{.provider = "net"},
+                    FabricSettings{.provider = "shm"}, FabricSettings{.provider = "sm2"},
+                    FabricSettings{.provider = "udp;ofi_rxd"}, FabricSettings{.tagged = true},
+                    FabricSettings{.rails = 3}, FabricSettings{.provider = "tcp;ofi_rxm", .checksum = true},
+                    FabricSettings{.provider = "shm", .checksum = true}, FabricSettings{.checksum = true},
+                    FabricSettings{.tagged = true, .checksum = true}, FabricSettings{.checksum = true, .rails = 3}));
 
 class HostileFabric : public testing::TestWithParam<const char*> {};
 

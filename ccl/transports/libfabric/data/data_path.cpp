@@ -14,6 +14,7 @@
 #include "ccl/transports/libfabric/presence/control.h"
 #include "ccl/transports/libfabric/wire/address_list.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"
+#include "ccl/transports/message.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -92,8 +93,6 @@ DataPath::DataPath(const FabricSettings& s, bool device_memory, std::shared_ptr<
   eager_bytes_ = std::min(usual_eager, limits().message - sizeof(Packet));
   most_piece_ = std::clamp(in_time(presence_->timeout()), least_piece, usual_piece);
   open_pools();
-  moved_.assign(ranks, true);
-  arriving_.resize(ranks);
   known_.resize(ranks);
   senders_.resize(ranks * static_cast<std::size_t>(lanes));
   receivers_.resize(ranks * static_cast<std::size_t>(lanes));
@@ -145,23 +144,23 @@ std::vector<std::byte> DataPath::address() const { return address_list(wires_); 
 
 // Peers tell their wires' addresses when they are asked.
 fi_addr_t DataPath::address_of(Rank r, int rail) {
-  Known& known = known_[static_cast<std::size_t>(r)];
+  Known& peer = known(r);
   const auto at = static_cast<std::size_t>(rail);
-  if (known.addresses.size() < wires_.size()) known.addresses.resize(wires_.size(), FI_ADDR_UNSPEC);
-  if (known.addresses[at] != FI_ADDR_UNSPEC) return known.addresses[at];
+  if (peer.addresses.size() < wires_.size()) peer.addresses.resize(wires_.size(), FI_ADDR_UNSPEC);
+  if (peer.addresses[at] != FI_ADDR_UNSPEC) return peer.addresses[at];
   const std::vector<std::byte> all = presence_->state(r).address;
   const auto addresses = addresses_in(all);
   if (addresses.size() <= at || addresses[at].empty()) {
     if (!addresses.empty() && addresses.size() < static_cast<std::size_t>(settings_.rails))
       throw std::invalid_argument(
           fmt::format("rank {} has fewer than our {} rails: expected the same TRELLIS_RAILS", r, settings_.rails));
-    if (known.is_to_be_asked(Clock::now())) {
+    if (peer.is_to_be_asked(Clock::now())) {
       presence_->ask(r);
       control_->wake();
     }
     return FI_ADDR_UNSPEC;
   }
-  return known.addresses[at] = wire(rail).know(addresses[at], static_cast<std::uint32_t>(r));
+  return peer.addresses[at] = wire(rail).know(addresses[at], static_cast<std::uint32_t>(r));
 }
 
 LaneSender& DataPath::sender(Rank to, int lane) {
@@ -177,7 +176,7 @@ LaneReceiver& DataPath::receiver(Rank from, int lane) {
 }
 
 bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_bytes) {
-  if (!moved_[static_cast<std::size_t>(to)]) return false;
+  if (!known(to).moved) return false;
   const int rail = packet_rail();
   const fi_addr_t address = address_of(to, rail);
   if (address == FI_ADDR_UNSPEC) return false;
@@ -186,6 +185,7 @@ bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_b
   packet.to = to;
   LaneReceiver* const back = receivers_[index(to, packet.lane)].get();
   packet.taken = back == nullptr ? 0 : back->taken();
+  if (checks()) packet.checksum = checksum_of(packet, {static_cast<const std::byte*>(more), more_bytes});
   const std::size_t bytes = sizeof packet + more_bytes;
   bool sent = false;
   std::array<std::byte, 512> flat;
@@ -324,14 +324,26 @@ void DataPath::land(std::uint32_t piece, int rail) {
   if (const Rank from = landings_.land(piece); from >= 0) traffic_.arrived(from, rail);
 }
 
+void DataPath::expect_undamaged() const {
+  if (damaged_by_) throw Damaged{.sender = *damaged_by_};
+}
+
 void DataPath::take(PacketBuffer* b) {
   const std::span<const std::byte> all(b->data, b->pool->packet_bytes());
+  const Addressee self{presence_->identity(), presence_->rank(), presence_->ranks(), lanes_};
+  if (checks())
+    if (const auto from = sender_of_damaged(all, self)) {
+      damaged_by_ = from;
+      if (*from >= 0) traffic_.arrived(*from, b->rail);  // its sender need not wait for that
+      return give(b);
+    }
   Packet p;
-  if (!read_packet(all, {presence_->identity(), presence_->rank(), presence_->ranks(), lanes_}, p)) return give(b);
+  if (!read_packet(all, self, p)) return give(b);
   const std::span<const std::byte> payload = payload_of(p, all);
   traffic_.arrived(p.from, b->rail);
   LaneSender& there = sender(p.from, p.lane);
   there.taken(p.taken);
+  if (p.kind == Packet::Kind::sum) receiver(p.from, p.lane).summed(p, sum_in(payload));
   if (p.kind == Packet::Kind::grant) there.granted(p, grant_in(payload));
   if (p.kind == Packet::Kind::ask || p.kind == Packet::Kind::lack) {
     std::vector<std::uint32_t> pieces(p.bytes);
@@ -359,16 +371,16 @@ Rank DataPath::unread() const {
 bool DataPath::all_arrived() {
   bool all = true;
   for (Rank r = 0; r < presence_->ranks(); ++r) {
-    const auto at = static_cast<std::size_t>(r);
+    const bool moved = known(r).moved;
     const RailCounts& sent = traffic_.sent_to(r);
     const RailSet left = rails_.left() | presence_->rails_left_by(r);
     const RailCounts arrived = presence_->arrived_at(r);
-    const bool nothing = sent == RailCounts{} && (all_resumed_ || !moved_[at]);  // not even what is to be said again
+    const bool nothing = sent == RailCounts{} && (all_resumed_ || !moved);  // not even what is to be said again
     bool whole = true;
     for (std::size_t rail = 0; rail < wires_.size(); ++rail)
       whole = whole && ((left >> rail & 1) != 0 || arrived[rail] >= sent[rail]);
     if (nothing || !presence_->alive(r)) continue;  // one that has left may end before it has told so
-    if (moved_[at] && all_resumed_ && first_outside(presence_->rails_left_by(r)) == packet_rail() && whole) continue;
+    if (moved && all_resumed_ && first_outside(presence_->rails_left_by(r)) == packet_rail() && whole) continue;
     presence_->ask(r);
     all = false;
   }

@@ -8,8 +8,6 @@
 #include "ccl/fabric.h"
 #include "ccl/transports/libfabric/data/known.h"
 #include "ccl/transports/libfabric/data/landings.h"
-#include "ccl/transports/libfabric/data/overdue.h"
-#include "ccl/transports/libfabric/data/packet.h"
 #include "ccl/transports/libfabric/data/packet_pool.h"
 #include "ccl/transports/libfabric/data/piece.h"
 #include "ccl/transports/libfabric/data/rails.h"
@@ -65,8 +63,10 @@ class DataPath {
   // A piece that did not end over this rail can't arrive any more, so that it may be sent again.
   bool is_over(Rank to, int rail) const;
   bool receive_piece(const Local&, std::uint32_t number);
-  void give(PacketBuffer*);                      // a packet that was received, after use
-  void resume_later() { all_resumed_ = false; }  // an end has something to say, for which there was no room
+  void give(PacketBuffer*);                           // a packet that was received, after use
+  bool checks() const { return settings_.checksum; }  // checksums are sent, and looked at
+  void expect_undamaged() const;                      // throws Damaged if a packet was
+  void resume_later() { all_resumed_ = false; }       // an end has something to say, for which there was no room
 
  private:
   Registered registered(const Registrations::Range&, bool for_peers);
@@ -86,6 +86,7 @@ class DataPath {
   void piece_ended(PieceOut&, bool well);
   void repeat();
   std::size_t index(Rank, int lane) const;
+  Known& known(Rank r) { return known_[static_cast<std::size_t>(r)]; }
   fi_addr_t address_of(Rank, int rail);  // FI_ADDR_UNSPEC: it has not told it yet
 
   std::mutex mutex_;
@@ -94,18 +95,17 @@ class DataPath {
   const FabricSettings settings_;
   const WireUse use_;
   const int lanes_;
+  std::optional<Rank> damaged_by_;            // who sent a packet that was damaged; -1: it can't be told
   std::vector<std::unique_ptr<Wire>> wires_;  // by rail; null: it was left
   WireLimits limits_;
   std::size_t eager_bytes_ = 0, most_piece_ = 0;
   std::unique_ptr<PacketPool> incoming_, outgoing_;
   std::vector<std::unique_ptr<PacketPool>> former_;  // of rails that were left
-  std::vector<bool> moved_;                          // by rank: it receives packets over the same rail as this
   bool all_moved_ = true, all_resumed_ = true, no_more_rails_ = false;
   std::size_t posted_ = 0, wanted_posted_;  // receives
   std::vector<PacketBuffer*> to_repeat_;
   Rails rails_;
   Deadline looked_after_ = {}, looked_for_moves_ = {};
-  std::vector<Arriving> arriving_;  // by rank
   Pieces<PieceOut> pieces_out_;
   Pieces<PieceIn> pieces_in_;
   Landings landings_;

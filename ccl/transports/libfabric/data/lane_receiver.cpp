@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/types/crc32c.h"
+
 namespace trellis::ccl::libfabric {
 namespace {
 
@@ -78,6 +80,7 @@ bool LaneReceiver::advance(Receiving& r) {
 
 bool LaneReceiver::advance_now(Receiving& r) {
   if (path_.closed()) return false;
+  path_.expect_undamaged();
   if (!begun_ && !next().there) path_.progress();
   if (next().there) check(r);
   return r.bytes <= path_.eager_bytes() ? receive_eager(r) : receive_large(r);
@@ -110,6 +113,12 @@ void LaneReceiver::asked(const Packet& p, std::vector<std::uint32_t> pieces) {
                       .mark = p.mark,
                       .bytes = pieces.size()};
   path_.send(from_, answer, pieces.data(), pieces.size() * sizeof pieces[0]);  // it asks again if it hears nothing
+}
+
+void LaneReceiver::summed(const Packet& p, const Sum& s) {
+  const auto one =
+      std::ranges::find_if(open_, [&](const Opened& o) { return o.offset == s.offset && o.bytes == s.bytes; });
+  if (p.number == number_ && one != open_.end()) one->checksum = s.checksum;
 }
 
 bool LaneReceiver::tell_taken() {
@@ -226,6 +235,7 @@ bool LaneReceiver::receive_large(Receiving& r) {
       if (!first_complete()) break;
     }
     const Opened o = open_.front();
+    if (o.checksum && kernels::crc32c({o.to, o.bytes}) != *o.checksum) throw Damaged{.sender = from_};
     open_.pop_front();
     path_.landings().close(o.first);
     if (r.place == nullptr)

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <deque>
+#include <optional>
 
 #include "ccl/transports/lane.h"
 #include "ccl/transports/libfabric/data/data_path.h"
@@ -21,6 +22,7 @@ class LaneReceiver : public Receiver {
   bool arrive(const Packet&, PacketBuffer*);                     // false: it does not keep the packet
   void asked(const Packet&, std::vector<std::uint32_t> pieces);  // answers with those that have not arrived
   void told() { told_ = number_; }                               // a packet to the sender has said how far this is
+  void summed(const Packet&, const Sum&);                        // by the sender
   void drop();
   void drop_rail(int);
   void begin_again();
@@ -41,6 +43,7 @@ class LaneReceiver : public Receiver {
     std::byte* to = nullptr;
     std::uint32_t pieces = 0, posted = 0;  // tagged: receives
     bool sent = false;
+    std::optional<std::uint32_t> checksum = {};  // as the sender told it
   };
   struct Slots;
   bool advance_now(Receiving&);
@@ -56,7 +59,10 @@ class LaneReceiver : public Receiver {
   void finish(bool large);
   bool tell_taken();
   void check(const Receiving&) const;
-  bool first_complete() const { return !open_.empty() && path_.landings().complete(open_.front().first); }
+  bool first_complete() const {
+    return !open_.empty() && path_.landings().complete(open_.front().first) &&
+           (open_.front().checksum || !path_.checks());
+  }
   Arrived& next() { return window_[number_ % window]; }
   const Arrived& next() const { return window_[number_ % window]; }
 

@@ -1,6 +1,9 @@
 #include "ccl/transports/libfabric/data/lane_sender.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "kernels/types/crc32c.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -50,6 +53,7 @@ void LaneSender::begin_again() {
   kept_sent_ = 0;
   announced_ = false;
   for (Again& a : again_) a.ask = 0;
+  for (Summed& s : sums_) s.sent = false;
 }
 
 void LaneSender::taken(std::uint32_t count) {
@@ -122,6 +126,7 @@ bool LaneSender::advance(Sending& s) {
 bool LaneSender::advance_now(Sending& s) {
   if (path_.closed()) return false;
   refused_ = false;
+  path_.expect_undamaged();
   const bool done = s.bytes <= path_.eager_bytes() ? send_eager(s) : send_large(s);
   if (!done) path_.progress();
   return done;
@@ -162,6 +167,8 @@ bool LaneSender::begin(Sending& s) {
   mark_ = s.mark;
   again_.clear();
   ended_.clear();
+  sums_.clear();
+  checksum_ = 0;
   if (s.producer == nullptr && path_.limits().registers_local)
     source_ = path_.registrations().of(s.data, s.bytes, false);
   return true;
@@ -185,10 +192,13 @@ bool LaneSender::send_large(Sending& s) {
       return o.packet.number == number_ && o.grant.offset + std::size_t{o.next} * o.grant.piece == posted_;
     });
     if (next == offers_.end() || !send_next_piece(s, *next)) break;
-    if (posted_ == next->grant.offset + next->grant.bytes) offers_.erase(next);
+    if (posted_ != next->grant.offset + next->grant.bytes) continue;
+    end_run(next->grant);
+    offers_.erase(next);
   }
   s.done = posted_;
-  if (posted_ != s.bytes || outstanding_ != 0 || !again_.empty()) return false;
+  const bool told = send_sums(s);
+  if (!told || posted_ != s.bytes || outstanding_ != 0 || !again_.empty()) return false;
   if (path_.sends_again() && !has_been_taken()) return false;  // only then is it sure that all has arrived
   begun_ = false;
   ended_.clear();
@@ -197,6 +207,18 @@ bool LaneSender::send_large(Sending& s) {
   ++number_;
   source_.reset();
   return true;
+}
+
+void LaneSender::end_run(const Grant& g) {
+  if (path_.checks())
+    sums_.push_back({{.offset = g.offset, .bytes = g.bytes, .checksum = std::exchange(checksum_, 0)}});
+}
+
+bool LaneSender::send_sums(const Sending& s) {
+  return has_been_taken() || std::ranges::all_of(sums_, [&](Summed& one) {
+           one.sent = one.sent || path_.send(to_, packet(Packet::Kind::sum, s), &one.sum, sizeof one.sum);
+           return one.sent;
+         });
 }
 
 void LaneSender::send_again() {
@@ -290,6 +312,7 @@ bool LaneSender::send_next_piece(Sending& s, Offered& o) {
   p.rail = rail;
   refused_ = !path_.send_piece(to_, p);
   if (refused_) return false;
+  if (path_.checks()) checksum_ = kernels::crc32c({static_cast<const std::byte*>(p.bytes.data), bytes}, checksum_);
   ++outstanding_;
   ++o.next;
   posted_ += bytes;

@@ -40,6 +40,8 @@ class LaneSender : public Sender {
   bool send_next_piece(Sending&, Offered&);
   Local bytes_of(Sending&, const Grant&, std::size_t bytes, int rail);
   void describe(Local&, int rail) const;
+  void end_run(const Grant&);
+  bool send_sums(const Sending&);
   std::size_t slots_for(const Grant&) const;
   void send_again();
   void ask();
@@ -74,6 +76,13 @@ class LaneSender : public Sender {
   Deadline asked_ = {};
   std::chrono::milliseconds patience_;
   std::vector<Offered> offers_;
+  // With checksums: of the run under way, and of those before it in the message.
+  struct Summed {
+    Sum sum;
+    bool sent = false;
+  };
+  std::uint32_t checksum_ = 0;
+  std::vector<Summed> sums_;
   Registrations::Use source_;
   std::unique_ptr<Staged> staged_;
   std::vector<std::byte> made_small_;

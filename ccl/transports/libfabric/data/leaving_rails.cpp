@@ -58,7 +58,7 @@ int DataPath::stalled(Deadline now, bool we_paused) {
     for (int rail = 0; rail < rails(); ++rail) {
       const auto at = static_cast<std::size_t>(rail);
       if ((left >> rail & 1) != 0) continue;
-      Overdue& one = arriving_[static_cast<std::size_t>(r)].rails[at];
+      Overdue& one = known(r).arriving.rails[at];
       const auto is =
           one.look(sent[at], arrived[at], presence_->heard(r), now, patience, rails_.only_one() ? answers_of_last : 1);
       if (is == Overdue::Is::stopped) return rail;
@@ -78,7 +78,7 @@ void DataPath::see_whether_stuck(Rank r, Deadline now, bool we_paused) {
   std::uint64_t all_sent = 0, all_arrived = 0;
   for (std::size_t rail = 0; rail < sent.size(); ++rail)
     if ((left >> rail & 1) == 0) all_sent += sent[rail], all_arrived += std::min(arrived[rail], sent[rail]);
-  Arriving& a = arriving_[static_cast<std::size_t>(r)];
+  Arriving& a = known(r).arriving;
   if (all_arrived >= all_sent)
     a.stuck_since = {};
   else if (a.stuck_since == Deadline() || a.arrived != all_arrived || we_paused)
@@ -109,7 +109,8 @@ void DataPath::leave_rail(int rail) {
   const bool carries_packets = rail == packet_rail();
   const std::unique_ptr<Wire> wire = std::move(wires_[static_cast<std::size_t>(rail)]);
   rails_.leave(rail);
-  if (carries_packets) moved_.assign(moved_.size(), all_moved_ = false);
+  if (carries_packets)
+    for (Known& peer : known_) peer.moved = all_moved_ = false;
   wire->end();
   std::array<Event, 16> had_come;
   while (const std::size_t count = wire->poll(had_come))
@@ -155,14 +156,14 @@ void DataPath::begin_again_with_those_who_moved() {
   if (all_resumed_ && now - looked_for_moves_ < between_looks_for_moves) return;
   looked_for_moves_ = now;
   all_moved_ = all_resumed_ = true;
-  for (std::size_t r = 0; r < moved_.size(); ++r) {
+  for (std::size_t r = 0; r < known_.size(); ++r) {
     const auto rank = static_cast<Rank>(r);
-    if (!moved_[r] && first_outside(presence_->rails_left_by(rank)) == packet_rail()) {
-      moved_[r] = true;
+    if (!known_[r].moved && first_outside(presence_->rails_left_by(rank)) == packet_rail()) {
+      known_[r].moved = true;
       each_end(r, [](auto& end) { end.begin_again(); });
     }
-    all_moved_ = all_moved_ && moved_[r];
-    if (moved_[r]) each_end(r, [&](auto& end) { all_resumed_ = end.resume() && all_resumed_; });
+    all_moved_ = all_moved_ && known_[r].moved;
+    if (known_[r].moved) each_end(r, [&](auto& end) { all_resumed_ = end.resume() && all_resumed_; });
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "ccl/errors.h"
@@ -23,13 +24,14 @@ struct Packet {
   std::uint8_t version = protocol_version;
   std::uint8_t lane = 0;
   std::uint8_t unused = 0;
-  std::int32_t from = 0;     // rank
-  std::uint64_t token = 0;   // of the communicator
-  std::int32_t to = 0;       // rank
-  std::uint32_t number = 0;  // of the message on its lane
-  std::uint32_t mark = 0;    // of the operation; of an ask and its answer: their number
-  std::uint32_t taken = 0;   // messages that the sender of the packet has taken from the lane in the other direction
-  std::uint64_t reserved = 0;
+  std::int32_t from = 0;       // rank
+  std::uint64_t token = 0;     // of the communicator
+  std::int32_t to = 0;         // rank
+  std::uint32_t number = 0;    // of the message on its lane
+  std::uint32_t mark = 0;      // of the operation; of an ask and its answer: their number
+  std::uint32_t taken = 0;     // messages that the sender of the packet has taken from the lane in the other direction
+  std::uint32_t checksum = 0;  // of this, with 0 here, and of what follows; 0 where none are wanted
+  std::uint32_t unused_too = 0;
   std::uint64_t bytes = 0;  // of the message
 };
 static_assert(sizeof(Packet) == packet_bytes && offsetof(Packet, token) == token_at &&
@@ -47,6 +49,14 @@ struct Grant {
   std::uint64_t key[most_rails] = {};
 };
 
+// Of the bytes from `offset` on of a message: those of one Grant.
+struct Sum {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t checksum = 0;
+  std::uint32_t unused = 0;
+};
+
 // A rank of a communicator, to whom a packet may be.
 struct Addressee {
   std::uint64_t token = 0;
@@ -62,5 +72,11 @@ inline std::span<const std::byte> payload_of(const Packet& p, std::span<const st
   return from.subspan(sizeof p, payload_bytes(p));
 }
 Grant grant_in(std::span<const std::byte> payload);
+Sum sum_in(std::span<const std::byte> payload);
+
+std::uint32_t checksum_of(const Packet&, std::span<const std::byte> payload);
+// Of what arrived where checksums are wanted: who sent it to this rank, if some of its bits were changed on the way;
+// -1: some other rank did. None: it is whole, or was never meant for this rank.
+std::optional<Rank> sender_of_damaged(std::span<const std::byte> from, const Addressee&);
 
 }  // namespace trellis::ccl::libfabric

@@ -29,7 +29,7 @@ constexpr std::size_t most_relayed_bytes = std::size_t{24} << 10;
 
 }  // namespace
 
-Control::Control(const FabricSettings& s) : rails_(s.rails) {
+Control::Control(const FabricSettings& s) : rails_(s.rails), checks_(s.checksum) {
   for (int rail = 0; rail < std::min(s.rails, most_wires); ++rail) wires_.push_back(open_control_wire(s, rail));
   listens_ = wires_.front()->limits().listens;
   auto datagrams = open_control_datagrams(s, wires_.front()->address());
@@ -54,8 +54,9 @@ Control::~Control() {
 
 std::string Control::terms() const {
   const WireLimits& l = wires_.front()->limits();
-  return fmt::format("version {} over {} by {}, {} rail{}", protocol_version, l.provider,
-                     l.writes ? "remote writes" : "tagged messages", rails_, rails_ == 1 ? "" : "s");
+  return fmt::format("version {} over {} by {}, {} rail{}, {} checksums", protocol_version, l.provider,
+                     l.writes ? "remote writes" : "tagged messages", rails_, rails_ == 1 ? "" : "s",
+                     checks_ ? "with" : "without");
 }
 
 std::vector<std::byte> Control::address() const { return address_list(wires_); }

@@ -60,6 +60,7 @@ class Control {
     Rank to;
   };
   const int rails_;
+  const bool checks_;
   bool datagrams_ = false;  // the last of the wires
   bool listens_ = false;    // each process accepts connections at the address of its first wire
   std::mutex mutex_;        // of the wires and what is sent over them

@@ -69,9 +69,10 @@ void expect_alike(Store& store, Rank rank, const std::vector<Member>& members) {
   const auto other = std::ranges::find_if(members, [&](const Member& m) { return m.terms != first.terms; });
   if (other == members.end()) return;
   refused_together(store, rank);
-  throw std::invalid_argument(
-      fmt::format("libfabric: rank {} on {} speaks {}, and rank 0 on {} speaks {}: expected the same",
-                  other - members.begin(), other->host, other->terms, first.host, first.terms));
+  const auto at = static_cast<Rank>(other - members.begin());
+  throw Mismatch(rank == at ? 0 : at,
+                 fmt::format("libfabric: rank {} on {} speaks {}, and rank 0 on {} speaks {}: expected the same", at,
+                             other->host, other->terms, first.host, first.terms));
 }
 
 std::string note_for_all(Rank part) { return fmt::format("fabric/all/{}", part); }

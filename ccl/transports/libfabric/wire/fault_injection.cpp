@@ -19,7 +19,20 @@ constexpr std::uint64_t stall_once_in = 100;
 // Independent numbers about one operation, by what they decide.
 class Lot {
  public:
-  enum Decides : std::uint64_t { hold, hold_polls, late, late_polls, stall, stall_time, fails, former, refusal };
+  enum Decides : std::uint64_t {
+    hold,
+    hold_polls,
+    late,
+    late_polls,
+    stall,
+    stall_time,
+    fails,
+    former,
+    twice,
+    flips,
+    bit,
+    refusal
+  };
 
   Lot(std::uint64_t seed, const Sent& s)
       : key_(kernels::random_key({.seed = seed, .step = s.number, .tensor = s.name})),
@@ -48,25 +61,20 @@ Fate fate_of(const FaultInjection& h, const Sent& sent) {
   if (lot.chance(Lot::late, h.reorder)) f.late = lot.up_to(Lot::late_polls, h.hold);
   if (h.stall != 0 && lot.number(Lot::stall) % stall_once_in == 0) f.stall = lot.up_to(Lot::stall_time, h.stall);
   f.fails = lot.chance(Lot::fails, h.fail);
+  f.flips = lot.chance(Lot::flips, sent.kind == Sent::Kind::message ? h.flip : h.spoil);
+  f.bit = f.flips ? lot.number(Lot::bit) : 0;
+  f.twice = sent.kind == Sent::Kind::message && lot.chance(Lot::twice, h.twice);
   f.former = sent.kind == Sent::Kind::message && lot.chance(Lot::former, h.former);
   return f;
 }
 
 FaultInjection hostility_in(const std::string& text) {
   FaultInjection h;
-  const std::pair<std::string_view, int*> numbers[] = {{"reorder", &h.reorder},
-                                                       {"hold", &h.hold},
-                                                       {"refuse", &h.refuse},
-                                                       {"only", &h.only},
-                                                       {"control", &h.control},
-                                                       {"credits", &h.credits},
-                                                       {"fail", &h.fail},
-                                                       {"stall", &h.stall},
-                                                       {"stick", &h.stick},
-                                                       {"early", &h.early},
-                                                       {"former", &h.former},
-                                                       {"places", &h.places},
-                                                       {"outstanding", &h.outstanding}};
+  const std::pair<std::string_view, int*> numbers[] = {
+      {"reorder", &h.reorder}, {"hold", &h.hold},       {"refuse", &h.refuse}, {"only", &h.only},
+      {"control", &h.control}, {"credits", &h.credits}, {"fail", &h.fail},     {"stall", &h.stall},
+      {"stick", &h.stick},     {"early", &h.early},     {"former", &h.former}, {"flip", &h.flip},
+      {"spoil", &h.spoil},     {"twice", &h.twice},     {"places", &h.places}, {"outstanding", &h.outstanding}};
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view part = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(part.size() + 1, rest.size()));
@@ -83,10 +91,10 @@ FaultInjection hostility_in(const std::string& text) {
         *number = static_cast<int>(std::min<std::uint64_t>(value, 1'000'000));
       }
     if (!known || read.ec != std::errc{} || read.ptr != end)
-      throw std::invalid_argument(
-          fmt::format("'{}' is no part of a fabric's hostility: expected NAME=NUMBER with seed, reorder, hold, refuse, "
-                      "only, control, credits, outstanding, places, fail, former, stick, early or stall",
-                      part));
+      throw std::invalid_argument(fmt::format(
+          "'{}' is no part of a fabric's hostility: expected NAME=NUMBER with seed, reorder, hold, refuse, "
+          "only, control, credits, outstanding, places, fail, former, flip, spoil, twice, stick, early or stall",
+          part));
   }
   if (h.hold < 1) throw std::invalid_argument(fmt::format("hold={}: expected 1 or more", h.hold));
   return h;

@@ -16,8 +16,11 @@ struct FaultInjection {
   int places = 0;       // most runs of pieces that may be on their way to this process; 0: as many as usual
   int fail = 0;         // per cent of messages and pieces that end in an error and are not sent
   int only = -1;        // the rail that does all this; -1: every one, and control too
-  int control = 0;      // 1: that rail's interface does it, so the control over it, too
+  int control = 0;      // 1: that rail's interface does it, so the control over it, too; 2: the control alone; 3: data
   int former = 0;  // per cent of messages before which one comes as a process that was at this address would send it
+  int flip = 0;    // per cent of messages of which one bit arrives changed
+  int spoil = 0;   // per cent of pieces of which one bit arrives changed
+  int twice = 0;   // per cent of messages that come twice
   int stick = 0;   // operations to a peer, after which no further one to it is carried out or ends; 0: never
   int early = 0;   // 1: operations that are not carried out because of `stick` end well
   int stall = 0;   // milliseconds, at most, for which nothing happens after one operation in a hundred
@@ -38,12 +41,15 @@ struct Sent {
 
 // What happens to it. How long a poll takes, and how often there is one, makes no difference to these numbers.
 struct Fate {
-  int refusals = 0;     // tries for which there is no room
-  int hold = 0;         // polls before it is carried out
-  int late = 0;         // polls before its end is told
-  int stall = 0;        // milliseconds for which the wire does nothing from then on
-  bool fails = false;   // it ends in an error, and is not carried out
-  bool former = false;  // a message of a former process goes before it
+  int refusals = 0;       // tries for which there is no room
+  int hold = 0;           // polls before it is carried out
+  int late = 0;           // polls before its end is told
+  int stall = 0;          // milliseconds for which the wire does nothing from then on
+  bool fails = false;     // it ends in an error, and is not carried out
+  bool former = false;    // a message of a former process goes before it
+  bool twice = false;     // it goes once more after it
+  bool flips = false;     // one bit of it
+  std::uint64_t bit = 0;  // which, counted round its end
   bool operator==(const Fate&) const = default;
 };
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <span>
@@ -57,22 +58,22 @@ class HostileWire : public Wire {
   std::unique_ptr<Region> region(const Memory& m, bool for_peers) override { return under_->region(m, for_peers); }
   bool inject(fi_addr_t to, const void* data, std::size_t bytes) override {
     const auto* const from = static_cast<const std::byte*>(data);
-    return carry({to, nullptr, Kind::message, {from, bytes}}, [this, to, copy = std::vector(from, from + bytes)] {
-      return under_->inject(to, copy.data(), copy.size());
-    });
+    const auto copy = std::make_shared<std::vector<std::byte>>(from, from + bytes);
+    return carry({to, nullptr, Kind::message, {copy->data(), bytes}},
+                 [this, to, copy](const Local& b) { return under_->inject(to, b.data, b.bytes); });
   }
   bool send(fi_addr_t to, const Local& b, Operation& op) override {
-    return carry({to, &op, Kind::message, bytes_of(b)}, [this, to, b, &op] { return under_->send(to, b, op); });
+    return carry({to, &op, Kind::message, b}, [this, to, &op](const Local& l) { return under_->send(to, l, op); });
   }
   bool write(const Target& to, const Local& b, std::uint32_t immediate, Operation& op) override {
     check_outstanding();
-    return carry({to.peer, &op, Kind::piece, bytes_of(b)},
-                 [this, to, b, immediate, &op] { return under_->write(to, b, immediate, op); });
+    return carry({to.peer, &op, Kind::piece, b},
+                 [this, to, immediate, &op](const Local& l) { return under_->write(to, l, immediate, op); });
   }
   bool send_tagged(fi_addr_t to, const Local& b, std::uint32_t tag, Operation& op) override {
     check_outstanding();
-    return carry({to, &op, Kind::piece, bytes_of(b)},
-                 [this, to, b, tag, &op] { return under_->send_tagged(to, b, tag, op); });
+    return carry({to, &op, Kind::piece, b},
+                 [this, to, tag, &op](const Local& l) { return under_->send_tagged(to, l, tag, op); });
   }
   void end() override {
     ended_ = true;
@@ -91,12 +92,13 @@ class HostileWire : public Wire {
     carry_waiting();
     std::array<Event, 16> fresh;
     const std::size_t count = under_->poll(fresh);
-    for (std::size_t i = 0; i < count; ++i) keep(fresh[i]);
+    for (std::size_t i = 0; i < count; ++i)
+      if (!is_own(fresh[i])) keep(fresh[i]);
     return release(events);
   }
 
  private:
-  using Post = std::function<bool()>;
+  using Post = std::function<bool(const Local&)>;
   struct Named {
     std::uint64_t sent = 0;
     int refused = 0;  // tries of the next one
@@ -110,7 +112,12 @@ class HostileWire : public Wire {
     fi_addr_t to = FI_ADDR_UNSPEC;
     Operation* operation = nullptr;  // null: nothing tells of its end
     Kind kind = Kind::message;
-    std::span<const std::byte> bytes;
+    Local local;
+    std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(local.data), local.bytes}; }
+  };
+  // A message of this wire's own.
+  struct Own : Operation {
+    std::vector<std::byte> bytes;
   };
   struct Held {
     Event event;
@@ -119,12 +126,9 @@ class HostileWire : public Wire {
   struct Waiting {
     Operation* operation;
     Post post;
+    Local local;
     int polls;
   };
-
-  static std::span<const std::byte> bytes_of(const Local& b) {
-    return {static_cast<const std::byte*>(b.data), b.bytes};
-  }
 
   void check_outstanding() const {
     if (h_.outstanding != 0 && pieces_under_way_ == h_.outstanding)
@@ -134,7 +138,7 @@ class HostileWire : public Wire {
 
   bool carry(const Wanted& w, const Post& post) {
     Peer& peer = peers_[w.to];
-    const std::uint64_t name = w.kind == Kind::piece ? w.bytes.size() : name_of(w.bytes);
+    const std::uint64_t name = w.kind == Kind::piece ? w.local.bytes : name_of(w.bytes());
     Named& alike = peer.by_name[{w.kind, name}];
     const Sent which{peer.number, w.kind, name, alike.sent};
     refused_here_ = h_.credits != 0 && under_way_ >= h_.credits;
@@ -148,18 +152,20 @@ class HostileWire : public Wire {
     const bool stuck = h_.stick != 0 && peer.sent >= h_.stick;
     const bool fails = fate.fails && w.operation != nullptr;
     const bool now = !stuck && !fails && fate.hold == 0;
-    if (now && !post()) return false;
+    const Local local = fate.flips ? flipped(w, fate.bit) : w.local;
+    if (now && !post(local)) return false;
     ++peer.sent;
     alike = {alike.sent + 1, 0};
     if (met_ != nullptr) met_->emplace(which, fate);
     if (fate.stall != 0) stalled_until_ = Clock::now() + std::chrono::milliseconds(fate.stall);
     if (fate.former) as_a_former_self(w);
+    if (fate.twice) send_own(w.to, {w.bytes().begin(), w.bytes().end()});
     if (stuck && h_.early == 0) return true;
     if (w.operation != nullptr) begins(*w.operation, fate.late);
     if (stuck || fails)
       over(w.operation, stuck ? 0 : FI_EIO);
     else if (!now)
-      waiting_.push_back({w.operation, post, fate.hold});
+      waiting_.push_back({w.operation, post, local, fate.hold});
     return true;
   }
 
@@ -167,7 +173,7 @@ class HostileWire : public Wire {
     std::erase_if(waiting_, [&](Waiting& one) {
       if (one.polls-- > 0) return false;
       one.polls = 0;
-      if (one.post()) return true;
+      if (one.post(one.local)) return true;
       const int error = under_->refusal();
       if (error != 0) over(one.operation, error);
       return error != 0;
@@ -176,11 +182,29 @@ class HostileWire : public Wire {
 
   // The same message with other contents, and of another communicator.
   void as_a_former_self(const Wanted& w) {
-    if (w.bytes.size() > limits().inject) return;
-    std::vector<std::byte> old(w.bytes.begin(), w.bytes.end());
+    std::vector<std::byte> old(w.bytes().begin(), w.bytes().end());
     for (std::size_t i = 0; i < old.size(); ++i)
       if (in_token(i) || i >= packet_bytes) old[i] = ~old[i];
-    under_->inject(w.to, old.data(), old.size());
+    send_own(w.to, std::move(old));
+  }
+
+  void send_own(fi_addr_t to, std::vector<std::byte> bytes) {
+    own_.emplace_back().bytes = std::move(bytes);
+    Own& one = own_.back();
+    one.what = Operation::What::packet_out;
+    if (!under_->send(to, {one.bytes.data(), one.bytes.size(), nullptr}, one)) own_.pop_back();
+  }
+  bool is_own(const Event& e) const {
+    return std::ranges::any_of(own_, [&](const Own& one) { return &one == e.operation; });
+  }
+
+  // With one bit changed. The caller's memory stays as it is.
+  Local flipped(const Wanted& w, std::uint64_t bit) {
+    if (w.local.bytes == 0) return w.local;
+    std::vector<std::byte>& changed = changed_.emplace_back(w.bytes().begin(), w.bytes().end());
+    bit %= 8 * changed.size();
+    changed[bit / 8] ^= std::byte{1} << bit % 8;
+    return {changed.data(), changed.size(), w.local.descriptor};
   }
 
   void begins(const Operation& op, int late) {
@@ -211,6 +235,8 @@ class HostileWire : public Wire {
     return count;
   }
 
+  std::deque<Own> own_;  // kept as long as the wire, as is what follows
+  std::deque<std::vector<std::byte>> changed_;
   std::unique_ptr<Wire> under_;
   const FaultInjection h_;
   Fates* const met_;

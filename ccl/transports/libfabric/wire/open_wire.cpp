@@ -13,6 +13,7 @@ std::unique_ptr<Wire> hostile_if_wanted(std::unique_ptr<Wire> wire, const Fabric
   if (s.hostility.empty()) return wire;
   FaultInjection h = hostility_in(s.hostility);
   if (h.only >= 0 && (h.only != rail || (control && h.control == 0))) return wire;
+  if (h.control == (control ? 3 : 2)) return wire;
   h.seed = h.seed * (control ? 1 : 1'000'003) * 1'009 + own_seed;
   return hostile(std::move(wire), h);
 }
