@@ -1,3 +1,5 @@
+#include <memory>
+
 #include "ccl/api/handles/arguments.h"
 #include "ccl/api/handles/boundary.h"
 #include "kernels/types/convert.h"
@@ -38,20 +40,21 @@ trellis_result trellis_type_store(trellis_type type, void* element, double value
 trellis_result trellis_config_from_environment(trellis_config* config) {
   return guarded([&] {
     require(config, "config");
-    const trellis::ccl::Config c = trellis::ccl::config_from_environment();
-    thread_local trellis::ccl::Config kept;
-    kept = c;
+    // On the heap: programs that load this library late, as Python does, have few bytes left for threads' own data.
+    thread_local std::unique_ptr<const trellis::ccl::Config> kept;
+    kept = std::make_unique<const trellis::ccl::Config>(trellis::ccl::config_from_environment());
+    const trellis::ccl::Config& c = *kept;
     const auto text = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
     *config = TRELLIS_CONFIG_INIT;
     config->timeout_s = static_cast<double>(c.timeout.count()) / 1000;
-    config->algorithm = text(kept.algorithm);
-    config->selections = text(kept.selections);
-    config->transport = text(kept.transport);
+    config->algorithm = text(c.algorithm);
+    config->selections = text(c.selections);
+    config->transport = text(c.transport);
     config->rounding = name(c.rounding).data();
-    config->dump = text(kept.dump);
+    config->dump = text(c.dump);
     config->seed = c.seed;
     config->single_copy = c.single_copy ? TRELLIS_ON : TRELLIS_OFF;
     config->wire = static_cast<int>(c.wire);
-    config->machine = text(kept.machine);
+    config->machine = text(c.machine);
   });
 }
