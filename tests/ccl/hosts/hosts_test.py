@@ -163,17 +163,6 @@ class HostsTest(OnHosts):
                 self.goes_on_after(lambda: self.hosts.reset(1), TRELLIS_PROVIDER=provider)
                 self.hosts.close()
 
-    def test_a_link_that_is_slow_is_waited_for(self):
-        """For longer than the timeout, in which a few pieces arrive."""
-        self.hosts = Hosts(2)
-
-        def slow_down():
-            self.hosts.slow(1, "1mbit")
-            time.sleep(18)
-            self.hosts.slow(1, "2gbit")
-
-        self.goes_on_after(slow_down, timeout="12")
-
     def goes_on_after_a_cut(self, transport):
         self.hosts = Hosts(3)
         for rank in range(3):
