@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "ccl/rendezvous/forwarding_store.h"
 #include "ccl/rendezvous/member_check.h"
 #include "ccl/transports/open.h"
 
@@ -70,13 +71,9 @@ Failure kind_of(const std::exception_ptr& why) {
 }
 
 // Waits in short intervals, and looks in between.
-class WatchedStore : public Store {
+class WatchedStore : public ForwardingStore {
  public:
-  WatchedStore(std::shared_ptr<Store> below, JoinWatch& watch) : below_(std::move(below)), watch_(watch) {}
-  void set(std::string_view key, std::span<const std::byte> value) override { below_->set(key, value); }
-  std::int64_t add(std::string_view key, std::int64_t amount) override { return below_->add(key, amount); }
-  void leave(std::string_view prefix, std::int64_t members) override { below_->leave(prefix, members); }
-  std::string secret() const override { return below_->secret(); }
+  WatchedStore(std::shared_ptr<Store> below, JoinWatch& watch) : ForwardingStore(std::move(below)), watch_(watch) {}
   Bytes get(std::string_view key, Deadline deadline) override {
     for (;;) {
       const Deadline soon = Clock::now() + between_looks;
@@ -90,7 +87,6 @@ class WatchedStore : public Store {
   }
 
  private:
-  const std::shared_ptr<Store> below_;
   JoinWatch& watch_;
 };
 

@@ -9,20 +9,17 @@
 #include "ccl/api/handles/grouping.h"
 #include "ccl/failure/dump_file.h"
 #include "ccl/rendezvous/environment.h"
+#include "ccl/rendezvous/forwarding_store.h"
 #include "ccl/rendezvous/unique_id.h"
 
 namespace trellis::ccl::api {
 namespace {
 
 // Waits in short intervals, to notice when the creation is cancelled.
-class PatientStore : public Store {
+class PatientStore : public ForwardingStore {
  public:
   PatientStore(std::shared_ptr<Store> below, std::shared_ptr<const std::atomic<bool>> given_up)
-      : below_(std::move(below)), given_up_(std::move(given_up)) {}
-  void set(std::string_view key, std::span<const std::byte> value) override { below_->set(key, value); }
-  std::int64_t add(std::string_view key, std::int64_t amount) override { return below_->add(key, amount); }
-  void leave(std::string_view prefix, std::int64_t members) override { below_->leave(prefix, members); }
-  std::string secret() const override { return below_->secret(); }
+      : ForwardingStore(std::move(below)), given_up_(std::move(given_up)) {}
   Bytes get(std::string_view key, Deadline deadline) override {
     for (;;) {
       if (*given_up_) throw Aborted("the communicator was aborted in its making");
@@ -36,7 +33,6 @@ class PatientStore : public Store {
   }
 
  private:
-  const std::shared_ptr<Store> below_;
   const std::shared_ptr<const std::atomic<bool>> given_up_;
 };
 
