@@ -93,12 +93,14 @@ class StrangersTest(OnHosts):
         self.assertEqual(self.ends(anew, 120), [0, 0], self.said(anew[0]) + self.said(anew[1]))
 
     def test_a_rank_that_starts_again_while_the_job_runs_is_lost(self):
+        """Why is open: it may have been in an operation, and may listen at its port again before anybody is refused there."""
         first = [self.one(rank, 2, *summing("64K", 100000, 10), **AT_PORTS) for rank in range(2)]
         self.joined(0)
         self.kill(first[1])
         again = self.one(1, 2, *summing("64K", 10, 10), **AT_PORTS)
         self.assertEqual(self.ends([first[0], again], 90), [1, 1])
-        self.assertIn("rank 1 on host host1 is gone", self.said(first[0]))
+        self.assertRegex(self.said(first[0]),
+                         r"rank 1 on host host1 (died|is gone: its process has ended|has not answered for [0-9.]+ s)")
         self.assertRegex(self.said(again), r"rank 0 did not join in time|rank 0's store at 10.9.0.1:29600")
 
     def test_a_rank_that_starts_again_while_the_others_join_is_refused(self):
