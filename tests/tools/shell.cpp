@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <filesystem>
+#include <set>
 #include <stdexcept>
 #include <system_error>
 
@@ -55,6 +57,25 @@ TEST(Shell, AnExceptionIsOneLineAndAStatus) {
   EXPECT_EQ(world.status, 1);
   EXPECT_EQ(world.error, "trellis: cannot read 'x': No such file or directory\n");
   EXPECT_EQ(run_with({"group", "leaf", "--what", "bug"}).status, 1);
+}
+
+// CLI11 refuses it from 2.4 on, and the program would not start.
+TEST(Shell, NoArgumentIsNamedAsAnOptionOfItsCommand) {
+  int arguments = 0;
+  for (const Command& c : commands()) {
+    if (!c.setup) continue;
+    CLI::App app;
+    c.setup(app);
+    std::set<std::string> options;
+    for (const cli11::Option* option : app.whole().get_options())
+      options.insert(option->get_lnames().begin(), option->get_lnames().end());
+    for (const cli11::Option* option : app.whole().get_options()) {
+      if (!option->get_positional()) continue;
+      ++arguments;
+      EXPECT_FALSE(options.contains(option->get_name(true))) << c.path << ": " << option->get_name(true);
+    }
+  }
+  EXPECT_GT(arguments, 20);
 }
 
 struct Writing {

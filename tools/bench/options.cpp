@@ -110,7 +110,7 @@ void add(CLI::App& app, BenchOptions& o, const Flag& f) {
 void add_bench_options(CLI::App& app, BenchOptions& o) {
   app.description(description());
   o.app = &app;
-  app.add_option("op", o.op, "all_reduce, all_gather, ..., sendrecv; or all_reduce_perf, ...");
+  app.add_option("collective", o.op, "all_reduce, all_gather, ..., sendrecv; or all_reduce_perf, ...");
   for (const Flag& f : bench_flags())
     if (f.section == Section::idle)
       add_idle(app, o, f);

@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <new>
-#include <sstream>
 #include <stdexcept>
 
 #include "ccl/tell.h"
@@ -28,16 +27,23 @@ struct Tree {
   std::deque<CLI::App> commands;  // the same, as commands see them
 };
 
+// CLI11 from 2.5 on would wrap what is in lines already.
+template <class Formatter>
+void keep_lines(Formatter& formatter) {
+  if constexpr (requires { formatter.enable_description_formatting(false); }) {
+    formatter.enable_description_formatting(false);
+    formatter.enable_footer_formatting(false);
+  }
+}
+
 // Lists commands with their summary only; the rest is in each command's own help.
 class Listing : public cli11::Formatter {
  public:
-  explicit Listing(const Tree& tree) : tree_(tree) {}
+  explicit Listing(const Tree& tree) : tree_(tree) { keep_lines<cli11::Formatter>(*this); }
 
  private:
   std::string make_subcommand(const cli11::App* command) const override {
-    std::ostringstream out;
-    cli11::detail::format_help(out, command->get_name(), tree_.summaries.at(command), column_width_);
-    return out.str();
+    return fmt::format("  {:<{}}{}\n", command->get_name(), column_width_ - 2, tree_.summaries.at(command));
   }
 
   const Tree& tree_;
