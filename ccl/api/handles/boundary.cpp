@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ccl/errors.h"
+#include "device/device.h"
 #include "device/fork_mark.h"
 
 namespace trellis::ccl::api {
@@ -81,6 +82,8 @@ trellis_result note_failure(const std::exception_ptr& thrown) noexcept {
     return keep(TRELLIS_INVALID_USAGE, e.what());
   } catch (const device::Forked& e) {
     return keep(TRELLIS_INVALID_USAGE, e.what());
+  } catch (const device::Unsupported& e) {
+    return keep(TRELLIS_INVALID_ARGUMENT, e.what());
   } catch (const std::invalid_argument& e) {
     return keep(TRELLIS_INVALID_ARGUMENT, e.what());
   } catch (const std::system_error& e) {

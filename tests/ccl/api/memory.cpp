@@ -1,5 +1,9 @@
 // Memory, streams, events, types and numbers of the C API.
+#include <unistd.h>
+
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "kernels/reduce/reduce.h"
@@ -41,6 +45,20 @@ TEST(ApiDevice, MemoryOfAFunctionIsFreedInItsNameOnly) {
   EXPECT_TRUE(done(trellis_free(mine)));
   EXPECT_TRUE(refused(trellis_alloc_by("", &mine, 1), TRELLIS_INVALID_ARGUMENT, "function is empty"));
   EXPECT_TRUE(refused(trellis_free_by(nullptr, nullptr), TRELLIS_INVALID_ARGUMENT, "function is NULL"));
+}
+
+TEST(ApiDevice, OneThatIsNotHereIsAnArgumentThatIsNotAccepted) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process, in which no device is open
+  EXPECT_EXIT(
+      {
+        setenv("TRELLIS_DEVICE", "neuron", 1);              // NOLINT(concurrency-mt-unsafe): before any other thread
+        setenv("TRELLIS_LIBNRT", "/nowhere/libnrt.so", 1);  // NOLINT(concurrency-mt-unsafe)
+        const char* name = nullptr;
+        const trellis_result result = trellis_device_name(&name);
+        std::fputs(trellis_last_error(), stderr);
+        _exit(result);
+      },
+      testing::ExitedWithCode(TRELLIS_INVALID_ARGUMENT), "library cannot be opened .*/nowhere/libnrt.so");
 }
 
 TEST(ApiDevice, AStreamsOwnWorkCannotWaitForIt) {
