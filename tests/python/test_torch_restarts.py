@@ -1,6 +1,7 @@
 """Jobs that torchrun starts again after a rank has ended: the next life of the job trains."""
 
 import os
+import socket
 import subprocess
 import sys
 
@@ -33,11 +34,19 @@ dist.destroy_process_group()
 """
 
 
-@pytest.mark.parametrize("rendezvous", [["--standalone"], ["--master-addr", "127.0.0.1", "--master-port", "0"]])
+def at_a_free_port():
+    """torchrun tells its ranks the port that it is given: 0 would be no place to meet."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return ["--master-addr", "127.0.0.1", "--master-port", str(free.getsockname()[1])]
+
+
+@pytest.mark.parametrize("rendezvous", [lambda: ["--standalone"], at_a_free_port], ids=["c10d", "static"])
 def test_a_job_comes_back(tmp_path, rendezvous):
     script = tmp_path / "trains.py"
     script.write_text("import trellis.torch\n" + TRAINS)
-    words = [sys.executable, "-m", "torch.distributed.run", *rendezvous, "--nproc-per-node", "2", "--max-restarts", "2"]
+    words = [sys.executable, "-m", "torch.distributed.run", *rendezvous(), "--nproc-per-node", "2"]
+    words += ["--max-restarts", "2"]
     ran = subprocess.run([*words, str(script)], capture_output=True, text=True, timeout=400,
                          env={**os.environ, "OMP_NUM_THREADS": "1"})  # fmt: skip
     assert ran.returncode == 0 and ran.stdout.count("trained in life 2\n") == 2, ran.stdout + ran.stderr[-3000:]
@@ -58,7 +67,7 @@ def lives(folder, **environment):
     plain = {name: value for name, value in os.environ.items() if name != "TORCHELASTIC_RESTART_COUNT"}
     words = [[sys.executable, "-c", LIVES, str(rank), str(folder)] for rank in range(2)]
     started = [subprocess.Popen(w, stderr=subprocess.PIPE, text=True, env={**plain, **environment}) for w in words]
-    return [process.communicate(timeout=200)[1] for process in started]
+    return [process.communicate(timeout=400)[1] for process in started]
 
 
 def test_a_store_that_served_others_before(tmp_path):
