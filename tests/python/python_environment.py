@@ -27,7 +27,7 @@ def run(*words: str, needs: tuple[str, ...] = ()) -> None:
         if subprocess.run([python, "-c", f"import {module}"], capture_output=True, env=environment).returncode:
             raise unittest.SkipTest(f"{module} is not installed for {python}")
     done = subprocess.run(
-        [python, "-m", *words], cwd=SOURCE, env=environment, capture_output=True, text=True, timeout=500
+        [python, "-m", *words], cwd=SOURCE, env=environment, capture_output=True, text=True, timeout=1200
     )
     if done.returncode:
         raise AssertionError(f"{' '.join(words)}:\n{done.stdout[-6000:]}\n{done.stderr[-3000:]}")
