@@ -20,6 +20,7 @@ constexpr std::string_view style = R"css(<style>
 .answer th { color: var(--faint); font-weight: normal; border-bottom: 1px solid var(--line); }
 .answer p { margin: 4px 0; } .answer .lead { font-size: 16px; }
 .picture svg { width: auto; max-width: 100%; height: auto; } .notes { color: var(--faint); }
+@media (max-width: 600px) { .answer td.wide { width: 20%; } .answer td.n { white-space: normal; } }
 </style>
 )css";
 

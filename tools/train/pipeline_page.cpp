@@ -88,7 +88,8 @@ std::string pipeline_picture(const train::PipelineSchedule& s, const train::Timi
 std::string pipeline_page(const train::PipelineSchedule& s, const train::Timing& t, const train::Mesh& mesh) {
   const std::string title = fmt::format("{}: {} ranks in a pipeline", s.name, s.shape.ranks);
   return fmt::format(
-      "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>{0}</title><style>{1}</style></head><body>\n"
+      "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' content='width=device-width'>"
+      "<meta name='color-scheme' content='light dark'><title>{0}</title><style>{1}</style></head><body>\n"
       "<h1>{0}</h1>\n{2}<div id='picture'>{3}</div>\n<h2>What each rank does</h2>\n{4}\n<h2>Which ranks work "
       "together</h2>\n{5}\n<script>{6}</script></body></html>\n",
       draw::escaped(title), pipeline_style, pipeline_controls, pipeline_picture(s, t), figures(s, t), layout(mesh),

@@ -25,8 +25,12 @@ COMMANDS = {
     "loss.svg": ["train", "curve", "{runs}", "-o"],
     "pipeline.svg": ["train", "draw", str(SOURCE / "examples" / "llama.yaml"), "-o"],
     "pipeline.html": ["train", "draw", str(SOURCE / "examples" / "llama.yaml"), "-o"],
+    "stages.html": ["train", "draw", str(SOURCE / "examples" / "llama.yaml"), "--ranks", "4", "--set",
+                    "distributed_strategy.pipeline_model_parallel_size=4", "-o"],
+    "degraded.html": ["sim", "all_gather", "-m", "torus:2x2x2", "-b", "1MB", "--what-if", "slow:0-1:0.5", "-o"],
     "collective.html": ["sim", "all_reduce", "-m", "trn2.48xlarge", "-b", "1MB", "-a", "ring", "-o"],
     "step.html": ["sim", str(SOURCE / "examples" / "step.txt"), "-a", "ring", "-o"],
+    "roofline.html": ["core", "profile", "matmul", "-o"],
     "core.html": ["core", "profile", "reduce", "--chip", "trn2", "-p", "n=65536", "-p", "sources=2", "-o"],
 }
 PICTURES = [name for name in COMMANDS if name.endswith(".svg")]

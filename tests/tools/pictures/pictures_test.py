@@ -12,7 +12,7 @@ import gallery
 import style_sheet
 
 PAPER = {False: "#fbfbfa", True: "#16191d"}  # light, dark
-PAGES_WITH_PICTURES = {"collective.html", "pipeline.html"}
+PAGES_WITH_PICTURES = {"collective.html", "degraded.html", "pipeline.html", "stages.html"}
 DRAWN = {"rect", "circle", "path", "text", "polygon", "ellipse"}
 
 # Words of a picture that cannot be read on the paper below them, or that leave the picture.
@@ -39,6 +39,20 @@ WORDS = """(() => {
   }
   return wrong;
 })()"""
+
+
+# What a page shows at its width: sentences that are cut, and areas in the other scheme's colour.
+AREAS = """(dark => {
+  const wrong = [], edge = document.documentElement.clientWidth;
+  for (const e of document.querySelectorAll('p, h1, h2, dt, dd, button, label, .hint, #path td, .answer td, .answer th'))
+    if (e.getBoundingClientRect().right > edge + 1) wrong.push(e.textContent + ': is cut');
+  for (const e of document.querySelectorAll('body, body *')) {
+    const box = e.getBoundingClientRect(), color = getComputedStyle(e).backgroundColor.match(/[0-9.]+/g).map(Number);
+    if (box.width < 60 || box.height < 20 || color[3] === 0) continue;
+    if ((Math.max(...color.slice(0, 3)) < 128) !== dark) wrong.push(e.tagName + ' ' + e.id + ': is ' + color);
+  }
+  return wrong;
+})(%s)"""
 
 
 class Pictures(unittest.TestCase):
@@ -99,6 +113,17 @@ class Pictures(unittest.TestCase):
                         self.assertEqual(page.pixel(2, 2), page.value(BACKGROUND), (name, dark))
                         self.assertEqual(page.value(BACKGROUND) < "#808080", dark, name)
                 self.assertEqual(page.complaints, [])
+
+    @unittest.skipUnless(browser.program(), "no Chromium (apt: chromium)")
+    def test_pages_fit_screens_of_any_width_in_either_scheme(self):
+        for dark in PAPER:
+            with browser.Page(dark=dark, seconds=300) as page:
+                for width in (420, 1000, 1400):
+                    page.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1,
+                              mobile=False)
+                    for name in (name for name in gallery.COMMANDS if name.endswith(".html")):
+                        page.open(self.paths[name].as_uri())
+                        self.assertEqual(page.value(AREAS % str(dark).lower()), [], (name, dark, width))
 
 
 # A place on the paper of the n-th picture, near its corner.
