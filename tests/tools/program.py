@@ -35,6 +35,16 @@ def await_handler(process, number, patience=120):
         time.sleep(0.01)
 
 
+def await_children(process, count, patience=120):
+    """Until this running program's first thread has started so many others."""
+    end = time.monotonic() + patience
+    while process.poll() is None:
+        if len(pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()) >= count:
+            return
+        assert time.monotonic() < end, f"it has not started {count} processes"
+        time.sleep(0.01)
+
+
 def remote_shell(folder, script='[ "$1" = away ] && exit 255\n'):
     """A script that takes a host and a command, as ssh does, and runs the command here; no host answers as `away`."""
     shell = pathlib.Path(folder) / "shell"

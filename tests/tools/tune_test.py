@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 import unittest
 
 import program
@@ -63,7 +62,7 @@ class Tune(program.Case):
                 path.write_text(former)
             running = subprocess.Popen([TRELLIS, "tune", "-n", "2", "-o", path], stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL, start_new_session=True)
-            time.sleep(0.7)
+            program.await_children(running, 2)
             self.assertIsNone(running.poll())
             os.killpg(running.pid, signal.SIGINT)
             self.assertNotEqual(running.wait(timeout=60), 0)
