@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iostream>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -35,8 +36,8 @@ struct Fault {
 
 // The same plan on every rank.
 struct Plan {
-  Plan(std::uint32_t s, std::string over) : seed(s), transport(std::move(over)), random(s) {
-    timeout = across_hosts(transport) ? 2000ms : 700ms;
+  Plan(std::uint32_t s, std::string over, std::chrono::milliseconds in_time)
+      : seed(s), transport(std::move(over)), random(s), timeout(in_time) {
     ranks = 3 + below(most_ranks - 2);
     for (Rank faulty = 1 + below(std::max(1, ranks - 2)); faulty > 0; --faulty)
       faults.push_back({below(ranks), static_cast<Fault::How>(below(3)), in_timeouts(0, 200), in_timeouts(5, 250)});
@@ -47,7 +48,7 @@ struct Plan {
   }
   bool has_fault(Rank r) const { return std::ranges::find(faults, r, &Fault::rank) != faults.end(); }
   std::string text() const {
-    std::string all = fmt::format("seed {} over {}: {} ranks;", seed, transport, ranks);
+    std::string all = fmt::format("seed {} over {}, timeout {} ms: {} ranks;", seed, transport, timeout.count(), ranks);
     for (const Fault& f : faults)
       all += fmt::format(" rank {} {} at {} ms for {} ms;", f.rank,
                          f.how == Fault::How::killed    ? "killed"
@@ -60,7 +61,7 @@ struct Plan {
   std::uint32_t seed;
   std::string transport;
   std::mt19937 random;
-  std::chrono::milliseconds timeout = 700ms;
+  std::chrono::milliseconds timeout;
   Rank ranks = 3;
   std::vector<Fault> faults;
 };
@@ -81,6 +82,8 @@ void meet(const Fault& f) {
   }
   kill(me, SIGSTOP);
 }
+
+bool has_wrong_sum(const std::string& said) { return said.find("a wrong sum") != std::string::npos; }
 
 class Life {
  public:
@@ -198,8 +201,8 @@ class Life {
   std::mt19937 own_;
 };
 
-void storm(std::uint32_t seed, const std::string& transport) {
-  const Plan plan(seed, transport);
+// What went wrong; empty: nothing.
+std::string wrong_in(const Plan& plan) {
   void* const memory = mmap(nullptr, sizeof(Ended), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   Ended& ended = *new (memory) Ended();
   const std::string said = run_processes(
@@ -209,15 +212,22 @@ void storm(std::uint32_t seed, const std::string& transport) {
           if (f.rank == c.rank()) std::thread(meet, f).detach();
         Life(plan, ended, c.rank()).live(c);
       },
-      {.timeout = plan.timeout, .transport = transport}, plan.timeout * 3);
-  // Those with a fault may end as they like.
-  for (Rank r = 0; r < plan.ranks; ++r) {
-    EXPECT_TRUE(plan.has_fault(r) || said.find(fmt::format("rank {}: ", r)) == std::string::npos)
-        << said << plan.text();
-    EXPECT_EQ(said.find(" is well, and was named by "), std::string::npos) << said << plan.text();
-    EXPECT_EQ(said.find("a wrong sum"), std::string::npos) << said << plan.text();
-  }
+      {.timeout = plan.timeout, .transport = plan.transport}, plan.timeout * 3);
   munmap(memory, sizeof(Ended));
+  bool right = said.find(" is well, and was named by ") == std::string::npos && !has_wrong_sum(said);
+  for (Rank r = 0; r < plan.ranks; ++r)  // those with a fault may end as they like
+    right = right && (plan.has_fault(r) || said.find(fmt::format("rank {}: ", r)) == std::string::npos);
+  return right ? "" : said + plan.text();
+}
+
+// On a busy machine a rank that is well may stand still for longer than a short timeout. What went wrong goes the same
+// way again with a timeout in which none does; only a wrong sum needs no second look.
+void storm(std::uint32_t seed, const std::string& transport) {
+  const std::string wrong = wrong_in(Plan(seed, transport, across_hosts(transport) ? 2000ms : 700ms));
+  ASSERT_FALSE(has_wrong_sum(wrong)) << wrong;
+  if (wrong.empty()) return;
+  std::cout << "[   AGAIN  ] " << wrong << std::endl;
+  EXPECT_EQ(wrong_in(Plan(seed, transport, long_deadline)), "");
 }
 
 class FamilyStorms : public testing::TestWithParam<std::string> {};
