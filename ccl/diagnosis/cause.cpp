@@ -129,7 +129,7 @@ class Search {
     const DumpedEntry& in = waits_.at(n).last;
     if (p.own != nullptr && p.own->trouble == Trouble::lost && p.own->blamed == r) return came_late(lost, n);
     if (!p.known()) return fmt::format("{} left no dump, and was lost in {}", words_.ranks({lost}), where(n, in));
-    if (p.gone() || p.stopped()) return ended(lost, in);
+    if (p.gone() || p.stopped() || p.silent()) return ended(lost, in);
     if (p.last.under_way) return fmt::format("{} did not move on in {}", words_.ranks({lost}), where(lost, p.last));
     return fmt::format("{} was lost {}: {}", words_.ranks({lost}), words_.after(lost.communicator, p.last),
                        dump(n).error);
@@ -167,10 +167,7 @@ class Search {
 
   // The launch record shows which rank ended first.
   std::string from_launch() const {
-    const LaunchedRank* first = nullptr;
-    for (const LaunchRecord& record : job_.launches)
-      if (const LaunchedRank* f = record.first_failed(); f != nullptr && (!first || f->ended_ns < first->ended_ns))
-        first = f;
+    const LaunchedRank* const first = job_.first_failed();
     if (first == nullptr) {
       for (const LaunchRecord& record : job_.launches)
         if (!record.heard.empty()) return record.heard;
@@ -191,7 +188,7 @@ class Search {
 
   std::string from_waiting(const std::vector<Node>& from) const {
     const std::vector<Node> ends = waits_.ends(from);
-    for (const auto& kind : {gone, stopped, idle, unknown})
+    for (const auto& kind : {gone, stopped, silent, idle, unknown})
       if (const std::string text = end_of_kind(from, ends, kind); !text.empty()) return text;
     if (const std::vector<Node> circle = waits_.circle(from); !circle.empty()) return around(circle);
     return "";
@@ -199,7 +196,8 @@ class Search {
 
   static bool gone(const RankPlace& p) { return p.known() && p.gone(); }
   static bool stopped(const RankPlace& p) { return p.known() && p.stopped(); }
-  static bool idle(const RankPlace& p) { return p.known() && !p.gone() && !p.stopped(); }
+  static bool silent(const RankPlace& p) { return p.known() && p.silent(); }
+  static bool idle(const RankPlace& p) { return p.known() && !p.gone() && !p.stopped() && !p.silent(); }
   static bool unknown(const RankPlace& p) { return !p.known(); }
 
   // Among the ranks at which waiting ends, all that are like the first of this kind.
@@ -261,7 +259,7 @@ class Search {
     return false;
   }
 
-  // A process that has ended or stopped, and the operation that needed it.
+  // A process that has ended or stopped or does not answer, and the operation that needed it.
   std::string ended(Node n, const DumpedEntry& needed) const {
     const RankPlace& p = waits_.at(n);
     const LaunchedRank* l = job_.launched(p.process());
@@ -269,6 +267,8 @@ class Search {
     std::string text = words_.ranks({n});
     if (p.stopped())
       text += at_work ? " stands still in " : " stands still ";
+    else if (p.silent())
+      text += at_work ? " did not answer any more in " : " did not answer any more ";
     else if (p.standing == Standing::left && (l == nullptr || !l->failed))
       text += at_work ? " closed the communicator in " : " closed the communicator ";
     else

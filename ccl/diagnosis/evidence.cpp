@@ -27,7 +27,8 @@ const RankDump* best_witness(const std::map<Rank, RankDump>& dumps) {
 // Such a dump describes a fixed moment; later events did not change it.
 bool is_fixed(const RankDump& d) { return d.trouble != Trouble::none || !d.signal.empty(); }
 
-RankPlace place_of(const RankDump* own, const SeenRank* seen) {
+// `seen` is of the best witness, one of `by_others`.
+RankPlace place_of(const RankDump* own, const SeenRank* seen, const std::vector<const SeenRank*>& by_others) {
   RankPlace p{.own = own, .seen = seen};
   if (own != nullptr && !own->entries.empty()) p.last = own->entries.back();
   if (own != nullptr)
@@ -37,6 +38,10 @@ RankPlace place_of(const RankDump* own, const SeenRank* seen) {
   p.standing = seen->standing;
   // it went on after it wrote its dump
   if (own == nullptr || (p.gone() && seen->last.operation >= p.last.operation)) p.last = seen->last;
+  if (own != nullptr || !(p.gone() || p.silent())) return p;
+  // It does no more, so whoever saw it furthest saw it last.
+  for (const SeenRank* s : by_others)
+    if (s->last.operation > p.last.operation) p.last = s->last;
   return p;
 }
 
@@ -106,8 +111,11 @@ std::vector<RankPlace> Members::places() const {
   std::vector<RankPlace> all;
   for (Rank r = 0; r < ranks; ++r) {
     const auto found = dumps.find(r);
+    std::vector<const SeenRank*> seen;
+    for (const auto& [other, d] : dumps)
+      if (!d.seen.empty()) seen.push_back(&d.seen[static_cast<std::size_t>(r)]);
     all.push_back(place_of(found == dumps.end() ? nullptr : &found->second,
-                           witness == nullptr ? nullptr : &witness->seen[static_cast<std::size_t>(r)]));
+                           witness == nullptr ? nullptr : &witness->seen[static_cast<std::size_t>(r)], seen));
   }
   return all;
 }
@@ -139,6 +147,14 @@ const LaunchedRank* JobEvidence::launched_as(Rank rank) const {
     for (const LaunchedRank& r : record.ranks)
       if (r.rank == rank) return &r;
   return nullptr;
+}
+
+const LaunchedRank* JobEvidence::first_failed() const {
+  const LaunchedRank* first = nullptr;
+  for (const LaunchRecord& record : launches)
+    if (const LaunchedRank* f = record.first_failed(); f != nullptr && (!first || f->ended_ns < first->ended_ns))
+      first = f;
+  return first;
 }
 
 void Evidence::add(RankDump d) {

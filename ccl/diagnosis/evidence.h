@@ -22,6 +22,7 @@ struct RankPlace {
   bool known() const { return own != nullptr || seen != nullptr; }
   bool gone() const { return standing == Standing::ended || standing == Standing::left; }
   bool stopped() const { return standing == Standing::stopped; }
+  bool silent() const { return standing == Standing::silent; }
   bool is_in(const DumpedEntry& what) const;  // the same operation, split or shrink
   std::int64_t process() const;               // process id on the host; 0: not known
   std::vector<Rank> waits() const;            // the ranks whose messages it waits for
@@ -47,6 +48,7 @@ struct JobEvidence {
   // The launch record of how that process ended; null: it did not end, or there is no record.
   const LaunchedRank* launched(std::int64_t process) const;
   const LaunchedRank* launched_as(Rank) const;
+  const LaunchedRank* first_failed() const;  // of all nodes; null: none failed without being told to end
 };
 
 class Evidence {

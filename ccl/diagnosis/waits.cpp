@@ -17,10 +17,31 @@ bool divided_from(const Members& child, Rank in_child, const Members& parent, Ra
          child.in_parent[static_cast<std::size_t>(in_child)] == in_parent;
 }
 
+// Other hosts learn late what a rank does. No operation exits: a process that exits is in its own code.
+void end_as(RankPlace& p, const LaunchedRank& launched) {
+  p.standing = Standing::ended;
+  if (launched.end.starts_with("exited")) p.last.under_way = false;
+}
+
+// On its host, and by members of other communicators there, more is known of a process than elsewhere.
+bool seen_stopped(const JobEvidence& job, std::int64_t process) {
+  const auto is_it = [&](const SeenRank& s) { return s.process == process && s.standing == Standing::stopped; };
+  return std::ranges::any_of(job.communicators, [&](const Members& m) {
+    return std::ranges::any_of(m.dumps, [&](const auto& one) { return std::ranges::any_of(one.second.seen, is_it); });
+  });
+}
+
 }  // namespace
 
 Waits::Waits(const JobEvidence& job) : job_(job) {
   for (const Members& m : job.communicators) places_.push_back(m.places());
+  const LaunchedRank* const first = job.first_failed();
+  for (std::vector<RankPlace>& all : places_)
+    for (RankPlace& p : all)
+      if (first != nullptr && p.own == nullptr && p.known() && p.process() == first->process)
+        end_as(p, *first);
+      else if (p.silent() && seen_stopped(job, p.process()))
+        p.standing = Standing::stopped;
 }
 
 std::vector<Node> Waits::waiting() const {

@@ -51,8 +51,9 @@ std::string unwritten(const std::exception& e) { return fmt::format("the dump co
 
 Standing standing_of(Transport& t, Rank r) {
   if (t.left(r)) return Standing::left;
-  if (!t.alive(r)) return Standing::ended;
-  return t.stopped(r) ? Standing::stopped : Standing::alive;
+  if (t.stopped(r)) return Standing::stopped;
+  if (t.alive(r)) return Standing::alive;
+  return t.silence(r).count() > 0 ? Standing::silent : Standing::ended;
 }
 
 }  // namespace

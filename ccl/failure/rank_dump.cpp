@@ -14,7 +14,7 @@ namespace {
 using schedule::Collective;
 
 constexpr std::string_view troubles[] = {"none", "lost", "mismatch", "aborted", "elsewhere", "own"};
-constexpr std::string_view standings[] = {"alive", "stopped", "ended", "left"};
+constexpr std::string_view standings[] = {"alive", "stopped", "silent", "ended", "left"};
 constexpr Rank most_ranks = 1 << 16;  // limit for a communicator, since memory is allocated for each rank
 
 template <class Enum, std::size_t count>

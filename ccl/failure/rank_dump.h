@@ -26,6 +26,7 @@ std::string_view name(Trouble);
 enum class Standing : std::uint8_t {
   alive,
   stopped,  // by a signal
+  silent,   // it has not answered for long, and nothing more is known
   ended,    // its process has ended
   left,     // it has closed the communicator
 };

@@ -46,7 +46,7 @@ bool is_circle(const std::string& line) { return line.find("circle") != std::str
 
 TEST(Diagnosis, NamesTheOneCauseOfEachSituation) {
   const std::vector<Situation> all = situations();
-  ASSERT_GE(all.size(), 25U);
+  ASSERT_GE(all.size(), 35U);
   for (const Situation& s : all) {
     const std::vector<Diagnosis> jobs = diagnose(evidence_of(s.files));
     ASSERT_EQ(jobs.size(), 1U) << s.name;
@@ -99,6 +99,52 @@ TEST(Diagnosis, NothingIsWrongWhereAllAreThrough) {
   const std::vector<Diagnosis> jobs = diagnose(evidence);
   EXPECT_EQ(jobs[0].cause, "");
   EXPECT_EQ(jobs[0].parts[0].lines, std::vector<std::string>{"all 3 ranks have finished operation 7"});
+}
+
+// Of two ranks the first waits in operation 8 for the second, of which it sees this.
+RankDump waits_for_one_that_is(Standing standing, std::int64_t process) {
+  RankDump d = idle(0, 2, 8);
+  d.entries.back().under_way = true;
+  d.trouble = Trouble::lost;
+  d.blamed = d.waits_for = 1;
+  d.process = 69;
+  d.seen = {{}, {.last = {.operation = 7}, .process = process, .standing = standing}};
+  return d;
+}
+
+std::string cause_in(const Evidence& evidence) { return diagnose(evidence).front().cause; }
+
+TEST(Diagnosis, WhatIsSilentIsNotSaidToHaveEnded) {
+  Evidence evidence;
+  evidence.add(waits_for_one_that_is(Standing::silent, 70));
+  EXPECT_EQ(cause_in(evidence),
+            "rank 1 did not answer any more after operation 7 and never came to operation 8, all_reduce of 4 f32, sum");
+  Evidence ended;
+  ended.add(waits_for_one_that_is(Standing::ended, 70));
+  EXPECT_EQ(cause_in(ended),
+            "rank 1's process ended after operation 7 and never came to operation 8, all_reduce of 4 f32, sum");
+}
+
+TEST(Diagnosis, ASilentRankIsWhatItsHostKnowsOfIt) {
+  Evidence stopped;
+  stopped.add(waits_for_one_that_is(Standing::silent, 70));
+  RankDump near = idle(0, 2, 3);  // in another communicator, by a rank on that host
+  near.communicator = "2";
+  near.process_identity = "another's";
+  near.parent = "1";
+  near.in_parent = {0, 1};
+  near.seen = {{}, {.last = {.operation = 3}, .process = 70, .standing = Standing::stopped}};
+  stopped.add(near);
+  EXPECT_NE(cause_in(stopped).find("rank 1 stands still"), std::string::npos) << cause_in(stopped);
+
+  Evidence launched;
+  launched.add(waits_for_one_that_is(Standing::silent, 70));
+  launched.add(LaunchRecord{.written_ns = 9,
+                            .ranks = {{.rank = 0, .process = 69},
+                                      {.rank = 1, .process = 70, .end = "exited with status 3", .failed = true}}});
+  EXPECT_NE(cause_in(launched).find("rank 1's process ended after operation 7"), std::string::npos)
+      << cause_in(launched);
+  EXPECT_NE(cause_in(launched).find("it exited with status 3"), std::string::npos) << cause_in(launched);
 }
 
 TEST(Diagnosis, WhatAnotherCommunicatorsRanksDidIsAJobOfItsOwn) {

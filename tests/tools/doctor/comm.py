@@ -46,6 +46,12 @@ class Comm:
     def barrier(self):
         self.call("barrier", None)
 
+    def operations(self):
+        """How many collectives have begun."""
+        count = ctypes.c_uint64()
+        self.call("comm_operations", ctypes.byref(count))
+        return count.value
+
     def abort(self):
         self.call("comm_abort")
 

@@ -1,5 +1,7 @@
 """trellis doctor: dumps of ranks in, a sentence on each finding out."""
+import concurrent.futures
 import json
+import os
 import pathlib
 import tempfile
 import unittest
@@ -81,11 +83,19 @@ class Doctor(unittest.TestCase):
         self.assertEqual((ran.returncode, ran.stdout), (0, "all 2 ranks have finished operation 5\n"))
 
     def test_jobs_that_go_wrong(self):
-        for name in ("late_asleep", "dead_within_an_operation", "someone_aborts", "split_without_a_rank"):
-            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
-                said, ran = situations.run(name, folder)
+        names = ("late_asleep", "dead_within_an_operation", "someone_aborts", "split_without_a_rank",
+                 "fails_on_another_node")
+        with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor() as pool:
+            folders = [pathlib.Path(folder) / name for name in names]
+            for name, (said, ran) in zip(names, pool.map(situations.run, names, folders)):
                 self.assertTrue(situations.is_right(name, ran), f"{name}: {said}{ran.stdout}{ran.stderr}")
                 self.assertEqual(ran.returncode, 1)
+
+    def test_each_situation_is_kept_as_data(self):
+        folder = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "tests" / "ccl" / "situations"
+        kept = {file.stem: json.loads(file.read_text()) for file in folder.glob("*.json")}
+        self.assertEqual({name: one["cause"] for name, one in kept.items()},
+                         {name: one["cause"] for name, one in situations.SITUATIONS.items()})
 
     def test_who_came_and_waited_is_not_called_absent(self):
         early = dump(0, 3, 0, error="rank 2 did not join in time", communicator="")

@@ -4,7 +4,6 @@
     situations.py record FOLDER [NAME]   all of them as data for tests/ccl/diagnosis.cpp: a file each
 
 TRELLIS is the program, and libtrellis.so lies beside it."""
-import ctypes
 import json
 import os
 import pathlib
@@ -14,29 +13,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 from comm import F32, I32, LARGE, MAX, PROGRAM, SUM, Comm, Failed, Group
+from moments import FAR, come_last, compute, in_the_third, sleep, state_of, tell_the_third, wait_until, within
 
-SOON = 0.3       # seconds: by then ranks that go on are in the next operation
-
-
-def sleep():
-    ctypes.CDLL(None).sleep(60)  # C's, which a signal ends early
-
-
-def compute():
-    until = time.time() + 60
-    while time.time() < until:
-        pass
-
-
-def soon(what):
-    def later():
-        time.sleep(SOON)
-        what()
-    threading.Thread(target=later, daemon=True).start()
-
+TIMEOUT = 6  # seconds: no rank that is well stands still for a third of it, however busy the machine
 
 SITUATIONS = {}
 OPERATION_3 = "operation 3, all_reduce of 4 f32, sum"
@@ -46,7 +27,7 @@ OWN = "it was in code of its own after operation 2"
 def situation(cause, **how):
     """The job's ranks have made a communicator and done two all_reduces. `cause` is a regular expression."""
     def add(function):
-        SITUATIONS[function.__name__] = {"cause": cause, "function": function, "ranks": 4, "nodes": 1, "timeout": 1.5,
+        SITUATIONS[function.__name__] = {"cause": cause, "function": function, "ranks": 4, "nodes": 1, "timeout": TIMEOUT,
                                          "begins": True, "told": None, **how}
         return function
     return add
@@ -80,6 +61,8 @@ def two_late(rank, comm):
 
 @situation(f"rank 2 never came to {OPERATION_3}: {OWN}", timeout=30, told=signal.SIGTERM)
 def hung_job_is_told_to_end(rank, comm):
+    if rank != 2:
+        tell_the_third(rank, comm)
     only(2, lambda c: sleep())(rank, comm)
 
 
@@ -92,9 +75,9 @@ def dead_between_operations(rank, comm):
 @situation(rf"rank 2's process ended in {OPERATION_3}: it was killed by signal 9 \(SIGKILL\)", timeout=10)
 def dead_within_an_operation(rank, comm):
     if rank == 2:
-        soon(lambda: os.kill(os.getpid(), signal.SIGKILL))
+        within(comm, lambda: os.kill(os.getpid(), signal.SIGKILL))
     if rank == 3:
-        time.sleep(10 * SOON)
+        wait_until(lambda: state_of(2) in ("", "Z"))
     comm.all_reduce()
 
 
@@ -106,29 +89,33 @@ def stopped_between_operations(rank, comm):
 @situation(f"rank 2 stands still in operation 3, all_reduce of {LARGE} f32, sum: it is stopped by a signal")
 def stopped_within_an_operation(rank, comm):
     if rank == 2:
-        soon(lambda: os.kill(os.getpid(), signal.SIGSTOP))
+        within(comm, lambda: os.kill(os.getpid(), signal.SIGSTOP))
     if rank == 3:
-        time.sleep(2 * SOON)
+        wait_until(lambda: state_of(2) == "T")
     comm.all_reduce(LARGE)
 
 
 @situation("rank 1 called all_reduce of 8 f32, sum as operation 3, where ranks 0, 2, 3 called all_reduce of 4 f32, sum")
 def other_count(rank, comm):
+    come_last(rank, comm, 1)
     comm.all_reduce(8 if rank == 1 else 4)
 
 
 @situation("rank 1 called all_reduce of 4 i32, sum as operation 3, where ranks 0, 2, 3 called all_reduce of 4 f32, sum")
 def other_type(rank, comm):
+    come_last(rank, comm, 1)
     comm.all_reduce(dtype=I32 if rank == 1 else F32)
 
 
 @situation("rank 1 called all_reduce of 4 f32, max as operation 3, where ranks 0, 2, 3 called all_reduce of 4 f32, sum")
 def other_operator(rank, comm):
+    come_last(rank, comm, 1)
     comm.all_reduce(op=MAX if rank == 1 else SUM)
 
 
 @situation("rank 1 called broadcast of 4 f32, root 1 as operation 3, where ranks 0, 2, 3 called broadcast of 4 f32, root 0")
 def other_root(rank, comm):
+    come_last(rank, comm, 1)
     comm.broadcast(root=1 if rank == 1 else 0)
     comm.all_reduce()
     comm.barrier()
@@ -136,6 +123,7 @@ def other_root(rank, comm):
 
 @situation("rank 1 called broadcast of 4 f32, root 0 as operation 3, where ranks 0, 2, 3 called all_reduce of 4 f32, sum")
 def other_order(rank, comm):
+    come_last(rank, comm, 1)
     for what in (comm.broadcast, comm.all_reduce) if rank == 1 else (comm.all_reduce, comm.broadcast):
         what()
 
@@ -155,7 +143,7 @@ def send_without_receive(rank, comm):
     if rank == 0:
         comm.send(1)
     else:
-        time.sleep(8)
+        sleep()
 
 
 @situation("rank 0 waits to receive from rank 1, which does not send: it is in operation 3, barrier")
@@ -176,12 +164,12 @@ STOPPED = (rf"rank 2 stands still (after operation \d and never came to operatio
            r"of communicator \w+ of \d ranks: it is stopped by a signal")
 
 
-def stop_where_a_child_waits(rank, comm):
-    """Rank 2 is stopped; rank 3 waits for it in a child, the others wait in the parent, for rank 3 as well."""
-    child = comm.split(0 if rank < 2 else 1, rank)
+def stop_where_a_child_waits(rank, comm, waiting=3):
+    """Rank 2 is stopped; one waits for it in a child, the others wait in the parent, for that one as well."""
+    child = comm.split(1 if rank in (2, waiting) else 0, rank)
     if rank == 2:
         os.kill(os.getpid(), signal.SIGSTOP)
-    if rank == 3:
+    if rank == waiting:
         child.all_reduce()
     comm.all_reduce()
 
@@ -191,9 +179,11 @@ def stopped_where_a_child_waits(rank, comm):
     stop_where_a_child_waits(rank, comm)
 
 
-@situation(STOPPED, nodes=2)
+# Other hosts learn late what a rank does.
+@situation(rf"{STOPPED}|rank 2 stands still in a split after operation 2 of communicator \w+ of 4 ranks: "
+           "it is stopped by a signal", nodes=2)
 def stopped_where_a_child_waits_on_another_node(rank, comm):
-    stop_where_a_child_waits(rank, comm)
+    stop_where_a_child_waits(rank, comm, waiting=1)
 
 
 @situation(STOPPED)
@@ -242,7 +232,6 @@ def shrink_after_a_death(rank, comm):
 @situation("rank 1 aborted the communicator after operation 2")
 def someone_aborts(rank, comm):
     if rank == 1:
-        time.sleep(SOON)
         comm.abort()
         sleep()
     comm.all_reduce()
@@ -251,7 +240,7 @@ def someone_aborts(rank, comm):
 @situation(f"rank 0 aborted the communicator in {OPERATION_3}, where it waited for rank 2", timeout=10)
 def a_watchdog_aborts(rank, comm):
     if rank == 0:
-        soon(comm.abort)
+        within(comm, comm.abort)
     only(2, lambda c: sleep())(rank, comm)
 
 
@@ -284,7 +273,8 @@ def late_for_a_group_of_two_communicators(rank, comm):
         second.all_reduce()
 
 
-@situation(f"rank 3's process ended after operation 2 and never came to {OPERATION_3}: it exited with status 3", nodes=2)
+@situation(rf"rank 3's process ended (after operation \d|before any operation) and never came to {OPERATION_3}: "
+           "it exited with status 3", nodes=2)
 def fails_on_another_node(rank, comm):
     only(3, lambda c: os._exit(3))(rank, comm)
 
@@ -292,7 +282,6 @@ def fails_on_another_node(rank, comm):
 @situation(f"rank 1 closed the communicator after operation 2 and never came to {OPERATION_3}(: it exited with status 0)?")
 def closes_early(rank, comm):
     if rank == 1:
-        time.sleep(SOON)
         comm.destroy()
         return
     comm.all_reduce()
@@ -314,7 +303,6 @@ def never_makes_a_communicator(rank):
 @situation("rank 2's process exited with status 5", begins=False, timeout=30)
 def fails_before_it_makes_a_communicator(rank):
     if rank == 2:
-        time.sleep(SOON)
         os._exit(5)
     Comm()
 
@@ -327,10 +315,9 @@ def out_of_memory(rank, comm):
 def be_rank(name, meeting):
     """In the job: rank by rank, so that none waits for a machine that is busy."""
     s, rank = SITUATIONS[name], int(os.environ["RANK"])
-    (pathlib.Path(meeting) / str(rank)).touch()
-    until = time.time() + 60
-    while len(os.listdir(meeting)) < s["ranks"] and time.time() < until:
-        time.sleep(0.01)
+    os.environ["MEETING"] = meeting
+    (pathlib.Path(meeting) / str(rank)).write_text(str(os.getpid()))
+    wait_until(lambda: len(os.listdir(meeting)) >= s["ranks"])
     if not s["begins"]:
         return s["function"](rank)
     comm = Comm()
@@ -344,22 +331,23 @@ def launch(name, dumps, meeting):
     each = s["ranks"] // s["nodes"]
     environment = {**os.environ, "TRELLIS": PROGRAM, "TRELLIS_DUMP": str(dumps), "TRELLIS_TIMEOUT": str(s["timeout"]),
                    "TRELLIS_SECRET": "of this situation"}
+    # Each node is a host of its own: its ranks share no memory with the others.
+    hosts = [{"TRELLIS_HOST": f"node{n}"} if s["nodes"] > 1 else {} for n in range(s["nodes"])]
     program = ["--", sys.executable, "-B", __file__, "rank", name, str(meeting)]
     port = ["--master-addr", "127.0.0.1", "--master-port", str(20000 + os.getpid() % 10000)]
     nodes = [["--nnodes", str(s["nodes"]), "--node-rank", str(n), *port] if s["nodes"] > 1 else []
              for n in range(s["nodes"])]
-    launched = [subprocess.Popen([PROGRAM, "launch", "-n", str(each), "--grace", "3", *node, *program], text=True,
-                                 env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for node in nodes]
+    launched = [subprocess.Popen([PROGRAM, "launch", "-n", str(each), "--grace", "10", *node, *program], text=True,
+                                 env=environment | host, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                for node, host in zip(nodes, hosts)]
     if s["told"]:
-        while len(os.listdir(meeting)) < s["ranks"]:
-            time.sleep(0.01)
-        time.sleep(6 * SOON)
+        wait_until(lambda: len(in_the_third(meeting)) == s["ranks"] - 1)
         launched[0].send_signal(s["told"])
-    return "".join(one.communicate(timeout=60)[0] for one in launched)
+    return "".join(one.communicate(timeout=3 * FAR)[0] for one in launched)
 
 
 def doctor(dumps):
-    return subprocess.run([PROGRAM, "doctor", str(dumps)], capture_output=True, text=True, timeout=60)
+    return subprocess.run([PROGRAM, "doctor", str(dumps)], capture_output=True, text=True, timeout=3 * FAR)
 
 
 def run(name, dumps):
