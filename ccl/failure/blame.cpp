@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <vector>
 
@@ -243,11 +244,15 @@ void give_up(Transport& t, const FamilyMember& family, Watchdog& watch, const Ac
   const Deadline now = Clock::now();
   watch.look_now(t, now);
   const Wait wait{t, family, watch};
-  Culprit culprit = culprit_of(wait, mine.waits_for, unfinished(t, mine));
+  const std::vector<Rank> needed = unfinished(t, mine);
+  Culprit culprit = culprit_of(wait, mine.waits_for, needed);
   const double seconds = std::chrono::duration<double>(timeout).count();
   looks_now();
   if (waited <= timeout && (culprit.rank < 0 || watch.unchanged(culprit.rank, now) <= timeout)) return;
   if (culprit.how == Culprit::How::none) {
+    // Data move elsewhere in this operation, slowly, or in one before it: they are finite.
+    if (std::ranges::any_of(needed, [&](Rank r) { return counted(t.activity(r)) && watch.moved(r, now, timeout); }))
+      return;
     if (const std::vector<Rank> circle = circle_of(t); !circle.empty())
       lose(t, mine.waits_for, mine,
            fmt::format("did not move on within {} s: ranks {} wait for each other in a circle", seconds,

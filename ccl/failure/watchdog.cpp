@@ -34,7 +34,13 @@ void Watchdog::look_now(const Transport& t, Deadline now) {
   for (Rank r = 0; r < t.ranks(); ++r) {
     Seen& seen = ranks_[static_cast<std::size_t>(r)];
     const Activity a = t.activity(r);
-    if (first || !seen.is(a)) seen = {a.heartbeat + a.heartbeat_elsewhere, a.operation, a.waits_somewhere(), now};
+    if (!first && seen.moves != a.moves) seen.moved = now;
+    seen.moves = a.moves;
+    if (!first && seen.is(a)) continue;
+    seen.heartbeats = a.heartbeat + a.heartbeat_elsewhere;
+    seen.operation = a.operation;
+    seen.occupied = a.waits_somewhere();
+    seen.since = now;
   }
 }
 
@@ -44,12 +50,20 @@ void Watchdog::data_moved(Deadline now) {
 }
 
 void Watchdog::excuse(std::chrono::nanoseconds time) {
-  for (Seen& seen : ranks_) seen.since += time;
+  for (Seen& seen : ranks_) {
+    seen.since += time;
+    if (seen.moved != Deadline()) seen.moved += time;
+  }
 }
 
 std::chrono::nanoseconds Watchdog::unchanged(Rank r, Deadline now) const {
   const auto at = static_cast<std::size_t>(r);
   return at < ranks_.size() ? now - ranks_[at].since : std::chrono::nanoseconds(0);
+}
+
+bool Watchdog::moved(Rank r, Deadline now, std::chrono::nanoseconds time) const {
+  const auto at = static_cast<std::size_t>(r);
+  return at < ranks_.size() && ranks_[at].moved != Deadline() && now - ranks_[at].moved <= time;
 }
 
 std::chrono::nanoseconds Watchdog::longest_absence(const Transport& t, std::uint64_t operation, Deadline now) const {

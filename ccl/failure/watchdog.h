@@ -22,6 +22,8 @@ class Watchdog {
   std::chrono::nanoseconds enough() const { return enough_; }
   // For how long nothing has changed of it, as far as was seen.
   std::chrono::nanoseconds unchanged(Rank, Deadline now) const;
+  // Data have been seen to move there lately: in the last `time`.
+  bool moved(Rank, Deadline now, std::chrono::nanoseconds time) const;
   // The longest time for which a rank has been in no operation at all and has not come as far as this one.
   std::chrono::nanoseconds longest_absence(const Transport&, std::uint64_t operation, Deadline now) const;
 
@@ -29,7 +31,9 @@ class Watchdog {
   struct Seen {
     std::uint64_t heartbeats = 0, operation = 0;
     bool occupied = false;
+    std::uint16_t moves = 0;
     Deadline since = {};
+    Deadline moved = {};  // when that was seen last
     bool is(const Activity&) const;
   };
   const std::chrono::nanoseconds enough_, apart_;

@@ -194,7 +194,8 @@ void Communicator::State::open(std::span<const SendRecv> all) {
                .collective = static_cast<std::uint8_t>(Collective::send_recv),
                .type = static_cast<std::uint8_t>(first.type),
                .wire = static_cast<std::uint8_t>(first.type),
-               .running = true};
+               .running = true,
+               .moves = activity_.moves};
   bound_.compiled = &send_recvs_;
   for (void*& buffer : bound_.buffers) buffer = nullptr;
   bound_.type = bound_.wire = kernels::DType::u8;

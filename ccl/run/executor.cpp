@@ -242,14 +242,17 @@ bool Executor::never_comes(Deadline now) const {
 
 void Executor::look_around() {
   const Deadline now = Clock::now();
-  if (!std::exchange(waiting_, true)) {
+  Activity& mine = *bound_->activity;
+  const std::uint64_t arrivals = transport_.arrivals();
+  const bool arrive = std::exchange(arrivals_, arrivals) != arrivals;
+  if (!std::exchange(waiting_, true) || arrive) {
     waiting_since_ = now;
     watch_.data_moved(now);
+    ++mine.moves;
   }
   const auto away = away_for(now, watch_.enough(), waiting_since_);
   waiting_since_ += away;
   watch_.excuse(away);
-  Activity& mine = *bound_->activity;
   if (const Front* front = stuck(); front != nullptr) {
     const std::uint32_t step = next_of(*front);
     mine.step = bound_->compiled->steps[step].origin;

@@ -76,6 +76,7 @@ class Executor {
   Watchdog watch_;
   Clock::time_point waiting_since_ = {};
   bool waiting_ = false;  // nothing has moved since waiting_since_
+  std::uint64_t arrivals_ = 0;
 };
 
 }  // namespace trellis::ccl

@@ -39,6 +39,9 @@ class Lanes {
   // Backs off, longer as `idle` grows: the number of calls since something happened. Wakes when a message arrives or
   // room appears. True when it is time to check whether all ranks are well.
   virtual bool wait(std::uint32_t idle) = 0;
+  // How much has come, and is known to have arrived at others, of what travels slowly: it increases while data move
+  // though no lane end can go on.
+  virtual std::uint64_t arrivals() const { return 0; }
   virtual bool could_advance() const = 0;  // a waiting lane end could go on; sends of a rank that has left count
   virtual Rank unread() const = 0;         // a rank whose message has arrived and was not received yet; -1: none
   virtual void withdraw() = 0;  // withdraws what this rank offers in place, since it may be freed from now on

@@ -27,6 +27,7 @@ struct Activity {
   std::uint8_t wire = 0;  // type of messages
   std::uint8_t reduction = 0;
   bool running = false;
+  std::uint16_t moves = 0;  // increases, round and round, when data have moved here between two waits
 
   bool waits_somewhere() const { return running || elsewhere >= 0; }
 };

@@ -72,6 +72,27 @@ Activity waiting(Rank for_rank, std::uint64_t heartbeat = 1) {
   return {.operation = 1, .heartbeat = heartbeat, .waits_for = for_rank, .running = true};
 }
 
+// Slow data may move while none of them does here: whoever waits learns of it from those that they reach.
+TEST_F(CulpritTest, WhereDataMoveIsSeen) {
+  const auto world = joined(2);
+  Activity theirs = waiting(0);
+  Watchdog watch(30ms);
+  Deadline now = Clock::now();
+  const auto look = [&] {
+    world[1].transport->show(theirs);
+    watch.look_now(*world[0].transport, now += 1s);
+    return watch.moved(1, now, 1s);
+  };
+  theirs.moves = 7;
+  EXPECT_FALSE(look());  // it is not known for how long that has been so
+  ++theirs.heartbeat;
+  EXPECT_FALSE(look());
+  ++theirs.moves;
+  EXPECT_TRUE(look());
+  EXPECT_TRUE(look());  // within the second
+  EXPECT_FALSE(look());
+}
+
 TEST_F(CulpritTest, WhoWaitsInAChildIsNotItButTheOneThatItWaitsFor) {
   const auto world = joined(3);
   const auto child = joined(2, &world, {1, 2});

@@ -129,6 +129,7 @@ class Hybrid : public Transport {
     return *end;
   }
   bool wait(std::uint32_t idle) override;
+  std::uint64_t arrivals() const override { return fabric_->arrivals(); }
   bool could_advance() const override { return fabric_->could_advance() || (host_ && host_->could_advance()); }
   Rank unread() const override;
   void withdraw() override {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "ccl/transports/libfabric/data/lane_receiver.h"
 #include "ccl/transports/libfabric/data/lane_sender.h"
@@ -165,6 +166,17 @@ void FabricTransport::sleep(std::chrono::microseconds most) {
     ppoll(&one, 1, &time, nullptr);
   else if (descriptor == Wire::none)
     usleep(100);
+}
+
+// Of what peers have told: they do while this waits.
+std::uint64_t FabricTransport::arrivals() const {
+  std::uint64_t all = 0;
+  for (Rank r = 0; r < ranks(); ++r) {
+    if (r == rank()) continue;
+    for (const RailCounts& counts : {presence_->arrived_at(r), presence_->arrivals(r)})
+      all = std::accumulate(counts.begin(), counts.end(), all);
+  }
+  return all;
 }
 
 bool FabricTransport::could_advance() const {

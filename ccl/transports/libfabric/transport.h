@@ -26,6 +26,7 @@ class FabricTransport : public Transport {
   Sender& sender(Rank to, int lane) override;
   Receiver& receiver(Rank from, int lane) override;
   bool wait(std::uint32_t idle) override;
+  std::uint64_t arrivals() const override;
   bool could_advance() const override;
   Rank unread() const override;
   void withdraw() override;

@@ -25,7 +25,7 @@ struct alignas(128) RankArea {
   std::atomic<std::uint32_t> withdrawn;            // data that it offers in place may have been freed
   std::atomic<std::uint64_t> cores[16];            // bit set of the CPUs that it may run on
   alignas(64) std::atomic<std::uint32_t> version;  // of the record; odd while it is written
-  std::atomic<std::uint64_t> record[5];            // an Activity, but for its part elsewhere
+  std::atomic<std::uint64_t> record[6];            // an Activity, but for its part elsewhere
   std::atomic<std::uint64_t> elsewhere;            // that part: heartbeats in the upper half, the place plus one
   alignas(64) std::atomic<std::uint32_t> posts;    // number of posts to the board; its lowest bit selects the half that
                                                    // has the last one

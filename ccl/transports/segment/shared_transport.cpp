@@ -123,6 +123,7 @@ void SharedTransport::show(const Activity& a) {
   area.record[2].store(a.heartbeat, std::memory_order_relaxed);
   area.record[3].store(packed(a.step, a.waits_for), std::memory_order_relaxed);
   area.record[4].store(kind_of(a), std::memory_order_relaxed);
+  area.record[5].store(a.moves, std::memory_order_relaxed);
   area.version.store(version + 2, std::memory_order_release);
 }
 
@@ -143,8 +144,8 @@ Activity SharedTransport::activity(Rank r) const {
   const RankArea& area = segment_.area(r);
   for (;;) {
     const std::uint32_t before = area.version.load(std::memory_order_acquire);
-    std::uint64_t word[5];
-    for (int i = 0; i < 5; ++i) word[i] = area.record[i].load(std::memory_order_relaxed);
+    std::uint64_t word[6];
+    for (int i = 0; i < 6; ++i) word[i] = area.record[i].load(std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_acquire);
     // A rank that died while it wrote leaves an odd version for ever; then use what is there.
     if (before % 2 == 0 && area.version.load(std::memory_order_relaxed) != before) continue;
@@ -163,7 +164,8 @@ Activity SharedTransport::activity(Rank r) const {
             .type = static_cast<std::uint8_t>(low >> 16),
             .wire = static_cast<std::uint8_t>(low >> 1 & 0x7F),
             .reduction = static_cast<std::uint8_t>(low >> 8),
-            .running = (low & running_bit) != 0};
+            .running = (low & running_bit) != 0,
+            .moves = static_cast<std::uint16_t>(word[5])};
   }
 }
 

@@ -130,6 +130,29 @@ TEST(Presence, WhatIsNotAnsweredIsAskedByDatagramsAndBack) {
   EXPECT_TRUE(holds_in_time(is_on(0))) << "datagrams may be lost, so a wire is tried again";
 }
 
+// A link of 1 Mb/s carries some 300 messages a second, of which there are two for each ask.
+TEST(Presence, ARankIsAskedNoFasterThanItAnswers) {
+  constexpr auto answers_after = 60ms, apart = 1ms;
+  Presence zero = presence_of(0, 2), one = presence_of(1, 2);
+  const auto asked_in = [&](auto time) {
+    const std::uint32_t before = zero.asked(1);
+    for (const Deadline end = Clock::now() + time; Clock::now() < end; std::this_thread::yield())
+      zero.ask_around(apart);
+    return zero.asked(1) - before;
+  };
+  zero.ask_around(apart);
+  std::this_thread::sleep_for(answers_after);
+  tell(zero, one);
+  tell(one, zero);
+  EXPECT_LE(asked_in(answers_after), 1U);        // it took as long, at least
+  EXPECT_LE(asked_in(20 * answers_after), 30U);  // nothing comes back: ever slower
+  const std::uint32_t before = zero.asked(1);    // but it is asked
+  EXPECT_TRUE(holds_in_time([&] {
+    zero.ask_around(apart);
+    return zero.asked(1) >= before + 3;
+  }));
+}
+
 TEST(Presence, ARankThatDoesNotAnswerIsLostForItsSilenceAlone) {
   Presence zero = presence_of(0, 2, 400ms);
   zero.ask(1);

@@ -60,12 +60,13 @@ class Hosts:
             must("ip", "-n", self.switch, "link", "set", port, "master", bridge, "up")
             must("ip", "-n", name, "addr", "add", f"10.9.{number}.{i + 1}/24", "dev", interface)
             must("ip", "-n", name, "link", "set", interface, "up")
-            self.limit(name, interface, "50ms")
-            self.limit(self.switch, port, "5ms")  # as shallow as a switch: more than it holds is dropped
+            self.limit(name, interface, self.rate, self.burst, "50ms")
+            self.limit(self.switch, port, self.rate, self.burst, "5ms")  # shallow, as a switch: it drops what it does not hold
 
-    def limit(self, name, interface, latency):
-        must("tc", "-n", name, "qdisc", "add", "dev", interface, "root", "tbf", "rate", self.rate, "burst", self.burst,
-             "latency", latency)
+    @staticmethod
+    def limit(name, interface, rate, burst, latency):
+        must("tc", "-n", name, "qdisc", "add", "dev", interface, "root", "tbf", "rate", rate, "burst", burst, "latency",
+             latency)
 
     @staticmethod
     def port(host, interface):
@@ -96,10 +97,11 @@ class Hosts:
         return said.returncode == 0 and "not supported" not in said.stderr
 
     def slow(self, host, rate):
-        """Both ways."""
+        """Both ways. By a new queue: a packet in the old one that is larger than the new burst would never be sent."""
+        burst = self.burst if rate == self.rate else "16k"
         for name, interface in ((self.names[host], "eth0"), (self.switch, self.port(host, 0))):
-            must("tc", "-n", name, "qdisc", "replace", "dev", interface, "root", "tbf", "rate", rate, "burst",
-                 self.burst if rate == self.rate else "16k", "latency", "200ms")
+            must("tc", "-n", name, "qdisc", "del", "dev", interface, "root")
+            self.limit(name, interface, rate, burst, "200ms")
 
     def sent(self, host, interface=0):
         """The bytes that an interface of it has sent."""

@@ -135,14 +135,6 @@ class HostsTest(OnHosts):
         self.assertIn("the launch of node 1 has not been heard for 4 s", self.said(0))
         self.assertRegex(self.said(1), "the launch of node 0 at .* has not answered for 4 s")
 
-    def goes_on_after(self, disturb, hosts=2, timeout="30", **variables):
-        """With sums that are checked, which take longer than what happens meanwhile."""
-        self.start(hosts, 1, "bench", "all_reduce_perf", "-b", "1M", "-e", "1M", "-n", "400", "-c", "1", "-T", timeout,
-                   TRELLIS_TRANSPORT="libfabric", **variables)
-        self.measure_for(0.3)
-        disturb()
-        self.assertEqual(self.ends(range(hosts), 150), [0] * hosts, "".join(self.said(r) for r in range(hosts)))
-
     def test_a_cut_of_less_than_half_the_timeout_is_waited_for(self):
         """TCP tries again 6.2 s after it, and then 12.6 s: more than three quarters of the timeout."""
         self.hosts = Hosts(3)

@@ -86,3 +86,11 @@ class OnHosts(unittest.TestCase):
                    TRELLIS_TRANSPORT=transport, **variables)
         ranks = range(count * each)
         self.assertEqual(self.ends(ranks, 60), [0] * len(ranks), "".join(self.said(r) for r in ranks))
+
+    def goes_on_after(self, disturb, hosts=2, timeout="30", **variables):
+        """With sums that are checked, which take longer than what happens meanwhile."""
+        self.start(hosts, 1, "bench", "all_reduce_perf", "-b", "1M", "-e", "1M", "-n", "400", "-c", "1", "-T", timeout,
+                   TRELLIS_TRANSPORT="libfabric", **variables)
+        self.measure_for(0.3)
+        disturb()
+        self.assertEqual(self.ends(range(hosts), 150), [0] * hosts, "".join(self.said(r) for r in range(hosts)))

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,24 @@ TEST(Hosts, StrangersAtThePortsTakeNoDescriptors) {
     sum_and_look(*part, data, held);
     open_all();
   }
+}
+
+// At 1 Mb/s this takes longer than the timeout to each rank that the root sends it to, and those behind them see
+// nothing of it until then.
+TEST(Hosts, ABroadcastTakesAsLongAsItMust) {
+  const Launched l = launched_from_environment();
+  const char* const slowed = std::getenv("TRELLIS_TEST_SLOWED");
+  if (slowed == nullptr) GTEST_SKIP() << "slow_links_test.py starts its ranks";
+  const auto c = joined(l);
+  constexpr Rank root = 1;
+  std::vector<std::int32_t> data(100);
+  while (!sum_and_look(*c, data, slowed)) {
+  }
+  data.resize(250'000);
+  std::iota(data.begin(), data.end(), l.rank);
+  c->broadcast(data.data(), data.data(), data.size(), kernels::DType::i32, root);
+  std::int32_t due = root;
+  EXPECT_TRUE(std::ranges::all_of(data, [&](std::int32_t one) { return one == due++; }));
 }
 
 TEST(Hosts, ADivisionTakesUpTheRailThatWasLeft) {

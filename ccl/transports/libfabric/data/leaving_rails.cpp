@@ -62,7 +62,7 @@ int DataPath::stalled(Deadline now, bool we_paused) {
       const auto is =
           one.look(sent[at], arrived[at], presence_->heard(r), now, patience, rails_.only_one() ? answers_of_last : 1);
       if (is == Overdue::Is::stopped) return rail;
-      if (is == Overdue::Is::unsure) presence_->ask(r), asks = true;
+      if (is == Overdue::Is::unsure) presence_->ask(r, between_looks), asks = true;
     }
   }
   if (asks) control_->wake();

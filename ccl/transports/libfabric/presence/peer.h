@@ -26,6 +26,7 @@ struct Peer {
   Deadline heard = {};                            // last time
   Deadline asked = {};                            // last time
   Deadline unanswered = {};                       // first time that it was asked since it was heard
+  Clock::duration round = {};                     // that the last answer took
   std::array<Deadline, most_paths> failing = {};  // since when messages to it fail, by path
   Deadline repeat = {};                           // when the one that failed is sent again
   std::uint32_t asks = 0, answers = 0;            // the number of asks of it; the last that it answered

@@ -20,12 +20,21 @@ constexpr auto between_looks = 20ms;
 constexpr auto sure_it_ended = 200ms;  // between connections that are refused, of a rank that is not heard
 constexpr std::chrono::milliseconds most_silence = 200ms;  // of a path
 constexpr int silences = 8;                                // in the timeout, at least
+constexpr int asks = 16;                                   // the same, of a rank that does not answer
 constexpr int datagrams_longer = 5;                        // than a wire, before another path is tried
 constexpr auto before_return = 2s;                         // from datagrams to a wire, which loses nothing
 
 // A process that this one can see.
 bool is_neighbour(const Presence& p, Rank r) {
   return p.member(r).home == p.member(p.rank()).home && p.member(r).process != getpid();
+}
+
+// Between two asks of a rank: no shorter than its answers take, since over a slow link asks would take the room of
+// data.
+Clock::duration pause_before(const Peer& p, Clock::duration apart, std::chrono::milliseconds timeout) {
+  const Clock::duration silent = p.unanswered == Deadline() ? Clock::duration{} : p.asked - p.unanswered;
+  return std::clamp<Clock::duration>(std::max(2 * p.round, silent / 4), apart,
+                                     std::max<Clock::duration>(apart, timeout / asks));
 }
 
 bool can_not_be_reached(const Peer& p, const ControlPaths& paths, Deadline now) {
@@ -170,9 +179,10 @@ void Presence::owe_locked(Rank r) {
   owed_.push_back(r);
 }
 
-void Presence::ask(Rank r) {
+void Presence::ask(Rank r, std::chrono::milliseconds apart) {
+  const Deadline now = Clock::now();
   const std::lock_guard lock(mutex_);
-  ask_locked(r, Clock::now());
+  if (apart == 0ms || now - peer(r).asked >= pause_before(peer(r), apart, timeout_)) ask_locked(r, now);
 }
 
 void Presence::ask_locked(Rank r, Deadline now) {
@@ -190,7 +200,8 @@ void Presence::ask_around(std::chrono::milliseconds apart) {
   const Deadline now = Clock::now();
   const std::lock_guard lock(mutex_);
   const auto one = [&](Rank r) {
-    if (r >= 0 && r < ranks() && r != rank_ && now - peer(r).asked >= apart && !peer(r).state.head.left)
+    if (r >= 0 && r < ranks() && r != rank_ && now - peer(r).asked >= pause_before(peer(r), apart, timeout_) &&
+        !peer(r).state.head.left)
       ask_locked(r, now);
     return r >= 0 && r < ranks() && peer(r).unanswered != Deadline() && now - peer(r).unanswered > timeout_ / 4;
   };
@@ -237,11 +248,9 @@ void Presence::turn_where_silent(Deadline now) {
     if (!stuck && !since(p.unanswered)) continue;
     if (stuck) gossip_.ended(r, p.path, false);
     turn(r, p.path + 1, now);
-    if (stuck) {
-      p.knows_left = false;
-      owe_locked(r);
-    }
+    p.knows_left = p.knows_left && !stuck;
     p.to_ask = p.to_ask || p.unanswered != Deadline();
+    if (stuck || p.to_ask) owe_locked(r);
   }
 }
 
@@ -339,6 +348,7 @@ bool Presence::hear(const PublicState& s, int path) {
   if (hear_of_end(s.head) && is_large(ranks())) owe_all_locked();
   Peer& p = peer(from);
   p.heard = Clock::now();
+  if (p.unanswered != Deadline() && s.head.answers > p.answers) p.round = p.heard - p.unanswered;
   p.unanswered = p.refused = p.failing[static_cast<std::size_t>(path)] = {};
   p.ended = false;
   if (path != p.path) turn(from, path, p.heard);

@@ -57,11 +57,11 @@ class Presence {
   void mark_lost(Rank);
   void mark_aborted();
 
-  void ask(Rank);                                    // for its state, soon
-  std::uint32_t asked(Rank) const;                   // how often
-  void ask_around(std::chrono::milliseconds apart);  // those that matter, each at most so often
-  bool answered(Rank, std::uint32_t ask) const;      // it has, or can't any more
-  std::uint32_t begin_survey();                      // of a large communicator: all are to tell what they do
+  void ask(Rank, std::chrono::milliseconds apart = {});  // for its state, soon, unless that was not long ago
+  std::uint32_t asked(Rank) const;                       // how often
+  void ask_around(std::chrono::milliseconds apart);      // those that matter, each at most so often
+  bool answered(Rank, std::uint32_t ask) const;          // it has, or can't any more
+  std::uint32_t begin_survey();                          // of a large communicator: all are to tell what they do
   bool surveyed(Rank, std::uint32_t survey) const;
   std::vector<bool> in_reach() const;  // to whom such news come
   // For the Control. The peers to whom something is to be told; each is taken off when it is written for.
