@@ -1,10 +1,11 @@
 // Machines as descriptions that can be edited, and what follows from them.
+#include <nanobind/stl/string_view.h>
+
 #include "python/binding/parts.h"
 #include "sim/figures/figure_units.h"
 #include "sim/machine/chip.h"
-#include "sim/machine/import/import.h"
+#include "sim/machine/import/typed.h"
 #include "sim/machine/machine.h"
-#include "sim/machine/several.h"
 
 namespace trellis::binding {
 namespace {
@@ -37,14 +38,6 @@ std::vector<std::tuple<std::string, double, Time>> route_of(const MachineSpec& s
   std::vector<std::tuple<std::string, double, Time>> way;
   for (const ResourceId r : links) way.emplace_back(machine.resource_name(r), machine.rate(r), machine.latency(r));
   return way;
-}
-
-// A file's machine, or several joined where `typed` says so: "PATH x 4".
-MachineSpec machine_of_file(const std::string& path, const std::string& text, const std::string& typed) {
-  MachineSpec spec = import_machine(path, text);
-  std::string_view one = typed;
-  const auto count = several(one);
-  return count && one == path ? joined(std::move(spec), *count, typed) : spec;
 }
 
 }  // namespace
@@ -89,7 +82,8 @@ void add_machines(nb::module_& m) {
       .def("route", &route_of, "source"_a, "target"_a);
   m.def(
       "machine_spec", [](const std::string& name) { return machine_spec(name); }, "name"_a);
-  m.def("machine_of_file", &machine_of_file, "path"_a, "text"_a, "typed"_a);
+  m.def("machine_file", &machine_file, "typed"_a);
+  m.def("machine_of_file", &machine_of_file, "typed"_a, "path"_a, "text"_a);
   m.def("machine_names", &machine_names);
   m.def("chip_names", &chip_names);
   m.def(

@@ -12,7 +12,6 @@ True
 
 import os
 import pathlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,16 +46,6 @@ def _figures(raw: dict[str, tuple[Any, ...]]) -> dict[str, Figure]:
     return {name: Figure(*values) for name, values in raw.items()}
 
 
-def _file_of(typed: str) -> pathlib.Path | None:
-    """The file that `typed` names, by itself or as "FILE x 4"; as the command line takes it."""
-    one = re.sub(r" *[x*] *[0-9]+$", "", typed)
-    for path in (typed, one):
-        if os.path.exists(path) and not os.path.isdir(path):
-            return pathlib.Path(path)
-    meant = ("/" in one and ":" not in one) or one.endswith((".machine", ".yml", ".xml"))
-    return pathlib.Path(one) if meant else None
-
-
 class Machine:
     """A machine by name ("trn2.48xlarge"), several ("trn2.48xlarge x 4"), a shape ("torus:4x4/clos:16"), or a file.
 
@@ -71,9 +60,9 @@ class Machine:
         file: tuple[str, str] | None = None,  # its path and text, where they are known
     ) -> None:
         self.base, self.changes = os.fspath(name), tuple(changes)
-        path = None if file else _file_of(self.base)
-        self._file = (str(path), path.read_text()) if path else file
-        self._spec = _native.machine_of_file(*self._file, self.base) if self._file else _native.machine_spec(self.base)
+        path = None if file else _native.machine_file(self.base)
+        self._file = (path, pathlib.Path(path).read_text()) if path else file
+        self._spec = _native.machine_of_file(self.base, *self._file) if self._file else _native.machine_spec(self.base)
         for kind, change in self.changes:
             if kind == "what_if":
                 self._spec.what_if(change)

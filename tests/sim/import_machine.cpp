@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <functional>
 #include <stdexcept>
+#include <system_error>
 
+#include "sim/machine/import/typed.h"
 #include "sim/machine/several.h"
+#include "tests/folder.h"
 #include "tests/why.h"
 
 namespace trellis::sim {
@@ -31,6 +34,30 @@ double rate(const Machine& m, Rank from, Rank to) {
   double least = m.rate(way.at(0));
   for (ResourceId r : way) least = std::min(least, m.rate(r));
   return least;
+}
+
+TEST(TypedMachine, IsANameAShapeOrAFile) {
+  const Folder folder;
+  const std::string path = folder.put("rack.machine", "");
+  EXPECT_EQ(machine_file("trn2.48xlarge"), std::nullopt);
+  EXPECT_EQ(machine_file("trn2.48xlarge x 4"), std::nullopt);
+  EXPECT_EQ(machine_file("cores:4/torus:4x4/clos:16"), std::nullopt);
+  EXPECT_EQ(machine_file(path), path);
+  EXPECT_EQ(machine_file(path + " x 4"), path);
+  EXPECT_EQ(machine_file("absent.machine x 4"), "absent.machine");
+  EXPECT_EQ(Machine(typed_machine("trn2.48xlarge x 2")).ranks(), 128);
+  EXPECT_EQ(typed_machine("torus:4x4").levels.size(), 1u);
+}
+
+TEST(TypedMachine, AFileIsReadAndItsErrorsNameIt) {
+  const Folder folder;
+  const std::string path =
+      folder.put("net.yml", "topology: [ Ring ]\nnpus_count: [ 8 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n");
+  EXPECT_EQ(Machine(typed_machine(path)).ranks(), 8);
+  EXPECT_NE(why([&] { typed_machine(path + " x 2"); }).find("cluster"), std::string::npos);
+  EXPECT_THROW(typed_machine(folder.path() / "absent.yml"), std::system_error);
+  EXPECT_THROW(typed_machine("trn2.48xlrage"), std::invalid_argument);
+  EXPECT_THROW(typed_machine("torus:4x4", {"no.such=1"}), std::invalid_argument);
 }
 
 TEST(ImportAstra, GigabytesArePowersOfTwo) {

@@ -1,6 +1,6 @@
 #include "tools/bench/flags.h"
 
-#include "tools/answer/machine_typed.h"
+#include "sim/machine/import/typed.h"
 
 namespace trellis::tools {
 namespace {
@@ -54,7 +54,7 @@ const std::vector<Flag> all_flags = {
 
     {simulated, "--on", "The machine: sim:trn2.48xlarge, sim:torus:4x4", &O::on},
     {simulated, "--era", "The software's generation", &O::era, "the machine's usual one"},
-    {simulated, "--what-if", change_grammar, &O::what_if},
+    {simulated, "--what-if", sim::change_grammar, &O::what_if},
     {simulated, "--no-interval", "Do not print the interval of each time", &O::no_interval},
 
     {ranks, "--ranks", "Ranks", &O::ranks, "one for each core", 1, most_ranks_asked},

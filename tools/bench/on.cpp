@@ -9,7 +9,7 @@
 #include "measure/buffers.h"
 #include "schedule/collective_traits.h"
 #include "sim/answer/answer.h"
-#include "tools/answer/machine_typed.h"
+#include "sim/machine/import/typed.h"
 #include "tools/answer/price_progress.h"
 #include "tools/bench/report/result.h"
 #include "tools/program/output.h"
@@ -164,7 +164,7 @@ int bench_on(const std::string& place, const BenchSettings& s) {
   if (!place.starts_with(simulator))
     throw std::invalid_argument(fmt::format("--on {}: expected sim:MACHINE, as in sim:trn2.48xlarge", place));
   expect_nothing_to_run(s);
-  return Simulated(s, typed_machine(place.substr(simulator.size()), s.what_if)).run();
+  return Simulated(s, sim::typed_machine(place.substr(simulator.size()), s.what_if)).run();
 }
 
 }  // namespace trellis::tools

@@ -9,12 +9,12 @@
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/text.h"
 #include "schedule/proof/verify.h"
+#include "sim/machine/import/typed.h"
 #include "sim/thread_pool.h"
 #include "sim/tune/search.h"
 #include "sim/tune/synthesis.h"
 #include "tools/answer/crossover_chart.h"
 #include "tools/answer/interruption.h"
-#include "tools/answer/machine_typed.h"
 #include "tools/bench/report/progress.h"
 #include "tools/machine/points.h"
 #include "tools/program/cli_checks.h"
@@ -70,7 +70,7 @@ void add(CLI::App& app, Options& o) {
       ->check(above_zero())
       ->capture_default_str();
   app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
-  app.add_option("--what-if", o.what_if, change_grammar);
+  app.add_option("--what-if", o.what_if, sim::change_grammar);
   app.add_option("--threads", o.threads, "Number of threads [one per processor]")->check(CLI::Range(0, 1024));
   app.add_option("--points", o.points, "A file of finished points, to go on from");
   app.add_flag("--synthesise", o.synthesise, "Make schedules for the machine's links, too");
@@ -203,7 +203,7 @@ int tell_of_interruption(const Options& o, const Looked& l, std::string text) {
 }
 
 int run(const Options& o) {
-  const Machine machine(typed_machine(o.machine, o.what_if));
+  const Machine machine(sim::typed_machine(o.machine, o.what_if));
   const sim::Group group = sim::group_named(machine, o.group);
   const Pricer::Settings settings{.collective = bench_op(o.collective).collective, .era = o.era};
   const auto bytes = static_cast<double>(parse_bytes(o.bytes));

@@ -11,11 +11,11 @@
 #include "measure/rules.h"
 #include "measure/words.h"
 #include "schedule/proof/refutation.h"
+#include "sim/machine/import/typed.h"
 #include "sim/thread_pool.h"
 #include "sim/tune/borders.h"
 #include "tools/answer/crossover_chart.h"
 #include "tools/answer/interruption.h"
-#include "tools/answer/machine_typed.h"
 #include "tools/bench/report/progress.h"
 #include "tools/machine/points.h"
 #include "tools/program/cli_checks.h"
@@ -70,7 +70,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--channels", o.channels, "Numbers of channels to try")->delimiter(',')->capture_default_str();
   app.add_option("--segments", o.segments, "Numbers of segments to try")->delimiter(',')->capture_default_str();
   app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
-  app.add_option("--what-if", o.what_if, change_grammar);
+  app.add_option("--what-if", o.what_if, sim::change_grammar);
   app.add_flag("--rows", o.rows, "Arrange all ranks in one row instead of the machine's shape");
   app.add_option("--threads", o.threads, "Number of threads [one per processor]")->check(CLI::Range(0, 1024));
   app.add_option("--points", o.points, "A file of finished points, to go on from");
@@ -82,7 +82,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--explain", o.explain, "A collective and a size: explain the choice")->expected(2);
 }
 
-Machine machine_for(const Options& o) { return Machine(typed_machine(o.machine, o.what_if)); }
+Machine machine_for(const Options& o) { return Machine(sim::typed_machine(o.machine, o.what_if)); }
 
 std::vector<Group> groups_for(const Options& o, const Machine& machine) {
   std::vector<Group> groups;

@@ -7,8 +7,8 @@
 
 #include "measure/words.h"
 #include "sim/answer/answer.h"
+#include "sim/machine/import/typed.h"
 #include "sim/timeline/summary_words.h"
-#include "tools/answer/machine_typed.h"
 #include "tools/answer/noise.h"
 #include "tools/answer/price_progress.h"
 #include "tools/answer/timeline_file.h"

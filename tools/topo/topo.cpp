@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "sim/figures/nearest.h"
-#include "tools/answer/machine_typed.h"
+#include "sim/machine/import/typed.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
@@ -31,7 +31,7 @@ struct Options {
 void add_machine(CLI::App& app, Options& o) {
   app.add_option("machine", o.machine, "host: the machine that this runs on; or a simulated one")
       ->capture_default_str();
-  app.add_option("--what-if", o.what_if, std::string("Of a simulated one: ") + change_grammar);
+  app.add_option("--what-if", o.what_if, std::string("Of a simulated one: ") + sim::change_grammar);
   app.add_option("-n,--ranks", o.ranks, "Show where N ranks would be kept");
   app.add_flag("--equal", o.equal,
                "Divide all cores equally among the ranks, as trellis launch does; without it, one core per rank");
@@ -47,7 +47,7 @@ void add_show(CLI::App& app, Options& o) {
       "do, and neighbours side by side. trellis bench and trellis launch --pin keep each rank on one; trellis launch\n"
       "alone gives each an equal part of all cores (--equal). Where ranks are more than cores, none is kept anywhere.\n"
       "Cores and caches are counted from 0; threads and NUMA nodes have the numbers of taskset and numactl.\n\n{}",
-      machine_grammar));
+      sim::machine_grammar));
   add_machine(app, o);
   app.add_flag("--json", o.json, "Print JSON, sizes in bytes");
   app.add_option("--hosts", o.hosts, "Show these hosts instead: node0,node1")->delimiter(',');
@@ -59,7 +59,7 @@ void add_draw(CLI::App& app, Options& o) {
       "Draws a machine as SVG. A simulated one as an architect would: chips within their torus, hosts, network\n"
       "interfaces, switches; what repeats too often is drawn once, the rest as boxes. What each link is, its "
       "rate\nand its latency are shown on it.\n\n{}",
-      machine_grammar));
+      sim::machine_grammar));
   add_machine(app, o);
   app.add_option("-o,--output", o.output, "Write the SVG here [standard output]")
       ->check(svg_file())
@@ -103,7 +103,7 @@ int show(const Options& o) {
     return 0;
   }
   if (is_simulated(o)) {
-    const sim::Machine machine(typed_machine(o.machine, o.what_if));
+    const sim::Machine machine(sim::typed_machine(o.machine, o.what_if));
     write_output("", o.json ? sim_topo_json(machine) : sim_topo_text(machine));
     return 0;
   }
@@ -115,7 +115,7 @@ int show(const Options& o) {
 
 int draw(const Options& o) {
   if (is_simulated(o)) {
-    write_output(o.output, sim_topo_picture(sim::Machine(typed_machine(o.machine, o.what_if))));
+    write_output(o.output, sim_topo_picture(sim::Machine(sim::typed_machine(o.machine, o.what_if))));
     return 0;
   }
   const TopoMachine machine = host_named(o.machine);

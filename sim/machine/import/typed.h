@@ -1,14 +1,16 @@
-// Finds the simulated machine that a user typed: a name, a shape, or a file in our format or another tool's.
+// The machine that a user typed: a name, a shape, or a file in our format or another tool's.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/machine/machine.h"
 
-namespace trellis::tools {
+namespace trellis::sim {
 
-// For --help: what can be typed.
+// For help texts: what can be typed.
 inline constexpr const char* machine_grammar =
     "Machines are data files of sim/machines, several of one (\"trn2.48xlarge x 4\"), or shapes: torus:16x32x32, "
     "ring:64,\n"
@@ -21,7 +23,12 @@ inline constexpr const char* change_grammar =
     "KEY=VALUE of the machine's figures; dead:0-1 or slow:0-1:0.5, the first link of the way from one rank to the "
     "other; nic:RANK:0.5, hbm:RANK:0.5 or straggler:RANK:0.5, its speed as a part of the usual; repeatable";
 
-// Applies the changes as sim::what_if reads them. Throws invalid_argument, naming the known machines, and system_error.
-sim::MachineSpec typed_machine(const std::string& typed, const std::vector<std::string>& changes = {});
+// Applies the changes as what_if reads them. Throws invalid_argument, naming the known machines, and system_error.
+MachineSpec typed_machine(const std::string& typed, const std::vector<std::string>& changes = {});
 
-}  // namespace trellis::tools
+// The two halves, for callers that read files themselves: the path that `typed` names ("rack.machine x 4" names
+// rack.machine), or nullopt for a name or a shape; and the machine of that file's text.
+std::optional<std::string> machine_file(const std::string& typed);
+MachineSpec machine_of_file(const std::string& typed, const std::string& path, std::string_view text);
+
+}  // namespace trellis::sim
