@@ -1,7 +1,7 @@
 """What a torch job communicated, as a workload: run it with TRELLIS_RECORD=folder, then
 
     python -m trellis.recorded folder -o job.txt
-    trellis play job.txt -m "trn2.48xlarge x 4"
+    trellis sim job.txt -m "trn2.48xlarge x 4"
 
 Between a rank's operations is the time that it computed, as measured where it ran; `--compute` multiplies it. A job
 whose operations all are among all ranks can be played by more of them: `--ranks 64`.
@@ -217,7 +217,7 @@ class _Writer:
 
 
 def workload(folder: str | pathlib.Path, compute: float = 1.0, ranks: int = 0) -> str:
-    """The text of the workload, as `trellis play` and `trellis.sim.play` read it."""
+    """The text of the workload, as `trellis sim` and `trellis.sim.play` read it."""
     paths = sorted(pathlib.Path(folder).glob("rank*.jsonl"))
     read = [_read(path) for path in paths]
     recorded = {head["rank"]: events for head, events in read}

@@ -218,7 +218,7 @@ def play(
     flops: float = 0,
     memory: float = 0,
 ) -> Played:
-    """Plays a workload, in the text form of `trellis play`: a file, or the text itself.
+    """Plays a workload, in the text form of `trellis sim`: a file, or the text itself.
 
     >>> play("ranks 16\\ncompute forward 1ms\\nall_reduce sums 64MB after forward", "trn2.48xlarge").time > 1e-3
     True

@@ -29,7 +29,7 @@ class Help(unittest.TestCase):
         self.assertRegex(ran.stdout, r"^trellis \d+\.\d+\.\d+\n$")
 
     def test_a_list_has_a_line_for_each_that_ends_where_it_ends(self):
-        self.assertRegex(trellis("--help").stdout, r"\n  play +The same as sim, for a training step or a trace of one\n")
+        self.assertRegex(trellis("--help").stdout, r"\n  sim +Prices a collective or a workload on a simulated machine\n")
 
     def test_every_command_has_help_with_examples(self):
         for path in every_command():

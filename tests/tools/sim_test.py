@@ -242,10 +242,6 @@ class Sim(program.Case):
         fast = priced("sim", "all_reduce", "-m", own, "-a", "ring", "-b", "8MiB")
         self.assertGreater(slow["time_us"], 5 * fast["time_us"])
 
-    def test_play_is_sim(self):
-        words = [STEP, "--machine", "trn2.48xlarge", "-a", "ring"]
-        self.assertEqual(trellis("sim", *words).stdout, trellis("play", *words).stdout)
-
     def test_collectives_at_once_slow_each_other(self):
         tasks = {t["task"]: t for t in priced("sim", STEP, "--machine", "trn2.48xlarge", "-a", "ring")["tasks"]}
         took = {name: t["end_ps"] - t["start_ps"] for name, t in tasks.items()}

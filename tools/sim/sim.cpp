@@ -296,8 +296,7 @@ constexpr const char* examples =
     "trellis sim trace.0.et --machine network.yml --json";
 
 const Registered simulate(command("sim", "Prices a collective or a workload on a simulated machine", examples, add,
-                                  run)),
-    play_too(command("play", "The same as sim, for a training step or a trace of one", examples, add, run));
+                                  run));
 
 }  // namespace
 }  // namespace trellis::tools
