@@ -1,6 +1,7 @@
 #include "ccl/failure/dump_file.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -48,6 +49,13 @@ SeenRank seen_of(const Activity& a) {
 }
 
 std::string unwritten(const std::exception& e) { return fmt::format("the dump could not be written: {}", e.what()); }
+
+// To a standard error that takes it: a process that was told to end does not wait for who reads there.
+void tell_at_once(const std::string& text) {
+  pollfd error = {.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (poll(&error, 1, 0) != 1 || error.revents != POLLOUT) return;
+  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
+}
 
 Standing standing_of(Transport& t, Rank r) {
   if (t.left(r)) return Standing::left;
@@ -171,7 +179,7 @@ void DumpFile::write(std::vector<Pending> pending) {
   store();
 }
 
-// The failure that is being recorded comes first, and this is told with it.
+// A failure that is being recorded comes first, and this is told with it. A request by a signal has no other answer.
 void DumpFile::store() {
   try {
     replace_file(fmt::format("{}/trellis_{}_rank{}.json", folder_, told_.communicator, told_.rank),
@@ -179,6 +187,8 @@ void DumpFile::store() {
     trouble_.clear();
   } catch (const std::exception& e) {
     trouble_ = unwritten(e);
+    if (!failure_ && !division_failure_)
+      tell_at_once(fmt::format("trellis: rank {}: {}\n", told_.rank, std::exchange(trouble_, {})));
   }
 }
 
