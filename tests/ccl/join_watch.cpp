@@ -3,13 +3,17 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <system_error>
 #include <thread>
+#include <vector>
 
+#include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/transports/open.h"
+#include "device/host/host.h"
 
 namespace trellis::ccl {
 namespace {
@@ -81,6 +85,24 @@ TEST(JoinWatch, AllWhoHaveNotComeAreNamedAndNoNote) {
   EXPECT_EQ(text_of(first.failed(waiting(first, 1ms))), missing);
   EXPECT_EQ(first.absent(), (std::vector<Rank>{1, 3}));
   EXPECT_EQ(text_of(third.failed(waiting(third, 1ms))), missing + ", as rank 0 found");
+}
+
+// What it announced is closed, or another file has its number by now.
+TEST(JoinWatch, WhoComesAfterRankZeroHasGivenUpIsDropped) {
+  const auto store = memory_store();
+  const auto device = device::host_of_process();
+  const auto join = [&](Rank rank) {
+    return open_transport(store, {.rank = rank,
+                                  .ranks = 2,
+                                  .config = {.transport = "shared_memory"},
+                                  .device = device.get(),
+                                  .deadline = Clock::now() + 50ms});
+  };
+  EXPECT_THROW(join(0), PeerLost);
+  EXPECT_THROW(join(1), Dropped);
+  std::vector<Descriptor> others(64);
+  for (Descriptor& one : others) one = Descriptor(memfd_create("another", MFD_CLOEXEC));
+  EXPECT_THROW(join(1), Dropped);
 }
 
 TEST(JoinWatch, ACallersMistakeIsTheirOwn) {

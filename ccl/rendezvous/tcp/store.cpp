@@ -178,11 +178,14 @@ Link TcpStore::find(Deadline deadline) {
         return *std::move(a.link);
       }
       if (a.found > most) told = fmt::format("at {}: {}", place.text(), a.why);
+      if (a.found > most && a.found == Found::gone) told += "; its process has not begun, or has ended";
       most = std::max(most, a.found);
       if (a.found >= Found::elsewhere && search_.strangers_end_it)
         throw std::system_error(EACCES, std::generic_category(), fmt::format("{}, {}", search_.name, told));
       if (a.found == Found::gone && only && search_.was_there)
-        throw std::system_error(ECONNREFUSED, std::generic_category(), fmt::format("{}, {}", search_.name, told));
+        throw std::system_error(
+            ECONNREFUSED, std::generic_category(),
+            fmt::format("{}, at {}, has ended: its process has ended or given up", search_.name, place.text()));
     }
     std::this_thread::sleep_for(std::min<Clock::duration>(pause, std::max(deadline - Clock::now(), Clock::duration{})));
     pause = std::min(pause * 2, longest_pause);

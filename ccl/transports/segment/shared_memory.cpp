@@ -254,6 +254,16 @@ std::pair<Descriptor, Mapping> made(Store& store, const SegmentShape& shape, con
   return {std::move(file), std::move(mapping)};
 }
 
+// A rank 0 that gives up closes its segment, and says why; the descriptor's number may be another file's by now.
+constexpr const char* given_up = "rank 0 no longer has the segment that it announced";
+
+Descriptor open_announced(const Announced& announced) try {
+  return open_of(0, announced.pid, announced.fd);
+} catch (const std::system_error& e) {
+  if (e.code().value() == ENOENT && access("/proc/self/fd", F_OK) == 0) throw Dropped(e.what());
+  throw;
+}
+
 std::pair<Descriptor, Mapping> found(Store& store, Rank rank, const std::string& host, Deadline deadline) {
   const Bytes bytes = store.get("segment", deadline);
   Announced announced;
@@ -263,15 +273,13 @@ std::pair<Descriptor, Mapping> found(Store& store, Rank rank, const std::string&
   if (host != announced.host)
     throw std::invalid_argument(fmt::format(
         "rank {} runs on another host or in another container than rank 0: shared memory can't join them", rank));
-  Descriptor file = open_of(0, announced.pid, announced.fd);
+  Descriptor file = open_announced(announced);
   struct stat size = {};
   if (fstat(file.number(), &size) != 0 || static_cast<std::uint64_t>(size.st_size) != announced.bytes)
-    throw std::invalid_argument(fmt::format("the segment of rank 0 has {} bytes: expected {}",
-                                            static_cast<std::int64_t>(size.st_size), announced.bytes));
+    throw Dropped(given_up);
   Mapping mapping(file.number(), announced.bytes, PROT_READ | PROT_WRITE);
   const SegmentShape shape = Segment::read(mapping.base(), mapping.bytes());
-  if (Segment(mapping.base(), shape).header().identity != announced.identity)
-    throw std::invalid_argument("what rank 0 announced is another segment by now");
+  if (Segment(mapping.base(), shape).header().identity != announced.identity) throw Dropped(given_up);
   return {std::move(file), std::move(mapping)};
 }
 
