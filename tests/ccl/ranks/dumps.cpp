@@ -1,5 +1,4 @@
 // The flight recorders' files: who writes them, and when.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -20,7 +19,6 @@
 
 #include "ccl/failure/dump_on_signal.h"
 #include "ccl/failure/rank_dump.h"
-#include "ccl/rendezvous/tcp/socket.h"
 #include "tests/ccl/ranks/run.h"
 #include "tests/folder.h"
 
@@ -354,70 +352,6 @@ TEST_F(Dumps, ALinkThatSomebodyHasPutThereIsNotFollowed) {
   ASSERT_EQ(lstat(name.c_str(), &s), 0);
   EXPECT_TRUE(S_ISREG(s.st_mode));
   EXPECT_EQ(s.st_mode & 07777, 0600U);
-}
-
-// What a rank is told when another leaves and the dump cannot be written; and the rank that its error names.
-TEST_F(Dumps, AnErrorTellsThatItsDumpCouldNotBeWritten) {
-  Config c = config();
-  c.dump = folder + "/dumps";
-  const std::string said = run_processes(
-      2,
-      [&](Communicator& one) {
-        one.barrier();
-        if (one.rank() == 1) return;
-        std::filesystem::remove_all(c.dump);
-        try {
-          one.barrier();
-        } catch (const PeerLost& lost) {
-          if (lost.rank != 1) throw std::runtime_error("another rank is named");
-          if (one.error() == nullptr) throw std::runtime_error("it keeps no error");
-          throw;
-        }
-      },
-      c);
-  EXPECT_NE(said.find("rank 1"), std::string::npos) << said;
-  EXPECT_NE(said.find("; the dump could not be written: " + c.dump + "/trellis_"), std::string::npos) << said;
-}
-
-// Of a process that gets this signal where its dump cannot be written: how it ends, and what it says.
-std::pair<std::string, std::string> asked_in_vain(const Config& c, const std::string& heard, int signal) {
-  const std::string ended = run_processes(
-      1,
-      [&](Communicator& one) {
-        std::filesystem::remove_all(c.dump);
-        const Descriptor file(open(heard.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
-        dup2(file.number(), STDERR_FILENO);
-        kill(getpid(), signal);
-        for (const auto until = Clock::now() + 60s; std::filesystem::file_size(heard) == 0 && Clock::now() < until;)
-          usleep(1000);
-        if (signal == SIGTERM) sleep(60);
-        one.barrier();
-      },
-      c);
-  std::ostringstream said;
-  said << std::ifstream(heard).rdbuf();
-  return {ended, said.str()};
-}
-
-TEST_F(Dumps, ASignalThatCannotBeAnsweredIsToldAtOnce) {
-  Config c = config();
-  c.dump = folder + "/dumps";
-  for (const int signal : {SIGUSR2, SIGTERM}) {
-    const auto [ended, said] = asked_in_vain(c, folder + "/heard", signal);
-    EXPECT_EQ(ended, signal == SIGTERM ? "rank 0: signal 15\n" : "");
-    EXPECT_EQ(said.rfind("trellis: rank 0: the dump could not be written: " + c.dump + "/trellis_", 0), 0U) << said;
-    EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
-  }
-}
-
-TEST_F(Dumps, AFailureToCreateACommunicatorTellsIt) {
-  const std::string in_a_file = made.put("file", "") / "dumps";
-  try {
-    Communicator::create(memory_store(), 0, 2, {.timeout = 100ms, .transport = "loopback", .dump = in_a_file});
-    FAIL() << "the other rank is missing";
-  } catch (const std::exception& e) {
-    EXPECT_NE(std::string_view(e.what()).find("; the dump could not be written: "), std::string_view::npos) << e.what();
-  }
 }
 
 }  // namespace
