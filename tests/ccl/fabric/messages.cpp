@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "ccl/transports/libfabric/data/offers.h"
 #include "ccl/transports/libfabric/data/packet.h"
 #include "ccl/transports/libfabric/presence/public_state.h"
 #include "ccl/transports/libfabric/presence/replay_window.h"
@@ -154,6 +155,26 @@ TEST(Seal, NeedsTheSecretAndTheOrigin) {
   EXPECT_TRUE(Seal("", origin).open(m).empty());
   EXPECT_TRUE(Seal("secret", {.identity = other.identity, .nonce = origin.nonce}).open(m).empty());
   EXPECT_TRUE(Seal("secret", {.identity = origin.identity, .nonce = other.nonce}).open(m).empty());
+}
+
+TEST(Offers, AreKnownByTheirPlaceAndBounded) {
+  Offers all;
+  const auto add = [&](std::uint32_t number, std::uint64_t offset, std::uint64_t key, bool passed = false) {
+    Grant g{.offset = offset, .bytes = 8, .piece = 8};
+    g.key[0] = key;
+    all.add({.number = number}, g, passed);
+  };
+  add(1, 0, 5);
+  add(1, 0, 6);
+  add(2, 0, 7, true);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all.front().grant.key[0], 6U);
+  for (std::uint64_t offset = 8; offset < 100'000; offset += 8) add(2, offset, 1);  // no receiver grants so much
+  EXPECT_EQ(all.size(), Offers::most);
+  add(1, 0, 9);
+  EXPECT_EQ(all.front().grant.key[0], 9U);
+  all.end_of(2);
+  EXPECT_EQ(all.size(), 1U);
 }
 
 TEST(ReplayWindow, TakesEachOfTheLastOnce) {

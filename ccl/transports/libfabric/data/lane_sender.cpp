@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::uint32_t most_outstanding = 16;  // pieces of a message
 constexpr std::size_t staged_pieces = 4;
+constexpr std::size_t most_copied = std::size_t{128} << 10;  // takes less time than to hear that it was taken
 constexpr int looks_unannounced = 3;  // for grants, as a receiver that comes at the same time grants without being told
 constexpr std::chrono::milliseconds first_patience{100}, longest_patience{2000};  // for the answer to an ask
 
@@ -36,6 +37,7 @@ void LaneSender::drop() {
   again_.clear();
   ended_.clear();
   kept_.clear();
+  lingers_ = false;
 }
 
 void LaneSender::drop_rail(int rail) {
@@ -67,15 +69,10 @@ void LaneSender::taken(std::uint32_t count) {
 
 void LaneSender::granted(const Packet& p, const Grant& g) {
   const bool passed = p.number - number_ >= window || (begun_ && p.number == number_ && g.offset < posted_);
-  const auto known = std::ranges::find_if(
-      offers_, [&](const Offered& o) { return o.packet.number == p.number && o.grant.offset == g.offset; });
   if (p.number == number_)
     for (Again& a : again_)
       if (a.piece.grant.first == g.first) a.piece.grant = g;
-  if (known != offers_.end())
-    known->grant = g;  // it is granted anew for a rail that was opened since
-  else if (g.piece != 0 && !passed)
-    offers_.push_back({p, g});
+  offers_.add(p, g, passed);
 }
 
 void LaneSender::piece_done(const PieceOut& p, bool well) {
@@ -99,17 +96,20 @@ void LaneSender::lacking(const Packet& p, std::span<const std::uint32_t> pieces)
 }
 
 bool LaneSender::resume() {
-  if (!resumes_) return true;
+  if (lingers_ && !again_.empty()) send_again();  // nobody else asks for it
+  const bool whole = !lingers_ || again_.empty();
+  if (!resumes_) return whole;
   for (; kept_sent_ < kept_.size(); ++kept_sent_) {
     const Kept& k = kept_[kept_sent_];
     if (!path_.send(to_, k.packet, k.bytes.data(), k.bytes.size())) return false;
   }
   resumes_ = false;
-  return true;
+  return whole;
 }
 
 bool LaneSender::could_advance() const {
   if (!waiting_ || path_.closed() || refused_) return false;
+  if (lingers_) return has_been_taken();
   if (!begun_) return !full();
   if (posted_ == bytes_) return outstanding_ == 0 && (!path_.sends_again() || has_been_taken());
   return outstanding_ < most_outstanding && path_.takes_pieces() && std::ranges::any_of(offers_, [&](const Offered& o) {
@@ -127,7 +127,7 @@ bool LaneSender::advance_now(Sending& s) {
   if (path_.closed()) return false;
   refused_ = false;
   path_.expect_undamaged();
-  const bool done = s.bytes <= path_.eager_bytes() ? send_eager(s) : send_large(s);
+  const bool done = is_free() && (s.bytes <= path_.eager_bytes() ? send_eager(s) : send_large(s));
   if (!done) path_.progress();
   return done;
 }
@@ -199,14 +199,39 @@ bool LaneSender::send_large(Sending& s) {
   s.done = posted_;
   const bool told = send_sums(s);
   if (!told || posted_ != s.bytes || outstanding_ != 0 || !again_.empty()) return false;
-  if (path_.sends_again() && !has_been_taken()) return false;  // only then is it sure that all has arrived
+  if (path_.sends_again() && !has_been_taken()) return linger(s);  // only then is it sure that all has arrived
+  end_large();
+  return true;
+}
+
+// Whether the caller's memory is needed no longer, though the message was not taken yet. What a producer made is in
+// memory of this end's own already.
+bool LaneSender::linger(const Sending& s) {
+  if (path_.checks() || path_.limits().registers_local || (s.producer == nullptr && bytes_ > most_copied)) return false;
+  if (s.producer == nullptr) {
+    copy_.assign(s.data, s.data + bytes_);
+    for (PieceOut& p : ended_) p.bytes.data = copy_.data() + (static_cast<const std::byte*>(p.bytes.data) - s.data);
+  }
+  return lingers_ = true;
+}
+
+// For the next message.
+bool LaneSender::is_free() {
+  if (!lingers_) return true;
+  if (!again_.empty()) send_again();
+  if (!has_been_taken() || outstanding_ != 0) return false;
+  lingers_ = false;
+  end_large();
+  return true;
+}
+
+void LaneSender::end_large() {
   begun_ = false;
   ended_.clear();
   made_ = 0;
-  std::erase_if(offers_, [&](const Offered& o) { return o.packet.number == number_; });
+  offers_.end_of(number_);
   ++number_;
   source_.reset();
-  return true;
 }
 
 void LaneSender::end_run(const Grant& g) {

@@ -7,6 +7,7 @@
 
 #include "ccl/transports/lane.h"
 #include "ccl/transports/libfabric/data/data_path.h"
+#include "ccl/transports/libfabric/data/offers.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -27,15 +28,13 @@ class LaneSender : public Sender {
   Rank to() const { return to_; }
 
  private:
-  struct Offered {
-    Packet packet;
-    Grant grant;
-    std::uint32_t next = 0;  // piece
-  };
   struct Staged;
   bool advance_now(Sending&);
   bool send_eager(Sending&);
   bool send_large(Sending&);
+  bool linger(const Sending&);
+  bool is_free();
+  void end_large();
   bool begin(Sending&);
   bool send_next_piece(Sending&, Offered&);
   Local bytes_of(Sending&, const Grant&, std::size_t bytes, int rail);
@@ -75,7 +74,7 @@ class LaneSender : public Sender {
   std::uint32_t asks_ = 0;
   Deadline asked_ = {};
   std::chrono::milliseconds patience_;
-  std::vector<Offered> offers_;
+  Offers offers_;
   // With checksums: of the run under way, and of those before it in the message.
   struct Summed {
     Sum sum;
@@ -85,6 +84,9 @@ class LaneSender : public Sender {
   std::vector<Summed> sums_;
   Registrations::Use source_;
   std::unique_ptr<Staged> staged_;
+  // The large message has gone, but was not taken yet: if need be, it is sent again from memory of this end's own.
+  bool lingers_ = false;
+  std::vector<std::byte> copy_;
   std::vector<std::byte> made_small_;
   // With several rails: the messages that travelled whole and were not taken yet.
   struct Kept {
