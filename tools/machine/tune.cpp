@@ -11,6 +11,8 @@
 #include "measure/rules.h"
 #include "measure/words.h"
 #include "schedule/proof/refutation.h"
+#include "sim/choose/choice.h"
+#include "sim/choose/usual_configs.h"
 #include "sim/machine/import/typed.h"
 #include "sim/thread_pool.h"
 #include "sim/tune/borders.h"
@@ -38,8 +40,10 @@ using sim::Region;
 
 constexpr const char* description =
     "Prices every algorithm with several channels and segments on a simulated machine, over sizes and groups of its\n"
-    "ranks, and says which is best from where on: as regions, as a chart, and as a selection table for ccl/. Where "
-    "the\n"
+    "ranks, and says which is best from where on: as regions, as a chart, and as a selection table for ccl/. Without\n"
+    "--algorithms what `trellis sim` chooses at each of the sizes is among them. Each is proved first: up to 32 ranks "
+    "as\n"
+    "it is, above on a small machine of the same form. Where the\n"
     "best changes between two sizes, prices in between say at which byte, and what wins there; times are those of the\n"
     "sizes beside them.\n\n"
     "Groups are all ranks, inner-N (the first N: a chip, a row, a host) and across-N (one of each of these). Rules of\n"
@@ -135,6 +139,19 @@ struct Tuned {
   std::vector<Region> families;  // by algorithm
 };
 
+// What `trellis sim` chooses at each size has other channels, segments and shapes at times. No result is slower than
+// it.
+void add_choices(sim::Sweep& s, Pricer& pricer) {
+  std::vector<double> sizes = s.sizes;
+  if (!schedule::carries_data(s.settings.collective)) sizes.resize(1);
+  for (const double bytes : sizes) {
+    const sim::Choice choice =
+        sim::choose(pricer, sim::usual_configs(pricer, bytes), bytes, {.within = sim::usual_within});
+    if (!choice.best.empty() && std::ranges::find(s.ways, choice.best.front().way) == s.ways.end())
+      s.ways.push_back(choice.best.front().way);
+  }
+}
+
 // Of all algorithms, those that are wrong are left out, with a line in `wrong`; one that was named is refused.
 sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collective, const Group& group,
                      std::vector<std::string>& wrong) {
@@ -147,6 +164,7 @@ sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collec
       if (!o.algorithms.empty()) throw;
       wrong.push_back(fmt::format("left out {}: {}\n", text_of(way), error.what()));
     }
+  if (o.algorithms.empty()) add_choices(s, pricer);
   return s;
 }
 

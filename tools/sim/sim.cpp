@@ -48,7 +48,10 @@ void add(CLI::App& app, Options& o) {
       "-o writes what ran where and when: rows for each rank's software, bytes and waiting, and for each "
       "link, HBM and\nDMA engine that it used. The page has the result beside its lower bounds, the phases, "
       "the critical path in words and\nthe machine's picture with its links as they were used. Ctrl-C ends a "
-      "long run with what it has.",
+      "long run with what it has.\n\n"
+      "An algorithm is proved before it is priced: up to 32 ranks as it is, above on a small machine of the same "
+      "form.\n"
+      "`trellis schedule verify` proves it at its own size.",
       workload_grammar, machine_grammar));
   app.add_option("collective", o.what, "all_reduce, all_gather, ...; or a file")->required();
   app.add_option("-m,--machine", o.machine, "The machine")->capture_default_str();

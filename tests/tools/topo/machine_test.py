@@ -266,6 +266,15 @@ class Search(Case):
                                             "-a", re.search(r"^fixed .*\n(\S+)", text, re.MULTILINE)[1]))
             self.assertLessEqual(fixed["time_ps"], chosen["time_ps"], text)
 
+    # It has other channels, segments and shapes than a table's own at times.
+    def test_a_table_is_nowhere_slower_than_what_sim_chooses(self):
+        for machine, size in (("full:4/clos:2", "64MB"), ("trn2.3xlarge x 2", "64MB"), ("torus:4x2", "64KB")):
+            chosen = json.loads(self.printed("sim", "all_reduce", "-m", machine, "-b", size, "--no-interval", "--json"))
+            text = self.printed("machine", "tune", machine, "--collectives", "all_reduce", "--sizes", size)
+            time, unit = re.search(r" ([0-9.]+) ([num]?s)$", text, re.MULTILINE).groups()
+            picoseconds = float(time) * {"ns": 1e3, "us": 1e6, "ms": 1e9, "s": 1e12}[unit]
+            self.assertLessEqual(picoseconds, chosen["time_ps"] * 1.0005, text)  # four digits are printed
+
     def test_a_schedule_is_made_for_a_machine_with_a_dead_link_and_the_library_runs_it(self):
         for name in ["found.schedule", "found.xml"]:
             found = self.folder / name
