@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-#include "ccl/failure/blame.h"
+#include "ccl/failure/ending.h"
+#include "ccl/failure/mismatch.h"
 #include "ccl/transports/who.h"
 
 namespace trellis::ccl {
@@ -39,7 +40,8 @@ bool divides(const Notice& n) { return n.stage != Stage::over; }
 // What a missing rank is doing instead.
 std::string instead(const Transport& t, Rank r) {
   const Activity theirs = t.activity(r);
-  return fmt::format("{} {}", theirs.running ? "it is in" : "its last was", text_of(theirs));
+  return fmt::format("{} {}{}", theirs.running ? "it is in" : "its last was", text_of(theirs),
+                     has_finalized(t, r) ? "; it has finalized the communicator" : "");
 }
 
 // Checks whether another rank has made a communicator without this rank. What it did before this attempt counts only if

@@ -6,8 +6,9 @@
 #include <exception>
 #include <vector>
 
+#include "ccl/failure/ending.h"
+#include "ccl/failure/mismatch.h"
 #include "ccl/interruption.h"
-#include "ccl/plan/point_to_point.h"
 #include "ccl/transports/notice.h"
 #include "ccl/transports/who.h"
 #include "kernels/reduce/reduce.h"
@@ -21,39 +22,6 @@ using schedule::Collective;
 
 constexpr auto sure = 200ms;   // enough for a live rank to publish its activity
 constexpr auto patience = 2s;  // for the answer of a rank that has much else to do, where nothing hurries
-
-bool fits(const Activity& a, const Activity& b) {
-  return a.collective == b.collective && a.type == b.type && a.wire == b.wire && a.reduction == b.reduction &&
-         a.root == b.root && a.count == b.count;
-}
-
-// Whether two operations with the same number are different calls.
-bool differ(const Activity& a, const Activity& b) { return a.operation == b.operation && !fits(a, b); }
-
-// Collectives are numbered; sends and receives are not.
-bool counted(const Activity& a) {
-  return a.operation != 0 && static_cast<Collective>(a.collective) != Collective::send_recv;
-}
-
-// Two ranks have made different calls.
-Mismatch difference(const Transport& t, const Activity& mine, Rank other) {
-  const Activity theirs = t.activity(other);
-  if (differ(mine, theirs))
-    return {other,
-            fmt::format("rank {} called {} where rank {} called {}", other, text_of(theirs), t.rank(), text_of(mine))};
-  return {other, fmt::format("rank {} sent what rank {} does not expect: an earlier call of theirs was different, or "
-                             "their settings are; rank {} is in {}, rank {} in {}",
-                             other, t.rank(), other, text_of(theirs), t.rank(), text_of(mine))};
-}
-
-Mismatch misfit_of_points(const Transport& t, const Misfit& m) {
-  const auto sent = type_of_hash(m.mark), due = type_of_hash(m.mark_due);
-  if (sent && due && sent != due)
-    return {m.sender, fmt::format("rank {} sends {} where rank {} receives {}", m.sender, kernels::name(*sent),
-                                  t.rank(), kernels::name(*due))};
-  return {m.sender, fmt::format("rank {} sends {}{} bytes where rank {} receives {}", m.sender,
-                                m.whole ? "" : "more than ", m.bytes, t.rank(), m.due)};
-}
 
 [[noreturn]] void lose(Transport& t, Rank r, const Activity& mine, const std::string& why) {
   t.mark_lost(r);
@@ -115,6 +83,7 @@ std::string why_of(const Wait& w, const Culprit& c, const Activity& mine, double
     if (!came) why = fmt::format("did not come within {} s", seconds);
     why += fmt::format(": {} {}", theirs.running ? "it is in" : "its last was", text_of(theirs));
   }
+  if (c.rank >= 0 && has_finalized(t, c.rank)) why += "; it has finalized the communicator";
   if (c.how == Culprit::How::stopped) why += "; its process is stopped, by a signal or a debugger";
   if (c.rank != mine.waits_for && mine.waits_for >= 0 && t.activity(mine.waits_for).elsewhere >= 0)
     why += fmt::format("; rank {} waits in another communicator", mine.waits_for);
@@ -131,30 +100,6 @@ bool divides_instead(const Transport& t, const Activity& mine, Rank other) {
 
 }  // namespace
 
-std::string text_of(const Activity& a) {
-  if (a.divides != 0)
-    return fmt::format("a {} after operation {}", word(static_cast<Notice::Call>(a.divides)), a.operation);
-  const auto collective = static_cast<Collective>(a.collective);
-  if (collective == Collective::send_recv) return fmt::format("sends and receives after operation {}", a.operation);
-  if (a.operation == 0) return "no operation yet";
-  if (collective == Collective::barrier) return fmt::format("operation {}, barrier", a.operation);
-  std::string text = fmt::format("operation {}, {} of {} {}", a.operation, schedule::name(collective), a.count,
-                                 kernels::name(static_cast<kernels::DType>(a.type)));
-  if (a.wire != a.type) text += fmt::format(" as {}", kernels::name(static_cast<kernels::DType>(a.wire)));
-  if (schedule::reduces(collective))
-    text += fmt::format(", {}", kernels::name(static_cast<kernels::Reduction>(a.reduction)));
-  if (schedule::rooted(collective)) text += fmt::format(", root {}", a.root);
-  return text;
-}
-
-void explain(Transport& t, const Activity& mine, const Misfit& m) {
-  t.refresh(patience);
-  if (static_cast<Collective>(mine.collective) == Collective::send_recv) throw misfit_of_points(t, m);
-  const Mismatch other = difference(t, mine, m.sender);
-  if (!m.whole || m.bytes == m.due) throw other;
-  throw Mismatch(m.sender, fmt::format("{}; its message has {} bytes where {} are due", other.what(), m.bytes, m.due));
-}
-
 void explain(const Transport& t, const Activity& mine, const Damaged& d) {
   throw DataCorrupted(d.sender,
                       fmt::format("what {} sent has arrived with other bits: its checksum does not fit; we "
@@ -169,12 +114,16 @@ void explain(Transport& t, const Activity& mine, const Withdrawn& w) {
   lose(t, lost >= 0 ? lost : w.sender, mine, "failed before its message was read");
 }
 
-void check_health(Transport& t, const Activity& mine, std::chrono::nanoseconds waited) {
+void check_health(Transport& t, const FlightRecorder& past, const Activity& mine, std::chrono::nanoseconds waited) {
   if (t.aborted()) throw_ended(t, mine);
   if (const Rank lost = t.lost(); lost >= 0) lose(t, lost, mine, "is lost");
   for (Rank r = 0; r < t.ranks(); ++r) {
-    if (r == t.rank() || t.alive(r)) continue;
-    if (t.could_advance()) return;  // what it sent before it left has arrived meanwhile
+    if (r == t.rank()) continue;
+    const bool alive = t.alive(r);
+    if (!alive && t.could_advance()) return;  // what it sent before it left has arrived meanwhile
+    if (waited >= sure && (alive || t.left(r))) check_same_call(t, mine, r);
+    if (alive) continue;
+    if (t.aborted()) throw_ended(t, mine);  // by this one, before it left
     const Activity theirs = t.activity(r);
     if (t.silence(r) > 0ms && t.cut_off())
       lose(t, t.rank(), mine, "is cut off: most of the others do not answer, among them " + who(t, r));
@@ -184,30 +133,19 @@ void check_health(Transport& t, const Activity& mine, std::chrono::nanoseconds w
     if (waited < sure || (theirs.operation >= mine.operation && r != mine.waits_for)) continue;
     lose(t, r, mine, how_it_went(t, r));
   }
-  if (waited < sure || mine.waits_for < 0) return;
-  const Activity theirs = t.activity(mine.waits_for);
-  if (counted(mine) && divides_instead(t, mine, mine.waits_for))
+  check_unread(t, past, mine, counted(mine) ? mine.operation - 1 : mine.operation);
+  if (waited < sure || mine.waits_for < 0 || !counted(mine)) return;
+  if (divides_instead(t, mine, mine.waits_for))
     throw Mismatch(mine.waits_for, fmt::format("rank {} called {} where rank {} called {}", mine.waits_for,
-                                               text_of(theirs), t.rank(), text_of(mine)));
-  if (!counted(mine) || !counted(theirs)) return;
-  if (differ(mine, theirs)) throw difference(t, mine, mine.waits_for);
+                                               text_of(t.activity(mine.waits_for)), t.rank(), text_of(mine)));
+  if (has_finalized(t, mine.waits_for) && t.activity(mine.waits_for).operation < mine.operation)
+    lose(t, mine.waits_for, mine, "has finalized the communicator and makes no more calls");
 }
 
 void heed_interruption(Transport& t, const Activity& mine) {
   if (!interrupted()) return;
   t.mark_aborted();
   throw Aborted(fmt::format("it was interrupted on this rank, in {}", text_of(mine)), t.rank());
-}
-
-void check_over(Transport& t, const Activity& mine) {
-  t.refresh(patience);
-  for (Rank r = 0; r < t.ranks(); ++r) {
-    const Activity theirs = t.activity(r);
-    if (r != t.rank() && counted(theirs) && counted(mine) && differ(mine, theirs)) throw difference(t, mine, r);
-  }
-  if (const Rank r = t.unread(); r >= 0)
-    throw Mismatch(r, fmt::format("rank {} sent something that rank {} never received: rank {} is in {}, rank {} in {}",
-                                  r, t.rank(), r, text_of(t.activity(r)), t.rank(), text_of(mine)));
 }
 
 PeerLost lost_before(const Transport& t) {
@@ -225,6 +163,7 @@ std::exception_ptr ended_by(const Transport& t) {
   const std::string by = fmt::format("{}{}", who(t, r), r == t.rank() ? ", this one," : "");
   switch (n.ended) {
     case Notice::Ended::no:
+    case Notice::Ended::finalized:
       break;
     case Notice::Ended::failed:
       return std::make_exception_ptr(Aborted(fmt::format("{} has ended the communicator: {}", by, n.reason), r));
@@ -237,10 +176,10 @@ std::exception_ptr ended_by(const Transport& t) {
       Aborted(fmt::format("the communicator was aborted by rank {}{}", r, r == t.rank() ? ", this one" : ""), r));
 }
 
-void give_up(Transport& t, const FamilyMember& family, Watchdog& watch, const Activity& mine,
-             std::chrono::milliseconds timeout, std::chrono::nanoseconds waited) {
+void give_up(Transport& t, const FlightRecorder& past, const FamilyMember& family, Watchdog& watch,
+             const Activity& mine, std::chrono::milliseconds timeout, std::chrono::nanoseconds waited) {
   t.refresh(sure);
-  check_health(t, mine, waited);
+  check_health(t, past, mine, waited);
   const Deadline now = Clock::now();
   watch.look_now(t, now);
   const Wait wait{t, family, watch};

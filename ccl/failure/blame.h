@@ -8,19 +8,14 @@
 
 namespace trellis::ccl {
 
+class FlightRecorder;
+
 // Throws PeerLost when a rank is known to be gone and Aborted when a rank aborted. Throws Mismatch when the rank that
 // is waited for is in another operation, once `waited` is long enough to be sure.
-void check_health(Transport&, const Activity& mine, std::chrono::nanoseconds waited);
+void check_health(Transport&, const FlightRecorder& past, const Activity& mine, std::chrono::nanoseconds waited);
 
 // Where the caller has been interrupted (ccl/interruption.h): tells the other ranks, and throws Aborted.
 void heed_interruption(Transport&, const Activity& mine);
-
-// Throws Mismatch when ranks were in different operations, and each finished its own before the other's could be seen.
-// Called when this rank's operations are over and no more will follow.
-void check_over(Transport&, const Activity& mine);
-
-// Reports the difference between the two calls that a mismatched message reveals.
-[[noreturn]] void explain(Transport&, const Activity& mine, const Misfit&);
 
 // Reports a message that was changed on its way.
 [[noreturn]] void explain(const Transport&, const Activity& mine, const Damaged&);
@@ -31,13 +26,11 @@ void check_over(Transport&, const Activity& mine);
 // This rank has waited for longer than the timeout, or a rank has not come for that long: throws an error that names
 // the rank at the root of the waiting. Returns where none stands still, until half of the timeout more has gone by, and
 // where this rank has waited less than the timeout and nobody has been still for so long.
-void give_up(Transport&, const FamilyMember&, Watchdog&, const Activity& mine, std::chrono::milliseconds timeout,
-             std::chrono::nanoseconds waited);
+void give_up(Transport&, const FlightRecorder& past, const FamilyMember&, Watchdog&, const Activity& mine,
+             std::chrono::milliseconds timeout, std::chrono::nanoseconds waited);
 
 // The error for an operation that cannot start, because a rank was lost or has ended the communicator before.
 PeerLost lost_before(const Transport&);
 std::exception_ptr ended_by(const Transport&);  // an Aborted, or what that rank says of its failure
-
-std::string text_of(const Activity&);  // "operation 12, all_reduce of 1024 f32, sum", "a split after operation 12"
 
 }  // namespace trellis::ccl

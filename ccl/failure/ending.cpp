@@ -55,4 +55,13 @@ void end_for_all(Transport& t, const std::exception_ptr& why, bool elsewhere, No
   t.mark_aborted();
 }
 
+void finalize_for_all(Transport& t, Notice& notice) {
+  notice.ended = Notice::Ended::finalized;
+  t.post(bytes_of(notice, t.ranks()));
+}
+
+bool has_finalized(const Transport& t, Rank r) {
+  return notice_in(t.posted(r), t.ranks()).ended == Notice::Ended::finalized;
+}
+
 }  // namespace trellis::ccl

@@ -17,4 +17,8 @@ std::optional<Rank> lost_rank(const std::exception_ptr&);  // of a PeerLost that
 // Ends the communicator on all ranks, with the reason on the board. `elsewhere`: the failure started on another one.
 void end_for_all(Transport&, const std::exception_ptr&, bool elsewhere, Notice&);
 
+// Tells the others that this rank makes no more calls.
+void finalize_for_all(Transport&, Notice&);
+bool has_finalized(const Transport&, Rank);
+
 }  // namespace trellis::ccl

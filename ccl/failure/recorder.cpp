@@ -94,6 +94,13 @@ std::int64_t TimestampClock::since_epoch_ns(std::uint64_t moment) const {
   return first_ns_ + static_cast<std::int64_t>(static_cast<double>(moment - first_) * passed / std::max(ticks, 1.0));
 }
 
+const Recorded* FlightRecorder::collective(std::uint64_t operation) const {
+  for (std::uint64_t i = begun_; i-- > (begun_ < kept ? 0 : begun_ - kept);)
+    if (const Recorded& r = ring_[i % kept]; r.operation == operation && r.points == 0 && r.division == nullptr)
+      return &r;
+  return nullptr;
+}
+
 const Recorded* FlightRecorder::last_at(std::uint64_t moment) const {
   for (std::uint64_t i = begun_; i-- > (begun_ < kept ? 0 : begun_ - kept);)
     if (const Recorded& r = ring_[i % kept]; r.began <= moment) return &r;

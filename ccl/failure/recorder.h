@@ -63,6 +63,7 @@ class FlightRecorder {
     if (begun_ != 0) ring_[(begun_ - 1) % kept].ended = TimestampClock::now();
   }
 
+  const Recorded* collective(std::uint64_t operation) const;  // null: it was overwritten, or has not begun
   // The last one that had started at that moment; null: none had, or it was overwritten.
   const Recorded* last_at(std::uint64_t moment) const;
   // Whether nothing from before that moment that the dump needs was overwritten.

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <system_error>
 
-#include "ccl/plan/call_hash.h"
 #include "ccl/plan/check.h"
+#include "ccl/plan/mark.h"
 #include "ccl/plan/schedule_file.h"
 #include "schedule/collective_traits.h"
 #include "schedule/proof/verify.h"
@@ -51,16 +51,6 @@ std::map<Collective, AlgorithmConfig> fixed_by(std::string_view text) {
       for (Collective c : schedule::algorithm_named(choice.algorithm).serves) fixed[c] = choice;
   }
   return fixed;
-}
-
-std::uint64_t mark_of(const Call& c, kernels::DType wire) {
-  std::uint64_t h =
-      hash_combine(c.count, static_cast<std::uint64_t>(c.collective) | static_cast<std::uint64_t>(c.type) << 8 |
-                                static_cast<std::uint64_t>(wire) << 16);
-  if (schedule::rooted(c.collective)) h = hash_combine(h, static_cast<std::uint64_t>(c.root) + 1);
-  if (!schedule::counts_by_pair(c.collective))
-    for (std::size_t n : c.counts) h = hash_combine(h, n);
-  return schedule::reduces(c.collective) ? h ^ (static_cast<std::uint64_t>(c.op.kind) + 1) << 56 : h;
 }
 
 std::string in_words(const schedule::Task& t) {
@@ -283,7 +273,7 @@ Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& choice, const
     return compile(p.task, program, rank_, counts_of(call, rank_, ranks_), line_bytes / kernels::size_of(call.type),
                    lanes_, origins);
   };
-  Planned planned{.choice = kept(choice), .wire = wire_of(call), .mark = mark_of(call, wire_of(call))};
+  Planned planned{.choice = kept(choice), .wire = wire_of(call), .mark = mark_of_call(call, wire_of(call))};
   std::vector<FlatStep>& steps = planned.compiled.steps;
   if (!hidden.any() || origins != nullptr) {  // origins describe the unchanged program
     planned.compiled = compiled(p.program);

@@ -1,10 +1,8 @@
-// What a call asks for, and what it is to others: the activity that a rank shows, the entry of its recorder, the mark
-// of its messages.
+// What a call asks for, and what it is to others: the activity that a rank shows, the entry of its recorder.
 #pragma once
 
 #include "ccl/communicator.h"
 #include "ccl/failure/recorder.h"
-#include "ccl/plan/call_hash.h"
 #include "ccl/transports/liveness.h"
 
 namespace trellis::ccl {
@@ -35,12 +33,6 @@ inline void record_call(Recorded& r, const Call& c, std::uint64_t operation) {
   r.collective = c.collective;
   r.type = c.type;
   r.op = c.op.kind;
-}
-
-// Ranks that make the same call as the same operation have the same mark; an operation and the exchange before it have
-// different ones, also where both move the same. `planned`: of the call, whichever operation it is.
-inline std::uint32_t mark_of(std::uint64_t planned, std::uint64_t operation, bool exchange) {
-  return static_cast<std::uint32_t>(hash_combine(planned, operation << 1 | (exchange ? 1 : 0)) >> 32);
 }
 
 }  // namespace trellis::ccl

@@ -8,8 +8,9 @@
 #include "ccl/divide/divide.h"
 #include "ccl/failure/blame.h"
 #include "ccl/failure/ending.h"
-#include "ccl/plan/call_hash.h"
+#include "ccl/failure/mismatch.h"
 #include "ccl/plan/check.h"
+#include "ccl/plan/mark.h"
 #include "ccl/plan/schedule_file.h"
 #include "ccl/run/call_seen.h"
 #include "ccl/transports/registry.h"
@@ -34,7 +35,7 @@ Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::uni
       transport(std::move(t)),
       family(*transport, parent, in_parent),
       planner(transport->rank(), transport->ranks(), transport->lanes() - 1, config, transport->shape()),
-      executor(*transport, family, *device, config.timeout),
+      executor(*transport, family, recorder, *device, config.timeout),
       dump_file(config.dump, config.timeout, *transport, recorder),
       check(transport->rank(), transport->ranks()),
       scratch(*device, ScratchPool::of(*device)),
@@ -312,8 +313,9 @@ bool Communicator::State::dump_if_free() {
 
 void Communicator::State::finish() {
   check_health();
+  finalize_for_all(*transport, notice);
   try {
-    check_over(*transport, activity_);
+    check_over(*transport, recorder, activity_);
   } catch (...) {
     std::rethrow_exception(fail(std::current_exception()));
   }

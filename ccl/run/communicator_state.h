@@ -61,8 +61,8 @@ struct Communicator::State : DumpsOnSignal {
   const std::unique_ptr<Transport> transport;
   FamilyMember family;
   Planner planner;
-  Executor executor;
   FlightRecorder recorder;
+  Executor executor;
   DumpFile dump_file;
   TicketQueue tickets;
   CallCheck check;                            // used while holding the turn

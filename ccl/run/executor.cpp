@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ccl/failure/blame.h"
+#include "ccl/failure/mismatch.h"
 
 namespace trellis::ccl {
 namespace {
@@ -16,9 +17,15 @@ bool is_local(Op op) { return !schedule::sends(op) && !schedule::receives(op); }
 
 }  // namespace
 
-Executor::Executor(Transport& transport, FamilyMember& family, device::Device& device,
+Executor::Executor(Transport& transport, FamilyMember& family, const FlightRecorder& past, device::Device& device,
                    std::chrono::milliseconds timeout)
-    : transport_(transport), family_(family), device_(device), timeout_(timeout), rounder_(device), watch_(timeout) {}
+    : transport_(transport),
+      family_(family),
+      past_(past),
+      device_(device),
+      timeout_(timeout),
+      rounder_(device),
+      watch_(timeout) {}
 
 // An end of a lane tells of a message; the error tells of the operation.
 template <class Function>
@@ -26,7 +33,7 @@ void Executor::explaining(Function&& f) {
   try {
     f();
   } catch (const Misfit& m) {
-    explain(transport_, *bound_->activity, m);
+    explain(transport_, past_, *bound_->activity, m);
   } catch (const Damaged& d) {
     explain(transport_, *bound_->activity, d);
   } catch (const Withdrawn& w) {
@@ -266,8 +273,8 @@ void Executor::look_around() {
   watch_.look(transport_, now);
   heed_interruption(transport_, mine);
   const auto waited = now - waiting_since_;
-  check_health(transport_, mine, waited);
-  if (waited > timeout_ || never_comes(now)) give_up(transport_, family_, watch_, mine, timeout_, waited);
+  check_health(transport_, past_, mine, waited);
+  if (waited > timeout_ || never_comes(now)) give_up(transport_, past_, family_, watch_, mine, timeout_, waited);
 }
 
 }  // namespace trellis::ccl

@@ -5,6 +5,7 @@
 
 #include "ccl/failure/family.h"
 #include "ccl/failure/rank_dump.h"
+#include "ccl/failure/recorder.h"
 #include "ccl/failure/watchdog.h"
 #include "ccl/run/bound_program.h"
 #include "ccl/run/rounder.h"
@@ -14,7 +15,8 @@ namespace trellis::ccl {
 
 class Executor {
  public:
-  Executor(Transport&, FamilyMember&, device::Device&, std::chrono::milliseconds timeout);
+  // `past`: the operations that were run, for the words of an error.
+  Executor(Transport&, FamilyMember&, const FlightRecorder& past, device::Device&, std::chrono::milliseconds timeout);
 
   // The run is split so that one thread can drive several executors: begin(), then move() until done(), with idle()
   // when none of them has moved, then end(). The program must stay in place until end(). begin() sends small
@@ -59,6 +61,7 @@ class Executor {
 
   Transport& transport_;
   FamilyMember& family_;
+  const FlightRecorder& past_;
   device::Device& device_;
   std::chrono::milliseconds timeout_;
   Rounder rounder_;

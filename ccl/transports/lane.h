@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "ccl/exposed.h"
 #include "ccl/transports/message.h"
@@ -43,7 +44,8 @@ class Lanes {
   // though no lane end can go on.
   virtual std::uint64_t arrivals() const { return 0; }
   virtual bool could_advance() const = 0;  // a waiting lane end could go on; sends of a rank that has left count
-  virtual Rank unread() const = 0;         // a rank whose message has arrived and was not received yet; -1: none
+  // The mark of a message that has arrived on this lane and was not received yet; none: there is no such message.
+  virtual std::optional<std::uint32_t> unread(Rank from, int lane) const = 0;
   virtual void withdraw() = 0;  // withdraws what this rank offers in place, since it may be freed from now on
 };
 

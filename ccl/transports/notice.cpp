@@ -88,7 +88,7 @@ Notice notice_in(std::span<const std::byte> bytes, Rank ranks) {
            .wish = {head.color, head.key}};
   for (Rank r = 0; r < ranks; ++r)
     if ((bytes[sizeof head + static_cast<std::size_t>(r / 8)] & bit_of(r)) != std::byte{0}) n.members.push_back(r);
-  n.ended = known(head.ended, Notice::Ended::lost_outside, "end");
+  n.ended = known(head.ended, Notice::Ended::finalized, "end");
   const auto offer = bytes.subspan(offer_at, head.offer_bytes), reason = bytes.subspan(offer_at + head.offer_bytes);
   n.offer.assign(offer.begin(), offer.end());
   n.reason.assign(reinterpret_cast<const char*>(reason.data()), reason.size());

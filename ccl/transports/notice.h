@@ -35,7 +35,13 @@ struct Notice {
   std::vector<Rank> members = {};     // the participants, in order
   std::vector<std::byte> offer = {};  // where the new communicator is
   // Why this rank has ended the communicator, where it is not that it has lost one of its ranks.
-  enum class Ended : std::uint8_t { no, failed, mismatch, lost_outside };  // the last: a rank that is not in it
+  enum class Ended : std::uint8_t {
+    no,
+    failed,
+    mismatch,
+    lost_outside,  // a rank that is not in it
+    finalized      // for itself alone: the others may go on, without it
+  };
   Ended ended = Ended::no;
   std::string reason = {};
   bool operator==(const Notice&) const = default;

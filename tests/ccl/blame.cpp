@@ -5,6 +5,9 @@
 
 #include <thread>
 
+#include "ccl/failure/mismatch.h"
+#include "ccl/failure/recorder.h"
+#include "ccl/plan/mark.h"
 #include "ccl/store.h"
 #include "ccl/transports/open.h"
 #include "device/device.h"
@@ -22,14 +25,27 @@ std::unique_ptr<Transport> joined(const std::shared_ptr<Store>& store, Rank rank
                                 .deadline = Clock::now() + 20s});
 }
 
-TEST(Blame, WhatARankSentBeforeItLeftIsTaken) {
-  const auto store = memory_store();
-  const auto device = device::open("host");
-  std::unique_ptr<Transport> theirs;
-  std::thread other([&] { theirs = joined(store, 1, *device); });
-  const auto mine = joined(store, 0, *device);
-  other.join();
+// Two ranks of a communicator, without a loop that would run operations.
+struct Joined {
+  explicit Joined(device::Device& device) {
+    const auto store = memory_store();
+    std::thread other([&] { theirs = joined(store, 1, device); });
+    mine = joined(store, 0, device);
+    other.join();
+  }
+  void send(const Activity& in, std::uint32_t mark) const {
+    theirs->show(in);
+    const std::byte data[4] = {};
+    Sending message{.data = data, .bytes = sizeof data, .mark = mark};
+    EXPECT_TRUE(theirs->sender(0, 0).advance(message));
+  }
+  std::unique_ptr<Transport> mine, theirs;
+};
 
+TEST(Blame, WhatARankSentBeforeItLeftIsTaken) {
+  const auto device = device::open("host");
+  Joined both(*device);
+  auto& [mine, theirs] = both;
   const Activity waits{.operation = 1, .waits_for = 1, .running = true};
   mine->show(waits);
   theirs->show({.operation = 1});
@@ -42,22 +58,42 @@ TEST(Blame, WhatARankSentBeforeItLeftIsTaken) {
   EXPECT_TRUE(theirs->sender(0, 0).advance(message));
   theirs.reset();
 
-  EXPECT_NO_THROW(check_health(*mine, waits, 10s));
+  EXPECT_NO_THROW(check_health(*mine, {}, waits, 10s));
   EXPECT_TRUE(receiver.advance(first));
   EXPECT_FALSE(receiver.advance(second));
-  EXPECT_NO_THROW(check_health(*mine, waits, 1ms));  // it may only just have gone
-  EXPECT_THROW(check_health(*mine, waits, 10s), PeerLost);
+  EXPECT_NO_THROW(check_health(*mine, {}, waits, 1ms));  // it may only just have gone
+  EXPECT_THROW(check_health(*mine, {}, waits, 10s), PeerLost);
+}
+
+// However far its sender is ahead: marks tell 256 operations apart.
+TEST(Blame, AMessageOfALaterOperationIsNotTakenForOneOfAnEarlierOne) {
+  const auto device = device::open("host");
+  for (const std::uint64_t ended : {1, 2, 300, 1'000'000}) {
+    for (const std::uint64_t ahead : {1, 2, 126, 127, 128, 129, 254, 255, 256, 257, 511, 512, 100'000}) {
+      Joined both(*device);
+      const Activity mine{.operation = ended}, theirs{.operation = ended + ahead};
+      both.send(theirs, mark_of(42, theirs.operation, false));
+      EXPECT_NO_THROW(check_unread(*both.mine, {}, mine, ended)) << ended << " and " << ahead;
+    }
+    Joined both(*device);
+    const Activity mine{.operation = ended}, theirs{.operation = ended + 1};
+    both.send(theirs, mark_of(42, ended, false));
+    EXPECT_THROW(check_unread(*both.mine, {}, mine, ended), Mismatch) << ended;
+  }
+}
+
+TEST(Blame, AMarkTellsItsOperation) {
+  for (const std::uint64_t operation : {1, 255, 256, 1'000'000})
+    for (const std::uint64_t near : {operation, operation + 1, operation + 128, operation - 1, operation - 127})
+      EXPECT_EQ(operation_of(mark_of(7, operation, near % 2 == 0), near), operation) << near;
 }
 
 // Where other programs keep the cores busy, a turn in which it yields takes long. Deadlines and the others' health are
 // looked at only once it sleeps.
 TEST(Blame, WhoWaitsLooksAroundHoweverLongEachTurnTakes) {
-  const auto store = memory_store();
   const auto device = device::open("host");
-  std::unique_ptr<Transport> theirs;
-  std::thread other([&] { theirs = joined(store, 1, *device); });
-  const auto mine = joined(store, 0, *device);
-  other.join();
+  const Joined both(*device);
+  const auto& mine = both.mine;
   mine->receiver(1, 0);
   constexpr std::uint32_t spins = 1000, turns = 50;  // more than it spins, and few of those that it yields
   std::uint32_t turn = 0;

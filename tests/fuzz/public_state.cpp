@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "ccl/failure/blame.h"
+#include "ccl/failure/mismatch.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace trellis::ccl;

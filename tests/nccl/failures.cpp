@@ -78,6 +78,36 @@ TEST(NcclFails, AFailedCommunicatorTakesNoMoreOperations) {
   });
 }
 
+TEST(NcclFails, TwoRootsAreNamedToBoth) {
+  for (const std::size_t count : {4, 1 << 20}) {
+    const Cliques c(2);
+    c.each([&](int rank, ncclComm_t comm) {
+      ASSERT_EQ(cudaSetDevice(rank), cudaSuccess);
+      const Stream stream;
+      std::vector<float> data(count);
+      EXPECT_TRUE(done(ncclBroadcast(data.data(), data.data(), count, ncclFloat, rank, comm, stream)));
+      ncclAllReduce(data.data(), data.data(), 1, ncclFloat, ncclSum, comm, stream);  // if it was not found out yet
+      EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
+      EXPECT_EQ(state_of(comm), ncclInvalidUsage);
+      const std::string of = "broadcast of " + std::to_string(count) + " f32, root ";
+      for (const char* root : {"0", "1"})
+        EXPECT_TRUE(refused(ncclBroadcast(data.data(), data.data(), 1, ncclFloat, 0, comm, stream), ncclInvalidUsage,
+                            of + root));
+      cudaGetLastError();
+    });
+  }
+}
+
+TEST(NcclFails, WhoGoesOnIsToldThatAnotherHasFinalized) {
+  const Cliques c(2);
+  float data[4] = {};
+  EXPECT_TRUE(done(ncclCommFinalize(c[1])));
+  EXPECT_TRUE(refused(ncclAllReduce(data, data, 4, ncclFloat, ncclSum, c[0], nullptr), ncclRemoteError,
+                      "rank 1 has finalized the communicator and makes no more calls"));
+  EXPECT_EQ(state_of(c[0]), ncclRemoteError);
+  EXPECT_EQ(state_of(c[1]), ncclSuccess);
+}
+
 // Empty messages to oneself meet nobody, in whatever order they stand among the others.
 TEST(NcclFails, NoEmptyMessageToOneself) {
   const Cliques c(1);

@@ -75,7 +75,7 @@ TRELLIS_API trellis_result trellis_comm_grow(trellis_comm comm, int ranks, const
 
 // Waits for all operations. Fails when ranks made different calls that none of them could detect before: a send without
 // a receive, two roots of a broadcast. trellis_comm_destroy does the same. Afterwards the communicator accepts no
-// operations.
+// operations; another rank's, which would need this one, fail with TRELLIS_PEER_LOST.
 TRELLIS_API trellis_result trellis_comm_finalize(trellis_comm comm);
 
 // Ends running operations, here and on the other ranks, with TRELLIS_ABORTED, and what a group or the background does

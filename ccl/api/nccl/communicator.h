@@ -44,7 +44,8 @@ TRELLIS_NCCL(ncclResult_t, ncclCommInitRankScalable, ncclComm_t* newcomm, int nr
 // ndev - 1. With a CUDA runtime they must be those of devices that there are; one may be named twice.
 TRELLIS_NCCL(ncclResult_t, ncclCommInitAll, ncclComm_t* comm, int ndev, const int* devlist);
 
-// Finalize waits for all operations; the communicator then accepts no more. Destroy does the same and frees the handle.
+// Finalize waits for all operations; the communicator then accepts no more, and another rank's, which would need this
+// one, fail with ncclRemoteError. Destroy does the same and frees the handle.
 // Abort ends running operations on every rank and frees the handle; streams with such operations report an error. It
 // never waits, also for what a group holds: ccl/api/nccl/README.md says what each does there.
 // Revoke, allowed once, ends running operations but keeps the handle: the async error is then ncclSuccess, and the

@@ -131,7 +131,9 @@ class Hybrid : public Transport {
   bool wait(std::uint32_t idle) override;
   std::uint64_t arrivals() const override { return fabric_->arrivals(); }
   bool could_advance() const override { return fabric_->could_advance() || (host_ && host_->could_advance()); }
-  Rank unread() const override;
+  std::optional<std::uint32_t> unread(Rank from, int lane) const override {
+    return near(from) ? host_->unread(local(from), lane) : fabric_->unread(from, lane);
+  }
   void withdraw() override {
     if (host_) host_->withdraw();
     fabric_->withdraw();
@@ -189,12 +191,6 @@ bool Hybrid::wait(std::uint32_t idle) {
   last_check_ = now;
   fabric_->look_around();
   return true;
-}
-
-Rank Hybrid::unread() const {
-  if (const Rank r = fabric_->unread(); r >= 0 || !host_) return r;
-  const Rank found = host_->unread();
-  return found < 0 ? -1 : static_cast<Rank>(std::ranges::find(local_, found) - local_.begin());
 }
 
 // The rank that has this number among those of the leader's host.

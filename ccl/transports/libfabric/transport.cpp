@@ -185,10 +185,9 @@ bool FabricTransport::could_advance() const {
   return data_->could_advance();
 }
 
-Rank FabricTransport::unread() const {
+std::optional<std::uint32_t> FabricTransport::unread(Rank from, int lane) const {
   const std::lock_guard lock(data_->mutex());
-  data_->progress();
-  return data_->unread();
+  return data_->unread(from, lane);
 }
 
 void FabricTransport::withdraw() {

@@ -28,7 +28,7 @@ class FabricTransport : public Transport {
   bool wait(std::uint32_t idle) override;
   std::uint64_t arrivals() const override;
   bool could_advance() const override;
-  Rank unread() const override;
+  std::optional<std::uint32_t> unread(Rank from, int lane) const override;
   void withdraw() override;
 
   void show(const Activity&) override;

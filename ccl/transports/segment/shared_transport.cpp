@@ -102,15 +102,13 @@ bool SharedTransport::could_advance() const {
          std::ranges::any_of(used_senders_, [](const LaneSender* s) { return s->could_advance(); });
 }
 
-Rank SharedTransport::unread() const {
-  for (Rank from = 0; from < ranks(); ++from)
-    for (int lane = 0; lane < lanes(); ++lane) {
-      const auto& end = receivers_[static_cast<std::size_t>(from * lanes() + lane)];
-      const std::uint32_t got = end ? end->received() : 0;
-      const Cell& next = segment_.ring(from, rank_, lane).cells[got % ring_cells];
-      if (from != rank_ && next.number.load(std::memory_order_acquire) == got + 1) return from;
-    }
-  return -1;
+std::optional<std::uint32_t> SharedTransport::unread(Rank from, int lane) const {
+  if (from == rank_) return std::nullopt;
+  const auto& end = receivers_[static_cast<std::size_t>(from * lanes() + lane)];
+  const std::uint32_t got = end ? end->received() : 0;
+  const Cell& next = segment_.ring(from, rank_, lane).cells[got % ring_cells];
+  if (next.number.load(std::memory_order_acquire) != got + 1) return std::nullopt;
+  return next.mark;
 }
 
 void SharedTransport::show(const Activity& a) {

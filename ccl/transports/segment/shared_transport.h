@@ -59,7 +59,7 @@ class SharedTransport : public Transport {
   Receiver& receiver(Rank from, int lane) override;
   bool wait(std::uint32_t idle) override;
   bool could_advance() const override;
-  Rank unread() const override;
+  std::optional<std::uint32_t> unread(Rank from, int lane) const override;
   void show(const Activity&) override;
   void rest() override;
   void show_elsewhere(Rank place) override;

@@ -362,10 +362,9 @@ bool DataPath::could_advance() const {
          std::ranges::any_of(senders_, [](const auto& end) { return end && end->could_advance(); });
 }
 
-Rank DataPath::unread() const {
-  for (std::size_t i = 0; i < receivers_.size(); ++i)
-    if (receivers_[i] && receivers_[i]->unread()) return static_cast<Rank>(i / static_cast<std::size_t>(lanes_));
-  return -1;
+std::optional<std::uint32_t> DataPath::unread(Rank from, int lane) const {
+  const auto& end = receivers_[index(from, lane)];
+  return end ? end->unread() : std::nullopt;
 }
 
 bool DataPath::all_arrived() {

@@ -38,7 +38,7 @@ class DataPath {
   void close();  // nothing touches the caller's memory after this
   bool closed() const { return wires_.empty(); }
   bool could_advance() const;
-  Rank unread() const;
+  std::optional<std::uint32_t> unread(Rank from, int lane) const;
   bool all_arrived();  // all that was sent to those that are still there
   Traffic& traffic() { return traffic_; }
   std::size_t memory_bytes() const;

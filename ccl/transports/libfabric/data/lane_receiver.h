@@ -17,7 +17,9 @@ class LaneReceiver : public Receiver {
   ~LaneReceiver() override;
   bool advance(Receiving&) override;
   bool could_advance() const;
-  bool unread() const { return next().there; }
+  std::optional<std::uint32_t> unread() const {  // the mark of the message that is next, if it has arrived
+    return next().there ? std::optional(next().packet.mark) : std::nullopt;
+  }
   std::uint32_t taken() const { return number_; }
   bool arrive(const Packet&, PacketBuffer*);                     // false: it does not keep the packet
   void asked(const Packet&, std::vector<std::uint32_t> pieces);  // answers with those that have not arrived

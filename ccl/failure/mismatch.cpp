@@ -1,0 +1,163 @@
+#include "ccl/failure/mismatch.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "ccl/failure/blame.h"
+#include "ccl/failure/recorder.h"
+#include "ccl/plan/mark.h"
+#include "ccl/plan/point_to_point.h"
+#include "ccl/transports/notice.h"
+#include "kernels/reduce/reduce.h"
+#include "schedule/collective.h"
+
+namespace trellis::ccl {
+namespace {
+
+using namespace std::chrono_literals;
+using schedule::Collective;
+
+constexpr auto prompt = 200ms;  // for the answer of a live rank
+constexpr auto patience = 2s;   // for that of a rank that has much else to do, where nothing hurries
+
+bool fits(const Activity& a, const Activity& b) {
+  return a.collective == b.collective && a.type == b.type && a.wire == b.wire && a.reduction == b.reduction &&
+         a.root == b.root && a.count == b.count;
+}
+
+// Whether two operations with the same number are different calls.
+bool differ(const Activity& a, const Activity& b) {
+  return counted(a) && counted(b) && a.operation == b.operation && !fits(a, b);
+}
+
+Mismatch called(Rank other, const Activity& theirs, Rank rank, const Activity& mine) {
+  return {other, fmt::format("rank {} called {} where rank {} called {}", other, text_of(theirs), rank, text_of(mine))};
+}
+
+// What this rank called as that operation; none: too much has happened since.
+std::optional<Activity> call_of(const FlightRecorder& past, const Activity& mine, std::uint64_t operation) {
+  if (counted(mine) && mine.operation == operation) return mine;
+  const Recorded* const r = past.collective(operation);
+  if (r == nullptr) return std::nullopt;
+  return Activity{.operation = operation,
+                  .count = r->count,
+                  .root = r->root,
+                  .collective = static_cast<std::uint8_t>(r->collective),
+                  .type = static_cast<std::uint8_t>(r->type),
+                  .wire = static_cast<std::uint8_t>(r->type),
+                  .reduction = static_cast<std::uint8_t>(r->op)};
+}
+
+// The same call with the root that gives its messages this mark.
+std::optional<Activity> with_another_root(Activity a, std::uint32_t mark, Rank ranks) {
+  Call call{.collective = static_cast<Collective>(a.collective),
+            .count = a.count,
+            .type = static_cast<kernels::DType>(a.type),
+            .op = {static_cast<kernels::Reduction>(a.reduction)}};
+  if (!schedule::rooted(call.collective)) return std::nullopt;
+  for (a.root = 0; a.root < ranks; ++a.root) {
+    call.root = a.root;
+    if (mark_of(mark_of_call(call, static_cast<kernels::DType>(a.wire)), a.operation, false) == mark) return a;
+  }
+  return std::nullopt;
+}
+
+// Between this rank's call and that of a message which it does not expect. Its sender may have gone on, and so sent it
+// in a later operation, while those whose calls differ wait for each other.
+Mismatch difference(const Transport& t, const FlightRecorder& past, const Activity& mine, Rank other,
+                    std::uint32_t mark) {
+  const Activity theirs = t.activity(other);
+  if (const auto own = call_of(past, mine, operation_of(mark, mine.operation))) {
+    if (differ(*own, theirs)) return called(other, theirs, t.rank(), *own);
+    if (const auto sent = with_another_root(*own, mark, t.ranks())) return called(other, *sent, t.rank(), *own);
+  }
+  for (Rank r = 0; r < t.ranks(); ++r)
+    if (const Activity a = t.activity(r); r != t.rank() && differ(mine, a)) return called(r, a, t.rank(), mine);
+  return {other, fmt::format("rank {} sent what rank {} does not expect: an earlier call of theirs was different, or "
+                             "their settings are; rank {} is in {}, rank {} in {}",
+                             other, t.rank(), other, text_of(theirs), t.rank(), text_of(mine))};
+}
+
+Mismatch misfit_of_points(const Transport& t, const Misfit& m) {
+  const auto sent = type_of_hash(m.mark), due = type_of_hash(m.mark_due);
+  if (sent && due && sent != due)
+    return {m.sender, fmt::format("rank {} sends {} where rank {} receives {}", m.sender, kernels::name(*sent),
+                                  t.rank(), kernels::name(*due))};
+  return {m.sender, fmt::format("rank {} sends {}{} bytes where rank {} receives {}", m.sender,
+                                m.whole ? "" : "more than ", m.bytes, t.rank(), m.due)};
+}
+
+// Whether a message with this mark belongs to none of the operations after `ended`, as far as the mark tells.
+bool is_past(std::uint32_t mark, std::uint64_t ended) { return operation_of(mark, ended) <= ended; }
+
+// Calls it with each message that has arrived and was not received: its sender, its mark, and whether it is one of
+// send and recv.
+template <class Function>
+void for_each_unread(const Transport& t, Function&& f) {
+  const int points = t.lanes() - 1;
+  for (Rank from = 0; from < t.ranks(); ++from)
+    for (int lane = 0; lane < t.lanes(); ++lane)
+      if (const auto mark = t.unread(from, lane)) f(from, *mark, lane == points);
+}
+
+}  // namespace
+
+std::string text_of(const Activity& a) {
+  if (a.divides != 0)
+    return fmt::format("a {} after operation {}", word(static_cast<Notice::Call>(a.divides)), a.operation);
+  const auto collective = static_cast<Collective>(a.collective);
+  if (collective == Collective::send_recv) return fmt::format("sends and receives after operation {}", a.operation);
+  if (a.operation == 0) return "no operation yet";
+  if (collective == Collective::barrier) return fmt::format("operation {}, barrier", a.operation);
+  std::string text = fmt::format("operation {}, {} of {} {}", a.operation, schedule::name(collective), a.count,
+                                 kernels::name(static_cast<kernels::DType>(a.type)));
+  if (a.wire != a.type) text += fmt::format(" as {}", kernels::name(static_cast<kernels::DType>(a.wire)));
+  if (schedule::reduces(collective))
+    text += fmt::format(", {}", kernels::name(static_cast<kernels::Reduction>(a.reduction)));
+  if (schedule::rooted(collective)) text += fmt::format(", root {}", a.root);
+  return text;
+}
+
+bool counted(const Activity& a) {
+  return a.operation != 0 && static_cast<Collective>(a.collective) != Collective::send_recv;
+}
+
+void check_same_call(const Transport& t, const Activity& mine, Rank other) {
+  if (const Activity theirs = t.activity(other); differ(mine, theirs)) throw called(other, theirs, t.rank(), mine);
+}
+
+// A later operation's mark looks like an earlier one's where its sender is far ahead; it tells how far it is.
+void check_unread(Transport& t, const FlightRecorder& past, const Activity& mine, std::uint64_t ended) {
+  for_each_unread(t, [&](Rank from, std::uint32_t mark, bool point) {
+    if (point || !is_past(mark, ended) || !t.answers(from, prompt) || t.left(from)) return;
+    if (t.activity(from).operation <= ended + operations_told_apart) throw difference(t, past, mine, from, mark);
+  });
+}
+
+void check_over(Transport& t, const FlightRecorder& past, const Activity& mine) {
+  t.refresh(patience);
+  if (t.aborted()) std::rethrow_exception(ended_by(t));
+  for (Rank r = 0; r < t.ranks(); ++r)
+    if (r != t.rank()) check_same_call(t, mine, r);
+  for_each_unread(t, [&](Rank from, std::uint32_t mark, bool point) {
+    const std::string theirs = text_of(t.activity(from));
+    if (point)
+      throw Mismatch(from, fmt::format("rank {} sent something that rank {} never received: rank {} is in {}, rank {} "
+                                       "in {}",
+                                       from, t.rank(), from, theirs, t.rank(), text_of(mine)));
+    if (is_past(mark, mine.operation)) throw difference(t, past, mine, from, mark);
+    throw Mismatch(from, fmt::format("rank {} called {} where rank {}, whose last was {}, finalized the communicator",
+                                     from, theirs, t.rank(), text_of(mine)));
+  });
+}
+
+void explain(Transport& t, const FlightRecorder& past, const Activity& mine, const Misfit& m) {
+  t.refresh(patience);
+  if (static_cast<Collective>(mine.collective) == Collective::send_recv) throw misfit_of_points(t, m);
+  const Mismatch other = difference(t, past, mine, m.sender, m.mark);
+  if (!m.whole || m.bytes == m.due) throw other;
+  throw Mismatch(m.sender, fmt::format("{}; its message has {} bytes where {} are due", other.what(), m.bytes, m.due));
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,29 @@
+// Ranks that make different calls: how a rank finds out, and the error that names both calls.
+#pragma once
+
+#include <string>
+
+#include "ccl/transports/transport.h"
+
+namespace trellis::ccl {
+
+class FlightRecorder;
+
+std::string text_of(const Activity&);  // "operation 12, all_reduce of 1024 f32, sum", "a split after operation 12"
+bool counted(const Activity&);         // it is a collective; these are numbered, sends and receives are not
+
+// Throws Mismatch where the other rank makes a different call as the operation that this one is in.
+void check_same_call(const Transport&, const Activity& mine, Rank other);
+
+// Throws Mismatch where a message has arrived that this rank did not receive in the collective that it belongs to,
+// which is over here: the last that is has the number `ended`. `past`: this rank's operations.
+void check_unread(Transport&, const FlightRecorder& past, const Activity& mine, std::uint64_t ended);
+
+// Throws Mismatch when ranks were in different operations, and each finished its own before the other's could be seen.
+// Called when this rank's operations are over and no more will follow.
+void check_over(Transport&, const FlightRecorder& past, const Activity& mine);
+
+// Reports the difference between the two calls that a mismatched message reveals.
+[[noreturn]] void explain(Transport&, const FlightRecorder& past, const Activity& mine, const Misfit&);
+
+}  // namespace trellis::ccl

@@ -1,0 +1,29 @@
+// The mark of a message: which call it belongs to, and which operation. A message whose mark is not the expected one is
+// of another call.
+#pragma once
+
+#include <cstdint>
+
+#include "ccl/communicator.h"
+#include "ccl/plan/call_hash.h"
+
+namespace trellis::ccl {
+
+// Of a call, whichever operation it is; `wire`: the type of its messages. Equal on ranks that make the same call.
+std::uint64_t mark_of_call(const Call&, kernels::DType wire);
+
+// Ranks that make the same call as the same operation have the same mark; an operation and the exchange before it have
+// different ones, also where both move the same. The lowest byte is that of the operation's number.
+inline std::uint32_t mark_of(std::uint64_t of_call, std::uint64_t operation, bool exchange) {
+  const std::uint64_t hash = hash_combine(of_call, operation << 1 | (exchange ? 1 : 0));
+  return static_cast<std::uint32_t>(hash >> 40 << 8 | (operation & 0xFF));
+}
+
+// The operation of a message with this mark: that of the 256 nearest to `near`, of which most come before it or are it.
+inline std::uint64_t operation_of(std::uint32_t mark, std::uint64_t near) {
+  const auto after = static_cast<std::int8_t>(static_cast<std::uint8_t>(mark - near));
+  return near + static_cast<std::uint64_t>(std::int64_t{after});
+}
+inline constexpr std::uint64_t operations_told_apart = 127;  // after `near`
+
+}  // namespace trellis::ccl

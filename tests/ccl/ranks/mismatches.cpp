@@ -1,0 +1,208 @@
+// Ranks that make different calls where none of them waits for another: each is told, with both calls. And ranks that
+// are merely early are not.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "tests/ccl/ranks/run.h"
+
+namespace trellis::ccl {
+namespace {
+
+using namespace std::chrono_literals;
+using kernels::DType;
+
+struct RootedCall {
+  Collective collective;
+  std::size_t count;
+};
+
+void call(Communicator& c, const RootedCall& r, Rank root, std::vector<float>& in, std::vector<float>& out) {
+  c.run({.collective = r.collective,
+         .input = in.data(),
+         .output = out.data(),
+         .count = r.count,
+         .type = DType::f32,
+         .root = schedule::rooted(r.collective) ? root : 0});
+}
+
+// Each rank says what it was told, once all have been.
+std::string told_to_each(const std::string& transport, Rank ranks, const std::function<void(Communicator&)>& differ) {
+  std::atomic<int>& told = seen_by_all();
+  return run_ranks(transport, ranks,
+                   [&](Communicator& c) {
+                     try {
+                       differ(c);
+                     } catch (...) {
+                       ++told;
+                       await(told, ranks);
+                       throw;
+                     }
+                     throw std::runtime_error("nothing failed");
+                   },
+                   {.timeout = 60s});
+}
+
+void expect_on_each(const std::string& said, Rank ranks, const std::array<std::string, 2>& calls) {
+  for (Rank r = 0; r < ranks; ++r) {
+    const std::size_t begin = said.find(fmt::format("rank {}: ", r));
+    ASSERT_NE(begin, std::string::npos) << said;
+    const std::string line = said.substr(begin, said.find('\n', begin) - begin);
+    for (const std::string& one : calls) EXPECT_NE(line.find(one), std::string::npos) << line;
+  }
+}
+
+class Roots : public testing::TestWithParam<std::string> {};
+
+// A root is through as soon as it has sent, where a message is small.
+TEST_P(Roots, TwoOfThemAreNamedToEachRank) {
+  std::vector<std::size_t> counts = {4};
+  if (!across_hosts(GetParam())) counts.push_back(100'000);
+  for (const Collective what : {Collective::broadcast, Collective::scatter, Collective::reduce, Collective::gather})
+    for (const Rank ranks : {2, 3})
+      for (const std::size_t count : counts) {
+        const auto differ = [&](Communicator& c) {
+          std::vector<float> in(count * 3), out(count * 3);
+          call(c, {what, count}, c.rank() % 2, in, out);
+          c.barrier();
+        };
+        const std::string said = told_to_each(GetParam(), ranks, differ);
+        const std::string of = fmt::format("operation 1, {} of {} f32{}, root ", schedule::name(what), count,
+                                           what == Collective::reduce ? ", sum" : "");
+        // One that has sent to the wrong root goes on, and may be ahead of one that has not come yet.
+        const bool may_go_on = ranks > 2 && (what == Collective::reduce || what == Collective::gather);
+        expect_on_each(said, ranks, {of + (may_go_on ? "" : "0"), of + (may_go_on ? "" : "1")});
+      }
+}
+
+// Without anything that would make them wait for each other.
+TEST_P(Roots, TwoThatOnlySendAreNamedWhereverTheyGoOn) {
+  const std::string said = told_to_each(GetParam(), 2, [](Communicator& c) {
+    float x[4] = {};
+    for (int i = 0; i < 100; ++i) c.broadcast(x, x, 4, DType::f32, c.rank());
+  });
+  expect_on_each(said, 2, {"broadcast of 4 f32, root 0", "broadcast of 4 f32, root 1"});
+}
+
+// The one that finds it out leaves at once, as a process does that ends with an error.
+TEST_P(Roots, BothSidesOfALargeOperationSayWhatDiffers) {
+  const std::string said = run_ranks(GetParam(), 2,
+                                     [](Communicator& c) {
+                                       const std::size_t count = (1 << 20) + static_cast<std::size_t>(c.rank());
+                                       std::vector<float> x(count);
+                                       c.all_reduce(x.data(), x.data(), count, DType::f32);
+                                     },
+                                     {.timeout = 60s});
+  expect_on_each(said, 2, {"operation 1, all_reduce of 1048576 f32", "operation 1, all_reduce of 1048577 f32"});
+}
+
+// A rank that only sends may be several operations ahead of the others, and these may be ahead of it.
+TEST_P(Roots, WhoIsEarlyIsNotTakenForAnother) {
+  const int rounds = across_hosts(GetParam()) ? 300 : 2000;
+  EXPECT_EQ(run_ranks(GetParam(), 4,
+                      [&](Communicator& c) {
+                        std::mt19937 alike(1), own(static_cast<unsigned>(c.rank()) + 7);
+                        std::vector<float> in(400), out(400);
+                        const Collective all[] = {Collective::broadcast, Collective::reduce, Collective::gather,
+                                                  Collective::scatter, Collective::all_reduce};
+                        for (int i = 0; i < rounds; ++i) {
+                          const Collective what = all[alike() % 5];
+                          const std::size_t count = alike() % 3 * 50;
+                          call(c, {what, count}, static_cast<Rank>(alike() % 4), in, out);
+                          if (own() % 50 == 0) std::this_thread::sleep_for(1ms);
+                        }
+                        c.finalize();
+                      },
+                      {.timeout = 60s}),
+            "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, Roots, every_transport());
+
+class Finalized : public testing::TestWithParam<std::string> {};
+
+TEST_P(Finalized, ByOneRankAloneIsToldToThoseThatGoOn) {
+  std::atomic<int>& steps = seen_by_all();  // the last is those who were told
+  const std::string said = run_ranks(GetParam(), 3,
+                                     [&](Communicator& c) {
+                                       std::vector<float> x(100);
+                                       const auto sum = [&] { c.all_reduce(x.data(), x.data(), 100, DType::f32); };
+                                       sum();
+                                       if (c.rank() == 1) {
+                                         c.finalize();
+                                         ++steps;
+                                         return await(steps, 3);
+                                       }
+                                       await(steps, 1);
+                                       try {
+                                         sum();
+                                       } catch (const PeerLost&) {
+                                         c.shrink(std::array{1})->barrier();
+                                         ++steps;
+                                         throw;
+                                       }
+                                     },
+                                     {.timeout = 60s});
+  for (const char* words :
+       {"rank 0: rank 1", "rank 2: rank 1", "has finalized the communicator and makes no more calls"})
+    EXPECT_NE(said.find(words), std::string::npos) << said;
+  EXPECT_EQ(said.find("rank 1: "), std::string::npos) << said;
+}
+
+// Whoever finalizes may find that the others have gone on.
+TEST_P(Finalized, WhileOthersGoOnIsToldToAll) {
+  std::atomic<int>& told = seen_by_all();
+  const std::string said = run_ranks(GetParam(), 2,
+                                     [&](Communicator& c) {
+                                       float x[4] = {};
+                                       c.barrier();
+                                       try {
+                                         if (c.rank() == 0) c.broadcast(x, x, 4, DType::f32, 0);
+                                         if (c.rank() == 0) c.barrier();
+                                         if (c.rank() == 1) std::this_thread::sleep_for(20ms);
+                                         if (c.rank() == 1) c.finalize();
+                                       } catch (...) {
+                                         ++told;
+                                         await(told, 2);
+                                         throw;
+                                       }
+                                       ++told;
+                                       await(told, 2);
+                                     },
+                                     {.timeout = 60s});
+  EXPECT_NE(said.find("rank 0: rank 1"), std::string::npos) << said;
+  if (const std::size_t found = said.find("\nrank 1: "); found != std::string::npos) {
+    EXPECT_NE(said.find("rank 0 called operation", found), std::string::npos) << said;
+  }
+}
+
+// Its message may be on its way, so the receiver waits until its deadline.
+TEST_P(Finalized, BySomeoneWhoHasSentNothing) {
+  std::atomic<int>& over = seen_by_all();
+  const std::string said = run_ranks(GetParam(), 2,
+                                     [&](Communicator& c) {
+                                       c.barrier();
+                                       if (c.rank() == 1) {
+                                         c.finalize();
+                                         return await(over, 1);
+                                       }
+                                       float x = 0;
+                                       try {
+                                         c.recv(&x, 1, DType::f32, 1);
+                                       } catch (...) {
+                                         ++over;
+                                         throw;
+                                       }
+                                     },
+                                     {.timeout = long_deadline});
+  EXPECT_NE(said.find("it has finalized the communicator"), std::string::npos) << said;
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, Finalized, every_transport());
+
+}  // namespace
+}  // namespace trellis::ccl
