@@ -211,6 +211,36 @@ def test_different_calls():
     ranks.run(different, 2)
 
 
+def large_and_different(rank, size):
+    x = torch.ones((1 << 20) + rank)
+    dist.barrier()
+    try:
+        dist.all_reduce(x)
+    except dist.DistBackendError as error:
+        return str(error)  # the process ends then, as a job does
+
+
+def test_both_sides_of_a_large_operation_say_what_differs():
+    for rank, said in enumerate(ranks.run(large_and_different, 2, timeout=60)):
+        assert f"differs from the call of rank {1 - rank}" in said, said
+        assert "1048576 f32" in said and "1048577 f32" in said, said
+
+
+def two_roots(rank, size, elements):
+    x = torch.full((elements,), float(rank))
+    with pytest.raises(dist.DistBackendError, match="differs from the call of rank") as caught:
+        dist.broadcast(x, rank % 2)
+        dist.barrier()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("elements", [4, 1 << 20])
+def test_two_that_each_say_they_are_root(elements, size):
+    for said in ranks.run(two_roots, size, elements, timeout=60):
+        assert "root 0" in said and "root 1" in said, said
+
+
 def mistyped(rank, size, waits):
     x = torch.arange(4, dtype=torch.int32)
     dist.barrier()

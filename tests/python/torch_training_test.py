@@ -10,6 +10,10 @@ class Training(unittest.TestCase):
         environment.run("pytest", "-q", "-x", "tests/python/test_torch_training.py",
                         "tests/python/test_torch_recorded.py", needs=("pytest", "torch", "numpy"))  # fmt: skip
 
+    def test_accelerate(self):
+        environment.run("pytest", "-q", "-x", "tests/python/test_torch_accelerate.py",
+                        needs=("pytest", "torch", "accelerate"))  # fmt: skip
+
     def test_examples_in_the_documentation(self):
         folder = environment.BINARY / "python" / "trellis" / "torch"
         paths = [str(folder / f"{name}.py") for name in ("__init__", "optimizer", "hooks")]
