@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <iterator>
@@ -28,6 +29,9 @@ std::size_t descriptor_limit() {
   rlimit files = {};
   return getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : 256;
 }
+
+std::size_t most_silent(std::size_t limit) { return std::clamp<std::size_t>(limit / 32, 4, 64); }
+std::size_t most_greeting(std::size_t limit) { return std::max<std::size_t>(limit / 4, 4); }
 
 bool raise_descriptor_limit() {
   rlimit files = {};

@@ -13,6 +13,7 @@
 #include "ccl/plan/mark.h"
 #include "ccl/plan/schedule_file.h"
 #include "ccl/run/call_seen.h"
+#include "ccl/run/stores_beside.h"
 #include "ccl/transports/registry.h"
 #include "kernels/dispatch/cpu.h"
 
@@ -45,7 +46,6 @@ Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::uni
       timed_(ranks_ > 1 && device->capabilities().has(device::Capability::simulated_time)),
       agreement_(*device, config, *transport),
       message_clocks_(*device, rank_),
-      cache_share_(kernels::cpu().l3_bytes / static_cast<std::size_t>(ranks_)),
       dumps_(dumps_requested()) {
   bound_.activity = &activity_;
   bound_.how.rounding = config.rounding;
@@ -81,10 +81,8 @@ schedule::UnreadableBuffers Communicator::State::unreadable_of(const Call& c) {
   return {.input = !scales_first(c) && hides(c.input, e.input), .output = hides(c.output, e.output)};
 }
 
-// If the data that all ranks touch does not fit the last shared cache, results bypass the cache, which keeps the data
-// that is still to be read.
 kernels::Stores Communicator::State::stores_for(std::size_t bytes_touched) const {
-  return cache_share_ != 0 && bytes_touched > cache_share_ ? kernels::Stores::streaming : kernels::Stores::cached;
+  return stores_beside(bytes_touched, kernels::cpu().l3_bytes, ranks_);
 }
 
 template <class Record>

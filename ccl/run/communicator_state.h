@@ -100,7 +100,6 @@ struct Communicator::State : DumpsOnSignal {
   Agreement agreement_;
   bool exchanging_ = false, holding_ = false;  // the agreement; the device's clock
   MessageClocks message_clocks_;
-  const std::size_t cache_share_;  // this rank's share of the last-level cache; 0: unknown
   mutable std::mutex error_mutex_;
   std::exception_ptr error_;
   std::atomic<bool> failed_ = false;

@@ -14,7 +14,11 @@ cudaError_t& last_error() {
   return error;
 }
 
-size_t pages(int kind) { return static_cast<size_t>(sysconf(kind)) * static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+// 0 where the system does not tell.
+size_t pages(int kind) {
+  const long count = sysconf(kind);
+  return count < 0 ? 0 : static_cast<size_t>(count) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
 
 cudaError_t invalid() { return noted(cudaErrorInvalidValue); }
 

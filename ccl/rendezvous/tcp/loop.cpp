@@ -24,10 +24,6 @@ constexpr auto deaf_for = std::chrono::milliseconds(50);  // when no descriptors
 
 std::system_error failure(const char* what) { return {errno, std::generic_category(), what}; }
 
-// Most of the process's descriptors are for the program; unauthenticated connections may use a small share.
-std::size_t most_silent() { return std::clamp<std::size_t>(descriptor_limit() / 32, 4, 64); }
-std::size_t most_greeting() { return std::max<std::size_t>(descriptor_limit() / 4, 4); }
-
 }  // namespace
 
 StoreLoop::StoreLoop(TcpStoreServing serving, std::optional<std::chrono::milliseconds> linger)
@@ -144,7 +140,7 @@ void StoreLoop::tell_of_limit() {
 
 // Its hello has probably arrived already; a connection with a hello is not among those that others push out.
 void StoreLoop::begin(Descriptor socket, const Endpoint& from) {
-  if (silent_.size() >= most_silent()) push_out(silent_);
+  if (silent_.size() >= most_silent(descriptor_limit())) push_out(silent_);
   const Id id = next_++;
   const int number = socket.number();
   Connection& c = connections_.emplace(id, Connection{.socket = std::move(socket), .from = from}).first->second;
@@ -214,7 +210,7 @@ void StoreLoop::greet(Id id, Connection& c) {
   c.store = stores_.use(hello->store);
   if (!c.store) throw Refused("a client of a store that has just been left", Verdict::gone);
   silent_.erase(id);
-  if (greeting_.size() >= most_greeting()) push_out(greeting_);
+  if (greeting_.size() >= most_greeting(descriptor_limit())) push_out(greeting_);
   greeting_.insert(id);
   tune(c.socket);
   queue(c, answer);
