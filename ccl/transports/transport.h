@@ -10,6 +10,7 @@
 #include "ccl/transports/lane.h"
 #include "ccl/transports/liveness.h"
 #include "ccl/transports/published_notices.h"
+#include "ccl/transports/rank_places.h"
 
 namespace trellis::ccl {
 
@@ -19,8 +20,9 @@ class Transport : public Lanes, public Liveness, public PublishedNotices {
   virtual Rank ranks() const = 0;
   virtual std::string_view name() const = 0;
   virtual HostShape shape() const { return {{ranks()}}; }
-  virtual std::uint64_t identity() const = 0;    // the same on all ranks; unique to this communicator
-  virtual std::size_t memory_bytes() const = 0;  // in use by this rank's part
+  virtual RankPlaces places() const { return {}; }  // known where all ranks share one host's memory
+  virtual std::uint64_t identity() const = 0;       // the same on all ranks; unique to this communicator
+  virtual std::size_t memory_bytes() const = 0;     // in use by this rank's part
 };
 
 }  // namespace trellis::ccl

@@ -32,6 +32,13 @@ std::size_t bytes_in(std::string_view text) {
   return 0;
 }
 
+// The number that the text begins with: 3 of "3,35" and of "3-4".
+int number_in(std::string_view text, int otherwise) {
+  int number = otherwise;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} && number >= 0 ? number : otherwise;
+}
+
 std::string thread_folder(const std::string& folder, int thread) { return folder + "/cpu" + std::to_string(thread); }
 
 }  // namespace
@@ -58,6 +65,12 @@ int count_cores(const std::vector<int>& threads, const std::string& folder) {
     cores.insert(siblings.empty() ? "thread " + std::to_string(thread) : siblings);
   }
   return static_cast<int>(cores.size());
+}
+
+ThreadPlace place_of(int thread, const std::string& folder) {
+  const std::string topology = thread_folder(folder, thread) + "/topology/";
+  return {.first_of_core = number_in(line_of(topology + "thread_siblings_list"), thread),
+          .socket = number_in(line_of(topology + "physical_package_id"), 0)};
 }
 
 std::vector<int> affinity() {

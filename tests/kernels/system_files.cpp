@@ -54,6 +54,19 @@ TEST_F(SystemFiles, CountThreadsOfACoreOnce) {
   EXPECT_EQ(count_cores({0, 4, 6, 7}, folder()), 3) << "two of which there are no files";
 }
 
+TEST_F(SystemFiles, TellTheCoreAndTheSocketOfAThread) {
+  write("cpu35/topology/thread_siblings_list", "3,35");
+  write("cpu35/topology/physical_package_id", "1");
+  write("cpu4/topology/thread_siblings_list", "nothing");
+  write("cpu4/topology/physical_package_id", "-1");
+  EXPECT_EQ(place_of(35, folder()).first_of_core, 3);
+  EXPECT_EQ(place_of(35, folder()).socket, 1);
+  for (const int unknown : {4, 5}) {
+    EXPECT_EQ(place_of(unknown, folder()).first_of_core, unknown);
+    EXPECT_EQ(place_of(unknown, folder()).socket, 0);
+  }
+}
+
 TEST(Cpu, IsTheOneThatHwlocFinds) {
   const Placement here = placement();
   EXPECT_EQ(static_cast<std::size_t>(cpu().cores), here.cores.size());

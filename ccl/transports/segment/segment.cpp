@@ -4,19 +4,42 @@
 #include <sched.h>
 #include <sys/random.h>
 
+#include <array>
 #include <bit>
 #include <cstring>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <stdexcept>
 
 #include "ccl/transports/notice.h"
+#include "kernels/dispatch/cpu.h"
+#include "kernels/dispatch/system_files.h"
 
 namespace trellis::ccl {
 namespace {
 
-constexpr std::uint64_t magic = 0x7472'656C'6C69'7307;  // the last byte is the version of the layout
+constexpr std::uint64_t magic = 0x7472'656C'6C69'7308;  // the last byte is the version of the layout
 constexpr std::size_t page = 4096;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
+
+// Read once: a communicator of hundreds of CPUs would wait milliseconds for the files.
+kernels::ThreadPlace place_of(int cpu) {
+  static std::mutex mutex;
+  static std::array<std::optional<kernels::ThreadPlace>, CPU_SETSIZE> known;
+  const std::scoped_lock lock(mutex);
+  std::optional<kernels::ThreadPlace>& place = known[static_cast<std::size_t>(cpu)];
+  if (!place) place = kernels::place_of(cpu);
+  return *place;
+}
+
+void store(Cpus& cpus, const cpu_set_t& set) {
+  std::uint64_t words[std::extent_v<Cpus>];
+  static_assert(sizeof words == sizeof set);
+  std::memcpy(words, &set, sizeof set);
+  for (std::size_t i = 0; i < std::size(words); ++i) cpus[i].store(words[i], std::memory_order_relaxed);
+}
 
 }  // namespace
 
@@ -67,21 +90,42 @@ void Segment::claim(Rank rank) const {
 
 void Segment::show_cores(Rank rank) const {
   cpu_set_t mine;
-  static_assert(sizeof mine == sizeof RankArea::cores);
   if (sched_getaffinity(0, sizeof mine, &mine) != 0) std::memset(&mine, 0xFF, sizeof mine);
-  std::uint64_t words[16];
-  std::memcpy(words, &mine, sizeof mine);
-  for (int i = 0; i < 16; ++i) area(rank).cores[i].store(words[i], std::memory_order_relaxed);
+  cpu_set_t firsts;
+  CPU_ZERO(&firsts);
+  std::set<int> sockets;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &mine)) continue;
+    const kernels::ThreadPlace place = place_of(cpu);
+    CPU_SET(place.first_of_core, &firsts);
+    sockets.insert(place.socket);
+  }
+  RankArea& own = area(rank);
+  store(own.cores, mine);
+  store(own.whole_cores, firsts);
+  own.socket.store(sockets.size() == 1 ? *sockets.begin() : -1, std::memory_order_relaxed);
+  own.l2_bytes.store(kernels::cpu().l2_bytes, std::memory_order_relaxed);
+  own.l3_bytes.store(kernels::cpu().l3_bytes, std::memory_order_relaxed);
 }
 
-int Segment::cores() const {
+int Segment::cores() const { return together(&RankArea::cores); }
+
+int Segment::together(Cpus RankArea::*set) const {
   int count = 0;
   for (int i = 0; i < 16; ++i) {
     std::uint64_t all = 0;
-    for (Rank r = 0; r < shape_.ranks; ++r) all |= area(r).cores[i].load(std::memory_order_relaxed);
+    for (Rank r = 0; r < shape_.ranks; ++r) all |= (area(r).*set)[i].load(std::memory_order_relaxed);
     count += std::popcount(all);
   }
   return count;
+}
+
+RankPlaces Segment::places() const {
+  RankPlaces places{.cores = together(&RankArea::whole_cores),
+                    .l2_bytes = area(0).l2_bytes.load(std::memory_order_relaxed),
+                    .l3_bytes = area(0).l3_bytes.load(std::memory_order_relaxed)};
+  for (Rank r = 0; r < shape_.ranks; ++r) places.sockets.push_back(area(r).socket.load(std::memory_order_relaxed));
+  return places;
 }
 
 std::atomic<std::uint64_t>* Segment::half_board(Rank r, std::uint32_t half) const {

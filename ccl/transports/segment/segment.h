@@ -13,6 +13,8 @@
 
 namespace trellis::ccl {
 
+using Cpus = std::atomic<std::uint64_t>[16];  // a bit set, as the kernel's cpu_set_t
+
 // What a rank publishes.
 struct alignas(128) RankArea {
   Bell bell;
@@ -23,7 +25,10 @@ struct alignas(128) RankArea {
   std::atomic<std::uint32_t> claimed;              // a process has taken this rank
   std::atomic<std::uint32_t> left;                 // it has closed the communicator
   std::atomic<std::uint32_t> withdrawn;            // data that it offers in place may have been freed
-  std::atomic<std::uint64_t> cores[16];            // bit set of the CPUs that it may run on
+  Cpus cores;                                      // bit set of the CPUs that it may run on
+  Cpus whole_cores;                                // of each of their cores, the first CPU
+  std::atomic<std::int32_t> socket;                // -1: several
+  std::atomic<std::uint64_t> l2_bytes, l3_bytes;   // of the caches
   alignas(64) std::atomic<std::uint32_t> version;  // of the record; odd while it is written
   std::atomic<std::uint64_t> record[6];            // an Activity, but for its part elsewhere
   std::atomic<std::uint64_t> elsewhere;            // that part: heartbeats in the upper half, the place plus one
@@ -88,10 +93,12 @@ class Segment {
   Outcome settle(Outcome) const;      // sets the outcome if it is not set; returns the outcome
 
   void claim(Rank) const;       // first of all; throws invalid_argument when another process or thread has this rank
-  void show_cores(Rank) const;  // the calling thread's CPUs; call it before joining
+  void show_cores(Rank) const;  // the calling thread's CPUs and their caches; call it before joining
   int cores() const;            // number of CPUs that the joined ranks may run on, together
+  RankPlaces places() const;    // once all ranks have joined
 
  private:
+  int together(Cpus RankArea::*) const;
   std::atomic<std::uint64_t>* half_board(Rank, std::uint32_t half) const;
   std::byte* base_ = nullptr;
   SegmentShape shape_;
