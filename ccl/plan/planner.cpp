@@ -107,7 +107,7 @@ bool worth_showing(const Call& call, Rank ranks) {
   return bytes <= most_shown && bytes >= least * static_cast<std::size_t>(ranks);
 }
 
-Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config, HostShape shape)
+Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config, HostShape shape, RankPlaces places)
     : rank_(rank),
       ranks_(ranks),
       lanes_(lanes),
@@ -117,6 +117,7 @@ Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config, HostSha
       fixed_(fixed_by(config.algorithm)),
       selections_(selections_for(config)),
       machine_(config.machine),
+      chooser_(ranks, lanes, std::move(places)),
       given_(most_files, [](const AlgorithmConfig& choice) { return schedule_from_file(choice); }),
       proved_(most_proofs, [this](const Traced& t) { return prove(t); }),
       concealed_(most_proofs, [this](const Concealed& c) { return prove_concealed(c); }) {}
@@ -178,6 +179,17 @@ std::optional<AlgorithmConfig> Planner::choose_by_shape(const Call& call, bool i
   return std::nullopt;
 }
 
+// A table that was measured with few cores says little of more of them.
+std::span<const PredictedTime> Planner::predicted(const Call& call) const {
+  if (machine_ != Config().machine || shape_.dims.size() > 1 || !chooser_.models(call.collective)) return {};
+  const bool has_rules = selections_.nearest(call.collective, ranks_, machine_) != 0 ||
+                         selections_.nearest(call.collective, ranks_, any_machine) != 0;
+  const int measured = selections_.measured_cores(call.collective, ranks_, machine_);
+  const int own = std::min(chooser_.places().cores, static_cast<int>(ranks_));
+  if (has_rules && (measured == 0 || own <= measured)) return {};
+  return chooser_.ranked(call);
+}
+
 AlgorithmConfig Planner::choose(const Call& call, bool in_place) const {
   if (const auto fixed = fixed_.find(call.collective); fixed != fixed_.end()) {
     const std::string why = refusal(fixed->second, call, in_place);
@@ -187,6 +199,8 @@ AlgorithmConfig Planner::choose(const Call& call, bool in_place) const {
                                             why));
   }
   if (const std::optional<AlgorithmConfig> choice = choose_by_shape(call, in_place)) return *choice;
+  for (const PredictedTime& p : predicted(call))
+    if (refusal(p.choice, call, in_place).empty()) return p.choice;
   for (AlgorithmConfig choice :
        selections_.choices(call.collective, ranks_, larger_bytes(call, ranks_), call.type, machine_)) {
     if (!is_file(choice) && choice.dims.empty() && choice.order.empty()) choice.numbering = shape_.numbering;

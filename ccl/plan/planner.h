@@ -11,6 +11,7 @@
 
 #include "ccl/communicator.h"
 #include "ccl/plan/compiled.h"
+#include "ccl/plan/host/host_chooser.h"
 #include "ccl/plan/keyed_cache.h"
 #include "ccl/plan/plan_key.h"
 #include "ccl/plan/selector.h"
@@ -30,12 +31,14 @@ struct Planned {
 
 class Planner {
  public:
-  Planner(Rank rank, Rank ranks, int lanes, const Config&, HostShape = {});
+  Planner(Rank rank, Rank ranks, int lanes, const Config&, HostShape = {}, RankPlaces = {});
 
   // The result lives until later plans push it out of the cache, but at least through the call that it serves.
   const Planned& plan(const Call&, bool in_place, schedule::UnreadableBuffers);
   std::shared_ptr<const Planned> plan(const Call&, bool in_place, const schedule::Schedule&);
   AlgorithmConfig choose(const Call&, bool in_place) const;
+  // By the model of the host, the fastest first; empty where it does not choose.
+  std::span<const PredictedTime> predicted(const Call&) const;
   kernels::DType wire_of(const Call&) const;  // the type of its messages
   bool traces(const Call&) const;  // values are rounded on their way, by their origins; only with all buffers readable
 
@@ -87,6 +90,7 @@ class Planner {
   std::map<Collective, AlgorithmConfig> fixed_;  // from the configuration
   Selections selections_;
   const std::string machine_;
+  mutable HostChooser chooser_;
   std::map<std::string, AlgorithmConfig> choices_;  // all that were ever made
 
   mutable KeyedCache<AlgorithmConfig, schedule::Schedule> given_;  // read from files
@@ -110,7 +114,7 @@ class Planner {
 
 Counts counts_of(const Call&, Rank rank, Rank ranks);
 std::size_t larger_bytes(const Call&, Rank ranks);  // of the larger of the two buffers
-// Whether to stage buffers that peers cannot read: see schedule/stage_unreadable_buffers.h. The same on all ranks.
+// Whether to stage buffers that peers cannot read (schedule/stage_unreadable_buffers.h). The same on all ranks.
 bool worth_showing(const Call&, Rank ranks);
 
 }  // namespace trellis::ccl

@@ -39,7 +39,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
 
 // Sorts "*" (any machine) first: no machine's name starts with a character below '*'.
 auto order(const Rule& r) {
-  return std::tuple(std::string_view(r.machine), r.collective, r.ranks, r.type, r.from_bytes);
+  return std::tuple(std::string_view(r.machine), r.cores, r.collective, r.ranks, r.type, r.from_bytes);
 }
 
 Rule rule_in(const std::vector<std::string_view>& words) {
@@ -57,6 +57,11 @@ std::string machine_in(const std::vector<std::string_view>& words) {
   if (words.size() != 2) throw std::invalid_argument("expected: machine NAME");
   expect_machine(words[1]);
   return std::string(words[1]);
+}
+
+int cores_in(const std::vector<std::string_view>& words) {
+  if (words.size() != 2) throw std::invalid_argument("expected: cores NUMBER");
+  return number_in<int>(words[1], "number of cores");
 }
 
 }  // namespace
@@ -84,6 +89,7 @@ void Selections::add(Rule rule) {
 Selections Selections::read(std::string_view text) {
   Selections all;
   std::string machine = any_machine;
+  int cores = 0;
   bool whole = false;
   std::size_t number = 1;
   for (; !text.empty(); ++number) {
@@ -95,16 +101,21 @@ Selections Selections::read(std::string_view text) {
     if (words.empty()) continue;
     whole = words.size() == 1 && words[0] == last_line;
     if (whole) {
-      machine = any_machine;
+      machine = any_machine, cores = 0;
       continue;
     }
     try {
       if (words[0] == "machine") {
-        machine = machine_in(words);
+        machine = machine_in(words), cores = 0;
+        continue;
+      }
+      if (words[0] == "cores") {
+        cores = cores_in(words);
         continue;
       }
       Rule rule = rule_in(words);
       rule.machine = machine;
+      rule.cores = cores;
       all.add(std::move(rule));
     } catch (const std::invalid_argument& e) {
       throw std::invalid_argument(fmt::format("line {}: {}", number, e.what()));
@@ -136,8 +147,10 @@ Selections Selections::from_file(const std::string& path) {
 std::string Selections::text() const {
   std::string text = "# collective ranks from_bytes algorithm[(levels)][@dims][^order][*channels][/segments] [type]\n";
   std::string_view machine;
+  int cores = 0;
   for (const Rule& r : rules_) {
-    if (r.machine != machine) text += fmt::format("machine {}\n", machine = r.machine);
+    if (r.machine != machine) text += fmt::format("machine {}\n", machine = r.machine), cores = 0;
+    if (r.cores != cores) text += fmt::format("cores {}\n", cores = r.cores);
     text += text_of(r) + "\n";
   }
   return text + fmt::format("{}\n", last_line);
@@ -151,6 +164,18 @@ schedule::Rank Selections::nearest(schedule::Collective collective, schedule::Ra
         (nearest == 0 || std::abs(r.ranks - ranks) < std::abs(nearest - ranks)))
       nearest = r.ranks;
   return nearest;
+}
+
+int Selections::measured_cores(schedule::Collective collective, schedule::Rank ranks, std::string_view machine) const {
+  for (const std::string_view whose : {machine, std::string_view(any_machine)})
+    if (const schedule::Rank near = nearest(collective, ranks, whose); near != 0)
+      return std::ranges::find_if(rules_,
+                                  [&](const Rule& r) {
+                                    return std::tuple(std::string_view(r.machine), r.collective, r.ranks) ==
+                                           std::tuple(whose, collective, near);
+                                  })
+          ->cores;
+  return 0;
 }
 
 std::vector<AlgorithmConfig> Selections::choices(schedule::Collective collective, schedule::Rank ranks,

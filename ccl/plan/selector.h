@@ -22,6 +22,7 @@ struct Rule {
   AlgorithmConfig choice;
   std::optional<kernels::DType> type = {};  // none: for all types without their own rules
   std::string machine = "*";                // "*": for any machine, where its own rules do not serve
+  int cores = 0;  // measured where the ranks had no more cores than these; 0: it holds on any number
 };
 std::string text_of(const Rule&);  // a table's line, to stand below the line with its machine
 
@@ -44,6 +45,8 @@ class Selections {
                                        std::string_view machine) const;
   // The number of ranks whose rules are used for `ranks`; 0: the machine has none for the collective.
   schedule::Rank nearest(schedule::Collective, schedule::Rank ranks, std::string_view machine) const;
+  // Rule::cores of the rules that choices() returns first.
+  int measured_cores(schedule::Collective, schedule::Rank ranks, std::string_view machine) const;
   std::string text() const;  // in the form that read() accepts
   const std::vector<Rule>& rules() const { return rules_; }
   void add(Rule);  // keeps the rules sorted

@@ -27,6 +27,11 @@ Config with_machine(Config c, const Transport& t) {
   return c;
 }
 
+// The times of simulated devices are not those of the host's cores.
+RankPlaces places_of(const Transport& t, const device::Device& d) {
+  return d.capabilities().has(device::Capability::simulated_time) ? RankPlaces{} : t.places();
+}
+
 }  // namespace
 
 Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::unique_ptr<Transport> t,
@@ -35,7 +40,8 @@ Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::uni
       device(std::move(d)),
       transport(std::move(t)),
       family(*transport, parent, in_parent),
-      planner(transport->rank(), transport->ranks(), transport->lanes() - 1, config, transport->shape()),
+      planner(transport->rank(), transport->ranks(), transport->lanes() - 1, config, transport->shape(),
+              places_of(*transport, *device)),
       executor(*transport, family, recorder, *device, config.timeout),
       dump_file(config.dump, config.timeout, *transport, recorder),
       check(transport->rank(), transport->ranks()),

@@ -48,6 +48,23 @@ TEST(Selections, TheLastRuleThatBeginsAtTheSizeOrBelow) {
   EXPECT_EQ(first(Collective::broadcast, 2, 64), "binomial");
 }
 
+TEST(Selections, SayWithHowManyCoresTheyWereMeasured) {
+  const Selections all = Selections::read(
+      "cores 2\nall_reduce 4 0 ring\nmachine here\nall_reduce 8 0 mesh\ncores 4\nbroadcast 8 0 direct\n"
+      "machine *\nall_gather 4 0 ring\nend\nbarrier 4 0 direct\nend\n");
+  EXPECT_EQ(all.measured_cores(Collective::all_reduce, 8, "host"), 2);
+  EXPECT_EQ(all.measured_cores(Collective::all_reduce, 8, "here"), 0) << "its own rules hold, whatever it has";
+  EXPECT_EQ(all.measured_cores(Collective::broadcast, 2, "here"), 4);
+  EXPECT_EQ(all.measured_cores(Collective::all_gather, 4, "host"), 0);
+  EXPECT_EQ(all.measured_cores(Collective::barrier, 4, "host"), 0);
+  EXPECT_EQ(all.measured_cores(Collective::reduce, 4, "host"), 0) << "there are no rules";
+  EXPECT_EQ(Selections::read(all.text()).text(), all.text());
+  EXPECT_THROW(Selections::read("cores -1\nend\n"), std::invalid_argument);
+  EXPECT_THROW(Selections::read("cores\nend\n"), std::invalid_argument);
+  EXPECT_EQ(Selections::built_in().measured_cores(Collective::all_reduce, 4, "host"), 2);
+  EXPECT_EQ(Selections::built_in().measured_cores(Collective::all_reduce, 4, "fabric"), 0);
+}
+
 TEST(Selections, AChoiceMayHaveAShapeAndPartsOrBeAFile) {
   EXPECT_EQ(first(Collective::all_gather, 8, 64, DType::f32, "rack"),
             "split(hierarchical(mesh,ring)@4x2:3,torus@4x2^1.0)*2");

@@ -1,0 +1,118 @@
+#include "ccl/plan/host/host_chooser.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "ccl/plan/planner.h"
+#include "schedule/algorithms/algorithm.h"
+
+namespace trellis::ccl {
+namespace {
+
+using schedule::AlgorithmConfig;
+
+// Joining more would take longer than the choice may gain.
+constexpr std::size_t most_steps = 512, most_steps_per_rank = 6;
+constexpr std::size_t refined = 3;  // of the best plain ways, with different times, channels and segments are tried
+constexpr std::size_t least_refined_bytes = std::size_t{16} << 10;
+struct Lanes {
+  std::int32_t channels, segments;
+};
+constexpr Lanes lanes_tried[] = {{1, 2}, {1, 4}, {2, 1}, {2, 2}, {4, 1}, {4, 4}};
+constexpr std::size_t most_kept = 256;
+
+// The two upper bits: 24 of 25, 32 of 47.
+std::size_t rounded(std::size_t count) {
+  const auto width = static_cast<int>(std::bit_width(count));
+  return width <= 2 ? count : count >> (width - 2) << (width - 2);
+}
+
+double both(const PredictedTime& p) { return p.readable_us * p.hidden_us; }
+
+// Of those with one time, which are mostly one schedule by several names, the first.
+std::vector<PredictedTime> best_of(const std::vector<PredictedTime>& sorted) {
+  std::vector<PredictedTime> best;
+  for (const PredictedTime& p : sorted) {
+    if (best.size() == refined) break;
+    if (best.empty() || both(p) > both(best.back())) best.push_back(p);
+  }
+  return best;
+}
+
+void sort_by_time(std::vector<PredictedTime>& all) { std::ranges::stable_sort(all, {}, both); }
+
+}  // namespace
+
+HostChooser::HostChooser(Rank ranks, int lanes, RankPlaces places, const HostCosts& costs)
+    : ranks_(ranks), lanes_(lanes), places_(std::move(places)), costs_(costs) {}
+
+bool HostChooser::models(Collective c) const {
+  return places_.cores > 0 && ranks_ > 1 && !schedule::uneven(c) && c != Collective::permute &&
+         c != Collective::send_recv;
+}
+
+// Every algorithm over one row of ranks, and those with dimensions or levels over every two factors.
+std::vector<AlgorithmConfig> HostChooser::plain_configs(Collective collective) const {
+  static const std::vector<std::string> levels[] = {
+      {"direct", "direct"}, {"direct", "recursive_doubling"}, {"mesh", "mesh"}, {"mesh", "halving_doubling"}};
+  std::vector<AlgorithmConfig> all;
+  for (const auto& [name, algorithm] : schedule::algorithms()) {
+    if (std::ranges::find(algorithm.serves, collective) == algorithm.serves.end()) continue;
+    all.push_back({.algorithm = name});
+    if (algorithm.in_a_row) continue;
+    for (Rank inner = 2; inner <= ranks_ / 2; ++inner) {
+      if (ranks_ % inner != 0) continue;
+      AlgorithmConfig shaped{.algorithm = name, .dims = {inner, ranks_ / inner}};
+      if (!algorithm.has_levels)
+        all.push_back(std::move(shaped));
+      else
+        for (const auto& pair : levels) {
+          shaped.levels = pair;
+          all.push_back(shaped);
+        }
+    }
+  }
+  return all;
+}
+
+std::optional<PredictedTime> HostChooser::predicted(const AlgorithmConfig& choice, const Call& call) const {
+  const auto joined = [&](bool hidden) {
+    return join_programs(choice, call, ranks_, places_, lanes_, hidden,
+                         std::max(most_steps, most_steps_per_rank * static_cast<std::size_t>(ranks_)));
+  };
+  const auto time = [&](const JoinedPrograms& programs, bool readable) {
+    return predicted_time(programs, call, ranks_, places_, costs_, readable);
+  };
+  const auto plain = joined(false);
+  if (!plain) return {};
+  const auto staged = worth_showing(call, ranks_) ? joined(true) : std::nullopt;
+  return PredictedTime{choice, time(*plain, true), time(staged ? *staged : *plain, false)};
+}
+
+std::vector<PredictedTime> HostChooser::rank_all(const Call& call) const {
+  std::vector<PredictedTime> all;
+  const auto add = [&](const AlgorithmConfig& choice) {
+    if (auto p = predicted(choice, call)) all.push_back(std::move(*p));
+  };
+  for (const AlgorithmConfig& choice : plain_configs(call.collective)) add(choice);
+  sort_by_time(all);
+  if (larger_bytes(call, ranks_) < least_refined_bytes) return all;
+  for (const PredictedTime& plain : best_of(all))
+    for (const Lanes& lanes : lanes_tried) {
+      AlgorithmConfig choice = plain.choice;
+      choice.channels = lanes.channels, choice.segments = lanes.segments;
+      add(choice);
+    }
+  sort_by_time(all);
+  return all;
+}
+
+const std::vector<PredictedTime>& HostChooser::ranked(const Call& call) {
+  const std::tuple key{call.collective, rounded(call.count), call.type};
+  if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  if (known_.size() == most_kept) known_.clear();
+  return known_.emplace(key, rank_all({.collective = call.collective, .count = rounded(call.count), .type = call.type}))
+      .first->second;
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,40 @@
+// Chooses the algorithm of a host's collectives by the model of its machine.
+#pragma once
+
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "ccl/plan/host/host_model.h"
+
+namespace trellis::ccl {
+
+struct PredictedTime {
+  schedule::AlgorithmConfig choice;
+  double readable_us = 0;  // where peers can read the call's buffers
+  double hidden_us = 0;    // where they cannot
+};
+
+class HostChooser {
+ public:
+  HostChooser(Rank ranks, int lanes, RankPlaces, const HostCosts& = sapphire_rapids);
+
+  bool models(Collective) const;  // and knows where the ranks are
+  // The fastest first. Calls of nearly the same size have one answer, which is kept. It depends on nothing that may
+  // differ between ranks: whether a rank's own buffers can be read counts as often yes as no.
+  const std::vector<PredictedTime>& ranked(const Call&);
+  const RankPlaces& places() const { return places_; }
+
+ private:
+  std::vector<PredictedTime> rank_all(const Call&) const;
+  std::optional<PredictedTime> predicted(const schedule::AlgorithmConfig&, const Call&) const;
+  std::vector<schedule::AlgorithmConfig> plain_configs(Collective) const;
+
+  const Rank ranks_;
+  const int lanes_;
+  const RankPlaces places_;
+  const HostCosts costs_;
+  std::map<std::tuple<Collective, std::size_t, kernels::DType>, std::vector<PredictedTime>> known_;
+};
+
+}  // namespace trellis::ccl

@@ -1,0 +1,41 @@
+// Predicts how long a schedule takes between the ranks of one host: every step's cost on the core of its rank, messages
+// as they fly between cores, and who waits for whom.
+#pragma once
+
+#include "ccl/plan/host/joined_programs.h"
+
+namespace trellis::ccl {
+
+// ns, and ns for a byte.
+struct HostCosts {
+  double operation = 0;          // to begin an operation
+  double send = 0, receive = 0;  // a message: on the sender's core, on the receiver's
+  double look = 0;               // and for each lane that is looked at meanwhile
+  double second_line = 0;        // more than one cache line, on either core
+  double flight = 0;             // from a store until another core sees it
+  double slot = 0;               // a message in slots: on either core
+  double in_place = 0;           // one that the receiver reads from the sender's memory
+  double answer = 0;             // and until the sender knows that it was read
+  double local = 0;              // a copy or a sum of a rank's own
+  double byte_into_slot = 0, byte_from_slot = 0;
+  double byte_read = 0;                 // in place
+  double made_here = 0;                 // part by which this is more for bytes that the operation has made
+  double byte_added = 0;                // a sum, besides the reading
+  double byte_local = 0;                // for each source of a local copy or sum
+  double each_rank = 0;                 // part by which a byte costs more for each further rank that streams
+  double beyond_l2 = 0;                 // and where a rank touches more than its L2 cache holds
+  double beyond_l3 = 0;                 // and where all together touch more than an L3 cache of usual size
+  double streamed = 0;                  // and to read bytes that bypass the cache on their way to memory
+  double far_flight = 0, far_byte = 0;  // between sockets, times those within one
+  double wake = 0;                      // until a rank runs that shares its core with others
+};
+
+// One virtual machine: Xeon (Sapphire Rapids), 16 cores, 2 MiB of L2 each: bench/results/host16.json.
+extern const HostCosts sapphire_rapids;
+
+// Time of one operation in us, on the slowest rank: of several back to back if they are small, as bench measures them.
+// `readable`: peers can read the call's buffers.
+double predicted_time(const JoinedPrograms&, const Call&, Rank ranks, const RankPlaces&, const HostCosts&,
+                      bool readable);
+
+}  // namespace trellis::ccl
