@@ -34,6 +34,8 @@ class Contest {
   // The costs at so many bytes of the larger buffer, cheapest first. Candidates are measured in turn, so that changes
   // on the machine affect all alike. The slower half is dropped in each round, except `incumbent`.
   std::vector<Cost> run(std::uint64_t bytes, const ccl::AlgorithmConfig* incumbent);
+  // What the library selects by itself for the call that was measured last.
+  std::string selected() const { return bench_.work.front()->algorithm(mine_); }
 
  private:
   struct Entrant {

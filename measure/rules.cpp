@@ -22,7 +22,11 @@ std::vector<ccl::Rule> rules_for(schedule::Collective collective, ccl::Rank rank
 }
 
 std::string reason(const ccl::Selections& table, schedule::Collective collective, ccl::Rank ranks, std::uint64_t bytes,
-                   kernels::DType type, std::string_view machine, const ccl::AlgorithmConfig& selected) {
+                   kernels::DType type, std::string_view machine, const ccl::AlgorithmConfig& selected, int cores) {
+  if (const int measured = table.measured_cores(collective, ranks, machine);
+      measured != 0 && std::min(cores, static_cast<int>(ranks)) > measured)
+    return fmt::format("its rules were measured where ranks share {} cores; the model of the host selects (--predict)",
+                       measured);
   const ccl::Rule* used = nullptr;
   ccl::Rank nearest = 0;
   std::size_t passed = 0;  // rules before the one used that can't serve

@@ -63,19 +63,19 @@ TEST(TuneRules, AReasonNamesTheRule) {
   const auto all = ccl::Selections::read(
       "all_reduce 2 0 mesh\nall_reduce 8 0 mesh\nall_reduce 8 65536 ring\n"
       "machine here\nall_reduce 8 0 bine\nend\n");
-  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 1 << 20, kernels::DType::f32, "host", {"ring"}),
+  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 1 << 20, kernels::DType::f32, "host", {"ring"}, 0),
             "the rule 'all_reduce 8 65536 ring' begins at 64 KiB");
-  EXPECT_EQ(reason(all, Collective::all_reduce, 7, 8, kernels::DType::f32, "host", {"mesh"}),
+  EXPECT_EQ(reason(all, Collective::all_reduce, 7, 8, kernels::DType::f32, "host", {"mesh"}, 0),
             "the rule 'all_reduce 8 0 mesh' begins at 0, and 8 is the nearest number of ranks that has rules");
-  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 1 << 20, kernels::DType::f32, "host", {"mesh"}),
+  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 1 << 20, kernels::DType::f32, "host", {"mesh"}, 0),
             "the rule 'all_reduce 8 0 mesh' begins at 0; 1 rule before it can't serve this");
-  EXPECT_EQ(reason(all, Collective::broadcast, 8, 8, kernels::DType::f32, "host", {"ring"}),
+  EXPECT_EQ(reason(all, Collective::broadcast, 8, 8, kernels::DType::f32, "host", {"ring"}, 0),
             "the table has no rule for broadcast: it is the first by name that serves");
-  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 8, kernels::DType::f32, "here", {"bine"}),
+  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 8, kernels::DType::f32, "here", {"bine"}, 0),
             "the rule 'all_reduce 8 0 bine' of machine here begins at 0");
-  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 1 << 20, kernels::DType::f32, "here", {"ring"}),
+  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 1 << 20, kernels::DType::f32, "here", {"ring"}, 0),
             "the rule 'all_reduce 8 65536 ring' begins at 64 KiB; 1 rule before it can't serve this");
-  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 8, kernels::DType::f32, "here", {"direct"}),
+  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 8, kernels::DType::f32, "here", {"direct"}, 0),
             "no rule of the table for all_reduce can serve this: it is the first by name that does");
 }
 

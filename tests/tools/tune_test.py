@@ -1,6 +1,7 @@
 """trellis tune: tables that the library reads, and explanations. No test looks at a time."""
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -16,10 +17,13 @@ class Tune(program.Case):
         self.assertEqual(self.printed("tune", "-n", "2", "--sizes", "64,64KB", "--collectives", "all_reduce,barrier",
                                       "-o", path), "")
         lines = path.read_text().splitlines()
-        self.assertTrue(lines[0].startswith("# "))
-        self.assertEqual(lines[1], "machine host")
+        self.assertRegex(lines[0], r"^# all_reduce on 2 ranks: [0-9.]+ times as fast as today's selection in the mean of 2 "
+                                   r"sizes, and [0-9.]+ times at (64 B|64 KiB)$")
+        self.assertRegex(lines[1], r"^# barrier on 2 ranks: [0-9.]+ times as fast as today's selection$")
+        self.assertTrue(lines[2].startswith("# collective ranks "))
+        self.assertEqual(lines[3], "machine host")
         self.assertEqual(lines[-1], "end")
-        rules = [line.split() for line in lines[2:-1]]
+        rules = [line.split() for line in lines[4:-1]]
         self.assertEqual([rule[:3] for rule in rules if rule[2] == "0"], [["all_reduce", "2", "0"], ["barrier", "2", "0"]])
         self.assertLessEqual(len(rules), 3)
         row = self.printed("bench", "allr", "-r", "2", "-b", "64", "-e", "64", "-n", "2", "--show-algorithm",
@@ -29,6 +33,10 @@ class Tune(program.Case):
     def test_a_collective_named_twice_is_measured_once(self):
         text = self.printed("tune", "-n", "2", "--sizes", "8", "--collectives", "barrier,barrier")
         self.assertEqual(text.count("\nbarrier 2 0 "), 1)
+
+    def test_a_table_for_any_machine_says_with_how_many_cores_it_was_measured(self):
+        text = self.printed("tune", "-n", "2", "--collectives", "barrier", "--machine", "*")
+        self.assertRegex(text, r"\nmachine \*\ncores [1-9][0-9]*\nbarrier 2 0 ")
 
     def test_slips(self):
         for words, arguments in [("did you mean 'all_reduce'?", ["--collectives", "al_reduce"]),
@@ -44,12 +52,43 @@ class Tune(program.Case):
                                  ("--explain all_reduce 17T: expected at most 16T", ["--explain", "all_reduce", "17T"]),
                                  ("--all goes with --explain", ["--all"]),
                                  ("--json goes with --explain", ["--json"]),
+                                 ("--cores goes with --predict", ["--cores", "4"]),
+                                 ("--explain goes without --predict",
+                                  ["--explain", "all_reduce", "8", "--predict", "all_reduce", "8"]),
+                                 ("--sizes goes without --predict", ["--predict", "all_reduce", "8", "--sizes", "8"]),
+                                 ("expected one number of ranks", ["--predict", "all_reduce", "8", "-n", "2,3"]),
                                  ("--sizes goes without --explain", ["--explain", "all_reduce", "8", "--sizes", "8"]),
                                  ("expected one number of ranks", ["--explain", "all_reduce", "8", "-n", "2,4,8"]),
                                  ("'a b' is no machine's name", ["--explain", "all_reduce", "8", "--machine", "a b"]),
                                  ("-o,--output '': expected a value", ["-o", ""]),
                                  ("no type is called 'x': expected one of bf16,", ["-d", "x"])]:
             self.assert_fails(2, words, "tune", *arguments)
+
+    def test_a_prediction_for_a_machine_that_is_not_here(self):
+        text = self.printed("tune", "--predict", "all_reduce", "64KB", "-n", "64", "--cores", "64", "--sockets", "2")
+        first, second, _, *table = text.splitlines()
+        self.assertRegex(first, r"^all_reduce of 64 KiB on 64 ranks, 64 cores in 2 sockets: \S+$")
+        self.assertEqual(second, "selected by the model of the host")
+        self.assertEqual(table[1].split()[0], first.split()[-1], "the fastest is selected")
+        self.assertGreater(len(table), 6)
+        found = json.loads(self.printed("tune", "--predict", "all_reduce", "64KB", "-n", "64", "--cores", "64", "--json"))
+        times = [row["of_the_fastest"] for row in found["predictions"]]
+        self.assertEqual(times, sorted(times))
+        shared = self.printed("tune", "--predict", "all_reduce", "64KB", "-n", "4", "--cores", "2")
+        self.assertIn("the configuration or the table", shared.splitlines()[1])
+
+    def test_ranks_run_what_the_model_selects_where_a_table_was_measured_with_fewer_cores(self):
+        path = self.new_folder() / "table.txt"
+        path.write_text("cores 1\nall_reduce 2 0 ring\nend\n")
+        rows = self.printed("bench", "allr", "-r", "4", "-b", "64", "-e", "16K", "-f", "16", "-n", "2", "--check", "1",
+                            "--show-algorithm", TRELLIS_SELECTIONS=str(path)).splitlines()[1:4]
+        names = {row.split()[-1] for row in rows}
+        siblings = [pathlib.Path(f"/sys/devices/system/cpu/cpu{c}/topology/thread_siblings_list")
+                    for c in os.sched_getaffinity(0)]
+        if len({file.read_text() if file.exists() else str(file) for file in siblings}) == 1:
+            self.assertEqual(names, {"ring"})
+        else:
+            self.assertNotIn("ring", names)
 
     def test_a_file_that_cannot_be_written_is_known_at_once(self):
         self.assert_fails(1, "trellis: cannot write ", "tune", "-o", "/no/such/folder")

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
 #include <stdexcept>
 #include <system_error>
@@ -12,6 +13,7 @@
 #include "ccl/plan/check.h"
 #include "ccl/rendezvous/environment.h"
 #include "ccl/rendezvous/tcp/socket.h"
+#include "kernels/dispatch/cpu.h"
 #include "launch/run_on_ranks.h"
 #include "measure/rules.h"
 #include "schedule/algorithms/tuner.h"
@@ -22,6 +24,7 @@
 #include "tools/program/output_option.h"
 #include "tools/program/table.h"
 #include "tools/schedule/request_options.h"
+#include "tools/tune/predict.h"
 
 namespace trellis::tools {
 
@@ -35,18 +38,27 @@ constexpr const char* description =
     "Measures which algorithm serves which collective best on this machine, and writes a selection table.\n\n"
     "For each collective, number of ranks and size, every algorithm that serves it, with 1, 2 and 4 channels and\n"
     "segments, runs in turn with the others; the slower half drops out of each round. Neighbouring sizes with one\n"
-    "winner become one rule, and a winner must be better by 3% to take over from its smaller neighbour. The table is\n"
+    "winner become one rule, and a winner must be better by 3% to take over from its smaller neighbour. The table's "
+    "first\n"
+    "lines say what it gains over what the library selects today. The table is\n"
     "used where TRELLIS_SELECTIONS names it, by who calls the machine as the table does (TRELLIS_MACHINE, else host).\n"
     "Tables may stand in one file one after another; each ends with a line `end`, and one without is refused as cut "
     "off.\n"
-    "The one with --machine '*' for every machine that has no rules of its own is built in, as\n"
-    "ccl/selections/host.txt.\n\n"
+    "With --machine '*' it is for every machine that has no rules of its own and no more cores than this one; such a\n"
+    "table is built in, as ccl/selections/host.txt.\n\n"
     "With --explain it says which algorithm the table in force selects for a collective and a size, why, and what the\n"
-    "others cost: measured now, each algorithm with the channels and segments that suit it best, the cheapest first.";
+    "others cost: measured now, each algorithm with the channels and segments that suit it best, the cheapest "
+    "first.\n\n"
+    "With --predict nothing runs: it says what is selected on a host with so many --cores and --sockets, and the "
+    "times\n"
+    "that the library's model of a host predicts for each algorithm: where peers can read the call's memory, and "
+    "where\n"
+    "it goes through slots. The model selects where ranks have more cores than the table in force was measured with.";
 
 struct Options {
   std::string ranks = "2,4,8", sizes = "8..16MB";
-  std::vector<std::string> collectives, explain;
+  std::vector<std::string> collectives, explain, predict;
+  int cores = 0, sockets = 1;
   std::string type, output, machine;
   bool all = false, json = false;
   const CLI::App* app = nullptr;
@@ -64,11 +76,17 @@ void add(CLI::App& app, Options& o) {
   app.add_option("-d,--type", o.type,
                  "Measure with this type, and make the rules its own; else fp32, and rules for all");
   app.add_option("--explain", o.explain, "A collective and a size")->expected(2);
+  app.add_option("--predict", o.predict, "A collective and a size")->expected(2);
+  app.add_option("--cores", o.cores, "With --predict: physical cores that the ranks have together [one each]")
+      ->check(CLI::Range(1, 1 << 16));
+  app.add_option("--sockets", o.sockets, "With --predict: sockets that the ranks fill in order")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
   app.add_option("--machine", o.machine,
                  "The machine that the rules are for, * for any; else TRELLIS_MACHINE, or host");
   app.add_option("-o,--output", o.output, "The table's file; printed without")->check(output_file());
-  app.add_flag("--all", o.all, "With --explain: every choice, and not the best of each algorithm alone");
-  app.add_flag("--json", o.json, "With --explain: JSON, values in SI units");
+  app.add_flag("--all", o.all, "With --explain or --predict: every choice, and not the best of each algorithm alone");
+  app.add_flag("--json", o.json, "With --explain or --predict: JSON, values in SI units");
 }
 
 // Collectives that a table has rules for. Each other one has only one algorithm, or differs from call to call.
@@ -94,20 +112,25 @@ BenchSettings settings_for(Collective c) {
   return s;
 }
 
-// The costs of one collective at each size.
-std::vector<SizeCosts> measured(const RankContext& context, Collective c, kernels::DType type,
-                                const std::vector<ccl::AlgorithmConfig>& choices,
-                                const std::vector<std::uint64_t>& sizes, BenchProgress& progress) {
+// The costs of one collective at each size, and what the library selects today.
+struct Measured {
+  std::vector<SizeCosts> costs;
+  std::vector<std::string> selected;
+};
+Measured measured(const RankContext& context, Collective c, kernels::DType type,
+                  const std::vector<ccl::AlgorithmConfig>& choices, const std::vector<std::uint64_t>& sizes,
+                  BenchProgress& progress) {
   const BenchSettings s = settings_for(c);
   Bench bench(s, context);
   try {
     Contest contest(bench, context, c, type, choices);
-    std::vector<SizeCosts> all;
+    Measured all;
     schedule::Tuner<Cost> tuner;
     for (const std::uint64_t bytes : sizes) {
       progress.next(fmt::format("{} on {} ranks, {}", schedule::name(c), context.ranks, bytes_text(bytes)));
-      all.push_back({bytes, contest.run(bytes, tuner.held())});
-      tuner.chosen(all.back().costs);
+      all.costs.push_back({bytes, contest.run(bytes, tuner.held())});
+      tuner.chosen(all.costs.back().costs);
+      all.selected.push_back(contest.selected());
     }
     return all;
   } catch (...) {
@@ -116,9 +139,37 @@ std::vector<SizeCosts> measured(const RankContext& context, Collective c, kernel
   }
 }
 
-// Rank 0's process returns the rules as text.
-std::vector<ccl::Rule> tuned(Collective c, ccl::Rank ranks, kernels::DType type,
-                             const std::vector<std::uint64_t>& sizes, BenchProgress& progress) {
+// How much faster the fastest is than what the library selects today, as a comment of the table. Selections that were
+// not candidates don't count.
+std::string gain_in_words(Collective c, ccl::Rank ranks, const Measured& all) {
+  double logs = 0, most = 0;
+  int sizes = 0;
+  std::uint64_t at = 0;
+  for (std::size_t i = 0; i < all.costs.size(); ++i) {
+    const auto& costs = all.costs[i].costs;
+    const auto today =
+        std::ranges::find_if(costs, [&](const Cost& cost) { return text_of(cost.way) == all.selected[i]; });
+    if (today == costs.end() || today->samples == 0) continue;
+    const double gain = std::max(1.0, today->time / costs.front().time);
+    logs += std::log(gain);
+    ++sizes;
+    if (gain > most) most = gain, at = all.costs[i].bytes;
+  }
+  if (sizes == 0) return fmt::format("# {} on {} ranks: not compared with today's selection", schedule::name(c), ranks);
+  std::string text = fmt::format("# {} on {} ranks: {:.2f} times as fast as today's selection", schedule::name(c),
+                                 ranks, std::exp(logs / sizes));
+  if (sizes > 1) text += fmt::format(" in the mean of {} sizes, and {:.2f} times at {}", sizes, most, bytes_text(at));
+  return text;
+}
+
+struct Tuned {
+  std::string gain;
+  std::vector<ccl::Rule> rules;
+};
+
+// Rank 0's process returns them as text, the gain in the first line.
+Tuned tuned(Collective c, ccl::Rank ranks, kernels::DType type, const std::vector<std::uint64_t>& sizes,
+            BenchProgress& progress) {
   std::array<int, 2> ends;
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "a pipe");
   const ccl::Descriptor from(ends[0]);
@@ -127,11 +178,11 @@ std::vector<ccl::Rule> tuned(Collective c, ccl::Rank ranks, kernels::DType type,
   const int status =
       run_on_ranks({.ranks = ranks, .timeout = settings_for(c).timeout}, [&](const RankContext& context) {
         BenchProgress silent(0, false);
-        const auto costs = measured(context, c, type, choices, sizes, context.rank == 0 ? progress : silent);
+        const Measured all = measured(context, c, type, choices, sizes, context.rank == 0 ? progress : silent);
         if (context.rank != 0) return 0;
         ccl::Selections found;
-        for (const ccl::Rule& rule : rules_for(c, ranks, costs)) found.add(rule);
-        const std::string text = found.text();  // less than a pipe holds
+        for (const ccl::Rule& rule : rules_for(c, ranks, all.costs)) found.add(rule);
+        const std::string text = gain_in_words(c, ranks, all) + "\n" + found.text();  // less than a pipe holds
         return write(to.number(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1;
       });
   if (status != 0) throw std::runtime_error(fmt::format("{}: its rules did not arrive", schedule::name(c)));
@@ -140,7 +191,7 @@ std::vector<ccl::Rule> tuned(Collective c, ccl::Rank ranks, kernels::DType type,
   std::string text(std::size_t{1} << 16, '\0');
   const ssize_t size = read(from.number(), text.data(), text.size());
   text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
-  return ccl::Selections::read(text).rules();
+  return {text.substr(0, text.find('\n')), ccl::Selections::read(text).rules()};
 }
 
 std::vector<ccl::Rank> rank_counts(const std::string& text) {
@@ -154,12 +205,18 @@ std::vector<ccl::Rank> rank_counts(const std::string& text) {
 // An option that has no effect is a mistake.
 void expect_meaning(const Options& o) {
   expect_plain_values(*o.app);
-  const bool explains = !o.explain.empty();
+  for (const char* flag : {"--cores", "--sockets"})
+    if (o.app->count(flag) != 0 && o.predict.empty())
+      throw std::invalid_argument(fmt::format("{} goes with --predict", flag));
+  if (!o.predict.empty() && !o.explain.empty()) throw std::invalid_argument("--explain goes without --predict");
+  if (!o.predict.empty() && !o.machine.empty()) throw std::invalid_argument("--machine goes without --predict");
+  const bool explains = !o.explain.empty() || !o.predict.empty();
   const std::vector<const char*> others = explains ? std::vector<const char*>{"--sizes", "--collectives", "--output"}
                                                    : std::vector<const char*>{"--all", "--json"};
   for (const char* flag : others)
     if (o.app->count(flag) != 0)
-      throw std::invalid_argument(fmt::format("{} goes {} --explain", flag, explains ? "without" : "with"));
+      throw std::invalid_argument(fmt::format("{} goes {} {}", flag, explains ? "without" : "with",
+                                              o.predict.empty() ? "--explain" : "--predict"));
 }
 
 // Throws when the largest buffers need more than the available memory.
@@ -186,17 +243,21 @@ int tune(const Options& o) {
     for (const ccl::Rank ranks : counts) expect_room(c, ranks, type_of(o), sizes.back(), "--sizes");
   BenchProgress progress(collectives.size() * counts.size() * sizes.size(), true);
   ccl::Selections table;
+  std::string gains;
   for (const Collective c : collectives)
     for (const ccl::Rank ranks : counts) {
       const std::vector<std::uint64_t> some = schedule::carries_data(c) ? sizes : std::vector<std::uint64_t>{0};
-      for (ccl::Rule rule : tuned(c, ranks, type_of(o), some, progress)) {
+      const Tuned found = tuned(c, ranks, type_of(o), some, progress);
+      gains += found.gain + "\n";
+      for (ccl::Rule rule : found.rules) {
         rule.machine = machine;
+        if (machine == ccl::any_machine) rule.cores = kernels::cpu().cores;
         if (!o.type.empty()) rule.type = type_of(o);
         table.add(rule);
       }
     }
   progress.clear();
-  write_output(o.output, table.text());
+  write_output(o.output, gains + table.text());
   return 0;
 }
 
@@ -222,7 +283,7 @@ void print_explanation(const Options& o, const Bench& bench, const ccl::Call& ca
   if (why.empty())
     why = source_of(config) + ": " +
           reason(table_in_force(config), call.collective, bench.ranks(), bytes, call.type,
-                 o.machine.empty() ? config.machine : o.machine, selected);
+                 o.machine.empty() ? config.machine : o.machine, selected, kernels::cpu().cores);
   Table table("costs", {{.name = "algorithm", .align = Align::left},
                         {.name = "time", .unit = "s"},
                         {.name = "of the cheapest"},
@@ -272,8 +333,29 @@ int explain(const Options& o) {
   });
 }
 
+int predict(const Options& o) {
+  const Collective c = bench_op(o.predict[0]).collective;
+  const std::uint64_t bytes = parse_bytes(o.predict[1]);
+  const std::vector<ccl::Rank> counts = o.app->count("-n") == 0 ? std::vector<ccl::Rank>{2} : rank_counts(o.ranks);
+  if (counts.size() != 1)
+    throw std::invalid_argument(fmt::format("-n {}: expected one number of ranks with --predict", o.ranks));
+  if (bytes > most_bytes)
+    throw std::invalid_argument(fmt::format("--predict {} {}: expected at most 16T", o.predict[0], o.predict[1]));
+  const ccl::Rank ranks = counts.front();
+  const auto calls = calls_for(settings_for(c), bytes, type_of(o), kernels::Reduction::sum, 0, ranks);
+  write_output("", prediction_text({.call = calls.front(),
+                                    .bytes = bytes,
+                                    .ranks = ranks,
+                                    .cores = o.cores == 0 ? static_cast<int>(ranks) : o.cores,
+                                    .sockets = o.sockets,
+                                    .all = o.all,
+                                    .json = o.json}));
+  return 0;
+}
+
 int run(const Options& o) {
   expect_meaning(o);
+  if (!o.predict.empty()) return predict(o);
   return o.explain.empty() ? tune(o) : explain(o);
 }
 
@@ -282,7 +364,8 @@ const Registered tune_command(command("tune", "Measures which algorithm is best 
                                       "trellis tune -d bf16 --collectives all_reduce >> host.txt\n"
                                       "trellis tune --ranks 2,4 --sizes 1KB..4MB --collectives all_reduce,all_gather\n"
                                       "TRELLIS_SELECTIONS=host.txt trellis bench all_reduce --show-algorithm\n"
-                                      "trellis tune --explain all_reduce 64KB -n 8",
+                                      "trellis tune --explain all_reduce 64KB -n 8\n"
+                                      "trellis tune --predict all_reduce 64KB -n 64 --cores 64 --sockets 2",
                                       add, run));
 
 }  // namespace

@@ -1,0 +1,60 @@
+#include "tools/tune/predict.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <set>
+
+#include "ccl/plan/host/host_chooser.h"
+#include "ccl/plan/planner.h"
+#include "ccl/transports/open.h"
+#include "kernels/dispatch/cpu.h"
+#include "measure/words.h"
+#include "schedule/collective_traits.h"
+#include "tools/program/table.h"
+
+namespace trellis::tools {
+namespace {
+
+// Ranks in order on the sockets, with the caches of this machine's cores.
+ccl::RankPlaces places_of(const PredictionAsked& asked) {
+  ccl::RankPlaces places{
+      .cores = asked.cores, .l2_bytes = kernels::cpu().l2_bytes, .l3_bytes = kernels::cpu().l3_bytes};
+  for (ccl::Rank r = 0; r < asked.ranks; ++r)
+    places.sockets.push_back(static_cast<int>(std::int64_t{r} * asked.sockets / asked.ranks));
+  return places;
+}
+
+}  // namespace
+
+std::string prediction_text(const PredictionAsked& asked) {
+  const ccl::RankPlaces places = places_of(asked);
+  const ccl::Planner planner(0, asked.ranks, ccl::channel_lanes, ccl::config_from_environment(), {}, places);
+  const ccl::AlgorithmConfig selected = planner.choose(asked.call, false);
+  const bool by_model = !planner.predicted(asked.call).empty();
+  ccl::HostChooser chooser(asked.ranks, ccl::channel_lanes, places);
+  Table table("predictions", {{.name = "algorithm", .align = Align::left},
+                              {.name = "time readable", .unit = "s"},
+                              {.name = "time slots", .unit = "s"},
+                              {.name = "of the fastest"},
+                              {.name = "selected"}});
+  std::set<std::string> seen;
+  double fastest = 0;
+  for (const ccl::PredictedTime& p : chooser.ranked(asked.call)) {
+    const double both = std::sqrt(p.readable_us * p.hidden_us);
+    if (fastest == 0) fastest = both;
+    if (seen.insert(schedule::family_of(p.choice)).second || asked.all || p.choice == selected)
+      table.add({text_of(p.choice), p.readable_us * 1e-6, p.hidden_us * 1e-6, both / fastest, p.choice == selected});
+  }
+  if (asked.json) return table.json();
+  const std::string of =
+      schedule::carries_data(asked.call.collective) ? fmt::format(" of {}", measure::bytes_text(asked.bytes)) : "";
+  return fmt::format("{}{} on {} ranks, {} {} in {} {}: {}\n{}\n\n{}", schedule::name(asked.call.collective), of,
+                     asked.ranks, asked.cores, asked.cores == 1 ? "core" : "cores", asked.sockets,
+                     asked.sockets == 1 ? "socket" : "sockets", text_of(selected),
+                     by_model ? "selected by the model of the host"
+                              : "selected by the configuration or the table, which hold on such a machine",
+                     table.text());
+}
+
+}  // namespace trellis::tools
