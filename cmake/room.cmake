@@ -3,9 +3,8 @@ include(${CMAKE_CURRENT_LIST_DIR}/precompile.cmake)
 # trellis_room(NAME <room> [INTERNAL] [DEPENDS <room>...] [LINK <library>...] [PUBLIC <header>...])
 #
 # Makes the OBJECT library room_<room> from every .cpp below the current folder; a new file needs no edit. OBJECT,
-# because a STATIC library drops the files whose only effect is to register themselves. DEPENDS repeats the layer table:
-# a room sees its own headers and those of the rooms that it names, through links in <build>/doors/<room>, so no
-# other include compiles. LINK is private to the room: no header of ours includes a library's. PUBLIC headers
+# because a STATIC library drops the files whose only effect is to register themselves. DEPENDS repeats the layer table,
+# which tools/check/layers.py holds. LINK is private to the room: no header of ours includes a library's. PUBLIC headers
 # are installed, and include no others; the names that they declare are in exports.txt. INTERNAL: only the program, the
 # tests and the benchmarks have it, and libtrellis does not.
 function(trellis_room)
@@ -13,26 +12,14 @@ function(trellis_room)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
 
-  set(doors ${PROJECT_BINARY_DIR}/doors/${room_NAME})
-  file(REMOVE_RECURSE ${doors})
-  file(MAKE_DIRECTORY ${doors})
-  foreach(seen IN LISTS room_NAME room_DEPENDS)
-    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${seen} ${doors}/${seen} SYMBOLIC)
-  endforeach()
-
   add_library(room_${room_NAME} OBJECT ${sources} ${headers})
-  target_include_directories(room_${room_NAME} PRIVATE ${doors})
-  # Asserts and debuggers then show the path of the file, not of the link.
-  target_compile_options(room_${room_NAME} PRIVATE -ffile-prefix-map=${doors}/=${PROJECT_SOURCE_DIR}/)
+  target_include_directories(room_${room_NAME} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(room_${room_NAME} PRIVATE ${room_LINK})
   if("OpenMP::OpenMP_CXX" IN_LIST room_LINK)
     trellis_precompile(room_${room_NAME} rooms_with_openmp)
   else()
     trellis_precompile(room_${room_NAME} rooms)
   endif()
-  foreach(below IN LISTS room_DEPENDS)
-    add_dependencies(room_${room_NAME} room_${below})
-  endforeach()
 
   set_property(GLOBAL APPEND PROPERTY TRELLIS_ROOMS ${room_NAME})
   if(room_INTERNAL)
