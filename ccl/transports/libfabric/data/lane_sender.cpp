@@ -48,6 +48,7 @@ void LaneSender::drop_rail(int rail) {
     again_.push_back({p});
     return true;
   });
+  if (lingers_ && !again_.empty()) path_.resume_later();
 }
 
 void LaneSender::begin_again() {
@@ -77,10 +78,12 @@ void LaneSender::granted(const Packet& p, const Grant& g) {
 
 void LaneSender::piece_done(const PieceOut& p, bool well) {
   --outstanding_;
-  if (!well)
+  if (!well) {
     again_.push_back({p});
-  else if (path_.sends_again())
+    if (lingers_) path_.resume_later();
+  } else if (path_.sends_again()) {
     ended_.push_back(p);
+  }
 }
 
 // Of the last ask alone: what an earlier answer calls missing may have been sent again since.
