@@ -7,6 +7,7 @@
 
 #include "schedule/proof/refutation.h"
 #include "schedule/schedule_too_large.h"
+#include "sim/choose/pattern_hash.h"
 #include "sim/choose/prefix_lower_bound.h"
 #include "sim/thread_pool.h"
 
@@ -75,39 +76,20 @@ class Contest {
   static constexpr double longest_prefix = 1 << 18;  // steps; longer prefixes seldom say more
   static constexpr int workers = 2;
 
-  // An algorithm that ignores the shape makes the same schedule for several shapes. Only the first of these is kept.
-  using Content = std::pair<std::uint64_t, std::uint64_t>;
-  static Content content(const CompiledSchedule& pattern) {
-    Content hash{0xcbf29ce484222325, 0x9e3779b97f4a7c15};  // FNV-1a, and the same with other constants
-    const auto add = [&](std::int64_t value) {
-      hash.first = (hash.first ^ static_cast<std::uint64_t>(value)) * 0x100000001b3;
-      hash.second = (hash.second ^ static_cast<std::uint64_t>(value)) * 0x9fb21c651e98df25;
-      hash.second ^= hash.second >> 29;
-    };
-    for (const schedule::Axis& axis : pattern.symmetry().axes) add(static_cast<int>(axis.kind)), add(axis.size);
-    add(pattern.task().pieces);
-    for (const PatternClass& c : pattern.classes()) {
-      add(c.representative);
-      for (const Rank peer : c.peers) add(peer);
-      for (const Move& m : c.moves) {
-        for (const std::int64_t value :
-             {std::int64_t{m.waits}, std::int64_t{m.chunks}, std::int64_t{m.peer}, std::int64_t{m.second},
-              std::int64_t{m.arrival}, std::int64_t{m.second_arrival}, std::int64_t{m.sources}, std::int64_t{m.summed},
-              std::int64_t{m.step}})
-          add(value);
-        add(m.adds | m.copies_twice << 1 | m.staged << 2 | m.forwards << 3 | m.channel << 4);
-      }
-      for (const Follower& f : c.followers) add(f.move), add(f.peer);
-      for (const std::uint32_t begin : c.begin) add(begin);
-    }
-    return hash;
-  }
-
-  bool used_up() const { return spent_ > static_cast<double>(limits_.most_effort); }
+  bool used_up(double times = 1) const { return spent_ > times * static_cast<double>(limits_.most_effort); }
 
   bool done() {
     stopped_ = stopped_ || pricer_.stopped();
-    return (entries_[0].empty() && entries_[1].empty()) || (used_up() && !best_.empty()) || stopped_;
+    if ((entries_[0].empty() && entries_[1].empty()) || stopped_) return true;
+    return !best_.empty() && (used_up(2) || (used_up() && !promising()));
+  }
+
+  // It may still take less than half of the best one's time.
+  bool promising(const Entry& entry) const { return best_.empty() || entry.least < best_.front().first / 2; }
+  bool promising() const {
+    return std::ranges::any_of(entries_, [&](const auto& entries) {
+      return std::ranges::any_of(entries, [&](const Entry& entry) { return promising(entry); });
+    });
   }
 
   // Examines the most promising ways of each half of the candidates: several at a time, so that both halves take about
@@ -140,10 +122,10 @@ class Contest {
   struct Look {
     Entry entry;
     Time limit = forever;
-    Price price = {};        // if the look is a price
-    Content content = {};    // hash of its pattern; {}: not known
-    std::string wrong = {};  // why the way cannot be used
-    double moves = 0;        // that it went through
+    Price price = {};          // if the look is a price
+    PatternHash content = {};  // of its pattern; {}: not known
+    std::string wrong = {};    // why the way cannot be used
+    double moves = 0;          // that it went through
   };
 
   std::optional<Look> next_of(int worker) {
@@ -168,9 +150,13 @@ class Contest {
     return used_up() || entry.moves <= effort_ * (entry.known == Entry::Known::nothing ? 1 : for_a_price);
   }
 
-  // Where the effort is used up before a price, the way nearest to one goes first.
+  // Where the effort is used up, the cheapest look at a promising way goes first: a way that many ranks do alike has a
+  // price soon. Where as much has been spent on that again and nothing has a price, it is the way nearest to one.
   bool goes_before(const Entry& a, const Entry& b) const {
-    return used_up() && a.known != b.known ? a.known > b.known : a < b;
+    if (!used_up()) return a < b;
+    if (used_up(2)) return a.known != b.known ? a.known > b.known : a < b;
+    const auto key = [&](const Entry& e) { return std::tuple(!promising(e), e.moves, e.least, e.place); };
+    return key(a) < key(b);
   }
 
   Pricer& pricer(const Entry& entry) { return entry.worker == 0 ? pricer_ : other_pricer_; }
@@ -218,7 +204,7 @@ class Contest {
       choice_.left_out.push_back({way, look.wrong});
       return pricer(entry).forget(way);
     }
-    if (look.content != Content{} && !known_.insert({way.algorithm, look.content}).second)
+    if (look.content != PatternHash{} && !known_.insert({way.algorithm, look.content}).second)
       return pricer(entry).forget(way);
     if (entry.known == Entry::Known::priced) {
       pricer(entry).forget(way);
@@ -306,7 +292,7 @@ class Contest {
     const AlgorithmConfig& way = ways_[entry.place];
     const schedule::Task task = task_of(schedule::algorithm_named(way.algorithm), pricer.request(way));
     const CompiledSchedule& pattern = pricer.uncounted(way);
-    look.content = content(pattern);
+    look.content = pattern_hash(pattern);
     entry.known = Entry::Known::pattern;
     entry.moves = entry.own * (has_empty_chunks(task, pricer.options(bytes_)) ? pattern.ranks()
                                                                               : kinds(pattern.symmetry(), pricer));
@@ -378,7 +364,7 @@ class Contest {
   double effort_ = 0;  // moves that may be simulated to learn more of one way
   double spent_ = 0;   // moves of all looks so far
   std::atomic<bool> stopped_ = false;
-  std::set<std::pair<std::string, Content>> known_;
+  std::set<std::pair<std::string, PatternHash>> known_;
   std::vector<Result> best_;   // of each algorithm
   std::vector<Result> least_;  // likewise, of all ways that were not the best
   Choice choice_;

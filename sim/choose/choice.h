@@ -14,8 +14,9 @@ struct ChoiceLimits {
   std::size_t algorithms = 1;  // report the best ways of this many algorithms; those after the first are for comparison
   double within = 0;           // tolerance, as a part of the time: skip a way that could be faster by less than this
   std::int64_t most_moves = 20'000'000;  // budget of simulated moves for one way
-  // Budget of looks at all ways together. When it is used up, the first price ends the choice, and the other ways stay
-  // undecided. It is counted in moves and steps, so that every machine chooses alike.
+  // Budget of looks at all ways together. When it is used up, the choice ends at the first price, or goes on for as
+  // much again while a way may still take less than half of the best one's time; the other ways stay undecided. It is
+  // counted in moves and steps, so that every machine chooses alike.
   std::int64_t most_effort = 40'000'000;
   std::function<void(double)> decided = {};  // told now and then the part of the ways that are decided
 };

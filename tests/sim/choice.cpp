@@ -154,6 +154,18 @@ TEST(Choice, ItsEffortIsBounded) {
   EXPECT_LT(hasty.priced, whole.priced + whole.others.size());
 }
 
+// halving_doubling is nearest to a price, as it has few steps; its time is several times the torus's.
+TEST(Choice, WhereTheEffortIsUsedUpTheMostPromisingWayIsPriced) {
+  const Machine machine = machine_named("torus:16x16x10");
+  Pricer pricer(machine, groups_of(machine).front(), {.collective = all_gather});
+  const std::vector<AlgorithmConfig> ways = usual_configs(pricer, 1e6);
+  const Time torus = pricer.price({.algorithm = "torus", .dims = {16, 16, 10}}, 1e6).time;
+  for (const std::int64_t effort : {2'000'000, 3'000'000}) {
+    const Choice hasty = choose(pricer, ways, 1e6, {.most_effort = effort});
+    EXPECT_LT(hasty.best.front().time, torus * 3 / 2) << effort << ": " << hasty.best.front().way.algorithm;
+  }
+}
+
 // A way whose chunks cannot be numbered is none; the others are chosen from.
 TEST(Choice, LeavesOutWhatCannotBeWrittenDown) {
   const Machine machine = machine_named("torus:48x48x48");
