@@ -11,6 +11,7 @@ namespace trellis::ccl {
 class Watchdog {
  public:
   explicit Watchdog(std::chrono::nanoseconds timeout);
+  void expect(Rank ranks) { ranks_.reserve(static_cast<std::size_t>(ranks)); }  // looks then ask the heap for nothing
   void restart() { ranks_.clear(); }
   void look(const Transport&, Deadline now);      // call it regularly; changes between two calls are missed
   void look_now(const Transport&, Deadline now);  // the same, however short ago the last look was

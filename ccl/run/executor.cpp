@@ -25,7 +25,9 @@ Executor::Executor(Transport& transport, FamilyMember& family, const FlightRecor
       device_(device),
       timeout_(timeout),
       rounder_(device),
-      watch_(timeout) {}
+      watch_(timeout) {
+  watch_.expect(transport.ranks());
+}
 
 // An end of a lane tells of a message; the error tells of the operation.
 template <class Function>
