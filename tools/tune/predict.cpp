@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <set>
+#include <span>
 
 #include "ccl/plan/host/host_chooser.h"
 #include "ccl/plan/planner.h"
@@ -31,8 +32,8 @@ std::string prediction_text(const PredictionAsked& asked) {
   const ccl::RankPlaces places = places_of(asked);
   const ccl::Planner planner(0, asked.ranks, ccl::channel_lanes, ccl::config_from_environment(), {}, places);
   const ccl::AlgorithmConfig selected = planner.choose(asked.call, false);
-  const bool by_model = !planner.predicted(asked.call).empty();
-  ccl::HostChooser chooser(asked.ranks, ccl::channel_lanes, places);
+  const std::span<const ccl::PredictedTime> chosen_from = planner.predicted(asked.call);
+  ccl::HostChooser chooser(asked.ranks, ccl::channel_lanes, places);  // where the model does not choose, it is shown
   Table table("predictions", {{.name = "algorithm", .align = Align::left},
                               {.name = "time readable", .unit = "s"},
                               {.name = "time slots", .unit = "s"},
@@ -40,8 +41,8 @@ std::string prediction_text(const PredictionAsked& asked) {
                               {.name = "selected"}});
   std::set<std::string> seen;
   double fastest = 0;
-  for (const ccl::PredictedTime& p : chooser.ranked(asked.call)) {
-    const double both = std::sqrt(p.readable_us * p.hidden_us);
+  for (const ccl::PredictedTime& p : chosen_from.empty() ? std::span(chooser.ranked(asked.call)) : chosen_from) {
+    const double both = std::sqrt(p.product());
     if (fastest == 0) fastest = both;
     if (seen.insert(schedule::family_of(p.choice)).second || asked.all || p.choice == selected)
       table.add({text_of(p.choice), p.readable_us * 1e-6, p.hidden_us * 1e-6, both / fastest, p.choice == selected});
@@ -52,8 +53,8 @@ std::string prediction_text(const PredictionAsked& asked) {
   return fmt::format("{}{} on {} ranks, {} {} in {} {}: {}\n{}\n\n{}", schedule::name(asked.call.collective), of,
                      asked.ranks, asked.cores, asked.cores == 1 ? "core" : "cores", asked.sockets,
                      asked.sockets == 1 ? "socket" : "sockets", text_of(selected),
-                     by_model ? "selected by the model of the host"
-                              : "selected by the configuration or the table, which hold on such a machine",
+                     !chosen_from.empty() ? "selected by the model of the host"
+                                          : "selected by the configuration or the table, which hold on such a machine",
                      table.text());
 }
 

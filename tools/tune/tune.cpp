@@ -302,19 +302,30 @@ void print_explanation(const Options& o, const Bench& bench, const ccl::Call& ca
                                text_of(selected), why, table.text()));
 }
 
-int explain(const Options& o) {
-  const Collective c = bench_op(o.explain[0]).collective;
-  const std::uint64_t bytes = parse_bytes(o.explain[1]);
+// What --explain and --predict are asked about.
+struct OneCall {
+  Collective collective;
+  std::uint64_t bytes;
+  ccl::Rank ranks;
+};
+OneCall one_call(const Options& o, std::string_view flag, const std::vector<std::string>& words) {
+  const Collective c = bench_op(words[0]).collective;
+  const std::uint64_t bytes = parse_bytes(words[1]);
   const std::vector<ccl::Rank> counts = o.app->count("-n") == 0 ? std::vector<ccl::Rank>{2} : rank_counts(o.ranks);
   if (counts.size() != 1)
-    throw std::invalid_argument(fmt::format("-n {}: expected one number of ranks with --explain", o.ranks));
-  if (!o.machine.empty()) ccl::expect_machine(o.machine);
+    throw std::invalid_argument(fmt::format("-n {}: expected one number of ranks with {}", o.ranks, flag));
   if (bytes > most_bytes)
-    throw std::invalid_argument(fmt::format("--explain {} {}: expected at most 16T", o.explain[0], o.explain[1]));
-  expect_room(c, counts.front(), type_of(o), bytes, "size");
-  const std::vector<ccl::AlgorithmConfig> choices = candidates(c, counts.front());
+    throw std::invalid_argument(fmt::format("{} {} {}: expected at most 16T", flag, words[0], words[1]));
+  return {c, bytes, counts.front()};
+}
+
+int explain(const Options& o) {
+  const auto [c, bytes, ranks] = one_call(o, "--explain", o.explain);
+  if (!o.machine.empty()) ccl::expect_machine(o.machine);
+  expect_room(c, ranks, type_of(o), bytes, "size");
+  const std::vector<ccl::AlgorithmConfig> choices = candidates(c, ranks);
   const BenchSettings s = settings_for(c);
-  return run_on_ranks({.ranks = counts.front(), .timeout = s.timeout}, [&](const RankContext& context) {
+  return run_on_ranks({.ranks = ranks, .timeout = s.timeout}, [&, c = c, bytes = bytes](const RankContext& context) {
     Bench bench(s, context);
     try {
       Contest contest(bench, context, c, type_of(o), choices);
@@ -334,14 +345,7 @@ int explain(const Options& o) {
 }
 
 int predict(const Options& o) {
-  const Collective c = bench_op(o.predict[0]).collective;
-  const std::uint64_t bytes = parse_bytes(o.predict[1]);
-  const std::vector<ccl::Rank> counts = o.app->count("-n") == 0 ? std::vector<ccl::Rank>{2} : rank_counts(o.ranks);
-  if (counts.size() != 1)
-    throw std::invalid_argument(fmt::format("-n {}: expected one number of ranks with --predict", o.ranks));
-  if (bytes > most_bytes)
-    throw std::invalid_argument(fmt::format("--predict {} {}: expected at most 16T", o.predict[0], o.predict[1]));
-  const ccl::Rank ranks = counts.front();
+  const auto [c, bytes, ranks] = one_call(o, "--predict", o.predict);
   const auto calls = calls_for(settings_for(c), bytes, type_of(o), kernels::Reduction::sum, 0, ranks);
   write_output("", prediction_text({.call = calls.front(),
                                     .bytes = bytes,

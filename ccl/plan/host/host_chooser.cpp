@@ -27,19 +27,17 @@ std::size_t rounded(std::size_t count) {
   return width <= 2 ? count : count >> (width - 2) << (width - 2);
 }
 
-double both(const PredictedTime& p) { return p.readable_us * p.hidden_us; }
-
 // Of those with one time, which are mostly one schedule by several names, the first.
 std::vector<PredictedTime> best_of(const std::vector<PredictedTime>& sorted) {
   std::vector<PredictedTime> best;
   for (const PredictedTime& p : sorted) {
     if (best.size() == refined) break;
-    if (best.empty() || both(p) > both(best.back())) best.push_back(p);
+    if (best.empty() || p.product() > best.back().product()) best.push_back(p);
   }
   return best;
 }
 
-void sort_by_time(std::vector<PredictedTime>& all) { std::ranges::stable_sort(all, {}, both); }
+void sort_by_time(std::vector<PredictedTime>& all) { std::ranges::stable_sort(all, {}, &PredictedTime::product); }
 
 }  // namespace
 

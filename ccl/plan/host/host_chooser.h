@@ -11,8 +11,9 @@ namespace trellis::ccl {
 
 struct PredictedTime {
   schedule::AlgorithmConfig choice;
-  double readable_us = 0;  // where peers can read the call's buffers
-  double hidden_us = 0;    // where they cannot
+  double readable_us = 0;                                     // where peers can read the call's buffers
+  double hidden_us = 0;                                       // where they cannot
+  double product() const { return readable_us * hidden_us; }  // the order of the choice, which is one for both
 };
 
 class HostChooser {
