@@ -41,10 +41,15 @@ need_packages() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
 }
 
+configure_preset() {
+  local said
+  said=$(cmake --preset "$1" 2>&1) || { echo "$said" >&2; return 1; }
+}
+
 # Configures and builds a preset; further arguments go to the build (--target NAME).
 build_preset() {
-  local preset=$1 said
+  local preset=$1
   shift
-  said=$(cmake --preset "$preset" 2>&1) || { echo "$said" >&2; return 1; }
+  configure_preset "$preset" || return
   cmake --build --preset "$preset" -j "$(nproc)" "$@"
 }
