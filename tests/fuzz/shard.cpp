@@ -11,7 +11,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace trellis::train;
   try {
-    for (const ShardEntry& e : shard_entries("input", {reinterpret_cast<const char*>(data), size})) {
+    for (const ShardEntry& e : shard_entries("input", {reinterpret_cast<const char*>(data), size}, size)) {
       const Slice& s = e.slice;
       const std::uint64_t bytes = s.elements() * trellis::kernels::size_of(e.type);
       if (e.first > size || bytes > size - e.first) std::abort();

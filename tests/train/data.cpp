@@ -1,18 +1,21 @@
-// Token files and the sampler; learning rates; keys of configurations; event files.
+// Token files and the sampler; learning rates; event files and metrics.
 #include "train/data/tokens.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <span>
 
+#include "kernels/types/crc32c.h"
 #include "tests/folder.h"
 #include "tests/why.h"
-#include "train/config/keys.h"
 #include "train/trainer/events.h"
 #include "train/trainer/learning_rate.h"
+#include "train/trainer/metrics.h"
 
 namespace trellis::train {
 namespace {
@@ -54,6 +57,62 @@ TEST(Tokens, OfTextAndNumbersAndMegatron) {
   folder.put("d.idx", megatron_index(6, {1, 2}));
   EXPECT_THROW(TokenFile(folder.path() / "d.bin", 0), std::invalid_argument);
   EXPECT_THROW(TokenFile(folder.path() / "none.txt", 0), std::system_error);
+}
+
+std::string refusal_of(const fs::path& path) {
+  return why<std::exception>([&] { TokenFile(path, 2); });
+}
+
+TEST(Tokens, OtherKindsOfFilesAreNamed) {
+  const Folder folder;
+  const std::pair<const char*, std::string> all[] = {{"a Parquet file", "PAR1\x15\x04"},
+                                                     {"an Arrow file", std::string("ARROW1\0\0", 8)},
+                                                     {"packed by gzip", "\x1F\x8B\x08"},
+                                                     {"a NumPy array", "\x93NUMPY\x01"},
+                                                     {"Megatron's index", megatron_index(4, {1})}};
+  for (const auto& [words, bytes] : all) {
+    const fs::path path = folder.put("data", bytes);
+    EXPECT_NE(refusal_of(path).find(path.string() + " is " + words), std::string::npos) << refusal_of(path);
+  }
+  EXPECT_EQ(refusal_of(folder.put("short", "PA")), "");
+  folder.put("set/data-00000.arrow", "x");
+  EXPECT_NE(refusal_of(folder.path() / "set").find("set is a folder of Arrow files: expected a file"),
+            std::string::npos);
+  folder.put("empty/x", "x");
+  EXPECT_NE(refusal_of(folder.path() / "empty").find("empty is a folder: expected a file"), std::string::npos);
+  folder.put("half.idx", megatron_index(4, {1}));
+  for (const char* name : {"half", "half.bin"})
+    EXPECT_NE(refusal_of(folder.path() / name).find("half.bin is missing: expected the tokens of"), std::string::npos)
+        << refusal_of(folder.path() / name);
+  EXPECT_NE(refusal_of("/dev/null").find("/dev/null is no regular file"), std::string::npos);
+}
+
+TEST(Tokens, AFileThatIsCutShortIsAnError) {
+  const Folder folder;
+  for (const std::size_t width : {2, 4}) {
+    const fs::path path = folder.put("a.bin", std::string(40'000, 'a'));
+    std::vector<std::unique_ptr<TokenFile>> files;
+    files.push_back(std::make_unique<TokenFile>(path, width));
+    const Sampler sampler(std::move(files), 100, 1);
+    fs::resize_file(path, 100);
+    std::vector<std::int32_t> tokens(101);
+    const std::string said = why<std::runtime_error>([&] {
+      for (std::uint64_t i = 0; i < sampler.samples(); ++i) sampler.read(i, tokens.data());
+    });
+    EXPECT_EQ(said, path.string() + " was cut short while it was in use: it has 100 bytes, and had 40000");
+  }
+}
+
+TEST(Tokens, ContentsAreKnownAgain) {
+  const Folder folder;
+  const auto identity = [&](const std::string& bytes) { return TokenFile(folder.put("a.txt", bytes), 0).identity(); };
+  const DataFile known = identity("123456789");
+  EXPECT_EQ(known.path, (folder.path() / "a.txt").string());
+  EXPECT_EQ(known.bytes, 9U);
+  EXPECT_EQ(known.checksum, 0xE306'9283U) << "CRC-32C";
+  EXPECT_NE(identity("123456788").checksum, known.checksum);
+  const std::string large(3'000'000, 'x');  // more than is read at once
+  EXPECT_EQ(identity(large).checksum, kernels::crc32c(std::as_bytes(std::span(large))));
 }
 
 TEST(Tokens, OfPromptsDoNotCount) {
@@ -116,43 +175,8 @@ TEST(LearningRate, WarmsUpAndFalls) {
   EXPECT_DOUBLE_EQ(learning_rate(o, cosine, 10, 0), 0.2);
 }
 
-std::string refusal(const KeyValue& v) {
-  JobConfig c;
-  return why([&] { apply(c, v); });
-}
-
-TEST(Keys, SayWhatTheyExpect) {
-  EXPECT_EQ(refusal({"trainer.max_steps", {"many"}}), "trainer.max_steps is 'many': expected a whole number");
-  EXPECT_EQ(refusal({"distributed_strategy.zero1", {"perhaps"}}),
-            "distributed_strategy.zero1 is 'perhaps': expected true or false");
-  EXPECT_NE(refusal({"precision.type", {"manual"}}).find("expected fp32, bf16SR"), std::string::npos);
-  EXPECT_NE(refusal({"model_alignment_strategy.dpo", {}}).find("not built"), std::string::npos);
-  JobConfig c;
-  for (const char* spelling : {"mixed_precisionSR", "mixed_precision_SR"}) {
-    c.step.precision = Precision::fp32;
-    apply(c, {"precision.type", {spelling}});
-    EXPECT_EQ(c.step.precision, Precision::mixed_sr);
-  }
-  apply(c, {"model.pipeline_cuts", {"model.layers.3", "7"}, true});
-  EXPECT_EQ(c.step.strategy.cuts, (std::vector<std::size_t>{3, 7}));
-  apply(c, {"exp_manager.checkpoint_callback_params.save_last", {"true"}});
-  EXPECT_TRUE(c.experiment.save_last);
-  EXPECT_NE(apply(c, {"compiler_flags", {"-O1"}}), "");
-  EXPECT_TRUE(is_section("model.optim"));
-  EXPECT_FALSE(is_section("model.opti"));
-}
-
-TEST(Events, AreRecordsWithChecksums) {
-  // The CRC-32C of "123456789" is E3069283, which records carry rotated and with a constant added.
-  constexpr std::uint32_t known = 0xE306'9283;
-  EXPECT_EQ(masked_crc("123456789"), (known >> 15 | known << 17) + 0xA282'EAD8);
-  const Folder folder;
-  fs::path path;
-  {
-    EventFile events(folder.path());
-    events.scalar("loss", 3, 1.5F);
-    path = events.path();
-  }
+// Their data, with checksums that are right.
+std::vector<std::string> records_of(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   const std::string all{std::istreambuf_iterator<char>(in), {}};
   std::vector<std::string> records;
@@ -167,9 +191,73 @@ TEST(Events, AreRecordsWithChecksums) {
     EXPECT_EQ(masked_crc(records.back()), of_data);
     at += 16 + size;
   }
+  return records;
+}
+
+TEST(Events, AreRecordsWithChecksums) {
+  // The CRC-32C of "123456789" is E3069283, which records carry rotated and with a constant added.
+  constexpr std::uint32_t known = 0xE306'9283;
+  EXPECT_EQ(masked_crc("123456789"), (known >> 15 | known << 17) + 0xA282'EAD8);
+  const Folder folder;
+  fs::path path;
+  {
+    EventFile events(folder.path());
+    events.scalar("loss", 3, 1.5F);
+    path = events.path();
+  }
+  const std::vector<std::string> records = records_of(path);
   ASSERT_EQ(records.size(), 2U);
   EXPECT_NE(records[0].find("brain.Event:2"), std::string::npos);
   EXPECT_NE(records[1].find("loss"), std::string::npos);
+}
+
+TEST(Events, OfLaterStepsGo) {
+  const Folder folder;
+  const fs::path events = folder.path() / "tensorboard";
+  fs::path path;
+  {
+    EventFile file(events);
+    for (const std::int64_t step : {1, 2, 127, 128, 300, 70'000}) file.scalar("loss", step, 1);
+    path = file.path();
+  }
+  {
+    std::ofstream cut(path, std::ios::binary | std::ios::app);
+    cut << std::string("\x20\0\0\0\0\0\0\0half", 12);
+  }
+  folder.put("tensorboard/mine.txt", "of the user");
+  drop_events_after(events, 300);
+  EXPECT_EQ(records_of(path).size(), 6U) << "the version, and five steps";
+  drop_events_after(events, 127);
+  EXPECT_EQ(records_of(path).size(), 4U);
+  drop_events_after(events, 0);
+  EXPECT_EQ(records_of(path).size(), 1U);
+  EXPECT_EQ(fs::file_size(events / "mine.txt"), 11U);
+  drop_events_after(folder.path() / "none", 0);
+}
+
+std::vector<std::string> lines_of(const fs::path& path) {
+  std::ifstream in(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(Metrics, HaveEachStepOnceAndUtilizationWhereThePeakIsKnown) {
+  const Folder folder;
+  // As an earlier version wrote it.
+  folder.put("metrics.csv",
+             "step,loss,learning_rate,gradient_norm,parameter_norm,seconds,tokens_per_second,"
+             "flops_per_second,validation_loss\n1,5,0,0,0,1,1,1,\n2,4,0,0,0,1,1,1,3.5\n3,9,0,0,0,1,1,1,\n");
+  MetricsLog log(folder.path(), 2, false);
+  log.add({.step = 3, .loss = 2});
+  log.add({.step = 4, .loss = 1, .mfu = 0.25, .hfu = 0.5});
+  const std::vector<std::string> lines = lines_of(folder.path() / "metrics.csv");
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_TRUE(lines[0].ends_with(",validation_loss,mfu,hfu"));
+  for (const std::string& line : lines) EXPECT_EQ(std::ranges::count(line, ','), 10) << line;
+  EXPECT_TRUE(lines[2].ends_with(",3.5,,")) << lines[2];
+  EXPECT_TRUE(lines[3].starts_with("3,2,")) << lines[3];
+  EXPECT_TRUE(lines[4].ends_with(",,0.25,0.5")) << lines[4];
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ struct Options {
   std::string curve;
   bool keys = false;
   bool quiet = false;
-  bool retry_failed = false, no_cache = false;
+  bool retry_failed = false, no_cache = false, force = false;
 };
 
 void add(CLI::App& app, Options& o) {
@@ -46,18 +46,18 @@ void add(CLI::App& app, Options& o) {
   app.add_flag("--keys", o.keys, "Lists the keys");
   app.add_flag("--retry-failed", o.retry_failed, "Tries again what the cache of steps remembers as failed");
   app.add_flag("--no-cache", o.no_cache, "Neither reads nor writes a cache of steps");
+  app.add_flag("--force", o.force, "Resumes although the checkpoint is of another configuration or other data");
   app.add_flag("--quiet", o.quiet, "Do not print a line for each step");
 }
 
 void print(const std::string& text) { write_output("", text + "\n"); }
 
-// peak: FLOPs that all ranks could do in a second; 0: not known.
-std::string line_of(const train::StepRecord& r, std::int64_t steps, double peak) {
+std::string line_of(const train::StepRecord& r, std::int64_t steps) {
   std::string text = fmt::format("step {}/{}  loss {:.4f}  lr {:.3g}", r.step, steps, r.loss, r.learning_rate);
   if (r.gradient_norm > 0) text += fmt::format("  norm {:.3f}", r.gradient_norm);
   if (r.parameter_norm > 0) text += fmt::format("  parameters {:.3f}", r.parameter_norm);
   text += fmt::format("  {:.0f} tokens/s  {:.1f} GFLOP/s", r.tokens_per_second, r.flops_per_second / 1e9);
-  if (peak > 0) text += fmt::format("  MFU {:.1f}%", 100 * r.flops_per_second / peak);
+  if (!std::isnan(r.mfu)) text += fmt::format("  MFU {:.3g}%  HFU {:.3g}%", 100 * r.mfu, 100 * r.hfu);
   if (!std::isnan(r.validation_loss)) text += fmt::format("  validation loss {:.4f}", r.validation_loss);
   if (r.slow_rank >= 0) text += fmt::format("  rank {} is slow", r.slow_rank);
   return text;
@@ -79,16 +79,16 @@ int train_here(const Options& o, const ReadConfig& read) {
     job.experiment.cache = job.experiment.directory + "/steps";
   if (o.no_cache) job.experiment.cache = "";
   job.experiment.retry_failed = o.retry_failed;
+  job.experiment.force = o.force;
   if (job.trainer.threads < 0) job.trainer.threads = std::max(1, kernels::cpu().cores / launched.local_ranks);
   notes.insert(notes.begin(), read.notes.begin(), read.notes.end());
   if (first)
     for (const std::string& note : notes) print(note);
-  const double peak = job.trainer.peak_tflops * 1e12 * launched.ranks;
   const train::TrainingResult result = train::train(job, *world,
                                                     {.begin = [&](std::int64_t) { before_steps.reset(); },
                                                      .step =
                                                          [&](const train::StepRecord& r) {
-                                                           if (!o.quiet) print(line_of(r, job.trainer.max_steps, peak));
+                                                           if (!o.quiet) print(line_of(r, job.trainer.max_steps));
                                                          },
                                                      .say = print,
                                                      .stop = [&] { return interrupts.asked(); }});

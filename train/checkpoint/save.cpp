@@ -14,11 +14,11 @@
 namespace trellis::train {
 namespace {
 
-constexpr std::string_view master = "master:";
+constexpr std::string_view master = "master:", first_of_two = "first_moment:";
+constexpr std::string_view moment_alone = "momentum:";  // SGD's, which is no mean as AdamW's first one is
 
-// A moment alone is SGD's, which is no mean as AdamW's first one is.
 std::string first_moment(const ParameterState& s) {
-  return (s.second == no_tensor ? "momentum:" : "first_moment:") + s.parameter->name;
+  return std::string(s.second == no_tensor ? moment_alone : first_of_two) + s.parameter->name;
 }
 std::string second_moment(const ParameterState& s) { return "second_moment:" + s.parameter->name; }
 
@@ -105,6 +105,7 @@ void Checkpoints::save(Job& job, std::int64_t step, double monitored, bool stays
   copy->file = shard_name(job.step().place);
   copy->info = {.step = step, .files = {}, .layout = layout_words(job.step())};
   copy->info.monitor = options_.keep.monitor, copy->info.monitored = monitored;
+  copy->info.origin = options_.origin;
   copy->keep = options_.keep;
   copy->keep.newest = copy->keep.newest || stays;
   if (job.step().config.lora.rank > 0) copy->info.lora_alpha = job.step().config.lora.alpha;
@@ -146,7 +147,13 @@ void Checkpoints::write(const Copy& copy) {
   ranks_->barrier();
 }
 
-bool load(Job& job, const TensorSource& source) {
+bool has_optimizer_state(const TensorSource& source) {
+  return std::ranges::any_of(source.names(), [](const std::string& name) {
+    return name.starts_with(moment_alone) || name.starts_with(first_of_two);
+  });
+}
+
+bool load(Job& job, const TensorSource& source, bool wanted) {
   const Step& step = job.step();
   job.runner().settle();
   Runner& memory = job.runner();
@@ -159,7 +166,7 @@ bool load(Job& job, const TensorSource& source) {
     else
       kernels::cast(DType::f32, values.data(), type, memory.at(to), values.size());
   };
-  bool state = true;
+  bool state = wanted;
   for (const ParameterState& s : step.states) {
     const std::string& name = s.parameter->name;
     // Adapters may be new beside weights that were trained without.
@@ -173,6 +180,7 @@ bool load(Job& job, const TensorSource& source) {
       const std::string saved = std::string(master) + name;
       put(source.has(saved) ? saved : name, s.slice, s.master);
     }
+    if (!wanted) continue;
     const bool two = s.second != no_tensor;
     if (!source.has(first_moment(s)) || (two && !source.has(second_moment(s)))) {
       state = false;

@@ -15,6 +15,7 @@ struct SaveOptions {
   bool masters = true;
   bool asynchronous = false;  // return when the state is copied; one save at a time
   Keep keep = {};
+  Origin origin = {};  // of rank 0
 };
 
 class Checkpoints {
@@ -40,9 +41,11 @@ class Checkpoints {
   std::shared_ptr<Copy> copy_;  // kept for the next save: new pages would take longer than the copying
 };
 
-// Parameters, and optimizer state where the source has it; masters that it lacks begin as the parameters are. Returns
-// whether there was optimizer state.
-bool load(Job&, const TensorSource&);
+bool has_optimizer_state(const TensorSource&);
+
+// Parameters, and optimizer state where it is wanted and the source has it; masters that it lacks begin as the
+// parameters are. Returns whether there was optimizer state for all that this rank trains.
+bool load(Job&, const TensorSource&, bool state = true);
 
 // What a rank saves, without its bytes; and its file.
 std::vector<ShardTensor> saved_tensors(const Step&, bool masters);

@@ -15,7 +15,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uint64_t most_header = 100'000'000;  // as safetensors has it
 constexpr std::uint64_t most_side = std::uint64_t{1}
                                     << 30;  // rows or columns, so that their product's bytes can be counted
 
@@ -133,13 +132,13 @@ void write_shard(const std::filesystem::path& path, const std::vector<ShardTenso
   file.finish_safe();
 }
 
-std::vector<ShardEntry> shard_entries(const std::string& file, std::string_view bytes) {
+std::vector<ShardEntry> shard_entries(const std::string& file, std::string_view begin, std::uint64_t bytes) {
   const auto refuse = [&](const std::string& what) { return std::invalid_argument(fmt::format("{}: {}", file, what)); };
   std::uint64_t size = 0;
-  if (bytes.size() >= sizeof size) std::memcpy(&size, bytes.data(), sizeof size);
-  if (bytes.size() < sizeof size || size > most_header || size > bytes.size() - sizeof size)
+  if (begin.size() >= sizeof size) std::memcpy(&size, begin.data(), sizeof size);
+  if (begin.size() < sizeof size || size > most_header || size > begin.size() - sizeof size)
     throw refuse("expected a safetensors file: its header does not fit");
-  const json header = json::parse(bytes.substr(sizeof size, size), nullptr, false);
+  const json header = json::parse(begin.substr(sizeof size, size), nullptr, false);
   if (!header.is_object()) throw refuse("expected a safetensors file: its header is no JSON object");
   const json meta = header.value("__metadata__", json::object());
   if (!meta.is_object()) throw refuse("its metadata is no JSON object");
@@ -147,7 +146,7 @@ std::vector<ShardEntry> shard_entries(const std::string& file, std::string_view 
   for (const auto& [name, said] : header.items()) {
     if (name == "__metadata__") continue;
     try {
-      entries.push_back(entry_of(name, said, meta, size + sizeof size, bytes.size()));
+      entries.push_back(entry_of(name, said, meta, size + sizeof size, bytes));
     } catch (const std::exception& e) {
       throw refuse(fmt::format("tensor {}: {}", name, e.what()));
     }

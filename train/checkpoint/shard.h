@@ -36,8 +36,11 @@ struct ShardEntry {
   bool checked = false;  // the file has a checksum for it
 };
 
-// The header of a file's bytes. Throws invalid_argument that names the file and what is wrong in it.
-std::vector<ShardEntry> shard_entries(const std::string& file, std::string_view bytes);
+constexpr std::uint64_t most_header = 100'000'000;  // as safetensors has it
+
+// The header of a file of so many bytes, of which `begin` has the first ones: the header at least. Throws
+// invalid_argument that names the file and what is wrong in it.
+std::vector<ShardEntry> shard_entries(const std::string& file, std::string_view begin, std::uint64_t bytes);
 
 std::uint64_t checksum_of(const void*, std::size_t bytes);
 

@@ -3,14 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
 
 #include "kernels/types/convert.h"
-#include "train/data/tokens.h"
+#include "train/data/read_file.h"
 
 namespace trellis::train {
 
@@ -19,15 +21,53 @@ using nlohmann::json;
 
 std::string tag_name(std::int64_t step) { return fmt::format("step_{:08}", step); }
 
+namespace {
+
+// Of a tag's name; none: it is no tag.
+std::optional<std::int64_t> step_of(const std::string& name) {
+  constexpr std::string_view begin = "step_";
+  std::int64_t step = 0;
+  if (!name.starts_with(begin)) return std::nullopt;
+  const auto [end, error] = std::from_chars(name.data() + begin.size(), name.data() + name.size(), step);
+  if (error != std::errc{} || tag_name(step) != name) return std::nullopt;
+  return step;
+}
+
+// Names with more digits come after those with fewer.
+bool is_older(const std::string& a, const std::string& b) { return step_of(a) < step_of(b); }
+
+}  // namespace
+
 std::vector<std::string> complete_tags(const fs::path& root) {
   std::vector<std::string> tags;
   std::error_code error;
   for (const auto& each : fs::directory_iterator(root, error))
-    if (each.path().filename().string().starts_with("step_") && fs::exists(each.path() / "done"))
+    if (step_of(each.path().filename().string()) && fs::exists(each.path() / "done"))
       tags.push_back(each.path().filename().string());
-  std::ranges::sort(tags);
+  std::ranges::sort(tags, is_older);
   return tags;
 }
+
+namespace {
+
+json as_json(const Origin& o) {
+  json data = json::array();
+  for (const DataFile& f : o.data) data.push_back({{"path", f.path}, {"bytes", f.bytes}, {"checksum", f.checksum}});
+  return {{"configuration", o.settings}, {"data", data}, {"version", o.version}};
+}
+
+// Checkpoints of earlier versions say nothing of it.
+Origin read_origin(const json& said) {
+  Origin o;
+  if (!said.contains("origin")) return o;
+  const json& from = said["origin"];
+  o.settings = from.at("configuration").get<std::map<std::string, std::string>>();
+  for (const json& f : from.at("data")) o.data.push_back({f.at("path"), f.at("bytes"), f.at("checksum")});
+  o.version = from.at("version");
+  return o;
+}
+
+}  // namespace
 
 TagInfo read_done(const fs::path& tag) {
   std::ifstream in(tag / "done");
@@ -41,6 +81,7 @@ TagInfo read_done(const fs::path& tag) {
     info.lora_alpha = said.value("lora_alpha", 0.0);
     info.monitor = said.value("monitor", std::string());
     if (said.contains("monitored") && said["monitored"].is_number()) info.monitored = said["monitored"];
+    info.origin = read_origin(said);
     for (const json& file : said.at("files")) {
       const std::string name = file.at("name");
       const std::uint64_t bytes = file.at("bytes");
@@ -62,6 +103,7 @@ void write_done(const fs::path& tag, const TagInfo& info) {
   json said{{"step", info.step}, {"layout", info.layout}, {"files", files}};
   if (info.lora_alpha != 0) said["lora_alpha"] = info.lora_alpha;
   if (!info.monitor.empty()) said["monitor"] = info.monitor, said["monitored"] = info.monitored;
+  if (!info.origin.settings.empty()) said["origin"] = as_json(info.origin);
   write_whole(tag / "done", said.dump(1) + "\n");
 }
 
@@ -98,15 +140,21 @@ void keep_tags(const fs::path& root, const Keep& keep) {
     if (!keep.newest || ranked[i].second != complete.back()) remove(root / ranked[i].second);
   for (const auto& each : fs::directory_iterator(root)) {
     const std::string name = each.path().filename().string();
-    if (name.starts_with("step_") && !complete.empty() && name < complete[0]) remove(each.path());
+    if (step_of(name) && !complete.empty() && is_older(name, complete[0])) remove(each.path());
   }
 }
 
 struct TensorSource::File {
-  explicit File(const fs::path& p) : path(p), mapped(p) {}
-  std::string_view text() const { return {reinterpret_cast<const char*>(mapped.data()), mapped.size()}; }
-  fs::path path;
-  MappedFile mapped;
+  explicit File(const fs::path& path) : file(path) {}
+  // As much of it as its tensors' names and places take.
+  std::string header() const {
+    std::uint64_t size = 0;
+    if (file.size() >= sizeof size) file.read(0, sizeof size, &size);
+    std::string text(std::min<std::size_t>(file.size(), std::min(size, most_header) + sizeof size), '\0');
+    file.read(0, text.size(), text.data());
+    return text;
+  }
+  ReadFile file;
 };
 
 TensorSource::TensorSource(const fs::path& path) {
@@ -119,7 +167,7 @@ TensorSource::TensorSource(const fs::path& path) {
   }
   for (const fs::path& each : paths) {
     files_.push_back(std::make_unique<File>(each));
-    for (ShardEntry& entry : shard_entries(each.string(), files_.back()->text())) {
+    for (ShardEntry& entry : shard_entries(each.string(), files_.back()->header(), files_.back()->file.size())) {
       const std::string name = entry.name;
       parts_[name].push_back({files_.back().get(), std::move(entry)});
     }
@@ -141,19 +189,19 @@ Slice TensorSource::whole(const std::string& name) const {
 
 DType TensorSource::type(const std::string& name) const { return parts_.at(name).front().entry.type; }
 
-void TensorSource::check(const Part& p) const {
-  if (p.checked || !p.entry.checked) return;
-  const std::size_t bytes = p.entry.slice.elements() * kernels::size_of(p.entry.type);
-  if (checksum_of(p.file->mapped.data() + p.entry.first, bytes) != p.entry.checksum)
+std::vector<std::byte> TensorSource::bytes_of(const Part& p) const {
+  std::vector<std::byte> bytes(p.entry.slice.elements() * kernels::size_of(p.entry.type));
+  p.file->file.read(p.entry.first, bytes.size(), bytes.data());
+  if (p.entry.checked && checksum_of(bytes.data(), bytes.size()) != p.entry.checksum)
     throw std::invalid_argument(fmt::format("{}: the bytes of {} are not those that were written: its checksum differs",
-                                            p.file->path.string(), p.entry.name));
-  p.checked = true;
+                                            p.file->file.path().string(), p.entry.name));
+  return bytes;
 }
 
 std::size_t TensorSource::verify() const {
   std::size_t checked = 0;
   for (const auto& [name, parts] : parts_)
-    for (const Part& p : parts) check(p), checked += p.entry.checked;
+    for (const Part& p : parts) bytes_of(p), checked += p.entry.checked;
   return checked;
 }
 
@@ -173,14 +221,13 @@ void TensorSource::read(const std::string& name, const Slice& wanted, float* out
     const std::size_t column = std::max(s.column, wanted.column),
                       column_end = std::min(s.column + s.column_count, wanted.column + wanted.column_count);
     if (row >= row_end || column >= column_end || left == 0) continue;
-    check(p);
     const std::size_t size = kernels::size_of(p.entry.type);
-    const std::byte* const data = p.file->mapped.data() + p.entry.first;
+    const std::vector<std::byte> bytes = bytes_of(p);
     for (std::size_t r = row; r < row_end; ++r)
       for (std::size_t c = column; c < column_end; ++c) {
         const std::size_t from = (r - s.row) * s.column_count + c - s.column;
         const std::size_t to = (r - wanted.row) * wanted.column_count + c - wanted.column;
-        out[to] = static_cast<float>(kernels::load(p.entry.type, data + from * size));
+        out[to] = static_cast<float>(kernels::load(p.entry.type, bytes.data() + from * size));
         if (!covered[to]) covered[to] = true, --left;
       }
   }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "train/checkpoint/origin.h"
 #include "train/checkpoint/shard.h"
 
 namespace trellis::train {
@@ -21,6 +22,7 @@ struct TagInfo {
   double lora_alpha = 0;     // 0: there are no adapters
   std::string monitor = {};  // what was monitored, and its value then; NaN: there was none
   double monitored = std::numeric_limits<double>::quiet_NaN();
+  Origin origin = {};
 };
 
 std::string tag_name(std::int64_t step);                                    // "step_00000100"
@@ -63,9 +65,8 @@ class TensorSource {
   struct Part {
     const File* file;
     ShardEntry entry;
-    mutable bool checked = false;
   };
-  void check(const Part&) const;
+  std::vector<std::byte> bytes_of(const Part&) const;  // throws where they are not those that were written
   std::vector<std::unique_ptr<File>> files_;
   std::map<std::string, std::vector<Part>> parts_;
   TagInfo info_;

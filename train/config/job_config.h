@@ -12,8 +12,9 @@ struct TrainerConfig {
   std::int64_t max_steps = 100;
   std::int64_t log_every_n_steps = 1;
   std::int64_t val_check_interval = 0;    // steps; 0: at the end alone
-  std::int64_t limit_val_batches = -1;    // -1: all
-  std::int64_t num_sanity_val_steps = 0;  // batches before the first step
+  std::int64_t limit_val_batches = -1;    // -1: all; 0: there is no validation
+  double limit_val_share = 1;             // of those that the data has, 0 to 1
+  std::int64_t num_sanity_val_steps = 0;  // batches before the first step; -1: all
   double peak_tflops = 0;                 // of a rank: what MFU is a part of; 0: no MFU
   int threads = -1;                 // of a rank; 0: one for each core; -1: the cores, divided by the ranks of this node
   Rank devices = 0, num_nodes = 0;  // a node's ranks, and nodes; 0: as launched
@@ -32,10 +33,12 @@ struct ExperimentConfig {
   bool tensorboard = true;     // create_tensorboard_logger
   bool resume = false;         // resume_if_exists
   bool resume_ignore_no_checkpoint = true;
-  std::string resume_from = "";                       // resume_from_checkpoint: a tag's folder, or a .safetensors file
-  bool checkpoints = true;                            // create_checkpoint_callback
-  std::int64_t every_n_train_steps = 0;               // 0: at the end alone
-  std::int64_t save_top_k = 1;                        // -1: all, 0: none
+  std::string resume_from = "";          // resume_from_checkpoint: a tag's folder, or a .safetensors file
+  bool weights_only = false;             // weight_init_only: training begins anew with the weights loaded
+  bool force = false;                    // resume although the checkpoint is of another configuration or data
+  bool checkpoints = true;               // create_checkpoint_callback
+  std::int64_t every_n_train_steps = 0;  // 0: at the end alone
+  std::int64_t save_top_k = 1;           // -1: all, 0: none
   std::string monitor = "global_step", mode = "max";  // global_step, loss, val_loss; max or min is best
   bool save_last = false;                             // the newest stays beside the best save_top_k
   bool masters = true;                                // use_master_weights_in_ckpt

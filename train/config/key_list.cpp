@@ -1,20 +1,21 @@
 #include "train/config/key_list.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <stdexcept>
 
 namespace trellis::train {
 
+Key also(std::string name, std::string same_as) { return {.name = std::move(name), .same_as = std::move(same_as)}; }
+
 Key idle(std::string name, std::string why) {
-  return {name,
-          [name, why](JobConfig&, const KeyValue&) { return fmt::format("{} has no effect here: {}", name, why); }};
+  return {.name = name, .apply = [name, why](JobConfig&, const KeyValue&) {
+            return fmt::format("{} has no effect here: {}", name, why);
+          }};
 }
 
 Key only(std::string name, std::vector<std::string> served, std::string why) {
-  return {std::move(name), [served, why](JobConfig&, const KeyValue& v) -> std::string {
+  return {.name = std::move(name), .apply = [served, why](JobConfig&, const KeyValue& v) -> std::string {
             if (std::ranges::find(served, word(v)) == served.end())
               refuse(v, fmt::format("{}; {}", fmt::join(served, " or "), why));
             return "";
@@ -22,7 +23,7 @@ Key only(std::string name, std::vector<std::string> served, std::string why) {
 }
 
 Key absent(std::string name, std::string why) {
-  return {name, [name, why](JobConfig&, const KeyValue&) -> std::string {
+  return {.name = name, .apply = [name, why](JobConfig&, const KeyValue&) -> std::string {
             throw std::invalid_argument(fmt::format("{}: {}", name, why));
           }};
 }

@@ -1,8 +1,12 @@
 // What a configuration's key does, and the lists of keys.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <functional>
+#include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "train/config/job_config.h"
@@ -13,23 +17,61 @@ namespace trellis::train {
 
 struct Key {
   std::string name;
-  std::function<std::string(JobConfig&, const KeyValue&)> apply;
+  std::function<std::string(JobConfig&, const KeyValue&)> apply = {};
+  Resumed resumed = Resumed::silent;
+  std::function<std::string(const JobConfig&)> text = {};  // the setting's value; none: it is no setting
+  std::function<void(const JobConfig&)> check = {};        // throws where a number is not in its range
+  std::string same_as = {};                                // another name of that key, which has all the rest
 };
 
-// get: the address of the setting.
 template <class Get>
-Key key(std::string name, Get get) {
-  return {std::move(name), [get](JobConfig& c, const KeyValue& v) {
-            parse(v, *get(c));
-            return std::string();
-          }};
+using SettingOf = std::remove_pointer_t<std::invoke_result_t<Get, JobConfig&>>;
+template <class T>
+concept Numeric = (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) || std::is_same_v<T, std::vector<std::size_t>>;
+
+// get: the address of the setting in a JobConfig, constant or not.
+template <class Get>
+requires(!Numeric<SettingOf<Get>>) Key key(std::string name, Resumed resumed, Get get) {
+  return {.name = std::move(name),
+          .apply =
+              [get](JobConfig& c, const KeyValue& v) {
+                parse(v, *get(c));
+                return std::string();
+              },
+          .resumed = resumed,
+          .text = [get](const JobConfig& c) { return text_of(*get(c)); }};
 }
 
+// Every number has a range.
+template <class Get>
+requires Numeric<SettingOf<Get>> Key key(std::string name, Resumed resumed, Get get, Range range) {
+  return {.name = name,
+          .apply =
+              [get, range](JobConfig& c, const KeyValue& v) {
+                parse(v, *get(c), range);
+                return std::string();
+              },
+          .resumed = resumed,
+          .text = [get](const JobConfig& c) { return text_of(*get(c)); },
+          .check =
+              [get, range, name](const JobConfig& c) {
+                const auto& value = *get(c);
+                if (const std::string expected = misfit(value, range); !expected.empty())
+                  throw std::invalid_argument(fmt::format("{} is {}: expected {}", name, text_of(value), expected));
+              }};
+}
+
+Key also(std::string name, std::string same_as);                               // another name of a key
 Key idle(std::string name, std::string why);                                   // it is read, and makes no difference
 Key only(std::string name, std::vector<std::string> served, std::string why);  // one of these values alone
 Key absent(std::string name, std::string why);                                 // the whole section is refused
 
 std::vector<Key> model_keys();
 std::vector<Key> optimizer_keys();
+std::vector<Key> trainer_keys();
+std::vector<Key> experiment_keys();
+std::vector<Key> strategy_keys();
+std::vector<Key> data_keys();
+std::vector<Key> other_keys();
 
 }  // namespace trellis::train

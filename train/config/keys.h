@@ -24,4 +24,21 @@ bool is_section(std::string_view key);  // "data", "model.optim"
 // with a sentence. Returns what should be said of a key that has no effect here; empty: nothing. The key must be known.
 std::string apply(JobConfig&, const KeyValue&);
 
+// That every number is in its key's range, whoever set it. Throws invalid_argument that names key, value and range.
+void check_values(const JobConfig&);
+
+// What a resumed run may do with a setting that its checkpoint has with another value.
+enum class Resumed : std::uint8_t {
+  silent,  // change it: nothing depends on it
+  said,    // change it, which is said
+  course,  // change it only where training begins anew: what goes on depends on it (samples, the optimizer's state)
+  model,   // never change it: the weights would mean something else
+};
+
+struct Setting {
+  std::string key, text;  // as a file would have it
+  Resumed resumed = Resumed::silent;
+};
+std::vector<Setting> settings_of(const JobConfig&);  // all but those that are silent
+
 }  // namespace trellis::train

@@ -14,8 +14,8 @@ std::string set_recompute(JobConfig& c, const KeyValue& v) {
 
 std::string set_betas(JobConfig& c, const KeyValue& v) {
   if (v.words.size() != 2) refuse(v, "two numbers");
-  c.step.optimizer.beta1 = decimal(v, v.words[0], "two numbers");
-  c.step.optimizer.beta2 = decimal(v, v.words[1], "two numbers");
+  c.step.optimizer.beta1 = decimal(v, v.words[0], from_below(0, 1));
+  c.step.optimizer.beta2 = decimal(v, v.words[1], from_below(0, 1));
   return "";
 }
 
@@ -28,6 +28,21 @@ std::string set_optimizer(JobConfig& c, const KeyValue& v) {
   return "";
 }
 
+std::string optimizer_text(const JobConfig& c) {
+  return c.step.optimizer.decay_last ? c.step.optimizer.name + "_fp32OptState" : c.step.optimizer.name;
+}
+
+std::string betas_text(const JobConfig& c) {
+  return fmt::format("{}, {}", c.step.optimizer.beta1, c.step.optimizer.beta2);
+}
+
+void check_betas(const JobConfig& c) {
+  const Range range = from_below(0, 1);
+  for (double beta : {c.step.optimizer.beta1, c.step.optimizer.beta2})
+    if (const std::string expected = misfit(beta, range); !expected.empty())
+      throw std::invalid_argument(fmt::format("model.optim.betas has {}: expected {}", beta, expected));
+}
+
 std::string set_schedule(JobConfig& c, const KeyValue& v) {
   const std::string& w = word(v);
   for (const char* known : {"constant", "LinearAnnealingWithWarmUp", "CosineAnnealing"})
@@ -35,58 +50,105 @@ std::string set_schedule(JobConfig& c, const KeyValue& v) {
   refuse(v, "LinearAnnealingWithWarmUp, CosineAnnealing or constant");
 }
 
+constexpr double most_layers = 4096;   // a pass through a layer takes some 45 KB where a step is laid out
+constexpr double most_side = 1 << 28;  // of a tensor, in elements
+constexpr double most_steps = 1e15;
+
 }  // namespace
 
 std::vector<Key> model_keys() {
-  const auto k = [](const char* name, auto get) { return key(fmt::format("model.{}", name), get); };
+  using enum Resumed;
+  const auto k = [](const char* name, Resumed resumed, auto get, auto... range) {
+    return key(fmt::format("model.{}", name), resumed, get, std::move(range)...);
+  };
+  const Range side = between(1, most_side), side_or_none = between(0, most_side), share = from_below(0, 1);
   return {
-      k("architecture", [](JobConfig& c) { return &c.step.model.architecture; }),
-      k("vocab_size", [](JobConfig& c) { return &c.step.model.vocab_size; }),
-      k("hidden_size", [](JobConfig& c) { return &c.step.model.hidden_size; }),
-      k("num_layers", [](JobConfig& c) { return &c.step.model.num_layers; }),
-      k("num_hidden_layers", [](JobConfig& c) { return &c.step.model.num_layers; }),
-      k("num_attention_heads", [](JobConfig& c) { return &c.step.model.num_attention_heads; }),
-      k("num_key_value_heads", [](JobConfig& c) { return &c.step.model.num_key_value_heads; }),
-      k("num_kv_heads", [](JobConfig& c) { return &c.step.model.num_key_value_heads; }),
-      k("intermediate_size", [](JobConfig& c) { return &c.step.model.intermediate_size; }),
-      k("ffn_hidden_size", [](JobConfig& c) { return &c.step.model.intermediate_size; }),
-      k("max_position_embeddings", [](JobConfig& c) { return &c.step.model.max_position_embeddings; }),
-      k("rms_norm_eps", [](JobConfig& c) { return &c.step.model.norm_epsilon; }),
-      k("layernorm_epsilon", [](JobConfig& c) { return &c.step.model.norm_epsilon; }),
-      k("rope_theta", [](JobConfig& c) { return &c.step.model.rope_theta; }),
-      k("rotary_percentage", [](JobConfig& c) { return &c.step.model.rotary_percentage; }),
-      k("initializer_range", [](JobConfig& c) { return &c.step.model.initializer_range; }),
-      k("init_method_std", [](JobConfig& c) { return &c.step.model.initializer_range; }),
-      k("hidden_dropout", [](JobConfig& c) { return &c.step.model.hidden_dropout; }),
-      k("attention_dropout", [](JobConfig& c) { return &c.step.model.attention_dropout; }),
-      k("attention_probs_dropout_prob", [](JobConfig& c) { return &c.step.model.attention_dropout; }),
-      k("label_smoothing", [](JobConfig& c) { return &c.step.model.label_smoothing; }),
-      k("tie_word_embeddings", [](JobConfig& c) { return &c.step.model.tie_word_embeddings; }),
-      k("share_embeddings_and_output_weights", [](JobConfig& c) { return &c.step.model.tie_word_embeddings; }),
-      k("pipeline_cuts", [](JobConfig& c) { return &c.step.strategy.cuts; }),
-      {"model.activations_checkpoint_granularity", set_recompute},
-      k("activations_checkpoint_layers", [](JobConfig& c) { return &c.step.recompute_layers; }),
-      k("do_layer_norm_weight_decay", [](JobConfig& c) { return &c.step.optimizer.norm_weight_decay; }),
+      k("architecture", model, [](auto& c) { return &c.step.model.architecture; }),
+      k(
+          "vocab_size", model, [](auto& c) { return &c.step.model.vocab_size; }, between(2, most_side)),
+      k(
+          "hidden_size", model, [](auto& c) { return &c.step.model.hidden_size; }, between(2, most_side)),
+      k(
+          "num_layers", model, [](auto& c) { return &c.step.model.num_layers; }, between(1, most_layers)),
+      also("model.num_hidden_layers", "model.num_layers"),
+      k(
+          "num_attention_heads", model, [](auto& c) { return &c.step.model.num_attention_heads; }, side),
+      k(
+          "num_key_value_heads", model, [](auto& c) { return &c.step.model.num_key_value_heads; }, side_or_none),
+      also("model.num_kv_heads", "model.num_key_value_heads"),
+      k(
+          "intermediate_size", model, [](auto& c) { return &c.step.model.intermediate_size; }, side_or_none),
+      also("model.ffn_hidden_size", "model.intermediate_size"),
+      k(
+          "max_position_embeddings", model, [](auto& c) { return &c.step.model.max_position_embeddings; }, side),
+      k(
+          "rms_norm_eps", model, [](auto& c) { return &c.step.model.norm_epsilon; }, from_below(0, 1)),
+      also("model.layernorm_epsilon", "model.rms_norm_eps"),
+      k(
+          "rope_theta", model, [](auto& c) { return &c.step.model.rope_theta; }, above(0)),
+      k(
+          "rotary_percentage", model, [](auto& c) { return &c.step.model.rotary_percentage; }, above_to(0, 1)),
+      k(
+          "initializer_range", silent, [](auto& c) { return &c.step.model.initializer_range; }, at_least(0)),
+      also("model.init_method_std", "model.initializer_range"),
+      k(
+          "hidden_dropout", course, [](auto& c) { return &c.step.model.hidden_dropout; }, share),
+      k(
+          "attention_dropout", course, [](auto& c) { return &c.step.model.attention_dropout; }, share),
+      also("model.attention_probs_dropout_prob", "model.attention_dropout"),
+      k(
+          "label_smoothing", course, [](auto& c) { return &c.step.model.label_smoothing; }, share),
+      k("tie_word_embeddings", model, [](auto& c) { return &c.step.model.tie_word_embeddings; }),
+      also("model.share_embeddings_and_output_weights", "model.tie_word_embeddings"),
+      k(
+          "pipeline_cuts", said, [](auto& c) { return &c.step.strategy.cuts; }, between(0, most_layers - 1)),
+      {.name = "model.activations_checkpoint_granularity",
+       .apply = set_recompute,
+       .resumed = said,
+       .text = [](const JobConfig& c) { return std::string(name(c.step.recompute)); }},
+      k(
+          "activations_checkpoint_layers", said, [](auto& c) { return &c.step.recompute_layers; },
+          between(0, most_layers - 1)),
+      k("do_layer_norm_weight_decay", course, [](auto& c) { return &c.step.optimizer.norm_weight_decay; }),
+      k("weight_init_only", silent, [](auto& c) { return &c.experiment.weights_only; }),
   };
 }
 
 std::vector<Key> optimizer_keys() {
-  const auto k = [](const char* name, auto get) { return key(fmt::format("model.optim.{}", name), get); };
+  using enum Resumed;
+  const auto k = [](const char* name, Resumed resumed, auto get, auto... range) {
+    return key(fmt::format("model.optim.{}", name), resumed, get, std::move(range)...);
+  };
+  const Range steps = between(0, most_steps), rate = at_least(0);
+  Range norm = above(0);
+  norm.infinity = true;
   return {
-      {"model.optim.name", set_optimizer},
-      k("lr", [](JobConfig& c) { return &c.step.optimizer.learning_rate; }),
-      k("weight_decay", [](JobConfig& c) { return &c.step.optimizer.weight_decay; }),
-      k("eps", [](JobConfig& c) { return &c.step.optimizer.epsilon; }),
-      {"model.optim.betas", set_betas},
-      k("momentum", [](JobConfig& c) { return &c.step.optimizer.momentum; }),
-      k("nesterov", [](JobConfig& c) { return &c.step.optimizer.nesterov; }),
-      {"model.optim.sched.name", set_schedule},
-      k("sched.warmup_steps", [](JobConfig& c) { return &c.step.schedule.warmup_steps; }),
-      k("sched.max_steps", [](JobConfig& c) { return &c.step.schedule.max_steps; }),
-      k("sched.constant_steps", [](JobConfig& c) { return &c.step.schedule.constant_steps; }),
-      k("sched.min_lr", [](JobConfig& c) { return &c.step.schedule.min_lr; }),
-      k("norm_type", [](JobConfig& c) { return &c.step.optimizer.norm_type; }),
-      k("use_fp32_grad_acc", [](JobConfig& c) { return &c.step.optimizer.fp32_gradients; }),
+      {.name = "model.optim.name", .apply = set_optimizer, .resumed = course, .text = optimizer_text},
+      k(
+          "lr", said, [](auto& c) { return &c.step.optimizer.learning_rate; }, rate),
+      k(
+          "weight_decay", said, [](auto& c) { return &c.step.optimizer.weight_decay; }, at_least(0)),
+      k(
+          "eps", course, [](auto& c) { return &c.step.optimizer.epsilon; }, above_to(0, 1)),
+      {.name = "model.optim.betas", .apply = set_betas, .resumed = course, .text = betas_text, .check = check_betas},
+      k(
+          "momentum", course, [](auto& c) { return &c.step.optimizer.momentum; }, from_below(0, 1)),
+      k("nesterov", course, [](auto& c) { return &c.step.optimizer.nesterov; }),
+      {.name = "model.optim.sched.name",
+       .apply = set_schedule,
+       .resumed = said,
+       .text = [](const JobConfig& c) { return c.step.schedule.name; }},
+      k(
+          "sched.warmup_steps", said, [](auto& c) { return &c.step.schedule.warmup_steps; }, steps),
+      k(
+          "sched.max_steps", said, [](auto& c) { return &c.step.schedule.max_steps; }, steps),
+      k(
+          "sched.constant_steps", said, [](auto& c) { return &c.step.schedule.constant_steps; }, steps),
+      k(
+          "sched.min_lr", said, [](auto& c) { return &c.step.schedule.min_lr; }, rate),
+      k(
+          "norm_type", said, [](auto& c) { return &c.step.optimizer.norm_type; }, norm),
+      k("use_fp32_grad_acc", said, [](auto& c) { return &c.step.optimizer.fp32_gradients; }),
   };
 }
 

@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
 namespace trellis::train {
@@ -20,18 +21,41 @@ const std::string& word(const KeyValue& v) {
 
 namespace {
 
+constexpr double most_exact = 9007199254740992;  // 2^53: every whole number to here is a double
+
+std::string whole_words(const Range& r) { return fmt::format("a whole number, {}", r.words()); }
+std::string number_words(const Range& r) { return fmt::format("a number, {}", r.words()); }
+
 template <class Number>
-Number number(const KeyValue& v, const std::string& text, const char* expected) {
+std::optional<Number> number(const std::string& text) {
   Number n{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc{} || end != text.data() + text.size()) refuse(v, expected);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return n;
+}
+
+template <class Whole>
+std::optional<Whole> whole(const std::string& text) {
+  if (const auto n = number<Whole>(text)) return n;
+  const auto d = number<double>(text);
+  if (!d || *d != std::floor(*d) || std::fabs(*d) > most_exact) return std::nullopt;
+  if (*d < 0 && std::is_unsigned_v<Whole>) return std::nullopt;
+  return static_cast<Whole>(*d);
+}
+
+template <class Whole>
+Whole whole_in(const KeyValue& v, const std::string& text, const Range& range, const std::string& expected) {
+  const auto n = whole<Whole>(text);
+  if (!n || !range.has(static_cast<double>(*n))) refuse(v, expected);
+  return *n;
 }
 
 }  // namespace
 
-double decimal(const KeyValue& v, const std::string& text, const char* expected) {
-  return number<double>(v, text, expected);
+double decimal(const KeyValue& v, const std::string& text, const Range& range) {
+  const std::optional<double> n = text == ".inf" ? HUGE_VAL : number<double>(text);
+  if (!n || !range.has(*n)) refuse(v, number_words(range));
+  return *n;
 }
 
 void parse(const KeyValue& v, bool& to) {
@@ -41,20 +65,46 @@ void parse(const KeyValue& v, bool& to) {
   refuse(v, "true or false");
 }
 void parse(const KeyValue& v, std::string& to) { to = word(v); }
-void parse(const KeyValue& v, double& to) {
-  to = word(v) == "inf" || word(v) == ".inf" ? HUGE_VAL : number<double>(v, word(v), "a number");
-}
-void parse(const KeyValue& v, std::size_t& to) { to = number<std::size_t>(v, word(v), "a whole number of 0 or more"); }
-void parse(const KeyValue& v, std::int64_t& to) { to = number<std::int64_t>(v, word(v), "a whole number"); }
-void parse(const KeyValue& v, Rank& to) { to = number<Rank>(v, word(v), "a whole number"); }
 void parse(const KeyValue& v, std::vector<std::string>& to) { to = v.words; }
-void parse(const KeyValue& v, std::vector<std::size_t>& to) {
+void parse(const KeyValue& v, double& to, const Range& r) { to = decimal(v, word(v), r); }
+void parse(const KeyValue& v, std::size_t& to, const Range& r) {
+  to = whole_in<std::size_t>(v, word(v), r, whole_words(r));
+}
+void parse(const KeyValue& v, std::int64_t& to, const Range& r) {
+  to = whole_in<std::int64_t>(v, word(v), r, whole_words(r));
+}
+void parse(const KeyValue& v, Rank& to, const Range& r) { to = whole_in<Rank>(v, word(v), r, whole_words(r)); }
+void parse(const KeyValue& v, std::vector<std::size_t>& to, const Range& r) {
   to.clear();
   for (const std::string& w : v.words) {
     // The last layer of a stage by number, or by name: model.layers.3.
     const std::size_t dot = w.rfind('.');
-    to.push_back(number<std::size_t>(v, dot == w.npos ? w : w.substr(dot + 1), "layers by number or name"));
+    to.push_back(whole_in<std::size_t>(v, dot == w.npos ? w : w.substr(dot + 1), r,
+                                       fmt::format("whole numbers, or layers by name: {}", r.words())));
   }
 }
+
+std::string misfit(double value, const Range& r) { return r.has(value) ? "" : number_words(r); }
+std::string misfit(std::size_t value, const Range& r) {
+  return r.has(static_cast<double>(value)) ? "" : whole_words(r);
+}
+std::string misfit(std::int64_t value, const Range& r) {
+  return r.has(static_cast<double>(value)) ? "" : whole_words(r);
+}
+std::string misfit(Rank value, const Range& r) { return misfit(std::int64_t{value}, r); }
+std::string misfit(const std::vector<std::size_t>& values, const Range& r) {
+  for (std::size_t each : values)
+    if (std::string wrong = misfit(each, r); !wrong.empty()) return wrong;
+  return "";
+}
+
+std::string text_of(bool value) { return value ? "true" : "false"; }
+std::string text_of(double value) { return fmt::format("{}", value); }
+std::string text_of(std::size_t value) { return fmt::format("{}", value); }
+std::string text_of(std::int64_t value) { return fmt::format("{}", value); }
+std::string text_of(Rank value) { return fmt::format("{}", value); }
+std::string text_of(const std::string& value) { return value; }
+std::string text_of(const std::vector<std::string>& values) { return fmt::format("{}", fmt::join(values, ", ")); }
+std::string text_of(const std::vector<std::size_t>& values) { return fmt::format("{}", fmt::join(values, ", ")); }
 
 }  // namespace trellis::train

@@ -7,21 +7,41 @@
 #include <vector>
 
 #include "train/config/keys.h"
+#include "train/config/range.h"
 
 namespace trellis::train {
 
 [[noreturn]] void refuse(const KeyValue&, const std::string& expected);
 
 const std::string& word(const KeyValue&);  // one word, no list
-double decimal(const KeyValue&, const std::string& text, const char* expected);
+double decimal(const KeyValue&, const std::string& text, const Range&);
 
 void parse(const KeyValue&, bool&);
 void parse(const KeyValue&, std::string&);
-void parse(const KeyValue&, double&);
-void parse(const KeyValue&, std::size_t&);
-void parse(const KeyValue&, std::int64_t&);
-void parse(const KeyValue&, Rank&);
 void parse(const KeyValue&, std::vector<std::string>&);
-void parse(const KeyValue&, std::vector<std::size_t>&);  // layers, by number or name
+
+// Whole numbers are also read as people write them: 5.0, 1e4.
+void parse(const KeyValue&, double&, const Range&);
+void parse(const KeyValue&, std::size_t&, const Range&);
+void parse(const KeyValue&, std::int64_t&, const Range&);
+void parse(const KeyValue&, Rank&, const Range&);
+void parse(const KeyValue&, std::vector<std::size_t>&, const Range&);  // layers, by number or name
+
+// The same of what a program set: the expected range where the value is not in it, or an empty text.
+std::string misfit(double, const Range&);
+std::string misfit(std::size_t, const Range&);
+std::string misfit(std::int64_t, const Range&);
+std::string misfit(Rank, const Range&);
+std::string misfit(const std::vector<std::size_t>&, const Range&);
+
+// As a file would have it.
+std::string text_of(bool);
+std::string text_of(double);
+std::string text_of(std::size_t);
+std::string text_of(std::int64_t);
+std::string text_of(Rank);
+std::string text_of(const std::string&);
+std::string text_of(const std::vector<std::string>&);
+std::string text_of(const std::vector<std::size_t>&);
 
 }  // namespace trellis::train

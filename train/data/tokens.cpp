@@ -1,18 +1,12 @@
 #include "train/data/tokens.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <system_error>
 
 #include "kernels/types/random.h"
 
@@ -23,40 +17,61 @@ namespace {
 constexpr std::size_t megatron_widths[] = {0, 1, 1, 2, 4, 8, 0, 0, 2};
 
 template <class T>
-T word_at(const std::byte* at) {
+T word_at(const char* at) {
   T value;
   std::memcpy(&value, at, sizeof value);
   return value;
 }
 
+// Files that would be trained on as text, and are not: what they begin with, and what that is.
+constexpr std::pair<std::string_view, const char*> other_kinds[] = {
+    {"PAR1", "a Parquet file"},
+    {"ARROW1", "an Arrow file"},
+    {"\xFF\xFF\xFF\xFF", "an Arrow stream"},
+    {"\x1F\x8B", "packed by gzip"},
+    {"\x28\xB5\x2F\xFD", "packed by zstd"},
+    {"PK\x03\x04", "a zip file"},
+    {"\x93NUMPY", "a NumPy array"},
+    {"\x89HDF", "an HDF5 file"},
+    {"BZh", "packed by bzip2"},
+    {"MMIDIDX", "Megatron's index, whose tokens are in the .bin beside it"}};
+
+void refuse_other_kinds(const ReadFile& file) {
+  char head[8] = {};
+  const std::size_t n = std::min(sizeof head, file.size());
+  file.read(0, n, head);
+  for (const auto& [begin, what] : other_kinds)
+    if (std::string_view(head, n).starts_with(begin))
+      throw std::invalid_argument(
+          fmt::format("{} is {}: expected text, numbers of 2 or 4 bytes (.bin), Megatron's .bin and .idx, or .jsonl",
+                      file.path().string(), what));
+}
+
+// NxD Training's train_dir is a folder of a data set.
+void refuse_folder(const std::filesystem::path& path) {
+  if (!std::filesystem::is_directory(path)) return;
+  std::string kind = "a folder";
+  for (const auto& each : std::filesystem::directory_iterator(path))
+    for (const auto& [ending, what] :
+         {std::pair{".arrow", "a folder of Arrow files"}, {".parquet", "a folder of Parquet files"}})
+      if (each.path().extension() == ending) kind = what;
+  throw std::invalid_argument(
+      fmt::format("{} is {}: expected a file of text or tokens, or a list of them", path.string(), kind));
+}
+
 }  // namespace
-
-MappedFile::MappedFile(const std::filesystem::path& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat s = {};
-  if (fd < 0 || fstat(fd, &s) != 0) {
-    const int error = errno;
-    if (fd >= 0) close(fd);
-    throw std::system_error(error, std::generic_category(), path.string());
-  }
-  size_ = static_cast<std::size_t>(s.st_size);
-  void* const at = size_ == 0 ? nullptr : mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
-  const int error = errno;
-  close(fd);
-  if (at == MAP_FAILED) throw std::system_error(error, std::generic_category(), path.string());
-  data_ = static_cast<const std::byte*>(at);
-}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
-}
 
 TokenFile::TokenFile(const std::filesystem::path& path, std::size_t token_bytes) : name_(path.string()) {
   std::filesystem::path data = path, index = path;
   index.replace_extension(".idx");
+  refuse_folder(path);
   const bool numbers = path.extension() == ".bin" || (!std::filesystem::exists(path) && std::filesystem::exists(index));
   if (numbers) data.replace_extension(".bin");
-  file_ = std::make_unique<MappedFile>(data);
+  if (numbers && !std::filesystem::exists(data) && std::filesystem::exists(index))
+    throw std::invalid_argument(
+        fmt::format("{} is missing: expected the tokens of {} in it", data.string(), index.string()));
+  file_ = std::make_unique<ReadFile>(data);
+  if (!numbers) refuse_other_kinds(*file_);
   if (path.extension() == ".jsonl") {
     read_records();
     return;
@@ -75,7 +90,7 @@ TokenFile::TokenFile(const std::filesystem::path& path, std::size_t token_bytes)
 }
 
 void TokenFile::read_index(const std::filesystem::path& path) {
-  const MappedFile index(path);
+  const std::string index = ReadFile(path).whole();
   constexpr std::size_t head = 9 + 8 + 1 + 8 + 8;
   const auto refuse = [&](const std::string& what) {
     throw std::invalid_argument(fmt::format("{}: {}", path.string(), what));
@@ -100,7 +115,8 @@ void TokenFile::read_index(const std::filesystem::path& path) {
 // A record is its prompt, its response, and the end of a line. Records follow each other without a gap: they are
 // packed.
 void TokenFile::read_records() {
-  const std::string_view all(reinterpret_cast<const char*>(file_->data()), file_->size());
+  const std::string whole = file_->whole();
+  const std::string_view all = whole;
   int line = 0;
   for (std::size_t at = 0; at < all.size();) {
     const std::size_t end = std::min(all.find('\n', at), all.size());
@@ -121,14 +137,29 @@ void TokenFile::read_records() {
   tokens_ = text_.size();
 }
 
-std::int32_t TokenFile::at(std::size_t i) const {
-  if (!counts_.empty()) return static_cast<unsigned char>(text_[i]);
-  const std::byte* const at = file_->data() + i * width_;
-  if (width_ == 1) return word_at<std::uint8_t>(at);
-  if (width_ == 2) return word_at<std::uint16_t>(at);
-  if (width_ == 4) return word_at<std::int32_t>(at);
-  return static_cast<std::int32_t>(word_at<std::int64_t>(at));
+void TokenFile::read(std::size_t first, std::size_t count, std::int32_t* out) const {
+  if (!counts_.empty()) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<unsigned char>(text_[first + i]);
+    return;
+  }
+  if (width_ == sizeof *out) return file_->read(first * width_, count * width_, out);
+  std::vector<char> bytes(count * width_);
+  file_->read(first * width_, bytes.size(), bytes.data());
+  for (std::size_t i = 0; i < count; ++i) {
+    const char* const at = bytes.data() + i * width_;
+    out[i] = width_ == 1   ? word_at<std::uint8_t>(at)
+             : width_ == 2 ? word_at<std::uint16_t>(at)
+                           : static_cast<std::int32_t>(word_at<std::int64_t>(at));
+  }
 }
+
+std::int32_t TokenFile::at(std::size_t i) const {
+  std::int32_t token = 0;
+  read(i, 1, &token);
+  return token;
+}
+
+DataFile TokenFile::identity() const { return {name_, file_->size(), file_->checksum()}; }
 
 std::uint64_t permuted(std::uint64_t i, std::uint64_t n, std::uint64_t key) {
   // A Feistel network on the smallest even number of bits that holds n, walked until it is below n again.
@@ -171,17 +202,29 @@ void Sampler::read(std::uint64_t number, std::int32_t* tokens, std::int32_t* lab
   const auto next = std::ranges::upper_bound(first_, sample);
   const auto file = static_cast<std::size_t>(next - first_.begin()) - 1;
   const std::size_t begin = (sample - first_[file]) * length_;
-  for (std::size_t i = 0; i <= length_; ++i) tokens[i] = files_[file]->at(begin + i);
+  files_[file]->read(begin, length_ + 1, tokens);
   for (std::size_t i = 0; i < length_ && labels != nullptr; ++i)
     labels[i] = files_[file]->counts(begin + i + 1) ? tokens[i + 1] : -100;
 }
 
 void Sampler::check(std::size_t vocabulary) const {
+  constexpr std::size_t most = std::size_t{1} << 18;
+  std::vector<std::int32_t> some(most);
   for (const auto& file : files_)
-    for (std::size_t i = 0; i < file->tokens(); ++i)
-      if (const std::int32_t t = file->at(i); t < 0 || static_cast<std::size_t>(t) >= vocabulary)
-        throw std::invalid_argument(
-            fmt::format("model.vocab_size is {}: token {} of the data is {}", vocabulary, i, t));
+    for (std::size_t first = 0; first < file->tokens(); first += most) {
+      const std::size_t n = std::min(most, file->tokens() - first);
+      file->read(first, n, some.data());
+      for (std::size_t i = 0; i < n; ++i)
+        if (const std::int32_t t = some[i]; t < 0 || static_cast<std::size_t>(t) >= vocabulary)
+          throw std::invalid_argument(
+              fmt::format("model.vocab_size is {}: token {} of the data is {}", vocabulary, first + i, t));
+    }
+}
+
+std::vector<DataFile> Sampler::identity() const {
+  std::vector<DataFile> all;
+  for (const auto& file : files_) all.push_back(file->identity());
+  return all;
 }
 
 }  // namespace trellis::train

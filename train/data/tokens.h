@@ -1,5 +1,5 @@
-// Streams of tokens in files, mapped into memory: text as bytes, plain 16- or 32-bit numbers (.bin), Megatron's pairs
-// of .bin and .idx. For supervised fine-tuning: lines of JSON with a prompt and a response (.jsonl), as bytes.
+// Streams of tokens in files: text as bytes, plain 16- or 32-bit numbers (.bin), Megatron's pairs of .bin and .idx. For
+// supervised fine-tuning: lines of JSON with a prompt and a response (.jsonl), as bytes.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "train/data/read_file.h"
+
 namespace trellis::train {
 
-class MappedFile {
- public:
-  explicit MappedFile(const std::filesystem::path&);  // throws system_error
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  const std::byte* data() const { return data_; }
-  std::size_t size() const { return size_; }
-
- private:
-  const std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
+// By which the content of a file is known again.
+struct DataFile {
+  std::string path;
+  std::uint64_t bytes = 0;
+  std::uint32_t checksum = 0;
 };
 
 class TokenFile {
@@ -29,16 +24,20 @@ class TokenFile {
   // token_bytes: of a .bin without .idx, 2 or 4; 0 there is a mistake. Throws system_error, or invalid_argument that
   // names the file and what was expected.
   TokenFile(const std::filesystem::path&, std::size_t token_bytes);
+  const std::string& name() const { return name_; }
   std::size_t tokens() const { return tokens_; }
+  // Throws runtime_error where the file was cut short since it was opened.
+  void read(std::size_t first, std::size_t count, std::int32_t* out) const;
   std::int32_t at(std::size_t i) const;
   // Whether predicting the token counts for the loss: not, where it is of a prompt.
   bool counts(std::size_t i) const { return counts_.empty() || counts_[i]; }
+  DataFile identity() const;  // reads all of it
 
  private:
   void read_index(const std::filesystem::path&);
   void read_records();
   std::string name_;
-  std::unique_ptr<MappedFile> file_;
+  std::unique_ptr<ReadFile> file_;
   std::size_t width_ = 1, tokens_ = 0;
   std::string text_;  // of records; else the file's bytes are the tokens
   std::vector<bool> counts_;
@@ -58,6 +57,7 @@ class Sampler {
   std::size_t place(std::uint64_t number) const;  // the sample in file order
   // Throws invalid_argument that names a token that is no entry of the vocabulary.
   void check(std::size_t vocabulary) const;
+  std::vector<DataFile> identity() const;
 
  private:
   std::vector<std::unique_ptr<TokenFile>> files_;

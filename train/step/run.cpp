@@ -35,6 +35,13 @@ Runner::Runner(const Program& program, Communicators communicators, int threads,
     if (!streams_.contains(o.exchange.axis)) streams_[o.exchange.axis] = device_->stream();
     begun_[o.ticket] = device_->event();
   }
+  // Pages that are not there are noticed when they are touched, by the end of the process.
+  const double there = device_->topology().memory_bytes;
+  if (static_cast<double>(plan_.bytes) > there)
+    throw std::runtime_error(
+        fmt::format("not enough memory: this rank's step takes {:.1f} GB, and this machine has {:.1f} GB; expected a "
+                    "smaller model or batch, recomputation, or more ranks",
+                    static_cast<double>(plan_.bytes) / 1e9, there / 1e9));
   memory_ = static_cast<std::byte*>(device_->allocate(std::max<std::size_t>(plan_.bytes, 1), "a training step"));
   std::memset(memory_, 0, plan_.bytes);
 }

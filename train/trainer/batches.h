@@ -35,6 +35,7 @@ class Source {
   Source(std::unique_ptr<Sampler>, const Step&, const SpecialTokens&);
   Batch read(const Step&, std::int64_t number) const;  // of a step, counted from 1, for the place of the step's rank
   std::size_t samples() const { return sampler_->samples(); }
+  std::vector<DataFile> identity() const { return sampler_->identity(); }
 
  private:
   std::unique_ptr<Sampler> sampler_;

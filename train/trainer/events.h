@@ -23,6 +23,9 @@ class EventFile {
   int fd_ = -1;
 };
 
+// Rewrites the folder's event files without the events of later steps, and without a last record that was cut off.
+void drop_events_after(const std::filesystem::path& folder, std::int64_t step);
+
 // CRC-32C, as records carry it: rotated and with a constant added.
 std::uint32_t masked_crc(const std::string&);
 

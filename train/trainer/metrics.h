@@ -11,7 +11,7 @@ namespace trellis::train {
 
 class MetricsLog {
  public:
-  // Lines of steps after `done` are from a run that was cut off; they go.
+  // Lines and events of steps after `done` are from a run that was cut off; they go.
   MetricsLog(const std::filesystem::path& folder, std::int64_t done, bool tensorboard);
   void add(const StepRecord&);
 

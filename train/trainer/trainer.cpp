@@ -16,12 +16,16 @@
 #include "kernels/reduce/dot.h"
 #include "train/cache/proof.h"
 #include "train/checkpoint/save.h"
+#include "train/config/keys.h"
+#include "train/trainer/agreement.h"
 #include "train/trainer/batches.h"
 #include "train/trainer/learning_rate.h"
 #include "train/trainer/metrics.h"
+#include "train/trainer/resume.h"
 #include "train/trainer/run_folder.h"
 #include "train/trainer/validation.h"
 #include "train/whole/job.h"
+#include "train/whole/utilization.h"
 
 namespace trellis::train {
 namespace {
@@ -42,16 +46,16 @@ class Training {
     source_ = source_of(config_.data.train_path, config_, job_->step());
     count();
     resume();
-    if (!config_.data.val_path.empty()) validation_ = std::make_unique<Validation>(config_, *job_);
+    if (validates()) validation_ = std::make_unique<Validation>(config_, *job_);
     open_outputs();
-    if (config_.trainer.num_sanity_val_steps > 0 && validation_)
+    if (config_.trainer.num_sanity_val_steps != 0 && validation_)
       say(fmt::format("validation loss before the first step {:.4f}",
                       validation_->loss(config_.trainer.num_sanity_val_steps)));
     if (hooks_.begin) hooks_.begin(result_.last_step + 1);
     Batches batches(*source_, job_->step(), result_.last_step + 1, config_.data.prefetch);
     while (result_.last_step < config_.trainer.max_steps && !result_.stopped) {
       StepRecord record = step(batches.next());
-      result_.stopped = agreed(hooks_.stop && hooks_.stop());
+      result_.stopped = any(world_, hooks_.stop && hooks_.stop());
       const bool last = result_.stopped || result_.last_step == config_.trainer.max_steps;
       if (validation_ && due(config_.trainer.val_check_interval, last)) record.validation_loss = validate();
       note(record, last);
@@ -64,8 +68,10 @@ class Training {
  private:
   bool due(std::int64_t every, bool last) const { return last || (every > 0 && result_.last_step % every == 0); }
 
+  bool validates() const { return !config_.data.val_path.empty() && config_.trainer.limit_val_batches != 0; }
+
   double validate() {
-    validation_loss_ = validation_->loss(config_.trainer.limit_val_batches);
+    validation_loss_ = validation_->loss(config_.trainer.limit_val_batches, config_.trainer.limit_val_share);
     if (world_.rank() == 0 && hooks_.validated) hooks_.validated(result_.last_step, validation_loss_);
     return validation_loss_;
   }
@@ -86,20 +92,27 @@ class Training {
   }
 
   void check() {
+    check_values(config_);
     const TrainerConfig& t = config_.trainer;
     const Rank asked = t.devices * std::max<Rank>(1, t.num_nodes);
     if (t.devices > 0 && asked != world_.ranks())
       throw std::invalid_argument(fmt::format(
           "trainer.devices x num_nodes is {}: expected {}, the ranks that were launched", asked, world_.ranks()));
+    if (t.num_nodes > 0 && world_.ranks() % t.num_nodes != 0)
+      throw std::invalid_argument(
+          fmt::format("trainer.num_nodes is {}: expected a divisor of {}, the ranks that were launched", t.num_nodes,
+                      world_.ranks()));
     if (config_.data.train_path.empty())
       throw std::invalid_argument("data.train_path is missing: expected a file of text or tokens");
     const ExperimentConfig& e = config_.experiment;
     if (e.monitor != "global_step" && e.monitor != "loss" && e.monitor != "val_loss")
       throw std::invalid_argument(fmt::format(
           "exp_manager.checkpoint_callback_params.monitor is {}: expected global_step, loss or val_loss", e.monitor));
-    if (e.monitor == "val_loss" && config_.data.val_path.empty())
+    if (e.monitor == "val_loss" && !validates())
       throw std::invalid_argument(
-          "exp_manager.checkpoint_callback_params.monitor is val_loss: expected data.val_path, from which it comes");
+          "exp_manager.checkpoint_callback_params.monitor is val_loss: expected data.val_path, from which it comes, "
+          "and "
+          "trainer.limit_val_batches other than 0");
     check_files();
   }
 
@@ -128,16 +141,7 @@ class Training {
         say(proof.remembered ? fmt::format("the step is in the cache {}: a hit", folder)
                              : fmt::format("the step was laid out and proved in {:.2f} s", proof.seconds));
     }
-    refuse_together(proof.fault);
-  }
-
-  // Every rank throws what rank 0 found.
-  void refuse_together(std::string fault) {
-    std::uint64_t size = fault.size();
-    world_.broadcast(&size, &size, 1, kernels::DType::u64, 0);
-    fault.resize(size);
-    if (size > 0) world_.broadcast(fault.data(), fault.data(), size, kernels::DType::u8, 0);
-    if (!fault.empty()) throw std::invalid_argument(fault);
+    refuse_together(world_, proof.fault);
   }
 
   void own_folder() {
@@ -151,13 +155,17 @@ class Training {
       } catch (const std::exception& error) {
         fault = error.what();
       }
-    refuse_together(fault);
+    refuse_together(world_, fault);
   }
 
   // FLOPs of a step on all ranks, and what memory a rank takes.
   void count() {
-    for (const Operation& o : job_->step().program.operations) flops_ += o.flops;
+    const Step& step = job_->step();
+    for (const Operation& o : step.program.operations) flops_ += o.flops;
+    model_flops_ = model_flops(step);
     world_.all_reduce(&flops_, &flops_, 1, kernels::DType::f64);
+    world_.all_reduce(&model_flops_, &model_flops_, 1, kernels::DType::f64);
+    peak_flops_ = config_.trainer.peak_tflops * 1e12 * world_.ranks();
     if (world_.rank() != 0) return;
     std::string text = fmt::format("{:.1f} MB a rank", static_cast<double>(job_->runner().memory().bytes) / 1e6);
     for (std::size_t c = 0; c < category_count; ++c)
@@ -165,6 +173,11 @@ class Training {
         text += fmt::format("{}{} {:.1f}", c == 0 ? ": " : ", ", name(static_cast<Category>(c)),
                             static_cast<double>(peak_.by_category[c]) / 1e6);
     say(text);
+    if (peak_flops_ > 0)
+      say(fmt::format(
+          "MFU: {:.4g} FLOPs a step, {} times those of the forward passes, over seconds x {} ranks x {} "
+          "TFLOP/s; HFU: {:.4g}, all that are computed",
+          model_flops_, passes_of_model(config_.step), world_.ranks(), config_.trainer.peak_tflops, flops_));
   }
 
   fs::path root() const { return fs::path(config_.experiment.directory) / config_.step.name; }
@@ -178,27 +191,23 @@ class Training {
 
   void resume() {
     const ExperimentConfig& e = config_.experiment;
-    fs::path from = e.resume_from;
-    if (!from.empty()) continues_ = continues(from);
-    if (from.empty() && e.resume && !e.directory.empty()) {
+    if (world_.rank() == 0 && (!e.directory.empty() || !e.resume_from.empty()))
+      origin_ = origin_of(config_, source_->identity(), library_version());
+    Resume resume(config_, world_, *job_, origin_, [this](const std::string& text) { say(text); });
+    if (!e.resume_from.empty()) {
+      continues_ = continues(e.resume_from);
+      result_.last_step = resume.from(e.resume_from);
+    } else if (e.resume && !e.directory.empty()) {
       continues_ = true;
-      // Every rank must choose the same one, and rank 0 may have just removed another.
-      const std::vector<std::string> tags = complete_tags(root() / "checkpoints");
-      std::int64_t newest = tags.empty() ? -1 : std::stoll(tags.back().substr(5));
-      world_.broadcast(&newest, &newest, 1, kernels::DType::i64, 0);
-      if (newest >= 0) from = root() / "checkpoints" / tag_name(newest);
-      if (newest < 0 && !e.resume_ignore_no_checkpoint)
+      const bool none = any(world_, complete_tags(root() / "checkpoints").empty());
+      if (none && !e.resume_ignore_no_checkpoint)
         throw std::invalid_argument(
             fmt::format("{}: no complete checkpoint to resume from", (root() / "checkpoints").string()));
+      if (!none) result_.last_step = resume.from_newest(root() / "checkpoints");
     }
-    if (from.empty()) return;
-    const auto begin = std::chrono::steady_clock::now();
-    const TensorSource source(from);
-    const bool state = load(*job_, source);
-    if (state) result_.last_step = source.info().step;
-    say(fmt::format("loaded {} ({}) in {:.2f} s{}", from.string(),
-                    source.info().layout.empty() ? "weights" : source.info().layout,
-                    Seconds(std::chrono::steady_clock::now() - begin).count(), state ? "" : ": weights alone"));
+    if (result_.last_step >= config_.trainer.max_steps)
+      say(fmt::format("nothing is left to train: trainer.max_steps is {}, and step {} is done",
+                      config_.trainer.max_steps, result_.last_step));
   }
 
   void open_outputs() {
@@ -211,13 +220,7 @@ class Training {
     if (e.checkpoints && e.save_top_k != 0)
       checkpoints_ = std::make_unique<Checkpoints>(
           root() / "checkpoints", world_,
-          SaveOptions{e.masters, e.asynchronous, {e.save_top_k, e.monitor, e.mode == "min", e.save_last}});
-  }
-
-  bool agreed(bool mine) {
-    std::int32_t any = mine ? 1 : 0;
-    world_.all_reduce(&any, &any, 1, kernels::DType::i32, {kernels::Reduction::max});
-    return any != 0;
+          SaveOptions{e.masters, e.asynchronous, {e.save_top_k, e.monitor, e.mode == "min", e.save_last}, origin_});
   }
 
   StepRecord step(const Batch& batch) {
@@ -236,6 +239,10 @@ class Training {
     const double tokens = static_cast<double>(config_.step.global_batch_size * config_.step.seq_length);
     record.tokens_per_second = tokens / record.seconds;
     record.flops_per_second = flops_ / record.seconds;
+    if (peak_flops_ > 0) {
+      record.mfu = model_flops_ / record.seconds / peak_flops_;
+      record.hfu = flops_ / record.seconds / peak_flops_;
+    }
     result_.last_step = batch.step;
     computing_ = record.seconds - (job_->runner().seconds_exchanging() - waited);
     return record;
@@ -305,7 +312,9 @@ class Training {
   schedule::PeakMemory peak_;
   std::unique_ptr<Validation> validation_;
   double validation_loss_ = std::numeric_limits<double>::quiet_NaN();  // the last one
-  double flops_ = 0;
+  Origin origin_;                                                      // of rank 0
+  double flops_ = 0, model_flops_ = 0;                                 // of a step, of all ranks
+  double peak_flops_ = 0;                                              // of all ranks, in a second; 0: not known
   double computing_ = 0;  // seconds of the last step without what it waited for others
 };
 

@@ -17,7 +17,9 @@ struct StepRecord {
   double loss = 0, learning_rate = 0;
   double gradient_norm = 0, parameter_norm = 0;  // 0: not asked for
   double seconds = 0, tokens_per_second = 0;
-  double flops_per_second = 0;                                        // of all ranks; recomputed operations count again
+  double flops_per_second = 0;  // of all ranks; recomputed operations count again
+  // Model and hardware FLOPs utilization: parts of trainer.peak_tflops on every rank. NaN: that is not known.
+  double mfu = std::numeric_limits<double>::quiet_NaN(), hfu = std::numeric_limits<double>::quiet_NaN();
   double validation_loss = std::numeric_limits<double>::quiet_NaN();  // NaN: not after this step
   std::int64_t slow_rank = -1;  // a rank that computes more than half again as long as the middle one
 };

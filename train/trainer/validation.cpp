@@ -38,9 +38,11 @@ Validation::Validation(const JobConfig& config, Job& job)
                     config.step.global_batch_size));
 }
 
-double Validation::loss(std::int64_t most) {
+double Validation::loss(std::int64_t most, double share) {
   job_.runner().settle();
-  const std::int64_t n = most < 0 ? batches_ : std::min(most, batches_);
+  // A share has one batch at least.
+  const auto of_share = std::max<std::int64_t>(1, static_cast<std::int64_t>(share * static_cast<double>(batches_)));
+  const std::int64_t n = std::min(most < 0 ? of_share : most, batches_);
   double sum = 0;
   for (std::int64_t i = 1; i <= n; ++i) {
     const Batch batch = source_->read(evaluation_.step(), i);

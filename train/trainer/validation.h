@@ -13,8 +13,8 @@ class Validation {
  public:
   // Every rank makes one. Throws invalid_argument where the data has fewer samples than a batch.
   Validation(const JobConfig&, Job&);
-  // The mean over at most so many batches, the same ones each time; -1: all that the data has.
-  double loss(std::int64_t most);
+  // The mean over at most so many batches, the same ones each time; -1: all of the share of those that the data has.
+  double loss(std::int64_t most, double share = 1);
 
  private:
   Job& job_;

@@ -232,14 +232,65 @@ class Train(program.Case):
                               "trainer.max_steps=soon": "expected a whole number",
                               "model.vocab_size=10": "token 0 of the data is",
                               "model.num_attention_heads=5": "expected a multiple of num_attention_heads 5",
-                              "model.num_layers=100000000": "model.num_layers is 100000000: expected at most 4096",
+                              "model.num_layers=100000000": "model.num_layers is '100000000': expected a whole number, 1 to 4096",
+                              "trainer.max_steps=-5": "trainer.max_steps is '-5': expected a whole number, 1 to",
+                              "trainer.gradient_clip_val=nan": "trainer.gradient_clip_val is 'nan': expected a number, 0 or more",
+                              "model.optim.sched.min_lr=5": "model.optim.sched.min_lr is 5: expected at most model.optim.lr, 0.003",
+                              "trainer.num_nodes=2": "expected a divisor of 1, the ranks that were launched",
+                              "name=../outside": "name is '../outside': expected the name of a folder",
+                              "data.prefetch=1000000": "data.prefetch is '1000000': expected a whole number, 0 to 1024",
+                              "model.activations_checkpoint_layers=[99]": "model.activations_checkpoint_layers has 99: expected layers 0 to 1",
                               "data.global_batch_size=100000000": "in 100000000 micro-batches: expected at most 65536",
-                              "model.vocab_size=1000000000000": "model.vocab_size is 1000000000000: expected at most",
+                              "model.vocab_size=1000000000000": "model.vocab_size is '1000000000000': expected a whole number, 2 to",
                               "distributed_strategy.context_parallel_size=2": "ring attention is not built"}.items():
             with self.subTest(change):
                 ran = trellis("train", CONFIG, *sets(exp_manager__exp_dir=self.root), "--set", change)
                 self.assertEqual(ran.returncode, 2, ran.stderr)
                 self.assertIn(words, ran.stderr)
+
+    def test_a_mistake_in_a_file_is_told_with_its_line(self):
+        config = self.root / "wrong.yaml"
+        config.write_text("trainer:\n  max_steps: 4\n  log_every_n_steps: 0\n")
+        ran = trellis("train", str(config))
+        self.assertEqual(ran.returncode, 2, ran.stdout)
+        self.assertIn(f"{config}, line 3: trainer.log_every_n_steps is '0': expected a whole number, 1 to", ran.stderr)
+
+    def test_a_step_that_no_memory_holds_is_told_with_its_size(self):
+        ran = trellis("train", CONFIG, *sets(exp_manager__exp_dir=self.root, model__hidden_size=2**18, model__intermediate_size=2**20))
+        self.assertEqual(ran.returncode, 1, ran.stdout)
+        self.assertRegex(ran.stderr, r"not enough memory: this rank's step takes \d+\.\d GB, and this machine has \d+\.\d GB")
+
+    def test_resuming_as_another_run_is_refused_unless_forced(self):
+        self.train(1, "run")
+        more = {"exp_manager__resume_if_exists": "true", "trainer__max_steps": 13, "seed": 99}
+        ran = subprocess.run(self.command(1, "run", **more), capture_output=True, text=True, timeout=120)
+        self.assertEqual(ran.returncode, 2, ran.stdout)
+        self.assertIn("seed is 99, was 1; expected the same, or --force", ran.stderr)
+        forced = subprocess.run([*self.command(1, "run", **more), "--force"], capture_output=True, text=True, timeout=120)
+        self.assertEqual(forced.returncode, 0, forced.stderr)
+        self.assertIn("--force overrides: seed is 99, was 1", forced.stdout)
+        self.assertEqual([step for step, _ in self.losses("run")], [str(n) for n in range(1, 14)])
+
+    def test_data_that_is_cut_short_is_named(self):
+        text = self.root / "text.txt"
+        text.write_bytes(pathlib.Path(TEXT).read_bytes())
+        size = text.stat().st_size
+        job = subprocess.Popen(self.command(1, "cut", data__train_path=text, trainer__max_steps=10**9),
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while "step 1/" not in job.stdout.readline():
+            self.assertIsNone(job.poll())
+        os.truncate(text, 100)
+        said = job.communicate(timeout=120)[1]
+        self.assertEqual(job.returncode, 1, said)
+        self.assertIn(f"{text} was cut short while it was in use: it has 100 bytes, and had {size}", said)
+
+    def test_utilization_is_told_where_the_peak_is_known(self):
+        said = self.train(1, "run", trainer__peak_tflops=0.001, model__activations_checkpoint_granularity="full")
+        self.assertRegex(said, r"step 12/12 .*  MFU \d.*%  HFU \d.*%")
+        with open(self.root / "run/llama/metrics.csv", newline="") as file:
+            for row in csv.DictReader(file):
+                self.assertLess(0, float(row["mfu"]))
+                self.assertLess(float(row["mfu"]), float(row["hfu"]))
 
     def test_adapters_of_nothing_are_refused(self):
         ran = trellis("train", CONFIG, *sets(exp_manager__exp_dir=self.root, model_alignment_strategy__peft__lora_rank=4,

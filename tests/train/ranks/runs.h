@@ -1,11 +1,15 @@
 // Trains a small model on rank threads, and puts what they hold together.
 #pragma once
 
+#include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "tests/folder.h"
+#include "train/trainer/trainer.h"
 #include "train/whole/job.h"
 
 namespace trellis::train {
@@ -36,6 +40,24 @@ void expect_on_threads(Rank world, const std::function<void(ccl::Communicator&)>
 // The tokens of one sample of a step, one more than the sequence: labels are the same, one on.
 std::vector<std::int32_t> sample(const Config&, std::size_t step, std::size_t number);
 void set_batches(Job&, std::size_t step, std::int32_t ignored_every = 0);
+
+// A run of the trainer, of ten steps, that saves every second one.
+JobConfig run_in(const Folder&);
+
+using Steps = std::vector<std::int64_t>;
+Steps kept(const std::filesystem::path& run);  // of its complete checkpoints
+
+struct Trial {
+  Steps saved;
+  std::vector<double> losses;                                    // by step, from 0 as of the first
+  double validation = std::numeric_limits<double>::quiet_NaN();  // the last one
+  StepRecord last;
+  std::vector<std::string> said;  // on rank 0
+  std::string fault;
+};
+// stop_after: it is asked to end after so many steps; 0: it is not.
+Trial train_in(const JobConfig&, Rank world = 1, std::int64_t stop_after = 0);
+bool said(const Trial&, const std::string& words);
 
 // The largest difference over the largest magnitude (0.01 at least), of the worst tensor, and its name.
 std::pair<double, std::string> distance(const Tensors&, const Tensors&);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "tests/folder.h"
@@ -16,55 +17,6 @@ namespace trellis::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A run of ten steps that saves every second one.
-JobConfig run_in(const Folder& folder) {
-  std::string text;
-  for (int i = 0; i < 400; ++i) text += static_cast<char>(i * i % 61);
-  JobConfig c;
-  c.step = small_llama();
-  c.step.name = "small", c.step.model.num_layers = 2, c.step.global_batch_size = 2;
-  c.trainer.max_steps = 10, c.trainer.threads = 1;
-  c.data.train_path = {folder.put("text.txt", text)};
-  c.experiment.directory = folder.path() / "runs";
-  c.experiment.every_n_train_steps = 2, c.experiment.tensorboard = false;
-  return c;
-}
-
-using Steps = std::vector<std::int64_t>;
-
-Steps kept(const fs::path& run) {
-  Steps steps;
-  for (const std::string& tag : complete_tags(run / "checkpoints")) steps.push_back(std::stoll(tag.substr(5)));
-  return steps;
-}
-
-struct Trial {
-  Steps saved;
-  std::vector<double> losses;     // by step, from 0 as of step 1
-  std::vector<std::string> said;  // on rank 0
-  std::string fault;
-};
-
-Trial train_in(const JobConfig& config, Rank world = 1, std::int64_t stop_after = 0) {
-  Trial out;
-  out.fault = on_threads(world, [&](ccl::Communicator& c) {
-    std::int64_t now = 0;
-    const TrainingResult result = train(config, c,
-                                        {.step = [&](const StepRecord& r) { out.losses.push_back(r.loss); },
-                                         .saved = [&](std::int64_t step) { out.saved.push_back(step); },
-                                         .say = [&](const std::string& text) { out.said.push_back(text); },
-                                         .stop = [&] { return ++now == stop_after; }});
-    EXPECT_EQ(result.last_step, stop_after > 0 ? stop_after : config.trainer.max_steps);
-  });
-  return out;
-}
-
-bool said(const Trial& t, const std::string& words) {
-  for (const std::string& text : t.said)
-    if (text.find(words) != text.npos) return true;
-  return false;
-}
 
 TEST(Trainer, KeepsTheLastOnesUnlessAskedOtherwise) {
   const Folder folder;
@@ -171,6 +123,52 @@ TEST(Trainer, TwoJobsDoNotShareAFolder) {
     EXPECT_FALSE(other.used());
   }
   EXPECT_EQ(train_in(c, 2).fault, "");
+}
+
+TEST(Trainer, NodesMustDivideTheRanks) {
+  const Folder folder;
+  JobConfig c = run_in(folder);
+  c.trainer.num_nodes = 2;
+  EXPECT_NE(train_in(c).fault.find("trainer.num_nodes is 2: expected a divisor of 1, the ranks that were launched"),
+            std::string::npos);
+  EXPECT_EQ(train_in(c, 2).fault, "");
+}
+
+TEST(Trainer, ValidatesOnAShareOrNotAtAll) {
+  const Folder folder;
+  JobConfig c = run_in(folder);
+  c.data.val_path = c.data.train_path;  // 24 samples, 12 batches
+  std::vector<double> losses;
+  for (const auto& [batches, share] : {std::pair{-1, 0.25}, {3, 1.0}, {-1, 0.01}, {1, 1.0}}) {
+    c.trainer.limit_val_batches = batches, c.trainer.limit_val_share = share;
+    const Trial ran = train_in(c);
+    losses.push_back(ran.validation);
+    fs::remove_all(c.experiment.directory);
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+  EXPECT_EQ(losses[2], losses[3]);
+  EXPECT_NE(losses[0], losses[2]);
+  c.trainer.limit_val_batches = 0;
+  EXPECT_TRUE(std::isnan(train_in(c).validation));
+}
+
+TEST(Trainer, UtilizationIsAShareOfThePeak) {
+  const Folder folder;
+  JobConfig c = run_in(folder);
+  c.step.recompute = Recompute::full;
+  EXPECT_TRUE(std::isnan(train_in(c).last.mfu));
+  c.trainer.peak_tflops = 0.5;
+  for (const Rank world : {1, 2}) {
+    const Trial ran = train_in(c, world);
+    ASSERT_EQ(ran.fault, "");
+    const double peak = 0.5e12 * world * ran.last.seconds;
+    // A product with each weight's matrix, six FLOPs a weight and token, and causal attention's two products.
+    const double weights = 2 * (32 * 32 + 2 * 32 * 16 + 32 * 32 + 3 * 32 * 48) + 32 * 64, tokens = 2 * 16;
+    EXPECT_GT(ran.last.mfu * peak, 6 * weights * tokens);
+    EXPECT_LT(ran.last.mfu * peak, 1.3 * 6 * weights * tokens);
+    EXPECT_GT(ran.last.hfu, 1.2 * ran.last.mfu) << "what is computed again counts";
+    EXPECT_TRUE(said(ran, "MFU: "));
+  }
 }
 
 TEST(RunFolder, CountsVersions) {

@@ -1,0 +1,176 @@
+// Keys of configurations: what each takes and refuses, whoever sets it, and what a resumed run may change.
+#include "train/config/keys.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/why.h"
+#include "train/checkpoint/origin.h"
+
+namespace trellis::train {
+namespace {
+
+std::string refusal(const KeyValue& v) {
+  JobConfig c;
+  return why([&] { apply(c, v); });
+}
+
+TEST(Keys, SayWhatTheyExpect) {
+  EXPECT_EQ(refusal({"trainer.max_steps", {"many"}}),
+            "trainer.max_steps is 'many': expected a whole number, 1 to 1000000000000000");
+  EXPECT_EQ(refusal({"distributed_strategy.zero1", {"perhaps"}}),
+            "distributed_strategy.zero1 is 'perhaps': expected true or false");
+  EXPECT_NE(refusal({"precision.type", {"manual"}}).find("expected fp32, bf16SR"), std::string::npos);
+  EXPECT_NE(refusal({"model_alignment_strategy.dpo", {}}).find("not built"), std::string::npos);
+  JobConfig c;
+  for (const char* spelling : {"mixed_precisionSR", "mixed_precision_SR"}) {
+    c.step.precision = Precision::fp32;
+    apply(c, {"precision.type", {spelling}});
+    EXPECT_EQ(c.step.precision, Precision::mixed_sr);
+  }
+  apply(c, {"model.pipeline_cuts", {"model.layers.3", "7"}, true});
+  EXPECT_EQ(c.step.strategy.cuts, (std::vector<std::size_t>{3, 7}));
+  apply(c, {"exp_manager.checkpoint_callback_params.save_last", {"true"}});
+  EXPECT_TRUE(c.experiment.save_last);
+  EXPECT_NE(apply(c, {"compiler_flags", {"-O1"}}), "");
+  EXPECT_TRUE(is_section("model.optim"));
+  EXPECT_FALSE(is_section("model.opti"));
+}
+
+struct Refused {
+  const char *key, *value, *expected;
+};
+
+TEST(Keys, RefuseWhatCannotBeMeant) {
+  const Refused all[] = {{"trainer.max_steps", "-5", "a whole number, 1 to"},
+                         {"trainer.max_steps", "0", "a whole number, 1 to"},
+                         {"trainer.max_steps", "2.5", "a whole number, 1 to"},
+                         {"trainer.log_every_n_steps", "0", "a whole number, 1 to"},
+                         {"trainer.val_check_interval", "-1", "a whole number, 0 to"},
+                         {"trainer.limit_val_batches", "1.5", "a number, 0 to 1"},
+                         {"trainer.limit_val_batches", "-2", "a whole number, -1 or more"},
+                         {"trainer.threads", "100000", "a whole number, -1 to 1024"},
+                         {"trainer.devices", "-1", "a whole number, 0 to 1024"},
+                         {"trainer.num_nodes", "99999999999", "a whole number, 0 to 65536"},
+                         {"trainer.gradient_clip_val", "-1", "a number, 0 or more"},
+                         {"trainer.gradient_clip_val", "nan", "a number, 0 or more"},
+                         {"trainer.gradient_clip_val", "inf", "a number, 0 or more"},
+                         {"trainer.peak_tflops", "-1", "a number, 0 or more"},
+                         {"name", "../outside", "the name of a folder, without '/'"},
+                         {"name", "..", "the name of a folder"},
+                         {"name", "", "the name of a folder"},
+                         {"exp_manager.checkpoint_callback_params.save_top_k", "-2", "a whole number, -1 to"},
+                         {"exp_manager.checkpoint_callback_params.every_n_train_steps", "-1", "a whole number, 0 to"},
+                         {"data.prefetch", "1000000", "a whole number, 0 to 1024"},
+                         {"data.token_bytes", "3", "a whole number, 0 or 2 or 4"},
+                         {"data.seq_length", "1", "a whole number, 2 to"},
+                         {"data.micro_batch_size", "0", "a whole number, 1 to"},
+                         {"bucket_size_collectives", "1e11", "a whole number, 0 to 1048576"},
+                         {"model.num_layers", "1000000", "a whole number, 1 to 4096"},
+                         {"model.vocab_size", "1", "a whole number, 2 to"},
+                         {"model.initializer_range", "-1", "a number, 0 or more"},
+                         {"model.rope_theta", "0", "a number, more than 0"},
+                         {"model.rotary_percentage", "1.5", "a number, more than 0, to 1"},
+                         {"model.hidden_dropout", "1", "a number, 0 to below 1"},
+                         {"model.optim.lr", "-1", "a number, 0 or more"},
+                         {"model.optim.lr", "inf", "a number, 0 or more"},
+                         {"model.optim.eps", "0", "a number, more than 0, to 1"},
+                         {"model.optim.sched.warmup_steps", "-3", "a whole number, 0 to"},
+                         {"model.optim.norm_type", "0", "a number, more than 0, infinity too"},
+                         {"distributed_strategy.tensor_model_parallel_size", "0", "a whole number, 1 to 1048576"},
+                         {"model_alignment_strategy.peft.lora_alpha", "-1", "a number, more than 0"}};
+  for (const auto& [key, value, expected] : all) {
+    const std::string said = refusal({key, {value}});
+    EXPECT_TRUE(said.starts_with(std::string(key) + " is '" + value + "': expected ")) << said;
+    EXPECT_NE(said.find(expected), said.npos) << said;
+  }
+  EXPECT_NE(refusal({"model.optim.betas", {"0.9", "1"}, true}).find("a number, 0 to below 1"), std::string::npos);
+}
+
+TEST(Keys, ReadNumbersAsPeopleWriteThem) {
+  JobConfig c;
+  apply(c, {"trainer.max_steps", {"1e4"}});
+  EXPECT_EQ(c.trainer.max_steps, 10'000);
+  apply(c, {"model.num_layers", {"8.0"}});
+  EXPECT_EQ(c.step.model.num_layers, 8U);
+  apply(c, {"model.optim.norm_type", {".inf"}});
+  EXPECT_TRUE(std::isinf(c.step.optimizer.norm_type));
+  apply(c, {"trainer.limit_val_batches", {"0.25"}});
+  EXPECT_EQ(c.trainer.limit_val_batches, -1);
+  EXPECT_EQ(c.trainer.limit_val_share, 0.25);
+  apply(c, {"trainer.limit_val_batches", {"0.0"}});
+  EXPECT_EQ(c.trainer.limit_val_batches, 0);
+}
+
+// A program sets fields without a file.
+TEST(Keys, HoldWhatAProgramSets) {
+  check_values({});
+  JobConfig c;
+  c.data.prefetch = 1'000'000;
+  EXPECT_EQ(why([&] { check_values(c); }), "data.prefetch is 1000000: expected a whole number, 0 to 1024");
+  Config step;
+  step.model.initializer_range = std::nan("");
+  EXPECT_EQ(why([&] { derive(step, 1); }), "model.initializer_range is nan: expected a number, 0 or more");
+  step = {};
+  step.recompute_layers = {0, 99};
+  EXPECT_EQ(why([&] { derive(step, 1); }), "model.activations_checkpoint_layers has 99: expected layers 0 to 1");
+  step = {};
+  step.schedule = {.name = "CosineAnnealing", .min_lr = 5};
+  EXPECT_EQ(why([&] { derive(step, 1); }), "model.optim.sched.min_lr is 5: expected at most model.optim.lr, 0.001");
+  step.schedule.name = "constant";  // which has no use for it
+  EXPECT_EQ(why([&] { derive(step, 1); }), "");
+}
+
+Differences changed(const std::function<void(JobConfig&)>& change, bool anew = false) {
+  JobConfig was, now;
+  change(now);
+  return differences(origin_of(was, {}, ""), now, {}, anew);
+}
+
+using Words = std::vector<std::string>;
+
+TEST(Origin, ToldOrRefusedByWhatDependsOnIt) {
+  EXPECT_EQ(changed([](JobConfig&) {}).refused, Words{});
+  EXPECT_EQ(changed([](JobConfig&) {}).said, Words{});
+  const auto theta = [](JobConfig& c) { c.step.model.rope_theta = 500; };
+  for (bool anew : {false, true}) EXPECT_EQ(changed(theta, anew).refused, Words{"model.rope_theta is 500, was 10000"});
+  const auto seed = [](JobConfig& c) { c.step.seed = 99; };
+  EXPECT_EQ(changed(seed).refused, Words{"seed is 99, was 1234"});
+  EXPECT_EQ(changed(seed, true).refused, Words{});
+  const auto old = [](JobConfig& c) { c.step.optimizer.decay_last = true; };
+  EXPECT_EQ(changed(old).refused, Words{"model.optim.name is adamw_fp32OptState, was adamw"});
+  const auto layout = [](JobConfig& c) { c.step.strategy.tensor = 2, c.trainer.max_steps = 7; };
+  EXPECT_EQ(changed(layout).refused, Words{});
+  EXPECT_EQ(changed(layout).said,
+            (Words{"trainer.max_steps is 7, was 100", "distributed_strategy.tensor_model_parallel_size is 2, was 1"}));
+  EXPECT_EQ(changed([](JobConfig& c) { c.experiment.directory = "x", c.trainer.threads = 3; }).said, Words{});
+}
+
+TEST(Origin, KnowsDataByItsContents) {
+  const std::vector<DataFile> was{{"a", 100, 1}, {"b", 50, 2}};
+  const auto with = [&](const std::vector<DataFile>& now, bool anew = false) {
+    return differences(origin_of({}, was, ""), {}, now, anew);
+  };
+  EXPECT_EQ(with(was).refused, Words{});
+  EXPECT_EQ(with({{"moved/a", 100, 1}, {"b", 50, 2}}).said,
+            Words{"data.train_path has moved/a, was a: with the same contents"});
+  EXPECT_EQ(with({{"a", 90, 3}, {"b", 50, 2}}).refused, Words{"data.train_path has a (90 bytes), was a (100 bytes)"});
+  EXPECT_EQ(with({{"a", 100, 3}, {"b", 50, 2}}).refused,
+            Words{"data.train_path: a (100 bytes) has other contents than it had"});
+  EXPECT_EQ(with({{"a", 100, 1}}).refused, Words{"data.train_path has none, was b (50 bytes)"});
+  EXPECT_EQ(with({{"b", 50, 2}, {"a", 100, 1}}).refused.size(), 2U) << "the order is that of the samples";
+  EXPECT_EQ(with({}, true).refused, Words{});
+}
+
+// New settings are in no old checkpoint.
+TEST(Origin, WhatACheckpointDoesNotSayIsNotCompared) {
+  JobConfig now;
+  now.step.seed = 5;
+  Origin was = origin_of({}, {}, "");
+  was.settings.erase("seed");
+  EXPECT_EQ(differences(was, now, {}, false).refused, Words{});
+}
+
+}  // namespace
+}  // namespace trellis::train

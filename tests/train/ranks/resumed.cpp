@@ -1,0 +1,168 @@
+// Runs that go on from a checkpoint: with the same configuration and data, from one that is whole, in another layout.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/folder.h"
+#include "tests/train/ranks/runs.h"
+#include "train/checkpoint/tag.h"
+
+namespace trellis::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path run_of(const JobConfig& c) { return fs::path(c.experiment.directory) / c.step.name; }
+
+void damage(const fs::path& tag) {
+  for (const auto& each : fs::directory_iterator(tag)) {
+    if (each.path().extension() != ".safetensors") continue;
+    std::fstream file(each.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-100, std::ios::end);
+    file.put('\x55');
+    return;
+  }
+}
+
+struct Change {
+  std::string words;  // of the refusal
+  std::function<void(JobConfig&)> apply;
+};
+
+TEST(Resumed, WhatMayNotChangeIsRefusedByNameWithBothValues) {
+  const Folder folder;
+  JobConfig c = run_in(folder);
+  ASSERT_EQ(train_in(c).fault, "");
+  const std::string other = folder.put("other.txt", std::string(500, '\x05'));
+  const Change all[] = {
+      {"model.num_layers is 1, was 2", [](JobConfig& j) { j.step.model.num_layers = 1; }},
+      {"model.rope_theta is 500, was 10000", [](JobConfig& j) { j.step.model.rope_theta = 500; }},
+      {"model.tie_word_embeddings is true, was false", [](JobConfig& j) { j.step.model.tie_word_embeddings = true; }},
+      {"seed is 99, was 1234", [](JobConfig& j) { j.step.seed = 99; }},
+      {"data.seq_length is 8, was 16", [](JobConfig& j) { j.step.seq_length = 8; }},
+      {"data.global_batch_size is 4, was 2", [](JobConfig& j) { j.step.global_batch_size = 4; }},
+      {"model.optim.name is lamb, was adamw", [](JobConfig& j) { j.step.optimizer.name = "lamb"; }},
+      {"model.optim.name is sgd, was adamw", [](JobConfig& j) { j.step.optimizer.name = "sgd"; }},
+      {"other.txt (500 bytes), was ", [&](JobConfig& j) { j.data.train_path = {other}; }}};
+  c.experiment.resume = true, c.trainer.max_steps = 12;
+  for (const Change& change : all) {
+    JobConfig changed = c;
+    change.apply(changed);
+    const Trial refused = train_in(changed, 2);
+    EXPECT_NE(refused.fault.find("rank 0: "), std::string::npos) << change.words;
+    EXPECT_NE(refused.fault.find("rank 1: "), std::string::npos) << change.words;
+    EXPECT_NE(refused.fault.find("step_00000010 is of another run: "), std::string::npos) << refused.fault;
+    EXPECT_NE(refused.fault.find(change.words), std::string::npos) << refused.fault;
+    EXPECT_NE(refused.fault.find("--force"), std::string::npos) << refused.fault;
+  }
+  EXPECT_EQ(kept(run_of(c)), Steps{10});
+  // Forced, it names what it overrides.
+  JobConfig forced = c;
+  forced.step.seed = 99, forced.step.model.rope_theta = 500, forced.experiment.force = true;
+  const Trial went_on = train_in(forced, 1);
+  EXPECT_EQ(went_on.losses.size(), 2U) << went_on.fault;
+  EXPECT_TRUE(said(went_on, "--force overrides: seed is 99, was 1234; model.rope_theta is 500, was 10000"));
+}
+
+TEST(Resumed, WhatMayChangeIsSaid) {
+  const Folder folder;
+  JobConfig c = run_in(folder);
+  ASSERT_EQ(train_in(c).fault, "");
+  c.experiment.resume = true, c.trainer.max_steps = 11;
+  c.step.strategy.tensor = 2, c.step.optimizer.learning_rate = 0.5;
+  const Trial ran = train_in(c, 2);
+  EXPECT_EQ(ran.losses.size(), 1U) << ran.fault;
+  EXPECT_TRUE(said(ran,
+                   "trainer.max_steps is 11, was 10; distributed_strategy.tensor_model_parallel_size is 2, was 1; "
+                   "model.optim.lr is 0.5, was 0.001"));
+  EXPECT_TRUE(said(ran, "(T1 P1 D1, now T2 P1 D1)"));
+  const Trial done = train_in(c, 2);
+  EXPECT_TRUE(said(done, "nothing is left to train: trainer.max_steps is 11, and step 11 is done"));
+}
+
+TEST(Resumed, DataThatWasShortenedIsSeen) {
+  const Folder folder;
+  JobConfig c = run_in(folder);
+  ASSERT_EQ(train_in(c).fault, "");
+  fs::resize_file(c.data.train_path[0], 300);
+  c.experiment.resume = true, c.trainer.max_steps = 12;
+  const Trial refused = train_in(c);
+  EXPECT_NE(refused.fault.find("text.txt (300 bytes), was " + c.data.train_path[0] + " (400 bytes)"), std::string::npos)
+      << refused.fault;
+}
+
+TEST(Resumed, WeightsAloneMayBeginAnotherRun) {
+  const Folder folder;
+  JobConfig c = run_in(folder);
+  c.step.precision = Precision::mixed;
+  ASSERT_EQ(train_in(c).fault, "");
+  JobConfig next = c;
+  next.step.name = "next", next.step.seed = 7, next.step.seq_length = 8, next.experiment.weights_only = true;
+  next.experiment.resume_from = run_of(c) / "checkpoints" / tag_name(10);
+  const Trial began = train_in(next, 2);
+  EXPECT_EQ(began.losses.size(), 10U) << began.fault;
+  EXPECT_TRUE(said(began, "weights alone"));
+  next.step.model.rope_theta = 500;
+  EXPECT_NE(train_in(next).fault.find("model.rope_theta is 500, was 10000"), std::string::npos);
+}
+
+TEST(Resumed, AnOlderCheckpointStandsInForADamagedOne) {
+  const Folder folder;
+  JobConfig c = run_in(folder);
+  c.experiment.save_top_k = 3;
+  for (const Rank world : {1, 2}) {
+    fs::remove_all(c.experiment.directory);
+    c.experiment.resume = false, c.trainer.max_steps = 10, c.step.strategy.tensor = world;
+    ASSERT_EQ(train_in(c, world).fault, "");
+    const fs::path tags = run_of(c) / "checkpoints";
+    damage(tags / tag_name(10));
+    fs::remove(tags / tag_name(8) / "checkpoint"), fs::resize_file(tags / tag_name(8) / "done", 3);
+    c.experiment.resume = true, c.trainer.max_steps = 11;
+    const Trial ran = train_in(c, world);
+    EXPECT_EQ(ran.losses.size(), 5U) << ran.fault;
+    EXPECT_TRUE(said(ran, "step_00000010 is damaged and is left out: "));
+    EXPECT_TRUE(said(ran, "its checksum differs"));
+    EXPECT_TRUE(said(ran, "step_00000008 is damaged and is left out: "));
+    EXPECT_TRUE(said(ran, "loaded " + (tags / tag_name(6)).string()));
+    // Damaged ones do not push whole ones out.
+    EXPECT_EQ(kept(run_of(c)), (Steps{8, 10, 11}));
+    EXPECT_TRUE(fs::exists(tags / ("damaged_" + tag_name(10))));
+    EXPECT_TRUE(fs::exists(tags / ("damaged_" + tag_name(8))));
+  }
+  // Where none is whole, none is renamed, and what is asked for by name is not replaced.
+  const fs::path tags = run_of(c) / "checkpoints";
+  for (const std::int64_t step : kept(run_of(c))) damage(tags / tag_name(step));
+  EXPECT_NE(train_in(c, 2).fault.find("no checkpoint is whole; of the newest: "), std::string::npos);
+  EXPECT_EQ(kept(run_of(c)), (Steps{8, 10, 11}));
+  c.experiment.resume = false, c.experiment.resume_from = tags / tag_name(11);
+  EXPECT_NE(train_in(c, 2).fault.find("its checksum differs"), std::string::npos);
+}
+
+TEST(Resumed, OldCheckpointsLoadWithASentence) {
+  const Folder folder;
+  JobConfig c = run_in(folder);
+  ASSERT_EQ(train_in(c).fault, "");
+  const fs::path tag = run_of(c) / "checkpoints" / tag_name(10);
+  TagInfo info = read_done(tag);
+  EXPECT_EQ(info.origin.data.at(0).bytes, 400U);
+  EXPECT_EQ(info.origin.settings.at("model.num_layers"), "2");
+  info.origin = {};
+  write_done(tag, info);
+  c.experiment.resume = true, c.trainer.max_steps = 12, c.step.seed = 7;
+  const Trial ran = train_in(c);
+  EXPECT_EQ(ran.losses.size(), 2U) << ran.fault;
+  EXPECT_TRUE(said(ran, "step_00000010 does not say with which configuration it was trained: nothing was compared"));
+}
+
+TEST(Resumed, TagsAreOrderedByTheirSteps) {
+  const Folder folder;
+  for (const std::int64_t step : {99'999'999, 100'000'000, 5}) folder.put(tag_name(step) + "/done", "{}");
+  folder.put("step_backup/done", "{}");
+  folder.put("damaged_step_00000007/done", "{}");
+  EXPECT_EQ(complete_tags(folder.path()),
+            (std::vector<std::string>{tag_name(5), tag_name(99'999'999), tag_name(100'000'000)}));
+}
+
+}  // namespace
+}  // namespace trellis::train

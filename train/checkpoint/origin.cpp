@@ -1,0 +1,60 @@
+#include "train/checkpoint/origin.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "train/config/keys.h"
+
+namespace trellis::train {
+namespace {
+
+std::string quoted(const std::string& text) { return text.empty() ? "none" : text; }
+
+std::string words_of(const DataFile& f) { return fmt::format("{} ({} bytes)", f.path, f.bytes); }
+
+std::string missing_or(const std::vector<DataFile>& files, std::size_t i) {
+  return i < files.size() ? words_of(files[i]) : "none";
+}
+
+bool same(const DataFile& a, const DataFile& b) { return a.bytes == b.bytes && a.checksum == b.checksum; }
+
+void compare_data(const std::vector<DataFile>& was, const std::vector<DataFile>& now, Differences& out) {
+  for (std::size_t i = 0; i < std::max(was.size(), now.size()); ++i) {
+    const bool both = i < was.size() && i < now.size();
+    if (both && same(was[i], now[i])) {
+      if (was[i].path != now[i].path)
+        out.said.push_back(
+            fmt::format("data.train_path has {}, was {}: with the same contents", now[i].path, was[i].path));
+    } else if (both && was[i].path == now[i].path && was[i].bytes == now[i].bytes) {
+      out.refused.push_back(fmt::format("data.train_path: {} has other contents than it had", words_of(now[i])));
+    } else {
+      out.refused.push_back(fmt::format("data.train_path has {}, was {}", missing_or(now, i), missing_or(was, i)));
+    }
+  }
+}
+
+}  // namespace
+
+Origin origin_of(const JobConfig& config, std::vector<DataFile> data, std::string version) {
+  Origin o{.data = std::move(data), .version = std::move(version)};
+  for (const Setting& s : settings_of(config)) o.settings[s.key] = s.text;
+  return o;
+}
+
+Differences differences(const Origin& was, const JobConfig& now, const std::vector<DataFile>& data, bool anew) {
+  Differences out;
+  for (const Setting& s : settings_of(now)) {
+    const auto found = was.settings.find(s.key);
+    if (found == was.settings.end() || found->second == s.text) continue;
+    std::string text = fmt::format("{} is {}, was {}", s.key, quoted(s.text), quoted(found->second));
+    if (s.resumed == Resumed::model || (s.resumed == Resumed::course && !anew))
+      out.refused.push_back(std::move(text));
+    else
+      out.said.push_back(std::move(text));
+  }
+  if (!anew && !was.data.empty()) compare_data(was.data, data, out);
+  return out;
+}
+
+}  // namespace trellis::train

@@ -1,0 +1,73 @@
+// The keys of the parallel layout and of the data.
+#include <fmt/format.h>
+
+#include "train/config/key_list.h"
+
+namespace trellis::train {
+namespace {
+
+constexpr double most_ranks = 1 << 20;
+constexpr double most_batches_ahead = 1024;
+constexpr double most_side = 1 << 28;  // of a tensor, in elements
+constexpr double most_batch = 1e12;
+
+}  // namespace
+
+std::vector<Key> strategy_keys() {
+  const auto k = [](const char* name, auto get, auto... range) {
+    return key(fmt::format("distributed_strategy.{}", name), Resumed::said, get, std::move(range)...);
+  };
+  const Range ranks = between(1, most_ranks);
+  return {
+      k(
+          "tensor_model_parallel_size", [](auto& c) { return &c.step.strategy.tensor; }, ranks),
+      k(
+          "pipeline_model_parallel_size", [](auto& c) { return &c.step.strategy.pipeline; }, ranks),
+      k(
+          "virtual_pipeline_model_parallel_size", [](auto& c) { return &c.step.strategy.virtual_pipeline; }, ranks),
+      k(
+          "context_parallel_size", [](auto& c) { return &c.step.strategy.context; }, ranks),
+      k(
+          "expert_model_parallel_size", [](auto& c) { return &c.step.strategy.expert; }, ranks),
+      k("zero1", [](auto& c) { return &c.step.strategy.zero1; }),
+      k("sequence_parallel", [](auto& c) { return &c.step.strategy.sequence_parallel; }),
+      k(
+          "kv_replicator", [](auto& c) { return &c.step.strategy.kv_replicator; }, between(0, most_ranks)),
+      k("pipeline_schedule", [](auto& c) { return &c.step.strategy.schedule; }),
+      absent("distributed_strategy.token_shuffle_group_size",
+             "tokens are shuffled among experts, and no model here has any"),
+  };
+}
+
+// train_path is not compared when a run is resumed: the data's content is.
+std::vector<Key> data_keys() {
+  const auto k = [](const char* name, Resumed resumed, auto get, auto... range) {
+    return key(fmt::format("data.{}", name), resumed, get, std::move(range)...);
+  };
+  using enum Resumed;
+  return {
+      k(
+          "micro_batch_size", said, [](auto& c) { return &c.step.micro_batch_size; }, between(1, most_side)),
+      k(
+          "global_batch_size", course, [](auto& c) { return &c.step.global_batch_size; }, between(1, most_batch)),
+      k(
+          "seq_length", course, [](auto& c) { return &c.step.seq_length; }, between(2, most_side)),
+      k("train_path", silent, [](auto& c) { return &c.data.train_path; }),
+      also("data.train_dir", "data.train_path"),
+      also("data.data_prefix", "data.train_path"),
+      k(
+          "token_bytes", course, [](auto& c) { return &c.data.token_bytes; }, one_of({0, 2, 4})),
+      k(
+          "special_tokens", course, [](auto& c) { return &c.data.special_tokens; }, between(0, most_side)),
+      k(
+          "prefetch", silent, [](auto& c) { return &c.data.prefetch; }, between(0, most_batches_ahead)),
+      k("val_path", silent, [](auto& c) { return &c.data.val_path; }),
+      also("data.val_dir", "data.val_path"),
+      idle("data.splits_string", "all of the data is for training"),
+      idle("data.num_workers", "batches are read ahead by one thread"),
+      absent("data.tokenizer", "text is read as bytes, and token files as they are; tokenize before"),
+      idle("data.packing", "samples are cut from one stream of tokens"),
+  };
+}
+
+}  // namespace trellis::train

@@ -1,0 +1,70 @@
+// The keys of precision, of adapters, and of what has no counterpart here.
+#include "train/config/key_list.h"
+
+namespace trellis::train {
+namespace {
+
+constexpr double most_bucket_mb = 1 << 20;
+constexpr double most_lora_rank = 1 << 16;
+
+std::string set_precision(JobConfig& c, const KeyValue& v) {
+  const std::pair<const char*, Precision> known[] = {{"fp32", Precision::fp32},
+                                                     {"bf16SR", Precision::bf16_sr},
+                                                     {"bf16", Precision::bf16},
+                                                     {"mixed_precision", Precision::mixed},
+                                                     {"mixed_precisionSR", Precision::mixed_sr},
+                                                     {"mixed_precision_SR", Precision::mixed_sr},
+                                                     {"autocast", Precision::autocast}};
+  for (const auto& [name, precision] : known)
+    if (word(v) == name) return c.step.precision = precision, "";
+  refuse(v, "fp32, bf16SR, bf16, mixed_precision, mixed_precisionSR or autocast; manual is said by one of these");
+}
+
+std::string set_cache(JobConfig& c, const KeyValue& v) {
+  if (word(v).find("://") != std::string::npos) refuse(v, "a folder; object stores are out of scope");
+  return c.experiment.cache = word(v), "";
+}
+
+}  // namespace
+
+std::vector<Key> other_keys() {
+  using enum Resumed;
+  const std::string peft = "model_alignment_strategy.peft.";
+  return {
+      idle("model.activations_checkpoint_recompute", "the granularity decides"),
+      idle("model.fusions.softmax", "softmax is one kernel"),
+      idle("model.fusions.flash_attention", "attention's memory is linear in the sequence always"),
+      absent("model.fusions.ring_attention", "context parallelism is not built"),
+      idle("model.transpose_nki_inputs", "there are no NKI kernels"),
+      {.name = "precision.type",
+       .apply = set_precision,
+       .resumed = said,
+       .text = [](const JobConfig& c) { return std::string(name(c.step.precision)); }},
+      absent("precision.xla_use_bf16", "precision.type says it: bf16SR or bf16"),
+      absent("precision.xla_downcast_bf16", "precision.type says it: mixed_precision"),
+      absent("precision.neuron_rt_stochastic_rounding_en", "precision.type says it: bf16SR or mixed_precisionSR"),
+      only("precision.parallel_layers_reduce_dtype", {"fp32", "float32", "torch.float32"},
+           "sums over the tensor axis are in fp32"),
+      idle("compiler_flags", "nothing is compiled"),
+      {.name = "compiler_cache_url", .apply = set_cache},
+      idle("aync_exec_max_inflight_requests", "steps are not queued"),
+      key(
+          "bucket_size_collectives", silent, [](auto& c) { return &c.step.optimizer.bucket_mb; },
+          between(0, most_bucket_mb)),
+      idle("neuron_rt_exec_timeout", "TRELLIS_TIMEOUT is the time that ranks wait for each other"),
+      idle("neuron_experimental_compress_rg", "there are no replica groups"),
+      only("model_alignment_strategy.sft.packing", {"true", "True"}, "records of .jsonl files are packed"),
+      absent("model_alignment_strategy.dpo", "not built"),
+      absent("model_alignment_strategy.orpo", "not built"),
+      key(
+          peft + "lora_rank", model, [](auto& c) { return &c.step.lora.rank; }, between(0, most_lora_rank)),
+      key(
+          peft + "lora_alpha", model, [](auto& c) { return &c.step.lora.alpha; }, above(0)),
+      key(peft + "target_modules", model, [](auto& c) { return &c.step.lora.targets; }),
+      only(peft + "lora_dropout", {"0", "0.0"}, "adapters drop nothing"),
+      only(peft + "lora_bias", {"none"}, "biases stay as they are"),
+      idle(peft + "lora_verbose", "`trellis train show` lists parameters by stage"),
+  };
+}
+
+}  // namespace trellis::train

@@ -1,0 +1,27 @@
+// Which numbers a setting may have.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace trellis::train {
+
+struct Range {
+  double least = 0, most = std::numeric_limits<double>::infinity();
+  bool without_least = false, without_most = false;
+  bool infinity = false;            // is a value too, where there is no most
+  std::vector<double> values = {};  // these alone, instead
+
+  bool has(double) const;     // a NaN is in none
+  std::string words() const;  // "1 or more"
+};
+
+inline Range at_least(double least) { return {.least = least}; }
+inline Range above(double least) { return {.least = least, .without_least = true}; }
+inline Range between(double least, double most) { return {.least = least, .most = most}; }
+inline Range from_below(double least, double most) { return {.least = least, .most = most, .without_most = true}; }
+inline Range above_to(double least, double most) { return {.least = least, .most = most, .without_least = true}; }
+inline Range one_of(std::vector<double> values) { return {.values = std::move(values)}; }
+
+}  // namespace trellis::train

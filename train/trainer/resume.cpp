@@ -1,0 +1,109 @@
+#include "train/trainer/resume.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+#include "train/checkpoint/save.h"
+#include "train/trainer/agreement.h"
+
+namespace trellis::train {
+
+namespace fs = std::filesystem;
+
+Resume::Resume(const JobConfig& config, ccl::Communicator& world, Job& job, const Origin& origin,
+               std::function<void(const std::string&)> say)
+    : config_(config), world_(world), job_(job), origin_(origin), say_(std::move(say)) {}
+
+// Also where adapters are new beside weights that were trained without.
+bool Resume::anew(const TensorSource& source) const {
+  if (config_.experiment.weights_only || !has_optimizer_state(source)) return true;
+  return config_.step.lora.rank > 0 && source.info().lora_alpha == 0;
+}
+
+void Resume::compare(const TensorSource& source, const fs::path& from, bool begins_anew) const {
+  const Origin& was = source.info().origin;
+  std::string fault;
+  if (world_.rank() == 0 && was.settings.empty()) {
+    if (!source.info().files.empty())
+      say_(fmt::format("{} does not say with which configuration it was trained: nothing was compared", from.string()));
+  } else if (world_.rank() == 0) {
+    const Differences d = differences(was, config_, origin_.data, begins_anew);
+    if (!d.said.empty()) say_(fmt::format("since {}: {}", from.string(), fmt::join(d.said, "; ")));
+    if (was.version != origin_.version)
+      say_(fmt::format("{} was saved by another build, {}; this is {}", from.string(), was.version, origin_.version));
+    const std::string refused = fmt::format("{}", fmt::join(d.refused, "; "));
+    if (!refused.empty() && config_.experiment.force)
+      say_(fmt::format("--force overrides: {}", refused));
+    else if (!refused.empty())
+      fault = fmt::format("{} is of another run: {}; expected the same, or --force to resume all the same",
+                          from.string(), refused);
+  }
+  refuse_together(world_, fault);
+}
+
+std::string Resume::load(const fs::path& from, std::int64_t& step) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::unique_ptr<TensorSource> source;
+  std::string fault = first_fault(world_, fault_of([&] { source = std::make_unique<TensorSource>(from); }));
+  if (!fault.empty()) return fault;
+  const bool begins_anew = anew(*source);
+  compare(*source, from, begins_anew);
+  bool state = false;
+  fault = first_fault(world_, fault_of([&] { state = train::load(job_, *source, !begins_anew); }));
+  if (!fault.empty()) return fault;
+  state = !any(world_, !state);
+  step = state ? source->info().step : 0;
+  const std::string layout = source->info().layout.empty() ? "weights" : source->info().layout;
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (world_.rank() == 0)
+    say_(fmt::format("loaded {} ({}{}) in {:.2f} s{}", from.string(), layout,
+                     layout == layout_words(job_.step()) || !state ? "" : ", now " + layout_words(job_.step()), seconds,
+                     state ? "" : ": weights alone"));
+  return "";
+}
+
+std::int64_t Resume::from(const fs::path& path) {
+  std::int64_t step = 0;
+  if (const std::string fault = load(path, step); !fault.empty()) throw std::invalid_argument(fault);
+  return step;
+}
+
+std::int64_t Resume::from_newest(const fs::path& root) {
+  // Every rank must go through the same ones, and rank 0 may have just removed another.
+  const std::string names = from_first(world_, fmt::format("{}", fmt::join(complete_tags(root), " ")));
+  std::vector<std::string> damaged;
+  std::string newest_fault;
+  for (std::size_t end = names.size(); end > 0;) {
+    const std::size_t space = names.rfind(' ', end - 1), begin = space == names.npos ? 0 : space + 1;
+    const std::string tag = names.substr(begin, end - begin);
+    end = space == names.npos ? 0 : space;
+    std::int64_t step = 0;
+    const std::string fault = load(root / tag, step);
+    if (fault.empty()) {
+      if (world_.rank() == 0) set_aside(root, damaged);
+      return step;
+    }
+    if (world_.rank() == 0) say_(fmt::format("{} is damaged and is left out: {}", (root / tag).string(), fault));
+    if (damaged.empty()) newest_fault = fault;
+    damaged.push_back(tag);
+  }
+  if (!damaged.empty())
+    throw std::invalid_argument(
+        fmt::format("{}: no checkpoint is whole; of the newest: {}", root.string(), newest_fault));
+  return 0;
+}
+
+// Under another name: it must not count among the newest that are kept.
+void Resume::set_aside(const fs::path& root, const std::vector<std::string>& tags) const {
+  for (const std::string& tag : tags) {
+    fs::path to = root / ("damaged_" + tag);
+    for (int again = 1; fs::exists(to); ++again) to = root / fmt::format("damaged_{}_{}", tag, again);
+    fs::rename(root / tag, to);
+  }
+}
+
+}  // namespace trellis::train

@@ -1,0 +1,42 @@
+// Loads what a run begins with: a checkpoint to go on from, or weights.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ccl/communicator.h"
+#include "train/checkpoint/origin.h"
+#include "train/checkpoint/tag.h"
+#include "train/config/job_config.h"
+#include "train/whole/job.h"
+
+namespace trellis::train {
+
+class Resume {
+ public:
+  // origin: of this run, on rank 0. Every rank makes one, and calls the same.
+  Resume(const JobConfig&, ccl::Communicator& world, Job&, const Origin& origin,
+         std::function<void(const std::string&)> say);
+
+  // From a tag's folder or a file. Returns the step to go on after; 0: training begins anew, with the weights. Throws
+  // invalid_argument on every rank: a damaged file, or another configuration or data, with each key and both values.
+  std::int64_t from(const std::filesystem::path&);
+  // From the newest of a folder's tags that is whole; damaged ones are renamed. No tag: 0.
+  std::int64_t from_newest(const std::filesystem::path& root);
+
+ private:
+  std::string load(const std::filesystem::path&, std::int64_t& step);  // the fault of the first rank that has one
+  void compare(const TensorSource&, const std::filesystem::path&, bool anew) const;
+  bool anew(const TensorSource&) const;
+  void set_aside(const std::filesystem::path& root, const std::vector<std::string>& tags) const;
+
+  const JobConfig& config_;
+  ccl::Communicator& world_;
+  Job& job_;
+  const Origin& origin_;
+  std::function<void(const std::string&)> say_;
+};
+
+}  // namespace trellis::train
