@@ -20,8 +20,9 @@ namespace {
 using namespace std::chrono_literals;
 using schedule::Collective;
 
-constexpr auto sure = 200ms;   // enough for a live rank to publish its activity
-constexpr auto patience = 2s;  // for the answer of a rank that has much else to do, where nothing hurries
+constexpr auto sure = 200ms;               // enough for a live rank to publish its activity
+constexpr int most_calls_waited_for = 16;  // of a rank that waits in them, before it comes to what is waited for
+constexpr auto patience = 2s;              // for the answer of a rank that has much else to do, where nothing hurries
 
 [[noreturn]] void lose(Transport& t, Rank r, const Activity& mine, const std::string& why) {
   t.mark_lost(r);
@@ -38,6 +39,11 @@ constexpr auto patience = 2s;  // for the answer of a rank that has much else to
                    fmt::format("{} is lost, as another rank found; we were in {}, step {}", who(t, first),
                                text_of(mine), mine.step));
   throw PeerLost(r, mine.step, fmt::format("{} {}; we wait in {}, step {}", who(t, r), why, text_of(mine), mine.step));
+}
+
+std::string why_lost(const Transport& t) {
+  const Rank heard = t.heard_by_others();
+  return heard < 0 ? "is lost" : fmt::format("is lost: it does not hear {}, which others hear", who(t, heard));
 }
 
 [[noreturn]] void throw_ended(const Transport& t, const Activity& mine) {
@@ -90,6 +96,15 @@ std::string why_of(const Wait& w, const Culprit& c, const Activity& mine, double
   return why;
 }
 
+// Data move there, slowly, and are finite: of an operation that this rank is in or has ended, or of a few other calls,
+// where others that it makes for ever would keep this rank waiting.
+bool moves_to_an_end(const Transport& t, const Watchdog& watch, const Activity& mine, Rank r, Deadline now,
+                     std::chrono::nanoseconds lately) {
+  const Activity theirs = t.activity(r);
+  const bool of_past = counted(mine) && counted(theirs) && theirs.operation <= mine.operation;
+  return watch.moved(r, now, lately) && (of_past || watch.calls(r) <= most_calls_waited_for);
+}
+
 // A split that this rank has not reached, and that comes before the operation that it is in.
 bool divides_instead(const Transport& t, const Activity& mine, Rank other) {
   const Activity theirs = t.activity(other);
@@ -116,7 +131,7 @@ void explain(Transport& t, const Activity& mine, const Withdrawn& w) {
 
 void check_health(Transport& t, const FlightRecorder& past, const Activity& mine, std::chrono::nanoseconds waited) {
   if (t.aborted()) throw_ended(t, mine);
-  if (const Rank lost = t.lost(); lost >= 0) lose(t, lost, mine, "is lost");
+  if (const Rank lost = t.lost(); lost >= 0) lose(t, lost, mine, why_lost(t));
   for (Rank r = 0; r < t.ranks(); ++r) {
     if (r == t.rank()) continue;
     const bool alive = t.alive(r);
@@ -189,8 +204,8 @@ void give_up(Transport& t, const FlightRecorder& past, const FamilyMember& famil
   looks_now();
   if (waited <= timeout && (culprit.rank < 0 || watch.unchanged(culprit.rank, now) <= timeout)) return;
   if (culprit.how == Culprit::How::none) {
-    // Data move elsewhere in this operation, slowly, or in one before it: they are finite.
-    if (std::ranges::any_of(needed, [&](Rank r) { return counted(t.activity(r)) && watch.moved(r, now, timeout); }))
+    if (std::ranges::any_of(culprit.waited_for,
+                            [&](Rank r) { return moves_to_an_end(t, watch, mine, r, now, timeout); }))
       return;
     if (const std::vector<Rank> circle = circle_of(t); !circle.empty())
       lose(t, mine.waits_for, mine,

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "ccl/transports/who.h"
 
@@ -56,13 +55,16 @@ class Search {
     if (still != nullptr) return of(How::still, *still);
     for (const Suspect& s : suspects_)
       if (s.rank >= 0 ? !s.here.waits_somewhere() && is_unchanged(s) : !s.outside.occupied) return of(How::idle, s);
-    return {};
+    Culprit none;
+    for (const Suspect& s : suspects_)
+      if (s.rank >= 0) none.waited_for.push_back(s.rank);
+    return none;
   }
 
  private:
   std::chrono::nanoseconds unchanged(const Suspect& s) const { return w_.watch.unchanged(s.rank, now_); }
   bool is_unchanged(const Suspect& s) const { return unchanged(s) >= w_.watch.enough(); }
-  static Culprit of(How how, const Suspect& s) { return {how, s.rank, s.place}; }
+  static Culprit of(How how, const Suspect& s) { return {.how = how, .rank = s.rank, .place = s.place}; }
 
   const Wait& w_;
   const Deadline now_;

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "ccl/failure/family.h"
 #include "ccl/failure/watchdog.h"
@@ -18,8 +19,9 @@ struct Culprit {
     idle,     // it is in no operation of the family that can be seen
   };
   How how = How::none;
-  Rank rank = -1;   // in this communicator; -1: it is in another one of the family
-  Rank place = -1;  // in the family
+  Rank rank = -1;                     // in this communicator; -1: it is in another one of the family
+  Rank place = -1;                    // in the family
+  std::vector<Rank> waited_for = {};  // of this communicator: whoever the wait leads to, where none is at fault
 };
 
 // The wait of this rank in a communicator.

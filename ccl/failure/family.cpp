@@ -34,15 +34,15 @@ Rank FamilyMember::rank_at(Rank place) const {
   return found == places_.end() ? -1 : static_cast<Rank>(found - places_.begin());
 }
 
-void FamilyMember::waits_for(Rank r) {
-  if (r >= 0 && r < static_cast<Rank>(places_.size())) show(place(r));
+void FamilyMember::waits_for(Rank r, const WaitNews& news) {
+  if (r >= 0 && r < static_cast<Rank>(places_.size())) show(place(r), news);
 }
 
-void FamilyMember::show(Rank place) {
+void FamilyMember::show(Rank place, const WaitNews& news) {
   shown_ = place >= 0;
   const std::lock_guard lock(family_->mutex_);
   for (const FamilyMember* m : family_->members_)
-    if (m != this) m->transport_.show_elsewhere(place);
+    if (m != this) m->transport_.show_elsewhere(place, news);
 }
 
 Family::Outsider FamilyMember::outsider(Rank place, std::chrono::milliseconds patience) const {

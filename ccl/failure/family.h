@@ -43,14 +43,14 @@ class FamilyMember {
   Rank rank_at(Rank place) const;  // -1: it is not in this communicator
 
   // This rank waits here for that one, which it shows in the others until it rests. Call it regularly.
-  void waits_for(Rank);
+  void waits_for(Rank, const WaitNews& = {});
   void rests() {
-    if (shown_) show(-1);
+    if (shown_) show(-1, {});
   }
   Family::Outsider outsider(Rank place, std::chrono::milliseconds patience) const;
 
  private:
-  void show(Rank place);
+  void show(Rank place, const WaitNews&);
 
   const std::shared_ptr<Family> family_;
   Transport& transport_;

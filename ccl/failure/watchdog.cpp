@@ -34,8 +34,11 @@ void Watchdog::look_now(const Transport& t, Deadline now) {
   for (Rank r = 0; r < t.ranks(); ++r) {
     Seen& seen = ranks_[static_cast<std::size_t>(r)];
     const Activity a = t.activity(r);
-    if (!first && seen.moves != a.moves) seen.moved = now;
-    seen.moves = a.moves;
+    const auto moves = static_cast<std::uint16_t>(a.moves + a.moves_elsewhere);
+    if (!first && seen.moves != moves) seen.moved = now;
+    seen.moves = moves;
+    seen.waits = static_cast<std::uint16_t>(a.waits + a.waits_elsewhere);
+    if (first) seen.waits_before = seen.waits;
     if (!first && seen.is(a)) continue;
     seen.heartbeats = a.heartbeat + a.heartbeat_elsewhere;
     seen.operation = a.operation;
@@ -45,8 +48,10 @@ void Watchdog::look_now(const Transport& t, Deadline now) {
 }
 
 void Watchdog::data_moved(Deadline now) {
-  for (Seen& seen : ranks_)
+  for (Seen& seen : ranks_) {
     if (seen.occupied) seen.since = now;
+    seen.waits_before = seen.waits;
+  }
 }
 
 void Watchdog::excuse(std::chrono::nanoseconds time) {
@@ -64,6 +69,12 @@ std::chrono::nanoseconds Watchdog::unchanged(Rank r, Deadline now) const {
 bool Watchdog::moved(Rank r, Deadline now, std::chrono::nanoseconds time) const {
   const auto at = static_cast<std::size_t>(r);
   return at < ranks_.size() && ranks_[at].moved != Deadline() && now - ranks_[at].moved <= time;
+}
+
+int Watchdog::calls(Rank r) const {
+  const auto at = static_cast<std::size_t>(r);
+  constexpr int round = 0x100;  // some transports show as many bits
+  return at < ranks_.size() ? (ranks_[at].waits - ranks_[at].waits_before) & (round - 1) : 0;
 }
 
 std::chrono::nanoseconds Watchdog::longest_absence(const Transport& t, std::uint64_t operation, Deadline now) const {

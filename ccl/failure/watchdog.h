@@ -25,6 +25,8 @@ class Watchdog {
   std::chrono::nanoseconds unchanged(Rank, Deadline now) const;
   // Data have been seen to move there lately: in the last `time`.
   bool moved(Rank, Deadline now, std::chrono::nanoseconds time) const;
+  // The calls, of any communicator of the family, in which it has begun to wait since data moved here.
+  int calls(Rank) const;
   // The longest time for which a rank has been in no operation at all and has not come as far as this one.
   std::chrono::nanoseconds longest_absence(const Transport&, std::uint64_t operation, Deadline now) const;
 
@@ -33,6 +35,7 @@ class Watchdog {
     std::uint64_t heartbeats = 0, operation = 0;
     bool occupied = false;
     std::uint16_t moves = 0;
+    std::uint16_t waits = 0, waits_before = 0;  // now; when data moved here
     Deadline since = {};
     Deadline moved = {};  // when that was seen last
     bool is(const Activity&) const;

@@ -200,7 +200,8 @@ void Communicator::State::open(std::span<const SendRecv> all) {
                .type = static_cast<std::uint8_t>(first.type),
                .wire = static_cast<std::uint8_t>(first.type),
                .running = true,
-               .moves = activity_.moves};
+               .moves = activity_.moves,
+               .waits = activity_.waits};
   bound_.compiled = &send_recvs_;
   for (void*& buffer : bound_.buffers) buffer = nullptr;
   bound_.type = bound_.wire = kernels::DType::u8;

@@ -63,7 +63,7 @@ void Executor::begin(const BoundProgram& bound) {
     front->sender = line.receives ? nullptr : &transport_.sender(line.peer, line.lane);
     ++front;
   }
-  waiting_ = false;
+  waiting_ = shown_ = false;
   watch_.restart();
   transport_.show(*bound.activity);
   // Large messages go after this rank's grants for others, which would wait behind them in a TCP connection.
@@ -254,7 +254,9 @@ void Executor::look_around() {
   Activity& mine = *bound_->activity;
   const std::uint64_t arrivals = transport_.arrivals();
   const bool arrive = std::exchange(arrivals_, arrivals) != arrivals;
-  if (!std::exchange(waiting_, true) || arrive) {
+  const WaitNews news{.begun = !std::exchange(shown_, true), .moved = !std::exchange(waiting_, true) || arrive};
+  if (news.begun) ++mine.waits;
+  if (news.moved) {
     waiting_since_ = now;
     watch_.data_moved(now);
     ++mine.moves;
@@ -271,7 +273,7 @@ void Executor::look_around() {
   }
   ++mine.heartbeat;
   transport_.show(mine);
-  family_.waits_for(mine.waits_for);
+  family_.waits_for(mine.waits_for, news);
   watch_.look(transport_, now);
   heed_interruption(transport_, mine);
   const auto waited = now - waiting_since_;

@@ -79,6 +79,7 @@ class Executor {
   Watchdog watch_;
   Clock::time_point waiting_since_ = {};
   bool waiting_ = false;  // nothing has moved since waiting_since_
+  bool shown_ = false;    // this operation has waited before
   std::uint64_t arrivals_ = 0;
 };
 

@@ -27,17 +27,27 @@ struct Activity {
   std::uint8_t wire = 0;  // type of messages
   std::uint8_t reduction = 0;
   bool running = false;
-  std::uint16_t moves = 0;  // increases, round and round, when data have moved here between two waits
+  // These increase, round and round. In this communicator and in the others of the family: when data have moved there
+  // between two waits; with each call in which this rank had to wait for long enough to be looked at.
+  std::uint16_t moves = 0, moves_elsewhere = 0;
+  std::uint16_t waits = 0, waits_elsewhere = 0;
 
   bool waits_somewhere() const { return running || elsewhere >= 0; }
+};
+
+// What has happened in a wait since it was shown last.
+struct WaitNews {
+  bool begun = false;  // that call waits for the first time
+  bool moved = false;  // data have
 };
 
 class Liveness {
  public:
   virtual ~Liveness() = default;
-  virtual void show(const Activity&) = 0;       // publishes what this rank does
-  virtual void rest() = 0;                      // publishes that it is done
-  virtual void show_elsewhere(Rank place) = 0;  // from any thread; of this rank's activity, that part alone
+  virtual void show(const Activity&) = 0;  // publishes what this rank does
+  virtual void rest() = 0;                 // publishes that it is done
+  // From any thread; of this rank's activity, that part alone.
+  virtual void show_elsewhere(Rank place, const WaitNews&) = 0;
   virtual Activity activity(Rank) const = 0;
   // Brings the others' activities up to date, as far as they answer within this time.
   virtual void refresh(std::chrono::milliseconds most) = 0;
@@ -52,9 +62,11 @@ class Liveness {
   virtual bool left(Rank) const = 0;        // it has closed the communicator
   virtual void mark_lost(Rank) = 0;         // tells all ranks
   virtual Rank lost() const = 0;            // the first that was marked; -1: none
-  virtual void mark_aborted() = 0;          // by this rank
-  virtual Rank aborted_by() const = 0;      // the first rank that did; -1: none
-  virtual bool aborted_here() const = 0;    // this rank did, first or not
+  // The rank that the lost one had taken for lost, as it did not hear it, though others do; -1: none.
+  virtual Rank heard_by_others() const { return -1; }
+  virtual void mark_aborted() = 0;        // by this rank
+  virtual Rank aborted_by() const = 0;    // the first rank that did; -1: none
+  virtual bool aborted_here() const = 0;  // this rank did, first or not
   bool aborted() const { return aborted_by() >= 0; }
   virtual bool over() const = 0;                 // a rank is lost or has aborted
   virtual std::int64_t process(Rank) const = 0;  // process id on its host

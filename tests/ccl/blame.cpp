@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "ccl/failure/mismatch.h"
 #include "ccl/failure/recorder.h"
@@ -100,6 +102,69 @@ TEST(Blame, WhoWaitsLooksAroundHoweverLongEachTurnTakes) {
   while (turn < spins && !mine->wait(turn)) ++turn;
   while (turn < spins + turns && !mine->wait(turn++)) std::this_thread::sleep_for(2ms);
   EXPECT_LT(turn, spins + turns);
+}
+
+// Whether rank 0, which has waited for rank 1 for far longer than the timeout, gives it up: `turn` is what that one
+// does between two looks.
+bool gives_up(const Joined& both, const Activity& mine, const std::function<void()>& turn) {
+  constexpr std::chrono::milliseconds timeout = 10min;  // so nothing here takes as long as a part of it
+  const FamilyMember family(*both.mine, nullptr, {});
+  Watchdog watch(timeout);
+  both.mine->show(mine);
+  watch.look_now(*both.mine, Clock::now());
+  for (int i = 0; i < 3; ++i) {
+    turn();
+    watch.look_now(*both.mine, Clock::now());
+  }
+  try {
+    give_up(*both.mine, {}, family, watch, mine, timeout, 10 * timeout);
+  } catch (const PeerLost&) {
+    return true;
+  }
+  return false;
+}
+
+Activity send_recv(Rank for_rank) {
+  return {
+      .waits_for = for_rank, .collective = static_cast<std::uint8_t>(schedule::Collective::send_recv), .running = true};
+}
+
+// Over a slow link, in calls that have no number: they end, unless it makes ever more of them.
+TEST(Blame, WhoMovesDataInAFewOtherCallsIsWaitedFor) {
+  const auto device = device::open("host");
+  for (const bool in_collective : {false, true}) {
+    const Activity mine = in_collective ? Activity{.operation = 1, .waits_for = 1, .running = true} : send_recv(1);
+    for (const int calls : {0, 1, 100}) {
+      Joined both(*device);
+      Activity theirs = send_recv(-1);
+      EXPECT_EQ(gives_up(both, mine,
+                         [&] {
+                           ++theirs.heartbeat;
+                           ++theirs.moves;
+                           theirs.waits = static_cast<std::uint16_t>(theirs.waits + calls);
+                           both.theirs->show(theirs);
+                         }),
+                calls == 100)
+          << in_collective << calls;
+    }
+    Joined both(*device);
+    Activity theirs = send_recv(-1);
+    EXPECT_TRUE(gives_up(both, mine, [&] {
+      ++theirs.heartbeat;
+      both.theirs->show(theirs);
+    })) << "nothing moves";
+  }
+}
+
+TEST(Blame, WhoMovesDataElsewhereInTheFamilyIsWaitedFor) {
+  const auto device = device::open("host");
+  for (const bool moves : {true, false}) {
+    Joined both(*device);
+    const Activity mine{.operation = 1, .waits_for = 1, .running = true};
+    bool begun = true;
+    const auto turn = [&] { both.theirs->show_elsewhere(0, {.begun = std::exchange(begun, false), .moved = moves}); };
+    EXPECT_NE(gives_up(both, mine, turn), moves);
+  }
 }
 
 }  // namespace

@@ -141,7 +141,7 @@ class Hybrid : public Transport {
 
   void show(const Activity& a) override { fabric_->show(a); }
   void rest() override { fabric_->rest(); }
-  void show_elsewhere(Rank place) override { fabric_->show_elsewhere(place); }
+  void show_elsewhere(Rank place, const WaitNews& news) override { fabric_->show_elsewhere(place, news); }
   Activity activity(Rank r) const override { return fabric_->activity(r); }
   void refresh(std::chrono::milliseconds most) override { fabric_->refresh(most); }
   bool answers(Rank r, std::chrono::milliseconds most) override { return fabric_->answers(r, most); }
@@ -152,6 +152,7 @@ class Hybrid : public Transport {
   bool stopped(Rank r) const override { return fabric_->stopped(r); }
   void mark_lost(Rank r) override { fabric_->mark_lost(r); }
   Rank lost() const override { return fabric_->lost(); }
+  Rank heard_by_others() const override { return fabric_->heard_by_others(); }
   void mark_aborted() override { fabric_->mark_aborted(); }
   Rank aborted_by() const override { return fabric_->aborted_by(); }
   bool aborted_here() const override { return fabric_->aborted_here(); }

@@ -10,6 +10,7 @@
 #include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/this_machine.h"
 #include "ccl/transports/libfabric/presence/members.h"
+#include "ccl/transports/libfabric/presence/neighbours.h"
 #include "ccl/transports/libfabric/transport.h"
 #include "ccl/transports/libfabric/wire/provider.h"
 #include "ccl/transports/registry.h"
@@ -43,7 +44,7 @@ Outcome outcome_of_giving_up(Control& control, Presence& presence) {
   presence.announce([](PublicState& s) { s.head.gives_up = true; });
   const Deadline end = Clock::now() + for_an_answer + (control.paths().all - 1) * presence.longest_silence();
   while (presence.outcome() == Outcome::open && Clock::now() < end) {
-    presence.ask(presence.above());
+    presence.ask(above(presence.rank(), presence.ranks()));
     control.progress();
     usleep(1000);
   }
@@ -85,7 +86,7 @@ bool is_over(const Joining& j, Presence& presence, std::span<const Rank> awaited
     return false;
   }
   if (Clock::now() > j.deadline) return true;
-  if (const Rank r = presence.above(); !presence.alive(r)) presence.mark_lost(r);
+  if (const Rank r = above(presence.rank(), presence.ranks()); !presence.alive(r)) presence.mark_lost(r);
   if (const Rank r = presence.lost(); r >= 0)
     throw PeerLost(r, -1,
                    fmt::format("{} {}, and the ranks were joining", named(presence, r), how_it_went(presence, r)));
@@ -120,11 +121,11 @@ void join_all(Control& control, Presence& presence, const Joining& j) {
     }
     if (outcome == Outcome::dropped && j.waiting) throw Dropped("another rank has given up joining");
     if (outcome == Outcome::dropped) throw not_in_time(control, presence);
-    if (awaited.empty()) awaited.push_back(presence.above());
+    if (awaited.empty()) awaited.push_back(above(presence.rank(), presence.ranks()));
     if (Clock::now() - asked > between_asks) {
       asked = Clock::now();
       for (const Rank r : awaited) presence.ask(r);
-      presence.ask(presence.above());
+      presence.ask(above(presence.rank(), presence.ranks()));
     }
     if (gives_up(control, presence, j, awaited)) return;
     if (turn < 50)

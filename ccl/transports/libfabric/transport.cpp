@@ -22,7 +22,7 @@ constexpr std::uint32_t posts_yields = 20;
 constexpr auto longest_sleep = 1ms;
 constexpr auto between_checks = 10ms;
 constexpr auto between_asks = 40ms;
-constexpr auto longest_goodbye = 5s;
+constexpr auto longest_goodbye = 5s, longest_goodbye_after_failure = 1s;
 
 // Memory of the caller's whose registration is kept until this ends.
 class KeptRegistered : public Exposed {
@@ -61,7 +61,7 @@ FabricTransport::FabricTransport(std::shared_ptr<Control> control, std::shared_p
 }
 
 // Waits until everything sent to living peers has arrived. Only then does it say that it has left, as peers do not wait
-// for one that has.
+// for one that has; and it waits until they have heard that, as they would take it for dead where the message is lost.
 FabricTransport::~FabricTransport() {
   // What fails here an operation has said, or none needs it.
   const auto attempt = [](auto&& part) {
@@ -76,7 +76,7 @@ FabricTransport::~FabricTransport() {
     deliver();
   });
   attempt([&] {
-    presence_->publish([](PublicState& s) { s.head.left = true; });
+    presence_->leave();
     control_->wake();
   });
   presence_->set_progress({});
@@ -84,7 +84,8 @@ FabricTransport::~FabricTransport() {
     const std::lock_guard lock(data_->mutex());
     data_->close();
   });
-  attempt([&] { control_->flush(*presence_, Clock::now() + 1s); });
+  const auto longest = over() ? longest_goodbye_after_failure : longest_goodbye;
+  attempt([&] { control_->flush(*presence_, Clock::now() + std::min<std::chrono::milliseconds>(timeout_, longest)); });
   control_->retire(presence_);
 }
 
@@ -201,13 +202,18 @@ void FabricTransport::show(const Activity& a) {
     s.head.activity = a;
     s.head.activity.elsewhere = before.elsewhere;
     s.head.activity.heartbeat_elsewhere = before.heartbeat_elsewhere;
+    s.head.activity.moves_elsewhere = before.moves_elsewhere;
+    s.head.activity.waits_elsewhere = before.waits_elsewhere;
   });
 }
 
-void FabricTransport::show_elsewhere(Rank place) {
+void FabricTransport::show_elsewhere(Rank place, const WaitNews& news) {
   presence_->change([&](PublicState& s) {
-    s.head.activity.elsewhere = place;
-    ++s.head.activity.heartbeat_elsewhere;
+    Activity& a = s.head.activity;
+    a.elsewhere = place;
+    ++a.heartbeat_elsewhere;
+    if (news.moved) ++a.moves_elsewhere;
+    if (news.begun) ++a.waits_elsewhere;
   });
 }
 
@@ -268,7 +274,10 @@ void FabricTransport::survey(Deadline end) {
   const std::uint32_t number = presence_->begin_survey();
   control_->wake();
   Deadline looked = Clock::now();
-  std::vector<bool> reached = presence_->in_reach();
+  const auto in_reach = [&] {
+    return reached_from(rank(), ranks(), [&](Rank r) { return r != rank() && presence_->left(r); });
+  };
+  std::vector<bool> reached = in_reach();
   for (Rank r = 0; r < ranks();) {
     if (presence_->surveyed(r, number) || !reached[static_cast<std::size_t>(r)] || !presence_->alive(r)) {
       ++r;
@@ -278,7 +287,7 @@ void FabricTransport::survey(Deadline end) {
     if (now > end) return;
     if (now - looked > between_checks) {
       looked = now;
-      reached = presence_->in_reach();
+      reached = in_reach();
     }
     control_->progress();
     usleep(100);

@@ -33,7 +33,7 @@ class FabricTransport : public Transport {
 
   void show(const Activity&) override;
   void rest() override;
-  void show_elsewhere(Rank place) override;
+  void show_elsewhere(Rank place, const WaitNews&) override;
   Activity activity(Rank r) const override { return presence_->activity(r); }
   bool alive(Rank r) override { return presence_->alive(r); }
   std::chrono::milliseconds silence(Rank r) override { return presence_->silence(r); }
@@ -42,6 +42,7 @@ class FabricTransport : public Transport {
   bool stopped(Rank) const override;
   void mark_lost(Rank) override;
   Rank lost() const override { return presence_->lost(); }
+  Rank heard_by_others() const override { return presence_->heard_by_others(); }
   void mark_aborted() override;
   Rank aborted_by() const override { return presence_->aborted(); }
   bool aborted_here() const override { return aborted_here_.load(std::memory_order_relaxed); }

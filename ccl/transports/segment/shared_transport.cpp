@@ -26,6 +26,11 @@ std::uint64_t packed(std::int32_t a, std::int32_t b) {
 
 constexpr std::uint64_t running_bit = 1;
 
+// What a rank shows of its waits elsewhere, in one word: the place and one more, then three numbers that go round.
+constexpr std::uint64_t place_bits = 0xFFFFFFFF, round_bits = 0xFF;
+constexpr int beats_at = 32, moves_at = 40, waits_at = 48;
+std::uint16_t round_in(std::uint64_t word, int at) { return static_cast<std::uint16_t>(word >> at & round_bits); }
+
 // The last word of a record: the kind of the operation, and whether it runs.
 std::uint64_t kind_of(const Activity& a) {
   const int what = (a.divides << 6 | a.collective) << 24;
@@ -121,7 +126,7 @@ void SharedTransport::show(const Activity& a) {
   area.record[2].store(a.heartbeat, std::memory_order_relaxed);
   area.record[3].store(packed(a.step, a.waits_for), std::memory_order_relaxed);
   area.record[4].store(kind_of(a), std::memory_order_relaxed);
-  area.record[5].store(a.moves, std::memory_order_relaxed);
+  area.record[5].store(std::uint64_t{a.waits} << 32 | a.moves, std::memory_order_relaxed);
   area.version.store(version + 2, std::memory_order_release);
 }
 
@@ -132,10 +137,13 @@ void SharedTransport::rest() {
 }
 
 // Several threads may write it, each for the communicator in which it waits: the last one counts.
-void SharedTransport::show_elsewhere(Rank place) {
+void SharedTransport::show_elsewhere(Rank place, const WaitNews& news) {
   std::atomic<std::uint64_t>& word = segment_.area(rank_).elsewhere;
-  const auto beats = static_cast<std::int32_t>((word.load(std::memory_order_relaxed) >> 32) + 1);
-  word.store(packed(beats, place + 1), std::memory_order_relaxed);
+  const std::uint64_t before = word.load(std::memory_order_relaxed);
+  const auto next = [&](int at, std::uint64_t more) { return ((round_in(before, at) + more) & round_bits) << at; };
+  const auto low = static_cast<std::uint64_t>(place + 1) & place_bits;
+  word.store(next(beats_at, 1) | next(moves_at, news.moved ? 1 : 0) | next(waits_at, news.begun ? 1 : 0) | low,
+             std::memory_order_relaxed);
 }
 
 Activity SharedTransport::activity(Rank r) const {
@@ -152,18 +160,21 @@ Activity SharedTransport::activity(Rank r) const {
     return {.operation = word[0],
             .count = word[1],
             .heartbeat = word[2],
-            .heartbeat_elsewhere = elsewhere >> 32,
+            .heartbeat_elsewhere = round_in(elsewhere, beats_at),
             .step = static_cast<std::int32_t>(word[3] >> 32),
             .waits_for = static_cast<Rank>(static_cast<std::uint32_t>(word[3])),
             .root = static_cast<Rank>(word[4] >> 32),
-            .elsewhere = static_cast<Rank>(static_cast<std::uint32_t>(elsewhere)) - 1,
+            .elsewhere = static_cast<Rank>(elsewhere & place_bits) - 1,
             .divides = static_cast<std::uint8_t>(low >> 30),
             .collective = static_cast<std::uint8_t>(low >> 24 & 0x3F),
             .type = static_cast<std::uint8_t>(low >> 16),
             .wire = static_cast<std::uint8_t>(low >> 1 & 0x7F),
             .reduction = static_cast<std::uint8_t>(low >> 8),
             .running = (low & running_bit) != 0,
-            .moves = static_cast<std::uint16_t>(word[5])};
+            .moves = static_cast<std::uint16_t>(word[5]),
+            .moves_elsewhere = round_in(elsewhere, moves_at),
+            .waits = static_cast<std::uint16_t>(word[5] >> 32),
+            .waits_elsewhere = round_in(elsewhere, waits_at)};
   }
 }
 

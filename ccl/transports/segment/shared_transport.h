@@ -63,7 +63,7 @@ class SharedTransport : public Transport {
   std::optional<std::uint32_t> unread(Rank from, int lane) const override;
   void show(const Activity&) override;
   void rest() override;
-  void show_elsewhere(Rank place) override;
+  void show_elsewhere(Rank place, const WaitNews&) override;
   Activity activity(Rank) const override;
   void refresh(std::chrono::milliseconds) override {}
   bool answers(Rank, std::chrono::milliseconds) override { return true; }

@@ -1,52 +1,14 @@
 // What ranks learn of each other over control, without a fabric.
 #if __has_include(<rdma/fabric.h>)
 
-#include "ccl/transports/libfabric/presence/presence.h"
-
 #include <gtest/gtest.h>
 
-#include <numeric>
-#include <string>
-#include <thread>
+#include "tests/ccl/fabric/presences.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
 
 using namespace std::chrono_literals;
-
-// One on each host: "h0", "h1", ...
-Presence presence_of(Rank rank, Rank ranks, std::chrono::milliseconds timeout = 10s, ControlPaths paths = {}) {
-  std::vector<std::size_t> places(static_cast<std::size_t>(ranks));
-  std::iota(places.begin(), places.end(), std::size_t{0});
-  std::vector<Member> members;
-  for (Rank r = 0; r < ranks; ++r)
-    members.push_back({.host = "h" + std::to_string(r), .home = "b" + std::to_string(r)});
-  return {7, rank, std::move(places), std::move(members), timeout, paths};
-}
-
-PublicState message(Presence& from, Rank to, int path = 0) {
-  std::vector<std::byte> bytes;
-  bytes.resize(from.write_for(to, path, 4096, bytes));
-  PublicState state;
-  EXPECT_TRUE(read_public(bytes, state));
-  return state;
-}
-
-void tell(Presence& from, Presence& to, int path = 0) { EXPECT_TRUE(to.hear(message(from, to.rank(), path), path)); }
-
-// As Control does it, over a wire on which all is lost: what is owed goes.
-void send_in_vain(Presence& p) {
-  for (const Rank r : p.take_owed()) {
-    p.telling(r, p.path(r));
-    p.told(r, p.path(r), 0);
-  }
-}
-
-bool holds_in_time(auto&& holds) {
-  for (const Deadline end = Clock::now() + 20s; Clock::now() < end; std::this_thread::sleep_for(1ms))
-    if (holds()) return true;
-  return false;
-}
 
 constexpr ControlPaths with_datagrams{.all = 2, .datagrams = 1};
 

@@ -101,6 +101,33 @@ TEST(Hosts, ABroadcastTakesAsLongAsItMust) {
   EXPECT_TRUE(std::ranges::all_of(data, [&](std::int32_t one) { return one == due++; }));
 }
 
+// The second waits for the first over a slow link, for longer than the timeout, and then serves the third, which sees
+// nothing of that; in one communicator, and where the two have another of their own.
+TEST(Hosts, WhoWaitsBehindASlowReceiveIsServed) {
+  const Launched l = launched_from_environment();
+  const char* const slowed = std::getenv("TRELLIS_TEST_SLOWED");
+  if (slowed == nullptr) GTEST_SKIP() << "slow_links_test.py starts its ranks";
+  const auto c = joined(l);
+  const auto pair = c->split(l.rank < 2 ? 0 : 1, l.rank);
+  std::vector<std::int32_t> data(100);
+  while (!sum_and_look(*c, data, slowed)) {
+  }
+  constexpr std::size_t large = 300'000;
+  for (Communicator* const between : {c.get(), pair.get()}) {
+    data.assign(large, l.rank);
+    std::int32_t word = l.rank;
+    if (l.rank == 0) between->send(data.data(), large, kernels::DType::i32, 1);
+    if (l.rank == 1) {
+      between->recv(data.data(), large, kernels::DType::i32, 0);
+      EXPECT_EQ(std::ranges::count(data, 0), static_cast<std::ptrdiff_t>(large));
+      c->send(&word, 1, kernels::DType::i32, 2);
+    }
+    if (l.rank != 2) continue;
+    c->recv(&word, 1, kernels::DType::i32, 1);
+    EXPECT_EQ(word, 1);
+  }
+}
+
 TEST(Hosts, ADivisionTakesUpTheRailThatWasLeft) {
   const Launched l = launched_from_environment();
   const char* const mended = std::getenv("TRELLIS_TEST_MENDED");

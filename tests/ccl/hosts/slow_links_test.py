@@ -20,16 +20,33 @@ class SlowLinksTest(OnHosts):
 
         self.goes_on_after(slow_down, timeout="12")
 
+    def goes_on_where_slow(self, what, hosts, each, slow, timeout, transport="libfabric"):
+        """Ranks that look for the file whether those links are slow now, and stay so."""
+        self.hosts, slowed, ranks = Hosts(hosts), pathlib.Path(self.folder.name) / "slowed", range(hosts * each)
+        for rank in ranks:
+            self.rank(rank, len(ranks), rank // each, f"--gtest_filter=Hosts.{what}*", program=RANK,
+                      TRELLIS_TIMEOUT=timeout, TRELLIS_TRANSPORT=transport, TRELLIS_TEST_SLOWED=str(slowed),
+                      LOCAL_RANK=str(rank % each), LOCAL_WORLD_SIZE=str(each))
+        self.measure_for(0.5, joined="joined")
+        for host in slow:
+            self.hosts.slow(host, "1mbit")
+        slowed.touch()
+        self.assertEqual(self.ends(ranks, 150), [0] * len(ranks), "".join(self.said(r) for r in ranks))
+
     def test_a_link_that_stays_slow_is_waited_for(self):
         """While data move somewhere, also by those that see none of it."""
-        self.hosts, slowed = Hosts(4), pathlib.Path(self.folder.name) / "slowed"
-        for rank in range(4):
-            self.rank(rank, 4, rank, "--gtest_filter=Hosts.ABroadcast*", program=RANK, TRELLIS_TIMEOUT="6",
-                      TRELLIS_TRANSPORT="libfabric", TRELLIS_TEST_SLOWED=str(slowed))
-        self.measure_for(0.5, joined="joined")
-        self.hosts.slow(1, "1mbit")
-        slowed.touch()
-        self.assertEqual(self.ends(range(4), 150), [0] * 4, "".join(self.said(r) for r in range(4)))
+        self.goes_on_where_slow("ABroadcast", 4, 1, [1], "6")
+
+    def test_slow_links_that_ranks_share_are_waited_for(self):
+        """Two on each side, which take turns; some end before the others."""
+        for transport in ("libfabric", "hybrid"):
+            with self.subTest(transport=transport):
+                self.jobs = []
+                self.goes_on_where_slow("ABroadcast", 2, 2, [0, 1], "4", transport)
+                self.hosts.close()
+
+    def test_who_waits_behind_a_slow_receive_is_served(self):
+        self.goes_on_where_slow("WhoWaitsBehind", 3, 1, [0], "6")
 
 
 if __name__ == "__main__":

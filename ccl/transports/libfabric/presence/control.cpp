@@ -103,7 +103,7 @@ void Control::retire(const std::shared_ptr<Presence>& p) {
   retired_.erase(retired_.begin());
 }
 
-void Control::flush(const Presence& p, Deadline deadline) {
+void Control::flush(Presence& p, Deadline deadline) {
   try {
     for (; p.has_to_tell() && Clock::now() < deadline; usleep(100)) move_if_free();
   } catch (const std::exception&) {  // the communicator ends anyway

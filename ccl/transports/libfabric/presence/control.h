@@ -30,7 +30,7 @@ class Control {
   const Member& member(std::size_t place) const { return members_[place]; }
 
   void add(const std::shared_ptr<Presence>&);
-  void flush(const Presence&, Deadline);              // until all that it has to tell has gone, or can't
+  void flush(Presence&, Deadline);                    // until all that it has to tell has gone, or can't
   void retire(const std::shared_ptr<Presence>&);      // it answers for a while yet
   void progress();                                    // by any thread; throws what has failed in the thread of its own
   void wake();                                        // there is something to tell

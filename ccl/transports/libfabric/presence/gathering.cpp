@@ -11,8 +11,6 @@ void Presence::come() {
   });
 }
 
-Rank Presence::above() const { return libfabric::above(rank_, ranks()); }
-
 // In a large communicator, each rank knows of those right below it whether they and those behind them have joined.
 std::vector<Rank> Presence::not_joined() {
   std::vector<Rank> missing;
@@ -25,21 +23,17 @@ std::vector<Rank> Presence::not_joined() {
     return missing;
   }
   look(rank_);
-  for (const Rank r : below_) look(r);
-  mine_.head.absent = first_absent_locked();
+  mine_.head.absent = -1;
+  for (const Rank r : below(rank_, ranks())) {
+    look(r);
+    const PublicHead& h = peer(r).state.head;
+    if (!h.joined && mine_.head.absent < 0) mine_.head.absent = h.absent >= 0 ? h.absent : r;
+  }
   if (missing.empty() && !mine_.head.joined) {
     mine_.head.joined = true;
-    owe_locked(above());
+    owe_locked(above(rank_, ranks()));
   }
   return missing;
-}
-
-Rank Presence::first_absent_locked() const {
-  for (const Rank r : below_) {
-    const PublicHead& h = peer(r).state.head;
-    if (!h.joined) return h.absent >= 0 ? h.absent : r;
-  }
-  return -1;
 }
 
 Outcome Presence::settle(Outcome wanted) {

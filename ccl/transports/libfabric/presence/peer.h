@@ -1,7 +1,9 @@
 // What a rank knows of another over control, and what it has yet to tell it.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <memory>
 
 #include "ccl/store.h"
@@ -41,8 +43,17 @@ struct Peer {
   Deadline stuck = {};          // since when data to it do not arrive
   std::uint8_t in_flight = 0;   // a bit for each path
   bool owed = false, to_ask = false;
-  bool knows_left = false;  // it was told that this rank has left
+  bool knows_left = false;             // it was told that this rank has left
+  std::uint32_t asked_as_it_left = 0;  // the ask, of which the answer tells that it has heard that
   std::shared_ptr<Process> process;
+
+  // Messages to it have failed for long enough, over every path.
+  bool can_not_be_reached(const ControlPaths& paths, Deadline now) const {
+    constexpr std::chrono::milliseconds sure_it_fails{300};
+    return std::all_of(failing.begin(), failing.begin() + paths.all, [&](Deadline since) {
+      return since != Deadline() && since > heard && now - since > sure_it_fails;
+    });
+  }
 };
 
 }  // namespace trellis::ccl::libfabric

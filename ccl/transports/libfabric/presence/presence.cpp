@@ -1,8 +1,5 @@
 #include "ccl/transports/libfabric/presence/presence.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -14,7 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto sure_it_fails = 300ms;  // for which messages to a peer must have failed
 constexpr auto between_repeats = 20ms;
 constexpr auto between_looks = 20ms;
 constexpr auto sure_it_ended = 200ms;  // between connections that are refused, of a rank that is not heard
@@ -24,23 +20,12 @@ constexpr int asks = 16;                                   // the same, of a ran
 constexpr int datagrams_longer = 5;                        // than a wire, before another path is tried
 constexpr auto before_return = 2s;                         // from datagrams to a wire, which loses nothing
 
-// A process that this one can see.
-bool is_neighbour(const Presence& p, Rank r) {
-  return p.member(r).home == p.member(p.rank()).home && p.member(r).process != getpid();
-}
-
 // Between two asks of a rank: no shorter than its answers take, since over a slow link asks would take the room of
 // data.
 Clock::duration pause_before(const Peer& p, Clock::duration apart, std::chrono::milliseconds timeout) {
   const Clock::duration silent = p.unanswered == Deadline() ? Clock::duration{} : p.asked - p.unanswered;
   return std::clamp<Clock::duration>(std::max(2 * p.round, silent / 4), apart,
                                      std::max<Clock::duration>(apart, timeout / asks));
-}
-
-bool can_not_be_reached(const Peer& p, const ControlPaths& paths, Deadline now) {
-  return std::all_of(p.failing.begin(), p.failing.begin() + paths.all, [&](Deadline since) {
-    return since != Deadline() && since > p.heard && now - since > sure_it_fails;
-  });
 }
 
 }  // namespace
@@ -53,7 +38,6 @@ Presence::Presence(std::uint64_t identity, Rank rank, std::vector<std::size_t> p
       members_(std::move(members)),
       timeout_(timeout),
       paths_(paths),
-      below_(below(rank, ranks())),
       gossip_(rank, ranks()),
       peers_(places_.size()) {
   mine_.head.communicator = identity;
@@ -106,12 +90,9 @@ bool Presence::alive(Rank r) {
   const Deadline now = Clock::now();
   const std::lock_guard lock(mutex_);
   Peer& p = peer(r);
+  if (suspected_ != Deadline() && r == mine_.head.suspected_by) return true;  // until its word has been judged
   if (p.state.head.left) return false;
-  if (is_neighbour(*this, r)) {
-    if (!p.process) p.process = Process::of(static_cast<pid_t>(member(r).process));
-    return p.process->runs();
-  }
-  return !p.ended && !can_not_be_reached(p, paths_, now) && silence_locked(r, now) < timeout_ * 3 / 4;
+  return answers_locked(r, now);
 }
 
 // Data that come from a rank are a sign of life, too: a slow link may be full of them.
@@ -129,25 +110,10 @@ std::chrono::nanoseconds Presence::silence_locked(Rank r, Deadline now) {
 std::chrono::milliseconds Presence::silence(Rank r) {
   const Deadline now = Clock::now();
   const std::lock_guard lock(mutex_);
-  if (r == rank_ || is_neighbour(*this, r) || peer(r).ended || peer(r).state.head.left) return {};
+  if (r == rank_ || is_neighbour(r) || peer(r).ended || peer(r).state.head.left) return {};
   const auto silent =
-      std::max(silence_locked(r, now), can_not_be_reached(peer(r), paths_, now) ? now - peer(r).heard : 0ns);
+      std::max(silence_locked(r, now), peer(r).can_not_be_reached(paths_, now) ? now - peer(r).heard : 0ns);
   return std::chrono::duration_cast<std::chrono::milliseconds>(silent);
-}
-
-// Who hears nothing of most others is more likely cut off himself than all of them at once.
-bool Presence::cut_off() {
-  const Deadline now = Clock::now();
-  const std::lock_guard lock(mutex_);
-  Rank silent = 0, answering = 1;
-  for (Rank r = 0; r < ranks(); ++r) {
-    if (r == rank_ || peer(r).ended || peer(r).state.head.left) continue;
-    if (!is_neighbour(*this, r) && silence_locked(r, now) >= timeout_ / 2)
-      ++silent;
-    else if (is_neighbour(*this, r) || now - peer(r).heard < timeout_ / 2)
-      ++answering;
-  }
-  return silent > answering;
 }
 
 void Presence::set_stuck(Rank r, Deadline since) {
@@ -270,6 +236,7 @@ std::vector<Rank> Presence::take_owed() {
   const Deadline now = Clock::now();
   const std::lock_guard lock(mutex_);
   turn_where_silent(now);
+  judge_locked(now);
   std::vector<Rank> taken;
   std::erase_if(owed_, [&](Rank r) {
     if ((peer(r).in_flight >> peer(r).path & 1) != 0 || peer(r).repeat > now) return false;
@@ -280,13 +247,21 @@ std::vector<Rank> Presence::take_owed() {
   return taken;
 }
 
-bool Presence::has_to_tell() const {
+// What a rank says last must not be lost, and it is not asked again: so it waits for answers.
+bool Presence::has_to_tell() {
+  const Deadline now = Clock::now();
   const std::lock_guard lock(mutex_);
-  return std::ranges::any_of(peers_, [&](const Peer& p) {
-    if (can_not_be_reached(p, paths_, Clock::now())) return false;
+  for (Rank r = 0; r < ranks(); ++r) {
+    Peer& p = peer(r);
+    if (r == rank_ || p.can_not_be_reached(paths_, now)) continue;
+    const bool asked = p.answers < p.asked_as_it_left && answers_locked(r, now);
+    if (asked && p.unanswered == Deadline()) ask_locked(r, now);  // what came since was no answer to that
     // One that has left may still wait until this has left too, or has told what arrived.
-    return p.state.head.left ? p.owed && !p.knows_left && mine_.head.left : p.owed || (p.in_flight >> p.path & 1) != 0;
-  });
+    if (p.state.head.left ? p.owed && !p.knows_left && mine_.head.left
+                          : asked || p.owed || (p.in_flight >> p.path & 1) != 0)
+      return true;
+  }
+  return false;
 }
 
 std::size_t Presence::write_for(Rank r, int path, std::size_t room, std::vector<std::byte>& into) {

@@ -39,23 +39,24 @@ class Presence {
   bool left(Rank) const;
   bool alive(Rank);
   std::chrono::milliseconds silence(Rank);  // for which it has not answered, unless its process is known to have ended
-  bool cut_off();                           // most ranks do not answer
+  bool cut_off();                           // most ranks do not answer, or can't be reached
   std::chrono::milliseconds timeout() const { return timeout_; }
   Deadline heard(Rank) const;                         // last time
   std::chrono::milliseconds longest_silence() const;  // of a path, before another is tried
   void come();
   std::vector<Rank> not_joined();  // of those of whom this is to know
-  Rank above() const;              // whom this tells that they have
   Outcome outcome() const { return outcome_.load(); }
   Outcome settle(Outcome);                          // by rank 0
   Rank missing() const { return missing_.load(); }  // the first, as rank 0 told when it dropped the joining; -1: none
   Rank lost() const { return lost_.load(std::memory_order_relaxed); }
+  Rank heard_by_others() const;  // the rank that the lost one had taken for lost; -1: none
   Rank aborted() const { return aborted_.load(std::memory_order_acquire); }
   std::uint8_t rails_left() const { return rails_left_.load(std::memory_order_acquire); }  // by any rank
   std::uint8_t rails_left_by(Rank) const;
   RailCounts arrived_at(Rank) const;  // of what this has sent
   void mark_lost(Rank);
   void mark_aborted();
+  void leave();  // there is something to tell until those who are told have answered
 
   void ask(Rank, std::chrono::milliseconds apart = {});  // for its state, soon, unless that was not long ago
   std::uint32_t asked(Rank) const;                       // how often
@@ -63,12 +64,10 @@ class Presence {
   bool answered(Rank, std::uint32_t ask) const;          // it has, or can't any more
   std::uint32_t begin_survey();                          // of a large communicator: all are to tell what they do
   bool surveyed(Rank, std::uint32_t survey) const;
-  std::vector<bool> in_reach() const;  // to whom such news come
-  // For the Control. The peers to whom something is to be told; each is taken off when it is written for.
-  std::vector<Rank> take_owed();
+  std::vector<Rank> take_owed();  // for the Control: the peers to whom something is to be told, which is written next
   int path(Rank) const;           // over which it is told
   void begin_on(Rank, int path);  // the path that works, where that is known
-  bool has_to_tell() const;       // to those who can be reached
+  bool has_to_tell();             // to those who can be reached
   std::size_t write_for(Rank, int path, std::size_t room, std::vector<std::byte>& into);
   void put_off(Rank);                       // it could not be told yet
   void telling(Rank, int path);             // the message is on its way
@@ -77,8 +76,7 @@ class Presence {
   void nobody_listens(std::size_t place);   // where one of the ranks had its process
   void set_stuck(Rank, Deadline since);  // data to it have not arrived since then, though it was asked; none: they do
   std::function<RailCounts(Rank)> arrivals;  // of data, by rank; set before anything is heard
-  // Called by the Control's thread now and then, so that data go on while nobody waits for them.
-  void set_progress(std::function<void()>);
+  void set_progress(std::function<void()>);  // called by the Control's thread, so that data go on while nobody waits
   void progress();
 
  private:
@@ -89,11 +87,14 @@ class Presence {
   void publish_locked();
   void relay_locked(Rank to, int path, std::size_t room);
   void hear_relayed(Rank by, std::span<const std::byte>);
-  Rank first_absent_locked() const;
   bool hear_of_end(const PublicHead&);
   void turn_where_silent(Deadline now);
   void turn(Rank, int path, Deadline now);
   std::chrono::nanoseconds silence_locked(Rank, Deadline now);
+  bool is_neighbour(Rank) const;  // its process can be seen from here
+  bool answers_locked(Rank, Deadline now);
+  bool suspect_locked(const PublicHead&);
+  void judge_locked(Deadline now);
   void ask_locked(Rank, Deadline now);
 
   const std::uint64_t identity_;
@@ -102,7 +103,6 @@ class Presence {
   const std::vector<Member> members_;  // by rank
   const std::chrono::milliseconds timeout_;
   const ControlPaths paths_;
-  const std::vector<Rank> below_;  // in a large communicator
   Gossip gossip_;
   bool one_host_ = true, come_ = false;
   std::atomic<Rank> lost_ = -1, aborted_ = -1, missing_ = -1;
@@ -112,7 +112,7 @@ class Presence {
   PublicState mine_;
   std::vector<Peer> peers_;
   std::vector<Rank> owed_;
-  Deadline looked_for_silence_ = {};
+  Deadline looked_for_silence_ = {}, suspected_ = {};  // none: no suspicion is open
   std::mutex progress_mutex_;
   std::function<void()> progress_;
 };

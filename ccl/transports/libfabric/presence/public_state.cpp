@@ -71,9 +71,9 @@ bool read_public(std::span<const std::byte> from, PublicState& s) {
 
 bool names_ranks_of(const PublicHead& h, Rank ranks) {
   if (h.activity.elsewhere < -1) return false;
-  return std::ranges::all_of(
-      std::array{h.from, h.to, h.lost, h.aborted, h.missing, h.absent, h.activity.waits_for, h.activity.root},
-      [ranks](Rank r) { return r >= -1 && r < ranks; });
+  return std::ranges::all_of(std::array{h.from, h.to, h.lost, h.aborted, h.suspect, h.suspected_by, h.missing, h.absent,
+                                        h.activity.waits_for, h.activity.root},
+                             [ranks](Rank r) { return r >= -1 && r < ranks; });
 }
 
 void take_relayed(PublicState& into, const PublicState& from) {

@@ -20,9 +20,11 @@ struct PublicHead {
   std::int32_t from = -1;  // rank
   std::int32_t to = -1;    // rank
   std::int32_t lost = -1;
-  std::int32_t aborted = -1;  // the first ranks that it knows of
-  std::int32_t missing = -1;  // the first that had not joined when rank 0 dropped the joining
-  std::int32_t absent = -1;   // in a large communicator: the first of those behind the sender that has not joined
+  std::int32_t aborted = -1;       // the first ranks that it knows of
+  std::int32_t suspect = -1;       // the first of whom another rank has said that it hears nothing of it,
+  std::int32_t suspected_by = -1;  // and that one
+  std::int32_t missing = -1;       // the first that had not joined when rank 0 dropped the joining
+  std::int32_t absent = -1;        // in a large communicator: the first of those behind the sender that has not joined
   std::uint32_t posts = 0;
   std::uint32_t edition = 0;        // of what all ranks of a large communicator are to know of the sender
   std::uint32_t survey = 0;         // the last in which it took part: it told its activity since that began

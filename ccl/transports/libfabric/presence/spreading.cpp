@@ -28,16 +28,23 @@ void Presence::owe_all_locked() {
     if (!is_large(ranks()) || peer(r).heard != Deadline()) owe_locked(r);
 }
 
-void Presence::mark_lost(Rank r) {
-  Rank none = -1;
-  lost_.compare_exchange_strong(none, r);
-  announce([&](PublicState& s) { s.head.lost = lost_; });
-}
-
 void Presence::mark_aborted() {
   Rank none = -1;
   aborted_.compare_exchange_strong(none, rank_);
   announce([&](PublicState& s) { s.head.aborted = aborted_; });
+}
+
+void Presence::leave() {
+  const Deadline now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  mine_.head.left = true;
+  publish_locked();
+  owe_all_locked();
+  for (Rank r = 0; r < ranks(); ++r)
+    if (Peer& p = peer(r); p.owed && !p.state.head.left) {
+      ask_locked(r, now);
+      p.asked_as_it_left = p.asks;
+    }
 }
 
 std::uint32_t Presence::begin_survey() {
@@ -51,11 +58,6 @@ bool Presence::surveyed(Rank r, std::uint32_t survey) const {
   const std::lock_guard lock(mutex_);
   const PublicHead& h = r == rank_ ? mine_.head : peer(r).state.head;
   return h.survey >= survey || h.left;
-}
-
-std::vector<bool> Presence::in_reach() const {
-  const std::lock_guard lock(mutex_);
-  return reached_from(rank_, ranks(), [&](Rank r) { return r != rank_ && peer(r).state.head.left; });
 }
 
 // As much of what others told as there is room for.
@@ -79,6 +81,7 @@ bool Presence::hear_of_end(const PublicHead& h) {
   Rank none = -1;
   bool fresh = h.lost >= 0 && lost_.compare_exchange_strong(none, h.lost);
   if (fresh) mine.lost = h.lost;
+  fresh = suspect_locked(h) || fresh;
   none = -1;
   if (h.aborted >= 0 && aborted_.compare_exchange_strong(none, h.aborted)) {
     mine.aborted = h.aborted;

@@ -7,7 +7,7 @@
 
 namespace trellis::ccl::libfabric {
 
-inline constexpr int protocol_version = 3;  // of messages and of what ranks tell each other for control
+inline constexpr int protocol_version = 4;  // of messages and of what ranks tell each other for control
 
 // Zeros and ones, which strangers send, are none of these.
 enum class MessageKind : std::uint8_t {

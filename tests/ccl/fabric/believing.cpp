@@ -1,0 +1,169 @@
+// Which word counts where a rank says that it hears nothing of another.
+#if __has_include(<rdma/fabric.h>)
+
+#include <gtest/gtest.h>
+
+#include "ccl/transports/libfabric/presence/seal.h"
+#include "tests/ccl/fabric/presences.h"
+
+namespace trellis::ccl::libfabric {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto soon = 400ms;  // a timeout that passes
+constexpr auto far = 10min;   // and one that does not
+
+// The asks of this one of rank 0 are lost, and it takes that one for lost.
+void cut_off_from_zero(Presence& cut) {
+  cut.ask(0);
+  EXPECT_TRUE(holds_in_time([&] { return !cut.alive(0); }));
+  cut.mark_lost(0);
+  EXPECT_EQ(cut.lost(), 0);
+}
+
+// As a Control does at each of its turns.
+Rank judged(Presence& p) {
+  send_in_vain(p);
+  return p.lost();
+}
+
+TEST(Believing, WhoHearsTheSuspectTakesTheOneThatDoesNotForLost) {
+  Presence cut = presence_of(2, 3, soon), zero = presence_of(0, 3, far), one = presence_of(1, 3, far);
+  cut_off_from_zero(cut);
+  tell(zero, one);
+  for (Presence* p : {&zero, &one}) tell(cut, *p);
+  for (Presence* p : {&zero, &one}) EXPECT_EQ(judged(*p), -1) << "it is asked first";
+  tell(one, zero);
+  tell(zero, one);
+  for (Presence* p : {&zero, &one}) {
+    EXPECT_EQ(judged(*p), 2) << p->rank();
+    EXPECT_EQ(p->heard_by_others(), 0);
+  }
+}
+
+TEST(Believing, TheJudgementOfOneIsThatOfAll) {
+  Presence cut = presence_of(2, 3, soon), zero = presence_of(0, 3, far), one = presence_of(1, 3, far);
+  cut_off_from_zero(cut);
+  tell(cut, one);
+  tell(zero, one);
+  EXPECT_EQ(judged(one), 2);
+  tell(one, zero);
+  EXPECT_EQ(zero.lost(), 2);
+  tell(cut, zero);
+  EXPECT_EQ(judged(zero), 2);
+}
+
+TEST(Believing, AWordThatNobodyRefutesIsBelieved) {
+  Presence cut = presence_of(2, 3, soon), one = presence_of(1, 3, soon);
+  cut_off_from_zero(cut);
+  tell(cut, one);
+  EXPECT_TRUE(holds_in_time([&] { return judged(one) == 0; })) << "it has not answered in time";
+
+  Presence ended = presence_of(1, 3, far);
+  ended.ask(0);
+  EXPECT_TRUE(holds_in_time([&] {
+    ended.nobody_listens(0);
+    return !ended.alive(0);
+  }));
+  tell(cut, ended);
+  EXPECT_EQ(judged(ended), 0) << "it is known to have ended here, too";
+}
+
+TEST(Believing, OfTwoNobodyElseCanJudge) {
+  Presence zero = presence_of(0, 2, soon), one = presence_of(1, 2, soon);
+  cut_off_from_zero(one);
+  tell(one, zero);
+  EXPECT_TRUE(holds_in_time([&] { return judged(zero) == 0; }));
+}
+
+// It answers, but does not come: that is no matter of who hears it.
+TEST(Believing, TheWordOfWhoHearsARankIsBelievedAtOnce) {
+  Presence zero = presence_of(0, 3, far), one = presence_of(1, 3, far), two = presence_of(2, 3, far);
+  tell(zero, two);
+  two.mark_lost(0);
+  tell(two, one);
+  EXPECT_EQ(one.lost(), 0);
+}
+
+// It may end before the others know whom to believe.
+TEST(Believing, WhoseWordIsJudgedIsNotBlamedForLeaving) {
+  Presence cut = presence_of(2, 3, soon), one = presence_of(1, 3, soon);
+  cut_off_from_zero(cut);
+  tell(cut, one);
+  cut.leave();
+  tell(cut, one);
+  EXPECT_TRUE(one.alive(2));
+  EXPECT_TRUE(holds_in_time([&] { return judged(one) == 0; }));
+  EXPECT_FALSE(one.alive(2));
+}
+
+TEST(Believing, WhatIsNotSealedByTheJobIsNotHeard) {
+  const Origin origin{.identity = 7};
+  const Seal ours("secret", origin), theirs("another", origin);
+  Presence zero = presence_of(0, 3, soon), one = presence_of(1, 3, soon);
+  std::vector<std::byte> body;
+  body.resize(one.write_for(0, 0, 4096, body));
+  // As Control takes a datagram.
+  const auto take = [&](const Seal& by, std::size_t changed) {
+    std::vector<std::byte> datagram(sizeof(Seal::Head));
+    datagram.insert(datagram.end(), body.begin(), body.end());
+    by.close(datagram);
+    if (changed != 0) datagram[changed] ^= std::byte{1};
+    PublicState s;
+    const auto told = ours.open(datagram);
+    return !told.empty() && read_public(told, s) && zero.hear(s, 0);
+  };
+  for (const Rank r : {1, 2}) zero.ask(r);
+  EXPECT_TRUE(holds_in_time([&] {
+    EXPECT_FALSE(take(theirs, 0));
+    EXPECT_FALSE(take(ours, sizeof(Seal::Head) + 9));
+    return zero.cut_off();
+  })) << "what is refused is no sign of life";
+  EXPECT_TRUE(take(ours, 0));
+  EXPECT_FALSE(zero.cut_off()) << "of the other two, one is heard";
+}
+
+// Messages that fail tell of it long before half of the timeout.
+TEST(Believing, WhoCanReachNobodyIsCutOff) {
+  Presence zero = presence_of(0, 3, far);
+  for (const Rank r : {1, 2}) zero.ask(r);
+  EXPECT_TRUE(holds_in_time([&] {
+    for (const Rank r : {1, 2}) zero.told(r, 0, ENETUNREACH);
+    return !zero.alive(1) && !zero.alive(2);
+  }));
+  EXPECT_TRUE(zero.cut_off());
+}
+
+TEST(Leaving, IsToldUntilItIsHeard) {
+  Presence zero = presence_of(0, 2, far), one = presence_of(1, 2, far);
+  EXPECT_FALSE(zero.has_to_tell());
+  zero.leave();
+  send_in_vain(zero);
+  EXPECT_TRUE(zero.has_to_tell()) << "it may be lost";
+  tell(one, zero);
+  EXPECT_TRUE(zero.has_to_tell()) << "what comes is no answer to it";
+  tell(zero, one);
+  send_in_vain(zero);
+  EXPECT_TRUE(one.left(0));
+  tell(one, zero);
+  EXPECT_FALSE(zero.has_to_tell());
+}
+
+TEST(Leaving, WaitsForNobodyWhoHasLeftOrIsGone) {
+  Presence zero = presence_of(0, 3, soon), one = presence_of(1, 3, far);
+  zero.leave();
+  send_in_vain(zero);
+  one.leave();
+  tell(one, zero);
+  EXPECT_TRUE(zero.has_to_tell()) << "rank 2 has not answered";
+  EXPECT_TRUE(holds_in_time([&] {
+    send_in_vain(zero);
+    return !zero.has_to_tell();
+  }));
+}
+
+}  // namespace
+}  // namespace trellis::ccl::libfabric
+
+#endif
