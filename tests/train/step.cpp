@@ -18,6 +18,7 @@
 #include "train/whole/chakra.h"
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
+#include "train/whole/split_memory.h"
 #include "train/whole/traffic.h"
 
 namespace trellis::train {
@@ -153,6 +154,24 @@ TEST(StepValue, RecomputingAndZeroSaveMemory) {
   EXPECT_LT(2 * activations(), none);
   c.strategy.zero1 = true;
   EXPECT_NEAR(static_cast<double>(moments()), static_cast<double>(whole) / 2, 0.01 * static_cast<double>(whole));
+}
+
+// The last stage keeps what its weights' gradients wait for, and recomputing does not help it.
+TEST(StepValue, SplitSchedulesSayWhatTheyHoldMore) {
+  Config c = pipelined(1, 4, 1);
+  c.global_batch_size = 16;
+  const auto said = [&] {
+    const std::vector<Step> classes = classes_of(c, 4);
+    return split_memory(c, 4, classes, graph_of(classes));
+  };
+  c.strategy.schedule = "1f1b";
+  EXPECT_EQ(said(), "");
+  c.strategy.schedule = "zb-h1";
+  EXPECT_TRUE(said().starts_with("zb-h1 holds up to ")) << said();
+  EXPECT_NE(said().find("on a rank (stage 3), and 1f1b of the same layers "), std::string::npos) << said();
+  EXPECT_EQ(said().find("recomputation"), std::string::npos);
+  c.recompute = Recompute::full;
+  EXPECT_NE(said().find("zb-h1: full recomputation saves little"), std::string::npos) << said();
 }
 
 // With ZeRO-1, a step begins to gather parameters that the next one waits for, block by block.

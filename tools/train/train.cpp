@@ -19,6 +19,7 @@
 #include "tools/train/config_file.h"
 #include "tools/train/loss_curve.h"
 #include "tools/train/neuron_environment.h"
+#include "tools/train/peak.h"
 #include "train/config/keys.h"
 #include "train/trainer/trainer.h"
 
@@ -28,7 +29,7 @@ namespace {
 struct Options {
   std::string config;
   std::vector<std::string> changes;
-  std::string curve;
+  std::string curve, machine;
   bool keys = false;
   bool quiet = false;
   bool retry_failed = false, no_cache = false, force = false;
@@ -43,6 +44,8 @@ void add(CLI::App& app, Options& o) {
   app.add_option("config", o.config, "The configuration");
   app.add_option("--set", o.changes, "Changes a key: data.seq_length=128");
   app.add_option("--curve", o.curve, "The loss as SVG [loss.svg in the run's folder]");
+  app.add_option("-m,--machine", o.machine,
+                 "The machine whose peak MFU is a part of, as of `trellis sim` [trainer.peak_tflops]");
   app.add_flag("--keys", o.keys, "Lists the keys");
   app.add_flag("--retry-failed", o.retry_failed, "Tries again what the cache of steps remembers as failed");
   app.add_flag("--no-cache", o.no_cache, "Neither reads nor writes a cache of steps");
@@ -80,6 +83,7 @@ int train_here(const Options& o, const ReadConfig& read) {
   if (o.no_cache) job.experiment.cache = "";
   job.experiment.retry_failed = o.retry_failed;
   job.experiment.force = o.force;
+  if (!o.machine.empty()) job.trainer.peak_tflops = peak_tflops(o.machine, job.step.precision);
   if (job.trainer.threads < 0) job.trainer.threads = std::max(1, kernels::cpu().cores / launched.local_ranks);
   notes.insert(notes.begin(), read.notes.begin(), read.notes.end());
   if (first)

@@ -17,6 +17,7 @@
 #include "train/whole/chakra.h"
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
+#include "train/whole/split_memory.h"
 #include "train/whole/traffic.h"
 
 namespace trellis::tools {
@@ -91,8 +92,9 @@ void add_show(CLI::App& app, Options& o) {
 }
 
 int show(const Options& o) {
-  const train::Config config = read_config(o.config, o.changes).job.step;
-  const train::Rank world = ranks_of(o, read_config(o.config, o.changes).job);
+  const ReadConfig read = read_config(o.config, o.changes);
+  const train::Config& config = read.job.step;
+  const train::Rank world = ranks_of(o, read.job);
   const std::vector<train::Step> classes = train::classes_of(config, world);
   const schedule::ExecutionGraph graph = train::graph_of(classes);
   const std::string fault = train::check_step(config, world, classes, graph);
@@ -114,13 +116,15 @@ int show(const Options& o) {
     write_output("", table.json());
   } else {
     const train::MeshShape& m = classes[0].mesh.shape();
+    std::string split = train::split_memory(config, world, classes, graph);
+    if (!split.empty()) split += "\n";
     write_output(
         "", fmt::format(
                 "{} ranks: tensor {}, pipeline {}, data {}; {} micro-batches; {}\nbubble: {:.1f}%, idle over busy time "
-                "by the stages' FLOPs; {:.1f}% were the stages equal\n{}{}\n",
+                "by the stages' FLOPs; {:.1f}% were the stages equal\n{}{}{}\n",
                 world, m.tensor, m.pipeline, m.data, classes[0].micro_batches, schedule.name,
                 100 * timing_of(schedule, classes).bubble(),
-                100 * train::simulate(schedule, {}, train::Messages::buffered).bubble(), table.text(),
+                100 * train::simulate(schedule, {}, train::Messages::buffered).bubble(), table.text(), split,
                 fault.empty() ? "proved: communication matches, and nobody waits in a circle" : "FAULT: " + fault));
   }
   return fault.empty() ? 0 : 1;

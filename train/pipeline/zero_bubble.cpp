@@ -1,6 +1,9 @@
 // Zero-bubble schedules (Qi and others, ICLR 2024): the weights' gradients, which nobody waits for, fill what would be
-// idle. ZB-H1 keeps 1F1B's memory and a third of its bubble. ZB-V folds two stages a rank into a V: the first rank has
-// the last stage too, so gradients begin where activations began.
+// idle. ZB-H1 has a third of 1F1B's bubble, and on every rank as many micro-batches alive as 1F1B has on its first one:
+// a rank that begins later keeps them for the weights' gradients. So later stages hold more than under 1F1B, the last
+// one with the head's activations most, and what is recomputed for a backward pass stays until the weights' gradients.
+// ZB-V folds two stages a rank into a V: the first rank has the last stage too, so gradients begin where activations
+// began.
 #include <algorithm>
 #include <limits>
 #include <map>

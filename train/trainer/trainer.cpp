@@ -25,6 +25,7 @@
 #include "train/trainer/run_folder.h"
 #include "train/trainer/validation.h"
 #include "train/whole/job.h"
+#include "train/whole/split_memory.h"
 #include "train/whole/utilization.h"
 
 namespace trellis::train {
@@ -173,6 +174,7 @@ class Training {
         text += fmt::format("{}{} {:.1f}", c == 0 ? ": " : ", ", name(static_cast<Category>(c)),
                             static_cast<double>(peak_.by_category[c]) / 1e6);
     say(text);
+    if (const std::string undone = undone_recomputation(config_.step, world_.ranks()); !undone.empty()) say(undone);
     if (peak_flops_ > 0)
       say(fmt::format(
           "MFU: {:.4g} FLOPs a step, {} times those of the forward passes, over seconds x {} ranks x {} "

@@ -292,6 +292,16 @@ class Train(program.Case):
                 self.assertLess(0, float(row["mfu"]))
                 self.assertLess(float(row["mfu"]), float(row["hfu"]))
 
+    def test_the_peak_may_be_that_of_a_machine(self):
+        for machine, precision, peak in (("trn1.32xlarge", "fp32", 22.9376), ("trn1.32xlarge", "bf16", 91.7504), ("trn2.48xlarge", "bf16", 157.2864)):
+            ran = subprocess.run([*self.command(1, "run", trainer__max_steps=1, precision__type=precision), "--machine", machine],
+                                 capture_output=True, text=True, timeout=120)
+            said = re.search(r"MFU: .* over seconds x 1 ranks x ([\d.]+) TFLOP/s", ran.stdout)
+            self.assertAlmostEqual(float(said[1]), peak, places=3, msg=ran.stdout + ran.stderr)
+        ran = trellis("train", CONFIG, *sets(exp_manager__exp_dir=self.root), "--machine", "ring:8")
+        self.assertEqual(ran.returncode, 2, ran.stdout)
+        self.assertIn("ring:8 has no chip", ran.stderr)
+
     def test_adapters_of_nothing_are_refused(self):
         ran = trellis("train", CONFIG, *sets(exp_manager__exp_dir=self.root, model_alignment_strategy__peft__lora_rank=4,
                                              model_alignment_strategy__peft__target_modules="[query_key_value]"))

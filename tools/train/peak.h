@@ -1,0 +1,14 @@
+// What a rank of a machine could do at most, of which MFU is a part.
+#pragma once
+
+#include <string>
+
+#include "train/config/config.h"
+
+namespace trellis::tools {
+
+// Of the tensor engines of a rank's cores, in products of the precision's type. Throws invalid_argument for a machine
+// that is not known, or has no chip.
+double peak_tflops(const std::string& machine, train::Precision);
+
+}  // namespace trellis::tools
