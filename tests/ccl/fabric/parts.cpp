@@ -194,7 +194,7 @@ TEST(Rails, TheNextOneTakesThePacketsOfOneThatIsLeft) {
   rails.leave(0);
   EXPECT_EQ(rails.first(), 1);
   rails.leave(2);
-  EXPECT_EQ(rails.left(), 5);
+  EXPECT_TRUE(rails.left().has(0) && !rails.left().has(1) && rails.left().has(2));
   EXPECT_TRUE(rails.only_one());
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(rails.choose(10), 1);
@@ -304,6 +304,50 @@ TEST(PublicState, ComesBackWholeOrNotAtAll) {
     EXPECT_FALSE(read_public(std::span(bytes).first(size), read)) << size;
 }
 
+TEST(RailSet, IsAllBelowOneAndSomeOfTheNext) {
+  for (const int first : {0, 1, 3, 4, 250, 100'000}) {
+    RailSet all, other;
+    for (int rail = 0; rail < first; ++rail) {
+      EXPECT_FALSE(all.has(rail));
+      all.add(rail);
+      EXPECT_TRUE(all.has(rail));
+    }
+    EXPECT_EQ(all.first_outside(), first);
+    EXPECT_EQ(all.count(), first);
+    other = all;
+    all.add(first + 2);
+    other.add(first + 1);
+    EXPECT_FALSE(all.has(first) || all.has(first + 1));
+    EXPECT_EQ(all.first_outside(), first);
+    RailSet both = all | other;
+    EXPECT_EQ(both, other | all);
+    EXPECT_EQ(both.count(), first + 2);
+    both.add(first);
+    EXPECT_EQ(both.first_outside(), first + 3);
+    EXPECT_EQ(both | all, both);
+    EXPECT_EQ(RailSet(both.word()), both);
+    EXPECT_TRUE(both.is_plausible());
+  }
+}
+
+// A rail that was left is counted no longer when another has its place.
+TEST(Traffic, CountsTheRailThatHasThePlaceOfAFormerOne) {
+  Traffic t(2);
+  const auto counts = [&] { return std::pair(t.sent_to(1)[0], t.arrivals()(1)[0]); };
+  t.sent(1, 0);
+  t.arrived(1, 0);
+  EXPECT_EQ(counts(), std::pair(std::uint64_t{1}, std::uint64_t{1}));
+  for (int rail = 1; rail <= most_rails; ++rail) t.begin(rail);
+  EXPECT_EQ(counts(), std::pair(std::uint64_t{0}, std::uint64_t{0}));
+  t.failed(1, 0);
+  t.had_arrived(1, 0);
+  t.arrived(1, 0);
+  EXPECT_EQ(counts(), std::pair(std::uint64_t{0}, std::uint64_t{0})) << "of the former one";
+  t.sent(1, most_rails);
+  t.arrived(1, most_rails);
+  EXPECT_EQ(counts(), std::pair(std::uint64_t{1}, std::uint64_t{1}));
+}
+
 // Values that no rank writes, each in one field of an otherwise good message.
 TEST(PublicState, IsRefusedWithValuesThatNoRankWrites) {
   const std::size_t activity = offsetof(PublicHead, activity);
@@ -311,7 +355,7 @@ TEST(PublicState, IsRefusedWithValuesThatNoRankWrites) {
                                                {offsetof(PublicHead, gives_up), 255},
                                                {offsetof(PublicHead, left), 4},
                                                {offsetof(PublicHead, outcome), 3},
-                                               {offsetof(PublicHead, rails_left), 16},
+                                               {offsetof(PublicHead, rails_left), 1},
                                                {activity + offsetof(Activity, running), 3},
                                                {activity + offsetof(Activity, divides), 3},
                                                {activity + offsetof(Activity, collective), 14},

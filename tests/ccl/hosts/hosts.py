@@ -89,6 +89,12 @@ class Hosts:
     def up(self, host):
         must("ip", "-n", self.names[host], "link", "set", "eth0", "up")
 
+    def ask_for_neighbours_every(self, milliseconds):
+        """How often a kernel asks for the hardware address of a host that it has lost; a second, if not told."""
+        for name in self.names:
+            must("ip", "netns", "exec", name, "sh", "-c",
+                 f"echo {milliseconds} > /proc/sys/net/ipv4/neigh/eth0/retrans_time_ms")
+
     def reset(self, host):
         """Its connections. Whether that can be done."""
         if shutil.which("ss") is None:

@@ -146,6 +146,21 @@ class HostsTest(OnHosts):
 
         self.goes_on_after(cut_for_a_while, hosts=3, timeout="16")
 
+    def test_a_port_that_flaps_is_waited_for(self):
+        """A packet that goes while it is down makes the kernel ask for the other host's address, in vain, and again only
+        after a second: it would never hear in the moments between."""
+        self.hosts = Hosts(2)
+        self.hosts.ask_for_neighbours_every(20)
+
+        def flap():
+            for _ in range(30):
+                self.hosts.cut(1)
+                time.sleep(0.2)
+                self.hosts.mend(1)
+                time.sleep(0.2)
+
+        self.goes_on_after(flap)
+
     def test_connections_that_are_reset_are_opened_anew(self):
         for provider in ("", "tcp;ofi_rxm"):
             with self.subTest(provider=provider):

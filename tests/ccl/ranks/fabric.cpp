@@ -289,6 +289,20 @@ TEST(HostileFabric, NothingIsLostWhereTheOnlyRailStops) {
     }
 }
 
+// More often than rails may be open at a time. Each that is opened stops in its turn.
+TEST(HostileFabric, TheOnlyRailMayStopAnyNumberOfTimes) {
+  if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
+  constexpr std::size_t ways = 4;
+  const std::vector<std::string> said = at_once(ways, [&](std::size_t way) {
+    return run_ranks(
+        "libfabric", 3, exchange_small_and_large,
+        {.timeout = 40s,
+         .algorithm = "all_reduce=ring",
+         .fabric = {.tagged = way / 2 != 0, .hostility = fmt::format("stick=25,early={},control=3", way % 2)}});
+  });
+  for (std::size_t way = 0; way < ways; ++way) EXPECT_EQ(said[way], "") << way;
+}
+
 // An interface that stops takes a rail and the control over it: while the ranks join, or later.
 TEST(HostileFabric, AnInterfaceThatStopsIsNoLostPeer) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();

@@ -140,7 +140,9 @@ std::size_t DataPath::index(Rank r, int lane) const {
 // Tagged messages go where their receives are.
 int DataPath::rail_for(std::size_t bytes) const { return limits().writes ? rails_.choose(bytes) : packet_rail(); }
 
-std::vector<std::byte> DataPath::address() const { return address_list(wires_); }
+std::vector<std::byte> DataPath::address() const {
+  return address_list(std::span(wires_).subspan(static_cast<std::size_t>(packet_rail())));
+}
 
 // Peers tell their wires' addresses when they are asked.
 fi_addr_t DataPath::address_of(Rank r, int rail) {
@@ -148,10 +150,11 @@ fi_addr_t DataPath::address_of(Rank r, int rail) {
   const auto at = static_cast<std::size_t>(rail);
   if (peer.addresses.size() < wires_.size()) peer.addresses.resize(wires_.size(), FI_ADDR_UNSPEC);
   if (peer.addresses[at] != FI_ADDR_UNSPEC) return peer.addresses[at];
-  const std::vector<std::byte> all = presence_->state(r).address;
-  const auto addresses = addresses_in(all);
-  if (addresses.size() <= at || addresses[at].empty()) {
-    if (!addresses.empty() && addresses.size() < static_cast<std::size_t>(settings_.rails))
+  const PublicState theirs = presence_->state(r);
+  const auto addresses = addresses_in(theirs.address);
+  const auto first = static_cast<std::size_t>(RailSet(theirs.head.rails_left).first_outside());  // that it has open
+  if (at < first || addresses.size() <= at - first || addresses[at - first].empty()) {
+    if (!addresses.empty() && first + addresses.size() < static_cast<std::size_t>(settings_.rails))
       throw std::invalid_argument(
           fmt::format("rank {} has fewer than our {} rails: expected the same TRELLIS_RAILS", r, settings_.rails));
     if (peer.is_to_be_asked(Clock::now())) {
@@ -160,7 +163,7 @@ fi_addr_t DataPath::address_of(Rank r, int rail) {
     }
     return FI_ADDR_UNSPEC;
   }
-  return peer.addresses[at] = wire(rail).know(addresses[at], static_cast<std::uint32_t>(r));
+  return peer.addresses[at] = wire(rail).know(addresses[at - first], static_cast<std::uint32_t>(r));
 }
 
 LaneSender& DataPath::sender(Rank to, int lane) {
@@ -211,12 +214,11 @@ bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_b
 
 bool DataPath::send_piece(Rank to, const PieceOut& p) {
   const fi_addr_t address = address_of(to, p.rail);
-  const bool granted = (p.grant.rails >> p.rail & 1) != 0;  // else it is to be granted anew
-  if (address == FI_ADDR_UNSPEC || rails_.full(p.rail) || !granted) return false;
+  if (address == FI_ADDR_UNSPEC || rails_.full(p.rail) || !p.grant.is_for(p.rail)) return false;  // or anew
   PieceOut& op = pieces_out_.next();
   op = p;
   op.what = Operation::What::piece_out;
-  const auto at = static_cast<std::size_t>(p.rail);
+  const std::size_t at = slot_of(p.rail);
   const Target target{address, p.grant.address[at] + std::uint64_t{p.piece} * p.grant.piece, p.grant.key[at]};
   const std::uint32_t number = p.grant.first + p.piece;
   op.posted = Clock::now();
@@ -258,7 +260,7 @@ void DataPath::progress() {
   if (closed()) return;
   if (!to_repeat_.empty()) repeat();
   std::array<Event, 16> events;
-  for (int rail = 0; rail < rails(); ++rail)
+  for (int rail = packet_rail(); rail < rails(); ++rail)
     for (int rounds = 0; rounds < 4 && has_rail(rail); ++rounds) {
       const std::size_t count = wire(rail).poll(events);
       for (std::size_t i = 0; i < count; ++i) happened(events[i], rail);
@@ -376,10 +378,10 @@ bool DataPath::all_arrived() {
     const RailCounts arrived = presence_->arrived_at(r);
     const bool nothing = sent == RailCounts{} && (all_resumed_ || !moved);  // not even what is to be said again
     bool whole = true;
-    for (std::size_t rail = 0; rail < wires_.size(); ++rail)
-      whole = whole && ((left >> rail & 1) != 0 || arrived[rail] >= sent[rail]);
+    for (int rail = packet_rail(); rail < rails(); ++rail)
+      whole = whole && (left.has(rail) || arrived[slot_of(rail)] >= sent[slot_of(rail)]);
     if (nothing || !presence_->alive(r)) continue;  // one that has left may end before it has told so
-    if (moved && all_resumed_ && first_outside(presence_->rails_left_by(r)) == packet_rail() && whole) continue;
+    if (moved && all_resumed_ && presence_->rails_left_by(r).first_outside() == packet_rail() && whole) continue;
     presence_->ask(r);
     all = false;
   }

@@ -195,12 +195,12 @@ bool LaneReceiver::post_pieces(Opened& o) {
 void LaneReceiver::name_place(Opened& o) const {
   const Registrations::Use& registered = registered_with(o);
   o.grant.rails = 0;
-  for (int rail = 0; rail < path_.rails(); ++rail) {
+  for (int rail = path_.packet_rail(); rail < path_.rails(); ++rail) {
     if (!path_.has_rail(rail) || (registered && !registered->has(rail))) continue;
-    o.grant.rails |= static_cast<std::uint8_t>(1U << rail);
+    o.grant.add(rail);
     if (!registered) continue;
-    o.grant.address[rail] = registered->address(rail, o.to);
-    o.grant.key[rail] = registered->key(rail);
+    o.grant.address[slot_of(rail)] = registered->address(rail, o.to);
+    o.grant.key[slot_of(rail)] = registered->key(rail);
   }
 }
 

@@ -48,6 +48,8 @@ void LaneSender::drop_rail(int rail) {
     again_.push_back({p});
     return true;
   });
+  for (Offered& o : offers_) o.grant.drop(rail);  // another rail may take its slot before the next grant comes
+  for (Again& a : again_) a.piece.grant.drop(rail);
   if (lingers_ && !again_.empty()) path_.resume_later();
 }
 

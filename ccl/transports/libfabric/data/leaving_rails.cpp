@@ -24,16 +24,14 @@ constexpr int answers_of_last = 20;  // of a peer to which nothing arrives over 
 
 }  // namespace
 
-bool DataPath::is_over(Rank to, int rail) const {
-  return has_rail(rail) || (presence_->rails_left_by(to) >> rail & 1) != 0;
-}
+bool DataPath::is_over(Rank to, int rail) const { return has_rail(rail) || presence_->rails_left_by(to).has(rail); }
 
 // A rail over which nothing arrives, though the receiver answers otherwise, is left, by all ranks. What was under way
 // on it is sent again over the others when the receiver has left it too: until then it might still arrive, after its
 // place has been put to another use.
 void DataPath::look_after_rails() {
-  for (int rail = 0; rail < rails(); ++rail)
-    if ((presence_->rails_left() >> rail & 1) != 0) leave_rail(rail);
+  for (int rail = packet_rail(); rail < rails(); ++rail)  // which may open another
+    if (presence_->rails_left().has(rail)) leave_rail(rail);
   const Deadline now = Clock::now();
   if (now - looked_after_ < between_looks) return;
   const bool we_paused = now - looked_after_ > rail_patience / 2;
@@ -55,9 +53,9 @@ int DataPath::stalled(Deadline now, bool we_paused) {
     see_whether_stuck(r, now, we_paused);
     const RailCounts arrived = presence_->arrived_at(r);
     const RailSet left = rails_.left() | presence_->rails_left_by(r);
-    for (int rail = 0; rail < rails(); ++rail) {
-      const auto at = static_cast<std::size_t>(rail);
-      if ((left >> rail & 1) != 0) continue;
+    for (int rail = packet_rail(); rail < rails(); ++rail) {
+      const std::size_t at = slot_of(rail);
+      if (left.has(rail)) continue;
       Overdue& one = known(r).arriving.rails[at];
       const auto is =
           one.look(sent[at], arrived[at], presence_->heard(r), now, patience, rails_.only_one() ? answers_of_last : 1);
@@ -76,8 +74,9 @@ void DataPath::see_whether_stuck(Rank r, Deadline now, bool we_paused) {
   const RailCounts& sent = traffic_.sent_to(r);
   const RailCounts arrived = presence_->arrived_at(r);
   std::uint64_t all_sent = 0, all_arrived = 0;
-  for (std::size_t rail = 0; rail < sent.size(); ++rail)
-    if ((left >> rail & 1) == 0) all_sent += sent[rail], all_arrived += std::min(arrived[rail], sent[rail]);
+  for (int rail = packet_rail(); rail < rails(); ++rail)
+    if (const std::size_t at = slot_of(rail); !left.has(rail))
+      all_sent += sent[at], all_arrived += std::min(arrived[at], sent[at]);
   Arriving& a = known(r).arriving;
   if (all_arrived >= all_sent)
     a.stuck_since = {};
@@ -87,9 +86,9 @@ void DataPath::see_whether_stuck(Rank r, Deadline now, bool we_paused) {
   presence_->set_stuck(r, a.stuck_since);
 }
 
-// A fresh endpoint has fresh connections. False: as many as there may be have been opened, or there is none to be had.
+// A fresh endpoint has fresh connections. False: there is none to be had.
 bool DataPath::open_another_rail(int like) {
-  if (!sends_again() || rails() == most_rails || no_more_rails_) return false;
+  if (!sends_again() || no_more_rails_) return false;
   try {
     wires_.push_back(
         open_wire(settings_, static_cast<std::uint64_t>(presence_->rank()), like % settings_.rails, rails(), use_));
@@ -99,6 +98,9 @@ bool DataPath::open_another_rail(int like) {
   }
   Wire& wire = *wires_.back();
   rails_.add();
+  const int rail = rails() - 1;
+  traffic_.begin(rail);
+  for (Known& peer : known_) peer.arriving.rails[slot_of(rail)] = {};
   registrations_.add_rail(
       [&](const Registrations::Range& r, bool for_peers) { return register_region(wire, r, for_peers); });
   return true;
@@ -126,7 +128,7 @@ void DataPath::leave_rail(int rail) {
     piece_ended(*p, false);
   }
   presence_->announce([&](PublicState& s) {
-    s.head.rails_left = rails_.left();
+    s.head.rails_left = rails_.left().word();
     s.address = address();
   });
   control_->wake();
@@ -158,7 +160,7 @@ void DataPath::begin_again_with_those_who_moved() {
   all_moved_ = all_resumed_ = true;
   for (std::size_t r = 0; r < known_.size(); ++r) {
     const auto rank = static_cast<Rank>(r);
-    if (!known_[r].moved && first_outside(presence_->rails_left_by(rank)) == packet_rail()) {
+    if (!known_[r].moved && presence_->rails_left_by(rank).first_outside() == packet_rail()) {
       known_[r].moved = true;
       each_end(r, [](auto& end) { end.begin_again(); });
     }

@@ -44,9 +44,9 @@ class Overdue {
 
 // How what is sent to a rank arrives there.
 struct Arriving {
-  std::array<Overdue, most_rails> rails;
-  std::uint64_t arrived = 0;  // over all of them
-  Deadline stuck_since = {};  // since when no more has; none: all has
+  std::array<Overdue, most_rails> rails;  // by slot
+  std::uint64_t arrived = 0;              // over all of them
+  Deadline stuck_since = {};              // since when no more has; none: all has
 };
 
 }  // namespace trellis::ccl::libfabric

@@ -8,12 +8,11 @@
 #include <span>
 
 #include "ccl/errors.h"
+#include "ccl/transports/libfabric/data/rail_set.h"
 #include "ccl/transports/libfabric/wire/message_kind.h"
 
 namespace trellis::ccl::libfabric {
 
-inline constexpr int most_rails =
-    4;  // that a communicator opens: those of the settings, then fresh ones in their place
 inline constexpr std::size_t most_pieces_asked = 1000;
 // Messages of a lane that its sender may have under way before the receiver has taken them.
 inline constexpr std::uint32_t window = 16;
@@ -44,7 +43,11 @@ struct Grant {
   std::uint64_t bytes = 0;
   std::uint32_t piece = 0;
   std::uint32_t first = 0;
-  std::uint8_t rails = 0;  // a bit for each over which the pieces may go
+  std::uint8_t rails = 0;  // a bit for the slot of each over which the pieces may go
+
+  bool is_for(int rail) const { return (rails >> slot_of(rail) & 1) != 0; }
+  void add(int rail) { rails |= static_cast<std::uint8_t>(1U << slot_of(rail)); }
+  void drop(int rail) { rails &= static_cast<std::uint8_t>(~(1U << slot_of(rail))); }
   std::uint64_t address[most_rails] = {};
   std::uint64_t key[most_rails] = {};
 };

@@ -13,8 +13,6 @@ constexpr double slowest = 8;     // times slower than the fastest: such a rail 
 constexpr double alike = 4;       // times slower: it is taken to be as fast, as such differences are often by chance
 constexpr double remembered = 2;  // pieces by which a rail may have had less than its share
 
-bool has(RailSet set, int rail) { return (set >> rail & 1) != 0; }
-
 }  // namespace
 
 // Of the fastest rail, in seconds a byte; 0: none is known.
@@ -36,8 +34,8 @@ double Rails::slowness(const Rail& r) const {
 int Rails::choose(std::size_t bytes) const {
   int best = -1;
   std::tuple<bool, bool, double> least;
-  for (int i = 0; i < static_cast<int>(rails_.size()); ++i) {
-    if (has(left_, i)) continue;
+  for (int i = first(); i < static_cast<int>(rails_.size()); ++i) {
+    if (left_.has(i)) continue;
     const Rail& r = at(i);
     const std::tuple cost(r.failures >= most_failures, full(i),
                           r.given + static_cast<double>(r.bytes + bytes) * slowness(r));
@@ -73,7 +71,7 @@ void Rails::done(int rail, std::size_t bytes, Deadline posted, bool well, Deadli
 }
 
 void Rails::leave(int rail) {
-  left_ |= static_cast<RailSet>(1U << rail);
+  left_.add(rail);
   rails_[static_cast<std::size_t>(rail)] = {};
 }
 

@@ -2,19 +2,15 @@
 // much is under way on it, and how fast it has been.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "ccl/errors.h"
 #include "ccl/store.h"
+#include "ccl/transports/libfabric/data/rail_set.h"
 
 namespace trellis::ccl::libfabric {
-
-using RailSet = std::uint8_t;  // a bit for each rail
-
-inline int first_outside(RailSet left) { return std::countr_one(left); }
 
 class Rails {
  public:
@@ -32,9 +28,9 @@ class Rails {
   void leave(int rail);
   void add() { rails_.emplace_back(); }
   RailSet left() const { return left_; }
-  bool only_one() const { return std::popcount(left_) + 1 == static_cast<int>(rails_.size()); }
-  int open() const { return static_cast<int>(rails_.size()) - std::popcount(left_); }
-  int first() const { return first_outside(left_); }  // it carries the packets
+  bool only_one() const { return open() == 1; }
+  int open() const { return static_cast<int>(rails_.size()) - left_.count(); }
+  int first() const { return left_.first_outside(); }  // it carries the packets
 
  private:
   struct Rail {
@@ -50,7 +46,7 @@ class Rails {
   const Rail& at(int rail) const { return rails_[static_cast<std::size_t>(rail)]; }
   std::vector<Rail> rails_;
   std::size_t most_pieces_;
-  RailSet left_ = 0;
+  RailSet left_;
 };
 
 }  // namespace trellis::ccl::libfabric

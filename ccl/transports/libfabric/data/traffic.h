@@ -21,11 +21,22 @@ class Traffic {
   explicit Traffic(Rank ranks)
       : sent_(static_cast<std::size_t>(ranks)), arrived_(new Arrived[static_cast<std::size_t>(ranks)]) {}
 
-  void sent(Rank to, int rail) { ++count(to, rail); }
-  void failed(Rank to, int rail) { --count(to, rail); }
-  void had_arrived(Rank to, int rail) { ++count(to, rail); }  // though it had failed
-  void arrived(Rank from, int rail) { arrived_[from][static_cast<std::size_t>(rail)].fetch_add(1, relaxed); }
+  void sent(Rank to, int rail) { count(to, rail, 1); }
+  void failed(Rank to, int rail) { count(to, rail, -1); }
+  void had_arrived(Rank to, int rail) { count(to, rail, 1); }  // though it had failed
+  void arrived(Rank from, int rail) {
+    if (is_counted(rail)) arrived_[from][slot_of(rail)].fetch_add(1, relaxed);
+  }
+  // A rail takes the place of one that was left, which is counted no longer.
+  void begin(int rail) {
+    newest_ = rail;
+    for (std::size_t r = 0; r < sent_.size(); ++r) {
+      sent_[r][slot_of(rail)] = 0;
+      arrived_[static_cast<std::ptrdiff_t>(r)][slot_of(rail)].store(0, relaxed);
+    }
+  }
 
+  // By the slots of rails.
   const RailCounts& sent_to(Rank r) const { return sent_[static_cast<std::size_t>(r)]; }
   // From each rank; may be called by any thread, and when this is gone.
   std::function<RailCounts(Rank)> arrivals() const {
@@ -39,7 +50,11 @@ class Traffic {
  private:
   using Arrived = std::array<std::atomic<std::uint64_t>, most_rails>;
   static constexpr auto relaxed = std::memory_order_relaxed;
-  std::uint64_t& count(Rank r, int rail) { return sent_[static_cast<std::size_t>(r)][static_cast<std::size_t>(rail)]; }
+  bool is_counted(int rail) const { return rail > newest_ - most_rails; }
+  void count(Rank r, int rail, int more) {
+    if (is_counted(rail)) sent_[static_cast<std::size_t>(r)][slot_of(rail)] += static_cast<std::uint64_t>(more);
+  }
+  int newest_ = most_rails - 1;
   std::vector<RailCounts> sent_;
   const std::shared_ptr<Arrived[]> arrived_;
 };

@@ -65,9 +65,9 @@ std::uint32_t Presence::posts(Rank r) const {
   return r == rank_ ? mine_.head.posts : peer(r).state.head.posts;
 }
 
-std::uint8_t Presence::rails_left_by(Rank r) const {
+RailSet Presence::rails_left_by(Rank r) const {
   const std::lock_guard lock(mutex_);
-  return r == rank_ ? mine_.head.rails_left : peer(r).state.head.rails_left;
+  return RailSet(r == rank_ ? mine_.head.rails_left : peer(r).state.head.rails_left);
 }
 
 RailCounts Presence::arrived_at(Rank r) const {
@@ -317,9 +317,9 @@ bool Presence::hear(const PublicState& s, int path) {
     const std::lock_guard lock(mutex_);
     if (!peer(from).came.take(s.head.number)) return false;
   }
-  if (s.head.rails_left != 0) rails_left_.fetch_or(s.head.rails_left, std::memory_order_release);
   if (rank_ == 0 && s.head.gives_up) settle(Outcome::dropped);
   const std::lock_guard lock(mutex_);
+  rails_left_.store((rails_left() | RailSet(s.head.rails_left)).word(), std::memory_order_release);
   if (hear_of_end(s.head) && is_large(ranks())) owe_all_locked();
   Peer& p = peer(from);
   p.heard = Clock::now();

@@ -51,8 +51,8 @@ class Presence {
   Rank lost() const { return lost_.load(std::memory_order_relaxed); }
   Rank heard_by_others() const;  // the rank that the lost one had taken for lost; -1: none
   Rank aborted() const { return aborted_.load(std::memory_order_acquire); }
-  std::uint8_t rails_left() const { return rails_left_.load(std::memory_order_acquire); }  // by any rank
-  std::uint8_t rails_left_by(Rank) const;
+  RailSet rails_left() const { return RailSet(rails_left_.load(std::memory_order_acquire)); }  // by any rank
+  RailSet rails_left_by(Rank) const;
   RailCounts arrived_at(Rank) const;  // of what this has sent
   void mark_lost(Rank);
   void mark_aborted();
@@ -107,7 +107,7 @@ class Presence {
   bool one_host_ = true, come_ = false;
   std::atomic<Rank> lost_ = -1, aborted_ = -1, missing_ = -1;
   std::atomic<Outcome> outcome_ = Outcome::open;
-  std::atomic<std::uint8_t> rails_left_ = 0;
+  std::atomic<std::uint64_t> rails_left_ = 0;  // a RailSet
   mutable std::mutex mutex_;
   PublicState mine_;
   std::vector<Peer> peers_;

@@ -19,11 +19,10 @@ bool has_values_of_a_rank(std::span<const std::byte> head) {
     std::size_t at;
     std::size_t values;
   };
-  constexpr std::size_t activity = offsetof(PublicHead, activity), flags = 2, sets_of_rails = 16;
+  constexpr std::size_t activity = offsetof(PublicHead, activity), flags = 2;
   const std::array small = {Small{offsetof(PublicHead, joined), flags},
                             Small{offsetof(PublicHead, gives_up), flags},
                             Small{offsetof(PublicHead, left), flags},
-                            Small{offsetof(PublicHead, rails_left), sets_of_rails},
                             Small{activity + offsetof(Activity, running), flags},
                             Small{activity + offsetof(Activity, divides), std::size_t{Notice::calls}},
                             Small{activity + offsetof(Activity, collective), schedule::collectives().size()},
@@ -55,7 +54,7 @@ bool read_public(std::span<const std::byte> from, PublicState& s) {
   std::memcpy(&s.head, from.data(), sizeof(PublicHead));
   const std::size_t address = s.head.address_bytes, note = s.head.note_bytes, board = s.head.board_bytes;
   const std::size_t relayed = s.head.relayed_bytes;
-  if (s.head.outcome > Outcome::dropped) return false;
+  if (s.head.outcome > Outcome::dropped || !RailSet(s.head.rails_left).is_plausible()) return false;
   if (address + note + board + relayed > from.size() - sizeof(PublicHead)) return false;
   auto rest = from.subspan(sizeof(PublicHead));
   const auto part = [&rest](std::vector<std::byte>& to, std::size_t bytes) {

@@ -13,9 +13,10 @@ namespace trellis::ccl::libfabric {
 
 struct PublicHead {
   std::uint64_t communicator = 0;
-  std::uint64_t version = 0;  // of the sender's state; a message with an older one is ignored
-  std::uint64_t number = 0;   // of the message, among those to its receiver: one that has come before is ignored
-  RailCounts arrived = {};    // messages and pieces that came from the receiver of this
+  std::uint64_t version = 0;     // of the sender's state; a message with an older one is ignored
+  std::uint64_t number = 0;      // of the message, among those to its receiver: one that has come before is ignored
+  std::uint64_t rails_left = 0;  // a RailSet
+  RailCounts arrived = {};       // messages and pieces that came from the receiver of this, by the slots of rails
   Activity activity = {};
   std::int32_t from = -1;  // rank
   std::int32_t to = -1;    // rank
@@ -35,9 +36,8 @@ struct PublicHead {
   std::uint16_t note_bytes = 0;
   std::uint16_t board_bytes = 0;
   std::uint16_t relayed_bytes = 0;
-  std::uint8_t rails_left = 0;  // a bit for each
-  bool joined = false;          // has come; in a large communicator, so have those behind it
-  bool gives_up = false;        // wants the joining to be dropped
+  bool joined = false;    // has come; in a large communicator, so have those behind it
+  bool gives_up = false;  // wants the joining to be dropped
   bool left = false;
 };
 

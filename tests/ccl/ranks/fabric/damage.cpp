@@ -111,6 +111,34 @@ TEST(DamagedControl, IsNamedWhereNothingElseComes) {
   EXPECT_NE(said.find("dropped, which no rank of this job had sent so"), said.npos) << said;
 }
 
+// What it says last is said once, and nobody is there afterwards who would say it again.
+TEST(DamagedControl, OfARankThatEndsIsStillHeard) {
+  if (is_absent()) GTEST_SKIP() << libfabric::library_absence();
+  constexpr Rank ranks = 3, ends = 1;
+  for (int seed = 1; seed <= 6; ++seed) {
+    const Config config{.timeout = 60s,
+                        .transport = "libfabric",
+                        .fabric = {.hostility = fmt::format("seed={},flip=60,control=2", seed)}};
+    const auto store = memory_store();
+    std::array<std::string, ranks> said;
+    std::vector<std::thread> threads;
+    for (Rank r = 0; r < ranks; ++r)
+      threads.emplace_back([&, r] {
+        const auto c = Communicator::create(store, r, ranks, config);
+        if (r == ends) return c->abort();
+        try {
+          wrong_results(*c, small, 1);
+        } catch (const std::exception& e) {
+          said[static_cast<std::size_t>(r)] = e.what();
+        }
+      });
+    for (std::thread& t : threads) t.join();
+    for (const Rank r : {0, 2})
+      EXPECT_NE(said[static_cast<std::size_t>(r)].find("aborted by rank 1"), std::string::npos)
+          << seed << ": " << said[static_cast<std::size_t>(r)];
+  }
+}
+
 TEST(RepeatedData, AreTakenOnce) {
   if (is_absent()) GTEST_SKIP() << libfabric::library_absence();
   for (const bool checks : {false, true})
