@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "tests/folder.h"
 #include "tests/why.h"
 #include "train/checkpoint/origin.h"
 
@@ -120,6 +121,76 @@ TEST(Keys, HoldWhatAProgramSets) {
   EXPECT_EQ(why([&] { derive(step, 1); }), "model.optim.sched.min_lr is 5: expected at most model.optim.lr, 0.001");
   step.schedule.name = "constant";  // which has no use for it
   EXPECT_EQ(why([&] { derive(step, 1); }), "");
+}
+
+TEST(Keys, MegatronsWordsNameTheArchitecture) {
+  const auto described = [](const std::vector<std::pair<std::string, std::string>>& words, JobConfig c = {}) {
+    for (const auto& [key, value] : words) apply(c, {"model." + key, {value}});
+    const std::string refused = why([&] { complete(c); });
+    return refused.empty() ? c.step.model.architecture : refused;
+  };
+  EXPECT_EQ(described({}), "llama");
+  EXPECT_EQ(described({{"activation", "gelu"}, {"position_embedding_type", "learned_absolute"}}), "gpt3");
+  EXPECT_EQ(described({{"activation", "gelu"}, {"position_embedding_type", "rope"}, {"has_bias", "True"}}), "gpt_neox");
+  EXPECT_EQ(described({{"activation", "swiglu"}, {"normalization", "rmsnorm"}, {"has_bias", "False"}}), "llama");
+  EXPECT_TRUE(
+      described({{"activation", "swiglu"}, {"has_bias", "True"}})
+          .starts_with("no architecture has model.activation swiglu, model.has_bias true: expected llama (swiglu, "
+                       "rmsnorm, rope, no biases) or "));
+  EXPECT_TRUE(described({{"architecture", "gpt3"}, {"normalization", "rmsnorm"}})
+                  .starts_with("no architecture has model.architecture gpt3, model.normalization rmsnorm: expected"));
+  JobConfig windowed;
+  windowed.step.seq_length = 64;
+  EXPECT_EQ(described({{"sliding_window_size", "64"}}, windowed), "llama");
+  EXPECT_TRUE(
+      described({{"sliding_window_size", "63"}}, windowed).starts_with("model.sliding_window_size is 63: expected"));
+}
+
+TEST(Keys, HuggingFacesConfigSaysWhatTheModelIs) {
+  const Folder folder;
+  const auto read = [&](const std::string& more, JobConfig* to = nullptr) {
+    const auto path = folder.put("config.json", R"({"model_type": "llama", "hidden_act": "silu", "hidden_size": 96,
+        "num_attention_heads": 6, "num_key_value_heads": 2, "num_hidden_layers": 3, "rms_norm_eps": 1e-06,
+        "rope_theta": 500000.0, "torch_dtype": "bfloat16", "tie_word_embeddings": true, "vocab_size": 1000)" +
+                                                    more + "}");
+    JobConfig c;
+    return why([&] { apply(to == nullptr ? c : *to, {"model.model_config", {path.string()}}); });
+  };
+  JobConfig c;
+  c.step.model.architecture = "gpt3";
+  EXPECT_EQ(read("", &c), "");
+  EXPECT_EQ(c.step.model.architecture, "llama");
+  EXPECT_EQ(c.step.model.num_layers, 3U);
+  EXPECT_EQ(c.step.model.kv_heads(), 2U);
+  EXPECT_EQ(c.step.model.norm_epsilon, 1e-6);
+  EXPECT_EQ(c.step.model.rope_theta, 5e5);
+  EXPECT_TRUE(c.step.model.tie_word_embeddings);
+  EXPECT_EQ(read(R"(, "head_dim": 16, "rope_scaling": null, "attention_bias": false)"), "");
+  const std::pair<const char*, const char*> refused[] = {
+      {R"(, "rope_scaling": {"factor": 8.0})", R"(rope_scaling is {"factor":8.0}: expected null)"},
+      {R"(, "head_dim": 32)", "head_dim is 32: expected hidden_size / num_attention_heads"},
+      {R"(, "mlp_bias": true)", "mlp_bias is true: expected false"},
+      {R"(, "intermediate_size": -4)", "model.intermediate_size is '-4': expected a whole number, 0 to"},
+      {R"(, "attention_dropout": 1)", "model.attention_dropout is '1': expected a number, 0 to below 1"},
+      {", ", "config.json: "}};
+  for (const auto& [more, words] : refused) EXPECT_NE(read(more).find(words), std::string::npos) << read(more);
+  folder.put("config.json", R"({"model_type": "mixtral"})");
+  EXPECT_NE(why([&] {
+              apply(c, {"model.model_config", {(folder.path() / "config.json").string()}});
+            }).find("model_type is 'mixtral': expected llama or mistral"),
+            std::string::npos);
+  EXPECT_EQ(refusal({"model.model_config", {"/nonexistent/config.json"}}),
+            "model.model_config: cannot read /nonexistent/config.json");
+}
+
+TEST(Keys, FusedProjectionsAndWeightedPathsAreReadAsUpstream) {
+  JobConfig c;
+  apply(c, {"model_alignment_strategy.peft.target_modules", {"qkv_proj", "o_proj"}, true});
+  EXPECT_EQ(c.step.lora.targets, (std::vector<std::string>{"q_proj", "k_proj", "v_proj", "o_proj"}));
+  apply(c, {"data.data_prefix", {"1.0", "/a/text_document"}, true});
+  EXPECT_EQ(c.data.train_path, std::vector<std::string>{"/a/text_document"});
+  EXPECT_NE(refusal({"data.data_prefix", {"0.5", "/a", "0.5", "/b"}, true}).find("blends by weights are not built"),
+            std::string::npos);
 }
 
 Differences changed(const std::function<void(JobConfig&)>& change, bool anew = false) {

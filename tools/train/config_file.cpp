@@ -1,6 +1,7 @@
 #include "tools/train/config_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "sim/figures/nearest.h"
 #include "tools/program/output.h"
+#include "tools/train/interpolation.h"
 #include "train/config/keys.h"
 
 namespace trellis::tools {
@@ -30,71 +32,119 @@ train::KeyValue value_of(const std::string& key, const YAML::Node& node) {
   return v;
 }
 
+// A key's value in the file or of the command line, before ${...} is what it stands for.
+struct Leaf {
+  train::KeyValue value;
+  std::string place;
+};
+
 class Reading {
  public:
-  Reading(ReadConfig& out, std::string name) : out_(out), name_(std::move(name)), known_(train::known_keys()) {}
+  explicit Reading(std::string name) : name_(std::move(name)), known_(train::known_keys()) {}
 
   void section(const std::string& path, const YAML::Node& node) {
     for (const auto& entry : node) {
       const YAML::Node &key = entry.first, &below = entry.second;
-      if (!key.IsScalar())
-        throw std::invalid_argument(fmt::format("{}: expected a word as a key", place_of(key, name_)));
+      const std::string place = place_of(key, name_);
+      if (!key.IsScalar()) {
+        problems_.push_back(fmt::format("{}: expected a word as a key", place));
+        continue;
+      }
       const std::string whole = path.empty() ? key.Scalar() : path + "." + key.Scalar();
-      const bool known = std::ranges::find(known_, whole) != known_.end();
-      if (known) {
-        set(value_of(whole, below), place_of(key, name_));
+      remember(whole, below);
+      if (is_known(whole)) {
+        note_problem(place, [&] { leaves_.push_back({value_of(whole, below), place}); });
       } else if (!train::is_section(whole)) {
-        unknown(whole, place_of(key, name_));
+        problems_.push_back(unknown(whole, place));
       } else if (below.IsMap()) {
         section(whole, below);
       } else if (!below.IsNull()) {
-        throw std::invalid_argument(
-            fmt::format("{}: {} is a section: expected keys below it", place_of(key, name_), whole));
+        problems_.push_back(fmt::format("{}: {} is a section: expected keys below it", place, whole));
       }
     }
   }
 
-  void set(const train::KeyValue& value, const std::string& place) {
-    try {
-      if (std::string note = train::apply(out_.job, value); !note.empty()) out_.notes.push_back(std::move(note));
-    } catch (const std::invalid_argument& e) {
-      throw std::invalid_argument(fmt::format("{}: {}", place, e.what()));
-    }
+  // Replaces what the file says, before other values refer to it.
+  void change(const std::string& text) {
+    const std::string place = "--set " + text;
+    const std::size_t equals = text.find('=');
+    if (equals == text.npos) return problems_.push_back(fmt::format("{}: expected KEY=VALUE", place));
+    const std::string key = text.substr(0, equals);
+    if (!is_known(key)) return problems_.push_back(unknown(key, place));
+    note_problem(place, [&] {
+      const train::KeyValue value = value_of(key, YAML::Load(text.substr(equals + 1)));
+      values_[key] = value;
+      std::erase_if(leaves_, [&](const Leaf& l) { return l.value.key == key; });
+      leaves_.push_back({value, place});
+    });
   }
 
-  void change(const std::string& text) {
-    const std::size_t equals = text.find('=');
-    if (equals == text.npos) throw std::invalid_argument(fmt::format("--set {}: expected KEY=VALUE", text));
-    const std::string key = text.substr(0, equals), place = "--set " + text;
-    if (std::ranges::find(known_, key) == known_.end()) unknown(key, place);
-    try {
-      set(value_of(key, YAML::Load(text.substr(equals + 1))), place);
-    } catch (const YAML::Exception& e) {
-      throw std::invalid_argument(fmt::format("{}: {}", place, e.msg));
-    }
+  ReadConfig read() {
+    ReadConfig out;
+    // Hugging Face's file says what the model is where no other key does.
+    std::ranges::stable_partition(leaves_, [](const Leaf& l) { return l.value.key == "model.model_config"; });
+    for (const Leaf& leaf : leaves_)
+      note_problem(leaf.place, [&] {
+        if (std::string note = train::apply(out.job, interpolated(leaf.value, values_)); !note.empty())
+          out.notes.push_back(std::move(note));
+      });
+    note_problem(name_, [&] { train::complete(out.job); });
+    if (problems_.size() == 1) throw std::invalid_argument(problems_[0]);
+    if (!problems_.empty())
+      throw std::invalid_argument(fmt::format("{} mistakes: {}", problems_.size(), fmt::join(problems_, "; ")));
+    return out;
   }
 
  private:
-  [[noreturn]] void unknown(const std::string& key, const std::string& place) const {
+  bool is_known(const std::string& key) const { return std::ranges::find(known_, key) != known_.end(); }
+
+  template <class Call>
+  void note_problem(const std::string& place, const Call& call) {
+    try {
+      call();
+    } catch (const std::invalid_argument& e) {
+      problems_.push_back(fmt::format("{}: {}", place, e.what()));
+    } catch (const YAML::Exception& e) {
+      problems_.push_back(fmt::format("{}: {}", place, e.msg));
+    }
+  }
+
+  // Also what no key reads may be referred to.
+  void remember(const std::string& path, const YAML::Node& node) {
+    if (!node.IsMap()) {
+      train::KeyValue v{.key = path, .words = {}, .list = node.IsSequence(), .null = node.IsNull()};
+      if (node.IsScalar()) v.words.push_back(node.Scalar());
+      for (std::size_t i = 0; node.IsSequence() && i < node.size(); ++i)
+        if (node[i].IsScalar()) v.words.push_back(node[i].Scalar());
+      values_[path] = std::move(v);
+      return;
+    }
+    if (!is_known(path) && train::is_section(path)) return;  // its keys come one by one
+    for (const auto& entry : node)
+      if (entry.first.IsScalar()) remember(path + "." + entry.first.Scalar(), entry.second);
+  }
+
+  std::string unknown(const std::string& key, const std::string& place) const {
     std::string near = sim::nearest(key, known_);
     // A key of another section is meant as well as a misspelt one.
     for (const std::string& each : known_)
       if (near.empty() && each.substr(each.rfind('.') + 1) == key.substr(key.rfind('.') + 1)) near = each;
-    throw std::invalid_argument(
-        fmt::format("{}: no key '{}'{}", place, key,
-                    near.empty() ? "; `trellis train --keys` lists them" : fmt::format("; did you mean '{}'?", near)));
+    return fmt::format(
+        "{}: no key '{}'{}", place, key,
+        near.empty() ? "; `trellis train --keys` lists them" : fmt::format("; did you mean '{}'?", near));
   }
 
-  ReadConfig& out_;
   std::string name_;
   std::vector<std::string> known_;
+  Values values_;
+  std::vector<Leaf> leaves_;
+  std::vector<std::string> problems_;
 };
 
 }  // namespace
 
 ReadConfig parse_config(const std::string& name, const std::string& text, const std::vector<std::string>& changes) {
-  ReadConfig out;
-  Reading reading(out, name);
+  Reading reading(name);
   try {
     const YAML::Node root = YAML::Load(text);
     if (!root.IsNull() && !root.IsMap())
@@ -104,7 +154,12 @@ ReadConfig parse_config(const std::string& name, const std::string& text, const 
     throw std::invalid_argument(fmt::format("{}, line {}: {}", name, e.mark.line + 1, e.msg));
   }
   for (const std::string& change : changes) reading.change(change);
-  return out;
+  return reading.read();
+}
+
+std::string list_of(const std::vector<std::string>& notes) {
+  return notes.size() < 2 ? fmt::format("{}", fmt::join(notes, ""))
+                          : fmt::format("{} notes on the configuration:\n  {}", notes.size(), fmt::join(notes, "\n  "));
 }
 
 ReadConfig read_config(const std::string& path, const std::vector<std::string>& changes) {

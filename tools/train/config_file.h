@@ -13,8 +13,11 @@ struct ReadConfig {
   std::vector<std::string> notes;  // keys that have no effect here, and why
 };
 
-// changes: "a.b=c"; lists as "[1, 2]". Throws invalid_argument: what is no YAML, with the line; an unknown key, with
-// the nearest known one; what a key does not take.
+// The notes as one list; empty where there are none.
+std::string list_of(const std::vector<std::string>& notes);
+
+// changes: "a.b=c"; lists as "[1, 2]". Throws invalid_argument: what is no YAML, with the line; or all mistakes
+// together: unknown keys, with the nearest known ones, and what keys do not take.
 ReadConfig read_config(const std::string& path, const std::vector<std::string>& changes);
 ReadConfig parse_config(const std::string& name, const std::string& text, const std::vector<std::string>& changes);
 

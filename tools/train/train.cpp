@@ -86,8 +86,7 @@ int train_here(const Options& o, const ReadConfig& read) {
   if (!o.machine.empty()) job.trainer.peak_tflops = peak_tflops(o.machine, job.step.precision);
   if (job.trainer.threads < 0) job.trainer.threads = std::max(1, kernels::cpu().cores / launched.local_ranks);
   notes.insert(notes.begin(), read.notes.begin(), read.notes.end());
-  if (first)
-    for (const std::string& note : notes) print(note);
+  if (first && !notes.empty()) print(list_of(notes));
   const train::TrainingResult result = train::train(job, *world,
                                                     {.begin = [&](std::int64_t) { before_steps.reset(); },
                                                      .step =

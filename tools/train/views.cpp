@@ -116,15 +116,16 @@ int show(const Options& o) {
     write_output("", table.json());
   } else {
     const train::MeshShape& m = classes[0].mesh.shape();
-    std::string split = train::split_memory(config, world, classes, graph);
-    if (!split.empty()) split += "\n";
+    std::string notes = train::split_memory(config, world, classes, graph);
+    if (!notes.empty()) notes += "\n";
+    if (!read.notes.empty()) notes += list_of(read.notes) + "\n";
     write_output(
         "", fmt::format(
                 "{} ranks: tensor {}, pipeline {}, data {}; {} micro-batches; {}\nbubble: {:.1f}%, idle over busy time "
                 "by the stages' FLOPs; {:.1f}% were the stages equal\n{}{}{}\n",
                 world, m.tensor, m.pipeline, m.data, classes[0].micro_batches, schedule.name,
                 100 * timing_of(schedule, classes).bubble(),
-                100 * train::simulate(schedule, {}, train::Messages::buffered).bubble(), table.text(), split,
+                100 * train::simulate(schedule, {}, train::Messages::buffered).bubble(), table.text(), notes,
                 fault.empty() ? "proved: communication matches, and nobody waits in a circle" : "FAULT: " + fault));
   }
   return fault.empty() ? 0 : 1;

@@ -49,11 +49,19 @@ struct ExperimentConfig {
   bool log_parameter_norm = false, log_gradient_norm = true;
 };
 
+// How Megatron's keys describe a layer, where no architecture is named. Empty: not said.
+struct LayerWords {
+  std::string architecture = {};  // as it is named
+  std::string activation = {}, normalization = {}, positions = {}, bias = {};
+  std::size_t sliding_window = 0;  // positions that attention sees; 0: all before
+};
+
 struct JobConfig {
   Config step;
   TrainerConfig trainer;
   DataConfig data;
   ExperimentConfig experiment;
+  LayerWords words = {};
 };
 
 }  // namespace trellis::train

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 
 namespace trellis::train {
 
@@ -16,7 +17,10 @@ Key idle(std::string name, std::string why) {
 
 Key only(std::string name, std::vector<std::string> served, std::string why) {
   return {.name = std::move(name), .apply = [served, why](JobConfig&, const KeyValue& v) -> std::string {
-            if (std::ranges::find(served, word(v)) == served.end())
+            std::string said = word(v);
+            for (const char* truth : {"true", "false"})  // as Python writes them
+              if (said.size() > 1 && said.substr(1) == truth + 1 && std::tolower(said[0]) == truth[0]) said = truth;
+            if (std::ranges::find(served, said) == served.end())
               refuse(v, fmt::format("{}; {}", fmt::join(served, " or "), why));
             return "";
           }};

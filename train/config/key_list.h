@@ -73,5 +73,6 @@ std::vector<Key> experiment_keys();
 std::vector<Key> strategy_keys();
 std::vector<Key> data_keys();
 std::vector<Key> other_keys();
+std::vector<Key> foreign_keys();  // of NxD Training, NeMo and Megatron, without a counterpart here
 
 }  // namespace trellis::train

@@ -24,6 +24,10 @@ bool is_section(std::string_view key);  // "data", "model.optim"
 // with a sentence. Returns what should be said of a key that has no effect here; empty: nothing. The key must be known.
 std::string apply(JobConfig&, const KeyValue&);
 
+// What follows when all keys have been applied: the architecture that Megatron's words describe. Throws
+// invalid_argument where they describe none, or another one than is named.
+void complete(JobConfig&);
+
 // That every number is in its key's range, whoever set it. Throws invalid_argument that names key, value and range.
 void check_values(const JobConfig&);
 

@@ -11,6 +11,16 @@ constexpr double most_batches_ahead = 1024;
 constexpr double most_side = 1 << 28;  // of a tensor, in elements
 constexpr double most_batch = 1e12;
 
+// A weight before each path, as Megatron has it.
+std::string set_prefix(JobConfig& c, const KeyValue& v) {
+  const auto is_number = [](const std::string& w) { return w.find_first_not_of("0123456789.") == w.npos; };
+  std::vector<std::string> paths, weights;
+  for (const std::string& w : v.words) (is_number(w) ? weights : paths).push_back(w);
+  if (!weights.empty() && paths.size() > 1)
+    refuse(v, "one path, or several without weights: blends by weights are not built");
+  return c.data.train_path = paths, "";
+}
+
 }  // namespace
 
 std::vector<Key> strategy_keys() {
@@ -29,13 +39,13 @@ std::vector<Key> strategy_keys() {
           "context_parallel_size", [](auto& c) { return &c.step.strategy.context; }, ranks),
       k(
           "expert_model_parallel_size", [](auto& c) { return &c.step.strategy.expert; }, ranks),
+      only("distributed_strategy.token_shuffle_group_size", {"1"},
+           "tokens are shuffled among experts, and no model here has any"),
       k("zero1", [](auto& c) { return &c.step.strategy.zero1; }),
       k("sequence_parallel", [](auto& c) { return &c.step.strategy.sequence_parallel; }),
       k(
           "kv_replicator", [](auto& c) { return &c.step.strategy.kv_replicator; }, between(0, most_ranks)),
       k("pipeline_schedule", [](auto& c) { return &c.step.strategy.schedule; }),
-      absent("distributed_strategy.token_shuffle_group_size",
-             "tokens are shuffled among experts, and no model here has any"),
   };
 }
 
@@ -54,7 +64,7 @@ std::vector<Key> data_keys() {
           "seq_length", course, [](auto& c) { return &c.step.seq_length; }, between(2, most_side)),
       k("train_path", silent, [](auto& c) { return &c.data.train_path; }),
       also("data.train_dir", "data.train_path"),
-      also("data.data_prefix", "data.train_path"),
+      {.name = "data.data_prefix", .apply = set_prefix},
       k(
           "token_bytes", course, [](auto& c) { return &c.data.token_bytes; }, one_of({0, 2, 4})),
       k(
@@ -65,7 +75,7 @@ std::vector<Key> data_keys() {
       also("data.val_dir", "data.val_path"),
       idle("data.splits_string", "all of the data is for training"),
       idle("data.num_workers", "batches are read ahead by one thread"),
-      absent("data.tokenizer", "text is read as bytes, and token files as they are; tokenize before"),
+      idle("data.tokenizer", "text is read as bytes, and token files as they are; tokenize before"),
       idle("data.packing", "samples are cut from one stream of tokens"),
   };
 }

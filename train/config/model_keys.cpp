@@ -1,9 +1,22 @@
+#include "train/config/hf_config.h"
 #include "train/config/key_list.h"
 
 #include <fmt/format.h>
 
 namespace trellis::train {
 namespace {
+
+std::string set_model_config(JobConfig& c, const KeyValue& v) { return apply_hf_config(c, word(v)), ""; }
+
+std::string set_architecture(JobConfig& c, const KeyValue& v) {
+  return c.step.model.architecture = c.words.architecture = word(v), "";
+}
+
+std::string set_bias(JobConfig& c, const KeyValue& v) {
+  bool has = false;
+  parse(v, has);
+  return c.words.bias = text_of(has), "";
+}
 
 std::string set_recompute(JobConfig& c, const KeyValue& v) {
   if (word(v) == "selective") return c.step.recompute = Recompute::selective, "";
@@ -63,7 +76,17 @@ std::vector<Key> model_keys() {
   };
   const Range side = between(1, most_side), side_or_none = between(0, most_side), share = from_below(0, 1);
   return {
-      k("architecture", model, [](auto& c) { return &c.step.model.architecture; }),
+      {.name = "model.model_config", .apply = set_model_config},
+      {.name = "model.architecture",
+       .apply = set_architecture,
+       .resumed = model,
+       .text = [](const JobConfig& c) { return c.step.model.architecture; }},
+      k("activation", silent, [](auto& c) { return &c.words.activation; }),
+      k("normalization", silent, [](auto& c) { return &c.words.normalization; }),
+      k("position_embedding_type", silent, [](auto& c) { return &c.words.positions; }),
+      {.name = "model.has_bias", .apply = set_bias},
+      k(
+          "sliding_window_size", silent, [](auto& c) { return &c.words.sliding_window; }, side_or_none),
       k(
           "vocab_size", model, [](auto& c) { return &c.step.model.vocab_size; }, between(2, most_side)),
       k(

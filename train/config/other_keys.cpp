@@ -25,6 +25,25 @@ std::string set_cache(JobConfig& c, const KeyValue& v) {
   return c.experiment.cache = word(v), "";
 }
 
+// NxD's fused projections are those of which they are made.
+std::string set_targets(JobConfig& c, const KeyValue& v) {
+  std::vector<std::string>& to = c.step.lora.targets;
+  to.clear();
+  for (const std::string& w : v.words) {
+    if (w == "qkv_proj")
+      to.insert(to.end(), {"q_proj", "k_proj", "v_proj"});
+    else if (w == "gate_up_proj")
+      to.insert(to.end(), {"gate_proj", "up_proj"});
+    else
+      to.push_back(w);
+  }
+  return "";
+}
+
+std::string say_dropout(JobConfig&, const KeyValue& v) {
+  return decimal(v, word(v), from_below(0, 1)) == 0 ? "" : v.key + " has no effect here: adapters drop nothing";
+}
+
 }  // namespace
 
 std::vector<Key> other_keys() {
@@ -34,17 +53,12 @@ std::vector<Key> other_keys() {
       idle("model.activations_checkpoint_recompute", "the granularity decides"),
       idle("model.fusions.softmax", "softmax is one kernel"),
       idle("model.fusions.flash_attention", "attention's memory is linear in the sequence always"),
-      absent("model.fusions.ring_attention", "context parallelism is not built"),
+      only("model.fusions.ring_attention", {"false"}, "context parallelism is not built"),
       idle("model.transpose_nki_inputs", "there are no NKI kernels"),
       {.name = "precision.type",
        .apply = set_precision,
        .resumed = said,
        .text = [](const JobConfig& c) { return std::string(name(c.step.precision)); }},
-      absent("precision.xla_use_bf16", "precision.type says it: bf16SR or bf16"),
-      absent("precision.xla_downcast_bf16", "precision.type says it: mixed_precision"),
-      absent("precision.neuron_rt_stochastic_rounding_en", "precision.type says it: bf16SR or mixed_precisionSR"),
-      only("precision.parallel_layers_reduce_dtype", {"fp32", "float32", "torch.float32"},
-           "sums over the tensor axis are in fp32"),
       idle("compiler_flags", "nothing is compiled"),
       {.name = "compiler_cache_url", .apply = set_cache},
       idle("aync_exec_max_inflight_requests", "steps are not queued"),
@@ -53,15 +67,18 @@ std::vector<Key> other_keys() {
           between(0, most_bucket_mb)),
       idle("neuron_rt_exec_timeout", "TRELLIS_TIMEOUT is the time that ranks wait for each other"),
       idle("neuron_experimental_compress_rg", "there are no replica groups"),
-      only("model_alignment_strategy.sft.packing", {"true", "True"}, "records of .jsonl files are packed"),
+      only("model_alignment_strategy.sft.packing", {"true"}, "records of .jsonl files are packed"),
       absent("model_alignment_strategy.dpo", "not built"),
       absent("model_alignment_strategy.orpo", "not built"),
       key(
           peft + "lora_rank", model, [](auto& c) { return &c.step.lora.rank; }, between(0, most_lora_rank)),
       key(
           peft + "lora_alpha", model, [](auto& c) { return &c.step.lora.alpha; }, above(0)),
-      key(peft + "target_modules", model, [](auto& c) { return &c.step.lora.targets; }),
-      only(peft + "lora_dropout", {"0", "0.0"}, "adapters drop nothing"),
+      {.name = peft + "target_modules",
+       .apply = set_targets,
+       .resumed = course,
+       .text = [](const JobConfig& c) { return text_of(c.step.lora.targets); }},
+      {.name = peft + "lora_dropout", .apply = say_dropout},
       only(peft + "lora_bias", {"none"}, "biases stay as they are"),
       idle(peft + "lora_verbose", "`trellis train show` lists parameters by stage"),
   };

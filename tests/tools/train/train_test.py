@@ -255,6 +255,44 @@ class Train(program.Case):
         self.assertEqual(ran.returncode, 2, ran.stdout)
         self.assertIn(f"{config}, line 3: trainer.log_every_n_steps is '0': expected a whole number, 1 to", ran.stderr)
 
+    def test_a_file_with_the_keys_of_nxd_training_is_read(self):
+        config = self.root / "megatron.yaml"
+        config.write_text("""
+name: gpt
+model_source: megatron
+trainer: {devices: 4, num_nodes: 2, max_steps: 100, limit_val_batches: 0.0, limit_test_batches: 0, check_val_every_n_epoch: null}
+exp_manager:
+  exp_dir: null
+  checkpoint_callback_params: {model_parallel_size: "${multiply:${distributed_strategy.tensor_model_parallel_size}, 2}"}
+distributed_strategy: {tensor_model_parallel_size: 2, sequence_parallel: True}
+data:
+  data_prefix: [1.0, /nonexistent/text_document]
+  seq_length: ${model.encoder_seq_length}
+  global_batch_size: 8
+  tokenizer: {library: megatron, type: GPT2BPETokenizer}
+model:
+  encoder_seq_length: 64
+  max_position_embeddings: ${.encoder_seq_length}
+  activation: gelu
+  normalization: layernorm
+  position_embedding_type: learned_absolute
+  has_bias: True
+  optim: {name: adamw, capturable: False, sched: {name: CosineAnnealing, max_steps: "${trainer.max_steps}"}}
+precision: {type: mixed_precision, xla_use_bf16: '0', master_weights: False}
+""")
+        shown = trellis("train", "show", str(config))
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn("8 ranks: tensor 2, pipeline 1, data 4; 2 micro-batches", shown.stdout)
+        self.assertIn("6 notes on the configuration:\n  ", shown.stdout)
+        for key in ("trainer.limit_test_batches", "exp_manager.checkpoint_callback_params.model_parallel_size", "data.tokenizer",
+                    "model.optim.capturable", "precision.xla_use_bf16", "precision.master_weights"):
+            self.assertIn(f"  {key} has no effect here: ", shown.stdout)
+        refused = trellis("train", "show", str(config), "--set", "model.moe={num_experts: 8}", "--set", "model.activation=swiglu")
+        self.assertEqual(refused.returncode, 2, refused.stdout)
+        self.assertIn("2 mistakes: ", refused.stderr)
+        self.assertIn("model.moe: experts are not built; ", refused.stderr)
+        self.assertIn("no architecture has model.activation swiglu, model.normalization layernorm", refused.stderr)
+
     def test_a_step_that_no_memory_holds_is_told_with_its_size(self):
         ran = trellis("train", CONFIG, *sets(exp_manager__exp_dir=self.root, model__hidden_size=2**18, model__intermediate_size=2**20))
         self.assertEqual(ran.returncode, 1, ran.stdout)
