@@ -44,7 +44,7 @@ requires(!Numeric<SettingOf<Get>>) Key key(std::string name, Resumed resumed, Ge
 
 // Every number has a range.
 template <class Get>
-requires Numeric<SettingOf<Get>> Key key(std::string name, Resumed resumed, Get get, Range range) {
+requires Numeric<SettingOf<Get>> Key key(std::string name, Resumed resumed, Range range, Get get) {
   return {.name = name,
           .apply =
               [get, range](JobConfig& c, const KeyValue& v) {

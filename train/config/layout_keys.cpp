@@ -24,53 +24,41 @@ std::string set_prefix(JobConfig& c, const KeyValue& v) {
 }  // namespace
 
 std::vector<Key> strategy_keys() {
-  const auto k = [](const char* name, auto get, auto... range) {
-    return key(fmt::format("distributed_strategy.{}", name), Resumed::said, get, std::move(range)...);
+  const auto k = [](const char* name, auto... rest) {
+    return key(fmt::format("distributed_strategy.{}", name), Resumed::said, std::move(rest)...);
   };
   const Range ranks = between(1, most_ranks);
   return {
-      k(
-          "tensor_model_parallel_size", [](auto& c) { return &c.step.strategy.tensor; }, ranks),
-      k(
-          "pipeline_model_parallel_size", [](auto& c) { return &c.step.strategy.pipeline; }, ranks),
-      k(
-          "virtual_pipeline_model_parallel_size", [](auto& c) { return &c.step.strategy.virtual_pipeline; }, ranks),
-      k(
-          "context_parallel_size", [](auto& c) { return &c.step.strategy.context; }, ranks),
-      k(
-          "expert_model_parallel_size", [](auto& c) { return &c.step.strategy.expert; }, ranks),
+      k("tensor_model_parallel_size", ranks, [](auto& c) { return &c.step.strategy.tensor; }),
+      k("pipeline_model_parallel_size", ranks, [](auto& c) { return &c.step.strategy.pipeline; }),
+      k("virtual_pipeline_model_parallel_size", ranks, [](auto& c) { return &c.step.strategy.virtual_pipeline; }),
+      k("context_parallel_size", ranks, [](auto& c) { return &c.step.strategy.context; }),
+      k("expert_model_parallel_size", ranks, [](auto& c) { return &c.step.strategy.expert; }),
       only("distributed_strategy.token_shuffle_group_size", {"1"},
            "tokens are shuffled among experts, and no model here has any"),
       k("zero1", [](auto& c) { return &c.step.strategy.zero1; }),
       k("sequence_parallel", [](auto& c) { return &c.step.strategy.sequence_parallel; }),
-      k(
-          "kv_replicator", [](auto& c) { return &c.step.strategy.kv_replicator; }, between(0, most_ranks)),
+      k("kv_replicator", between(0, most_ranks), [](auto& c) { return &c.step.strategy.kv_replicator; }),
       k("pipeline_schedule", [](auto& c) { return &c.step.strategy.schedule; }),
   };
 }
 
 // train_path is not compared when a run is resumed: the data's content is.
 std::vector<Key> data_keys() {
-  const auto k = [](const char* name, Resumed resumed, auto get, auto... range) {
-    return key(fmt::format("data.{}", name), resumed, get, std::move(range)...);
+  const auto k = [](const char* name, Resumed resumed, auto... rest) {
+    return key(fmt::format("data.{}", name), resumed, std::move(rest)...);
   };
   using enum Resumed;
   return {
-      k(
-          "micro_batch_size", said, [](auto& c) { return &c.step.micro_batch_size; }, between(1, most_side)),
-      k(
-          "global_batch_size", course, [](auto& c) { return &c.step.global_batch_size; }, between(1, most_batch)),
-      k(
-          "seq_length", course, [](auto& c) { return &c.step.seq_length; }, between(2, most_side)),
+      k("micro_batch_size", said, between(1, most_side), [](auto& c) { return &c.step.micro_batch_size; }),
+      k("global_batch_size", course, between(1, most_batch), [](auto& c) { return &c.step.global_batch_size; }),
+      k("seq_length", course, between(2, most_side), [](auto& c) { return &c.step.seq_length; }),
       k("train_path", silent, [](auto& c) { return &c.data.train_path; }),
       also("data.train_dir", "data.train_path"),
       {.name = "data.data_prefix", .apply = set_prefix},
-      k(
-          "token_bytes", course, [](auto& c) { return &c.data.token_bytes; }, one_of({0, 2, 4})),
-      k(
-          "special_tokens", course, [](auto& c) { return &c.data.special_tokens; }, between(0, most_side)),
-      k(
-          "prefetch", silent, [](auto& c) { return &c.data.prefetch; }, between(0, most_batches_ahead)),
+      k("token_bytes", course, one_of({0, 2, 4}), [](auto& c) { return &c.data.token_bytes; }),
+      k("special_tokens", course, between(0, most_side), [](auto& c) { return &c.data.special_tokens; }),
+      k("prefetch", silent, between(0, most_batches_ahead), [](auto& c) { return &c.data.prefetch; }),
       k("val_path", silent, [](auto& c) { return &c.data.val_path; }),
       also("data.val_dir", "data.val_path"),
       idle("data.splits_string", "all of the data is for training"),

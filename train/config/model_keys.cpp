@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
 #include "train/config/hf_config.h"
 #include "train/config/key_list.h"
-
-#include <fmt/format.h>
 
 namespace trellis::train {
 namespace {
@@ -67,14 +70,13 @@ constexpr double most_layers = 4096;   // a pass through a layer takes some 45 K
 constexpr double most_side = 1 << 28;  // of a tensor, in elements
 constexpr double most_steps = 1e15;
 
-}  // namespace
-
-std::vector<Key> model_keys() {
+// What the model is.
+std::vector<Key> shape_keys() {
   using enum Resumed;
-  const auto k = [](const char* name, Resumed resumed, auto get, auto... range) {
-    return key(fmt::format("model.{}", name), resumed, get, std::move(range)...);
+  const auto k = [](const char* name, Resumed resumed, auto... rest) {
+    return key(fmt::format("model.{}", name), resumed, std::move(rest)...);
   };
-  const Range side = between(1, most_side), side_or_none = between(0, most_side), share = from_below(0, 1);
+  const Range side = between(1, most_side), side_or_none = between(0, most_side);
   return {
       {.name = "model.model_config", .apply = set_model_config},
       {.name = "model.architecture",
@@ -85,92 +87,85 @@ std::vector<Key> model_keys() {
       k("normalization", silent, [](auto& c) { return &c.words.normalization; }),
       k("position_embedding_type", silent, [](auto& c) { return &c.words.positions; }),
       {.name = "model.has_bias", .apply = set_bias},
-      k(
-          "sliding_window_size", silent, [](auto& c) { return &c.words.sliding_window; }, side_or_none),
-      k(
-          "vocab_size", model, [](auto& c) { return &c.step.model.vocab_size; }, between(2, most_side)),
-      k(
-          "hidden_size", model, [](auto& c) { return &c.step.model.hidden_size; }, between(2, most_side)),
-      k(
-          "num_layers", model, [](auto& c) { return &c.step.model.num_layers; }, between(1, most_layers)),
+      k("sliding_window_size", silent, side_or_none, [](auto& c) { return &c.words.sliding_window; }),
+      k("vocab_size", model, between(2, most_side), [](auto& c) { return &c.step.model.vocab_size; }),
+      k("hidden_size", model, between(2, most_side), [](auto& c) { return &c.step.model.hidden_size; }),
+      k("num_layers", model, between(1, most_layers), [](auto& c) { return &c.step.model.num_layers; }),
       also("model.num_hidden_layers", "model.num_layers"),
-      k(
-          "num_attention_heads", model, [](auto& c) { return &c.step.model.num_attention_heads; }, side),
-      k(
-          "num_key_value_heads", model, [](auto& c) { return &c.step.model.num_key_value_heads; }, side_or_none),
+      k("num_attention_heads", model, side, [](auto& c) { return &c.step.model.num_attention_heads; }),
+      k("num_key_value_heads", model, side_or_none, [](auto& c) { return &c.step.model.num_key_value_heads; }),
       also("model.num_kv_heads", "model.num_key_value_heads"),
-      k(
-          "intermediate_size", model, [](auto& c) { return &c.step.model.intermediate_size; }, side_or_none),
+      k("intermediate_size", model, side_or_none, [](auto& c) { return &c.step.model.intermediate_size; }),
       also("model.ffn_hidden_size", "model.intermediate_size"),
-      k(
-          "max_position_embeddings", model, [](auto& c) { return &c.step.model.max_position_embeddings; }, side),
-      k(
-          "rms_norm_eps", model, [](auto& c) { return &c.step.model.norm_epsilon; }, from_below(0, 1)),
+      k("max_position_embeddings", model, side, [](auto& c) { return &c.step.model.max_position_embeddings; }),
+      k("rms_norm_eps", model, from_below(0, 1), [](auto& c) { return &c.step.model.norm_epsilon; }),
       also("model.layernorm_epsilon", "model.rms_norm_eps"),
-      k(
-          "rope_theta", model, [](auto& c) { return &c.step.model.rope_theta; }, above(0)),
-      k(
-          "rotary_percentage", model, [](auto& c) { return &c.step.model.rotary_percentage; }, above_to(0, 1)),
-      k(
-          "initializer_range", silent, [](auto& c) { return &c.step.model.initializer_range; }, at_least(0)),
+      k("rope_theta", model, above(0), [](auto& c) { return &c.step.model.rope_theta; }),
+      k("rotary_percentage", model, above_to(0, 1), [](auto& c) { return &c.step.model.rotary_percentage; }),
+      k("initializer_range", silent, at_least(0), [](auto& c) { return &c.step.model.initializer_range; }),
       also("model.init_method_std", "model.initializer_range"),
-      k(
-          "hidden_dropout", course, [](auto& c) { return &c.step.model.hidden_dropout; }, share),
-      k(
-          "attention_dropout", course, [](auto& c) { return &c.step.model.attention_dropout; }, share),
-      also("model.attention_probs_dropout_prob", "model.attention_dropout"),
-      k(
-          "label_smoothing", course, [](auto& c) { return &c.step.model.label_smoothing; }, share),
       k("tie_word_embeddings", model, [](auto& c) { return &c.step.model.tie_word_embeddings; }),
       also("model.share_embeddings_and_output_weights", "model.tie_word_embeddings"),
-      k(
-          "pipeline_cuts", said, [](auto& c) { return &c.step.strategy.cuts; }, between(0, most_layers - 1)),
+  };
+}
+
+// How it is trained.
+std::vector<Key> course_keys() {
+  using enum Resumed;
+  const auto k = [](const char* name, Resumed resumed, auto... rest) {
+    return key(fmt::format("model.{}", name), resumed, std::move(rest)...);
+  };
+  const Range share = from_below(0, 1);
+  return {
+      k("hidden_dropout", course, share, [](auto& c) { return &c.step.model.hidden_dropout; }),
+      k("attention_dropout", course, share, [](auto& c) { return &c.step.model.attention_dropout; }),
+      also("model.attention_probs_dropout_prob", "model.attention_dropout"),
+      k("label_smoothing", course, share, [](auto& c) { return &c.step.model.label_smoothing; }),
+      k("pipeline_cuts", said, between(0, most_layers - 1), [](auto& c) { return &c.step.strategy.cuts; }),
       {.name = "model.activations_checkpoint_granularity",
        .apply = set_recompute,
        .resumed = said,
        .text = [](const JobConfig& c) { return std::string(name(c.step.recompute)); }},
-      k(
-          "activations_checkpoint_layers", said, [](auto& c) { return &c.step.recompute_layers; },
-          between(0, most_layers - 1)),
+      k("activations_checkpoint_layers", said, between(0, most_layers - 1),
+        [](auto& c) { return &c.step.recompute_layers; }),
       k("do_layer_norm_weight_decay", course, [](auto& c) { return &c.step.optimizer.norm_weight_decay; }),
       k("weight_init_only", silent, [](auto& c) { return &c.experiment.weights_only; }),
   };
 }
 
+}  // namespace
+
+std::vector<Key> model_keys() {
+  std::vector<Key> all = shape_keys();
+  std::ranges::move(course_keys(), std::back_inserter(all));
+  return all;
+}
+
 std::vector<Key> optimizer_keys() {
   using enum Resumed;
-  const auto k = [](const char* name, Resumed resumed, auto get, auto... range) {
-    return key(fmt::format("model.optim.{}", name), resumed, get, std::move(range)...);
+  const auto k = [](const char* name, Resumed resumed, auto... rest) {
+    return key(fmt::format("model.optim.{}", name), resumed, std::move(rest)...);
   };
   const Range steps = between(0, most_steps), rate = at_least(0);
   Range norm = above(0);
   norm.infinity = true;
   return {
       {.name = "model.optim.name", .apply = set_optimizer, .resumed = course, .text = optimizer_text},
-      k(
-          "lr", said, [](auto& c) { return &c.step.optimizer.learning_rate; }, rate),
-      k(
-          "weight_decay", said, [](auto& c) { return &c.step.optimizer.weight_decay; }, at_least(0)),
-      k(
-          "eps", course, [](auto& c) { return &c.step.optimizer.epsilon; }, above_to(0, 1)),
+      k("lr", said, rate, [](auto& c) { return &c.step.optimizer.learning_rate; }),
+      k("weight_decay", said, at_least(0), [](auto& c) { return &c.step.optimizer.weight_decay; }),
+      k("eps", course, above_to(0, 1), [](auto& c) { return &c.step.optimizer.epsilon; }),
       {.name = "model.optim.betas", .apply = set_betas, .resumed = course, .text = betas_text, .check = check_betas},
-      k(
-          "momentum", course, [](auto& c) { return &c.step.optimizer.momentum; }, from_below(0, 1)),
+      k("momentum", course, from_below(0, 1), [](auto& c) { return &c.step.optimizer.momentum; }),
       k("nesterov", course, [](auto& c) { return &c.step.optimizer.nesterov; }),
       {.name = "model.optim.sched.name",
        .apply = set_schedule,
        .resumed = said,
        .text = [](const JobConfig& c) { return c.step.schedule.name; }},
-      k(
-          "sched.warmup_steps", said, [](auto& c) { return &c.step.schedule.warmup_steps; }, steps),
-      k(
-          "sched.max_steps", said, [](auto& c) { return &c.step.schedule.max_steps; }, steps),
-      k(
-          "sched.constant_steps", said, [](auto& c) { return &c.step.schedule.constant_steps; }, steps),
-      k(
-          "sched.min_lr", said, [](auto& c) { return &c.step.schedule.min_lr; }, rate),
-      k(
-          "norm_type", said, [](auto& c) { return &c.step.optimizer.norm_type; }, norm),
+      k("sched.warmup_steps", said, steps, [](auto& c) { return &c.step.schedule.warmup_steps; }),
+      k("sched.max_steps", said, steps, [](auto& c) { return &c.step.schedule.max_steps; }),
+      k("sched.constant_steps", said, steps, [](auto& c) { return &c.step.schedule.constant_steps; }),
+      k("sched.min_lr", said, rate, [](auto& c) { return &c.step.schedule.min_lr; }),
+      k("norm_type", said, norm, [](auto& c) { return &c.step.optimizer.norm_type; }),
       k("use_fp32_grad_acc", said, [](auto& c) { return &c.step.optimizer.fp32_gradients; }),
   };
 }

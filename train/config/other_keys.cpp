@@ -62,18 +62,15 @@ std::vector<Key> other_keys() {
       idle("compiler_flags", "nothing is compiled"),
       {.name = "compiler_cache_url", .apply = set_cache},
       idle("aync_exec_max_inflight_requests", "steps are not queued"),
-      key(
-          "bucket_size_collectives", silent, [](auto& c) { return &c.step.optimizer.bucket_mb; },
-          between(0, most_bucket_mb)),
+      key("bucket_size_collectives", silent, between(0, most_bucket_mb),
+          [](auto& c) { return &c.step.optimizer.bucket_mb; }),
       idle("neuron_rt_exec_timeout", "TRELLIS_TIMEOUT is the time that ranks wait for each other"),
       idle("neuron_experimental_compress_rg", "there are no replica groups"),
       only("model_alignment_strategy.sft.packing", {"true"}, "records of .jsonl files are packed"),
       absent("model_alignment_strategy.dpo", "not built"),
       absent("model_alignment_strategy.orpo", "not built"),
-      key(
-          peft + "lora_rank", model, [](auto& c) { return &c.step.lora.rank; }, between(0, most_lora_rank)),
-      key(
-          peft + "lora_alpha", model, [](auto& c) { return &c.step.lora.alpha; }, above(0)),
+      key(peft + "lora_rank", model, between(0, most_lora_rank), [](auto& c) { return &c.step.lora.rank; }),
+      key(peft + "lora_alpha", model, above(0), [](auto& c) { return &c.step.lora.alpha; }),
       {.name = peft + "target_modules",
        .apply = set_targets,
        .resumed = course,

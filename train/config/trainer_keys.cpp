@@ -66,34 +66,25 @@ std::string set_wiring(JobConfig& c, const KeyValue& v) {
 }  // namespace
 
 std::vector<Key> trainer_keys() {
-  const auto k = [](const char* name, Resumed resumed, auto get, Range range) {
-    return key(fmt::format("trainer.{}", name), resumed, get, std::move(range));
+  const auto k = [](const char* name, Resumed resumed, auto... rest) {
+    return key(fmt::format("trainer.{}", name), resumed, std::move(rest)...);
   };
   using enum Resumed;
   return {
       {.name = "name", .apply = set_name},
       only("model_source", {"hf", "megatron"}, "the names of keys of both are read"),
-      key(
-          "seed", course, [](auto& c) { return &c.step.seed; }, at_least(0)),
-      k(
-          "devices", silent, [](auto& c) { return &c.trainer.devices; }, between(0, most_ranks_of_node)),
-      k(
-          "num_nodes", silent, [](auto& c) { return &c.trainer.num_nodes; }, between(0, most_nodes)),
-      k(
-          "max_steps", said, [](auto& c) { return &c.trainer.max_steps; }, between(1, most_steps)),
-      k(
-          "threads", silent, [](auto& c) { return &c.trainer.threads; }, between(-1, most_threads)),
-      k(
-          "peak_tflops", silent, [](auto& c) { return &c.trainer.peak_tflops; }, at_least(0)),
+      key("seed", course, at_least(0), [](auto& c) { return &c.step.seed; }),
+      k("devices", silent, between(0, most_ranks_of_node), [](auto& c) { return &c.trainer.devices; }),
+      k("num_nodes", silent, between(0, most_nodes), [](auto& c) { return &c.trainer.num_nodes; }),
+      k("max_steps", said, between(1, most_steps), [](auto& c) { return &c.trainer.max_steps; }),
+      k("threads", silent, between(-1, most_threads), [](auto& c) { return &c.trainer.threads; }),
+      k("peak_tflops", silent, at_least(0), [](auto& c) { return &c.trainer.peak_tflops; }),
       idle("trainer.max_epochs", "trainer.max_steps decides; data begins anew when it ends"),
-      k(
-          "log_every_n_steps", silent, [](auto& c) { return &c.trainer.log_every_n_steps; }, between(1, most_steps)),
-      k(
-          "val_check_interval", silent, [](auto& c) { return &c.trainer.val_check_interval; }, between(0, most_steps)),
+      k("log_every_n_steps", silent, between(1, most_steps), [](auto& c) { return &c.trainer.log_every_n_steps; }),
+      k("val_check_interval", silent, between(0, most_steps), [](auto& c) { return &c.trainer.val_check_interval; }),
       {.name = "trainer.limit_val_batches", .apply = set_limit},
-      k(
-          "num_sanity_val_steps", silent, [](auto& c) { return &c.trainer.num_sanity_val_steps; },
-          between(-1, most_steps)),
+      k("num_sanity_val_steps", silent, between(-1, most_steps),
+        [](auto& c) { return &c.trainer.num_sanity_val_steps; }),
       {.name = "trainer.gradient_clip_val", .apply = set_clip, .resumed = said, .text = clip_text},
       idle("trainer.lnc", "ranks are processes of the host"),
       idle("trainer.sequential_move_factor", "parameters are made where they are used"),
@@ -105,8 +96,8 @@ std::vector<Key> trainer_keys() {
 }
 
 std::vector<Key> experiment_keys() {
-  const auto k = [](const char* name, auto get, auto... range) {
-    return key(fmt::format("exp_manager.{}", name), Resumed::silent, get, std::move(range)...);
+  const auto k = [](const char* name, auto... rest) {
+    return key(fmt::format("exp_manager.{}", name), Resumed::silent, std::move(rest)...);
   };
   const std::string callback = "exp_manager.checkpoint_callback_params.";
   return {
@@ -117,12 +108,10 @@ std::vector<Key> experiment_keys() {
       k("resume_ignore_no_checkpoint", [](auto& c) { return &c.experiment.resume_ignore_no_checkpoint; }),
       k("resume_from_checkpoint", [](auto& c) { return &c.experiment.resume_from; }),
       k("create_checkpoint_callback", [](auto& c) { return &c.experiment.checkpoints; }),
-      k(
-          "checkpoint_callback_params.every_n_train_steps", [](auto& c) { return &c.experiment.every_n_train_steps; },
-          between(0, most_steps)),
-      k(
-          "checkpoint_callback_params.save_top_k", [](auto& c) { return &c.experiment.save_top_k; },
-          between(-1, most_steps)),
+      k("checkpoint_callback_params.every_n_train_steps", between(0, most_steps),
+        [](auto& c) { return &c.experiment.every_n_train_steps; }),
+      k("checkpoint_callback_params.save_top_k", between(-1, most_steps),
+        [](auto& c) { return &c.experiment.save_top_k; }),
       {.name = callback + "monitor", .apply = set_monitor},
       {.name = callback + "mode", .apply = set_mode},
       k("checkpoint_callback_params.save_last", [](auto& c) { return &c.experiment.save_last; }),
