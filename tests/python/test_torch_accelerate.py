@@ -37,11 +37,44 @@ print("rank", accelerator.gather(torch.tensor([accelerator.process_index])).toli
 dist.destroy_process_group()
 """
 
+TRANSFORMERS = """
+import sys
+import torch, torch.distributed as dist
+import trellis.torch
+from transformers import Trainer, TrainingArguments
 
-def ran(tmp_path, code):
+class Linear(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x, labels):
+        y = self.linear(x)
+        return {"loss": ((y - labels) ** 2).mean(), "logits": y}
+
+dist.init_process_group(sys.argv[1])
+arguments = TrainingArguments(output_dir=sys.argv[2], use_cpu=True, max_steps=4, per_device_train_batch_size=4,
+                              save_strategy="no", report_to=[], disable_tqdm=True, learning_rate=0.1)
+assert arguments.world_size == 2
+assert dist.group.WORLD._get_backend(torch.device("cpu")).name() == sys.argv[1]
+torch.manual_seed(0)
+model = Linear()
+Trainer(model=model, args=arguments,
+        train_dataset=[{"x": torch.randn(4), "labels": torch.randn(4)} for _ in range(64)]).train()
+weights = [torch.empty(4, 4) for _ in range(2)]
+dist.all_gather(weights, model.linear.weight.detach())
+assert torch.equal(weights[0], weights[1])
+if dist.get_rank() == 0:
+    print("weights", [value.hex() for value in weights[0].flatten().tolist()], flush=True)
+dist.destroy_process_group()
+"""
+
+
+def ran(tmp_path, code, *arguments):
     script = tmp_path / "trains.py"
     script.write_text(code)
-    words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script),
+             *arguments]  # fmt: skip
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(words, capture_output=True, text=True, timeout=400, env=environment)
 
@@ -49,6 +82,17 @@ def ran(tmp_path, code):
 def test_it_trains_on_a_group_that_was_made_before(tmp_path):
     done = ran(tmp_path, TRAINS)
     assert done.returncode == 0 and done.stdout.count("rank [0, 1]\n") == 2, done.stdout + done.stderr[-3000:]
+
+
+def test_transformers_trains_on_it_as_on_gloo(tmp_path):
+    """TrainingArguments, which makes accelerate's state. With two ranks there is one order of additions."""
+    pytest.importorskip("transformers")
+    lines = []
+    for backend in ("trellis", "gloo"):
+        done = ran(tmp_path, TRANSFORMERS, backend, str(tmp_path / backend))
+        lines += [line for line in done.stdout.splitlines() if line.startswith("weights")]
+        assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    assert len(lines) == 2 and lines[0] == lines[1]
 
 
 def test_it_takes_no_name_that_it_does_not_know(tmp_path):
