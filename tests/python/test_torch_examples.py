@@ -17,7 +17,7 @@ def torchrun(name, count, *arguments, **environment):
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}",
          str(EXAMPLES / f"{name}.py"), *arguments],
-        capture_output=True, text=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        capture_output=True, text=True, timeout=600, env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     number = "[-+.0-9a-fpx]+"  # lines of several ranks may run into each other

@@ -156,7 +156,7 @@ def test_a_child_that_exits_without_a_word(tmp_path):
     started = [subprocess.Popen(w, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for w in words]
     try:
         for rank, process in enumerate(started):
-            out, err = process.communicate(timeout=120)
+            out, err = process.communicate(timeout=600)
             assert process.returncode == 0 and out == f"well {rank}\n", err
     finally:
         for process in started:
