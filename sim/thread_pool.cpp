@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "kernels/dispatch/cpu_quota.h"
 #include "kernels/dispatch/system_files.h"
 
 namespace trellis::sim {
@@ -44,6 +45,6 @@ void ThreadPool::run(const std::function<void(int)>& work) {
   if (const std::exception_ptr error = std::exchange(error_, nullptr)) std::rethrow_exception(error);
 }
 
-int processors() { return static_cast<int>(kernels::affinity().size()); }
+int processors() { return kernels::within_quota(static_cast<int>(kernels::affinity().size()), kernels::quota_here()); }
 
 }  // namespace trellis::sim

@@ -33,6 +33,6 @@ class ThreadPool {
   std::vector<std::jthread> threads_;
 };
 
-int processors();  // available to this process; at least 1
+int processors();  // that this process may keep busy; at least 1
 
 }  // namespace trellis::sim

@@ -1,13 +1,20 @@
-// How much memory this process can still have.
+// How much memory this process can have, by what Linux's files say of the machine and of the control groups
+// (containers, services) that the process is in. In bytes.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "kernels/dispatch/control_groups.h"
+
 namespace trellis::kernels {
 
-// In bytes, without swapping, by what Linux's files say of the machine and of the control groups (containers, services)
-// that the process is in; the largest number where they tell nothing.
-std::uint64_t available_memory(const std::string& processes = "/proc", const std::string& groups = "/sys/fs/cgroup");
+inline constexpr std::uint64_t unknown_memory = ~std::uint64_t{0};  // nothing tells
+
+// What it can still have, without swapping.
+std::uint64_t available_memory(const std::string& processes = system_processes,
+                               const std::string& groups = system_groups);
+// What it could have if nothing were in use; without files, all that the system has.
+std::uint64_t total_memory(const std::string& processes = system_processes, const std::string& groups = system_groups);
 
 }  // namespace trellis::kernels

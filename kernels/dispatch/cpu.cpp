@@ -10,6 +10,7 @@
 #include <cpuid.h>
 #endif
 
+#include "kernels/dispatch/cpu_quota.h"
 #include "kernels/dispatch/placement.h"
 #include "kernels/dispatch/system_files.h"
 
@@ -63,7 +64,7 @@ Cpu found() {
   if (caches.l1_bytes != 0) c.l1_bytes = caches.l1_bytes;
   if (caches.l2_bytes != 0) c.l2_bytes = caches.l2_bytes;
   c.l3_bytes = caches.l3_bytes;
-  c.cores = count_cores(threads);
+  c.cores = within_quota(count_cores(threads), quota_here());
   return c;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/dispatch/team.h"
+#include "kernels/dispatch/useful_threads.h"
 
 namespace trellis::kernels {
 namespace {
@@ -46,8 +47,7 @@ std::size_t read_size(const Kernel& kernel, int i) {
 
 void parallel(int threads, std::size_t parts, const std::function<void(std::size_t, std::size_t)>& work) {
   if (parts == 0) return;
-  const auto wanted = static_cast<std::size_t>(threads == 0 ? cpu().cores : threads);
-  const int useful = static_cast<int>(std::min(wanted, parts));
+  const int useful = useful_threads(threads, parts, cpu().cores);
   if (useful == 1) return work(0, parts);
   Work all{.share = work, .parts = parts};
   all.order.fetch_add(1, std::memory_order_release);

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <fstream>
@@ -73,12 +74,12 @@ ThreadPlace place_of(int thread, const std::string& folder) {
           .socket = number_in(line_of(topology + "physical_package_id"), 0)};
 }
 
-std::vector<int> affinity() {
+std::vector<int> affinity(int process) {
   // The kernel refuses a mask that is smaller than its own.
   for (int most = CPU_SETSIZE; most <= 1 << 20; most *= 4) {
     std::vector<cpu_set_t> mask(static_cast<std::size_t>(most / CPU_SETSIZE));
     const std::size_t bytes = mask.size() * sizeof(cpu_set_t);
-    if (sched_getaffinity(0, bytes, mask.data()) != 0) {
+    if (sched_getaffinity(process, bytes, mask.data()) != 0) {
       if (errno == EINVAL) continue;
       break;
     }
@@ -87,7 +88,16 @@ std::vector<int> affinity() {
       if (CPU_ISSET_S(t, bytes, mask.data())) threads.push_back(t);
     return threads;
   }
-  throw std::system_error(errno, std::generic_category(), "cannot ask where this thread may run");
+  throw std::system_error(errno, std::generic_category(), "cannot ask where a thread may run");
+}
+
+bool stay_on(std::span<const int> threads) {
+  int most = CPU_SETSIZE;
+  for (const int t : threads) most = std::max(most, (t / CPU_SETSIZE + 1) * CPU_SETSIZE);
+  std::vector<cpu_set_t> mask(static_cast<std::size_t>(most / CPU_SETSIZE));
+  const std::size_t bytes = mask.size() * sizeof(cpu_set_t);
+  for (const int t : threads) CPU_SET_S(t, bytes, mask.data());
+  return sched_setaffinity(0, bytes, mask.data()) == 0;
 }
 
 }  // namespace trellis::kernels

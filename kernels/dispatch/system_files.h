@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,11 @@ struct ThreadPlace {
 };
 ThreadPlace place_of(int thread, const std::string& folder = system_cpu_folder);
 
-// The hardware threads that the calling thread may run on, by the operating system's numbers. Never empty.
-std::vector<int> affinity();
+// The hardware threads that the calling thread may run on, or another process, by the operating system's numbers. Never
+// empty. Throws system_error.
+std::vector<int> affinity(int process = 0);
+
+// Has the calling thread run on these alone. False: the system refuses it.
+bool stay_on(std::span<const int> threads);
 
 }  // namespace trellis::kernels

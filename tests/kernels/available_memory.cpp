@@ -15,6 +15,7 @@ class AvailableMemory : public testing::Test {
   void meminfo(const std::string& text) { folder_.put("proc/meminfo", text); }
   void group(const std::string& line) { folder_.put("proc/self/cgroup", line + "\n"); }
   void put(const std::string& path, const std::string& text) { folder_.put("groups/" + path, text); }
+  std::uint64_t total() const { return total_memory(folder_.path() / "proc", folder_.path() / "groups"); }
   std::uint64_t found() const { return available_memory(folder_.path() / "proc", folder_.path() / "groups"); }
 
  private:
@@ -66,6 +67,29 @@ TEST_F(AvailableMemory, FollowsTheFirstVersionOfGroups) {
   put("memory/memory.usage_in_bytes", std::to_string(56 * mib));
   put("memory/memory.stat", "total_inactive_file " + std::to_string(6 * mib) + "\n");
   EXPECT_EQ(found(), 206 * mib);
+}
+
+TEST_F(AvailableMemory, IsAtMostAllThereIs) {
+  for (const std::uint64_t machine : {512 * mib, 4 * mib * mib}) {
+    meminfo("MemTotal: " + std::to_string(machine >> 10) + " kB\nMemFree: 1 kB\nMemAvailable: 2 kB\n");
+    EXPECT_EQ(total(), machine);
+    group("0::/jobs/one");
+    put("jobs/memory.max", std::to_string(256 * mib));
+    put("jobs/one/memory.max", "max\n");
+    EXPECT_EQ(total(), 256 * mib) << "a container's limit";
+    put("jobs/memory.max", std::to_string(std::uint64_t{1} << 62));  // as large as none
+    EXPECT_EQ(total(), machine);
+    group("4:memory:/docker/abc");
+    put("memory/memory.limit_in_bytes", std::to_string(128 * mib));
+    EXPECT_EQ(total(), 128 * mib) << "the first version";
+    put("memory/memory.limit_in_bytes", "9223372036854771712");
+    EXPECT_EQ(total(), machine);
+  }
+}
+
+TEST_F(AvailableMemory, WithoutFilesAllThereIsIsTheSystems) {
+  EXPECT_GT(total(), mib);
+  EXPECT_LT(total(), unknown);
 }
 
 TEST_F(AvailableMemory, OfThisMachineIsSome) { EXPECT_GT(available_memory(), 0u); }

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "kernels/dispatch/cpu.h"
+#include "kernels/dispatch/cpu_quota.h"
 #include "kernels/dispatch/placement.h"
 #include "tests/folder.h"
 
@@ -54,6 +57,33 @@ TEST_F(SystemFiles, CountThreadsOfACoreOnce) {
   EXPECT_EQ(count_cores({0, 4, 6, 7}, folder()), 3) << "two of which there are no files";
 }
 
+// 256 and 1,024 cores of two threads, the second ones numbered after the first.
+TEST_F(SystemFiles, CountCoresOfLargeMachines) {
+  for (const int cores : {1, 2, 256, 1024}) {
+    std::vector<int> threads;
+    for (int t = 0; t < 2 * cores; ++t) {
+      const int core = t % cores;
+      const std::string siblings = std::to_string(core) + "," + std::to_string(core + cores);
+      write("cpu" + std::to_string(t) + "/topology/thread_siblings_list", siblings);
+      threads.push_back(t);
+    }
+    EXPECT_EQ(count_cores(threads, folder()), cores);
+    EXPECT_EQ(place_of(2 * cores - 1, folder()).first_of_core, cores - 1);
+  }
+}
+
+// In a thread of its own, so that this one stays as it is.
+TEST(Affinity, IsWhatAThreadWasToldToStayOn) {
+  std::thread([] {
+    const int last = affinity().back();
+    EXPECT_TRUE(stay_on({&last, 1}));
+    EXPECT_EQ(affinity(), std::vector<int>{last});
+    const int absent = 5000;  // of a machine larger than the kernel's usual set
+    EXPECT_FALSE(stay_on({&absent, 1}));
+    EXPECT_EQ(affinity(), std::vector<int>{last});
+  }).join();
+}
+
 TEST_F(SystemFiles, TellTheCoreAndTheSocketOfAThread) {
   write("cpu35/topology/thread_siblings_list", "3,35");
   write("cpu35/topology/physical_package_id", "1");
@@ -69,7 +99,7 @@ TEST_F(SystemFiles, TellTheCoreAndTheSocketOfAThread) {
 
 TEST(Cpu, IsTheOneThatHwlocFinds) {
   const Placement here = placement();
-  EXPECT_EQ(static_cast<std::size_t>(cpu().cores), here.cores.size());
+  EXPECT_EQ(cpu().cores, within_quota(static_cast<int>(here.cores.size()), quota_here()));
   EXPECT_EQ(cpu().l3_bytes, here.l3_bytes);
   if (here.l1_bytes != 0) {
     EXPECT_EQ(cpu().l1_bytes, here.l1_bytes);

@@ -24,6 +24,8 @@ struct Described {
 constexpr std::size_t kib = 1 << 10, mib = 1 << 20, gib = 1 << 30;
 constexpr Described machines[] = {
     {"a server with a large last cache", 48 * kib, 2 * mib, 300 * mib},
+    {"a board with a small last cache", 32 * kib, 256 * kib, mib},
+    {"a server with a larger one", 48 * kib, 2 * mib, 600 * mib},
     {"stacked cache", 32 * kib, mib, 1152 * mib},
     {"no last cache reported", 32 * kib, mib, 0},
     {"a small board", 16 * kib, 256 * kib, 0},

@@ -1,0 +1,27 @@
+// Where Linux tells of the control groups (containers, services) that this process is in.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace trellis::kernels {
+
+inline constexpr const char* system_processes = "/proc";
+inline constexpr const char* system_groups = "/sys/fs/cgroup";
+
+// The folders of the process's group and of those around it, innermost first: a limit of each holds for the process.
+// `controller`: "memory" or "cpu" of version 1, empty for version 2. A container may see its own group as the outermost
+// alone, so folders that aren't there are named too.
+std::vector<std::string> group_folders(const std::string& processes, const std::string& groups,
+                                       const std::string& controller);
+
+// The number at the beginning of a text, of a file's first line, and after a key at the beginning of a line, as in
+// "inactive_file 4096"; none for "max" and where there is no such file.
+std::optional<std::uint64_t> number_in(const std::string& text);
+std::optional<std::uint64_t> number_of_file(const std::string& path);
+std::optional<std::uint64_t> number_after(const std::string& key, const std::string& path);
+std::string line_of_file(const std::string& path);  // the first; empty when there is no such file
+
+}  // namespace trellis::kernels
