@@ -25,13 +25,7 @@ std::size_t needed_by(Rank ranks) { return usual + of_each_rank * static_cast<st
 
 }  // namespace
 
-std::size_t descriptor_limit() {
-  rlimit files = {};
-  return getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : 256;
-}
-
-std::size_t most_silent(std::size_t limit) { return std::clamp<std::size_t>(limit / 32, 4, 64); }
-std::size_t most_greeting(std::size_t limit) { return std::max<std::size_t>(limit / 4, 4); }
+std::size_t most_greeting(std::size_t limit) { return std::clamp<std::size_t>(limit / 4, 4, 16'384); }
 
 bool raise_descriptor_limit() {
   rlimit files = {};
@@ -42,7 +36,7 @@ bool raise_descriptor_limit() {
 
 void allow_descriptors(Rank ranks) {
   const std::size_t needed = needed_by(ranks), limit = descriptor_limit();
-  if (needed > limit || needed + in_use() > limit) raise_descriptor_limit();
+  if (needed > limit || in_use() > limit - needed) raise_descriptor_limit();
 }
 
 std::exception_ptr with_descriptor_limit(std::exception_ptr failure, Rank rank, Rank ranks) {

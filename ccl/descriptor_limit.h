@@ -6,13 +6,14 @@
 #include <exception>
 
 #include "ccl/errors.h"
+#include "device/messages/descriptors.h"
 
 namespace trellis::ccl {
 
-std::size_t descriptor_limit();
-// Most of the descriptors that a process may have are for the program; connections that have said nothing yet, and
-// those that have not proved who they are, may use a small share.
-std::size_t most_silent(std::size_t limit);
+using device::descriptor_limit;
+using device::most_silent;  // connections that have said nothing yet
+// Connections that have not proven who they are: a larger share, as all ranks of a large job may greet at once; at most
+// 16,384, even where there is no limit.
 std::size_t most_greeting(std::size_t limit);
 bool raise_descriptor_limit();  // to the hard limit; false: it is there already
 // Raises it if those in use and what a communicator of so many ranks may need come to more.

@@ -1,9 +1,28 @@
 #include "ccl/devices.h"
 
+#include <algorithm>
+#include <stdexcept>
+
 #include "ccl/config.h"
 #include "device/visible_cores.h"
+#include "kernels/dispatch/cpu_quota.h"
+#include "kernels/dispatch/system_files.h"
 
 namespace trellis::ccl {
+
+int devices_for(int told, int cpus, int local_ranks) { return told != 0 ? told : std::max({cpus, local_ranks, 2}); }
+
+int device_count() {
+  const int told = devices_from_environment();
+  if (told != 0) return told;
+  int local_ranks = 1;
+  try {
+    local_ranks = launched_from_environment().local_ranks;
+  } catch (const std::invalid_argument&) {  // as without a launcher
+  }
+  const auto cpus = static_cast<int>(kernels::affinity().size());
+  return devices_for(told, kernels::within_quota(cpus, kernels::quota_here()), local_ranks);
+}
 
 std::shared_ptr<device::Device> device_of_rank(std::string_view name, int rank, int local_rank) {
   if (name == "host") return device::host_of_process();

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <new>
 #include <stdexcept>
 #include <system_error>
@@ -12,25 +13,31 @@
 #include "device/host/arena_fork.h"
 #include "device/host/pages.h"
 #include "device/watched_memory.h"
+#include "kernels/dispatch/available_memory.h"
 
 namespace trellis::device {
 namespace {
 
-std::size_t physical_bytes() {
-  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
+constexpr std::size_t least_window = page << 12;  // with less there is no use in it
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
 }  // namespace
 
+std::size_t window_bytes(std::uint64_t memory) {
+  constexpr std::uint64_t holes = 4, most = std::uint64_t{4} << 40, addresses = std::uint64_t{64} << 40;
+  const std::uint64_t roomy = memory > most / holes ? most : memory * holes;
+  const std::uint64_t wanted = memory == kernels::unknown_memory ? most : std::max(roomy, memory);
+  return std::clamp<std::uint64_t>(wanted, least_window, addresses) / page * page;
+}
+
 Arena::Arena() {
-  window_.bytes = 4 * physical_bytes() / page * page;  // address space only: room for holes between allocations
+  window_.bytes = window_bytes(kernels::total_memory());
   window_.fd = memfd_create("trellis-device", MFD_CLOEXEC);
   if (window_.fd < 0) fail("device memory: memfd_create");
   void* base = MAP_FAILED;
   // Take less where address space is limited (ulimit -v).
-  for (; window_.bytes >= page << 12 && base == MAP_FAILED; window_.bytes /= base == MAP_FAILED ? 2 : 1)
+  for (; window_.bytes >= least_window && base == MAP_FAILED; window_.bytes /= base == MAP_FAILED ? 2 : 1)
     if (ftruncate(window_.fd, static_cast<off_t>(window_.bytes)) == 0)
       base = mmap(nullptr, window_.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, window_.fd, 0);
   if (base == MAP_FAILED) {

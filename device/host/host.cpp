@@ -11,14 +11,11 @@
 
 #include "device/backends.h"
 #include "device/in_place.h"
+#include "kernels/dispatch/available_memory.h"
 #include "kernels/dispatch/cpu.h"
 
 namespace trellis::device {
 namespace {
-
-double physical_bytes() {
-  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
 
 std::vector<Nic> nics_of_host() {
   std::vector<Nic> out;
@@ -47,7 +44,7 @@ Host::Host(std::string name, std::size_t memory_limit)
                 .chip = std::string(kernels::name(kernels::cpu().best)),
                 .cores = 1,
                 .physical_of_core = kernels::cpu().cores,
-                .memory_bytes = physical_bytes(),
+                .memory_bytes = static_cast<double>(kernels::total_memory()),
                 .nics = nics_of_host()},
       name_(std::move(name)),
       account_(name_, memory_limit) {}
@@ -80,7 +77,11 @@ void Host::release(void* pointer) {
 MemoryUse Host::memory() const {
   MemoryUse use = account_.use();
   // The window's addresses are more, so that there is room between pieces.
-  if (use.limit == 0) use.limit = std::min(arena_.window().bytes, static_cast<std::size_t>(topology_.memory_bytes));
+  if (use.limit == 0) {
+    const std::size_t window = arena_.window().bytes;
+    use.limit = topology_.memory_bytes < static_cast<double>(window) ? static_cast<std::size_t>(topology_.memory_bytes)
+                                                                     : window;
+  }
   return use;
 }
 

@@ -1,7 +1,6 @@
 #include "device/messages/listener.h"
 
 #include <poll.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "device/environment.h"
+#include "device/messages/descriptors.h"
 #include "device/messages/failure.h"
 
 namespace trellis::device {
@@ -71,12 +71,6 @@ Socket call(const CallHello& hello, const Address& listener, Deadline deadline, 
     }
     std::this_thread::sleep_for(between_tries);
   }
-}
-
-std::size_t CallListener::most_unproven() {
-  rlimit limit = {};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  return std::clamp<std::size_t>(static_cast<std::size_t>(limit.rlim_cur / 32), 4, 64);
 }
 
 CallListener::CallListener(const Address& at, Answering answering) : answering_(std::move(answering)) {
@@ -161,7 +155,7 @@ void CallListener::accept(Socket& listening) {
 
 // The oldest of those that have said nothing valid goes first.
 void CallListener::make_room() {
-  if (unproven_.size() < most_unproven()) return;
+  if (unproven_.size() < most_silent(descriptor_limit())) return;
   const auto silent = std::ranges::find_if(unproven_, [](const Unproven& one) { return !one.greeting.greeted(); });
   unproven_.erase(silent == unproven_.end() ? unproven_.begin() : silent);
 }

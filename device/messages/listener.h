@@ -43,7 +43,6 @@ class CallListener {
   CallListener& operator=(const CallListener&) = delete;
 
   void listen_at(const Address&);  // there too
-  static std::size_t most_unproven();
 
  private:
   struct Unproven {

@@ -1,8 +1,6 @@
 // The model of a host against measured times, on machines that were never measured, and from every rank.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <fstream>
@@ -10,12 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
-#include <thread>
 
 #include "ccl/plan/host/host_chooser.h"
 #include "ccl/plan/planner.h"
-#include "ccl/transports/segment/segment.h"
-#include "kernels/dispatch/system_files.h"
 #include "schedule/algorithms/algorithm.h"
 #include "schedule/collective_traits.h"
 
@@ -154,30 +149,6 @@ TEST(HostModel, EveryRankChoosesAlike) {
       }
       EXPECT_EQ(chosen.size(), 1U) << ranks << " ranks, " << places.cores << " cores";
     }
-}
-
-// Rank 0 may run anywhere and rank 1 on one CPU alone, and yet both read the same.
-TEST(RankPlaces, AreThoseOfAllRanksWhoeverReads) {
-  const SegmentShape shape{2, 1, 4096};
-  void* const memory = mmap(nullptr, shape.bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  Segment::begin(memory, shape);
-  const Segment segment(memory, shape);
-  segment.show_cores(0);
-  const std::vector<int> cpus = kernels::affinity();
-  RankPlaces seen;
-  std::thread([&] {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpus.back(), &one);
-    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-    segment.show_cores(1);
-    seen = segment.places();
-  }).join();
-  EXPECT_EQ(segment.places(), seen);
-  EXPECT_EQ(seen.cores, kernels::count_cores(cpus));
-  EXPECT_EQ(seen.sockets.at(1), kernels::place_of(cpus.back()).socket);
-  munmap(memory, shape.bytes());
 }
 
 TEST(HostModel, LeavesMeasuredKindsOfMachinesToTheTable) {

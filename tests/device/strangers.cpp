@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "device/messages/core_messages.h"
+#include "device/messages/descriptors.h"
 #include "tests/device/standin.h"
 
 namespace trellis::device {
@@ -139,10 +140,10 @@ TEST(Strangers, AListenerWithAnotherSecretIsSentNothing) {
 TEST(Strangers, SilentConnectionsAreFewAndDelayNobody) {
   listen_at_free_ports();
   CoreMessages receiver(0, patience), sender(1, patience);
-  const std::size_t many = 3 * CallListener::most_unproven();
+  const std::size_t many = 3 * most_silent(descriptor_limit());
   std::vector<Socket> silent;
   for (std::size_t i = 0; i < many; ++i) silent.push_back(Socket::connect(listener_of_core(0), far(), always));
-  EXPECT_TRUE(soon([&] { return gone_of(silent) >= many - CallListener::most_unproven(); })) << gone_of(silent);
+  EXPECT_TRUE(soon([&] { return gone_of(silent) >= many - most_silent(descriptor_limit()); })) << gone_of(silent);
   const auto to = sender.pair(true, {loopback, 0}), from = receiver.pair(false, {loopback, 1});
   EXPECT_TRUE(soon([&] { return from->is_connected() && to->is_connected(); }));
 }

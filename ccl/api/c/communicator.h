@@ -36,7 +36,8 @@ TRELLIS_API trellis_result trellis_comm_create_from_environment(trellis_comm* co
 // What the launcher told this process: its rank and the number of ranks, in the job and on this host. Any may be NULL.
 TRELLIS_API trellis_result trellis_launched(int* rank, int* ranks, int* local_rank, int* local_ranks);
 
-// The value of TRELLIS_DEVICES, or 0 when it is not set.
+// How many devices CUDA's functions report: TRELLIS_DEVICES, or, when it is not set, as many as CPUs that this process
+// may keep busy or as ranks on this host, and at least 2.
 TRELLIS_API trellis_result trellis_devices(int* devices);
 
 // Creates all ranks of a communicator within this process: comms[0] to comms[ranks - 1]. Use each from a thread of its

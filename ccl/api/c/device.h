@@ -34,6 +34,10 @@ TRELLIS_API trellis_result trellis_free_by(const char* function, void* memory);
 // Bytes that are allocated and have not been freed, with what communicators use.
 TRELLIS_API trellis_result trellis_allocated_bytes(size_t* bytes);
 
+// How many bytes of the host's memory this process can still have, and could have in all: the machine's, or what the
+// containers and services that it is in allow. Either may be NULL; 0: the system does not tell.
+TRELLIS_API trellis_result trellis_host_memory(size_t* available, size_t* total);
+
 // The device's name: "host", "sim:trn2.48xlarge core 3". The text lives as long as the process.
 TRELLIS_API trellis_result trellis_device_name(const char** name);
 

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -12,12 +13,6 @@ namespace {
 cudaError_t& last_error() {
   thread_local cudaError_t error = cudaSuccess;
   return error;
-}
-
-// 0 where the system does not tell.
-size_t pages(int kind) {
-  const long count = sysconf(kind);
-  return count < 0 ? 0 : static_cast<size_t>(count) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
 cudaError_t invalid() { return noted(cudaErrorInvalidValue); }
@@ -76,8 +71,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* prop, int device) {
   if (device < 0 || device >= device_count()) return noted(cudaErrorInvalidDevice);
   *prop = {};
   std::snprintf(prop->name, sizeof prop->name, "host %d", device);
-  prop->totalGlobalMem = pages(_SC_PHYS_PAGES);
-  prop->multiProcessorCount = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  trellis_host_memory(nullptr, &prop->totalGlobalMem);
+  prop->multiProcessorCount = std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
   prop->integrated = prop->canMapHostMemory = prop->unifiedAddressing = 1;
   return cudaSuccess;
 }
@@ -104,9 +99,7 @@ cudaError_t cudaDeviceSynchronize(void) {
 }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   if (free == nullptr || total == nullptr) return invalid();
-  *free = pages(_SC_AVPHYS_PAGES);
-  *total = pages(_SC_PHYS_PAGES);
-  return cudaSuccess;
+  return noted(error_of(trellis_host_memory(free, total)));
 }
 cudaError_t cudaRuntimeGetVersion(int* version) {
   if (version == nullptr) return invalid();

@@ -1,9 +1,5 @@
 #include "ccl/api/cuda/streams.h"
 
-#include <sched.h>
-
-#include <algorithm>
-
 #include "device/of_this_process.h"
 
 // Makes operations of nccl.h on a default stream use the default streams of this library.
@@ -18,15 +14,8 @@ int& current_device() {
 
 int device_count() {
   static const int count = [] {
-    int told = 0;
-    if (trellis_devices(&told) != TRELLIS_OK) return 0;
-    if (told != 0) return told;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    const int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    int local_ranks = 1;
-    trellis_launched(nullptr, nullptr, nullptr, &local_ranks);  // if that fails: as without a launcher
-    return std::max({cpus, local_ranks, 2});
+    int devices = 0;
+    return trellis_devices(&devices) == TRELLIS_OK ? devices : 0;
   }();
   return count;
 }

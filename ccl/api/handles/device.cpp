@@ -6,6 +6,7 @@
 
 #include "ccl/api/handles/boundary.h"
 #include "ccl/api/handles/objects.h"
+#include "kernels/dispatch/available_memory.h"
 
 using namespace trellis::ccl::api;
 
@@ -77,6 +78,14 @@ trellis_result trellis_allocated_bytes(size_t* bytes) {
   return guarded([&] {
     require(bytes, "bytes");
     *bytes = device()->allocated_bytes();
+  });
+}
+
+trellis_result trellis_host_memory(size_t* available, size_t* total) {
+  return guarded([&] {
+    const auto told = [](std::uint64_t bytes) { return bytes == trellis::kernels::unknown_memory ? 0 : bytes; };
+    if (available != nullptr) *available = told(trellis::kernels::available_memory());
+    if (total != nullptr) *total = told(trellis::kernels::total_memory());
   });
 }
 

@@ -1,44 +1,35 @@
 #include "ccl/transports/segment/segment.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/random.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
-#include <mutex>
-#include <optional>
 #include <set>
 #include <stdexcept>
 
 #include "ccl/transports/notice.h"
-#include "kernels/dispatch/cpu.h"
-#include "kernels/dispatch/system_files.h"
 
 namespace trellis::ccl {
 namespace {
 
-constexpr std::uint64_t magic = 0x7472'656C'6C69'7308;  // the last byte is the version of the layout
+constexpr std::uint64_t magic = 0x7472'656C'6C69'7309;  // the last byte is the version of the layout
 constexpr std::size_t page = 4096;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
 
-// Read once: a communicator of hundreds of CPUs would wait milliseconds for the files.
-kernels::ThreadPlace place_of(int cpu) {
-  static std::mutex mutex;
-  static std::array<std::optional<kernels::ThreadPlace>, CPU_SETSIZE> known;
-  const std::scoped_lock lock(mutex);
-  std::optional<kernels::ThreadPlace>& place = known[static_cast<std::size_t>(cpu)];
-  if (!place) place = kernels::place_of(cpu);
-  return *place;
+constexpr std::size_t cpu_words = std::extent_v<Cpus>;
+using CpuWords = std::array<std::uint64_t, cpu_words>;
+
+void add(CpuWords& set, int cpu) {
+  const auto bit = static_cast<std::size_t>(cpu) % (cpu_words * 64);
+  set[bit / 64] |= std::uint64_t{1} << bit % 64;
 }
 
-void store(Cpus& cpus, const cpu_set_t& set) {
-  std::uint64_t words[std::extent_v<Cpus>];
-  static_assert(sizeof words == sizeof set);
-  std::memcpy(words, &set, sizeof set);
-  for (std::size_t i = 0; i < std::size(words); ++i) cpus[i].store(words[i], std::memory_order_relaxed);
+void store(Cpus& cpus, const CpuWords& set) {
+  for (std::size_t i = 0; i < cpu_words; ++i) cpus[i].store(set[i], std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -88,35 +79,37 @@ void Segment::claim(Rank rank) const {
         fmt::format("rank {} has joined already: two processes or threads were told the same rank", rank));
 }
 
-void Segment::show_cores(Rank rank) const {
-  cpu_set_t mine;
-  if (sched_getaffinity(0, sizeof mine, &mine) != 0) std::memset(&mine, 0xFF, sizeof mine);
-  cpu_set_t firsts;
-  CPU_ZERO(&firsts);
+void Segment::show_cores(Rank rank, const SeenCores& seen) const {
+  CpuWords mine = {}, firsts = {};
   std::set<int> sockets;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &mine)) continue;
-    const kernels::ThreadPlace place = place_of(cpu);
-    CPU_SET(place.first_of_core, &firsts);
+  for (const int cpu : seen.threads) add(mine, cpu);
+  for (const kernels::ThreadPlace& place : seen.places) {
+    add(firsts, place.first_of_core);
     sockets.insert(place.socket);
   }
+  const auto count = static_cast<int>(seen.threads.size());
   RankArea& own = area(rank);
   store(own.cores, mine);
   store(own.whole_cores, firsts);
   own.socket.store(sockets.size() == 1 ? *sockets.begin() : -1, std::memory_order_relaxed);
-  own.l2_bytes.store(kernels::cpu().l2_bytes, std::memory_order_relaxed);
-  own.l3_bytes.store(kernels::cpu().l3_bytes, std::memory_order_relaxed);
+  own.granted.store(seen.quota < count ? kernels::within_quota(count, seen.quota) : 0, std::memory_order_relaxed);
+  own.l2_bytes.store(seen.l2_bytes, std::memory_order_relaxed);
+  own.l3_bytes.store(seen.l3_bytes, std::memory_order_relaxed);
 }
 
 int Segment::cores() const { return together(&RankArea::cores); }
 
+// Ranks that see each other's memory are mostly of one control group, so that they share what it is granted.
 int Segment::together(Cpus RankArea::*set) const {
   int count = 0;
-  for (int i = 0; i < 16; ++i) {
+  for (std::size_t i = 0; i < cpu_words; ++i) {
     std::uint64_t all = 0;
     for (Rank r = 0; r < shape_.ranks; ++r) all |= (area(r).*set)[i].load(std::memory_order_relaxed);
     count += std::popcount(all);
   }
+  for (Rank r = 0; r < shape_.ranks; ++r)
+    if (const int granted = area(r).granted.load(std::memory_order_relaxed); granted != 0)
+      count = std::min(count, granted);
   return count;
 }
 

@@ -8,12 +8,14 @@
 
 #include "ccl/transports/outcome.h"
 #include "ccl/transports/segment/cells.h"
+#include "ccl/transports/segment/seen_cores.h"
 #include "ccl/transports/segment/waiting.h"
 #include "ccl/transports/transport.h"
 
 namespace trellis::ccl {
 
-using Cpus = std::atomic<std::uint64_t>[16];  // a bit set, as the kernel's cpu_set_t
+// A bit set of CPUs. A number beyond it has the bit of its remainder: such a machine seems to have fewer CPUs.
+using Cpus = std::atomic<std::uint64_t>[16];
 
 // What a rank publishes.
 struct alignas(128) RankArea {
@@ -28,6 +30,7 @@ struct alignas(128) RankArea {
   Cpus cores;                                      // bit set of the CPUs that it may run on
   Cpus whole_cores;                                // of each of their cores, the first CPU
   std::atomic<std::int32_t> socket;                // -1: several
+  std::atomic<std::int32_t> granted;               // CPUs that its control group may keep busy; 0: all
   std::atomic<std::uint64_t> l2_bytes, l3_bytes;   // of the caches
   alignas(64) std::atomic<std::uint32_t> version;  // of the record; odd while it is written
   std::atomic<std::uint64_t> record[6];            // an Activity, but for its part elsewhere
@@ -92,10 +95,10 @@ class Segment {
   std::vector<Rank> missing() const;  // the ranks that have not joined
   Outcome settle(Outcome) const;      // sets the outcome if it is not set; returns the outcome
 
-  void claim(Rank) const;       // first of all; throws invalid_argument when another process or thread has this rank
-  void show_cores(Rank) const;  // the calling thread's CPUs and their caches; call it before joining
-  int cores() const;            // number of CPUs that the joined ranks may run on, together
-  RankPlaces places() const;    // once all ranks have joined
+  void claim(Rank) const;  // first of all; throws invalid_argument when another process or thread has this rank
+  void show_cores(Rank, const SeenCores& = seen_here()) const;  // call it before joining
+  int cores() const;          // number of CPUs that the joined ranks may run on and keep busy, together
+  RankPlaces places() const;  // once all ranks have joined
 
  private:
   int together(Cpus RankArea::*) const;

@@ -20,6 +20,7 @@
 #include "ccl/transports/process.h"
 #include "ccl/transports/registry.h"
 #include "ccl/transports/segment/joining.h"
+#include "ccl/transports/segment/mapping.h"
 
 namespace trellis::ccl {
 namespace {
@@ -31,37 +32,6 @@ constexpr std::size_t whole_elements = 64;                   // bytes; the size 
 constexpr std::size_t least_fetched = std::size_t{256} << 10;
 
 [[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
-
-class Mapping {
- public:
-  Mapping() = default;
-  Mapping(int fd, std::size_t bytes, int protection) : Mapping(of(fd, bytes, protection)) {
-    if (base_ == MAP_FAILED) fail(fmt::format("mmap of {} shared bytes", bytes));
-  }
-  // Empty, with errno, where it cannot be mapped.
-  static Mapping of(int fd, std::size_t bytes, int protection) {
-    Mapping m;
-    m.base_ = mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    m.bytes_ = m.base_ == MAP_FAILED ? 0 : bytes;
-    return m;
-  }
-  Mapping(Mapping&& other) noexcept
-      : base_(std::exchange(other.base_, MAP_FAILED)), bytes_(std::exchange(other.bytes_, 0)) {}
-  Mapping& operator=(Mapping&& other) noexcept {
-    std::swap(base_, other.base_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-  ~Mapping() {
-    if (base_ != MAP_FAILED) munmap(base_, bytes_);
-  }
-  std::byte* base() const { return base_ == MAP_FAILED ? nullptr : static_cast<std::byte*>(base_); }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  void* base_ = MAP_FAILED;
-  std::size_t bytes_ = 0;
-};
 
 // Why a peer's file is not there.
 [[noreturn]] void miss(Rank rank, pid_t pid, const std::string& path) {
@@ -160,14 +130,15 @@ class OtherProcesses : public Reach {
     return std::make_unique<InWindow>(device_.share(data, bytes));
   }
 
-  // Null: it must be fetched. A window that does not fit this process's address space (ulimit -v) is read as a file.
+  // Null: it must be fetched. A window for which this process has no addresses (ulimit -v, hundreds of large windows)
+  // is read as a file.
   const std::byte* see(Rank from, const Place& place, std::size_t bytes) override {
     if (place.carried != Carried::window) return nullptr;
     Peer& p = peer(from);
     if (p.window.base() == nullptr && !p.file) {
       const RankArea& area = segment_.area(from);
       Descriptor file = open_of(from, area.pid.load(std::memory_order_acquire), area.window_fd.load());
-      p.window = Mapping::of(file.number(), area.window_bytes.load(), PROT_READ);
+      p.window = Mapping::of(file.number(), area.window_bytes.load(), PROT_READ, &room_for_windows());
       if (p.window.base() == nullptr && errno != ENOMEM) fail(fmt::format("mmap of the window of rank {}", from));
       if (p.window.base() == nullptr) p.file = std::move(file);
     }

@@ -1,26 +1,41 @@
 #include "ccl/transports/libfabric/presence/crowding.h"
 
-#include <sched.h>
-
-#include <cstring>
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <system_error>
 
 #include "ccl/transports/libfabric/presence/presence.h"
+#include "kernels/dispatch/cpu_quota.h"
+#include "kernels/dispatch/system_files.h"
 
 namespace trellis::ccl::libfabric {
+namespace {
+
+std::vector<int> threads_of(int process) {
+  try {
+    return kernels::affinity(process);
+  } catch (const std::system_error&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+bool outnumber_cores(const std::vector<std::vector<int>>& of_ranks, double quota) {
+  const bool all_told = std::ranges::none_of(of_ranks, [](const auto& threads) { return threads.empty(); });
+  std::set<int> all;
+  for (const std::vector<int>& threads : of_ranks) all.insert(threads.begin(), threads.end());
+  const int cores = all_told ? static_cast<int>(all.size()) : std::numeric_limits<int>::max();
+  return static_cast<int>(of_ranks.size()) > kernels::within_quota(cores, quota);
+}
 
 bool ranks_outnumber_cores(const Presence& p) {
-  cpu_set_t all, one;
-  CPU_ZERO(&all);
-  int here = 0;
-  for (Rank r = 0; r < p.ranks(); ++r) {
-    const Member& m = p.member(r);
-    if (m.home != p.member(p.rank()).home) continue;
-    ++here;
-    // Where it is not told, no core is known to be shared.
-    if (sched_getaffinity(static_cast<pid_t>(m.process), sizeof one, &one) != 0) std::memset(&one, 0xFF, sizeof one);
-    CPU_OR(&all, &all, &one);
-  }
-  return here > CPU_COUNT(&all);
+  std::vector<std::vector<int>> here;
+  for (Rank r = 0; r < p.ranks(); ++r)
+    if (const Member& m = p.member(r); m.home == p.member(p.rank()).home)
+      here.push_back(threads_of(static_cast<int>(m.process)));
+  return outnumber_cores(here, kernels::quota_here());
 }
 
 }  // namespace trellis::ccl::libfabric

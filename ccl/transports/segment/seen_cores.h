@@ -1,0 +1,20 @@
+// The cores of a host, as a rank on it sees them.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "kernels/dispatch/cpu_quota.h"
+#include "kernels/dispatch/system_files.h"
+
+namespace trellis::ccl {
+
+struct SeenCores {
+  std::vector<int> threads;                  // CPUs that it may run on
+  std::vector<kernels::ThreadPlace> places;  // of each of them
+  double quota = kernels::no_quota;          // CPUs
+  std::size_t l2_bytes = 0, l3_bytes = 0;    // 0: there is none, or it is not known
+};
+SeenCores seen_here();  // by the calling thread
+
+}  // namespace trellis::ccl

@@ -1,0 +1,108 @@
+// What ranks know of each other's cores, here and on machines that are not here.
+#include "ccl/transports/rank_places.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <new>
+#include <thread>
+
+#include "ccl/transports/segment/segment.h"
+#include "ccl/transports/segment/shared_transport.h"
+#include "kernels/dispatch/cpu_quota.h"
+#include "kernels/dispatch/system_files.h"
+
+namespace trellis::ccl {
+namespace {
+
+// A segment in which ranks show their cores.
+class ShownCores {
+ public:
+  explicit ShownCores(Rank ranks) : shape_{ranks, 1, 4096} {
+    void* const memory = mmap(nullptr, shape_.bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    Segment::begin(memory, shape_);
+    segment_ = Segment(memory, shape_);
+  }
+  ~ShownCores() { munmap(segment_.base(), shape_.bytes()); }
+  ShownCores(const ShownCores&) = delete;
+  ShownCores& operator=(const ShownCores&) = delete;
+  const Segment& segment() const { return segment_; }
+
+ private:
+  SegmentShape shape_;
+  Segment segment_;
+};
+
+// Rank 0 may run anywhere and rank 1 on one CPU alone, and yet both read the same.
+TEST(RankPlaces, AreThoseOfAllRanksWhoeverReads) {
+  const ShownCores shown(2);
+  const Segment& segment = shown.segment();
+  segment.show_cores(0);
+  const std::vector<int> cpus = kernels::affinity();
+  RankPlaces seen;
+  std::thread([&] {
+    ASSERT_TRUE(kernels::stay_on({&cpus.back(), 1}));
+    segment.show_cores(1);
+    seen = segment.places();
+  }).join();
+  EXPECT_EQ(segment.places(), seen);
+  EXPECT_EQ(seen.cores, kernels::within_quota(kernels::count_cores(cpus), kernels::quota_here()));
+  EXPECT_EQ(seen.sockets.at(1), kernels::place_of(cpus.back()).socket);
+}
+
+// Cores of two hardware threads, numbered as Linux does, half of them on each of two sockets; rank r of `ranks` may run
+// on its part of them, or on all.
+SeenCores seen_on(int cores, Rank r, Rank ranks, bool pinned, double quota) {
+  SeenCores seen{.quota = quota, .l2_bytes = 1 << 20, .l3_bytes = std::size_t{600} << 20};
+  const int each = cores / ranks, begin = pinned ? r * each : 0, end = pinned ? begin + each : cores;
+  for (const int second : {0, cores})
+    for (int core = begin; core < end; ++core) {
+      seen.threads.push_back(core + second);
+      seen.places.push_back({.first_of_core = core, .socket = core >= cores / 2 ? 1 : 0});
+    }
+  return seen;
+}
+
+TEST(RankPlaces, AreRightOnMachinesOfManyCores) {
+  for (const int cores : {2, 256, 512})
+    for (const Rank ranks : {1, 2})
+      for (const bool pinned : {false, true}) {
+        const ShownCores shown(ranks);
+        const Segment& segment = shown.segment();
+        for (Rank r = 0; r < ranks; ++r) segment.show_cores(r, seen_on(cores, r, ranks, pinned, kernels::no_quota));
+        EXPECT_EQ(segment.cores(), 2 * cores);
+        EXPECT_EQ(segment.places().cores, cores);
+        EXPECT_EQ(segment.places().sockets.back(), pinned && ranks == 2 ? 1 : -1);
+        EXPECT_EQ(segment.places().l3_bytes, std::size_t{600} << 20);
+      }
+}
+
+// 4,096 threads do not fit the set that ranks publish: there seem to be fewer, and never none.
+TEST(RankPlaces, AreSomeOnMachinesThatAreLargerThanTheSet) {
+  const ShownCores shown(4);
+  const Segment& segment = shown.segment();
+  for (Rank r = 0; r < 4; ++r) segment.show_cores(r, seen_on(2048, r, 4, true, kernels::no_quota));
+  EXPECT_EQ(segment.cores(), 1024);
+  EXPECT_GE(patience_for(4, segment.cores()).spins, 1U);
+}
+
+TEST(RankPlaces, AreNoMoreThanAQuotaKeepsBusy) {
+  for (const int cores : {64, 512}) {
+    const ShownCores shown(4);
+    const Segment& segment = shown.segment();
+    for (Rank r = 0; r < 4; ++r) segment.show_cores(r, seen_on(cores, r, 4, false, 1.5));
+    EXPECT_EQ(segment.cores(), 1);
+    EXPECT_EQ(segment.places().cores, 1);
+    EXPECT_EQ(patience_for(4, segment.cores()).spins, 0U) << "64 cores, 1.5 CPUs";
+    for (Rank r = 0; r < 4; ++r) segment.show_cores(r, seen_on(cores, r, 4, false, cores));
+    EXPECT_EQ(segment.cores(), cores);
+    EXPECT_EQ(segment.places().cores, cores);
+  }
+  const ShownCores alone(1);
+  alone.segment().show_cores(0, {});  // a rank that sees nothing
+  EXPECT_EQ(alone.segment().places().cores, 0);
+}
+
+}  // namespace
+}  // namespace trellis::ccl
