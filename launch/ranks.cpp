@@ -19,11 +19,12 @@
 
 #include "ccl/tell.h"
 #include "ccl/transports/process.h"
+#include "kernels/dispatch/cpu_quota.h"
 #include "launch/dump.h"
-#include "launch/host_machine.h"
 #include "launch/lines.h"
 #include "launch/nodes.h"
 #include "launch/outlet.h"
+#include "launch/places.h"
 #include "launch/remote.h"
 #include "launch/start.h"
 
@@ -62,21 +63,6 @@ std::string in_words(int status) {
   const char* name = sigabbrev_np(WTERMSIG(status));
   return fmt::format("was killed by signal {}{}", WTERMSIG(status),
                      name == nullptr ? "" : fmt::format(" (SIG{})", name));
-}
-
-// The places of the ranks, which get them in turn: one for each rank, or fewer.
-std::vector<RankPlace> places_for(const LaunchedJob& job) {
-  const TopoMachine host = host_machine();
-  const int cores = static_cast<int>(usable_cores(host.whole).size()), each = std::max(1, cores / job.ranks);
-  std::vector<RankPlace> places;
-  // A single rank is not pinned: pinned to all cores, it would not use cores that are added later.
-  if (host.here && job.pin == Pin::share && job.ranks > 1)
-    for (auto& threads : rank_threads(host, job.ranks, Share::equal)) places.push_back({std::move(threads), each});
-  if (host.here && job.pin == Pin::core)
-    for (auto& threads : rank_threads(host, std::min(job.ranks, cores), Share::one))
-      places.push_back({std::move(threads)});
-  if (places.empty()) places.push_back({.cores = each});
-  return places;
 }
 
 struct Stream {
@@ -126,7 +112,7 @@ class Keeper {
 
  private:
   void start() {
-    const std::vector<RankPlace> places = places_for(job_);
+    const std::vector<RankPlace> places = places_for(host_machine(), job_.ranks, job_.pin, kernels::quota_here());
     for (int local = 0; local < job_.ranks; ++local) {
       StartedRank s = start_rank(job_, local, places[static_cast<std::size_t>(local) % places.size()]);
       const int number = job_.node * job_.ranks + local;

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -26,6 +25,8 @@
 #include "ccl/rendezvous/environment.h"
 #include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/rendezvous/unique_id.h"
+#include "kernels/dispatch/cpu_quota.h"
+#include "kernels/dispatch/system_files.h"
 #include "launch/host_machine.h"
 
 namespace trellis::launch {
@@ -55,10 +56,7 @@ bool is_consequence(const std::exception_ptr& e) {
 }
 
 void stay_on(int thread) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(thread, &set);
-  if (thread >= 0) sched_setaffinity(0, sizeof set, &set);  // best effort: without it, results only vary more
+  if (thread >= 0) kernels::stay_on({&thread, 1});  // best effort: without it, results only vary more
 }
 
 int run_threads(std::vector<RankContext> contexts, const Work& work) {
@@ -245,16 +243,22 @@ int run_launched(const ccl::Launched& launched, const RankOptions& wish, const W
 
 }  // namespace
 
+int usual_ranks(int cores, double quota) {
+  return std::clamp(kernels::within_quota(cores, quota), 2, most_ranks_started);
+}
+
 int run_on_ranks(const RankOptions& wish, const Work& work) {
   ccl::raise_descriptor_limit();  // every rank holds descriptors of every other, for each communicator
   const ccl::Launched launched = ccl::launched_from_environment();
   if (!launched.by.empty()) return run_launched(launched, wish, work);
   const TopoMachine host = host_machine();
-  const int ranks = wish.ranks == 0 ? std::max(2, static_cast<int>(usable_cores(host.whole).size())) : wish.ranks;
+  const double quota = kernels::quota_here();
+  const auto cores = static_cast<int>(usable_cores(host.whole).size());
+  const int ranks = wish.ranks == 0 ? usual_ranks(cores, quota) : wish.ranks;
   if (ranks < 1 || ranks > most_ranks_started)
     throw std::invalid_argument(fmt::format("{} ranks: expected 1 to {}", ranks, most_ranks_started));
   std::vector<std::vector<int>> threads;
-  if (wish.pin && host.here) threads = rank_threads(host, ranks, Share::one);
+  if (wish.pin && host.here && !(quota < cores)) threads = rank_threads(host, ranks, Share::one);
   std::vector<RankContext> contexts(static_cast<std::size_t>(ranks));
   for (int r = 0; r < ranks; ++r) {
     RankContext& c = contexts[static_cast<std::size_t>(r)];

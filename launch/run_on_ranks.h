@@ -21,10 +21,13 @@ struct RankContext {
   std::string by;         // the launcher of the job; empty: the ranks were started here
 };
 
+// One for each core that this process may keep busy, and at least two.
+int usual_ranks(int cores, double quota);
+
 struct RankOptions {
-  int ranks = 0;         // 0: as many as the job has; if started here, one for each core and at least two
+  int ranks = 0;         // 0: as many as the job has; if started here, usual_ranks()
   bool threads = false;  // ranks are threads of one process
-  bool pin = true;       // pin each rank to a core of its own, when there are enough
+  bool pin = true;       // pin each rank to a core of its own, when there are enough and no quota says they are shared
   std::chrono::milliseconds timeout{30'000};
 };
 

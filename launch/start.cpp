@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +18,8 @@
 #include <memory>
 #include <system_error>
 #include <tuple>
+
+#include "kernels/dispatch/system_files.h"
 
 namespace trellis::launch {
 namespace {
@@ -74,13 +75,8 @@ void become(std::vector<std::string> program, std::vector<std::string> environme
             int errors, const std::vector<int>& threads) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // the parent died before the child could watch it
-  if (!threads.empty()) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (const int thread : threads) CPU_SET(thread, &set);
-    sched_setaffinity(0, sizeof set, &set);  // best effort: ranks also run where it is refused
-  }
+  if (getppid() != parent) _exit(1);                // the parent died before the child could watch it
+  if (!threads.empty()) kernels::stay_on(threads);  // best effort: ranks also run where it is refused
   if (input >= 0) dup2(input, 0);
   if (output >= 0) dup2(output, 1);
   if (errors >= 0) dup2(errors, 2);

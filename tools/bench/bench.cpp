@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include "ccl/config.h"
 #include "ccl/plan/check.h"
 #include "ccl/plan/schedule_file.h"
+#include "kernels/dispatch/system_files.h"
 #include "launch/host_machine.h"
 #include "tools/bench/on.h"
 #include "tools/bench/on_hosts.h"
@@ -139,11 +139,7 @@ void Sweep::expect_served() {
 
 // "thread 0", "threads 0-3,8"
 std::string where_it_runs() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return "any thread";
-  std::vector<int> threads;
-  for (int t = 0; t < CPU_SETSIZE; ++t)
-    if (CPU_ISSET(t, &set)) threads.push_back(t);
+  const std::vector<int> threads = kernels::affinity();
   return fmt::format("thread{} {}", threads.size() == 1 ? "" : "s", ranges(threads));
 }
 

@@ -1,0 +1,94 @@
+// Where ranks are put on machines that are not here.
+#include "launch/places.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "kernels/dispatch/cpu_quota.h"
+#include "launch/run_on_ranks.h"
+
+namespace trellis::launch {
+namespace {
+
+using kernels::no_quota;
+
+// Cores of two hardware threads, numbered as Linux does, in caches of eight. Those from `usable` on are for others.
+TopoMachine machine(int cores, int usable) {
+  TopoMachine m;
+  for (int c = 0; c < cores; ++c) {
+    if (c % 8 == 0) m.whole.parts.push_back({.kind = Part::Kind::cache, .level = 3});
+    Part core{.kind = Part::Kind::core, .number = c};
+    for (const int thread : {c, c + cores})
+      core.parts.push_back({.kind = Part::Kind::thread, .number = thread, .usable = c < usable});
+    m.whole.parts.back().parts.push_back(std::move(core));
+  }
+  return m;
+}
+TopoMachine machine(int cores) { return machine(cores, cores); }
+
+// Each rank has as many cores as threads, all of them usable, and shares none.
+void expect_own_cores(const std::vector<RankPlace>& places, int cores, int ranks, int each) {
+  ASSERT_EQ(places.size(), static_cast<std::size_t>(ranks)) << cores << " cores";
+  std::set<int> all;
+  for (const RankPlace& p : places) {
+    EXPECT_EQ(p.cores, each) << cores << " cores";
+    EXPECT_EQ(p.threads.size(), 2 * static_cast<std::size_t>(each)) << cores << " cores";
+    for (const int thread : p.threads) {
+      EXPECT_TRUE(all.insert(thread).second) << thread << " is another rank's";
+      EXPECT_TRUE(p.threads.front() % cores <= thread % cores && thread % cores < p.threads.front() % cores + each);
+    }
+  }
+}
+
+TEST(Places, RanksShareTheCoresOutWhole) {
+  expect_own_cores(places_for(machine(16), 2, Pin::share, no_quota), 16, 2, 8);
+  expect_own_cores(places_for(machine(16), 4, Pin::share, no_quota), 16, 4, 4);
+  expect_own_cores(places_for(machine(2), 2, Pin::share, no_quota), 2, 2, 1);
+  expect_own_cores(places_for(machine(256), 3, Pin::share, no_quota), 256, 3, 85);
+  expect_own_cores(places_for(machine(1024), 16, Pin::share, no_quota), 1024, 16, 64);
+  expect_own_cores(places_for(machine(1024), 1024, Pin::share, no_quota), 1024, 1024, 1);
+}
+
+TEST(Places, ASingleRankAndRanksThatOutnumberCoresRunAnywhere) {
+  for (const int cores : {1, 2, 256, 1024})
+    for (const int ranks : {1, cores + 1}) {
+      const std::vector<RankPlace> places = places_for(machine(cores), ranks, Pin::share, no_quota);
+      ASSERT_EQ(places.size(), 1U);
+      EXPECT_TRUE(places[0].threads.empty());
+      EXPECT_EQ(places[0].cores, ranks == 1 ? cores : 1);
+    }
+  EXPECT_EQ(places_for({}, 2, Pin::share, no_quota).at(0).cores, 1) << "no core is known";
+}
+
+// What taskset, a control group's set or a batch system gave to others is no rank's.
+TEST(Places, OthersCoresAreLeftAlone) {
+  for (const Pin pin : {Pin::share, Pin::core})
+    for (const int ranks : {2, 4, 16})
+      for (const RankPlace& p : places_for(machine(64, 16), ranks, pin, no_quota))
+        for (const int thread : p.threads) EXPECT_LT(thread % 64, 16) << ranks << " ranks";
+  expect_own_cores(places_for(machine(64, 16), 4, Pin::share, no_quota), 64, 4, 4);
+}
+
+TEST(Places, UnderAQuotaRanksRunAnywhereAndStartFewThreads) {
+  for (const int ranks : {1, 2, 16})
+    for (const double quota : {0.5, 1.5, 8.0}) {
+      const std::vector<RankPlace> places = places_for(machine(64), ranks, Pin::share, quota);
+      ASSERT_EQ(places.size(), 1U);
+      EXPECT_TRUE(places[0].threads.empty());
+      EXPECT_EQ(places[0].cores, std::max(1, static_cast<int>(quota) / ranks));
+    }
+  expect_own_cores(places_for(machine(64), 4, Pin::share, 64), 64, 4, 16);
+}
+
+TEST(Places, ABenchmarkHasARankForEachCoreItMayKeepBusy) {
+  EXPECT_EQ(usual_ranks(1, no_quota), 2);
+  EXPECT_EQ(usual_ranks(2, no_quota), 2);
+  EXPECT_EQ(usual_ranks(256, no_quota), 256);
+  EXPECT_EQ(usual_ranks(1920, no_quota), most_ranks_started);
+  EXPECT_EQ(usual_ranks(64, 1.5), 2);
+  EXPECT_EQ(usual_ranks(64, 12.5), 12);
+}
+
+}  // namespace
+}  // namespace trellis::launch
