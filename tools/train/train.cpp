@@ -10,7 +10,6 @@
 
 #include "ccl/communicator.h"
 #include "ccl/rendezvous/environment.h"
-#include "kernels/dispatch/cpu.h"
 #include "sim/figures/nearest.h"
 #include "tools/answer/ended_by_signals.h"
 #include "tools/answer/interruption.h"
@@ -84,7 +83,6 @@ int train_here(const Options& o, const ReadConfig& read) {
   job.experiment.retry_failed = o.retry_failed;
   job.experiment.force = o.force;
   if (!o.machine.empty()) job.trainer.peak_tflops = peak_tflops(o.machine, job.step.precision);
-  if (job.trainer.threads < 0) job.trainer.threads = std::max(1, kernels::cpu().cores / launched.local_ranks);
   notes.insert(notes.begin(), read.notes.begin(), read.notes.end());
   if (first && !notes.empty()) print(list_of(notes));
   const train::TrainingResult result = train::train(job, *world,

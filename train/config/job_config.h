@@ -16,8 +16,8 @@ struct TrainerConfig {
   double limit_val_share = 1;             // of those that the data has, 0 to 1
   std::int64_t num_sanity_val_steps = 0;  // batches before the first step; -1: all
   double peak_tflops = 0;                 // of a rank: what MFU is a part of; 0: no MFU
-  int threads = -1;                 // of a rank; 0: one for each core; -1: the cores, divided by the ranks of this node
-  Rank devices = 0, num_nodes = 0;  // a node's ranks, and nodes; 0: as launched
+  int threads = -1;                       // of a rank; 0: one for each core; -1: one for each core that is its own
+  Rank devices = 0, num_nodes = 0;        // a node's ranks, and nodes; 0: as launched
 };
 
 struct DataConfig {

@@ -21,6 +21,7 @@
 #include "train/trainer/batches.h"
 #include "train/trainer/learning_rate.h"
 #include "train/trainer/metrics.h"
+#include "train/trainer/own_threads.h"
 #include "train/trainer/resume.h"
 #include "train/trainer/run_folder.h"
 #include "train/trainer/validation.h"
@@ -43,7 +44,8 @@ class Training {
     check();
     own_folder();
     prove_step();
-    job_ = std::make_unique<Job>(config_.step, world_, std::max(0, config_.trainer.threads));
+    const int threads = config_.trainer.threads < 0 ? own_threads(world_) : config_.trainer.threads;
+    job_ = std::make_unique<Job>(config_.step, world_, threads);
     source_ = source_of(config_.data.train_path, config_, job_->step());
     count();
     resume();

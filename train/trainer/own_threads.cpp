@@ -1,0 +1,61 @@
+#include "train/trainer/own_threads.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ccl/rendezvous/this_machine.h"
+#include "kernels/dispatch/cpu_quota.h"
+#include "kernels/dispatch/system_files.h"
+
+namespace trellis::train {
+namespace {
+
+CoresOfRank cores_here(const ccl::Communicator& world) {
+  const double quota = kernels::quota_here();
+  const std::vector<int> threads = kernels::affinity();
+  const auto count = static_cast<int>(threads.size());
+  const std::hash<std::string> hash;
+  CoresOfRank mine{.machine = hash(ccl::boot_id()), .container = hash(ccl::this_host(world.config().fabric.host))};
+  if (quota < count) mine.granted = static_cast<std::uint64_t>(kernels::within_quota(count, quota));
+  for (const int thread : threads) mine.add(kernels::place_of(thread).first_of_core);
+  return mine;
+}
+
+bool has(const CoresOfRank& rank, std::size_t bit) { return (rank.cores[bit / 64] >> bit % 64 & 1) != 0; }
+
+}  // namespace
+
+// Machines of more CPUs are not known; there, two cores of one remainder seem to be one.
+void CoresOfRank::add(int core) {
+  const std::size_t bit = static_cast<std::size_t>(core) % (64 * cores.size());
+  cores[bit / 64] |= std::uint64_t{1} << bit % 64;
+}
+
+int own_threads(std::span<const CoresOfRank> all, std::size_t rank) {
+  const CoresOfRank& mine = all[rank];
+  std::vector<const CoresOfRank*> here;
+  int within = 0;  // the container
+  for (const CoresOfRank& other : all) {
+    if (other.machine == mine.machine) here.push_back(&other);
+    within += other.container == mine.container ? 1 : 0;
+  }
+  double own = 0;
+  for (std::size_t bit = 0; bit < 64 * mine.cores.size(); ++bit)
+    if (has(mine, bit))
+      own +=
+          1.0 / static_cast<double>(std::ranges::count_if(here, [&](const auto* other) { return has(*other, bit); }));
+  if (mine.granted != 0) own = std::min(own, static_cast<double>(mine.granted) / within);
+  constexpr double rounding = 1e-6;  // of sums of thirds
+  return std::max(1, static_cast<int>(own + rounding));
+}
+
+int own_threads(ccl::Communicator& world) {
+  const CoresOfRank mine = cores_here(world);
+  std::vector<CoresOfRank> all(static_cast<std::size_t>(world.ranks()));
+  world.all_gather(&mine, all.data(), sizeof mine, kernels::DType::u8);
+  return own_threads(all, static_cast<std::size_t>(world.rank()));
+}
+
+}  // namespace trellis::train

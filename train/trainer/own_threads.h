@@ -1,0 +1,30 @@
+// How many threads a rank computes with: one for each core that is its own.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+#include "ccl/communicator.h"
+
+namespace trellis::train {
+
+// The cores that a rank may run on. All ranks get to know those of all.
+struct CoresOfRank {
+  std::uint64_t machine = 0, container = 0;  // the same for ranks of one
+  std::uint64_t granted = 0;                 // CPUs that its control group may keep busy; 0: all
+  std::array<std::uint64_t, 64> cores = {};  // bit set, by each core's first hardware thread
+  void add(int core);
+};
+static_assert(std::is_trivially_copyable_v<CoresOfRank>);
+
+// A core that several ranks may run on counts for each of them in part, and what a container is granted is divided by
+// its ranks. At least 1.
+int own_threads(std::span<const CoresOfRank> all, std::size_t rank);
+
+// Asks all ranks: each of them calls it.
+int own_threads(ccl::Communicator&);
+
+}  // namespace trellis::train
