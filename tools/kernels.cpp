@@ -24,17 +24,23 @@
 namespace trellis::tools {
 namespace {
 
-constexpr int rounds = 5;
+constexpr int rounds = 5, most_threads = 4096;
 
 struct Options {
   std::string only;
   bool check = false, speed = false, json = false;
+  std::vector<int> threads;  // empty: one, and one for each core
 };
 
 void add(CLI::App& app, Options& o) {
   app.add_option("kernel", o.only, "Only kernels whose names begin with this");
   app.add_flag("--check", o.check, "Compare every vector form that this CPU can run with the scalar code");
-  app.add_flag("--speed", o.speed, "Time the kernels against plain loops that move as many bytes");
+  auto* const speed = app.add_flag("--speed", o.speed, "Time the kernels against plain loops that move as many bytes");
+  app.add_option("--threads", o.threads,
+                 "Time them from memory with so many threads, each beside the loop with as many")
+      ->delimiter(',')
+      ->check(CLI::Range(1, most_threads))
+      ->needs(speed);
   app.add_flag("--json", o.json, "Print JSON, values in SI units");
 }
 
@@ -124,14 +130,17 @@ struct Timing {
 };
 
 // All cores are timed from memory only: in the caches each core has its own.
-std::vector<Timing> timings() {
+std::vector<Timing> timings(const std::vector<int>& threads) {
   std::vector<Timing> all;
+  for (const int count : threads) all.push_back({kernels::Regime::memory, count});
+  if (!all.empty()) return all;
   for (const kernels::Regime regime : kernels::regimes) all.push_back({regime, 1});
   if (kernels::cpu().cores > 1) all.push_back({kernels::Regime::memory, kernels::cpu().cores});
   return all;
 }
 
-// The same results twice: for programs one line each, for people one line for each kernel.
+// The same results twice: for programs one line each, for people one line for each kernel, or, where numbers of threads
+// are compared, one for each of them.
 struct Speeds {
   Table all, summary;
 };
@@ -140,7 +149,23 @@ std::string heading_of(const Timing& t) {
   return std::string(name(t.regime)) + (t.threads == 1 ? "" : fmt::format(", {} threads", t.threads));
 }
 
-Speeds speeds(const std::vector<kernels::Subject>& subjects) {
+// Of the speeds: without numbers of threads, fractions side by side.
+Table empty_summary(const std::vector<Timing>& timings, bool by_threads) {
+  std::vector<Column> columns = {{.name = "name", .align = Align::left}, {.name = "sources"}};
+  if (by_threads) {
+    columns.push_back({.name = "threads"});
+    columns.push_back({.name = "speed", .unit = "B/s"});
+    columns.push_back({.name = "limit", .unit = "B/s"});
+    columns.push_back({.name = "of the limit"});
+  } else {
+    for (const Timing& t : timings) columns.push_back({.name = heading_of(t)});
+    columns.push_back({.name = "loop's speed", .unit = "B/s"});
+  }
+  columns.push_back({.name = "loop", .align = Align::left});
+  return {"fractions", columns};
+}
+
+Speeds speeds(const std::vector<kernels::Subject>& subjects, const std::vector<int>& threads_wanted) {
   Table all("kernels", {{.name = "name", .align = Align::left},
                         {.name = "sources"},
                         {.name = "regime", .align = Align::left},
@@ -149,23 +174,27 @@ Speeds speeds(const std::vector<kernels::Subject>& subjects) {
                         {.name = "limit", .unit = "B/s"},
                         {.name = "fraction of limit"},
                         {.name = "limit loop", .align = Align::left}});
-  std::vector<Column> columns = {{.name = "name", .align = Align::left}, {.name = "sources"}};
-  for (const Timing& t : timings()) columns.push_back({.name = heading_of(t)});
-  columns.push_back({.name = "loop's speed", .unit = "B/s"});
-  columns.push_back({.name = "loop", .align = Align::left});
-  Table summary("fractions", columns);
+  const std::vector<Timing> wanted = timings(threads_wanted);
+  const bool by_threads = !threads_wanted.empty();
+  Table summary = empty_summary(wanted, by_threads);
   const kernels::Arena arena(subjects);
-  Progress progress(subjects.size() * timings().size());
+  Progress progress(subjects.size() * wanted.size());
   for (const kernels::Subject& subject : subjects) {
-    std::vector<Cell> row = {subject.kernel->name, std::int64_t{subject.sources}};
+    const std::vector<Cell> begin = {subject.kernel->name, std::int64_t{subject.sources}};
+    std::vector<Cell> row = begin;
     kernels::Speed s;
-    for (const auto& [regime, threads] : timings()) {
+    for (const auto& [regime, threads] : wanted) {
       progress.next(fmt::format("{} from {}", subject.kernel->name, name(regime)));
       s = kernels::speed_of(arena, subject, regime, threads, rounds);
       all.add({subject.kernel->name, std::int64_t{subject.sources}, std::string(name(regime)), std::int64_t{threads},
                s.bytes_per_s, s.limit_bytes_per_s, s.fraction_of_limit, std::string(s.limit)});
-      row.emplace_back(fmt::format("{:.2f}", s.fraction_of_limit));
+      const std::string fraction = fmt::format("{:.2f}", s.fraction_of_limit);
+      if (by_threads)
+        summary.add({begin[0], begin[1], std::int64_t{threads}, s.bytes_per_s, s.limit_bytes_per_s, fraction,
+                     std::string(s.limit)});
+      row.emplace_back(fraction);
     }
+    if (by_threads) continue;
     row.emplace_back(s.limit_bytes_per_s);
     row.emplace_back(std::string(s.limit));
     summary.add(std::move(row));
@@ -224,9 +253,12 @@ int run(const Options& o) {
     whole[o.speed ? "checks" : "kernels"] = listing.table.object()["kernels"];
   }
   if (o.speed) {
-    const Speeds table = speeds(subjects);
-    text +=
-        "As a fraction of the best plain loop with the same mix of reads and writes; its own speed is from memory\n\n";
+    const Speeds table = speeds(subjects, o.threads);
+    text += o.threads.empty()
+                ? "As a fraction of the best plain loop with the same mix of reads and writes; its own speed is from "
+                  "memory\n\n"
+                : "From memory; the limit is the best plain loop with the same mix of reads and writes and as many "
+                  "threads\n\n";
     text += table.summary.text();
     whole["kernels"] = table.all.object()["kernels"];
   }
@@ -238,6 +270,7 @@ const Registered kernels_command(command("kernels", "Lists, checks and times the
                                          "trellis kernels\n"
                                          "trellis kernels cast.f32 --check\n"
                                          "trellis kernels reduce --speed\n"
+                                         "trellis kernels adamw --speed --threads 1,2,4,8\n"
                                          "trellis kernels --check --speed --json",
                                          add, run));
 

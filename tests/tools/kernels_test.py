@@ -92,6 +92,18 @@ class Speed(Case):
         self.assertRegex(text, r"\nname +sources +L1 +L2 +memory.* +loop's speed +loop\n")
         self.assertEqual(len(re.findall(r"^dot\.f32 .*[MG]B/s", text, re.MULTILINE)), text.count("dot.f32"))
 
+    def test_each_number_of_threads_beside_a_loop_with_as_many(self):
+        text = self.printed(self.ONE, "--speed", "--threads", "1,2")
+        self.assertIn("From memory; the limit is the best plain loop", text)
+        self.assertRegex(text, r"\nname +sources +threads +speed +limit +of the limit +loop\n")
+        row = r"^dot\.f32 +2 +(\d+) +[\d.]+ [MGT]B/s +[\d.]+ [MGT]B/s +\d+\.\d\d +limit\.read\d?$"
+        self.assertEqual(re.findall(row, text, re.MULTILINE), ["1", "2"])
+
+    def test_numbers_of_threads_that_are_none(self):
+        self.assert_fails(2, "--threads", self.ONE, "--speed", "--threads", "0")
+        self.assert_fails(2, "--threads", self.ONE, "--speed", "--threads", "two")
+        self.assert_fails(2, "--speed", self.ONE, "--threads", "2")
+
     def test_one_document_also_with_the_check(self):
         whole = json.loads(self.printed(self.ONE, "--speed", "--check", "--json"))
         self.assertEqual(set(whole), {"checks", "kernels"})
