@@ -237,10 +237,17 @@ void exchange_small_and_large(Communicator& c) {
     if (std::ranges::count(data, i) != small) throw std::runtime_error(fmt::format("message {}", i));
   }
   for (int i = 0; i < rounds; ++i) {
-    more.assign(medium, c.rank() == 0 ? i : -1);  // what was sent before may still have to be sent again
-    if (c.rank() == 0) c.send(more.data(), more.size(), DType::i32, 1);
-    if (c.rank() == 1) c.recv(more.data(), more.size(), DType::i32, 0);
-    if (c.rank() == 1 && std::ranges::count(more, i) != medium) throw std::runtime_error(fmt::format("medium {}", i));
+    more.assign(medium, c.rank() == 0 ? i : -1);      // what was sent before may still have to be sent again
+    std::ranges::fill(data, c.rank() == 0 ? i : -1);  // follows while the other may still have to be sent again
+    if (c.rank() == 0) {
+      c.send(more.data(), more.size(), DType::i32, 1);
+      c.send(data.data(), small, DType::i32, 1);
+    } else if (c.rank() == 1) {
+      c.recv(more.data(), more.size(), DType::i32, 0);
+      c.recv(data.data(), small, DType::i32, 0);
+      if (std::ranges::count(more, i) != medium) throw std::runtime_error(fmt::format("medium {}", i));
+      if (std::ranges::count(data, i) != small) throw std::runtime_error(fmt::format("small after medium {}", i));
+    }
   }
   for (int i = 0; i < 8; ++i) {
     const std::size_t count = i % 2 == 0 ? large : medium;

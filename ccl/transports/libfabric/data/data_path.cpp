@@ -268,7 +268,7 @@ void DataPath::progress() {
       if (count < events.size()) break;
     }
   look_after_rails();
-  if (!all_moved_ || !all_resumed_) begin_again_with_those_who_moved();
+  if (!all_moved_ || !all_resumed_ || !all_told_) begin_again_with_those_who_moved();
 }
 
 void DataPath::happened(const Event& e, int rail) {

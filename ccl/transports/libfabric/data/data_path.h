@@ -26,8 +26,6 @@ class DataPath {
  public:
   DataPath(const FabricSettings&, bool device_memory, std::shared_ptr<Presence>, std::shared_ptr<Control>, int lanes);
   ~DataPath();
-  DataPath(const DataPath&) = delete;
-  DataPath& operator=(const DataPath&) = delete;
 
   std::mutex& mutex() { return mutex_; }
   std::vector<std::byte> address() const;  // of all wires, for the peers
@@ -67,6 +65,8 @@ class DataPath {
   bool checks() const { return settings_.checksum; }  // checksums are sent, and looked at
   void expect_undamaged() const;                      // throws Damaged if a packet was
   void resume_later() { all_resumed_ = false; }       // an end has something to say, for which there was no room
+  void tell_soon();                                   // the same, unless a packet says so before
+  bool copies() const { return !checks() && !limits_.registers_local; }  // messages that may have to be sent again
 
  private:
   Registered registered(const Registrations::Range&, bool for_peers);
@@ -101,7 +101,7 @@ class DataPath {
   std::size_t eager_bytes_ = 0, most_piece_ = 0;
   std::unique_ptr<PacketPool> incoming_, outgoing_;
   std::vector<std::unique_ptr<PacketPool>> former_;  // of rails that were left
-  bool all_moved_ = true, all_resumed_ = true, no_more_rails_ = false;
+  bool all_moved_ = true, all_resumed_ = true, all_told_ = true, no_more_rails_ = false;
   std::size_t posted_ = 0, wanted_posted_;  // receives
   std::vector<PacketBuffer*> to_repeat_;
   Rails rails_;

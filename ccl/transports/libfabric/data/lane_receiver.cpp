@@ -55,6 +55,7 @@ bool LaneReceiver::arrive(const Packet& p, PacketBuffer* b) {
 // Grants are sent, and receives of pieces posted, when the operation goes on; how far it is, at once.
 void LaneReceiver::begin_again() {
   resumes_ = true;
+  told_ = number_ - 1;
   for (Opened& o : open_) {
     o.sent = false;
     o.posted = 0;
@@ -62,7 +63,7 @@ void LaneReceiver::begin_again() {
 }
 
 bool LaneReceiver::resume() {
-  resumes_ = resumes_ && !tell_taken();
+  resumes_ = resumes_ && told_ != number_ && !tell_taken();
   return !resumes_;
 }
 
@@ -92,13 +93,20 @@ void LaneReceiver::check(const Receiving& r) const {
   throw Misfit{.sender = from_, .bytes = p.bytes, .due = r.bytes, .whole = true, .mark = p.mark, .mark_due = r.mark};
 }
 
-// The sender of a large message waits until it hears this, where it may have to send it again.
-void LaneReceiver::finish(bool large) {
+// The sender of a large message waits until it hears this, where it may have to send it again. Where it has copied the
+// message, its next large one alone waits, for a grant that says so, too.
+void LaneReceiver::finish(std::size_t large) {
   next() = {};
   ++number_;
-  if ((number_ - told_ < window / 2 && !(large && path_.sends_again())) || tell_taken()) return;
+  const bool many = number_ - told_ >= window / 2;
+  if (!many && !(large != 0 && path_.sends_again())) return;
+  const bool copied = large != 0 && large <= most_copied && path_.copies();
+  if (!(copied && !many) && tell_taken()) return;
   resumes_ = true;
-  path_.resume_later();
+  if (copied)
+    path_.tell_soon();
+  else
+    path_.resume_later();
 }
 
 void LaneReceiver::asked(const Packet& p, std::vector<std::uint32_t> pieces) {
@@ -132,7 +140,7 @@ bool LaneReceiver::receive_eager(Receiving& r) {
   if (r.bytes != 0) r.consumer.take(r.consumer.context, r.consumer.message, 0, b->data + sizeof(Packet), r.bytes);
   r.done = r.bytes;
   path_.give(b);
-  finish(false);
+  finish(0);
   return true;
 }
 
@@ -245,7 +253,7 @@ bool LaneReceiver::receive_large(Receiving& r) {
     if (r.done != r.bytes) continue;
     begun_ = false;
     place_.reset();
-    finish(true);
+    finish(r.bytes);
     return true;
   }
   if (open_.empty()) return false;

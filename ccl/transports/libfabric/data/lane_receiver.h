@@ -58,7 +58,7 @@ class LaneReceiver : public Receiver {
   void name_place(Opened&) const;
   const Registrations::Use& registered_with(const Opened&) const;
   bool post_pieces(Opened&);
-  void finish(bool large);
+  void finish(std::size_t large);  // its bytes; 0: it travelled whole
   bool tell_taken();
   void check(const Receiving&) const;
   bool first_complete() const {

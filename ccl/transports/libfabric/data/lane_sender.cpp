@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::uint32_t most_outstanding = 16;  // pieces of a message
 constexpr std::size_t staged_pieces = 4;
-constexpr std::size_t most_copied = std::size_t{128} << 10;  // takes less time than to hear that it was taken
 constexpr int looks_unannounced = 3;  // for grants, as a receiver that comes at the same time grants without being told
 constexpr std::chrono::milliseconds first_patience{100}, longest_patience{2000};  // for the answer to an ask
 
@@ -72,7 +71,7 @@ void LaneSender::taken(std::uint32_t count) {
 
 void LaneSender::granted(const Packet& p, const Grant& g) {
   const bool passed = p.number - number_ >= window || (begun_ && p.number == number_ && g.offset < posted_);
-  if (p.number == number_)
+  if (p.number == large_)
     for (Again& a : again_)
       if (a.piece.grant.first == g.first) a.piece.grant = g;
   offers_.add(p, g, passed);
@@ -90,7 +89,7 @@ void LaneSender::piece_done(const PieceOut& p, bool well) {
 
 // Of the last ask alone: what an earlier answer calls missing may have been sent again since.
 void LaneSender::lacking(const Packet& p, std::span<const std::uint32_t> pieces) {
-  if (p.number != number_ || p.mark != asks_) return;
+  if (p.number != large_ || p.mark != asks_) return;
   std::erase_if(again_, [&](Again& a) {
     if (a.ask != asks_) return false;
     a.lacking = std::ranges::find(pieces, a.piece.grant.first + a.piece.piece) != pieces.end();
@@ -114,7 +113,7 @@ bool LaneSender::resume() {
 
 bool LaneSender::could_advance() const {
   if (!waiting_ || path_.closed() || refused_) return false;
-  if (lingers_) return has_been_taken();
+  if (waits_to_be_free_) return has_been_taken();
   if (!begun_) return !full();
   if (posted_ == bytes_) return outstanding_ == 0 && (!path_.sends_again() || has_been_taken());
   return outstanding_ < most_outstanding && path_.takes_pieces() && std::ranges::any_of(offers_, [&](const Offered& o) {
@@ -132,7 +131,9 @@ bool LaneSender::advance_now(Sending& s) {
   if (path_.closed()) return false;
   refused_ = false;
   path_.expect_undamaged();
-  const bool done = is_free() && (s.bytes <= path_.eager_bytes() ? send_eager(s) : send_large(s));
+  const bool whole = s.bytes <= path_.eager_bytes();
+  waits_to_be_free_ = !whole && !is_free();
+  const bool done = whole ? send_eager(s) : !waits_to_be_free_ && send_large(s);
   if (!done) path_.progress();
   return done;
 }
@@ -165,6 +166,7 @@ bool LaneSender::send_eager(Sending& s) {
 bool LaneSender::begin(Sending& s) {
   if (full()) return false;
   begun_ = true;
+  large_ = number_;
   announced_ = false;
   looks_ = 0;
   posted_ = made_ = 0;
@@ -212,21 +214,23 @@ bool LaneSender::send_large(Sending& s) {
 // Whether the caller's memory is needed no longer, though the message was not taken yet. What a producer made is in
 // memory of this end's own already.
 bool LaneSender::linger(const Sending& s) {
-  if (path_.checks() || path_.limits().registers_local || (s.producer == nullptr && bytes_ > most_copied)) return false;
+  if (!path_.copies() || (s.producer == nullptr && bytes_ > most_copied)) return false;
   if (s.producer == nullptr) {
     copy_.assign(s.data, s.data + bytes_);
     for (PieceOut& p : ended_) p.bytes.data = copy_.data() + (static_cast<const std::byte*>(p.bytes.data) - s.data);
   }
+  begun_ = false;
+  made_ = 0;
+  offers_.end_of(number_++);
   return lingers_ = true;
 }
 
-// For the next message.
 bool LaneSender::is_free() {
   if (!lingers_) return true;
   if (!again_.empty()) send_again();
   if (!has_been_taken() || outstanding_ != 0) return false;
   lingers_ = false;
-  end_large();
+  ended_.clear();
   return true;
 }
 
@@ -281,7 +285,7 @@ void LaneSender::ask() {
   if (pieces.empty()) return;
   const Packet p{.kind = Packet::Kind::ask,
                  .lane = static_cast<std::uint8_t>(lane_),
-                 .number = number_,
+                 .number = large_,
                  .mark = asks_ + 1,
                  .bytes = pieces.size()};
   if (!path_.send(to_, p, pieces.data(), pieces.size() * sizeof pieces[0])) return;

@@ -33,7 +33,7 @@ class LaneSender : public Sender {
   bool send_eager(Sending&);
   bool send_large(Sending&);
   bool linger(const Sending&);
-  bool is_free();
+  bool is_free();  // for the next large message
   void end_large();
   bool begin(Sending&);
   bool send_next_piece(Sending&, Offered&);
@@ -44,7 +44,7 @@ class LaneSender : public Sender {
   std::size_t slots_for(const Grant&) const;
   void send_again();
   void ask();
-  bool has_been_taken() const { return static_cast<std::int32_t>(taken_ - number_) > 0; }
+  bool has_been_taken() const { return static_cast<std::int32_t>(taken_ - large_) > 0; }
   Packet packet(Packet::Kind, const Sending&) const;
   bool full() const { return number_ - taken_ >= window; }
 
@@ -56,6 +56,7 @@ class LaneSender : public Sender {
   bool waiting_ = false;
   bool refused_ = false;  // what it had to send lately: there is no room, or nobody takes it
   // The large message under way.
+  std::uint32_t large_ = 0;  // its number; it is as well that of the one that lingers
   bool begun_ = false, announced_ = false;
   int looks_ = 0;  // for grants, before it was announced
   std::size_t bytes_ = 0;
@@ -85,7 +86,8 @@ class LaneSender : public Sender {
   Registrations::Use source_;
   std::unique_ptr<Staged> staged_;
   // The large message has gone, but was not taken yet: if need be, it is sent again from memory of this end's own.
-  bool lingers_ = false;
+  // Meanwhile messages that travel whole may follow.
+  bool lingers_ = false, waits_to_be_free_ = false;
   std::vector<std::byte> copy_;
   std::vector<std::byte> made_small_;
   // With several rails: the messages that travelled whole and were not taken yet.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <system_error>
+#include <utility>
 
 #include "ccl/transports/libfabric/data/data_path.h"
 #include "ccl/transports/libfabric/data/lane_receiver.h"
@@ -146,6 +147,10 @@ void DataPath::move_packets() {
   post_receives();
 }
 
+void DataPath::tell_soon() {
+  if (std::exchange(all_told_, false)) looked_for_moves_ = Clock::now();  // so it takes as long until the next look
+}
+
 void DataPath::begin_again_with_those_who_moved() {
   const auto lanes = static_cast<std::size_t>(lanes_);
   const auto each_end = [&](std::size_t r, auto&& f) {
@@ -157,7 +162,7 @@ void DataPath::begin_again_with_those_who_moved() {
   const Deadline now = Clock::now();
   if (all_resumed_ && now - looked_for_moves_ < between_looks_for_moves) return;
   looked_for_moves_ = now;
-  all_moved_ = all_resumed_ = true;
+  all_moved_ = all_resumed_ = all_told_ = true;
   for (std::size_t r = 0; r < known_.size(); ++r) {
     const auto rank = static_cast<Rank>(r);
     if (!known_[r].moved && presence_->rails_left_by(rank).first_outside() == packet_rail()) {

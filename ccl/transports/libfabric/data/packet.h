@@ -16,6 +16,7 @@ namespace trellis::ccl::libfabric {
 inline constexpr std::size_t most_pieces_asked = 1000;
 // Messages of a lane that its sender may have under way before the receiver has taken them.
 inline constexpr std::uint32_t window = 16;
+inline constexpr std::size_t most_copied = std::size_t{128} << 10;  // takes less time than to hear that it was taken
 
 struct Packet {
   using Kind = MessageKind;
