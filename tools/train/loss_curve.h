@@ -12,6 +12,10 @@ struct LossLine {
   std::vector<std::pair<double, double>> points;  // step and loss
 };
 
+// Of a folder with a metrics.csv, or such a file: the losses, each the mean of so many steps, and where the run has
+// them the losses of its validation. Throws invalid_argument, and what read_input throws.
+std::vector<LossLine> losses_of(const std::string& run, int mean = 1);
+
 // As SVG. Throws invalid_argument when there is nothing to draw.
 std::string loss_curve(const std::string& title, const std::vector<LossLine>&);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -65,6 +66,24 @@ std::string line_of(const train::StepRecord& r, std::int64_t steps) {
   return text;
 }
 
+// Of a run that went on, its metrics.csv has what came before.
+void write_curve(const std::string& path, const train::JobConfig& job, const std::vector<train::StepRecord>& history) {
+  std::vector<LossLine> lines{{.name = job.step.name, .points = {}}, {.name = "validation", .points = {}}};
+  const auto begin = static_cast<double>(history.front().step);
+  if (begin > 1 && !job.experiment.directory.empty()) {
+    const std::vector<LossLine> before = losses_of(job.experiment.directory + "/" + job.step.name);
+    for (std::size_t i = 0; i < before.size(); ++i)
+      std::ranges::copy_if(before[i].points, std::back_inserter(lines[i].points),
+                           [&](const auto& point) { return point.first < begin; });
+  }
+  for (const train::StepRecord& r : history) {
+    lines[0].points.emplace_back(static_cast<double>(r.step), r.loss);
+    if (!std::isnan(r.validation_loss)) lines[1].points.emplace_back(static_cast<double>(r.step), r.validation_loss);
+  }
+  if (lines[1].points.empty()) lines.pop_back();
+  write_output(path, loss_curve(fmt::format("loss of {}", job.step.name), lines));
+}
+
 int train_here(const Options& o, const ReadConfig& read) {
   const Interrupts interrupts;
   std::optional<EndedBySignals> before_steps(
@@ -100,13 +119,7 @@ int train_here(const Options& o, const ReadConfig& read) {
   const std::string curve =
       !o.curve.empty() || folder.empty() ? o.curve : folder + "/" + read.job.step.name + "/loss.svg";
   if (curve.empty() || result.history.empty()) return 0;
-  std::vector<LossLine> lines{{.name = read.job.step.name, .points = {}}, {.name = "validation", .points = {}}};
-  for (const train::StepRecord& r : result.history) {
-    lines[0].points.emplace_back(static_cast<double>(r.step), r.loss);
-    if (!std::isnan(r.validation_loss)) lines[1].points.emplace_back(static_cast<double>(r.step), r.validation_loss);
-  }
-  if (lines[1].points.empty()) lines.pop_back();
-  write_output(curve, loss_curve(fmt::format("loss of {}", read.job.step.name), lines));
+  write_curve(curve, read.job, result.history);
   print(fmt::format("loss curve: {}", curve));
   return 0;
 }

@@ -1,6 +1,10 @@
 #include "train/checkpoint/reshard.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <cstring>
+#include <stdexcept>
 
 #include "kernels/reduce/cast.h"
 #include "train/checkpoint/save.h"
@@ -31,6 +35,10 @@ std::string found_in(const TensorSource& source, const std::string& name) {
 
 std::filesystem::path reshard(const TensorSource& source, const Config& config, Rank world,
                               const std::filesystem::path& root) {
+  const Origin& was = source.info().origin;
+  const Differences d = differences(was, {.step = config, .trainer = {}, .data = {}, .experiment = {}}, {}, true);
+  if (!d.refused.empty())
+    throw std::invalid_argument(fmt::format("the checkpoint is of another model: {}", fmt::join(d.refused, "; ")));
   const std::filesystem::path tag = root / tag_name(source.info().step);
   std::filesystem::create_directories(tag);
   std::filesystem::remove(tag / "done");

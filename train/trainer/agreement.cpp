@@ -17,7 +17,7 @@ std::string broadcast(ccl::Communicator& world, std::string text, ccl::Rank root
 
 }  // namespace
 
-bool any(ccl::Communicator& world, bool mine) {
+bool any_rank(ccl::Communicator& world, bool mine) {
   std::int32_t all = mine ? 1 : 0;
   world.all_reduce(&all, &all, 1, kernels::DType::i32, {kernels::Reduction::max});
   return all != 0;

@@ -7,7 +7,7 @@
 
 namespace trellis::train {
 
-bool any(ccl::Communicator& world, bool mine);
+bool any_rank(ccl::Communicator& world, bool mine);
 std::string from_first(ccl::Communicator& world, std::string text);        // of rank 0
 std::string first_fault(ccl::Communicator& world, std::string mine);       // of the first rank that has one, or empty
 void refuse_together(ccl::Communicator& world, const std::string& fault);  // every rank throws what rank 0 found

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <stdexcept>
 
 #include "train/checkpoint/save.h"
@@ -19,8 +20,8 @@ Resume::Resume(const JobConfig& config, ccl::Communicator& world, Job& job, cons
     : config_(config), world_(world), job_(job), origin_(origin), say_(std::move(say)) {}
 
 // Also where adapters are new beside weights that were trained without.
-bool Resume::anew(const TensorSource& source) const {
-  if (config_.experiment.weights_only || !has_optimizer_state(source)) return true;
+bool Resume::anew(const TensorSource& source, bool own) const {
+  if ((config_.experiment.weights_only && !own) || !has_optimizer_state(source)) return true;
   return config_.step.lora.rank > 0 && source.info().lora_alpha == 0;
 }
 
@@ -45,17 +46,38 @@ void Resume::compare(const TensorSource& source, const fs::path& from, bool begi
   refuse_together(world_, fault);
 }
 
-std::string Resume::load(const fs::path& from, std::int64_t& step) {
+// A model with fewer layers, or other names, leaves them out.
+void Resume::say_unused(const TensorSource& source, const fs::path& from) const {
+  std::vector<std::string> names = source.names();
+  std::erase_if(names, [](const std::string& name) { return name.find(':') != name.npos; });
+  std::vector<std::int32_t> used(names.size(), 0);
+  for (const ParameterState& s : job_.step().states)
+    if (const auto found = std::ranges::lower_bound(names, s.parameter->name);
+        found != names.end() && *found == s.parameter->name)
+      used[static_cast<std::size_t>(found - names.begin())] = 1;
+  world_.all_reduce(used.data(), used.data(), used.size(), kernels::DType::i32, {kernels::Reduction::max});
+  std::vector<std::string> unused;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (used[i] == 0) unused.push_back(names[i]);
+  if (unused.empty() || world_.rank() != 0) return;
+  const auto shown = std::min<std::size_t>(unused.size(), 3);
+  say_(fmt::format("{} of {} tensors of {} have no place in the model: {}{}", unused.size(), names.size(),
+                   from.string(), fmt::join(unused.begin(), unused.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+                   shown < unused.size() ? ", ..." : ""));
+}
+
+std::string Resume::load(const fs::path& from, bool own, std::int64_t& step) {
   const auto begin = std::chrono::steady_clock::now();
   std::unique_ptr<TensorSource> source;
   std::string fault = first_fault(world_, fault_of([&] { source = std::make_unique<TensorSource>(from); }));
   if (!fault.empty()) return fault;
-  const bool begins_anew = anew(*source);
+  const bool begins_anew = anew(*source, own);
   compare(*source, from, begins_anew);
   bool state = false;
   fault = first_fault(world_, fault_of([&] { state = train::load(job_, *source, !begins_anew); }));
   if (!fault.empty()) return fault;
-  state = !any(world_, !state);
+  state = !any_rank(world_, !state);
+  say_unused(*source, from);
   step = state ? source->info().step : 0;
   const std::string layout = source->info().layout.empty() ? "weights" : source->info().layout;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -68,7 +90,7 @@ std::string Resume::load(const fs::path& from, std::int64_t& step) {
 
 std::int64_t Resume::from(const fs::path& path) {
   std::int64_t step = 0;
-  if (const std::string fault = load(path, step); !fault.empty()) throw std::invalid_argument(fault);
+  if (const std::string fault = load(path, false, step); !fault.empty()) throw std::invalid_argument(fault);
   return step;
 }
 
@@ -82,7 +104,7 @@ std::int64_t Resume::from_newest(const fs::path& root) {
     const std::string tag = names.substr(begin, end - begin);
     end = space == names.npos ? 0 : space;
     std::int64_t step = 0;
-    const std::string fault = load(root / tag, step);
+    const std::string fault = load(root / tag, true, step);
     if (fault.empty()) {
       if (world_.rank() == 0) set_aside(root, damaged);
       return step;

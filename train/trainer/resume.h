@@ -27,9 +27,11 @@ class Resume {
   std::int64_t from_newest(const std::filesystem::path& root);
 
  private:
-  std::string load(const std::filesystem::path&, std::int64_t& step);  // the fault of the first rank that has one
+  // Returns the fault of the first rank that has one. own: the run's checkpoint, of which weights alone never do.
+  std::string load(const std::filesystem::path&, bool own, std::int64_t& step);
   void compare(const TensorSource&, const std::filesystem::path&, bool anew) const;
-  bool anew(const TensorSource&) const;
+  void say_unused(const TensorSource&, const std::filesystem::path&) const;
+  bool anew(const TensorSource&, bool own) const;
   void set_aside(const std::filesystem::path& root, const std::vector<std::string>& tags) const;
 
   const JobConfig& config_;

@@ -58,7 +58,7 @@ class Training {
     Batches batches(*source_, job_->step(), result_.last_step + 1, config_.data.prefetch);
     while (result_.last_step < config_.trainer.max_steps && !result_.stopped) {
       StepRecord record = step(batches.next());
-      result_.stopped = any(world_, hooks_.stop && hooks_.stop());
+      result_.stopped = any_rank(world_, hooks_.stop && hooks_.stop());
       const bool last = result_.stopped || result_.last_step == config_.trainer.max_steps;
       if (validation_ && due(config_.trainer.val_check_interval, last)) record.validation_loss = validate();
       note(record, last);
@@ -198,16 +198,19 @@ class Training {
     if (world_.rank() == 0 && (!e.directory.empty() || !e.resume_from.empty()))
       origin_ = origin_of(config_, source_->identity(), library_version());
     Resume resume(config_, world_, *job_, origin_, [this](const std::string& text) { say(text); });
-    if (!e.resume_from.empty()) {
-      continues_ = continues(e.resume_from);
+    const fs::path own = root() / "checkpoints";
+    const bool here = e.resume && !e.directory.empty() && !any_rank(world_, complete_tags(own).empty());
+    if (here) {
+      result_.last_step = resume.from_newest(own);
+      continues_ = result_.last_step > 0;
+    } else if (!e.resume_from.empty()) {
+      const bool newest = continues(e.resume_from);
       result_.last_step = resume.from(e.resume_from);
+      continues_ = newest && result_.last_step > 0;
     } else if (e.resume && !e.directory.empty()) {
-      continues_ = true;
-      const bool none = any(world_, complete_tags(root() / "checkpoints").empty());
-      if (none && !e.resume_ignore_no_checkpoint)
-        throw std::invalid_argument(
-            fmt::format("{}: no complete checkpoint to resume from", (root() / "checkpoints").string()));
-      if (!none) result_.last_step = resume.from_newest(root() / "checkpoints");
+      continues_ = true;  // with what a run left that ended before its first checkpoint
+      if (!e.resume_ignore_no_checkpoint)
+        throw std::invalid_argument(fmt::format("{}: no complete checkpoint to resume from", own.string()));
     }
     if (result_.last_step >= config_.trainer.max_steps)
       say(fmt::format("nothing is left to train: trainer.max_steps is {}, and step {} is done",

@@ -92,6 +92,21 @@ TEST(Checkpoint, IsCutAnewWithoutAJob) {
   }
 }
 
+TEST(Checkpoint, IsNotCutForAnotherModel) {
+  const Folder folder;
+  Config c = shaped(2, 1, false, Precision::fp32);
+  SaveOptions o;
+  o.origin = origin_of({.step = c, .trainer = {}, .data = {}, .experiment = {}}, {}, "");
+  save_two(folder.path() / "first", c, 2, o);
+  const TensorSource source(folder.path() / "first" / tag_name(2));
+  c.seed = 99, c.strategy.tensor = 1;  // which change no weight's meaning
+  EXPECT_EQ(read_done(reshard(source, c, 1, folder.path() / "second")).origin.settings, source.info().origin.settings);
+  c.model.num_layers = 2;
+  EXPECT_EQ(why([&] { reshard(source, c, 1, folder.path() / "third"); }),
+            "the checkpoint is of another model: model.num_layers is 2, was 4");
+  EXPECT_FALSE(fs::exists(folder.path() / "third"));
+}
+
 TEST(Checkpoint, AdaptersAreMergedIntoTheirWeights) {
   const Folder folder;
   Config c = shaped(2, 1, false, Precision::fp32);

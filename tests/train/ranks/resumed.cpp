@@ -103,6 +103,20 @@ TEST(Resumed, WeightsAloneMayBeginAnotherRun) {
   const Trial began = train_in(next, 2);
   EXPECT_EQ(began.losses.size(), 10U) << began.fault;
   EXPECT_TRUE(said(began, "weights alone"));
+  // Where it is told to resume, its own checkpoint comes before the one that it began from.
+  JobConfig again = next;
+  again.step.name = "again", again.experiment.resume = true;
+  ASSERT_EQ(train_in(again, 1, 4).fault, "");
+  const Trial rest = train_in(again);
+  EXPECT_EQ(rest.losses.size(), 6U) << rest.fault;
+  EXPECT_FALSE(said(rest, "weights alone"));
+  EXPECT_FALSE(fs::exists(run_of(again) / "version_0"));
+  // Beginning anew from the run's own newest one sets that run aside.
+  again.experiment.resume = false, again.experiment.resume_from = run_of(again) / "checkpoints" / tag_name(10);
+  again.trainer.max_steps = 3;
+  ASSERT_EQ(train_in(again).fault, "");
+  EXPECT_EQ(kept(run_of(again)), Steps{3});
+  EXPECT_EQ(kept(run_of(again) / "version_0"), Steps{10});
   next.step.model.rope_theta = 500;
   EXPECT_NE(train_in(next).fault.find("model.rope_theta is 500, was 10000"), std::string::npos);
 }
@@ -150,8 +164,15 @@ TEST(Resumed, OldCheckpointsLoadWithASentence) {
   info.origin = {};
   write_done(tag, info);
   c.experiment.resume = true, c.trainer.max_steps = 12, c.step.seed = 7;
+  // A part of the model alone is not taken without a word.
+  JobConfig half = c;
+  half.step.model.num_layers = 1, half.trainer.max_steps = 11, half.experiment.checkpoints = false;
+  const Trial halved = train_in(half, 2);
+  EXPECT_TRUE(said(halved, "9 of 21 tensors of " + tag.string() + " have no place in the model: model.layers.1."))
+      << halved.fault;
   const Trial ran = train_in(c);
   EXPECT_EQ(ran.losses.size(), 2U) << ran.fault;
+  EXPECT_FALSE(said(ran, "have no place"));
   EXPECT_TRUE(said(ran, "step_00000010 does not say with which configuration it was trained: nothing was compared"));
 }
 
