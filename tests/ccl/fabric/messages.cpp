@@ -8,7 +8,11 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -187,6 +191,21 @@ TEST(ReplayWindow, TakesEachOfTheLastOnce) {
   EXPECT_FALSE(w.take(71));
   EXPECT_TRUE(w.take(~std::uint64_t{0} - 63));
   EXPECT_FALSE(w.take(~std::uint64_t{0} - 64));
+}
+
+// A seed of another layout is refused at once, so that a fuzzer begins with nothing.
+TEST(Seeds, AreMessagesOfThisVersion) {
+  const auto reads = [](const std::string& seed) {
+    std::ifstream file(TRELLIS_SOURCE_DIR "/tests/fuzz/corpus/" + seed, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    PublicState s;
+    return read_public(std::as_bytes(std::span(bytes)), s) && public_bytes(s) == bytes.size();
+  };
+  for (const char* const one : {"barrier", "plain", "rails", "splitting", "with_parts"})
+    EXPECT_TRUE(reads(std::string("public_state/") + one)) << one;
+  for (const char* const one : {"state", "state_of_loss", "state_of_suspicion", "state_that_suspects_the_hearer",
+                                "state_splitting", "state_to_another", "state_with_news"})
+    EXPECT_TRUE(reads(std::string("fabric_message/") + one)) << one;
 }
 
 }  // namespace
