@@ -31,6 +31,7 @@ void LaneReceiver::drop() {
   place_.reset();
   slots_.reset();
   open_.clear();
+  asked_.reset();
 }
 
 void LaneReceiver::drop_rail(int rail) {
@@ -64,7 +65,8 @@ void LaneReceiver::begin_again() {
 
 bool LaneReceiver::resume() {
   resumes_ = resumes_ && told_ != number_ && !tell_taken();
-  return !resumes_;
+  if (asked_ && answer()) asked_.reset();
+  return !resumes_ && !asked_;
 }
 
 bool LaneReceiver::could_advance() const {
@@ -109,18 +111,27 @@ void LaneReceiver::finish(std::size_t large) {
     path_.resume_later();
 }
 
+// The sender waits ever longer before it asks again, so an answer for which there is no room is kept. It heeds the
+// answer to its last ask alone.
 void LaneReceiver::asked(const Packet& p, std::vector<std::uint32_t> pieces) {
-  if (p.number != number_) {
-    tell_taken();
-    return;
-  }
+  if (asked_ && static_cast<std::int32_t>(p.mark - asked_->packet.mark) < 0) return;
+  asked_ = {p, std::move(pieces)};
+  if (answer())
+    asked_.reset();
+  else
+    path_.resume_later();
+}
+
+bool LaneReceiver::answer() {
+  if (asked_->packet.number != number_) return tell_taken();
+  std::vector<std::uint32_t>& pieces = asked_->pieces;
   std::erase_if(pieces, [&](std::uint32_t piece) { return !path_.landings().lacks(piece); });
-  const Packet answer{.kind = Packet::Kind::lack,
-                      .lane = static_cast<std::uint8_t>(lane_),
-                      .number = number_,
-                      .mark = p.mark,
-                      .bytes = pieces.size()};
-  path_.send(from_, answer, pieces.data(), pieces.size() * sizeof pieces[0]);  // it asks again if it hears nothing
+  const Packet lack{.kind = Packet::Kind::lack,
+                    .lane = static_cast<std::uint8_t>(lane_),
+                    .number = number_,
+                    .mark = asked_->packet.mark,
+                    .bytes = pieces.size()};
+  return path_.send(from_, lack, pieces.data(), pieces.size() * sizeof pieces[0]);
 }
 
 void LaneReceiver::summed(const Packet& p, const Sum& s) {

@@ -47,6 +47,10 @@ class LaneReceiver : public Receiver {
     bool sent = false;
     std::optional<std::uint32_t> checksum = {};  // as the sender told it
   };
+  struct Asked {
+    Packet packet;
+    std::vector<std::uint32_t> pieces;
+  };
   struct Slots;
   bool advance_now(Receiving&);
   bool receive_eager(Receiving&);
@@ -60,6 +64,7 @@ class LaneReceiver : public Receiver {
   bool post_pieces(Opened&);
   void finish(std::size_t large);  // its bytes; 0: it travelled whole
   bool tell_taken();
+  bool answer();  // false: not now
   void check(const Receiving&) const;
   bool first_complete() const {
     return !open_.empty() && path_.landings().complete(open_.front().first) &&
@@ -75,6 +80,7 @@ class LaneReceiver : public Receiver {
   std::uint32_t told_ = 0;    // how far the sender was told that this is
   std::array<Arrived, window> window_ = {};
   bool waiting_ = false, resumes_ = false;
+  std::optional<Asked> asked_;  // and not answered yet
   // The large message under way.
   bool begun_ = false;
   std::size_t granted_ = 0;  // bytes

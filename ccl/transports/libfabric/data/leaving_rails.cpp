@@ -170,7 +170,8 @@ void DataPath::begin_again_with_those_who_moved() {
       each_end(r, [](auto& end) { end.begin_again(); });
     }
     all_moved_ = all_moved_ && known_[r].moved;
-    if (known_[r].moved) each_end(r, [&](auto& end) { all_resumed_ = end.resume() && all_resumed_; });
+    if (known_[r].moved && !presence_->left(rank))
+      each_end(r, [&](auto& end) { all_resumed_ = end.resume() && all_resumed_; });
   }
 }
 
