@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -18,6 +17,7 @@
 #include "ccl/rendezvous/pmix.h"
 #include "ccl/transports/registry.h"
 #include "schedule/algorithms/algorithm.h"
+#include "text/number.h"
 
 namespace trellis::ccl {
 namespace {
@@ -36,19 +36,11 @@ bool is_set(const char* name) { return variable(name).has_value(); }
   throw std::invalid_argument(fmt::format("{}={}: expected {}", name, value, expected));
 }
 
-template <class Number>
-std::optional<Number> number_in(const std::string& text) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
-}
-
 std::optional<int> integer(const char* name, int least, int most) {
   const std::optional<std::string> value = variable(name);
   if (!value) return std::nullopt;
-  const std::optional<int> number = number_in<int>(*value);
-  if (!number || *number < least || *number > most)
-    refuse(name, *value, fmt::format("an integer from {} to {}", least, most));
+  const std::optional<int> number = text::number<int>(*value, least, most);
+  if (!number) refuse(name, *value, fmt::format("an integer from {} to {}", least, most));
   return number;
 }
 
@@ -60,9 +52,8 @@ std::optional<bool> flag(const char* name) {
 
 std::chrono::milliseconds seconds(const char* name, const std::string& value) {
   constexpr double longest = 1e7;
-  const std::optional<double> number = number_in<double>(value);
-  if (!number || !(*number >= 1e-3) || *number > longest)
-    refuse(name, value, "seconds, from 0.001 to 10000000, such as 30 or 0.5");
+  const std::optional<double> number = text::number<double>(value, 1e-3, longest);
+  if (!number) refuse(name, value, "seconds, from 0.001 to 10000000, such as 30 or 0.5");
   return std::chrono::milliseconds(std::llround(*number * 1000));
 }
 
@@ -131,10 +122,12 @@ int tasks_on_node(const char* name, const std::string& list, int node) {
     const std::size_t comma = std::min(list.find(',', at), list.size());
     const std::string part = list.substr(at, comma - at);
     const std::size_t times = part.find("(x");
-    const std::optional<int> tasks = number_in<int>(part.substr(0, times));
+    const std::optional<int> tasks = text::number<int>(part.substr(0, times), 1);
     const std::optional<int> nodes =
-        times == part.npos ? 1 : number_in<int>(part.substr(times + 2, part.size() - std::min(part.size(), times + 3)));
-    if (!tasks || !nodes || *tasks < 1 || *nodes < 1) break;
+        times == part.npos
+            ? 1
+            : text::number<int>(part.substr(times + 2, part.size() - std::min(part.size(), times + 3)), 1);
+    if (!tasks || !nodes) break;
     if (node < *nodes) return *tasks;
     node -= *nodes;
     at = comma + 1;
@@ -181,7 +174,7 @@ void meet_as_slurm_tells(Launched& l) {
   const std::optional<std::string> hosts = variable("SLURM_STEP_NODELIST");
   const std::optional<int> job = integer("SLURM_JOB_ID", 0, std::numeric_limits<int>::max());
   if (!hosts || !job) return;
-  const std::optional<int> step = number_in<int>(variable("SLURM_STEP_ID").value_or(""));
+  const std::optional<int> step = text::number<int>(variable("SLURM_STEP_ID").value_or(""));
   l.address = first_host(*hosts);
   l.port = first_port + apart * static_cast<int>((std::int64_t{*job} * 31 + step.value_or(0)) % jobs_apart);
 }
@@ -192,8 +185,9 @@ void read_root_address(Launched& l) {
     const std::optional<std::string> value = variable(name);
     if (!value) continue;
     const std::size_t colon = value->rfind(':');
-    const std::optional<int> port = colon == value->npos ? std::nullopt : number_in<int>(value->substr(colon + 1));
-    if (!port || colon == 0 || *port < 1 || *port > 65535) refuse(name, *value, "HOST:PORT of rank 0");
+    const std::optional<int> port =
+        colon == value->npos ? std::nullopt : text::number<int>(value->substr(colon + 1), 1, 65535);
+    if (!port || colon == 0) refuse(name, *value, "HOST:PORT of rank 0");
     l.address = value->substr(0, colon);
     l.port = *port;
     return;
@@ -240,7 +234,7 @@ Config config_from_environment() {
     }
   }
   if (const auto v = variable("TRELLIS_SEED")) {
-    const std::optional<std::uint64_t> seed = number_in<std::uint64_t>(*v);
+    const std::optional<std::uint64_t> seed = text::number<std::uint64_t>(*v);
     if (!seed) refuse("TRELLIS_SEED", *v, "an integer from 0 to 18446744073709551615");
     c.seed = *seed;
   }

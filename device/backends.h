@@ -2,6 +2,7 @@
 // running kernels and programs.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -25,7 +26,7 @@ struct RegisteredBackend {
   explicit RegisteredBackend(Backend);
 };
 
-const std::vector<Backend>& backends();          // by name
+const std::map<std::string, Backend, std::less<>>& backends();
 const Backend& backend_named(std::string_view);  // throws invalid_argument and lists the known ones
 
 // Throws invalid_argument, with the names, unless the bindings are what the operands ask for.

@@ -9,12 +9,13 @@
 
 #include "device/backends.h"
 #include "device/of_this_process.h"
+#include "text/registry.h"
 
 namespace trellis::device {
 namespace {
 
-std::vector<Backend>& registry() {
-  static std::vector<Backend> all;
+text::Registry<Backend>& registry() {
+  static text::Registry<Backend> all("device");
   return all;
 }
 
@@ -26,17 +27,14 @@ Time wall_time() {
          1000;
 }
 
-RegisteredBackend::RegisteredBackend(Backend backend) {
-  auto& all = registry();
-  all.insert(std::ranges::upper_bound(all, backend.name, {}, &Backend::name), std::move(backend));
-}
+RegisteredBackend::RegisteredBackend(Backend backend) { registry().add(std::move(backend)); }
 
-const std::vector<Backend>& backends() { return registry(); }
+const std::map<std::string, Backend, std::less<>>& backends() { return registry().entries(); }
 
 const Backend& backend_named(std::string_view name) {
   std::string known;
-  for (const Backend& b : backends()) {
-    if (b.name.ends_with(':') ? name.starts_with(b.name) : name == b.name) return b;
+  for (const auto& [key, b] : backends()) {
+    if (key.ends_with(':') ? name.starts_with(key) : name == key) return b;
     known += (known.empty() ? "" : ", ") + b.pattern;
   }
   throw std::invalid_argument(fmt::format("no device is called '{}'; known are {}", name, known));

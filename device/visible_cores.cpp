@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <set>
 #include <stdexcept>
 
 #include "device/environment.h"
+#include "text/number.h"
 
 namespace trellis::device {
 namespace {
@@ -16,14 +16,9 @@ constexpr const char* count_name = "NEURON_RT_NUM_CORES";
 constexpr const char* logical_name = "NEURON_LOGICAL_NC_CONFIG";
 constexpr const char* older_logical_name = "NEURON_RT_VIRTUAL_CORE_SIZE";
 
-std::optional<int> number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
-}
+std::optional<int> number(std::string_view text) { return text::number<int>(text, 0); }
 
-std::optional<int> number_in(const char* variable) {
+std::optional<int> number_of_variable(const char* variable) {
   const std::string text = value_of_variable(variable);
   if (text.empty()) return std::nullopt;
   const auto value = number(text);
@@ -34,9 +29,10 @@ std::optional<int> number_in(const char* variable) {
 }  // namespace
 
 CoreSettings core_settings() {
-  CoreSettings s{.visible = value_of_variable(visible_name), .count = number_in(count_name), .logical_size = {}};
-  s.logical_size = number_in(logical_name);
-  if (!s.logical_size) s.logical_size = number_in(older_logical_name);
+  CoreSettings s{
+      .visible = value_of_variable(visible_name), .count = number_of_variable(count_name), .logical_size = {}};
+  s.logical_size = number_of_variable(logical_name);
+  if (!s.logical_size) s.logical_size = number_of_variable(older_logical_name);
   return s;
 }
 

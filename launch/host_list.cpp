@@ -1,11 +1,12 @@
 #include <fmt/format.h>
 
-#include <charconv>
 #include <fstream>
 #include <set>
 #include <stdexcept>
 
 #include "launch/hosts.h"
+#include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::launch {
 namespace {
@@ -22,11 +23,9 @@ HostSlots host_in(std::string_view entry, const std::string& where) {
   HostSlots h{.host = std::string(entry)};
   const std::size_t colon = entry.find(':');
   if (colon != std::string_view::npos && entry.find(':', colon + 1) == std::string_view::npos) {  // several: IPv6
-    const std::string_view slots = entry.substr(colon + 1);
-    h.host = entry.substr(0, colon);
-    const auto [end, error] = std::from_chars(slots.data(), slots.data() + slots.size(), h.slots);
-    if (error != std::errc{} || end != slots.data() + slots.size() || h.slots < 1 || h.slots > most_slots)
-      throw fault(where, entry);
+    const auto slots = text::number<int>(entry.substr(colon + 1), 1, most_slots);
+    if (!slots) throw fault(where, entry);
+    h.host = entry.substr(0, colon), h.slots = *slots;
   }
   // A name that begins with a dash would be an option of the remote shell.
   if (h.host.empty() || h.host.front() == '-' || h.host.find_first_of(" \t'\"$`;&|<>()\\") != std::string::npos)
@@ -63,10 +62,8 @@ std::vector<HostSlots> hosts_in_file(const std::string& path) {
   std::vector<HostSlots> hosts;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
-    line = line.substr(0, line.find('#'));
-    const std::size_t first = line.find_first_not_of(" \t\r");
-    if (first == std::string::npos) continue;
-    line = line.substr(first, line.find_last_not_of(" \t\r") + 1 - first);
+    line = text::trimmed(line.substr(0, line.find('#')));
+    if (line.empty()) continue;
     if (const std::size_t slots = line.find("slots="); slots != std::string::npos && slots > 0)
       line = line.substr(0, line.find_last_not_of(" \t", slots - 1) + 1) + ":" + line.substr(slots + 6);
     hosts.push_back(host_in(line, fmt::format("{}:{}: ", path, number)));

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -20,6 +19,7 @@
 #include <tuple>
 
 #include "kernels/dispatch/system_files.h"
+#include "text/number.h"
 
 namespace trellis::launch {
 namespace {
@@ -92,17 +92,15 @@ std::vector<pid_t> children() {
   const std::unique_ptr<DIR, int (*)(DIR*)> processes(opendir("/proc"), closedir);
   if (!processes) return found;
   while (const dirent* entry = readdir(processes.get())) {  // NOLINT(concurrency-mt-unsafe): the stream is not shared
-    pid_t pid = 0;
-    const char* name = entry->d_name;
-    if (std::from_chars(name, name + std::strlen(name), pid).ec != std::errc{}) continue;
-    std::ifstream file(fmt::format("/proc/{}/stat", pid));
+    const auto pid = text::number<pid_t>(entry->d_name);
+    if (!pid) continue;
+    std::ifstream file(fmt::format("/proc/{}/stat", *pid));
     std::string stat;
     std::getline(file, stat);
     const std::size_t name_ends = stat.rfind(')');  // the process name may contain anything; after it: state, parent
     if (name_ends == std::string::npos || name_ends + 4 > stat.size()) continue;
-    pid_t parent = 0;
-    std::from_chars(stat.data() + name_ends + 4, stat.data() + stat.size(), parent);
-    if (parent == getpid()) found.push_back(pid);
+    std::string_view rest = std::string_view(stat).substr(name_ends + 4);
+    if (text::take_number<pid_t>(rest) == getpid()) found.push_back(*pid);
   }
   return found;
 }

@@ -7,6 +7,7 @@
 
 #include "measure/words.h"
 #include "schedule/algorithms/tuner.h"
+#include "text/words.h"
 
 namespace trellis::measure {
 
@@ -59,10 +60,10 @@ std::string reason(const ccl::Selections& table, schedule::Collective collective
 std::vector<std::uint64_t> parse_sizes(std::string_view text) {
   constexpr std::size_t most = 1000;
   std::vector<std::uint64_t> sizes;
-  for (const std::string& part : words_between(text, ',')) {
+  for (const std::string_view part : text::split(text, ',')) {
     const std::size_t dots = part.find("..");
-    const std::uint64_t first = parse_bytes(std::string_view(part).substr(0, dots));
-    const std::uint64_t last = dots == std::string::npos ? first : parse_bytes(std::string_view(part).substr(dots + 2));
+    const std::uint64_t first = parse_bytes(part.substr(0, dots));
+    const std::uint64_t last = dots == part.npos ? first : parse_bytes(part.substr(dots + 2));
     if (first == 0 || last < first)
       throw std::invalid_argument(fmt::format("'{}' in '{}': expected sizes like 8..16MB or 64KB", part, text));
     if (last > most_bytes) throw std::invalid_argument(fmt::format("'{}' in '{}': expected at most 16T", part, text));

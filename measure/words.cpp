@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "schedule/collective_traits.h"
-#include "sim/figures/nearest.h"
+#include "text/nearest.h"
+#include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::measure {
 namespace {
@@ -62,22 +64,16 @@ std::string lower(std::string_view text) {
   return low;
 }
 
-// "; did you mean 'float'?", or empty.
-std::string meant(std::string_view word, const std::vector<std::string>& known) {
-  const std::string near = sim::nearest(std::string(word), known);
-  return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
-}
-
 [[noreturn]] void unknown(std::string_view what, std::string_view word, const std::vector<std::string>& known) {
   throw std::invalid_argument(fmt::format("no {} is called '{}': expected one of {}{}", what, word,
-                                          fmt::join(known, ", "), meant(word, known)));
+                                          fmt::join(known, ", "), text::did_you_mean(word, known)));
 }
 
 std::vector<std::string> known_ops() {
   std::vector<std::string> known;
   for (const Collective c : schedule::collectives()) known.emplace_back(schedule::name(c));
   for (const schedule::Traits& t : schedule::all_traits())
-    for (const std::string& word : words_between(t.words, ' ')) known.push_back(word);
+    for (const std::string_view word : text::words(t.words)) known.emplace_back(word);
   known.emplace_back(shift_word);
   return known;
 }
@@ -111,23 +107,24 @@ BenchOp bench_op(std::string_view word) {
   std::vector<std::string> perf;
   for (const std::string& one : known) perf.push_back(one + "_perf");
   perf.insert(perf.end(), known.begin(), known.end());
-  if (const std::string near = meant(word, perf); !near.empty())  // then the long list of known words is left out
+  if (const std::string near = text::did_you_mean(word, perf);
+      !near.empty())  // then the long list of known words is left out
     throw std::invalid_argument(fmt::format("no operation is called '{}'{}", word, near));
   unknown("operation", word, known);
 }
 
 std::uint64_t parse_bytes(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string suffix = lower(std::string_view(end, text.data() + text.size()));
+  std::string_view rest = text;
+  const auto number = text::take_number<std::uint64_t>(rest);
+  const std::string suffix = lower(rest);
   constexpr std::array<std::pair<char, int>, 4> scales{{{'k', 10}, {'m', 20}, {'g', 30}, {'t', 40}}};
   int shift = suffix.empty() || suffix == "b" ? 0 : -1;
   for (const auto& [letter, power] : scales)
     if (suffix == std::string{letter} || suffix == std::string{letter, 'b'} || suffix == std::string{letter} + "ib")
       shift = power;
-  if (error != std::errc{} || shift < 0 || number > (std::uint64_t{1} << 60 >> shift))
+  if (!number || shift < 0 || *number > (std::uint64_t{1} << 60 >> shift))
     throw std::invalid_argument(fmt::format("'{}' is no size: expected one like 8, 64KB, 1M or 2GiB", text));
-  return number << shift;
+  return *number << shift;
 }
 
 std::string bytes_text(std::uint64_t bytes) {
@@ -190,30 +187,6 @@ Reduction bench_reduction(std::string_view word) {
 
 std::string_view reduction_word(Reduction op, Style style) {
   return op == Reduction::scaled_sum && style == Style::nccl ? "mulsum" : kernels::name(op);
-}
-
-std::string range_text(std::int64_t least, std::int64_t most) {
-  if (least == most) return fmt::format("{}", least);
-  return fmt::format("{} {} {}", least, most == least + 1 ? "or" : "to", most);
-}
-
-std::vector<std::string> words_between(std::string_view text, char separator) {
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, at), text.size());
-    words.emplace_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return words;
-}
-
-std::int64_t parse_count(std::string_view what, std::string_view text, std::int64_t least, std::int64_t most) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || number < least || number > most)
-    throw std::invalid_argument(fmt::format("{} {}: expected {}{}", what, text,
-                                            most > least + 1 ? "a whole number from " : "", range_text(least, most)));
-  return number;
 }
 
 }  // namespace trellis::measure

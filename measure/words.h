@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "kernels/reduce/reduce.h"
 #include "schedule/collective.h"
@@ -36,11 +35,5 @@ std::string_view type_word(kernels::DType, Style);
 
 kernels::Reduction bench_reduction(std::string_view word);  // mulsum is scaled_sum
 std::string_view reduction_word(kernels::Reduction, Style);
-
-// What a number may be, for an error message: "0 to 3", "0 or 1", "1".
-std::string range_text(std::int64_t least, std::int64_t most);
-
-std::vector<std::string> words_between(std::string_view text, char separator);
-std::int64_t parse_count(std::string_view what, std::string_view text, std::int64_t least, std::int64_t most);
 
 }  // namespace trellis::measure

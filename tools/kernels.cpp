@@ -15,7 +15,7 @@
 #include "kernels/check/trial.h"
 #include "kernels/measure/speed.h"
 #include "kernels/types/mx.h"
-#include "sim/figures/nearest.h"
+#include "text/nearest.h"
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
@@ -88,9 +88,8 @@ Kernels chosen(Kernels all, const std::string& prefix) {
   for (const auto& [name, used] : all) families.insert(beginning(name, 1)), alike.insert(beginning(name, words));
   std::erase_if(all, [&](const auto& entry) { return !entry.first.starts_with(prefix); });
   if (!all.empty()) return all;
-  const std::string near = sim::nearest(prefix, {alike.begin(), alike.end()});
-  if (!near.empty())
-    throw std::invalid_argument(fmt::format("no kernel's name begins with '{}'; did you mean '{}'?", prefix, near));
+  const std::string near = text::did_you_mean(prefix, {alike.begin(), alike.end()});
+  if (!near.empty()) throw std::invalid_argument(fmt::format("no kernel's name begins with '{}'{}", prefix, near));
   throw std::invalid_argument(
       fmt::format("no kernel's name begins with '{}'; they begin with {}", prefix, fmt::join(families, ", ")));
 }

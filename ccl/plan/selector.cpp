@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <stdexcept>
-#include <system_error>
 #include <tuple>
+
+#include "text/file.h"
+#include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::ccl {
 namespace {
@@ -18,22 +18,15 @@ namespace {
 constexpr std::string_view last_line = "end";
 
 template <class Number>
-Number number_in(std::string_view word, std::string_view what) {
-  Number value{};
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc{} || end != word.data() + word.size() || value < 0)
-    throw std::invalid_argument(fmt::format("'{}' is no {}: expected a whole number", word, what));
-  return value;
+Number count_of(std::string_view word, std::string_view what) {
+  if (const auto value = text::number<Number>(word, 0)) return *value;
+  throw std::invalid_argument(fmt::format("'{}' is no {}: expected a whole number", word, what));
 }
 
+// A word that begins with '#' begins a comment; one that holds it may be a file's name.
 std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> words;
-  for (std::size_t at = 0; at < line.size();) {
-    const std::size_t begin = line.find_first_not_of(" \t\r", at);
-    if (begin == std::string_view::npos || line[begin] == '#') break;
-    at = std::min(line.find_first_of(" \t\r", begin), line.size());
-    words.push_back(line.substr(begin, at - begin));
-  }
+  std::vector<std::string_view> words = text::words(line);
+  words.erase(std::ranges::find_if(words, [](std::string_view w) { return w.starts_with('#'); }), words.end());
   return words;
 }
 
@@ -45,8 +38,8 @@ auto order(const Rule& r) {
 Rule rule_in(const std::vector<std::string_view>& words) {
   if (words.size() != 4 && words.size() != 5)
     throw std::invalid_argument("expected: collective ranks from_bytes algorithm [type]");
-  Rule rule{schedule::collective_named(words[0]), number_in<schedule::Rank>(words[1], "number of ranks"),
-            number_in<std::uint64_t>(words[2], "number of bytes"), schedule::algorithm_config_named(words[3])};
+  Rule rule{schedule::collective_named(words[0]), count_of<schedule::Rank>(words[1], "number of ranks"),
+            count_of<std::uint64_t>(words[2], "number of bytes"), schedule::algorithm_config_named(words[3])};
   if (rule.ranks < 1)
     throw std::invalid_argument(fmt::format("'{}' is no number of ranks: expected at least 1", words[1]));
   if (words.size() == 5) rule.type = kernels::dtype_named(words[4]);
@@ -61,7 +54,7 @@ std::string machine_in(const std::vector<std::string_view>& words) {
 
 int cores_in(const std::vector<std::string_view>& words) {
   if (words.size() != 2) throw std::invalid_argument("expected: cores NUMBER");
-  return number_in<int>(words[1], "number of cores");
+  return count_of<int>(words[1], "number of cores");
 }
 
 }  // namespace
@@ -95,7 +88,7 @@ Selections Selections::read(std::string_view text) {
   for (; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const auto words = words_of(text.substr(0, end));
-    const bool blank = text.substr(0, end).find_first_not_of(" \t\r") == std::string_view::npos;
+    const bool blank = text::trimmed(text.substr(0, end)).empty();
     text.remove_prefix(std::min(end + 1, text.size()));
     whole = whole && blank;  // a comment may be the heading of a truncated table
     if (words.empty()) continue;
@@ -129,12 +122,7 @@ Selections Selections::read(std::string_view text) {
 }
 
 Selections Selections::from_file(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw std::system_error(errno, std::generic_category(), path);
-  std::string text;
-  for (char block[4096]; file.read(block, sizeof block), file.gcount() > 0;)
-    text.append(block, static_cast<std::size_t>(file.gcount()));
-  if (file.bad()) throw std::system_error(errno, std::generic_category(), path);
+  const std::string text = text::read_file(path);
   try {
     Selections all = read(text);
     if (all.rules().empty()) throw std::invalid_argument("no rule is in it: expected lines like 'all_reduce 2 0 ring'");

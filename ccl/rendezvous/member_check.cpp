@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
 
 #include "ccl/rendezvous/sha256.h"
+#include "text/number.h"
 
 namespace trellis::ccl {
 namespace {
@@ -19,14 +19,13 @@ std::string note_of(const MemberCheck& roll) { return fmt::format("{} {}", roll.
 
 // How the terms differ; empty: they do not.
 std::string difference(const MemberCheck& mine, const std::string& firsts) {
-  Rank first = 0;
-  const char* const end = firsts.data() + firsts.size();
-  const auto read = std::from_chars(firsts.data(), end, first);
-  if (read.ec != std::errc{} || read.ptr == end || *read.ptr != ' ')
+  std::string_view terms = firsts;
+  const std::optional<Rank> first = text::take_number<Rank>(terms);
+  if (!first || !terms.starts_with(' '))
     throw std::invalid_argument(fmt::format("the store's note '{}' is not what a first {} writes", firsts, mine.noun));
-  const std::string terms(read.ptr + 1, end);
+  terms.remove_prefix(1);
   if (terms == mine.terms) return "";
-  return fmt::format("{} {} was told of {}, and {} {} of {}", mine.noun, mine.mine, mine.terms, mine.noun, first,
+  return fmt::format("{} {} was told of {}, and {} {} of {}", mine.noun, mine.mine, mine.terms, mine.noun, *first,
                      terms);
 }
 
@@ -34,7 +33,8 @@ std::string difference(const MemberCheck& mine, const std::string& firsts) {
 std::optional<Rank> missing(Store& store, Rank ranks) {
   constexpr std::chrono::seconds others_patience{2};
   try {
-    if (store.add("looked", 1) != 1) return std::stoi(text_of(store.get("missing", Clock::now() + others_patience)));
+    if (store.add("looked", 1) != 1)
+      return text::number<Rank>(text_of(store.get("missing", Clock::now() + others_patience)));
   } catch (const TimedOut&) {
     return std::nullopt;
   }

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "ccl/rendezvous/forwarding_store.h"
 #include "ccl/rendezvous/member_check.h"
 #include "ccl/transports/open.h"
+#include "text/number.h"
 
 namespace trellis::ccl {
 namespace {
@@ -36,11 +36,10 @@ std::optional<std::string> note_in(Store& store, const std::string& key, Deadlin
 }
 
 // "4711 0 text": the first number of a text, which goes on behind it.
-std::int64_t number_in(std::string_view& text) {
-  std::int64_t number = -1;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-  text.remove_prefix(std::min(text.size(), static_cast<std::size_t>(read.ptr - text.data()) + 1));
-  return number;
+std::int64_t next_number(std::string_view& text) {
+  const std::optional<std::int64_t> number = text::take_number<std::int64_t>(text);
+  text.remove_prefix(std::min<std::size_t>(text.size(), 1));
+  return number.value_or(-1);
 }
 
 std::string ranks_text(const std::vector<Rank>& ranks) {
@@ -107,7 +106,7 @@ bool JoinWatch::has_come(Rank r) {
   const auto note = note_in(*store_, process_note(r), Clock::now());
   if (!note) return false;
   std::string_view rest = *note;
-  const std::int64_t process = number_in(rest);
+  const std::int64_t process = next_number(rest);
   known = {.told = true, .here = rest == host_};
   if (known.here && process > 0 && process != getpid()) known.process = Process::of(static_cast<pid_t>(process));
   return true;
@@ -139,7 +138,7 @@ std::exception_ptr JoinWatch::told(Deadline deadline) {
   const auto note = note_in(*store_, failure_note, deadline);
   if (!note) return nullptr;
   std::string_view rest = *note;
-  const auto by = static_cast<Rank>(number_in(rest)), lost = static_cast<Rank>(number_in(rest));
+  const auto by = static_cast<Rank>(next_number(rest)), lost = static_cast<Rank>(next_number(rest));
   if (by < 0 || by >= static_cast<Rank>(ranks_.size()) || lost < -1 || lost >= static_cast<Rank>(ranks_.size()))
     return std::make_exception_ptr(
         std::invalid_argument(fmt::format("the store's note '{}' is damaged", failure_note)));

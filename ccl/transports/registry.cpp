@@ -1,39 +1,28 @@
 #include "ccl/transports/registry.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <map>
 #include <stdexcept>
+
+#include "text/registry.h"
 
 namespace trellis::ccl {
 namespace {
 
-std::map<std::string, TransportKind, std::less<>>& table() {
-  static std::map<std::string, TransportKind, std::less<>> entries;
-  return entries;
+text::Registry<TransportKind>& registry() {
+  static text::Registry<TransportKind> all("transport");
+  return all;
 }
 
 }  // namespace
 
-RegisteredTransport::RegisteredTransport(TransportKind kind) {
-  const std::string name = kind.name;
-  if (!table().emplace(name, std::move(kind)).second)
-    throw std::logic_error(fmt::format("two transports are called {}", name));
-}
+RegisteredTransport::RegisteredTransport(TransportKind kind) { registry().add(std::move(kind)); }
 
-const TransportKind& transport_named(std::string_view wanted) {
-  const auto found = table().find(wanted);
-  if (found != table().end()) return found->second;
-  std::vector<std::string> known;
-  for (const auto& [name, kind] : table()) known.push_back(name);
-  throw std::invalid_argument(
-      fmt::format("no transport is called '{}': expected one of {}", wanted, fmt::join(known, ", ")));
-}
+const TransportKind& transport_named(std::string_view wanted) { return registry().named(wanted); }
 
 std::vector<std::string> usable_transports() {
   std::vector<std::string> names;
-  for (const auto& [name, kind] : table())
+  for (const auto& [name, kind] : registry().entries())
     if (kind.absent == nullptr || kind.absent().empty()) names.push_back(name);
   return names;
 }

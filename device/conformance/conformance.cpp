@@ -1,23 +1,20 @@
 #include "device/conformance/conformance.h"
 
-#include <algorithm>
+#include "text/registry.h"
 
 namespace trellis::device {
 namespace {
 
-std::vector<Check>& registry() {
-  static std::vector<Check> all;
+text::Registry<Check>& registry() {
+  static text::Registry<Check> all("check");
   return all;
 }
 
 }  // namespace
 
-RegisteredCheck::RegisteredCheck(Check check) {
-  auto& all = registry();
-  all.insert(std::ranges::upper_bound(all, check.name, {}, &Check::name), std::move(check));
-}
+RegisteredCheck::RegisteredCheck(Check check) { registry().add(std::move(check)); }
 
-const std::vector<Check>& checks() { return registry(); }
+const std::map<std::string, Check, std::less<>>& checks() { return registry().entries(); }
 
 Verdict run_check(const Check& check, Device& device) {
   for (const Capability c : every_capability())

@@ -1,6 +1,7 @@
 // What every device must do, as checks by name: for the tests, and for `trellis device test`.
 #pragma once
 
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -26,7 +27,7 @@ struct RegisteredCheck {
   explicit RegisteredCheck(Check);
 };
 
-const std::vector<Check>& checks();  // by name
+const std::map<std::string, Check, std::less<>>& checks();
 
 enum class Outcome : unsigned char { passed, failed, not_needed };
 struct Verdict {

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "device/libnrt/refusal.h"
 #include "device/libnrt/runtime.h"
 #include "device/visible_cores.h"
+#include "text/number.h"
 
 namespace trellis::device::nrt {
 namespace {
@@ -66,12 +66,10 @@ std::set<std::uint32_t> cores_off(const std::string& filter) {
 }
 
 std::uint64_t most_events(const std::string& text) {
-  std::uint64_t most = TraceSettings{}.most_events;
-  if (text.empty()) return most;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), most);
-  if (error != std::errc() || end != text.data() + text.size() || most == 0)
-    refuse(Status::invalid, "{}={}: expected a number from 1 on", most_name, text);
-  return most;
+  if (text.empty()) return TraceSettings{}.most_events;
+  const auto most = text::number<std::uint64_t>(text, 1);
+  if (!most) refuse(Status::invalid, "{}={}: expected a number from 1 on", most_name, text);
+  return *most;
 }
 
 }  // namespace

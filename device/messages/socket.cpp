@@ -12,12 +12,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <thread>
 #include <utility>
 
 #include "device/messages/failure.h"
+#include "text/number.h"
 
 namespace trellis::device {
 namespace {
@@ -52,10 +52,10 @@ int new_socket() {
 Address address_of(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   Address a{text.substr(0, colon)};
-  const char* const end = text.data() + text.size();
-  if (colon == std::string::npos || a.host.empty() ||
-      std::from_chars(text.data() + colon + 1, end, a.port).ptr != end || a.port == 0)
+  const auto port = text::number<std::uint16_t>(std::string_view(text).substr(colon + 1), 1);
+  if (colon == std::string::npos || a.host.empty() || !port)
     fail_with(std::errc::invalid_argument, "'{}': expected ADDRESS:PORT, as in 10.0.1.2:46820", text);
+  a.port = *port;
   return a;
 }
 

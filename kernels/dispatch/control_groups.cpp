@@ -1,9 +1,11 @@
 #include "kernels/dispatch/control_groups.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <string_view>
+
+#include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::kernels {
 namespace {
@@ -49,10 +51,8 @@ std::vector<std::string> group_folders(const std::string& processes, const std::
 }
 
 std::optional<std::uint64_t> number_in(const std::string& text) {
-  std::uint64_t number = 0;
-  const std::size_t at = std::min(text.find_first_not_of(" \t"), text.size());
-  const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), number);
-  return error == std::errc{} ? std::optional(number) : std::nullopt;
+  std::string_view rest = text::trimmed(text);
+  return text::take_number<std::uint64_t>(rest);
 }
 
 std::string line_of_file(const std::string& path) {

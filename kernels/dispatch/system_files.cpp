@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <fstream>
 #include <set>
 #include <string_view>
 #include <system_error>
+
+#include "text/number.h"
 
 namespace trellis::kernels {
 namespace {
@@ -23,21 +24,18 @@ std::string line_of(const std::string& path) {
 
 // "48K"; 0 when it is something else.
 std::size_t bytes_in(std::string_view text) {
-  std::size_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{}) return 0;
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const auto number = text::take_number<std::size_t>(text);
+  if (!number) return 0;
   constexpr std::string_view units[] = {"", "K", "M", "G"};
   for (std::size_t i = 0; i < std::size(units); ++i)
-    if (unit == units[i]) return number << 10 * i;
+    if (text == units[i]) return *number << 10 * i;
   return 0;
 }
 
 // The number that the text begins with: 3 of "3,35" and of "3-4".
-int number_in(std::string_view text, int otherwise) {
-  int number = otherwise;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} && number >= 0 ? number : otherwise;
+int first_number(std::string_view text, int otherwise) {
+  const int number = text::take_number<int>(text).value_or(otherwise);
+  return number >= 0 ? number : otherwise;
 }
 
 std::string thread_folder(const std::string& folder, int thread) { return folder + "/cpu" + std::to_string(thread); }
@@ -70,8 +68,8 @@ int count_cores(const std::vector<int>& threads, const std::string& folder) {
 
 ThreadPlace place_of(int thread, const std::string& folder) {
   const std::string topology = thread_folder(folder, thread) + "/topology/";
-  return {.first_of_core = number_in(line_of(topology + "thread_siblings_list"), thread),
-          .socket = number_in(line_of(topology + "physical_package_id"), 0)};
+  return {.first_of_core = first_number(line_of(topology + "thread_siblings_list"), thread),
+          .socket = first_number(line_of(topology + "physical_package_id"), 0)};
 }
 
 std::vector<int> affinity(int process) {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <memory>
 
 #include "measure/published/record.h"
 #include "sim/machine/machine.h"
 #include "sim/price/run.h"
+#include "text/number.h"
 
 // Training over several nodes, from the record of one node: the compute time is from that record. Several nodes add the
 // sum of gradients over all of them, after the last backward pass, not overlapped with it.
@@ -28,9 +28,8 @@ constexpr std::array models = {
 double integer(const Record& r, const char* key) {
   if (const auto value = r.number(key)) return *value;
   const std::string text = r.word(key);
-  double value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
+  std::string_view rest = text;
+  return text::take_number<double>(rest).value_or(0);
 }
 
 // The same training on one node, with the same number of sequences a node in each step.

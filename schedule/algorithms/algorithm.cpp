@@ -10,15 +10,16 @@
 #include "schedule/builder/renaming.h"
 #include "schedule/collective_traits.h"
 #include "schedule/schedule_too_large.h"
+#include "text/registry.h"
 
 namespace trellis::schedule {
 namespace {
 
 constexpr std::int32_t most_segments = 1 << 16;
 
-std::map<std::string, Algorithm, std::less<>>& table() {
-  static std::map<std::string, Algorithm, std::less<>> entries;
-  return entries;
+text::Registry<Algorithm>& registry() {
+  static text::Registry<Algorithm> all("algorithm");
+  return all;
 }
 
 std::int64_t pieces_of(const Algorithm& algorithm, const Request& request) {
@@ -120,22 +121,11 @@ Request Request::in_order() const {
   return seen;
 }
 
-Registered::Registered(Algorithm algorithm) {
-  const std::string name = algorithm.name;
-  if (!table().emplace(name, std::move(algorithm)).second)
-    throw std::logic_error(fmt::format("two algorithms are called {}", name));
-}
+Registered::Registered(Algorithm algorithm) { registry().add(std::move(algorithm)); }
 
-const std::map<std::string, Algorithm, std::less<>>& algorithms() { return table(); }
+const std::map<std::string, Algorithm, std::less<>>& algorithms() { return registry().entries(); }
 
-const Algorithm& algorithm_named(std::string_view wanted) {
-  const auto found = table().find(wanted);
-  if (found != table().end()) return found->second;
-  std::vector<std::string> known;
-  for (const auto& [name, algorithm] : table()) known.push_back(name);
-  throw std::invalid_argument(
-      fmt::format("no algorithm is called '{}': expected one of {}", wanted, fmt::join(known, ", ")));
-}
+const Algorithm& algorithm_named(std::string_view wanted) { return registry().named(wanted); }
 
 void check(const Request& r) {
   if (r.dims.empty()) throw std::invalid_argument("no dims: expected at least one, as in 8 or 4x4");

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <optional>
 #include <stdexcept>
 
 #include "schedule/algorithms/algorithm.h"
+#include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::schedule {
 namespace {
@@ -20,26 +21,17 @@ namespace {
 
 constexpr std::int32_t most_numbered = 1 << 24;  // ranks in a run
 
-std::optional<std::int32_t> number(std::string_view word) {
-  std::int32_t value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc{} || end != word.data() + word.size() || value < 0) return {};
-  return value;
-}
+std::optional<std::int32_t> number(std::string_view word) { return text::number<std::int32_t>(word, 0); }
 
 std::int32_t number_in(std::string_view word, std::string_view whole, std::int32_t least) {
-  const auto value = number(word);
-  if (!value || *value < least) complain(whole);
+  const auto value = text::number<std::int32_t>(word, least);
+  if (!value) complain(whole);
   return *value;
 }
 
 std::vector<std::int32_t> numbers_in(std::string_view words, char between, std::string_view whole, std::int32_t least) {
   std::vector<std::int32_t> numbers;
-  for (std::size_t at = 0; at <= words.size();) {
-    const std::size_t end = std::min(words.find(between, at), words.size());
-    numbers.push_back(number_in(words.substr(at, end - at), whole, least));
-    at = end + 1;
-  }
+  for (const std::string_view word : text::split(words, between)) numbers.push_back(number_in(word, whole, least));
   return numbers;
 }
 
@@ -62,9 +54,7 @@ std::string numbering_text(const std::vector<Rank>& numbering) {
 
 std::vector<Rank> numbering_named(std::string_view text) {
   std::vector<Rank> numbering;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find('.', at), text.size());
-    const std::string_view run = text.substr(at, end - at);
+  for (const std::string_view run : text::split(text, '.')) {
     const std::size_t dash = std::min(run.find('-'), run.size()), plus = std::min(run.find('+', dash), run.size());
     const auto first = number(run.substr(0, dash));
     const auto last = dash < run.size() ? number(run.substr(dash + 1, plus - dash - 1)) : first;
@@ -73,7 +63,6 @@ std::vector<Rank> numbering_named(std::string_view text) {
       throw std::invalid_argument(
           fmt::format("'{}' in '{}' are no ranks: expected one as in 3, or a run as in 0-7 or 0-14+2", run, text));
     for (std::int64_t rank = *first; rank <= *last; rank += *stride) numbering.push_back(static_cast<Rank>(rank));
-    at = end + 1;
   }
   return numbering;
 }

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <limits>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
 
 #include "schedule/algorithms/algorithm.h"
+#include "text/number.h"
 
 namespace trellis::schedule {
 namespace {
@@ -35,12 +35,11 @@ const char* usual(Collective c, bool last) {
 std::pair<std::string, int> split_name(const std::string& level) {
   const auto colon = level.find(':');
   if (colon == std::string::npos) return {level, 1};
-  int dims = 0;
-  const char *begin = level.data() + colon + 1, *end = level.data() + level.size();
-  if (auto [stop, error] = std::from_chars(begin, end, dims); error != std::errc{} || stop != end || dims < 1)
+  const auto dims = text::number<int>(std::string_view(level).substr(colon + 1), 1);
+  if (!dims)
     throw std::invalid_argument(
         fmt::format("level '{}': expected an algorithm, or one and its dimensions as in torus:2", level));
-  return {level.substr(0, colon), dims};
+  return {level.substr(0, colon), *dims};
 }
 
 Level lowest(const Request& r) {

@@ -2,13 +2,13 @@
 // is written as a AlgorithmConfig with a weight: torus:3 and torus^1.0:2 carry three and two fifths.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
 
 #include "schedule/algorithms/algorithm.h"
 #include "schedule/algorithms/algorithm_config.h"
+#include "text/number.h"
 
 namespace trellis::schedule {
 namespace {
@@ -28,11 +28,11 @@ Share share_of(const Request& whole, const std::string& level) {
   const bool weighed = colon != level.npos && level.find(')', colon) == level.npos;
   Share share;
   if (weighed) {
-    const char *begin = level.data() + colon + 1, *end = level.data() + level.size();
-    const auto [stop, error] = std::from_chars(begin, end, share.weight);
-    if (error != std::errc{} || stop != end || share.weight < 1 || share.weight > most_weight)
+    const auto weight = text::number<std::int64_t>(std::string_view(level).substr(colon + 1), 1, most_weight);
+    if (!weight)
       throw std::invalid_argument(
           fmt::format("part '{}': expected a way and its weight, 1 to {}, as in torus:3", level, most_weight));
+    share.weight = *weight;
   }
   AlgorithmConfig way = algorithm_config_named(weighed ? std::string_view(level).substr(0, colon) : level);
   way.channels *= whole.channels, way.segments *= whole.segments;

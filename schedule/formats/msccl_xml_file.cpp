@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <optional>
 #include <pugixml.hpp>
 #include <sstream>
 #include <stdexcept>
+
+#include "text/number.h"
 
 namespace trellis::schedule::msccl {
 namespace {
@@ -40,11 +41,9 @@ class Element {
                       std::optional<std::int32_t> otherwise = {}) const {
     if (!node_.attribute(attribute) && otherwise) return *otherwise;
     const std::string value = text(attribute);
-    std::int32_t number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc{} || end != value.data() + value.size() || number < least || number > greatest)
-      fail(fmt::format("{}=\"{}\": expected {} to {}", attribute, value.substr(0, 40), least, greatest));
-    return number;
+    const auto number = text::number<std::int32_t>(value, least, greatest);
+    if (!number) fail(fmt::format("{}=\"{}\": expected {} to {}", attribute, value.substr(0, 40), least, greatest));
+    return *number;
   }
 
   // Calls visit for each child element; all must be called `name`.

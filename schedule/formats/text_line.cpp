@@ -6,6 +6,8 @@
 #include <charconv>
 #include <stdexcept>
 
+#include "text/number.h"
+
 namespace trellis::schedule {
 namespace {
 
@@ -82,13 +84,13 @@ std::string_view Line::word() {
 }
 
 std::int64_t Line::integer(std::string_view what, std::int64_t least, std::int64_t most) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-  if (error != std::errc{} || value < least || value > most)
+  std::string_view rest = rest_;
+  const auto value = text::take_number<std::int64_t>(rest);
+  if (!value || *value < least || *value > most)
     fail(least == most ? std::string(what) : fmt::format("{}, {} to {}", what, least, most));
-  rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+  rest_ = rest;
   skip();
-  return value;
+  return *value;
 }
 
 void Line::end() const {

@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <system_error>
 #include <vector>
+
+#include "text/number.h"
 
 namespace trellis::sim {
 namespace {
@@ -48,14 +49,6 @@ std::string unit_names() {
   return fmt::format("none, {}", fmt::join(names, ", "));
 }
 
-std::optional<double> read_number(std::string_view text) {
-  double number = 0;
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, number);
-  if (read.ec != std::errc{} || read.ptr != end || !std::isfinite(number)) return {};
-  return number;
-}
-
 // Divide: 300 / 1e9 is the double 300e-9, but 300 * 1e-9 is its neighbour.
 double in_own_unit(double number, const Unit& unit) {
   return unit.size < 1 ? number / std::round(1 / unit.size) : number * unit.size;
@@ -69,7 +62,7 @@ std::optional<std::string> spelled(double value, const Unit& unit) {
   const double number = unit.size < 1 ? value * std::round(1 / unit.size) : value / unit.size;
   // A product and a quotient round twice. 15 digits give the intended number back, where there was one.
   for (std::string text : {fmt::format("{:.15g}", number), fmt::format("{}", number)})
-    if (const auto back = read_number(text); back && in_own_unit(*back, unit) == value) return text;
+    if (const auto back = text::finite_number(text); back && in_own_unit(*back, unit) == value) return text;
   return {};
 }
 

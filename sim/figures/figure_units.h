@@ -18,9 +18,6 @@ struct Unit {
 const Unit* find_unit(std::string_view name);  // nullptr: unknown unit
 std::string unit_names();                      // for messages
 
-// Reads a finite decimal number and nothing else.
-std::optional<double> read_number(std::string_view);
-
 double in_own_unit(double number, const Unit&);
 
 // The unit in which the value is written shortest and still reads back as the same value.

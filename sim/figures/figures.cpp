@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "sim/figures/figure_units.h"
+#include "text/number.h"
 
 namespace trellis::sim {
 namespace {
@@ -123,7 +124,7 @@ void Figures::set(std::string_view key, double value) {
 
 void Figures::set(std::string_view key, std::string_view text) {
   const std::size_t digits = text.find_last_of("0123456789.") + 1;  // the unit follows, with or without a space
-  const auto number = read_number(text.substr(0, digits));
+  const auto number = text::finite_number(text.substr(0, digits));
   std::string_view word = text.substr(digits);
   word.remove_prefix(std::min(word.find_first_not_of(' '), word.size()));
   const Unit* unit = find_unit(word);

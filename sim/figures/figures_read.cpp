@@ -7,6 +7,7 @@
 
 #include "sim/figures/figure_units.h"
 #include "sim/figures/figures.h"
+#include "text/number.h"
 
 namespace trellis::sim {
 namespace {
@@ -121,7 +122,7 @@ class Reader {
   }
 
   double number(std::string_view text) const {
-    const auto number = read_number(text);
+    const auto number = text::finite_number(text);
     if (!number) fail(fmt::format("'{}' is not a finite number", text));
     return *number;
   }
@@ -167,7 +168,7 @@ class Reader {
 
   void read_residual(Figure& figure) const {
     const std::string word = figure.records.front();
-    const auto percent = read_number(std::string_view(word).substr(0, word.size() - 1));
+    const auto percent = text::finite_number(std::string_view(word).substr(0, word.size() - 1));
     if (!percent || *percent <= 0 || *percent >= 100)
       fail(fmt::format("'{}' is no residual: expected a part above 0% and below 100%", word));
     figure.residual = *percent / 100;

@@ -2,26 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <stdexcept>
+
+#include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::sim {
 
 std::vector<Chip> dims_of(std::string_view text) {
   std::vector<Chip> dims;
-  const auto complain = [what = text] {
-    throw std::invalid_argument(fmt::format("'{}': expected sizes like 8 or 4x4", what));
-  };
-  while (!text.empty()) {
-    Chip size = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-    const bool last = end == text.data() + text.size();
-    if (error != std::errc{} || size < 1 || (!last && (*end != 'x' || end + 1 == text.data() + text.size())))
-      complain();
-    dims.push_back(size);
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()) + (last ? 0 : 1));
+  for (const std::string_view word : text::split(text, 'x')) {
+    const auto size = text::number<Chip>(word, 1);
+    if (!size) throw std::invalid_argument(fmt::format("'{}': expected sizes like 8 or 4x4", text));
+    dims.push_back(*size);
   }
-  if (dims.empty()) complain();
   return dims;
 }
 

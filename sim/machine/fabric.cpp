@@ -6,12 +6,14 @@
 #include <limits>
 #include <stdexcept>
 
+#include "text/registry.h"
+
 namespace trellis::sim {
 namespace {
 
-std::map<std::string, FabricKind, std::less<>>& table() {
-  static std::map<std::string, FabricKind, std::less<>> kinds;
-  return kinds;
+text::Registry<FabricKind>& registry() {
+  static text::Registry<FabricKind> all("fabric");
+  return all;
 }
 
 Chip product(const std::vector<Chip>& dims) {
@@ -30,19 +32,10 @@ Chip product(const std::vector<Chip>& dims) {
 Fabric::Fabric(Chip inner, std::vector<Chip> dims, bool attached)
     : inner_(inner), dims_(std::move(dims)), size_(product(dims_)), attached_(attached) {}
 
-RegisteredFabric::RegisteredFabric(FabricKind kind) {
-  const std::string name = kind.name;
-  if (!table().emplace(name, std::move(kind)).second)
-    throw std::logic_error(fmt::format("two kinds of fabric are called {}", name));
-}
+RegisteredFabric::RegisteredFabric(FabricKind kind) { registry().add(std::move(kind)); }
 
-const std::map<std::string, FabricKind, std::less<>>& fabric_kinds() { return table(); }
+const std::map<std::string, FabricKind, std::less<>>& fabric_kinds() { return registry().entries(); }
 
-const FabricKind& fabric_kind(std::string_view name) {
-  if (const auto found = table().find(name); found != table().end()) return found->second;
-  std::vector<std::string> known;
-  for (const auto& [each, kind] : table()) known.push_back(each);
-  throw std::invalid_argument(fmt::format("no fabric is called '{}': expected {}", name, fmt::join(known, ", ")));
-}
+const FabricKind& fabric_kind(std::string_view name) { return registry().named(name); }
 
 }  // namespace trellis::sim

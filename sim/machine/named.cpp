@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <stdexcept>
@@ -10,6 +9,8 @@
 #include "sim/figures/data.h"
 #include "sim/machine/dims_text.h"
 #include "sim/machine/several.h"
+#include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::sim {
 namespace {
@@ -17,10 +18,7 @@ namespace {
 // Parses levels such as "cores:4/torus:4x4/clos:16". Their figures come from the data file `shapes`.
 MachineSpec shape(std::string_view name) {
   MachineSpec spec = read_machine(name, data_text("machines", "shapes"));
-  for (std::size_t at = 0; at <= name.size();) {
-    const std::size_t end = std::min(name.find('/', at), name.size());
-    const std::string_view part = name.substr(at, end - at);
-    at = end + 1;
+  for (const std::string_view part : text::split(name, '/')) {
     const std::size_t colon = part.find(':');
     if (colon == part.npos)
       throw std::invalid_argument(
@@ -32,35 +30,20 @@ MachineSpec shape(std::string_view name) {
   return spec;
 }
 
-template <class Number>
-std::optional<Number> not_negative(std::string_view text) {
-  Number value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 0 ||
-      !std::isfinite(static_cast<double>(value)))
-    return {};
-  return value;
-}
-
 Defect defect(std::string_view text) {
-  std::vector<std::string_view> parts;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(':', at), text.size());
-    parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
+  const std::vector<std::string_view> parts = text::split(text, ':');
   const auto complain = [&] {
     throw std::invalid_argument(fmt::format(
         "'{}': expected KEY=VALUE, dead:0-1, slow:0-1:0.5, nic:RANK:0.5, hbm:RANK:0.5 or straggler:RANK:0.5", text));
   };
   const bool dead = parts[0] == "dead";
   if (parts.size() != (dead ? 2 : 3)) complain();
-  const auto factor = dead ? std::optional<double>(0) : not_negative<double>(parts[2]);
+  const auto factor = dead ? std::optional<double>(0) : text::number<double>(parts[2], 0);
   const auto dash = parts[1].find('-');
   const bool link = dead || parts[0] == "slow";
   if (!factor || (dash == std::string_view::npos) == link) complain();
-  const auto from = not_negative<Rank>(parts[1].substr(0, dash));
-  const auto to = link ? not_negative<Rank>(parts[1].substr(dash + 1)) : from;
+  const auto from = text::number<Rank>(parts[1].substr(0, dash), 0);
+  const auto to = link ? text::number<Rank>(parts[1].substr(dash + 1), 0) : from;
   if (!from || !to) complain();
   Defect d{.from = *from, .to = *to, .factor = *factor};
   if (parts[0] == "nic")
@@ -81,9 +64,8 @@ std::optional<Chip> several(std::string_view& name) {
   if (digits == 0 || digits == name.size()) return {};
   std::size_t sign = name.find_last_not_of(' ', digits - 1);
   if (sign == name.npos || sign == 0 || (name[sign] != 'x' && name[sign] != '*')) return {};
-  Chip count = 0;
-  const auto [end, error] = std::from_chars(name.data() + digits, name.data() + name.size(), count);
-  if (error != std::errc{} || count < 1) return {};
+  const auto count = text::number<Chip>(name.substr(digits), 1);
+  if (!count) return {};
   name = name.substr(0, name.find_last_not_of(' ', sign - 1) + 1);
   return count;
 }

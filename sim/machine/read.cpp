@@ -10,10 +10,10 @@
 #include <stdexcept>
 
 #include "sim/figures/data.h"
-#include "sim/figures/nearest.h"
-#include "sim/figures/words.h"
 #include "sim/machine/dims_text.h"
 #include "sim/machine/machine.h"
+#include "text/nearest.h"
+#include "text/words.h"
 
 namespace trellis::sim {
 namespace {
@@ -67,11 +67,9 @@ Parts parts_of(std::string_view name, std::string_view text) {
   parts.spec.name = name;
   bool levels = false;
   int number = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    at = end + 1, ++number;
-    const auto words = words_of(line);
+  for (const std::string_view line : text::split(text, '\n')) {
+    ++number;
+    const auto words = text::words_before_comment(line);
     try {
       const bool figure = words.empty() || line.find('=') != line.npos;
       if (figure || !read_line(words, parts.spec, levels)) parts.figures += line;
@@ -84,12 +82,8 @@ Parts parts_of(std::string_view name, std::string_view text) {
 }
 
 bool likes_another(std::string_view figures) {
-  for (std::size_t at = 0; at < figures.size();) {
-    const std::size_t end = std::min(figures.find('\n', at), figures.size());
-    const auto words = words_of(figures.substr(at, end - at));
-    if (!words.empty() && words[0] == "like") return true;
-    at = end + 1;
-  }
+  for (const std::string_view line : text::split(figures, '\n'))
+    if (const auto words = text::words_before_comment(line); !words.empty() && words[0] == "like") return true;
   return false;
 }
 
@@ -128,7 +122,7 @@ void expect_known_keys(const MachineSpec& spec, const Figures& chip) {
   const std::set<std::string> known = known_keys(spec, chip);
   for (const auto& [key, figure] : spec.figures.all()) {
     if (figure.line == 0 || known.contains(key)) continue;
-    const std::string meant = nearest(key, {known.begin(), known.end()});
+    const std::string meant = text::nearest(key, {known.begin(), known.end()});
     throw std::invalid_argument(
         fmt::format("line {}: no machine like this asks for a figure '{}': {}", figure.line, key,
                     meant.empty() ? "expected one of its levels, its cluster, its chip or an era"

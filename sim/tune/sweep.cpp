@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <exception>
 #include <iterator>
 #include <map>
@@ -15,6 +14,8 @@
 
 #include "kernels/types/fnv1a.h"
 #include "sim/thread_pool.h"
+#include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::sim {
 namespace {
@@ -120,22 +121,6 @@ class SweepWork {
   std::exception_ptr error_;
 };
 
-std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> words;
-  for (std::size_t at = 0; at < line.size();) {
-    const std::size_t end = std::min(line.find(' ', at), line.size());
-    words.push_back(line.substr(at, end - at));
-    at = end + 1;
-  }
-  return words;
-}
-
-template <class Number>
-bool read(std::string_view word, Number& value) {
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  return error == std::errc{} && end == word.data() + word.size();
-}
-
 constexpr std::string_view longer_than = "over";
 
 // The collective and everything else of a request except the way.
@@ -181,17 +166,15 @@ namespace {
 std::vector<Cost> read_costs(std::string_view text, std::string_view fingerprint, const Sweep& s, bool slower) {
   std::vector<Cost> points;
   const std::string wanted = subject(s);
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    auto words = words_of(text.substr(at, end - at));
-    at = end + 1;
+  for (const std::string_view line : text::split(text, '\n')) {
+    auto words = text::words(line);
     if (slower != (words.size() == 7 && words[4] == longer_than)) continue;
     if (slower) words.erase(words.begin() + 4);
-    Cost cost;
     if (words.size() != 6 || words[5] != "ps" || words[0] != fingerprint || words[1] != wanted) continue;
-    if (!read(words[3], cost.bytes) || !read(words[4], cost.time)) continue;
-    cost.way = algorithm_config_named(words[2]);
-    points.push_back(std::move(cost));
+    const auto bytes = text::number<double>(words[3]);
+    const auto time = text::number<Time>(words[4]);
+    if (!bytes || !time) continue;
+    points.push_back({.way = algorithm_config_named(words[2]), .bytes = *bytes, .time = *time});
   }
   return points;
 }

@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -11,8 +10,9 @@
 #include <unordered_set>
 
 #include "sim/figures/figure_units.h"
-#include "sim/figures/words.h"
 #include "sim/workload/workload.h"
+#include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::sim {
 namespace {
@@ -45,20 +45,15 @@ struct Line {
 };
 
 Rank rank_of(std::string_view word, Rank below, std::string_view what) {
-  Rank value = -1;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc{} || end != word.data() + word.size() || value < 0 || value >= below)
-    refuse("'{}' as {}: expected 0 to {}", word, what, below - 1);
-  return value;
+  const auto value = text::number<Rank>(word, 0, below - 1);
+  if (!value) refuse("'{}' as {}: expected 0 to {}", word, what, below - 1);
+  return *value;
 }
 
 // "0,5,7-9,16-30:2"
 Group group_of(std::string_view word, Rank ranks) {
   Group group;
-  for (std::size_t at = 0; at <= word.size();) {
-    const std::size_t end = std::min(word.find(',', at), word.size());
-    std::string_view part = word.substr(at, end - at);
-    at = end + 1;
+  for (std::string_view part : text::split(word, ',')) {
     Rank step = 1;
     if (const std::size_t colon = part.find(':'); colon != part.npos) {
       step = rank_of(part.substr(colon + 1), most_ranks, "a distance between ranks");
@@ -84,12 +79,10 @@ struct Amount {
 };
 
 Amount amount_of(std::string_view word, const char* expected) {
-  Amount amount;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), amount.value);
-  if (error != std::errc{} || !std::isfinite(amount.value) || amount.value < 0)
-    refuse("'{}': expected {}", word, expected);
-  amount.unit = word.substr(static_cast<std::size_t>(end - word.data()));
-  return amount;
+  std::string_view unit = word;
+  const auto value = text::take_number<double>(unit);
+  if (!value || !std::isfinite(*value) || *value < 0) refuse("'{}': expected {}", word, expected);
+  return {*value, unit};
 }
 
 double bytes_of(std::string_view word) {
@@ -131,11 +124,9 @@ class Reader {
  public:
   ExecutionGraph read(std::string_view name, std::string_view text) {
     out_.name = name;
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = std::min(text.find('\n', at), text.size());
+    for (const std::string_view line : text::split(text, '\n')) {
       ++line_;
-      guarded([&] { take(words_of(text.substr(at, end - at))); });
-      at = end + 1;
+      guarded([&] { take(text::words_before_comment(line)); });
     }
     if (ranks_ == 0) refuse("{}: expected a line 'ranks N'", name);
     find_classes();

@@ -95,7 +95,7 @@ TEST(OlderRuntime, ConformsWithoutAllThatCameLater) {
     if (f.since != "2.7") later.emplace_back(f.name);
   EXPECT_GT(later.size(), 60u);
   const OlderRuntime runtime(later);
-  for (const Check& check : checks()) {
+  for (const auto& [name, check] : checks()) {
     const auto d = open("neuron");
     const Verdict v = run_check(check, *d);
     EXPECT_NE(v.outcome, Outcome::failed) << check.name << ": " << v.why;

@@ -25,15 +25,6 @@ TEST(BenchWords, Sizes) {
   EXPECT_EQ(bytes_text(2ull << 30), "2 GiB");
 }
 
-TEST(BenchWords, WhatANumberMayBe) {
-  EXPECT_EQ(range_text(1, 1), "1");
-  EXPECT_EQ(range_text(0, 1), "0 or 1");
-  EXPECT_EQ(range_text(0, 3), "0 to 3");
-  EXPECT_EQ(why([] { parse_count("-N", "2", 1, 1); }), "-N 2: expected 1");
-  EXPECT_EQ(why([] { parse_count("-S", "2", 0, 1); }), "-S 2: expected 0 or 1");
-  EXPECT_EQ(why([] { parse_count("-r", "x", 0, 9); }), "-r x: expected a whole number from 0 to 9");
-}
-
 TEST(BenchWords, EveryCollectiveHasItsOwnName) {
   for (const Collective c : schedule::collectives()) {
     EXPECT_EQ(bench_op(schedule::name(c)).collective, c);

@@ -42,7 +42,7 @@ TEST(Pipeline, OneFOneBOfFourRanks) {
 
 TEST(Pipeline, EveryScheduleEndsUnderRendezvousAndWithBuffers) {
   int made = 0;
-  for (const PipelineRule& rule : pipeline_rules())
+  for (const auto& [name, rule] : pipeline_rules())
     for (std::int32_t ranks : numbers(32, {1, 2, 3, 4, 5, 8, 13, 32}))
       for (std::int32_t chunks : numbers(4, {1, 2, 3, 4}))
         for (std::int32_t micro : numbers(128, {1, 2, 3, 4, 7, 8, 16, 26, 64})) {

@@ -10,6 +10,7 @@
 #include "ccl/plan/schedule_file.h"
 #include "kernels/dispatch/system_files.h"
 #include "launch/host_machine.h"
+#include "text/number.h"
 #include "tools/bench/on.h"
 #include "tools/bench/on_hosts.h"
 #include "tools/bench/options.h"
@@ -56,7 +57,7 @@ class Sweep {
         progress_(measurements(), context.rank == 0) {
     for (const ccl::Rank root : roots_)
       if (root >= context.ranks)
-        throw std::invalid_argument(fmt::format("root {}: expected {}", root, range_text(0, context.ranks - 1)));
+        throw std::invalid_argument(fmt::format("root {}: expected {}", root, text::range_text(0, context.ranks - 1)));
   }
 
   int run() {

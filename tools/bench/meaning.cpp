@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <stdexcept>
 
 #include "ccl/config.h"
@@ -11,6 +10,7 @@
 #include "ccl/transports/registry.h"
 #include "device/backends.h"
 #include "schedule/collective_traits.h"
+#include "text/number.h"
 #include "tools/bench/flags.h"
 #include "tools/bench/lists.h"
 #include "tools/bench/options.h"
@@ -88,7 +88,7 @@ void read_letter(BenchOptions& o, const Flag& f, const std::vector<std::string>&
   else if (value.empty())
     return;
   else if (const auto* number = std::get_if<int BenchOptions::*>(&f.target))
-    o.*(*number) = static_cast<int>(parse_count(f.short_name(), value, f.least, f.most));
+    o.*(*number) = static_cast<int>(text::count(f.short_name(), value, f.least, f.most));
   else
     o.*std::get<std::string BenchOptions::*>(f.target) = value;
 }
@@ -115,12 +115,8 @@ void read_letters(BenchOptions& o, Style style) {
 std::vector<std::string> stats_of(const std::vector<std::string>& asked) {
   std::vector<std::string> stats = asked.empty() ? std::vector<std::string>{"avg"} : asked;
   for (const std::string& s : stats)
-    if (s != "avg") {
-      int percent = -1;
-      const char* const end = s.data() + s.size();
-      if (!s.starts_with("p") || std::from_chars(s.data() + 1, end, percent).ptr != end || percent < 0 || percent > 100)
-        throw std::invalid_argument(fmt::format("-t {}: expected avg or p0 to p100", s));
-    }
+    if (s != "avg" && !(s.starts_with("p") && text::number<int>(std::string_view(s).substr(1), 0, 100)))
+      throw std::invalid_argument(fmt::format("-t {}: expected avg or p0 to p100", s));
   return stats;
 }
 
@@ -167,7 +163,7 @@ void set_kinds(BenchSettings& s, const BenchOptions& o) {
   if (o.root == "all" && root)
     s.roots.clear();
   else if (o.root != "all" && !o.root.empty())
-    s.roots = {static_cast<ccl::Rank>(parse_count("--root", o.root, 0, 1 << 24))};
+    s.roots = {static_cast<ccl::Rank>(text::count("--root", o.root, 0, 1 << 24))};
   if (!root) s.roots = {0};
 }
 
@@ -195,7 +191,7 @@ void check_numbers(const BenchOptions& o) {
     const std::string name(f.short_name());
     const std::int64_t value = o.*(*number);
     if (o.app->count(name) != 0 && (value < f.least || value > f.most))
-      throw std::invalid_argument(fmt::format("{} {}: expected {}", name, value, range_text(f.least, f.most)));
+      throw std::invalid_argument(fmt::format("{} {}: expected {}", name, value, text::range_text(f.least, f.most)));
   }
   if (const int least = o.app->count("-n") != 0 ? o.iterations : least_iterations; o.skipped >= least)
     throw std::invalid_argument(
@@ -203,12 +199,8 @@ void check_numbers(const BenchOptions& o) {
 }
 
 std::uint64_t seed_in(const std::string& text) {
-  std::uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  if (error != std::errc{} || end != text.data() + text.size())
-    throw std::invalid_argument(
-        fmt::format("--seed {}: expected a whole number from 0 to {}", text, ~std::uint64_t{0}));
-  return seed;
+  if (const auto seed = text::number<std::uint64_t>(text)) return *seed;
+  throw std::invalid_argument(fmt::format("--seed {}: expected a whole number from 0 to {}", text, ~std::uint64_t{0}));
 }
 
 // Options with lists that only some operations use.

@@ -10,6 +10,7 @@
 #include "schedule/collective_traits.h"
 #include "sim/answer/answer.h"
 #include "sim/machine/import/typed.h"
+#include "text/number.h"
 #include "tools/answer/price_progress.h"
 #include "tools/bench/report/result.h"
 #include "tools/program/output.h"
@@ -46,7 +47,8 @@ class Simulated {
     roots_ = s.roots;
     for (ccl::Rank r = 0; r < ranks() && s.roots.empty(); ++r) roots_.push_back(r);
     if (roots_.front() >= ranks())
-      throw std::invalid_argument(fmt::format("root {}: expected {}", roots_.front(), range_text(0, ranks() - 1)));
+      throw std::invalid_argument(
+          fmt::format("root {}: expected {}", roots_.front(), text::range_text(0, ranks() - 1)));
   }
 
   int run() {

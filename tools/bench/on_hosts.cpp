@@ -8,6 +8,7 @@
 #include "launch/host_machine.h"
 #include "launch/hosts.h"
 #include "measure/words.h"
+#include "text/number.h"
 #include "tools/bench/flags.h"
 #include "tools/program/typed_words.h"
 
@@ -19,7 +20,7 @@ using launch::HostSlots;
 bool is_nccom(const BenchOptions& o) { return style_of(o) == measure::Style::nccom; }
 
 int count_in(const char* name, const std::string& text) {
-  return static_cast<int>(measure::parse_count(name, text, 1, most_ranks_asked));
+  return static_cast<int>(text::count(name, text, 1, most_ranks_asked));
 }
 
 // Of a letter in the grammar of nccom-test, or of a flag of its own; 0: not given.

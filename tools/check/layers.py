@@ -8,14 +8,15 @@ import re
 import tree
 
 MAY_INCLUDE = {
-    "kernels":  [],
-    "schedule": [],
-    "sim":      ["schedule", "kernels"],
-    "device":   ["kernels"],
-    "ccl":      ["schedule", "kernels", "device"],
-    "train":    ["schedule", "kernels", "device", "ccl"],
-    "launch":   ["schedule", "kernels", "device", "ccl"],
-    "measure":  ["schedule", "kernels", "sim", "device", "ccl", "launch"],
+    "text":     [],
+    "kernels":  ["text"],
+    "schedule": ["text"],
+    "sim":      ["text", "schedule", "kernels"],
+    "device":   ["text", "kernels"],
+    "ccl":      ["text", "schedule", "kernels", "device"],
+    "train":    ["text", "schedule", "kernels", "device", "ccl"],
+    "launch":   ["text", "schedule", "kernels", "device", "ccl"],
+    "measure":  ["text", "schedule", "kernels", "sim", "device", "ccl", "launch"],
 }
 DOORS = {("device", "sim"): ["device/simulated/", "device/libnrt/"]}
 ON_TOP = ["bench", "examples", "python", "tests", "tools"]

@@ -32,7 +32,7 @@ void add_list(CLI::App& app, ListOptions& o) { app.add_flag("--json", o.json, "P
 
 int list(const ListOptions& o) {
   Table table("devices", {{.name = "device", .align = Align::left}, {.name = "what it is", .align = Align::left}});
-  for (const Backend& b : backends()) {
+  for (const auto& [key, b] : backends()) {
     const std::string missing = b.missing();
     for (const std::string& name : b.names()) table.add({name, b.summary});
     if (!missing.empty()) table.add({b.pattern, "not here: " + missing});
@@ -108,11 +108,11 @@ int test(const TestOptions& o) {
                               {.name = "outcome", .align = Align::left},
                               {.name = "what every device does", .align = Align::left}});
   bool all = true;
-  for (const Check& check : checks()) {
+  for (const auto& [name, check] : checks()) {
     const Verdict v = run_check(check, *d);
     all = all && v.outcome != Outcome::failed;
     constexpr std::string_view words[] = {"passed", "FAILED", "skipped"};
-    table.add({check.name, std::string(words[static_cast<std::size_t>(v.outcome)]),
+    table.add({name, std::string(words[static_cast<std::size_t>(v.outcome)]),
                v.why.empty() ? check.promise : check.promise + ": " + v.why});
   }
   write_output("", o.json ? table.json() : table.text());

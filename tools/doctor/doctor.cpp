@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -14,6 +13,7 @@
 #include "ccl/tell.h"
 #include "launch/hosts.h"
 #include "launch/remote.h"
+#include "text/number.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 
@@ -69,13 +69,14 @@ std::vector<Dump> dumps_on_host(const std::string& shell, const std::string& pla
   std::vector<Dump> dumps;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t name_ends = text.find('\n', at), bytes_end = text.find('\n', name_ends + 1);
-    std::size_t bytes = 0;
-    if (bytes_end == std::string::npos ||
-        std::from_chars(text.data() + name_ends + 1, text.data() + bytes_end, bytes).ec != std::errc{} ||
-        bytes > text.size() - bytes_end - 1)
-      throw std::runtime_error(fmt::format("host {}: what came of its dumps is cut off", host));
-    dumps.push_back({host + ":" + text.substr(at, name_ends - at), text.substr(bytes_end + 1, bytes)});
-    at = bytes_end + 1 + bytes;
+    const auto bytes =
+        bytes_end == std::string::npos
+            ? std::nullopt
+            : text::number<std::size_t>(std::string_view(text).substr(name_ends + 1, bytes_end - name_ends - 1), 0,
+                                        text.size() - bytes_end - 1);
+    if (!bytes) throw std::runtime_error(fmt::format("host {}: what came of its dumps is cut off", host));
+    dumps.push_back({host + ":" + text.substr(at, name_ends - at), text.substr(bytes_end + 1, *bytes)});
+    at = bytes_end + 1 + *bytes;
   }
   return dumps;
 }

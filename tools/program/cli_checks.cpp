@@ -3,21 +3,20 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+
+#include "text/number.h"
 
 namespace trellis::tools {
 namespace {
 
 CLI::Validator number_check(bool (*holds)(double), const char* expected, const char* name) {
   const auto check = [=](std::string& word) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    const bool number = error == std::errc{} && end == word.data() + word.size() && std::isfinite(value);
-    return number && holds(value) ? "" : fmt::format("'{}': expected a number{}", word, expected);
+    const auto value = text::finite_number(word);
+    return value && holds(*value) ? "" : fmt::format("'{}': expected a number{}", word, expected);
   };
   return CLI::Validator({check, name});
 }
@@ -49,11 +48,9 @@ void expect_whole_values_in_range(const cli11::App& app) {
     const std::string type = option->get_type_name();
     if (type.find("INT") == std::string::npos) continue;
     for (const std::string& value : option->results()) {
-      std::int64_t number = 0;
-      std::uint64_t large = 0;
-      const char* const end = value.data() + value.size();
-      const bool fits = type.starts_with("UINT") ? std::from_chars(value.data(), end, large).ec == std::errc{}
-                                                 : std::from_chars(value.data(), end, number).ec == std::errc{};
+      std::string_view rest = value;
+      const bool fits = type.starts_with("UINT") ? text::take_number<std::uint64_t>(rest).has_value()
+                                                 : text::take_number<std::int64_t>(rest).has_value();
       if (!fits)
         throw std::invalid_argument(fmt::format("{} {}: expected a whole number, and not too large a one",
                                                 option->get_name(false, true), value));
@@ -70,10 +67,9 @@ void expect_plain_values(const CLI::App& app) {
     };
     for (const std::string& value : option->results()) {
       if (value.empty()) refuse("''", "a value");
-      std::int64_t number = 0;
-      const char* const end = value.data() + value.size();
-      if (whole && std::from_chars(value.data(), end, number).ptr != end) refuse(value, "a whole number");
-      if (whole && number != 0 && (value.starts_with("0") || value.starts_with("-0")))
+      const auto number = whole ? text::number<std::int64_t>(value) : 0;
+      if (!number) refuse(value, "a whole number");
+      if (number != 0 && (value.starts_with("0") || value.starts_with("-0")))
         refuse(value, "a whole number without a 0 before it");
     }
   }

@@ -1,23 +1,23 @@
 #include "tools/program/command.h"
 
-#include <algorithm>
+#include "text/registry.h"
 
 namespace trellis::tools {
 namespace {
 
-std::vector<Command>& registry() {
-  static std::vector<Command> all;
+text::Registry<Command>& registry() {
+  static text::Registry<Command> all("command", &Command::path);
   return all;
 }
 
 }  // namespace
 
 std::vector<Command> commands() {
-  std::vector<Command> sorted = registry();
-  std::sort(sorted.begin(), sorted.end(), [](const Command& a, const Command& b) { return a.path < b.path; });
-  return sorted;
+  std::vector<Command> all;
+  for (const auto& [path, command] : registry().entries()) all.push_back(command);
+  return all;
 }
 
-Registered::Registered(Command command) { registry().push_back(std::move(command)); }
+Registered::Registered(Command command) { registry().add(std::move(command)); }
 
 }  // namespace trellis::tools

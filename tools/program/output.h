@@ -1,7 +1,6 @@
 // Where a command's text goes. All output is written through here, so that a full disk is reported as an error.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -16,10 +15,7 @@ void write_output(const std::string& path, std::string_view text);
 // or absent.
 void expect_writable(const std::string& path);
 
-// The most that is read from any file, so that an endless input ends in an error message.
-inline constexpr std::size_t most_input = std::size_t{1} << 30;
-
-// The whole file, or all of standard input for "-". Throws std::system_error, also for more than most_input bytes.
+// The whole file, or all of standard input for "-". Throws as text::read_file does.
 std::string read_input(const std::string& path);
 
 }  // namespace trellis::tools

@@ -12,7 +12,7 @@
 #include <stdexcept>
 
 #include "ccl/tell.h"
-#include "sim/figures/nearest.h"
+#include "text/nearest.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/output.h"
 
@@ -101,7 +101,7 @@ std::string unexpected(const cli11::App* app, const std::string& argument) {
   const std::vector<std::string> known = option ? option_names(app) : command_names(app);
   const char* kind = option ? "option" : known.empty() ? "argument" : "command";
   const std::string word = argument.substr(0, option ? argument.find('=') : std::string::npos);
-  const std::string suggestion = sim::nearest(word, known);
+  const std::string suggestion = text::nearest(word, known);
   const std::string help =
       suggestion.empty() ? fmt::format("see `{} --help`", path_of(app)) : fmt::format("did you mean '{}'?", suggestion);
   return fmt::format("{} has no {} '{}'; {}", path_of(app), kind, word, help);

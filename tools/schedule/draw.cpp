@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include <charconv>
 #include <map>
 #include <stdexcept>
 
+#include "text/number.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
@@ -51,11 +51,8 @@ draw::Colours colours_named(const std::string& word) {
 
 std::int32_t channel_named(const std::string& word) {
   if (word == "all") return draw::all_channels;
-  std::int32_t channel = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), channel);
-  if (error != std::errc{} || end != word.data() + word.size() || channel < 0)
-    throw std::invalid_argument(fmt::format("--channel {}: expected all, or a channel's number", word));
-  return channel;
+  if (const auto channel = text::number<std::int32_t>(word, 0)) return *channel;
+  throw std::invalid_argument(fmt::format("--channel {}: expected all, or a channel's number", word));
 }
 
 int run(const Options& o) {

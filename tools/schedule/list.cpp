@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "schedule/algorithms/algorithm.h"
-#include "sim/figures/nearest.h"
+#include "text/nearest.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/table.h"
@@ -32,9 +32,9 @@ void add(CLI::App& app, Options& o) {
 Collective collective_for(const std::string& word) {
   std::vector<std::string> names;
   for (Collective c : schedule::collectives()) names.emplace_back(schedule::name(c));
-  const std::string meant = sim::nearest(word, names);
+  const std::string meant = text::did_you_mean(word, names);
   if (std::ranges::find(names, word) == names.end() && !meant.empty())
-    throw std::invalid_argument(fmt::format("no collective is called '{}'; did you mean '{}'?", word, meant));
+    throw std::invalid_argument(fmt::format("no collective is called '{}'{}", word, meant));
   return schedule::collective_named(word);
 }
 

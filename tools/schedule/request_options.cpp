@@ -4,12 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <stdexcept>
 
 #include "schedule/algorithms/algorithm_config.h"
-#include "sim/figures/nearest.h"
+#include "text/nearest.h"
+#include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::tools {
 namespace {
@@ -20,22 +21,9 @@ using schedule::Rank;
 
 constexpr std::size_t most_rank_counts = 4096;
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, at), text.size());
-    parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
-
 // An unsigned number and nothing else; none also when it is too large.
 std::optional<std::int32_t> number(std::string_view text) {
-  std::int32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || text.front() == '-' || error != std::errc{} || end != text.data() + text.size()) return {};
-  return value;
+  return text.starts_with('-') ? std::nullopt : text::number<std::int32_t>(text);
 }
 
 std::optional<Span> span(std::string_view text) {
@@ -61,10 +49,9 @@ const Algorithm& algorithm_for(Collective collective, const std::string& wanted)
   if (found == known.end()) {
     std::vector<std::string> names;
     for (const auto& [name, algorithm] : known) names.push_back(name);
-    const std::string meant = sim::nearest(wanted, names);
-    throw std::invalid_argument(meant.empty()
-                                    ? fmt::format("no algorithm is called '{}': {}", wanted, served_by(collective))
-                                    : fmt::format("no algorithm is called '{}'; did you mean '{}'?", wanted, meant));
+    const std::string meant = text::did_you_mean(wanted, names);
+    throw std::invalid_argument(
+        fmt::format("no algorithm is called '{}'{}", wanted, meant.empty() ? ": " + served_by(collective) : meant));
   }
   if (std::ranges::find(found->second.serves, collective) == found->second.serves.end())
     throw std::invalid_argument(
@@ -191,7 +178,7 @@ std::string shape_text(const std::vector<Rank>& dims) { return fmt::format("{}",
 
 std::vector<Rank> parse_shape(std::string_view text) {
   std::vector<Rank> dims;
-  for (std::string_view part : split(text, 'x')) {
+  for (std::string_view part : text::split(text, 'x')) {
     const auto size = number(part);
     if (!size || *size < 1)
       throw std::invalid_argument(fmt::format("{} is not a shape: expected sizes like 8 or 4x4x4", text));
@@ -202,7 +189,7 @@ std::vector<Rank> parse_shape(std::string_view text) {
 
 std::vector<schedule::Pair> parse_pairs(std::string_view text) {
   std::vector<schedule::Pair> pairs;
-  for (std::string_view part : split(text, ',')) {
+  for (std::string_view part : text::split(text, ',')) {
     const std::size_t colon = std::min(part.find(':'), part.size());
     const auto source = number(part.substr(0, colon));
     const auto target = colon < part.size() ? number(part.substr(colon + 1)) : std::nullopt;
@@ -225,7 +212,7 @@ std::vector<std::string> parse_names(std::string_view text) {
 
 std::vector<std::int32_t> parse_order(std::string_view text) {
   std::vector<std::int32_t> order;
-  for (std::string_view part : split(text, '.')) {
+  for (std::string_view part : text::split(text, '.')) {
     const auto dimension = number(part);
     if (!dimension)
       throw std::invalid_argument(fmt::format("'{}' is no order of dimensions: expected one like 1.0.2", text));
@@ -236,7 +223,7 @@ std::vector<std::int32_t> parse_order(std::string_view text) {
 
 std::vector<Rank> parse_rank_counts(std::string_view text) {
   std::vector<Rank> counts;
-  for (std::string_view part : split(text, ',')) {
+  for (std::string_view part : text::split(text, ',')) {
     const auto range = span(part);
     if (!range || range->first < 1 || range->last < range->first)
       throw std::invalid_argument(

@@ -10,7 +10,7 @@
 #include "schedule/formats/mscclpp_json.h"
 #include "schedule/formats/text.h"
 #include "schedule/proof/verify.h"
-#include "sim/figures/nearest.h"
+#include "text/nearest.h"
 #include "tools/program/output.h"
 
 namespace trellis::tools {
@@ -46,9 +46,9 @@ std::optional<schedule::Collective> collective_meant(const std::string& word) {
     if (schedule::name(c) == word) return c;
     names.emplace_back(schedule::name(c));
   }
-  const std::string meant = sim::nearest(word, names);
+  const std::string meant = text::did_you_mean(word, names);
   if (!names_a_file(word) && !meant.empty())
-    throw std::invalid_argument(fmt::format("no collective is called '{}'; did you mean '{}'?", word, meant));
+    throw std::invalid_argument(fmt::format("no collective is called '{}'{}", word, meant));
   return {};
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -16,6 +15,7 @@
 #include "sim/machine/import/typed.h"
 #include "sim/timeline/summary_words.h"
 #include "sim/workload/chakra.h"
+#include "text/number.h"
 #include "tools/answer/price_progress.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/program/json_text.h"
@@ -33,10 +33,10 @@ namespace {
 using namespace sim;
 
 double rate_of(const std::string& text) {
-  double value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const Unit* unit = find_unit({end, text.data() + text.size()});
-  if (error != std::errc{} || !(value >= 0 && value < 1e18) || unit == nullptr || unit->dimension != Dimension::rate)
+  std::string_view rest = text;
+  const double value = text::take_number<double>(rest).value_or(-1);
+  const Unit* unit = find_unit(rest);
+  if (!(value >= 0 && value < 1e18) || unit == nullptr || unit->dimension != Dimension::rate)
     throw std::invalid_argument(fmt::format("--memory {}: expected a rate like 700GB/s", text));
   return in_own_unit(value, *unit);
 }
@@ -95,7 +95,7 @@ Table rows_of(const Workload& workload, const Played& played) {
   for (std::size_t i = 0; i < workload.parts.size(); ++i) {
     const Part& part = workload.parts[i];
     Row& row = by_name[part.name];
-    row.what = part.kind == Part::Kind::compute ? "compute" : text(workload, part);
+    row.what = part.kind == Part::Kind::compute ? "compute" : sim::text(workload, part);
     row.algorithm = played.parts[i].algorithm;
     ++row.parts;
     row.first = std::min(row.first, played.parts[i].start);

@@ -9,6 +9,8 @@
 #include "sim/answer/answer.h"
 #include "sim/machine/import/typed.h"
 #include "sim/timeline/summary_words.h"
+#include "text/number.h"
+#include "text/words.h"
 #include "tools/answer/noise.h"
 #include "tools/answer/price_progress.h"
 #include "tools/answer/timeline_file.h"
@@ -114,13 +116,13 @@ int play(const Options& o, const TypedFile& file) {
 std::vector<Rank> ranks_named(const std::string& text) {
   std::vector<Rank> ranks;
   if (text.empty()) return ranks;
-  for (const std::string& part : words_between(text, ',')) {
+  for (const std::string_view part : text::split(text, ',')) {
     const std::size_t dash = part.find('-');
     const auto count = [&](std::string_view word) {
-      return static_cast<Rank>(parse_count("--show", word, 0, most_ranks));
+      return static_cast<Rank>(text::count("--show", word, 0, most_ranks));
     };
-    const Rank first = count(std::string_view(part).substr(0, dash));
-    const Rank last = dash == part.npos ? first : count(std::string_view(part).substr(dash + 1));
+    const Rank first = count(part.substr(0, dash));
+    const Rank last = dash == part.npos ? first : count(part.substr(dash + 1));
     if (last < first) throw std::invalid_argument(fmt::format("--show {}: expected the lower rank first", part));
     for (Rank r = first; r <= last; ++r) ranks.push_back(r);
   }

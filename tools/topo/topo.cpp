@@ -3,8 +3,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "sim/figures/nearest.h"
 #include "sim/machine/import/typed.h"
+#include "text/nearest.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
@@ -82,7 +82,7 @@ TopoMachine host_named(const std::string& name) {
 
 // A word close to `host` is taken as a misspelt one, which host_named reports.
 bool is_simulated(const Options& o) {
-  if (o.machine == "host" || !sim::nearest(o.machine, {"host"}).empty()) {
+  if (o.machine == "host" || !text::nearest(o.machine, {"host"}).empty()) {
     if (!o.what_if.empty()) throw std::invalid_argument("--what-if goes with a simulated machine, and host is none");
     return false;
   }

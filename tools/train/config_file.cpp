@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "sim/figures/nearest.h"
+#include "text/nearest.h"
 #include "tools/program/output.h"
 #include "tools/train/interpolation.h"
 #include "train/config/keys.h"
@@ -125,7 +125,7 @@ class Reading {
   }
 
   std::string unknown(const std::string& key, const std::string& place) const {
-    std::string near = sim::nearest(key, known_);
+    std::string near = text::nearest(key, known_);
     // A key of another section is meant as well as a misspelt one.
     for (const std::string& each : known_)
       if (near.empty() && each.substr(each.rfind('.') + 1) == key.substr(key.rfind('.') + 1)) near = each;

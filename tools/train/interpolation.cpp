@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <stdexcept>
 #include <utility>
 #include <vector>
+
+#include "text/number.h"
 
 namespace trellis::tools {
 namespace {
@@ -145,11 +146,9 @@ class Interpolation {
   static std::string product(const std::vector<std::string>& factors, const std::string& at) {
     double all = 1;
     for (const std::string& f : factors) {
-      double n = 0;
-      const auto [end, error] = std::from_chars(f.data(), f.data() + f.size(), n);
-      if (error != std::errc{} || end != f.data() + f.size())
-        throw std::invalid_argument(fmt::format("{}: multiply: '{}' is no number", at, f));
-      all *= n;
+      const auto n = text::number<double>(f);
+      if (!n) throw std::invalid_argument(fmt::format("{}: multiply: '{}' is no number", at, f));
+      all *= *n;
     }
     return fmt::format("{}", all);
   }

@@ -6,6 +6,8 @@
 #include <stdexcept>
 
 #include "measure/words.h"
+#include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::tools {
 
@@ -45,7 +47,7 @@ class Reading {
   std::optional<std::int64_t> number(const char* name, std::int64_t most) const {
     const char* const text = read_(name);
     if (text == nullptr || *text == '\0') return std::nullopt;
-    return parse_count(name, text, 0, most);
+    return text::count(name, text, 0, most);
   }
   bool on(const char* name) const { return number(name, 1).value_or(0) == 1; }
 
@@ -85,7 +87,7 @@ class Reading {
   void cache() {
     const char *const url = read_("NEURON_COMPILE_CACHE_URL"), *const flags = read_("NEURON_CC_FLAGS");
     std::string folder = url == nullptr ? "" : url;
-    for (const std::string& word : words_between(flags == nullptr ? "" : flags, ' '))
+    for (const std::string_view word : text::words(flags == nullptr ? "" : flags))
       if (constexpr std::string_view option = "--cache_dir="; word.starts_with(option))
         folder = word.substr(option.size());
     if (folder.empty()) return;

@@ -1,26 +1,21 @@
 #include <fmt/format.h>
 
-#include <charconv>
 #include <filesystem>
 #include <stdexcept>
 
-#include "measure/words.h"
-#include "tools/program/output.h"
+#include "text/file.h"
+#include "text/number.h"
+#include "text/words.h"
 #include "tools/train/loss_curve.h"
 
 namespace trellis::tools {
-
-using namespace measure;
 namespace {
 
 constexpr std::size_t validation_column = 8;  // of metrics.csv
 
-double number_in(const std::string& text, const std::string& file) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size())
-    throw std::invalid_argument(fmt::format("{}: '{}' is no number: expected lines of step and loss", file, text));
-  return value;
+double number_in(std::string_view text, const std::string& file) {
+  if (const auto value = text::number<double>(text)) return *value;
+  throw std::invalid_argument(fmt::format("{}: '{}' is no number: expected lines of step and loss", file, text));
 }
 
 }  // namespace
@@ -32,9 +27,10 @@ std::vector<LossLine> losses_of(const std::string& run, int mean) {
   LossLine validation{.name = line.name + " validation", .points = {}};
   double step = 0, loss = 0;
   int count = 0;
-  const std::vector<std::string> lines = words_between(read_input(path.string()), '\n');
+  const std::string text = text::read_file(path.string());
+  const std::vector<std::string_view> lines = text::split(text, '\n');
   for (std::size_t i = 1; i < lines.size(); ++i) {
-    const std::vector<std::string> cells = words_between(lines[i], ',');
+    const std::vector<std::string_view> cells = text::split(lines[i], ',');
     if (cells.size() < 2) continue;
     if (cells.size() > validation_column && !cells[validation_column].empty())
       validation.points.emplace_back(number_in(cells[0], path.string()),

@@ -11,7 +11,7 @@
 
 #include "ccl/communicator.h"
 #include "ccl/rendezvous/environment.h"
-#include "sim/figures/nearest.h"
+#include "text/nearest.h"
 #include "tools/answer/ended_by_signals.h"
 #include "tools/answer/interruption.h"
 #include "tools/program/command.h"
@@ -132,10 +132,9 @@ int run(const Options& o) {
     return 0;
   }
   if (o.config.empty()) throw std::invalid_argument("trellis train: config is required; see `trellis train --help`");
-  const std::string command = sim::nearest(o.config, {"show", "draw", "export", "curve", "checkpoint", "cache"});
-  if (!command.empty() && !std::filesystem::exists(o.config))
-    throw std::invalid_argument(
-        fmt::format("trellis train has no command or file '{}'; did you mean '{}'?", o.config, command));
+  const std::string meant = text::did_you_mean(o.config, {"show", "draw", "export", "curve", "checkpoint", "cache"});
+  if (!meant.empty() && !std::filesystem::exists(o.config))
+    throw std::invalid_argument(fmt::format("trellis train has no command or file '{}'{}", o.config, meant));
   return train_here(o, read_config(o.config, o.changes));
 }
 

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "ccl/new_file.h"
+#include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::train {
 namespace {
@@ -37,15 +38,10 @@ json shape_of(const ShardTensor& t) {
 std::vector<std::uint64_t> numbers(const json& meta, const std::string& key, std::size_t count) {
   const std::string text = meta.value(key, std::string());
   std::vector<std::uint64_t> all;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    std::uint64_t value = 0;
-    const auto [next, error] = std::from_chars(at, end, value);
-    if (error != std::errc{} || (next < end && *next != ' '))
-      throw std::invalid_argument(fmt::format("{} is '{}': expected numbers", key, text));
-    all.push_back(value);
-    at = next < end ? next + 1 : next;
+  for (const std::string_view word : text::words(text)) {
+    const auto value = text::number<std::uint64_t>(word);
+    if (!value) throw std::invalid_argument(fmt::format("{} is '{}': expected numbers", key, text));
+    all.push_back(*value);
   }
   if (!all.empty() && all.size() != count)
     throw std::invalid_argument(fmt::format("{} is '{}': expected {} numbers", key, text, count));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 #include <system_error>
 
 #include "kernels/types/convert.h"
+#include "text/number.h"
 #include "train/data/read_file.h"
 
 namespace trellis::train {
@@ -26,11 +26,9 @@ namespace {
 // Of a tag's name; none: it is no tag.
 std::optional<std::int64_t> step_of(const std::string& name) {
   constexpr std::string_view begin = "step_";
-  std::int64_t step = 0;
   if (!name.starts_with(begin)) return std::nullopt;
-  const auto [end, error] = std::from_chars(name.data() + begin.size(), name.data() + name.size(), step);
-  if (error != std::errc{} || tag_name(step) != name) return std::nullopt;
-  return step;
+  const auto step = text::number<std::int64_t>(std::string_view(name).substr(begin.size()));
+  return step && tag_name(*step) == name ? step : std::nullopt;
 }
 
 // Names with more digits come after those with fewer.

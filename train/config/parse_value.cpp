@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <stdexcept>
+
+#include "text/number.h"
 
 namespace trellis::train {
 
@@ -26,18 +27,10 @@ constexpr double most_exact = 9007199254740992;  // 2^53: every whole number to 
 std::string whole_words(const Range& r) { return fmt::format("a whole number, {}", r.words()); }
 std::string number_words(const Range& r) { return fmt::format("a number, {}", r.words()); }
 
-template <class Number>
-std::optional<Number> number(const std::string& text) {
-  Number n{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return n;
-}
-
 template <class Whole>
 std::optional<Whole> whole(const std::string& text) {
-  if (const auto n = number<Whole>(text)) return n;
-  const auto d = number<double>(text);
+  if (const auto n = text::number<Whole>(text)) return n;
+  const auto d = text::number<double>(text);
   if (!d || *d != std::floor(*d) || std::fabs(*d) > most_exact) return std::nullopt;
   if (*d < 0 && std::is_unsigned_v<Whole>) return std::nullopt;
   return static_cast<Whole>(*d);
@@ -53,7 +46,7 @@ Whole whole_in(const KeyValue& v, const std::string& text, const Range& range, c
 }  // namespace
 
 double decimal(const KeyValue& v, const std::string& text, const Range& range) {
-  const std::optional<double> n = text == ".inf" ? HUGE_VAL : number<double>(text);
+  const std::optional<double> n = text == ".inf" ? HUGE_VAL : text::number<double>(text);
   if (!n || !range.has(*n)) refuse(v, number_words(range));
   return *n;
 }

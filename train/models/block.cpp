@@ -1,34 +1,21 @@
 #include "train/models/block.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <stdexcept>
+#include "text/registry.h"
 
 namespace trellis::train {
 namespace {
 
-std::vector<Model>& registry() {
-  static std::vector<Model> all;
+text::Registry<Model>& registry() {
+  static text::Registry<Model> all("model");
   return all;
 }
 
 }  // namespace
 
-RegisteredModel::RegisteredModel(Model m) { registry().push_back(std::move(m)); }
+RegisteredModel::RegisteredModel(Model m) { registry().add(std::move(m)); }
 
-const std::vector<Model>& models() { return registry(); }
+const std::map<std::string, Model, std::less<>>& models() { return registry().entries(); }
 
-const Model& model_named(std::string_view name) {
-  std::vector<std::string> known;
-  for (const Model& m : models()) {
-    if (m.name == name) return m;
-    known.push_back(m.name);
-  }
-  std::ranges::sort(known);
-  throw std::invalid_argument(
-      fmt::format("model.architecture is '{}': expected one of {}", name, fmt::join(known, ", ")));
-}
+const Model& model_named(std::string_view name) { return registry().named(name, "model.architecture is"); }
 
 }  // namespace trellis::train

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -51,7 +52,7 @@ struct Model {
 struct RegisteredModel {
   explicit RegisteredModel(Model);
 };
-const std::vector<Model>& models();
+const std::map<std::string, Model, std::less<>>& models();
 const Model& model_named(std::string_view);  // throws invalid_argument that lists the known ones
 
 }  // namespace trellis::train

@@ -1,18 +1,18 @@
 #include "train/pipeline/schedule.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <stdexcept>
 
+#include "text/registry.h"
 #include "train/pipeline/simulate.h"
 
 namespace trellis::train {
 namespace {
 
-std::vector<PipelineRule>& registry() {
-  static std::vector<PipelineRule> all;
+text::Registry<PipelineRule>& registry() {
+  static text::Registry<PipelineRule> all("pipeline schedule");
   return all;
 }
 
@@ -33,27 +33,20 @@ std::int32_t PipelineSchedule::stage_of(std::int32_t rank, std::int32_t chunk) c
   return chunk * shape.ranks + (folded && chunk % 2 == 1 ? shape.ranks - 1 - rank : rank);
 }
 
-RegisteredPipeline::RegisteredPipeline(PipelineRule rule) { registry().push_back(std::move(rule)); }
-const std::vector<PipelineRule>& pipeline_rules() { return registry(); }
+RegisteredPipeline::RegisteredPipeline(PipelineRule rule) { registry().add(std::move(rule)); }
+const std::map<std::string, PipelineRule, std::less<>>& pipeline_rules() { return registry().entries(); }
 
 PipelineSchedule pipeline_schedule(std::string_view wanted, const PipelineShape& shape) {
-  std::vector<std::string> known;
   if (shape.ranks < 1 || shape.chunks < 1 || shape.micro_batches < 1)
     throw std::invalid_argument(
         fmt::format("a pipeline of {} ranks, {} stages a rank and {} micro-batches: expected at least 1 each",
                     shape.ranks, shape.chunks, shape.micro_batches));
-  for (const PipelineRule& rule : pipeline_rules()) {
-    known.push_back(rule.name);
-    if (rule.name != wanted) continue;
-    if (const std::string why = rule.misfit(shape); !why.empty())
-      throw std::invalid_argument(fmt::format("pipeline schedule {}: {}", wanted, why));
-    PipelineSchedule made = rule.make(shape);
-    made.name = rule.name;
-    return made;
-  }
-  std::ranges::sort(known);
-  throw std::invalid_argument(
-      fmt::format("pipeline schedule '{}': expected one of {}", wanted, fmt::join(known, ", ")));
+  const PipelineRule& rule = registry().named(wanted, "pipeline schedule");
+  if (const std::string why = rule.misfit(shape); !why.empty())
+    throw std::invalid_argument(fmt::format("pipeline schedule {}: {}", wanted, why));
+  PipelineSchedule made = rule.make(shape);
+  made.name = rule.name;
+  return made;
 }
 
 void add_messages(PipelineSchedule& s) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,7 +66,7 @@ struct PipelineRule {
 struct RegisteredPipeline {
   explicit RegisteredPipeline(PipelineRule);
 };
-const std::vector<PipelineRule>& pipeline_rules();
+const std::map<std::string, PipelineRule, std::less<>>& pipeline_rules();
 
 // Throws invalid_argument: unknown names with the known ones, shapes that do not fit with the reason.
 PipelineSchedule pipeline_schedule(std::string_view name, const PipelineShape&);

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <limits>
 #include <system_error>
 
+#include "text/number.h"
 #include "train/checkpoint/shard.h"
 
 namespace trellis::train {
@@ -38,9 +38,8 @@ MetricsLog::MetricsLog(const std::filesystem::path& folder, std::int64_t done, b
   std::string kept = head;
   std::ifstream in(csv_);
   for (std::string line; std::getline(in, line);) {
-    std::int64_t step = 0;
-    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), step);
-    if (error == std::errc{} && end != line.data() && step <= done) kept += padded(line) + "\n";
+    std::string_view rest = line;
+    if (const auto step = text::take_number<std::int64_t>(rest); step && *step <= done) kept += padded(line) + "\n";
   }
   write_whole(csv_, kept);
   if (!tensorboard) return;

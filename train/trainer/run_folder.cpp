@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <fstream>
@@ -16,6 +15,8 @@
 #include <string>
 #include <system_error>
 #include <thread>
+
+#include "text/number.h"
 
 namespace trellis::train {
 namespace {
@@ -86,10 +87,9 @@ fs::path RunFolder::set_aside() {
   std::int64_t next = 0;
   for (const auto& each : fs::directory_iterator(path_)) {
     const std::string name = each.path().filename();
-    std::int64_t number = -1;
     if (!name.starts_with(version)) continue;
-    std::from_chars(name.data() + version.size(), name.data() + name.size(), number);
-    next = std::max(next, number + 1);
+    std::string_view rest = std::string_view(name).substr(version.size());
+    next = std::max(next, text::take_number<std::int64_t>(rest).value_or(-1) + 1);
   }
   const fs::path to = path_ / fmt::format("{}{}", version, next);
   fs::create_directory(to);

@@ -1,21 +1,17 @@
 #include "train/update/rule.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "kernels/reduce/clip.h"
 #include "kernels/types/fnv1a.h"
+#include "text/registry.h"
 #include "train/update/norm.h"
 
 namespace trellis::train {
 namespace {
 
-std::vector<UpdateRule>& registry() {
-  static std::vector<UpdateRule> all;
+text::Registry<UpdateRule>& registry() {
+  static text::Registry<UpdateRule> all("update rule");
   return all;
 }
 
@@ -41,18 +37,9 @@ void* shifted(void* p, DType t, std::size_t elements) {
 
 }  // namespace
 
-RegisteredUpdateRule::RegisteredUpdateRule(UpdateRule rule) { registry().push_back(std::move(rule)); }
+RegisteredUpdateRule::RegisteredUpdateRule(UpdateRule rule) { registry().add(std::move(rule)); }
 
-const UpdateRule& update_rule_named(std::string_view name) {
-  std::vector<std::string> known;
-  for (const UpdateRule& rule : registry()) {
-    if (rule.name == name) return rule;
-    known.push_back(rule.name);
-  }
-  std::ranges::sort(known);
-  throw std::invalid_argument(
-      fmt::format("model.optim.name is '{}': expected one of {}", name, fmt::join(known, ", ")));
-}
+const UpdateRule& update_rule_named(std::string_view name) { return registry().named(name, "model.optim.name is"); }
 
 UpdatedParameter::UpdatedParameter(const Writer& w, const Update& u, std::size_t state)
     : state_(u.states[state]),

@@ -1,12 +1,12 @@
 #include "ccl/api/nccl/parameters.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <string>
 
 #include "ccl/api/nccl/refusal.h"
+#include "text/number.h"
 
 using namespace trellis::nccl;
 
@@ -60,12 +60,11 @@ ncclResult_t number_of(ncclParamHandle_t h, Number* out) {
     const ncclParamHandle& p = handled(h);
     require(out, "out");
     const std::string text = value_of(p);
-    Number number{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{} || end != text.data() + text.size())
+    const std::optional<Number> number = trellis::text::number<Number>(text);
+    if (!number)
       refuse_argument(fmt::format("{}={}: no integer of {} {} bits", p.key, text,
                                   std::is_signed_v<Number> ? "signed" : "unsigned", 8 * sizeof(Number)));
-    *out = number;
+    *out = *number;
   });
 }
 

@@ -6,11 +6,13 @@
 #include <stdexcept>
 #include <utility>
 
+#include "text/registry.h"
+
 namespace trellis::sim::core {
 namespace {
 
-std::map<std::string, Kind, std::less<>>& registry() {
-  static std::map<std::string, Kind, std::less<>> all;
+text::Registry<Kind>& registry() {
+  static text::Registry<Kind> all("kind of instruction");
   return all;
 }
 
@@ -28,22 +30,17 @@ double Call::number(Key key, double otherwise) const {
   return otherwise;
 }
 
-Registered::Registered(Kind kind) {
-  std::string name = kind.name;
-  if (!registry().emplace(std::move(name), std::move(kind)).second)
-    throw std::logic_error("two kinds of instruction have one name");
-}
+Registered::Registered(Kind kind) { registry().add(std::move(kind)); }
 
-const std::map<std::string, Kind, std::less<>>& kinds() { return registry(); }
+const std::map<std::string, Kind, std::less<>>& kinds() { return registry().entries(); }
 
 const Kind& kind_named(std::string_view name) {
-  const auto found = registry().find(name);
-  if (found != registry().end()) return found->second;
-  std::vector<std::string_view> near;
-  for (const auto& [known, kind] : registry())
+  if (const Kind* found = registry().find(name)) return *found;
+  const std::vector<std::string> all = registry().names();
+  std::vector<std::string> near;
+  for (const std::string& known : all)
     if (known.find(name.substr(0, name.find('_'))) != known.npos) near.push_back(known);
-  if (near.empty())
-    for (const auto& [known, kind] : registry()) near.push_back(known);
+  if (near.empty()) near = all;
   throw std::invalid_argument(fmt::format("no instruction '{}'; expected one of {}", name, fmt::join(near, ", ")));
 }
 

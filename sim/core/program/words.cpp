@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "text/number.h"
+
 namespace trellis::sim::core {
 namespace {
 
@@ -43,21 +45,19 @@ std::string_view Words::name() {
 }
 
 std::int64_t Words::integer() {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-  if (error != std::errc{} || value > most || value < -most) fail("a whole number within 2^53");
-  rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+  std::string_view rest = rest_;
+  const auto value = text::take_number<std::int64_t>(rest);
+  if (!value || *value > most || *value < -most) fail("a whole number within 2^53");
+  rest_ = rest;
   skip();
-  return value;
+  return *value;
 }
 
 double Words::real() {
-  double value = 0;
-  const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-  if (error != std::errc{}) fail("a number");
-  rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+  const auto value = text::take_number<double>(rest_);
+  if (!value) fail("a number");
   skip();
-  return value;
+  return *value;
 }
 
 void Words::fail(std::string_view expected) const {

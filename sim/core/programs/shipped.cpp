@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -14,20 +13,15 @@
 #include "kernels/types/convert.h"
 #include "kernels/types/fnv1a.h"
 #include "kernels/types/random.h"
+#include "text/number.h"
+#include "text/registry.h"
 
 namespace trellis::sim::core {
 namespace {
 
-std::map<std::string, Shipped, std::less<>>& registry() {
-  static std::map<std::string, Shipped, std::less<>> all;
+text::Registry<Shipped>& registry() {
+  static text::Registry<Shipped> all("program");
   return all;
-}
-
-template <class Map>
-std::vector<std::string_view> keys_of(const Map& map) {
-  std::vector<std::string_view> keys;
-  for (const auto& [key, value] : map) keys.push_back(key);
-  return keys;
 }
 
 }  // namespace
@@ -51,11 +45,9 @@ void Arguments::set(std::string_view name, std::string_view text) {
     p.value = static_cast<double>(found - p.words.begin());
     return;
   }
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
-    throw std::invalid_argument(fmt::format("{}={}; expected a number", name, text));
-  p.value = value;
+  const auto value = text::finite_number(text);
+  if (!value) throw std::invalid_argument(fmt::format("{}={}; expected a number", name, text));
+  p.value = *value;
 }
 
 std::int64_t Arguments::count(std::string_view name) const {
@@ -75,21 +67,11 @@ const std::string& Arguments::word(std::string_view name) const {
 
 DType Arguments::type(std::string_view name) const { return kernels::dtype_named(word(name)); }
 
-RegisteredProgram::RegisteredProgram(Shipped program) {
-  std::string name = program.name;
-  if (!registry().emplace(std::move(name), std::move(program)).second)
-    throw std::logic_error("two programs have one name");
-}
+RegisteredProgram::RegisteredProgram(Shipped program) { registry().add(std::move(program)); }
 
-const std::map<std::string, Shipped, std::less<>>& shipped() { return registry(); }
+const std::map<std::string, Shipped, std::less<>>& shipped() { return registry().entries(); }
 
-const Shipped& shipped_named(std::string_view name) {
-  const auto found = registry().find(name);
-  if (found == registry().end())
-    throw std::invalid_argument(
-        fmt::format("no program '{}'; expected one of {}", name, fmt::join(keys_of(registry()), ", ")));
-  return found->second;
-}
+const Shipped& shipped_named(std::string_view name) { return registry().named(name, "no program"); }
 
 void fill_normal(Memory& memory, std::string_view buffer, DType type, std::uint64_t seed, double deviation) {
   const std::span<std::byte> bytes = memory.hbm(buffer);

@@ -2,6 +2,7 @@
 
 #include "sim/machine/import/import.h"
 #include "sim/machine/import/text.h"
+#include "text/words.h"
 
 namespace trellis::sim {
 namespace {
@@ -14,12 +15,12 @@ std::map<std::string_view, std::vector<std::string_view>> keys_of(std::string_vi
   int number = 0;
   for (std::string_view line : import_list(text, '\n')) {
     ++number;
-    line = import_trimmed(line.substr(0, line.find('#')));
+    line = text::trimmed(line.substr(0, line.find('#')));
     if (line.empty() || line == "---") continue;
     const std::size_t colon = line.find(':');
     if (colon == line.npos) refuse_import(name, "line {}: '{}': expected KEY: [ VALUES ]", number, line);
-    const std::string_view key = import_trimmed(line.substr(0, colon));
-    std::string_view value = import_trimmed(line.substr(colon + 1));
+    const std::string_view key = text::trimmed(line.substr(0, colon));
+    std::string_view value = text::trimmed(line.substr(colon + 1));
     if (value.starts_with('[')) {
       if (!value.ends_with(']')) refuse_import(name, "line {}: '{}': expected a list that ends in ]", number, value);
       value = value.substr(1, value.size() - 2);

@@ -5,6 +5,7 @@
 
 #include "sim/machine/import/import.h"
 #include "sim/machine/import/text.h"
+#include "text/words.h"
 
 namespace trellis::sim {
 namespace {
@@ -15,8 +16,8 @@ constexpr const char* assumed_latency = "host.latency = 1000 ns 300..3000 | assu
 std::vector<double> numbers(std::string_view name, const pugi::xml_node& matrix) {
   std::vector<double> all;
   for (const pugi::xml_node values : matrix.children("u64values"))
-    for (std::string_view word : import_list(values.child_value(), ' '))
-      if (!word.empty()) all.push_back(import_number(name, "a distance", word, true));
+    for (std::string_view word : text::words(values.child_value()))
+      all.push_back(import_number(name, "a distance", word, true));
   return all;
 }
 

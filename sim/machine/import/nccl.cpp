@@ -5,6 +5,7 @@
 
 #include "sim/machine/import/import.h"
 #include "sim/machine/import/text.h"
+#include "text/number.h"
 
 namespace trellis::sim {
 namespace {
@@ -24,8 +25,8 @@ double nvlink_rate(std::string_view name, int sm) {
 // bytes.
 double pcie_rate(std::string_view name, const pugi::xml_node& pci) {
   const std::string speed = pci.attribute("link_speed").value();
-  char* end = nullptr;
-  const double transfers = std::strtod(speed.c_str(), &end);
+  std::string_view rest = speed;
+  const double transfers = text::take_number<double>(rest).value_or(0);
   if (!(transfers > 0 && transfers <= 256)) refuse_import(name, "link_speed=\"{}\": expected one like 16 GT/s", speed);
   const Chip lanes = import_count(name, "link_width", pci.attribute("link_width").value());
   return transfers * 1e9 * lanes / (transfers < 8 ? 10.0 : 8.0 * 130 / 128);

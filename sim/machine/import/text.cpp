@@ -1,41 +1,27 @@
 #include "sim/machine/import/text.h"
 
-#include <charconv>
-#include <cmath>
+#include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::sim {
 
 Chip import_count(std::string_view name, std::string_view what, std::string_view text) {
   constexpr Chip most = 1 << 21;
-  Chip value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 1 || value > most)
-    refuse_import(name, "'{}' as {}: expected 1 to {}", text, what, most);
-  return value;
+  const auto value = text::number<Chip>(text, 1, most);
+  if (!value) refuse_import(name, "'{}' as {}: expected 1 to {}", text, what, most);
+  return *value;
 }
 
 double import_number(std::string_view name, std::string_view what, std::string_view text, bool zero) {
   constexpr double most = 1e15;
-  double value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !(value >= 0 && value <= most) ||
-      (value == 0 && !zero))
-    refuse_import(name, "'{}' as {}: expected a number above 0", text, what);
-  return value;
-}
-
-std::string_view import_trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  return first == text.npos ? "" : text.substr(first, text.find_last_not_of(" \t\r\n") + 1 - first);
+  const auto value = text::number<double>(text, 0, most);
+  if (!value || (*value == 0 && !zero)) refuse_import(name, "'{}' as {}: expected a number above 0", text, what);
+  return *value;
 }
 
 std::vector<std::string_view> import_list(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, at), text.size());
-    parts.push_back(import_trimmed(text.substr(at, end - at)));
-    at = end + 1;
-  }
+  std::vector<std::string_view> parts = text::split(text, separator);
+  for (std::string_view& part : parts) part = text::trimmed(part);
   return parts;
 }
 

@@ -45,7 +45,6 @@ template <class... T>
 Chip import_count(std::string_view name, std::string_view what, std::string_view text);
 // A finite number above 0, or also 0 if `zero`.
 double import_number(std::string_view name, std::string_view what, std::string_view text, bool zero = false);
-std::string_view import_trimmed(std::string_view);                                 // without blanks at both ends
 std::vector<std::string_view> import_list(std::string_view text, char separator);  // items are trimmed
 
 // Throws invalid_argument with the byte if it is not XML, or if the root is not the wanted one.

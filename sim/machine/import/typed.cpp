@@ -1,14 +1,11 @@
 #include "sim/machine/import/typed.h"
 
-#include <array>
-#include <cerrno>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <system_error>
 
 #include "sim/machine/import/import.h"
 #include "sim/machine/several.h"
+#include "text/file.h"
 
 namespace trellis::sim {
 namespace {
@@ -22,19 +19,6 @@ bool is_file(const std::string& path) {
 bool is_path(std::string_view word) {
   const bool slash = word.find('/') != word.npos && word.find(':') == word.npos;
   return slash || word.ends_with(".machine") || word.ends_with(".yml") || word.ends_with(".xml");
-}
-
-std::string text_of_file(const std::string& path) {
-  const auto check = [&](bool good) {
-    if (!good) throw std::system_error(errno, std::generic_category(), "cannot read '" + path + "'");
-  };
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"), &std::fclose);
-  check(file != nullptr);
-  std::string text;
-  std::array<char, 65536> part;
-  while (const std::size_t n = std::fread(part.data(), 1, part.size(), file.get())) text.append(part.data(), n);
-  check(std::ferror(file.get()) == 0);
-  return text;
 }
 
 }  // namespace
@@ -56,7 +40,7 @@ MachineSpec machine_of_file(const std::string& typed, const std::string& path, s
 
 MachineSpec typed_machine(const std::string& typed, const std::vector<std::string>& changes) {
   const auto path = machine_file(typed);
-  MachineSpec spec = path ? machine_of_file(typed, *path, text_of_file(*path)) : machine_spec(typed);
+  MachineSpec spec = path ? machine_of_file(typed, *path, text::read_file(*path)) : machine_spec(typed);
   for (const std::string& change : changes) what_if(spec, change);
   return spec;
 }

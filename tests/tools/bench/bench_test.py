@@ -281,7 +281,7 @@ class Mistakes(Case):
                 (2, "no algorithm is called 'nope'", ["allr", "--algorithm", "nope"]),
                 (2, "it serves other collectives", ["allr", "--algorithm", "binomial"]),
                 (2, "there are 4 lanes", ["allr", "--algorithm", "ring*99", "--in-place"]),
-                (1, "trellis: /nowhere.schedule: No such file", ["allr", "--algorithm", "file:/nowhere.schedule"]),
+                (1, "trellis: cannot read '/nowhere.schedule': No such file", ["allr", "--algorithm", "file:/nowhere.schedule"]),
                 (2, "expected 'trellis schedule 1'", ["allr", "--algorithm", "file:" + no]),
                 (2, "is wrong: ", ["allr", "--algorithm", "file:" + wrong]),
                 (2, "permute source 0 is given twice", ["permute", "--custom-src-target-pairs", "0:1,0:1"]),

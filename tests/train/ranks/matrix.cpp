@@ -247,9 +247,9 @@ TEST(Matrix, AdaptersThatFitNothingAreRefusedWithWhatThereIs) {
   EXPECT_EQ(complaint({"q_proj", "query_key_value"}),
             "model_alignment_strategy.peft.target_modules has 'query_key_value': expected some of " + names);
   EXPECT_EQ(complaint({}), "model_alignment_strategy.peft.target_modules is empty: expected some of " + names);
-  for (const Model& model : models()) {
-    c.model.architecture = model.name;
-    EXPECT_NE(complaint({"nothing"}).find("the projections of " + model.name), std::string::npos);
+  for (const auto& [name, model] : models()) {
+    c.model.architecture = name;
+    EXPECT_NE(complaint({"nothing"}).find("the projections of " + name), std::string::npos);
   }
 }
 

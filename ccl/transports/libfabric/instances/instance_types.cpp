@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
 
 #include "device/visible_cores.h"
+#include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -20,21 +21,13 @@ bool fits(std::string_view pattern, std::string_view text) {
 bool has(const std::vector<int>& all, int one) { return std::ranges::find(all, one) != all.end(); }
 
 int number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0)
-    throw std::invalid_argument(fmt::format("'{}': expected a number", text));
-  return value;
+  if (const auto value = text::number<int>(text, 0)) return *value;
+  throw std::invalid_argument(fmt::format("'{}': expected a number", text));
 }
 
 std::vector<int> numbers(std::string_view text) {
   std::vector<int> all;
-  for (bool more = true; more;) {
-    const std::size_t comma = text.find(',');
-    all.push_back(number(text.substr(0, comma)));
-    more = comma != text.npos;
-    text.remove_prefix(more ? comma + 1 : text.size());
-  }
+  for (const std::string_view each : text::split(text, ',')) all.push_back(number(each));
   return all;
 }
 

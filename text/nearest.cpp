@@ -1,13 +1,15 @@
-#include "sim/figures/nearest.h"
+#include "text/nearest.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
-namespace trellis::sim {
+namespace trellis::text {
 namespace {
 
 // Levenshtein distance: insertions, deletions and replacements of one letter that turn a into b.
-std::size_t edits(const std::string& a, const std::string& b) {
+std::size_t edits(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
@@ -24,7 +26,7 @@ std::size_t edits(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-std::string nearest(const std::string& word, const std::vector<std::string>& known) {
+std::string nearest(std::string_view word, const std::vector<std::string>& known) {
   constexpr std::size_t most_letters = 256;  // limit for a word that a user typed
   std::string best;
   if (word.size() > most_letters) return best;
@@ -41,4 +43,9 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
   return best;
 }
 
-}  // namespace trellis::sim
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
+  const std::string near = nearest(word, known);
+  return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
+}
+
+}  // namespace trellis::text

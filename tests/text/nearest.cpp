@@ -1,8 +1,8 @@
-#include "sim/figures/nearest.h"
+#include "text/nearest.h"
 
 #include <gtest/gtest.h>
 
-namespace trellis::sim {
+namespace trellis::text {
 namespace {
 
 TEST(Nearest, ASlipIsFoundAndAnotherWordIsNot) {
@@ -17,5 +17,10 @@ TEST(Nearest, ASlipIsFoundAndAnotherWordIsNot) {
   EXPECT_EQ(nearest(std::string(1 << 20, 'r'), {std::string(1 << 20, 's')}), "");
 }
 
+TEST(Nearest, TheEndOfAnErrorMessage) {
+  EXPECT_EQ(did_you_mean("rinng", {"ring", "list"}), "; did you mean 'ring'?");
+  EXPECT_EQ(did_you_mean("pipeline", {"ring", "list"}), "");
+}
+
 }  // namespace
-}  // namespace trellis::sim
+}  // namespace trellis::text

@@ -1,0 +1,33 @@
+#include "text/words.h"
+
+#include <gtest/gtest.h>
+
+namespace trellis::text {
+namespace {
+
+using List = std::vector<std::string_view>;
+
+TEST(Words, AreBetweenBlanks) {
+  EXPECT_EQ(words(" level\ttorus  4x4\r\n"), (List{"level", "torus", "4x4"}));
+  EXPECT_EQ(words(" \t\r\n"), List{});
+  EXPECT_EQ(words(""), List{});
+  EXPECT_EQ(words_before_comment("a b# c"), (List{"a", "b"}));
+  EXPECT_EQ(words_before_comment("# c"), List{});
+}
+
+TEST(Words, PartsAreOneMoreThanTheirSeparators) {
+  EXPECT_EQ(split("a,b", ','), (List{"a", "b"}));
+  EXPECT_EQ(split(",a,,", ','), (List{"", "a", "", ""}));
+  EXPECT_EQ(split("", ','), List{""});
+  EXPECT_EQ(split(" a", ','), List{" a"});
+}
+
+TEST(Words, BlanksAtTheEndsAreTrimmed) {
+  EXPECT_EQ(trimmed(" \ta b\r\n"), "a b");
+  EXPECT_EQ(trimmed("a"), "a");
+  EXPECT_EQ(trimmed(" \r\n"), "");
+  EXPECT_EQ(trimmed(""), "");
+}
+
+}  // namespace
+}  // namespace trellis::text

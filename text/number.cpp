@@ -1,0 +1,20 @@
+#include "text/number.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace trellis::text {
+
+std::int64_t count(std::string_view what, std::string_view text, std::int64_t least, std::int64_t most) {
+  if (const auto value = number<std::int64_t>(text, least, most)) return *value;
+  throw std::invalid_argument(fmt::format("{} {}: expected {}{}", what, text,
+                                          most > least + 1 ? "a whole number from " : "", range_text(least, most)));
+}
+
+std::string range_text(std::int64_t least, std::int64_t most) {
+  if (least == most) return fmt::format("{}", least);
+  return fmt::format("{} {} {}", least, most == least + 1 ? "or" : "to", most);
+}
+
+}  // namespace trellis::text

@@ -1,0 +1,36 @@
+#include "text/words.h"
+
+#include <algorithm>
+
+namespace trellis::text {
+
+std::vector<std::string_view> words(std::string_view text) {
+  std::vector<std::string_view> all;
+  for (std::size_t at = 0; (at = text.find_first_not_of(blanks, at)) < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(blanks, at), text.size());
+    all.push_back(text.substr(at, end - at));
+    at = end;
+  }
+  return all;
+}
+
+std::vector<std::string_view> words_before_comment(std::string_view line) {
+  return words(line.substr(0, line.find('#')));
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> all;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, at), text.size());
+    all.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return all;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(blanks);
+  return first == text.npos ? "" : text.substr(first, text.find_last_not_of(blanks) + 1 - first);
+}
+
+}  // namespace trellis::text
