@@ -6,11 +6,13 @@
 #include <functional>
 #include <stdexcept>
 
-#include "sim/timeline/perfetto_message.h"
 #include "sim/timeline/rows.h"
+#include "text/protobuf.h"
 
 namespace trellis::sim {
 namespace {
+
+using Message = text::ProtobufMessage;
 
 // Field numbers of perfetto.protos.
 namespace trace {

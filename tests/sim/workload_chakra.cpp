@@ -3,13 +3,15 @@
 #include <functional>
 #include <optional>
 
-#include "sim/timeline/perfetto_message.h"
 #include "sim/workload/chakra.h"
 #include "sim/workload/play.h"
 #include "tests/why.h"
+#include "text/protobuf.h"
 
 namespace trellis::sim {
 namespace {
+
+using Message = text::ProtobufMessage;
 
 // A trace in the making.
 class Trace {
@@ -55,9 +57,9 @@ class Trace {
 
  private:
   void add(const Message& m) {
-    Message framed;  // the length that a field of bytes has, without the field's key
-    framed.text(1, m.bytes());
-    bytes += framed.bytes().substr(1);
+    Message framed;
+    framed.after_its_size(m.bytes());
+    bytes += framed.bytes();
   }
 };
 

@@ -5,35 +5,37 @@
 #include <algorithm>
 #include <map>
 
-#include "train/protobuf.h"
+#include "text/protobuf.h"
 #include "train/whole/check.h"
 #include "train/whole/traffic.h"
 
 namespace trellis::train {
 namespace {
 
+using Node = text::ProtobufMessage;
+
 enum class NodeType : std::uint8_t { compute = 4, send = 5, receive = 6, collective = 7 };
 
 // AttributeProto: a name, and a value in the field of its type.
-void put_attribute(std::string& node, const std::string& name, std::int64_t value) {
-  std::string a;
-  put_bytes(a, 1, name);
-  put_number(a, 9, static_cast<std::uint64_t>(value));
-  put_bytes(node, 10, a);
+void put_attribute(Node& node, std::string_view name, std::int64_t value) {
+  Node a;
+  a.text(1, name);
+  a.number(9, static_cast<std::uint64_t>(value));
+  node.message(10, a);
 }
-void put_attribute(std::string& node, const std::string& name, const std::string& value) {
-  std::string a;
-  put_bytes(a, 1, name);
-  put_bytes(a, 29, value);
-  put_bytes(node, 10, a);
+void put_attribute(Node& node, std::string_view name, std::string_view value) {
+  Node a;
+  a.text(1, name);
+  a.text(29, value);
+  node.message(10, a);
 }
 
 class Trace {
  public:
   Trace(const Step& step, Rank rank) : step_(step), mesh_(step.mesh), rank_(rank) {
-    std::string metadata;
-    put_bytes(metadata, 1, "0.0.4");
-    put_message(metadata);
+    Node metadata;
+    metadata.text(1, "0.0.4");
+    out_.after_its_size(metadata.bytes());
   }
 
   std::string run() {
@@ -44,33 +46,28 @@ class Trace {
         continue;
       }
       const std::uint64_t id = ++count_;
-      std::string node;
-      put_number(node, 1, id);
-      put_bytes(node, 2, o.name);
+      Node node;
+      node.number(1, id);
+      node.text(2, o.name);
       describe(node, o);
       // What runs beside other operations follows the one before it; the rest also follow what was waited for.
-      if (last_ != 0) put_number(node, 4, last_);
+      if (last_ != 0) node.number(4, last_);
       if (o.ticket != 0) {
         tickets_[o.ticket] = id;
       } else {
-        for (std::uint64_t before : after_) put_number(node, 4, before);
+        for (std::uint64_t before : after_) node.number(4, before);
         after_.clear();
         last_ = id;
       }
-      put_message(node);
+      out_.after_its_size(node.bytes());
     }
-    return std::move(out_);
+    return out_.take();
   }
 
  private:
-  void put_message(const std::string& message) {
-    put_varint(out_, message.size());
-    out_ += message;
-  }
-
-  void describe(std::string& node, const Operation& o) const {
+  void describe(Node& node, const Operation& o) const {
     if (o.kind == Operation::Kind::compute) {
-      put_number(node, 3, static_cast<std::uint64_t>(NodeType::compute));
+      node.number(3, static_cast<std::uint64_t>(NodeType::compute));
       put_attribute(node, "num_ops", static_cast<std::int64_t>(o.flops));
       put_attribute(node, "tensor_size", static_cast<std::int64_t>(step_.program.bytes_touched(o)));
       return;
@@ -81,7 +78,7 @@ class Trace {
       const bool send = e.kind == Exchange::Kind::send;
       Place other = mesh_.place(rank_);
       other.pipeline = e.peer;
-      put_number(node, 3, static_cast<std::uint64_t>(send ? NodeType::send : NodeType::receive));
+      node.number(3, static_cast<std::uint64_t>(send ? NodeType::send : NodeType::receive));
       put_attribute(node, "comm_size", bytes);
       put_attribute(node, "comm_tag", std::int64_t{e.label});
       put_attribute(node, "comm_src", std::int64_t{send ? rank_ : mesh_.rank(other)});
@@ -91,7 +88,7 @@ class Trace {
     const Group group = group_of(step_, e.axis, rank_);
     const std::int64_t type = e.kind == Exchange::Kind::all_reduce ? 0 : e.kind == Exchange::Kind::all_gather ? 2 : 7;
     if (e.kind == Exchange::Kind::reduce_scatter) bytes *= static_cast<std::int64_t>(group.size());
-    put_number(node, 3, static_cast<std::uint64_t>(NodeType::collective));
+    node.number(3, static_cast<std::uint64_t>(NodeType::collective));
     put_attribute(node, "comm_type", type);
     put_attribute(node, "comm_size", bytes);
     put_attribute(node, "pg_name", fmt::format("{}_{}", name(e.axis), group.front()));
@@ -100,7 +97,7 @@ class Trace {
   const Step& step_;
   const Mesh& mesh_;
   Rank rank_;
-  std::string out_;
+  Node out_;
   std::uint64_t count_ = 0, last_ = 0;  // ids begin at 1
   std::vector<std::uint64_t> after_;
   std::map<int, std::uint64_t> tickets_;
