@@ -47,7 +47,7 @@ class LoadedProgram {
   // invalid_argument for a wrong binding.
   virtual void run(const std::vector<Binding>&, Stream* = nullptr) = 0;
   virtual Time time() const = 0;            // of the last run that ended
-  virtual std::string profile() const = 0;  // what one run does, and when: a trace of Chrome's format
+  virtual std::string profile() const = 0;  // what one run does, and when: a trace in the device's format
 };
 
 }  // namespace trellis::device

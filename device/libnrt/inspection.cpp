@@ -118,7 +118,7 @@ void Inspection::end(Recorder& recorder, const std::vector<std::shared_ptr<Model
   if (failed) refuse(Status::failure, "{} cannot be made: {}", folder, failed.message());
   if (settings_.system) write_file(folder + "/system_profile.json", chrome_json(recorder.take(~std::uint64_t{0}, -1)));
   for (const auto& [model, text] : std::exchange(profiles_, {}))
-    write_file(fmt::format("{}/device_profile_{}.json", folder, model), text);
+    write_file(fmt::format("{}/device_profile_{}.pftrace", folder, model), text);
 }
 
 }  // namespace trellis::device::nrt

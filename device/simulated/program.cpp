@@ -10,7 +10,7 @@
 #include "sim/core/check/check.h"
 #include "sim/core/program/assembler.h"
 #include "sim/core/run/run.h"
-#include "sim/timeline/chrome.h"
+#include "sim/timeline/perfetto.h"
 
 namespace trellis::device {
 
@@ -40,7 +40,7 @@ void SimulatedProgram::run(const std::vector<Binding>& bindings, Stream* stream)
 std::string SimulatedProgram::profile() const {
   sim::Timeline timeline;
   sim::core::run(program_, chip_, {.timeline = &timeline});
-  return sim::chrome_trace(timeline);
+  return sim::perfetto(timeline);
 }
 
 void SimulatedProgram::compute(const std::vector<Binding>& bindings) {

@@ -4,7 +4,6 @@
 
 #include <stdexcept>
 
-#include "sim/timeline/chrome.h"
 #include "sim/timeline/perfetto.h"
 #include "tools/program/output.h"
 
@@ -12,16 +11,15 @@ namespace trellis::tools {
 
 void expect_timeline_file(const std::string& path) {
   if (path.empty()) return;
-  if (!is_page(path) && !path.ends_with(".pftrace") && !path.ends_with(".json"))
-    throw std::invalid_argument(fmt::format("-o {}: expected a name that ends in .html, .pftrace or .json", path));
+  if (!is_page(path) && !path.ends_with(".pftrace"))
+    throw std::invalid_argument(fmt::format("-o {}: expected a name that ends in .html or .pftrace", path));
   expect_writable(path);
 }
 
 bool is_page(const std::string& path) { return path.ends_with(".html"); }
 
 void write_timeline(const std::string& path, const sim::Timeline& timeline, const sim::ReportOptions& options) {
-  if (is_page(path)) return write_output(path, sim::html_report(timeline, options));
-  write_output(path, path.ends_with(".json") ? sim::chrome_trace(timeline) : sim::perfetto(timeline));
+  write_output(path, is_page(path) ? sim::html_report(timeline, options) : sim::perfetto(timeline));
 }
 
 }  // namespace trellis::tools

@@ -7,7 +7,7 @@
 
 namespace trellis::tools {
 
-inline constexpr const char* timeline_help = "FILE.html, FILE.pftrace (ui.perfetto.dev) or FILE.json (Chrome's events)";
+inline constexpr const char* timeline_help = "FILE.html, or FILE.pftrace for ui.perfetto.dev";
 
 // Call it before long work. Throws invalid_argument for another ending, and system_error when the file can't be
 // written. "": no file.

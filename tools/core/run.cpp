@@ -47,8 +47,7 @@ void add_run(CLI::App& app, Options& o) {
 void add_profile(CLI::App& app, Options& o) {
   app.description(
       "Runs a program for its time, and shows where it went: busy and waiting engines, the critical path, the\n"
-      "roofline. -o decides what else is written: .html a page to look at, .pftrace for ui.perfetto.dev, .json for\n"
-      "chrome://tracing.");
+      "roofline. -o decides what else is written: .html a page to look at, .pftrace for ui.perfetto.dev.");
   add_core_subject(app, o.subject);
   app.add_option("-o,--output", o.output, timeline_help);
   app.add_flag("--json", o.json, "Print the summary as JSON");

@@ -64,7 +64,7 @@ Status nrt_profile_start(Model* model, const char* file) {
   });
 }
 
-// The file is a trace of Chrome's format: NTFF has no public description.
+// The file is a trace for Perfetto: NTFF has no public description.
 Status nrt_profile_stop(const char* file) {
   return call("nrt_profile_stop", [&](Runtime&) {
     const std::string path = file_of(file);
@@ -129,7 +129,7 @@ Status nrt_profile_continuous_save(std::uint32_t vnc, ContinuousOptions* options
       if (model->vnc() == static_cast<int>(vnc)) {
         std::error_code failed;
         std::filesystem::create_directories(folder, failed);
-        return write_file(fmt::format("{}/{}_vnc_{}_{}.json", folder, model->program().name(), vnc, number),
+        return write_file(fmt::format("{}/{}_vnc_{}_{}.pftrace", folder, model->program().name(), vnc, number),
                           model->program().profile());
       }
     refuse(Status::failure, "core {} has no model", vnc);

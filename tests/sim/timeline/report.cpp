@@ -9,7 +9,6 @@
 #include <random>
 
 #include "sim/report/parts.h"
-#include "sim/timeline/chrome.h"
 #include "sim/timeline/perfetto.h"
 #include "tests/sim/timeline/example.h"
 
@@ -56,7 +55,6 @@ Timeline large(std::size_t spans) {
 // The Python tests look at them with other programs' eyes.
 TEST(Report, WritesItsFiles) {
   write("report_example.perfetto", perfetto(example()));
-  write("report_example.json", chrome_trace(example()));
   write("report_example.html", html_report(example(), options()));
 }
 
