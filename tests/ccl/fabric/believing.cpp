@@ -2,6 +2,9 @@
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "ccl/transports/libfabric/presence/seal.h"
 #include "tests/ccl/fabric/presences.h"
@@ -68,6 +71,26 @@ TEST(Believing, AWordThatNobodyRefutesIsBelieved) {
   }));
   tell(cut, ended);
   EXPECT_EQ(judged(ended), 0) << "it is known to have ended here, too";
+}
+
+// It runs, and answers nobody: who says so from another host is right.
+TEST(Believing, AStoppedProcessOfThisHostIsNotHeard) {
+  const pid_t stopped = fork();
+  if (stopped == 0)
+    for (;;) pause();
+  kill(stopped, SIGSTOP);
+  EXPECT_EQ(waitpid(stopped, nullptr, WUNTRACED), stopped);
+  Presence cut = presence_of(2, 3, soon);
+  std::vector<Member> members = {
+      {.host = "h0", .home = "b0", .process = stopped}, {.host = "h0", .home = "b0"}, {.host = "h2", .home = "b2"}};
+  Presence one(7, 1, {0, 1, 2}, std::move(members), soon, {});
+  cut_off_from_zero(cut);
+  tell(cut, one);
+  Rank lost = -1;
+  EXPECT_TRUE(holds_in_time([&] { return (lost = judged(one)) >= 0; }));
+  EXPECT_EQ(lost, 0);
+  kill(stopped, SIGKILL);
+  waitpid(stopped, nullptr, 0);
 }
 
 TEST(Believing, OfTwoNobodyElseCanJudge) {

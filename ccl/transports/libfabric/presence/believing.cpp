@@ -76,7 +76,10 @@ bool Presence::suspect_locked(const PublicHead& h) {
 void Presence::judge_locked(Deadline now) {
   if (suspected_ == Deadline()) return;
   const Rank suspect = mine_.head.suspect, by = mine_.head.suspected_by;
-  const auto heard = [&](Rank r) { return is_neighbour(r) ? answers_locked(r, now) : peer(r).heard > suspected_; };
+  const auto heard = [&](Rank r) {  // a process of this host that is stopped runs, and answers nobody
+    if (!is_neighbour(r)) return peer(r).heard > suspected_;
+    return answers_locked(r, now) && !process_stopped(member(r).process);
+  };
   Rank hears = 0, of = 0;
   for (Rank r = 0; r < ranks(); ++r) {
     if (suspect == rank_ ? r == by || r == rank_ || is_neighbour(r) : r != suspect) continue;
