@@ -63,10 +63,10 @@ void check_algorithms(const char* name, const std::string& value) {
     const std::vector<std::string> parts = schedule::split_at_commas(value);
     for (const std::string_view part : parts) {
       const std::size_t equals = part.find('=');
-      const schedule::AlgorithmConfig way =
+      const schedule::AlgorithmConfig config =
           schedule::algorithm_config_named(part.substr(equals == part.npos ? 0 : equals + 1));
-      if (is_file(way)) continue;
-      const schedule::Algorithm& a = schedule::algorithm_named(way.algorithm);
+      if (is_file(config)) continue;
+      const schedule::Algorithm& a = schedule::algorithm_named(config.algorithm);
       if (equals == part.npos && parts.size() > 1)
         throw std::invalid_argument(fmt::format("'{}' stands beside others and names no collective", part));
       if (equals == part.npos) continue;

@@ -20,7 +20,7 @@ std::vector<ccl::AlgorithmConfig> candidates(schedule::Collective, ccl::Rank ran
 bool serves_count(const ccl::AlgorithmConfig&, const ccl::Call&, ccl::Rank ranks);
 
 struct Cost {
-  ccl::AlgorithmConfig way;
+  ccl::AlgorithmConfig config;
   double time = 0;    // us, of one operation on the slowest rank: the median of the samples
   int samples = 0;    // 0: it was not measured
   bool final = true;  // false: given up early, because others were clearly faster

@@ -17,7 +17,7 @@ std::vector<ccl::Rule> rules_for(schedule::Collective collective, ccl::Rank rank
   schedule::Tuner<Cost> tuner;
   for (const SizeCosts& size : sizes) {
     const Cost* const best = tuner.chosen(size.costs);
-    if (tuner.changed()) rules.push_back({collective, ranks, rules.empty() ? 0 : size.bytes, best->way});
+    if (tuner.changed()) rules.push_back({collective, ranks, rules.empty() ? 0 : size.bytes, best->config});
   }
   return rules;
 }

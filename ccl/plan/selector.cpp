@@ -35,14 +35,20 @@ auto order(const Rule& r) {
   return std::tuple(std::string_view(r.machine), r.cores, r.collective, r.ranks, r.type, r.from_bytes);
 }
 
+// The words are parts of one line.
 Rule rule_in(const std::vector<std::string_view>& words) {
-  if (words.size() != 4 && words.size() != 5)
-    throw std::invalid_argument("expected: collective ranks from_bytes algorithm [type]");
+  const auto expected = [] { return std::invalid_argument("expected: collective ranks from_bytes algorithm [type]"); };
+  if (words.size() < 4) throw expected();
+  const char* line_end = words.back().data() + words.back().size();
+  const std::string_view config = schedule::config_at_start_of({words[3].data(), line_end});
+  const auto type =
+      std::ranges::find_if(words, [&](std::string_view w) { return w.data() >= config.data() + config.size(); });
+  if (words.end() - type > 1) throw expected();
   Rule rule{schedule::collective_named(words[0]), count_of<schedule::Rank>(words[1], "number of ranks"),
-            count_of<std::uint64_t>(words[2], "number of bytes"), schedule::algorithm_config_named(words[3])};
+            count_of<std::uint64_t>(words[2], "number of bytes"), schedule::algorithm_config_named(config)};
   if (rule.ranks < 1)
     throw std::invalid_argument(fmt::format("'{}' is no number of ranks: expected at least 1", words[1]));
-  if (words.size() == 5) rule.type = kernels::dtype_named(words[4]);
+  if (type != words.end()) rule.type = kernels::dtype_named(*type);
   return rule;
 }
 

@@ -142,9 +142,9 @@ std::vector<device::RankClock> Agreement::clocks() const {
 
 std::int64_t Agreement::core_of(Rank r) const { return all_.empty() ? r : told(r).clock.core; }
 
-device::CollectiveRun Agreement::run_of(const Call& c, std::string_view way, bool in_place) const {
+device::CollectiveRun Agreement::run_of(const Call& c, std::string_view config, bool in_place) const {
   device::CollectiveRun run{.collective = schedule::name(c.collective),
-                            .way = way,
+                            .config = config,
                             .rank = rank_,
                             .ranks = ranks_,
                             .bytes = larger_bytes(c, ranks_),

@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/communicator.h"
+#include "ccl/call.h"
+#include "ccl/config.h"
 #include "ccl/transports/transport.h"
+#include "device/device.h"
 
 namespace trellis::ccl {
 
@@ -31,7 +33,7 @@ class Agreement {
   void fail() { turn_.reset(); }  // it has not
 
   std::int64_t core_of(Rank) const;  // the rank's number, until it was told
-  device::CollectiveRun run_of(const Call&, std::string_view way, bool in_place) const;
+  device::CollectiveRun run_of(const Call&, std::string_view config, bool in_place) const;
 
  private:
   struct Told;

@@ -245,8 +245,8 @@ void Communicator::State::spend(const Call& c, const Planned& planned, bool in_p
   if (planned.choice == nullptr || is_file(*planned.choice))
     throw device::Unsupported(
         fmt::format("{}: the time of a schedule that the caller supplies is not known", device->name()));
-  const std::string way = text_of(*planned.choice);
-  device->spend(agreement_.run_of(c, way, in_place));
+  const std::string algorithm = text_of(*planned.choice);
+  device->spend(agreement_.run_of(c, algorithm, in_place));
   hold_clock(true);
 }
 

@@ -38,8 +38,8 @@ sim::Group group_of(const sim::Machine& machine, const CollectiveRun& run) {
 }
 
 std::string key_of(const CollectiveRun& run) {
-  std::string key = fmt::format("{} {} {} {} {} {} {} {}", run.collective, run.way, run.ranks, run.bytes, run.element,
-                                run.root, run.peer, run.in_place);
+  std::string key = fmt::format("{} {} {} {} {} {} {} {}", run.collective, run.config, run.ranks, run.bytes,
+                                run.element, run.root, run.peer, run.in_place);
   for (const RankClock& c : run.clocks) key += fmt::format(" {}", c.core);
   for (const auto& [from, to] : run.pairs) key += fmt::format(" {}-{}", from, to);
   for (const std::size_t n : run.counts) key += fmt::format(" ={}", n);
@@ -159,8 +159,9 @@ sim::Time SimulatedMachine::price(const CollectiveRun& run) const {
   if (!run.counts.empty())
     question.bytes =
         static_cast<double>(std::accumulate(run.counts.begin(), run.counts.end(), std::size_t{0}) * run.element);
-  if (!run.way.empty()) question.way = sim::algorithm_config_named(run.way);
-  if (question.way && question.way->dims.empty()) question.way->dims = question.group.dims;  // ranks know no shape
+  if (!run.config.empty()) question.config = sim::algorithm_config_named(run.config);
+  if (question.config && question.config->dims.empty())
+    question.config->dims = question.group.dims;  // ranks know no shape
   try {
     return answer(question, priced_).price.time;
   } catch (const std::invalid_argument& error) {

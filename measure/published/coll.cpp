@@ -126,15 +126,15 @@ std::vector<AlgorithmConfig> configs_for(const Record& r, const Pricer& pricer) 
   const bool rooted = schedule::rooted(pricer.settings().collective);
   const std::vector<std::int32_t> segments =
       rooted ? std::vector<std::int32_t>{1, 4, 16, 64} : std::vector<std::int32_t>{1};
-  std::vector<AlgorithmConfig> ways = sim::configs_of(pricer, names, {1, 2, 4}, segments);
+  std::vector<AlgorithmConfig> configs = sim::configs_of(pricer, names, {1, 2, 4}, segments);
   const Rank ranks = pricer.group().ranks(), nodes = nodes_of(r);
-  for (AlgorithmConfig& way : ways)
-    if (way.algorithm == "flat_ring") way.dims = {ranks / nodes, nodes};  // flat_ring sees hosts, not chips
-  const bool ring = std::ranges::any_of(ways, [](const AlgorithmConfig& w) { return w.algorithm != "direct"; });
+  for (AlgorithmConfig& config : configs)
+    if (config.algorithm == "flat_ring") config.dims = {ranks / nodes, nodes};  // flat_ring sees hosts, not chips
+  const bool ring = std::ranges::any_of(configs, [](const AlgorithmConfig& w) { return w.algorithm != "direct"; });
   const bool meshes = std::ranges::find(names, "mesh") != names.end();
   if (names.size() > 1 && ring && !(rooted && meshes))
-    std::erase_if(ways, [](const AlgorithmConfig& w) { return w.algorithm == "direct"; });
-  return ways;
+    std::erase_if(configs, [](const AlgorithmConfig& w) { return w.algorithm == "direct"; });
+  return configs;
 }
 
 Pricer& pricer_for(const Record& r, Place& at, const BenchOp& op, Rank ranks) {
@@ -194,8 +194,8 @@ Answer collective(const Record& r) {
   Pricer& pricer = pricer_for(r, at, op, ranks);
   const auto best = sim::fastest(pricer, configs_for(r, pricer), *bytes);
   if (!best) return Answer::no("no algorithm serves it");
-  sim::Price price = pricer.price(best->way, *bytes);
-  std::string by = fmt::format("{} on {}, era {}", text_of(best->way), at.machine->name(), pricer.settings().era);
+  sim::Price price = pricer.price(best->config, *bytes);
+  std::string by = fmt::format("{} on {}, era {}", text_of(best->config), at.machine->name(), pricer.settings().era);
   if (!r.word("concurrent_with").empty() && by_host(pricer.settings().era)) {  // the host starts one after the other
     price.time += at.machine->overheads(pricer.settings().era).launch;
     by += ", and the launch of the other stream's";

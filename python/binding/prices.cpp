@@ -60,7 +60,7 @@ nb::dict as_dict(const Explained& e, bool with_interval) {
   nb::dict d;
   const Answer& a = e.answer;
   const Price& p = a.price;
-  d["way"] = text_of(a.way);
+  d["config"] = text_of(a.config);
   d["time_ps"] = p.time;
   d["bytes"] = p.bytes;
   d["algbw"] = p.algbw;
@@ -70,7 +70,7 @@ nb::dict as_dict(const Explained& e, bool with_interval) {
   d["simulated"] = p.simulated;
   d["transfers"] = p.transfers;
   d["exact"] = p.exact;
-  nb::list path, sways;
+  nb::list path, sensitivities;
   for (std::size_t i = 0; i < e.resources.size(); ++i) {
     const Leg& leg = p.path[i];
     path.append(nb::make_tuple(std::string(name_of(leg.kind)), leg.time, leg.from, leg.to, e.resources[i]));
@@ -83,11 +83,11 @@ nb::dict as_dict(const Explained& e, bool with_interval) {
     names.append(link.name), bytes.push_back(link.bytes), rates.push_back(link.rate), busy.push_back(link.busy);
   d["links"] = nb::make_tuple(names, as_array(bytes), as_array(rates), as_array(busy));
   if (with_interval) {
-    for (const Sensitivity& s : a.interval.sways)
-      sways.append(nb::make_tuple(s.figure, s.low_text, s.high_text, s.low, s.high));
+    for (const Sensitivity& s : a.interval.sensitivities)
+      sensitivities.append(nb::make_tuple(s.figure, s.low_text, s.high_text, s.low, s.high));
     d["interval_ps"] = nb::make_tuple(a.interval.low, a.interval.high);
   }
-  d["sways"] = sways;
+  d["sensitivities"] = sensitivities;
   return d;
 }
 
@@ -128,7 +128,7 @@ void add_prices(nb::module_& m) {
   m.def(
       "price",
       [](const MachineSpec& machine, const schedule::Schedule* schedule, const std::string& collective, double bytes,
-         const std::string& way, Rank ranks, Rank root, double element, const std::string& era, bool fold,
+         const std::string& config, Rank ranks, Rank root, double element, const std::string& era, bool fold,
          bool in_place, bool interval, bool explain) {
         Question q{
             .settings = {.collective = schedule ? schedule->task.collective : schedule::collective_named(collective),
@@ -142,7 +142,7 @@ void add_prices(nb::module_& m) {
             .interval = interval,
             .path = explain,
             .links = explain};
-        if (!way.empty()) q.way = algorithm_config_named(way);
+        if (!config.empty()) q.config = algorithm_config_named(config);
         Explained answer;
         Signals signals;
         {
@@ -153,7 +153,7 @@ void add_prices(nb::module_& m) {
         signals.rethrow();
         return as_dict(answer, interval);
       },
-      "machine"_a, "schedule"_a.none(), "collective"_a, "bytes"_a, "way"_a = "", "ranks"_a = 0, "root"_a = 0,
+      "machine"_a, "schedule"_a.none(), "collective"_a, "bytes"_a, "config"_a = "", "ranks"_a = 0, "root"_a = 0,
       "element"_a = 4.0, "era"_a = "", "fold"_a = true, "in_place"_a = false, "interval"_a = true, "explain"_a = true);
   m.def("timeline", &timeline, "machine"_a, "schedule"_a, "bytes"_a);
 }

@@ -91,9 +91,9 @@ nb::dict step_as_dict(const Program& program, const Step& step) {
   return d;
 }
 
-Schedule made(const std::string& way, const std::string& collective, const std::vector<Rank>& dims, Rank root,
+Schedule made(const std::string& config, const std::string& collective, const std::vector<Rank>& dims, Rank root,
               Rank peer, bool in_place, const Pairs& pairs) {
-  const AlgorithmConfig w = algorithm_config_named(way);
+  const AlgorithmConfig w = algorithm_config_named(config);
   Request rest{.collective = collective_named(collective),
                .dims = dims,
                .root = root,
@@ -167,7 +167,7 @@ void add_schedule(nb::module_& m) {
 void add_schedules(nb::module_& m) {
   add_moves(m);
   add_schedule(m);
-  m.def("make_schedule", &made, "way"_a, "collective"_a, "dims"_a, "root"_a = 0, "peer"_a = 0, "in_place"_a = false,
+  m.def("make_schedule", &made, "config"_a, "collective"_a, "dims"_a, "root"_a = 0, "peer"_a = 0, "in_place"_a = false,
         "pairs"_a = Pairs(), nb::call_guard<nb::gil_scoped_release>());
   m.def(
       "parse_schedule", [](const std::string& text) { return parse(text); }, "text"_a);

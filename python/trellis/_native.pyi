@@ -116,7 +116,7 @@ class AdamWCall:
     def run(self) -> None: ...
 
 def make_schedule(
-    way: str,
+    config: str,
     collective: str,
     dims: Sequence[int],
     root: int = 0,
@@ -151,7 +151,7 @@ def price(
     schedule: Schedule | None,
     collective: str,
     bytes: float,
-    way: str = "",
+    config: str = "",
     ranks: int = 0,
     root: int = 0,
     element: float = 4.0,

@@ -35,9 +35,9 @@ def _question(what: str, machine: Any, size: int, **more: Any) -> dict[str, Any]
 
 def crossover(axes: Any) -> None:
     sizes = [1 << power for power in range(10, 29, 2)]
-    for way in ("ring*2", "rdh", "mesh", "double_tree"):
-        prices = sim.sweep([_question("all_reduce", MACHINE, size, way=way) for size in sizes])
-        axes.loglog(sizes, [p.time * 1e6 for p in prices], marker=".", label=way)
+    for config in ("ring*2", "rdh", "mesh", "double_tree"):
+        prices = sim.sweep([_question("all_reduce", MACHINE, size, config=config) for size in sizes])
+        axes.loglog(sizes, [p.time * 1e6 for p in prices], marker=".", label=config)
     best = sim.sweep([_question("all_reduce", MACHINE, size) for size in sizes])
     axes.loglog(sizes, [p.time * 1e6 for p in best], "k--", label="the fastest of all")
     axes.loglog(sizes, [p.bounds.most * 1e6 for p in best], ":", color="grey", label="no schedule is faster")
@@ -50,7 +50,7 @@ def scaling(axes: Any) -> None:
     for size, label in ((1 << 20, "1 MiB"), (1 << 26, "64 MiB")):
         prices = sim.sweep([_question("all_reduce", f"{MACHINE} x {n}", size) for n in counts])
         axes.plot([16 * n for n in counts], [p.time * 1e6 for p in prices], marker="o", label=label)
-    axes.set(xlabel="chips", ylabel="us", title="all_reduce, the fastest way", xscale="log", yscale="log")
+    axes.set(xlabel="chips", ylabel="us", title="all_reduce, the fastest config", xscale="log", yscale="log")
     axes.legend()
 
 
@@ -58,9 +58,9 @@ def what_if(axes: Any) -> None:
     machine = sim.Machine(f"{MACHINE} x 2")
     changes = ["slow:0-4:0.5", "hbm:3:0.5", "straggler:5:0.5", "nic:12:0.5"]
     base = sim.price(**_question("all_reduce", machine, 1 << 26))
-    times = [sim.price(**_question("all_reduce", machine.what_if(c), 1 << 26, way=base.way)).time for c in changes]
+    times = [sim.price(**_question("all_reduce", machine.what_if(c), 1 << 26, config=base.config)).time for c in changes]
     axes.barh(["as it is", *changes], [base.time * 1e3, *(t * 1e3 for t in times)])
-    axes.set(xlabel="ms", title=f"64 MiB all_reduce by {base.way}, one part degraded")
+    axes.set(xlabel="ms", title=f"64 MiB all_reduce by {base.config}, one part degraded")
 
 
 def timeline(axes: Any) -> None:

@@ -326,7 +326,7 @@ class Builder(_Chunks):
 
 
 def algorithm(
-    way: str,
+    config: str,
     collective: str,
     ranks: int | Sequence[int],
     *,
@@ -335,14 +335,14 @@ def algorithm(
     in_place: bool = False,
     pairs: Sequence[tuple[int, int]] = (),
 ) -> Schedule:
-    """A registered algorithm's schedule. `ranks` may be a shape, innermost first; a way has channels and segments.
+    """A registered algorithm's schedule. `ranks` may be a shape, innermost first; a config has channels and segments.
     `pairs` are permute's: who sends to whom.
 
     >>> algorithm("torus*2", "all_reduce", (4, 4))
     <schedule 'torus': all_reduce of 16 ranks, 3072 steps>
     """
     dims = [ranks] if isinstance(ranks, int) else list(ranks)
-    return Schedule(_native.make_schedule(way, collective, dims, root, peer, in_place, list(pairs)))
+    return Schedule(_native.make_schedule(config, collective, dims, root, peer, in_place, list(pairs)))
 
 
 def read(source: str | pathlib.Path) -> Schedule:

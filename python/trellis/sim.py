@@ -1,8 +1,8 @@
 """Prices on simulated machines: how long it takes, what bounds it, and how sure that is.
 
 >>> from trellis import sim
->>> p = sim.price("all_reduce", "trn2.48xlarge", "64MiB", way="ring*2")
->>> p.way, p.bounds.most <= p.time <= p.interval.high
+>>> p = sim.price("all_reduce", "trn2.48xlarge", "64MiB", config="ring*2")
+>>> p.config, p.bounds.most <= p.time <= p.interval.high
 ('ring@64*2', True)
 >>> p.links.busy.max() <= 1.0
 np.True_
@@ -62,7 +62,7 @@ class Sensitivity:
 class Interval:
     low: float
     high: float
-    sways: list[Sensitivity]
+    sensitivities: list[Sensitivity]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Price:
     with ``interval=False``, and only there.
     """
 
-    way: str
+    config: str
     time: float
     bytes: float
     algbw: float
@@ -142,7 +142,7 @@ def price(
     machine: str | os.PathLike[str] | Machine,
     size: Size = "1MiB",
     *,
-    way: str = "",
+    config: str = "",
     ranks: int = 0,
     root: int = 0,
     element: float = 4,
@@ -152,20 +152,20 @@ def price(
     interval: bool = True,
     explain: bool = True,
 ) -> Price:
-    """Prices a collective or a schedule. `size` is of the larger buffer; without a `way`, the fastest is found.
+    """Prices a collective or a schedule. `size` is of the larger buffer; without a `config`, the fastest is found.
 
-    A schedule has its own way, ranks, root and place: none of these can be given with one. One that `verify` refutes
+    A schedule has its own config, ranks, root and place: none of these can be given with one. One that `verify` refutes
     has no price: ValueError, with the fault.
     """
     if isinstance(what, Schedule):
         what._expect_proved("the price")
     schedule = what._native if isinstance(what, Schedule) else None
-    given = {"way": way, "ranks": ranks, "root": root, "in_place": in_place}
+    given = {"config": config, "ranks": ranks, "root": root, "in_place": in_place}
     ignored = [f"{name}={value!r}" for name, value in given.items() if value]
     if schedule and ignored:
         raise ValueError(f"{', '.join(ignored)} with a schedule, which has its own")
     raw = _native.price(
-        _machine(machine)._spec, schedule, "" if isinstance(what, Schedule) else what, float(in_bytes(size)), way,
+        _machine(machine)._spec, schedule, "" if isinstance(what, Schedule) else what, float(in_bytes(size)), config,
         ranks, root, element, era, fold, in_place, interval, explain,
     )  # fmt: skip
     return _price(raw)
@@ -175,10 +175,10 @@ def _price(raw: dict[str, Any]) -> Price:
     between = None
     if "interval_ps" in raw:
         low, high = raw["interval_ps"]
-        sways = [Sensitivity(name, a, b, x * _PS, y * _PS) for name, a, b, x, y in raw["sways"]]
-        between = Interval(low * _PS, high * _PS, sways)
+        sensitivities = [Sensitivity(name, a, b, x * _PS, y * _PS) for name, a, b, x, y in raw["sensitivities"]]
+        between = Interval(low * _PS, high * _PS, sensitivities)
     return Price(
-        way=raw["way"],
+        config=raw["config"],
         time=raw["time_ps"] * _PS,
         bytes=raw["bytes"],
         algbw=raw["algbw"],
@@ -227,7 +227,7 @@ def play(
     if isinstance(workload, pathlib.Path) or "\n" not in text:
         name, text = pathlib.Path(workload).name, pathlib.Path(workload).read_text()
     raw = _native.play(_machine(machine)._spec, name, text, algorithm, era, flops, memory)
-    parts = [(part, stream, a * _PS, b * _PS, way) for part, stream, a, b, way in raw["parts"]]
+    parts = [(part, stream, a * _PS, b * _PS, config) for part, stream, a, b, config in raw["parts"]]
     cells = [(ranks, *(t * _PS for t in times)) for ranks, *times in raw["cells"]]
     return Played(
         raw["time_ps"] * _PS, raw["exposed_ps"] * _PS, parts, cells, [parts[index][0] for index in raw["path"]]

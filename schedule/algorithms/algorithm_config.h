@@ -22,22 +22,28 @@ struct AlgorithmConfig {
   auto operator<=>(const AlgorithmConfig&) const = default;
 };
 
-// Prefix for a schedule file; the rest is its path. Such a way has no other fields.
+// Prefix for a schedule file; the rest is its path. Such a config has no other fields.
 inline constexpr std::string_view file_prefix = "file:";
 
-std::string text_of(const AlgorithmConfig&);  // "ring*2/4", "torus@4x16^1.0", "hierarchical(mesh,ring)@4x2~0.5.1-4.6.7"
-AlgorithmConfig algorithm_config_named(std::string_view);  // inverse of text_of; throws invalid_argument
-// Without channels and segments: "hierarchical(mesh,ring)@4x16".
+// "torus dims=4x16 order=(1,0) channels=2", "hierarchical levels=(mesh,ring) dims=4x2 numbering=(0,5,1-4,6,7)".
+std::string text_of(const AlgorithmConfig&);
+// The inverse. Also reads the short form that needs no quotes in a shell: "torus@4x16^1.0*2", which is
+// ALGORITHM[(LEVEL,...)][@DIMS][^ORDER][~NUMBERING][*CHANNELS][/SEGMENTS]. Throws invalid_argument.
+AlgorithmConfig algorithm_config_named(std::string_view);
+// Without channels and segments: "hierarchical levels=(mesh,ring) dims=4x16".
 std::string family_of(const AlgorithmConfig&);
+// The text of the config at the beginning of a line, up to the first word that is not a part of it.
+std::string_view config_at_start_of(std::string_view line);
 
-// "0.5.1-4", "0-6+2.1-7+2": ranks, and runs of them with their stride. The inverse throws invalid_argument.
+// "0.5.1-4", "0-6+2.1-7+2": ranks, and runs of them with their stride. The inverse also takes commas, and throws
+// invalid_argument.
 std::string numbering_text(const std::vector<Rank>&);
 std::vector<Rank> numbering_named(std::string_view);
 
 // Splits at commas outside parentheses. Throws invalid_argument if parentheses don't match.
 std::vector<std::string> split_at_commas(std::string_view);
 
-// `rest` with the fields of the way filled in.
+// `rest` with the fields of the config filled in.
 Request request_by(const AlgorithmConfig&, Request rest);
 
 }  // namespace trellis::schedule

@@ -1,5 +1,5 @@
-// Runs several ways at once, each on a share of every block, so that one can use links that another leaves idle. A part
-// is written as a AlgorithmConfig with a weight: torus:3 and torus^1.0:2 carry three and two fifths.
+// Runs several configs at once, each on a share of every block, so that one can use links that another leaves idle. A
+// part is written as a AlgorithmConfig with a weight: torus:3 and torus^1.0:2 carry three and two fifths.
 #include <fmt/format.h>
 
 #include <limits>
@@ -31,13 +31,13 @@ Share share_of(const Request& whole, const std::string& level) {
     const auto weight = text::number<std::int64_t>(std::string_view(level).substr(colon + 1), 1, most_weight);
     if (!weight)
       throw std::invalid_argument(
-          fmt::format("part '{}': expected a way and its weight, 1 to {}, as in torus:3", level, most_weight));
+          fmt::format("part '{}': expected a config and its weight, 1 to {}, as in torus:3", level, most_weight));
     share.weight = *weight;
   }
-  AlgorithmConfig way = algorithm_config_named(weighed ? std::string_view(level).substr(0, colon) : level);
-  way.channels *= whole.channels, way.segments *= whole.segments;
-  share.algorithm = &algorithm_named(way.algorithm);
-  share.request = request_by(way, whole);
+  AlgorithmConfig config = algorithm_config_named(weighed ? std::string_view(level).substr(0, colon) : level);
+  config.channels *= whole.channels, config.segments *= whole.segments;
+  share.algorithm = &algorithm_named(config.algorithm);
+  share.request = request_by(config, whole);
   return share;
 }
 

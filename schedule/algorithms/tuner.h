@@ -1,4 +1,4 @@
-// The tuner: which way of doing a collective is chosen from which size on, by costs that were measured or simulated.
+// The tuner: which algorithm config is chosen from which size on, by costs that were measured or simulated.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -9,36 +9,36 @@
 
 namespace trellis::schedule {
 
-inline constexpr double worth_changing = 0.03;  // part of the time that a change of way must gain
+inline constexpr double worth_changing = 0.03;  // part of the time that a change of config must gain
 
-// Cost has `way`, and `time` in any unit. Sizes are told in ascending order.
+// Cost has `config`, and `time` in any unit. Sizes are told in ascending order.
 template <class Cost>
 class Tuner {
  public:
   explicit Tuner(bool family = false) : family_(family) {}
 
-  // The costs at the next size, the cheapest first. Returns the cost of the way that is chosen there: that of the size
-  // before while it serves and no other is better by worth_changing. Null: nothing serves.
+  // The costs at the next size, the cheapest first. Returns the cost of the config that is chosen there: that of the
+  // size before while it serves and no other is better by worth_changing. Null: nothing serves.
   const Cost* chosen(std::span<const Cost> costs) {
     changed_ = false;
     if (costs.empty()) return nullptr;
     const Cost* best = &costs.front();
     if (held_) {
-      const auto still = std::ranges::find_if(costs, [&](const Cost& c) { return is_held(c.way); });
+      const auto still = std::ranges::find_if(costs, [&](const Cost& c) { return is_held(c.config); });
       if (still != costs.end() &&
           static_cast<double>(best->time) >= static_cast<double>(still->time) * (1 - worth_changing))
         return &*still;
     }
-    changed_ = !held_ || best->way != *held_;
-    held_ = best->way;
+    changed_ = !held_ || best->config != *held_;
+    held_ = best->config;
     return best;
   }
-  bool changed() const { return changed_; }  // whether the last size has another way than the one before
+  bool changed() const { return changed_; }  // whether the last size has another config than the one before
   const AlgorithmConfig* held() const { return held_ ? &*held_ : nullptr; }
 
  private:
-  bool is_held(const AlgorithmConfig& way) const {
-    return family_ ? family_of(way) == family_of(*held_) : way == *held_;
+  bool is_held(const AlgorithmConfig& config) const {
+    return family_ ? family_of(config) == family_of(*held_) : config == *held_;
   }
 
   bool family_;  // a change of channels or segments alone is none

@@ -45,7 +45,7 @@ class Answering {
     if (answer_.price.time == forever) return std::move(answer_);
     options_.explain = false;
     options_.limit = forever;
-    if (q_.interval) sway();
+    if (q_.interval) find_interval();
     draw();
     if (q_.phases || q_.links || q_.timeline) look();
     return std::move(answer_);
@@ -54,14 +54,14 @@ class Answering {
  private:
   void pick() {
     if (q_.schedule != nullptr) {
-      answer_.way.algorithm = q_.schedule->algorithm;
+      answer_.config.algorithm = q_.schedule->algorithm;
       pattern_ = &own_.emplace(*q_.schedule);
     } else if (!q_.blocks.empty()) {
       fit();
-    } else if (q_.way) {
-      answer_.way = configs_for(q_, pricer_).front();
-      pricer_.expect_right(answer_.way);
-      pattern_ = &pricer_.pattern(answer_.way, q_.bytes);
+    } else if (q_.config) {
+      answer_.config = configs_for(q_, pricer_).front();
+      pricer_.expect_right(answer_.config);
+      pattern_ = &pricer_.pattern(answer_.config, q_.bytes);
     } else {
       choose();
     }
@@ -77,27 +77,27 @@ class Answering {
       return;
     }
     if (answer_.choice.best.empty()) refuse();
-    answer_.way = answer_.choice.best.front().way;
+    answer_.config = answer_.choice.best.front().config;
     if (!stopped) {
-      pattern_ = &pricer_.pattern(answer_.way, q_.bytes);
+      pattern_ = &pricer_.pattern(answer_.config, q_.bytes);
       return;
     }
     answer_.interrupted = "only some of the algorithms were tried, and no figures but as they are";
     answer_.price = answer_.choice.price;
   }
 
-  // With a pattern of each way for exactly these blocks.
+  // With a pattern of each config for exactly these blocks.
   void fit() {
     watch_.begin("trying the algorithms");
     answer_.price.time = forever;
-    for (const AlgorithmConfig& way : configs_for(q_, pricer_)) {
+    for (const AlgorithmConfig& config : configs_for(q_, pricer_)) {
       if (watch_.interrupted()) break;
       try {
-        fit(way);
+        fit(config);
       } catch (const schedule::ScheduleTooLarge& error) {
-        answer_.choice.left_out.push_back({way, error.what()});
+        answer_.choice.left_out.push_back({config, error.what()});
       } catch (const schedule::RefutedAlgorithm& error) {
-        answer_.choice.left_out.push_back({way, error.what()});
+        answer_.choice.left_out.push_back({config, error.what()});
       }
     }
     if (watch_.interrupted())
@@ -106,12 +106,12 @@ class Answering {
       refuse();
   }
 
-  void fit(const AlgorithmConfig& way) {
-    pricer_.expect_right(way);
-    CompiledSchedule own(make(schedule::algorithm_named(way.algorithm), pricer_.request(way)), q_.blocks);
+  void fit(const AlgorithmConfig& config) {
+    pricer_.expect_right(config);
+    CompiledSchedule own(make(schedule::algorithm_named(config.algorithm), pricer_.request(config)), q_.blocks);
     const Time time = sim::price(own, machine_, pricer_.options(q_.bytes, answer_.price.time)).time;
     if (time >= answer_.price.time) return;
-    answer_.price.time = time, answer_.way = way;
+    answer_.price.time = time, answer_.config = config;
     pattern_ = &own_.emplace(std::move(own));
   }
 
@@ -119,8 +119,8 @@ class Answering {
     const Choice& choice = answer_.choice;
     if (choice.untried.empty() && !choice.left_out.empty())
       throw std::invalid_argument(
-          fmt::format("{}: {}", text_of(choice.left_out.front().way), choice.left_out.front().why));
-    throw std::invalid_argument(fmt::format("{} of {:.0f} bytes: more moves than can be gone through",
+          fmt::format("{}: {}", text_of(choice.left_out.front().config), choice.left_out.front().why));
+    throw std::invalid_argument(fmt::format("{} of {:.0f} bytes: more moves than can be simulated",
                                             schedule::name(q_.settings.collective), q_.bytes));
   }
 
@@ -130,7 +130,7 @@ class Answering {
     answer_.price = priced ? answer_.choice.price : sim::price(*pattern_, machine_, options_);
   }
 
-  void sway() {
+  void find_interval() {
     if (!answer_.interrupted.empty()) return;
     watch_.begin("pricing again with other figures");
     answer_.interval = interval(*pattern_, machine_.spec(), options_, answer_.price.time);
@@ -193,17 +193,17 @@ Pricer& PricedMachine::pricer(const Question& q) {
 }
 
 std::vector<AlgorithmConfig> configs_for(const Question& q, const Pricer& pricer) {
-  if (!q.way) {
+  if (!q.config) {
     std::vector<AlgorithmConfig> usual = usual_configs(pricer, q.bytes);
     if (usual.empty())
       throw std::invalid_argument(fmt::format("no algorithm serves {} there", schedule::name(q.settings.collective)));
     return usual;
   }
-  AlgorithmConfig way = *q.way;
-  if (way.dims.empty()) way.dims = usual_dims(way.algorithm, pricer.machine(), pricer.group().ranks());
-  if (const std::string why = pricer.refusal(way); !why.empty())
-    throw std::invalid_argument(fmt::format("{}: {}", text_of(*q.way), why));
-  return {way};
+  AlgorithmConfig config = *q.config;
+  if (config.dims.empty()) config.dims = usual_dims(config.algorithm, pricer.machine(), pricer.group().ranks());
+  if (const std::string why = pricer.refusal(config); !why.empty())
+    throw std::invalid_argument(fmt::format("{}: {}", text_of(*q.config), why));
+  return {config};
 }
 
 Answer answer(const Question& q, PricedMachine& on) { return Answering(q, on).run(); }

@@ -20,13 +20,13 @@ struct Question {
   Group group;                // the ranks that take part
   double bytes = 0;           // of the larger buffer
 
-  // At most one of these. None: the fastest way is chosen.
-  std::optional<AlgorithmConfig> way = {};       // without dims: the usual ones of its algorithm
+  // At most one of these. None: the fastest config is chosen.
+  std::optional<AlgorithmConfig> config = {};    // without dims: the usual ones of its algorithm
   const schedule::Schedule* schedule = nullptr;  // of as many ranks as the group
 
   std::vector<std::int64_t> blocks = {};  // elements of each block, where these are uneven; empty: all alike
   double within = usual_within;           // as in ChoiceLimits
-  Time limit = forever;                   // a way or schedule that takes longer is given up: its time is `forever`
+  Time limit = forever;                   // a config or schedule that takes longer is given up: its time is `forever`
   NoiseRuns noise = {};
   bool interval = true;
   bool path = false;             // the critical path, in the price
@@ -37,9 +37,9 @@ struct Question {
 };
 
 struct Answer {
-  AlgorithmConfig way;  // that was chosen, or asked for; of a schedule, its algorithm
-  Choice choice;        // what it was chosen from; empty: nothing was
-  Price price;          // its time is `forever` when it was interrupted, or beyond the limit
+  AlgorithmConfig config;  // that was chosen, or asked for; of a schedule, its algorithm
+  Choice choice;           // what it was chosen from; empty: nothing was
+  Price price;             // its time is `forever` when it was interrupted, or beyond the limit
   Interval interval;
   Noisy noisy;
   std::vector<Phase> phases;
@@ -67,7 +67,7 @@ class PricedMachine {
   std::vector<std::unique_ptr<Pricer>> pricers_;
 };
 
-// The ways that the question leaves open. Throws invalid_argument when there is none, with the reason.
+// The configs that the question leaves open. Throws invalid_argument when there is none, with the reason.
 std::vector<AlgorithmConfig> configs_for(const Question&, const Pricer&);
 
 // Throws invalid_argument when no algorithm serves, when all have too many moves, or when those that serve are wrong:

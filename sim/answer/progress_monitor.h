@@ -13,7 +13,7 @@ class ProgressMonitor {
   virtual void begin(std::string task) = 0;  // "trying the algorithms"
   // `reached`: simulated time; `done`: part of all moves. True: stop. Several threads may call it at once.
   virtual bool stopped(Time reached, double done) = 0;
-  // Several ways are compared, and this part of them is decided.
+  // Several configs are compared, and this part of them is decided.
   virtual void decided(double) {}
   virtual bool interrupted() const = 0;
 };

@@ -14,13 +14,13 @@
 namespace trellis::sim {
 namespace {
 
-// A candidate way, and what is known of it so far.
+// A candidate config, and what is known of it so far.
 struct Entry {
-  // see Pricer; pattern: it has been made, and no other way has the same
+  // see Pricer; pattern: it has been made, and no other config has the same
   enum class Known : std::uint8_t { nothing, outline, chip, pattern, alone, priced };
 
-  std::size_t place = 0;  // index in the given ways
-  int worker = 0;         // that looks at it; ways that differ only in shape share a worker
+  std::size_t place = 0;  // index in the given configs
+  int worker = 0;         // that looks at it; configs that differ only in shape share a worker
   Time least = 0;
   double moves = 0;       // moves to simulate in order to learn more
   double own = 0;         // of one rank
@@ -33,27 +33,27 @@ struct Entry {
   }
 };
 
-// A branch-and-bound search. The cheapest looks come first, and among them the most promising ways, so that most ways
-// are known to be slower than the best before the expensive looks. Two ways are always examined at once, whatever the
-// number of processors, so that the same ways are examined on every machine.
+// A branch-and-bound search. The cheapest looks come first, and among them the most promising configs, so that most
+// configs are known to be slower than the best before the expensive looks. Two configs are always examined at once,
+// whatever the number of processors, so that the same configs are examined on every machine.
 class Contest {
  public:
-  Contest(Pricer& pricer, const std::vector<AlgorithmConfig>& ways, double bytes, const ChoiceLimits& limits)
+  Contest(Pricer& pricer, const std::vector<AlgorithmConfig>& configs, double bytes, const ChoiceLimits& limits)
       : pricer_(pricer),
         other_machine_(pricer.machine().spec()),
         other_pricer_(other_machine_, pricer.group(), pricer.settings()),
-        ways_(ways),
+        configs_(configs),
         bytes_(bytes),
         limits_(limits) {}
 
   Choice run() {
     std::vector<AlgorithmConfig> shapeless;
-    for (std::size_t i = 0; i < ways_.size(); ++i) {
-      AlgorithmConfig way = ways_[i];
-      way.dims.clear();
-      const auto known = std::ranges::find(shapeless, way);
+    for (std::size_t i = 0; i < configs_.size(); ++i) {
+      AlgorithmConfig config = configs_[i];
+      config.dims.clear();
+      const auto known = std::ranges::find(shapeless, config);
       const int worker = static_cast<int>(known - shapeless.begin()) % workers;
-      if (known == shapeless.end()) shapeless.push_back(way);
+      if (known == shapeless.end()) shapeless.push_back(config);
       entries_[worker].push_back({.place = i, .worker = worker});
     }
     for (effort_ = 256; !done(); effort_ *= 4)
@@ -61,16 +61,16 @@ class Contest {
       }
     if (!stopped_)
       for (const auto& entries : entries_)
-        for (const Entry& entry : entries) choice_.untried.push_back(ways_[entry.place]);
-    for (const auto& [time, place] : best_) choice_.best.push_back({ways_[place], bytes_, time});
+        for (const Entry& entry : entries) choice_.untried.push_back(configs_[entry.place]);
+    for (const auto& [time, place] : best_) choice_.best.push_back({configs_[place], bytes_, time});
     for (const Result& r : least_)
-      if (own_best(r.second) == best_.end()) choice_.others.push_back({ways_[r.second], bytes_, r.first});
+      if (own_best(r.second) == best_.end()) choice_.others.push_back({configs_[r.second], bytes_, r.first});
     std::ranges::stable_sort(choice_.others, {}, &Cost::time);
     return std::move(choice_);
   }
 
  private:
-  using Result = std::pair<Time, std::size_t>;  // and the index of the way
+  using Result = std::pair<Time, std::size_t>;  // and the index of the config
   // A price visits each move several times, and also computes how transfers share resources.
   static constexpr double looks_a_price = 8;
   static constexpr double longest_prefix = 1 << 18;  // steps; longer prefixes seldom say more
@@ -92,8 +92,8 @@ class Contest {
     });
   }
 
-  // Examines the most promising ways of each half of the candidates: several at a time, so that both halves take about
-  // as long. Returns false if none is left.
+  // Examines the most promising configs of each half of the candidates: several at a time, so that both halves take
+  // about as long. Returns false if none is left.
   bool know_more() {
     constexpr double at_once = 4;
     std::vector<Look> looks[workers];
@@ -113,18 +113,18 @@ class Contest {
       for (const Look& look : of_thread) spent_ += look.moves, take(look);
     if (limits_.decided) {
       const std::size_t open = entries_[0].size() + entries_[1].size();
-      limits_.decided(1 - static_cast<double>(open) / static_cast<double>(ways_.size()));
+      limits_.decided(1 - static_cast<double>(open) / static_cast<double>(configs_.size()));
     }
     return !looks[0].empty() || !looks[1].empty();
   }
 
-  // One look at one way, and its result.
+  // One look at one config, and its result.
   struct Look {
     Entry entry;
     Time limit = forever;
     Price price = {};          // if the look is a price
     PatternHash content = {};  // of its pattern; {}: not known
-    std::string wrong = {};    // why the way cannot be used
+    std::string wrong = {};    // why the config cannot be used
     double moves = 0;          // that it went through
   };
 
@@ -150,8 +150,9 @@ class Contest {
     return used_up() || entry.moves <= effort_ * (entry.known == Entry::Known::nothing ? 1 : for_a_price);
   }
 
-  // Where the effort is used up, the cheapest look at a promising way goes first: a way that many ranks do alike has a
-  // price soon. Where as much has been spent on that again and nothing has a price, it is the way nearest to one.
+  // Where the effort is used up, the cheapest look at a promising config goes first: a config that many ranks do alike
+  // has a price soon. Where as much has been spent on that again and nothing has a price, it is the config nearest to
+  // one.
   bool goes_before(const Entry& a, const Entry& b) const {
     if (!used_up()) return a < b;
     if (used_up(2)) return a.known != b.known ? a.known > b.known : a < b;
@@ -188,7 +189,7 @@ class Contest {
       case Entry::Known::pattern:
         return look_closely(look, pricer);
       case Entry::Known::alone:
-        look.price = pricer.price(ways_[look.entry.place], bytes_, false, look.limit);
+        look.price = pricer.price(configs_[look.entry.place], bytes_, false, look.limit);
         look.entry.known = Entry::Known::priced;
         return;
       case Entry::Known::priced:
@@ -196,18 +197,18 @@ class Contest {
     }
   }
 
-  // Records what was learned of one way, and what follows for the others.
+  // Records what was learned of one config, and what follows for the others.
   void take(const Look& look) {
     const Entry& entry = look.entry;
-    const AlgorithmConfig& way = ways_[entry.place];
+    const AlgorithmConfig& config = configs_[entry.place];
     if (!look.wrong.empty()) {
-      choice_.left_out.push_back({way, look.wrong});
-      return pricer(entry).forget(way);
+      choice_.left_out.push_back({config, look.wrong});
+      return pricer(entry).forget(config);
     }
-    if (look.content != PatternHash{} && !known_.insert({way.algorithm, look.content}).second)
-      return pricer(entry).forget(way);
+    if (look.content != PatternHash{} && !known_.insert({config.algorithm, look.content}).second)
+      return pricer(entry).forget(config);
     if (entry.known == Entry::Known::priced) {
-      pricer(entry).forget(way);
+      pricer(entry).forget(config);
       const Time time = look.price.time;
       note(time == forever ? std::max(entry.least, look.limit) : time, entry.place);
       if (time == forever) return;
@@ -222,19 +223,19 @@ class Contest {
 
   void drop(const Entry& entry) {
     note(entry.least, entry.place);
-    pricer(entry).forget(ways_[entry.place]);
+    pricer(entry).forget(configs_[entry.place]);
   }
 
   void outline(Look& look, Pricer& pricer) const {
     Entry& entry = look.entry;
-    const AlgorithmConfig& way = ways_[entry.place];
+    const AlgorithmConfig& config = configs_[entry.place];
     const std::int64_t most_steps = used_up() ? Pricer::any_steps : static_cast<std::int64_t>(effort_);
-    const Pricer::Outline known = pricer.outline(way, bytes_, most_steps, look.limit);
+    const Pricer::Outline known = pricer.outline(config, bytes_, most_steps, look.limit);
     entry.least = std::max(entry.least, known.least);
     look.moves = static_cast<double>(known.steps);
     if (hopeless(entry.least, look.limit)) return;
-    const schedule::Algorithm& algorithm = schedule::algorithm_named(way.algorithm);
-    const schedule::Request request = pricer.request(way);
+    const schedule::Algorithm& algorithm = schedule::algorithm_named(config.algorithm);
+    const schedule::Request request = pricer.request(config);
     entry.own = static_cast<double>(known.moves) / pricer.group().ranks();
     const schedule::Symmetry symmetry = schedule::symmetry_of(algorithm, request);
     entry.moves =
@@ -271,8 +272,8 @@ class Contest {
   bool too_large(const Entry& entry) {
     const bool goes_through_all = entry.known == Entry::Known::chip || entry.known == Entry::Known::pattern;
     if (!goes_through_all || entry.moves <= static_cast<double>(limits_.most_moves)) return false;
-    choice_.untried.push_back(ways_[entry.place]);
-    pricer(entry).forget(ways_[entry.place]);
+    choice_.untried.push_back(configs_[entry.place]);
+    pricer(entry).forget(configs_[entry.place]);
     return true;
   }
 
@@ -284,14 +285,14 @@ class Contest {
     const double moves = entry.own * cores;
     entry.known = Entry::Known::chip;
     if (cores > 1 && look.limit != forever && 2 * moves < entry.moves)
-      found(look, pricer.least_of_chip(ways_[entry.place], bytes_, look.limit));
+      found(look, pricer.least_of_chip(configs_[entry.place], bytes_, look.limit));
   }
 
   void look_at_pattern(Look& look, Pricer& pricer) const {
     Entry& entry = look.entry;
-    const AlgorithmConfig& way = ways_[entry.place];
-    const schedule::Task task = task_of(schedule::algorithm_named(way.algorithm), pricer.request(way));
-    const CompiledSchedule& pattern = pricer.uncounted(way);
+    const AlgorithmConfig& config = configs_[entry.place];
+    const schedule::Task task = task_of(schedule::algorithm_named(config.algorithm), pricer.request(config));
+    const CompiledSchedule& pattern = pricer.uncounted(config);
     look.content = pattern_hash(pattern);
     entry.known = Entry::Known::pattern;
     entry.moves = entry.own * (has_empty_chunks(task, pricer.options(bytes_)) ? pattern.ranks()
@@ -299,7 +300,7 @@ class Contest {
   }
 
   void look_closely(Look& look, Pricer& pricer) const {
-    found(look, pricer.least(ways_[look.entry.place], bytes_, look.limit));
+    found(look, pricer.least(configs_[look.entry.place], bytes_, look.limit));
     look.entry.known = Entry::Known::alone;
     look.entry.moves *= looks_a_price;
   }
@@ -317,7 +318,7 @@ class Contest {
   // Keeps the least time of each algorithm.
   void note(Time time, std::size_t place) {
     const auto own = std::ranges::find_if(
-        least_, [&](const Result& r) { return ways_[r.second].algorithm == ways_[place].algorithm; });
+        least_, [&](const Result& r) { return configs_[r.second].algorithm == configs_[place].algorithm; });
     if (own == least_.end())
       least_.emplace_back(time, place);
     else
@@ -325,11 +326,11 @@ class Contest {
   }
 
   std::vector<Result>::iterator own_best(std::size_t place) {
-    return std::ranges::find_if(best_,
-                                [&](const Result& r) { return ways_[r.second].algorithm == ways_[place].algorithm; });
+    return std::ranges::find_if(
+        best_, [&](const Result& r) { return configs_[r.second].algorithm == configs_[place].algorithm; });
   }
 
-  // Above this limit a way is neither its algorithm's best nor is that algorithm among the first ones.
+  // Above this limit a config is neither its algorithm's best nor is that algorithm among the first ones.
   Time limit_for(const Entry& entry) {
     const auto own = own_best(entry.place);
     Time limit = own == best_.end() ? forever : own->first;
@@ -354,31 +355,31 @@ class Contest {
       });
   }
 
-  Pricer& pricer_;  // for every other way; the next one is for the rest
+  Pricer& pricer_;  // for every other config; the next one is for the rest
   const Machine other_machine_;
   Pricer other_pricer_;
-  const std::vector<AlgorithmConfig>& ways_;
+  const std::vector<AlgorithmConfig>& configs_;
   const double bytes_;
   const ChoiceLimits limits_;
   std::vector<Entry> entries_[workers];
-  double effort_ = 0;  // moves that may be simulated to learn more of one way
+  double effort_ = 0;  // moves that may be simulated to learn more of one config
   double spent_ = 0;   // moves of all looks so far
   std::atomic<bool> stopped_ = false;
   std::set<std::pair<std::string, PatternHash>> known_;
   std::vector<Result> best_;   // of each algorithm
-  std::vector<Result> least_;  // likewise, of all ways that were not the best
+  std::vector<Result> least_;  // likewise, of all configs that were not the best
   Choice choice_;
   ThreadPool pool_{workers};
 };
 
 }  // namespace
 
-Choice choose(Pricer& pricer, const std::vector<AlgorithmConfig>& ways, double bytes, const ChoiceLimits& limits) {
-  return Contest(pricer, ways, bytes, limits).run();
+Choice choose(Pricer& pricer, const std::vector<AlgorithmConfig>& configs, double bytes, const ChoiceLimits& limits) {
+  return Contest(pricer, configs, bytes, limits).run();
 }
 
-std::optional<Cost> fastest(Pricer& pricer, const std::vector<AlgorithmConfig>& ways, double bytes) {
-  const Choice choice = choose(pricer, ways, bytes);
+std::optional<Cost> fastest(Pricer& pricer, const std::vector<AlgorithmConfig>& configs, double bytes) {
+  const Choice choice = choose(pricer, configs, bytes);
   if (choice.best.empty()) return std::nullopt;
   return choice.best.front();
 }

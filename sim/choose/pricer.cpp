@@ -125,71 +125,73 @@ CompiledSchedule::Stopped Pricer::poll() const {
 }
 
 // The pattern depends on the size only where there are fewer elements than chunks.
-const CompiledSchedule& Pricer::pattern(const AlgorithmConfig& way, double bytes) {
-  const schedule::Algorithm& algorithm = schedule::algorithm_named(way.algorithm);
-  const schedule::Request wanted = request(way);
+const CompiledSchedule& Pricer::pattern(const AlgorithmConfig& config, double bytes) {
+  const schedule::Algorithm& algorithm = schedule::algorithm_named(config.algorithm);
+  const schedule::Request wanted = request(config);
   const bool few = bytes < settings_.element * static_cast<double>(schedule::data_chunks(task_of(algorithm, wanted)));
-  Made& kept = patterns_[way];
+  Made& kept = patterns_[config];
   if (!kept.pattern || ((few || kept.pattern->sized()) && kept.bytes != bytes))
     kept = {bytes, std::make_unique<CompiledSchedule>(few ? pattern_for(algorithm, wanted, options(bytes))
                                                           : CompiledSchedule(algorithm, wanted, poll()))};
   return *kept.pattern;
 }
 
-const CompiledSchedule& Pricer::uncounted(const AlgorithmConfig& way) {
-  Made& kept = patterns_[way];
+const CompiledSchedule& Pricer::uncounted(const AlgorithmConfig& config) {
+  Made& kept = patterns_[config];
   if (!kept.pattern || kept.pattern->sized())
-    kept = {0, std::make_unique<CompiledSchedule>(schedule::algorithm_named(way.algorithm), request(way), poll())};
+    kept = {0,
+            std::make_unique<CompiledSchedule>(schedule::algorithm_named(config.algorithm), request(config), poll())};
   return *kept.pattern;
 }
 
-Price Pricer::price(const AlgorithmConfig& way, double bytes, bool explain, Time limit) {
-  expect_right(way);
+Price Pricer::price(const AlgorithmConfig& config, double bytes, bool explain, Time limit) {
+  expect_right(config);
   PriceOptions how = options(bytes, limit);
   how.explain = explain;
-  return sim::price(pattern(way, bytes), machine_, how);
+  return sim::price(pattern(config, bytes), machine_, how);
 }
 
-Time Pricer::least(const AlgorithmConfig& way, double bytes, Time limit) {
-  return least_time(pattern(way, bytes), machine_, options(bytes, limit));
+Time Pricer::least(const AlgorithmConfig& config, double bytes, Time limit) {
+  return least_time(pattern(config, bytes), machine_, options(bytes, limit));
 }
 
 // Returns whether all its steps were looked at.
-bool Pricer::look_at(Rank rank, const AlgorithmConfig& way, RankLowerBound& bound, std::int64_t most_steps,
+bool Pricer::look_at(Rank rank, const AlgorithmConfig& config, RankLowerBound& bound, std::int64_t most_steps,
                      Time limit) {
-  return watch_program(schedule::algorithm_named(way.algorithm), request(way), rank, [&](const schedule::Program& p) {
-    bound.add(p, p.steps.back());
-    if (bound.steps() % 1024 == 0 && stopped()) throw CompilationStopped();
-    return bound.steps() < most_steps && (limit == forever || bound.least() <= limit);
-  });
+  return watch_program(schedule::algorithm_named(config.algorithm), request(config), rank,
+                       [&](const schedule::Program& p) {
+                         bound.add(p, p.steps.back());
+                         if (bound.steps() % 1024 == 0 && stopped()) throw CompilationStopped();
+                         return bound.steps() < most_steps && (limit == forever || bound.least() <= limit);
+                       });
 }
 
-Pricer::Outline Pricer::outline(const AlgorithmConfig& way, double bytes, std::int64_t most_steps, Time limit) {
-  const schedule::Task task = task_of(schedule::algorithm_named(way.algorithm), request(way));
+Pricer::Outline Pricer::outline(const AlgorithmConfig& config, double bytes, std::int64_t most_steps, Time limit) {
+  const schedule::Task task = task_of(schedule::algorithm_named(config.algorithm), request(config));
   ResourceLoads loads(machine_);
-  RankLowerBound bound(0, task, machine_, options(bytes), ways_from(0), loads);
-  const bool whole = look_at(0, way, bound, most_steps, limit);
+  RankLowerBound bound(0, task, machine_, options(bytes), routes_from(0), loads);
+  const bool whole = look_at(0, config, bound, most_steps, limit);
   return {bound.least(), bound.moves() * task.ranks, bound.steps(), whole};
 }
 
-Time Pricer::least_of_chip(const AlgorithmConfig& way, double bytes, Time limit) {
-  const schedule::Task task = task_of(schedule::algorithm_named(way.algorithm), request(way));
+Time Pricer::least_of_chip(const AlgorithmConfig& config, double bytes, Time limit) {
+  const schedule::Task task = task_of(schedule::algorithm_named(config.algorithm), request(config));
   const PriceOptions how = options(bytes);
   const Rank cores = machine_.cores(), chip = how.place(0) / cores;
   ResourceLoads loads(machine_);
   Time least = 0;
   for (Rank r = 0; r < task.ranks && least <= limit; ++r) {
     if (how.place(r) / cores != chip) continue;
-    RankLowerBound bound(r, task, machine_, how, ways_from(r), loads);
-    look_at(r, way, bound, any_steps, limit);
+    RankLowerBound bound(r, task, machine_, how, routes_from(r), loads);
+    look_at(r, config, bound, any_steps, limit);
     least = std::max(least, bound.least());
   }
   return least > limit ? forever : least;
 }
 
-RankRoutes& Pricer::ways_from(Rank rank) {
+RankRoutes& Pricer::routes_from(Rank rank) {
   const Rank place = options(0).place(rank);
-  return ways_.try_emplace(place, machine_, place).first->second;
+  return routes_.try_emplace(place, machine_, place).first->second;
 }
 
 std::vector<AlgorithmConfig> configs_of(const Pricer& pricer, const std::vector<std::string>& algorithms,
@@ -198,12 +200,12 @@ std::vector<AlgorithmConfig> configs_of(const Pricer& pricer, const std::vector<
   std::vector<std::string> names = algorithms;
   if (names.empty())
     for (const auto& [name, algorithm] : schedule::algorithms()) names.push_back(name);
-  std::vector<AlgorithmConfig> ways;
+  std::vector<AlgorithmConfig> configs;
   for (const std::string& name : names)
     for (const std::int32_t c : channels)
       for (const std::int32_t s : segments)
-        if (const AlgorithmConfig way{name, c, s}; pricer.refusal(way).empty()) ways.push_back(way);
-  return ways;
+        if (const AlgorithmConfig config{name, c, s}; pricer.refusal(config).empty()) configs.push_back(config);
+  return configs;
 }
 
 }  // namespace trellis::sim

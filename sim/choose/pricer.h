@@ -1,4 +1,4 @@
-// Groups of ranks, and what a way of doing a collective costs in one: its price, and cheaper lower bounds.
+// Groups of ranks, and what an algorithm config costs in one: its price, and cheaper lower bounds.
 #pragma once
 
 #include <functional>
@@ -38,12 +38,13 @@ Group first_in_a_row(const Machine&, Rank count);  // 0: all
 Group group_named(const Machine&, std::string_view);
 
 struct Cost {
-  AlgorithmConfig way;
+  AlgorithmConfig config;
   double bytes = 0;
   Time time = 0;
 };
 
-// Prices ways of one collective in one group. Caches for each way what does not depend on the size. Not thread-safe.
+// Prices configs of one collective in one group. Caches for each config what does not depend on the size. Not
+// thread-safe.
 class Pricer {
  public:
   struct Settings {
@@ -61,12 +62,12 @@ class Pricer {
 
   // Why the algorithm cannot be used this way; empty if it can.
   std::string refusal(const AlgorithmConfig&) const;
-  // Throws RefutedAlgorithm (schedule/proof/refutation.h) where the algorithm's schedules are wrong. Each way is proved
-  // once.
+  // Throws RefutedAlgorithm (schedule/proof/refutation.h) where the algorithm's schedules are wrong. Each config is
+  // proved once.
   void expect_right(const AlgorithmConfig&);
-  // What follows throws ScheduleTooLarge for a way with more chunks or steps than can be numbered, and
+  // What follows throws ScheduleTooLarge for a config with more chunks or steps than can be numbered, and
   // CompilationStopped where the settings say stop.
-  Price price(const AlgorithmConfig&, double bytes, bool explain = false, Time limit = forever);  // of a right way
+  Price price(const AlgorithmConfig&, double bytes, bool explain = false, Time limit = forever);  // of a right config
   Time least(const AlgorithmConfig&, double bytes, Time limit = forever);                         // a lower bound
   struct Outline {
     Time least = 0;
@@ -82,7 +83,7 @@ class Pricer {
   const CompiledSchedule& pattern(const AlgorithmConfig&,
                                   double bytes);  // valid until it is forgotten or another size is asked for
   const CompiledSchedule& uncounted(const AlgorithmConfig&);  // likewise, with chunks not told apart by their elements
-  void forget(const AlgorithmConfig& way) { patterns_.erase(way); }  // drops what is cached for it
+  void forget(const AlgorithmConfig& config) { patterns_.erase(config); }  // drops what is cached for it
 
   schedule::Request request(const AlgorithmConfig&) const;
   PriceOptions options(double bytes, Time limit = forever) const;
@@ -101,10 +102,10 @@ class Pricer {
   };
   std::map<AlgorithmConfig, Made> patterns_;
   std::map<AlgorithmConfig, std::string> refutations_;  // empty: it is right
-  std::map<Rank, RankRoutes> ways_;                     // by rank of the machine
+  std::map<Rank, RankRoutes> routes_;                   // by rank of the machine
 
   bool look_at(Rank, const AlgorithmConfig&, RankLowerBound&, std::int64_t most_steps, Time limit);
-  RankRoutes& ways_from(Rank);
+  RankRoutes& routes_from(Rank);
   CompiledSchedule::Stopped poll() const;
 };
 

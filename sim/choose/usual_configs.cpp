@@ -35,9 +35,9 @@ std::vector<std::vector<Rank>> shapes(const Machine& machine, Rank ranks) {
 }
 
 // Whether segments can be in flight through several ranks or several levels at once.
-bool worth_cutting(const schedule::Algorithm& algorithm, const AlgorithmConfig& way, schedule::Collective c) {
+bool worth_cutting(const schedule::Algorithm& algorithm, const AlgorithmConfig& config, schedule::Collective c) {
   using enum schedule::Collective;
-  return c == broadcast || c == reduce || (c == all_reduce && algorithm.has_levels && way.dims.size() > 1);
+  return c == broadcast || c == reduce || (c == all_reduce && algorithm.has_levels && config.dims.size() > 1);
 }
 
 }  // namespace
@@ -61,25 +61,25 @@ std::vector<Rank> usual_dims(std::string_view algorithm, const Machine& machine,
 }
 
 std::vector<AlgorithmConfig> usual_configs(const Pricer& pricer, double bytes) {
-  std::vector<AlgorithmConfig> ways;
-  const auto serves = [&](const AlgorithmConfig& way, const schedule::Algorithm& algorithm) {
-    if (way.segments > 1 && !worth_cutting(algorithm, way, pricer.settings().collective)) return false;
-    if (!pricer.refusal(way).empty()) return false;
-    return way.segments == 1 || !has_empty_chunks(task_of(algorithm, pricer.request(way)), pricer.options(bytes));
+  std::vector<AlgorithmConfig> configs;
+  const auto serves = [&](const AlgorithmConfig& config, const schedule::Algorithm& algorithm) {
+    if (config.segments > 1 && !worth_cutting(algorithm, config, pricer.settings().collective)) return false;
+    if (!pricer.refusal(config).empty()) return false;
+    return config.segments == 1 || !has_empty_chunks(task_of(algorithm, pricer.request(config)), pricer.options(bytes));
   };
   const auto all = shapes(pricer.machine(), pricer.group().ranks());
   for (const auto& [name, algorithm] : schedule::algorithms())
     for (const auto& dims : all) {
       if (algorithm.has_levels && dims.size() == 1) continue;  // the algorithm of that level by itself does the same
-      const std::size_t before = ways.size();
+      const std::size_t before = configs.size();
       for (const std::int32_t segments : {1, 4, 16, 64})
         for (const std::int32_t channels : {1, 2, 4})
-          if (AlgorithmConfig way{.algorithm = name, .channels = channels, .segments = segments, .dims = dims};
-              serves(way, algorithm))
-            ways.push_back(std::move(way));
-      if (algorithm.in_a_row && ways.size() > before) break;
+          if (AlgorithmConfig config{.algorithm = name, .channels = channels, .segments = segments, .dims = dims};
+              serves(config, algorithm))
+            configs.push_back(std::move(config));
+      if (algorithm.in_a_row && configs.size() > before) break;
     }
-  return ways;
+  return configs;
 }
 
 }  // namespace trellis::sim

@@ -1,4 +1,4 @@
-// The candidate ways of doing a collective, tried when the user names none.
+// The candidate algorithm configs, tried when the user names none.
 #pragma once
 
 #include <string_view>

@@ -50,13 +50,13 @@ std::optional<Time> starts_later(const CompiledSchedule& pattern, const PriceOpt
                                  const Overheads& a, const Machine& other) {
   const Overheads b = other.overheads(options.era);
   if (options.noise || by_step(a) != by_step(b) || !same_resources(one, other)) return std::nullopt;
-  std::vector<ResourceId> way, other_way;
+  std::vector<ResourceId> route, other_route;
   for (Rank r = 0; r < pattern.ranks(); ++r)
     for (const Rank named : pattern.classes()[pattern.class_of(r)].peers) {
       const Rank peer = options.place(pattern.peer(r, named));
-      way.clear(), other_way.clear();
-      one.route(options.place(r), peer, way), other.route(options.place(r), peer, other_way);
-      if (way != other_way) return std::nullopt;
+      route.clear(), other_route.clear();
+      one.route(options.place(r), peer, route), other.route(options.place(r), peer, other_route);
+      if (route != other_route) return std::nullopt;
     }
   return b.launch - a.launch + (uneven(pattern.task().collective) ? b.counts - a.counts : 0);
 }
@@ -107,20 +107,20 @@ Interval interval(const MachineSpec& spec, std::string_view asked_era, Time midd
   Interval found{.low = middle, .high = middle};
   double below = 0, above = 0;
   for (std::size_t i = 0; i < trials.size(); i += 2) {
-    Sensitivity sway{trials[i].key, trials[i].text, trials[i + 1].text, middle, middle};
+    Sensitivity sensitivity{trials[i].key, trials[i].text, trials[i + 1].text, middle, middle};
     for (const Trial& end : {trials[i], trials[i + 1]}) {
       if (end.time == forever) {
         found.all_tried = false;
         continue;
       }
-      sway.low = std::min(sway.low, end.time), sway.high = std::max(sway.high, end.time);
+      sensitivity.low = std::min(sensitivity.low, end.time), sensitivity.high = std::max(sensitivity.high, end.time);
     }
-    below += std::pow(in_us(middle - sway.low), 2), above += std::pow(in_us(sway.high - middle), 2);
-    if (sway.width() > 0) found.sways.push_back(std::move(sway));
+    below += std::pow(in_us(middle - sensitivity.low), 2), above += std::pow(in_us(sensitivity.high - middle), 2);
+    if (sensitivity.width() > 0) found.sensitivities.push_back(std::move(sensitivity));
   }
   found.low -= static_cast<Time>(std::sqrt(below) * us);
   found.high += static_cast<Time>(std::sqrt(above) * us);
-  std::ranges::stable_sort(found.sways, std::greater<>(), &Sensitivity::width);
+  std::ranges::stable_sort(found.sensitivities, std::greater<>(), &Sensitivity::width);
   return found;
 }
 

@@ -19,9 +19,9 @@ struct Sensitivity {
 };
 
 struct Interval {
-  Time low = 0, high = 0;          // all sways combined, as if they were independent
-  std::vector<Sensitivity> sways;  // the widest first; figures without effect are left out
-  bool all_tried = true;           // false: stopped early, so some figures are missing
+  Time low = 0, high = 0;                  // all sensitivities combined, as if they were independent
+  std::vector<Sensitivity> sensitivities;  // the widest first; figures without effect are left out
+  bool all_tried = true;                   // false: stopped early, so some figures are missing
 };
 
 Interval interval(const CompiledSchedule&, const MachineSpec&, const PriceOptions&, Time middle);

@@ -59,7 +59,7 @@ class Writer {
   void choose(const SeenOptions& options) {
     for (Rank r : options.ranks)
       if (!owns_.contains(r))
-        throw std::invalid_argument(fmt::format("rank {} was not gone through: it is like rank {}", r,
+        throw std::invalid_argument(fmt::format("rank {} was not simulated: it is like rank {}", r,
                                                 r < machine_.ranks() && r >= 0 ? representative(r) : 0));
     const std::set<Rank> wanted(options.ranks.begin(), options.ranks.end());
     std::size_t room = options.most_spans;

@@ -9,7 +9,7 @@
 namespace trellis::sim {
 namespace {
 
-constexpr int most_depth = 6;  // depth of recursion when looking for third ways between two samples
+constexpr int most_depth = 6;  // depth of recursion when looking for third configs between two samples
 
 // Sizes in between are whole numbers of bytes.
 double between(double low, double high, double at) { return std::clamp(std::floor(at), low + 1, high - 1); }
@@ -23,21 +23,21 @@ Borders::Borders(const Machine& machine, const Sweep& sweep, const std::vector<C
       sweep_(sweep),
       samples_(samples),
       control_{.threads = control.threads, .stopped = std::move(control.stopped)} {
-  for (const Cost& c : samples) known_[{c.way, c.bytes}] = c.time;
+  for (const Cost& c : samples) known_[{c.config, c.bytes}] = c.time;
   std::ranges::sort(sweep_.sizes);
 }
 
-Borders::Contender Borders::contender(const AlgorithmConfig& way) const {
-  return family_ ? family_of(way) : text_of(way);
+Borders::Contender Borders::contender(const AlgorithmConfig& config) const {
+  return family_ ? family_of(config) : text_of(config);
 }
 
 Cost Borders::price(const Contender& who, double bytes) {
   Cost best{.bytes = bytes, .time = forever};
-  for (const AlgorithmConfig& way : ways_.at(who)) {
-    const auto found = known_.find({way, bytes});
-    const Time time =
-        found != known_.end() ? found->second : answer(question_for(sweep_, way, bytes, best.time), asked_).price.time;
-    if (time < best.time) known_[{way, bytes}] = time, best.way = way, best.time = time;
+  for (const AlgorithmConfig& config : configs_.at(who)) {
+    const auto found = known_.find({config, bytes});
+    const Time time = found != known_.end() ? found->second
+                                            : answer(question_for(sweep_, config, bytes, best.time), asked_).price.time;
+    if (time < best.time) known_[{config, bytes}] = time, best.config = config, best.time = time;
   }
   return best;
 }
@@ -47,8 +47,8 @@ Cost Borders::fastest(double bytes, Time limit) {
   one.sizes = {bytes}, one.wanted = 1, one.limit = limit;
   Cost best{.bytes = bytes, .time = forever};
   for (const Cost& c : sweep(asked_.machine(), one, control_)) {
-    known_[{c.way, c.bytes}] = c.time;
-    if (std::pair(c.time, c.way) < std::pair(best.time, best.way)) best = c;
+    known_[{c.config, c.bytes}] = c.time;
+    if (std::pair(c.time, c.config) < std::pair(best.time, best.config)) best = c;
   }
   return best.time > limit ? Cost{.bytes = bytes, .time = forever} : best;
 }
@@ -75,9 +75,9 @@ double Borders::border(const Side& before, const Side& after) {
     if (again) (came_down ? at_low : at_high) /= 2;
   }
   for (const Side* side : {&before, &after})
-    for (const AlgorithmConfig& way : ways_.at(side->who)) {
-      const Question q = question_for(sweep_, way, 0);
-      asked_.pricer(q).forget(*q.way);
+    for (const AlgorithmConfig& config : configs_.at(side->who)) {
+      const Question q = question_for(sweep_, config, 0);
+      asked_.pricer(q).forget(*q.config);
     }
   return high;
 }
@@ -85,11 +85,11 @@ double Borders::border(const Side& before, const Side& after) {
 void Borders::take(const Contender& who, double bytes) {
   const Cost cost = price(who, bytes);
   while (!regions_.empty() && regions_.back().from >= bytes) regions_.pop_back();
-  if (!regions_.empty() && contender(regions_.back().way) == who) return;
-  regions_.push_back({bytes, cost.way, cost.time, bytes});
+  if (!regions_.empty() && contender(regions_.back().config) == who) return;
+  regions_.push_back({bytes, cost.config, cost.time, bytes});
 }
 
-// If prices are linear, a third way that is cheaper than both anywhere is cheaper where the two cross.
+// If prices are linear, a third config that is cheaper than both anywhere is cheaper where the two cross.
 void Borders::change(const Side& before, const Side& after, int depth) {
   const double at = border(before, after);
   const Cost old = price(before.who, at), fresh = price(after.who, at);
@@ -100,7 +100,7 @@ void Borders::change(const Side& before, const Side& after, int depth) {
     priced_.push_back(old), priced_.push_back(fresh);
     return take(after.who, at);
   }
-  const Side other{at, contender(third.way)};
+  const Side other{at, contender(third.config)};
   change(before, other, depth + 1);
   change(other, after, depth + 1);
 }
@@ -113,28 +113,28 @@ void Borders::look_between(const Side& low, const Side& high) {
   const auto limit = static_cast<Time>(static_cast<double>(price(low.who, at).time) * (1 - schedule::worth_changing));
   const Cost third = fastest(at, limit);
   if (third.time == forever) return;
-  const Side other{at, contender(third.way)};
+  const Side other{at, contender(third.config)};
   change(low, other, 1);
   change(other, high, 1);
 }
 
 std::vector<Region> Borders::regions(bool family) {
   family_ = family;
-  ways_.clear(), regions_.clear(), priced_.clear();
-  for (const AlgorithmConfig& way : sweep_.ways) ways_[contender(way)].push_back(way);
+  configs_.clear(), regions_.clear(), priced_.clear();
+  for (const AlgorithmConfig& config : sweep_.configs) configs_[contender(config)].push_back(config);
   std::vector<Region> sampled = regions_of(samples_, family);
   if (sampled.empty()) return sampled;
   regions_ = {sampled.front()};
   const std::vector<double>& sizes = sweep_.sizes;
   std::size_t region = 0, first = 0;  // and the sample at which it begins
   for (std::size_t i = 1; i < sizes.size(); ++i) {
-    const Contender held = contender(sampled[region].way);
+    const Contender held = contender(sampled[region].config);
     if (region + 1 == sampled.size() || sampled[region + 1].at > sizes[i]) {
       look_between({sizes[i - 1], held}, {sizes[i], held});
       continue;
     }
-    const Contender next = contender(sampled[++region].way);
-    // where the change was not worth it at first, the next way may already have been cheaper at the sample before
+    const Contender next = contender(sampled[++region].config);
+    // where the change was not worth it at first, the next config may already have been cheaper at the sample before
     std::size_t low = i - 1;
     while (low > first && price(next, sizes[low]).time < price(held, sizes[low]).time) --low;
     change({sizes[low], held}, {sizes[low + 1], next}, 0);

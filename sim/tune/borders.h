@@ -1,4 +1,4 @@
-// Finds the message size, to the byte, at which one way of doing a collective becomes cheaper than another. The samples
+// Finds the message size, to the byte, at which one algorithm config becomes cheaper than another. The samples
 // of a sweep bracket each crossover; prices between them locate it.
 #pragma once
 
@@ -14,18 +14,18 @@ namespace trellis::sim {
 
 class Borders {
  public:
-  // The sweep must have priced all its points. The control's threads search for third ways. If the control says stop,
-  // borders that are not yet found stay at samples.
+  // The sweep must have priced all its points. The control's threads search for third configs. If the control says
+  // stop, borders that are not yet found stay at samples.
   Borders(const Machine&, const Sweep&, const std::vector<Cost>& samples, SweepControl);
 
-  // Like regions_of, but each region begins at the least size at which its way is the cheaper of the two, with the time
-  // there. A third way that is worth changing to between two samples has a region too.
+  // Like regions_of, but each region begins at the least size at which its config is the cheaper of the two, with the
+  // time there. A third config that is worth changing to between two samples has a region too.
   std::vector<Region> regions(bool family);
-  // The prices at the borders found last: of the way that loses and of the way that wins.
+  // The prices at the borders found last: of the config that loses and of the config that wins.
   const std::vector<Cost>& priced() const { return priced_; }
 
  private:
-  // One way, or all ways of one family, of which the cheapest counts.
+  // One config, or all configs of one family, of which the cheapest counts.
   using Contender = std::string;
   struct Side {
     double bytes = 0;
@@ -34,7 +34,7 @@ class Borders {
 
   Contender contender(const AlgorithmConfig&) const;
   Cost price(const Contender&, double bytes);
-  Cost fastest(double bytes, Time limit);  // over all ways; its time is `forever` when none is within the limit
+  Cost fastest(double bytes, Time limit);  // over all configs; its time is `forever` when none is within the limit
   double border(const Side& before, const Side& after);
   void change(const Side& before, const Side& after, int depth);
   void look_between(const Side& low, const Side& high);
@@ -46,7 +46,7 @@ class Borders {
   std::vector<Cost> samples_;
   SweepControl control_;
   bool family_ = false;
-  std::map<Contender, std::vector<AlgorithmConfig>> ways_;
+  std::map<Contender, std::vector<AlgorithmConfig>> configs_;
   std::map<std::pair<AlgorithmConfig, double>, Time> known_;
   std::vector<Region> regions_;
   std::vector<Cost> priced_;

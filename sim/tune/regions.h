@@ -1,4 +1,4 @@
-// From which message size on which way of doing a collective is chosen, by the costs of a sweep.
+// From which message size on which algorithm config is chosen, by the costs of a sweep.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,10 @@
 
 namespace trellis::sim {
 
-// This way is chosen from `from` bytes on, until the next region.
+// This config is chosen from `from` bytes on, until the next region.
 struct Region {
   double from = 0;
-  AlgorithmConfig way;
+  AlgorithmConfig config;
   Time time = 0;  // at this many bytes:
   double at = 0;  // where the region begins; of the first region, the least size that was priced
 };

@@ -82,49 +82,49 @@ void each_choice(const std::vector<const std::vector<std::string>*>& by_level, s
 
 std::vector<Cost> sorted(std::vector<Cost> costs) {
   std::ranges::stable_sort(
-      costs, [](const Cost& a, const Cost& b) { return a.time != b.time ? a.time < b.time : a.way < b.way; });
+      costs, [](const Cost& a, const Cost& b) { return a.time != b.time ? a.time < b.time : a.config < b.config; });
   return costs;
 }
 
-std::int64_t pieces_of(const Pricer& pricer, const AlgorithmConfig& way) {
-  return task_of(schedule::algorithm_named(way.algorithm), pricer.request(way)).pieces;
+std::int64_t pieces_of(const Pricer& pricer, const AlgorithmConfig& config) {
+  return task_of(schedule::algorithm_named(config.algorithm), pricer.request(config)).pieces;
 }
 
-// The first ways with other channels and segments.
-std::vector<AlgorithmConfig> finer_ways(const Pricer& pricer, const Search& how, const std::vector<Cost>& costs) {
-  std::vector<AlgorithmConfig> ways;
+// The first configs with other channels and segments.
+std::vector<AlgorithmConfig> finer_configs(const Pricer& pricer, const Search& how, const std::vector<Cost>& costs) {
+  std::vector<AlgorithmConfig> configs;
   for (std::size_t i = 0; i < std::min(how.finalists, costs.size()); ++i)
     for (const std::int32_t channels : how.channels)
       for (const std::int32_t segments : how.segments) {
-        AlgorithmConfig way = costs[i].way;
-        way.channels = channels, way.segments = segments;
-        if (channels * segments > 1 && pricer.refusal(way).empty()) ways.push_back(std::move(way));
+        AlgorithmConfig config = costs[i].config;
+        config.channels = channels, config.segments = segments;
+        if (channels * segments > 1 && pricer.refusal(config).empty()) configs.push_back(std::move(config));
       }
-  return ways;
+  return configs;
 }
 
-// The ways that could be the fastest by one rank's steps, within the budget of moves. Counts those left out.
-std::vector<AlgorithmConfig> promising(Pricer& pricer, std::vector<AlgorithmConfig> ways, double bytes,
+// The configs that could be the fastest by one rank's steps, within the budget of moves. Counts those left out.
+std::vector<AlgorithmConfig> promising(Pricer& pricer, std::vector<AlgorithmConfig> configs, double bytes,
                                        std::int64_t most_moves, std::size_t& left_out) {
   struct Known {
     Pricer::Outline outline;
     std::size_t place = 0;
   };
   std::vector<Known> known;
-  for (std::size_t i = 0; i < ways.size(); ++i) {
+  for (std::size_t i = 0; i < configs.size(); ++i) {
     if (pricer.stopped()) throw CompilationStopped();
-    known.push_back({pricer.outline(ways[i], bytes), i});
+    known.push_back({pricer.outline(configs[i], bytes), i});
   }
   std::ranges::stable_sort(known, {}, [](const Known& k) { return k.outline.least; });
-  const std::int64_t most_for_one = most_moves / Search::ways_at_least;
+  const std::int64_t most_for_one = most_moves / Search::configs_at_least;
   std::vector<AlgorithmConfig> kept;
   for (const Known& k : known) {
     if (k.outline.moves > most_for_one) continue;
     if (k.outline.moves > most_moves) break;
     most_moves -= k.outline.moves;
-    kept.push_back(std::move(ways[k.place]));
+    kept.push_back(std::move(configs[k.place]));
   }
-  left_out += ways.size() - kept.size();
+  left_out += configs.size() - kept.size();
   return kept;
 }
 
@@ -154,7 +154,7 @@ std::vector<AlgorithmConfig> compositions(const Pricer& pricer, const std::vecto
     for (const auto& [name, algorithm] : schedule::algorithms())
       if (!algorithm.has_levels) names.push_back(name);
   std::map<Rank, std::vector<std::string>> by_size;
-  std::vector<AlgorithmConfig> ways;
+  std::vector<AlgorithmConfig> configs;
   for (const Shape& shape : shapes_of(pricer.group().dims)) {
     if (shape.size() < 2 || shape.size() > most_levels) continue;
     std::vector<const std::vector<std::string>*> by_level;
@@ -166,53 +166,53 @@ std::vector<AlgorithmConfig> compositions(const Pricer& pricer, const std::vecto
     std::vector<std::string> levels;
     each_choice(by_level, levels, [&](const std::vector<std::string>& chosen) {
       if (pricer.stopped()) throw CompilationStopped();
-      AlgorithmConfig way{composed, 1, 1, chosen, shape};
-      if (pricer.refusal(way).empty() && pieces_of(pricer, way) <= most_pieces * pricer.group().ranks())
-        ways.push_back(std::move(way));
+      AlgorithmConfig config{composed, 1, 1, chosen, shape};
+      if (pricer.refusal(config).empty() && pieces_of(pricer, config) <= most_pieces * pricer.group().ranks())
+        configs.push_back(std::move(config));
     });
   }
-  return ways;
+  return configs;
 }
 
 std::vector<AlgorithmConfig> orders(const Pricer& pricer, const std::vector<std::string>& algorithms) {
   constexpr std::size_t most_dims = 4;  // 23 other orders
   const Shape& dims = pricer.group().dims;
-  std::vector<AlgorithmConfig> ways;
-  if (dims.size() < 2 || dims.size() > most_dims) return ways;
+  std::vector<AlgorithmConfig> configs;
+  if (dims.size() < 2 || dims.size() > most_dims) return configs;
   std::vector<std::int32_t> order(dims.size());
   std::iota(order.begin(), order.end(), 0);
   while (std::ranges::next_permutation(order).found)
     for (const auto& [name, algorithm] : schedule::algorithms()) {
       if (pricer.stopped()) throw CompilationStopped();
       if (!algorithms.empty() && std::ranges::find(algorithms, name) == algorithms.end()) continue;
-      if (AlgorithmConfig way{.algorithm = name, .dims = dims, .order = order}; pricer.refusal(way).empty())
-        ways.push_back(std::move(way));
+      if (AlgorithmConfig config{.algorithm = name, .dims = dims, .order = order}; pricer.refusal(config).empty())
+        configs.push_back(std::move(config));
     }
-  return ways;
+  return configs;
 }
 
 std::vector<AlgorithmConfig> splits(const Pricer& pricer, const std::vector<Cost>& fastest_first,
-                                    std::size_t most_ways) {
+                                    std::size_t most_configs) {
   constexpr std::int64_t most_chunks = 512;  // of a block, for each rank
   std::vector<std::string> parts;
   for (const Cost& c : fastest_first) {
-    AlgorithmConfig way = c.way;
-    way.channels = way.segments = 1;
-    const std::string text = text_of(way);
-    const bool split = schedule::algorithm_named(way.algorithm).has_levels && way.levels.empty();
+    AlgorithmConfig config = c.config;
+    config.channels = config.segments = 1;
+    const std::string text = text_of(config);
+    const bool split = schedule::algorithm_named(config.algorithm).has_levels && config.levels.empty();
     if (!split && std::ranges::find(parts, text) == parts.end()) parts.push_back(text);
-    if (parts.size() == most_ways) break;
+    if (parts.size() == most_configs) break;
   }
-  std::vector<AlgorithmConfig> ways;
+  std::vector<AlgorithmConfig> configs;
   for (std::size_t i = 0; i < parts.size(); ++i)
     for (std::size_t j = i + 1; j < parts.size(); ++j)
       for (const auto& [most, least] : {std::pair(1, 1), std::pair(3, 2), std::pair(2, 1), std::pair(3, 1)}) {
-        AlgorithmConfig way{.algorithm = "split",
-                            .levels = {fmt::format("{}:{}", parts[i], most), fmt::format("{}:{}", parts[j], least)}};
-        if (pricer.refusal(way).empty() && pieces_of(pricer, way) <= most_chunks * pricer.group().ranks())
-          ways.push_back(std::move(way));
+        AlgorithmConfig config{.algorithm = "split",
+                               .levels = {fmt::format("{}:{}", parts[i], most), fmt::format("{}:{}", parts[j], least)}};
+        if (pricer.refusal(config).empty() && pieces_of(pricer, config) <= most_chunks * pricer.group().ranks())
+          configs.push_back(std::move(config));
       }
-  return ways;
+  return configs;
 }
 
 namespace {
@@ -264,42 +264,42 @@ class Searching {
     std::vector<Cost> both = result_.fixed;
     both.insert(both.end(), result_.found.begin(), result_.found.end());
     result_.tried += add(result_.found, splits(pricer_, sorted(std::move(both)), how_.finalists));
-    result_.tried += add(result_.found, finer_ways(pricer_, how_, result_.found));
-    add(result_.fixed, finer_ways(pricer_, how_, result_.fixed));
+    result_.tried += add(result_.found, finer_configs(pricer_, how_, result_.found));
+    add(result_.fixed, finer_configs(pricer_, how_, result_.fixed));
   }
 
-  // What `trellis sim` would choose, unless it is among the fixed ways already.
+  // What `trellis sim` would choose, unless it is among the fixed configs already.
   void choose() {
     const Choice choice = sim::choose(pricer_, usual_configs(pricer_, bytes_), bytes_, {.within = usual_within});
     result_.left_out.insert(result_.left_out.end(), choice.left_out.begin(), choice.left_out.end());
     if (choice.best.empty()) return;
     const Cost& best = choice.best.front();
-    if (std::ranges::find(result_.fixed, best.way, &Cost::way) != result_.fixed.end()) return;
+    if (std::ranges::find(result_.fixed, best.config, &Cost::config) != result_.fixed.end()) return;
     result_.fixed.push_back(best);
     result_.fixed = sorted(std::move(result_.fixed));
   }
 
-  std::vector<AlgorithmConfig> right(std::vector<AlgorithmConfig> ways) {
-    std::erase_if(ways, [&](const AlgorithmConfig& way) {
+  std::vector<AlgorithmConfig> right(std::vector<AlgorithmConfig> configs) {
+    std::erase_if(configs, [&](const AlgorithmConfig& config) {
       if (pricer_.stopped()) throw CompilationStopped();
       try {
-        pricer_.expect_right(way);
+        pricer_.expect_right(config);
         return false;
       } catch (const schedule::RefutedAlgorithm& error) {
-        result_.left_out.push_back({way, error.what()});
+        result_.left_out.push_back({config, error.what()});
         return true;
       }
     });
-    return ways;
+    return configs;
   }
 
   // Returns how many were tried: all of them, or only the new ones when stopped.
-  std::size_t add(std::vector<Cost>& costs, std::vector<AlgorithmConfig> ways) {
+  std::size_t add(std::vector<Cost>& costs, std::vector<AlgorithmConfig> configs) {
     looked_at_ = 0;
-    ways = promising(pricer_, std::move(ways), bytes_, how_.most_moves, result_.untried);
+    configs = promising(pricer_, std::move(configs), bytes_, how_.most_moves, result_.untried);
     const Time limit = costs.size() < wanted_ ? forever : costs[wanted_ - 1].time;
-    const std::size_t all = ways.size();
-    const Sweep some{group_, settings_, std::move(ways), {bytes_}, wanted_, limit};
+    const std::size_t all = configs.size();
+    const Sweep some{group_, settings_, std::move(configs), {bytes_}, wanted_, limit};
     const std::vector<Cost> more = sweep(machine_, some, counted_);
     costs.insert(costs.end(), more.begin(), more.end());
     costs = sorted(std::move(costs));

@@ -1,6 +1,6 @@
-// Searches for better ways than the plain algorithms: compositions with any algorithm at each level of a hierarchy,
-// over every way to merge or separate the machine's dimensions; the dimensions in other orders; two ways at once, each
-// with a share of the data.
+// Searches for better configs than the plain algorithms: compositions with any algorithm at each level of a hierarchy,
+// over every way to merge or separate the machine's dimensions; the dimensions in other orders; two configs at once,
+// each with a share of the data.
 #pragma once
 
 #include <cstddef>
@@ -24,19 +24,21 @@ std::vector<AlgorithmConfig> compositions(const Pricer&, const std::vector<std::
 // Every algorithm with the group's dimensions in each order except their own.
 std::vector<AlgorithmConfig> orders(const Pricer&, const std::vector<std::string>& algorithms);
 
-// Splits the data between two ways that run at once. Takes the first `most_ways` ways; the faster one gets the larger
-// share.
-std::vector<AlgorithmConfig> splits(const Pricer&, const std::vector<Cost>& fastest_first, std::size_t most_ways);
+// Splits the data between two configs that run at once. Takes the first `most_configs` configs; the faster one gets the
+// larger share.
+std::vector<AlgorithmConfig> splits(const Pricer&, const std::vector<Cost>& fastest_first, std::size_t most_configs);
 
 struct Search {
   std::vector<std::string> algorithms = {};  // for the levels; empty: all
   std::size_t most_levels = 3;
-  std::size_t finalists = 6;  // of each kind of way, how many are tried with other channels and segments, and in pairs
+  std::size_t finalists =
+      6;  // of each kind of config, how many are tried with other channels and segments, and in pairs
   std::vector<std::int32_t> channels = {1, 2, 4}, segments = {1, 4};
   std::size_t shown = 5;  // how many of the fastest are wanted; never fewer than the finalists
-  // Budget of simulated moves for each kind of way. The most promising ways are tried first, until it is used up.
+  // Budget of simulated moves for each kind of config. The most promising configs are tried first, until it is used up.
   std::int64_t most_moves = 2'000'000;
-  static constexpr std::int64_t ways_at_least = 40;  // a way that would take more than 1/40 of the budget is left out
+  static constexpr std::int64_t configs_at_least =
+      40;  // a config that would take more than 1/40 of the budget is left out
 };
 
 struct SearchResult {

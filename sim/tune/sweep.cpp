@@ -26,23 +26,23 @@ using Key = std::pair<AlgorithmConfig, double>;
 class SweepWork {
  public:
   SweepWork(const Sweep& sweep, const SweepControl& control) : sweep_(sweep), control_(control) {
-    const std::set<AlgorithmConfig> wanted(sweep.ways.begin(), sweep.ways.end());
+    const std::set<AlgorithmConfig> wanted(sweep.configs.begin(), sweep.configs.end());
     const std::set<double> sizes(sweep.sizes.begin(), sweep.sizes.end());
     for (const Cost& c : control.known)
-      if (wanted.contains(c.way) && sizes.contains(c.bytes) && known_.insert({c.way, c.bytes}).second) note(c);
+      if (wanted.contains(c.config) && sizes.contains(c.bytes) && known_.insert({c.config, c.bytes}).second) note(c);
     for (const Cost& c : control.slower) {
-      Time& over = slower_[{c.way, c.bytes}];
+      Time& over = slower_[{c.config, c.bytes}];
       over = std::max(over, c.time);
     }
   }
 
-  // One thread's loop. It takes whole ways, each with all its sizes, as these share a pattern.
+  // One thread's loop. It takes whole configs, each with all its sizes, as these share a pattern.
   void part(const MachineSpec& spec) {
     try {
       StoppedBy watch(control_.stopped);
       PricedMachine priced(spec, &watch);  // reading figures records what was read, so each thread has its own
-      for (std::size_t i = next_++; i < sweep_.ways.size(); i = next_++) {
-        if (!price_all(priced, sweep_.ways[i])) return;
+      for (std::size_t i = next_++; i < sweep_.configs.size(); i = next_++) {
+        if (!price_all(priced, sweep_.configs[i])) return;
       }
     } catch (...) {
       const std::lock_guard hold(mutex_);
@@ -57,25 +57,25 @@ class SweepWork {
   }
 
  private:
-  bool price_all(PricedMachine& priced, const AlgorithmConfig& way) {
-    Question question = question_for(sweep_, way, 0);
+  bool price_all(PricedMachine& priced, const AlgorithmConfig& config) {
+    Question question = question_for(sweep_, config, 0);
     for (const double bytes : sweep_.sizes) {
-      if (known_.contains({way, bytes})) continue;
+      if (known_.contains({config, bytes})) continue;
       if (stop_ || (control_.stopped && control_.stopped())) return false;
       const Time limit = limit_for(bytes);
-      if (const auto over = slower_.find({way, bytes}); over != slower_.end() && over->second >= limit) continue;
+      if (const auto over = slower_.find({config, bytes}); over != slower_.end() && over->second >= limit) continue;
       question.bytes = bytes, question.limit = limit;
-      const Cost cost{way, bytes, price(priced, question)};
+      const Cost cost{config, bytes, price(priced, question)};
       if (cost.time == forever && control_.stopped && control_.stopped()) return false;  // stopped while pricing
       const std::lock_guard hold(mutex_);
       if (cost.time == forever) {
-        if (control_.given_up) control_.given_up({way, bytes, limit});
+        if (control_.given_up) control_.given_up({config, bytes, limit});
         continue;
       }
       note(cost);
       if (control_.found) control_.found(cost);
     }
-    priced.pricer(question).forget(*question.way);
+    priced.pricer(question).forget(*question.config);
     return true;
   }
 
@@ -84,8 +84,8 @@ class SweepWork {
   static Time price(PricedMachine& priced, const Question& q) {
     Pricer& pricer = priced.pricer(q);
     try {
-      const bool slower = q.limit != forever && (pricer.outline(*q.way, q.bytes).least > q.limit ||
-                                                 pricer.least(*q.way, q.bytes, q.limit) > q.limit);
+      const bool slower = q.limit != forever && (pricer.outline(*q.config, q.bytes).least > q.limit ||
+                                                 pricer.least(*q.config, q.bytes, q.limit) > q.limit);
       if (slower) return forever;
     } catch (const CompilationStopped&) {
       return forever;
@@ -123,7 +123,7 @@ class SweepWork {
 
 constexpr std::string_view longer_than = "over";
 
-// The collective and everything else of a request except the way.
+// The collective and everything else of a request except the config.
 std::string subject(const Sweep& s) {
   return fmt::format("{}.{}{}.{}", schedule::name(s.settings.collective), s.group.name,
                      s.settings.in_place ? ".in" : "", s.settings.element);
@@ -131,9 +131,10 @@ std::string subject(const Sweep& s) {
 
 }  // namespace
 
-Question question_for(const Sweep& s, const AlgorithmConfig& way, double bytes, Time limit) {
-  Question q{.settings = s.settings, .group = s.group, .bytes = bytes, .way = way, .limit = limit, .interval = false};
-  if (way.dims.empty()) q.way->dims = s.group.dims;
+Question question_for(const Sweep& s, const AlgorithmConfig& config, double bytes, Time limit) {
+  Question q{
+      .settings = s.settings, .group = s.group, .bytes = bytes, .config = config, .limit = limit, .interval = false};
+  if (config.dims.empty()) q.config->dims = s.group.dims;
   return q;
 }
 
@@ -154,27 +155,31 @@ std::string fingerprint(const MachineSpec& spec, std::string_view era) {
 }
 
 std::string point_line(std::string_view fingerprint, const Sweep& s, const Cost& c) {
-  return fmt::format("{} {} {} {} {} ps\n", fingerprint, subject(s), text_of(c.way), c.bytes, c.time);
+  return fmt::format("{} {} {} {} {} ps\n", fingerprint, subject(s), text_of(c.config), c.bytes, c.time);
 }
 
 std::string slower_line(std::string_view fingerprint, const Sweep& s, const Cost& c) {
-  return fmt::format("{} {} {} {} {} {} ps\n", fingerprint, subject(s), text_of(c.way), c.bytes, longer_than, c.time);
+  return fmt::format("{} {} {} {} {} {} ps\n", fingerprint, subject(s), text_of(c.config), c.bytes, longer_than,
+                     c.time);
 }
 
 namespace {
 
 std::vector<Cost> read_costs(std::string_view text, std::string_view fingerprint, const Sweep& s, bool slower) {
   std::vector<Cost> points;
-  const std::string wanted = subject(s);
-  for (const std::string_view line : text::split(text, '\n')) {
-    auto words = text::words(line);
-    if (slower != (words.size() == 7 && words[4] == longer_than)) continue;
-    if (slower) words.erase(words.begin() + 4);
-    if (words.size() != 6 || words[5] != "ps" || words[0] != fingerprint || words[1] != wanted) continue;
-    const auto bytes = text::number<double>(words[3]);
-    const auto time = text::number<Time>(words[4]);
+  const std::string beginning = fmt::format("{} {} ", fingerprint, subject(s));
+  for (std::string_view line : text::split(text, '\n')) {
+    if (!line.starts_with(beginning)) continue;
+    line.remove_prefix(beginning.size());
+    const std::string_view config = schedule::config_at_start_of(line);
+    auto words = text::words(line.substr(config.size()));
+    if (slower != (words.size() == 4 && words[1] == longer_than)) continue;
+    if (slower) words.erase(words.begin() + 1);
+    if (words.size() != 3 || words[2] != "ps") continue;
+    const auto bytes = text::number<double>(words[0]);
+    const auto time = text::number<Time>(words[1]);
     if (!bytes || !time) continue;
-    points.push_back({.way = algorithm_config_named(words[2]), .bytes = *bytes, .time = *time});
+    points.push_back({.config = algorithm_config_named(config), .bytes = *bytes, .time = *time});
   }
   return points;
 }

@@ -1,4 +1,4 @@
-// Asks what many ways cost at many message sizes, on several threads, and keeps the answers in a checkpoint file.
+// Asks what many configs cost at many message sizes, on several threads, and keeps the answers in a checkpoint file.
 #pragma once
 
 #include <functional>
@@ -13,11 +13,11 @@ namespace trellis::sim {
 struct Sweep {
   Group group;
   Pricer::Settings settings;
-  std::vector<AlgorithmConfig> ways;
+  std::vector<AlgorithmConfig> configs;
   std::vector<double> sizes;  // bytes of the larger buffer
   std::size_t wanted = 0;     // how many of the fastest are wanted at each size; 0: all
   Time limit = forever;       // where not all are wanted: leave out what takes longer
-  std::size_t points() const { return ways.size() * sizes.size(); }
+  std::size_t points() const { return configs.size() * sizes.size(); }
 };
 
 struct SweepControl {
@@ -30,7 +30,7 @@ struct SweepControl {
   std::function<void(const Cost&)> given_up = {};
 };
 
-// The question what one way of the sweep costs, and nothing else.
+// The question what one config of the sweep costs, and nothing else.
 Question question_for(const Sweep&, const AlgorithmConfig&, double bytes, Time limit = forever);
 
 // Stops the answers where the control says stop.

@@ -277,15 +277,15 @@ schedule::Schedule synthesised(const Machine& machine, const Group& group, const
 
 namespace {
 
-// The name in the file of points: "synthesised^2/4".
-AlgorithmConfig way_of(const Synthesis& how) {
+// The name in the file of points: "synthesised order=2 segments=4".
+AlgorithmConfig config_of(const Synthesis& how) {
   return {.algorithm = synthesised_name, .segments = how.pieces, .order = {how.depth}};
 }
 
 // Synthesises and prices it, unless the result is known. `forever`: it exceeds the limit or was stopped.
 Time time_of(Question q, PricedMachine& priced, const Synthesis& how, const SweepControl& control) {
-  const AlgorithmConfig way = way_of(how);
-  const auto is_this = [&](const Cost& c) { return c.way == way && c.bytes == q.bytes; };
+  const AlgorithmConfig config = config_of(how);
+  const auto is_this = [&](const Cost& c) { return c.config == config && c.bytes == q.bytes; };
   if (const auto known = std::ranges::find_if(control.known, is_this); known != control.known.end())
     return known->time <= q.limit ? known->time : forever;
   for (const Cost& c : control.slower)
@@ -293,9 +293,9 @@ Time time_of(Question q, PricedMachine& priced, const Synthesis& how, const Swee
   const schedule::Schedule made = synthesised(priced.machine(), q.group, q.settings, q.bytes, how);
   q.schedule = &made;
   const Time time = answer(q, priced).price.time;
-  if (time != forever && control.found) control.found({way, q.bytes, time});
+  if (time != forever && control.found) control.found({config, q.bytes, time});
   if (time == forever && control.given_up && !(control.stopped && control.stopped()))
-    control.given_up({way, q.bytes, q.limit});
+    control.given_up({config, q.bytes, q.limit});
   return time;
 }
 

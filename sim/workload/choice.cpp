@@ -8,23 +8,24 @@
 namespace trellis::sim {
 namespace {
 
-// The ways of an algorithm given by its name alone. Two ranks need no shape.
+// The configs of an algorithm given by its name alone. Two ranks need no shape.
 std::vector<AlgorithmConfig> configs_for(const Pricer& pricer, const std::string& only, double bytes) {
   if (!only.empty()) {
-    AlgorithmConfig way = algorithm_config_named(only);
-    schedule::algorithm_named(way.algorithm);
-    if (way != AlgorithmConfig{.algorithm = way.algorithm}) {
-      if (const std::string why = pricer.refusal(way); !why.empty())
+    AlgorithmConfig config = algorithm_config_named(only);
+    schedule::algorithm_named(config.algorithm);
+    if (config != AlgorithmConfig{.algorithm = config.algorithm}) {
+      if (const std::string why = pricer.refusal(config); !why.empty())
         throw std::invalid_argument(fmt::format("'{}': {}", only, why));
-      return {std::move(way)};
+      return {std::move(config)};
     }
   }
   const bool two = pricer.settings().collective == schedule::Collective::send_recv;
-  std::vector<AlgorithmConfig> ways = two ? configs_of(pricer, {}, {1}, {1}) : usual_configs(pricer, bytes);
-  if (only.empty()) return ways;
+  std::vector<AlgorithmConfig> configs = two ? configs_of(pricer, {}, {1}, {1}) : usual_configs(pricer, bytes);
+  if (only.empty()) return configs;
   const std::vector<Rank> dims = two ? std::vector<Rank>{} : usual_dims(only, pricer.machine(), pricer.group().ranks());
-  std::erase_if(ways, [&](const AlgorithmConfig& way) { return way.algorithm != only || way.dims != dims; });
-  return ways;
+  std::erase_if(configs,
+                [&](const AlgorithmConfig& config) { return config.algorithm != only || config.dims != dims; });
+  return configs;
 }
 
 }  // namespace
@@ -50,17 +51,18 @@ Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const
     return given;
   }
   const std::string& only = part.algorithm.empty() ? options_.algorithm : part.algorithm;
-  const std::vector<AlgorithmConfig> ways = configs_for(pricer, only, part.bytes);
-  if (ways.empty())
+  const std::vector<AlgorithmConfig> configs = configs_for(pricer, only, part.bytes);
+  if (configs.empty())
     throw std::invalid_argument(fmt::format("{}: no algorithm{} serves {} among {}", part.name,
                                             only.empty() ? "" : " called " + only, name(part.collective), ranks));
-  if (ways.size() == 1) {
-    const auto pattern = std::make_shared<const CompiledSchedule>(pricer.pattern(ways[0], part.bytes));
-    return {text_of(ways[0]), pattern, pattern->sized() ? options_.element : 0, pricer.price(ways[0], part.bytes).time};
+  if (configs.size() == 1) {
+    const auto pattern = std::make_shared<const CompiledSchedule>(pricer.pattern(configs[0], part.bytes));
+    return {text_of(configs[0]), pattern, pattern->sized() ? options_.element : 0,
+            pricer.price(configs[0], part.bytes).time};
   }
   ChoiceLimits limits{.within = usual_within};
   if (!only.empty()) limits.most_moves = std::numeric_limits<std::int64_t>::max();
-  const Choice choice = sim::choose(pricer, ways, part.bytes, limits);
+  const Choice choice = sim::choose(pricer, configs, part.bytes, limits);
   if (choice.best.empty() && pricer.stopped()) return {};
   if (choice.best.empty() && choice.untried.empty() && !choice.left_out.empty())
     throw std::invalid_argument(fmt::format("{}: {}", part.name, choice.left_out.front().why));
@@ -68,8 +70,8 @@ Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const
     throw std::invalid_argument(fmt::format("{}: {} among {} is too much to try every algorithm: name one", part.name,
                                             name(part.collective), ranks));
   const Cost& best = choice.best.front();
-  const auto pattern = std::make_shared<const CompiledSchedule>(pricer.pattern(best.way, part.bytes));
-  return {text_of(best.way), pattern, pattern->sized() ? options_.element : 0, best.time};
+  const auto pattern = std::make_shared<const CompiledSchedule>(pricer.pattern(best.config, part.bytes));
+  return {text_of(best.config), pattern, pattern->sized() ? options_.element : 0, best.time};
 } catch (const CompilationStopped&) {
   return {};
 }

@@ -14,7 +14,7 @@
 namespace trellis::sim {
 
 struct Chosen {
-  std::string words;                                // the way, "ring@16*2"
+  std::string words;                                // the config, "ring@16*2"
   std::shared_ptr<const CompiledSchedule> pattern;  // null: stopped before there was one
   double chunk_bytes = 0;                           // set if chunks are of one element or empty
   Time alone = 0;                                   // the price if nothing else is in flight
@@ -24,7 +24,7 @@ class Choices {
  public:
   Choices(const Machine& machine, const PlayOptions& options) : machine_(machine), options_(options) {}
 
-  // The named way; or the best by price, of all algorithms or of the named one. Groups that lie alike get the same.
+  // The named config; or the best by price, of all algorithms or of the named one. Groups that lie alike get the same.
   // `members`: never empty. Throws invalid_argument.
   const Chosen& choose(const Part&, const std::vector<Rank>& members);
 

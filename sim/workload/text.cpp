@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "schedule/algorithms/algorithm_config.h"
 #include "sim/figures/figure_units.h"
 #include "sim/workload/workload.h"
 #include "text/number.h"
@@ -229,7 +230,11 @@ class Reader {
       if (!is_key(key) || (!collective && (key == "by" || key == "root")))
         refuse("'{}': expected {}", key, collective ? "on, after, stream, by or root" : "on, after or stream");
       if (at == words.size()) refuse("'{}': expected a value after it", key);
-      const std::string_view value = words[at++];
+      std::string_view value = words[at++];
+      if (key == "by") {
+        value = schedule::config_at_start_of({value.data(), words.back().data() + words.back().size()});
+        while (at < words.size() && words[at].data() < value.data() + value.size()) ++at;
+      }
       if (key == "stream") line.stream = value;
       if (key == "by") line.task.algorithm = value;
       if (key == "on") line.groups = groups_named(value, line.task);

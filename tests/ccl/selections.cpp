@@ -43,7 +43,7 @@ std::string first(Collective c, schedule::Rank ranks, std::uint64_t bytes, DType
 TEST(Selections, TheLastRuleThatBeginsAtTheSizeOrBelow) {
   EXPECT_EQ(first(Collective::all_reduce, 2, 0), "recursive_doubling");
   EXPECT_EQ(first(Collective::all_reduce, 2, 65535), "recursive_doubling");
-  EXPECT_EQ(first(Collective::all_reduce, 2, 65536), "ring*2/4");
+  EXPECT_EQ(first(Collective::all_reduce, 2, 65536), "ring channels=2 segments=4");
   EXPECT_EQ(first(Collective::broadcast, 2, 8), "nothing");
   EXPECT_EQ(first(Collective::broadcast, 2, 64), "binomial");
 }
@@ -67,7 +67,7 @@ TEST(Selections, SayWithHowManyCoresTheyWereMeasured) {
 
 TEST(Selections, AChoiceMayHaveAShapeAndPartsOrBeAFile) {
   EXPECT_EQ(first(Collective::all_gather, 8, 64, DType::f32, "rack"),
-            "split(hierarchical(mesh,ring)@4x2:3,torus@4x2^1.0)*2");
+            "split levels=(hierarchical(mesh,ring)@4x2:3,torus@4x2^1.0) channels=2");
   EXPECT_EQ(first(Collective::all_gather, 8, 4096, DType::f32, "rack"), "file:found/all.schedule");
   const std::string text = Selections::read(table).text();
   EXPECT_EQ(Selections::read(text).text(), text);
@@ -87,7 +87,7 @@ TEST(Selections, RulesOfATypeComeBeforeThoseOfAll) {
 }
 
 TEST(Selections, AMachinesRulesComeBeforeThoseOfAnyMachine) {
-  EXPECT_EQ(first(Collective::all_reduce, 2, 8, DType::f32, "trn2.48xlarge"), "ring*4");
+  EXPECT_EQ(first(Collective::all_reduce, 2, 8, DType::f32, "trn2.48xlarge"), "ring channels=4");
   EXPECT_EQ(first(Collective::all_reduce, 2, 4096, DType::bf16, "trn2.48xlarge"), "bine");
   EXPECT_EQ(first(Collective::all_gather, 2, 8, DType::f32, "trn2.48xlarge"), "direct") << "it has none of its own";
   EXPECT_EQ(first(Collective::all_reduce, 16, 8, DType::f32, "trn1.32xlarge"), "mesh");
@@ -95,7 +95,7 @@ TEST(Selections, AMachinesRulesComeBeforeThoseOfAnyMachine) {
   const auto all = Selections::read(table).choices(Collective::all_reduce, 16, 8192, DType::bf16, "trn2.48xlarge");
   std::string text;
   for (const AlgorithmConfig& c : all) text += text_of(c) + " ";
-  EXPECT_EQ(text, "bine ring*4 mesh ");
+  EXPECT_EQ(text, "bine ring channels=4 mesh ");
 }
 
 TEST(Selections, TextReadsBack) {
@@ -103,7 +103,7 @@ TEST(Selections, TextReadsBack) {
   EXPECT_EQ(Selections::read(text).text(), text);
   EXPECT_NE(text.find("\nmachine *\nall_reduce 2 0 recursive_doubling\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\nall_reduce 2 1024 mesh bf16\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("\nmachine trn2.48xlarge\nall_reduce 16 0 ring*4\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nmachine trn2.48xlarge\nall_reduce 16 0 ring channels=4\n"), std::string::npos) << text;
   EXPECT_EQ(Selections::read(text + text).text().size(),
             2 * text.size() - text.find('\n') - 1 -
                 std::string("machine *\nmachine rack\nmachine trn2.48xlarge\nend\n").size())
@@ -122,7 +122,7 @@ TEST(Selections, WhatIsWrongIsNamedWithItsLine) {
             "line 1: 'trn2,48' is no machine's name: expected letters, digits and any of .-_:+, or * for all");
   EXPECT_NE(complaint("all_reduce 2 0 ring f33").find("line 1: "), std::string::npos);
   EXPECT_NE(complaint("all_reduc 2 0 ring").find("all_reduce"), std::string::npos);
-  EXPECT_NE(complaint("all_reduce 2 0 ring*0").find("[*CHANNELS][/SEGMENTS]"), std::string::npos);
+  EXPECT_NE(complaint("all_reduce 2 0 ring*0").find("channels=2, segments=4"), std::string::npos);
 }
 
 // What an interruption or a full disk leaves of a table must not be taken for one.

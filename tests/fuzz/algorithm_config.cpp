@@ -1,4 +1,4 @@
-// Any text as a way: refused with invalid_argument, or it comes back the same when printed and read again.
+// Any text as a config: refused with invalid_argument, or it comes back the same when printed and read again.
 #include "schedule/algorithms/algorithm_config.h"
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace trellis::schedule;
   try {
-    const AlgorithmConfig way = algorithm_config_named({reinterpret_cast<const char*>(data), size});
-    if (way.channels < 1 || way.segments < 1 || way.algorithm.empty()) std::abort();
-    for (const Rank dim : way.dims)
+    const AlgorithmConfig config = algorithm_config_named({reinterpret_cast<const char*>(data), size});
+    if (config.channels < 1 || config.segments < 1 || config.algorithm.empty()) std::abort();
+    for (const Rank dim : config.dims)
       if (dim < 1) std::abort();
-    const std::string text = text_of(way);
-    if (algorithm_config_named(text) != way) std::abort();
-    if (!text.starts_with(family_of(way))) std::abort();
+    const std::string text = text_of(config);
+    if (algorithm_config_named(text) != config) std::abort();
+    if (!text.starts_with(family_of(config))) std::abort();
   } catch (const std::invalid_argument&) {
   }
   return 0;

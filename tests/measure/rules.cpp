@@ -36,7 +36,7 @@ TEST(TuneRules, NeighboursWithOneWinnerAreOneRule) {
                    {16, costs({{"ring", 2}, {"mesh", 1}})},
                    {32, costs({{"ring*2/4", 1}, {"mesh", 2}})},
                    {64, costs({{"ring*2/4", 1}, {"mesh", 2}})}}),
-            "all_reduce 4 0 mesh\nall_reduce 4 32 ring*2/4\n");
+            "all_reduce 4 0 mesh\nall_reduce 4 32 ring channels=2 segments=4\n");
 }
 
 TEST(TuneRules, AWinnerMustBeBetterByThreePercent) {

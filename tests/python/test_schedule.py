@@ -53,9 +53,9 @@ def test_a_missing_move_is_found():
 def test_collectives_run_on_arrays(collective):
     n, count = 4, 6
     known = [name for name, a in schedule.algorithms().items() if collective in a["serves"]]
-    for way in known:
+    for config in known:
         try:
-            s = schedule.algorithm(way, collective, n)
+            s = schedule.algorithm(config, collective, n)
         except ValueError:
             continue
         whole = collective in ("reduce_scatter", "all_to_all", "scatter")
@@ -63,7 +63,7 @@ def test_collectives_run_on_arrays(collective):
         outputs = s.run(inputs)
         for r, out in enumerate(outputs):
             want = wanted(collective, [x.reshape(-1, count) for x in inputs], r)
-            assert want is None or np.array_equal(out, want), (way, r)
+            assert want is None or np.array_equal(out, want), (config, r)
 
 
 def wanted(collective, blocks, rank):
@@ -78,14 +78,14 @@ def wanted(collective, blocks, rank):
     return np.concatenate(blocks).ravel() if collective == "all_gather" or rank == 0 else None
 
 
-@pytest.mark.parametrize("way", ["ring", "direct", "pairwise"])
-def test_blocks_of_sizes_of_their_own(way):
+@pytest.mark.parametrize("config", ["ring", "direct", "pairwise"])
+def test_blocks_of_sizes_of_their_own(config):
     sizes, n = [3, 0, 5, 1], 4
     blocks = [np.arange(size, dtype=np.float32) + 10 * r for r, size in enumerate(sizes)]
-    for out in schedule.algorithm(way, "all_gather_v", n).run(blocks):
+    for out in schedule.algorithm(config, "all_gather_v", n).run(blocks):
         assert (out == np.concatenate(blocks)).all()
     whole = [np.arange(9, dtype=np.float32) * (r + 1) for r in range(n)]
-    outs = schedule.algorithm(way, "reduce_scatter_v", n).run(whole, counts=sizes)
+    outs = schedule.algorithm(config, "reduce_scatter_v", n).run(whole, counts=sizes)
     assert [out.size for out in outs] == sizes and (np.concatenate(outs) == np.arange(9) * 10).all()
 
 

@@ -20,19 +20,19 @@ def asked(*words):
     return json.loads(subprocess.run([PROGRAM, *words, "--json"], capture_output=True, text=True, check=True).stdout)
 
 
-@pytest.mark.parametrize("way", ["ring*2", "rdh", ""])
-def test_prices_are_the_programs(way):
-    words = ["sim", "all_reduce", "-m", "trn2.48xlarge", "-b", "1MiB", *(["-a", way] if way else [])]
+@pytest.mark.parametrize("config", ["ring*2", "rdh", ""])
+def test_prices_are_the_programs(config):
+    words = ["sim", "all_reduce", "-m", "trn2.48xlarge", "-b", "1MiB", *(["-a", config] if config else [])]
     told = asked(*words)
-    p = sim.price("all_reduce", "trn2.48xlarge", "1MiB", way=way)
+    p = sim.price("all_reduce", "trn2.48xlarge", "1MiB", config=config)
     times = json.dumps(told)
     assert str(round(p.time * 1e12)) in times, (p, times[:400])
-    assert p.interval.low <= p.time <= p.interval.high and p.interval.sways
+    assert p.interval.low <= p.time <= p.interval.high and p.interval.sensitivities
     assert p.bounds.most <= p.time
 
 
 def test_what_explains_a_price():
-    p = sim.price("all_reduce", "trn2.48xlarge", "16MiB", way="ring")
+    p = sim.price("all_reduce", "trn2.48xlarge", "16MiB", config="ring")
     assert abs(sum(leg.time for leg in p.path) - p.time) < 1e-9
     assert len(p.links.names) == len(p.links.bytes) == len(p.links.rate) == len(p.links.busy)
     assert (p.links.busy > 0).all() and p.links.busy.max() <= 1 + 1e-9
@@ -42,7 +42,7 @@ def test_what_explains_a_price():
 def test_a_schedule_of_ones_own_is_priced():
     s = schedule.algorithm("ring", "all_reduce", 64)
     mine = sim.price(s, "trn2.48xlarge", "4MiB", fold=False)
-    known = sim.price("all_reduce", "trn2.48xlarge", "4MiB", way="ring@64")
+    known = sim.price("all_reduce", "trn2.48xlarge", "4MiB", config="ring@64")
     assert mine.time == pytest.approx(known.time, rel=1e-3)
 
 
@@ -52,7 +52,7 @@ def test_machines_are_objects():
     assert slow.figures["efa.rate"].value == 6e9 and m.figures["efa.rate"].value != 6e9
     again = pickle.loads(pickle.dumps(slow))
     assert again.figures["efa.rate"].value == 6e9 and again.changes == slow.changes
-    a, b = (sim.price("all_reduce", x, "64MiB", way="ring", interval=False).time for x in (m, slow))
+    a, b = (sim.price("all_reduce", x, "64MiB", config="ring", interval=False).time for x in (m, slow))
     assert b > a
     grid = sim.Machine("torus:4x4")
     assert grid.with_dims(0, [2, 8]).dims == (2, 8) and grid.ranks == 16
@@ -70,7 +70,7 @@ def test_machine_files_are_machines(tmp_path, monkeypatch):
     assert mine.ranks == known.ranks and mine.levels == known.levels and mine.injection == known.injection
     assert sim.Machine("my.machine x 4").ranks == 4 * known.ranks
     told = asked("sim", "all_reduce", "-m", "my.machine", "-b", "1MiB", "-a", "ring")
-    p = sim.price("all_reduce", tmp_path / "my.machine", "1MiB", way="ring")
+    p = sim.price("all_reduce", tmp_path / "my.machine", "1MiB", config="ring")
     assert str(round(p.time * 1e12)) in json.dumps(told)
     (tmp_path / "my.machine").unlink()
     again = pickle.loads(pickle.dumps(mine.what_if("hbm:3:0.5")))
@@ -87,7 +87,7 @@ def test_unknown_names_come_with_those_there_are():
     with pytest.raises(ValueError, match="'trn9': expected .*trn2.48xlarge.*shape"):
         sim.Machine("trn9")
     with pytest.raises(ValueError, match="'rign': expected .*ring"):
-        sim.price("all_reduce", "trn2.48xlarge", way="rign")
+        sim.price("all_reduce", "trn2.48xlarge", config="rign")
     with pytest.raises(ValueError, match="'all_redcue': expected .*all_reduce"):
         sim.price("all_redcue", "trn2.48xlarge")
     with pytest.raises(ValueError, match="'softmx'; expected .*softmax"):
@@ -96,7 +96,7 @@ def test_unknown_names_come_with_those_there_are():
 
 def test_what_a_schedule_has_itself_is_not_given_with_it():
     s = schedule.algorithm("ring", "all_reduce", 4)
-    for name, value in {"way": "rdh", "ranks": 8, "root": 1, "in_place": True}.items():
+    for name, value in {"config": "rdh", "ranks": 8, "root": 1, "in_place": True}.items():
         with pytest.raises(ValueError, match=f"^{name}={value!r} with a schedule"):
             sim.price(s, "trn2.48xlarge", **{name: value})
 
@@ -115,10 +115,10 @@ class InTurn(Executor):
 @pytest.mark.parametrize("executor", [lambda: None, lambda: ThreadPoolExecutor(2), InTurn])
 @pytest.mark.parametrize(
     ("wrong", "error"),
-    [({"way": "rign"}, ValueError), ({"wya": "ring"}, TypeError), ({"machine": "no.machine"}, OSError)],
+    [({"config": "rign"}, ValueError), ({"confgi": "ring"}, TypeError), ({"machine": "no.machine"}, OSError)],
 )
 def test_an_error_of_a_sweep_names_its_question(executor, wrong, error):
-    good = {"what": "all_reduce", "machine": "trn2.48xlarge", "size": 4096, "way": "ring", "interval": False}
+    good = {"what": "all_reduce", "machine": "trn2.48xlarge", "size": 4096, "config": "ring", "interval": False}
     with pytest.raises(error) as raised:
         sim.sweep([good, {**good, **wrong}], executor(), progress=True)
     told = "\n".join([str(raised.value), *getattr(raised.value, "__notes__", [])])
@@ -128,7 +128,7 @@ def test_an_error_of_a_sweep_names_its_question(executor, wrong, error):
 
 def test_sweeps_keep_their_order(capsys):
     sizes = [1 << p for p in (10, 16, 22)]
-    question = {"what": "all_gather", "machine": "trn2.48xlarge", "way": "ring", "interval": False}
+    question = {"what": "all_gather", "machine": "trn2.48xlarge", "config": "ring", "interval": False}
     questions = [{**question, "size": s} for s in sizes]
     alone = [sim.price(**q).time for q in questions]
     with ThreadPoolExecutor(2) as threads:

@@ -66,7 +66,7 @@ TEST_P(Numbering, EveryAlgorithmIsRight) {
   EXPECT_GT(served, 50);
 }
 
-// With each way at each level, channels and segments.
+// With each config at each level, channels and segments.
 TEST_P(Numbering, OfAHierarchyCrossesHostsAsRowsDo) {
   if (GetParam().dims.size() != 2) GTEST_SKIP() << "no hosts";
   std::vector<Rank> in_rows(GetParam().numbering.size());
@@ -75,9 +75,9 @@ TEST_P(Numbering, OfAHierarchyCrossesHostsAsRowsDo) {
   for (const char* text : {"hierarchical", "hierarchical(direct,ring)", "hierarchical(ring,recursive_doubling)*2",
                            "hierarchical(mesh,direct)/3", "flat_ring"})
     for (const Collective c : collectives()) {
-      const AlgorithmConfig way = algorithm_config_named(text);
-      const Algorithm& algorithm = algorithm_named(way.algorithm);
-      Request r = request_by(way, request_for(c, GetParam()));
+      const AlgorithmConfig config = algorithm_config_named(text);
+      const Algorithm& algorithm = algorithm_named(config.algorithm);
+      Request r = request_by(config, request_for(c, GetParam()));
       r.numbering = GetParam().numbering;
       if (!refusal(algorithm, r).empty()) continue;
       ++served;
@@ -127,8 +127,15 @@ TEST(Numbering, IsReadBackAsItWasWritten) {
   EXPECT_EQ(numbering_named("0-5+2.9"), (std::vector<Rank>{0, 2, 4, 9}));
   for (const char* wrong : {"", "x", "1.", ".1", "3-1", "1-", "1-3+0", "1+2", "-1", "0-99999999", "1-3+"})
     EXPECT_THROW(numbering_named(wrong), std::invalid_argument) << wrong;
-  for (const char* way : {"hierarchical(direct,ring)@4x2~0-6+2.1-7+2*2/3", "ring~1.0", "split(ring~2.0.1:3,direct)"})
-    EXPECT_EQ(text_of(algorithm_config_named(way)), way);
+  const std::pair<const char*, const char*> pairs[] = {
+      {"hierarchical(direct,ring)@4x2~0-6+2.1-7+2*2/3",
+       "hierarchical levels=(direct,ring) dims=4x2 numbering=(0-6+2,1-7+2) channels=2 segments=3"},
+      {"ring~1.0", "ring numbering=(1,0)"},
+      {"split(ring~2.0.1:3,direct)", "split levels=(ring~2.0.1:3,direct)"}};
+  for (const auto& [brief, text] : pairs) {
+    EXPECT_EQ(text_of(algorithm_config_named(brief)), text);
+    EXPECT_EQ(algorithm_config_named(text), algorithm_config_named(brief));
+  }
 }
 
 }  // namespace

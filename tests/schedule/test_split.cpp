@@ -7,12 +7,12 @@
 namespace trellis::schedule {
 namespace {
 
-Request request_for(Collective c, std::vector<Rank> dims, const AlgorithmConfig& way) {
+Request request_for(Collective c, std::vector<Rank> dims, const AlgorithmConfig& config) {
   Request r{.collective = c, .dims = std::move(dims)};
   if (rooted(c)) r.root = r.ranks() - 1;
   if (c == Collective::send_recv) r.root = 1, r.peer = r.ranks() - 1;
   if (c == Collective::permute) r.pairs = {{0, 1}, {1, 3}};
-  return request_by(way, r);
+  return request_by(config, r);
 }
 
 TEST(Order, EveryAlgorithmIsRightInEveryOrder) {
@@ -52,12 +52,12 @@ TEST(Order, WhatIsNoneIsRefused) {
 TEST(Split, TwoWaysCarryTheirSharesAtOnce) {
   for (const char* text : {"split(ring:2,direct)", "split(torus,torus^1.0:3)*2", "split(mesh:3,rdh:2,ring)",
                            "split(hierarchical(direct,ring)@4x2,kangaring)", "split(ring*2,pairwise)"}) {
-    const AlgorithmConfig way = algorithm_config_named(text);
-    EXPECT_EQ(text_of(way), text);
+    const AlgorithmConfig config = algorithm_config_named(text);
+    EXPECT_EQ(algorithm_config_named(text_of(config)), config);
     int served = 0;
     for (const Collective c : collectives())
       for (const bool in_place : {false, true}) {
-        Request r = request_for(c, {4, 2}, way);
+        Request r = request_for(c, {4, 2}, config);
         r.in_place = in_place;
         if (!refusal(algorithm_named("split"), r).empty()) continue;
         ++served;
@@ -78,11 +78,56 @@ TEST(Split, SlipsAreRefused) {
 }
 
 TEST(AlgorithmConfig, ReadsBackAsItWasWritten) {
-  for (const char* text : {"ring", "ring*2/4", "torus@4x16^1.0", "hierarchical(mesh,torus:2)@4x4x4*2",
-                           "split(hierarchical(mesh,ring)@4x2:3,torus^1.0)/2", "file:some/found.schedule"})
+  for (const char* text :
+       {"ring", "ring channels=2 segments=4", "torus dims=4x16 order=(1,0)", "hierarchical levels=torus:2 dims=4x4",
+        "hierarchical levels=(mesh,torus:2) dims=4x4x4 channels=2", "ring numbering=(0,5,1-4,6,7)",
+        "split levels=(hierarchical levels=(mesh,ring) dims=4x2:3,torus order=(1,0)) segments=2",
+        "file:some/found.schedule"})
     EXPECT_EQ(text_of(algorithm_config_named(text)), text);
-  for (const char* wrong : {"", "*2", "ring*0", "ring/x", "ring*", "ring@", "ring@4x", "ring^", "a(b", "a)b", "a(b))"})
+  for (const char* wrong : {"",
+                            "*2",
+                            "ring*0",
+                            "ring/x",
+                            "ring*",
+                            "ring@",
+                            "ring@4x",
+                            "ring^",
+                            "a(b",
+                            "a)b",
+                            "a(b))",
+                            "ring channels=0",
+                            "ring channels",
+                            "ring chanels=2",
+                            "ring channels=2 channels=2",
+                            "ring*2 channels=2",
+                            "ring dims=4x",
+                            " ring",
+                            "ring  channels=2",
+                            "ring levels=(mesh",
+                            "channels=2",
+                            "ring order=1.0",
+                            "ring numbering=x"})
     EXPECT_THROW(algorithm_config_named(wrong), std::invalid_argument) << wrong;
+}
+
+TEST(AlgorithmConfig, TheShortFormIsTheSame) {
+  const std::pair<const char*, const char*> same[] = {
+      {"ring*2/4", "ring channels=2 segments=4"},
+      {"torus@4x16^1.0", "torus dims=4x16 order=(1,0)"},
+      {"hierarchical(mesh,torus:2)@4x4x4*2", "hierarchical levels=(mesh,torus:2) dims=4x4x4 channels=2"}};
+  for (const auto& [brief, text] : same) EXPECT_EQ(text_of(algorithm_config_named(brief)), text);
+}
+
+TEST(AlgorithmConfig, EndsInALineBeforeTheFirstOtherWord) {
+  const std::pair<const char*, const char*> lines[] = {{"ring", "ring"},
+                                                       {"ring*2 f32", "ring*2"},
+                                                       {"ring channels=2 f32", "ring channels=2"},
+                                                       {"split levels=(torus order=(1,0):2,ring) channels=2 after a b",
+                                                        "split levels=(torus order=(1,0):2,ring) channels=2"},
+                                                       {"", ""},
+                                                       {"ring  ", "ring"},
+                                                       {"ring levels=(a b", "ring levels=(a b"}};
+  for (const auto& [line, config] : lines) EXPECT_EQ(config_at_start_of(line), config);
 }
 
 }  // namespace

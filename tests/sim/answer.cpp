@@ -34,8 +34,8 @@ TEST(Answer, IsTheChoiceAndItsPriceWithItsInterval) {
   const Answer a = answer(q, priced);
   Pricer pricer(priced.machine(), q.group, {});
   const Choice choice = choose(pricer, usual_configs(pricer, q.bytes), q.bytes, {.within = usual_within});
-  EXPECT_EQ(a.way, choice.best.front().way);
-  EXPECT_EQ(a.price.time, pricer.price(a.way, q.bytes).time);
+  EXPECT_EQ(a.config, choice.best.front().config);
+  EXPECT_EQ(a.price.time, pricer.price(a.config, q.bytes).time);
   EXPECT_LT(a.interval.low, a.price.time);
   EXPECT_GT(a.interval.high, a.price.time);
   EXPECT_TRUE(a.interrupted.empty());
@@ -44,20 +44,21 @@ TEST(Answer, IsTheChoiceAndItsPriceWithItsInterval) {
 
 TEST(Answer, IsTheSameForAScheduleAndForTheWayThatMakesIt) {
   PricedMachine priced(machine_spec("torus:4x4"));
-  Question by_way = all_reduce_on(priced, 1 << 16);
-  by_way.way = algorithm_config_named("ring@16*2");
-  by_way.timeline = true;
-  const Answer a = answer(by_way, priced);
-  const schedule::Schedule made = make(schedule::algorithm_named("ring"), priced.pricer(by_way).request(*by_way.way));
-  Question by_schedule = by_way;
-  by_schedule.way.reset();
+  Question by_config = all_reduce_on(priced, 1 << 16);
+  by_config.config = algorithm_config_named("ring@16*2");
+  by_config.timeline = true;
+  const Answer a = answer(by_config, priced);
+  const schedule::Schedule made =
+      make(schedule::algorithm_named("ring"), priced.pricer(by_config).request(*by_config.config));
+  Question by_schedule = by_config;
+  by_schedule.config.reset();
   by_schedule.schedule = &made;
   const Answer b = answer(by_schedule, priced);
   EXPECT_EQ(a.price.time, b.price.time);
   EXPECT_EQ(a.interval.high, b.interval.high);
   ASSERT_TRUE(a.seen && b.seen);
   EXPECT_GT(a.seen->timeline.spans.size(), 0U);
-  // Only one rank is gone through where the way folds, and all where the schedule was written out.
+  // Only one rank is simulated where the config folds, and all where the schedule was written out.
   EXPECT_LE(a.seen->gone_through, b.seen->gone_through);
   double all = 0;
   for (const double bytes : b.carried) all += bytes;
@@ -104,7 +105,7 @@ TEST(Answer, SaysWhatIsMissingWhereverItIsStopped) {
 TEST(Answer, RefusesAWayForAnotherNumberOfRanks) {
   PricedMachine priced(machine_spec("torus:5"));
   Question q = all_reduce_on(priced, 1024);
-  q.way = algorithm_config_named("ring@4");
+  q.config = algorithm_config_named("ring@4");
   EXPECT_THROW(answer(q, priced), std::invalid_argument);
 }
 

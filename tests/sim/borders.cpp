@@ -8,7 +8,7 @@
 namespace trellis::sim {
 namespace {
 
-// A sweep, and where one way takes over from another.
+// A sweep, and where one config takes over from another.
 struct Found {
   Machine machine;
   Sweep sweep;
@@ -20,16 +20,16 @@ struct Found {
       : machine(machine_named(name)) {
     sweep = {groups_of(machine).front(), {}, {}, std::move(sizes)};
     pricer = std::make_unique<Pricer>(machine, sweep.group, sweep.settings);
-    sweep.ways = configs_of(*pricer, algorithms, {1, 2, 4}, {1});
+    sweep.configs = configs_of(*pricer, algorithms, {1, 2, 4}, {1});
     Borders borders(machine, sweep, sim::sweep(machine, sweep, {}), {});
     regions = borders.regions(family);
     priced = borders.priced();
   }
 
-  Time time(const AlgorithmConfig& way, double bytes) { return pricer->price(way, bytes).time; }
+  Time time(const AlgorithmConfig& config, double bytes) { return pricer->price(config, bytes).time; }
   Time best(double bytes) {
     Time least = forever;
-    for (const AlgorithmConfig& way : sweep.ways) least = std::min(least, time(way, bytes));
+    for (const AlgorithmConfig& config : sweep.configs) least = std::min(least, time(config, bytes));
     return least;
   }
   const Region& chosen(double bytes) { return *std::prev(std::ranges::upper_bound(regions, bytes, {}, &Region::from)); }
@@ -44,12 +44,12 @@ TEST(Borders, LieAtTheFirstByteWhereTheOtherIsCheaper) {
     const Region &before = found.regions[0], &after = found.regions[1];
     EXPECT_EQ(before.from, 0);
     EXPECT_EQ(before.at, 64);
-    EXPECT_EQ(after.way.algorithm, "ring");
-    EXPECT_LT(found.best(after.from), found.time(before.way, after.from));
+    EXPECT_EQ(after.config.algorithm, "ring");
+    EXPECT_LT(found.best(after.from), found.time(before.config, after.from));
     const auto cheapest = [&](const char* algorithm, double bytes) {
       Time least = forever;
-      for (const AlgorithmConfig& way : found.sweep.ways)
-        if (way.algorithm == algorithm) least = std::min(least, found.time(way, bytes));
+      for (const AlgorithmConfig& config : found.sweep.configs)
+        if (config.algorithm == algorithm) least = std::min(least, found.time(config, bytes));
       return least;
     };
     EXPECT_LT(cheapest("ring", after.from), cheapest("recursive_doubling", after.from));
@@ -63,13 +63,13 @@ TEST(Borders, TimesAreThoseOfTheSizesWhereRegionsBegin) {
     ASSERT_GE(found.regions.size(), 2U);
     for (std::size_t i = 0; i < found.regions.size(); ++i) {
       const Region& r = found.regions[i];
-      EXPECT_EQ(r.time, found.time(r.way, r.at)) << text_of(r.way) << " at " << r.at;
+      EXPECT_EQ(r.time, found.time(r.config, r.at)) << text_of(r.config) << " at " << r.at;
       if (i > 0) {
         EXPECT_EQ(r.at, r.from);
         EXPECT_GT(r.from, found.regions[i - 1].from);
       }
     }
-    for (const Cost& c : found.priced) EXPECT_EQ(c.time, found.time(c.way, c.bytes)) << text_of(c.way);
+    for (const Cost& c : found.priced) EXPECT_EQ(c.time, found.time(c.config, c.bytes)) << text_of(c.config);
   }
 }
 
@@ -78,9 +78,9 @@ TEST(Borders, WhatWinsBetweenSamplesIsFound) {
   Found found("ring:8", {}, {1 << 10, 1 << 28}, false);
   EXPECT_GT(found.regions.size(), 2U) << "nothing wins in between: another machine would say more";
   for (double bytes = 1 << 10; bytes <= 1 << 28; bytes *= 2)
-    EXPECT_LE(static_cast<double>(found.time(found.chosen(bytes).way, bytes)),
+    EXPECT_LE(static_cast<double>(found.time(found.chosen(bytes).config, bytes)),
               1.06 * static_cast<double>(found.best(bytes)))
-        << text_of(found.chosen(bytes).way) << " at " << bytes;
+        << text_of(found.chosen(bytes).config) << " at " << bytes;
 }
 
 TEST(Borders, WhoIsStoppedKeepsTheSamples) {

@@ -27,18 +27,18 @@ Machine machine_at(const Place& place) {
   return Machine(spec);
 }
 
-// The best of each algorithm, the fastest first: every way priced to its end.
-std::vector<Cost> by_pricing_all(Pricer& pricer, const std::vector<AlgorithmConfig>& ways, double bytes) {
+// The best of each algorithm, the fastest first: every config priced to its end.
+std::vector<Cost> by_pricing_all(Pricer& pricer, const std::vector<AlgorithmConfig>& configs, double bytes) {
   std::vector<Cost> best;
-  for (const AlgorithmConfig& way : ways) {
-    const Cost cost{way, bytes, pricer.price(way, bytes).time};
-    const auto own = std::ranges::find(best, way.algorithm, [](const Cost& c) { return c.way.algorithm; });
+  for (const AlgorithmConfig& config : configs) {
+    const Cost cost{config, bytes, pricer.price(config, bytes).time};
+    const auto own = std::ranges::find(best, config.algorithm, [](const Cost& c) { return c.config.algorithm; });
     if (own == best.end())
       best.push_back(cost);
     else if (cost.time < own->time)
       *own = cost;
   }
-  const auto place = [&](const Cost& c) { return std::ranges::find(ways, c.way) - ways.begin(); };
+  const auto place = [&](const Cost& c) { return std::ranges::find(configs, c.config) - configs.begin(); };
   std::ranges::sort(
       best, [&](const Cost& a, const Cost& b) { return a.time != b.time ? a.time < b.time : place(a) < place(b); });
   return best;
@@ -50,14 +50,14 @@ TEST(Choice, IsThatOfPricingEveryWay) {
     for (const auto collective : {all_reduce, all_gather, reduce_scatter, all_to_all, broadcast}) {
       Pricer pricer(machine, groups_of(machine).front(), {.collective = collective});
       for (const double bytes : {8.0, 5000.0, 1e8}) {
-        const std::vector<AlgorithmConfig> ways = usual_configs(pricer, bytes);
-        const std::vector<Cost> all = by_pricing_all(pricer, ways, bytes);
+        const std::vector<AlgorithmConfig> configs = usual_configs(pricer, bytes);
+        const std::vector<Cost> all = by_pricing_all(pricer, configs, bytes);
         for (const std::size_t algorithms : {1, 3}) {
-          const Choice choice = choose(pricer, ways, bytes, {.algorithms = algorithms});
+          const Choice choice = choose(pricer, configs, bytes, {.algorithms = algorithms});
           ASSERT_EQ(choice.best.size(), std::min(algorithms, all.size()));
           EXPECT_TRUE(choice.untried.empty());
           for (std::size_t i = 0; i < choice.best.size(); ++i) {
-            EXPECT_EQ(text_of(choice.best[i].way), text_of(all[i].way))
+            EXPECT_EQ(text_of(choice.best[i].config), text_of(all[i].config))
                 << place.machine << " " << name(collective) << " " << bytes << " " << i;
             EXPECT_EQ(choice.best[i].time, all[i].time);
           }
@@ -72,11 +72,12 @@ TEST(Choice, WithinSoMuchItIsThatOfPricingEveryWay) {
   for (const auto collective : {all_reduce, all_to_all}) {
     Pricer pricer(machine, groups_of(machine).front(), {.collective = collective});
     for (const double bytes : {1e4, 1e8}) {
-      const std::vector<AlgorithmConfig> ways = usual_configs(pricer, bytes);
-      const auto exact = static_cast<double>(by_pricing_all(pricer, ways, bytes).front().time);
+      const std::vector<AlgorithmConfig> configs = usual_configs(pricer, bytes);
+      const auto exact = static_cast<double>(by_pricing_all(pricer, configs, bytes).front().time);
       for (const double within : {0.005, 0.2})
-        EXPECT_LE(static_cast<double>(choose(pricer, ways, bytes, {.within = within}).best.front().time) * (1 - within),
-                  exact);
+        EXPECT_LE(
+            static_cast<double>(choose(pricer, configs, bytes, {.within = within}).best.front().time) * (1 - within),
+            exact);
     }
   }
 }
@@ -86,24 +87,26 @@ TEST(Choice, NoPriceIsBelowWhatAWayTakesAtLeast) {
     const Machine machine = machine_at(place);
     for (const auto collective : {all_reduce, all_to_all, broadcast}) {
       Pricer pricer(machine, groups_of(machine).front(), {.collective = collective});
-      for (const AlgorithmConfig& way : usual_configs(pricer, 1e8)) {
-        const auto& algorithm = schedule::algorithm_named(way.algorithm);
+      for (const AlgorithmConfig& config : usual_configs(pricer, 1e8)) {
+        const auto& algorithm = schedule::algorithm_named(config.algorithm);
         for (const double bytes : {8.0, 1e6, 1e8}) {
-          const Time time = pricer.price(way, bytes).time;
-          EXPECT_LE(pricer.least(way, bytes), time) << place.machine << " " << text_of(way) << " " << bytes;
+          const Time time = pricer.price(config, bytes).time;
+          EXPECT_LE(pricer.least(config, bytes), time) << place.machine << " " << text_of(config) << " " << bytes;
           for (const std::int64_t steps : {8, 64, 1024})
-            EXPECT_LE(prefix_lower_bound(algorithm, pricer.request(way), machine, pricer.options(bytes), steps), time)
-                << place.machine << " " << text_of(way) << " " << bytes << " " << steps << " steps";
-          const auto task = task_of(algorithm, pricer.request(way));
+            EXPECT_LE(prefix_lower_bound(algorithm, pricer.request(config), machine, pricer.options(bytes), steps),
+                      time)
+                << place.machine << " " << text_of(config) << " " << bytes << " " << steps << " steps";
+          const auto task = task_of(algorithm, pricer.request(config));
           for (Rank r = 0; r < machine.ranks(); r += 3) {
-            const schedule::Program program = make_program(algorithm, pricer.request(way), r);
-            RankRoutes ways(machine, r);
+            const schedule::Program program = make_program(algorithm, pricer.request(config), r);
+            RankRoutes configs(machine, r);
             ResourceLoads loads(machine);
-            RankLowerBound bound(r, task, machine, pricer.options(bytes), ways, loads);
+            RankLowerBound bound(r, task, machine, pricer.options(bytes), configs, loads);
             for (const schedule::Step& step : program.steps) bound.add(program, step);
-            EXPECT_LE(bound.least(), time) << place.machine << " " << text_of(way) << " " << bytes << " rank " << r;
+            EXPECT_LE(bound.least(), time) << place.machine << " " << text_of(config) << " " << bytes << " rank " << r;
           }
-          EXPECT_LE(pricer.least_of_chip(way, bytes), time) << place.machine << " " << text_of(way) << " " << bytes;
+          EXPECT_LE(pricer.least_of_chip(config, bytes), time)
+              << place.machine << " " << text_of(config) << " " << bytes;
         }
       }
     }
@@ -126,18 +129,18 @@ TEST(Choice, FewWaysArePricedToTheEnd) {
   const Machine machine = machine_named("trn2.48xlarge");
   Pricer pricer(machine, groups_of(machine).front(), {});
   for (const double bytes : {1e6, 1e9}) {
-    const std::vector<AlgorithmConfig> ways = usual_configs(pricer, bytes);
-    const Choice choice = choose(pricer, ways, bytes);
-    EXPECT_LT(choice.priced, ways.size() / 4) << bytes;
+    const std::vector<AlgorithmConfig> configs = usual_configs(pricer, bytes);
+    const Choice choice = choose(pricer, configs, bytes);
+    EXPECT_LT(choice.priced, configs.size() / 4) << bytes;
   }
 }
 
 TEST(Choice, WhatIsTooLargeIsSaid) {
   const Machine machine = machine_named("ring:8");
   Pricer pricer(machine, groups_of(machine).front(), {});
-  const std::vector<AlgorithmConfig> ways = usual_configs(pricer, 1e6);
-  EXPECT_EQ(choose(pricer, ways, 1e6, {.most_moves = 0}).untried.size(), ways.size());
-  EXPECT_TRUE(choose(pricer, ways, 1e6, {.most_moves = 0}).best.empty());
+  const std::vector<AlgorithmConfig> configs = usual_configs(pricer, 1e6);
+  EXPECT_EQ(choose(pricer, configs, 1e6, {.most_moves = 0}).untried.size(), configs.size());
+  EXPECT_TRUE(choose(pricer, configs, 1e6, {.most_moves = 0}).best.empty());
   EXPECT_FALSE(fastest(pricer, {}, 1e6).has_value());
 }
 
@@ -145,8 +148,8 @@ TEST(Choice, WhatIsTooLargeIsSaid) {
 TEST(Choice, ItsEffortIsBounded) {
   const Machine machine = machine_named("torus:4x4");
   Pricer pricer(machine, groups_of(machine).front(), {});
-  const std::vector<AlgorithmConfig> ways = usual_configs(pricer, 1e6);
-  const Choice hasty = choose(pricer, ways, 1e6, {.most_effort = 0}), whole = choose(pricer, ways, 1e6);
+  const std::vector<AlgorithmConfig> configs = usual_configs(pricer, 1e6);
+  const Choice hasty = choose(pricer, configs, 1e6, {.most_effort = 0}), whole = choose(pricer, configs, 1e6);
   ASSERT_EQ(hasty.best.size(), 1u);
   EXPECT_FALSE(hasty.untried.empty());
   EXPECT_TRUE(whole.untried.empty());
@@ -158,23 +161,23 @@ TEST(Choice, ItsEffortIsBounded) {
 TEST(Choice, WhereTheEffortIsUsedUpTheMostPromisingWayIsPriced) {
   const Machine machine = machine_named("torus:16x16x10");
   Pricer pricer(machine, groups_of(machine).front(), {.collective = all_gather});
-  const std::vector<AlgorithmConfig> ways = usual_configs(pricer, 1e6);
+  const std::vector<AlgorithmConfig> configs = usual_configs(pricer, 1e6);
   const Time torus = pricer.price({.algorithm = "torus", .dims = {16, 16, 10}}, 1e6).time;
   for (const std::int64_t effort : {2'000'000, 3'000'000}) {
-    const Choice hasty = choose(pricer, ways, 1e6, {.most_effort = effort});
-    EXPECT_LT(hasty.best.front().time, torus * 3 / 2) << effort << ": " << hasty.best.front().way.algorithm;
+    const Choice hasty = choose(pricer, configs, 1e6, {.most_effort = effort});
+    EXPECT_LT(hasty.best.front().time, torus * 3 / 2) << effort << ": " << hasty.best.front().config.algorithm;
   }
 }
 
-// A way whose chunks cannot be numbered is none; the others are chosen from.
+// A config whose chunks cannot be numbered is none; the others are chosen from.
 TEST(Choice, LeavesOutWhatCannotBeWrittenDown) {
   const Machine machine = machine_named("torus:48x48x48");
   Pricer pricer(machine, groups_of(machine).front(), {});
-  const std::vector<AlgorithmConfig> ways = {{.algorithm = "mesh", .channels = 4, .dims = {machine.ranks()}},
-                                             {.algorithm = "torus", .dims = {48, 48, 48}}};
-  const Choice choice = choose(pricer, ways, 1 << 30);
+  const std::vector<AlgorithmConfig> configs = {{.algorithm = "mesh", .channels = 4, .dims = {machine.ranks()}},
+                                                {.algorithm = "torus", .dims = {48, 48, 48}}};
+  const Choice choice = choose(pricer, configs, 1 << 30);
   ASSERT_EQ(choice.best.size(), 1u);
-  EXPECT_EQ(choice.best.front().way.algorithm, "torus");
+  EXPECT_EQ(choice.best.front().config.algorithm, "torus");
   ASSERT_EQ(choice.left_out.size(), 1u);
   EXPECT_NE(choice.left_out.front().why.find("chunks of tmp"), std::string::npos) << choice.left_out.front().why;
 }

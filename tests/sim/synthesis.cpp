@@ -84,7 +84,7 @@ TEST(Synthesis, BeatsTheAlgorithmsWhereALinkIsDead) {
     ASSERT_TRUE(fixed.has_value());
     ASSERT_FALSE(made.empty());
     EXPECT_LT(static_cast<double>(made.front().time), 0.9 * static_cast<double>(fixed->time))
-        << name(collective) << " " << text_of(fixed->way) << " " << text_of(made.front().how);
+        << name(collective) << " " << text_of(fixed->config) << " " << text_of(made.front().how);
   }
 }
 

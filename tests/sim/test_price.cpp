@@ -55,13 +55,13 @@ TEST(Price, TreeIsItsClosedForm) {
   for (Rank n : {2, 4, 8, 32, 128}) {
     const Machine m = machine_named("switch:" + std::to_string(n));
     const Request request{.collective = Collective::broadcast, .dims = {n}, .in_place = true};
-    std::vector<ResourceId> way;
-    m.route(0, 1, way);
+    std::vector<ResourceId> config;
+    m.route(0, 1, config);
     Time expected = 0;
     for (int children = std::bit_width(static_cast<std::uint32_t>(n)) - 1; children > 0; --children) {
       const auto part = static_cast<Work>(rate_of(rate) / children), work = static_cast<Work>(bytes) * work_of_byte;
       expected += static_cast<Time>((work + part - 1) / part);
-      for (ResourceId r : way) expected += m.latency(r);
+      for (ResourceId r : config) expected += m.latency(r);
     }
     EXPECT_EQ(priced("binomial", request, m, {.bytes = bytes}).time, expected) << n;
   }
@@ -179,8 +179,8 @@ TEST(Price, AnIntervalHoldsItsMiddle) {
   const Interval i = interval(pattern, spec, options, middle);
   EXPECT_LT(i.low, middle);
   EXPECT_GT(i.high, middle);
-  ASSERT_FALSE(i.sways.empty());
-  EXPECT_GE(i.sways.front().width(), i.sways.back().width());
+  ASSERT_FALSE(i.sensitivities.empty());
+  EXPECT_GE(i.sensitivities.front().width(), i.sensitivities.back().width());
 }
 
 // Figures that only say when it starts, or nothing of this machine, need no price of their own.
@@ -200,11 +200,11 @@ TEST(Price, AnIntervalIsThatOfPricingEveryFigure) {
         interval(spec, "", middle, [&](const Machine& other) { return price(pattern, other, options).time; });
     EXPECT_EQ(one.low, all.low) << name;
     EXPECT_EQ(one.high, all.high) << name;
-    ASSERT_EQ(one.sways.size(), all.sways.size()) << name;
-    for (std::size_t i = 0; i < one.sways.size(); ++i) {
-      EXPECT_EQ(one.sways[i].figure, all.sways[i].figure) << name;
-      EXPECT_EQ(one.sways[i].low, all.sways[i].low) << name << " " << one.sways[i].figure;
-      EXPECT_EQ(one.sways[i].high, all.sways[i].high) << name << " " << one.sways[i].figure;
+    ASSERT_EQ(one.sensitivities.size(), all.sensitivities.size()) << name;
+    for (std::size_t i = 0; i < one.sensitivities.size(); ++i) {
+      EXPECT_EQ(one.sensitivities[i].figure, all.sensitivities[i].figure) << name;
+      EXPECT_EQ(one.sensitivities[i].low, all.sensitivities[i].low) << name << " " << one.sensitivities[i].figure;
+      EXPECT_EQ(one.sensitivities[i].high, all.sensitivities[i].high) << name << " " << one.sensitivities[i].figure;
     }
   }
 }

@@ -18,10 +18,10 @@ namespace {
 using schedule::Collective;
 
 TEST(Tuner, WaysReadBackAsTheyWereWritten) {
-  for (const AlgorithmConfig& way : {AlgorithmConfig{"ring"}, AlgorithmConfig{"ring", 2, 4},
-                                     AlgorithmConfig{"hierarchical", 1, 8, {"mesh", "ring"}, {4, 16}},
-                                     AlgorithmConfig{"hierarchical", 2, 1, {"torus:2", "direct"}}})
-    EXPECT_EQ(algorithm_config_named(text_of(way)), way) << text_of(way);
+  for (const AlgorithmConfig& config : {AlgorithmConfig{"ring"}, AlgorithmConfig{"ring", 2, 4},
+                                        AlgorithmConfig{"hierarchical", 1, 8, {"mesh", "ring"}, {4, 16}},
+                                        AlgorithmConfig{"hierarchical", 2, 1, {"torus:2", "direct"}}})
+    EXPECT_EQ(algorithm_config_named(text_of(config)), config) << text_of(config);
   for (const char* wrong : {"", "*2", "ring*0", "ring/x", "ring*"})
     EXPECT_THROW(algorithm_config_named(wrong), std::invalid_argument) << wrong;
 }
@@ -54,11 +54,11 @@ TEST(Tuner, GroupsAreWholeOrAcross) {
 TEST(Tuner, PriceIsTheOneOfPrice) {
   const Machine machine = machine_named("torus:4x4");
   Pricer pricer(machine, groups_of(machine).front(), {});
-  const AlgorithmConfig way{"ring", 2};
+  const AlgorithmConfig config{"ring", 2};
   for (const double bytes : {8.0, 1e3, 1e6, 1e8, 1e6}) {  // also twice, and with fewer elements than chunks
-    const auto request = pricer.request(way);
+    const auto request = pricer.request(config);
     const Price plain = price(schedule::algorithm_named("ring"), request, machine, {.bytes = bytes});
-    EXPECT_EQ(pricer.price(way, bytes).time, plain.time) << bytes;
+    EXPECT_EQ(pricer.price(config, bytes).time, plain.time) << bytes;
   }
 }
 
@@ -68,11 +68,11 @@ TEST(Tuner, RegionsChangeOnlyForWhatIsWorthIt) {
                                    {a2, 32, 150}, {b, 32, 170}, {b, 64, 150}, {a, 64, 300}, {a2, 64, 290}};
   const auto by_way = regions_of(costs, false);
   ASSERT_EQ(by_way.size(), 3U);
-  EXPECT_EQ(by_way[0].way, a);
+  EXPECT_EQ(by_way[0].config, a);
   EXPECT_EQ(by_way[0].from, 0);
-  EXPECT_EQ(by_way[1].way, a2);
+  EXPECT_EQ(by_way[1].config, a2);
   EXPECT_EQ(by_way[1].from, 32);
-  EXPECT_EQ(by_way[2].way, b);
+  EXPECT_EQ(by_way[2].config, b);
   const auto by_family = regions_of(costs, true);
   ASSERT_EQ(by_family.size(), 2U);
   EXPECT_EQ(by_family[1].from, 64);
@@ -80,7 +80,7 @@ TEST(Tuner, RegionsChangeOnlyForWhatIsWorthIt) {
 
 Sweep small_sweep(const Machine& machine) {
   Sweep s{groups_of(machine).front(), {.collective = Collective::all_gather}, {}, {64, 4096, 1 << 20}};
-  s.ways = configs_of(Pricer(machine, s.group, s.settings), {}, {1, 2}, {1});
+  s.configs = configs_of(Pricer(machine, s.group, s.settings), {}, {1, 2}, {1});
   return s;
 }
 
@@ -108,7 +108,7 @@ TEST(Sweep, GoesOnWhereItWasStopped) {
       machine, s,
       {.stopped = [&] { return left <= 0; }, .found = [&](const Cost& c) { --left, file += point_line(print, s, c); }});
   EXPECT_EQ(part.size(), 7U);
-  file += point_line(print, s, {s.ways.back(), 64, 1}).substr(0, 30);  // cut off
+  file += point_line(print, s, {s.configs.back(), 64, 1}).substr(0, 30);  // cut off
   const auto known = read_points(file, print, s);
   EXPECT_EQ(known.size(), 7U);
   std::size_t fresh = 0;
@@ -127,7 +127,7 @@ TEST(Sweep, PointsOfAnotherMachineOrEraAreNotTaken) {
   EXPECT_NE(fingerprint(spec, ""), other);
   EXPECT_NE(fingerprint(machine_spec("trn2.48xlarge"), "2023"), fingerprint(machine_spec("trn2.48xlarge"), "2025"));
   const Sweep s = small_sweep(machine_named("ring:4"));
-  const std::string line = point_line(before, s, {s.ways.front(), 64, 5});
+  const std::string line = point_line(before, s, {s.configs.front(), 64, 5});
   EXPECT_EQ(read_points(line, before, s).size(), 1U);
   EXPECT_TRUE(read_points(line, other, s).empty());
 }
@@ -153,11 +153,11 @@ TEST(Search, ShapesKeepTheOrderAndTheProduct) {
 TEST(Search, CompositionsAreProvedRight) {
   const Machine machine = machine_named("cores:2/ring:4");
   const Pricer pricer(machine, groups_of(machine).front(), {.collective = Collective::all_reduce});
-  const auto ways = compositions(pricer, {"ring", "direct", "mesh"}, 3);
-  EXPECT_GT(ways.size(), 8U);
-  for (const AlgorithmConfig& way : ways) {
-    const auto report = schedule::verify(make(schedule::algorithm_named(way.algorithm), pricer.request(way)));
-    EXPECT_TRUE(report.ok()) << text_of(way) << ": " << report.text();
+  const auto configs = compositions(pricer, {"ring", "direct", "mesh"}, 3);
+  EXPECT_GT(configs.size(), 8U);
+  for (const AlgorithmConfig& config : configs) {
+    const auto report = schedule::verify(make(schedule::algorithm_named(config.algorithm), pricer.request(config)));
+    EXPECT_TRUE(report.ok()) << text_of(config) << ": " << report.text();
   }
 }
 
@@ -176,7 +176,7 @@ TEST(Search, ASweepFindsTheFastestWithoutPricingAll) {
     return times;
   };
   const auto all = fastest_times({});
-  ASSERT_GT(s.ways.size(), 20U);
+  ASSERT_GT(s.configs.size(), 20U);
   s.wanted = 4;
   int given_up = 0;
   EXPECT_EQ(fastest_times({.given_up = [&](const Cost&) { ++given_up; }}), all);
@@ -202,8 +202,8 @@ TEST(Search, GoesOnWhereItWasStopped) {
     control.given_up = [&](const Cost& c) { ++looked_at, --left, file += slower_line("0", same, c); };
     std::string text;
     const SearchResult result = search(machine, group, {}, bytes, how, control);
-    for (const Cost& c : result.found) text += fmt::format("{} {}\n", text_of(c.way), c.time);
-    for (const Cost& c : result.fixed) text += fmt::format("{} {}\n", text_of(c.way), c.time);
+    for (const Cost& c : result.found) text += fmt::format("{} {}\n", text_of(c.config), c.time);
+    for (const Cost& c : result.fixed) text += fmt::format("{} {}\n", text_of(c.config), c.time);
     for (const Synthesised& s : syntheses(machine, group, {}, bytes, control))
       text += fmt::format("{} {}\n", text_of(s.how), s.time);
     return fmt::format("{}{} tried", text, result.tried);
@@ -221,7 +221,7 @@ TEST(Search, GoesOnWhereItWasStopped) {
   EXPECT_NE(file.find(" synthesised^"), std::string::npos);
 }
 
-// Wherever it is: among the fixed ways, the choice, making compositions, or pricing them.
+// Wherever it is: among the fixed configs, the choice, making compositions, or pricing them.
 TEST(Search, EndsSoonAfterItIsToldTo) {
   const Machine machine(machine_spec("trn1.32xlarge"));
   std::size_t most_fixed = 0;
@@ -235,7 +235,7 @@ TEST(Search, EndsSoonAfterItIsToldTo) {
   EXPECT_GT(most_fixed, 0u) << "what was priced is given";
 }
 
-// What `trellis sim` chooses is among the ways that a gain is over, though its shape is not the group's.
+// What `trellis sim` chooses is among the configs that a gain is over, though its shape is not the group's.
 TEST(Search, HasWhatSimChoosesAmongTheFixed) {
   for (const char* name : {"full:4/clos:2", "torus:4x2"}) {
     PricedMachine priced(machine_spec(name));

@@ -36,7 +36,7 @@ TEST(Workload, AWayGoesAsItSays) {
   const schedule::Request request{.dims = {4, 4}, .channels = 2, .order = {1, 0}};
   const Played p = played("ranks 16\nall_reduce a 1MiB by torus@4x4^1.0*2\n", "torus:4x4");
   EXPECT_EQ(p.time, price(schedule::algorithm_named("torus"), request, m, {.bytes = 1 << 20}).time);
-  EXPECT_EQ(p.parts[0].algorithm, "torus@4x4^1.0*2");
+  EXPECT_EQ(p.parts[0].algorithm, "torus dims=4x4 order=(1,0) channels=2");
   EXPECT_NE(why([] { played("ranks 16\nall_reduce a 1MiB by torus@3x4\n", "torus:4x4"); }), "");
 }
 

@@ -90,7 +90,7 @@ TEST(WrongAlgorithm, IsRefusedWhereItIsNamed) {
       {
         PricedMachine priced(machine_spec("torus:4x4"));
         Question question = asks(priced.machine());
-        question.way = AlgorithmConfig{.algorithm = wrong};
+        question.config = AlgorithmConfig{.algorithm = wrong};
         tell(complaint([&] { answer(question, priced); }));
         question.blocks.assign(16, 5);
         tell(complaint([&] { answer(question, priced); }));
@@ -104,8 +104,8 @@ TEST(WrongAlgorithm, IsLeftOutOfAChoiceAndTold) {
       {
         PricedMachine priced(machine_spec("torus:4x4"));
         const Answer a = answer(asks(priced.machine()), priced);
-        const bool right = a.way.algorithm != wrong && a.way.algorithm != idle;
-        tell(fmt::format("chose {}", right ? "another" : a.way.algorithm));
+        const bool right = a.config.algorithm != wrong && a.config.algorithm != idle;
+        tell(fmt::format("chose {}", right ? "another" : a.config.algorithm));
         for (const LeftOut& l : a.choice.left_out) tell(fmt::format("left out {}", l.why));
       },
       "chose another\nleft out does_nothing does all_reduce wrong: on ");
@@ -128,7 +128,7 @@ TEST(WrongAlgorithm, IsInNothingThatASearchGives) {
         const SearchResult result = search(machine, groups_of(machine).front(), {}, 1 << 16,
                                            {.algorithms = {wrong, "ring"}, .most_levels = 2}, {});
         const auto uses = [](const Cost& c) {
-          return text_of(c.way).find(wrong) != std::string::npos || c.way.algorithm == idle;
+          return text_of(c.config).find(wrong) != std::string::npos || c.config.algorithm == idle;
         };
         tell(fmt::format("{} fixed, {} found, {} with it", result.fixed.size() > 0 ? "some" : "none",
                          result.found.size() > 0 ? "some" : "none",
@@ -144,10 +144,10 @@ TEST(WrongAlgorithm, IsNoneOfTheProjects) {
     const Machine machine(machine_spec(name));
     for (const schedule::Collective collective : schedule::collectives()) {
       Pricer pricer(machine, first_in_a_row(machine, 0), {.collective = collective});
-      for (AlgorithmConfig way : configs_of(pricer, {}, {1}, {1})) {
-        way.dims = usual_dims(way.algorithm, machine, machine.ranks());
-        if (!pricer.refusal(way).empty()) continue;
-        EXPECT_EQ(complaint([&] { pricer.expect_right(way); }), "nothing") << name << " " << text_of(way);
+      for (AlgorithmConfig config : configs_of(pricer, {}, {1}, {1})) {
+        config.dims = usual_dims(config.algorithm, machine, machine.ranks());
+        if (!pricer.refusal(config).empty()) continue;
+        EXPECT_EQ(complaint([&] { pricer.expect_right(config); }), "nothing") << name << " " << text_of(config);
       }
     }
   }

@@ -113,10 +113,10 @@ class Sim(program.Case):
 
     def test_a_way_in_one_word_is_its_options(self):
         words = ("sim", "all_reduce", "-m", "torus:4x4", "-b", "1MiB")
-        way = priced(*words, "-a", "torus@4x4^1.0*2")
-        self.assertEqual(way["time_us"],
+        config = priced(*words, "-a", "torus@4x4^1.0*2")
+        self.assertEqual(config["time_us"],
                          priced(*words, "-a", "torus", "-d", "4x4", "--order", "1.0", "--channels", "2")["time_us"])
-        self.assertEqual(way["way"], "torus@4x4^1.0*2")
+        self.assertEqual(config["config"], "torus dims=4x4 order=(1,0) channels=2")
 
     def test_a_schedule_from_a_file_is_priced(self):
         folder = self.new_folder()
@@ -179,7 +179,7 @@ class Sim(program.Case):
         step = priced("sim", STEP, "--machine", "trn2.48xlarge", "-a", "ring")
         self.assertLess(step["time_low_us"], step["time_us"])
         self.assertGreater(step["time_high_us"], step["time_us"])
-        self.assertTrue(step["hangs_on"])
+        self.assertTrue(step["sensitive_to"])
 
     def test_a_step_is_played(self):
         folder = self.new_folder()
@@ -188,7 +188,7 @@ class Sim(program.Case):
         self.assertIn("gradients", done.stdout)
         text = page.read_text()
         self.assertTrue(text.lower().startswith("<!"))
-        for words in ("Result", "a rank computes", "nothing hides it", "of the time: ", "What the answer hangs on"):
+        for words in ("Result", "a rank computes", "nothing hides it", "of the time: ", "What the answer is sensitive to"):
             self.assertIn(words, text)
 
     def written(self, name, *words):
@@ -217,11 +217,11 @@ class Sim(program.Case):
     def test_what_is_not_shown_is_said(self):
         folder = self.new_folder()
         path = folder / "ring.pftrace"
-        self.assertIn("1 of 16 ranks were gone through", trellis(*RING, "-o", path).stdout)
+        self.assertIn("1 of 16 ranks were simulated", trellis(*RING, "-o", path).stdout)
         self.assertIn("The timeline shows 2 ranks of 16",
                       trellis(*RING, "--unfolded", "--show", "3,5", "-o", path).stdout)
         self.assertIn(b"chip 5", path.read_bytes())
-        self.assertIn("rank 5 was not gone through", self.refused(*RING, "--show", "5", "-o", path))
+        self.assertIn("rank 5 was not simulated", self.refused(*RING, "--show", "5", "-o", path))
 
     def test_machines_are_files_as_well(self):
         folder = self.new_folder()

@@ -151,7 +151,7 @@ class Explain(program.Case):
         path = self.new_folder() / "table.txt"
         path.write_text("all_reduce 2 0 ring*2\nall_reduce 2 4096 direct\nend\n")
         text = self.printed("tune", "--explain", "all_reduce", "1KB", "-n", "2", TRELLIS_SELECTIONS=str(path))
-        self.assertIn(f"1 KiB on 2 ranks: ring*2\nthe table {path}: the rule 'all_reduce 2 0 ring*2' begins at 0\n", text)
+        self.assertIn(f"1 KiB on 2 ranks: ring channels=2\nthe table {path}: the rule 'all_reduce 2 0 ring channels=2' begins at 0\n", text)
         path.write_text("all_reduce 2 0 ring*2\nmachine there\nall_reduce 2 0 mesh\nend\n")
         text = self.printed("tune", "--explain", "all_reduce", "1KB", "-n", "2", TRELLIS_SELECTIONS=str(path),
                             TRELLIS_MACHINE="there")

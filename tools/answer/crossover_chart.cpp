@@ -27,7 +27,7 @@ using Line = std::map<double, sim::Time>;  // time by bytes
 std::map<std::string, Line> lines_of(const std::vector<sim::Cost>& costs) {
   std::map<std::string, Line> lines;
   for (const sim::Cost& c : costs) {
-    sim::Time& best = lines[sim::family_of(c.way)].try_emplace(c.bytes, c.time).first->second;
+    sim::Time& best = lines[sim::family_of(c.config)].try_emplace(c.bytes, c.time).first->second;
     best = std::min(best, c.time);
   }
   return lines;
@@ -76,7 +76,7 @@ Panel panel_over(const std::map<std::string, Line>& lines, const std::vector<std
 void draw_regions(Svg& svg, const Panel& p, const std::vector<sim::Region>& regions,
                   const std::map<std::string, draw::Ink>& inks) {
   for (std::size_t i = 0; i < regions.size(); ++i) {
-    const std::string name = sim::family_of(regions[i].way);
+    const std::string name = sim::family_of(regions[i].config);
     const double from = p.bytes.at(regions[i].from);
     const double to = i + 1 < regions.size() ? p.bytes.at(regions[i + 1].from) : left + width;
     const auto ink = inks.find(name);

@@ -68,12 +68,12 @@ void AnswerPage::put_shares(const std::vector<PathShare>& shares, Time whole, st
   put(text_, "</section>\n");
 }
 
-void AnswerPage::put_sways(const Interval& interval) {
+void AnswerPage::put_sensitivities(const Interval& interval) {
   constexpr std::size_t most = 6;
-  if (interval.sways.empty()) return;
-  put(text_, "<section class='answer'><h2>What the answer hangs on</h2>\n<table>\n");
-  for (std::size_t i = 0; i < std::min(most, interval.sways.size()); ++i) {
-    const Sensitivity& s = interval.sways[i];
+  if (interval.sensitivities.empty()) return;
+  put(text_, "<section class='answer'><h2>What the answer is sensitive to</h2>\n<table>\n");
+  for (std::size_t i = 0; i < std::min(most, interval.sensitivities.size()); ++i) {
+    const Sensitivity& s = interval.sensitivities[i];
     put_row(escaped_html(s.figure), fmt::format("{} to {}", sim_time_text(s.low), sim_time_text(s.high)),
             bar(s.low, s.high, "range"), fmt::format("where it is {} to {}", s.low_text, s.high_text));
   }

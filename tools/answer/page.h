@@ -24,7 +24,7 @@ class AnswerPage {
   void put_noise(const sim::Noisy&);  // writes nothing when there are no times
   // The parts of the time, largest first.
   void put_shares(const std::vector<sim::PathShare>&, sim::Time whole, std::string_view busiest = "");
-  void put_sways(const sim::Interval&);
+  void put_sensitivities(const sim::Interval&);
 
   sim::Text& text() { return text_; }
   std::string html() const;

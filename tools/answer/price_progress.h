@@ -39,7 +39,7 @@ class PriceProgress final : public sim::ProgressMonitor {
   Clock::time_point began_ = Clock::now(), last_ = began_;
   sim::Time reached_ = 0;
   double done_ = 0;
-  double decided_ = -1;  // part of the ways that are compared; below 0: nothing is compared
+  double decided_ = -1;  // part of the configs that are compared; below 0: nothing is compared
 };
 
 }  // namespace trellis::tools

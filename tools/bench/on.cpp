@@ -116,7 +116,7 @@ class Simulated {
                   .reduction = op,
                   .root = rooted ? root : -1,
                   .in_place = in_place,
-                  .measured = {.us = {sim::in_us(found.price.time)}, .algorithm = sim::text_of(found.way)},
+                  .measured = {.us = {sim::in_us(found.price.time)}, .algorithm = sim::text_of(found.config)},
                   .low_us = sim::in_us(found.interval.low),
                   .high_us = sim::in_us(found.interval.high)};
     for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -137,7 +137,7 @@ class Simulated {
                     .group = group_,
                     .bytes = static_cast<double>(larger_buffer_bytes(calls)),
                     .interval = s_.interval};
-    if (!s_.algorithm.empty()) q.way = schedule::algorithm_config_named(s_.algorithm);
+    if (!s_.algorithm.empty()) q.config = schedule::algorithm_config_named(s_.algorithm);
     if (!schedule::uneven(s_.op.collective) || s_.weights.empty()) return q;
     q.blocks.assign(calls.front().counts.begin(), calls.front().counts.end());
     for (std::size_t r = 1; r < calls.size() && schedule::counts_by_pair(s_.op.collective); ++r)

@@ -90,9 +90,9 @@ void Points::keep_slower(const Sweep& s, const Cost& c) {
 void Points::join(const Sweep& s) {
   if (path_.empty()) return;
   std::set<std::pair<sim::AlgorithmConfig, double>> here;
-  for (const Cost& c : sim::read_points(read_input(own_), fingerprint_, s)) here.insert({c.way, c.bytes});
+  for (const Cost& c : sim::read_points(read_input(own_), fingerprint_, s)) here.insert({c.config, c.bytes});
   for (const Cost& c : known(s))
-    if (here.insert({c.way, c.bytes}).second) keep(s, c);
+    if (here.insert({c.config, c.bytes}).second) keep(s, c);
 }
 
 void Points::append(const std::string& line) {
@@ -103,12 +103,13 @@ void Points::append(const std::string& line) {
 namespace {
 
 // Ways for which some size is missing.
-std::vector<sim::AlgorithmConfig> missing_ways(const Sweep& s, const std::vector<Cost>& known) {
+std::vector<sim::AlgorithmConfig> missing_configs(const Sweep& s, const std::vector<Cost>& known) {
   std::map<sim::AlgorithmConfig, std::set<double>> sizes;
-  for (const Cost& c : known) sizes[c.way].insert(c.bytes);
+  for (const Cost& c : known) sizes[c.config].insert(c.bytes);
   std::vector<sim::AlgorithmConfig> missing;
-  for (const sim::AlgorithmConfig& way : s.ways)
-    if (std::ranges::any_of(s.sizes, [&](double bytes) { return !sizes[way].contains(bytes); })) missing.push_back(way);
+  for (const sim::AlgorithmConfig& config : s.configs)
+    if (std::ranges::any_of(s.sizes, [&](double bytes) { return !sizes[config].contains(bytes); }))
+      missing.push_back(config);
   return missing;
 }
 
@@ -116,26 +117,26 @@ std::vector<sim::AlgorithmConfig> missing_ways(const Sweep& s, const std::vector
 
 std::vector<Cost> shared_sweep(const sim::Machine& machine, const Sweep& s, sim::SweepControl control, Points& points,
                                const ccl::Launched& launched) {
-  const auto priced = [&](std::vector<sim::AlgorithmConfig> ways) {
+  const auto priced = [&](std::vector<sim::AlgorithmConfig> configs) {
     Sweep part = s;
-    part.ways = std::move(ways);
+    part.configs = std::move(configs);
     control.known = points.known(part);
     return sim::sweep(machine, part, control);
   };
   const auto stopped = [&] { return control.stopped && control.stopped(); };
   if (launched.ranks == 1) {
-    std::vector<Cost> all = priced(s.ways);
+    std::vector<Cost> all = priced(s.configs);
     points.join(s);
     return all;
   }
   std::vector<sim::AlgorithmConfig> own;
-  for (std::size_t i = 0; i < s.ways.size(); ++i)
+  for (std::size_t i = 0; i < s.configs.size(); ++i)
     if (i % static_cast<std::size_t>(launched.ranks) == static_cast<std::size_t>(launched.rank))
-      own.push_back(s.ways[i]);
+      own.push_back(s.configs[i]);
   priced(std::move(own));
   if (launched.rank > 0) return {};
   while (!stopped()) {
-    std::vector<sim::AlgorithmConfig> missing = missing_ways(s, points.known(s));
+    std::vector<sim::AlgorithmConfig> missing = missing_configs(s, points.known(s));
     if (missing.empty()) break;
     const auto some = static_cast<std::size_t>(std::max(1, control.threads));
     if (missing.size() > some) missing.erase(missing.begin(), missing.end() - static_cast<std::ptrdiff_t>(some));

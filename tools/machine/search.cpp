@@ -43,16 +43,15 @@ struct Options {
 
 void add(CLI::App& app, Options& o) {
   app.description(
-      "Looks for a schedule that beats the algorithms as they are: hierarchies of any algorithms, over every way of\n"
-      "taking the machine's dimensions together or apart; the dimensions in other orders; and two ways at once, each\n"
-      "with a share of the data. Each is priced; the fastest are tried with several channels and segments. What they\n"
-      "are held against is the best of the algorithms as they are, with what `trellis sim` chooses among them.\n\n"
-      "--synthesise makes schedules for the machine as it is, with its dead and slow links: over time, whenever a "
-      "link\n"
-      "is idle, a chunk that its far end needs is put on it. What is reported was proved right first.\n\n"
-      "Ctrl-C ends it with the fastest so far, not proved. With --points, finished points are kept in a file, and a\n"
-      "search that was interrupted goes on where it ended;\n"
-      "the file may be that of `machine tune`, and other searches of this machine use what they share.\n\n"
+      "Searches for a schedule that is faster than every plain algorithm. Tries every hierarchy of algorithms over\n"
+      "merged or separate dimensions of the machine, every order of the dimensions, and two algorithms at once that\n"
+      "share the data; prices each, and tries the fastest with several channels and segments. The baseline is the\n"
+      "fastest plain algorithm, the choice of `trellis sim` included.\n\n"
+      "--synthesise builds schedules for this very machine, with its dead and slow links: step by step, it puts on\n"
+      "each idle link a chunk that the receiver still needs. Every schedule is proved before it is reported.\n\n"
+      "Ctrl-C stops the search and prints the fastest result so far, unproved. --points keeps finished points in a\n"
+      "file, so that an interrupted search can be resumed. `machine tune` and other searches of the same machine can\n"
+      "share the file.\n\n"
       "The library runs the file: TRELLIS_ALGORITHM=all_reduce=file:found.schedule, or trellis bench --algorithm\n"
       "file:found.schedule.");
   app.add_option("machine", o.machine, "A machine's name, a shape like torus:4x4, or a file")->required();
@@ -80,7 +79,7 @@ void add(CLI::App& app, Options& o) {
 std::string table_text(const char* name, const std::vector<Cost>& costs, std::size_t shown) {
   Table table(name, {{.name = name, .align = Align::left}, {.name = "time", .unit = "s"}});
   for (std::size_t i = 0; i < std::min(shown, costs.size()); ++i)
-    table.add({text_of(costs[i].way), sim::in_seconds(costs[i].time)});
+    table.add({text_of(costs[i].config), sim::in_seconds(costs[i].time)});
   return table.text();
 }
 
@@ -92,10 +91,10 @@ struct Found {
   std::string again;  // the command that makes it again
 };
 
-std::string reproduced_by(const Options& o, const Pricer& pricer, const AlgorithmConfig& way) {
-  const schedule::Request r = pricer.request(way);
+std::string reproduced_by(const Options& o, const Pricer& pricer, const AlgorithmConfig& config) {
+  const schedule::Request r = pricer.request(config);
   std::string text = fmt::format("trellis schedule verify {} -a {} --dims {} --channels {} --segments {}", o.collective,
-                                 way.algorithm, fmt::join(r.dims, "x"), r.channels, r.segments);
+                                 config.algorithm, fmt::join(r.dims, "x"), r.channels, r.segments);
   const bool quoted = std::ranges::any_of(r.levels, [](const auto& l) { return l.find('(') != l.npos; });
   if (!r.levels.empty()) text += fmt::format(" --levels {1}{0}{1}", fmt::join(r.levels, ","), quoted ? "'" : "");
   if (!r.order.empty()) text += fmt::format(" --order {}", fmt::join(r.order, "."));
@@ -107,9 +106,9 @@ Found best_of(const Options& o, const Pricer& pricer, double bytes, const std::v
   if (!made.empty() && (found.empty() || made.front().time < found.front().time))
     return {text_of(made.front().how), made.front().time,
             synthesised(pricer.machine(), pricer.group(), pricer.settings(), bytes, made.front().how), ""};
-  const AlgorithmConfig& way = found.front().way;
-  return {text_of(way), found.front().time, make(schedule::algorithm_named(way.algorithm), pricer.request(way)),
-          reproduced_by(o, pricer, way)};
+  const AlgorithmConfig& config = found.front().config;
+  return {text_of(config), found.front().time,
+          make(schedule::algorithm_named(config.algorithm), pricer.request(config)), reproduced_by(o, pricer, config)};
 }
 
 // How much less time the found one takes.
@@ -119,7 +118,7 @@ double gain_over(const Cost& fixed, sim::Time found) {
 
 std::string gain_text(const Options& o, double gain, const Cost& fixed) {
   if (gain > 0) return fmt::format("found: {:.1f}% less time than the best as they are\n", 100 * gain);
-  return fmt::format("none is better than {}{}\n", text_of(fixed.way),
+  return fmt::format("none is better than {}{}\n", text_of(fixed.config),
                      o.output.empty() ? "" : fmt::format(", which is what {} holds", o.output));
 }
 
@@ -157,8 +156,8 @@ Looked look(const Options& o, const Machine& machine, const sim::Group& group, c
   control.stopped = [&] { return interrupts.asked(); };
   const sim::Sweep kept{.group = group, .settings = settings};
   control.known = points.known(kept), control.slower = points.slower(kept);
-  control.found = [&](const Cost& c) { progress.next(text_of(c.way)), points.keep(kept, c); };
-  control.given_up = [&](const Cost& c) { progress.next(text_of(c.way)), points.keep_slower(kept, c); };
+  control.found = [&](const Cost& c) { progress.next(text_of(c.config)), points.keep(kept, c); };
+  control.given_up = [&](const Cost& c) { progress.next(text_of(c.config)), points.keep_slower(kept, c); };
   Looked found{.result = sim::search(machine, group, settings, bytes,
                                      {.algorithms = o.algorithms,
                                       .most_levels = o.levels,
@@ -185,7 +184,8 @@ std::string heading(const Options& o, const Machine& machine, const sim::Group& 
                   l.interrupted ? ", then interrupted" : "");
   std::set<std::string> told;
   for (const sim::LeftOut& left : l.result.left_out)
-    if (told.insert(left.way.algorithm).second) text += fmt::format("left out {}: {}\n", text_of(left.way), left.why);
+    if (told.insert(left.config.algorithm).second)
+      text += fmt::format("left out {}: {}\n", text_of(left.config), left.why);
   return text + "\n";
 }
 
@@ -222,14 +222,14 @@ int run(const Options& o) {
   const Cost& fixed = result.fixed.front();
   const double gain = gain_over(fixed, best.time);
   if (report.ok())
-    write_schedule(o.output, gain > 0
-                                 ? best.schedule
-                                 : make(schedule::algorithm_named(fixed.way.algorithm), pricer.request(fixed.way)));
+    write_schedule(o.output,
+                   gain > 0 ? best.schedule
+                            : make(schedule::algorithm_named(fixed.config.algorithm), pricer.request(fixed.config)));
   sim::PricedMachine priced(machine.spec());
-  sim::Question question = sim::question_for({.group = group, .settings = settings}, fixed.way, bytes);
+  sim::Question question = sim::question_for({.group = group, .settings = settings}, fixed.config, bytes);
   question.path = true;
-  text += where_it_goes(machine, text_of(fixed.way), answer(question, priced).price);
-  question.way.reset(), question.schedule = &best.schedule;
+  text += where_it_goes(machine, text_of(fixed.config), answer(question, priced).price);
+  question.config.reset(), question.schedule = &best.schedule;
   text += where_it_goes(machine, best.name, answer(question, priced).price);
   write_output("", text + gain_text(o, gain, fixed) + best.again);
   return report.ok() ? 0 : 1;

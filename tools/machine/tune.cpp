@@ -147,8 +147,8 @@ void add_choices(sim::Sweep& s, Pricer& pricer) {
   for (const double bytes : sizes) {
     const sim::Choice choice =
         sim::choose(pricer, sim::usual_configs(pricer, bytes), bytes, {.within = sim::usual_within});
-    if (!choice.best.empty() && std::ranges::find(s.ways, choice.best.front().way) == s.ways.end())
-      s.ways.push_back(choice.best.front().way);
+    if (!choice.best.empty() && std::ranges::find(s.configs, choice.best.front().config) == s.configs.end())
+      s.configs.push_back(choice.best.front().config);
   }
 }
 
@@ -157,12 +157,12 @@ sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collec
                      std::vector<std::string>& wrong) {
   sim::Sweep s{group, {.collective = collective, .era = o.era}, {}, sizes_for(o)};
   Pricer pricer(machine, group, s.settings);
-  for (const AlgorithmConfig& way : sim::configs_of(pricer, o.algorithms, o.channels, o.segments)) try {
-      pricer.expect_right(way);
-      s.ways.push_back(way);
+  for (const AlgorithmConfig& config : sim::configs_of(pricer, o.algorithms, o.channels, o.segments)) try {
+      pricer.expect_right(config);
+      s.configs.push_back(config);
     } catch (const schedule::RefutedAlgorithm& error) {
       if (!o.algorithms.empty()) throw;
-      wrong.push_back(fmt::format("left out {}: {}\n", text_of(way), error.what()));
+      wrong.push_back(fmt::format("left out {}: {}\n", text_of(config), error.what()));
     }
   if (o.algorithms.empty()) add_choices(s, pricer);
   return s;
@@ -176,7 +176,8 @@ Tuned tuned(const Options& o, const Machine& machine, const sim::Sweep& s, Point
   progress.skip(points.known(s).size());
   control.stopped = [&] { return interrupts.asked(); };
   control.found = [&](const Cost& c) {
-    progress.next(fmt::format("{} of {} by {}", schedule::name(s.settings.collective), s.group.name, text_of(c.way)));
+    progress.next(
+        fmt::format("{} of {} by {}", schedule::name(s.settings.collective), s.group.name, text_of(c.config)));
     points.keep(s, c);
   };
   Tuned t{s.settings.collective, s.group, shared_sweep(machine, s, control, points, launched), {}, {}, {}};
@@ -203,15 +204,15 @@ std::string regions_text(const Tuned& t) {
   std::string text = fmt::format("{} on {} ranks ({} of {})\n", schedule::name(t.collective), t.group.ranks(),
                                  t.group.name, fmt::join(t.group.dims, "x"));
   for (const Region& r : t.families)
-    text += fmt::format("  from {:>10} {:>14}  {:30} {}\n", sim_bytes_text(r.at), exact_bytes(r.at), text_of(r.way),
+    text += fmt::format("  from {:>10} {:>14}  {:38}  {}\n", sim_bytes_text(r.at), exact_bytes(r.at), text_of(r.config),
                         sim_time_text(r.time));
   return text;
 }
 
 // Adds the group's shape: the library does not know the machine, and sees ranks as one row.
-AlgorithmConfig way_in(const Group& group, AlgorithmConfig way) {
-  if (way.dims.empty() && group.dims.size() > 1) way.dims = group.dims;
-  return way;
+AlgorithmConfig config_in(const Group& group, AlgorithmConfig config) {
+  if (config.dims.empty() && group.dims.size() > 1) config.dims = group.dims;
+  return config;
 }
 
 ccl::Selections table_of(const Options& o, const std::vector<Tuned>& all) {
@@ -221,8 +222,12 @@ ccl::Selections table_of(const Options& o, const std::vector<Tuned>& all) {
     const std::string machine = table_name(o) + (t.group.across ? ":across" : "");
     if (!taken.insert(fmt::format("{} {} {}", machine, schedule::name(t.collective), t.group.ranks())).second) continue;
     for (const Region& r : t.regions)
-      table.add(
-          {t.collective, t.group.ranks(), static_cast<std::uint64_t>(r.from), way_in(t.group, r.way), {}, machine});
+      table.add({t.collective,
+                 t.group.ranks(),
+                 static_cast<std::uint64_t>(r.from),
+                 config_in(t.group, r.config),
+                 {},
+                 machine});
   }
   return table;
 }
@@ -292,8 +297,9 @@ int tune(const Options& o) {
   return 0;
 }
 
-std::string where_it_goes(const Machine& machine, const AlgorithmConfig& way, const sim::Price& p) {
-  std::string text = fmt::format("{}: {}, {}\n", text_of(way), sim_time_text(p.time), sim::path_in_words(p, machine));
+std::string where_it_goes(const Machine& machine, const AlgorithmConfig& config, const sim::Price& p) {
+  std::string text =
+      fmt::format("{}: {}, {}\n", text_of(config), sim_time_text(p.time), sim::path_in_words(p, machine));
   if (!p.busiest_name.empty())
     text += fmt::format("  {} is the busiest, {:.0f}% of the time\n", p.busiest_name, 100 * p.busiest_share);
   return text;
@@ -308,28 +314,28 @@ int explain(const Options& o) {
   std::vector<std::string> wrong;
   const sim::Sweep s = sweep_for(one, machine, bench_op(o.explain[0]).collective, group, wrong);
   std::vector<Cost> costs = sim::sweep(machine, s, {.threads = threads_for(o)});
-  std::ranges::sort(costs, {}, [](const Cost& c) { return std::pair(c.time, c.way); });  // of any number of threads
+  std::ranges::sort(costs, {}, [](const Cost& c) { return std::pair(c.time, c.config); });  // of any number of threads
   if (costs.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} there", o.explain[0]));
   Table table("costs",
               {{.name = "algorithm", .align = Align::left}, {.name = "time", .unit = "s"}, {.name = "of the fastest"}});
   std::set<std::string> seen;
   std::vector<AlgorithmConfig> two;
   for (const Cost& c : costs) {
-    if (!seen.insert(sim::family_of(c.way)).second) continue;
-    if (two.size() < 2) two.push_back(c.way);
-    table.add({text_of(c.way), sim::in_seconds(c.time),
+    if (!seen.insert(sim::family_of(c.config)).second) continue;
+    if (two.size() < 2) two.push_back(c.config);
+    table.add({text_of(c.config), sim::in_seconds(c.time),
                static_cast<double>(c.time) / static_cast<double>(costs.front().time)});
   }
   sim::PricedMachine priced(machine.spec());
   std::string text = fmt::format("{}{} of {} on {} ranks of {}\n", fmt::join(wrong, ""), o.explain[0],
                                  sim_bytes_text(bytes), group.ranks(), machine.name());
   sim::Bounds bounds;  // those of the fastest
-  for (const AlgorithmConfig& way : two) {
-    sim::Question question = sim::question_for(s, way, bytes);
+  for (const AlgorithmConfig& config : two) {
+    sim::Question question = sim::question_for(s, config, bytes);
     question.path = true;
     const sim::Price price = answer(question, priced).price;
-    text += where_it_goes(machine, way, price);
-    if (way == two.front()) bounds = price.bounds;
+    text += where_it_goes(machine, config, price);
+    if (config == two.front()) bounds = price.bounds;
   }
   text += fmt::format("nothing is faster than {} by latency, {} by bandwidth, {} by bisection\n\n",
                       sim_time_text(bounds.latency), sim_time_text(bounds.bandwidth), sim_time_text(bounds.bisection));

@@ -107,22 +107,23 @@ std::string first_given(const RequestOptions& o) {
 }
 
 RequestOptions with_config(RequestOptions o) {
-  if (o.algorithm.find_first_of("(@^~*/") == std::string::npos) return o;
-  const schedule::AlgorithmConfig way = schedule::algorithm_config_named(o.algorithm);
-  const auto given = [&](const char* option, bool by_option, bool by_way) {
-    if (by_option && by_way)
+  if (o.algorithm.find_first_of("(@^~*/ ") == std::string::npos) return o;
+  const schedule::AlgorithmConfig config = schedule::algorithm_config_named(o.algorithm);
+  const auto given = [&](const char* option, bool by_option, bool by_config) {
+    if (by_option && by_config)
       throw std::invalid_argument(fmt::format("{}: --algorithm {} says it, too", option, o.algorithm));
-    return by_way;
+    return by_config;
   };
-  if (given("--dims", !o.dims.empty(), !way.dims.empty())) o.dims = shape_text(way.dims);
-  if (given("--channels", o.channels != 1, way.channels != 1)) o.channels = way.channels;
-  if (given("--segments", o.segments != 1, way.segments != 1)) o.segments = way.segments;
-  if (given("--levels", !o.levels.empty(), !way.levels.empty()))
-    o.levels = fmt::format("{}", fmt::join(way.levels, ","));
-  if (given("--order", !o.order.empty(), !way.order.empty())) o.order = fmt::format("{}", fmt::join(way.order, "."));
-  if (given("--numbering", !o.numbering.empty(), !way.numbering.empty()))
-    o.numbering = schedule::numbering_text(way.numbering);
-  o.algorithm = way.algorithm;
+  if (given("--dims", !o.dims.empty(), !config.dims.empty())) o.dims = shape_text(config.dims);
+  if (given("--channels", o.channels != 1, config.channels != 1)) o.channels = config.channels;
+  if (given("--segments", o.segments != 1, config.segments != 1)) o.segments = config.segments;
+  if (given("--levels", !o.levels.empty(), !config.levels.empty()))
+    o.levels = fmt::format("{}", fmt::join(config.levels, ","));
+  if (given("--order", !o.order.empty(), !config.order.empty()))
+    o.order = fmt::format("{}", fmt::join(config.order, "."));
+  if (given("--numbering", !o.numbering.empty(), !config.numbering.empty()))
+    o.numbering = schedule::numbering_text(config.numbering);
+  o.algorithm = config.algorithm;
   return o;
 }
 

@@ -34,7 +34,7 @@ struct Asked {
   schedule::Request request;
 };
 Asked asked(schedule::Collective, const RequestOptions&);
-// Splits a way in `algorithm`, "torus@4x4^1.0*2", into the options' fields.
+// Splits a config in `algorithm`, "torus@4x4^1.0*2", into the options' fields.
 RequestOptions with_config(RequestOptions);
 // The collective itself, before any algorithm: root, peer, pairs, in place, on so many ranks.
 schedule::Request request_of(schedule::Collective, const RequestOptions&, std::vector<schedule::Rank> dims);

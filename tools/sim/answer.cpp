@@ -35,22 +35,23 @@ Table phase_table(const Answer& a) {
 void put_interval(nlohmann::ordered_json& j, const Interval& interval) {
   if (interval.high <= 0) return;
   j["time_low_us"] = in_us(interval.low), j["time_high_us"] = in_us(interval.high);
-  j["hangs_on"] = nlohmann::ordered_json::array();
-  for (const Sensitivity& s : interval.sways)
-    j["hangs_on"].push_back({{"figure", s.figure}, {"low_us", in_us(s.low)}, {"high_us", in_us(s.high)}});
+  j["sensitive_to"] = nlohmann::ordered_json::array();
+  for (const Sensitivity& s : interval.sensitivities)
+    j["sensitive_to"].push_back({{"figure", s.figure}, {"low_us", in_us(s.low)}, {"high_us", in_us(s.high)}});
 }
 
-std::string way_words(const AlgorithmConfig& way) {
-  return way.algorithm.starts_with(schedule::file_prefix) ? way.algorithm : text_of(way);
+std::string config_words(const AlgorithmConfig& config) {
+  return config.algorithm.starts_with(schedule::file_prefix) ? config.algorithm : text_of(config);
 }
 
 std::string interval_words(const Interval& interval) {
-  return fmt::format("{} and {}, by the machine's figures that are not documented{}", sim_time_text(interval.low),
-                     sim_time_text(interval.high),
-                     interval.sways.empty() ? "" : fmt::format(", above all {}", interval.sways.front().figure));
+  return fmt::format(
+      "{} and {}, by the machine's figures that are not documented{}", sim_time_text(interval.low),
+      sim_time_text(interval.high),
+      interval.sensitivities.empty() ? "" : fmt::format(", above all {}", interval.sensitivities.front().figure));
 }
 
-std::string sway_words(const Sensitivity& s) {
+std::string sensitivity_words(const Sensitivity& s) {
   return fmt::format("{} = {} to {}: {} to {}", s.figure, s.low_text, s.high_text, sim_time_text(s.low),
                      sim_time_text(s.high));
 }
@@ -68,15 +69,15 @@ std::vector<std::string> left_out_words(const Choice& choice) {
   std::vector<std::string> lines;
   const std::size_t untried = choice.untried.size();
   if (untried > 0)
-    lines.push_back(fmt::format("{} way{} too large to be decided: {}{}", untried, untried == 1 ? "" : "s",
+    lines.push_back(fmt::format("{} config{} too large to be decided: {}{}", untried, untried == 1 ? "" : "s",
                                 text_of(choice.untried.front()), untried == 1 ? "" : ", ..."));
   std::map<std::string, std::pair<std::size_t, const LeftOut*>> first;  // by algorithm: how many, and one of them
   for (const LeftOut& l : choice.left_out) {
-    auto& [count, one] = first.try_emplace(l.way.algorithm, 0, &l).first->second;
+    auto& [count, one] = first.try_emplace(l.config.algorithm, 0, &l).first->second;
     ++count;
   }
   for (const auto& [algorithm, found] : first)
-    lines.push_back(fmt::format("{}{}: {}", text_of(found.second->way),
+    lines.push_back(fmt::format("{}{}: {}", text_of(found.second->config),
                                 found.first == 1 ? "" : fmt::format(" and {} more", found.first - 1),
                                 found.second->why));
   return lines;
@@ -86,7 +87,7 @@ std::string sim_text(const SimReport& report, const Machine& machine) {
   const Answer& a = report.answer;
   const Price& p = a.price;
   std::string text =
-      fmt::format("{} on {}: {} by {}\n", report.words, machine.name(), sim_time_text(p.time), way_words(a.way));
+      fmt::format("{} on {}: {} by {}\n", report.words, machine.name(), sim_time_text(p.time), config_words(a.config));
   const auto line = [&](std::string_view what, const std::string& value) {
     text += fmt::format("  {:13} {}\n", what, value);
   };
@@ -99,14 +100,15 @@ std::string sim_text(const SimReport& report, const Machine& machine) {
     line("busiest", fmt::format("{}, {:.0f}% of the time", p.busiest_name, 100 * p.busiest_share));
   if (!p.path.empty()) line("time goes to", path_in_words(p, machine));
   if (report.explain)
-    for (const Sensitivity& s : std::span(a.interval.sways).first(std::min<std::size_t>(3, a.interval.sways.size())))
-      line("hangs on", sway_words(s));
+    for (const Sensitivity& s :
+         std::span(a.interval.sensitivities).first(std::min<std::size_t>(3, a.interval.sensitivities.size())))
+      line("sensitive to", sensitivity_words(s));
   const auto& others = a.choice.others;
   for (const Cost& other : std::span(others).first(std::min(most_compared, others.size())))
-    line("rather than", fmt::format("at least {} by {}", sim_time_text(other.time), text_of(other.way)));
+    line("runner-up", fmt::format("at least {} by {}", sim_time_text(other.time), text_of(other.config)));
   for (const std::string& words : left_out_words(a.choice)) line("left out", words);
-  line("gone through", fmt::format("{} of {} ranks, {} transfers{}", p.simulated, report.ranks, p.transfers,
-                                   p.exact ? "" : ", where they crowd with rates right to 0.012%"));
+  line("simulated", fmt::format("{} of {} ranks, {} transfers{}", p.simulated, report.ranks, p.transfers,
+                                p.exact ? "" : ", where they crowd with rates right to 0.012%"));
   for (const std::string& note : report.notes) line("shown", note);
   if (report.explain && !a.phases.empty()) text += "\n" + phase_table(a).text();
   return text;
@@ -117,11 +119,11 @@ std::string sim_json(const SimReport& report, const Machine& machine) {
   const Price& p = a.price;
   nlohmann::ordered_json j{{"collective", report.collective},
                            {"machine", machine.name()},
-                           {"algorithm", a.way.algorithm},
-                           {"way", way_words(a.way)},
-                           {"dims", a.way.dims},
-                           {"channels", a.way.channels},
-                           {"segments", a.way.segments},
+                           {"algorithm", a.config.algorithm},
+                           {"config", config_words(a.config)},
+                           {"dims", a.config.dims},
+                           {"channels", a.config.channels},
+                           {"segments", a.config.segments},
                            {"ranks", report.ranks},
                            {"bytes", p.bytes},
                            {"time_us", in_us(p.time)},

@@ -32,7 +32,7 @@ class Page {
         path_shares(p, machine_), p.time,
         p.busiest_name.empty() ? "" : fmt::format("{}, {:.0f}% of the time", p.busiest_name, 100 * p.busiest_share));
     put_phases();
-    page_.put_sways(a_.interval);
+    page_.put_sensitivities(a_.interval);
     put_picture();
     for (const std::string& note : report_.notes) put(text_, "<p class='notes'>{}</p>\n", escaped_html(note));
     put(text_, "<h2>Timeline</h2>\n");
@@ -45,7 +45,7 @@ class Page {
     put(text_,
         "<section class='answer'><h2>Result</h2>\n<p class='lead'>{} by {}: {:.2f} GB/s, bus {:.2f} GB/s</p>\n"
         "<table id='result'>\n",
-        sim_time_text(p.time), escaped_html(way_words(a_.way)), p.algbw * 1e-9, p.busbw * 1e-9);
+        sim_time_text(p.time), escaped_html(config_words(a_.config)), p.algbw * 1e-9, p.busbw * 1e-9);
     page_.put_result_row(p.time, a_.interval);
     page_.put_noise(a_.noisy);
     const auto bound = [&](std::string_view what, Time time, std::string_view more) {
@@ -58,7 +58,8 @@ class Page {
     put(text_, "</table>\n");
     const auto& others = a_.choice.others;
     for (const Cost& other : std::span(others).first(std::min(most_compared, others.size())))
-      put(text_, "<p>rather than at least {} by {}</p>\n", sim_time_text(other.time), escaped_html(text_of(other.way)));
+      put(text_, "<p>runner-up: at least {} by {}</p>\n", sim_time_text(other.time),
+          escaped_html(text_of(other.config)));
     for (const std::string& words : left_out_words(a_.choice)) put(text_, "<p>left out: {}</p>\n", escaped_html(words));
     if (!a_.interrupted.empty()) put(text_, "<p>interrupted: {}</p>\n", escaped_html(a_.interrupted));
     put(text_, "</section>\n");

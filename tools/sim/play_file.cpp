@@ -73,12 +73,12 @@ Workload workload_of(const Playing& o) {
 void read_schedules(Workload& workload, const std::string& usual) {
   std::map<std::string, std::shared_ptr<const schedule::Schedule>> read;
   for (Part& part : workload.parts) {
-    const std::string& way = part.algorithm.empty() ? usual : part.algorithm;
-    if (part.kind != Part::Kind::collective || part.schedule || !way.starts_with(schedule::file_prefix)) continue;
-    auto& schedule = read[way];
+    const std::string& config = part.algorithm.empty() ? usual : part.algorithm;
+    if (part.kind != Part::Kind::collective || part.schedule || !config.starts_with(schedule::file_prefix)) continue;
+    auto& schedule = read[config];
     if (!schedule)
       schedule =
-          std::make_shared<const schedule::Schedule>(proved(typed_file(way.substr(schedule::file_prefix.size()))));
+          std::make_shared<const schedule::Schedule>(proved(typed_file(config.substr(schedule::file_prefix.size()))));
     part.schedule = schedule;
   }
 }
@@ -128,8 +128,9 @@ std::string text_of(const PlayReport& report) {
   if (!interrupted.empty()) out += fmt::format("  interrupted    {}\n", interrupted);
   if (interval.high > 0) out += fmt::format("  between        {}\n", interval_words(interval));
   if (!noisy.times.empty()) out += fmt::format("  with noise     {}\n", noise_words(noisy));
-  for (const Sensitivity& s : std::span(interval.sways).first(std::min<std::size_t>(3, interval.sways.size())))
-    out += fmt::format("  hangs on       {}\n", sway_words(s));
+  for (const Sensitivity& s :
+       std::span(interval.sensitivities).first(std::min<std::size_t>(3, interval.sensitivities.size())))
+    out += fmt::format("  sensitive to   {}\n", sensitivity_words(s));
   Time on_path = 0;
   for (std::uint32_t i : played.path)
     if (workload.parts[i].kind == Part::Kind::collective) on_path += played.parts[i].end - played.parts[i].start;

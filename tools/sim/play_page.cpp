@@ -77,7 +77,7 @@ std::string play_page(const PlayReport& report) {
   row("waits", mean.idle, "");
   put(page.text(), "</table></section>\n");
   page.put_shares(path_of(workload, played), played.time);
-  page.put_sways(a.interval);
+  page.put_sensitivities(a.interval);
   put(page.text(), "<h2>Timeline</h2>\n");
   return page.html();
 }

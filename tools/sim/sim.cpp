@@ -42,11 +42,11 @@ struct Options {
 
 void add(CLI::App& app, Options& o) {
   app.description(fmt::format(
-      "Prices a collective on a simulated machine: how long it takes, what bounds it, and how sure that is; by the "
-      "best\nalgorithm, or as -a says: an algorithm, a way as tables and searches write it, or file:PATH. A schedule's "
-      "file is\npriced likewise. A workload or a trace of one is played: what it takes, how much of the communication "
-      "nothing hides,\nwhat the time hangs on; collectives share the machine with each other while computation goes "
-      "on.\n\n{}\n\n{}\n\n"
+      "Simulates a collective on a machine, and reports its time, its lower bounds, and an interval for what is not\n"
+      "known of the hardware. Uses the fastest algorithm, or that of -a: a name, an algorithm config as tables and\n"
+      "searches print it, or file:PATH. A file with a schedule is simulated likewise.\n\n"
+      "A workload, or a trace of one, is simulated too: its time, its exposed communication, and its critical path.\n"
+      "Its collectives share the machine with each other while computation goes on.\n\n{}\n\n{}\n\n"
       "-o writes what ran where and when: rows for each rank's software, bytes and waiting, and for each "
       "link, HBM and\nDMA engine that it used. The page has the result beside its lower bounds, the phases, "
       "the critical path in words and\nthe machine's picture with its links as they were used. Ctrl-C ends a "
@@ -162,9 +162,9 @@ class Pricing {
                      .answer = answer(question_, priced_)};
     Answer& a = report.answer;
     if (given_)
-      a.way = {.algorithm = fmt::format("{}{}", schedule::file_prefix, file->path), .dims = question_.group.dims};
+      a.config = {.algorithm = fmt::format("{}{}", schedule::file_prefix, file->path), .dims = question_.group.dims};
     report.explain = o_.explain;
-    if (a.way.algorithm.empty()) throw std::runtime_error("interrupted before any algorithm was priced");
+    if (a.config.algorithm.empty()) throw std::runtime_error("interrupted before any algorithm was priced");
     if (a.price.time == forever) return tell_of_interruption(report);
     expect_seen(a);
     if (a.seen) write(report);
@@ -218,8 +218,8 @@ class Pricing {
     if (wanted.ranks() != ranks)
       throw std::invalid_argument(
           fmt::format("--dims {} are {} ranks: expected {}", request.dims, wanted.ranks(), ranks));
-    question_.way = {algorithm->name, wanted.channels, wanted.segments, wanted.levels,
-                     wanted.dims,     wanted.order,    wanted.numbering};
+    question_.config = {algorithm->name, wanted.channels, wanted.segments, wanted.levels,
+                        wanted.dims,     wanted.order,    wanted.numbering};
     return wanted;
   }
 
@@ -239,7 +239,7 @@ class Pricing {
     write_output(
         "", fmt::format(
                 "interrupted: {} by {} takes longer than {}; {:.1f}% of its moves were done{}\n", report.words,
-                report.answer.way.algorithm, time_words(watch_.reached()), 100 * done,
+                report.answer.config.algorithm, time_words(watch_.reached()), 100 * done,
                 done > 0 ? fmt::format(", so about {} in all", time_words(static_cast<Time>(reached / done))) : ""));
     return 1;
   }
@@ -247,7 +247,7 @@ class Pricing {
   void expect_seen(const Answer& a) const {
     if (a.moves > 0 && !o_.output.empty())
       throw std::invalid_argument(fmt::format(
-          "-o {}: {:.0f} million moves are gone through, and at most {} million can be shown: fewer ranks (-n), an "
+          "-o {}: {:.0f} million moves are simulated, and at most {} million can be shown: fewer ranks (-n), an "
           "algorithm with fewer steps, or a machine without defects, which folds",
           o_.output, a.moves * 1e-6, most_traced / 1'000'000));
   }
@@ -258,7 +258,7 @@ class Pricing {
     const Rank all = question_.group.ranks();
     if (seen.gone_through < all)
       notes.push_back(
-          fmt::format("{} of {} ranks were gone through; each stands for those that schedule and machine "
+          fmt::format("{} of {} ranks were simulated; each stands for those that schedule and machine "
                       "cannot tell apart from it. --unfolded goes through all.",
                       seen.gone_through, all));
     if (std::ssize(seen.shown) < seen.gone_through)
@@ -267,7 +267,7 @@ class Pricing {
                       "chooses others.",
                       seen.shown.size(), seen.gone_through));
     const std::string title =
-        fmt::format("{} on {} by {}", report.words, machine().name(), report.answer.way.algorithm);
+        fmt::format("{} on {} by {}", report.words, machine().name(), report.answer.config.algorithm);
     const std::string page = is_page(o_.output) ? sim_page(report, machine()) : "";
     write_timeline(o_.output, seen.timeline, {.title = title, .introduction = page});
   }

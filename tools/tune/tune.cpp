@@ -148,7 +148,7 @@ std::string gain_in_words(Collective c, ccl::Rank ranks, const Measured& all) {
   for (std::size_t i = 0; i < all.costs.size(); ++i) {
     const auto& costs = all.costs[i].costs;
     const auto today =
-        std::ranges::find_if(costs, [&](const Cost& cost) { return text_of(cost.way) == all.selected[i]; });
+        std::ranges::find_if(costs, [&](const Cost& cost) { return text_of(cost.config) == all.selected[i]; });
     if (today == costs.end() || today->samples == 0) continue;
     const double gain = std::max(1.0, today->time / costs.front().time);
     logs += std::log(gain);
@@ -293,9 +293,9 @@ void print_explanation(const Options& o, const Bench& bench, const ccl::Call& ca
   std::ranges::stable_sort(sorted, {}, &Cost::time);
   std::set<std::string> seen;
   for (const Cost& c : sorted)
-    if (seen.insert(c.way.algorithm).second || o.all || c.way == selected)
-      table.add(
-          {text_of(c.way), c.time * 1e-6, c.time / sorted.front().time, std::int64_t{c.samples}, c.way == selected});
+    if (seen.insert(c.config.algorithm).second || o.all || c.config == selected)
+      table.add({text_of(c.config), c.time * 1e-6, c.time / sorted.front().time, std::int64_t{c.samples},
+                 c.config == selected});
   if (o.json) return write_output("", table.json());
   const std::string of = schedule::carries_data(call.collective) ? fmt::format(" of {}", bytes_text(bytes)) : "";
   write_output("", fmt::format("{}{} on {} ranks: {}\n{}\n\n{}", schedule::name(call.collective), of, bench.ranks(),

@@ -107,7 +107,7 @@ std::vector<std::string> clos_keys(std::size_t dims) {
   return all;
 }
 
-const RegisteredFabric one({"switch", "one switch that every unit hangs on: 8", make_switch, switch_keys});
+const RegisteredFabric one({"switch", "one switch that connects every unit: 8", make_switch, switch_keys});
 const RegisteredFabric clos({"clos", "leaf switches below a spine: 64", make_clos, clos_keys});
 const RegisteredFabric fat({"fattree", "switches in a tree, the children of each level from below: 4x8x16",
                             make_fat_tree, fat_tree_keys});

@@ -34,11 +34,11 @@ std::string on_cores(Rank ranks, const DeviceFunction& work, const std::string& 
   return run_devices(fmt::format("sim:{}", machine_name), ranks, closing, algorithm);
 }
 
-sim::Time priced(Collective collective, const std::string& way, Rank ranks, double bytes) {
+sim::Time priced(Collective collective, const std::string& config, Rank ranks, double bytes) {
   const sim::Machine machine = sim::machine_named(machine_name);
   sim::Pricer pricer(machine, sim::first_in_a_row(machine, ranks),
                      {.collective = collective, .element = 4, .in_place = true});
-  return pricer.price(sim::algorithm_config_named(way), bytes).time;
+  return pricer.price(sim::algorithm_config_named(config), bytes).time;
 }
 
 // One rank is late: all end when it and the collective's time allow.
@@ -46,7 +46,7 @@ TEST(Simulated, ACollectiveTakesTheSimulatorsTime) {
   constexpr std::size_t count = 100'000, bytes = count * sizeof(float);
   for (const Rank ranks : {2, 4, 8}) {
     std::vector<device::Time> begins(static_cast<std::size_t>(ranks)), ends = begins, again = begins;
-    std::string way;
+    std::string config;
     EXPECT_EQ(on_cores(ranks,
                        [&](Communicator& c, device::Device& d) {
                          const auto rank = static_cast<std::size_t>(c.rank());
@@ -58,7 +58,7 @@ TEST(Simulated, ACollectiveTakesTheSimulatorsTime) {
                          begins[rank] = stream->now();
                          const Call call{
                              .collective = Collective::all_reduce, .input = data, .output = data, .count = count};
-                         if (rank == 0) way = c.algorithm(call);
+                         if (rank == 0) config = c.algorithm(call);
                          c.run(call, stream.get());
                          stream->synchronize();
                          ends[rank] = stream->now();
@@ -69,11 +69,11 @@ TEST(Simulated, ACollectiveTakesTheSimulatorsTime) {
                          d.release(data);
                        }),
               "");
-    const sim::Time time = priced(Collective::all_reduce, way, ranks, bytes);
+    const sim::Time time = priced(Collective::all_reduce, config, ranks, bytes);
     EXPECT_GT(begins[1], begins[0]);
     for (std::size_t r = 0; r < ends.size(); ++r) {
-      EXPECT_EQ(ends[r], begins[1] + time) << way << " by " << ranks << ", rank " << r;
-      EXPECT_EQ(again[r], ends[r] + time) << way << " by " << ranks << ", rank " << r;
+      EXPECT_EQ(ends[r], begins[1] + time) << config << " by " << ranks << ", rank " << r;
+      EXPECT_EQ(again[r], ends[r] + time) << config << " by " << ranks << ", rank " << r;
     }
   }
 }
@@ -185,7 +185,7 @@ TEST(Simulated, UnevenBlocksAreTimedByTheirCounts) {
   for (const Collective collective :
        {Collective::all_gather_v, Collective::reduce_scatter_v, Collective::all_to_all_v}) {
     std::vector<device::Time> ends(ranks);
-    std::string way;
+    std::string config;
     EXPECT_EQ(on_cores(ranks,
                        [&](Communicator& c, device::Device& d) {
                          std::vector<float> in(20'000, 1.0F), out(20'000);
@@ -196,7 +196,7 @@ TEST(Simulated, UnevenBlocksAreTimedByTheirCounts) {
                            call.counts = rows[me];
                            for (const auto& row : rows) call.arriving_counts.push_back(row[me]);
                          }
-                         if (me == 0) way = c.algorithm(call);
+                         if (me == 0) config = c.algorithm(call);
                          c.run(call);
                          ends[me] = d.clock().time;
                        }),
@@ -206,12 +206,12 @@ TEST(Simulated, UnevenBlocksAreTimedByTheirCounts) {
       if (blocks.empty() || collective == Collective::all_to_all_v) blocks.insert(blocks.end(), row.begin(), row.end());
     const auto elements = std::accumulate(blocks.begin(), blocks.end(), std::int64_t{0});
     sim::Pricer pricer(machine, sim::first_in_a_row(machine, ranks), {.collective = collective, .element = 4});
-    const sim::AlgorithmConfig named = sim::algorithm_config_named(way);
+    const sim::AlgorithmConfig named = sim::algorithm_config_named(config);
     const sim::CompiledSchedule pattern(
         schedule::make(schedule::algorithm_named(named.algorithm), pricer.request(named)), std::move(blocks));
     const sim::Time time = sim::price(pattern, machine, pricer.options(4.0 * static_cast<double>(elements))).time;
     EXPECT_GT(time, 0);
-    for (const device::Time end : ends) EXPECT_EQ(end, time) << schedule::name(collective) << " by " << way;
+    for (const device::Time end : ends) EXPECT_EQ(end, time) << schedule::name(collective) << " by " << config;
   }
 }
 

@@ -25,10 +25,10 @@ def interrupted(words, points, size):
 
 
 def regions_in(text):
-    """Bytes, way and time of each line of a table of regions."""
+    """Bytes, config and time of each line of a table of regions."""
     units = {"B": 0, "KiB": 10, "MiB": 20, "GiB": 30}
-    lines = re.findall(r"from +(\S+) (\S+) +(?:\((\d+) B\) +)?(\S+) +(\S+ \S+)\n", text)
-    return [(int(exact) if exact else int(size) << units[unit], way, time) for size, unit, exact, way, time in lines]
+    lines = re.findall(r"from +(\S+) (\S+) +(?:\((\d+) B\) +)?(\S.*?)  +(\S+ \S+)\n", text)
+    return [(int(exact) if exact else int(size) << units[unit], config, time) for size, unit, exact, config, time in lines]
 
 
 trellis = functools.partial(program.trellis, timeout=300)
@@ -63,7 +63,7 @@ class Tune(Case):
     def test_published_family_changes_places_once_and_in_order(self):
         text = self.printed("machine", "tune", "trn2.48xlarge", "--collectives", "all_reduce", "--algorithms",
                             "mesh,rdh,kangaring", "--sizes", "1KB..1GB")
-        names = [way.split("*")[0] for _, way, _ in regions_in(text)]
+        names = [config.split()[0] for _, config, _ in regions_in(text)]
         self.assertEqual(names, ["mesh", "rdh", "kangaring"], text)
 
     def test_times_are_those_of_the_sizes_beside_them(self):
@@ -71,15 +71,15 @@ class Tune(Case):
             text = self.printed("machine", "tune", "ring:8", "--collectives", "all_reduce", "--sizes", sizes)
             regions = regions_in(text)
             self.assertGreaterEqual(len(regions), 3, text)
-            for size, way, shown in regions:
-                answer = self.printed("sim", "all_reduce", "--machine", "ring:8", "-a", way, "--bytes", size)
+            for size, config, shown in regions:
+                answer = self.printed("sim", "all_reduce", "--machine", "ring:8", "-a", config, "--bytes", size)
                 self.assertIn(f": {shown} by ", answer.splitlines()[0], text)
 
     def test_borders_hardly_depend_on_where_samples_lie(self):
         words = ["machine", "tune", "ring:8", "--collectives", "all_reduce", "--algorithms", "direct,bine,ring", "--sizes"]
         few, many = regions_in(self.printed(*words, "1KB,256MB")), regions_in(self.printed(*words, "1KB..256MB"))
         self.assertGreaterEqual(len(many), 2)
-        self.assertEqual([way.split("*")[0] for _, way, _ in few], [way.split("*")[0] for _, way, _ in many])
+        self.assertEqual([config.split()[0] for _, config, _ in few], [config.split()[0] for _, config, _ in many])
         for (size, *_), (other, *_) in zip(few, many):
             self.assertLess(abs(size - other), 0.05 * other)  # prices have steps, and may cross more than once
 
@@ -296,8 +296,8 @@ class Search(Case):
     def test_orders_and_splits_are_found_and_can_be_made_again(self):
         text = self.printed("machine", "search", "torus:4x2", "all_gather", "--bytes", "64MB", "--levels", "2",
                             "--algorithms", "ring,torus", "--show", "400")
-        self.assertRegex(text, r"torus@4x2\^1\.0 ")
-        self.assertRegex(text, r"split\(\S+:\d,\S+:\d\)")
+        self.assertRegex(text, r"torus dims=4x2 order=\(1,0\) ")
+        self.assertRegex(text, r"split levels=\(.+:\d,.+:\d\)")
         self.printed("schedule", "verify", "all_gather", "-a", "split", "--dims", "4x2", "--levels",
                      "torus:3,hierarchical(ring,ring)@4x2:2")
         self.printed("schedule", "verify", "all_gather", "-a", "torus", "--dims", "4x2", "--order", "1.0")
@@ -327,7 +327,7 @@ class Bench(Case):
             sim = json.loads(self.printed("sim", "all_reduce", "-m", "trn2.48xlarge", *words, "--json"))
             size = [word if word != "-a" else "--algorithm" for word in words]
             row = self.rows("all_reduce", "--on", "sim:trn2.48xlarge", *size, "-e", words[1], "-d", "fp32")[0]
-            self.assertEqual((row["algorithm"], row["bytes"]), (sim["way"], sim["bytes"]))
+            self.assertEqual((row["algorithm"], row["bytes"]), (sim["config"], sim["bytes"]))
             for key in ("time_us", "time_low_us", "time_high_us"):
                 self.assertAlmostEqual(row[key], sim[key], places=5, msg=str(words))
             self.assertLess(row["time_low_us"], row["time_high_us"])
