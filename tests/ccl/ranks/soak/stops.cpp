@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iostream>
 #include <numeric>
 #include <random>
+#include <sstream>
+#include <string>
 #include <thread>
 
 #include "tests/ccl/ranks/run.h"
@@ -170,15 +173,30 @@ void live(Communicator& first, const Plan& plan) {
   }
 }
 
+// Whether ranks of a busy machine joined later than the timeout, before anything was stopped: every complaint is of
+// that.
+bool is_late_joining(const std::string& said) {
+  std::istringstream lines(said);
+  bool any = false;
+  for (std::string line; std::getline(lines, line); any = true)
+    if (line.find("did not join in time") == line.npos && line.find("the store of the unique id") == line.npos)
+      return false;
+  return any;
+}
+
 void storm(std::uint32_t seed) {
   const Plan plan(seed);
   std::string stops;
   for (const StopAt& s : plan.stops)
     stops += fmt::format(" rank {} at {} ms for {} ms;", s.rank, s.after.count(), s.length.count());
-  EXPECT_EQ(run_processes(
-                plan.ranks, [&](Communicator& c) { live(c, plan); }, {.timeout = timeout}, longest_stop * 3),
-            "")
-      << "seed " << seed << ": " << plan.ranks << " ranks;" << stops;
+  std::string said;
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    said = run_processes(
+        plan.ranks, [&](Communicator& c) { live(c, plan); }, {.timeout = timeout}, longest_stop * 3);
+    if (!is_late_joining(said)) break;
+    std::cout << "[   AGAIN  ] " << said << std::endl;
+  }
+  EXPECT_EQ(said, "") << "seed " << seed << ": " << plan.ranks << " ranks;" << stops;
 }
 
 TEST(Stops, AFewStormsOfThem) {
