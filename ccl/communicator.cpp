@@ -8,8 +8,10 @@
 #include <optional>
 
 #include "ccl/descriptor_limit.h"
+#include "ccl/devices.h"
 #include "ccl/group.h"
 #include "ccl/plan/check.h"
+#include "ccl/rendezvous/environment.h"
 #include "ccl/rendezvous/member_check.h"
 #include "ccl/rendezvous/this_machine.h"
 #include "ccl/run/run_loop.h"
@@ -35,6 +37,19 @@ Communicator::Communicator(std::unique_ptr<State> state) : state_(std::move(stat
 Communicator::~Communicator() {
   Group::forget(*state_);
   if (state_->tickets.forked()) static_cast<void>(state_.release());
+}
+
+std::unique_ptr<Communicator> Communicator::from_environment() {
+  const Config config = config_from_environment();
+  const Launched launched = launched_from_environment();
+  const std::string prefix = next_job_prefix();
+  std::shared_ptr<Store> store;
+  try {
+    store = std::make_shared<PrefixStore>(store_from_environment(launched, Clock::now() + config.timeout), prefix);
+  } catch (...) {
+    std::rethrow_exception(write_making_dump(config.dump, launched.rank, launched.ranks, std::current_exception()));
+  }
+  return create(std::move(store), launched.rank, launched.ranks, config, device_of_process());
 }
 
 std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store, Rank rank, Rank ranks,

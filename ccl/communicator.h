@@ -8,37 +8,15 @@
 #include <optional>
 #include <span>
 
+#include "ccl/call.h"
 #include "ccl/config.h"
 #include "ccl/exposed.h"
+#include "ccl/span_calls.h"
 #include "ccl/store.h"
 #include "device/device.h"
 #include "schedule/schedule.h"
 
 namespace trellis::ccl {
-
-using schedule::Collective;
-
-// avg divides the sum by the number of ranks. scaled_sum multiplies this rank's contribution by the factor first.
-struct ReduceOp {
-  kernels::Reduction kind = kernels::Reduction::sum;
-  double factor = 1;
-};
-
-// One operation, in the general form of all the calls below. count is as in NCCL: the whole buffer for all_reduce,
-// broadcast, reduce, send_recv and permute; one rank's block for the others.
-struct Call {
-  Collective collective = Collective::all_reduce;
-  const void* input = nullptr;
-  void* output = nullptr;
-  std::size_t count = 0;
-  kernels::DType type = kernels::DType::f32;
-  ReduceOp op = {};
-  Rank root = 0;                                  // send_recv: the sender
-  Rank peer = 0;                                  // send_recv: the receiver
-  std::vector<schedule::Pair> pairs = {};         // permute
-  std::vector<std::size_t> counts = {};           // all_gather_v, reduce_scatter_v: by rank; all_to_all_v: to each rank
-  std::vector<std::size_t> arriving_counts = {};  // all_to_all_v: from each rank
-};
 
 // How an operation ran.
 struct LastRun {
@@ -46,8 +24,11 @@ struct LastRun {
   std::string not_native = "";  // why it did not, where the device has collectives
 };
 
-class Communicator {
+class Communicator : public SpanCalls<Communicator> {
  public:
+  // Of the job that `trellis launch`, torchrun, mpirun or srun started, configured by the environment; of this process
+  // alone where none did. All ranks make as many. Throws what create does, and invalid_argument for a bad variable.
+  static std::unique_ptr<Communicator> from_environment();
   // Returns when all `ranks` have called it with stores that see each other. Use a store, or a prefix, only once.
   static std::unique_ptr<Communicator> create(std::shared_ptr<Store>, Rank rank, Rank ranks, const Config& = {},
                                               std::shared_ptr<device::Device> = nullptr);
@@ -65,6 +46,7 @@ class Communicator {
   // Runs a schedule that the caller supplies. Every rank proves it first.
   void run(const Call&, const schedule::Schedule&, device::Stream* = nullptr);
 
+  // Over memory of any device. SpanCalls has the same over spans, and the collectives with uneven blocks.
   void all_reduce(const void* in, void* out, std::size_t count, kernels::DType, ReduceOp = {}, device::Stream* = {});
   void reduce_scatter(const void* in, void* out, std::size_t count, kernels::DType, ReduceOp = {},
                       device::Stream* = {});
@@ -77,6 +59,8 @@ class Communicator {
   void barrier(device::Stream* = {});
   void send(const void* in, std::size_t count, kernels::DType, Rank to, device::Stream* = {});
   void recv(void* out, std::size_t count, kernels::DType, Rank from, device::Stream* = {});
+  using SpanCalls::all_gather, SpanCalls::all_reduce, SpanCalls::all_to_all, SpanCalls::broadcast, SpanCalls::gather,
+      SpanCalls::recv, SpanCalls::reduce, SpanCalls::reduce_scatter, SpanCalls::scatter, SpanCalls::send;
 
   // Ranks with the same color form a new communicator, ordered by key, then rank; no color: null. It returns within the
   // timeout; success is on all members, unless they die. A failed split ends this communicator: use shrink().
@@ -107,3 +91,7 @@ class Communicator {
 };
 
 }  // namespace trellis::ccl
+
+namespace trellis {
+using ccl::Communicator;
+}

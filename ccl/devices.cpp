@@ -1,9 +1,11 @@
 #include "ccl/devices.h"
 
 #include <algorithm>
+#include <mutex>
 #include <stdexcept>
 
 #include "ccl/config.h"
+#include "device/of_this_process.h"
 #include "device/visible_cores.h"
 #include "kernels/dispatch/cpu_quota.h"
 #include "kernels/dispatch/system_files.h"
@@ -33,11 +35,19 @@ std::shared_ptr<device::Device> device_of_rank(std::string_view name, int rank, 
   return device::open(name, {.core = one ? 0 : name.starts_with("sim:") ? rank : local_rank});
 }
 
-std::shared_ptr<device::Device> device_of_process() {
-  const std::string name = device_from_environment();
-  if (name == "host") return device::host_of_process();  // a bad launcher's variable does not matter
-  const Launched l = launched_from_environment();
-  return device_of_rank(name, l.rank, l.local_rank);
+// Not destroyed at exit: objects that the program did not destroy may still be at work.
+const std::shared_ptr<device::Device>& device_of_process() {
+  struct Kept {
+    std::once_flag once;
+    std::shared_ptr<device::Device> device;
+  };
+  Kept& kept = device::of_this_process([] { return new Kept; });
+  std::call_once(kept.once, [&] {
+    const std::string name = device_from_environment();
+    const Launched l = name == "host" ? Launched{} : launched_from_environment();  // the host needs no launcher
+    kept.device = device_of_rank(name, l.rank, l.local_rank);
+  });
+  return kept.device;
 }
 
 }  // namespace trellis::ccl

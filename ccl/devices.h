@@ -23,6 +23,7 @@ std::string device_from_environment();  // TRELLIS_DEVICE, "host" when it is not
 // that of its rank on the host. A process that sees one core alone has that one; the host has none. Throws
 // invalid_argument that names the value and the known devices, Unsupported.
 std::shared_ptr<device::Device> device_of_rank(std::string_view name, int rank, int local_rank);
-std::shared_ptr<device::Device> device_of_process();  // that of TRELLIS_DEVICE and the launcher's rank
+// That of TRELLIS_DEVICE and the launcher's rank: made once, and kept until the process ends.
+const std::shared_ptr<device::Device>& device_of_process();
 
 }  // namespace trellis::ccl

@@ -1,5 +1,6 @@
 # trellis_version_script(<output>): ccl/api/trellis.map, and the names of exports.txt as the linker knows them.
 function(trellis_version_script output)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.txt)
   file(STRINGS ${PROJECT_SOURCE_DIR}/cmake/exports.txt names REGEX "^[a-z]")
   set(patterns "")
   foreach(name IN LISTS names)

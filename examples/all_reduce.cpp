@@ -6,17 +6,11 @@
 #include <vector>
 
 #include "ccl/communicator.h"
-#include "ccl/rendezvous/environment.h"
 
 int main() try {
-  using namespace trellis;
-  const ccl::Launched launched = ccl::launched_from_environment();
-  const ccl::Config config = ccl::config_from_environment();
-  const auto store = ccl::store_from_environment(launched, ccl::Clock::now() + config.timeout);
-  const auto communicator = ccl::Communicator::create(store, launched.rank, launched.ranks, config);
-
+  const auto communicator = trellis::Communicator::from_environment();
   std::vector<float> data(1000, static_cast<float>(communicator->rank() + 1));
-  communicator->all_reduce(data.data(), data.data(), data.size(), kernels::DType::f32);
+  communicator->all_reduce(std::span(data));
 
   const auto ranks = static_cast<float>(communicator->ranks());
   for (const float element : data)

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ccl/communicator.h"
+#include "ccl/call.h"
 #include "ccl/failure/rank_dump.h"
 #include "ccl/plan/selector.h"
 

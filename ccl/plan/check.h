@@ -4,7 +4,7 @@
 #include <array>
 #include <optional>
 
-#include "ccl/communicator.h"
+#include "ccl/call.h"
 #include "ccl/plan/plan_key.h"
 
 namespace trellis::ccl {

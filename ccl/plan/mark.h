@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "ccl/communicator.h"
+#include "ccl/call.h"
 #include "ccl/plan/call_hash.h"
 
 namespace trellis::ccl {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <tuple>
 
-#include "ccl/communicator.h"
+#include "ccl/call.h"
 #include "schedule/stage_unreadable_buffers.h"
 
 namespace trellis::ccl {

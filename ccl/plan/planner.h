@@ -9,7 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ccl/communicator.h"
+#include "ccl/call.h"
+#include "ccl/config.h"
 #include "ccl/plan/compiled.h"
 #include "ccl/plan/host/host_chooser.h"
 #include "ccl/plan/keyed_cache.h"
@@ -91,8 +92,7 @@ class Planner {
   Selections selections_;
   const std::string machine_;
   mutable HostChooser chooser_;
-  std::map<std::string, AlgorithmConfig> choices_;  // all that were ever made
-
+  std::map<std::string, AlgorithmConfig> choices_;                 // all that were ever made
   mutable KeyedCache<AlgorithmConfig, schedule::Schedule> given_;  // read from files
   KeyedCache<Traced, Proved> proved_;
   KeyedCache<Concealed, bool> concealed_;  // with the input, the output or both hidden: proved too
@@ -103,7 +103,7 @@ class Planner {
   };
   std::array<Last, static_cast<std::size_t>(Collective::barrier) + 1> last_ = {};  // per collective, into made_
 
-  // The last few plans for calls with their own counts or pairs, of which there can be any number.
+  // The last few plans for calls with their own counts or pairs.
   struct Passing {
     PlanKey asked;
     Planned planned;
@@ -114,7 +114,7 @@ class Planner {
 
 Counts counts_of(const Call&, Rank rank, Rank ranks);
 std::size_t larger_bytes(const Call&, Rank ranks);  // of the larger of the two buffers
-// Whether to stage buffers that peers cannot read (schedule/stage_unreadable_buffers.h). The same on all ranks.
+// The same on all ranks: whether to stage buffers that peers cannot read (schedule/stage_unreadable_buffers.h).
 bool worth_showing(const Call&, Rank ranks);
 
 }  // namespace trellis::ccl

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "ccl/communicator.h"
+#include "ccl/call.h"
 #include "ccl/plan/compiled.h"
 
 namespace trellis::ccl {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cerrno>
 #include <map>
 #include <mutex>
@@ -92,6 +93,11 @@ JobStores& job_stores() {
 }
 
 }  // namespace
+
+std::string next_job_prefix() {
+  static std::atomic<int> made = 0;
+  return fmt::format("c{}", made++);
+}
 
 std::string listening_address(const std::string& host) {
   if (host == "localhost") return "127.0.0.1";

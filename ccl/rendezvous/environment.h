@@ -21,4 +21,7 @@ std::string listening_address(const std::string& host);
 // Throws invalid_argument when the launcher told too little; otherwise as tcp_store does.
 std::shared_ptr<Store> store_from_environment(const Launched&, Deadline);
 
+// A prefix for the next communicator of this process's job: every rank makes its communicators in the same order.
+std::string next_job_prefix();
+
 }  // namespace trellis::ccl

@@ -1,7 +1,7 @@
 // What a call asks for, and what it is to others: the activity that a rank shows, the entry of its recorder.
 #pragma once
 
-#include "ccl/communicator.h"
+#include "ccl/call.h"
 #include "ccl/failure/recorder.h"
 #include "ccl/transports/liveness.h"
 

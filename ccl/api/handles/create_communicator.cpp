@@ -1,7 +1,5 @@
 #include "ccl/api/handles/create_communicator.h"
 
-#include <fmt/format.h>
-
 #include <atomic>
 #include <cstring>
 #include <string>
@@ -46,9 +44,8 @@ Rendezvous rendezvous_by(const trellis_unique_id& id) {
 }
 
 Rendezvous rendezvous_by_environment(const Launched& launched) {
-  static std::atomic<int> made = 0;  // a job's communicators share its store; every rank creates them in the same order
-  return [launched, number = made++](Deadline deadline) {
-    return std::make_shared<PrefixStore>(store_from_environment(launched, deadline), fmt::format("c{}", number));
+  return [launched, prefix = next_job_prefix()](Deadline deadline) {
+    return std::make_shared<PrefixStore>(store_from_environment(launched, deadline), prefix);
   };
 }
 

@@ -4,22 +4,7 @@
 #include "device/of_this_process.h"
 
 namespace trellis::ccl::api {
-namespace {
-
-// Created at first use; lives until the process ends.
-struct Kept {
-  std::once_flag once;
-  std::shared_ptr<device::Device> device;
-};
-
-}  // namespace
-
-// Not destroyed at exit: objects that the program did not destroy may still be at work.
-const std::shared_ptr<device::Device>& device() {
-  auto& kept = device::of_this_process([] { return new Kept; });
-  std::call_once(kept.once, [&] { kept.device = device_of_process(); });
-  return kept.device;
-}
+const std::shared_ptr<device::Device>& device() { return device_of_process(); }
 UserMemory& user_memory() {
   return device::of_this_process([] { return new UserMemory; });
 }

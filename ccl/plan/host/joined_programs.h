@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "ccl/communicator.h"
+#include "ccl/call.h"
 #include "ccl/plan/compiled.h"
 #include "ccl/transports/rank_places.h"
 #include "schedule/algorithms/algorithm_config.h"

@@ -1,0 +1,42 @@
+// What a caller asks of a communicator, in the general form of all collectives.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "kernels/reduce/reduce.h"
+#include "kernels/types/dtype.h"
+#include "schedule/collective.h"
+
+namespace trellis::device {
+class Stream;  // on which a call runs
+}
+
+namespace trellis::ccl {
+
+using schedule::Collective;
+using schedule::Rank;
+
+// avg divides the sum by the number of ranks. scaled_sum multiplies this rank's contribution by the factor first.
+struct ReduceOp {
+  kernels::Reduction kind = kernels::Reduction::sum;
+  double factor = 1;
+};
+
+// count is as in NCCL: the whole buffer for all_reduce, broadcast, reduce, send_recv and permute; one rank's block for
+// the others.
+struct Call {
+  Collective collective = Collective::all_reduce;
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::size_t count = 0;
+  kernels::DType type = kernels::DType::f32;
+  ReduceOp op = {};
+  Rank root = 0;                                  // send_recv: the sender
+  Rank peer = 0;                                  // send_recv: the receiver
+  std::vector<schedule::Pair> pairs = {};         // permute
+  std::vector<std::size_t> counts = {};           // all_gather_v, reduce_scatter_v: by rank; all_to_all_v: to each rank
+  std::vector<std::size_t> arriving_counts = {};  // all_to_all_v: from each rank
+};
+
+}  // namespace trellis::ccl
