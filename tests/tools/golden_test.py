@@ -27,7 +27,7 @@ class Golden(unittest.TestCase):
 
     def test_every_text_has_its_command(self):
         texts = {path.name for path in GOLDEN.iterdir() if path.is_file()} - {"commands"}
-        self.assertEqual(texts, {name for name, _ in cases()})
+        self.assertEqual(texts, {name for name, _ in cases() if "/" not in name})
 
 
 if __name__ == "__main__":

@@ -1,0 +1,57 @@
+"""What README.md and the pages of docs/ show of commands is what these print, and what they link to is there."""
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import unittest
+
+import program
+
+SOURCE = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"])
+PAGES = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
+
+
+def shown_commands(text):
+    """Of each indented `$ trellis ...`: the words, and the lines below it up to the next prompt or an empty line."""
+    for prompt in re.finditer(r"^    \$ trellis (.*)\n((?:    (?!\$ ).*\n)*)", text, re.M):
+        yield shlex.split(prompt[1]), [line[4:].rstrip() for line in prompt[2].splitlines()]
+
+
+def headings(text):
+    """The names by which links reach a page's headings."""
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.*)", text, re.M)}
+
+
+class DocumentsTest(unittest.TestCase):
+    def test_commands_print_what_is_shown(self):
+        shown = 0
+        for page in PAGES:
+            for words, wanted in shown_commands(page.read_text()):
+                with self.subTest(page=page.name, command=" ".join(words)):
+                    ran = program.trellis(*words, cwd=SOURCE, timeout=300)
+                    self.assertEqual([line.rstrip() for line in ran.stdout.splitlines()], wanted, ran.stderr)
+                    shown += 1
+        self.assertGreater(shown, 1)
+
+    def test_links_lead_somewhere(self):
+        for page in PAGES + [SOURCE / name for name in ("ARCHITECTURE.md", "HACKING.md", "CONTRIBUTING.md", "SECURITY.md")]:
+            for link in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+                if link.startswith("http"):
+                    continue
+                with self.subTest(page=page.name, link=link):
+                    path, _, heading = link.partition("#")
+                    target = (page.parent / path).resolve() if path else page
+                    self.assertTrue(target.exists())
+                    if heading:
+                        self.assertIn(heading, headings(target.read_text()))
+
+    def test_the_first_program_of_the_readme_compiles(self):
+        code = re.search(r"^    #include <vector>\n(?:(?:    .*)?\n)*?    }\n", (SOURCE / "README.md").read_text(), re.M)
+        ran = subprocess.run([os.environ["CXX"], "-std=c++20", "-fsyntax-only", f"-I{SOURCE}", "-x", "c++", "-"],
+                             input=code[0], capture_output=True, text=True, timeout=300)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
