@@ -218,7 +218,7 @@ TEST(Search, GoesOnWhereItWasStopped) {
   EXPECT_EQ(look({}), resumed);
   EXPECT_LT(rest, looked_at);
   EXPECT_FALSE(read_slower(file, "0", same).empty());
-  EXPECT_NE(file.find(" synthesised^"), std::string::npos);
+  EXPECT_NE(file.find(" synthesised order="), std::string::npos);
 }
 
 // Wherever it is: among the fixed configs, the choice, making compositions, or pricing them.
