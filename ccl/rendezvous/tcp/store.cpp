@@ -168,6 +168,7 @@ class TcpStore : public Store {
 Link TcpStore::find(Deadline deadline) {
   milliseconds pause = shortest_pause;
   std::string told = "nothing was tried";
+  Found ever = Found::store;  // what `told` is of: who was refused is told so, also when the server has ended since
   do {
     Found most = Found::store;  // of this round: a place of another job may be one among several where nobody is
     for (const Endpoint& place : search_.places) {
@@ -177,8 +178,11 @@ Link TcpStore::find(Deadline deadline) {
         search_.places = {place};  // drops the other places: further connections go to the same server
         return *std::move(a.link);
       }
-      if (a.found > most) told = fmt::format("at {}: {}", place.text(), a.why);
-      if (a.found > most && a.found == Found::gone) told += "; its process has not begun, or has ended";
+      if (a.found > most && a.found >= ever) {
+        told = fmt::format("at {}: {}", place.text(), a.why);
+        if (a.found == Found::gone) told += "; its process has not begun, or has ended";
+        ever = a.found;
+      }
       most = std::max(most, a.found);
       if (a.found >= Found::elsewhere && search_.strangers_end_it)
         throw std::system_error(EACCES, std::generic_category(), fmt::format("{}, {}", search_.name, told));

@@ -19,6 +19,7 @@
 #include "ccl/rendezvous/tcp/server.h"
 #include "ccl/rendezvous/tcp/store.h"
 #include "tests/ccl/rendezvous/relay.h"
+#include "tests/why.h"
 
 namespace trellis::ccl {
 namespace {
@@ -106,6 +107,22 @@ TEST_F(Strangers, WhoRepeatAHelloDoNotKeepThemOutEither) {
   const Flood flood(server->port(), 200, heard);
   while (server->refused() == 0) std::this_thread::sleep_for(1ms);
   for (int i = 0; i < 5; ++i) EXPECT_GT(join()->add("n", 1), 0);
+}
+
+// Who looks for a job's store may be refused, and look on until the job has ended: the refusal is the reason to tell.
+TEST_F(Strangers, AreToldOfTheirSecretAlsoWhenTheStoreHasEndedSince) {
+  const Endpoint place = endpoints_of("127.0.0.1", server->port()).front();
+  std::string told;
+  std::thread looking([&] {
+    told = why<TimedOut>([&] {
+      find_tcp_store({.places = {place}, .secret = "wrong", .name = "the store", .strangers_end_it = false},
+                     Clock::now() + 4s);
+    });
+  });
+  while (server->refused() == 0) std::this_thread::sleep_for(1ms);
+  server.reset();
+  looking.join();
+  EXPECT_NE(told.find("secret"), std::string::npos) << told;
 }
 
 TEST_F(Strangers, CannotPassConnectionsOnFromAnotherPort) {
