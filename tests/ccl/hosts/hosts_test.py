@@ -29,7 +29,7 @@ class HostsTest(OnHosts):
                    "--show-algorithm", TRELLIS_TRANSPORT="hybrid")
         self.assertEqual(self.ends(range(16), 90), [0] * 16, "".join(self.said(r) for r in range(16)))
         # Two ranks of a host by one way, eight hosts by another: at each size.
-        self.assertEqual(len(re.findall(r"hierarchical\(\w+,\w+\)@2x8$", self.said(0), re.MULTILINE)), 3, self.said(0))
+        self.assertEqual(len(re.findall(r"hierarchical levels=\(\w+,\w+\) dims=2x8$", self.said(0), re.MULTILINE)), 3, self.said(0))
 
     def sent_by(self, places, *words):
         """Bytes that the first of two hosts sends for sums of 2 MiB; its ranks are those with place 0."""

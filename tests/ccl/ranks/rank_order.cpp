@@ -72,7 +72,7 @@ TEST(RankOrderFabric, OfASplitIsThatOfItsKeys) {
                       [&](Communicator& c) {
                         const auto mixed = c.split(0, keys[c.rank()]);
                         const std::string sum = chosen(*mixed, {.count = 10});
-                        if (sum.find("@2x2~0.3.1.2") == sum.npos) throw std::runtime_error(sum);
+                        if (sum.find("dims=2x2 numbering=(0,3,1,2)") == sum.npos) throw std::runtime_error(sum);
                         run_all(*mixed, "hierarchical");
                       },
                       {.timeout = 60s, .fabric = {.host = std::string(hosts_by_rank) + "AABB"}}),
