@@ -58,7 +58,8 @@ def what_if(axes: Any) -> None:
     machine = sim.Machine(f"{MACHINE} x 2")
     changes = ["slow:0-4:0.5", "hbm:3:0.5", "straggler:5:0.5", "nic:12:0.5"]
     base = sim.price(**_question("all_reduce", machine, 1 << 26))
-    times = [sim.price(**_question("all_reduce", machine.what_if(c), 1 << 26, config=base.config)).time for c in changes]
+    degraded = [_question("all_reduce", machine.what_if(c), 1 << 26, config=base.config) for c in changes]
+    times = [sim.price(**question).time for question in degraded]
     axes.barh(["as it is", *changes], [base.time * 1e3, *(t * 1e3 for t in times)])
     axes.set(xlabel="ms", title=f"64 MiB all_reduce by {base.config}, one part degraded")
 

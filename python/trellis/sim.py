@@ -3,7 +3,7 @@
 >>> from trellis import sim
 >>> p = sim.price("all_reduce", "trn2.48xlarge", "64MiB", config="ring*2")
 >>> p.config, p.bounds.most <= p.time <= p.interval.high
-('ring@64*2', True)
+('ring dims=64 channels=2', True)
 >>> p.links.busy.max() <= 1.0
 np.True_
 """

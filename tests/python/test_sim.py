@@ -90,7 +90,7 @@ def test_unknown_names_come_with_those_there_are():
         sim.price("all_reduce", "trn2.48xlarge", config="rign")
     with pytest.raises(ValueError, match="'all_redcue': expected .*all_reduce"):
         sim.price("all_redcue", "trn2.48xlarge")
-    with pytest.raises(ValueError, match="'softmx'; expected .*softmax"):
+    with pytest.raises(ValueError, match="'softmx': expected .*softmax"):
         core.program("softmx")
 
 
