@@ -244,7 +244,7 @@ class Contest {
     if (known.whole && (used_up() || past_prefixes || entry.moves <= 4 * effort_))
       entry.known = Entry::Known::outline;
     else
-      entry.moves = effort_ * (known.whole ? 4 : std::clamp(still_to_go(known.least, look.limit), 4.0, 64.0));
+      entry.moves = effort_ * (known.whole ? 4 : std::clamp(still_to_go(pricer, known.least, look.limit), 4.0, 64.0));
     if (look.limit == forever || past_prefixes || used_up()) return;
     const Time prefix_bound = prefix_lower_bound(algorithm, request, pricer.machine(), pricer.options(bytes_),
                                                  static_cast<std::int64_t>(effort_), look.limit);
@@ -257,8 +257,8 @@ class Contest {
 
   // By what factor the prefix must grow to reach the limit if the bound grows linearly. If it is large, looks in
   // between would tell nothing.
-  double still_to_go(Time least, Time limit) const {
-    const Time launch = pricer_.machine().overheads(pricer_.settings().era).launch;
+  static double still_to_go(const Pricer& pricer, Time least, Time limit) {
+    const Time launch = pricer.machine().overheads(pricer.settings().era).launch;
     if (limit == forever || least <= launch) return 1;
     return 1.1 * static_cast<double>(limit - launch) / static_cast<double>(least - launch);
   }
