@@ -12,12 +12,7 @@ namespace {
 
 // Whether a list such as "cpu,cpuacct" has the controller.
 bool has(std::string_view list, std::string_view controller) {
-  while (true) {
-    const std::size_t comma = std::min(list.find(','), list.size());
-    if (list.substr(0, comma) == controller) return true;
-    if (comma == list.size()) return false;
-    list.remove_prefix(comma + 1);
-  }
+  return std::ranges::count(text::split(list, ','), controller) > 0;
 }
 
 // A group as a line of /proc/self/cgroup tells it: "4:cpu,cpuacct:/a/b", or "0::/a/b" of version 2.

@@ -132,10 +132,9 @@ std::string numbering_text(const std::vector<Rank>& numbering) {
 
 std::vector<Rank> numbering_named(std::string_view text) {
   std::vector<Rank> numbering;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find_first_of(".,", at), text.size());
-    const std::string_view run = text.substr(at, end - at);
-    at = end + 1;
+  std::string pointed(text);
+  std::ranges::replace(pointed, ',', '.');
+  for (const std::string_view run : text::split(pointed, '.')) {
     const std::size_t dash = std::min(run.find('-'), run.size()), plus = std::min(run.find('+', dash), run.size());
     const auto first = number(run.substr(0, dash));
     const auto last = dash < run.size() ? number(run.substr(dash + 1, plus - dash - 1)) : first;

@@ -15,6 +15,10 @@
 
 namespace trellis::train {
 
+// Bounds that keys of several lists have.
+inline constexpr double most_side = 1 << 28;  // of a tensor, in elements
+inline constexpr double most_steps = 1e15;    // every one of them is a double
+
 struct Key {
   std::string name;
   std::function<std::string(JobConfig&, const KeyValue&)> apply = {};

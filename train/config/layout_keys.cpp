@@ -8,7 +8,6 @@ namespace {
 
 constexpr double most_ranks = 1 << 20;
 constexpr double most_batches_ahead = 1024;
-constexpr double most_side = 1 << 28;  // of a tensor, in elements
 constexpr double most_batch = 1e12;
 
 // A weight before each path, as Megatron has it.

@@ -66,9 +66,7 @@ std::string set_schedule(JobConfig& c, const KeyValue& v) {
   refuse(v, "LinearAnnealingWithWarmUp, CosineAnnealing or constant");
 }
 
-constexpr double most_layers = 4096;   // a pass through a layer takes some 45 KB where a step is laid out
-constexpr double most_side = 1 << 28;  // of a tensor, in elements
-constexpr double most_steps = 1e15;
+constexpr double most_layers = 4096;  // a pass through a layer takes some 45 KB where a step is laid out
 
 // What the model is.
 std::vector<Key> shape_keys() {

@@ -10,7 +10,6 @@ namespace trellis::train {
 namespace {
 
 constexpr double most_ranks_of_node = 1024, most_nodes = 65'536, most_threads = 1024;
-constexpr double most_steps = 1e15;  // every one of them is a double
 
 // A folder's name in exp_dir: it must not lead out of it.
 std::string set_name(JobConfig& c, const KeyValue& v) {
