@@ -79,7 +79,7 @@ class Communicator : public SpanCalls<Communicator> {
   std::size_t memory_bytes() const;  // used by this rank, with the most scratch that it has borrowed
   std::uint64_t operations() const;  // started so far
   std::string dump() const;          // the flight recorder's last operations, as JSON: see `trellis doctor`
-  std::string algorithm(const Call&) const;  // the one that a call would use: "ring*2"
+  std::string algorithm(const Call&) const;  // the one that a call would use: "ring channels=2"
   LastRun last() const;                      // how this rank's last operation ran
 
   struct State;

@@ -19,7 +19,7 @@ struct RankClock {
 // All values but `rank` are the same on all ranks.
 struct CollectiveRun {
   std::string_view collective;  // "all_reduce"
-  std::string_view config;      // the algorithm with its parameters, "ring*2"; empty: the fastest that is known
+  std::string_view config;  // the algorithm with its parameters, "ring channels=2"; empty: the fastest that is known
   int rank = 0, ranks = 1;
   std::size_t bytes = 0;  // of the larger buffer
   std::size_t element = 4;

@@ -15,7 +15,7 @@ namespace trellis::measure {
 // A rank's input, the same wherever it is asked for.
 std::vector<std::byte> random_input(const ccl::Call&, ccl::Rank rank, ccl::Rank ranks, std::uint64_t seed);
 
-// The schedule by which a call is done. `choice`: "ring*2".
+// The schedule by which a call is done. `choice`: "ring channels=2".
 schedule::Schedule schedule_of(const ccl::Call&, ccl::Rank ranks, bool in_place, const std::string& choice);
 
 // Whether the interpreter can follow the schedule: it holds each chunk of each rank, and a file may have millions.

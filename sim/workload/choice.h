@@ -14,7 +14,7 @@
 namespace trellis::sim {
 
 struct Chosen {
-  std::string words;                                // the config, "ring@16*2"
+  std::string words;                                // the config, "ring dims=16 channels=2"
   std::shared_ptr<const CompiledSchedule> pattern;  // null: stopped before there was one
   double chunk_bytes = 0;                           // set if chunks are of one element or empty
   Time alone = 0;                                   // the price if nothing else is in flight

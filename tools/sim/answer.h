@@ -21,7 +21,7 @@ struct SimReport {
 inline constexpr std::size_t most_compared = 3;  // alternatives that are printed beside the best
 std::string sim_text(const SimReport&, const sim::Machine&);
 std::string sim_json(const SimReport&, const sim::Machine&);
-std::string config_words(const sim::AlgorithmConfig&);   // as -a takes it: "torus@4x4x4*2"
+std::string config_words(const sim::AlgorithmConfig&);   // as -a takes it: "torus dims=4x4x4 channels=2"
 std::string interval_words(const sim::Interval&);        // "3 us and 5 us, by ..., above all neuronlink.rate"
 std::string sensitivity_words(const sim::Sensitivity&);  // "neuronlink.rate = 64 GB/s to 128 GB/s: 3 us to 5 us"
 std::string bounds_words(const sim::Bounds&);            // those that apply

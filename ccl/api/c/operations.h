@@ -101,8 +101,8 @@ TRELLIS_API trellis_result trellis_run(trellis_comm comm, const trellis_call* ca
 TRELLIS_API trellis_result trellis_run_schedule(trellis_comm comm, const trellis_call* call, const char* schedule,
                                                 trellis_stream stream);
 
-// Writes the algorithm that the call would use ("ring*2"), of at most size - 1 bytes. TRELLIS_INVALID_ARGUMENT: it does
-// not fit.
+// Writes the algorithm that the call would use ("ring channels=2"), of at most size - 1 bytes.
+// TRELLIS_INVALID_ARGUMENT: it does not fit.
 TRELLIS_API trellis_result trellis_algorithm(trellis_comm comm, const trellis_call* call, char* text, size_t size);
 
 #ifdef __cplusplus
