@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/price/price.h"
+#include "sim/cluster/price/price.h"
 
 namespace {
 

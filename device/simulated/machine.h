@@ -9,8 +9,8 @@
 
 #include "device/device.h"
 #include "device/visible_cores.h"
-#include "sim/answer/answer.h"
-#include "sim/machine/chip.h"
+#include "sim/cluster/answer/answer.h"
+#include "sim/hardware/chip/chip.h"
 
 namespace trellis::device {
 

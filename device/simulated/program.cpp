@@ -10,7 +10,7 @@
 #include "sim/core/check/check.h"
 #include "sim/core/program/assembler.h"
 #include "sim/core/run/run.h"
-#include "sim/timeline/perfetto.h"
+#include "sim/hardware/timeline/perfetto.h"
 
 namespace trellis::device {
 

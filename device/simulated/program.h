@@ -6,7 +6,7 @@
 #include "device/device.h"
 #include "device/simulated/clock.h"
 #include "sim/core/program/program.h"
-#include "sim/machine/chip.h"
+#include "sim/hardware/chip/chip.h"
 
 namespace trellis::device {
 

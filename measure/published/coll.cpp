@@ -11,8 +11,8 @@
 
 #include "measure/published/record.h"
 #include "measure/words.h"
-#include "sim/choose/choice.h"
-#include "sim/figures/data.h"
+#include "sim/cluster/choose/choice.h"
+#include "sim/hardware/figures/data.h"
 
 // Records of collectives and networks: priced on the machine and with the runtime that they are about.
 namespace trellis::measure {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/machine/chip.h"
+#include "sim/hardware/chip/chip.h"
 
 namespace trellis::measure {
 

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "measure/published/record.h"
-#include "sim/machine/machine.h"
-#include "sim/price/run.h"
+#include "sim/cluster/machine/machine.h"
+#include "sim/cluster/price/run.h"
 #include "text/number.h"
 
 // Training over several nodes, from the record of one node: the compute time is from that record. Several nodes add the

@@ -2,10 +2,10 @@
 #include <nanobind/stl/string_view.h>
 
 #include "python/binding/parts.h"
-#include "sim/figures/figure_units.h"
-#include "sim/machine/chip.h"
-#include "sim/machine/import/typed.h"
-#include "sim/machine/machine.h"
+#include "sim/cluster/machine/import/typed.h"
+#include "sim/cluster/machine/machine.h"
+#include "sim/hardware/chip/chip.h"
+#include "sim/hardware/figures/figure_units.h"
 
 namespace trellis::binding {
 namespace {

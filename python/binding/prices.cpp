@@ -1,9 +1,9 @@
 // Prices: how long a collective takes on a machine, and why.
 
 #include "python/binding/signals.h"
-#include "sim/answer/answer.h"
-#include "sim/price/critical_path.h"
-#include "sim/price/timeline.h"
+#include "sim/cluster/answer/answer.h"
+#include "sim/cluster/price/critical_path.h"
+#include "sim/cluster/price/timeline.h"
 
 namespace trellis::binding {
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "python/binding/parts.h"
-#include "sim/answer/progress_monitor.h"
+#include "sim/cluster/answer/progress_monitor.h"
 
 namespace trellis::binding {
 

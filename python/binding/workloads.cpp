@@ -1,6 +1,6 @@
 // Workloads played on a machine: a training step's computations and collectives.
 #include "python/binding/signals.h"
-#include "sim/workload/play.h"
+#include "sim/cluster/workload/play.h"
 
 namespace trellis::binding {
 namespace {

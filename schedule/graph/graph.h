@@ -1,6 +1,6 @@
 // A training step as a value, or any other work that ranks do together: what each rank computes and exchanges, in which
-// order, and what it holds meanwhile. It is checked (match.h, memory.h), written (print.h), priced (sim/workload), run.
-// Ranks that do the same to parts of their own are one class, and are written down once.
+// order, and what it holds meanwhile. It is checked (match.h, memory.h), written (print.h), priced
+// (sim/cluster/workload), run. Ranks that do the same to parts of their own are one class, and are written down once.
 #pragma once
 
 #include <cstdint>

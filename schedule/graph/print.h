@@ -1,4 +1,4 @@
-// A graph as text, one task a line, in the form that `trellis sim` reads (sim/workload/workload.h).
+// A graph as text, one task a line, in the form that `trellis sim` reads (sim/cluster/workload/workload.h).
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // Any bytes as the traces of one rank and of two like ones: refused with invalid_argument, or tasks that wait only for
 // earlier ones.
-#include "sim/workload/chakra.h"
+#include "sim/cluster/workload/chakra.h"
 
 #include <array>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Any text as a data file: refused with invalid_argument, or read, printed, and read back as the same.
-#include "sim/figures/figures.h"
+#include "sim/hardware/figures/figures.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Any text as a workload: refused with invalid_argument, or tasks that wait only for earlier ones and name real ranks.
-#include "sim/workload/workload.h"
+#include "sim/cluster/workload/workload.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -15,7 +15,7 @@
 #include <tuple>
 
 #include "schedule/algorithms/algorithm.h"
-#include "sim/price/run.h"
+#include "sim/cluster/price/run.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "schedule/algorithms/algorithm.h"
-#include "sim/price/run.h"
+#include "sim/cluster/price/run.h"
 #include "tests/sim/packet_network.h"
 
 namespace trellis::sim {

@@ -1,12 +1,12 @@
 // sim::answer against what it is made of: the choice, the price, the interval, runs with noise.
-#include "sim/answer/answer.h"
+#include "sim/cluster/answer/answer.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 
-#include "sim/answer/played.h"
-#include "sim/machine/machine.h"
+#include "sim/cluster/answer/played.h"
+#include "sim/cluster/machine/machine.h"
 
 namespace trellis::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/tune/borders.h"
+#include "sim/cluster/tune/borders.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/choose/choice.h"
+#include "sim/cluster/choose/choice.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <atomic>
 #include <map>
 
-#include "sim/choose/prefix_lower_bound.h"
-#include "sim/choose/rank_lower_bound.h"
+#include "sim/cluster/choose/prefix_lower_bound.h"
+#include "sim/cluster/choose/rank_lower_bound.h"
 
 namespace trellis::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/time/event_queue.h"
+#include "sim/hardware/time/event_queue.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/figures/figures.h"
+#include "sim/hardware/figures/figures.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

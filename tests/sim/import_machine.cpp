@@ -1,4 +1,4 @@
-#include "sim/machine/import/import.h"
+#include "sim/cluster/machine/import/import.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "sim/machine/import/typed.h"
-#include "sim/machine/several.h"
+#include "sim/cluster/machine/import/typed.h"
+#include "sim/cluster/machine/several.h"
 #include "tests/folder.h"
 #include "tests/why.h"
 

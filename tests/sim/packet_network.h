@@ -6,8 +6,8 @@
 #include <deque>
 #include <vector>
 
-#include "sim/network/network.h"
-#include "sim/time/instant_queue.h"
+#include "sim/cluster/network/network.h"
+#include "sim/hardware/time/instant_queue.h"
 
 namespace trellis::sim {
 

@@ -1,11 +1,11 @@
-#include "sim/tune/synthesis.h"
+#include "sim/cluster/tune/synthesis.h"
 
 #include <gtest/gtest.h>
 
 #include "schedule/formats/text.h"
 #include "schedule/proof/verify.h"
-#include "sim/choose/choice.h"
-#include "sim/tune/synthesis_graph.h"
+#include "sim/cluster/choose/choice.h"
+#include "sim/cluster/tune/synthesis_graph.h"
 
 namespace trellis::sim {
 namespace {

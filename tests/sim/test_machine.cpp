@@ -1,4 +1,4 @@
-#include "sim/machine/machine.h"
+#include "sim/cluster/machine/machine.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

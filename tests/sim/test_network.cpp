@@ -6,9 +6,9 @@
 #include <map>
 #include <random>
 
-#include "sim/network/approximate_flow_network.h"
-#include "sim/network/flow_network.h"
-#include "sim/network/hybrid_flow_network.h"
+#include "sim/cluster/network/approximate_flow_network.h"
+#include "sim/cluster/network/flow_network.h"
+#include "sim/cluster/network/hybrid_flow_network.h"
 #include "tests/sim/packet_network.h"
 
 namespace trellis::sim {

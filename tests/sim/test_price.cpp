@@ -1,12 +1,12 @@
-#include "sim/price/price.h"
+#include "sim/cluster/price/price.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
 
-#include "sim/choose/choice.h"
-#include "sim/price/interval.h"
+#include "sim/cluster/choose/choice.h"
+#include "sim/cluster/price/interval.h"
 
 namespace trellis::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/thread_pool.h"
+#include "sim/hardware/thread_pool.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/choose/pricer.h"
+#include "sim/cluster/choose/pricer.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,10 +7,10 @@
 #include <set>
 
 #include "schedule/proof/verify.h"
-#include "sim/tune/regions.h"
-#include "sim/tune/search.h"
-#include "sim/tune/sweep.h"
-#include "sim/tune/synthesis.h"
+#include "sim/cluster/tune/regions.h"
+#include "sim/cluster/tune/search.h"
+#include "sim/cluster/tune/sweep.h"
+#include "sim/cluster/tune/synthesis.h"
 
 namespace trellis::sim {
 namespace {

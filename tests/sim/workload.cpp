@@ -1,12 +1,12 @@
-#include "sim/workload/workload.h"
+#include "sim/cluster/workload/workload.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "sim/price/price.h"
-#include "sim/timeline/summary.h"
-#include "sim/workload/play.h"
+#include "sim/cluster/price/price.h"
+#include "sim/cluster/workload/play.h"
+#include "sim/hardware/timeline/summary.h"
 #include "tests/why.h"
 
 namespace trellis::sim {

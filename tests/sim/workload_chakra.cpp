@@ -3,8 +3,8 @@
 #include <functional>
 #include <optional>
 
-#include "sim/workload/chakra.h"
-#include "sim/workload/play.h"
+#include "sim/cluster/workload/chakra.h"
+#include "sim/cluster/workload/play.h"
 #include "tests/why.h"
 #include "text/protobuf.h"
 

@@ -6,9 +6,9 @@
 #include <cstdio>
 
 #include "schedule/proof/refutation.h"
-#include "sim/answer/played.h"
-#include "sim/tune/search.h"
-#include "sim/workload/workload.h"
+#include "sim/cluster/answer/played.h"
+#include "sim/cluster/tune/search.h"
+#include "sim/cluster/workload/workload.h"
 
 namespace trellis::sim {
 namespace {

@@ -59,29 +59,33 @@ class Layers(Planted):
 
     def test_sim_is_seen_through_the_doors_of_device_alone(self):
         for path in ["device/simulated/device.cpp", "device/libnrt/nrt_init.cpp"]:
-            self.plant(path, '#include "sim/machine/machine.h"\n')
+            self.plant(path, '#include "sim/cluster/machine/machine.h"\n')
             self.assert_passes("layers")
         for path in ["device/simulated.h", "device/host.cpp", "device/libnrt.cpp", "device/neuron/simulated.cpp"]:
-            self.plant(path, '#include "sim/machine/machine.h"\n')
+            self.plant(path, '#include "sim/cluster/machine/machine.h"\n')
             self.assert_caught("layers", f"{path}:1")
             (self.root / path).unlink()
 
     def test_ways_around(self):
-        for line in ['#include <sim/price/price.h>', '  #  include "sim/price/price.h"', '#include "../sim/price.h"',
-                     '#include "schedule/../sim/price.h"', '#include "price.h"']:
+        for line in ['#include <sim/cluster/price/price.h>', '  #  include "sim/cluster/price/price.h"',
+                     '#include "../sim/cluster/price.h"', '#include "schedule/../sim/cluster/price.h"', '#include "price.h"']:
             with self.subTest(line=line):
                 self.plant("schedule/part.h", f"#pragma once\n{line}\n")
                 self.assert_caught("layers", "schedule/part.h:2")
 
     def test_folders_of_a_room_are_held_to_their_order(self):
-        self.plant("sim/time/part.h", "#pragma once\n")
-        self.plant("sim/price/part.h", '#pragma once\n#include "sim/time/part.h"\n')
-        self.plant("sim/part.cpp", '#include "sim/price/part.h"\n')
+        self.plant("sim/hardware/time/part.h", "#pragma once\n")
+        self.plant("sim/cluster/price/part.h", '#pragma once\n#include "sim/hardware/time/part.h"\n')
+        self.plant("sim/part.cpp", '#include "sim/cluster/price/part.h"\n')
         self.assert_passes("layers")
-        self.plant("sim/time/other.cpp", '#include "sim/price/part.h"\n')
-        self.assert_caught("layers", "sim/time/other.cpp:1: sim/time must not include sim/price, which is above it")
-        (self.root / "sim/time/other.cpp").unlink()
-        self.plant("sim/part.h", '#pragma once\n#include "sim/time/part.h"\n')
+        self.plant("sim/hardware/time/other.cpp", '#include "sim/cluster/price/part.h"\n')
+        self.assert_caught("layers", "sim/hardware/time/other.cpp:1: sim/hardware must not include sim/cluster, which is above it")
+        self.plant("sim/hardware/time/other.cpp", '#include "sim/hardware/figures/part.h"\n')
+        self.assert_caught("layers", "sim/hardware/time must not include sim/hardware/figures, which is above it")
+        self.plant("sim/hardware/time/other.cpp", '#include "schedule/part.h"\n')
+        self.assert_caught("layers", "sim must not include schedule")
+        (self.root / "sim/hardware/time/other.cpp").unlink()
+        self.plant("sim/part.h", '#pragma once\n#include "sim/hardware/time/part.h"\n')
         self.assert_caught("layers", "sim/part.h:2")
         (self.root / "sim/part.h").unlink()
         self.plant("sim/extras/part.cpp", "")

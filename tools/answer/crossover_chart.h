@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/tune/regions.h"
+#include "sim/cluster/tune/regions.h"
 
 namespace trellis::tools {
 

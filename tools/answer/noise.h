@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "sim/answer/noise.h"
+#include "sim/cluster/answer/noise.h"
 #include "tools/program/cli_app.h"
 
 namespace trellis::tools {

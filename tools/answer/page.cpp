@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "sim/report/parts.h"
-#include "sim/timeline/summary_words.h"
+#include "sim/hardware/report/parts.h"
+#include "sim/hardware/timeline/summary_words.h"
 #include "tools/answer/crossover_chart.h"
 
 namespace trellis::tools {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/price/critical_path.h"
-#include "sim/price/interval.h"
-#include "sim/timeline/text_buffer.h"
+#include "sim/cluster/price/critical_path.h"
+#include "sim/cluster/price/interval.h"
+#include "sim/hardware/timeline/text_buffer.h"
 #include "tools/answer/noise.h"
 
 namespace trellis::tools {

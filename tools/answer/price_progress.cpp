@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "ccl/tell.h"
-#include "sim/timeline/summary_words.h"
+#include "sim/hardware/timeline/summary_words.h"
 
 namespace trellis::tools {
 namespace {

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <string>
 
-#include "sim/answer/progress_monitor.h"
+#include "sim/cluster/answer/progress_monitor.h"
 #include "tools/answer/interruption.h"
 
 namespace trellis::tools {

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "sim/timeline/perfetto.h"
+#include "sim/hardware/timeline/perfetto.h"
 #include "tools/program/output.h"
 
 namespace trellis::tools {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/report/report.h"
+#include "sim/hardware/report/report.h"
 
 namespace trellis::tools {
 

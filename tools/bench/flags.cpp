@@ -1,6 +1,6 @@
 #include "tools/bench/flags.h"
 
-#include "sim/machine/import/typed.h"
+#include "sim/cluster/machine/import/typed.h"
 
 namespace trellis::tools {
 namespace {

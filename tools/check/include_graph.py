@@ -1,4 +1,4 @@
-"""Prints the folders of rooms with their lines, and the folders that each includes, as a Markdown table:
+"""Prints the folders of rooms and wings with their lines, and the folders that each includes, as a Markdown table:
 include_graph.py [ROOM...] ROOT. tests/README.md says what is allowed; layers.py checks it."""
 import collections
 import pathlib
@@ -9,13 +9,13 @@ import tree
 
 
 def folder(path, room):
-    return layers.folder_of(path) if path.parts[0] == room else None
+    return layers.folder_of(path, room) if path.is_relative_to(room) else None
 
 
 def table(root, room):
     lines, arrows = collections.Counter(), collections.defaultdict(collections.Counter)
     for path in tree.cpp_files(root):
-        if path.parts[0] != room:
+        if not path.is_relative_to(room):
             continue
         text = (root / path).read_text().splitlines()
         here = folder(path, room)
@@ -39,5 +39,5 @@ def table(root, room):
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:-1] or ["sim", "ccl", "tools"]:
+    for name in sys.argv[1:-1] or ["sim", "sim/hardware", "sim/cluster", "ccl", "tools"]:
         print("\n".join(table(tree.root_argument(), name)))

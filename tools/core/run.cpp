@@ -8,7 +8,7 @@
 
 #include "sim/core/check/check.h"
 #include "sim/core/run/run.h"
-#include "sim/timeline/summary.h"
+#include "sim/hardware/timeline/summary.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/core/subject.h"
 #include "tools/program/command.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "sim/figures/data.h"
+#include "sim/hardware/figures/data.h"
 #include "tools/program/output.h"
 
 namespace trellis::tools {

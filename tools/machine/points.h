@@ -7,7 +7,7 @@
 
 #include "ccl/config.h"
 #include "ccl/rendezvous/tcp/socket.h"
-#include "sim/tune/sweep.h"
+#include "sim/cluster/tune/sweep.h"
 
 namespace trellis::tools {
 

@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "ccl/tell.h"
-#include "sim/thread_pool.h"
+#include "sim/hardware/thread_pool.h"
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "sim/price/critical_path.h"
-#include "sim/timeline/summary_words.h"
+#include "sim/cluster/price/critical_path.h"
+#include "sim/hardware/timeline/summary_words.h"
 #include "tools/answer/crossover_chart.h"
 #include "tools/answer/noise.h"
 #include "tools/program/json_text.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/answer/answer.h"
+#include "sim/cluster/answer/answer.h"
 
 namespace trellis::tools {
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <span>
 
-#include "sim/price/critical_path.h"
-#include "sim/report/parts.h"
-#include "sim/timeline/summary_words.h"
-#include "sim/timeline/text_buffer.h"
+#include "sim/cluster/price/critical_path.h"
+#include "sim/hardware/report/parts.h"
+#include "sim/hardware/timeline/summary_words.h"
+#include "sim/hardware/timeline/text_buffer.h"
 #include "tools/answer/crossover_chart.h"
 #include "tools/answer/page.h"
 #include "tools/sim/answer.h"

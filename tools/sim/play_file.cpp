@@ -10,11 +10,11 @@
 #include <stdexcept>
 
 #include "measure/words.h"
-#include "sim/answer/played.h"
-#include "sim/figures/figure_units.h"
-#include "sim/machine/import/typed.h"
-#include "sim/timeline/summary_words.h"
-#include "sim/workload/chakra.h"
+#include "sim/cluster/answer/played.h"
+#include "sim/cluster/machine/import/typed.h"
+#include "sim/cluster/workload/chakra.h"
+#include "sim/hardware/figures/figure_units.h"
+#include "sim/hardware/timeline/summary_words.h"
 #include "text/number.h"
 #include "tools/answer/price_progress.h"
 #include "tools/answer/timeline_file.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
-#include "sim/report/parts.h"
-#include "sim/timeline/summary_words.h"
+#include "sim/hardware/report/parts.h"
+#include "sim/hardware/timeline/summary_words.h"
 #include "tools/answer/page.h"
 
 namespace trellis::tools {

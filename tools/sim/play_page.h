@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "sim/answer/played.h"
+#include "sim/cluster/answer/played.h"
 
 namespace trellis::tools {
 

@@ -6,9 +6,9 @@
 #include <stdexcept>
 
 #include "measure/words.h"
-#include "sim/answer/answer.h"
-#include "sim/machine/import/typed.h"
-#include "sim/timeline/summary_words.h"
+#include "sim/cluster/answer/answer.h"
+#include "sim/cluster/machine/import/typed.h"
+#include "sim/hardware/timeline/summary_words.h"
 #include "text/number.h"
 #include "text/words.h"
 #include "tools/answer/noise.h"

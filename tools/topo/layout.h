@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/machine/machine.h"
+#include "sim/cluster/machine/machine.h"
 #include "tools/picture/svg.h"
 
 namespace trellis::tools {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/machine/machine.h"
+#include "sim/cluster/machine/machine.h"
 
 namespace trellis::tools {
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "sim/machine/machine.h"
+#include "sim/cluster/machine/machine.h"
 
 namespace trellis::tools {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/timeline/summary_words.h"
+#include "sim/hardware/timeline/summary_words.h"
 #include "tools/picture/palette.h"
 #include "tools/topo/sim.h"
 #include "tools/topo/sketch.h"

@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sim/figures/figure_units.h"
-#include "sim/timeline/summary_words.h"
+#include "sim/hardware/figures/figure_units.h"
+#include "sim/hardware/timeline/summary_words.h"
 #include "tools/program/json_text.h"
 #include "tools/program/table.h"
 #include "tools/topo/machine_layers.h"

@@ -3,7 +3,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "sim/machine/import/typed.h"
+#include "sim/cluster/machine/import/typed.h"
 #include "text/nearest.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"

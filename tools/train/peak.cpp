@@ -4,8 +4,8 @@
 
 #include <stdexcept>
 
-#include "sim/machine/chip.h"
-#include "sim/machine/machine.h"
+#include "sim/cluster/machine/machine.h"
+#include "sim/hardware/chip/chip.h"
 
 namespace trellis::tools {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "measure/published/record.h"
-#include "sim/figures/data.h"
-#include "sim/figures/figures.h"
+#include "sim/hardware/figures/data.h"
+#include "sim/hardware/figures/figures.h"
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/core/program/kind.h"
-#include "sim/machine/chip.h"
+#include "sim/hardware/chip/chip.h"
 
 namespace trellis::sim::core {
 

@@ -9,7 +9,7 @@
 
 #include "sim/core/program/dependencies.h"
 #include "sim/core/run/run.h"
-#include "sim/machine/chip.h"
+#include "sim/hardware/chip/chip.h"
 
 namespace trellis::sim::core {
 

@@ -12,7 +12,7 @@
 #include "sim/core/program/kind.h"
 #include "sim/core/program/operand.h"
 #include "sim/core/program/space.h"
-#include "sim/machine/chip.h"
+#include "sim/hardware/chip/chip.h"
 
 namespace trellis::sim::core {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/core/program/program.h"
-#include "sim/machine/chip.h"
+#include "sim/hardware/chip/chip.h"
 
 namespace trellis::sim::core {
 

@@ -8,7 +8,7 @@
 #include "kernels/reduce/cast.h"
 #include "sim/core/program/program.h"
 #include "sim/core/run/engine_state.h"
-#include "sim/machine/chip.h"
+#include "sim/hardware/chip/chip.h"
 
 namespace trellis::sim::core {
 

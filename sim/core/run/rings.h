@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/core/run/cost.h"
-#include "sim/time/event_queue.h"
+#include "sim/hardware/time/event_queue.h"
 
 namespace trellis::sim::core {
 

@@ -7,8 +7,8 @@
 
 #include "sim/core/program/program.h"
 #include "sim/core/run/memory.h"
-#include "sim/machine/chip.h"
-#include "sim/timeline/timeline.h"
+#include "sim/hardware/chip/chip.h"
+#include "sim/hardware/timeline/timeline.h"
 
 namespace trellis::sim::core {
 

@@ -13,8 +13,8 @@
 #include "ccl/failure/rank_dump.h"
 #include "ccl/group.h"
 #include "device/host/host.h"
-#include "sim/choose/choice.h"
-#include "sim/choose/pricer.h"
+#include "sim/cluster/choose/choice.h"
+#include "sim/cluster/choose/pricer.h"
 #include "tests/ccl/ranks/cases.h"
 #include "tests/ccl/ranks/run.h"
 

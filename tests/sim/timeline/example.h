@@ -1,7 +1,7 @@
 // A small timeline with everything in it: waits, causes, overlapping spans, nothing that lasts, counters, odd names.
 #pragma once
 
-#include "sim/timeline/timeline.h"
+#include "sim/hardware/timeline/timeline.h"
 
 namespace trellis::sim {
 

@@ -1,5 +1,5 @@
 // Decodes the trace with a reader of its own, which shares nothing with the writer but the public field numbers.
-#include "sim/timeline/perfetto.h"
+#include "sim/hardware/timeline/perfetto.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/price/timeline.h"
+#include "sim/cluster/price/timeline.h"
 
 #include <gtest/gtest.h>
 
@@ -6,9 +6,9 @@
 #include <set>
 #include <stdexcept>
 
-#include "sim/choose/choice.h"
-#include "sim/price/critical_path.h"
-#include "sim/report/report.h"
+#include "sim/cluster/choose/choice.h"
+#include "sim/cluster/price/critical_path.h"
+#include "sim/hardware/report/report.h"
 
 namespace trellis::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/report/report.h"
+#include "sim/hardware/report/report.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "sim/report/parts.h"
-#include "sim/timeline/perfetto.h"
+#include "sim/hardware/report/parts.h"
+#include "sim/hardware/timeline/perfetto.h"
 #include "tests/sim/timeline/example.h"
 
 namespace trellis::sim {

@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "sim/timeline/summary.h"
-#include "sim/timeline/summary_words.h"
+#include "sim/hardware/timeline/summary.h"
+#include "sim/hardware/timeline/summary_words.h"
 #include "tests/sim/timeline/example.h"
 
 namespace trellis::sim {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "sim/machine/machine.h"
+#include "sim/cluster/machine/machine.h"
 #include "tools/topo/sketch.h"
 
 namespace trellis::tools {

@@ -1,0 +1,211 @@
+#include "sim/cluster/answer/answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "schedule/proof/refutation.h"
+#include "schedule/schedule_too_large.h"
+#include "sim/cluster/price/critical_path.h"
+
+namespace trellis::sim {
+namespace {
+
+// The kinds of a benchmark's rows, in place and not, take turns.
+constexpr std::size_t most_kept = 2;
+
+bool is_for(const Pricer& pricer, const Question& q) {
+  const Pricer::Settings &a = pricer.settings(), &b = q.settings;
+  return pricer.group().dims == q.group.dims && pricer.group().members == q.group.members &&
+         a.collective == b.collective && a.era == b.era && a.element == b.element && a.root == b.root &&
+         a.peer == b.peer && a.pairs == b.pairs && a.in_place == b.in_place && a.fold == b.fold;
+}
+
+class Answering {
+ public:
+  Answering(const Question& q, PricedMachine& on)
+      : q_(q),
+        machine_(on.machine()),
+        watch_(on.watch()),
+        pricer_(on.pricer(q)),
+        options_(pricer_.options(q.bytes, q.limit)) {
+    options_.explain = q.path;
+  }
+
+  Answer run() {
+    try {
+      pick();
+    } catch (const CompilationStopped&) {
+      answer_.price.time = forever;
+    }
+    if (pattern_ == nullptr) return std::move(answer_);
+    price();
+    if (answer_.price.time == forever) return std::move(answer_);
+    options_.explain = false;
+    options_.limit = forever;
+    if (q_.interval) find_interval();
+    draw();
+    if (q_.phases || q_.links || q_.timeline) look();
+    return std::move(answer_);
+  }
+
+ private:
+  void pick() {
+    if (q_.schedule != nullptr) {
+      answer_.config.algorithm = q_.schedule->algorithm;
+      pattern_ = &own_.emplace(*q_.schedule);
+    } else if (!q_.blocks.empty()) {
+      fit();
+    } else if (q_.config) {
+      answer_.config = configs_for(q_, pricer_).front();
+      pricer_.expect_right(answer_.config);
+      pattern_ = &pricer_.pattern(answer_.config, q_.bytes);
+    } else {
+      choose();
+    }
+  }
+
+  void choose() {
+    watch_.begin("trying the algorithms");
+    answer_.choice = sim::choose(pricer_, configs_for(q_, pricer_), q_.bytes,
+                                 {.within = q_.within, .decided = [&](double part) { watch_.decided(part); }});
+    const bool stopped = watch_.interrupted();
+    if (answer_.choice.best.empty() && stopped) {
+      answer_.interrupted = "no algorithm was priced";
+      return;
+    }
+    if (answer_.choice.best.empty()) refuse();
+    answer_.config = answer_.choice.best.front().config;
+    if (!stopped) {
+      pattern_ = &pricer_.pattern(answer_.config, q_.bytes);
+      return;
+    }
+    answer_.interrupted = "only some of the algorithms were tried, and no figures but as they are";
+    answer_.price = answer_.choice.price;
+  }
+
+  // With a pattern of each config for exactly these blocks.
+  void fit() {
+    watch_.begin("trying the algorithms");
+    answer_.price.time = forever;
+    for (const AlgorithmConfig& config : configs_for(q_, pricer_)) {
+      if (watch_.interrupted()) break;
+      try {
+        fit(config);
+      } catch (const schedule::ScheduleTooLarge& error) {
+        answer_.choice.left_out.push_back({config, error.what()});
+      } catch (const schedule::RefutedAlgorithm& error) {
+        answer_.choice.left_out.push_back({config, error.what()});
+      }
+    }
+    if (watch_.interrupted())
+      answer_.interrupted = "only some of the algorithms were tried";
+    else if (pattern_ == nullptr)
+      refuse();
+  }
+
+  void fit(const AlgorithmConfig& config) {
+    pricer_.expect_right(config);
+    CompiledSchedule own(make(schedule::algorithm_named(config.algorithm), pricer_.request(config)), q_.blocks);
+    const Time time = sim::price(own, machine_, pricer_.options(q_.bytes, answer_.price.time)).time;
+    if (time >= answer_.price.time) return;
+    answer_.price.time = time, answer_.config = config;
+    pattern_ = &own_.emplace(std::move(own));
+  }
+
+  [[noreturn]] void refuse() const {
+    const Choice& choice = answer_.choice;
+    if (choice.untried.empty() && !choice.left_out.empty())
+      throw std::invalid_argument(
+          fmt::format("{}: {}", text_of(choice.left_out.front().config), choice.left_out.front().why));
+    throw std::invalid_argument(fmt::format("{} of {:.0f} bytes: more moves than can be simulated",
+                                            schedule::name(q_.settings.collective), q_.bytes));
+  }
+
+  void price() {
+    watch_.begin("pricing");
+    const bool priced = !answer_.choice.best.empty() && !options_.explain;
+    answer_.price = priced ? answer_.choice.price : sim::price(*pattern_, machine_, options_);
+  }
+
+  void find_interval() {
+    if (!answer_.interrupted.empty()) return;
+    watch_.begin("pricing again with other figures");
+    answer_.interval = interval(*pattern_, machine_.spec(), options_, answer_.price.time);
+    if (!answer_.interval.all_tried) answer_.interrupted = "not all figures were tried at the ends of their ranges";
+  }
+
+  // Prices again with other seeds, and everything else unchanged.
+  void draw() {
+    if (!answer_.interrupted.empty() || q_.noise.runs == 0) return;
+    watch_.begin("pricing with noise");
+    PriceOptions noisy = options_;
+    answer_.noisy = draw_noise(q_.noise, [&](std::uint64_t seed) {
+      noisy.noise = seed;
+      return sim::price(*pattern_, machine_, noisy).time;
+    });
+    answer_.interrupted = answer_.noisy.interrupted;
+  }
+
+  // Runs once more, with a trace for phases and the timeline.
+  void look() {
+    const bool traced = q_.phases || q_.timeline;
+    const double moves = moves_gone_through(*pattern_, machine_, options_);
+    if (traced && moves > static_cast<double>(most_traced)) {
+      answer_.moves = moves;
+      return;
+    }
+    watch_.begin("once more for the timeline");
+    const auto run = run_for(*pattern_, machine_, options_, traced);
+    if (run->run() == forever) {
+      answer_.interrupted = "phases and timeline are missing";
+      return;
+    }
+    for (ResourceId r = 0; r < machine_.resources(); ++r) answer_.carried.push_back(run->carried(r));
+    if (traced) answer_.phases = phases_of(*run, machine_, critical_moves(*run), answer_.price.time);
+    if (q_.timeline) answer_.seen = timeline_of(*run, machine_, {.ranks = q_.shown});
+  }
+
+  const Question& q_;
+  const Machine& machine_;
+  ProgressMonitor& watch_;
+  Pricer& pricer_;
+  PriceOptions options_;
+  std::optional<CompiledSchedule> own_;
+  const CompiledSchedule* pattern_ = nullptr;
+  Answer answer_;
+};
+
+}  // namespace
+
+PricedMachine::PricedMachine(MachineSpec spec, ProgressMonitor* watch)
+    : machine_(std::move(spec)), watch_(watch == nullptr ? &nobody_ : watch) {}
+
+Pricer& PricedMachine::pricer(const Question& q) {
+  const auto kept = std::ranges::find_if(pricers_, [&](const auto& one) { return is_for(*one, q); });
+  if (kept != pricers_.end()) return **kept;
+  if (pricers_.size() == most_kept) pricers_.erase(pricers_.begin());
+  Pricer::Settings settings = q.settings;
+  settings.stopped = [this](Time reached, double done) { return watch_->stopped(reached, done); };
+  return *pricers_.emplace_back(std::make_unique<Pricer>(machine_, q.group, std::move(settings)));
+}
+
+std::vector<AlgorithmConfig> configs_for(const Question& q, const Pricer& pricer) {
+  if (!q.config) {
+    std::vector<AlgorithmConfig> usual = usual_configs(pricer, q.bytes);
+    if (usual.empty())
+      throw std::invalid_argument(fmt::format("no algorithm serves {} there", schedule::name(q.settings.collective)));
+    return usual;
+  }
+  AlgorithmConfig config = *q.config;
+  if (config.dims.empty()) config.dims = usual_dims(config.algorithm, pricer.machine(), pricer.group().ranks());
+  if (const std::string why = pricer.refusal(config); !why.empty())
+    throw std::invalid_argument(fmt::format("{}: {}", text_of(*q.config), why));
+  return {config};
+}
+
+Answer answer(const Question& q, PricedMachine& on) { return Answering(q, on).run(); }
+
+}  // namespace trellis::sim

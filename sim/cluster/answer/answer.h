@@ -1,0 +1,77 @@
+// One question about a collective on a simulated machine, and its answer: what `trellis sim`, `trellis bench --on`,
+// `trellis machine tune` and `search`, the pages of reports and the Python package show.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/cluster/answer/noise.h"
+#include "sim/cluster/answer/progress_monitor.h"
+#include "sim/cluster/choose/choice.h"
+#include "sim/cluster/price/interval.h"
+#include "sim/cluster/price/timeline.h"
+
+namespace trellis::sim {
+
+struct Question {
+  Pricer::Settings settings;  // the collective; `stopped` is not used
+  Group group;                // the ranks that take part
+  double bytes = 0;           // of the larger buffer
+
+  // At most one of these. None: the fastest config is chosen.
+  std::optional<AlgorithmConfig> config = {};    // without dims: the usual ones of its algorithm
+  const schedule::Schedule* schedule = nullptr;  // of as many ranks as the group
+
+  std::vector<std::int64_t> blocks = {};  // elements of each block, where these are uneven; empty: all alike
+  double within = usual_within;           // as in ChoiceLimits
+  Time limit = forever;                   // a config or schedule that takes longer is given up: its time is `forever`
+  NoiseRuns noise = {};
+  bool interval = true;
+  bool path = false;             // the critical path, in the price
+  bool phases = false;           // phases, and bytes by resource
+  bool links = false;            // bytes by resource
+  bool timeline = false;         // what ran where and when, and all of the above but the path
+  std::vector<Rank> shown = {};  // ranks whose rows the timeline must have; empty: the first ones
+};
+
+struct Answer {
+  AlgorithmConfig config;  // that was chosen, or asked for; of a schedule, its algorithm
+  Choice choice;           // what it was chosen from; empty: nothing was
+  Price price;             // its time is `forever` when it was interrupted, or beyond the limit
+  Interval interval;
+  Noisy noisy;
+  std::vector<Phase> phases;
+  std::vector<double> carried;  // bytes, by resource
+  std::optional<Seen> seen;     // the timeline
+  double moves = 0;             // set when phases or timeline are missing because the run has too many moves
+  std::string interrupted;      // what is missing because the watch stopped it; empty: nothing
+};
+
+// A machine, with what earlier questions had to find out.
+class PricedMachine {
+ public:
+  // The watch must outlive it.
+  explicit PricedMachine(MachineSpec, ProgressMonitor* = nullptr);
+
+  const Machine& machine() const { return machine_; }
+  const MachineSpec& spec() const { return machine_.spec(); }
+  ProgressMonitor& watch() const { return *watch_; }
+  Pricer& pricer(const Question&);  // with the patterns of earlier questions of this kind
+
+ private:
+  const Machine machine_;
+  NoProgressMonitor nobody_;
+  ProgressMonitor* watch_;
+  std::vector<std::unique_ptr<Pricer>> pricers_;
+};
+
+// The configs that the question leaves open. Throws invalid_argument when there is none, with the reason.
+std::vector<AlgorithmConfig> configs_for(const Question&, const Pricer&);
+
+// Throws invalid_argument when no algorithm serves, when all have too many moves, or when those that serve are wrong:
+// an algorithm is proved on a small machine of the form (schedule/proof/refutation.h) before its price is told.
+Answer answer(const Question&, PricedMachine&);
+
+}  // namespace trellis::sim

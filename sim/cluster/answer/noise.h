@@ -1,0 +1,31 @@
+// Simulated times with random software delays: the same pricing, repeated with several seeds.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/cluster/machine/machine.h"
+
+namespace trellis::sim {
+
+struct NoiseRuns {
+  int runs = 0;  // 0: no noise
+  std::uint64_t seed = 1;
+};
+
+// Throws invalid_argument when noise is asked for and the machine's software has none.
+void expect_noise(const NoiseRuns&, const Machine&, const std::string& era);
+
+struct Noisy {
+  std::vector<Time> times;  // ascending
+  Time most() const { return times.empty() ? 0 : times.back(); }
+  std::string interrupted;  // what is missing; empty: nothing is
+};
+// `time_by` returns the time for a seed, or `forever` when it was stopped.
+Noisy draw_noise(const NoiseRuns&, const std::function<Time(std::uint64_t seed)>& time_by);
+
+Time quantile(const Noisy&, double part);  // the least time that this part of all times does not exceed
+
+}  // namespace trellis::sim

@@ -1,0 +1,52 @@
+// Chooses the fastest algorithm config. Lower bounds rule most configs out, so these are never priced in full.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/cluster/choose/usual_configs.h"
+
+namespace trellis::sim {
+
+struct ChoiceLimits {
+  std::size_t algorithms =
+      1;              // report the best configs of this many algorithms; those after the first are for comparison
+  double within = 0;  // tolerance, as a part of the time: skip a config that could be faster by less than this
+  std::int64_t most_moves = 20'000'000;  // budget of simulated moves for one config
+  // Budget of looks at all configs together. When it is used up, the choice ends at the first price, or goes on for as
+  // much again while a config may still take less than half of the best one's time; the other configs stay undecided.
+  // It is counted in moves and steps, so that every machine chooses alike.
+  std::int64_t most_effort = 40'000'000;
+  std::function<void(double)> decided = {};  // told now and then the part of the configs that are decided
+};
+
+// A config that cannot be used, and why: a limit that its schedule exceeds, or the fault that a proof found in it.
+struct LeftOut {
+  AlgorithmConfig config;
+  std::string why;
+};
+
+struct Choice {
+  std::vector<Cost> others;  // the most promising config of each other algorithm, with a lower bound on its time
+  std::vector<Cost> best;    // the fastest config, then the best of each next algorithm
+  Price price;               // of the fastest config
+  std::size_t priced = 0;    // configs that were priced in full
+  // Not priced: they have too many moves, or the effort was used up; one of them may be faster.
+  std::vector<AlgorithmConfig> untried;
+  std::vector<LeftOut> left_out;
+};
+
+// Default tolerance of the CLI and of workloads. Where many configs reach the limit of one resource, ordering them
+// exactly is not worth seconds.
+inline constexpr double usual_within = 0.005;
+
+// The first of `best` is the fastest, as if all configs had been priced; among equals the first given. With `within` it
+// takes at most that much longer.
+// Where the pricer's settings say stop, it returns what is known by then.
+Choice choose(Pricer&, const std::vector<AlgorithmConfig>&, double bytes, const ChoiceLimits& = {});
+std::optional<Cost> fastest(Pricer&, const std::vector<AlgorithmConfig>&,
+                            double bytes);  // none: no config can do the collective
+
+}  // namespace trellis::sim

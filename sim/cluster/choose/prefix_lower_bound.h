@@ -1,0 +1,15 @@
+// A lower bound on a schedule's time from a prefix of some ranks' programs. It starts at one rank and goes back to its
+// senders, and to theirs. One rank of each class is enough, so the length of the chain through a ring or tree of any
+// size shows after few steps.
+#pragma once
+
+#include "sim/cluster/price/price.h"
+
+namespace trellis::sim {
+
+// `steps`: how many steps are written out in all. Returns `forever` if the bound exceeds the limit.
+// Throws CompilationStopped where the options say stop.
+Time prefix_lower_bound(const schedule::Algorithm&, const schedule::Request&, const Machine&, const PriceOptions&,
+                        std::int64_t steps, Time limit = forever);
+
+}  // namespace trellis::sim

@@ -1,0 +1,85 @@
+#include "sim/cluster/choose/usual_configs.h"
+
+#include <algorithm>
+
+namespace trellis::sim {
+namespace {
+
+// The machine's dimensions cut down to the first `ranks` ranks, if these are whole rows.
+std::vector<Rank> part_of(const std::vector<Rank>& dims, Rank ranks) {
+  std::vector<Rank> part;
+  for (Rank d : dims) {
+    if (ranks % d != 0 && d % ranks != 0) return {};
+    part.push_back(std::min(d, ranks));
+    ranks = ranks % d == 0 ? ranks / d : 1;
+  }
+  return ranks == 1 ? part : std::vector<Rank>{};
+}
+
+// As one row, as chips in a row, as they are, and as hosts in a row.
+std::vector<std::vector<Rank>> shapes(const Machine& machine, Rank ranks) {
+  std::vector<std::vector<Rank>> all{{ranks}};
+  const auto add = [&](std::vector<Rank> dims) {
+    if (!dims.empty() && Group{.name = "", .dims = dims}.ranks() == ranks && std::ranges::find(all, dims) == all.end())
+      all.push_back(std::move(dims));
+  };
+  const Rank cores = machine.cores();
+  if (ranks % cores == 0 && cores > 1) add({cores, ranks / cores});
+  add(part_of(machine.dims(), ranks));
+  Rank inner = cores;
+  for (const auto& fabric : machine.fabrics()) {
+    if (fabric->attached() && inner > 1 && ranks % inner == 0 && ranks > inner) add({inner, ranks / inner});
+    inner *= fabric->size();
+  }
+  return all;
+}
+
+// Whether segments can be in flight through several ranks or several levels at once.
+bool worth_cutting(const schedule::Algorithm& algorithm, const AlgorithmConfig& config, schedule::Collective c) {
+  using enum schedule::Collective;
+  return c == broadcast || c == reduce || (c == all_reduce && algorithm.has_levels && config.dims.size() > 1);
+}
+
+}  // namespace
+
+std::vector<Rank> usual_dims(std::string_view algorithm, const Machine& machine, Rank ranks) {
+  using Shape = schedule::UsualShape;
+  const auto known = schedule::algorithms().find(algorithm);
+  const auto all = shapes(machine, ranks);
+  switch (known == schedule::algorithms().end() ? Shape::row : known->second.usual_shape) {
+    case Shape::row:
+      break;
+    case Shape::chips:
+      return all.size() > 1 ? all[1] : all.front();
+    case Shape::machine:
+      if (const auto dims = part_of(machine.dims(), ranks); !dims.empty()) return dims;
+      return all.back();
+    case Shape::hosts:
+      return all.back();
+  }
+  return all.front();
+}
+
+std::vector<AlgorithmConfig> usual_configs(const Pricer& pricer, double bytes) {
+  std::vector<AlgorithmConfig> configs;
+  const auto serves = [&](const AlgorithmConfig& config, const schedule::Algorithm& algorithm) {
+    if (config.segments > 1 && !worth_cutting(algorithm, config, pricer.settings().collective)) return false;
+    if (!pricer.refusal(config).empty()) return false;
+    return config.segments == 1 || !has_empty_chunks(task_of(algorithm, pricer.request(config)), pricer.options(bytes));
+  };
+  const auto all = shapes(pricer.machine(), pricer.group().ranks());
+  for (const auto& [name, algorithm] : schedule::algorithms())
+    for (const auto& dims : all) {
+      if (algorithm.has_levels && dims.size() == 1) continue;  // the algorithm of that level by itself does the same
+      const std::size_t before = configs.size();
+      for (const std::int32_t segments : {1, 4, 16, 64})
+        for (const std::int32_t channels : {1, 2, 4})
+          if (AlgorithmConfig config{.algorithm = name, .channels = channels, .segments = segments, .dims = dims};
+              serves(config, algorithm))
+            configs.push_back(std::move(config));
+      if (algorithm.in_a_row && configs.size() > before) break;
+    }
+  return configs;
+}
+
+}  // namespace trellis::sim

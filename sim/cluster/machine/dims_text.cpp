@@ -1,0 +1,22 @@
+#include "sim/cluster/machine/dims_text.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "text/number.h"
+#include "text/words.h"
+
+namespace trellis::sim {
+
+std::vector<Chip> dims_of(std::string_view text) {
+  std::vector<Chip> dims;
+  for (const std::string_view word : text::split(text, 'x')) {
+    const auto size = text::number<Chip>(word, 1);
+    if (!size) throw std::invalid_argument(fmt::format("'{}': expected sizes like 8 or 4x4", text));
+    dims.push_back(*size);
+  }
+  return dims;
+}
+
+}  // namespace trellis::sim

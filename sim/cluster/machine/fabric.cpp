@@ -1,0 +1,41 @@
+#include "sim/cluster/machine/fabric.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <limits>
+#include <stdexcept>
+
+#include "text/registry.h"
+
+namespace trellis::sim {
+namespace {
+
+text::Registry<FabricKind>& registry() {
+  static text::Registry<FabricKind> all("fabric");
+  return all;
+}
+
+Chip product(const std::vector<Chip>& dims) {
+  std::int64_t n = 1;
+  for (Chip d : dims) {
+    if (d < 1) throw std::invalid_argument(fmt::format("{} in {}: expected at least 1", d, fmt::join(dims, "x")));
+    n *= d;
+    if (n > std::numeric_limits<Chip>::max() / 4)
+      throw std::invalid_argument(fmt::format("{} are too many chips", fmt::join(dims, "x")));
+  }
+  return static_cast<Chip>(n);
+}
+
+}  // namespace
+
+Fabric::Fabric(Chip inner, std::vector<Chip> dims, bool attached)
+    : inner_(inner), dims_(std::move(dims)), size_(product(dims_)), attached_(attached) {}
+
+RegisteredFabric::RegisteredFabric(FabricKind kind) { registry().add(std::move(kind)); }
+
+const std::map<std::string, FabricKind, std::less<>>& fabric_kinds() { return registry().entries(); }
+
+const FabricKind& fabric_kind(std::string_view name) { return registry().named(name); }
+
+}  // namespace trellis::sim

@@ -1,0 +1,97 @@
+// Torus, ring and mesh fabrics of any dimensions: links to both neighbours in every dimension. Routes go dimension by
+// dimension from the innermost on, the shorter way round, and forwards if both ways are equally short.
+#include <algorithm>
+#include <string>
+
+#include "sim/cluster/machine/fabric.h"
+
+namespace trellis::sim {
+namespace {
+
+constexpr const char* axis_names = "xyzwvutsrq";
+constexpr std::size_t axis_name_count = 10;
+
+std::string axis_name(std::size_t axis) {
+  return axis < axis_name_count ? std::string(1, axis_names[axis]) : std::to_string(axis);
+}
+
+std::string axis_rate(std::size_t axis) { return axis_name(axis) + ".rate"; }
+
+class Torus : public Fabric {
+ public:
+  Torus(const FabricRequest& r, bool closed) : Fabric(r.inner, r.dims, false), closed_(closed) {
+    for (std::size_t axis = 0; axis < dims().size(); ++axis) {
+      const std::string own = axis_rate(axis);
+      const double rate = r.has(own) ? r.rate(own) : r.rate("rate");
+      for (const char* direction : {"+", "-"})
+        ports_.push_back({r.name + " " + axis_name(axis) + direction, rate, r.time("latency"), 1});
+    }
+  }
+
+  // Variants reverse the direction in some dimensions, and begin with another dimension.
+  bool route(Chip from, Chip to, int variant, std::vector<Hop>& hops) const override {
+    const int axes = static_cast<int>(dims().size());
+    const int turned = variant >> axes;
+    if (turned >= axes || (!closed_ && (variant & ((1 << axes) - 1)) != 0)) return false;
+    for (int i = 0; i < axes; ++i) {
+      const int axis = (i + turned) % axes;
+      from = along(from, to, axis, (variant >> axis & 1) != 0, hops);
+    }
+    return true;
+  }
+
+  std::vector<RowSymmetry> alike() const override {
+    std::vector<RowSymmetry> all;
+    for (Chip size : dims()) all.push_back({closed_ ? RowSymmetry::Kind::rotate : RowSymmetry::Kind::distinct, size});
+    return all;
+  }
+
+  double bisection() const override {
+    double least = 0;
+    for (std::size_t axis = 0; axis < dims().size(); ++axis) {
+      if (dims()[axis] < 2) continue;
+      const double cut = (closed_ && dims()[axis] > 2 ? 2.0 : 1.0) * size() / dims()[axis] * ports_[2 * axis].rate;
+      least = least == 0 ? cut : std::min(least, cut);
+    }
+    return least;
+  }
+
+ private:
+  Chip along(Chip from, Chip to, int axis, bool other_way, std::vector<Hop>& hops) const {
+    Chip stride = inner();
+    for (int i = 0; i < axis; ++i) stride *= dims()[i];
+    const Chip n = dims()[axis];
+    Chip here = from / stride % n;
+    const Chip there = to / stride % n;
+    if (here == there) return from;
+    const Chip ahead = (there - here + n) % n;
+    const bool forward = closed_ ? (ahead <= n - ahead) != other_way : there > here;
+    while (here != there) {
+      hops.push_back({2 * axis + (forward ? 0 : 1), from});
+      const Chip next = forward ? (here + 1 == n ? 0 : here + 1) : (here == 0 ? n - 1 : here - 1);
+      from += (next - here) * stride;
+      here = next;
+    }
+    return from;
+  }
+
+  bool closed_;
+};
+
+template <bool closed>
+std::shared_ptr<const Fabric> make(const FabricRequest& r) {
+  return std::make_shared<Torus>(r, closed);
+}
+
+std::vector<std::string> keys(std::size_t dims) {
+  std::vector<std::string> all = {"rate", "latency"};
+  for (std::size_t axis = 0; axis < dims; ++axis) all.push_back(axis_rate(axis));
+  return all;
+}
+
+const RegisteredFabric torus({"torus", "a torus: 4x4, 16x32x32", make<true>, keys});
+const RegisteredFabric ring({"ring", "a torus of one dimension: 64", make<true>, keys});
+const RegisteredFabric mesh({"mesh", "a torus cut open: 4x4", make<false>, keys});
+
+}  // namespace
+}  // namespace trellis::sim

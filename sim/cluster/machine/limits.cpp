@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+
+#include "sim/cluster/machine/machine.h"
+
+namespace trellis::sim {
+
+std::vector<std::string> Machine::eras() const {
+  std::set<std::string> found;
+  for (const auto& [key, figure] : spec_.figures.all())
+    if (key.starts_with("era.")) found.insert(key.substr(4, key.rfind('.') - 4));
+  return {found.begin(), found.end()};
+}
+
+Overheads Machine::overheads(std::string_view era) const {
+  if (spec_.chip.empty() && era.empty()) return {};
+  const std::string name(era.empty() ? std::string_view(spec_.era) : era);
+  const auto known = eras();
+  if (name.empty())
+    throw std::invalid_argument(fmt::format("{} has a chip and says no era: expected a line `era NAME`, of {}",
+                                            spec_.name, fmt::join(known, ", ")));
+  if (std::ranges::find(known, name) == known.end())
+    throw std::invalid_argument(fmt::format(
+        "{} has no era '{}': {}", spec_.name, name,
+        known.empty() ? "it has no chip, and no software" : fmt::format("expected {}", fmt::join(known, ", "))));
+  const Figures& f = spec_.figures;
+  const auto of_era = [&](const char* key) { return f.time(fmt::format("era.{}.{}", name, key)); };
+  return {.launch = of_era("launch"),
+          .handshake = of_era("handshake"),
+          .reduce = of_era("reduce"),
+          .message = of_era("message"),
+          .away = of_era("away"),
+          .counts = of_era("counts"),
+          .dma_start = f.time("dma.start"),
+          .semaphore = f.time("semaphore.latency"),
+          .noise = f.has("noise.software") ? f.number("noise.software") : 0};
+}
+
+// The sum over its outgoing links. What several chips share counts in part.
+double Machine::injection() const {
+  double sum = 0;
+  for (const auto& fabric : fabrics_) {
+    if (fabric->attached()) {
+      sum += fabric->ports().front().rate / fabric->ports().front().span;
+      continue;
+    }
+    for (const Port& port : fabric->ports()) sum += port.rate;
+  }
+  return sum;
+}
+
+// The cut through the middle of the machine divides the outermost fabric that has more than one unit, and all links
+// that lead from within its units to the outside.
+double Machine::bisection() const {
+  double sum = 0;
+  for (std::size_t i = fabrics_.size(); i-- > 0;) {
+    const Fabric& fabric = *fabrics_[i];
+    if (fabric.size() < 2) continue;
+    sum += fabric.bisection() * (fabric.attached() ? 1 : fabric.inner());
+    break;
+  }
+  return sum;
+}
+
+}  // namespace trellis::sim

@@ -1,0 +1,226 @@
+#include "sim/cluster/machine/machine.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+namespace trellis::sim {
+namespace {
+
+constexpr double boundless = 9e14;  // bytes a second: effectively unlimited
+constexpr int most_variants = 1 << 10;
+
+}  // namespace
+
+Machine::Machine(MachineSpec spec) : spec_(std::move(spec)) {
+  const Figures& f = spec_.figures;
+  if (!spec_.chip.empty() && f.has("cores")) cores_ = f.count("cores") / std::max(1, f.count("logical.cores"));
+  const auto expect_few = [&](std::int64_t ranks) {
+    if (ranks > std::numeric_limits<Rank>::max() / 128)
+      throw std::invalid_argument(fmt::format("{} has too many ranks", spec_.name));
+  };
+  Chip inner = 1;
+  for (const Level& level : spec_.levels) {
+    if (level.kind == "cores") {
+      cores_ = level.dims.at(0);
+      continue;
+    }
+    fabrics_.push_back(fabric_kind(level.kind).make({level.name, level.dims, inner, &f}));
+    expect_few(std::int64_t{inner} * fabrics_.back()->size());
+    inner *= fabrics_.back()->size();
+  }
+  expect_few(std::int64_t{inner} * cores_);
+  ranks_ = inner * cores_;
+  for (const auto& fabric : fabrics_) {
+    first_port_.push_back(static_cast<std::int32_t>(ports_.size()));
+    for (Port port : fabric->ports()) {
+      if (port.rate <= 0)
+        throw std::invalid_argument(
+            fmt::format("{}: {} carries nothing: expected a rate above 0, and for a dead link "
+                        "a defect, as dead:0-1",
+                        spec_.name, port.name));
+      if (std::int64_t{port.span} * cores_ > std::numeric_limits<Rank>::max())
+        throw std::invalid_argument(fmt::format("{}: {} is shared by too many ranks", spec_.name, port.name));
+      port.span *= cores_;
+      ports_.push_back(std::move(port));
+    }
+  }
+  add_engines();
+  if (ports_.size() * static_cast<std::uint64_t>(ranks_) >= no_resource)
+    throw std::invalid_argument(fmt::format("{} has too many links", spec_.name));
+  add_defects();
+}
+
+bool Machine::between_hosts(ResourceId r) const {
+  const auto port = static_cast<std::int32_t>(r / static_cast<ResourceId>(ranks_));
+  for (std::size_t i = 0; i < fabrics_.size(); ++i) {
+    const auto ports = static_cast<std::int32_t>(fabrics_[i]->ports().size());
+    if (port >= first_port_[i] && port < first_port_[i] + ports) return spec_.levels[i].name == spec_.cluster.name;
+  }
+  return false;
+}
+
+// Adds HBM as stacks, each shared by the nearest ranks, and of each rank's DMA engines those that its collective cores
+// can keep busy.
+void Machine::add_engines() {
+  const Figures& f = spec_.figures;
+  if (spec_.chip.empty()) return;
+  if (const double rate = f.rate("hbm.rate"); rate < boundless) {
+    const Rank span = std::max<Rank>(1, cores_ / std::max(1, f.count("hbm.stacks")));
+    hbm_port_ = static_cast<std::int32_t>(ports_.size());
+    ports_.push_back({"HBM", rate * span / cores_, 0, span});
+  }
+  const double engines = std::min(f.number("dma.engines") * f.number("logical.cores"),
+                                  f.number("collective.cores") / cores_ * f.number("collective.engines"));
+  if (const double rate = engines * f.rate("dma.engine.rate"); rate < boundless) {
+    dma_port_ = static_cast<std::int32_t>(ports_.size());
+    ports_.push_back({"DMA engines", rate, 0, 1});
+  }
+}
+
+void Machine::add_defects() {
+  for (const Defect& d : spec_.defects) {
+    const auto expect_rank = [&](Rank r) {
+      if (r < 0 || r >= ranks_)
+        throw std::invalid_argument(fmt::format("rank {}: {} has ranks 0 to {}", r, spec_.name, ranks_ - 1));
+    };
+    expect_rank(d.from), expect_rank(d.to);
+    std::vector<ResourceId> found;
+    switch (d.kind) {
+      case Defect::Kind::link:
+        links(d.from, d.to, 0, found);
+        if (found.empty())
+          throw std::invalid_argument(fmt::format("no link leads from rank {} to {}: ranks {} to {} are of one chip",
+                                                  d.from, d.to, d.from - d.from % cores_,
+                                                  d.from - d.from % cores_ + cores_ - 1));
+        found.resize(1);
+        break;
+      case Defect::Kind::nic:
+        for (std::size_t i = 0; i < fabrics_.size(); ++i)
+          for (std::int32_t p = first_port_[i]; fabrics_[i]->attached() && p < first_port_[i] + 2; ++p)
+            found.push_back(static_cast<ResourceId>(p) * ranks_ + (d.from - d.from % ports_[p].span));
+        if (found.empty()) throw std::invalid_argument(fmt::format("{} has no network interfaces", spec_.name));
+        break;
+      case Defect::Kind::hbm:
+        found.push_back(hbm(d.from));
+        if (found[0] == no_resource) throw std::invalid_argument(fmt::format("{} has no HBM", spec_.name));
+        break;
+      case Defect::Kind::rank:
+        if (d.factor <= 0) throw std::invalid_argument("a straggler's speed: expected more than 0");
+        slow_[d.from] = 1 / d.factor;
+        if (dma_port_ >= 0) found.push_back(dma(d.from));
+    }
+    for (ResourceId r : found) factors_[r] = d.factor;
+  }
+}
+
+std::vector<Rank> Machine::dims() const {
+  std::vector<Rank> all;
+  if (cores_ > 1 || fabrics_.empty()) all.push_back(cores_);
+  for (const auto& fabric : fabrics_) all.insert(all.end(), fabric->dims().begin(), fabric->dims().end());
+  return all;
+}
+
+std::vector<RowSymmetry> Machine::alike() const {
+  if (!spec_.defects.empty()) return {{RowSymmetry::Kind::distinct, ranks_}};
+  std::vector<RowSymmetry> all;
+  const Rank stack = hbm_port_ < 0 ? cores_ : std::min(cores_, ports_[hbm_port_].span);
+  all.push_back({RowSymmetry::Kind::any, stack});
+  all.push_back({RowSymmetry::Kind::any, cores_ / stack});
+  for (const auto& fabric : fabrics_) {
+    const auto more = fabric->alike();
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  // A resource shared by only part of a row makes the ranks of that row distinct.
+  Rank stride = 1;
+  for (RowSymmetry& row : all) {
+    for (const Port& port : ports_)
+      if (port.span > stride && port.span % (stride * row.size) != 0) row.kind = RowSymmetry::Kind::distinct;
+    stride *= row.size;
+  }
+  return all;
+}
+
+// The outermost fabric in which the two differ joins them. If it joins only equal places, the inner fabrics come first.
+bool Machine::way(Chip from, Chip to, std::size_t fabric, int variant, std::vector<Hop>& hops) const {
+  const auto unit = [&](Chip c, std::size_t i) { return c / fabrics_[i]->inner(); };
+  while (fabric > 0 && unit(from, fabric - 1) == unit(to, fabric - 1)) --fabric;
+  if (from == to || fabric == 0) return variant == 0;
+  const Fabric& outer = *fabrics_[fabric - 1];
+  const auto renumber = [&](std::size_t first) {
+    for (; first < hops.size(); ++first) hops[first].port += first_port_[fabric - 1];
+  };
+  std::size_t before = hops.size();
+  if (outer.attached()) {
+    if (!outer.route(from, to, variant, hops)) return false;
+    renumber(before);
+    return true;
+  }
+  const Chip turn = from - from % outer.inner() + to % outer.inner();
+  if (turn != from && !way(from, turn, fabric - 1, 0, hops)) return false;
+  before = hops.size();
+  if (!outer.route(turn, to, variant, hops)) return false;
+  renumber(before);
+  return true;
+}
+
+bool Machine::links(Rank from, Rank to, int variant, std::vector<ResourceId>& out) const {
+  std::vector<Hop> hops;
+  if (!way(from / cores_, to / cores_, fabrics_.size(), variant, hops)) return false;
+  for (const Hop& hop : hops) {
+    const Rank owner = hop.owner * cores_;
+    out.push_back(static_cast<ResourceId>(hop.port) * ranks_ + (owner - owner % ports_[hop.port].span));
+  }
+  return true;
+}
+
+bool Machine::dead(const std::vector<ResourceId>& path, std::size_t first) const {
+  for (; first < path.size(); ++first)
+    if (const auto found = factors_.find(path[first]); found != factors_.end() && found->second <= 0) return true;
+  return false;
+}
+
+void Machine::route(Rank from, Rank to, std::vector<ResourceId>& out) const {
+  const std::size_t before = out.size();
+  for (int variant = 0; variant < most_variants; ++variant) {
+    out.resize(before);
+    if (!links(from, to, variant, out)) continue;
+    if (factors_.empty() || !dead(out, before)) return;
+  }
+  throw std::invalid_argument(fmt::format("no way leads from rank {} to {} round the dead links", from, to));
+}
+
+ResourceId Machine::hbm(Rank r) const {
+  if (hbm_port_ < 0) return no_resource;
+  return static_cast<ResourceId>(hbm_port_) * ranks_ + (r - r % ports_[hbm_port_].span);
+}
+
+ResourceId Machine::dma(Rank r) const {
+  return dma_port_ < 0 ? no_resource : static_cast<ResourceId>(dma_port_) * ranks_ + r;
+}
+
+double Machine::rate(ResourceId r) const {
+  const double usual = ports_[r / ranks_].rate;
+  if (factors_.empty()) return usual;
+  const auto found = factors_.find(r);
+  return found == factors_.end() ? usual : usual * found->second;
+}
+
+std::string Machine::resource_name(ResourceId r) const {
+  const Port& port = ports_[r / ranks_];
+  const Rank from = owner(r);
+  if (port.span < cores_) return fmt::format("{} of rank {}", port.name, from);
+  const Chip chip = from / cores_, chips = port.span / cores_;
+  if (chips == 1) return fmt::format("{} of chip {}", port.name, chip);
+  return fmt::format("{} of chips {} to {}", port.name, chip, chip + chips - 1);
+}
+
+double Machine::slowness(Rank r) const {
+  const auto found = slow_.find(r);
+  return found == slow_.end() ? 1 : found->second;
+}
+
+}  // namespace trellis::sim

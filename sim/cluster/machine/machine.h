@@ -1,0 +1,120 @@
+// Machine: a computer with many chips, described by data files, and the route between two ranks as a list of resources.
+// Nothing in it grows with the number of chips.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "schedule/collective.h"
+#include "sim/cluster/machine/fabric.h"
+
+namespace trellis::sim {
+
+using schedule::Rank;
+
+// Anything with a rate that transfers share: a link, a network interface, an HBM stack, a rank's DMA engines.
+using ResourceId = std::uint32_t;
+inline constexpr ResourceId no_resource = static_cast<ResourceId>(-1);
+
+// One level of the topology: how chips, or groups of chips, are joined. A MachineSpec lists the innermost level first.
+struct Level {
+  std::string kind;  // a FabricKind
+  std::string name;  // prefix of the keys of its figures
+  std::vector<Chip> dims;
+};
+
+// A degraded part. `factor` is what remains of the rate; 0: dead.
+struct Defect {
+  enum class Kind : std::uint8_t { link, nic, hbm, rank } kind = Kind::link;
+  Rank from = 0, to = 0;  // link: the first link of the route from one rank to the other; else the rank, twice
+  double factor = 1;
+};
+
+struct MachineSpec {
+  std::string name;
+  std::string chip;  // empty: ranks have no memory, engines or overheads
+  std::string era;   // the usual one
+  Level cluster;     // joins several such machines; its dims are not used
+  std::vector<Level> levels;
+  Figures figures;
+  std::vector<Defect> defects;
+};
+
+// Software overheads of one generation of the software: figures era.NAME.*, and the chip's.
+struct Overheads {
+  Time launch = 0;     // once for each collective
+  Time handshake = 0;  // before every transfer
+  Time reduce = 0;     // before a transfer or local step that sums
+  Time message = 0;    // for which each send occupies the rank's collective cores
+  Time away = 0;       // from the end of a rank's send to another host until its next such send can begin
+  Time counts = 0;     // once for each collective with separate counts for each rank
+  Time dma_start = 0;  // before bytes move
+  Time semaphore = 0;  // from the last byte's arrival to the step that waited for it
+  double noise = 0;    // if requested: mean relative increase of launch, handshake, reduce and away
+};
+
+class Machine {
+ public:
+  explicit Machine(MachineSpec);  // throws invalid_argument for what is missing or inconsistent
+
+  const MachineSpec& spec() const { return spec_; }
+  const std::string& name() const { return spec_.name; }
+  Rank ranks() const { return ranks_; }
+  Rank cores() const { return cores_; }  // ranks of a chip
+  Chip chips() const { return ranks_ / cores_; }
+  std::vector<Rank> dims() const;  // innermost first: ranks of a chip if there are several, then the fabrics' dims
+  std::vector<RowSymmetry> alike() const;  // the same ranks, by how they may be renamed
+  const std::vector<std::shared_ptr<const Fabric>>& fabrics() const { return fabrics_; }
+
+  // Appends the links from one rank to the other; none within a chip. Detours around dead links if possible, else
+  // throws invalid_argument.
+  void route(Rank from, Rank to, std::vector<ResourceId>&) const;
+  ResourceId hbm(Rank) const;  // no_resource if unlimited
+  ResourceId dma(Rank) const;
+
+  double rate(ResourceId) const;  // bytes a second
+  Time latency(ResourceId r) const { return ports_[r / ranks_].latency; }
+  Rank span(ResourceId r) const { return ports_[r / ranks_].span; }  // ranks that share it, from the owner on
+  Rank owner(ResourceId r) const { return static_cast<Rank>(r % ranks_); }
+  ResourceId at(ResourceId r, Rank owner) const { return r - r % ranks_ + owner; }  // the same port of another rank
+  std::uint32_t resources() const { return static_cast<std::uint32_t>(ports_.size()) * ranks_; }
+  std::string resource_name(ResourceId) const;  // "neuronlink x+ of chip 3"
+  std::string_view port_name(ResourceId r) const { return ports_[r / ranks_].name; }
+  bool between_hosts(ResourceId) const;
+
+  std::vector<std::string> eras() const;
+  Overheads overheads(std::string_view era) const;  // "": the usual one; throws invalid_argument, listing the known
+  double slowness(Rank) const;                      // of its engines and software: 1 except for stragglers
+  double injection() const;                         // bytes a second that one chip can send
+  double bisection() const;                         // bytes a second, one way, between the halves
+
+ private:
+  void add_engines();
+  void add_defects();
+  bool way(Chip from, Chip to, std::size_t fabric, int variant, std::vector<Hop>&) const;
+  bool links(Rank from, Rank to, int variant, std::vector<ResourceId>&) const;
+  bool dead(const std::vector<ResourceId>&, std::size_t first) const;
+
+  MachineSpec spec_;
+  Rank ranks_ = 1, cores_ = 1;
+  std::vector<std::shared_ptr<const Fabric>> fabrics_;
+  std::vector<std::int32_t> first_port_;  // of each fabric
+  std::vector<Port> ports_;               // spans in ranks
+  std::int32_t hbm_port_ = -1, dma_port_ = -1;
+  std::unordered_map<ResourceId, double> factors_;
+  std::unordered_map<Rank, double> slow_;
+};
+
+// A machine of sim/machines, several of one ("trn2.48xlarge x 4"), or a shape: levels from the inside, each a fabric
+// and its dims, as in torus:16x32x32, ring:64, cores:4/torus:4x4/clos:16. Throws invalid_argument, listing the known.
+Machine machine_named(std::string_view);
+MachineSpec machine_spec(std::string_view name);
+MachineSpec read_machine(std::string_view name, std::string_view text);
+std::vector<std::string> machine_names();
+// "efa.rate=12GB/s", "dead:0-1", "slow:0-1:0.5", "nic:12:0.5", "hbm:3:0.7", "straggler:5:0.8".
+void what_if(MachineSpec&, std::string_view);
+
+}  // namespace trellis::sim

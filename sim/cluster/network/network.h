@@ -1,0 +1,51 @@
+// Interface of the network models: transfers share resources (links, HBM, DMA engines), each with a rate. Rates and
+// work are integers, so the order of requests cannot change when they end.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/hardware/time/units.h"
+
+namespace trellis::sim {
+
+using Rate = std::int64_t;                     // thousandths of a byte a second
+__extension__ using Work = unsigned __int128;  // Rate x picoseconds
+inline constexpr Work work_of_byte = Work{1'000} * static_cast<Work>(second);
+
+inline Rate rate_of(double bytes_per_second) { return static_cast<Rate>(bytes_per_second * 1e3); }
+inline Time time_of(Work work, Rate rate) {  // rounded up
+  const auto speed = static_cast<Work>(rate);
+  return static_cast<Time>((work + speed - 1) / speed);
+}
+
+// A transfer's use of a resource. `weight`: resource time for a byte, in sixteenths of the usual. It is higher for
+// several passes, for a slower kind of pass, and for a transfer that stands for several like ones.
+struct Use {
+  std::uint32_t resource = 0;
+  std::uint32_t weight = 16;
+  bool operator==(const Use&) const = default;
+};
+inline constexpr std::uint32_t one_use = 16;
+
+class Network {
+ public:
+  virtual ~Network() = default;
+
+  // Starts a transfer now; `tag` is the caller's. It moves once settle() has been called.
+  virtual void start(std::span<const Use>, Work, std::uint64_t tag) = 0;
+  virtual void settle() = 0;  // call after all starts of an instant
+  // The earliest time at which something may end. Perhaps nothing ends then. forever: nothing is in flight.
+  virtual Time next() const = 0;
+  // `to`: at most next(); appends the tags of ended transfers
+  virtual void advance(Time to, std::vector<std::uint64_t>& ended) = 0;
+
+  virtual double carried(std::uint32_t resource) const { return carried_[resource]; }  // bytes so far, weighted
+  virtual bool exact() const { return true; }  // true while results are those of the model, except for rounding
+
+ protected:
+  std::vector<double> carried_;
+};
+
+}  // namespace trellis::sim

@@ -1,0 +1,26 @@
+// The critical path of a run: the moves that each waited for the one before, and a description of it in words.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/cluster/price/price.h"
+
+namespace trellis::sim {
+
+// Of a traced run: the numbers of its moves in order of time.
+std::vector<std::int64_t> critical_moves(const Run&);
+std::vector<Leg> critical_path(const Run&, const std::vector<std::int64_t>& moves, const Overheads&, Time end);
+
+// Legs of one kind over one kind of link.
+struct PathShare {
+  Time time = 0;
+  std::string words;
+};
+std::vector<PathShare> path_shares(const Price&, const Machine&);  // the largest first
+
+std::string rank_name(const Machine&, Rank);   // "chip 12", "rank 49 (chip 12)"
+std::string short_name(const Machine&, Rank);  // "chip 12", "rank 49"
+
+}  // namespace trellis::sim

@@ -1,0 +1,41 @@
+// Folding: finds ranks that neither the machine nor the schedule can tell apart, so that one of them is simulated for
+// all.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "schedule/symmetry.h"
+#include "sim/cluster/machine/machine.h"
+
+namespace trellis::sim {
+
+// The renamings that both the schedule and the machine allow.
+schedule::Symmetry shared_symmetry(const schedule::Symmetry&, const std::vector<RowSymmetry>&);
+// The symmetry by which one rank of a class stands for the others. None if `members` are only some of the ranks, or if
+// a defect tells them apart.
+std::optional<schedule::Symmetry> folded_symmetry(const schedule::Symmetry&, const Machine&,
+                                                  const std::vector<Rank>& members);
+
+// A machine in which representatives stand for other ranks: resource names and weights in it.
+class Folding {
+ public:
+  Folding(const Machine&, schedule::Symmetry);
+
+  bool folds() const { return symmetry_.classes() < symmetry_.ranks(); }
+  const schedule::Symmetry& symmetry() const { return symmetry_; }
+  Rank representative(Rank r) const { return folds() ? symmetry_.representative(r) : r; }
+  std::vector<Rank> representatives() const { return symmetry_.representatives(); }
+
+  ResourceId representative(ResourceId r) const {
+    return folds() ? machine_.at(r, symmetry_.representative(machine_.owner(r))) : r;
+  }
+  // How many like transfers share the resource where one is simulated: those that have other names for the same place.
+  std::uint32_t sharers(ResourceId) const;
+
+ private:
+  const Machine& machine_;
+  schedule::Symmetry symmetry_;
+};
+
+}  // namespace trellis::sim

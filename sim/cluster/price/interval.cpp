@@ -1,0 +1,127 @@
+#include "sim/cluster/price/interval.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <optional>
+#include <tuple>
+
+#include "sim/hardware/figures/figure_units.h"
+#include "sim/hardware/thread_pool.h"
+
+namespace trellis::sim {
+namespace {
+
+// A fitted figure without a range is as sure as its fit. One record alone is always met exactly, so the data then says
+// nothing of the error: this part of the value is assumed either way.
+constexpr double usual_residual = 0.15;
+
+std::string shown(double value, Dimension dimension) {
+  const Unit& unit = unit_for(value, dimension);
+  return fmt::format("{:.4g}{}{}", value / unit.size, unit.name.empty() ? "" : " ", unit.name);
+}
+
+// Whether this price may depend on the figure.
+bool matters(std::string_view key, const MachineSpec& spec, std::string_view era) {
+  if (key.starts_with("era.")) return key.starts_with(fmt::format("era.{}.", era));
+  for (const Level& level : spec.levels)
+    if (key.starts_with(level.name + ".")) return true;
+  return !spec.chip.empty() && (key.starts_with("collective.") || key.starts_with("hbm.") || key == "dma.start" ||
+                                key == "dma.engine.rate" || key == "semaphore.latency");
+}
+
+// All software overheads except those that occur once, before anything moves.
+auto by_step(const Overheads& o) {
+  return std::tuple(o.handshake, o.reduce, o.message, o.away, o.dma_start, o.semaphore, o.noise);
+}
+
+bool same_resources(const Machine& one, const Machine& other) {
+  if (one.ranks() != other.ranks() || one.resources() != other.resources()) return false;
+  for (ResourceId r = 0; r < one.resources(); ++r)
+    if (one.rate(r) != other.rate(r) || one.latency(r) != other.latency(r) || one.span(r) != other.span(r))
+      return false;
+  return true;
+}
+
+// How much later a schedule starts on the other machine, if all that comes after is the same.
+std::optional<Time> starts_later(const CompiledSchedule& pattern, const PriceOptions& options, const Machine& one,
+                                 const Overheads& a, const Machine& other) {
+  const Overheads b = other.overheads(options.era);
+  if (options.noise || by_step(a) != by_step(b) || !same_resources(one, other)) return std::nullopt;
+  std::vector<ResourceId> route, other_route;
+  for (Rank r = 0; r < pattern.ranks(); ++r)
+    for (const Rank named : pattern.classes()[pattern.class_of(r)].peers) {
+      const Rank peer = options.place(pattern.peer(r, named));
+      route.clear(), other_route.clear();
+      one.route(options.place(r), peer, route), other.route(options.place(r), peer, other_route);
+      if (route != other_route) return std::nullopt;
+    }
+  return b.launch - a.launch + (uneven(pattern.task().collective) ? b.counts - a.counts : 0);
+}
+
+// A figure at one end of its range. The two ends of a figure are neighbours.
+struct Trial {
+  std::string key;
+  double end = 0;
+  std::string text;
+  Time time = forever;
+};
+
+}  // namespace
+
+Interval interval(const CompiledSchedule& pattern, const MachineSpec& spec, const PriceOptions& options, Time middle) {
+  PriceOptions quick = options;
+  quick.explain = false;
+  const Machine usual(spec);
+  const Overheads overheads = usual.overheads(options.era);
+  return interval(spec, options.era, middle, [&](const Machine& machine) {
+    const std::optional<Time> later = starts_later(pattern, options, usual, overheads, machine);
+    return later ? middle + *later : price(pattern, machine, quick).time;
+  });
+}
+
+Interval interval(const MachineSpec& spec, std::string_view asked_era, Time middle,
+                  const std::function<Time(const Machine&)>& time_on) {
+  const std::string_view era = asked_era.empty() ? spec.era : asked_era;
+  std::vector<Trial> trials;
+  for (const auto& [key, figure] : spec.figures.all()) {
+    if (figure.mark == Mark::documented || !matters(key, spec, era)) continue;
+    double ends[] = {figure.low, figure.high};
+    if (figure.low == figure.high) {
+      if (figure.mark == Mark::assumed || figure.value == 0) continue;
+      const double residual = figure.residual > 0 ? figure.residual : usual_residual;
+      ends[0] = figure.value * (1 - residual), ends[1] = figure.value * (1 + residual);
+    }
+    for (const double end : ends) trials.push_back({key, end, shown(end, figure.dimension)});
+  }
+  std::atomic<std::size_t> next = 0;
+  ThreadPool(std::min(processors(), static_cast<int>(trials.size()))).run([&](int) {
+    for (std::size_t i = next++; i < trials.size(); i = next++) {
+      MachineSpec other = spec;
+      other.figures.set(trials[i].key, trials[i].end);
+      trials[i].time = time_on(Machine(std::move(other)));
+    }
+  });
+  Interval found{.low = middle, .high = middle};
+  double below = 0, above = 0;
+  for (std::size_t i = 0; i < trials.size(); i += 2) {
+    Sensitivity sensitivity{trials[i].key, trials[i].text, trials[i + 1].text, middle, middle};
+    for (const Trial& end : {trials[i], trials[i + 1]}) {
+      if (end.time == forever) {
+        found.all_tried = false;
+        continue;
+      }
+      sensitivity.low = std::min(sensitivity.low, end.time), sensitivity.high = std::max(sensitivity.high, end.time);
+    }
+    below += std::pow(in_us(middle - sensitivity.low), 2), above += std::pow(in_us(sensitivity.high - middle), 2);
+    if (sensitivity.width() > 0) found.sensitivities.push_back(std::move(sensitivity));
+  }
+  found.low -= static_cast<Time>(std::sqrt(below) * us);
+  found.high += static_cast<Time>(std::sqrt(above) * us);
+  std::ranges::stable_sort(found.sensitivities, std::greater<>(), &Sensitivity::width);
+  return found;
+}
+
+}  // namespace trellis::sim

@@ -1,0 +1,33 @@
+// The uncertainty of a price: prices again with each figure that is not documented at both ends of its range.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/cluster/price/price.h"
+
+namespace trellis::sim {
+
+// How one figure changes the time.
+struct Sensitivity {
+  std::string figure;
+  std::string low_text, high_text;  // the range of the figure
+  Time low = 0, high = 0;           // of the time, at the ends of the range: low <= high
+  Time width() const { return high - low; }
+};
+
+struct Interval {
+  Time low = 0, high = 0;                  // all sensitivities combined, as if they were independent
+  std::vector<Sensitivity> sensitivities;  // the widest first; figures without effect are left out
+  bool all_tried = true;                   // false: stopped early, so some figures are missing
+};
+
+Interval interval(const CompiledSchedule&, const MachineSpec&, const PriceOptions&, Time middle);
+// For any time that depends on a machine. `time_on` computes it, and returns `forever` if it was stopped; one thread
+// for each processor calls it at once. `era`: empty: the usual one.
+Interval interval(const MachineSpec&, std::string_view era, Time middle,
+                  const std::function<Time(const Machine&)>& time_on);
+
+}  // namespace trellis::sim

@@ -1,0 +1,97 @@
+#include "sim/cluster/price/run.h"
+
+#include <algorithm>
+
+#include "sim/cluster/price/run_engine.h"
+
+namespace trellis::sim {
+
+Run::Run(const Machine& machine, std::vector<SimulatedCollective> collectives, RunSettings settings)
+    : engine_(std::make_unique<Engine>(machine, std::move(collectives), std::move(settings))) {}
+
+Run::~Run() = default;
+
+Time Run::run() { return engine_->run(); }
+Time Run::ended(std::size_t collective) const { return engine_->ended_.at(collective); }
+Time Run::load_ended(std::size_t load) const { return engine_->loads_ended_.at(load); }
+const Folding* Run::folding() const { return engine_->folding_.get(); }
+Rank Run::simulated() const { return static_cast<Rank>(engine_->seats_.size()); }
+std::int64_t Run::transfers() const { return engine_->transfers_; }
+std::int64_t Run::events() const { return engine_->events_; }
+bool Run::exact() const { return engine_->network_->exact(); }
+const std::vector<Trace>& Run::traces() const { return engine_->traces_; }
+
+double Run::carried(ResourceId r) const {
+  const Engine& e = *engine_;
+  if (!e.folding_) return e.network_->carried(r);
+  const auto found = e.folded_.find(e.folding_->representative(r));
+  return found == e.folded_.end() ? 0 : e.network_->carried(found->second);
+}
+
+Run::Place Run::place(std::int64_t number) const {
+  const Engine& e = *engine_;
+  const auto [at, move] = e.numbered(number);
+  const Engine::Seat& seat = e.seats_[at];
+  const Move& m = e.program(seat).moves[move];
+  const auto rank_of = [&](std::int32_t peer) {
+    return peer == no_peer ? -1 : e.peers_[seat.first_peer + static_cast<std::uint32_t>(peer)].rank;
+  };
+  return {seat.collective, seat.rank, rank_of(m.peer), rank_of(m.second), &m};
+}
+
+Time Run::latency(std::int64_t number) const {
+  const Engine& e = *engine_;
+  const auto [at, move] = e.numbered(number);
+  const Engine::Seat& seat = e.seats_[at];
+  const Move& m = e.program(seat).moves[move];
+  return m.peer == no_peer ? 0 : e.peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)].latency;
+}
+
+double Run::bytes(std::int64_t number) const {
+  const Engine& e = *engine_;
+  const auto [at, move] = e.numbered(number);
+  const Engine::Seat& seat = e.seats_[at];
+  const Move& m = e.program(seat).moves[move];
+  if (e.needs_no_bytes(seat, m)) return 0;
+  const SimulatedCollective& collective = e.collectives_[seat.collective];
+  const double chunks =
+      static_cast<double>(std::max<std::int64_t>(1, schedule::data_chunks(collective.pattern->task())));
+  return m.chunks * (collective.chunk_bytes > 0 ? collective.chunk_bytes : collective.bytes / chunks);
+}
+
+void Run::uses(std::int64_t number, std::vector<ResourceId>& found) const {
+  const Engine& e = *engine_;
+  const Place where = place(number);
+  found.clear();
+  if (bytes(number) <= 0) return;
+  const auto use = [&](ResourceId r) {
+    if (r == no_resource) return;
+    if (e.folding_) r = e.folding_->representative(r);
+    if (std::ranges::find(found, r) == found.end()) found.push_back(r);
+  };
+  use(e.machine_.hbm(where.rank)), use(e.machine_.dma(where.rank));
+  std::vector<ResourceId> way;
+  for (Rank to : {where.peer, where.also}) {
+    if (to < 0) continue;
+    use(e.machine_.hbm(to));
+    e.machine_.route(where.rank, to, way);
+  }
+  if (where.peer >= 0 && where.move->adds) use(e.machine_.dma(where.peer));
+  for (ResourceId r : way) use(r);
+}
+
+// The resource on which a byte takes longest.
+ResourceId Run::narrowest(std::int64_t number) const {
+  const Engine& e = *engine_;
+  std::vector<ResourceId> used;
+  uses(number, used);
+  ResourceId found = no_resource;
+  double most = 0;
+  for (ResourceId r : used) {
+    const double load = carried(r) / e.machine_.rate(r);
+    if (load > most) most = load, found = r;
+  }
+  return found;
+}
+
+}  // namespace trellis::sim

@@ -1,0 +1,210 @@
+#include "sim/cluster/price/run_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "sim/cluster/network/flow_network.h"
+#include "sim/cluster/network/hybrid_flow_network.h"
+#include "sim/cluster/network/uncontended_network.h"
+
+namespace trellis::sim {
+namespace {
+
+// Rates computed before a network may be called crowded: a fifth of a second's work. A folded run, which equals the
+// unfolded one until then, may spend a second's.
+constexpr std::int64_t patience = 500'000, patience_folded = 2'000'000;
+
+// Merges uses of one resource.
+void add_use(std::vector<Use>& uses, std::uint32_t resource, std::uint32_t weight) {
+  for (Use& u : uses)
+    if (u.resource == resource) {
+      u.weight += weight;
+      return;
+    }
+  uses.push_back({resource, weight});
+}
+
+}  // namespace
+
+Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> collectives, RunSettings settings)
+    : machine_(machine), collectives_(std::move(collectives)), settings_(std::move(settings)) {
+  overheads_ = machine_.overheads(settings_.era);
+  if (!settings_.noise && settings_.loads.empty() && collectives_.size() == 1)
+    if (auto folded = folded_symmetry(collectives_[0].pattern->symmetry(), machine_, collectives_[0].members)) {
+      folding_ = std::make_unique<Folding>(machine_, *std::move(folded));
+      if (!folding_->folds()) folding_.reset();
+    }
+  const bool folds = folding_ != nullptr;
+  if (!settings_.fold) folding_.reset();
+  if (!folding_) {
+    capacities_.resize(machine_.resources());
+    for (ResourceId r = 0; r < capacities_.size(); ++r) capacities_[r] = rate_of(machine_.rate(r));
+    first_load_ = machine_.resources();
+    for (const Load& load : settings_.loads) {
+      if (machine_.hbm(load.rank) == no_resource)
+        throw std::invalid_argument(fmt::format("a load on rank {}: {} has no HBM", load.rank, machine_.name()));
+      capacities_.push_back(rate_of(load.rate) + 1);
+    }
+  }
+  loads_ended_.assign(settings_.loads.size(), 0);
+  for (std::uint32_t collective = 0; collective < collectives_.size(); ++collective) {
+    const auto first = static_cast<std::uint32_t>(seats_.size());
+    add_seats(collective);
+    add_peers(collective, first);
+    const CompiledSchedule& pattern = *collectives_[collective].pattern;
+    const double chunk = collectives_[collective].chunk_bytes;
+    const auto chunks = static_cast<Work>(std::max<std::int64_t>(1, schedule::data_chunks(pattern.task())));
+    chunk_work_.push_back(chunk > 0 ? static_cast<Work>(chunk) * work_of_byte
+                                    : static_cast<Work>(collectives_[collective].bytes) * work_of_byte / chunks);
+  }
+  for (Seat& seat : seats_) {
+    seat.hbm = one_pass(machine_.hbm(seat.rank));
+    seat.dma = one_pass(machine_.dma(seat.rank));
+  }
+  ended_.assign(collectives_.size(), 0);
+  if (settings_.trace) traces_.resize(moves_);
+  if (settings_.alone) {
+    overheads_.message = overheads_.away = 0;
+    network_ = std::make_unique<UncontendedNetwork>(capacities_);
+  } else if (settings_.network)
+    network_ = settings_.network(capacities_);
+  else if (folds && !folding_)
+    network_ = std::make_unique<FlowNetwork>(capacities_);  // what the folded run is compared with
+  else
+    network_ = std::make_unique<HybridFlowNetwork>(capacities_, folds ? patience_folded : patience);
+  capacities_ = {};
+}
+
+// The network's number of a resource.
+std::uint32_t Run::Engine::number(ResourceId r) {
+  if (!folding_) return r;
+  const ResourceId one = folding_->representative(r);
+  const auto [at, fresh] = folded_.try_emplace(one, static_cast<std::uint32_t>(capacities_.size()));
+  if (fresh) capacities_.push_back(rate_of(machine_.rate(one)));
+  return at->second;
+}
+
+Use Run::Engine::one_pass(ResourceId r) {
+  if (r == no_resource) return {0, 0};
+  return {number(r), one_use * (folding_ ? folding_->sharers(r) : 1)};
+}
+
+void Run::Engine::add_seats(std::uint32_t collective) {
+  const CompiledSchedule& pattern = *collectives_[collective].pattern;
+  const auto& members = collectives_[collective].members;
+  const Rank limit = members.empty() ? pattern.ranks() : static_cast<Rank>(members.size());
+  if (limit != pattern.ranks() || (members.empty() && limit > machine_.ranks()))
+    throw std::invalid_argument(fmt::format("a schedule for {} ranks on {}: {} has {}", pattern.ranks(),
+                                            members.empty() ? "all" : fmt::format("{} members", limit), machine_.name(),
+                                            machine_.ranks()));
+  const std::size_t first_row = rows_.size();
+  rows_.resize(first_row + pattern.classes().size());
+  std::vector<Rank> ranks;
+  if (folding_) ranks = folding_->representatives();
+  for (Rank i = 0; i < (folding_ ? static_cast<Rank>(ranks.size()) : limit); ++i) {
+    const Rank r = folding_ ? ranks[i] : i;
+    const Rank at = members.empty() ? r : members[r];
+    if (at < 0 || at >= machine_.ranks())
+      throw std::invalid_argument(fmt::format("rank {}: {} has 0 to {}", at, machine_.name(), machine_.ranks() - 1));
+    seats_.push_back({.collective = collective,
+                      .program = pattern.class_of(r),
+                      .rank = at,
+                      .slowness = static_cast<float>(machine_.slowness(at))});
+    rows_[first_row + seats_.back().program].seats.push_back(static_cast<std::uint32_t>(seats_.size()) - 1);
+  }
+  for (std::size_t i = first_row; i < rows_.size(); ++i) {
+    rows_[i].first_move = moves_;
+    std::uint64_t index = 0;
+    for (std::uint32_t seat : rows_[i].seats) {
+      seats_[seat].first_move = moves_ + index++;
+      seats_[seat].stride = static_cast<std::uint32_t>(rows_[i].seats.size());
+    }
+    moves_ += pattern.classes()[i - first_row].moves.size() * rows_[i].seats.size();
+  }
+}
+
+void Run::Engine::add_peers(std::uint32_t collective, std::uint32_t first_seat) {
+  const CompiledSchedule& pattern = *collectives_[collective].pattern;
+  const auto& members = collectives_[collective].members;
+  std::unordered_map<Rank, std::uint32_t> seat_of_rank;
+  const auto count = static_cast<std::uint32_t>(seats_.size()) - first_seat;
+  const std::vector<Rank> representatives = folding_ ? folding_->representatives() : std::vector<Rank>{};
+  for (std::uint32_t i = 0; i < representatives.size(); ++i) seat_of_rank.emplace(representatives[i], i);
+  std::vector<ResourceId> way;
+  std::vector<Use> uses;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Seat& seat = seats_[first_seat + i];
+    const Rank own = folding_ ? representatives[i] : static_cast<Rank>(i);
+    seat.first_peer = static_cast<std::uint32_t>(peers_.size());
+    for (Rank named : program(seat).peers) {
+      const Rank r = pattern.peer(own, named);
+      Peer peer{.seat = first_seat + (folding_ ? seat_of_rank.at(folding_->representative(r)) : r),
+                .rank = members.empty() ? r : members[r],
+                .first = static_cast<std::uint32_t>(links_.size())};
+      way.clear();
+      machine_.route(seat.rank, peer.rank, way);
+      uses.clear();
+      for (ResourceId link : way) {
+        peer.latency += machine_.latency(link);
+        peer.away |= machine_.between_hosts(link);
+        const std::uint32_t weight = one_use * (folding_ ? folding_->sharers(link) : 1);
+        if (folding_)
+          add_use(uses, number(link), weight);
+        else
+          uses.push_back({link, weight});
+      }
+      links_.insert(links_.end(), uses.begin(), uses.end());
+      peer.count = static_cast<std::uint32_t>(uses.size());
+      peers_.push_back(peer);
+    }
+  }
+}
+
+// Each byte that a rank's engines read or write counts against the engines and against the HBM in which it lies. A
+// sender's engines read and write. If the data is added to what is there, the receiver's engines read that. Two
+// receivers fed by one read pay for it once.
+void Run::Engine::uses_of(const Seat& seat, const Move& m, std::vector<Use>& uses) const {
+  const auto use = [&](const Use& pass, std::uint32_t touches) {
+    if (pass.weight > 0 && touches > 0) add_use(uses, pass.resource, touches * pass.weight);
+  };
+  if (m.peer == no_peer) {
+    const std::uint32_t touches = m.sources + (m.copies_twice ? 2U : 1U);
+    use(seat.hbm, touches);
+    return use(seat.dma, touches);
+  }
+  const Peer& peer = peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)];
+  uses.insert(uses.end(), links_.begin() + peer.first, links_.begin() + peer.first + peer.count);
+  std::uint32_t writes = 1;
+  if (m.second != no_peer) {
+    const Peer& also = peers_[seat.first_peer + static_cast<std::uint32_t>(m.second)];
+    for (std::uint32_t i = also.first; i < also.first + also.count; ++i)
+      add_use(uses, links_[i].resource, links_[i].weight);
+    use(seats_[also.seat].hbm, 1);
+    ++writes;
+  }
+  const std::uint32_t reads = m.summed > 0 ? m.summed : 1;
+  use(seat.hbm, reads);
+  use(seat.dma, reads + writes);
+  if (seat.hbm.weight + seat.dma.weight == 0) return;  // no chip
+  const Seat& receiver = seats_[peer.seat];
+  use(receiver.hbm, m.adds ? 2 : 1);
+  if (m.adds) use(receiver.dma, 1);
+}
+
+// A source of a sum on the same chip is read directly. A sum that is only sent on is formed on its way.
+bool Run::Engine::needs_no_bytes(const Seat& seat, const Move& m) const {
+  if (m.chunks == 0 || m.forwards) return true;
+  return m.staged && m.second == no_peer && machine_.cores() > 1 &&
+         peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)].count == 0;
+}
+
+Run::Engine::Numbered Run::Engine::numbered(std::int64_t number) const {
+  const auto wanted = static_cast<std::uint64_t>(number);
+  const Row& row = *(std::ranges::upper_bound(rows_, wanted, {}, &Row::first_move) - 1);
+  const std::uint64_t place = wanted - row.first_move, stride = row.seats.size();
+  return {row.seats[place % stride], static_cast<std::uint32_t>(place / stride)};
+}
+
+}  // namespace trellis::sim

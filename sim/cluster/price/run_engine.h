@@ -1,0 +1,83 @@
+// The internal state of a Run. run_loop.cpp has its inner loop.
+#pragma once
+
+#include <unordered_map>
+
+#include "sim/cluster/price/run.h"
+#include "sim/hardware/time/instant_queue.h"
+
+namespace trellis::sim {
+
+class Run::Engine {
+ public:
+  Engine(const Machine&, std::vector<SimulatedCollective>, RunSettings);
+  Time run();
+
+  // Ranks of one program. Their like moves have neighbouring numbers, as they happen at about the same time.
+  struct Row {
+    std::uint64_t first_move = 0;
+    std::vector<std::uint32_t> seats = {};
+  };
+  // A simulated rank of a collective, which other ranks may be folded into.
+  struct Seat {
+    std::uint32_t collective = 0, program = 0;  // the class in the collective's pattern
+    std::uint32_t first_peer = 0;
+    std::uint32_t stride = 1;  // between the numbers of its moves
+    std::uint64_t first_move = 0;
+    Rank rank = 0;  // of the machine
+    float slowness = 1;
+    Time busy = 0;                 // until when its collective cores are busy
+    std::uint8_t sends_away = 0;   // a send to another host is in flight, or its pause has not passed
+    std::uint32_t first_wait = 0;  // in blocks: where the Loop counts what its moves wait for
+    Use hbm = {}, dma = {};        // use of one pass over them; weight 0: unbounded
+  };
+  static constexpr std::uint32_t lanes = 8;  // to a peer; more channels share these
+  struct Peer {
+    std::uint32_t seat = 0;
+    Rank rank = 0;
+    std::uint32_t first = 0, count = 0;  // the links on the route there
+    Time latency = 0;
+    bool away = false;         // on another host
+    std::uint8_t sending = 0;  // a bit for each lane on which something moves
+  };
+
+  const PatternClass& program(const Seat& s) const { return collectives_[s.collective].pattern->classes()[s.program]; }
+  void uses_of(const Seat&, const Move&, std::vector<Use>&) const;
+  bool needs_no_bytes(const Seat&, const Move&) const;
+  std::uint64_t number(const Seat& s, std::uint32_t move) const {
+    return s.first_move + std::uint64_t{s.stride} * move;
+  }
+  struct Numbered {
+    std::uint32_t seat = 0, move = 0;
+  };
+  Numbered numbered(std::int64_t number) const;
+
+  const Machine& machine_;
+  std::vector<SimulatedCollective> collectives_;
+  RunSettings settings_;
+  Overheads overheads_;
+  std::unique_ptr<Folding> folding_;  // null: every rank is simulated
+  std::unique_ptr<Network> network_;
+  std::vector<Seat> seats_;
+  std::vector<Row> rows_;
+  std::uint64_t moves_ = 0;
+  std::vector<Peer> peers_;
+  std::vector<Use> links_;
+  std::vector<Work> chunk_work_;  // of each collective
+  std::vector<Trace> traces_;
+  std::vector<Time> ended_;
+  std::vector<Time> loads_ended_;
+  std::uint32_t first_load_ = 0;  // the network's resource that limits the first load; the others follow
+  std::unordered_map<ResourceId, std::uint32_t> folded_;  // the network's numbers, where they are not the machine's
+  std::int64_t transfers_ = 0, events_ = 0;
+
+ private:
+  void add_seats(std::uint32_t collective);
+  void add_peers(std::uint32_t collective, std::uint32_t first_seat);
+  std::uint32_t number(ResourceId);
+  Use one_pass(ResourceId);
+
+  std::vector<Rate> capacities_;
+};
+
+}  // namespace trellis::sim

@@ -1,0 +1,335 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "kernels/types/random.h"
+#include "sim/cluster/price/run_engine.h"
+#include "sim/hardware/time/sort_runs.h"
+
+namespace trellis::sim {
+namespace {
+
+// An event of a move of a seat, encoded as one number. Events of one instant are handled in the order of their seats,
+// which is the order of memory. Loads are numbered after the seats.
+enum class Kind : std::uint8_t { ready, begin, sent, arrived, arrived_second, may_send, load };
+using Event = std::uint64_t;
+constexpr std::uint32_t move_bits = 29, most_moves = 1U << move_bits;
+
+constexpr Event event_of(std::uint32_t seat, std::uint32_t move, Kind kind = Kind::ready) {
+  return Event{seat} << 32 | Event{static_cast<std::uint8_t>(kind)} << move_bits | move;
+}
+constexpr std::uint32_t seat_in(Event e) { return static_cast<std::uint32_t>(e >> 32); }
+constexpr std::uint32_t move_in(Event e) { return static_cast<std::uint32_t>(e) & (most_moves - 1); }
+constexpr Kind kind_in(Event e) { return static_cast<Kind>(static_cast<std::uint32_t>(e) >> move_bits); }
+
+Time scaled(Time t, float slowness) {
+  return slowness == 1.0F ? t : static_cast<Time>(static_cast<double>(t) * static_cast<double>(slowness));
+}
+
+// The event loop, instant by instant. Count: the type that counts what a move waits for.
+template <class Count>
+class Loop {
+ public:
+  explicit Loop(Run::Engine& engine)
+      : e_(engine),
+        trace_(!engine.traces_.empty()),
+        o_(engine.overheads_),
+        plain_(o_.handshake + o_.reduce + o_.message + o_.away + o_.dma_start == 0),
+        noise_(engine.settings_.noise ? o_.noise : 0),
+        chance_(kernels::random_key({.seed = engine.settings_.noise.value_or(0)})) {
+    for (const auto& row : e_.rows_) add_waits(row);
+  }
+
+  Time run() {
+    open();
+    std::vector<Event> row, ended;
+    RunSorter<Event> sorter;
+    Network& network = *e_.network_;
+    while (true) {
+      sorter.sort(ready_);
+      for (std::size_t i = 0; i < ready_.size(); ++i) start(seat_in(ready_[i]), move_in(ready_[i]));
+      ready_.clear();
+      network.settle();
+      if (done_ == moves() && loads_left_ == 0 && queue_.empty()) break;  // the network may still have noted something
+      const Time next = std::min(queue_.next(), network.next());
+      if (next == forever) break;
+      if (next > e_.settings_.limit || stopped()) return forever;
+      now_ = next;
+      ended.clear();
+      network.advance(next, ended);
+      sorter.sort(ended);
+      for (Event e : ended) seat_in(e) < e_.seats_.size() ? end(seat_in(e), move_in(e)) : end_load(seat_in(e));
+      while (queue_.next() == next) {
+        queue_.pop(row);
+        e_.events_ += std::ssize(row);
+        sorter.sort(row);
+        for (Event event : row) happen(event);
+      }
+    }
+    if (done_ < moves())
+      throw std::invalid_argument(
+          fmt::format("{} of {} moves of the schedule can never start", moves() - done_, moves()));
+    Time last = 0;
+    for (const Time end : e_.ended_) last = std::max(last, end);
+    for (const Time end : e_.loads_ended_) last = std::max(last, end);
+    return last;
+  }
+
+ private:
+  std::int64_t moves() const { return static_cast<std::int64_t>(e_.moves_); }
+
+  // Ranks of a row mostly do the same move at the same time, or each does its moves in sequence. So a block of moves of
+  // one rank is contiguous, followed by the same block of the other ranks.
+  static constexpr std::uint32_t block = 16;  // moves
+  void add_waits(const Run::Engine::Row& row) {
+    const auto& program = e_.program(e_.seats_[row.seats[0]]).moves;
+    const std::size_t first = waits_.size() / block, blocks = (program.size() + block - 1) / block;
+    for (std::size_t i = 0; i < row.seats.size(); ++i)
+      e_.seats_[row.seats[i]].first_wait = static_cast<std::uint32_t>(first + i);
+    waits_.resize(waits_.size() + blocks * row.seats.size() * block);
+    for (const std::uint32_t at : row.seats)
+      for (std::uint32_t m = 0; m < program.size(); ++m) waits(e_.seats_[at], m) = static_cast<Count>(program[m].waits);
+  }
+  Count& waits(const Run::Engine::Seat& seat, std::uint32_t move) {
+    return waits_[(seat.first_wait + std::size_t{seat.stride} * (move / block)) * block + move % block];
+  }
+
+  bool stopped() {
+    const std::int64_t past = e_.events_ + e_.transfers_;
+    if (!e_.settings_.stopped || past < asked_ + events_between) return false;
+    asked_ = past;
+    return e_.settings_.stopped(now_, static_cast<double>(done_) / static_cast<double>(moves()));
+  }
+
+  void open() {
+    for (std::uint32_t i = 0; i < e_.seats_.size(); ++i) {
+      const auto& seat = e_.seats_[i];
+      const SimulatedCollective& collective = e_.collectives_[seat.collective];
+      const Time software = o_.launch + (uneven(collective.pattern->task().collective) ? o_.counts : 0);
+      const Time start = collective.start + noisy(software, i, Delay::launch);
+      e_.ended_[seat.collective] = start;
+      const auto& moves = e_.program(seat).moves;
+      assert(moves.size() <= most_moves);
+      for (std::uint32_t m = 0; m < moves.size(); ++m)
+        if (moves[m].waits == 0) queue_.push(start, event_of(i, m));
+    }
+    loads_left_ = e_.settings_.loads.size();
+    for (std::uint32_t i = 0; i < e_.settings_.loads.size(); ++i)
+      queue_.push(e_.settings_.loads[i].start, event_of(tag_of_load(i), 0, Kind::load));
+  }
+
+  std::uint32_t tag_of_load(std::uint32_t number) const {
+    return static_cast<std::uint32_t>(e_.seats_.size()) + number;
+  }
+  std::uint32_t load_of_tag(std::uint32_t tag) const { return tag - static_cast<std::uint32_t>(e_.seats_.size()); }
+
+  void begin_load(std::uint32_t tag) {
+    const std::uint32_t number = load_of_tag(tag);
+    const Load& load = e_.settings_.loads[number];
+    const Use uses[] = {{e_.machine_.hbm(load.rank), one_use}, {e_.first_load_ + number, one_use}};
+    const Work work = static_cast<Work>(load.bytes) * work_of_byte;
+    if (work == 0 || load.rate <= 0) return end_load(tag);
+    e_.network_->start(uses, work, event_of(tag, 0));
+  }
+
+  void end_load(std::uint32_t tag) {
+    e_.loads_ended_[load_of_tag(tag)] = now_;
+    --loads_left_;
+  }
+
+  void happen(Event event) {
+    const std::uint32_t at = seat_in(event), number = move_in(event);
+    const Kind kind = kind_in(event);
+    if (kind == Kind::load) return begin_load(at);
+    const auto& seat = e_.seats_[at];
+    if (kind == Kind::begin) return begin_in_turn(at, number);
+    if (kind == Kind::may_send) return begin_next(at, number);
+    const std::uint64_t cause = e_.number(seat, number);
+    if (kind == Kind::ready) {
+      if (trace_) e_.traces_[cause].ready = now_;
+      ready_.push_back(event);
+      return;
+    }
+    const Move& m = e_.program(seat).moves[number];
+    if (kind == Kind::sent) return let_go(at, m.step, cause);
+    const bool also = kind == Kind::arrived_second;
+    const auto& peer = e_.peers_[seat.first_peer + static_cast<std::uint32_t>(also ? m.second : m.peer)];
+    let_go(peer.seat, also ? m.second_arrival : m.arrival, cause);
+  }
+
+  bool goes_away(const Run::Engine::Seat& seat, const Move& m) const {
+    return o_.away > 0 && m.peer != no_peer && !e_.needs_no_bytes(seat, m) &&
+           e_.peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)].away;
+  }
+
+  // Messages to one peer on one channel move one after the other. Messages to other hosts do so for all peers, with a
+  // pause in between.
+  struct Lane {
+    std::uint8_t* busy = nullptr;  // null: the message need not wait
+    std::uint8_t bit = 1;
+    std::uint64_t line = 0;  // key of the queue
+  };
+  Lane lane_of(std::uint32_t at, const Move& m) {
+    auto& seat = e_.seats_[at];
+    if (m.peer == no_peer || e_.needs_no_bytes(seat, m)) return {};
+    const std::uint64_t line = std::uint64_t{at} << 32;
+    if (goes_away(seat, m)) return {.busy = &seat.sends_away, .line = line};
+    const std::uint32_t lane = m.channel % Run::Engine::lanes;
+    const std::uint32_t peer = seat.first_peer + static_cast<std::uint32_t>(m.peer);
+    return {.busy = &e_.peers_[peer].sending,
+            .bit = static_cast<std::uint8_t>(1U << lane),
+            .line = line + (static_cast<std::uint32_t>(m.peer) + 1) * Run::Engine::lanes + lane};
+  }
+
+  void begin_in_turn(std::uint32_t at, std::uint32_t number) {
+    const Lane lane = lane_of(at, e_.program(e_.seats_[at]).moves[number]);
+    if (lane.busy) {
+      if (*lane.busy & lane.bit) return lines_[lane.line].push_back(number);
+      *lane.busy |= lane.bit;
+    }
+    begin(at, number);
+  }
+
+  // The lane of this move is free now.
+  void begin_next(std::uint32_t at, std::uint32_t number) {
+    const auto& seat = e_.seats_[at];
+    const Lane lane = lane_of(at, e_.program(seat).moves[number]);
+    if (!lane.busy) return;
+    const auto line = lines_.empty() ? lines_.end() : lines_.find(lane.line);
+    if (line == lines_.end()) {
+      *lane.busy &= static_cast<std::uint8_t>(~lane.bit);
+      return;
+    }
+    const std::uint32_t next = line->second.front();
+    line->second.pop_front();
+    if (line->second.empty()) lines_.erase(line);
+    if (trace_) {
+      const std::uint64_t before = e_.number(seat, number);
+      Trace& trace = e_.traces_[e_.number(seat, next)];
+      trace.cause = static_cast<std::int64_t>(before), trace.ready = e_.traces_[before].end;
+    }
+    begin(at, next);
+  }
+
+  enum class Delay : std::uint8_t { launch, step, away };
+
+  // A random increase of the delay. It is the same for the same seed, delay and number.
+  Time noisy(Time delay, std::uint64_t number, Delay what) const {
+    if (noise_ <= 0 || delay == 0) return delay;
+    const std::uint64_t word = kernels::random_word(chance_, number * 4 + static_cast<std::uint64_t>(what));
+    const double uniform = (static_cast<double>(word >> 11) + 1) * 0x1p-53;  // above 0, at most 1
+    return delay + static_cast<Time>(noise_ * static_cast<double>(delay) * -std::log(uniform));
+  }
+
+  // What precedes the bytes: a turn at the sender's collective cores, the handshake, the DMA's start.
+  void start(std::uint32_t at, std::uint32_t number) {
+    if (plain_) return begin_in_turn(at, number);
+    auto& seat = e_.seats_[at];
+    const Move& m = e_.program(seat).moves[number];
+    const bool bytes = !e_.needs_no_bytes(seat, m);
+    Time before = m.adds && bytes ? o_.reduce : 0;
+    if (m.peer != no_peer) before += o_.handshake;
+    before = noisy(before, e_.number(seat, number), Delay::step);
+    float slowness = seat.slowness;
+    if (m.peer != no_peer) {
+      const auto& peer = e_.peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)];
+      slowness = std::max(slowness, e_.seats_[peer.seat].slowness);
+    }
+    if (bytes) before += o_.dma_start;
+    before = scaled(before, slowness);
+    if (o_.message > 0 && m.peer != no_peer) {
+      seat.busy = std::max(seat.busy, now_) + scaled(o_.message, slowness);
+      before += seat.busy - now_;
+    }
+    if (before == 0) return begin_in_turn(at, number);
+    queue_.push(now_ + before, event_of(at, number, Kind::begin));
+  }
+
+  void begin(std::uint32_t at, std::uint32_t number) {
+    const auto& seat = e_.seats_[at];
+    const Move& m = e_.program(seat).moves[number];
+    if (trace_) e_.traces_[e_.number(seat, number)].begin = now_;
+    const Work work = e_.needs_no_bytes(seat, m) ? 0 : e_.chunk_work_[seat.collective] * m.chunks;
+    if (m.peer != no_peer) ++e_.transfers_;
+    uses_.clear();
+    if (work > 0) e_.uses_of(seat, m, uses_);
+    if (uses_.empty()) return end(at, number);
+    e_.network_->start(uses_, work, event_of(at, number));
+  }
+
+  void end(std::uint32_t at, std::uint32_t number) {
+    const auto& seat = e_.seats_[at];
+    const Move& m = e_.program(seat).moves[number];
+    ++done_;
+    if (trace_) e_.traces_[e_.number(seat, number)].end = now_;
+    if (goes_away(seat, m)) {
+      const Time away = noisy(o_.away, e_.number(seat, number), Delay::away);
+      queue_.push(now_ + scaled(away, seat.slowness), event_of(at, number, Kind::may_send));
+    } else {
+      begin_next(at, number);
+    }
+    if (o_.semaphore == 0)
+      let_go(at, m.step, e_.number(seat, number));
+    else
+      queue_.push(now_ + o_.semaphore, event_of(at, number, Kind::sent));
+    if (m.peer == no_peer) return;
+    const auto* peers = e_.peers_.data() + seat.first_peer;
+    queue_.push(now_ + peers[m.peer].latency + o_.semaphore, event_of(at, number, Kind::arrived));
+    if (m.second != no_peer)
+      queue_.push(now_ + peers[m.second].latency + o_.semaphore, event_of(at, number, Kind::arrived_second));
+  }
+
+  void let_go(std::uint32_t at, std::uint32_t step, std::uint64_t cause) {
+    const auto& seat = e_.seats_[at];
+    const PatternClass& program = e_.program(seat);
+    e_.ended_[seat.collective] = std::max(e_.ended_[seat.collective], now_);
+    for (std::uint32_t i = program.begin[step]; i < program.begin[step + 1]; ++i) {
+      const Follower& f = program.followers[i];
+      const std::uint32_t target =
+          f.peer == no_peer ? at : e_.peers_[seat.first_peer + static_cast<std::uint32_t>(f.peer)].seat;
+      const auto& keeper = e_.seats_[target];
+      if (--waits(keeper, f.move) != 0) continue;
+      if (trace_) {
+        Trace& trace = e_.traces_[e_.number(keeper, f.move)];
+        trace.cause = static_cast<std::int64_t>(cause), trace.ready = now_;
+      }
+      ready_.push_back(event_of(target, f.move));
+    }
+  }
+
+  Run::Engine& e_;
+  const bool trace_;
+  const Overheads& o_;
+  const bool plain_;  // nothing precedes the bytes
+  const double noise_;
+  const kernels::RandomKey chance_;
+  std::vector<Count> waits_;
+  InstantQueue<Event> queue_;
+  std::vector<Event> ready_;
+  std::unordered_map<std::uint64_t, std::deque<std::uint32_t>> lines_;  // by Lane::line; none is empty
+  std::vector<Use> uses_;
+  Time now_ = 0;
+  std::int64_t done_ = 0;
+  std::size_t loads_left_ = 0;
+  static constexpr std::int64_t events_between = 1024;  // between two polls of `stopped`
+  std::int64_t asked_ = 0;                              // events at the last poll
+};
+
+}  // namespace
+
+Time Run::Engine::run() {
+  std::uint32_t most = 0;
+  for (const SimulatedCollective& collective : collectives_)
+    for (const PatternClass& c : collective.pattern->classes())
+      for (const Move& m : c.moves) most = std::max(most, m.waits);
+  if (most <= std::numeric_limits<std::uint8_t>::max()) return Loop<std::uint8_t>(*this).run();
+  return Loop<std::uint32_t>(*this).run();
+}
+
+}  // namespace trellis::sim

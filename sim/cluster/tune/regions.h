@@ -1,0 +1,21 @@
+// From which message size on which algorithm config is chosen, by the costs of a sweep.
+#pragma once
+
+#include <vector>
+
+#include "sim/cluster/choose/pricer.h"
+
+namespace trellis::sim {
+
+// This config is chosen from `from` bytes on, until the next region.
+struct Region {
+  double from = 0;
+  AlgorithmConfig config;
+  Time time = 0;  // at this many bytes:
+  double at = 0;  // where the region begins; of the first region, the least size that was priced
+};
+
+// Costs may be in any order. The first region begins at 0. With `family`, a change of channels or segments begins none.
+std::vector<Region> regions_of(std::vector<Cost>, bool family);
+
+}  // namespace trellis::sim

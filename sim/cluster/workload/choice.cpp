@@ -1,0 +1,92 @@
+#include "sim/cluster/workload/choice.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <stdexcept>
+
+namespace trellis::sim {
+namespace {
+
+// The configs of an algorithm given by its name alone. Two ranks need no shape.
+std::vector<AlgorithmConfig> configs_for(const Pricer& pricer, const std::string& only, double bytes) {
+  if (!only.empty()) {
+    AlgorithmConfig config = algorithm_config_named(only);
+    schedule::algorithm_named(config.algorithm);
+    if (config != AlgorithmConfig{.algorithm = config.algorithm}) {
+      if (const std::string why = pricer.refusal(config); !why.empty())
+        throw std::invalid_argument(fmt::format("'{}': {}", only, why));
+      return {std::move(config)};
+    }
+  }
+  const bool two = pricer.settings().collective == schedule::Collective::send_recv;
+  std::vector<AlgorithmConfig> configs = two ? configs_of(pricer, {}, {1}, {1}) : usual_configs(pricer, bytes);
+  if (only.empty()) return configs;
+  const std::vector<Rank> dims = two ? std::vector<Rank>{} : usual_dims(only, pricer.machine(), pricer.group().ranks());
+  std::erase_if(configs,
+                [&](const AlgorithmConfig& config) { return config.algorithm != only || config.dims != dims; });
+  return configs;
+}
+
+}  // namespace
+
+Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const try {
+  const auto ranks = static_cast<Rank>(members.size());
+  const bool two = part.collective == schedule::Collective::send_recv;
+  Pricer pricer(machine_, {"", {ranks}, ranks == machine_.ranks() ? std::vector<Rank>{} : members},
+                {.collective = part.collective,
+                 .era = options_.era,
+                 .element = options_.element,
+                 .root = two ? 0 : part.root,
+                 .stopped = options_.stopped});
+  if (part.schedule) {
+    if (part.schedule->task.ranks != ranks)
+      throw std::invalid_argument(
+          fmt::format("{}: a schedule for {} ranks among {}", part.name, part.schedule->task.ranks, ranks));
+    if (part.schedule->task.collective != part.collective)
+      throw std::invalid_argument(fmt::format("{}: a schedule of {} for {}", part.name,
+                                              name(part.schedule->task.collective), name(part.collective)));
+    Chosen given{.words = "the schedule given", .pattern = std::make_shared<const CompiledSchedule>(*part.schedule)};
+    given.alone = price(*given.pattern, machine_, pricer.options(part.bytes)).time;
+    return given;
+  }
+  const std::string& only = part.algorithm.empty() ? options_.algorithm : part.algorithm;
+  const std::vector<AlgorithmConfig> configs = configs_for(pricer, only, part.bytes);
+  if (configs.empty())
+    throw std::invalid_argument(fmt::format("{}: no algorithm{} serves {} among {}", part.name,
+                                            only.empty() ? "" : " called " + only, name(part.collective), ranks));
+  if (configs.size() == 1) {
+    const auto pattern = std::make_shared<const CompiledSchedule>(pricer.pattern(configs[0], part.bytes));
+    return {text_of(configs[0]), pattern, pattern->sized() ? options_.element : 0,
+            pricer.price(configs[0], part.bytes).time};
+  }
+  ChoiceLimits limits{.within = usual_within};
+  if (!only.empty()) limits.most_moves = std::numeric_limits<std::int64_t>::max();
+  const Choice choice = sim::choose(pricer, configs, part.bytes, limits);
+  if (choice.best.empty() && pricer.stopped()) return {};
+  if (choice.best.empty() && choice.untried.empty() && !choice.left_out.empty())
+    throw std::invalid_argument(fmt::format("{}: {}", part.name, choice.left_out.front().why));
+  if (choice.best.empty())
+    throw std::invalid_argument(fmt::format("{}: {} among {} is too much to try every algorithm: name one", part.name,
+                                            name(part.collective), ranks));
+  const Cost& best = choice.best.front();
+  const auto pattern = std::make_shared<const CompiledSchedule>(pricer.pattern(best.config, part.bytes));
+  return {text_of(best.config), pattern, pattern->sized() ? options_.element : 0, best.time};
+} catch (const CompilationStopped&) {
+  return {};
+}
+
+// Without defects, groups with the same spacing and the same offset from an aligned group cost about the same.
+const Chosen& Choices::choose(const Part& part, const std::vector<Rank>& members) {
+  std::vector<Rank> place = members;
+  if (machine_.spec().defects.empty()) {
+    const Rank first = members[0], size = static_cast<Rank>(members.size());
+    for (Rank& r : place) r -= first - first % size;
+  }
+  Key key{part.collective, part.bytes, part.root, part.peer, part.algorithm, part.schedule.get(), std::move(place)};
+  auto found = chosen_.find(key);
+  if (found == chosen_.end()) found = chosen_.emplace(std::move(key), chosen(part, members)).first;
+  return found->second;
+}
+
+}  // namespace trellis::sim

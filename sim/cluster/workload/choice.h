@@ -1,0 +1,41 @@
+// Chooses the algorithm for each collective of a workload, and caches its pattern for all like collectives.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sim/cluster/choose/choice.h"
+#include "sim/cluster/workload/play.h"
+#include "sim/cluster/workload/workload.h"
+
+namespace trellis::sim {
+
+struct Chosen {
+  std::string words;                                // the config, "ring dims=16 channels=2"
+  std::shared_ptr<const CompiledSchedule> pattern;  // null: stopped before there was one
+  double chunk_bytes = 0;                           // set if chunks are of one element or empty
+  Time alone = 0;                                   // the price if nothing else is in flight
+};
+
+class Choices {
+ public:
+  Choices(const Machine& machine, const PlayOptions& options) : machine_(machine), options_(options) {}
+
+  // The named config; or the best by price, of all algorithms or of the named one. Groups that lie alike get the same.
+  // `members`: never empty. Throws invalid_argument.
+  const Chosen& choose(const Part&, const std::vector<Rank>& members);
+
+ private:
+  using Key = std::tuple<schedule::Collective, double, Rank, Rank, std::string, const void*, std::vector<Rank>>;
+
+  Chosen chosen(const Part&, const std::vector<Rank>& members) const;
+
+  const Machine& machine_;
+  const PlayOptions& options_;
+  std::map<Key, Chosen> chosen_;
+};
+
+}  // namespace trellis::sim

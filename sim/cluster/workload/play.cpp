@@ -1,0 +1,320 @@
+#include "sim/cluster/workload/play.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <stdexcept>
+
+#include "sim/cluster/price/run.h"
+#include "sim/cluster/workload/choice.h"
+
+namespace trellis::sim {
+namespace {
+
+// What a rank can compute, and read and write of its HBM, in a second.
+struct Rates {
+  double flops = 0, memory = 0;
+};
+
+Rates rates_of(const Machine& machine, const PlayOptions& options) {
+  Rates rates{options.flops, options.memory};
+  if (machine.spec().chip.empty()) return rates;
+  const Figures& f = machine.spec().figures;
+  if (rates.memory <= 0) rates.memory = f.rate("hbm.rate") / machine.cores();
+  if (rates.flops <= 0) {
+    const double core = 2 * f.number("tensor.rows") * f.number("tensor.columns") * f.frequency("tensor.clock") /
+                        std::max(f.cycles("tensor.row.16bit"), 1e-9);
+    rates.flops = core * f.number("cores") / machine.cores();
+  }
+  return rates;
+}
+
+// The rest of a computation with memory traffic when collectives begin beside it.
+struct Rest {
+  std::uint32_t part = 0;
+  double bytes = 0, rate = 0;  // of each rank
+  Time start = 0, time = 0;    // from the start of the period; `time`: its duration if undisturbed
+};
+
+// A sequence of collectives each of which begins before all earlier ones have ended, with starts relative to the first,
+// and the computations that share memory with them.
+struct Period {
+  std::vector<std::uint32_t> parts;
+  std::vector<Time> starts;
+  std::vector<Rest> rests;
+};
+
+// How long each collective took, and how much each computation was delayed by them.
+struct Took {
+  std::vector<Time> collectives, delays;
+};
+
+class Player {
+ public:
+  Player(const Workload& workload, const Machine& machine, const PlayOptions& options)
+      : workload_(workload), machine_(machine), options_(options), choices_(machine, options) {
+    if (workload.ranks > machine.ranks())
+      throw std::invalid_argument(
+          fmt::format("{} is for {} ranks: {} has {}", workload.name, workload.ranks, machine.name(), machine.ranks()));
+    machine.overheads(options.era);
+    everyone_.resize(static_cast<std::size_t>(workload.ranks));
+    std::iota(everyone_.begin(), everyone_.end(), 0);
+    set_durations();
+  }
+
+  // Durations follow from starts, and starts from durations. What happens before an instant depends on nothing later,
+  // so each round makes at least one more start right. The first round that changes nothing is the result.
+  Played play() {
+    Played played;
+    played.parts.resize(workload_.parts.size());
+    if (stopped_) return {.time = forever};
+    do {
+      ++played.rounds;
+      set_starts(played);
+    } while (!stopped_ && change_durations(played));
+    if (stopped_) return {.time = forever};
+    played.simulated = simulated_;
+    for (std::size_t i = 0; i < played.parts.size(); ++i)
+      if (chosen_[i] != nullptr) played.parts[i].algorithm = chosen_[i]->words;
+    return played;
+  }
+
+ private:
+  const std::vector<Rank>& members(const Part& part) const { return part.members.empty() ? everyone_ : part.members; }
+  static bool runs(const Part& part, std::size_t size) { return part.kind == Part::Kind::collective && size > 1; }
+
+  void set_durations() {
+    const Rates rates = rates_of(machine_, options_);
+    durations_.resize(workload_.parts.size());
+    chosen_.resize(workload_.parts.size());
+    for (std::uint32_t i = 0; i < workload_.parts.size(); ++i) {
+      const Part& part = workload_.parts[i];
+      if (part.kind == Part::Kind::compute) {
+        durations_[i] = compute_time(part, rates);
+        if (part.bytes > 0 && durations_[i] > 0 && machine_.hbm(0) != no_resource) sharing_.push_back(i);
+      } else if (runs(part, members(part).size())) {
+        chosen_[i] = &choices_.choose(part, members(part));
+        durations_[i] = chosen_[i]->alone;
+        stopped_ = stopped_ || chosen_[i]->pattern == nullptr || durations_[i] == forever;
+        if (stopped_) return;
+        collectives_.push_back(i);
+      }
+    }
+    alone_ = durations_;
+  }
+
+  Time compute_time(const Part& part, const Rates& rates) const {
+    Time time = part.time;
+    const auto add = [&](double amount, double rate, const char* what) {
+      if (amount <= 0) return;
+      if (rate <= 0)
+        throw std::invalid_argument(fmt::format("{}: {} says nothing of {}: state the rate, or the task's time",
+                                                part.name, machine_.name(), what));
+      time = std::max(time, transfer_time(amount, rate));
+    };
+    add(part.flops, rates.flops, "FLOPs a second");
+    add(part.bytes, rates.memory, "memory");
+    double slowness = 1;
+    for (std::uint32_t cell : part.cells)
+      for (Rank r : workload_.cells[cell].ranks) slowness = std::max(slowness, machine_.slowness(r));
+    return slowness == 1 ? time : static_cast<Time>(static_cast<double>(time) * slowness);
+  }
+
+  void set_starts(Played& played) const {
+    played.time = 0;
+    for (std::size_t i = 0; i < played.parts.size(); ++i) {
+      PlayedPart& part = played.parts[i];
+      part.start = 0, part.cause = -1;
+      for (std::uint32_t before : workload_.parts[i].after)
+        if (played.parts[before].end > part.start) part.start = played.parts[before].end, part.cause = before;
+      part.end = part.start + durations_[i];
+      played.time = std::max(played.time, part.end);
+    }
+  }
+
+  // Adds the computations that overlap a period, each with what is left of it by then.
+  void add_rests(Period& period, const Played& played, Time from, Time until, const std::vector<Time>& delays) const {
+    for (std::size_t k = 0; k < sharing_.size(); ++k) {
+      const Part& part = workload_.parts[sharing_[k]];
+      const PlayedPart& when = played.parts[sharing_[k]];
+      if (when.start >= until || when.end <= from) continue;
+      const Time alone = alone_[sharing_[k]], done = std::max<Time>(0, from - when.start - delays[k]);
+      if (done >= alone) continue;
+      const double most = machine_.rate(machine_.hbm(0)) / machine_.span(machine_.hbm(0));
+      period.rests.push_back({.part = static_cast<std::uint32_t>(k),
+                              .bytes = part.bytes * static_cast<double>(alone - done) / static_cast<double>(alone),
+                              .rate = std::min(most, part.bytes / in_seconds(alone)),
+                              .start = std::max<Time>(0, when.start - from),
+                              .time = alone - done});
+    }
+  }
+
+  bool change_durations(const Played& played) {
+    bool changed = false;
+    std::vector<Time> delays(sharing_.size(), 0);
+    std::ranges::stable_sort(collectives_, {}, [&](std::uint32_t i) { return played.parts[i].start; });
+    for (std::size_t first = 0; first < collectives_.size();) {
+      Period period;
+      const Time from = played.parts[collectives_[first]].start;
+      Time until = from;
+      for (; first < collectives_.size(); ++first) {
+        const PlayedPart& part = played.parts[collectives_[first]];
+        if (part.start >= until && !period.parts.empty() && part.start > from) break;
+        period.parts.push_back(collectives_[first]);
+        period.starts.push_back(part.start - from);
+        until = std::max(until, part.end);
+      }
+      add_rests(period, played, from, until, delays);
+      const Took& took = run(period);
+      if (stopped_) return false;
+      for (std::size_t i = 0; i < period.parts.size(); ++i) changed |= set(period.parts[i], took.collectives[i]);
+      for (std::size_t i = 0; i < period.rests.size(); ++i) delays[period.rests[i].part] += took.delays[i];
+    }
+    for (std::size_t k = 0; k < sharing_.size(); ++k) changed |= set(sharing_[k], alone_[sharing_[k]] + delays[k]);
+    return changed;
+  }
+
+  bool set(std::uint32_t part, Time duration) {
+    const bool changes = durations_[part] != duration;
+    durations_[part] = duration;
+    return changes;
+  }
+
+  std::vector<Load> loads_of(const Period& period) const {
+    std::vector<Load> loads;
+    for (const Rest& rest : period.rests)
+      for (std::uint32_t cell : workload_.parts[sharing_[rest.part]].cells)
+        for (Rank r : workload_.cells[cell].ranks) loads.push_back({r, rest.bytes, rest.rate, rest.start});
+    return loads;
+  }
+
+  // Rates are integers, so a delay below this relative size is rounding.
+  static Time delay(const Rest& rest, Time ended) {
+    const Time late = ended - rest.start - rest.time;
+    return late * 1'000'000 < rest.time ? 0 : late;
+  }
+
+  // A run at another time gets other random delays.
+  std::optional<std::uint64_t> noise(const Period& period) const {
+    if (!options_.noise) return {};
+    return *options_.noise * workload_.parts.size() + period.parts.front();
+  }
+
+  // The same collectives at the same distances take as long as before, so the result is cached.
+  const Took& run(const Period& period) {
+    Key key;
+    for (std::size_t i = 0; i < period.parts.size(); ++i) {
+      const Part& part = workload_.parts[period.parts[i]];
+      key.emplace_back(chosen_[period.parts[i]]->pattern.get(), part.bytes, number_of(members(part)), period.starts[i]);
+    }
+    for (const Rest& rest : period.rests) {
+      const auto& cells = workload_.parts[sharing_[rest.part]].cells;
+      const std::size_t who = cell_numbers_.try_emplace(cells, cell_numbers_.size()).first->second;
+      key.emplace_back(nullptr, rest.bytes, who, rest.start);
+      key.emplace_back(nullptr, rest.rate, who, rest.time);
+    }
+    if (options_.noise) key.emplace_back(nullptr, 0, period.parts.front(), 0);
+    const auto found = took_.find(key);
+    if (found != took_.end()) return found->second;
+    std::vector<SimulatedCollective> collectives;
+    for (std::size_t i = 0; i < period.parts.size(); ++i) {
+      const Part& part = workload_.parts[period.parts[i]];
+      const Chosen& choice = *chosen_[period.parts[i]];
+      SimulatedCollective collective{
+          .pattern = choice.pattern.get(), .bytes = part.bytes, .chunk_bytes = choice.chunk_bytes};
+      if (static_cast<Rank>(members(part).size()) != machine_.ranks() || !part.members.empty())
+        collective.members = members(part);
+      collective.start = period.starts[i];
+      collectives.push_back(std::move(collective));
+    }
+    Run run(machine_, std::move(collectives),
+            {.era = options_.era, .loads = loads_of(period), .noise = noise(period), .stopped = options_.stopped});
+    stopped_ = run.run() == forever;
+    Took took;
+    for (std::size_t i = 0; i < period.parts.size(); ++i) took.collectives.push_back(run.ended(i) - period.starts[i]);
+    std::size_t load = 0;
+    for (const Rest& rest : period.rests) {
+      Time last = 0;
+      for (std::uint32_t cell : workload_.parts[sharing_[rest.part]].cells)
+        for (std::size_t r = 0; r < workload_.cells[cell].ranks.size(); ++r)
+          last = std::max(last, run.load_ended(load++));
+      took.delays.push_back(delay(rest, last));
+    }
+    ++simulated_;
+    return took_.emplace(std::move(key), std::move(took)).first->second;
+  }
+
+  std::size_t number_of(const std::vector<Rank>& ranks) {
+    return numbers_.try_emplace(ranks, numbers_.size()).first->second;
+  }
+
+  using Key = std::vector<std::tuple<const CompiledSchedule*, double, std::size_t, Time>>;
+
+  const Workload& workload_;
+  const Machine& machine_;
+  const PlayOptions& options_;
+  Choices choices_;
+  std::vector<Rank> everyone_;
+  std::vector<Time> durations_;
+  std::vector<const Chosen*> chosen_;
+  std::vector<std::uint32_t> collectives_;
+  std::map<std::vector<Rank>, std::size_t> numbers_;
+  std::map<std::vector<std::uint32_t>, std::size_t> cell_numbers_;
+  std::map<Key, Took> took_;
+  std::vector<std::uint32_t> sharing_;  // computations with memory traffic
+  std::vector<Time> alone_;             // of each part, if undisturbed
+  std::int64_t simulated_ = 0;
+  bool stopped_ = false;
+};
+
+using Stretches = std::vector<std::pair<Time, Time>>;
+
+Time length(Stretches& stretches) {
+  std::ranges::sort(stretches);
+  Time sum = 0, until = 0;
+  for (const auto& [start, end] : stretches) {
+    sum += std::max<Time>(0, end - std::max(start, until));
+    until = std::max(until, end);
+  }
+  return sum;
+}
+
+void account(const Workload& workload, Played& played) {
+  std::vector<Stretches> compute(workload.cells.size()), comm(workload.cells.size());
+  for (std::size_t i = 0; i < workload.parts.size(); ++i)
+    for (std::uint32_t cell : workload.parts[i].cells)
+      (workload.parts[i].kind == Part::Kind::compute ? compute : comm)[cell].emplace_back(played.parts[i].start,
+                                                                                          played.parts[i].end);
+  for (std::size_t cell = 0; cell < workload.cells.size(); ++cell) {
+    PlayedCell one{.compute = length(compute[cell]), .comm = length(comm[cell])};
+    compute[cell].insert(compute[cell].end(), comm[cell].begin(), comm[cell].end());
+    const Time busy = length(compute[cell]);
+    one.exposed = busy - one.compute;
+    one.idle = played.time - busy;
+    played.cells.push_back(one);
+    played.exposed_most = std::max(played.exposed_most, one.exposed);
+    played.exposed_mean += static_cast<double>(one.exposed) * static_cast<double>(workload.cells[cell].ranks.size()) /
+                           static_cast<double>(workload.ranks);
+  }
+  if (played.parts.empty()) return;
+  const auto last = std::ranges::max_element(played.parts, {}, &PlayedPart::end) - played.parts.begin();
+  for (std::int64_t at = last; at >= 0; at = played.parts[static_cast<std::size_t>(at)].cause)
+    played.path.push_back(static_cast<std::uint32_t>(at));
+  std::ranges::reverse(played.path);
+}
+
+}  // namespace
+
+Played play(const Workload& workload, const Machine& machine, const PlayOptions& options) {
+  Played played = Player(workload, machine, options).play();
+  if (played.time != forever) account(workload, played);
+  return played;
+}
+
+Played price(const ExecutionGraph& graph, const Machine& machine, const PlayOptions& options) {
+  return play(workload_of(graph), machine, options);
+}
+
+}  // namespace trellis::sim

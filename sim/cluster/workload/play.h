@@ -1,0 +1,58 @@
+// Plays a workload on a machine: computation takes its time, and collectives run as schedules that share the machine
+// with all others in flight.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/cluster/machine/machine.h"
+#include "sim/cluster/workload/workload.h"
+#include "sim/hardware/timeline/timeline.h"
+
+namespace trellis::sim {
+
+struct PlayOptions {
+  std::string era = {};                            // of the machine's software; empty: the usual one
+  std::string algorithm = {};                      // for collectives that name none; empty: the best by price
+  double flops = 0;                                // a second, of a rank; 0: its chip's tensor engine in bf16
+  double memory = 0;                               // bytes a second, of a rank; 0: its part of the chip's HBM
+  double element = 4;                              // bytes
+  std::optional<std::uint64_t> noise = {};         // as in RunSettings, with a different seed for each collective
+  std::function<bool(Time, double)> stopped = {};  // as in RunSettings, of each run
+};
+
+struct PlayedPart {
+  Time start = 0, end = 0;
+  std::int64_t cause = -1;     // the part whose end it waited for last; -1: none
+  std::string algorithm = {};  // the way that was used, as `by` and PlayOptions take it
+};
+
+// How the time of one cell is spent.
+struct PlayedCell {
+  Time compute = 0;  // at least one computation runs
+  Time comm = 0;     // at least one collective runs
+  Time exposed = 0;  // a collective but no computation
+  Time idle = 0;     // neither
+};
+
+struct Played {
+  Time time = 0;  // forever: it was stopped, and nothing else is known
+  std::vector<PlayedPart> parts;
+  std::vector<PlayedCell> cells;
+  std::vector<std::uint32_t> path;  // parts in order, each of which waited for the one before
+  Time exposed_most = 0;            // the largest of any rank
+  double exposed_mean = 0;          // picoseconds, over ranks
+  std::int64_t simulated = 0;       // runs of collectives that were simulated
+  int rounds = 0;                   // until every collective began when its predecessors had ended
+};
+
+// A collective begins when all its members have reached it and ends with the last of them. Throws invalid_argument for
+// a workload that does not fit the machine, an unsuitable algorithm, or unknown rates.
+Played play(const Workload&, const Machine&, const PlayOptions& = {});
+Played price(const ExecutionGraph&, const Machine&, const PlayOptions& = {});  // of workload_of(graph)
+
+Timeline timeline_of(const Workload&, const Played&);
+
+}  // namespace trellis::sim

@@ -1,0 +1,385 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "schedule/algorithms/algorithm_config.h"
+#include "sim/cluster/workload/workload.h"
+#include "sim/hardware/figures/figure_units.h"
+#include "text/number.h"
+#include "text/words.h"
+
+namespace trellis::sim {
+namespace {
+
+constexpr Rank most_ranks = 1 << 21;
+constexpr std::size_t most_parts = std::size_t{1} << 22;
+constexpr std::size_t most_waits = std::size_t{1} << 24;
+constexpr std::size_t most_streams = 65'535;
+constexpr std::size_t most_named = std::size_t{1} << 26;  // ranks in groups, all lines together
+constexpr double most_time = 1e6;                         // seconds
+constexpr double most_amount = 1e24;                      // bytes, FLOPs
+
+using schedule::GraphTask;
+using Group = std::vector<Rank>;
+using Groups = std::vector<Group>;
+using Words = std::vector<std::string_view>;
+
+template <class... T>
+[[noreturn]] void refuse(fmt::format_string<T...> format, T&&... values) {
+  throw std::invalid_argument(fmt::format(format, std::forward<T>(values)...));
+}
+
+// A parsed line, before ranks are split into classes.
+struct Line {
+  int number = 0;
+  GraphTask task;  // without stream, communicator and dependencies
+  std::string_view stream;
+  std::size_t groups = 0;
+  std::vector<std::string_view> after = {};
+};
+
+Rank rank_of(std::string_view word, Rank below, std::string_view what) {
+  const auto value = text::number<Rank>(word, 0, below - 1);
+  if (!value) refuse("'{}' as {}: expected 0 to {}", word, what, below - 1);
+  return *value;
+}
+
+// "0,5,7-9,16-30:2"
+Group group_of(std::string_view word, Rank ranks) {
+  Group group;
+  for (std::string_view part : text::split(word, ',')) {
+    Rank step = 1;
+    if (const std::size_t colon = part.find(':'); colon != part.npos) {
+      step = rank_of(part.substr(colon + 1), most_ranks, "a distance between ranks");
+      if (step == 0) refuse("'{}': expected a distance of at least 1", part);
+      part = part.substr(0, colon);
+    }
+    const std::size_t dash = part.find('-');
+    const Rank first = rank_of(part.substr(0, dash), ranks, "a rank");
+    const Rank last = dash == part.npos ? first : rank_of(part.substr(dash + 1), ranks, "a rank");
+    if (last < first) refuse("'{}': expected the lower rank first", part);
+    if (group.size() > static_cast<std::size_t>(ranks)) refuse("'{}': names some rank twice", word);
+    for (Rank r = first; r <= last; r += step) {
+      group.push_back(r);
+      if (r > last - step) break;
+    }
+  }
+  return group;
+}
+
+struct Amount {
+  double value = 0;
+  std::string_view unit;
+};
+
+Amount amount_of(std::string_view word, const char* expected) {
+  std::string_view unit = word;
+  const auto value = text::take_number<double>(unit);
+  if (!value || !std::isfinite(*value) || *value < 0) refuse("'{}': expected {}", word, expected);
+  return {*value, unit};
+}
+
+double bytes_of(std::string_view word) {
+  const Amount amount = amount_of(word, "bytes, as in 64MB");
+  const Unit* unit = find_unit(amount.unit);
+  if (unit == nullptr || unit->dimension != Dimension::bytes) refuse("'{}': expected bytes, as in 64MB or 8KiB", word);
+  const double bytes = std::floor(in_own_unit(amount.value, *unit));
+  if (bytes > most_amount) refuse("'{}' is more than {} B", word, most_amount);
+  return bytes;
+}
+
+// "120us", "1.2TFLOP", "300MB": any of them, once each.
+bool add_work(std::string_view word, GraphTask& part) {
+  if (word.empty() || (word[0] != '.' && (word[0] < '0' || word[0] > '9'))) return false;
+  constexpr const char* expected = "a time, FLOPs or bytes, as in 120us, 1.2TFLOP or 300MB";
+  const Amount amount = amount_of(word, expected);
+  if (amount.unit.ends_with("FLOP") && amount.unit.size() <= 5) {
+    constexpr std::string_view prefixes = "KMGTPE";
+    const std::size_t prefix = amount.unit.size() == 4 ? prefixes.npos : prefixes.find(amount.unit[0]);
+    if (amount.unit.size() == 5 && prefix == prefixes.npos) refuse("'{}': expected {}", word, expected);
+    part.flops = amount.value * (amount.unit.size() == 4 ? 1 : std::pow(1e3, static_cast<double>(prefix + 1)));
+    if (part.flops > most_amount) refuse("'{}' is more than {} FLOP", word, most_amount);
+    return true;
+  }
+  const Unit* unit = find_unit(amount.unit);
+  if (unit != nullptr && unit->dimension == Dimension::time) {
+    const double seconds = in_own_unit(amount.value, *unit);
+    if (seconds > most_time) refuse("'{}' is more than {} s", word, most_time);
+    part.time = static_cast<Time>(std::llround(seconds * 1e12));
+  } else if (unit != nullptr && unit->dimension == Dimension::bytes) {
+    part.bytes = bytes_of(word);
+  } else {
+    refuse("'{}': expected {}", word, expected);
+  }
+  return true;
+}
+
+class Reader {
+ public:
+  ExecutionGraph read(std::string_view name, std::string_view text) {
+    out_.name = name;
+    for (const std::string_view line : text::split(text, '\n')) {
+      ++line_;
+      guarded([&] { take(text::words_before_comment(line)); });
+    }
+    if (ranks_ == 0) refuse("{}: expected a line 'ranks N'", name);
+    find_classes();
+    for (Line& line : lines_) {
+      line_ = line.number;
+      guarded([&] { place(line); });
+    }
+    return std::move(out_);
+  }
+
+ private:
+  template <class F>
+  void guarded(F&& work) {
+    try {
+      work();
+    } catch (const std::invalid_argument& error) {
+      refuse("{}, line {}: {}", out_.name, line_, error.what());
+    }
+  }
+
+  void take(const Words& words) {
+    if (words.empty()) return;
+    if (words[0] == "ranks") {
+      if (ranks_ != 0) refuse("'ranks' a second time");
+      if (words.size() != 2) refuse("expected: ranks N");
+      ranks_ = rank_of(words[1], most_ranks, "a number of ranks");
+      if (ranks_ == 0) refuse("'0' as a number of ranks: expected 1 to {}", most_ranks - 1);
+      out_.ranks = ranks_;
+      all_ = groups_number({});
+      return;
+    }
+    if (ranks_ == 0) refuse("'{}': expected 'ranks N' first", words[0]);
+    if (words[0] == "group") {
+      if (words.size() < 3) refuse("expected: group NAME RANKS...");
+      Groups groups;
+      for (std::size_t i = 2; i < words.size(); ++i) groups.push_back(group_of(words[i], ranks_));
+      if (!named_.emplace(words[1], groups_number(std::move(groups))).second)
+        refuse("'{}' is the name of an earlier group", words[1]);
+      return;
+    }
+    take_task(words);
+  }
+
+  void take_task(const Words& words) {
+    if (words.size() < 2) refuse("'{}': expected a name after it", words[0]);
+    if (is_key(words[1])) refuse("'{}' is no name for a task", words[1]);
+    Line line;
+    line.number = line_, line.groups = all_;
+    GraphTask& part = line.task;
+    part.name = words[1];
+    std::size_t at = 2;
+    if (words[0] == "compute") {
+      line.stream = "compute";
+      while (at < words.size() && add_work(words[at], part)) ++at;
+      if (at == 2) refuse("compute {}: expected a time, or FLOPs and bytes, as in 120us or 1.2TFLOP 300MB", words[1]);
+    } else {
+      part.kind = GraphTask::Kind::collective;
+      line.stream = "comm";
+      part.collective = schedule::collective_named(words[0]);
+      if (uneven(part.collective) || part.collective == schedule::Collective::permute)
+        refuse("{}: its counts differ by rank, which this form has no words for", words[0]);
+      if (carries_data(part.collective)) {
+        if (at == words.size()) refuse("{} {}: expected bytes, as in 64MB", words[0], words[1]);
+        part.bytes = bytes_of(words[at++]);
+      }
+      if (part.collective == schedule::Collective::send_recv) take_ends(words, at, line);
+    }
+    take_rest(words, at, line);
+    if (!names_.insert(words[1]).second) refuse("'{}' is the name of an earlier task", words[1]);
+    lines_.push_back(std::move(line));
+  }
+
+  void take_ends(const Words& words, std::size_t& at, Line& line) {
+    if (words.size() < at + 4 || words[at] != "from" || words[at + 2] != "to")
+      refuse("send_recv {}: expected BYTES from RANK to RANK", words[1]);
+    const Group from = group_of(words[at + 1], ranks_), to = group_of(words[at + 3], ranks_);
+    if (from.size() != to.size())
+      refuse("send_recv from {} ranks to {}: expected as many, each of which gets one's message", from.size(),
+             to.size());
+    Groups pairs;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      if (from[i] == to[i]) refuse("send_recv from {} to itself", from[i]);
+      pairs.push_back({from[i], to[i]});
+    }
+    line.groups = groups_number(std::move(pairs));
+    line.task.peer = 1;
+    at += 4;
+  }
+
+  void take_rest(const Words& words, std::size_t at, Line& line) {
+    const bool collective = line.task.kind == GraphTask::Kind::collective;
+    while (at < words.size()) {
+      const std::string_view key = words[at++];
+      if (key == "after") {
+        while (at < words.size() && names_.contains(words[at])) line.after.push_back(words[at++]);
+        if (line.after.empty() || (at < words.size() && !is_key(words[at])))
+          refuse("after '{}': expected the names of earlier tasks", at < words.size() ? words[at] : "");
+        continue;
+      }
+      if (!is_key(key) || (!collective && (key == "by" || key == "root")))
+        refuse("'{}': expected {}", key, collective ? "on, after, stream, by or root" : "on, after or stream");
+      if (at == words.size()) refuse("'{}': expected a value after it", key);
+      std::string_view value = words[at++];
+      if (key == "by") {
+        value = schedule::config_at_start_of({value.data(), words.back().data() + words.back().size()});
+        while (at < words.size() && words[at].data() < value.data() + value.size()) ++at;
+      }
+      if (key == "stream") line.stream = value;
+      if (key == "by") line.task.algorithm = value;
+      if (key == "on") line.groups = groups_named(value, line.task);
+      if (key == "root") {
+        if (!rooted(line.task.collective) || line.task.collective == schedule::Collective::send_recv)
+          refuse("'root': {} has none", name(line.task.collective));
+        line.task.root = rank_of(value, ranks_, "a root");
+      }
+    }
+  }
+
+  static bool is_key(std::string_view word) {
+    return word == "on" || word == "after" || word == "stream" || word == "by" || word == "root";
+  }
+
+  std::size_t groups_named(std::string_view word, const GraphTask& part) {
+    if (part.kind == GraphTask::Kind::collective && part.collective == schedule::Collective::send_recv)
+      refuse("'on {}': send_recv names its ranks", word);
+    if (const auto found = named_.find(word); found != named_.end()) return found->second;
+    if (word[0] < '0' || word[0] > '9') {
+      std::vector<std::string_view> known;
+      for (const auto& [group, number] : named_) known.push_back(group);
+      refuse("'{}': expected a group ({}) or ranks, as in 0-3", word, fmt::join(known, ", "));
+    }
+    return groups_number({group_of(word, ranks_)});
+  }
+
+  // Equal groups get the same number. No group means all ranks.
+  std::size_t groups_number(Groups groups) {
+    std::vector<bool> seen(groups.empty() ? 0 : static_cast<std::size_t>(ranks_), false);
+    for (const Group& group : groups)
+      for (Rank r : group) {
+        if (seen[static_cast<std::size_t>(r)]) refuse("rank {} stands twice in a group, or in two of one name", r);
+        seen[static_cast<std::size_t>(r)] = true;
+      }
+    named_ranks_ += seen.size();
+    if (named_ranks_ > most_named) refuse("more than {} ranks in groups, counted again in each", most_named);
+    const auto [found, fresh] = numbers_.try_emplace(std::move(groups), groups_.size());
+    if (fresh) groups_.push_back(&found->first);
+    return found->second;
+  }
+
+  // Ranks in the same groups form a class.
+  void find_classes() {
+    class_of_.assign(static_cast<std::size_t>(ranks_), 0);
+    std::unordered_set<std::size_t> used;
+    for (const Line& line : lines_) used.insert(line.groups);
+    for (std::size_t number = 0; number < groups_.size(); ++number) {
+      if (!used.contains(number)) continue;
+      std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> split;
+      std::vector<std::uint32_t> place(class_of_.size(), 0);
+      std::uint32_t index = 0;
+      for (const Group& group : *groups_[number]) {
+        ++index;
+        for (Rank r : group) place[static_cast<std::size_t>(r)] = index;
+      }
+      for (std::size_t r = 0; r < class_of_.size(); ++r)
+        class_of_[r] =
+            split.try_emplace({class_of_[r], place[r]}, static_cast<std::uint32_t>(split.size())).first->second;
+    }
+    for (std::size_t r = 0; r < class_of_.size(); ++r) {
+      if (class_of_[r] >= out_.classes.size()) out_.classes.resize(class_of_[r] + 1);
+      out_.classes[class_of_[r]].ranks.push_back(static_cast<Rank>(r));
+    }
+  }
+
+  void place(const Line& line) {
+    if (groups_[line.groups]->empty()) {
+      std::vector<std::uint32_t> every(out_.classes.size());
+      for (std::uint32_t c = 0; c < every.size(); ++c) every[c] = c;
+      return place_on(line, every, ranks_);
+    }
+    for (const Group& group : *groups_[line.groups]) {
+      std::vector<std::uint32_t> classes;
+      for (Rank r : group) classes.push_back(class_of_[static_cast<std::size_t>(r)]);
+      std::ranges::sort(classes);
+      classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+      place_on(line, classes, static_cast<Rank>(group.size()));
+    }
+  }
+
+  void place_on(const Line& line, const std::vector<std::uint32_t>& classes, Rank size) {
+    if (line.task.root >= size) refuse("root {} of a group of {}", line.task.root, size);
+    if (line.task.kind == GraphTask::Kind::collective) return add(line, classes);
+    for (std::uint32_t c : classes) add(line, {c});
+  }
+
+  std::uint16_t stream_named(std::string_view name) {
+    const auto [found, fresh] = streams_.try_emplace(name, static_cast<std::uint16_t>(out_.streams.size()));
+    if (fresh && out_.streams.size() >= most_streams) refuse("more than {} streams", most_streams);
+    if (fresh) out_.streams.push_back({std::string(name)});
+    return found->second;
+  }
+
+  std::uint32_t communicator_of(std::size_t groups) {
+    const auto [found, fresh] = communicators_.try_emplace(groups, static_cast<std::uint32_t>(communicators_.size()));
+    if (fresh) out_.communicators.push_back({fmt::format("groups {}", groups), *groups_[groups]});
+    return found->second;
+  }
+
+  void add(const Line& line, const std::vector<std::uint32_t>& classes) {
+    GraphTask task = line.task;
+    task.stream = stream_named(line.stream);
+    if (task.kind == GraphTask::Kind::collective) task.communicator = communicator_of(line.groups);
+    if (count_ >= most_parts) refuse("more tasks than {}, counted by ranks", most_parts);
+    task.number = static_cast<std::uint32_t>(count_++);
+    auto& own = tasks_of_[line.task.name];
+    std::vector<std::vector<std::uint32_t>> after(classes.size());
+    for (std::string_view before : line.after) {
+      const auto& earlier = tasks_of_.find(before)->second;
+      bool any = false;
+      for (std::size_t i = 0; i < classes.size(); ++i)
+        if (const auto found = earlier.find(classes[i]); found != earlier.end())
+          after[i].push_back(found->second), any = true;
+      if (!any) refuse("'{}' waits for '{}', in which none of its ranks takes part", task.name, before);
+    }
+    for (std::size_t i = 0; i < classes.size(); ++i) {
+      auto& tasks = out_.classes[classes[i]].tasks;
+      waits_ += after[i].size() + 1;
+      task.after = std::move(after[i]);
+      own.emplace(classes[i], static_cast<std::uint32_t>(tasks.size()));
+      tasks.push_back(task);
+    }
+    if (waits_ > most_waits) refuse("more tasks than {}, counted by ranks", most_parts);
+  }
+
+  ExecutionGraph out_;
+  int line_ = 0;
+  Rank ranks_ = 0;
+  std::size_t all_ = 0;
+  std::size_t waits_ = 0, named_ranks_ = 0, count_ = 0;
+  std::map<Groups, std::size_t> numbers_;
+  std::vector<const Groups*> groups_;
+  std::map<std::string_view, std::size_t, std::less<>> named_;
+  std::unordered_set<std::string_view> names_;
+  std::vector<Line> lines_;
+  std::vector<std::uint32_t> class_of_;
+  std::map<std::size_t, std::uint32_t> communicators_;
+  std::map<std::string_view, std::uint16_t> streams_;
+  // By name: the class's task.
+  std::map<std::string, std::unordered_map<std::uint32_t, std::uint32_t>, std::less<>> tasks_of_;
+};
+
+}  // namespace
+
+ExecutionGraph read_graph(std::string_view name, std::string_view text) { return Reader().read(name, text); }
+
+}  // namespace trellis::sim

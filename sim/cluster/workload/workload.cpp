@@ -1,0 +1,152 @@
+#include "sim/cluster/workload/workload.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+
+#include "schedule/graph/match.h"
+#include "sim/hardware/figures/figure_units.h"
+
+namespace trellis::sim {
+namespace {
+
+using schedule::GraphTask;
+using schedule::TaskEnd;
+
+class Spreading {
+ public:
+  explicit Spreading(const ExecutionGraph& graph) : graph_(graph), matched_(match(graph)) {
+    if (!matched_.fault.empty()) throw std::invalid_argument(fmt::format("{}: {}", graph.name, matched_.fault));
+  }
+
+  Workload run() {
+    out_.name = graph_.name, out_.ranks = graph_.ranks;
+    find_cells();
+    for (std::size_t c = 0; c < graph_.classes.size(); ++c)
+      part_of_.emplace_back(cells_of_[c].size() * graph_.classes[c].tasks.size());
+    for (const auto& ends : matched_.order) place(ends);
+    return std::move(out_);
+  }
+
+ private:
+  const GraphTask& task(TaskEnd e) const { return graph_.classes[e.rank_class].tasks[e.task]; }
+
+  // Ranks of one class in the same groups form a cell.
+  void find_cells() {
+    cell_of_.assign(static_cast<std::size_t>(graph_.ranks), 0);
+    for (std::uint32_t c = 0; c < graph_.classes.size(); ++c)
+      for (Rank r : graph_.classes[c].ranks) cell_of_[static_cast<std::size_t>(r)] = c;
+    const std::vector<std::uint32_t> class_of = cell_of_;
+    for (const schedule::Communicator& c : graph_.communicators) split_by(c.groups);
+    std::map<std::uint32_t, std::uint32_t> numbers;  // in the order of their lowest ranks
+    cells_of_.resize(graph_.classes.size());
+    for (std::size_t r = 0; r < cell_of_.size(); ++r) {
+      const auto [found, fresh] = numbers.try_emplace(cell_of_[r], static_cast<std::uint32_t>(out_.cells.size()));
+      if (fresh) {
+        out_.cells.emplace_back();
+        local_.push_back(static_cast<std::uint32_t>(cells_of_[class_of[r]].size()));
+        cells_of_[class_of[r]].push_back(found->second);
+      }
+      cell_of_[r] = found->second;
+      out_.cells[found->second].ranks.push_back(static_cast<Rank>(r));
+    }
+    class_of_cell_.resize(out_.cells.size());
+    for (std::uint32_t c = 0; c < cells_of_.size(); ++c)
+      for (std::uint32_t cell : cells_of_[c]) class_of_cell_[cell] = c;
+  }
+
+  void split_by(const std::vector<std::vector<Rank>>& groups) {
+    std::vector<std::uint32_t> place(cell_of_.size(), 0);
+    for (std::uint32_t g = 0; g < groups.size(); ++g)
+      for (Rank r : groups[g]) place[static_cast<std::size_t>(r)] = g + 1;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> split;
+    for (std::size_t r = 0; r < cell_of_.size(); ++r)
+      cell_of_[r] = split.try_emplace({cell_of_[r], place[r]}, static_cast<std::uint32_t>(split.size())).first->second;
+  }
+
+  void place(const std::vector<TaskEnd>& ends) {
+    const GraphTask& t = task(ends[0]);
+    Part part{.name = t.name, .stream = graph_.streams[t.stream].name, .cells = {}, .after = {}, .time = t.time};
+    part.flops = t.flops, part.bytes = t.bytes;
+    if (t.kind == GraphTask::Kind::compute) {
+      for (std::uint32_t cell : cells_of_[ends[0].rank_class]) {
+        part.cells = {cell};
+        add(ends, part);
+      }
+      return;
+    }
+    part.kind = Part::Kind::collective, part.algorithm = t.algorithm;
+    part.collective = t.collective, part.root = t.root, part.peer = t.peer;
+    const bool message = t.kind != GraphTask::Kind::collective;
+    if (message) part.collective = schedule::Collective::send_recv, part.root = 0, part.peer = 1;
+    const auto& groups = graph_.communicators[t.communicator].groups;
+    for (std::uint32_t g : groups_of(ends[0])) {
+      part.members = groups.empty() ? std::vector<Rank>{} : groups[g];
+      if (message) part.members = {member(part.members, task(ends[1]).peer), member(part.members, t.peer)};
+      part.cells.clear();
+      if (part.members.empty()) {
+        for (std::uint32_t c = 0; c < out_.cells.size(); ++c) part.cells.push_back(c);
+      } else {
+        for (Rank r : part.members) part.cells.push_back(cell_of_[static_cast<std::size_t>(r)]);
+        std::ranges::sort(part.cells);
+        part.cells.erase(std::unique(part.cells.begin(), part.cells.end()), part.cells.end());
+      }
+      add(ends, part);
+    }
+  }
+
+  static Rank member(const std::vector<Rank>& group, Rank place) {
+    return group.empty() ? place : group.at(static_cast<std::size_t>(place));
+  }
+
+  const std::vector<std::uint32_t>& groups_of(TaskEnd e) const {
+    for (const auto& set : matched_.together[task(e).communicator])
+      if (std::ranges::binary_search(set.classes, e.rank_class)) return set.groups;
+    throw std::logic_error("a matched task on no group");
+  }
+
+  void add(const std::vector<TaskEnd>& ends, Part part) {
+    const auto number = static_cast<std::uint32_t>(out_.parts.size());
+    part.after.clear();
+    for (std::uint32_t cell : part.cells) {
+      const std::uint32_t of = class_of_cell_[cell];
+      const auto end = std::ranges::find(ends, of, &TaskEnd::rank_class);
+      const std::size_t cells = cells_of_[of].size();
+      const GraphTask& own = task(*end);
+      for (std::uint32_t before : own.after) part.after.push_back(part_of_[of][before * cells + local_[cell]]);
+      part_of_[of][end->task * cells + local_[cell]] = number;
+      if (!graph_.streams[own.stream].ordered) continue;
+      const auto [last, fresh] = last_of_stream_.try_emplace({cell, own.stream}, number);
+      if (!fresh) part.after.push_back(last->second);
+      last->second = number;
+    }
+    std::ranges::sort(part.after);
+    part.after.erase(std::unique(part.after.begin(), part.after.end()), part.after.end());
+    out_.parts.push_back(std::move(part));
+  }
+
+  const ExecutionGraph& graph_;
+  schedule::Matched matched_;
+  Workload out_;
+  std::vector<std::uint32_t> cell_of_;                // by rank
+  std::vector<std::vector<std::uint32_t>> cells_of_;  // by class
+  std::vector<std::uint32_t> class_of_cell_, local_;  // its class, and its number there
+  std::vector<std::vector<std::uint32_t>> part_of_;   // by class; by task and the class's cell
+  std::map<std::pair<std::uint32_t, std::uint16_t>, std::uint32_t> last_of_stream_;
+};
+
+}  // namespace
+
+Workload workload_of(const ExecutionGraph& graph) { return Spreading(graph).run(); }
+
+std::string text(const Workload& workload, const Part& part) {
+  if (part.kind == Part::Kind::compute) return part.name;
+  const auto size = part.members.empty() ? workload.ranks : static_cast<Rank>(part.members.size());
+  const Unit& unit = unit_for(part.bytes, Dimension::bytes);
+  return fmt::format("{} of {}{} among {}", name(part.collective), spelled(part.bytes, unit).value_or("?"), unit.name,
+                     size);
+}
+
+}  // namespace trellis::sim

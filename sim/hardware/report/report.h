@@ -1,0 +1,23 @@
+// Writes a timeline as one HTML page that needs no network: a timeline to zoom into, the critical path, tables, the
+// roofline.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "sim/hardware/timeline/summary.h"
+#include "sim/hardware/timeline/timeline.h"
+
+namespace trellis::sim {
+
+struct ReportOptions {
+  std::string title = "timeline";
+  std::string introduction = {};  // HTML between the heading and the timeline
+  Peaks peaks = {};
+  std::size_t most_blocks = 200'000;  // limit; beyond it the shortest spans are merged, and the page says so
+  std::size_t most_tracks = 200;      // in the table
+};
+
+std::string html_report(const Timeline&, const ReportOptions& = {});
+
+}  // namespace trellis::sim

@@ -1,0 +1,117 @@
+#include "sim/hardware/timeline/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <tuple>
+
+#include "sim/hardware/timeline/rows.h"
+
+namespace trellis::sim {
+namespace {
+
+static_assert(wait_count == static_cast<std::size_t>(Wait::link) + 1);
+
+std::vector<TrackUse> uses(const Timeline& timeline, const Rows& rows) {
+  std::vector<TrackUse> uses(timeline.tracks.size());
+  for (std::uint32_t t = 0; t < uses.size(); ++t) uses[t].track = t;
+  std::vector<std::uint32_t> order = rows.order;
+  if (rows.rows.size() > timeline.tracks.size())  // a track has several rows, so its spans must be sorted by time
+    std::ranges::stable_sort(
+        order, {}, [&](std::uint32_t s) { return std::tuple(timeline.spans[s].track, timeline.spans[s].start); });
+  std::vector<Time> until(uses.size());
+  for (const std::uint32_t index : order) {
+    const Span& s = timeline.spans[index];
+    TrackUse& use = uses[s.track];
+    Time& end = until[s.track];
+    if (s.start > end && s.wait != Wait::none) {
+      const Time stalled = s.start - std::max(end, s.ready);
+      use.stalled += stalled;
+      use.stalled_by[static_cast<std::size_t>(s.wait)] += stalled;
+    }
+    use.busy += std::max<Time>(0, s.end - std::max(end, s.start));
+    end = std::max(end, s.end);
+    ++use.spans;
+    use.bytes += s.bytes;
+    use.flops += s.flops;
+  }
+  for (TrackUse& use : uses) use.idle = timeline.end - use.busy - use.stalled;
+  return uses;
+}
+
+Placement placed(const Roof& roof, const Summary& summary) {
+  Placement p{.roof = roof};
+  if (!(roof.bytes_per_second > 0))
+    throw std::invalid_argument(
+        fmt::format("roof '{}' of {} B/s: expected more than 0", roof.name, roof.bytes_per_second));
+  if (roof.tracks.empty()) p.bytes = summary.bytes;
+  for (const std::uint32_t t : roof.tracks) {
+    if (t >= summary.tracks.size())
+      throw std::invalid_argument(
+          fmt::format("roof '{}' has track {}: expected below {}", roof.name, t, summary.tracks.size()));
+    p.bytes += summary.tracks[t].bytes;
+  }
+  const double seconds = in_seconds(summary.end);
+  if (seconds > 0) p.bandwidth = p.bytes / seconds;
+  if (seconds > 0) p.attained = summary.flops / seconds;
+  if (p.bytes > 0) p.intensity = summary.flops / p.bytes;
+  const double by_memory = p.intensity * roof.bytes_per_second;
+  p.memory_bound = p.bytes > 0 && (summary.peak_flops == 0 || by_memory < summary.peak_flops);
+  p.attainable = p.memory_bound ? by_memory : summary.peak_flops;
+  return p;
+}
+
+std::vector<PathPart> parts_of(const Timeline& timeline, const std::vector<Piece>& path) {
+  using Kind = std::tuple<bool, std::uint32_t, bool, Wait>;  // unknown, track, waiting, wait
+  std::map<Kind, PathPart> parts;
+  std::map<Kind, std::map<std::uint32_t, Time>> labels;
+  for (const Piece& piece : path) {
+    PathPart part{.unknown = piece.span < 0};
+    std::uint32_t label = 0;
+    if (piece.span >= 0) {
+      const Span& s = timeline.spans[piece.span];
+      part.track = s.track;
+      part.waiting = piece.waiting;
+      part.wait = piece.waiting ? s.wait : Wait::none;
+      label = s.label;
+    }
+    const Kind kind{part.unknown, part.track, part.waiting, part.wait};
+    PathPart& sum = parts.try_emplace(kind, part).first->second;
+    sum.time += piece.end - piece.start;
+    ++sum.pieces;
+    labels[kind][label] += piece.end - piece.start;
+  }
+  std::vector<PathPart> result;
+  for (auto& [kind, part] : parts) {
+    const auto& times = labels[kind];
+    part.label = std::ranges::max_element(times, {}, [](const auto& t) { return t.second; })->first;
+    part.labels = times.size();
+    if (part.time > 0) result.push_back(part);
+  }
+  std::ranges::stable_sort(result, std::greater{}, &PathPart::time);
+  return result;
+}
+
+}  // namespace
+
+Summary summarize(const Timeline& timeline, const Peaks& peaks) {
+  if (!std::isfinite(peaks.flops_per_second) || peaks.flops_per_second < 0)
+    throw std::invalid_argument(fmt::format("a peak of {} flops a second", peaks.flops_per_second));
+  const Rows rows = rows_of(timeline);
+  Summary summary{.end = timeline.end, .spans = timeline.spans.size(), .peak_flops = peaks.flops_per_second};
+  summary.tracks = uses(timeline, rows);
+  for (const TrackUse& use : summary.tracks) {
+    summary.bytes += use.bytes;
+    summary.flops += use.flops;
+  }
+  for (const Roof& roof : peaks.roofs) summary.roofline.push_back(placed(roof, summary));
+  summary.path = critical_path(timeline);
+  summary.parts = parts_of(timeline, summary.path);
+  return summary;
+}
+
+}  // namespace trellis::sim
