@@ -1,0 +1,1 @@
+"""NKI kernels without hardware: computed with numpy, and traced to records that are timed."""
