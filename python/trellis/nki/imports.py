@@ -1,0 +1,100 @@
+"""Lets files that import nki, or neuronxcc.nki, run unmodified. What is installed under these names is not shadowed
+without asking."""
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from trellis.nki.kernels.jit import settings
+
+ROOTS = ("nki", "neuronxcc")
+# What kernels import at the top of a file, and often do not use.
+ABSENT = ("torch_xla", "torch_neuronx", "jax", "jax_neuronx", "neuron_dtypes", "transformers", "libneuronxla",
+          "neuronx_distributed", "torch", "scipy", "tabulate", "matplotlib", "pandas", "einops")  # fmt: skip
+
+
+class Absent(types.ModuleType):
+    """A module that is not installed: it says so when something of it is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return AbsentName(f"{self.__name__}.{name}")
+
+
+class AbsentName:
+    """Something of a module that is not installed."""
+
+    def __init__(self, name: str) -> None:
+        self.__dict__["_name"] = name
+
+    def __getattr__(self, name: str) -> "AbsentName":
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return AbsentName(f"{self._name}.{name}")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        module = self._name.split(".")[0]
+        raise ModuleNotFoundError(f"{self._name}: {module} is not installed; expected it for what this line does")
+
+    def __mro_entries__(self, bases: Any) -> tuple[type, ...]:
+        return (object,)
+
+
+class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """The last finder: gives stand-ins for the modules in ABSENT."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name.split(".")[0] in ABSENT:
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        return Absent(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__path__ = []
+
+
+def installed(root: str) -> bool:
+    """Whether a real package of this name is installed."""
+    if root in sys.modules:
+        return getattr(sys.modules[root], "_trellis", False) is False
+    try:
+        return importlib.util.find_spec(root) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+@contextlib.contextmanager
+def as_nki(*, shadow: bool = False, chip: str = "", rules: str = "", compute: bool | None = None) -> Iterator[None]:
+    """Within it, `import nki` and `import neuronxcc.nki` are ours. shadow: even where the real ones are installed."""
+    from trellis.nki.modules.build import everything
+
+    real = [root for root in ROOTS if installed(root)]
+    if real and not shadow:
+        raise ImportError(f"{' and '.join(real)} is installed here; expected shadow=True (--shadow) to run without it")
+    before = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] in ROOTS}
+    kept = (settings.chip, settings.rules, settings.compute)
+    finder = AbsentFinder()
+    found = everything()
+    for name, module in found.items():
+        module.__dict__["_trellis"] = True
+        sys.modules[name] = module
+    sys.meta_path.append(finder)
+    settings.chip, settings.rules = chip or settings.chip, rules or settings.rules
+    settings.compute = settings.compute if compute is None else compute
+    try:
+        yield
+    finally:
+        settings.chip, settings.rules, settings.compute = kept
+        sys.meta_path.remove(finder)
+        for name in [n for n in sys.modules if n.split(".")[0] in (*ROOTS, *ABSENT)]:
+            if name.split(".")[0] in ROOTS or isinstance(sys.modules[name], Absent):
+                del sys.modules[name]
+        sys.modules.update(before)

@@ -1,0 +1,131 @@
+"""What the DMA rings do."""
+
+from typing import Any
+
+import numpy as np
+
+from trellis.nki.instructions.emit import G, S, SYNC, emit, engine_of, instruction, refuse, session
+from trellis.nki.instructions.operators import alu, apply, name_of
+from trellis.nki.tensors.types import F32
+
+RINGS = (SYNC, S, G)
+
+
+def _skips(oob_mode: Any) -> bool:
+    return oob_mode is not None and name_of(oob_mode) == "skip"
+
+
+def check_inside(t: Any, oob_mode: Any) -> None:
+    if t.valid is None or _skips(oob_mode) or session().mask is not None or bool(t.valid.all()):
+        return
+    bad = np.argwhere(~np.broadcast_to(t.valid, t.shape))[0].tolist()
+    error = refuse(f"the index of element {bad} of {t!r} is out of bounds; expected oob_mode.skip, or an index inside")
+    if not session().beta:
+        raise error
+    place, size = int(np.broadcast_to(t.flat, t.shape)[tuple(bad)]), t.memory.bytes // t.itemsize
+    plain = IndexError(f"index {place} is out of bounds for axis 0 with size {size}")  # as numpy, which it runs on
+    plain.add_note(str(error))
+    raise plain
+
+
+def _ring(engine: Any, dge_mode: Any) -> tuple[str | None, tuple[str, ...]]:
+    """The queue that a call asks for, and those that serve its way of making descriptors."""
+    asked = engine_of(engine)
+    mode = "unknown" if dge_mode is None else name_of(dge_mode)
+    if mode == "swdge":
+        return G, (G,)
+    if asked is not None:
+        return (asked if asked in RINGS else SYNC), RINGS
+    return None, (SYNC, S) if mode == "hwdge" else RINGS
+
+
+def copied(dst: Any, src: Any) -> Any:
+    """The source's elements in the destination's shape."""
+    values = src.read()
+    if values.shape != dst.shape and values.size == dst.size:
+        values = values.reshape(dst.shape)
+    return values
+
+
+def record_copy(name: str, dst: Any, src: Any, engine: Any = None, dge_mode: Any = None) -> Any:
+    """A copy by DMA, or, where a tensor chooses rows, a gather or a scatter."""
+    queue, allowed = _ring(engine, dge_mode)
+    if src.index is not None and src.flat is not None and not src.on_chip:
+        table = src.like(src.shape, tuple(src.strides), 0)
+        return emit("dma_gather", (dst,), (table, src.index), allowed=(G,), name=name, queue=G)
+    if dst.index is not None and dst.flat is not None and not dst.on_chip:
+        table = dst.like(dst.shape, tuple(dst.strides), 0)
+        return emit("dma_scatter", (table,), (src, dst.index), allowed=(G,), name=name, queue=G)
+    return emit("dma_copy", (dst,), (src,), allowed=allowed, name=name, engine=queue, queue=queue)
+
+
+@instruction("dma_copy")
+def dma_copy(dst: Any, src: Any, priority: Any = None, oob_mode: Any = None, dge_mode: Any = None, engine: Any = None,
+             name: Any = None, dst_rmw_op: Any = None) -> Any:
+    s = session()
+    if "psum" in (dst.space, src.space) and s.strict and not s.beta:
+        raise refuse(f"dma_copy of {src!r} to {dst!r}; DMA does not reach PSUM since 0.3 (nki.isa.dma_copy)")
+    if dst.size != src.size and not (s.mask is not None or dst.flat is not None):
+        raise refuse(f"dma_copy of {src!r} to {dst!r}; expected as many elements of both")
+    check_inside(src, oob_mode)
+    check_inside(dst, oob_mode)
+    if s.compute:
+        _store(dst, src, dst_rmw_op)
+    return record_copy("dma_copy", dst, src, engine, dge_mode)
+
+
+def _store(dst: Any, src: Any, op: Any) -> None:
+    values = copied(dst, src)
+    if op is not None:
+        if dst.flat is not None:
+            elements = dst._elements()
+            keep = np.ones(dst.shape, bool) if dst.valid is None else dst.valid
+            np.add.at(elements, dst.flat[keep], values[keep])
+            return
+        values = apply(alu(op), dst.array.astype(F32), values.astype(F32))
+    mask = src.valid if src.valid is not None and session().mask is None else None
+    if mask is not None and mask.shape != dst.shape:
+        mask = np.broadcast_to(mask, src.shape).reshape(dst.shape)
+    dst.write(values, mask)
+
+
+@instruction("dma_transpose")
+def dma_transpose(dst: Any, src: Any, axes: Any = None, priority: Any = None, dge_mode: Any = None,
+                  oob_mode: Any = None, name: Any = None) -> Any:
+    check_inside(src, oob_mode)
+    order = tuple(axes) if axes is not None else {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}[src.ndim]
+    if session().compute:
+        values = src.read().transpose(order)
+        dst.write(values.reshape(dst.shape))
+    queue, allowed = _ring(None, dge_mode)
+    if src.index is not None and src.flat is not None:
+        src = src.like(src.shape, tuple(src.strides), 0)
+    return emit("dma_transpose", (dst,), (src,), allowed=allowed, name="dma_transpose", queue=queue)
+
+
+@instruction("dma_compute")
+def dma_compute(dst: Any, srcs: Any, reduce_op: Any, scales: Any = None, unique_indices: bool = True,
+                oob_mode: Any = None, name: Any = None) -> Any:
+    word = alu(reduce_op, "reduce_op")
+    scales = [1.0] * len(srcs) if scales is None else list(scales)
+    if session().compute:
+        total: Any = None
+        for src, scale in zip(srcs, scales, strict=True):
+            values = copied(dst, src).astype(F32) * np.float32(scale)
+            total = values if total is None else apply(word, total, values)
+        if dst.flat is not None and any(t.memory is dst.memory for t in srcs) and not unique_indices:
+            _add_repeated(dst, srcs, scales)
+        else:
+            dst.write(total, None if dst.valid is None else np.broadcast_to(dst.valid, dst.shape))
+    return emit("dma_compute", (dst,), tuple(srcs), allowed=(G,), name="dma_compute", attributes={"op": word}, queue=G)
+
+
+def _add_repeated(dst: Any, srcs: Any, scales: Any) -> None:
+    """dst += the other sources, where rows of dst may repeat."""
+    elements = dst._elements()
+    for src, scale in zip(srcs, scales, strict=True):
+        if src.memory is not dst.memory:
+            keep = np.ones(dst.shape, bool) if dst.valid is None else np.broadcast_to(dst.valid, dst.shape)
+            values = (copied(dst, src).astype(F32) * np.float32(scale)).astype(dst.dtype)
+            np.add.at(elements, np.broadcast_to(dst.flat, dst.shape)[keep], values[keep])
+    dst.memory.written = True

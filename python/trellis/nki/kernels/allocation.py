@@ -1,0 +1,108 @@
+"""Declarations of tensors: their memory, place and first contents."""
+
+from typing import Any
+
+from trellis.nki.kernels.session import NkiError, refuse, session
+from trellis.nki.names.constants import MemoryRegion
+from trellis.nki.rules.chips import PARTITIONS
+from trellis.nki.tensors.memory import allocate
+from trellis.nki.tensors.registers import number
+from trellis.nki.tensors.tensor import NkiTensor
+from trellis.nki.tensors.types import to_dtype
+
+
+class par_dim(int):  # noqa: N801 (NKI's name)
+    """The dimension of partitions in a shape."""
+
+
+class Place:
+    """A memory and where in it: what ncc.sbuf.mod_alloc gives."""
+
+    def __init__(self, region: MemoryRegion, base: int | None = None, function: Any = None) -> None:
+        self.region, self.base, self.function = region, base, function
+        self.value = region.value
+
+
+def region_of(buffer: Any) -> MemoryRegion:
+    if buffer is None:
+        return MemoryRegion.sbuf
+    if isinstance(buffer, MemoryRegion):
+        return buffer
+    if isinstance(buffer, Place):
+        return buffer.region
+    if isinstance(buffer, str):
+        return MemoryRegion(buffer)
+    if hasattr(buffer, "region"):
+        found: MemoryRegion = buffer.region
+        return found
+    raise refuse(f"buffer={buffer!r}; expected nl.sbuf, nl.psum, nl.hbm, nl.shared_hbm or nl.private_hbm")
+
+
+def _partition(shape: Any, chip: bool) -> int:
+    for d, n in enumerate(shape):
+        if isinstance(n, par_dim):
+            return d
+    return 0
+
+
+def declare(shape: Any, dtype: Any, buffer: Any = None, name: str = "", address: Any = None,
+            role: str = "internal") -> NkiTensor:
+    """A new tensor of undefined contents."""
+    s = session()
+    region = region_of(buffer)
+    dims = (shape,) if isinstance(shape, int) else tuple(shape)
+    chip = region.space != "hbm"
+    partition = _partition(dims, chip)
+    sizes = tuple(number(n) for n in dims)
+    kind = to_dtype(dtype)
+    if chip:
+        if len(sizes) == 1:
+            sizes = (*sizes, 1)
+        check_shape(sizes, partition, kind, region.space)
+    if region.value in ("shared_hbm", "hbm") and s.grid != (1,):
+        found: NkiTensor = s.shared(lambda: _placed(sizes, kind, region, partition, name, role, None))
+        return found
+    if isinstance(buffer, Place) and buffer.base is not None and address is None:
+        address = (0, buffer.base)
+    return _placed(sizes, kind, region, partition, name, role,
+                   None if address is None else (number(address[0]), number(address[1])))
+
+
+def _placed(sizes: tuple[int, ...], kind: Any, region: MemoryRegion, partition: int, name: str, role: str,
+            address: tuple[int, int] | None) -> NkiTensor:
+    memory, strides = allocate(session(), sizes, kind, region.space, partition=partition, name=name, role=role,
+                               address=address)
+    return NkiTensor(memory, kind, sizes, strides, 0, partition=partition, name=name, region=region)
+
+
+def check_shape(sizes: tuple[int, ...], partition: int, kind: Any, space: str) -> None:
+    s = session()
+    if sizes[partition] > PARTITIONS and not s.beta:
+        raise refuse(f"a tile of {list(sizes)} in {space}: {sizes[partition]} partitions; expected at most {PARTITIONS} "
+                     f"(nki.language.tile_size.pmax)")
+    if sizes[partition] > PARTITIONS:
+        raise refuse(f"a tile of {list(sizes)} in {space}: {sizes[partition]} partitions; expected at most {PARTITIONS}, "
+                     f"in the first dimension or that of nl.par_dim")
+    free = kind.itemsize
+    for d, n in enumerate(sizes):
+        if d >= partition and d != partition:
+            free *= n
+    most = s.limits.psum_bytes if space == "psum" else s.limits.sbuf_bytes
+    if free > most:
+        raise refuse(f"a tile of {list(sizes)} {kind} in {space}: {free:,} bytes a partition; expected at most {most:,} on "
+                     f"{s.limits.chip} ({s.limits.source})")
+
+
+def fresh(shape: tuple[int, ...], dtype: Any, space: str = "sbuf") -> NkiTensor:
+    """A tile for a result, as neuronxcc's dialect returns them."""
+    if len(shape) == 1:
+        shape = (shape[0], 1)
+    region = MemoryRegion.psum if space == "psum" else MemoryRegion.sbuf
+    if shape[0] > PARTITIONS:
+        raise refuse(f"a result of {list(shape)}: {shape[0]} partitions; expected at most {PARTITIONS} "
+                     f"(nki.language.tile_size.pmax)")
+    memory, strides = allocate(session(), shape, dtype, space)
+    return NkiTensor(memory, dtype, shape, strides, 0, region=region)
+
+
+__all__ = ["NkiError", "Place", "declare", "fresh", "par_dim", "region_of"]

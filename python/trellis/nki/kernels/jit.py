@@ -1,0 +1,145 @@
+"""Kernels: decorated functions that are run, traced, timed."""
+
+import functools
+import inspect
+import itertools
+import os
+from collections.abc import Callable
+from typing import Any
+
+from trellis.nki.kernels import session as sessions
+from trellis.nki.kernels.arguments import Arguments
+from trellis.nki.kernels.cores import Team
+from trellis.nki.kernels.session import NkiError, Session, new_session
+from trellis.nki.rules.capacity import check_capacity
+from trellis.nki.trace import Trace
+
+DEFAULT_CHIP = "trn2"
+
+
+class settings:  # noqa: N801 (a name space)
+    """What every kernel that is called from now on does, where its call says nothing."""
+
+    chip: str = ""
+    rules: str = "strict"
+    compute: bool = True
+    prints: bool = True
+    watchers: list[Callable[[Trace, Any], None]] = []
+
+
+def chip_for(target: Any = None) -> str:
+    asked = settings.chip or os.environ.get("NEURON_PLATFORM_TARGET_OVERRIDE") or target or DEFAULT_CHIP
+    word = str(asked).lower().split(".")[0]
+    return {"gen2": "trn1", "gen3": "trn2", "gen4": "trn3", "inf2": "inf2", "trn1n": "trn1", "trn2n": "trn2",
+            "trn3pre": "trn3", "trn3pds98": "trn3"}.get(word, word)
+
+
+class Kernel:
+    """A function decorated with nki.jit, and how it is launched."""
+
+    def __init__(self, func: Callable[..., Any], *, beta: bool = False, grid: tuple[Any, ...] = (), **options: Any) -> None:
+        self.func, self.beta, self.grid, self.options = func, beta, grid, options
+        self.trace: Trace | None = None  # of the last run
+        self.session: Session | None = None
+        functools.update_wrapper(self, func)
+
+    @property
+    def name(self) -> str:
+        return str(getattr(self.func, "__name__", "kernel"))
+
+    def __repr__(self) -> str:
+        return f"Kernel({self.name})"
+
+    def __getitem__(self, grid: Any) -> "Kernel":
+        dims = grid if isinstance(grid, tuple) else (grid,)
+        return type(self)(self.func, beta=self.beta, grid=tuple(dims), **self.options)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        return type(self)(self.func.__get__(instance, owner), beta=self.beta, grid=self.grid, **self.options)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if sessions.active():
+            return self.func(*args, **kwargs)
+        return self.launch(args, kwargs)
+
+    def with_schedule(self, pairs: Any) -> "Kernel":
+        """Pairs (earlier, later) of instructions' names."""
+        return type(self)(self.func, beta=self.beta, grid=self.grid, **self.options | {"schedule": list(pairs)})
+
+    def specialize(self, *args: Any, **kwargs: Any) -> "Kernel":
+        self.launch(args, kwargs, compute=False)
+        return self
+
+    def programs(self) -> tuple[tuple[int, ...], int]:
+        """The grid's dimensions, and how many cores they are spread over."""
+        sizes = tuple(int(d) for d in self.grid) or (1,)
+        cores = 1
+        for d in self.grid:
+            cores = max(cores, getattr(d, "cores", 1))
+        if not self.beta and len(sizes) == 1:
+            cores = sizes[0]
+        return sizes, cores
+
+    def launch(self, args: Any, kwargs: Any, *, compute: bool | None = None, chip: str | None = None) -> Any:
+        """Runs the kernel's programs; its results, as arrays."""
+        target = chip or chip_for(self.options.get("platform_target"))
+        sizes, cores = self.programs()
+        s = new_session(self.name, target, compute=settings.compute if compute is None else compute,
+                        strict=settings.rules == "strict", beta=self.beta, grid=sizes, prints=settings.prints)
+        s.trace.dialect = "beta1" if self.beta else "0.7"
+        s.trace.lnc, s.trace.grid = cores, sizes
+        s.trace.skip_middle_end = bool(getattr(self.func, "_nki_skip_middle_end", False))
+        taken = Arguments(s)
+        sessions.enter(s)
+        try:
+            bound = self._bound(args, kwargs, taken)
+            result = self._run(s, bound, sizes)
+            check_capacity(s)
+            taken.written_back()
+            returned = taken.results(result)
+        finally:
+            sessions.leave()
+        self.trace, self.session = s.trace, s
+        for watch in settings.watchers:
+            watch(s.trace, returned)
+        return returned
+
+    def _bound(self, args: Any, kwargs: Any, taken: Arguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        try:
+            names = list(inspect.signature(self.func).parameters)
+        except (TypeError, ValueError):
+            names = []
+        label = [*names, *(f"argument{k}" for k in range(len(args)))]
+        return (tuple(taken.convert(a, label[k]) for k, a in enumerate(args)),
+                {k: taken.convert(v, k) for k, v in kwargs.items()})
+
+    def _run(self, s: Session, bound: tuple[tuple[Any, ...], dict[str, Any]], sizes: tuple[int, ...]) -> Any:
+        args, kwargs = bound
+        programs = list(itertools.product(*(range(n) for n in sizes)))
+        if len(programs) == 1:
+            s.program = programs[0]
+            return self.func(*args, **kwargs)
+        if not self.beta:
+            return Team(s, programs).run(lambda: self.func(*args, **kwargs))[0]
+        result: Any = None
+        for p in programs:
+            s.program = p
+            result = self.func(*args, **kwargs)
+        return result
+
+
+def decorator(beta: bool, kind: type[Kernel] = Kernel) -> Callable[..., Any]:
+    """nki.jit of a dialect: with or without options in brackets."""
+
+    def jit(func: Any = None, **options: Any) -> Any:
+        if func is None:
+            return lambda f: jit(f, **options)
+        if isinstance(func, Kernel):
+            return kind(func.func, beta=func.beta, grid=func.grid, **func.options | options)
+        if not callable(func):
+            raise NkiError(f"{sessions.where()}: nki.jit of {func!r}; expected a function")
+        return kind(func, beta=beta, **options)
+
+    return jit

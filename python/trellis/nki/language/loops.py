@@ -1,0 +1,110 @@
+"""Loops, programs of a grid, and slices."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from trellis.nki.instructions.emit import emit
+from trellis.nki.kernels.session import refuse, session
+from trellis.nki.language.functions import function
+from trellis.nki.tensors.indexing import DynSlice
+from trellis.nki.tensors.registers import VirtualRegister, number
+
+ALL = ("sync", "scalar", "gpsimd", "vector", "tensor")
+
+
+def _range(start: Any, stop: Any = None, step: Any = 1, **_: Any) -> range:
+    if stop is None:
+        start, stop = 0, start
+    return range(number(start), number(stop), number(step))
+
+
+for _name in ("affine_range", "sequential_range", "static_range"):
+    function(_name)(_range)
+
+
+@function("dynamic_range")
+def dynamic_range(start: Any, stop: Any = None, step: Any = 1) -> Iterator[VirtualRegister]:
+    """A loop whose bounds registers hold; here their values are known."""
+    for i in _range(start, stop, step):
+        emit("register_add", (), (), allowed=ALL, name="dynamic_range", attributes={"value": number(step)})
+        yield VirtualRegister(i)
+
+
+@function("fori_loop")
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[[VirtualRegister], Any], step: int = 1) -> None:
+    for i in dynamic_range(lower, upper, step):
+        if body_fun(i) is not None:
+            raise refuse("the body of a fori_loop returned a value; expected none (nki.language.fori_loop)")
+
+
+@function("while_loop")
+def while_loop(init: Any, body_fun: Callable[[VirtualRegister], Any]) -> None:
+    register = VirtualRegister(init)
+    while register.value != 0:
+        emit("register_add", (), (), allowed=ALL, name="while_loop", attributes={"value": 0})
+        register = body_fun(VirtualRegister(register))
+        if register is None:
+            raise refuse("the body of a while_loop returned nothing; expected the register of its next condition "
+                         "(nki.language.while_loop)")
+
+
+@function("ds")
+def ds(start: Any, size: Any) -> DynSlice:
+    return DynSlice(start, number(size))
+
+
+@function("program_id")
+def program_id(axis: int = 0) -> int:
+    program = session().program
+    if axis >= len(program):
+        raise refuse(f"program_id({axis}) of a grid of {len(program)} dimensions")
+    return int(program[axis])
+
+
+@function("num_programs")
+def num_programs(axes: Any = 0) -> Any:
+    grid = session().grid
+    if axes is None:
+        return grid[0] if len(grid) == 1 else grid
+    return tuple(int(grid[a]) for a in axes) if isinstance(axes, (tuple, list)) else int(grid[axes])
+
+
+@function("program_ndim")
+def program_ndim() -> int:
+    s = session()
+    return 0 if s.grid == (1,) else len(s.grid)
+
+
+@function("no_reorder")
+@contextlib.contextmanager
+def no_reorder() -> Iterator[None]:
+    trace = session().trace
+    first = len(trace)
+    yield
+    trace.no_reorder.append((first, len(trace)))
+
+
+class CoreCount(int):
+    """A dimension of a grid, and over how many cores it is spread: nl.spmd_dim(nl.nc(2), 2)."""
+
+    cores: int = 1
+
+    def __mul__(self, other: Any) -> "CoreCount":
+        return spread_over(int(self) * int(other), max(self.cores, getattr(other, "cores", 1)))
+
+    __rmul__ = __mul__
+
+
+def spread_over(n: int, cores: int) -> CoreCount:
+    made = CoreCount(n)
+    made.cores = cores
+    return made
+
+
+def nc(n: int) -> CoreCount:
+    return spread_over(n, n)
+
+
+def spmd_dim(a: Any, b: Any) -> CoreCount:
+    return spread_over(int(a) * int(b), max(getattr(a, "cores", 1), getattr(b, "cores", 1)))

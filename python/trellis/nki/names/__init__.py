@@ -1,0 +1,1 @@
+"""The public names, as data: each release's functions and their parameters, in the text files of this folder."""

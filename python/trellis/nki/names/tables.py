@@ -1,0 +1,83 @@
+"""Functions made from the tables of names: their parameters as documented, their work by our implementations."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from trellis.nki.kernels.session import NkiError, where
+from trellis.nki.names.constants import environment
+
+NEWEST = "0.7"
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: str
+    since: str  # the first release that has it
+    until: str  # the last; "": it still has
+    parameters: str
+
+
+@cache
+def entries(table: str) -> dict[str, Entry]:
+    found = {}
+    for line in (Path(__file__).parent / f"{table}.txt").read_text().splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        cells = [cell.strip() for cell in line.split("|", 2)]
+        if table.startswith("beta1"):
+            name, parameters = cells[0], "|".join(cells[1:])
+            found[name] = Entry(name, "", "", parameters)
+        else:
+            name, releases, parameters = cells
+            since, _, until = releases.partition("-")
+            found[name] = Entry(name, since, until, parameters)
+    return found
+
+
+def make(entry: Entry, work: Callable[..., Any], module: str) -> Callable[..., Any]:
+    """A function with an entry's parameters that hands them by name to `work`."""
+    names, extra = _parameter_names(entry.parameters)
+    passed = ", ".join([*(f"{n}={n}" for n in names), *([f"**{extra}"] if extra else [])])
+    if any(n.startswith("*") for n in names):
+        passed = f"*{names[0][1:]}" + (f", **{extra}" if extra else "")
+    scope = environment() | {"_work": work}
+    exec(compile(f"def {entry.name}({entry.parameters}):\n return _work({passed})", f"<nki {module}>", "exec"), scope)
+    made: Callable[..., Any] = scope[entry.name]
+    made.__module__, made.__doc__ = module, work.__doc__
+    return made
+
+
+def _parameter_names(parameters: str) -> tuple[list[str], str]:
+    import ast
+
+    a = ast.parse(f"def f({parameters}): pass").body[0].args  # type: ignore[attr-defined]
+    names = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
+    if a.vararg:
+        names.insert(0, f"*{a.vararg.arg}")
+    return names, a.kwarg.arg if a.kwarg else ""
+
+
+def missing(module: str, name: str, tables: tuple[str, ...]) -> AttributeError:
+    """The error for a name that a module lacks: who has it."""
+    known = {"isa": "nki.isa", "language": "nki.language", "collectives": "nki.collectives",
+             "beta1_isa": "neuronxcc.nki.isa", "beta1_language": "neuronxcc.nki.language"}  # fmt: skip
+    have = []
+    for table, label in known.items():
+        entry = entries(table).get(name)
+        if entry is not None and table not in tables:
+            have.append(f"{label}" + (f" {entry.since}" + (f" to {entry.until}" if entry.until else "") if entry.since else ""))
+    has = f"{' and '.join(have)} has it" if have else f"no release up to {NEWEST} that we know has it"
+    return AttributeError(f"{where()}: {module}.{name}: {has}")
+
+
+def unsupported(entry: Entry, module: str) -> Callable[..., Any]:
+    """What a documented function does that we lack."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        since = f" ({module} since {entry.since})" if entry.since else ""
+        raise NkiError(f"{where()}: {module}.{entry.name}{since} is known, and not computed here")
+
+    return refuse

@@ -1,0 +1,39 @@
+"""What a kernel may use of each chip's core: data, in limits.txt."""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+PARTITIONS = 128
+
+
+@dataclass(frozen=True)
+class ChipLimits:
+    chip: str
+    generation: int
+    sbuf_bytes: int  # in a partition
+    psum_bytes: int
+    psum_banks: int
+    moving: int  # elements of a partition that one matmul streams
+    source: str
+
+    @property
+    def bank_bytes(self) -> int:
+        return self.psum_bytes // self.psum_banks
+
+
+@cache
+def all_limits() -> dict[str, ChipLimits]:
+    found = {}
+    for line in (Path(__file__).parent / "limits.txt").read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            chip, *numbers, source = [word.strip() for word in line.split("|")]
+            found[chip] = ChipLimits(chip, *map(int, numbers), source)
+    return found
+
+
+def limits_of(chip: str) -> ChipLimits:
+    try:
+        return all_limits()[chip]
+    except KeyError:
+        raise ValueError(f"{chip!r} is no chip; expected one of {', '.join(all_limits())}") from None

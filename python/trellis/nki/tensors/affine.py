@@ -1,0 +1,38 @@
+"""Index arrays: whether their numbers grow evenly along each axis, which makes them a stride."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Affine(NamedTuple):
+    base: int
+    steps: tuple[int, ...]  # along each axis
+
+
+def as_affine(index: Any) -> Affine | None:
+    """None where the numbers follow no steps."""
+    if index.size == 1:
+        return Affine(int(index.reshape(-1)[0]), (0,) * index.ndim)
+    base = int(index[(0,) * index.ndim])
+    steps = []
+    long = [axis for axis in range(index.ndim) if index.shape[axis] > 1]
+    for axis in range(index.ndim):
+        second = tuple(1 if a == axis else 0 for a in range(index.ndim))
+        steps.append(int(index[second]) - base if index.shape[axis] > 1 else 0)
+    if len(long) == 1:
+        line = index.reshape(-1)
+        even = len(line) == 2 or bool((line[1:] - line[:-1] == steps[long[0]]).all())
+    else:
+        even = np.array_equal(index, from_affine(base, steps, index.shape))
+    return Affine(base, tuple(steps)) if even else None
+
+
+def from_affine(base: int, steps: Any, shape: tuple[int, ...]) -> Any:
+    """The numbers again, as an array of the shape."""
+    total = np.full((1,) * len(shape), base, np.int64)
+    for axis, (step, n) in enumerate(zip(steps, shape, strict=True)):
+        if step and n > 1:
+            along = np.arange(n, dtype=np.int64) * step
+            total = total + along.reshape(tuple(n if a == axis else 1 for a in range(len(shape))))
+    return np.broadcast_to(total, shape)
