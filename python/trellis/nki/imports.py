@@ -50,7 +50,8 @@ class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """The last finder: gives stand-ins for the modules in ABSENT."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name.split(".")[0] in ABSENT:
+        root, _, child = name.partition(".")
+        if root in ABSENT and (not child or isinstance(sys.modules.get(root), Absent)):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 

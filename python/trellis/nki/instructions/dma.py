@@ -61,7 +61,7 @@ def record_copy(name: str, dst: Any, src: Any, engine: Any = None, dge_mode: Any
 
 @instruction("dma_copy")
 def dma_copy(dst: Any, src: Any, priority: Any = None, oob_mode: Any = None, dge_mode: Any = None, engine: Any = None,
-             name: Any = None, dst_rmw_op: Any = None) -> Any:
+             name: Any = None, dst_rmw_op: Any = None, unique_indices: bool = True) -> Any:
     s = session()
     if "psum" in (dst.space, src.space) and s.strict and not s.beta:
         raise refuse(f"dma_copy of {src!r} to {dst!r}; DMA does not reach PSUM since 0.3 (nki.isa.dma_copy)")

@@ -27,7 +27,7 @@ from trellis.nki.language.functions import LANGUAGE
 from trellis.nki.language.results import returning
 from trellis.nki.names import constants
 from trellis.nki.names.constants import MemoryRegion
-from trellis.nki.names.tables import entries, make, missing, unsupported
+from trellis.nki.names.tables import accepting, entries, make, missing, unsupported, with_older
 from trellis.nki.rules.chips import limits_of
 from trellis.nki.tensors.registers import VirtualRegister
 from trellis.nki.tensors.tensor import NkiTensor
@@ -53,6 +53,8 @@ class NamedModule(types.ModuleType):
             entry = entries(table).get(name)
             if entry is not None:
                 work = self._wrap(name) if self._wrap and name in self._works else self._works.get(name)
+                if work is not None and table == "isa":
+                    entry, work = with_older(entry, table), accepting(work, ("mask", "dtype", "shape"))
                 made = make(entry, work or unsupported(entry, self.__name__), self.__name__)
                 self.__dict__[name] = made
                 return made

@@ -37,6 +37,25 @@ def entries(table: str) -> dict[str, Entry]:
     return found
 
 
+def with_older(entry: Entry, table: str) -> Entry:
+    """The entry, and the parameters that earlier releases took besides: files of those run too."""
+    older = entries(f"older_{table}").get(entry.name) if table == "isa" else None
+    return entry if older is None else Entry(entry.name, entry.since, entry.until, f"{entry.parameters}, {older.parameters}")
+
+
+def accepting(work: Callable[..., Any], dropped: tuple[str, ...]) -> Callable[..., Any]:
+    """The work without arguments that only older releases have, where they say nothing: the destination has the type."""
+
+    def call(**given: Any) -> Any:
+        for name in dropped:
+            if given.pop(name, None) is not None and name == "mask":
+                raise NkiError(f"{where()}: mask=; nki has none: expected exact slices (neuronxcc.nki has it)")
+        return work(**given)
+
+    call.__doc__ = work.__doc__
+    return call
+
+
 def make(entry: Entry, work: Callable[..., Any], module: str) -> Callable[..., Any]:
     """A function with an entry's parameters that hands them by name to `work`."""
     names, extra = _parameter_names(entry.parameters)

@@ -1,0 +1,58 @@
+"""NKIBench's operators with the references beside them, and the kernels that others wrote for them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nki_cases.case import BETA_HEAD, KernelCase, load, load_text
+
+OPERATORS = ("adamw", "add_rmsnorm_matmul", "bmm_softmax", "bmm", "gqa_full", "lora", "mamba", "matmul_add_rmsnorm",
+             "transpose_matmul", "rmsnorm_matmul", "matmul", "rope", "silu", "swiglu")
+
+
+def _judged(reference: Path, module: Any) -> list[tuple[Any, Any]]:
+    r = load(reference)
+    np.random.seed(0)
+    inputs = r.get_inputs()
+    wanted = r.forward(*inputs)
+    outputs = r.transform_nki_outputs(module.kernel(*r.transform_to_nki_inputs(inputs)), wanted)
+    return list(zip(outputs, wanted if isinstance(wanted, tuple) else (wanted,), strict=False))
+
+
+def _reference(root: Path, operator: str) -> Path | None:
+    found = [p for p in sorted((root / "NKIBench/reference").glob("*_numpy_*.py"))
+             if p.name.startswith(f"{operator}_M") or p.name.startswith(f"{operator}_B")
+             or p.name.startswith(f"{operator}_single")]
+    return found[0] if found else None
+
+
+def _case(group: str, reference: Path, path: Path) -> KernelCase:
+    def run() -> Any:
+        text = path.read_text()
+        module = load(path) if "import neuronxcc" in text else load_text(text, BETA_HEAD)
+        return _judged(reference, module)
+
+    return KernelCase(group, path.stem, run, 3e-5)
+
+
+def nkibench(root: Path) -> Iterator[KernelCase]:
+    for operator in OPERATORS:
+        reference = _reference(root, operator)
+        for path in sorted((root / "NKIBench/kernels").glob("*.py")):
+            if reference is not None and path.name.rsplit("_", 1)[0] == reference.name.rsplit("_", 2)[0]:
+                yield _case("AccelOpt NKIBench", reference, path)
+    for name, operator in (("mamba_v1", "mamba"), ("mamba_v2", "mamba"), ("mamba_v3", "mamba"),
+                           ("mamba_optimized", "mamba"), ("rope_optimized", "rope")):
+        reference = _reference(root, operator)
+        if reference is not None:
+            yield _case("AccelOpt samples", reference, root / f"samples/nki/{name}.py")
+
+
+def kda(root: Path, nkibench_root: Path) -> Iterator[KernelCase]:
+    for workspace in sorted((root / "workspaces").iterdir()):
+        reference = _reference(nkibench_root, workspace.name.removesuffix("_single_freq_apply"))
+        for path in sorted((workspace / "runs").glob("*.py")):
+            if reference is not None:
+                yield _case("kda-for-trainium", reference, path)

@@ -1,0 +1,111 @@
+"""Runs public NKI kernels from their authors' repositories, and prints which run and which are right.
+
+  python bench/nki_corpus.py FOLDER [--only TEXT] [--seconds 120] [-o TABLE.md]
+
+FOLDER has checkouts under their repositories' names, of those that you want: nki-samples, aws-neuron-sdk, AccelOpt,
+kda-for-trainium, autocomp, nki-autotune, asst4-trainium2, nki-library. Nothing of theirs is in this tree. Each kernel runs in
+a process of its own; right: the norm of what differs from a plain numpy answer is within the case's tolerance."""
+
+import argparse
+import multiprocessing
+import sys
+import time
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
+
+from nki_cases import benches, library, samples, searched  # noqa: E402
+from nki_cases.case import KernelCase, error  # noqa: E402
+
+
+def cases(root: Path) -> list[KernelCase]:
+    makers = {"nki-samples": samples.nki_samples, "aws-neuron-sdk": samples.sdk_examples,
+              "asst4-trainium2": samples.cs149, "AccelOpt": benches.nkibench,
+              "autocomp": searched.autocomp, "nki-autotune": searched.autotune, "nki-library": library.nki_library}
+    found = [case for name, make in makers.items() if (root / name).exists() for case in make(root / name)]
+    if (root / "kda-for-trainium").exists() and (root / "AccelOpt").exists():
+        found += benches.kda(root / "kda-for-trainium", root / "AccelOpt")
+    return found
+
+
+def judge(case: KernelCase, answer: Any, chip: str) -> None:
+    """Runs in a process of its own; sends (runs, right, note)."""
+    import trellis.nki
+
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("always", trellis.nki.NkiWarning)
+    began = time.monotonic()
+    with warnings.catch_warnings(record=True) as heard, trellis.nki.as_nki(chip=chip, rules="device"):
+        try:
+            pairs = case.run()
+        except BaseException as e:  # noqa: BLE001 (whatever a foreign file raises is a line of the table)
+            place = traceback.extract_tb(e.__traceback__)[-1]
+            answer.send((False, False, f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:400]
+                         + f" [{Path(place.filename).name}:{place.lineno}]"))
+            return
+    worst = max((error(got, wanted) for got, wanted in pairs), default=float("inf"))
+    note = f"error {worst:.1e}, {time.monotonic() - began:.0f} s"
+    if any("at once" in str(w.message) for w in heard):
+        note += "; does not fit (strict refuses it)"
+    answer.send((True, worst <= case.tolerance, note))
+
+
+def run(case: KernelCase, seconds: float, chip: str) -> tuple[bool, bool, str]:
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=judge, args=(case, theirs, chip))
+    process.start()
+    theirs.close()
+    try:
+        return tuple(ours.recv()) if ours.poll(seconds) else (False, False, f"longer than {seconds:.0f} s")
+    except EOFError:
+        return (False, False, "the process ended")
+    finally:
+        process.kill()
+        process.join()
+
+
+def table(rows: list[tuple[KernelCase, bool, bool, str]]) -> str:
+    out = ["| kernel | runs | right | note |", "|---|---|---|---|"]
+    for case, runs, right, note in rows:
+        out.append(f"| {case.group}: {case.name} | {'yes' if runs else 'no'} | {'yes' if right else 'no'} | "
+                   f"{note.replace('|', '/')} |")
+    groups = dict.fromkeys(case.group for case, *_ in rows)
+    out += ["", "| repository | kernels | run | right |", "|---|---|---|---|"]
+    for group in groups:
+        mine = [(runs, right) for case, runs, right, _ in rows if case.group == group]
+        out.append(f"| {group} | {len(mine)} | {sum(r for r, _ in mine)} | {sum(r for _, r in mine)} |")
+    out.append(f"| all | {len(rows)} | {sum(r for _, r, _, _ in rows)} | {sum(r for _, _, r, _ in rows)} |")
+    return "\n".join(out) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default="", help="kernels whose repository or name has this text")
+    parser.add_argument("--seconds", type=float, default=120, help="for each kernel")
+    parser.add_argument("--chip", default="", help="trn1, trn2 or trn3, whatever a kernel says")
+    parser.add_argument("-o", type=Path, metavar="TABLE.md")
+    options = parser.parse_args()
+    chosen = [c for c in cases(options.folder.resolve()) if options.only in f"{c.group}: {c.name}"]
+    if not chosen:
+        print(f"{options.folder}: no kernel; expected checkouts as --help names them", file=sys.stderr)
+        return 1
+    rows = []
+    for case in chosen:
+        rows.append((case, *run(case, options.seconds, options.chip)))
+        print(f"{'right' if rows[-1][2] else 'WRONG' if rows[-1][1] else 'fails':6} {case.group}: {case.name}: "
+              f"{rows[-1][3]}", flush=True)
+    text = table(rows)
+    print(text[text.index("| repository"):])
+    if options.o:
+        options.o.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

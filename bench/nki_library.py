@@ -1,0 +1,219 @@
+"""Runs the integration tests of aws-neuron/nki-library on trellis.nki, and prints which kernels run and are right.
+
+  python bench/nki_library.py CHECKOUT [--only TEXT] [--seconds 120] [-o TABLE.md]
+
+The library's own tests say how each kernel is called and what it should give (by PyTorch, which must be installed, as pytest);
+we take the place of what would compile it and send it to a device. By default the tests that it marks as fast."""
+
+import argparse
+import enum
+import importlib.abc
+import importlib.machinery
+import signal
+import sys
+import types
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MACHINERY = ("boto3", "botocore", "pytest_html", "orjson", "allpairspy", "aws_embedded_metrics", "nki_cpu_simulator", "yaml",
+             "filelock", "psutil", "tqdm", "pandas", "paramiko", "fabric", "fabric2", "invoke", "portalocker", "rich", "plotext", "tabulate", "requests")  # fmt: skip
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "python")]
+
+
+class Slow(BaseException):
+    """A test that takes longer than it may."""
+
+
+class Orchestrator:
+    """In place of the library's: runs the kernel here, and compares."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def execute(self, args: Any) -> None:
+        from trellis.nki.kernels.jit import Kernel
+
+        given = dict(args.kernel_input)
+        inputs = {name.split(".must_alias_input")[0]: value for name, value in given.items()}
+        aliased = [name.split(".")[0] for name in given if name.endswith(".must_alias_input")]
+        kernel = args.kernel_func if isinstance(args.kernel_func, Kernel) else Kernel(args.kernel_func)
+        cores = int(getattr(args.compiler_input, "logical_nc_config", 1) or 1)
+        result = (kernel[cores] if cores > 1 else kernel)(**inputs)
+        golden = getattr(args.validation_args, "golden_output", None)
+        if golden is None:
+            return
+        outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+        compare(golden, outputs + [inputs[a] for a in aliased if len(outputs) < 1], args.validation_args)
+
+
+def compare(golden: Any, outputs: list[Any], tolerance: Any) -> None:
+    wanted = golden.golden if hasattr(golden, "golden") else golden
+    if not isinstance(wanted, dict):
+        raise AssertionError(f"golden output of {type(wanted).__name__}; expected names and arrays")
+    for (name, answer), got in zip(wanted.items(), outputs, strict=False):
+        if hasattr(answer, "validator"):
+            check = answer.validator
+            made = check(got) if isinstance(check, type) else check
+            if not made.validate(np.asarray(got)):
+                raise AssertionError(f"{name}: the test's own check says no")
+            continue
+        a, b = np.asarray(got).astype(np.float64), np.asarray(answer).astype(np.float64)
+        if a.size != b.size:
+            raise AssertionError(f"{name}: {a.shape}, expected {b.shape}")
+        a = a.reshape(b.shape)
+        finite = np.isfinite(b)
+        norm = float(np.linalg.norm((a - b)[finite]) / max(np.linalg.norm(b[finite]), 1e-30))
+        most = max(2e-2, float(getattr(tolerance, "relative_accuracy", 0) or 0))
+        if not norm <= most:
+            raise AssertionError(f"{name}: error {norm:.2e}, expected at most {most:.0e}")
+
+
+class _Anything(types.ModuleType):
+    """A module of the library's test machinery that our place does not need."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (), {"__init__": lambda self, *a, **k: None})
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """The last finder: what the test machinery imports and is not installed."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        root, _, child = name.partition(".")
+        if root not in MACHINERY or (child and not isinstance(sys.modules.get(root), _Anything)):
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec: Any) -> Any:
+        return _Anything(spec.name)
+
+    def exec_module(self, module: Any) -> None:
+        module.__path__ = []
+
+
+def stand_ins() -> None:
+    """What stands between the tests and a device."""
+    machinery = types.ModuleType("test.utils.test_orchestrator")
+    machinery.Orchestrator = Orchestrator  # type: ignore[attr-defined]
+    sys.modules["test.utils.test_orchestrator"] = machinery
+    for name in ("host_management", "s3_utils", "sqs_emitter", "metrics_emitter", "composite_emitter", "core_lock_client"):
+        sys.modules[f"test.utils.{name}"] = _Anything(f"test.utils.{name}")
+    dtypes = types.ModuleType("neuron_dtypes")
+    from trellis.nki.tensors.types import TYPES, is_float, to_dtype
+
+    for name, (dtype, _) in TYPES.items():
+        setattr(dtypes, name, dtype)
+    dtypes.static_cast = lambda x, dtype: np.asarray(x).astype(to_dtype(dtype))  # type: ignore[attr-defined]
+    sys.modules["neuron_dtypes"] = dtypes
+    dtypes.is_float_type = lambda dtype: is_float(to_dtype(dtype))  # type: ignore[attr-defined]
+    sys.meta_path.append(Finder())
+    if not hasattr(enum, "StrEnum"):
+        raise SystemExit("expected Python 3.11")
+
+
+class Plugin:
+    """pytest's: the tests' fixtures, a limit of time, and the outcomes."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.rows = seconds, []  # type: ignore[var-annotated]
+
+    def fixtures(self) -> Any:
+        import pytest
+
+        class Fixtures:
+            @pytest.fixture
+            def test_manager(self) -> Any:
+                return Orchestrator()
+
+            @pytest.fixture
+            def collector(self) -> Any:
+                return _Anything("collector")
+
+            @pytest.fixture
+            def platform_target(self) -> Any:
+                from test.utils.common_dataclasses import Platforms
+
+                return Platforms.TRN2
+
+            @pytest.fixture
+            def is_negative_test_case(self) -> bool:
+                return False
+
+        return Fixtures()
+
+    def pytest_runtest_call(self, item: Any) -> Any:
+        def late(*_: Any) -> None:
+            raise Slow(f"longer than {self.seconds:.0f} s")
+
+        signal.signal(signal.SIGALRM, late)
+        signal.alarm(int(self.seconds))
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            last = str(report.longrepr).splitlines()[-1]
+            self.rows.append((report.nodeid.split("/", 3)[-1], "failed", f"its file: {last[:300]}"))
+            print(f"failed  {report.nodeid}: {last[:300]}", flush=True)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.when == "call" or report.failed:
+            signal.alarm(0)
+            text = ""
+            if report.failed:
+                crash = getattr(report.longrepr, "reprcrash", None)
+                text = crash.message.splitlines()[0] if crash else str(report.longrepr).splitlines()[-1]
+            self.rows.append((report.nodeid.split("/", 3)[-1], report.outcome, text[:300]))
+            print(f"{report.outcome:7} {self.rows[-1][0]} {text[:220]}", flush=True)
+
+
+def table(rows: list[tuple[str, str, str]]) -> str:
+    out = ["| test | outcome | note |", "|---|---|---|"]
+    out += [f"| {name} | {outcome} | {note.replace('|', '/')} |" for name, outcome, note in rows]
+    files = dict.fromkeys(name.split("::")[0] for name, *_ in rows)
+    out += ["", "| kernel's tests | tried | right |", "|---|---|---|"]
+    for file in files:
+        mine = [outcome for name, outcome, _ in rows if name.startswith(file)]
+        out.append(f"| {file} | {len(mine)} | {mine.count('passed')} |")
+    out.append(f"| all | {len(rows)} | {sum(outcome == 'passed' for _, outcome, _ in rows)} |")
+    return "\n".join(out) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkout", type=Path)
+    parser.add_argument("--only", default="", help="tests whose name has this text (pytest's -k)")
+    parser.add_argument("--folder", default="test/integration/nkilib/core")
+    parser.add_argument("--seconds", type=float, default=120, help="for each test")
+    parser.add_argument("-o", type=Path, metavar="TABLE.md")
+    options = parser.parse_args()
+    import os
+
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    import pytest
+
+    import trellis.nki
+
+    root = options.checkout.resolve()
+    os.chdir(root)
+    sys.path[:0] = [str(root), str(root / "src")]
+    warnings.simplefilter("ignore")
+    with trellis.nki.as_nki(rules="device"):
+        stand_ins()
+        plugin = Plugin(options.seconds)
+        pytest.main(["-c", "/dev/null", "--rootdir", str(root), "--noconftest", "-p", "no:cacheprovider", "--continue-on-collection-errors", "-W", "ignore",
+                     "-p", "no:terminal", "-m", "fast", *(["-k", options.only] if options.only else []),
+                     *options.folder.split(",")], plugins=[plugin, plugin.fixtures()])
+    text = table(plugin.rows)
+    print(text[text.index("| kernel's tests"):])
+    if options.o:
+        options.o.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
