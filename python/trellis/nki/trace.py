@@ -41,6 +41,7 @@ class Buffer:
     line: int = 0  # index into Trace.lines
     site: int = 0  # the declaration
     core: int = 0  # which core of a logical core owns it
+    block_bytes: int = 0  # of a partition: each of a tile's blocks, which live apart; 0: the tile is one
     alive: bool = True  # False: its one writer was made to write elsewhere; nothing refers to it
 
 
@@ -68,7 +69,8 @@ class View(NamedTuple):
         return n
 
 
-class Instruction(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Instruction:
     """One row of the trace's columns, with its views."""
 
     index: int

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from trellis.nki.instructions.dma import copied
-from trellis.nki.instructions.emit import G, SYNC, NkiInstruction, emit, engine_of, instruction, refuse, session
+from trellis.nki.instructions.emit import G, SYNC, emit, engine_of, instruction, refuse, session
 from trellis.nki.instructions.operators import alu, apply
 from trellis.nki.tensors.registers import VirtualRegister, number
 from trellis.nki.tensors.types import F32
@@ -80,7 +80,7 @@ def _ranks(group: Any) -> int:
     return len(lists[0]) if isinstance(lists, (list, tuple)) and lists else 1
 
 
-def _collective(name: str, srcs: Any, dsts: Any, fill: Any) -> NkiInstruction:
+def _collective(name: str, srcs: Any, dsts: Any, fill: Any) -> Any:
     done: Any = None
     for src, dst in zip(srcs, dsts, strict=True):
         if session().compute:

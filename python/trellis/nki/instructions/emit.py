@@ -8,6 +8,8 @@ from trellis.nki.kernels.session import Session, refuse, session
 from trellis.nki.rules.chips import PARTITIONS
 from trellis.nki.tensors.tensor import NkiTensor
 
+__all__ = ["DMA", "G", "IMPLEMENTATIONS", "NkiInstruction", "PE", "S", "SYNC", "V", "emit", "engine_of", "instruction",
+           "operand", "refuse", "scalar_attribute", "session"]  # fmt: skip
 V, S, G, PE, SYNC = "vector", "scalar", "gpsimd", "tensor", "sync"
 IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {}
 

@@ -97,7 +97,7 @@ _ERF = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429, 0.327
 def erf(x: Any) -> Any:
     """The error function; in f64 by scipy if it is there, else by Abramowitz and Stegun 7.1.26, to 1.5e-7."""
     try:
-        from scipy.special import erf as exact
+        from scipy.special import erf as exact  # type: ignore[import-untyped, unused-ignore]
         return exact(x)
     except ImportError:
         a1, a2, a3, a4, a5, p = _ERF

@@ -6,6 +6,7 @@ import numpy as np
 
 from trellis.nki.instructions.emit import PE, V, emit, instruction, refuse, session
 from trellis.nki.instructions.operators import name_of
+from trellis.nki.names.constants import finfo
 from trellis.nki.tensors.types import F32, is_integer, trellis_name
 
 ROWS = COLUMNS = 128
@@ -41,7 +42,7 @@ def _check_operands(dst: Any, stationary: Any, moving: Any, transpose: bool) -> 
 
 def _free(t: Any, most: int) -> bool:
     free = t.size // t.shape[0]
-    return free <= most or (t.ndim == 3 and t.shape[1] == 2 and t.shape[2] <= most)
+    return bool(free <= most or (t.ndim == 3 and t.shape[1] == 2 and t.shape[2] <= most))
 
 
 def _product(stationary: Any, moving: Any, double: bool) -> Any:
@@ -169,14 +170,12 @@ def quantize_mx(dst: Any, src: Any, dst_scale: Any, name: Any = None) -> Any:
         rows, columns = x.shape
         blocks = np.abs(x).reshape(rows // GROUP, GROUP, columns // 4, 4).max(axis=(1, 3))
         element = dst.dtype.fields[dst.dtype.names[0]][0].base
-        import ml_dtypes
-
-        most = int(np.floor(np.log2(float(ml_dtypes.finfo(element).max))))
+        most = int(np.floor(np.log2(float(finfo(element).max))))
         with np.errstate(divide="ignore"):
             exponent = np.where(blocks > 0, np.floor(np.log2(np.where(blocks > 0, blocks, 1))) - most, -127)
         exponent = np.clip(exponent, -127, 127)
         scaled = x / np.exp2(np.repeat(np.repeat(exponent, GROUP, axis=0), 4, axis=1))
-        limit = float(ml_dtypes.finfo(element).max)
+        limit = float(finfo(element).max)
         packed = np.clip(scaled, -limit, limit).astype(element).reshape(rows, columns // 4, 4)
         dst.array[dst.dtype.names[0]] = packed.reshape(*dst.shape, 4)
         dst.memory.written = True

@@ -116,13 +116,13 @@ def scanned(op0: str, op1: str, a: Any, b: Any, state: Any, reverse0: bool, reve
     out = np.empty(np.broadcast_shapes(a.shape, b.shape), np.float32)
     a, b = np.broadcast_to(a, out.shape), np.broadcast_to(b, out.shape)
     f0, f1 = ALU[op0], ALU[op1]
+    shape: tuple[int, ...] = out.shape
     with np.errstate(all="ignore"):
-        at, bt, ot = np.ascontiguousarray(a.T), np.ascontiguousarray(b.T), np.empty(out.shape[::-1], np.float32)
-        state = np.broadcast_to(np.asarray(state, np.float32).reshape(-1), (out.shape[0],))
+        at, bt, ot = np.ascontiguousarray(a.T), np.ascontiguousarray(b.T), np.empty(shape[::-1], np.float32)
+        state = np.broadcast_to(np.asarray(state, np.float32).reshape(-1), (shape[0],))
         for i in range(len(at)):
             step = f0(state, at[i]) if reverse0 else f0(at[i], state)
-            state = f1(bt[i], step) if reverse1 else f1(step, bt[i])
-            ot[i] = state
+            state = ot[i] = f1(bt[i], step) if reverse1 else f1(step, bt[i])
     out[...] = ot.T
     return out
 
@@ -134,9 +134,8 @@ def tensor_tensor_scan(dst: Any, data0: Any, data1: Any, initial: Any, op0: Any,
     if session().compute:
         a, b = together(data0.f32(), data1.f32())
         start = initial.f32() if isinstance(initial, NkiTensor) else np.float32(initial)
-        rows = a.shape[0] if a.shape[0] > 1 else b.shape[0]
         out = scanned(first, second, a.reshape(a.shape[0], -1), b.reshape(b.shape[0], -1), start, reverse0, reverse1)
-        dst.write(out.reshape((rows, *a.shape[1:])) if out.size == dst.size else out)
+        dst.write(out)
     attributes = {"op": first, "op1": second, **scalar_attribute("value", initial)}
     return emit("tensor_tensor_scan", (dst,), (data0, data1, initial), allowed=(V,), name="tensor_tensor_scan",
                 attributes=attributes)

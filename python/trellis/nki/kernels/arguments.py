@@ -26,7 +26,7 @@ def as_array(x: Any) -> Any:
 
 
 def _from_torch(x: Any) -> Any:
-    import torch
+    import torch  # type: ignore[import-not-found, unused-ignore]
 
     name = str(x.dtype).removeprefix("torch.")
     try:

@@ -152,20 +152,18 @@ OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "div
 
 def install() -> None:
     """Gives tensors their operators and assignments."""
-    for method, op in OPERATORS.items():
-        setattr(NkiTensor, f"__{method}__", _operator(op))
-        setattr(NkiTensor, f"__r{method}__", _operator(op, swapped=True))
-        setattr(NkiTensor, f"__i{method}__", _in_place(op))
-    for method, op in (("lt", "is_lt"), ("le", "is_le"), ("gt", "is_gt"), ("ge", "is_ge")):
-        setattr(NkiTensor, f"__{method}__", _operator(op))
-    for method, op in (("eq", "is_equal"), ("ne", "not_equal")):
-        setattr(NkiTensor, f"__{method}__", _equality(op))
-    NkiTensor.__neg__ = lambda self: unary("negative", self)  # type: ignore[attr-defined]
-    NkiTensor.__invert__ = lambda self: unary("bitwise_not", self)  # type: ignore[attr-defined]
-    NkiTensor.__abs__ = lambda self: unary("abs", self)  # type: ignore[attr-defined]
-    NkiTensor.__setitem__ = assign  # type: ignore[attr-defined]
-    NkiTensor.__array_priority__ = 1000  # type: ignore[attr-defined]
-    NkiTensor.__array_ufunc__ = None  # type: ignore[attr-defined]
+    for word, op in OPERATORS.items():
+        setattr(NkiTensor, f"__{word}__", _operator(op))
+        setattr(NkiTensor, f"__r{word}__", _operator(op, swapped=True))
+        setattr(NkiTensor, f"__i{word}__", _in_place(op))
+    for word, op in (("lt", "is_lt"), ("le", "is_le"), ("gt", "is_gt"), ("ge", "is_ge")):
+        setattr(NkiTensor, f"__{word}__", _operator(op))
+    for word, op in (("eq", "is_equal"), ("ne", "not_equal")):
+        setattr(NkiTensor, f"__{word}__", _equality(op))
+    others = {"__neg__": lambda self: unary("negative", self), "__invert__": lambda self: unary("bitwise_not", self),
+              "__abs__": lambda self: unary("abs", self), "__setitem__": assign, "__array_ufunc__": None}  # fmt: skip
+    for name, method in others.items():
+        setattr(NkiTensor, name, method)
 
 
 def _equality(op: str) -> Any:

@@ -43,7 +43,7 @@ class IndexArray(np.ndarray[Any, Any]):
     def __ne__(self, other: Any) -> Any:
         return self._joined(super().__ne__(other))
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 def as_indices(array: Any) -> IndexArray:

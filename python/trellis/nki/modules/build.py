@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from trellis.nki.instructions import (  # noqa: F401 (each registers its instructions)
     activation,
     control,
@@ -31,7 +33,7 @@ from trellis.nki.names.tables import accepting, entries, make, missing, unsuppor
 from trellis.nki.rules.chips import limits_of
 from trellis.nki.tensors.registers import VirtualRegister
 from trellis.nki.tensors.tensor import NkiTensor
-from trellis.nki.tensors.types import TYPES
+from trellis.nki.tensors.types import TYPES, to_dtype
 
 install()
 
@@ -44,7 +46,7 @@ class NamedModule(types.ModuleType):
         super().__init__(name)
         self.__dict__["_tables"], self.__dict__["_works"], self.__dict__["_wrap"] = tables, works or {}, wrap
         self.__path__ = []
-        self.__all__ = []
+        self.__all__: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -71,9 +73,9 @@ def get_nc_version() -> constants.nc_version:
     return constants.nc_version(limits.generation)
 
 
-def _isa(name: str, beta: bool) -> NamedModule:
+def _isa(name: str, beta: bool) -> Any:
     tables = ("beta1_isa",) if beta else ("isa",)
-    m = NamedModule(name, tables, IMPLEMENTATIONS, returning if beta else None)
+    m: Any = NamedModule(name, tables, IMPLEMENTATIONS, returning if beta else None)
     for word in ("engine", "reduce_cmd", "dge_mode", "oob_mode", "matmul_perf_mode", "nc_version", "dma_engine"):
         setattr(m, word, getattr(constants, word))
     for e in constants.engine:
@@ -84,9 +86,9 @@ def _isa(name: str, beta: bool) -> NamedModule:
     return m
 
 
-def _language(name: str, beta: bool) -> NamedModule:
+def _language(name: str, beta: bool) -> Any:
     tables = ("beta1_language",) if beta else ("language",)
-    m = NamedModule(name, tables, LANGUAGE)
+    m: Any = NamedModule(name, tables, LANGUAGE)
     for key, (dtype, _) in TYPES.items():
         setattr(m, key, dtype)
     for region in MemoryRegion:
@@ -112,7 +114,7 @@ def _language(name: str, beta: bool) -> NamedModule:
         setattr(m, word, getattr(grids, word))
     m.__dict__.setdefault("arange", indices.arange)
     m.constants = types.ModuleType(f"{name}.constants")
-    m.constants.sizeinbytes = lambda dtype: dtype.itemsize  # type: ignore[attr-defined]
+    m.constants.sizeinbytes = lambda dtype: dtype.itemsize
     return m
 
 
@@ -120,17 +122,30 @@ def _space(buffer: Any) -> str:
     return str((buffer.region if isinstance(buffer, NkiTensor) else buffer).space)
 
 
-def _typing(name: str) -> types.ModuleType:
-    m = types.ModuleType(name)
+class ArgumentSpec:
+    """nt.tensor[[128, 512], nl.bfloat16]: what an argument is; as an argument, an array of zeros."""
 
-    class Annotation:
-        """nt.tensor[128, 512]: what an argument is, in words for readers."""
+    def __init__(self, item: Any) -> None:
+        parts = item if isinstance(item, tuple) else (item,)
+        shaped = bool(parts) and isinstance(parts[0], (list, tuple))
+        self.shape = tuple(parts[0]) if shaped else parts
+        self.dtype = to_dtype(parts[1]) if shaped and len(parts) > 1 else to_dtype("float32")
 
-        def __class_getitem__(cls, item: Any) -> Any:
-            return cls
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.zeros(self.shape, self.dtype)
 
+
+class TensorAnnotation:
+    """nt.tensor, as an annotation or with what is in brackets."""
+
+    def __class_getitem__(cls, item: Any) -> ArgumentSpec:
+        return ArgumentSpec(item)
+
+
+def _typing(name: str) -> Any:
+    m: Any = types.ModuleType(name)
     for word in ("tensor", "mutable_tensor", "Tensor", "scalar"):
-        setattr(m, word, type(word, (Annotation,), {}))
+        setattr(m, word, type(word, (TensorAnnotation,), {}))
     return m
 
 
@@ -151,8 +166,8 @@ class _Memory(types.ModuleType):
         return Place(self.region)
 
 
-def _compiler(name: str) -> types.ModuleType:
-    m = types.ModuleType(name)
+def _compiler(name: str) -> Any:
+    m: Any = types.ModuleType(name)
     m.sbuf, m.psum = _Memory(f"{name}.sbuf", MemoryRegion.sbuf), _Memory(f"{name}.psum", MemoryRegion.psum)
 
     def kept(func: Any = None, **_: Any) -> Any:

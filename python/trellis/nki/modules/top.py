@@ -23,9 +23,10 @@ class ReplicaGroup(NKIObject):
 def collectives(name: str) -> types.ModuleType:
     from trellis.nki.modules.build import NamedModule
 
-    m = NamedModule(name, ("collectives",), IMPLEMENTATIONS)
+    m: Any = NamedModule(name, ("collectives",), IMPLEMENTATIONS)
     m.ReplicaGroup = ReplicaGroup
-    return m
+    made: types.ModuleType = m
+    return made
 
 
 def simulate(kernel: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -50,7 +51,7 @@ def timed(beta: bool, kind: type[Kernel]) -> Any:
 def top(name: str, beta: bool, parts: dict[str, types.ModuleType]) -> types.ModuleType:
     from trellis.nki.modules.build import NamedModule
 
-    m = NamedModule(name)
+    m: Any = NamedModule(name)
     m.jit = m.trace = m.baremetal = decorator(beta)
     m.benchmark, m.profile = timed(beta, Benchmark), timed(beta, Profile)
     m.simulate, m.simulate_kernel = simulate, simulate_kernel
@@ -65,7 +66,8 @@ def top(name: str, beta: bool, parts: dict[str, types.ModuleType]) -> types.Modu
         child = full.removeprefix(f"{name}.")
         if "." not in child:
             setattr(m, child, module)
-    return m
+    made: types.ModuleType = m
+    return made
 
 
 def neuronxcc(nki: types.ModuleType) -> types.ModuleType:

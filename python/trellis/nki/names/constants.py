@@ -71,9 +71,7 @@ class _Least:
     """What is least in a type, as kernels ask: nl.fp32.min."""
 
     def __init__(self, dtype: Any) -> None:
-        import ml_dtypes
-
-        info = ml_dtypes.finfo(dtype)
+        info = finfo(dtype)
         self.min, self.max = float(info.min), float(info.max)
 
 
@@ -95,4 +93,4 @@ def finfo(dtype: Any) -> Any:
     """What is least and greatest in a type."""
     import ml_dtypes
 
-    return ml_dtypes.finfo(dtype)
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]

@@ -28,7 +28,8 @@ def all_limits() -> dict[str, ChipLimits]:
     for line in (Path(__file__).parent / "limits.txt").read_text().splitlines():
         if line.strip() and not line.startswith("#"):
             chip, *numbers, source = [word.strip() for word in line.split("|")]
-            found[chip] = ChipLimits(chip, *map(int, numbers), source)
+            generation, sbuf, psum, banks, moving = map(int, numbers)
+            found[chip] = ChipLimits(chip, generation, sbuf, psum, banks, moving, source)
     return found
 
 

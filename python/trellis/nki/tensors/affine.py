@@ -14,17 +14,19 @@ def as_affine(index: Any) -> Affine | None:
     """None where the numbers follow no steps."""
     if index.size == 1:
         return Affine(int(index.reshape(-1)[0]), (0,) * index.ndim)
+    long = [axis for axis, n in enumerate(index.shape) if n > 1]
+    if len(long) == 1:
+        line = index.reshape(-1)
+        base = int(line[0])
+        step = int(line[1]) - base
+        even = len(line) == 2 or bool((line[1:] - line[:-1] == step).all())
+        return Affine(base, tuple(step if axis == long[0] else 0 for axis in range(index.ndim))) if even else None
     base = int(index[(0,) * index.ndim])
     steps = []
-    long = [axis for axis in range(index.ndim) if index.shape[axis] > 1]
     for axis in range(index.ndim):
         second = tuple(1 if a == axis else 0 for a in range(index.ndim))
         steps.append(int(index[second]) - base if index.shape[axis] > 1 else 0)
-    if len(long) == 1:
-        line = index.reshape(-1)
-        even = len(line) == 2 or bool((line[1:] - line[:-1] == steps[long[0]]).all())
-    else:
-        even = np.array_equal(index, from_affine(base, steps, index.shape))
+    even = np.array_equal(index, from_affine(base, steps, index.shape))
     return Affine(base, tuple(steps)) if even else None
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trellis.nki.kernels.session import refuse, session
-from trellis.nki.tensors.affine import as_affine, from_affine
+from trellis.nki.tensors.affine import Affine, as_affine, from_affine
 from trellis.nki.tensors.registers import VirtualRegister, number
 
 
@@ -47,7 +47,7 @@ def _simple(p: Any) -> Any:
     if isinstance(p, (np.integer, VirtualRegister)):
         return int(p)
     if isinstance(p, np.ndarray):
-        return int(p) if p.ndim == 0 else p
+        return int(p) if p.ndim == 0 else p.view(np.ndarray)
     if isinstance(p, (list, range)):
         return np.asarray(p)
     if hasattr(p, "memory"):
@@ -196,6 +196,14 @@ def _beside(p: Any, parts: list[Any], rank: int, slices: list[int]) -> Any:
     return p.reshape((1,) * before + own + (1,) * (len(slices) - before))
 
 
+def _reach(index: Any, found: Affine | None) -> tuple[int, int]:
+    """The least and the greatest of an array of indices."""
+    if found is None:
+        return (int(index.min()), int(index.max())) if index.size else (0, 0)
+    ends = [step * (n - 1) for step, n in zip(found.steps, index.shape, strict=True)]
+    return found.base + sum(e for e in ends if e < 0), found.base + sum(e for e in ends if e > 0)
+
+
 def _by_arrays(t: Any, parts: list[Any]) -> Any:
     if any(p is None for p in parts):
         raise refuse("a new dimension beside arrays of indices")
@@ -203,12 +211,10 @@ def _by_arrays(t: Any, parts: list[Any]) -> Any:
     shape = np.broadcast_shapes(*(i.shape for i in indices))
     steps, offset, affine, inside = [0] * len(shape), t.offset, index is None, True
     for i, n, s in zip(indices, t.shape, t.strides, strict=True):
-        if i.size and (int(i.min()) < 0 or int(i.max()) >= n):
-            inside = False
-        if not affine:
-            continue
         found = as_affine(i)
-        if found is None:
+        low, high = _reach(i, found)
+        inside = inside and low >= 0 and high < n
+        if found is None or not affine:
             affine = False
             continue
         offset += found.base * s

@@ -1,4 +1,5 @@
-"""Storage of tiles and of tensors in HBM. On chip rows are partitions, and the free dimensions of one lie together."""
+"""Storage of tiles and of tensors in HBM, in the order of their dimensions. On chip rows are partitions; a tile's blocks
+follow each other here, and stand side by side there."""
 
 from math import prod
 from typing import Any
@@ -9,24 +10,53 @@ from trellis.nki.kernels.session import Session
 from trellis.nki.tensors.types import trellis_name
 
 
+# Storage that a kernel has dropped, by size: what the system gives anew costs a fault for each page.
+KEPT_FROM, MOST_KEPT = 1 << 15, 1 << 28
+_kept: dict[int, list[Any]] = {}
+_kept_bytes = 0
+
+
+def taken(size: int) -> Any:
+    """Storage of zeros."""
+    global _kept_bytes
+    spare = _kept.get(size)
+    if spare:
+        _kept_bytes -= size
+        data = spare.pop()
+        data.fill(0)
+        return data
+    return np.zeros(size, np.uint8)
+
+
+def give_back(data: Any) -> None:
+    global _kept_bytes
+    if data.base is None and _kept_bytes + data.size <= MOST_KEPT:
+        _kept_bytes += data.size
+        _kept.setdefault(data.size, []).append(data)
+
+
 class Memory:
     """A buffer of the trace, and its bytes, which are taken when first asked for."""
 
-    __slots__ = ("buffer", "space", "row_bytes", "bytes", "written", "read", "_data", "accumulated", "counted")
+    __slots__ = ("buffer", "space", "row_bytes", "bytes", "written", "read", "_data", "accumulated", "block")
 
     def __init__(self, buffer: int, space: str, row_bytes: int, total: int) -> None:
         self.buffer, self.space, self.row_bytes, self.bytes = buffer, space, row_bytes, total
         self.written = False
         self.read = False
-        self.counted = False
+        self.block: tuple[int, int] | None = None  # partitions, and bytes of each, where a tile has blocks: they follow
         self._data: Any = None
         self.accumulated: Any = None  # PSUM: which elements have been written
 
     @property
     def data(self) -> Any:
         if self._data is None:
-            self._data = np.zeros(self.bytes, np.uint8)
+            self._data = taken(self.bytes)
         return self._data
+
+    def __del__(self) -> None:
+        if self._data is not None and self.bytes >= KEPT_FROM:
+            give_back(self._data)
 
     def adopt(self, array: Any) -> None:
         """Takes a contiguous array's bytes as its own."""
@@ -41,15 +71,15 @@ def allocate(s: Session, shape: tuple[int, ...], dtype: Any, space: str, *, part
     strides = [0] * len(shape)
     step = 1
     for d in range(len(shape) - 1, -1, -1):
-        if space == "hbm" or d != partition:
-            strides[d] = step
-            step *= shape[d]
+        strides[d] = step
+        step *= shape[d]
     line = s.line()
-    if space == "hbm":
-        rows, row_bytes = 1, step * size
-    else:
-        strides[partition] = step
-        rows, row_bytes = shape[partition], step * size
+    rows = 1 if space == "hbm" else shape[partition]
+    row_bytes = step * size // max(rows, 1)
+    block = strides[partition] * size if shape else size
     buffer = s.trace.add_buffer(name or f"{space}{len(s.trace.buffers)}", space, trellis_name(dtype), shape, rows=rows,
-                                row_bytes=row_bytes, role=role, address=address, line=line, site=site or line, core=s.core)
-    return Memory(buffer, space, row_bytes, prod(shape) * size), tuple(strides)
+                                row_bytes=row_bytes, role=role, address=address, line=line, site=site or line, core=s.core,
+                                block_bytes=0 if space == "hbm" or block == row_bytes else block)
+    memory = Memory(buffer, space, row_bytes, prod(shape) * size)
+    memory.block = (rows, block) if space != "hbm" and block != row_bytes else None
+    return memory, tuple(strides)

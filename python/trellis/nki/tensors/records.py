@@ -76,11 +76,31 @@ def _split(dims: Dims, rows: int | None) -> tuple[int, int, Dims]:
 
 
 def _on_chip(t: "NkiTensor", name: str, dims: Dims, offset: int) -> View:
-    row = max(1, t.memory.row_bytes // t.dtype.itemsize)
-    first, inside = divmod(max(offset, 0), row)
-    along = [d for d in dims if d[0] > 1 and d[1] != 0 and d[1] % row == 0]
-    free = [d for d in dims if not (d[0] > 1 and d[1] != 0 and d[1] % row == 0)]
+    size = t.dtype.itemsize
+    dims, first, inside, row = _placed(t, dims, max(offset, 0), size)
+    along = [n for n, stride in dims if stride < 0]
+    free = [d for d in dims if d[1] >= 0]
     count = 1
-    for n, _ in along:
+    for n in along:
         count *= n
     return View(t.memory.buffer, first, count, inside, merged(free), 0, name)
+
+
+def _placed(t: "NkiTensor", dims: Dims, offset: int, size: int) -> tuple[Dims, int, int, int]:
+    """Dimensions as they stand on the chip, those of partitions with stride -1; the first partition, and the place in it."""
+    if t.memory.block is None:
+        row = max(1, t.memory.row_bytes // size)
+        first, inside = divmod(offset, row)
+        return [(n, -1) if n > 1 and s and s % row == 0 else (n, s) for n, s in dims], first, inside, row
+    partitions, block_bytes = t.memory.block
+    row = max(1, block_bytes // size)
+    block = partitions * row
+    which, inside = divmod(offset, block)
+    first, inside = divmod(inside, row)
+    out: Dims = []
+    for n, s in dims:
+        if n > 1 and s and s % block == 0:
+            out.append((n, s // partitions))
+        else:
+            out.append((n, -1) if n > 1 and s and s % row == 0 else (n, s))
+    return out, first, inside + which * row, row

@@ -6,8 +6,8 @@ import numpy as np
 
 
 def _wrapped(value: Any, bits: int = 32) -> int:
-    value = int(value) & ((1 << bits) - 1)
-    return value - (1 << bits) if value >> (bits - 1) else value
+    low: int = int(value) & ((1 << bits) - 1)
+    return low - (1 << bits) if low >> (bits - 1) else low
 
 
 class VirtualRegister:

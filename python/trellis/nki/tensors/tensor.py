@@ -52,11 +52,11 @@ class NkiTensor(Access):
 
     @property
     def space(self) -> str:
-        return self.memory.space
+        return str(self.memory.space)
 
     @property
     def on_chip(self) -> bool:
-        return self.memory.space != "hbm"
+        return bool(self.memory.space != "hbm")
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -39,7 +39,6 @@ F32 = np.dtype(np.float32)
 BF16 = TYPES["bfloat16"][0]
 U8 = np.dtype(np.uint8)
 _TRELLIS = {dtype: name for key, (dtype, name) in TYPES.items() if key != "tfloat32"}
-_BITS = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
 _FLOATS = {dtype for key, (dtype, _) in TYPES.items() if key.startswith(("float", "bfloat", "tfloat")) and not dtype.names}
 _known: dict[Any, np.dtype[Any]] = {}
 
@@ -47,10 +46,11 @@ _known: dict[Any, np.dtype[Any]] = {}
 def to_dtype(given: Any) -> np.dtype[Any]:
     """Numpy's type for a type, its name, or what numpy takes for one (torch's and jax's by their names)."""
     try:
-        return _known[given]
+        known: np.dtype[Any] = _known[given]
+        return known
     except (KeyError, TypeError):
         pass
-    found = given if isinstance(given, np.dtype) else _by_name(given)
+    found: np.dtype[Any] = given if isinstance(given, np.dtype) else _by_name(given)
     try:
         _known[given] = found
     except TypeError:
@@ -60,16 +60,22 @@ def to_dtype(given: Any) -> np.dtype[Any]:
 
 def _by_name(given: Any) -> np.dtype[Any]:
     if given is bool:
-        return TYPES["bool_"][0]
+        return np.dtype(np.bool_)
     name = given if isinstance(given, str) else str(given)
     name = name.removeprefix("torch.").removeprefix("jnp.")
     name = {"bool": "bool_", "float": "float32", "half": "float16"}.get(name, name)
     if name in TYPES:
-        return TYPES[name][0]
+        known: np.dtype[Any] = TYPES[name][0]
+        return known
     try:
-        return np.dtype(given)
+        return _plain(given)
     except TypeError:
         raise TypeError(f"{given!r} is no type of elements; expected one of {', '.join(TYPES)}") from None
+
+
+def _plain(given: Any) -> np.dtype[Any]:
+    made: np.dtype[Any] = np.dtype(given)
+    return made
 
 
 def trellis_name(dtype: np.dtype[Any]) -> str:
@@ -78,7 +84,7 @@ def trellis_name(dtype: np.dtype[Any]) -> str:
 
 def bits_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The unsigned numbers of a type's size."""
-    return _BITS[dtype.itemsize]
+    return np.dtype(f"u{dtype.itemsize}")
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
