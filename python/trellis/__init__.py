@@ -3,6 +3,7 @@
     trellis.schedule   schedules: build, prove, draw, run on arrays
     trellis.sim        prices and workloads on simulated machines
     trellis.core       programs of one NeuronCore
+    trellis.simulate   a PyTorch job's step on a machine that isn't there
     trellis.torch      torch.distributed's backend "trellis", and an optimizer
     trellis.gallery    pictures of the above
 
@@ -16,10 +17,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trellis import core, schedule, sim
+    from trellis import core, schedule, sim, simulate
 
 __version__ = "0.1.0"
-__all__ = ["core", "schedule", "sim"]
+__all__ = ["core", "schedule", "sim", "simulate"]
 
 
 def __getattr__(name: str) -> Any:

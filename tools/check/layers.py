@@ -38,7 +38,7 @@ FOLDERS = {
                  "checkpoint", "cache", "trainer"],
     "measure":  ["published"],
     "tools":    ["program", "picture", "answer", "topo", "schedule", "bench", "tune", "core", "doctor", "launch",
-                 "machine", "sim", "device", "neff", "validate", "train"],
+                 "machine", "sim", "device", "neff", "validate", "train", "simulate"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')

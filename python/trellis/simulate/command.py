@@ -1,0 +1,126 @@
+"""How long does a step of a PyTorch job take on machines that aren't there?
+
+    python -m trellis.simulate --machine "trn2.48xlarge x 2" --world 128 -- torchrun train.py --config llama.toml
+
+The job runs here, unchanged: as a few of its ranks, each in a process that believes to be in the whole world, with
+tensors that have no data. Its second step is recorded, proved, priced on the machine, and reported.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+
+from trellis.simulate.record import JobRecord, read, write
+
+__all__ = ["main"]
+
+
+def _options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(
+        prog="trellis simulate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    add = options.add_argument
+    add("-m", "--machine", default="trn2.48xlarge", help='as in `trellis sim`: "trn2.48xlarge x 4" [trn2.48xlarge]')
+    add("--world", type=int, default=0, help="ranks of the job [as many as the machine has]")
+    add(
+        "--device",
+        choices=("neuron", "cpu"),
+        default="neuron",
+        help='neuron: scripts that say "neuron" or "cuda"; cpu: scripts that compute on the host, which run for real',
+    )
+    add(
+        "--step",
+        type=int,
+        default=0,
+        help="the step to record [2: the first fills caches; 3 with DistributedDataParallel, which arranges buckets]",
+    )
+    add("--routing", choices=("uniform",), default="", help="how tokens go to experts: data says, and there is none")
+    add("--era", default="", help="of the machine's software, as in `trellis sim`")
+    add(
+        "-o",
+        "--output",
+        action="append",
+        default=[],
+        help="file of the answer: .html a page, .json, .trace.json for Perfetto, .txt; repeatable",
+    )
+    add("--record", help="file of the record, to price again with --read")
+    add("--read", help="a record's file, instead of a command")
+    add("--against", help="a record's file: what changed since then")
+    add("--workload", help="file for a workload of `trellis sim`")
+    add("command", nargs=argparse.REMAINDER, help="-- and the job's command: torchrun, python, accelerate launch")
+    return options
+
+
+def _job(given: argparse.Namespace) -> JobRecord:
+    from trellis import sim
+    from trellis.simulate.ranks.record_job import record_job
+
+    command = given.command[1:] if given.command[:1] == ["--"] else given.command
+    if given.read and command:
+        raise ValueError("--read and a command: expected one of them")
+    if given.read:
+        return read(given.read)
+    if not command:
+        raise ValueError("expected -- and the job's command, as in -- torchrun train.py; or --read and a record's file")
+    machine = sim.Machine(given.machine)
+    world = given.world or machine.ranks
+    if world > machine.ranks:
+        raise ValueError(f"--world {world}: {given.machine} has {machine.ranks} ranks")
+    hosts = _hosts(given.machine)
+    memory = int(machine.figures["hbm.bytes"].value * machine.chips / machine.ranks)
+    local = min(world, machine.ranks // hosts)
+    return record_job(command, world, local, given.device, given.step, memory, given.routing)
+
+
+def _hosts(machine: str) -> int:
+    count = machine.rpartition(" x ")[2].strip()
+    return int(count) if " x " in machine and count.isdigit() else 1
+
+
+def _write(out: "object", path: str) -> None:
+    from trellis.simulate.price import Priced
+    from trellis.simulate.report import page, plain, text, trace
+
+    assert isinstance(out, Priced)
+    if path.endswith(".trace.json"):
+        told = json.dumps(trace.trace(out))
+    elif path.endswith(".json"):
+        told = json.dumps(plain.plain(out), indent=1)
+    elif path.endswith(".html"):
+        told = page.page(out)
+    elif path.endswith(".txt"):
+        told = text.text(out)
+    else:
+        raise ValueError(f"-o {path}: expected a name that ends with .html, .json, .trace.json or .txt")
+    pathlib.Path(path).write_text(told)
+
+
+def _run(given: argparse.Namespace) -> None:
+    from trellis.simulate.export import workload
+    from trellis.simulate.price import price
+    from trellis.simulate.report import against, text
+
+    job = _job(given)
+    if given.record:
+        write(job, given.record)
+    out = price(job, given.machine, given.era)
+    print(text.text(out), end="")
+    if given.against:
+        print(against.against(out, price(read(given.against), given.machine, given.era)), end="")
+    for path in given.output:
+        _write(out, path)
+    if given.workload:
+        pathlib.Path(given.workload).write_text(workload.workload(out))
+
+
+def main() -> None:
+    from trellis.simulate.ranks.coordinator import RankFailed
+
+    given = _options().parse_args()
+    try:
+        _run(given)
+    except (ValueError, OSError, RankFailed) as error:
+        print(f"trellis simulate: {error}", file=sys.stderr)
+        raise SystemExit(2 if isinstance(error, ValueError) else 1) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None

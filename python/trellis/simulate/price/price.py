@@ -1,0 +1,166 @@
+"""A job's step priced on a machine."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from trellis import sim
+from trellis.simulate.match import Proof, prove
+from trellis.simulate.price.rates import Rates
+from trellis.simulate.price.timeline import Ends, Timed, timed
+from trellis.simulate.record import JobRecord, RankRecord
+from trellis.simulate.record.steps import Event
+
+__all__ = ["COMPUTE_FACTOR", "Priced", "price"]
+
+COMPUTE_FACTOR = 1.25  # published step times lie within it of the model, four of five
+
+
+@dataclass
+class OperatorClass:
+    """Operations that one rule prices, of the slowest class."""
+
+    name: str
+    kind: str
+    time: float = 0.0
+    count: int = 0
+    default: bool = False
+
+
+@dataclass
+class Priced:
+    """Seconds and bytes. `exposed`: what the compute stream of the slowest class waited for, by family or stream."""
+
+    job: JobRecord
+    machine: sim.Machine
+    proof: Proof
+    timed: Timed
+    rates: Rates
+    time: float
+    low: float
+    high: float
+    slowest: int  # the class that decides
+    exposed: dict[str, float] = field(default_factory=dict)
+    bubble: float = 0.0  # of the slowest class: waits for messages, and its rest of the step
+    operators: list[OperatorClass] = field(default_factory=list)
+    flops: float = 0.0  # of products, of all ranks
+    tokens: int = 0  # of all ranks that read data of their own
+    capacity: float = 0.0  # bytes of a rank's memory
+    peak_flops: float = 0.0  # a second, of a rank
+
+    @property
+    def mfu(self) -> float:
+        return self.flops / (self.time * self.peak_flops * self.job.world) if self.time else 0.0
+
+    @property
+    def on_defaults(self) -> float:
+        """The part of computation's time that no rule of its own prices."""
+        whole = sum(o.time for o in self.operators)
+        return sum(o.time for o in self.operators if o.default) / whole if whole else 0.0
+
+    @property
+    def record(self) -> RankRecord:
+        return self.job.classes[self.slowest].record
+
+
+class _Durations:
+    def __init__(self, job: JobRecord, rates: Rates) -> None:
+        self.job, self.rates = job, rates
+        self.compute = 1.0
+        self.side = 0  # -1: the low end of links, 1: the high one
+
+    def of(self, record: RankRecord, event: Event, ends: Ends) -> float:
+        if event[0] == "op":
+            return self.rates.operation(record.operations[event[2]]) * self.compute
+        if event[0] == "collective":
+            time = self.rates.collective(event[3], event[4], event[5], event[8])
+            if self.side:
+                time *= self.rates.spread(event[3], event[4])[self.side > 0]
+            return time
+        return self.rates.message(event[3], *ends, event[5])
+
+
+def _timed(job: JobRecord, durations: _Durations) -> Timed:
+    """Operations' numbers are each record's own, so a class's events are told apart by the class."""
+    record_of = {id(event): one.record for one in job.classes for event in one.record.events}
+
+    def duration(event: Event, ends: Ends) -> float:
+        return durations.of(record_of[id(event)], event, ends)
+
+    return timed(job, duration)
+
+
+def price(job: JobRecord, machine: sim.Machine | str, era: str = "") -> Priced:
+    """Raises Mismatch where the communication does not fit, ValueError where the job does not fit the machine."""
+    machine = sim.Machine(machine) if isinstance(machine, str) else machine
+    if job.world > machine.ranks:
+        raise ValueError(f"the job has {job.world} ranks, {machine.base} has {machine.ranks}")
+    proof = prove(job)
+    rates = Rates(machine, job.families, era)
+    durations = _Durations(job, rates)
+    middle = _timed(job, durations)
+    ends = []
+    for durations.side, durations.compute in ((-1, 1 / COMPUTE_FACTOR), (1, COMPUTE_FACTOR)):
+        ends.append(_timed(job, durations).time)
+    slowest = max(range(len(job.classes)), key=lambda i: middle.classes[i].busy)
+    out = Priced(job, machine, proof, middle, rates, middle.time, ends[0], ends[1], slowest)
+    figures = machine.figures
+    out.capacity = figures["hbm.bytes"].value * machine.chips / machine.ranks
+    out.peak_flops = _peak(machine)
+    _waits(out)
+    _operators(out)
+    out.flops = sum(_flops(one.record) * len(one.ranks) for one in job.classes)
+    out.tokens = sum(one.record.tokens * len(one.ranks) for one in job.classes) // _same_data(job)
+    return out
+
+
+def _peak(machine: sim.Machine) -> float:
+    """FLOPs a second of a rank's tensor engines in bf16."""
+    value = {name: f.value for name, f in machine.figures.items()}
+    core = 2 * value["tensor.rows"] * value["tensor.columns"] * value["tensor.clock"] / value["tensor.row.16bit"]
+    return core * value["cores"] * machine.chips / machine.ranks
+
+
+def _flops(record: RankRecord) -> int:
+    """Of what is computed once: activations that are computed again do not count as useful."""
+    return sum(record.operations[e[2]].flops for e in record.events if e[0] == "op" and e[4] != "recompute")
+
+
+def _same_data(job: JobRecord) -> int:
+    """Ranks that read the same tokens: members of groups of tensor, sequence and context parallelism."""
+    times = 1
+    for family in job.families:
+        base = family.name.partition(".")[0].lower()
+        if base in ("tp", "tensor", "sp", "cp", "context", "ep_tp", "mp", "model") and family.name == base:
+            times *= family.size
+    return times
+
+
+def _waits(out: Priced) -> None:
+    times, record = out.timed.classes[out.slowest], out.record
+    told: dict[str, float] = defaultdict(float)
+    for index, seconds in times.exposed.items():
+        event = record.events[index]
+        if event[0] == "collective":
+            told[out.job.families[event[4]].name] += seconds
+        elif event[0] in ("send", "receive"):
+            told[f"{out.job.families[event[3]].name} (messages)"] += seconds
+            out.bubble += seconds
+        else:
+            told[f"stream {record.streams[event[1]]}"] += seconds
+    out.bubble += out.time - times.end
+    out.exposed = dict(sorted(told.items(), key=lambda item: -item[1]))
+
+
+def _operators(out: Priced) -> None:
+    told: dict[str, OperatorClass] = {}
+    record = out.record
+    for event in record.events:
+        if event[0] != "op":
+            continue
+        operation = record.operations[event[2]]
+        time = out.rates.operation(operation)
+        rule = out.rates.rules[operation]
+        one = told.setdefault(rule.name, OperatorClass(rule.name, rule.kind, default=rule.default))
+        one.time += time
+        one.count += 1
+    out.operators = sorted(told.values(), key=lambda o: -o.time)

@@ -1,0 +1,92 @@
+"""Times of single operations and communications on a machine, each asked for once."""
+
+from typing import Any
+
+from trellis import sim
+from trellis.simulate.price.rules import Rule, rule_of
+from trellis.simulate.record import Family, Operation
+
+__all__ = ["Rates", "ranks_words"]
+
+
+def ranks_words(group: tuple[int, ...]) -> str:
+    """ "0-63:8": as few words as say it; the order of the members is kept."""
+    steps = {b - a for a, b in zip(group, group[1:], strict=False)}
+    if len(group) > 2 and len(steps) == 1 and (step := steps.pop()) > 0:
+        return f"{group[0]}-{group[-1]}" + (f":{step}" if step > 1 else "")
+    return ",".join(map(str, group))
+
+
+class Rates:
+    """Seconds. `compute` and `links` scale times: ends of the interval."""
+
+    def __init__(self, machine: sim.Machine, families: list[Family], era: str = "") -> None:
+        self.machine, self.families, self.era = machine, families, era
+        self._operations: dict[Operation, float] = {}
+        self.rules: dict[Operation, Rule] = {}
+        self._collectives: dict[tuple[str, int, int, int], float] = {}
+        self._messages: dict[tuple[int, int, int], float] = {}
+        self._low_high: dict[tuple[str, int], tuple[float, float]] = {}
+        self.algorithms: dict[tuple[str, int, int, int], str] = {}
+        self.largest: dict[tuple[str, int], int] = {}
+
+    def operation(self, o: Operation) -> float:
+        if o not in self._operations:
+            self.rules[o] = rule_of(o)
+            self._operations[o] = self._time(self.rules[o])
+        return self._operations[o]
+
+    def _time(self, rule: Rule) -> float:
+        if hasattr(sim, "operation_time"):
+            return float(sim.operation_time(rule.kind, chip=self.machine.chip, **rule.shape).total)
+        f = {name: figure.value for name, figure in self.machine.figures.items()}
+        s = rule.shape
+        if rule.kind == "product":
+            flops = 2 * s["batch"] * s["rows"] * s["inner"] * s["columns"]
+            return float(flops / (2 * 128 * 128 * f["tensor.clock"] * 2))
+        return float(s["rows"] * s["columns"] * s.get("batch", 1) * 6 / (f["hbm.rate"] / 4))
+
+    def collective(self, kind: str, family: int, size: int, root: int) -> float:
+        """Of all groups of the family at once: they share links."""
+        key = (kind, family, size, root)
+        if key not in self._collectives:
+            self._collectives[key], self.algorithms[key] = self._collective(*key)
+            self.largest[kind, family] = max(size, self.largest.get((kind, family), 0))
+        return self._collectives[key]
+
+    def _collective(self, kind: str, family: int, size: int, root: int) -> tuple[float, str]:
+        groups = self.families[family].groups
+        if len(groups[0]) < 2:
+            return 0.0, "nothing moves"
+        words = [kind, "c"] + ([f"{max(size, 1)}B"] if kind != "barrier" else [])
+        words += ["on", "g"] + (["root", str(root)] if root >= 0 else [])
+        text = f"ranks {self._world()}\ngroup g {' '.join(ranks_words(g) for g in groups)}\n{' '.join(words)}\n"
+        played = sim.play(text, self.machine, era=self.era)
+        return played.time, played.parts[0][4]
+
+    def _world(self) -> int:
+        return len(self.families[0].groups[0])
+
+    def message(self, family: int, source: int, target: int, size: int) -> float:
+        """Of all groups of the family at once."""
+        key = (family, target - source, size)
+        if key not in self._messages:
+            groups = self.families[family].groups
+            ends = [",".join(str(g[place]) for g in groups) for place in (source, target)]
+            text = f"ranks {self._world()}\nsend_recv m {max(size, 1)}B from {ends[0]} to {ends[1]}\n"
+            self._messages[key] = sim.play(text, self.machine, era=self.era).time
+        return self._messages[key]
+
+    def spread(self, kind: str, family: int) -> tuple[float, float]:
+        """The ends of the machine's interval as factors of the time, of the largest collective of the kind."""
+        key = (kind, self.families[family].size)
+        if key not in self._low_high:
+            size = self.largest.get((kind, family), 1)
+            told: dict[str, Any] = {"ranks": self.families[family].size, "explain": False, "era": self.era}
+            try:
+                price = sim.price(kind, self.machine, max(size, 1), **told)
+                low, high = price.interval.low / price.time, price.interval.high / price.time  # type: ignore[union-attr]
+            except ValueError:
+                low, high = 1.0, 1.0
+            self._low_high[key] = (min(low, 1.0), max(high, 1.0))
+        return self._low_high[key]

@@ -1,0 +1,141 @@
+"""How an operator of torch is priced: as a kind of operation that the simulator knows, with its shape."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from trellis.simulate.record import Operation
+
+__all__ = ["Rule", "rule_of"]
+
+_TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2"}
+_BYTES = {"float64": 8, "int64": 8, "int32": 4, "uint8": 1, "int8": 1, "bool": 1, "int16": 2}
+_COLUMNS = 4096  # of lists of tensors, whose rows have no one length
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`name` is told in the report. `shape` is what trellis.sim.operation_time takes beside the kind."""
+
+    name: str
+    kind: str
+    shape: dict[str, Any] = field(default_factory=dict)
+    default: bool = False  # no rule knows the operator: its bytes alone count
+
+
+def _product(o: Operation) -> dict[str, Any]:
+    a, b = o.inputs[-2], o.inputs[-1]
+    return {"batch": a[0] if len(a) == 3 else 1, "rows": a[-2], "inner": a[-1], "columns": b[-1]}
+
+
+def _attention(o: Operation) -> dict[str, Any]:
+    backward = "backward" in o.name
+    query, key, value = o.inputs[1:4] if backward else o.inputs[:3]
+    pairs = 2 * query[0] * query[1] * query[2] * key[2]
+    whole = pairs * (3 * query[3] + 2 * value[3] if backward else query[3] + value[3])
+    return {"batch": query[0] * query[1], "rows": query[2], "columns": key[2], "inner": query[3],
+            "causal": o.flops < whole, "flash": True}  # fmt: skip
+
+
+def _convolution(o: Operation) -> dict[str, Any]:
+    backward = "backward" in o.name
+    weight = o.inputs[2] if backward else o.inputs[1]
+    positions = prod(o.inputs[0]) // o.inputs[0][1] if backward else prod(o.outputs[0]) // o.outputs[0][1]
+    times = sum(bool(shape) for shape in o.outputs[:2]) if backward else 1
+    return {"batch": times, "rows": positions, "inner": prod(weight[1:]), "columns": weight[0]}
+
+
+def _of_first_input(o: Operation) -> dict[str, Any]:
+    return _extents(o.inputs[0] if o.inputs else o.outputs[0])
+
+
+def _of_output(o: Operation) -> dict[str, Any]:
+    return _extents(o.outputs[0] if o.outputs else o.inputs[0])
+
+
+def _extents(shape: tuple[int, ...]) -> dict[str, Any]:
+    columns = shape[-1] if shape else 1
+    return {"rows": max(prod(shape[:-1]), 1), "columns": max(columns, 1)}
+
+
+def _elementwise(vector: float, scalar: float) -> Callable[[Operation], dict[str, Any]]:
+    def shape(o: Operation) -> dict[str, Any]:
+        element = _element(o.type)
+        count = max(max(o.written, o.read) // element if o.outputs == () else o.written // element, 1)
+        first = o.outputs[0] if len(o.outputs) == 1 else ()
+        extents = _extents(first) if prod(first) == count else {
+            "rows": -(-count // _COLUMNS), "columns": min(count, _COLUMNS)}  # fmt: skip
+        elements = extents["rows"] * extents["columns"] * element
+        return {**extents, "inputs": o.read / elements, "outputs": o.written / elements, "vector": vector,
+                "scalar": scalar}  # fmt: skip
+
+    return shape
+
+
+def _element(kind: str) -> int:
+    return _BYTES.get(kind) or {"bf16": 2, "f16": 2, "f32": 4}.get(_TYPES.get(kind, ""), 1)
+
+
+_Shape = Callable[[Operation], dict[str, Any]]
+_RULES: dict[str, tuple[str, _Shape]] = {}
+
+
+def _rules(kind: str, shape: _Shape, *names: str) -> None:
+    for name in names:
+        _RULES[name] = (kind, shape)
+
+
+_rules("product", _product, "mm", "addmm", "bmm", "baddbmm")
+_rules("product", _convolution, "convolution", "convolution_backward")
+_ATTENTION = ("flash_attention", "efficient_attention", "cudnn_attention", "flash_attention_for_cpu")
+_rules("attention", _attention, *(f"_scaled_dot_product_{name}" for name in _ATTENTION))
+_rules("attention_gradient", _attention, *(f"_scaled_dot_product_{name}_backward" for name in _ATTENTION))
+_rules("softmax", _of_output, "_softmax")
+_rules("softmax_gradient", _of_output, "_softmax_backward_data")
+_rules("cross_entropy", _of_first_input, "_log_softmax")
+_rules("cross_entropy_gradient", _of_output, "_log_softmax_backward_data")
+_rules("layer_norm", _of_first_input, "native_layer_norm", "native_group_norm")
+_rules("layer_norm_gradient", _of_first_input, "native_layer_norm_backward", "native_group_norm_backward")
+_rules("rms_norm", _of_first_input, "_fused_rms_norm")
+_rules("rms_norm_gradient", _of_first_input, "_fused_rms_norm_backward")
+_rules("gelu", _of_output, "gelu", "silu", "tanh", "sigmoid", "relu", "exp", "log", "sin", "cos", "erf", "softplus")
+_rules("gelu_gradient", _of_output, "gelu_backward", "silu_backward", "tanh_backward", "sigmoid_backward",
+       "threshold_backward")  # fmt: skip
+_rules("embedding", _of_output, "embedding", "index_select", "gather")
+_rules("embedding_gradient", _of_first_input, "embedding_dense_backward", "index_add", "index_put", "scatter_add")
+_rules("elementwise", _elementwise(1, 0), "add", "sub", "rsub", "mul", "div", "neg", "pow", "where", "maximum",
+       "minimum", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "bitwise_and",
+       "bitwise_or",
+       "bitwise_not", "abs", "clamp", "clamp_min", "clamp_max", "lerp", "addcmul", "addcdiv", "masked_fill",
+       "triu", "tril", "_foreach_add", "_foreach_sub", "_foreach_mul", "_foreach_div", "_foreach_lerp",
+       "_foreach_addcmul", "_foreach_addcdiv", "_foreach_neg", "_foreach_pow", "native_dropout",
+       "native_dropout_backward", "isnan", "isinf", "sign", "fmod", "remainder", "sgn", "_foreach_clamp_max",
+       "_foreach_maximum", "nll_loss_forward", "nll_loss_backward", "mse_loss", "mse_loss_backward", "fill",
+       "_weight_norm_interface", "view_as_real", "view_as_complex", "polar", "roll", "cumsum")  # fmt: skip
+_rules("elementwise", _elementwise(1, 1), "sqrt", "rsqrt", "reciprocal", "_foreach_sqrt", "_foreach_reciprocal",
+       "_foreach_rsqrt")  # fmt: skip
+_rules("elementwise", _elementwise(12, 1), "_fused_adamw", "_fused_adam")
+_rules("elementwise", _elementwise(2, 0), "_fused_sgd", "normal", "uniform", "bernoulli", "random")
+_rules("elementwise", _elementwise(1, 0), "sum", "mean", "amax", "amin", "max", "min", "prod", "any", "all", "var",
+       "linalg_vector_norm", "_foreach_norm", "var_mean", "argmax", "topk", "sort")  # fmt: skip
+_rules("elementwise", _elementwise(0, 0), "_to_copy", "clone", "copy", "cat", "stack", "split_with_sizes_copy",
+       "chunk_cat", "_foreach_copy", "slice_backward", "select_backward", "slice_scatter", "constant_pad_nd",
+       "contiguous", "repeat", "all_gather_copy_in", "flip", "expand_copy", "_pack", "unfold_backward", "diagonal_copy",
+       "select_scatter", "index", "split_copy", "view_copy", "_reshape_copy", "resize")  # fmt: skip
+_rules("elementwise", _elementwise(0, 0), "zeros", "ones", "full", "zero", "arange", "zeros_like", "ones_like",
+       "full_like", "new_zeros", "new_ones", "new_full", "scalar_tensor", "_foreach_zero", "eye", "linspace", "rand",
+       "randn", "randint", "empty_like", "lift_fresh_copy")  # fmt: skip
+
+
+def rule_of(operation: Operation) -> Rule:
+    name = operation.name.split(".")[1]
+    known = _RULES.get(name) or _RULES.get(name.rstrip("_"))
+    kind, shape = known or ("elementwise", _elementwise(0, 0))
+    # Numbers of a type that engines do not compute in move as floats of their size.
+    word = _TYPES.get(operation.type) or {1: "f8e4m3", 2: "bf16"}.get(_element(operation.type), "f32")
+    try:
+        told = {**shape(operation), "type": word}
+    except (IndexError, ZeroDivisionError):
+        kind, known, told = "elementwise", None, {**_elementwise(0, 0)(operation), "type": word}
+    return Rule(name if known else f"{operation.name}, by its bytes", kind, told, known is None)

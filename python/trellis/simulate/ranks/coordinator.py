@@ -1,0 +1,138 @@
+"""Starts the processes of ranks, passes messages between them, and gathers their records."""
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection, Listener
+from typing import Any
+
+__all__ = ["Coordinator", "RankFailed"]
+
+
+class RankFailed(Exception):
+    """A rank's process ended without a record; the text says what it said."""
+
+
+class Coordinator:
+    """`started(rank, address, key)` makes the process of a rank. Ranks that others need are started when they do."""
+
+    def __init__(self, start: Callable[[int, str, bytes], "subprocess.Popen[bytes]"]) -> None:
+        self._start = start
+        self._folder = tempfile.mkdtemp(prefix="trellis-simulate-")
+        self._key = secrets.token_bytes(32)
+        self._address = os.path.join(self._folder, "line")
+        self._listener = Listener(self._address, "AF_UNIX", backlog=64, authkey=self._key)
+        self._changed = threading.Condition()
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self._posted: dict[Any, bytes] = {}  # keys are used once
+        self._waiting: dict[int, tuple[int, str, Any]] = {}  # a rank, what it waits for
+        self.records: dict[int, Any] = {}
+        self.peers: set[tuple[int, int]] = set()
+        self._connected: set[int] = set()
+        self._failure = ""
+        self._closing = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def run(self, ranks: list[int]) -> dict[int, Any]:
+        """Runs these, and those that they need; the records of all of them."""
+        with self._changed:
+            for rank in ranks:
+                self._ensure(rank)
+        while True:
+            with self._changed:
+                if self._failure:
+                    raise RankFailed(self._failure)
+                if self._processes.keys() <= self.records.keys():
+                    return self.records
+                self._find_dead()
+                self._find_circle()
+                self._changed.wait(0.2)
+
+    def close(self) -> None:
+        self._closing = True
+        for process in self._processes.values():
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        self._listener.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _ensure(self, rank: int) -> None:
+        if rank not in self._processes:
+            self._processes[rank] = self._start(rank, self._address, self._key)
+
+    def _find_dead(self) -> None:
+        for rank, process in self._processes.items():
+            silent = process.poll() is not None and rank not in self._connected  # all that it said has been read
+            if silent and rank not in self.records and not self._failure:
+                self._failure = f"rank {rank} ended with status {process.returncode} before its step was recorded"
+
+    def _find_circle(self) -> None:
+        running = [rank for rank in self._processes if rank not in self.records]
+        if running and all(r in self._waiting and self._waiting[r][2] not in self._posted for r in running):
+            told = "; ".join(f"rank {r} waits for rank {s} at {where}" for r, (s, where, _) in self._waiting.items())
+            self._failure = f"no rank can go on: {told}"
+
+    def _accept(self) -> None:
+        while not self._closing:
+            try:
+                connection = self._listener.accept()
+            except Exception:
+                if self._closing:
+                    return
+                continue
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: "Connection[Any, Any]") -> None:
+        rank = -1
+        try:
+            while True:
+                kind, *told = connection.recv()
+                if kind == "rank":
+                    rank = told[0]
+                    with self._changed:
+                        self._connected.add(rank)
+                else:
+                    self._take(connection, rank, kind, told)
+        except (EOFError, OSError):
+            with self._changed:
+                self._connected.discard(rank)
+                self._changed.notify_all()
+
+    def _take(self, connection: "Connection[Any, Any]", rank: int, kind: str, told: list[Any]) -> None:
+        with self._changed:
+            if kind == "need":
+                self.peers.add((rank, told[0]))
+                self._ensure(told[0])
+            elif kind == "post":
+                self._posted[told[0]] = told[1]
+            elif kind == "fetch":
+                self._answer(connection, rank, *told)
+            elif kind == "record":
+                self.records[rank] = told[0]
+            elif kind == "failed" and not self._failure:
+                self._failure = told[0]
+            self._changed.notify_all()
+
+    def _answer(self, connection: "Connection[Any, Any]", rank: int, key: Any, source: int, where: str) -> None:
+        self._ensure(source)
+        self._waiting[rank] = (source, where, key)
+        while key not in self._posted:
+            if self._closing or self._failure:
+                return
+            if source in self.records:
+                self._failure = f"rank {rank} waits at {where} for data of rank {source}, which sends none"
+                return
+            self._changed.wait(0.5)
+        del self._waiting[rank]
+        connection.send(("data", self._posted[key]))
+
+
+def start_rank(rank: int, module: str, environment: dict[str, str]) -> "subprocess.Popen[bytes]":
+    """A process of this interpreter. What it prints goes where this process's goes."""
+    return subprocess.Popen([sys.executable, "-m", module], env={**os.environ, **environment}, stdin=subprocess.DEVNULL)

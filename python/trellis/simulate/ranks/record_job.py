@@ -1,0 +1,43 @@
+"""Records a job: runs its ranks, and puts what they did together."""
+
+import subprocess
+from typing import Any
+
+from trellis.simulate.record import Family, JobRecord, RankRecord
+from trellis.simulate.record.steps import of_json
+from trellis.simulate.ranks.classes import classes, first_ranks, missing_mates
+from trellis.simulate.ranks.coordinator import Coordinator, start_rank
+
+__all__ = ["record_job"]
+
+
+def _families(told: dict[str, Any]) -> list[Family]:
+    return [Family(name, tuple(tuple(g) for g in groups)) for name, groups in told["families"]]
+
+
+def record_job(command: list[str], world: int, local_world: int, device: str, step: int, memory: int,
+               routing: str = "") -> JobRecord:  # fmt: skip
+    """Raises RankFailed with what a rank said."""
+
+    def start(rank: int, address: str, key: bytes) -> "subprocess.Popen[bytes]":
+        from trellis.simulate.world.settings import Settings
+
+        settings = Settings(rank, world, local_world, device, step, memory, command, routing, address, key.hex())
+        return start_rank(rank, "trellis.simulate.world.job", settings.variables())
+
+    coordinator = Coordinator(start)
+    try:
+        told = coordinator.run(first_ranks(world))
+        records: dict[int, RankRecord] = {}
+        while True:
+            records = {rank: of_json(one["record"]) for rank, one in sorted(told.items())}
+            families = _families(told[0])
+            missing = missing_mates(world, families, records)
+            if not missing:
+                break
+            told = coordinator.run(missing)
+    finally:
+        coordinator.close()
+    grouped, assumed = classes(world, families, records)
+    told_of = {line for record in records.values() for line in record.assumptions}
+    return JobRecord(world, told[0]["torch"], device, command, families, grouped, sorted(told_of) + assumed)

@@ -1,0 +1,119 @@
+"""What one rank does in a step, in its order.
+
+An event is a tuple that begins with its kind:
+
+    ("op", stream, operation, place, phase)
+    ("collective", stream, id, kind, family, bytes, type, reduction, root, place, phase)
+    ("send" or "receive", stream, id, family, peer, bytes, type, tag, place, phase)
+    ("wait", stream, id)               the stream waits for a communication
+    ("mark", stream, event)            the event is reached when all that the stream has is done
+    ("await", stream, event)           the stream waits for the event
+    ("host", stream, place)            the host waits for the stream; -1: for all of them
+
+`operation` and `place` are indices into tables of the record, `family` into the job's families of groups; a
+collective's `bytes` are of its larger buffer; `peer` and `root` are places in the group.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+Event = tuple[Any, ...]
+
+PHASES = ("forward", "backward", "recompute", "optimizer", "other")
+
+
+class Place(NamedTuple):
+    """Where in the job: the module's name, and the line of the job's own source."""
+
+    module: str
+    line: str
+
+    def __str__(self) -> str:
+        return f"{self.module} at {self.line}" if self.module else self.line
+
+
+class Operation(NamedTuple):
+    """An operator on tensors of certain shapes."""
+
+    name: str  # "aten.mm"
+    inputs: tuple[tuple[int, ...], ...]
+    outputs: tuple[tuple[int, ...], ...]
+    type: str  # "bfloat16"
+    flops: int  # of products; 0: none
+    read: int  # bytes
+    written: int
+
+
+@dataclass
+class Memory:
+    """Bytes at the peak of the step, by category."""
+
+    peak: int = 0
+    at: int = 0  # the event before which it is reached
+    categories: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class RankRecord:
+    rank: int
+    events: list[Event] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+    streams: list[str] = field(default_factory=list)
+    memory: Memory = field(default_factory=Memory)
+    assumptions: list[str] = field(default_factory=list)
+    tokens: int = 0  # of this rank's input, in the step
+    parameters: int = 0  # of this rank's part of the model
+
+    def place(self, event: Event) -> Place:
+        index = {"op": 3, "collective": 9, "send": 8, "receive": 8, "host": 2}.get(event[0])
+        return self.places[event[index]] if index is not None else Place("", "")
+
+    def hash(self) -> str:
+        """Of what is done, not of where: classmates have the same."""
+        digest = hashlib.sha256()
+        for event in self.events:
+            told = event
+            if event[0] == "op":
+                told = ("op", event[1], *self.operations[event[2]], event[4])
+            elif event[0] == "collective":
+                told = (*event[:9], event[10])
+            elif event[0] in ("send", "receive"):
+                told = (*event[:8], event[9])
+            elif event[0] == "host":
+                told = event[:2]
+            digest.update(json.dumps(told).encode())
+        return digest.hexdigest()
+
+
+def as_json(record: RankRecord) -> dict[str, Any]:
+    return {
+        "rank": record.rank,
+        "streams": record.streams,
+        "places": record.places,
+        "operations": record.operations,
+        "events": record.events,
+        "memory": {"peak": record.memory.peak, "at": record.memory.at, "categories": record.memory.categories},
+        "assumptions": record.assumptions,
+        "tokens": record.tokens,
+        "parameters": record.parameters,
+    }
+
+
+def of_json(told: dict[str, Any]) -> RankRecord:
+    def shapes(lists: list[list[int]]) -> tuple[tuple[int, ...], ...]:
+        return tuple(tuple(shape) for shape in lists)
+
+    return RankRecord(
+        rank=told["rank"],
+        events=[tuple(event) for event in told["events"]],
+        operations=[Operation(o[0], shapes(o[1]), shapes(o[2]), *o[3:]) for o in told["operations"]],
+        places=[Place(*place) for place in told["places"]],
+        streams=told["streams"],
+        memory=Memory(**told["memory"]),
+        assumptions=told["assumptions"],
+        tokens=told["tokens"],
+        parameters=told["parameters"],
+    )

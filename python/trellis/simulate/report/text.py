@@ -1,0 +1,87 @@
+"""The report as text for a terminal."""
+
+from trellis.simulate.price import Priced
+from trellis.simulate.price.price import COMPUTE_FACTOR
+from trellis.simulate.report import words
+from trellis.simulate.report.waits import waits
+
+__all__ = ["assumptions", "text"]
+
+
+def assumptions(out: Priced) -> list[str]:
+    told = [f"computation lies within a factor of {COMPUTE_FACTOR}, collectives within the machine's figures",
+            "operations and communications do not slow each other, nor does the host slow them"]  # fmt: skip
+    defaults = [o for o in out.operators if o.default]
+    if defaults:
+        whole = sum(o.time for o in out.operators) or 1.0
+        shares = ", ".join(f"{o.name} ({100 * o.time / whole:.2g}%)" for o in defaults[:8])
+        told.append(f"operators without a rule of their own: {shares}" + (" and others" if len(defaults) > 8 else ""))
+    return told + out.job.assumptions
+
+
+def _line(name: str, value: str) -> str:
+    return f"  {name:<13} {value}"
+
+
+def _head(out: Priced) -> list[str]:
+    job = out.job
+    told = [f"{' '.join(job.command)} on {out.machine.base}, {job.world} ranks: a step takes {words.seconds(out.time)}",
+            _line("between", f"{words.seconds(out.low)} and {words.seconds(out.high)}")]  # fmt: skip
+    rate = f"{words.count(out.tokens / out.time)} tokens/s, {out.tokens:,} a step; " if out.tokens and out.time else ""
+    told.append(_line("rate", f"{rate}{100 * out.mfu:.3g}% of the tensor engines' FLOPs (MFU)"))
+    return told
+
+
+def _times(out: Priced) -> list[str]:
+    one = out.job.classes[out.slowest]
+    busy = out.timed.classes[out.slowest].busy
+    exposed = sum(out.exposed.values())
+    share = 100 / out.time if out.time else 0.0
+    parts = ", ".join(f"{name} {words.seconds(t)}" for name, t in out.exposed.items() if t > 0)
+    waited = f"{words.seconds(exposed)}, {share * exposed:.3g}%" + (f": {parts}" if parts else "")
+    told = [_line("compute", f"{words.seconds(busy)}, {share * busy:.3g}% of the step, of rank {one.recorded[0]}"),
+            _line("exposed", waited)]  # fmt: skip
+    if any(e[0] == "send" for e in out.record.events):
+        told.append(
+            _line("bubble", f"{words.seconds(out.bubble)}, {share * out.bubble:.3g}%, waits for messages included")
+        )
+    return told
+
+
+def _memory(out: Priced) -> list[str]:
+    most = max(out.job.classes, key=lambda c: c.record.memory.peak)
+    memory = most.record.memory
+    parts = ", ".join(f"{name} {words.size(n)}" for name, n in sorted(memory.categories.items(), key=lambda x: -x[1]))
+    fits = "fits" if memory.peak <= out.capacity else "DOES NOT FIT"
+    return [_line("memory", f"{words.size(memory.peak)} at the peak of rank {most.recorded[0]}, of "
+                            f"{words.size(out.capacity)}: {fits}"),
+            _line("", parts)]  # fmt: skip
+
+
+def _rows(out: Priced) -> list[str]:
+    whole = sum(o.time for o in out.operators) or 1.0
+    told = [_line("operators", ", ".join(f"{o.name} {100 * o.time / whole:.3g}%" for o in out.operators[:7]))]
+    for number, w in enumerate(waits(out)):
+        times = f" {w.times} times" if w.times > 1 else ""
+        why = f" ({w.why})" if w.why else ""
+        told.append(
+            _line("waits for" if not number else "", f"{words.seconds(w.seconds)}{times}: {w.what}{why}, in {w.where}")
+        )
+    for number, one in enumerate(out.job.classes):
+        checked = f"recorded {', '.join(map(str, one.recorded))}"
+        told.append(
+            _line(
+                "ranks" if not number else "", f"{words.ranks(one.ranks)}: {checked}, {len(one.record.events)} events"
+            )
+        )
+    proof = out.proof
+    told.append(_line("proved", f"{proof.collectives} collectives and {proof.messages} messages' ends fit in "
+                                f"{proof.groups} groups, and nobody waits in a circle"))  # fmt: skip
+    return told
+
+
+def text(out: Priced) -> str:
+    lines = [*_head(out), *_times(out), *_memory(out), *_rows(out)]
+    for number, one in enumerate(assumptions(out)):
+        lines.append(_line("assumed" if not number else "", one))
+    return "\n".join(lines) + "\n"

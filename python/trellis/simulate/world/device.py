@@ -1,0 +1,119 @@
+"""The fake device: torch's module for it (`torch.neuron`), and the names by which scripts ask for an accelerator."""
+
+import types
+from typing import Any
+
+import torch
+
+from trellis.simulate.world import streams
+from trellis.simulate.world.settings import Settings
+
+__all__ = ["install", "rename"]
+
+
+def _properties(settings: Settings) -> Any:
+    return types.SimpleNamespace(
+        name=settings.device, total_memory=settings.memory, major=9, minor=0, multi_processor_count=1, warp_size=32,
+        gcnArchName="", max_threads_per_multi_processor=1, L2_cache_size=0, shared_memory_per_block=0,
+        shared_memory_per_multiprocessor=0, regs_per_multiprocessor=0,
+    )  # fmt: skip
+
+
+def _functions(settings: Settings, all_streams: streams.Streams) -> dict[str, Any]:
+    """What modules like torch.cuda offer. The state of the generator is one that nobody draws from."""
+
+    def current_stream(device: Any = None) -> streams.Stream:
+        return all_streams.current
+
+    def set_stream(stream: streams.Stream) -> None:
+        all_streams.current = stream
+
+    def get_rng_state(device: Any = None) -> torch.Tensor:
+        return torch.zeros(16, dtype=torch.uint8)
+
+    def nothing(*_: Any, **__: Any) -> None:
+        pass
+
+    def zero(*_: Any, **__: Any) -> int:
+        return 0
+
+    told: dict[str, Any] = {
+        "is_initialized": lambda: True, "is_available": lambda: True, "current_device": lambda: 0,
+        "device_count": lambda: settings.local_world, "_is_in_bad_fork": lambda: False,
+        "synchronize": lambda device=None: all_streams.recorder.host_waits(-1),
+        "current_stream": current_stream, "set_stream": set_stream,
+        "default_stream": lambda d=None: all_streams.default,
+        "stream": lambda stream: stream if stream is not None else _Nowhere(), "Stream": streams.Stream,
+        "Event": streams.Event, "get_rng_state": get_rng_state, "get_rng_state_all": lambda: [get_rng_state()],
+        "get_amp_supported_dtype": lambda: [torch.bfloat16, torch.float16], "initial_seed": zero,
+        "is_bf16_supported": lambda *_, **__: True, "get_device_name": lambda device=None: settings.device,
+        "get_device_capability": lambda device=None: (9, 0),
+        "get_device_properties": lambda d=None: _properties(settings),
+        "mem_get_info": lambda device=None: (settings.memory, settings.memory), "memory_stats": lambda d=None: _Zeros(),
+        "device": _DeviceContext, "memory_summary": lambda *_, **__: "", "utilization": zero,
+    }  # fmt: skip
+    for name in ("max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved"):
+        told[name] = zero
+    for name in ("set_device", "set_rng_state", "set_rng_state_all", "manual_seed", "manual_seed_all", "seed",
+                 "seed_all", "empty_cache", "reset_peak_memory_stats", "init", "_lazy_init", "ipc_collect",
+                 "reset_accumulated_memory_stats", "set_per_process_memory_fraction", "_lazy_call"):  # fmt: skip
+        told[name] = nothing
+    return told
+
+
+class _Zeros(dict[str, int]):
+    def __missing__(self, _: str) -> int:
+        return 0
+
+
+class _Nowhere:
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class _DeviceContext(_Nowhere):
+    def __init__(self, *_: Any) -> None:
+        pass
+
+
+def rename() -> None:
+    """After it, torch knows the device's name."""
+    torch.utils.rename_privateuse1_backend("neuron")
+
+
+def install(settings: Settings, all_streams: streams.Streams) -> None:
+    """After it, device="neuron" is a device of torch, and torch.cuda says that it is there."""
+    streams.use(all_streams)
+    told = _functions(settings, all_streams)
+    module = types.ModuleType("torch.neuron")
+    for name, value in told.items():
+        setattr(module, name, value)
+    from torch.utils import backend_registration
+
+    backend_registration._setup_privateuseone_for_python_backend("neuron", module)
+    torch._C._set_only_lift_cpu_tensors(True)  # type: ignore[attr-defined]
+    for name, value in told.items():
+        setattr(torch.cuda, name, value)
+    accelerator = torch.accelerator
+    device = torch.device("neuron")
+    changes = {
+        "device_count": told["device_count"], "is_available": told["is_available"], "current_stream": current_of(told),
+        "current_accelerator": lambda check_available=False: device, "current_device_index": told["current_device"],
+        "set_device_index": told["set_device"], "set_stream": told["set_stream"], "synchronize": told["synchronize"],
+        "current_device_idx": told["current_device"], "set_device_idx": told["set_device"],
+    }  # fmt: skip
+    for name in ("max_memory_allocated", "memory_allocated", "empty_cache", "memory_reserved", "max_memory_reserved",
+                 "reset_peak_memory_stats", "memory_stats", "reset_accumulated_memory_stats"):  # fmt: skip
+        changes[name] = told[name]
+    for name, value in changes.items():
+        setattr(accelerator, name, value)
+    torch.Stream = streams.Stream  # type: ignore[misc,assignment]
+    torch.Event = streams.Event  # type: ignore[misc,assignment]
+    torch.cuda.memory_stats = told["memory_stats"]
+
+
+def current_of(told: dict[str, Any]) -> Any:
+    return lambda device=None: told["current_stream"]()

@@ -1,0 +1,68 @@
+"""FLOPs of products, from the shapes of operands."""
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+__all__ = ["of"]
+
+Shapes = tuple[tuple[int, ...], ...]
+
+
+def _mm(inputs: Shapes, _: Shapes) -> int:
+    return 2 * inputs[-2][0] * inputs[-2][1] * inputs[-1][1]
+
+
+def _bmm(inputs: Shapes, _: Shapes) -> int:
+    batch, rows, inner = inputs[-2]
+    return 2 * batch * rows * inner * inputs[-1][2]
+
+
+def _convolution(inputs: Shapes, outputs: Shapes) -> int:
+    return 2 * prod(outputs[0]) * prod(inputs[1][1:])
+
+
+def _convolution_backward(inputs: Shapes, outputs: Shapes) -> int:
+    """Gradients of the input and of the weights are a convolution each."""
+    forward = 2 * prod(inputs[0]) * prod(inputs[2][1:])
+    return forward * sum(bool(shape) for shape in outputs[:2])
+
+
+def _attention(inputs: Shapes, _: Shapes) -> int:
+    batch, heads, rows, width = inputs[0]
+    columns, values = inputs[1][2], inputs[2][3]
+    return 2 * batch * heads * rows * columns * (width + values)
+
+
+def _attention_backward(inputs: Shapes, _: Shapes) -> int:
+    """Scores again, then four products."""
+    batch, heads, rows, width = inputs[1]
+    columns, values = inputs[2][2], inputs[3][3]
+    return 2 * batch * heads * rows * columns * (3 * width + 2 * values)
+
+
+_RULES: dict[str, Callable[[Shapes, Shapes], int]] = {
+    "aten.mm": _mm, "aten.addmm": _mm, "aten.bmm": _bmm, "aten.baddbmm": _bmm, "aten._scaled_mm": _mm,
+    "aten.convolution": _convolution, "aten.convolution_backward": _convolution_backward,
+    "aten._scaled_dot_product_flash_attention": _attention,
+    "aten._scaled_dot_product_efficient_attention": _attention,
+    "aten._scaled_dot_product_cudnn_attention": _attention,
+    "aten._scaled_dot_product_flash_attention_for_cpu": _attention,
+    "aten._scaled_dot_product_flash_attention_backward": _attention_backward,
+    "aten._scaled_dot_product_efficient_attention_backward": _attention_backward,
+    "aten._scaled_dot_product_cudnn_attention_backward": _attention_backward,
+    "aten._scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
+}  # fmt: skip
+_HALVED = "_scaled_dot_product"  # causal: half of the scores are left out
+
+
+def of(name: str, flat: list[Any], inputs: Shapes, outputs: Shapes) -> int:
+    base = name.partition(".")[0] + "." + name.split(".")[1]
+    rule = _RULES.get(base)
+    if rule is None:
+        return 0
+    if base == "aten._scaled_mm":
+        inputs = inputs[:2]
+    count = rule(inputs, outputs)
+    causal = _HALVED in name and any(x is True for x in flat)
+    return count // 2 if causal else count

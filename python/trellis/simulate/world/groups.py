@@ -1,0 +1,51 @@
+"""Groups of ranks, in families: those that were made together, as along an axis of a mesh."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from trellis.simulate.record import Family
+
+__all__ = ["Groups"]
+
+
+class Groups:
+    """Every rank makes all groups, its own and others', in the same order: so families have the same numbers."""
+
+    def __init__(self, rank: int, world: int) -> None:
+        self.rank = rank
+        self.world = world
+        self._families: list[tuple[str, list[tuple[int, ...]]]] = [("world", [tuple(range(world))])]
+        self._by_name: dict[str, tuple[int, tuple[int, ...]]] = {}
+        self._counts: dict[str, int] = {}
+        self.backends: dict[str, str] = {}
+        self._open = False
+        self._said = ""
+
+    def default(self, name: str) -> None:
+        self._by_name[name] = (0, self._families[0][1][0])
+
+    def made(self, ranks: Sequence[int], description: str | None, name: str | None) -> None:
+        """`name`: torch's, None where this rank is no member."""
+        members = tuple(ranks)
+        said = (description or "group").removeprefix("mesh_")
+        label, groups = self._families[-1]
+        taken = {rank for group in groups for rank in group}
+        if not self._open or self._said != said or len(groups[0]) != len(members) or taken & set(members):
+            again = self._counts.get(said, 0)
+            self._counts[said] = again + 1
+            self._families.append((f"{said}.{again}" if again else said, []))
+            self._open, self._said = True, said
+        self._families[-1][1].append(members)
+        if name is not None:
+            self._by_name[name] = (len(self._families) - 1, members)
+
+    def of(self, name: str) -> tuple[int, tuple[int, ...]]:
+        """(its family, its members)"""
+        return self._by_name[name]
+
+    def families(self) -> list[Family]:
+        return [Family(label, tuple(groups)) for label, groups in self._families]
+
+
+def name_of(group: Any) -> str:
+    return str(getattr(group, "group_name", group))

@@ -1,0 +1,88 @@
+"""Names of accelerators that scripts say, as names of the fake device; attention as one operation."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.overrides import TorchFunctionMode
+
+from trellis.simulate.world.errors import CannotRecord
+from trellis.simulate.world.recorder import Recorder
+
+__all__ = ["Names", "here"]
+
+_OTHERS = ("cuda", "xla", "hpu", "xpu", "npu")
+
+
+def here(device: Any) -> Any:
+    """A device, or its name, as it is called here."""
+    if isinstance(device, torch.device):
+        return torch.device("neuron", 0) if device.type in _OTHERS else device
+    if isinstance(device, str) and device.partition(":")[0] in _OTHERS:
+        return "neuron"
+    return device
+
+
+class Names(TorchFunctionMode):
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if "device" in kwargs:
+            kwargs = {**kwargs, "device": here(kwargs["device"])}
+        if func is torch.Tensor.to and len(args) > 1:
+            args = (args[0], *(here(a) for a in args[1:]))
+        elif func is torch.Tensor.cuda:
+            return args[0].to("neuron")
+        elif func is F.scaled_dot_product_attention:
+            return self._attention(*args, **kwargs)
+        elif func in (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__):
+            return self._data(func, args, kwargs)
+        elif func is torch.Tensor.pin_memory:
+            return args[0]
+        return func(*args, **kwargs)
+
+    def _data(self, func: Any, args: Any, kwargs: Any) -> Any:
+        tensor = args[0]
+        local = getattr(tensor, "_local_tensor", tensor)
+        if not isinstance(local, FakeTensor):
+            return func(*args, **kwargs)
+        value = self._recorder.values.of(local)
+        if value is None and self._recorder.settings.routing == "uniform":
+            value = torch.ones(local.shape, dtype=local.dtype)
+            place = self._recorder.places.now()
+            self._recorder.assume(f"{place} reads {local.numel()} values that depend on data: taken as 1 each")
+        if value is None:
+            raise CannotRecord(
+                self._recorder.places.now(), f"{local.numel()} values are read that depend on data",
+                "say --routing uniform if they are numbers of tokens for experts",
+            )  # fmt: skip
+        return func(value, *args[1:], **kwargs)
+
+    def _attention(self, query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
+                   is_causal: bool = False, scale: Any = None, enable_gqa: bool = False) -> Any:  # fmt: skip
+        local = getattr(query, "_local_tensor", query)
+        if not isinstance(local, FakeTensor) or query.dim() != 4:
+            return F.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale,
+                                                  enable_gqa=enable_gqa)  # fmt: skip
+        if enable_gqa and key.shape[1] != query.shape[1]:
+            times = query.shape[1] // key.shape[1]
+            key, value = (_shared(t, times) for t in (key, value))
+        if attn_mask is None:
+            return torch.ops.aten._scaled_dot_product_flash_attention(
+                query, key, value, dropout_p, is_causal, scale=scale)[0]  # fmt: skip
+        if attn_mask.dtype == torch.bool:
+            attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype)
+        mask = attn_mask.expand(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
+        needed = torch.is_grad_enabled() and query.requires_grad
+        return torch.ops.aten._scaled_dot_product_efficient_attention(
+            query, key, value, mask, needed, dropout_p, is_causal, scale=scale)[0]  # fmt: skip
+
+
+def _shared(tensor: Any, times: int) -> Any:
+    """Heads that several queries share, without a copy: what is read stays what it is."""
+    batch, heads, rows, width = tensor.shape
+    return tensor[:, :, None].expand(batch, heads, times, rows, width).flatten(1, 2)

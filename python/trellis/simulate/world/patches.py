@@ -1,0 +1,184 @@
+"""What of torch is replaced, so that a script finds the world that it expects."""
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.distributed import distributed_c10d as c10d
+
+from trellis.simulate.world.communication import Communication
+from trellis.simulate.world.groups import Groups
+from trellis.simulate.world.names import here
+from trellis.simulate.world.recorder import Recorder
+from trellis.simulate.world.settings import Settings
+
+__all__ = ["install"]
+
+_BACKEND = "simulated"
+
+
+def _create(common: Any, options: Any) -> Any:
+    return torch._C._distributed_c10d.FakeProcessGroup._create_internal(common.group_rank, common.group_size)
+
+
+def _groups(settings: Settings, groups: Groups) -> None:
+    """torch's own makers of groups, over a backend that does nothing."""
+    devices = ["cpu"] if settings.device == "cpu" else ["cpu", "neuron", "cuda"]
+    dist.Backend.register_backend(_BACKEND, _create, extended_api=True, devices=devices)
+    for device, backend in (("neuron", "neuron"), ("cuda", "nccl")):
+        dist.Backend.default_device_backend_map[device] = backend
+    begin, make = c10d.init_process_group, c10d._new_group_with_tag
+
+    def init_process_group(backend: Any = None, init_method: Any = None, timeout: Any = None, world_size: int = -1,
+                           rank: int = -1, *_: Any, **__: Any) -> None:  # fmt: skip
+        begin(_BACKEND, store=dist.HashStore(), rank=settings.rank, world_size=settings.world)
+        group = c10d._get_default_group()
+        groups.default(group.group_name)
+        groups.backends[group.group_name] = str(backend or "nccl").lower()
+
+    def new_group_with_tag(ranks: Any = None, timeout: Any = None, backend: Any = None, backend_options: Any = None,
+                           pg_tag: Any = None, use_local_synchronization: bool = False, group_desc: Any = None,
+                           device_id: Any = None, sort_ranks: bool = True) -> Any:  # fmt: skip
+        group = make(ranks, timeout, None, None, pg_tag, use_local_synchronization, group_desc, None, sort_ranks)
+        members = list(range(settings.world)) if ranks is None else sorted(ranks) if sort_ranks else list(ranks)
+        name = getattr(group, "group_name", None) if settings.rank in members else None
+        groups.made(members, group_desc, name)
+        if name is not None:
+            groups.backends[name] = str(backend or next(iter(groups.backends.values()))).lower()
+        return group
+
+    def split_group(parent_pg: Any = None, split_ranks: Any = None, timeout: Any = None, pg_options: Any = None,
+                    group_desc: Any = None, backend: Any = None) -> Any:  # fmt: skip
+        made = [new_group_with_tag(ranks, group_desc=group_desc) for ranks in split_ranks or []]
+        mine = [g for g, ranks in zip(made, split_ranks or [], strict=True) if settings.rank in ranks]
+        return mine[0] if mine else None
+
+    def get_backend(group: Any = None) -> str:
+        return groups.backends.get((group or c10d._get_default_group()).group_name, "nccl")
+
+    replaced = {"init_process_group": init_process_group, "_new_group_with_tag": new_group_with_tag,
+                "split_group": split_group, "get_backend": get_backend}  # fmt: skip
+    from torch.distributed import device_mesh
+
+    for name, value in replaced.items():
+        setattr(c10d, name, value)
+        for module in (dist, device_mesh):
+            if hasattr(module, name):
+                setattr(module, name, value)
+    dist.is_nccl_available = c10d.is_nccl_available = lambda: True
+    dist.monitored_barrier = c10d.monitored_barrier = lambda *_, **__: None
+
+
+def _meshes() -> None:
+    from torch.distributed import device_mesh
+
+    init, mesh = device_mesh.init_device_mesh, device_mesh.DeviceMesh.__init__
+
+    def init_device_mesh(device_type: str, *args: Any, **kwargs: Any) -> Any:
+        return init(here(device_type), *args, **kwargs)
+
+    def of_device(self: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
+        mesh(self, here(device_type), *args, **kwargs)
+
+    device_mesh.init_device_mesh = dist.init_device_mesh = init_device_mesh
+    device_mesh.DeviceMesh.__init__ = of_device  # type: ignore[method-assign]
+
+
+def _mixed_precision() -> None:
+    cast = torch.amp.autocast_mode.autocast
+    begin = cast.__init__
+
+    def of_device(self: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
+        begin(self, here(device_type), *args, **kwargs)
+
+    cast.__init__ = of_device  # type: ignore[method-assign]
+
+
+def _backward(recorder: Recorder, communication: Communication) -> None:
+    """Backward runs on the thread that calls it, and ends with the reducer's waits."""
+    torch.autograd.set_multithreading_enabled(False)
+    run = torch.autograd.graph._engine_run_backward
+
+    def run_backward(*args: Any, **kwargs: Any) -> Any:
+        done = run(*args, **kwargs)
+        communication.backward_ended()
+        return done
+
+    torch.autograd.graph._engine_run_backward = run_backward
+    torch.autograd._engine_run_backward = run_backward  # type: ignore[attr-defined]
+
+
+def _moved(parameter: Any, fn: Any) -> Any:
+    """A parameter that several modules share is moved once."""
+    known = parameter.__dict__.get("_moved_to")
+    if known is not None:
+        return known
+    with torch.no_grad():
+        moved = fn(parameter)
+    if moved is parameter:
+        return parameter
+    parameter._moved_to = torch.nn.Parameter(moved.detach(), parameter.requires_grad)
+    return parameter._moved_to
+
+
+def _modules() -> None:
+    """A module whose parameters are fake on the host gets others when it is moved to the device."""
+    apply = torch.nn.Module._apply
+
+    def moved(self: torch.nn.Module, fn: Any, recurse: bool = True) -> torch.nn.Module:
+        if recurse:
+            for child in self.children():
+                child._apply(fn)
+        fakes = {key: p for key, p in self._parameters.items() if isinstance(p, FakeTensor)}
+        for key in fakes:
+            self._parameters[key] = None
+        apply(self, fn, recurse=False)
+        for key, p in fakes.items():
+            self._parameters[key] = _moved(p, fn)
+        return self
+
+    torch.nn.Module._apply = moved  # type: ignore[method-assign]
+
+
+def _identity(*args: Any, **_: Any) -> Any:
+    return args[0] if args and args[0] is not None else _identity
+
+
+def _rest(recorder: Recorder) -> None:
+    def compile_nothing(model: Any = None, **_: Any) -> Any:
+        recorder.assume("torch.compile is taken as no change: no operations are merged")
+        return _identity if model is None else model
+
+    torch.compile = compile_nothing  # type: ignore[assignment]
+    torch.nn.Module.compile = lambda self, *_, **__: None  # type: ignore[method-assign]
+    resize = torch.UntypedStorage.resize_
+
+    def resized(self: Any, size: int) -> Any:
+        done = resize(self, size)
+        recorder.memory.resized(self)
+        return done
+
+    torch.UntypedStorage.resize_ = resized  # type: ignore[method-assign]
+    from torch.nn.parallel import distributed
+    from torch.utils import data
+
+    distributed._verify_param_shape_across_processes = lambda *_, **__: True  # type: ignore[assignment]
+    load = data.DataLoader.__init__
+
+    def load_here(self: Any, *args: Any, **kwargs: Any) -> None:
+        for name in ("prefetch_factor", "persistent_workers", "multiprocessing_context"):
+            kwargs.pop(name, None)
+        load(self, *args, **{**kwargs, "num_workers": 0, "pin_memory": False})
+
+    data.DataLoader.__init__ = load_here  # type: ignore[method-assign]
+
+
+def install(settings: Settings, recorder: Recorder, groups: Groups, communication: Communication) -> None:
+    _groups(settings, groups)
+    if settings.device != "cpu":
+        _meshes()
+        _mixed_precision()
+        _modules()
+    _backward(recorder, communication)
+    _rest(recorder)

@@ -1,0 +1,104 @@
+"""Where in the job something happens: the module, and the line of the job's own source."""
+
+import os
+import sys
+from typing import Any
+
+import torch
+from torch import nn
+
+from trellis.simulate.record import Place
+
+__all__ = ["Places"]
+
+_OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+_WRAPPERS = ("_checkpoint_wrapped_module.", "_orig_mod.", "_fsdp_wrapped_module.")
+
+
+class Places:
+    """Follows modules as they are called. What runs backward is placed where its forward operation was."""
+
+    def __init__(self) -> None:
+        self._stack: list[str] = []
+        self._names: dict[int, str] = {}
+        self._forward: dict[int, Place] = {}  # by autograd's sequence number
+        self._files: dict[str, str] = {}  # "" for those that are not the job's
+        self._last = Place("", "")
+        self._hooks: list[Any] = []
+
+    def start(self) -> None:
+        hooks = nn.modules.module
+        self._hooks = [
+            hooks.register_module_forward_pre_hook(self._enter),
+            hooks.register_module_forward_hook(self._leave, always_call=True),
+        ]
+
+    def stop(self) -> None:
+        for hook in self._hooks:
+            hook.remove()
+
+    @property
+    def inside(self) -> bool:
+        """A module's forward is running."""
+        return bool(self._stack)
+
+    @property
+    def depth(self) -> int:
+        return len(self._stack)
+
+    def new_step(self) -> None:
+        self._forward.clear()
+        self._stack.clear()
+
+    def _enter(self, module: nn.Module, _: Any) -> None:
+        if id(module) not in self._names or not self._stack:
+            self._name_all(module)
+        self._stack.append(self._names[id(module)])
+
+    def _leave(self, module: nn.Module, _: Any, __: Any) -> None:
+        if self._stack:
+            self._stack.pop()
+
+    def _name_all(self, root: nn.Module) -> None:
+        if self._names.get(id(root)) is not None:
+            return
+        for name, module in root.named_modules():
+            for wrapper in _WRAPPERS:
+                name = name.replace(wrapper, "")
+            self._names[id(module)] = name.removeprefix("module.")
+        self._keep = getattr(self, "_keep", []) + [root]  # so that no id is used again
+
+    def now(self) -> Place:
+        node = torch._C._current_autograd_node()
+        if node is None:
+            place = Place(self._stack[-1] if self._stack else "", self._line())
+            if torch.is_grad_enabled():
+                self._forward.setdefault(torch.autograd._get_sequence_nr() - 1, place)
+        else:
+            place = self._forward.get(node._sequence_nr(), self._last)
+            if self._stack:  # what is computed again
+                place = Place(self._stack[-1], place.line)
+        self._last = place
+        return place
+
+    def _line(self) -> str:
+        frame = sys._getframe(2)
+        while frame is not None:
+            file = frame.f_code.co_filename
+            short = self._files.get(file)
+            if short is None:
+                short = self._files[file] = _short(file)
+            if short:
+                return f"{short}:{frame.f_lineno}"
+            frame = frame.f_back  # type: ignore[assignment]
+        return ""
+
+
+def _short(file: str) -> str:
+    if file.startswith((_OWN, _TORCH, "<")) or "/importlib/" in file or file.endswith(("/runpy.py", "/contextlib.py")):
+        return ""
+    if "site-packages/" in file:
+        return file.rpartition("site-packages/")[2]
+    near = os.path.relpath(file)
+    return os.path.basename(file) if near.startswith("..") else near

@@ -1,0 +1,237 @@
+"""Records what a rank does: operations of the device in their streams, and what is communicated."""
+
+from typing import Any
+
+import torch
+from torch._subclasses import fake_tensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map
+
+from trellis.simulate.record import Operation, Place, RankRecord
+from trellis.simulate.record.steps import Event
+from trellis.simulate.world import flops
+from trellis.simulate.world.allocations import Allocations
+from trellis.simulate.world.errors import CannotRecord
+from trellis.simulate.world.places import Places
+from trellis.simulate.world.settings import Settings
+from trellis.simulate.world.streams import Streams
+from trellis.simulate.world.values import Values
+
+__all__ = ["Recorder"]
+
+_PLAIN = (torch.Tensor, FakeTensor, torch.nn.Parameter, torch.nn.Buffer)
+_LARGE = 1 << 16  # elements: floats of the host that many are not made for real, if the device is fake
+_NO_WORK = {"aten::detach", "aten::_unsafe_view", "aten::lift_fresh", "aten::alias", "aten::empty", "aten::new_empty",
+            "aten::empty_like", "aten::empty_strided", "aten::new_empty_strided", "aten::set_", "aten::resize_",
+            "aten::is_same_size", "aten::record_stream", "aten::_local_scalar_dense", "aten::lift"}  # fmt: skip
+
+
+class Recorder(TorchDispatchMode):
+    supports_higher_order_operators = True
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.fake = FakeTensorMode(allow_non_fake_inputs=True)
+        self.device = torch.device("neuron" if settings.device != "cpu" else "cpu")
+        self.record = RankRecord(settings.rank)
+        self.streams = Streams(self)
+        self.places = Places()
+        self.values = Values()
+        self.memory = Allocations()
+        self.phase = "other"  # beside forward and backward, which are seen
+        self.on = False  # this step is recorded
+        self.on_first = lambda: None  # called before an operation that may begin a step
+        self.communicate: dict[str, Any] = {}  # by namespace
+        self.assumed: dict[str, None] = {}
+        self._operations: dict[Operation, int] = {}
+        self._places: dict[Place, int] = {}
+
+    # What is recorded
+
+    def add(self, event: Event) -> None:
+        if self.on and event:
+            self.record.events.append(event)
+            self.memory.events += 1
+
+    def host_waits(self, stream: int) -> None:
+        if self.on:
+            self.add(("host", stream, self.placed()))
+
+    def placed(self) -> int:
+        place = self.places.now()
+        index = self._places.setdefault(place, len(self._places))
+        if index == len(self.record.places):
+            self.record.places.append(place)
+        return index
+
+    def now(self) -> str:
+        """The phase."""
+        if torch._C._current_graph_task_id() != -1:
+            return "recompute" if self.places.inside else "backward"
+        return "forward" if self.places.inside else self.phase
+
+    def assume(self, what: str) -> None:
+        self.assumed[what] = None
+
+    def begin_step(self) -> None:
+        self.on = True
+        self.memory.begin_step()
+
+    def end_step(self) -> RankRecord:
+        self.on = False
+        self.record.streams = list(self.streams.names)
+        self.record.memory = self.memory.peak()
+        self.record.assumptions = list(self.assumed)
+        return self.record
+
+    # What torch calls
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.ops.prim.device.default:
+            return args[0].fake_device if isinstance(args[0], FakeTensor) else func(*args)
+        if any(t not in _PLAIN and not issubclass(t, FakeTensor) for t in types if t.__torch_dispatch__ is not
+               torch._C._disabled_torch_dispatch_impl):  # fmt: skip
+            return NotImplemented
+        handler = self.communicate.get(getattr(func, "namespace", ""))
+        if handler is not None:
+            return handler(func, args, kwargs)
+        flat = tree_flatten((args, kwargs))[0]
+        if self._is_fake(func, flat, kwargs):
+            return self._on_device(func, flat, args, kwargs)
+        if self.settings.device == "cpu":
+            self.on_first()
+        done = func(*args, **kwargs)
+        if self.settings.device == "cpu":
+            self._recorded(func, flat, [o for o in tree_flatten(done)[0] if isinstance(o, torch.Tensor)])
+        return done
+
+    def _is_fake(self, func: Any, flat: list[Any], kwargs: dict[str, Any]) -> bool:
+        if self.settings.device == "cpu":
+            return False
+        tensors = [x for x in flat if isinstance(x, torch.Tensor)]
+        if any(isinstance(t, FakeTensor) for t in tensors):
+            return True
+        device = kwargs.get("device")
+        if device is not None and device.type == self.device.type:
+            return True
+        if not tensors and self.places_large(func, flat, kwargs):
+            return True
+        return any(t.device.type == "meta" for t in tensors) and device is not None and device.type != "meta"
+
+    def places_large(self, func: Any, flat: list[Any], kwargs: dict[str, Any]) -> bool:
+        """Makes floats of the host that are many: a model, before it is moved to the device."""
+        kind, device = kwargs.get("dtype") or torch.get_default_dtype(), kwargs.get("device")
+        if not kind.is_floating_point or (device is not None and device.type != "cpu"):
+            return False
+        size = flat[0] if flat and isinstance(flat[0], int) else 0
+        shape = [x for x in flat if isinstance(x, int) and not isinstance(x, bool)]
+        count = 1
+        for extent in shape:
+            count *= max(extent, 1)
+        return size > 0 and count >= _LARGE and getattr(func, "namespace", "") == "aten" and any(
+            a.name == "size" for a in func._schema.arguments)  # fmt: skip
+
+    def _on_device(self, func: Any, flat: list[Any], args: Any, kwargs: Any) -> Any:
+        if func is torch.ops.aten._local_scalar_dense.default:
+            return self._item(args[0])
+        self.on_first()
+        try:
+            if not any(isinstance(x, FakeTensor) for x in flat):
+                with self.fake:
+                    done = func(*tree_map(self._copied, args), **tree_map(self._copied, kwargs))
+            else:
+                with self.fake:
+                    done = func(*args, **kwargs)
+        except fake_tensor.DynamicOutputShapeException:
+            raise CannotRecord(
+                self.places.now(),
+                f"the shape of what {func} gives depends on data, and there is no data here",
+                "make the shape a fixed one (a capacity, padding), or say --routing uniform where tokens are routed",
+            ) from None
+        except (fake_tensor.UnsupportedOperatorException, NotImplementedError) as error:
+            raise CannotRecord(
+                self.places.now(),
+                f"{func} has no fake implementation ({str(error).splitlines()[0][:120]})",
+                "register one with torch.library.register_fake: it says the shapes of the results",
+            ) from None
+        outputs = [o for o in tree_flatten(done)[0] if isinstance(o, torch.Tensor)]
+        if isinstance(func, torch._ops.OpOverload):
+            self.values.follow(func, flat, args, kwargs, outputs)
+        return self._arrived(func, flat, done, outputs)
+
+    def _copied(self, x: Any) -> Any:
+        """A fake tensor like a real one of the host."""
+        if not isinstance(x, torch.Tensor) or isinstance(x, FakeTensor):
+            return x
+        return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device)
+
+    def _arrived(self, func: Any, flat: list[Any], done: Any, outputs: list[torch.Tensor]) -> Any:
+        tensors = [x for x in flat if isinstance(x, torch.Tensor)]
+        to_host = outputs and not any(self._here(o) for o in outputs) and any(self._here(t) for t in tensors)
+        if to_host and not any(x is True for x in flat if func is torch.ops.aten._to_copy.default):
+            self.host_waits(self.streams.current.number)
+        if to_host and (value := self.values.of(outputs[0])) is not None and len(outputs) == 1:
+            return value
+        if any(self._here(t) for t in [*outputs, *tensors]):
+            self._recorded(func, flat, outputs)
+        return done
+
+    def _here(self, tensor: torch.Tensor) -> bool:
+        return tensor.device.type == self.device.type
+
+    def _item(self, tensor: torch.Tensor) -> Any:
+        if self._here(tensor):
+            self.host_waits(self.streams.current.number)
+        if (value := self.values.of(tensor)) is not None:
+            return value.item()
+        place = self.places.now()
+        kind = tensor.dtype
+        taken = False if kind == torch.bool else 1.0 if kind.is_floating_point else 1
+        self.assume(f"{place} reads a value that depends on data: taken as {taken}")
+        return taken
+
+    def _recorded(self, func: Any, flat: list[Any], outputs: list[torch.Tensor]) -> None:
+        phase = self.now()
+        for output in outputs:
+            if self._here(output):
+                self.memory.see(output, phase)
+        if not self.on or func.name().partition(".")[0] in _NO_WORK:
+            return
+        inputs = [x for x in flat if isinstance(x, torch.Tensor)]
+        name = func.name().replace("::", ".")
+        mutable = not isinstance(func, torch._ops.OpOverload) or func._schema.is_mutable
+        held = {id(t.untyped_storage()) for t in inputs}
+        made = [o for o in outputs if id(o.untyped_storage()) not in held]
+        if not made and not mutable:
+            return  # a view
+        shapes = tuple(tuple(t.shape) for t in inputs)
+        results = tuple(tuple(t.shape) for t in outputs)
+        kind = str((outputs or inputs)[0].dtype).removeprefix("torch.") if outputs or inputs else ""
+        written = sum(_bytes(t) for t in made) or sum(_bytes(t) for t in _written(func, flat, inputs))
+        operation = Operation(name, shapes, results, kind, flops.of(name, flat, shapes, results),
+                              sum(_bytes(t) for t in inputs), written)  # fmt: skip
+        index = self._operations.setdefault(operation, len(self._operations))
+        if index == len(self.record.operations):
+            self.record.operations.append(operation)
+        self.add(("op", self.streams.current.number, index, self.placed(), phase))
+
+
+def _bytes(tensor: torch.Tensor) -> int:
+    """What moves: a value that is repeated along an axis is read once."""
+    count = 1
+    for extent, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        count *= extent if stride or not extent else 1
+    return count * tensor.element_size()
+
+
+def _written(func: Any, flat: list[Any], inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Of an operator in place: its first argument, or the lists that it changes."""
+    if not inputs:
+        return []
+    if not isinstance(func, torch._ops.OpOverload):
+        return inputs[:1]
+    changed = [a for a in func._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+    return inputs if len(changed) > 1 or "foreach" in func.name() or "fused" in func.name() else inputs[:1]

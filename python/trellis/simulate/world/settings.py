@@ -1,0 +1,30 @@
+"""What a rank is told of the world that it is in."""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+
+__all__ = ["Settings"]
+
+_VARIABLE = "TRELLIS_SIMULATED_RANK"
+
+
+@dataclass
+class Settings:
+    rank: int
+    world: int
+    local_world: int  # ranks of a host
+    device: str  # "neuron": tensors there are fake, and recorded; "cpu": those of the host are recorded, and are real
+    step: int  # the one to record, from 1; 0: the first that is like those after it
+    memory: int  # bytes of the device
+    command: list[str]
+    routing: str = ""  # "uniform": data that the job splits by is as if it were spread evenly
+    address: str = ""  # of the coordinator
+    key: str = ""
+
+    def variables(self) -> dict[str, str]:
+        return {_VARIABLE: json.dumps(asdict(self))}
+
+    @staticmethod
+    def of_environment() -> "Settings":
+        return Settings(**json.loads(os.environ[_VARIABLE]))

@@ -1,0 +1,66 @@
+"""Values of small tensors that are known though the tensors are fake: counters, flags, scales, sizes."""
+
+import weakref
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._pytree import tree_map
+
+__all__ = ["Values"]
+
+_MOST = 64  # elements
+_UNKNOWN = {"rand", "randn", "randint", "randperm", "bernoulli", "normal", "uniform", "exponential", "empty",
+            "empty_like", "empty_strided", "rand_like", "randn_like", "randint_like", "new_empty", "multinomial",
+            "new_empty_strided", "native_dropout", "normal_", "uniform_", "bernoulli_", "random_", "exponential_",
+            "empty_permuted", "resize_"}  # fmt: skip
+_DEVICES = {"device", "pin_memory", "layout"}
+
+
+class Values:
+    """A tensor that is a view of another shares its known values, too."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, torch.Tensor] = {}
+
+    def of(self, tensor: Any) -> torch.Tensor | None:
+        if isinstance(tensor, FakeTensor):
+            return self._known.get(id(tensor))
+        if isinstance(tensor, torch.Tensor) and tensor.numel() <= _MOST and tensor.device.type == "cpu":
+            return tensor
+        return None
+
+    def know(self, fake: FakeTensor, value: torch.Tensor) -> None:
+        if id(fake) not in self._known:
+            weakref.finalize(fake, self._known.pop, id(fake), None).atexit = False
+        self._known[id(fake)] = value
+
+    def forget(self, fake: Any) -> None:
+        self._known.pop(id(fake), None)
+
+    def follow(self, func: Any, flat: list[Any], args: Any, kwargs: Any, outputs: list[Any]) -> None:
+        """Computes `func` for real where all that goes in is known and what comes out is small."""
+        small = all(o.numel() <= _MOST for o in outputs)
+        tensors = [x for x in flat if isinstance(x, torch.Tensor)]
+        name = func._schema.name.partition("::")[2]
+        known = small and name not in _UNKNOWN and all(self.of(t) is not None for t in tensors)
+        if not known or not outputs:
+            if func._schema.is_mutable:
+                for argument, value in zip(func._schema.arguments, args, strict=False):
+                    if argument.alias_info is not None and argument.alias_info.is_write:
+                        for one in value if isinstance(value, (list, tuple)) else [value]:
+                            self.forget(one)
+            return
+        real = [self.of(t) for t in tensors]
+        by_id = {id(t): r for t, r in zip(tensors, real, strict=True)}
+        swap = lambda x: by_id[id(x)] if isinstance(x, torch.Tensor) else x  # noqa: E731
+        here = {k: v for k, v in kwargs.items() if k not in _DEVICES}
+        try:
+            done = func(*tree_map(swap, args), **tree_map(swap, here))
+        except Exception:  # no kernel of the host for it: then the value is not known
+            for output in outputs:
+                self.forget(output)
+            return
+        for output, value in zip(outputs, done if isinstance(done, (list, tuple)) else [done], strict=False):
+            if isinstance(output, FakeTensor) and isinstance(value, torch.Tensor):
+                self.know(output, value)

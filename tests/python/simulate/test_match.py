@@ -1,0 +1,121 @@
+"""Records of jobs as values: their file, what of them fits together, when what happens."""
+
+import pytest
+
+pytest.importorskip("numpy")
+
+from trellis.simulate.match import Mismatch, prove  # noqa: E402
+from trellis.simulate.price.timeline import timed  # noqa: E402
+from trellis.simulate.record import Family, JobRecord, Operation, Place, RankClass, RankRecord, read, write  # noqa: E402
+
+PLACES = [Place("layers.0", "train.py:10"), Place("layers.1", "train.py:20")]
+PRODUCT = Operation("aten.mm", ((128, 64), (64, 32)), ((128, 32),), "bfloat16", 2 * 128 * 64 * 32, 20480, 8192)
+
+
+def collective(number, kind="all_reduce", size=4096, family=0, place=0, stream=0):
+    return ("collective", stream, number, kind, family, size, "float32", "sum", -1, place, "forward")
+
+
+def message(kind, number, peer, place=0, size=64):
+    return (kind, 0, number, 0, peer, size, "float32", 0, place, "forward")
+
+
+def job(*events_of_ranks):
+    families = [Family("world", (tuple(range(len(events_of_ranks))),))]
+    classes = [
+        RankClass([rank], [rank], RankRecord(rank, list(events), [PRODUCT], list(PLACES), ["compute", "side"]))
+        for rank, events in enumerate(events_of_ranks)
+    ]
+    return JobRecord(len(events_of_ranks), "2.13.0", "neuron", ["torchrun", "train.py"], families, classes)
+
+
+def seconds(event, ends):
+    return {"op": 1.0, "collective": 10.0}.get(event[0], 5.0)
+
+
+def test_a_record_comes_back_from_its_file_and_is_the_same_bytes_each_time(tmp_path):
+    one = job([collective(0), ("wait", 0, 0), ("op", 0, 0, 0, "forward")], [collective(0)])
+    write(one, tmp_path / "a")
+    write(one, tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert read(tmp_path / "a") == one
+
+
+def test_a_file_that_is_no_record_is_refused(tmp_path):
+    (tmp_path / "x").write_bytes(b"something else\n")
+    with pytest.raises(ValueError, match="no record of a simulated job"):
+        read(tmp_path / "x")
+    write(job([]), tmp_path / "y")
+    (tmp_path / "y").write_bytes((tmp_path / "y").read_bytes()[:-5])
+    with pytest.raises(ValueError, match="damaged"):
+        read(tmp_path / "y")
+    (tmp_path / "z").write_bytes(b"trellis simulated job 99\n")
+    with pytest.raises(ValueError, match="version '99': expected 1"):
+        read(tmp_path / "z")
+
+
+def test_the_hash_is_of_what_is_done_and_not_of_where():
+    here, there = job([collective(0)], [collective(0, place=1)]).classes
+    other = job([collective(0, size=8)]).classes[0]
+    assert here.record.hash() == there.record.hash() != other.record.hash()
+
+
+def test_two_collectives_in_another_order_are_refused_with_both_lines():
+    ordered = [collective(0, "all_gather"), collective(1, "all_reduce", place=1)]
+    swapped = [collective(0, "all_reduce", place=1), collective(1, "all_gather")]
+    assert prove(job(ordered, ordered)).collectives == 4
+    with pytest.raises(Mismatch) as told:
+        prove(job(ordered, swapped))
+    assert "rank 0 does all_gather of 4096 B of float32 by sum in layers.0 at train.py:10" in str(told.value)
+    assert "rank 1 does all_reduce of 4096 B of float32 by sum in layers.1 at train.py:20" in str(told.value)
+
+
+def test_a_missing_collective_and_another_size_are_refused():
+    with pytest.raises(Mismatch, match="rank 1 does nothing more there"):
+        prove(job([collective(0), collective(1)], [collective(0)]))
+    with pytest.raises(Mismatch, match="4096 B.*8 B"):
+        prove(job([collective(0)], [collective(0, size=8)]))
+
+
+def test_a_message_needs_a_receiver_that_expects_it():
+    sends, receives = [message("send", 0, 1)], [message("receive", 0, 0)]
+    assert prove(job(sends, receives)).messages == 2
+    with pytest.raises(Mismatch, match="message 1 of a group world differs"):
+        prove(job(sends, []))
+    with pytest.raises(Mismatch, match="64 B.*128 B"):
+        prove(job(sends, [message("receive", 0, 0, size=128)]))
+
+
+def test_ranks_that_wait_in_a_circle_are_refused():
+    first = [message("receive", 0, 1), ("wait", 0, 0), message("send", 1, 1)]
+    second = [message("receive", 0, 0, 1), ("wait", 0, 0), message("send", 1, 0, 1)]
+    one = job(first, second)
+    prove(one)  # every message has both ends
+    with pytest.raises(Mismatch, match="nobody can go on: rank 0 waits .*train.py:10; rank 1 waits .*train.py:20"):
+        timed(one, seconds)
+
+
+def test_what_runs_beside_computation_costs_no_time_and_what_is_waited_for_does():
+    beside = [collective(0), *[("op", 0, 0, 0, "forward")] * 20, ("wait", 0, 0), ("op", 0, 0, 0, "forward")]
+    awaited = [collective(0), ("wait", 0, 0), *[("op", 0, 0, 0, "forward")] * 21]
+    assert timed(job(beside, beside), seconds).time == 21
+    late = timed(job(awaited, awaited), seconds)
+    assert late.time == 31 and sum(late.classes[0].exposed.values()) == 10
+
+
+def test_streams_are_ordered_by_events():
+    """A collective on a side stream begins when the mark on the first stream is reached, not when it is issued."""
+    events = [
+        ("op", 0, 0, 0, "forward"), ("mark", 0, 7), ("op", 0, 0, 0, "forward"), ("await", 1, 7),
+        collective(0, stream=1), ("wait", 0, 0), ("op", 0, 0, 0, "forward"),
+    ]  # fmt: skip
+    times = timed(job(events, events), seconds)
+    assert times.time == 1 + 10 + 1 and times.classes[0].busy == 3
+
+
+def test_a_pipeline_of_two_stages_has_its_bubble():
+    work = [("op", 0, 0, 0, "forward")] * 4
+    first = [*work, message("send", 0, 1)]
+    second = [message("receive", 0, 0), ("wait", 0, 0), *work]
+    times = timed(job(first, second), seconds)
+    assert times.time == 4 + 5 + 4 and sum(times.classes[1].exposed.values()) == 9
