@@ -26,7 +26,7 @@ struct Options {
   bool timing_only = false, json = false;
   std::uint64_t seed = 1;
   std::vector<std::string> inputs, outputs;  // NAME=FILE
-  std::string output;
+  std::string output, sums = "lanes";
 };
 
 void add_run(CLI::App& app, Options& o) {
@@ -37,6 +37,12 @@ void add_run(CLI::App& app, Options& o) {
   add_core_subject(app, o.subject);
   app.add_flag("--timing-only", o.timing_only,
                "Keep time only, without computing values: faster, with the same simulated time");
+  app.add_option(
+         "--sums", o.sums,
+         "In what order rows are summed where nothing is published of it: lanes, 32 partial sums and a tree, as\n"
+         "the host's kernels; sequential, from left to right, as tensor_reduce is known to on Trainium 1")
+      ->check(CLI::IsMember({"lanes", "sequential"}))
+      ->capture_default_str();
   app.add_option("--seed", o.seed, "Seed of the random inputs")->capture_default_str();
   app.add_option("--input", o.inputs, "NAME=FILE: the bytes of an HBM buffer; several times")->allow_extra_args(false);
   app.add_option("--save", o.outputs, "NAME=FILE: where an HBM buffer's bytes go; several times")
@@ -139,6 +145,7 @@ int run_program(const Options& o) {
   std::unique_ptr<Memory> memory;
   if (!o.timing_only) {
     memory = std::make_unique<Memory>(program, chip);
+    if (o.sums == "sequential") memory->use_sum_order(SumOrder::sequential);
     if (ships != nullptr && ships->fill != nullptr) ships->fill(arguments_of(o.subject, *ships), *memory, o.seed);
     read_inputs(o, *memory);
     for (const auto& [name, file] : outputs) memory->hbm(name);  // throws for a name that it has not

@@ -30,7 +30,7 @@ void Accumulate::row(std::int64_t row, const float* values, std::size_t n) {
   if (command_ == ReduceCommand::reset)
     kept = neutral(op_);
   else if (command_ != ReduceCommand::idle) {
-    const float before = start(kept), value = reduced(op_, values, n);
+    const float before = start(kept), value = reduced(op_, values, n, memory_.sum_order());
     arithmetic(op_, {&before}, {&value}, &kept, 1);
   }
   if (result_ == nullptr) return;

@@ -117,10 +117,13 @@ void arithmetic(AluOp op, Term a, Term b, float* out, std::size_t n) {
   with_function(op, [&](auto f) { loops(a.at, a.spread, b.at, b.spread, out, n, f); });
 }
 
-float reduced(AluOp op, const float* a, std::size_t n) {
-  if (op == AluOp::subtract) {
-    float state = n == 0 ? 0 : a[0];
-    for (std::size_t i = 1; i < n; ++i) state -= a[i];
+float reduced(AluOp op, const float* a, std::size_t n, SumOrder order) {
+  if (op == AluOp::subtract || order == SumOrder::sequential) {
+    const std::size_t first = op == AluOp::subtract && n > 0 ? 1 : 0;
+    float state = first == 1 ? a[0] : neutral(op);
+    with_function(op, [&](auto f) {
+      for (std::size_t i = first; i < n; ++i) state = f(state, a[i]);
+    });
     return state;
   }
   constexpr std::size_t width = kernels::row_sums;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "sim/core/program/attributes.h"
+#include "sim/core/run/memory.h"
 
 namespace trellis::sim::core {
 
@@ -31,10 +32,8 @@ struct Term {
 // overlap an operand.
 void arithmetic(AluOp, Term a, Term b, float* out, std::size_t n);
 
-// Reduces a row to one number in the order of kernels/layers/rows.h: element i is combined into state i % row_sums,
-// which begins as neutral(); then the second half of the states is combined into the first until one is left. subtract
-// goes from left to right.
-float reduced(AluOp, const float* a, std::size_t n);
+// Reduces a row to one number. subtract goes from left to right in either.
+float reduced(AluOp, const float* a, std::size_t n, SumOrder);
 // The neutral element, for ops that have one: 0 of add, 1 of multiply, -infinity of max.
 float neutral(AluOp);
 

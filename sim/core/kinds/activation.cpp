@@ -61,7 +61,7 @@ void run(const Call& call, Memory& memory) {
     for (std::size_t i = 0; i < n; ++i) t[i] = x[i] * s + b;
     evaluate(func, t, out.row(), n, slope);
     if (reduces) {
-      const float sum = reduced(op, out.row(), n);
+      const float sum = reduced(op, out.row(), n, memory.sum_order());
       memory.write(call.out(1), r, &sum);
     }
     out.store(r);

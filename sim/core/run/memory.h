@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -13,6 +14,12 @@
 namespace trellis::sim::core {
 
 inline constexpr int register_count = 64;  // of an engine
+
+// The order in which a row is reduced to one number. sequential: from left to right. lanes: as in
+// kernels/layers/rows.h, element i is combined into state i % row_sums, which begins as neutral(); then the second half
+// of the states is combined into the first until one is left. Of the hardware only tensor_reduce's order is published
+// (README.md).
+enum class SumOrder : std::uint8_t { lanes, sequential };
 
 class Memory {
  public:
@@ -43,6 +50,9 @@ class Memory {
   // Sets the engine whose registers index views from now on.
   void use_registers(std::int64_t* registers) { registers_ = registers; }
   std::int64_t& reg(std::size_t r) { return registers_[r]; }
+  // The order of sums along a row where the hardware's isn't known.
+  SumOrder sum_order() const { return sum_order_; }
+  void use_sum_order(SumOrder order) { sum_order_ = order; }
   // Scratch floats for one instruction, uninitialised; invalid after the next call.
   float* scratch(std::size_t n) {
     if (scratch_size_ < n) {
@@ -72,6 +82,7 @@ class Memory {
   std::int64_t* registers_ = nullptr;
   std::unique_ptr<float[]> scratch_;
   std::size_t scratch_size_ = 0;
+  SumOrder sum_order_ = SumOrder::lanes;
   std::vector<EngineState> states_;  // core * engine_count + engine
 };
 

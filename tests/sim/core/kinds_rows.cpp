@@ -29,6 +29,43 @@ TEST(CoreReduce, IsWithinTheRoundingsOfASum) {
   }
 }
 
+double from_left(const std::vector<double>& xs, std::size_t first, std::size_t n) {
+  float sum = 0;
+  for (std::size_t i = first; i < first + n; ++i) sum += static_cast<float>(xs[i]);
+  return sum;
+}
+
+// What a published run on Trainium 1 shows of 4,096 sums of 128.
+TEST(CoreReduce, SumsOfF32GoFromLeftToRight) {
+  constexpr std::int32_t rows = 128, n = 128;
+  Bench b("trn1");
+  const View x = b.add(plain(DType::f32, rows, n)), z = b.add(plain(DType::f32, rows, 1));
+  b.set("tensor_reduce", Engine::vector, {z}, {x}, {with(AluOp::add)});
+  const auto xs = b.fill(x);
+  b.run();
+  const auto zs = b.read(z);
+  for (std::size_t r = 0; r < rows; ++r) EXPECT_EQ(zs[r], from_left(xs, r * n, n)) << r;
+}
+
+TEST(CoreReduce, WhereTheOrderIsNotKnownBothAreOffered) {
+  constexpr std::int32_t rows = 64, n = 200;
+  Bench b;
+  const View x = b.add(plain(DType::f32, rows, n)), z = b.add(plain(DType::f32, rows, n)),
+             sums = b.add(plain(DType::f32, rows, 1));
+  b.set("activation_reduce", Engine::scalar, {z, sums}, {x}, {with(Function::copy)});
+  const auto xs = b.fill(x);
+  b.run();
+  const auto lanes = b.read(sums);
+  b.memory().use_sum_order(SumOrder::sequential);
+  b.run();
+  const auto sequential = b.read(sums);
+  for (std::size_t r = 0; r < rows; ++r) {
+    EXPECT_EQ(sequential[r], from_left(xs, r * n, n)) << r;
+    EXPECT_NEAR(sequential[r], lanes[r], 1e-3) << r;
+  }
+  EXPECT_NE(lanes, sequential);
+}
+
 TEST(CoreReduce, ExtremesAndBits) {
   Bench b;
   const View x = b.add(plain(DType::f32, 3, 50)), z = b.add(plain(DType::f32, 3, 1));
