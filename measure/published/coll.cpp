@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -12,6 +13,8 @@
 #include "measure/published/record.h"
 #include "measure/words.h"
 #include "sim/cluster/choose/choice.h"
+#include "sim/cluster/machine/launch.h"
+#include "sim/cluster/price/interval.h"
 #include "sim/hardware/figures/data.h"
 
 // Records of collectives and networks: priced on the machine and with the runtime that they are about.
@@ -67,17 +70,30 @@ std::string machine_of(const Record& r) {
   return ranks_of(r) / nodes_of(r) == 32 ? "trn1.32xlarge" : "trn2.48xlarge";
 }
 
+// What started it: "host (torch.distributed ...)", "device trace ...", "host-dispatched NEFF ...".
+std::string launch_of(const Record& r) {
+  const std::string said = lower(r.word("launch"));
+  if (said.find("neff") != std::string::npos || said.find("graph replay") != std::string::npos) return "graph";
+  if (said.starts_with("host")) return "host";
+  return "device";
+}
+
 // A machine is read once, and keeps the patterns that were priced on it for later records.
 struct Place {
   std::unique_ptr<Machine> machine;
   std::map<std::string, std::unique_ptr<Pricer>> pricers = {};
 };
 
-Place& place(const std::string& name, Rank nodes) {
+// `joined`: physical cores of a rank (LNC); 0: as the chip is usually set.
+Place& place(const std::string& name, Rank nodes, std::int32_t joined = 0) {
   static std::map<std::string, Place> places;
   const std::string whole = nodes == 1 ? name : fmt::format("{} x {}", name, nodes);
-  Place& found = places[whole];
-  if (!found.machine) found.machine = std::make_unique<Machine>(sim::machine_named(whole));
+  Place& found = places[fmt::format("{} {}", whole, joined)];
+  if (!found.machine) {
+    sim::MachineSpec spec = sim::machine_spec(whole);
+    if (joined > 0) spec.figures.set("logical.cores", joined);
+    found.machine = std::make_unique<Machine>(std::move(spec));
+  }
   return found;
 }
 
@@ -109,6 +125,10 @@ constexpr const char* newest = "2025";
 // In the benchmark's tables printed since 2.28, the host starts and awaits each collective.
 std::string era_of(const Record& r, const Machine& machine) {
   const std::string said = r.word("runtime_era").substr(0, 4);
+  if (const std::string date = r.word("date"); said == "2026" || (said.empty() && date.starts_with("2026"))) {
+    const std::string launch = launch_of(r);
+    return launch == "device" ? "2026" : "2026-" + launch;
+  }
   if (said.empty()) return r.generation == "unknown" ? newest : machine.spec().era;
   const auto known = machine.eras();
   const std::string from_host = said + "-host";
@@ -122,7 +142,7 @@ std::string era_of(const Record& r, const Machine& machine) {
 std::vector<AlgorithmConfig> configs_for(const Record& r, const Pricer& pricer) {
   std::vector<std::string> names = {"ring", "flat_ring", "direct"};
   if (!pricer.settings().era.starts_with("2023")) names = {"mesh", "rdh", "kangaring", "ring", "flat_ring", "direct"};
-  if (const std::string said = r.word("algorithm"); !said.empty()) names = {said};
+  if (const std::string said = r.word("algorithm"); !said.empty()) names = {said.substr(0, said.find(' '))};
   const bool rooted = schedule::rooted(pricer.settings().collective);
   const std::vector<std::int32_t> segments =
       rooted ? std::vector<std::int32_t>{1, 4, 16, 64} : std::vector<std::int32_t>{1};
@@ -138,7 +158,7 @@ std::vector<AlgorithmConfig> configs_for(const Record& r, const Pricer& pricer) 
 }
 
 Pricer& pricer_for(const Record& r, Place& at, const BenchOp& op, Rank ranks) {
-  const std::string era = era_of(r, *at.machine), type = r.word("dtype");
+  const std::string era = era_of(r, *at.machine), type = r.word("dtype") == "unknown" ? "" : r.word("dtype");
   const std::string key = fmt::format("{} {} {} {}", op.word, ranks, era, type);
   std::unique_ptr<Pricer>& kept = at.pricers[key];
   if (kept) return *kept;
@@ -173,11 +193,36 @@ std::optional<double> bytes_of(const Record& r, Rank ranks) {
   constexpr double plateau = 1 << 30;
   auto bytes = r.number("size_bytes");
   if (!bytes && r.unit.ends_with("B/s")) bytes = plateau;
-  const std::string convention = lower(r.word("size_convention"));
-  const bool each =
-      convention.find("per-rank") != std::string::npos || convention.find("per rank") != std::string::npos;
-  if (bytes && each && schedule::by_block(op_of(r.word("op")).collective)) return *bytes * ranks;
+  const bool each = lower(r.word("size_convention")).find("output is") != std::string::npos;
+  if (bytes && each && op_of(r.word("op")).collective == Collective::all_gather) return *bytes * ranks;
   return bytes;
+}
+
+// How surely the figures tell the time: the range that they leave to it, the launch's own apart, and whose errors are
+// like this one's.
+void add_range(Answer& found, const Record& r, Pricer& pricer, const AlgorithmConfig& config, const sim::Price& price) {
+  const std::string& era = pricer.settings().era;
+  found.kind = sim::collective_error(era);
+  const sim::MachineSpec& spec = pricer.machine().spec();
+  const std::string key = fmt::format("era.{}.launch", era.empty() ? spec.era : era);
+  const auto unit = seconds_of(r.unit);
+  const sim::Interval interval =
+      sim::interval(pricer.pattern(config, price.bytes), spec, pricer.options(price.bytes), price.time);
+  double below = 0, above = 0;
+  for (const sim::Sensitivity& s : interval.sensitivities) {
+    if (unit && s.figure == key) continue;
+    below = std::hypot(below, sim::in_seconds(price.time - s.low));
+    above = std::hypot(above, sim::in_seconds(s.high - price.time));
+  }
+  const double time = sim::in_seconds(price.time);
+  if (!unit) {
+    found.range = {*found.simulated * time / (time + above),
+                   *found.simulated * time / std::max(time - below, time / 1e3)};
+    return;
+  }
+  found.range = {*found.simulated - below / *unit, *found.simulated + above / *unit};
+  const sim::Figure& launch = spec.figures.at(key);
+  found.launch = Launch{key, launch.value / *unit, {launch.low / *unit, launch.high / *unit}};
 }
 
 Answer collective(const Record& r) {
@@ -190,7 +235,7 @@ Answer collective(const Record& r) {
   if (!bytes) return Answer::no("the size isn't given");
   const std::string name = machine_of(r);
   if (!sim::has_data("machines", name)) return Answer::no(fmt::format("no machine file for {}", name));
-  Place& at = place(name, nodes);
+  Place& at = place(name, nodes, r.count("lnc").value_or(0));
   Pricer& pricer = pricer_for(r, at, op, ranks);
   const auto best = sim::fastest(pricer, configs_for(r, pricer), *bytes);
   if (!best) return Answer::no("no algorithm serves it");
@@ -202,6 +247,7 @@ Answer collective(const Record& r) {
   }
   Answer found = in_unit(r, price, std::move(by));
   found.fitted_to = fitted_in(*at.machine, r);
+  if (found.simulated) add_range(found, r, pricer, best->config, price);
   return found;
 }
 
@@ -211,10 +257,14 @@ Answer network(const Record& r) {
   const Machine& machine = *at.machine;
   const Rank host = machine.ranks() / 2;
   std::vector<sim::ResourceId> way;
-  machine.route(0, host, way);
+  machine.route(0, r.says("inside a node") ? machine.cores() : host, way);
   if (r.says("latency")) {
     sim::Time latency = 0;
     for (const sim::ResourceId link : way) latency += machine.latency(link);
+    if (r.says("per-hop")) {
+      const sim::Overheads o = machine.overheads(newest);
+      latency += o.handshake + o.dma_start + o.semaphore;
+    }
     const auto value = time_in(r.unit, latency);
     if (!value) return Answer::no(fmt::format("unit '{}'", r.unit));
     return {.simulated = value, .by = "the latencies of the way", .fitted_to = fitted_in(machine, r)};

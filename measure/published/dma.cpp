@@ -17,18 +17,28 @@ using namespace sim::core;
 using sim::ChipSpec;
 using sim::Time;
 
-// Bytes a second of `transfers` loads, each with so many rows and bytes a row.
-double load_rate(const ChipSpec& chip, std::int64_t rows, std::int64_t row_bytes, int transfers) {
-  Builder b("loads", chip);
-  const Operand from = b.input("from", DType::u8, rows, row_bytes);
+// Bytes a second of `transfers` loads or stores, each with so many rows and bytes a row.
+double copy_rate(const ChipSpec& chip, std::int64_t rows, std::int64_t row_bytes, int transfers, bool stores) {
+  Builder b(stores ? "stores" : "loads", chip);
+  const Operand hbm = stores ? b.output("to", DType::u8, rows, row_bytes) : b.input("from", DType::u8, rows, row_bytes);
+  const Operand kept = b.tile("kept", DType::u8, rows, row_bytes);
+  if (stores) fill(b, kept, 1);
   for (int t = 0; t < transfers; ++t) {
+    if (stores) {
+      store(b, hbm, kept);
+      continue;
+    }
     const Operand tile = b.tile(fmt::format("tile{}", t), DType::u8, rows, row_bytes);
-    load(b, tile, from);
+    load(b, tile, hbm);
     b.free(tile);
   }
   const Program p = b.finish();
   const RunTotals totals = run(p, chip);
   return totals.dma_bytes / sim::in_seconds(totals.time);
+}
+
+double load_rate(const ChipSpec& chip, std::int64_t rows, std::int64_t row_bytes, int transfers) {
+  return copy_rate(chip, rows, row_bytes, transfers, false);
 }
 
 // One DMA engine's time for a transfer of 8 partitions, or for one whose bytes are contiguous.
@@ -63,6 +73,18 @@ std::optional<Answer> bandwidth(const Record& r, const ChipSpec& chip) {
     return Answer{.simulated = load_rate(chip, rows, bytes, 16 * transfers) / whole,
                   .by = fmt::format("loads of {} bytes a partition", bytes)};
   }
+  if (r.says("rate of one core by row width") || r.says("load rate of one core")) {
+    if (r.id.find("xla") != r.id.npos) return Answer::no("the compiler chose how it loads");
+    if (r.word("consumer").find("t*t") != std::string::npos)
+      return Answer::no("the consumer's Vector work is the limit");
+    const auto wide = r.count("free_elements");
+    if (!wide) return Answer::no("the width isn't given");
+    const bool stores = r.says("store");
+    return rate(r, copy_rate(chip, chip.memory.partitions, *wide * 2, 8 * transfers, stores),
+                fmt::format("{} of {} bytes a partition", stores ? "stores" : "loads", *wide * 2));
+  }
+  if (r.says("HBM read bandwidth, one NeuronCore"))
+    return rate(r, copy_rate(chip, chip.memory.partitions, 4096, 8 * transfers, false), "loads of 4 KiB a partition");
   if (r.says("bandwidth of one DMA engine"))
     return rate(r, static_cast<double>(plateau_bytes) * 2 / sim::in_seconds(engine_time(chip, 1, 2 * plateau_bytes)),
                 "a descriptor of 64 KiB");

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cmath>
 #include <limits>
+#include <regex>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -74,6 +75,16 @@ bool Record::says(std::string_view text) const { return lower(what).find(lower(t
 
 std::string Record::kind() const { return id.substr(0, id.find('.')); }
 
+std::string Record::configuration() const {
+  static const std::regex sizes(R"(\.(\d+B|i\d+|run[A-Z]\d*|p\d+|[a-z_]*(time|active|pct)[a-z_]*)(?=\.|$))");
+  const std::string_view from = std::string_view(source).substr(0, source.find_first_of(" @;,"));
+  const std::string table = std::regex_replace(id, sizes, "");
+  const std::size_t parts = kind() == "coll" ? 6 : 2;  // coll.all_reduce.r8.n1.TYPE.LAUNCH
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < parts && end != table.npos; ++i) end = table.find('.', end + (i > 0 ? 1 : 0));
+  return fmt::format("{}:{}", from, table.substr(0, end));
+}
+
 std::int32_t whole_count(std::string_view what, double value) {
   constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
   if (!(value >= 0 && value <= most) || value != std::floor(value))
@@ -119,12 +130,16 @@ std::optional<sim::ChipSpec> chip_of(const Record& r) {
   return std::nullopt;
 }
 
-std::optional<double> time_in(std::string_view unit, sim::Time t) {
-  if (unit == "ns") return static_cast<double>(t) * 1e-3;
-  if (unit == "us") return static_cast<double>(t) * 1e-6;
-  if (unit == "ms") return static_cast<double>(t) * 1e-9;
-  if (unit == "s") return static_cast<double>(t) * 1e-12;
+std::optional<double> seconds_of(std::string_view unit) {
+  for (const auto& [word, seconds] :
+       {std::pair{"ns", 1e-9}, std::pair{"us", 1e-6}, std::pair{"ms", 1e-3}, std::pair{"s", 1.0}})
+    if (unit == word) return seconds;
   return std::nullopt;
+}
+
+std::optional<double> time_in(std::string_view unit, sim::Time t) {
+  const auto seconds = seconds_of(unit);
+  return seconds ? std::optional(sim::in_seconds(t) / *seconds) : std::nullopt;
 }
 
 }  // namespace trellis::measure

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/hardware/chip/chip.h"
+#include "sim/hardware/figures/error_range.h"
 
 namespace trellis::measure {
 
@@ -24,6 +25,8 @@ struct Record {
   std::string word(std::string_view key) const;                   // "" when absent
   bool says(std::string_view text) const;                         // whether `what` contains it, ignoring case
   std::string kind() const;                                       // the id up to the first dot
+  // What was measured together, and may share a fault: a collective of so many ranks, or a kernel, of one source.
+  std::string configuration() const;
 };
 
 // A number of a record as a count. Throws invalid_argument, naming it, unless it is whole and from 0 to 2^31 - 1.
@@ -32,9 +35,19 @@ std::int32_t whole_count(std::string_view what, double value);
 // Throws invalid_argument when the text is not a list of records, naming the record and the field.
 std::vector<Record> read_records(std::string_view json, std::string_view file);
 
+// What an answer owes to the launch of a collective: a figure of the era's, with its range.
+struct Launch {
+  std::string figure;
+  double value = 0;
+  sim::ValueRange range = {};
+};
+
 // The answer to a record: a value in its unit and how it was found, or why there is none.
 struct Answer {
   std::optional<double> simulated = {};
+  sim::ValueRange range = {};               // of the value, over figures that are not known; 0, 0: none was tried
+  std::optional<Launch> launch = {};        // which `range` leaves out; in the record's unit
+  std::string kind = {};                    // whose error.KIND widens the range; "": the record's kind
   std::string by = {};                      // "program matmul, stage tiled"
   std::string why_not = {};                 // when nothing was simulated
   std::vector<std::string> fitted_to = {};  // records that the hardware's data was fitted to
@@ -54,5 +67,7 @@ std::optional<sim::ChipSpec> chip_of(const Record&);
 
 // A time in the unit of the record (ns, us, ms, s); none when that is not a unit of time.
 std::optional<double> time_in(std::string_view unit, sim::Time);
+
+std::optional<double> seconds_of(std::string_view unit);  // of such a unit
 
 }  // namespace trellis::measure

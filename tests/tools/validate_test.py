@@ -10,7 +10,9 @@ import unittest
 
 import program
 
-RECORDS = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "sim/published/measured.json"
+PUBLISHED = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "sim/published"
+RECORDS = PUBLISHED / "measured.json"
+BOTH = (RECORDS, PUBLISHED / "repositories.json")
 trellis = functools.partial(program.trellis, timeout=300)
 
 
@@ -69,6 +71,27 @@ class Validate(unittest.TestCase):
                 ("mamba.trn1.profile.v2.4096ch", "mamba.trn1.profile.v1.4096ch"),
                 ("mamba.trn1.profile.v3.seq8192", "mamba.trn1.profile.v2.seq8192")):
             self.assertLess(self.records["kernel." + better]["simulated"], self.records["kernel." + worse]["simulated"])
+
+    def test_intervals_hold_what_they_state(self):
+        """Four in five of what is measured, of records that no figure was fitted to, and of those that are left out."""
+        with tempfile.TemporaryDirectory() as folder:
+            fit = pathlib.Path(folder) / "fitted"
+            done = trellis("validate", *BOTH, "--fit", fit, "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(fit.read_text(), (PUBLISHED / "fitted.published").read_text())
+        free = [r for r in json.loads(done.stdout)["records"] if r["simulated"] is not None and not r["fitted"]]
+        self.assertGreater(len(free), 600)
+        inside = statistics.mean(r["inside"] for r in free)
+        self.assertTrue(0.75 <= inside <= 0.88, inside)
+        for r in free:
+            self.assertTrue(r["low"] <= r["simulated"] <= r["high"], r)
+            self.assertEqual(r["inside"], r["low"] <= r["measured"] <= r["high"], r)
+        held = json.loads(trellis("validate", *BOTH, "--hold-out", "--json").stdout)["held_out"]
+        left_out = sum(kind["records"] for kind in held.values())
+        covered = sum(kind["inside"] * kind["records"] for kind in held.values()) / left_out
+        self.assertTrue(0.75 <= covered <= 0.88, covered)
+        for kind, widest in (("coll.host", 2.4), ("coll.graph", 1.6), ("coll", 1.6), ("kernel", 1.6), ("dma", 1.5)):
+            self.assertLess(held[kind]["width"], widest, kind)
 
     def test_no_record_of_that_name_is_said(self):
         none = trellis("validate", RECORDS, "--only", "zzz")

@@ -10,6 +10,7 @@
 #include "schedule/formats/text.h"
 #include "schedule/proof/verify.h"
 #include "sim/cluster/machine/import/typed.h"
+#include "sim/cluster/machine/launch.h"
 #include "sim/cluster/tune/search.h"
 #include "sim/cluster/tune/synthesis.h"
 #include "sim/hardware/thread_pool.h"
@@ -116,8 +117,11 @@ double gain_over(const Cost& fixed, sim::Time found) {
   return 1 - static_cast<double>(found) / static_cast<double>(fixed.time);
 }
 
-std::string gain_text(const Options& o, double gain, const Cost& fixed) {
-  if (gain > 0) return fmt::format("found: {:.1f}% less time than the best as they are\n", 100 * gain);
+std::string gain_text(const Options& o, const Machine& machine, double gain, const Cost& fixed) {
+  const auto found = static_cast<sim::Time>(static_cast<double>(fixed.time) * (1 - gain));
+  if (gain > 0)
+    return fmt::format("found: {:.1f}% less time than the best as they are{}\n", 100 * gain,
+                       sim::is_draw(machine, o.era, found, fixed.time) ? "; a draw, by the model's own error" : "");
   return fmt::format("none is better than {}{}\n", text_of(fixed.config),
                      o.output.empty() ? "" : fmt::format(", which is what {} holds", o.output));
 }
@@ -231,7 +235,7 @@ int run(const Options& o) {
   text += where_it_goes(machine, text_of(fixed.config), answer(question, priced).price);
   question.config.reset(), question.schedule = &best.schedule;
   text += where_it_goes(machine, best.name, answer(question, priced).price);
-  write_output("", text + gain_text(o, gain, fixed) + best.again);
+  write_output("", text + gain_text(o, machine, gain, fixed) + best.again);
   return report.ok() ? 0 : 1;
 }
 

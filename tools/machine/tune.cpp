@@ -14,6 +14,7 @@
 #include "sim/cluster/choose/choice.h"
 #include "sim/cluster/choose/usual_configs.h"
 #include "sim/cluster/machine/import/typed.h"
+#include "sim/cluster/machine/launch.h"
 #include "sim/cluster/tune/borders.h"
 #include "sim/hardware/thread_pool.h"
 #include "tools/answer/crossover_chart.h"
@@ -320,8 +321,10 @@ int explain(const Options& o) {
               {{.name = "algorithm", .align = Align::left}, {.name = "time", .unit = "s"}, {.name = "of the fastest"}});
   std::set<std::string> seen;
   std::vector<AlgorithmConfig> two;
+  std::vector<std::string> draws;
   for (const Cost& c : costs) {
     if (!seen.insert(sim::family_of(c.config)).second) continue;
+    if (!two.empty() && sim::is_draw(machine, o.era, costs.front().time, c.time)) draws.push_back(c.config.algorithm);
     if (two.size() < 2) two.push_back(c.config);
     table.add({text_of(c.config), sim::in_seconds(c.time),
                static_cast<double>(c.time) / static_cast<double>(costs.front().time)});
@@ -339,6 +342,9 @@ int explain(const Options& o) {
   }
   text += fmt::format("nothing is faster than {} by latency, {} by bandwidth, {} by bisection\n\n",
                       sim_time_text(bounds.latency), sim_time_text(bounds.bandwidth), sim_time_text(bounds.bisection));
+  if (!draws.empty())
+    text +=
+        fmt::format("a draw with {}: the model's own error leaves open which is faster\n\n", fmt::join(draws, ", "));
   write_output("", text + table.text());
   return 0;
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "sim/cluster/machine/launch.h"
 #include "sim/cluster/price/critical_path.h"
 #include "sim/hardware/timeline/summary_words.h"
 #include "tools/answer/crossover_chart.h"
@@ -40,13 +41,26 @@ void put_interval(nlohmann::ordered_json& j, const Interval& interval) {
     j["sensitive_to"].push_back({{"figure", s.figure}, {"low_us", in_us(s.low)}, {"high_us", in_us(s.high)}});
 }
 
+void put_launches(nlohmann::ordered_json& j, const Answer& a) {
+  if (a.era.empty()) return;
+  j["era"] = a.era, j["launch"] = launch_of(a.era);
+  for (const Launched& other : a.launches)
+    j["launches"].push_back({{"launch", other.by},
+                             {"era", other.era},
+                             {"time_us", in_us(other.time)},
+                             {"time_low_us", in_us(other.low)},
+                             {"time_high_us", in_us(other.high)}});
+  j["draw_with"] = nlohmann::ordered_json::array();
+  for (const AlgorithmConfig& config : a.draws) j["draw_with"].push_back(text_of(config));
+}
+
 std::string config_words(const AlgorithmConfig& config) {
   return config.algorithm.starts_with(schedule::file_prefix) ? config.algorithm : text_of(config);
 }
 
 std::string interval_words(const Interval& interval) {
   return fmt::format(
-      "{} and {}, by the machine's figures that are not documented{}", sim_time_text(interval.low),
+      "{} and {}, by figures that are not documented and the model's own error{}", sim_time_text(interval.low),
       sim_time_text(interval.high),
       interval.sensitivities.empty() ? "" : fmt::format(", above all {}", interval.sensitivities.front().figure));
 }
@@ -83,6 +97,24 @@ std::vector<std::string> left_out_words(const Choice& choice) {
   return lines;
 }
 
+std::string launch_words(const Answer& a) {
+  if (a.era.empty()) return {};
+  std::string text = fmt::format(
+      "{} (era {})", launch_of(a.era) == launches[0] ? "on the device" : fmt::format("by the {}", launch_of(a.era)),
+      a.era);
+  for (const Launched& other : a.launches)
+    text += fmt::format("; by {}: {} ({} to {})", other.by == launches[1] ? "a graph" : "the host",
+                        sim_time_text(other.time), sim_time_text(other.low), sim_time_text(other.high));
+  return text;
+}
+
+std::string draw_words(const std::vector<AlgorithmConfig>& draws) {
+  std::string text;
+  const std::size_t named = std::min(most_compared, draws.size());
+  for (std::size_t i = 0; i < named; ++i) text += fmt::format("{}{}", i > 0 ? ", " : "", draws[i].algorithm);
+  return draws.size() == named ? text : fmt::format("{} and {} more", text, draws.size() - named);
+}
+
 std::string sim_text(const SimReport& report, const Machine& machine) {
   const Answer& a = report.answer;
   const Price& p = a.price;
@@ -93,6 +125,8 @@ std::string sim_text(const SimReport& report, const Machine& machine) {
   };
   if (!a.interrupted.empty()) line("interrupted", a.interrupted);
   if (a.interval.high > 0) line("between", interval_words(a.interval));
+  if (const std::string words = launch_words(a); !words.empty()) line("launched", words);
+  if (!a.draws.empty()) line("a draw with", draw_words(a.draws) + ": their intervals overlap");
   if (!a.noisy.times.empty()) line("with noise", noise_words(a.noisy));
   line("algbw, busbw", fmt::format("{:.3f} GB/s, {:.3f} GB/s", p.algbw * 1e-9, p.busbw * 1e-9));
   line("bounds", bounds_words(p.bounds));
@@ -142,6 +176,7 @@ std::string sim_json(const SimReport& report, const Machine& machine) {
                            {"interrupted", a.interrupted},
                            {"left_out", left_out_words(a.choice)}};
   put_interval(j, a.interval);
+  put_launches(j, a);
   put_noise(j, a.noisy);
   for (const PathShare& s : path_shares(p, machine))
     j["path"].push_back({{"what", s.words}, {"time_us", in_us(s.time)}});

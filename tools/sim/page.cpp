@@ -56,6 +56,10 @@ class Page {
     bound("bound by bisection", p.bounds.bisection, "what must cross between the machine's halves");
     bound("bound by memory", p.bounds.memory, "what a chip's ranks must read and write of its HBM");
     put(text_, "</table>\n");
+    if (const std::string words = launch_words(a_); !words.empty())
+      put(text_, "<p>launched {}</p>\n", escaped_html(words));
+    if (!a_.draws.empty())
+      put(text_, "<p>a draw with {}: their intervals overlap</p>\n", escaped_html(draw_words(a_.draws)));
     const auto& others = a_.choice.others;
     for (const Cost& other : std::span(others).first(std::min(most_compared, others.size())))
       put(text_, "<p>runner-up: at least {} by {}</p>\n", sim_time_text(other.time),

@@ -8,6 +8,7 @@
 #include "measure/words.h"
 #include "sim/cluster/answer/answer.h"
 #include "sim/cluster/machine/import/typed.h"
+#include "sim/cluster/machine/launch.h"
 #include "sim/hardware/timeline/summary_words.h"
 #include "text/number.h"
 #include "text/words.h"
@@ -30,7 +31,7 @@ namespace {
 using namespace sim;
 
 struct Options {
-  std::string what, machine = "trn2.48xlarge", bytes = "1MiB", era, memory, output, shown;
+  std::string what, machine = "trn2.48xlarge", bytes = "1MiB", era, launch, memory, output, shown;
   RequestOptions request;
   std::vector<std::string> what_if;
   std::optional<double> within;  // percent
@@ -61,6 +62,11 @@ void add(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("-n,--ranks", o.ranks, "Use only the first N ranks of the machine [all]")->check(at_least_zero());
   app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
+  app.add_option(
+         "--launch", o.launch,
+         "Who starts the collective: device, a step of an executable that runs; graph, a graph or wrapped kernel\n"
+         "of its own; host, a framework's call. Without it (and --era) the answer is given for each")
+      ->check(CLI::IsMember({"device", "graph", "host"}));
   app.add_option("--what-if", o.what_if, change_grammar);
   app.add_flag("--explain", o.explain, "Also print the critical path, the phases, and the figures that matter most");
   app.add_option("--within", o.within,
@@ -99,6 +105,7 @@ int play(const Options& o, const TypedFile& file) {
   if (!o.shown.empty()) stranger = "--show";
   if (o.within) stranger = "--within";
   if (o.no_interval) stranger = "--no-interval";
+  if (!o.launch.empty()) stranger = "--launch";
   if (!stranger.empty())
     throw std::invalid_argument(fmt::format("{} goes with a collective, and {} is a file", stranger, o.what));
   return play_file({.file = file,
@@ -133,8 +140,9 @@ std::vector<Rank> ranks_named(const std::string& text) {
 class Pricing {
  public:
   Pricing(const Options& o, MachineSpec spec) : o_(o), priced_(std::move(spec), &watch_) {
-    expect_noise(o.noise, machine(), o.era);
-    question_.settings = {.era = o.era, .fold = !o.no_fold};
+    const std::string era = o.launch.empty() ? o.era : era_launched(machine(), o.era, o.launch);
+    expect_noise(o.noise, machine(), era);
+    question_.settings = {.era = era, .fold = !o.no_fold};
     question_.group = first_in_a_row(machine(), o.ranks);
     question_.noise = o.noise;
     question_.interval = !o.no_interval;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "measure/published/accuracy.h"
 #include "measure/published/record.h"
 #include "sim/hardware/figures/data.h"
 #include "sim/hardware/figures/figures.h"
@@ -24,29 +25,33 @@ namespace {
 
 struct Options {
   std::vector<std::string> files;
-  std::string only, output;
-  bool json = false;
+  std::string only, output, fit;
+  bool json = false, hold_out = false;
 };
 
 void add(CLI::App& app, Options& o) {
   app.description(
-      "Simulates each published measurement that it knows how to model, and prints measured, simulated and the error;\n"
-      "then the median, the 90th percentile and the worst of each kind, apart for the records that a figure of the\n"
-      "hardware's data was fitted to; then what it could not model, and why.");
+      "Simulates each published measurement that it knows how to model, and prints measured, simulated, the error, "
+      "and\n"
+      "the interval that should hold four in five measured values, with a mark where it does not. Then, for each "
+      "kind:\n"
+      "the median, the 90th percentile and the worst of the errors, the part of the records within their intervals,\n"
+      "and the intervals' median width (x/÷); apart for the records that a figure of the hardware's data was fitted\n"
+      "to. Then what it could not model, and why.");
   app.add_option("files", o.files, "Records, in the form of a list of {id, generation, what, parameters, value, unit}")
       ->required();
   app.add_option("--only", o.only, "Only records whose id begins with this");
-  app.add_flag("--json", o.json, R"(Print {"records":[{"id","measured","simulated","unit","error",...}]})");
+  auto* const hold_out =
+      app.add_flag("--hold-out", o.hold_out,
+                   "Leave out each configuration (one table of one source) in turn, fit launches and errors to the\n"
+                   "others, and print how well that answers the one left out");
+  app.add_option("--fit", o.fit,
+                 "Fit launches and errors to these records, and write the data file: published/fitted.published")
+      ->check(output_file())
+      ->excludes(hold_out);
+  app.add_flag("--json", o.json, R"(Print {"records":[{"id","measured","simulated","low","high","inside",...}]})");
   app.add_option("-o,--output", o.output, "Write here [standard output]")->check(output_file());
 }
-
-struct Line {
-  const Record* record;
-  Answer answer;
-  bool fitted = false;
-
-  double error() const { return *answer.simulated / record->value - 1; }
-};
 
 // Every record that a figure of any chip or machine was fitted to.
 std::set<std::string> fitted_records() {
@@ -60,28 +65,34 @@ std::set<std::string> fitted_records() {
   return all;
 }
 
-std::string json_of(const std::vector<Line>& lines) {
+void put(nlohmann::ordered_json& j, const Accuracy& a) {
+  j = {{"records", a.records}, {"median", a.median}, {"ninth", a.ninth},
+       {"worst", a.worst},     {"inside", a.inside}, {"width", a.width}};
+}
+
+std::string json_of(const std::vector<Compared>& all, bool held_out) {
   nlohmann::ordered_json out;
   out["records"] = nlohmann::ordered_json::array();
-  for (const Line& line : lines) {
-    nlohmann::ordered_json r;
-    r["id"] = line.record->id;
-    r["measured"] = line.record->value;
-    if (line.answer.simulated) {
-      r["simulated"] = *line.answer.simulated;
-      r["unit"] = line.record->unit;
-      r["error"] = line.error();
-    } else {
-      r["simulated"] = nullptr;
-      r["unit"] = line.record->unit;
-      r["error"] = nullptr;
+  for (const Compared& c : all) {
+    nlohmann::ordered_json r{{"id", c.record->id}, {"measured", c.record->value}, {"unit", c.record->unit}};
+    for (const char* key : {"simulated", "error", "low", "high", "inside"}) r[key] = nullptr;
+    if (c.answer.simulated) {
+      const sim::ValueRange range = c.interval();
+      r["simulated"] = *c.answer.simulated;
+      r["error"] = c.error();
+      r["low"] = range.low, r["high"] = range.high, r["inside"] = c.inside();
     }
-    r["fitted"] = line.fitted;
-    r["by"] = line.answer.by;
-    r["why_not"] =
-        line.answer.simulated ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(line.answer.why_not);
+    r["kind"] = c.kind();
+    r["configuration"] = c.record->configuration();
+    r["fitted"] = c.fitted;
+    r["by"] = c.answer.by;
+    r["why_not"] = c.answer.simulated ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(c.answer.why_not);
     out["records"].push_back(std::move(r));
   }
+  const Ranking order = ranking(all);
+  out["order"] = {{"ladders", order.ladders}, {"pairs", order.pairs}, {"tau", order.tau}};
+  if (held_out)
+    for (const auto& [kind, accuracy] : hold_out(all)) put(out["held_out"][kind], accuracy);
   return json_text(out, 1);
 }
 
@@ -91,42 +102,64 @@ std::string number_text(double v) {
                                                   : fmt::format("{:.{}f}", v, size < 10 ? 3 : 1);
 }
 
-std::string line_text(const Line& line, std::size_t width) {
-  const Record& r = *line.record;
-  if (!line.answer.simulated) return fmt::format("{:{}}  {}\n", r.id, width, line.answer.why_not);
-  return fmt::format("{:{}} {:>12} {:>12} {:9} {:>+7.1f}% {:6} {}\n", r.id, width, number_text(r.value),
-                     number_text(*line.answer.simulated), r.unit, 100 * line.error(), line.fitted ? "fitted" : "",
-                     line.answer.by);
+std::string line_text(const Compared& c, std::size_t width) {
+  const Record& r = *c.record;
+  if (!c.answer.simulated) return fmt::format("{:{}}  {}\n", r.id, width, c.answer.why_not);
+  const sim::ValueRange range = c.interval();
+  return fmt::format("{:{}} {:>12} {:>12} {:9} {:>+7.1f}% {:>21} {:4} {:6} {}\n", r.id, width, number_text(r.value),
+                     number_text(*c.answer.simulated), r.unit, 100 * c.error(),
+                     fmt::format("{}..{}", number_text(range.low), number_text(range.high)), c.inside() ? "" : "OUT",
+                     c.fitted ? "fitted" : "", c.answer.by);
 }
 
-std::string totals_text(std::string_view name, std::vector<double> errors) {
-  std::ranges::sort(errors);
-  const auto at = [&](double q) {
-    return errors[static_cast<std::size_t>(std::ceil(q * static_cast<double>(errors.size()))) - 1];
-  };
-  return fmt::format("{:24} {:>7} {:>8.1f}% {:>8.1f}% {:>8.1f}%\n", name, errors.size(), 100 * at(0.5), 100 * at(0.9),
-                     100 * errors.back());
-}
-
-std::string report(const std::vector<Line>& lines) {
-  std::size_t width = 0;
-  for (const Line& line : lines) width = std::max(width, line.record->id.size());
-  std::string out = fmt::format("{:{}} {:>12} {:>12} {:9} {:>8} {:6} {}\n", "record", width, "measured", "simulated",
-                                "unit", "error", "", "by");
-  std::map<std::string, std::vector<double>> free, fitted;
-  for (const Line& line : lines) {
-    if (!line.answer.simulated) continue;
-    out += line_text(line, width);
-    (line.fitted ? fitted : free)[line.record->kind()].push_back(std::abs(line.error()));
-  }
-  out += fmt::format("\n{:24} {:>7} {:>9} {:>9} {:>9}\n", "not fitted", "records", "median", "90%", "worst");
-  for (const auto& [kind, errors] : free) out += totals_text(kind, errors);
-  out += fmt::format("\n{:24} {:>7} {:>9} {:>9} {:>9}\n", "fitted", "records", "median", "90%", "worst");
-  for (const auto& [kind, errors] : fitted) out += totals_text(kind, errors);
-  out += "\nnot modelled\n";
-  for (const Line& line : lines)
-    if (!line.answer.simulated) out += line_text(line, width);
+std::string totals_text(std::string_view title, const std::map<std::string, Accuracy>& kinds) {
+  std::string out = fmt::format("\n{:24} {:>7} {:>9} {:>9} {:>9} {:>7} {:>6}\n", title, "records", "median", "90%",
+                                "worst", "inside", "x/÷");
+  for (const auto& [kind, a] : kinds)
+    out += fmt::format("{:24} {:>7} {:>8.1f}% {:>8.1f}% {:>8.1f}% {:>6.0f}% {:>6.2f}\n", kind, a.records,
+                       100 * a.median, 100 * a.ninth, 100 * a.worst, 100 * a.inside, a.width);
   return out;
+}
+
+std::map<std::string, Accuracy> totals(const std::vector<Compared>& all, bool fitted) {
+  std::map<std::string, AccuracyOf> kinds;
+  for (const Compared& c : all)
+    if (c.answer.simulated && c.fitted == fitted) kinds[c.kind()].add(c.error(), c.inside(), c.width());
+  std::map<std::string, Accuracy> found;
+  for (const auto& [kind, accuracy] : kinds) found[kind] = accuracy.found();
+  return found;
+}
+
+std::string report(const std::vector<Compared>& all, bool held_out) {
+  std::size_t width = 0;
+  for (const Compared& c : all) width = std::max(width, c.record->id.size());
+  std::string out = fmt::format("{:{}} {:>12} {:>12} {:9} {:>8} {:>21} {:4} {:6} {}\n", "record", width, "measured",
+                                "simulated", "unit", "error", "interval", "", "", "by");
+  for (const Compared& c : all)
+    if (c.answer.simulated) out += line_text(c, width);
+  out += totals_text("not fitted", totals(all, false)) + totals_text("fitted", totals(all, true));
+  if (held_out) out += totals_text("left out, others fitted", hold_out(all));
+  if (const Ranking order = ranking(all); order.pairs > 0)
+    out += fmt::format("\norder of {} kernels' versions: Kendall's tau {:.2f} over {} pairs\n", order.ladders,
+                       order.tau, order.pairs);
+  out += "\nnot modelled\n";
+  for (const Compared& c : all)
+    if (!c.answer.simulated) out += line_text(c, width);
+  return out;
+}
+
+std::vector<Compared> compared(const std::vector<Record>& records, const std::string& only) {
+  const std::set<std::string> fitted = fitted_records();
+  std::vector<Compared> all;
+  for (const Record& r : records) {
+    if (!r.id.starts_with(only)) continue;
+    Compared c{&r, answer(r, records), false};
+    c.fitted = fitted.contains(r.id) || std::ranges::find(c.answer.fitted_to, r.id) != c.answer.fitted_to.end();
+    if (c.answer.simulated && !(std::isfinite(*c.answer.simulated) && *c.answer.simulated > 0 && r.value > 0))
+      c.answer = Answer::no("no error can be given: the measured value or the simulated one is not above 0");
+    all.push_back(std::move(c));
+  }
+  return all;
 }
 
 int run(const Options& o) {
@@ -135,26 +168,19 @@ int run(const Options& o) {
     std::vector<Record> more = read_records(read_input(file), file);
     records.insert(records.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }
-  const std::set<std::string> fitted = fitted_records();
-  std::vector<Line> lines;
-  for (const Record& r : records) {
-    if (!r.id.starts_with(o.only)) continue;
-    Line line{&r, answer(r, records), false};
-    line.fitted =
-        fitted.contains(r.id) || std::ranges::find(line.answer.fitted_to, r.id) != line.answer.fitted_to.end();
-    if (line.answer.simulated && !(std::isfinite(*line.answer.simulated) && r.value != 0))
-      line.answer = Answer::no("no error can be given: the measured value is 0, or the simulated one not finite");
-    lines.push_back(std::move(line));
-  }
-  if (lines.empty() && !o.only.empty())
+  const std::vector<Compared> all = compared(records, o.only);
+  if (all.empty() && !o.only.empty())
     throw std::invalid_argument(fmt::format("--only {}: no record's id begins with it", o.only));
-  write_output(o.output, o.json ? json_of(lines) : report(lines));
+  if (!o.fit.empty()) write_output(o.fit, fit_text(fit(all), all));
+  write_output(o.output, o.json ? json_of(all, o.hold_out) : report(all, o.hold_out));
   return 0;
 }
 
 const Registered registered(command<Options>("validate", "Hold the simulator against published measurements",
                                              "trellis validate measured.json\n"
-                                             "trellis validate measured.json --only dma. --json",
+                                             "trellis validate measured.json --only dma. --json\n"
+                                             "trellis validate measured.json mine.json --hold-out\n"
+                                             "trellis validate measured.json mine.json --fit fitted.published",
                                              add, run));
 
 }  // namespace

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 
 #include "schedule/proof/refutation.h"
 #include "schedule/schedule_too_large.h"
+#include "sim/cluster/machine/launch.h"
 #include "sim/cluster/price/critical_path.h"
 
 namespace trellis::sim {
@@ -32,6 +34,7 @@ class Answering {
         pricer_(on.pricer(q)),
         options_(pricer_.options(q.bytes, q.limit)) {
     options_.explain = q.path;
+    answer_.era = q.settings.era.empty() ? machine_.spec().era : q.settings.era;
   }
 
   Answer run() {
@@ -133,8 +136,46 @@ class Answering {
   void find_interval() {
     if (!answer_.interrupted.empty()) return;
     watch_.begin("pricing again with other figures");
-    answer_.interval = interval(*pattern_, machine_.spec(), options_, answer_.price.time);
-    if (!answer_.interval.all_tried) answer_.interrupted = "not all figures were tried at the ends of their ranges";
+    const Interval by_figures = interval(*pattern_, machine_.spec(), options_, answer_.price.time);
+    answer_.interval = by_figures;
+    if (!by_figures.all_tried) {
+      answer_.interrupted = "not all figures were tried at the ends of their ranges";
+      return;
+    }
+    if (machine_.spec().chip.empty()) return;
+    answer_.interval = with_model_error(by_figures, answer_.price.time, collective_error(answer_.era));
+    if (q_.settings.era.empty()) launch_otherwise(by_figures);
+    find_draws();
+  }
+
+  // The range of figures is taken to be the same, but for the launch's own.
+  void launch_otherwise(const Interval& by_figures) {
+    for (const std::string_view by : launches) {
+      if (by == launch_of(answer_.era)) continue;
+      Launched other{.by = by, .era = era_launched(machine_, "", by)};
+      PriceOptions options = options_;
+      options.era = other.era;
+      other.time = sim::price(*pattern_, machine_, options).time;
+      if (other.time == forever) return;
+      const Figure& launch = machine_.spec().figures.at(fmt::format("era.{}.launch", other.era));
+      const auto ps = [](double seconds) { return seconds / in_seconds(1); };
+      const auto far = [](Time one, double two) {
+        return static_cast<Time>(std::hypot(static_cast<double>(one), two));
+      };
+      Interval range{.low = other.time - far(answer_.price.time - by_figures.low, ps(launch.value - launch.low)),
+                     .high = other.time + far(by_figures.high - answer_.price.time, ps(launch.high - launch.value))};
+      range = with_model_error(std::move(range), other.time, collective_error(other.era));
+      other.low = range.low, other.high = range.high;
+      answer_.launches.push_back(std::move(other));
+    }
+  }
+
+  // A rival is known by a lower bound on its time. Its interval is taken to be as wide as the chosen one's.
+  void find_draws() {
+    const auto value = [](Time t) { return static_cast<double>(t); };
+    const double least = value(answer_.interval.low) / value(answer_.price.time);
+    for (const Cost& rival : answer_.choice.others)
+      if (value(rival.time) * least < value(answer_.interval.high)) answer_.draws.push_back(rival.config);
   }
 
   // Prices again with other seeds, and everything else unchanged.

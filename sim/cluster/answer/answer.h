@@ -36,11 +36,21 @@ struct Question {
   std::vector<Rank> shown = {};  // ranks whose rows the timeline must have; empty: the first ones
 };
 
+// The same collective, started otherwise: by = one of `launches`.
+struct Launched {
+  std::string_view by;
+  std::string era;
+  Time time = 0, low = 0, high = 0;
+};
+
 struct Answer {
   AlgorithmConfig config;  // that was chosen, or asked for; of a schedule, its algorithm
   Choice choice;           // what it was chosen from; empty: nothing was
   Price price;             // its time is `forever` when it was interrupted, or beyond the limit
   Interval interval;
+  std::string era;                 // of the software: the question's, or the machine's usual one; empty: there is none
+  std::vector<Launched> launches;  // other ways to start it, with the interval, where the question names no era
+  std::vector<AlgorithmConfig> draws;  // configs of other algorithms whose intervals overlap the chosen one's
   Noisy noisy;
   std::vector<Phase> phases;
   std::vector<double> carried;  // bytes, by resource

@@ -81,6 +81,14 @@ Parts parts_of(std::string_view name, std::string_view text) {
   return parts;
 }
 
+// What is fitted to all published records together, of the eras.
+std::string fitted_launches() {
+  std::string lines;
+  for (const std::string_view line : text::split(data_text("published", "fitted"), '\n'))
+    if (line.starts_with("era.")) lines += fmt::format("{}\n", line);
+  return lines;
+}
+
 bool likes_another(std::string_view figures) {
   for (const std::string_view line : text::split(figures, '\n'))
     if (const auto words = text::words_before_comment(line); !words.empty() && words[0] == "like") return true;
@@ -108,7 +116,8 @@ std::set<std::string> known_keys(const MachineSpec& spec, const Figures& chip) {
   for (const Level& level : spec.levels) add(level, level.dims.size());
   add(spec.cluster, 1);
   std::set<std::string> parts;
-  const Figures shipped = Figures::read(data_text("machines", eras));
+  const std::string text = fmt::format("{}{}", data_text("machines", eras), fitted_launches());
+  const Figures shipped = Figures::read(text);
   for (const auto& [key, figure] : shipped.all())
     if (const auto known_part = era_figure(key)) parts.insert(known_part->second);
   for (const auto& [key, figure] : spec.figures.all())
@@ -143,7 +152,8 @@ MachineSpec read_machine(std::string_view name, std::string_view text) {
     return kept.emplace_back(like + std::string(figures));
   };
   const Figures::Others others = [&](std::string_view other) -> std::string_view {
-    if (other == eras) return kept.emplace_back(fmt::format("like {}\n{}", spec.chip, data_text("machines", eras)));
+    if (other == eras)
+      return kept.emplace_back(fmt::format("like {}\n{}{}", spec.chip, data_text("machines", eras), fitted_launches()));
     if (has_data("machines", other)) return based(parts_of(other, data_text("machines", other)).figures);
     return data_text("chips", other);
   };

@@ -8,6 +8,7 @@
 #include <optional>
 #include <tuple>
 
+#include "sim/hardware/figures/error_range.h"
 #include "sim/hardware/figures/figure_units.h"
 #include "sim/hardware/thread_pool.h"
 
@@ -122,6 +123,20 @@ Interval interval(const MachineSpec& spec, std::string_view asked_era, Time midd
   found.high += static_cast<Time>(std::sqrt(above) * us);
   std::ranges::stable_sort(found.sensitivities, std::greater<>(), &Sensitivity::width);
   return found;
+}
+
+Interval with_model_error(Interval interval, Time middle, std::string_view kind) {
+  const ErrorRange error = error_range(kind);
+  const auto at = [middle](double factor) { return static_cast<Time>(static_cast<double>(middle) * factor); };
+  Sensitivity model{fmt::format("error.{}", kind), fmt::format("{:.3g}", error.low), fmt::format("{:.3g}", error.high),
+                    at(error.low), at(error.high)};
+  if (model.width() == 0 || middle <= 0) return interval;
+  const auto value = [](Time t) { return static_cast<double>(t); };
+  const ValueRange range = widened(value(middle), {value(interval.low), value(interval.high)}, error);
+  interval.low = static_cast<Time>(range.low), interval.high = static_cast<Time>(range.high);
+  interval.sensitivities.push_back(std::move(model));
+  std::ranges::stable_sort(interval.sensitivities, std::greater<>(), &Sensitivity::width);
+  return interval;
 }
 
 }  // namespace trellis::sim

@@ -30,4 +30,8 @@ Interval interval(const CompiledSchedule&, const MachineSpec&, const PriceOption
 Interval interval(const MachineSpec&, std::string_view era, Time middle,
                   const std::function<Time(const Machine&)>& time_on);
 
+// Widened by the error that such answers have against published records (error_range(kind)), which then stands among
+// the sensitivities. Without records of the kind it stays as it is.
+Interval with_model_error(Interval, Time middle, std::string_view kind);
+
 }  // namespace trellis::sim

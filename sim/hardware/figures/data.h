@@ -9,7 +9,7 @@
 namespace trellis::sim {
 
 struct DataFile {
-  std::string_view kind;  // the folder: chips, machines
+  std::string_view kind;  // the folder: chips, machines, published
   std::string_view name;  // the file's name without its extension
   std::string_view text;
 };

@@ -1,0 +1,236 @@
+#include "measure/published/accuracy.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <regex>
+#include <set>
+
+#include "sim/hardware/figures/data.h"
+
+namespace trellis::measure {
+namespace {
+
+constexpr double stated = 0.8;        // of what is measured lies within an interval
+constexpr double mostly_fixed = 0.2;  // at most this part of a time may be more than its launch, to tell the launch
+
+// Values in groups of equal weight: each configuration counts once, however many records it has.
+using Groups = std::map<std::string, std::vector<double>>;
+
+// The value below which a part of the weight lies. Of n groups, what is left out at the ends is rounded to fewer, as
+// the next group is one of n + 1 (split conformal prediction).
+double quantile(const Groups& groups, double part) {
+  std::vector<std::pair<double, double>> weighted;
+  for (const auto& [name, values] : groups)
+    for (const double v : values) weighted.emplace_back(v, 1.0 / static_cast<double>(values.size()));
+  std::ranges::sort(weighted);
+  const auto n = static_cast<double>(groups.size());
+  const double shift = part < 0.5 ? -(1 - 2 * part) : part > 0.5 ? 2 * part - 1 : 0;
+  const double wanted = part * n + shift * 0.5;
+  double below = 0;
+  for (const auto& [value, weight] : weighted)
+    if ((below += weight) >= wanted - 1e-9) return value;
+  return weighted.back().first;
+}
+
+double middle_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+const Launch* launch_in(const Fit* fit, const Answer& a) {
+  if (fit == nullptr || !a.launch) return nullptr;
+  const auto found = fit->launches.find(a.launch->figure);
+  return found == fit->launches.end() ? nullptr : &found->second;
+}
+
+// What a record says of its launch, in seconds, where little else takes time and it is one of those that are fitted to
+// many records.
+std::optional<double> fixed_part(const Compared& c) {
+  static const sim::Figures of_many = sim::Figures::read(sim::data_text("published", "fitted"));
+  const auto unit = seconds_of(c.record->unit);
+  if (!c.answer.launch || !unit || !of_many.has(c.answer.launch->figure)) return {};
+  const double rest = *c.answer.simulated - c.answer.launch->value;
+  if (rest > mostly_fixed * c.record->value) return {};
+  return (c.record->value - rest) * *unit;
+}
+
+std::map<std::string, Launch> fit_launches(const std::vector<Compared>& all, std::string_view without) {
+  std::map<std::string, Groups> found;
+  for (const Compared& c : all)
+    if (const auto fixed = fixed_part(c); fixed && c.record->configuration() != without)
+      found[c.answer.launch->figure][c.record->configuration()].push_back(*fixed);
+  std::map<std::string, Launch> launches;
+  for (const auto& [figure, groups] : found) {
+    Groups middles;
+    for (const auto& [name, values] : groups) middles[name] = {middle_of(values)};
+    launches[figure] = {.figure = figure,
+                        .value = quantile(middles, 0.5),
+                        .range = {quantile(middles, (1 - stated) / 2), quantile(middles, (1 + stated) / 2)}};
+  }
+  return launches;
+}
+
+// The range that figures leave to the value, its launch among them, as if independent.
+sim::ValueRange by_figures(const Compared& c, const Fit* fit) {
+  const Answer& a = c.answer;
+  const double value = c.simulated(fit);
+  double below = a.range.high > 0 ? *a.simulated - a.range.low : 0;
+  double above = a.range.high > 0 ? a.range.high - *a.simulated : 0;
+  if (a.launch) {
+    const Launch* other = launch_in(fit, a);
+    const double unit = other == nullptr ? 1 : *seconds_of(c.record->unit);
+    const Launch& launch = other == nullptr ? *a.launch : *other;
+    below = std::hypot(below, (launch.value - launch.range.low) / unit);
+    above = std::hypot(above, (launch.range.high - launch.value) / unit);
+  }
+  return {std::max(value - below, value * 1e-3), value + above};
+}
+
+// How much the model's own error must add to the figures' range for the interval to hold the record, as a logarithm:
+// negative below, positive above; 0 where the figures' range is enough.
+double needed(const Compared& c, const Fit& fit) {
+  const double value = c.simulated(&fit);
+  const sim::ValueRange range = by_figures(c, &fit);
+  const double off = std::log(c.record->value / value);
+  const double by_range = off < 0 ? std::log(range.low / value) : std::log(range.high / value);
+  const double rest = std::sqrt(std::max(0.0, off * off - by_range * by_range));
+  return off < 0 ? -rest : rest;
+}
+
+double rounded(double v) {
+  if (v <= 0) return v;
+  const double size = std::pow(10, 2 - std::floor(std::log10(v)));
+  return std::round(v * size) / size;
+}
+
+std::string list_of(const std::set<std::string>& configurations) {
+  return fmt::format("{}", fmt::join(configurations, " "));
+}
+
+}  // namespace
+
+double Compared::simulated(const Fit* fit) const {
+  const Launch* launch = launch_in(fit, answer);
+  if (launch == nullptr) return *answer.simulated;
+  return *answer.simulated - answer.launch->value + launch->value / *seconds_of(record->unit);
+}
+
+sim::ValueRange Compared::interval(const Fit* fit) const {
+  sim::ErrorRange error = sim::error_range(kind());
+  if (fit != nullptr) {
+    const auto found = fit->errors.find(kind());
+    error = found == fit->errors.end() ? sim::ErrorRange{} : found->second;
+  }
+  return sim::widened(simulated(fit), by_figures(*this, fit), error);
+}
+
+bool Compared::inside(const Fit* fit) const {
+  const sim::ValueRange range = interval(fit);
+  return range.low <= record->value && record->value <= range.high;
+}
+
+double Compared::width(const Fit* fit) const {
+  const sim::ValueRange range = interval(fit);
+  return std::sqrt(range.high / range.low);
+}
+
+Fit fit(const std::vector<Compared>& all, std::string_view without) {
+  Fit found{.launches = fit_launches(all, without), .errors = {}};
+  std::map<std::string, Groups> errors;
+  for (const Compared& c : all)
+    if (c.answer.simulated && c.record->configuration() != without)
+      errors[c.kind()][c.record->configuration()].push_back(needed(c, found));
+  for (const auto& [kind, groups] : errors)
+    found.errors[kind] = {.low = std::exp(std::min(0.0, quantile(groups, (1 - stated) / 2))),
+                          .high = std::exp(std::max(0.0, quantile(groups, (1 + stated) / 2)))};
+  return found;
+}
+
+std::string fit_text(const Fit& fit, const std::vector<Compared>& all) {
+  std::map<std::string, std::set<std::string>> of;
+  for (const Compared& c : all) {
+    if (!c.answer.simulated) continue;
+    of["error." + c.kind()].insert(c.record->configuration());
+    if (fixed_part(c)) of[c.answer.launch->figure].insert(c.record->configuration());
+  }
+  std::string text =
+      "# Written by `trellis validate --fit` from all published records: what no single record tells. Ranges hold the\n"
+      "# middle 80% of the configurations that are named (source:table), each counted once. launch: from the host's\n"
+      "# call to the collective's start, and back. error.KIND: factors on a simulated value for what the model "
+      "lacks.\n";
+  for (const auto& [figure, launch] : fit.launches)
+    text += fmt::format("{} = {} us {}..{} us | fitted {} | {} configurations, where little else takes time\n", figure,
+                        rounded(launch.value * 1e6), rounded(launch.range.low * 1e6), rounded(launch.range.high * 1e6),
+                        list_of(of[figure]), of[figure].size());
+  for (const auto& [kind, error] : fit.errors)
+    text += fmt::format("error.{} = 1 {}..{} | fitted {} | {} configurations\n", kind, rounded(error.low),
+                        rounded(error.high), list_of(of["error." + kind]), of["error." + kind].size());
+  return text;
+}
+
+void AccuracyOf::add(double error, bool inside, double width) {
+  errors_.push_back(std::abs(error));
+  widths_.push_back(width);
+  inside_ += inside ? 1 : 0;
+}
+
+Accuracy AccuracyOf::found() const {
+  const std::size_t n = errors_.size();
+  if (n == 0) return {};
+  const auto at = [n](std::vector<double> values, double q) {
+    std::ranges::sort(values);
+    return values[static_cast<std::size_t>(std::ceil(q * static_cast<double>(n))) - 1];
+  };
+  return {.records = n,
+          .median = at(errors_, 0.5),
+          .ninth = at(errors_, 0.9),
+          .worst = std::ranges::max(errors_),
+          .inside = static_cast<double>(inside_) / static_cast<double>(n),
+          .width = at(widths_, 0.5)};
+}
+
+std::map<std::string, Accuracy> hold_out(const std::vector<Compared>& all) {
+  std::set<std::string> configurations;
+  for (const Compared& c : all)
+    if (c.answer.simulated) configurations.insert(c.record->configuration());
+  std::map<std::string, AccuracyOf> kinds;
+  for (const std::string& configuration : configurations) {
+    const Fit others = fit(all, configuration);
+    for (const Compared& c : all)
+      if (c.answer.simulated && c.record->configuration() == configuration)
+        kinds[c.kind()].add(c.error(&others), c.inside(&others), c.width(&others));
+  }
+  std::map<std::string, Accuracy> found;
+  for (const auto& [kind, accuracy] : kinds) found[kind] = accuracy.found();
+  return found;
+}
+
+Ranking ranking(const std::vector<Compared>& all) {
+  static const std::regex version(
+      R"(\.(v\d+|step\d+|ladder\d+|baseline|best|tiled|hoist_load|block_free\w*|fully_optimi[sz]ed|stream|rowchunk\d+|free\d+)(?=\.|$))");
+  std::map<std::string, std::vector<const Compared*>> ladders;
+  for (const Compared& c : all)
+    if (c.answer.simulated && c.record->kind() == "kernel" && seconds_of(c.record->unit))
+      ladders[fmt::format("{} {}", std::regex_replace(c.record->id, version, ".*"), c.record->unit)].push_back(&c);
+  Ranking found;
+  double agree = 0;
+  for (const auto& [name, versions] : ladders) {
+    const std::size_t before = found.pairs;
+    for (std::size_t i = 0; i < versions.size(); ++i)
+      for (std::size_t j = i + 1; j < versions.size(); ++j) {
+        const double measured = std::log(versions[i]->record->value / versions[j]->record->value);
+        const double simulated = std::log(versions[i]->simulated() / versions[j]->simulated());
+        if (std::abs(measured) < tie) continue;
+        ++found.pairs;
+        agree += simulated == 0 ? 0 : (simulated > 0) == (measured > 0) ? 1 : -1;
+      }
+    found.ladders += found.pairs > before ? 1 : 0;
+  }
+  if (found.pairs > 0) found.tau = agree / static_cast<double>(found.pairs);
+  return found;
+}
+
+}  // namespace trellis::measure

@@ -1,0 +1,67 @@
+// How answers agree with their records: the error, whether the interval holds the measured value, and how wide it is.
+// What was fitted can be fitted again without a configuration, which tells how far others are to be believed.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "measure/published/record.h"
+
+namespace trellis::measure {
+
+// What records say of the figures that are fitted to all of them: launches in seconds, and the model's own error.
+struct Fit {
+  std::map<std::string, Launch> launches;
+  std::map<std::string, sim::ErrorRange> errors;  // by kind
+};
+
+// A record with its answer. Without a fit, the launch and the errors are those of the data files.
+struct Compared {
+  const Record* record = nullptr;
+  Answer answer = {};
+  bool fitted = false;  // a figure of the hardware was fitted to this very record
+
+  std::string kind() const { return answer.kind.empty() ? record->kind() : answer.kind; }
+  double simulated(const Fit* = nullptr) const;
+  double error(const Fit* fit = nullptr) const { return simulated(fit) / record->value - 1; }
+  sim::ValueRange interval(const Fit* = nullptr) const;
+  bool inside(const Fit* = nullptr) const;
+  double width(const Fit* = nullptr) const;  // x/÷ this much around its middle
+};
+
+Fit fit(const std::vector<Compared>&, std::string_view without_configuration = "");
+// As lines of a data file (sim/published/fitted.published).
+std::string fit_text(const Fit&, const std::vector<Compared>&);
+
+// Of many records; shares and errors are parts of 1.
+struct Accuracy {
+  std::size_t records = 0;
+  double median = 0, ninth = 0, worst = 0;  // absolute errors
+  double inside = 0, width = 1;             // part of records within their interval; the median width
+};
+
+class AccuracyOf {
+ public:
+  void add(double error, bool inside, double width);
+  Accuracy found() const;
+
+ private:
+  std::vector<double> errors_, widths_;
+  std::size_t inside_ = 0;
+};
+
+// For each kind, the records of each configuration answered by what was fitted without it.
+std::map<std::string, Accuracy> hold_out(const std::vector<Compared>&);
+
+// Whether versions of a kernel rank as they are measured: Kendall's tau over the pairs of each ladder of versions, of
+// those whose measured times differ by more than `tie`.
+struct Ranking {
+  std::size_t ladders = 0, pairs = 0;
+  double tau = 0;
+};
+inline constexpr double tie = 0.02;
+Ranking ranking(const std::vector<Compared>&);
+
+}  // namespace trellis::measure

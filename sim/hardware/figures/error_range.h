@@ -1,0 +1,26 @@
+// How far published times lie from simulated ones, by kind of answer. The ranges are data, which `trellis validate
+// --fit` writes (sim/published/fitted.published).
+#pragma once
+
+#include <string_view>
+
+#include "sim/hardware/figures/figures.h"
+
+namespace trellis::sim {
+
+// Factors on a simulated value, for the error of the model itself: low <= 1 <= high.
+struct ErrorRange {
+  double low = 1, high = 1;
+};
+
+// The figure error.KIND; {1, 1} if there is none. "kernel", "dma", "coll.device", "coll.host", ...
+ErrorRange error_range(std::string_view kind);
+
+struct ValueRange {
+  double low = 0, high = 0;
+};
+
+// The range that figures leave to a value, and the model's own error beside it: both in logarithms, as if independent.
+ValueRange widened(double middle, ValueRange by_figures, ErrorRange by_model);
+
+}  // namespace trellis::sim
