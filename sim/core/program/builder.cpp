@@ -8,7 +8,7 @@
 
 namespace trellis::sim::core {
 
-Builder::Builder(std::string name, const ChipSpec& chip, std::uint8_t cores) : chip_(chip) {
+Builder::Builder(std::string name, const ChipSpec& chip, std::uint8_t cores) : chip_(chip), linker_(cores, chip) {
   if (cores < 1 || cores > std::max(chip.logical_cores, 1))
     throw std::invalid_argument(
         fmt::format("{}: {} cores; a logical core of {} has {}", name, cores, chip.name, chip.logical_cores));
@@ -17,8 +17,6 @@ Builder::Builder(std::string name, const ChipSpec& chip, std::uint8_t cores) : c
   const auto bank = static_cast<std::int64_t>(chip.memory.psum_bytes) / chip.memory.psum_banks;
   sbuf_.assign(cores, FreeSpace(static_cast<std::int64_t>(chip.memory.sbuf_bytes), 64));
   psum_.assign(cores, FreeSpace(static_cast<std::int64_t>(chip.memory.psum_bytes), bank));
-  counts_.assign(processors(program_, chip.dma.rings), 0);
-  known_.assign(static_cast<std::size_t>(cores * engine_count), std::vector<std::uint32_t>(counts_.size(), 0));
 }
 
 Operand Builder::hbm(std::string name, DType type, std::int64_t rows, std::int64_t columns, Role role) {
@@ -116,36 +114,7 @@ void Builder::add(std::string_view kind, Engine engine, std::initializer_list<Op
   waits_by_hand_.clear();
   signals_by_hand_.clear();
   program_.instructions.push_back(i);
-  processor_.push_back(processor_of(program_, i, chip_.dma.rings));
-  number_.push_back(++counts_[processor_.back()]);
-  if (!by_hand) derive(i, at);
-}
-
-void Builder::derive(const Instruction& i, std::uint32_t at) {
-  const auto stream = static_cast<std::uint32_t>(stream_of(i));
-  const Call call(program_, i);
-  Access access = access_of(program_, i, processor_[at], number_[at]);
-  const auto touch = [&](const View& v, bool writes) {
-    if (program_.buffers[static_cast<std::size_t>(v.buffer)].role == Role::input && !writes) return;
-    access.writes = writes;
-    dependencies_.touch(program_, v, access, [&](const Access& earlier) { need(stream, at, earlier); });
-  };
-  for (const View& v : call.inputs) touch(v, false);
-  for (const View& v : call.outputs) touch(v, true);
-}
-
-void Builder::need(std::uint32_t stream, std::uint32_t at, const Access& earlier) {
-  if (earlier.processor == processor_[at] && earlier.number == number_[at]) return;
-  std::uint32_t& known = known_[stream][earlier.processor];
-  if (known >= earlier.number) return;
-  known = earlier.number;
-  if (!needs_.empty() && needs_.back().instruction == at)
-    for (auto n = needs_.rbegin(); n != needs_.rend() && n->instruction == at; ++n)
-      if (n->processor == earlier.processor) {
-        n->number = std::max(n->number, earlier.number);
-        return;
-      }
-  needs_.push_back({at, earlier.processor, earlier.number});
+  linker_.add(program_, at, by_hand);
 }
 
 std::int32_t Builder::semaphore(std::string name) {
@@ -159,46 +128,8 @@ void Builder::wait(std::int32_t semaphore, std::int32_t value, std::int16_t inde
 
 void Builder::signal(std::int32_t semaphore, std::int32_t add) { signals_by_hand_.push_back({semaphore, add}); }
 
-// Each processor gets one semaphore, raised only by instructions that another one waits for. As a processor finishes in
-// order, the value says how many of those are done.
-void Builder::write_semaphores() {
-  std::vector<std::vector<std::uint32_t>> awaited(counts_.size());
-  for (const Need& n : needs_) awaited[n.processor].push_back(n.number);
-  std::vector<std::int32_t> semaphores(counts_.size(), -1);
-  for (std::size_t p = 0; p < awaited.size(); ++p) {
-    std::ranges::sort(awaited[p]);
-    awaited[p].erase(std::unique(awaited[p].begin(), awaited[p].end()), awaited[p].end());
-    if (awaited[p].empty()) continue;
-    const auto engines = static_cast<std::size_t>(program_.cores * engine_count);
-    const std::size_t core = p < engines ? p / engine_count : (p - engines) / static_cast<std::size_t>(chip_.dma.rings);
-    const std::string prefix = program_.cores > 1 ? fmt::format("core{}_", core) : "";
-    semaphores[p] = semaphore(
-        p < engines ? prefix + std::string(name(static_cast<Engine>(p % engine_count)))
-                    : fmt::format("{}ring{}", prefix, (p - engines) % static_cast<std::size_t>(chip_.dma.rings)));
-  }
-  std::size_t next = 0;
-  for (std::uint32_t at = 0; at < program_.instructions.size(); ++at) {
-    Instruction& i = program_.instructions[at];
-    const std::vector<std::uint32_t>& mine = awaited[processor_[at]];
-    const std::size_t first = next;
-    while (next < needs_.size() && needs_[next].instruction == at) ++next;
-    if (first != next) {
-      i.waits = {static_cast<std::uint32_t>(program_.waits.size()), static_cast<std::uint32_t>(next - first)};
-      for (std::size_t n = first; n < next; ++n) {
-        const auto& list = awaited[needs_[n].processor];
-        const auto value = std::ranges::upper_bound(list, needs_[n].number) - list.begin();
-        program_.waits.push_back({semaphores[needs_[n].processor], static_cast<std::int32_t>(value)});
-      }
-    }
-    if (std::ranges::binary_search(mine, number_[at])) {
-      i.signals = {static_cast<std::uint32_t>(program_.signals.size()), 1};
-      program_.signals.push_back({semaphores[processor_[at]], 1});
-    }
-  }
-}
-
 Program Builder::finish() {
-  write_semaphores();
+  linker_.finish(program_);
   return std::move(program_);
 }
 

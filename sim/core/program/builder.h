@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/core/program/dependencies.h"
 #include "sim/core/program/kind.h"
+#include "sim/core/program/linker.h"
 #include "sim/core/program/operand.h"
 #include "sim/core/program/space.h"
 #include "sim/hardware/chip/chip.h"
@@ -48,28 +48,14 @@ class Builder {
   Program finish();
 
  private:
-  struct Need {  // an instruction waits until a processor has finished this many
-    std::uint32_t instruction;
-    std::uint32_t processor;
-    std::uint32_t number;
-  };
-
   Operand hbm(std::string name, DType, std::int64_t rows, std::int64_t columns, Role);
   Operand on_chip(std::string name, Space, DType, std::int64_t rows, std::int64_t columns, std::uint8_t core);
-  void derive(const Instruction&, std::uint32_t at);
-  void need(std::uint32_t stream, std::uint32_t at, const Access& earlier);
-  void write_semaphores();
 
   const ChipSpec& chip_;
   Program program_;
   std::vector<FreeSpace> sbuf_, psum_;      // of each core
   std::map<std::string, int> tiles_named_;  // how many
-  Dependencies dependencies_;
-  std::vector<std::uint32_t> counts_;              // instructions of each processor
-  std::vector<std::vector<std::uint32_t>> known_;  // by stream: what each processor has certainly finished
-  std::vector<std::uint32_t> processor_;           // of each instruction
-  std::vector<std::uint32_t> number_;              // of each instruction on its processor
-  std::vector<Need> needs_;
+  Linker linker_;
   std::vector<WaitFor> waits_by_hand_;
   std::vector<Signal> signals_by_hand_;
 };

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "sim/core/program/program.h"
+#include "sim/core/program/footprint.h"
 
 namespace trellis::sim::core {
 
@@ -30,33 +30,22 @@ class Dependencies {
   // Records the access. Calls back with processor and number for each earlier access that must have finished.
   template <class Found>
   void touch(const Program& program, const View& view, const Access& access, Found found) {
-    const Place place = place_of(program, view);
-    for (std::int64_t b = place.first >> place.shift; b <= (place.last - 1) >> place.shift; ++b)
+    const Footprint place = footprint_of(program, view);
+    for (std::int64_t b = place.first_bucket(); b <= place.last_bucket(); ++b)
       each_conflict(areas_[{place.area, b}], place, access, found);
   }
 
  private:
-  // A box: rows, and bytes of a row. In HBM rows are `stride` apart, and `first`, `last` span all of it.
-  struct Place {
-    std::int64_t area = 0;
-    int shift = 0;
-    std::int64_t first = 0, last = 0;
-    std::int64_t row = 0, rows = 0;
-    std::int64_t stride = 0, column = 0, width = 0;
-  };
   struct Entry {
-    Place place;
+    Footprint place;
     Access access;
   };
   using Bucket = std::vector<Entry>;
 
-  static Place place_of(const Program&, const View&);
-  static bool overlap(const Place&, const Place&);
-  static bool covers(const Place&, const Place&);
   static bool waits_for(const Access& now, const Access& before);
 
   template <class Found>
-  static void each_conflict(Bucket& bucket, const Place& place, const Access& access, Found found) {
+  static void each_conflict(Bucket& bucket, const Footprint& place, const Access& access, Found found) {
     std::size_t kept = 0;
     for (std::size_t e = 0; e < bucket.size(); ++e) {
       const Entry& entry = bucket[e];

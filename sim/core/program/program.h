@@ -69,6 +69,7 @@ struct Program {
   std::vector<WaitFor> waits;
   std::vector<Signal> signals;
   std::vector<std::string> semaphores;  // by name
+  std::vector<std::string> lines;       // the source text of each Instruction::line, for people; may be empty
 
   std::span<const View> outputs(const Instruction& i) const { return {views.data() + i.views.first, i.outputs}; }
   std::span<const View> inputs(const Instruction& i) const {

@@ -1,9 +1,11 @@
 // A first-fit allocator for on-chip memory: the same bytes in every partition.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace trellis::sim::core {
 
@@ -22,6 +24,16 @@ class FreeSpace {
       return at;
     }
     return std::nullopt;
+  }
+
+  // Takes what is still free of a place for good.
+  void hold(std::int64_t at, std::int64_t bytes) {
+    const std::int64_t end = at + bytes;
+    const std::map<std::int64_t, std::int64_t> before = std::exchange(free_, {});
+    for (const auto& [first, size] : before) {
+      if (first < std::min(first + size, at)) free_[first] = std::min(first + size, at) - first;
+      if (std::max(first, end) < first + size) free_[std::max(first, end)] = first + size - std::max(first, end);
+    }
   }
 
   bool give(std::int64_t at) {

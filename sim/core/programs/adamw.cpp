@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "sim/core/program/rotation.h"
 #include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
+#include "sim/core/programs/rotation.h"
 #include "sim/core/programs/shipped.h"
 
 // One AdamW step on moments in f32 and parameters in f32, or in bf16 with stochastic rounding. Does the operations of

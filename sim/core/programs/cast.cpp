@@ -1,8 +1,8 @@
 #include "kernels/reduce/cast.h"
 
-#include "sim/core/program/rotation.h"
 #include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
+#include "sim/core/programs/rotation.h"
 #include "sim/core/programs/shipped.h"
 
 // Casts f32 to bf16 on Vector, to nearest or stochastically with the random bits of kernels/types/random.h.

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "sim/core/program/rotation.h"
 #include "sim/core/program/verbs.h"
 #include "sim/core/programs/attention.h"
 #include "sim/core/programs/pieces.h"
+#include "sim/core/programs/rotation.h"
 #include "sim/core/programs/shipped.h"
 
 // o = softmax(q^T k / sqrt(128)) v of each head, one tile of keys at a time. For each query it keeps the largest

@@ -1,9 +1,9 @@
 #include <cmath>
 
-#include "sim/core/program/rotation.h"
 #include "sim/core/program/verbs.h"
 #include "sim/core/programs/attention.h"
 #include "sim/core/programs/pieces.h"
+#include "sim/core/programs/rotation.h"
 #include "sim/core/programs/shipped.h"
 
 // The gradients of attention from those of o, with o and lse from flash_attention: 512 keys at a time against all

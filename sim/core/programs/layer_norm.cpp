@@ -1,8 +1,8 @@
 #include "kernels/layers/layer_norm.h"
 
-#include "sim/core/program/rotation.h"
 #include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
+#include "sim/core/programs/rotation.h"
 #include "sim/core/programs/shipped.h"
 #include "sim/core/programs/truth.h"
 

@@ -3,9 +3,9 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "sim/core/program/rotation.h"
 #include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
+#include "sim/core/programs/rotation.h"
 #include "sim/core/programs/shipped.h"
 #include "sim/core/programs/truth.h"
 

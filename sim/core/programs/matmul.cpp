@@ -2,8 +2,8 @@
 #include <stdexcept>
 
 #include "kernels/layers/matmul.h"
-#include "sim/core/program/rotation.h"
 #include "sim/core/program/verbs.h"
+#include "sim/core/programs/rotation.h"
 #include "sim/core/programs/shipped.h"
 
 // c = a^T b by the stages of the public matmul tutorial: each tile is loaded where it is used; the tiles of one factor

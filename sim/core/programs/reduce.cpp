@@ -4,9 +4,9 @@
 
 #include <stdexcept>
 
-#include "sim/core/program/rotation.h"
 #include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
+#include "sim/core/programs/rotation.h"
 #include "sim/core/programs/shipped.h"
 
 // out = source0 + source1 + ..., added in f32 in this order and rounded once: by Vector, or by the DMA engines alone.

@@ -4,9 +4,9 @@
 
 #include <stdexcept>
 
-#include "sim/core/program/rotation.h"
 #include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
+#include "sim/core/programs/rotation.h"
 #include "sim/core/programs/shipped.h"
 
 // Rotary embedding of heads x positions x size. The halves of a head's elements are the pairs: the first half times

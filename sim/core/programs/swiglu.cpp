@@ -1,7 +1,7 @@
 #include "kernels/layers/activation.h"
-#include "sim/core/program/rotation.h"
 #include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
+#include "sim/core/programs/rotation.h"
 #include "sim/core/programs/shipped.h"
 
 // y = silu(gate) up, or silu(gate) alone: silu on Scalar, in f32, the product on Vector.

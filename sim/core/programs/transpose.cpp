@@ -1,8 +1,8 @@
 #include <cstring>
 
-#include "sim/core/program/rotation.h"
 #include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
+#include "sim/core/programs/rotation.h"
 #include "sim/core/programs/shipped.h"
 
 // y = x transposed, by the Tensor engine in blocks of 128 x 128, by the DMA engines, or by Vector in blocks of 32 x 32.

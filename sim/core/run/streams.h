@@ -56,6 +56,7 @@ class Streams {
 
   void prepare();
   void prepare_tracks();
+  std::string label_of(const Instruction&) const;
   std::int16_t table_of(const Call&) const;
 
   void issue(std::uint16_t stream);

@@ -44,16 +44,19 @@ void Streams::prepare() {
       p.table = table_of(call);
     }
     if (options_.timeline != nullptr) {
-      const bool named = i.views.count != 0;
-      const std::string label =
-          named ? fmt::format("{} {}", i.kind->name,
-                              program_.buffers[static_cast<std::size_t>(program_.views[i.views.first].buffer)].name)
-                : i.kind->name;
-      p.label = options_.timeline->label_of(label);
+      p.label = options_.timeline->label_of(label_of(i));
     }
     prepared_.push_back(p);
     streams_[stream_of(i)].order.push_back(at);
   }
+}
+
+// With the line of the source that it comes from, if that is known; else with its first operand.
+std::string Streams::label_of(const Instruction& i) const {
+  if (i.line < program_.lines.size()) return fmt::format("{}: {}", i.kind->name, program_.lines[i.line]);
+  if (i.views.count == 0) return i.kind->name;
+  return fmt::format("{} {}", i.kind->name,
+                     program_.buffers[static_cast<std::size_t>(program_.views[i.views.first].buffer)].name);
 }
 
 // Functions that Scalar computes without a table do not change the table that is loaded.

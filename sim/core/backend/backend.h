@@ -1,0 +1,27 @@
+// The back end: from a kernel's instructions to a program, with engines, an order, places and semaphores.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "sim/core/backend/draft.h"
+#include "sim/hardware/chip/chip.h"
+
+namespace trellis::sim::core {
+
+struct BackEndOptions {
+  std::uint32_t window = 1;    // of the list scheduler; 1: each engine keeps the order of the text
+  bool critical_path = false;  // its rule; else the oldest first
+  int copies = 2;  // tiles of one declaration in flight, for each that is needed at once, as far as they fit
+};
+
+struct Assembled {
+  Program program;
+  std::vector<std::uint32_t> order;       // of each of its instructions: the number in the draft
+  std::array<std::int64_t, 2> most = {};  // bytes of a partition that live tiles take at once, by Space
+};
+
+// Throws invalid_argument for tiles that do not fit, and for instructions that the chip lacks.
+Assembled assemble(Draft, const ChipSpec&, const BackEndOptions& = {});
+
+}  // namespace trellis::sim::core

@@ -1,0 +1,140 @@
+#include "sim/core/backend/hazards.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "sim/core/program/footprint.h"
+#include "sim/core/program/kind.h"
+
+namespace trellis::sim::core {
+namespace {
+
+constexpr std::size_t most_entries = 256;  // of a bucket; beyond, it is taken as one box
+constexpr int tile_shift = 12;             // log2 of the bytes of a bucket of a buffer on chip
+
+struct Entry {
+  Footprint box;
+  std::uint32_t instruction = 0;
+};
+
+struct Bucket {
+  std::vector<Entry> writers, readers;  // since the writes that cover them
+};
+
+class Hazards {
+ public:
+  Hazards(const Draft& draft, const std::vector<bool>& unordered)
+      : draft_(draft), unordered_(unordered), seen_(draft.program.instructions.size(), none) {}
+
+  DependencyGraph all() {
+    const Program& p = draft_.program;
+    graph_.first.reserve(p.instructions.size() + 1);
+    auto follow = draft_.follows.begin();
+    std::uint32_t kept = none;
+    for (std::uint32_t at = 0; at < p.instructions.size(); ++at) {
+      graph_.first.push_back(static_cast<std::uint32_t>(graph_.earlier.size()));
+      for (const View& v : p.inputs(p.instructions[at])) read(v, at);
+      for (const View& v : p.outputs(p.instructions[at])) write(v, at);
+      for (; follow != draft_.follows.end() && follow->first == at; ++follow) found(at, follow->second);
+      if (!draft_.in_order[at]) continue;
+      if (kept != none) found(at, kept);
+      kept = at;
+    }
+    graph_.first.push_back(static_cast<std::uint32_t>(graph_.earlier.size()));
+    return std::move(graph_);
+  }
+
+ private:
+  static constexpr std::uint32_t none = ~0U;
+
+  Footprint box_of(const View& v) const {
+    Footprint box = footprint_of(draft_.program, v);
+    const auto b = static_cast<std::size_t>(v.buffer);
+    const Buffer& buffer = draft_.program.buffers[b];
+    if (buffer.space == Space::hbm || draft_.placed[b]) return box;
+    box.area = -1'000 - v.buffer;  // a memory of its own
+    box.shift = tile_shift;
+    return box;
+  }
+
+  void read(const View& v, std::uint32_t at) {
+    each_bucket(v, [&](Bucket& bucket, const Footprint& box) {
+      for (const Entry& e : bucket.writers)
+        if (overlap(box, e.box)) found(at, e.instruction);
+      bucket.readers.push_back({box, at});
+    });
+  }
+
+  void write(const View& v, std::uint32_t at) {
+    each_bucket(v, [&](Bucket& bucket, const Footprint& box) {
+      const bool all = bucket.readers.size() + bucket.writers.size() > most_entries;
+      const auto drop = [&](const Entry& e) {
+        if (!all && !overlap(box, e.box)) return false;
+        found(at, e.instruction);
+        return all || covers(box, e.box);
+      };
+      std::erase_if(bucket.readers, drop);
+      if (!all) {
+        std::erase_if(bucket.writers, drop);
+        bucket.writers.push_back({box, at});
+        return;
+      }
+      Footprint whole = box;  // stands for every write before it
+      for (const Entry& e : bucket.writers) {
+        found(at, e.instruction);
+        whole.first = std::min(whole.first, e.box.first);
+        whole.last = std::max(whole.last, e.box.last);
+      }
+      whole.stride = -1;  // comparable with none
+      bucket.writers.assign(1, {whole, at});
+    });
+  }
+
+  template <class Visit>
+  void each_bucket(const View& v, Visit visit) {
+    if (unordered_[static_cast<std::size_t>(v.buffer)]) return;
+    const Footprint box = box_of(v);
+    for (std::int64_t b = box.first_bucket(); b <= box.last_bucket(); ++b)
+      visit(buckets_[(static_cast<std::uint64_t>(box.area) << 24) ^ static_cast<std::uint64_t>(b)], box);
+  }
+
+  void found(std::uint32_t at, std::uint32_t earlier) {
+    if (earlier == at || seen_[earlier] == at) return;
+    seen_[earlier] = at;
+    graph_.earlier.push_back(earlier);
+  }
+
+  const Draft& draft_;
+  const std::vector<bool>& unordered_;
+  std::vector<std::uint32_t> seen_;  // of each instruction: the last one that depends on it
+  std::unordered_map<std::uint64_t, Bucket> buckets_;
+  DependencyGraph graph_;
+};
+
+}  // namespace
+
+std::vector<bool> unordered_buffers(const Program& p) {
+  std::vector<bool> read(p.buffers.size(), false), written = read, again = read;
+  std::vector<std::unordered_set<std::uint64_t>> places(p.buffers.size());
+  for (const Instruction& i : p.instructions) {
+    for (const View& v : p.inputs(i)) read[static_cast<std::size_t>(v.buffer)] = true;
+    for (const View& v : p.outputs(i)) {
+      const auto b = static_cast<std::size_t>(v.buffer);
+      written[b] = true;
+      if (p.buffers[b].space != Space::hbm) continue;
+      const auto place = static_cast<std::uint64_t>(v.offset) * 1'000'003 + static_cast<std::uint64_t>(v.elements());
+      if (v.index >= 0 || !places[b].insert(place).second) again[b] = true;
+    }
+  }
+  std::vector<bool> unordered(p.buffers.size(), false);
+  for (std::size_t b = 0; b < unordered.size(); ++b)
+    unordered[b] = p.buffers[b].space == Space::hbm && !(read[b] && written[b]) && !again[b];
+  return unordered;
+}
+
+DependencyGraph dependency_graph(const Draft& draft, const std::vector<bool>& unordered) {
+  return Hazards(draft, unordered).all();
+}
+
+}  // namespace trellis::sim::core

@@ -1,0 +1,22 @@
+// Which instructions of a draft depend on which: true, anti and output dependencies through memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/core/backend/draft.h"
+
+namespace trellis::sim::core {
+
+struct DependencyGraph {
+  std::vector<std::uint32_t> first;    // of each instruction: where its list begins; one more than there are
+  std::vector<std::uint32_t> earlier;  // the lists: what it depends on
+};
+
+// Buffers in HBM that are only read, or that are written and never read, each place once.
+std::vector<bool> unordered_buffers(const Program&);
+
+// Buffers without a place never share memory, so a tile that is declared anew depends on no tile before it.
+DependencyGraph dependency_graph(const Draft&, const std::vector<bool>& unordered);
+
+}  // namespace trellis::sim::core

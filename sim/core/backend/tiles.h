@@ -1,0 +1,64 @@
+// The tiles of a draft by the declaration that made them, and how many of one declaration's tiles are there at once:
+// the rotation that lets a tile be filled while the one before it is in use.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/core/backend/draft.h"
+#include "sim/hardware/chip/chip.h"
+
+namespace trellis::sim::core {
+
+inline constexpr std::uint32_t never = ~0U;
+
+// From the first to the last instruction that touches a buffer, by their place in an order.
+struct Lifetime {
+  std::uint32_t first = never, last = 0;
+  bool used() const { return first != never; }
+};
+
+std::vector<Lifetime> lifetimes(const Program&, std::span<const std::uint32_t> order);
+
+// Tiles of one declaration and one size.
+struct TileGroup {
+  Space space = Space::sbuf;
+  std::uint8_t core = 0;
+  std::int64_t bytes = 0;  // of a partition, rounded up to what the allocator deals in
+  std::uint32_t tiles = 0;
+  std::uint32_t most_live = 0;
+  Lifetime span;  // of all its tiles
+  std::int32_t example = -1;
+};
+
+class TileGroups {
+ public:
+  TileGroups(const Draft&, const ChipSpec&, std::span<const std::uint32_t> order);
+
+  std::int32_t of(std::size_t buffer) const { return group_of_[buffer]; }  // -1: in HBM, placed, or never used
+  const std::vector<TileGroup>& groups() const { return groups_; }
+  const std::vector<Lifetime>& lives() const { return lives_; }
+
+  // Where each group's slots begin, if that many slots of each fit; empty if not.
+  std::vector<std::int64_t> packed(std::span<const std::uint32_t> slots) const;
+  // As many slots for each group as it needs, and up to `copies` times that, as far as they fit.
+  std::vector<std::uint32_t> slots(int copies) const;
+  std::vector<std::uint32_t> least_slots() const;
+
+ private:
+  struct Fixed {
+    Space space;
+    std::uint8_t core;
+    std::int64_t first, last;
+  };
+
+  const Draft& draft_;
+  const ChipSpec& chip_;
+  std::vector<Lifetime> lives_;
+  std::vector<std::int32_t> group_of_;
+  std::vector<TileGroup> groups_;
+  std::vector<Fixed> fixed_;  // buffers whose place is given
+};
+
+}  // namespace trellis::sim::core

@@ -1,0 +1,176 @@
+// The back end: which instructions depend on which, engines, order, rotating tiles, and what it says when memory is
+// full.
+#include "sim/core/backend/backend.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "sim/core/backend/hazards.h"
+#include "sim/core/check/check.h"
+#include "sim/core/check/races.h"
+#include "sim/core/program/kind.h"
+#include "sim/core/run/run.h"
+#include "tests/why.h"
+
+namespace trellis::sim::core {
+namespace {
+
+// A kernel that doubles `turns` tiles of an input of as many columns; each turn declares its tiles anew.
+struct Kernel {
+  Draft draft;
+
+  std::int32_t buffer(const std::string& name, Space space, std::int64_t bytes, std::int32_t site,
+                      Role role = Role::internal) {
+    draft.program.buffers.push_back({.name = name,
+                                     .space = space,
+                                     .type = DType::f32,
+                                     .role = role,
+                                     .partitions = space == Space::hbm ? 1 : 128,
+                                     .bytes = bytes});
+    draft.sites.push_back(site);
+    draft.placed.push_back(false);
+    return static_cast<std::int32_t>(draft.program.buffers.size()) - 1;
+  }
+
+  static View view(std::int32_t buffer, std::int64_t offset, std::int32_t columns, std::int64_t pitch = 0) {
+    return {.buffer = buffer, .rows = 128, .offset = offset, .row_stride = pitch, .dim = {Dim{columns, 1}}};
+  }
+
+  void add(std::string_view kind, Engine engine, EngineSet others, const View& out, const View& in) {
+    Instruction i{.kind = &kind_named(kind), .engine = engine, .outputs = 1};
+    i.views = {static_cast<std::uint32_t>(draft.program.views.size()), 2};
+    draft.program.views.push_back(out);
+    draft.program.views.push_back(in);
+    if (kind == "activation") {
+      i.attributes = {static_cast<std::uint32_t>(draft.program.attributes.size()), 1};
+      draft.program.attributes.push_back({Key::func, static_cast<double>(Function::identity)});
+    }
+    draft.program.instructions.push_back(i);
+    draft.engines.push_back(static_cast<EngineSet>(others | set_of(engine)));
+    draft.queues.push_back(-1);
+    draft.in_order.push_back(false);
+  }
+};
+
+constexpr std::int32_t columns = 2048;
+
+Kernel doubled(int turns, bool anew = true) {
+  Kernel k;
+  const std::int64_t row = std::int64_t{turns} * columns * 4;
+  const auto from = k.buffer("from", Space::hbm, 128 * row, 0, Role::input);
+  const auto to = k.buffer("to", Space::hbm, 128 * row, 1, Role::output);
+  std::int32_t x = -1, y = -1;
+  for (int turn = 0; turn < turns; ++turn) {
+    if (anew || turn == 0) {
+      x = k.buffer("x", Space::sbuf, columns * 4, 2);
+      y = k.buffer("y", Space::sbuf, columns * 4, 3);
+    }
+    const std::int64_t at = std::int64_t{turn} * columns * 4;
+    k.add("dma_copy", Engine::sync, 0, Kernel::view(x, 0, columns), Kernel::view(from, at, columns, row));
+    k.add("activation", Engine::scalar, 0, Kernel::view(y, 0, columns), Kernel::view(x, 0, columns));
+    k.add("dma_copy", Engine::gpsimd, 0, Kernel::view(to, at, columns, row), Kernel::view(y, 0, columns));
+  }
+  return k;
+}
+
+Time time_of(const Draft& draft, const BackEndOptions& options, const ChipSpec& chip) {
+  const Assembled a = assemble(draft, chip, options);
+  check(a.program, chip);
+  EXPECT_TRUE(races(a.program, chip).empty());
+  return run(a.program, chip).time;
+}
+
+TEST(CoreBackEnd, FindsDependenciesThroughMemory) {
+  const Kernel k = doubled(2, false);
+  const auto graph = dependency_graph(k.draft, unordered_buffers(k.draft.program));
+  const auto earlier = [&](std::uint32_t at) {
+    std::vector<std::uint32_t> all(graph.earlier.begin() + graph.first[at],
+                                   graph.earlier.begin() + graph.first[at + 1]);
+    std::ranges::sort(all);
+    return all;
+  };
+  EXPECT_EQ(earlier(0), (std::vector<std::uint32_t>{}));
+  EXPECT_EQ(earlier(1), (std::vector<std::uint32_t>{0}));
+  EXPECT_EQ(earlier(2), (std::vector<std::uint32_t>{1}));
+  EXPECT_EQ(earlier(3), (std::vector<std::uint32_t>{0, 1}));     // fills the tile that 1 has read
+  EXPECT_EQ(earlier(4), (std::vector<std::uint32_t>{1, 2, 3}));  // and here the one that is stored
+  const Kernel fresh = doubled(2);
+  const auto apart = dependency_graph(fresh.draft, unordered_buffers(fresh.draft.program));
+  EXPECT_EQ(apart.first[4] - apart.first[3], 0U);  // a tile declared anew waits for nothing
+}
+
+TEST(CoreBackEnd, TilesInRotationOverlapLoadsWithWork) {
+  const ChipSpec chip = chip_named("trn2");
+  const Draft draft = doubled(16).draft;
+  const Time one = time_of(draft, {.copies = 1}, chip), two = time_of(draft, {.copies = 2}, chip),
+             four = time_of(draft, {.copies = 4}, chip);
+  EXPECT_GT(one, two * 3 / 2);
+  EXPECT_LT(four, two * 21 / 20);
+  EXPECT_GT(time_of(doubled(16, false).draft, {.copies = 4}, chip), two * 3 / 2);  // one tile cannot rotate
+}
+
+TEST(CoreBackEnd, RotationTakesTheSlotThatIsFreeLongest) {
+  const ChipSpec chip = chip_named("trn2");
+  const Assembled a = assemble(doubled(6).draft, chip, {.copies = 3});
+  std::vector<std::int64_t> places;
+  for (const Buffer& b : a.program.buffers)
+    if (b.name == "x") places.push_back(b.offset);
+  EXPECT_EQ(places[0], places[3]);
+  EXPECT_EQ(places[1], places[4]);
+  EXPECT_NE(places[0], places[1]);
+  EXPECT_NE(places[1], places[2]);
+}
+
+TEST(CoreBackEnd, ChoosesTheEngineThatIsFree) {
+  const ChipSpec chip = chip_named("trn2");
+  Kernel k = doubled(1);
+  for (int turn = 0; turn < 8; ++turn) {
+    const auto z = k.buffer("z", Space::sbuf, columns * 4, 9);
+    k.add("tensor_copy", Engine::scalar, set_of(Engine::vector), Kernel::view(z, 0, columns),
+          Kernel::view(2, 0, columns));
+  }
+  const Assembled a = assemble(k.draft, chip, {.window = 64, .copies = 8});
+  const auto on = [&](Engine e) {
+    return std::ranges::count_if(a.program.instructions,
+                                 [&](const Instruction& i) { return i.kind->name == "tensor_copy" && i.engine == e; });
+  };
+  EXPECT_EQ(on(Engine::scalar) + on(Engine::vector), 8);
+  EXPECT_GE(on(Engine::vector), 3);
+  EXPECT_GE(on(Engine::scalar), 3);
+}
+
+TEST(CoreBackEnd, AWindowLetsIndependentWorkGoFirst) {
+  const ChipSpec chip = chip_named("trn2");
+  Kernel k = doubled(1);
+  const auto z = k.buffer("z", Space::sbuf, columns * 4, 9);
+  // Scalar's second instruction waits for a store; a third, independent one follows in the text.
+  k.add("activation", Engine::scalar, 0, Kernel::view(z, 0, columns), Kernel::view(3, 0, columns));
+  k.draft.follows = {{3, 2}};
+  const auto w = k.buffer("w", Space::sbuf, columns * 4, 10);
+  k.add("activation", Engine::scalar, 0, Kernel::view(w, 0, columns), Kernel::view(2, 0, columns));
+  EXPECT_EQ(assemble(k.draft, chip, {.window = 1}).order, (std::vector<std::uint32_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(assemble(k.draft, chip, {.window = 8}).order, (std::vector<std::uint32_t>{0, 1, 4, 2, 3}));
+  k.draft.in_order.assign(5, true);
+  EXPECT_EQ(assemble(k.draft, chip, {.window = 8}).order, (std::vector<std::uint32_t>{0, 1, 2, 3, 4}));
+}
+
+TEST(CoreBackEnd, SaysWhoFillsMemory) {
+  const ChipSpec chip = chip_named("trn2");
+  Kernel k = doubled(1);
+  const auto big = k.buffer("big", Space::sbuf, 224 * 1024, 5);
+  k.add("activation", Engine::scalar, 0, Kernel::view(big, 0, columns), Kernel::view(3, 0, columns));
+  const std::string text = why([&] { assemble(k.draft, chip); });
+  EXPECT_NE(text.find("SBUF is full: big needs 229376 bytes a partition"), std::string::npos) << text;
+  EXPECT_NE(text.find("most is held by"), std::string::npos) << text;
+}
+
+TEST(CoreBackEnd, LongKernelsTakeLinearTime) {
+  const ChipSpec chip = chip_named("trn2");
+  const Draft draft = doubled(20'000).draft;
+  const Assembled a = assemble(draft, chip, {.window = 256, .copies = 8});
+  EXPECT_EQ(a.order.size(), 60'000U);
+}
+
+}  // namespace
+}  // namespace trellis::sim::core
