@@ -26,6 +26,7 @@ void add_machines(nb::module_&);
 void add_prices(nb::module_&);
 void add_workloads(nb::module_&);
 void add_core(nb::module_&);
+void add_drafts(nb::module_&);
 void add_kernels(nb::module_&);
 
 // Arrays of one piece, read or written.

@@ -18,6 +18,9 @@ class Package(unittest.TestCase):
         environment.run("pytest", "-q", "tests/python/test_schedule.py", "tests/python/test_sim.py",
                         needs=("pytest", "numpy"))  # fmt: skip
 
+    def test_times_of_nki_kernels(self):
+        environment.run("pytest", "-q", "tests/python/nki", needs=("pytest", "numpy", "ml_dtypes"))
+
     def test_examples_in_the_documentation(self):
         paths = [str(environment.BINARY / "python" / "trellis" / f"{name}.py") for name in MODULES]
         environment.run("doctest", *paths, needs=("numpy",))

@@ -1,0 +1,82 @@
+"""How a trace becomes a time with an interval.
+
+What a compiler does with a kernel is not published in full, so a trace is given to the back end more than once. The two
+ends are what the public text allows: instructions in the order of the text, each declaration's tiles twice; and a list
+scheduler with a window, whose tiles rotate as deep as memory allows. Figures of the chip that are assumed are at their
+slow and fast ends there.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from trellis import _native
+from trellis.nki.timing.flatten import draft_of
+from trellis.nki.trace import Trace
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One way in which a compiler and a chip may behave."""
+
+    name: str
+    window: int = 1  # of the list scheduler, in instructions; 1: the order of the text
+    critical_path: bool = False
+    copies: int = 2  # tiles of one declaration in flight
+    rings: int = 1  # DMA rings for each triggering engine
+    figures: int = 0  # -1: assumed figures at their fast ends, 1: at their slow ends
+
+
+WINDOW = 256
+CENTRE = Scenario("scheduled", window=WINDOW, copies=4)
+FAST = Scenario("scheduled, deep rotation, fast figures", window=4 * WINDOW, copies=8, figures=-1)
+SLOW = Scenario("order of the text, two tiles in flight, slow figures", window=1, copies=2, figures=1)
+AS_WRITTEN = Scenario("order of the text", window=1, copies=4)
+AS_WRITTEN_FAST = Scenario("order of the text, deep rotation, fast figures", window=1, copies=8, figures=-1)
+
+
+def keeps_order(trace: Trace) -> bool:
+    """Whether the kernel's text forbids its compiler to reorder."""
+    return bool(trace.no_reorder) and sum(last - first for first, last in trace.no_reorder) >= len(trace)
+
+
+def scenarios(trace: Trace) -> list[Scenario]:
+    """The central one first, then the ends."""
+    if trace.skip_middle_end or keeps_order(trace):
+        return [AS_WRITTEN, AS_WRITTEN_FAST, SLOW]
+    return [CENTRE, FAST, SLOW]
+
+
+@dataclass
+class Outcome:
+    """A scenario's run."""
+
+    scenario: Scenario
+    assembled: _native.CoreAssembled
+    run: _native.CoreTimedRun
+    totals: dict[str, Any]
+
+    @property
+    def seconds(self) -> float:
+        return float(self.totals["time_ps"]) * 1e-12
+
+
+Changes = tuple[tuple[str, str], ...]  # figure, value
+
+# Descriptors of beta 1's compiler lie ready in rings (nki/deep-dives/nki-dge.rst), so none are generated on the way.
+STATIC_DESCRIPTORS: Changes = (("dma.generate", "0 ns"),)
+
+
+def changes_of(trace: Trace) -> Changes:
+    return STATIC_DESCRIPTORS if trace.dialect == "beta1" else ()
+
+
+def outcome(draft: _native.CoreDraft, chip: str, scenario: Scenario, changes: Changes = (),
+            keep_timeline: bool = False) -> Outcome:
+    spec = _native.CoreChip(chip, list(changes), scenario.figures)
+    assembled = draft.assemble(spec, scenario.window, scenario.critical_path, scenario.copies)
+    run = assembled.time(spec, keep_timeline)
+    return Outcome(scenario, assembled, run, run.totals)
+
+
+def draft_for(trace: Trace, scenario: Scenario) -> _native.CoreDraft:
+    return draft_of(trace, scenario.rings)
