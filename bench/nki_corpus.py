@@ -49,7 +49,7 @@ def judge(case: KernelCase, answer: Any, chip: str) -> None:
             return
     worst = max((error(got, wanted) for got, wanted in pairs), default=float("inf"))
     note = f"error {worst:.1e}, {time.monotonic() - began:.0f} s"
-    if any("at once" in str(w.message) for w in heard):
+    if any("bytes a partition" in str(w.message) for w in heard):
         note += "; does not fit (strict refuses it)"
     answer.send((True, worst <= case.tolerance, note))
 

@@ -50,6 +50,14 @@ class Orchestrator:
         compare(golden, outputs + [inputs[a] for a in aliased if len(outputs) < 1], args.validation_args)
 
 
+def numbers(x: Any) -> Any:
+    """An array's numbers; of packed elements their bytes."""
+    x = np.ascontiguousarray(x)
+    if x.dtype.names:
+        x = x.view(np.uint8)
+    return x.astype(np.float64)
+
+
 def compare(golden: Any, outputs: list[Any], tolerance: Any) -> None:
     wanted = golden.golden if hasattr(golden, "golden") else golden
     if not isinstance(wanted, dict):
@@ -61,7 +69,7 @@ def compare(golden: Any, outputs: list[Any], tolerance: Any) -> None:
             if not made.validate(np.asarray(got)):
                 raise AssertionError(f"{name}: the test's own check says no")
             continue
-        a, b = np.asarray(got).astype(np.float64), np.asarray(answer).astype(np.float64)
+        a, b = numbers(got), numbers(answer)
         if a.size != b.size:
             raise AssertionError(f"{name}: {a.shape}, expected {b.shape}")
         a = a.reshape(b.shape)
@@ -109,12 +117,35 @@ def stand_ins() -> None:
 
     for name, (dtype, _) in TYPES.items():
         setattr(dtypes, name, dtype)
-    dtypes.static_cast = lambda x, dtype: np.asarray(x).astype(to_dtype(dtype))  # type: ignore[attr-defined]
+    dtypes.static_cast = static_cast  # type: ignore[attr-defined]
+    dtypes.sizeinbytes = lambda dtype: to_dtype(dtype).itemsize  # type: ignore[attr-defined]
     sys.modules["neuron_dtypes"] = dtypes
     dtypes.is_float_type = lambda dtype: is_float(to_dtype(dtype))  # type: ignore[attr-defined]
     sys.meta_path.append(Finder())
     if not hasattr(enum, "StrEnum"):
         raise SystemExit("expected Python 3.11")
+
+
+def static_cast(x: Any, given: Any = None, *, dtype: Any = None) -> Any:
+    """Numbers as another type; four to an element where it is packed."""
+    import ml_dtypes
+
+    from trellis.nki.tensors.types import to_dtype
+
+    dtype, x = to_dtype(dtype if given is None else given), np.asarray(x)
+    if x.dtype.names:  # packed elements as numbers
+        part = x[x.dtype.names[0]]
+        if part.dtype == np.uint8:
+            part = np.stack([part & 15, part >> 4], axis=-1).view(ml_dtypes.float4_e2m1fn)
+        return part.reshape(*x.shape[:-1], -1).astype(dtype)
+    if not dtype.names:
+        return x.astype(dtype)
+    element = dtype.fields[dtype.names[0]][0].base  # type: ignore[index]
+    if element == np.uint8:
+        nibbles = x.astype(ml_dtypes.float4_e2m1fn).view(np.uint8)
+        small = nibbles[..., 0::2] | nibbles[..., 1::2] << 4
+        return np.ascontiguousarray(small).view(dtype)
+    return np.ascontiguousarray(x.astype(element)).view(dtype)
 
 
 class Plugin:

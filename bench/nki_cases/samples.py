@@ -94,6 +94,52 @@ def contributed(folder: Path) -> Iterator[KernelCase]:
     yield KernelCase("nki-samples", "matmul (contributed)", product)
 
 
+def microscaled(group: str, folder: Path) -> Iterator[KernelCase]:
+    """The tutorial of microscaled products, by the numpy answers beside it."""
+
+    def packed(name: str) -> Any:
+        import nki.language as nl
+
+        return {"float8_e5m2": nl.float8_e5m2_x4, "float8_e4m3fn": nl.float8_e4m3fn_x4,
+                "float4_e2m1fn": nl.float4_e2m1fn_x4}[name]
+
+    def offline(name: str) -> Any:
+        import ml_dtypes
+
+        cpu, kernels, dtype = load(folder / "mx_cpu_utils.py"), load(folder / "mx_kernels.py"), getattr(ml_dtypes, name)
+        _, _, a, a_scale = cpu.generate_stabilized_mx_data(dtype, (128, 512))
+        _, _, b, b_scale = cpu.generate_stabilized_mx_data(dtype, (128, 2048))
+        return [(kernels.kernel_offline_quantized_mx_matmul(a, a_scale, b, b_scale, packed(name)),
+                 cpu.nc_matmul_mx_golden(a, b, a_scale, b_scale, dtype, dtype))]
+
+    def on_device() -> Any:
+        import ml_dtypes
+
+        cpu, kernels, dtype = load(folder / "mx_cpu_utils.py"), load(folder / "mx_kernels.py"), ml_dtypes.float8_e5m2
+        _, _, a, a_scale = cpu.generate_stabilized_mx_data(dtype, (128, 512))
+        data, _, _, _ = cpu.generate_stabilized_mx_data(dtype, (128, 2048))
+        b, b_scale = cpu.quantize_mx_golden(data, dtype)
+        got = kernels.kernel_on_device_quantize_matmul_mx(a, a_scale, data.astype(_bf16()), packed("float8_e5m2"),
+                                                          packed("float8_e5m2"))
+        return [(got, cpu.nc_matmul_mx_golden(a, b, a_scale, b_scale, dtype, dtype))]
+
+    def strided(by_copy: bool) -> Any:
+        import ml_dtypes
+
+        cpu, kernels, dtype = load(folder / "mx_cpu_utils.py"), load(folder / "mx_kernels.py"), ml_dtypes.float8_e5m2
+        a, _, _, _ = cpu.generate_stabilized_mx_data(dtype, (512, 128))
+        b, _, _, _ = cpu.generate_stabilized_mx_data(dtype, (512, 512))
+        got = kernels.kernel_copy_strided_quantize_matmul_mx(a.astype(_bf16()), b.astype(_bf16()), packed("float8_e5m2"),
+                                                             by_copy)
+        return [(got, a.T @ b)]
+
+    yield KernelCase(group, "mx offline f8e5m2", lambda: offline("float8_e5m2"))
+    yield KernelCase(group, "mx offline f4e2m1", lambda: offline("float4_e2m1fn"))
+    yield KernelCase(group, "mx quantised on the device", on_device)
+    yield KernelCase(group, "mx strided by tensor_copy", lambda: strided(True))
+    yield KernelCase(group, "mx strided by DMA", lambda: strided(False))
+
+
 def nki_samples(root: Path) -> Iterator[KernelCase]:
     t = root / "src/nki_samples/tutorials"
     adds = [("tensor_addition/tensor_addition_nki_kernels.py", "nki_tensor_add"),
@@ -103,6 +149,7 @@ def nki_samples(root: Path) -> Iterator[KernelCase]:
     yield from matmuls("nki-samples", t / "matrix_multiplication/matrix_multiplication_nki_kernels.py")
     yield from mambas("nki-samples", t / "fused_mamba/mamba_nki_kernels.py")
     yield from attentions(t / "attention_fwd_performance/attention_kernels.py")
+    yield from microscaled("nki-samples", t / "mxfp-matmul")
     yield from contributed(root / "contributed")
 
 

@@ -60,6 +60,8 @@ def emit(kind: str, outputs: tuple[Any, ...], inputs: tuple[Any, ...], *, allowe
         if asked is None and len(allowed) > 1 and any(t.memory.space == "psum" for t in (*outs, *ins)):
             allowed = tuple(e for e in allowed if e != G) or allowed
     rows = _rows_of(outs, ins) if kind in DMA else None
+    if s.team is not None and kind in DMA:
+        s.team.turn_over(s.core)
     for t in ins:
         t.memory.read = True
     index = s.trace.add(kind, tuple(_record(t, rows) for t in outs), tuple(_record(t, rows) for t in ins),

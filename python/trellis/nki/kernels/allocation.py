@@ -89,8 +89,11 @@ def check_shape(sizes: tuple[int, ...], partition: int, kind: Any, space: str) -
             free *= n
     most = s.limits.psum_bytes if space == "psum" else s.limits.sbuf_bytes
     if free > most:
-        raise refuse(f"a tile of {list(sizes)} {kind} in {space}: {free:,} bytes a partition; expected at most {most:,} on "
-                     f"{s.limits.chip} ({s.limits.source})")
+        text = (f"a tile of {list(sizes)} {kind} in {space}: {free:,} bytes a partition; expected at most {most:,} on "
+                f"{s.limits.chip} ({s.limits.source})")
+        if s.strict:
+            raise refuse(text)
+        s.warn("capacity", text)
 
 
 def fresh(shape: tuple[int, ...], dtype: Any, space: str = "sbuf") -> NkiTensor:

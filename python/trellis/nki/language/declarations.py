@@ -76,7 +76,8 @@ def shared_identity_matrix(n: int, dtype: Any = np.uint8, dst: Any = None, **_: 
     made = shared_constant(np.eye(n), dtype)
     if dst is not None:
         assign(dst, (slice(None), slice(None)), load(made))
-    return made if dst is None else dst
+        return dst
+    return made if session().beta else load(made)
 
 
 @function("rand")

@@ -53,32 +53,42 @@ class TileSize:
         return _limits().sbuf_bytes // 4
 
 
-class NKIObject:
+class FieldsMayLack(type):
+    """Makes an object even where a dataclass lacks a field's value: kernels set such fields later."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().__call__(*args, **kwargs)
+        except TypeError as e:
+            if "missing" not in str(e) or "__init__" not in str(e) or "__dataclass_fields__" not in cls.__dict__:
+                raise
+            made: Any = object.__new__(cls)  # type: ignore[arg-type]
+            by_fields(made, *args, **kwargs)
+            return made
+
+
+class NKIObject(metaclass=FieldsMayLack):
     """What kernels derive their own types from: annotations are its fields, with or without defaults."""
 
     _nki_object = True
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "__init__" not in cls.__dict__ and not any("__init__" in b.__dict__ for b in cls.__mro__[1:-2]):
-            cls.__init__ = _by_fields  # type: ignore[method-assign]
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _by_fields(self, *args, **kwargs)
+        by_fields(self, *args, **kwargs)
 
 
-def _by_fields(self: Any, *args: Any, **kwargs: Any) -> None:
+def by_fields(self: Any, *args: Any, **kwargs: Any) -> None:
+    """Sets the fields that annotations name, as a dataclass would; those without a value are None."""
     names: list[str] = []
     for cls in reversed(type(self).__mro__):
         names += [n for n in cls.__dict__.get("__annotations__", {}) if n not in names]
     if len(args) > len(names):
         raise TypeError(f"{type(self).__name__}: {len(args)} arguments; expected at most {len(names)}")
     values = dict(zip(names, args, strict=False)) | kwargs
+    for name in names:
+        if name not in values and not hasattr(type(self), name):
+            values[name] = None
     for name, value in values.items():
-        setattr(self, name, value)
-    lost = [n for n in names if n not in values and not hasattr(type(self), n)]
-    if lost and not kwargs.keys() - set(names):
-        raise TypeError(f"{type(self).__name__} without {', '.join(lost)}")
+        object.__setattr__(self, name, value)
     after = getattr(self, "__post_init__", None)
     if after is not None:
         after()

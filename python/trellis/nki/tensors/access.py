@@ -61,6 +61,8 @@ class Access(Reshaping):
             t.index = scalar_offset
         if vector_offset is not None:
             self._choose_rows(t, vector_offset, self._stride_in(indirect_dim, dtype))
+        elif self._beyond(t) and scalar_offset is not None:
+            t.flat, t.valid = np.zeros(shape, np.int64), np.zeros(shape, bool)  # only oob_mode.skip lets it pass
         elif self._beyond(t):
             raise refuse(f"pattern {[list(p) for p in pattern]} at offset {start} of {self!r}: out of bounds")
         return t

@@ -1,0 +1,156 @@
+"""neuronxcc's dialect: tiles returned, index arrays, masks, block dimensions, PSUM by +=."""
+
+import numpy as np
+import pytest
+
+nki_ours = pytest.importorskip("trellis.nki", reason="ml_dtypes is not installed")
+
+
+@pytest.fixture(autouse=True)
+def names():
+    with nki_ours.as_nki(shadow=True):
+        yield
+
+
+def numbers(*shape, seed=1):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def test_masks_and_index_arrays():
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.language as nl
+
+    @nki.jit
+    def doubled(x):
+        rows, columns = x.shape
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        ip, jf = nl.arange(128)[:, None], nl.arange(512)[None, :]
+        for i in nl.affine_range(-(-rows // 128)):
+            mask = (i * 128 + ip < rows) & (jf < columns)
+            tile = nl.load(x[i * 128 + ip, jf], mask=mask)
+            nl.store(out[i * 128 + ip, jf], value=tile * 2 + 1, mask=mask)
+        return out
+
+    x = numbers(200, 300)
+    np.testing.assert_allclose(doubled(x), 2 * x + 1, rtol=1e-6)
+    views = [doubled.trace.views[v[0]] for v, kind in zip(doubled.trace.outputs, doubled.trace.kind, strict=True)
+             if kind == "dma_copy"]
+    assert [v.rows for v in views] == [128, 128, 72, 72]  # what the mask lets through
+
+
+def test_both_masks_of_an_and():
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.language as nl
+
+    @nki.jit
+    def corner(x):
+        out = nl.zeros((128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+        ip, jf = nl.arange(128)[:, None], nl.arange(64)[None, :]
+        nl.store(out[ip, jf], value=nl.load(x[ip, jf]), mask=(ip < 3 and jf < 5))
+        return out
+
+    x = numbers(128, 64)
+    wanted = np.zeros_like(x)
+    wanted[:3, :5] = x[:3, :5]
+    np.testing.assert_array_equal(corner(x), wanted)
+
+
+def test_block_dimensions_and_psum():
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.isa as nisa
+    import neuronxcc.nki.language as nl
+
+    @nki.jit
+    def product(a, b):
+        k, m, n = a.shape[0] // 128, a.shape[1], b.shape[1]
+        left = nl.ndarray((k, nl.par_dim(128), m), dtype=a.dtype, buffer=nl.sbuf)
+        for i in nl.affine_range(k):
+            left[i] = nl.load(a[i * 128:(i + 1) * 128, :])
+        psum = nl.ndarray((nl.par_dim(m), n), dtype=nl.float32, buffer=nl.psum)
+        for i in nl.affine_range(k):
+            psum[:, :] += nisa.nc_matmul(left[i], nl.load(b[i * 128:(i + 1) * 128, :]))
+        out = nl.ndarray((m, n), dtype=a.dtype, buffer=nl.shared_hbm)
+        nl.store(out, value=psum)
+        return out
+
+    a, b = numbers(256, 64), numbers(256, 32, seed=2)
+    np.testing.assert_allclose(product(a, b), a.T @ b, rtol=1e-4, atol=1e-4)
+    trace = product.trace
+    assert [i.attributes["accumulate"] for i in trace.instructions() if i.kind == "nc_matmul"] == [0, 1]
+    assert all(trace.buffers[i.outputs[0].buffer].alive for i in trace.instructions())  # results were named, not copied
+
+
+def test_loop_reduce_and_statements_of_text():
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.isa as nisa
+    import neuronxcc.nki.language as nl
+
+    @nki.jit
+    def total(x):
+        acc = nl.ndarray((nl.par_dim(128), 1), dtype=np.float32, buffer=nl.sbuf)
+        for i in nl.affine_range(4):
+            part = nl.ndarray((nl.par_dim(128), 1), dtype=np.float32, buffer=nl.sbuf)
+            part[...] = nisa.tensor_reduce(np.add, nl.load(x[:, i * 16:(i + 1) * 16]), axis=(1,), dtype=np.float32)
+            acc[...] = nl.loop_reduce(part, op=np.add, loop_indices=[i], dtype=np.float32)
+            ' end loop i '
+        out = nl.ndarray((128, 1), dtype=x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, acc)
+        return out
+
+    x = numbers(128, 64)
+    np.testing.assert_allclose(total(x), x.sum(1, keepdims=True), rtol=1e-4, atol=1e-5)
+
+
+def test_functions_of_several_instructions():
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.language as nl
+
+    @nki.jit
+    def softmax(x):
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.softmax(nl.load(x), axis=1))
+        return out
+
+    @nki.jit
+    def matmul(x, y):
+        out = nl.ndarray((x.shape[0], y.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.matmul(nl.load(x), nl.load(y)))
+        return out
+
+    x, y = numbers(64, 128), numbers(128, 32, seed=2)
+    e = np.exp(x - x.max(1, keepdims=True))
+    np.testing.assert_allclose(softmax(x), e / e.sum(1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(matmul(x, y), x @ y, rtol=1e-4, atol=1e-4)
+    assert "nc_transpose" in matmul.trace.summary()
+
+
+def test_grids_and_arguments_that_are_written():
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.language as nl
+
+    @nki.trace
+    def copy(x, out):
+        i = nl.program_id(0)
+        nl.store(out[i], nl.load(x[i]))
+
+    x, out = numbers(4, 8, 8), np.zeros((4, 8, 8), np.float32)
+    nki.simulate_kernel(copy[4], x, out)
+    np.testing.assert_array_equal(out, x)
+
+
+def test_a_time_that_cannot_be_told_says_why(monkeypatch):
+    import sys
+
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.language as nl
+
+    @nki.benchmark(warmup=1, iters=1)
+    def copy(x):
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.load(x))
+        return out
+
+    copy(numbers(8, 8))
+    monkeypatch.setitem(sys.modules, "trellis.nki.timing", None)
+    with pytest.raises(nki_ours.NkiError, match="needs trellis.nki.timing"):
+        copy.benchmark_result.nc_latency.get_latency_percentile(50)
