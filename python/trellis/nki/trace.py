@@ -26,7 +26,8 @@ SPACES = ("hbm", "sbuf", "psum")
 class Buffer:
     """A piece of memory. On chip `rows` partitions of `row_bytes` each; in HBM one row with all its bytes.
 
-    A tile that is declared in a loop is a new buffer in each iteration; those of one declaration share `site`.
+    A tile that is declared in a loop is a new buffer in each iteration, and each block of a tile with block dimensions
+    is one; those of one declaration share `site`.
     """
 
     index: int
@@ -41,7 +42,6 @@ class Buffer:
     line: int = 0  # index into Trace.lines
     site: int = 0  # the declaration
     core: int = 0  # which core of a logical core owns it
-    block_bytes: int = 0  # of a partition: each of a tile's blocks, which live apart; 0: the tile is one
     alive: bool = True  # False: its one writer was made to write elsewhere; nothing refers to it
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from trellis.nki.instructions.emit import S, V, emit, instruction, operand, refuse, scalar_attribute, session
-from trellis.nki.instructions.operators import alu, apply, evaluate, function_name, name_of, reduce
+from trellis.nki.instructions.operators import TIMED_AS, alu, apply, evaluate, function_name, name_of, reduce
 from trellis.nki.tensors.tensor import NkiTensor
 
 
@@ -62,11 +62,11 @@ def activation(dst: Any, op: Any, data: Any, bias: Any = None, scale: Any = 1.0,
         total = accumulate("scalar", command, reducer, values)
         if reduce_res is not None and total is not None:
             reduce_res.write(total)
-    attributes: dict[str, Any] = {"func": word, **scalar_attribute("scale", scale)}
+    attributes: dict[str, Any] = {"func": TIMED_AS.get(word, word), **scalar_attribute("scale", scale)}
     if bias is not None:
         attributes |= scalar_attribute("bias", bias)
     if reduce_res is not None or command != "idle":
-        attributes["reduce_command"] = command
+        attributes["reduce_cmd"] = command
     return _record("activation", called, dst, (data, bias, scale), reduce_res, attributes)
 
 
@@ -96,7 +96,7 @@ def activate2(dst: Any, op: Any, data: Any, imm0: Any, imm1: Any, op0: Any, op1:
         total = accumulate("scalar", command, "add" if reduce_op is None else alu(reduce_op), x)
         if reduce_res is not None and total is not None:
             reduce_res.write(total)
-    attributes = {"func": word, "op": first, "op1": second, **scalar_attribute("value", imm0),
+    attributes = {"func": TIMED_AS.get(word, word), "op": first, "op1": second, **scalar_attribute("value", imm0),
                   **scalar_attribute("value1", imm1)}
     return _record("activate2", "activate2", dst, (data, imm0, imm1), reduce_res, attributes)
 
@@ -115,4 +115,4 @@ def exponential(dst: Any, src: Any, max_value: Any = 0.0, reduce_res: Any = None
         if reduce_res is not None and total is not None:
             reduce_res.write(total)
     return _record("exponential", "exponential", dst, (src, max_value), reduce_res,
-                   {**scalar_attribute("value", max_value), "reduce_command": command}, (V,))
+                   {**scalar_attribute("value", max_value), "reduce_cmd": command}, (V,))

@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from trellis.nki.instructions.elementwise import tensor_copy
 from trellis.nki.instructions.emit import PE, V, emit, instruction, refuse, session
 from trellis.nki.instructions.operators import name_of
+from trellis.nki.kernels.allocation import fresh
 from trellis.nki.names.constants import finfo
 from trellis.nki.tensors.types import F32, is_integer, trellis_name
 
@@ -66,12 +68,23 @@ def add_into(dst: Any, values: Any, accumulate: bool | None) -> bool:
     return True
 
 
+def _in_sbuf(t: Any) -> Any:
+    """neuronxcc's compiler copies an operand that is in PSUM."""
+    if t.space != "psum":
+        return t
+    tile = fresh(t.shape, t.dtype)
+    tensor_copy(tile, t)
+    return tile
+
+
 @instruction("nc_matmul")
 def nc_matmul(dst: Any, stationary: Any, moving: Any, is_stationary_onezero: bool = False,
               is_moving_onezero: bool = False, is_transpose: bool = False, accumulate: Any = None,
               tile_position: Any = (), tile_size: Any = (), perf_mode: Any = None, name: Any = None) -> Any:
-    _check_operands(dst, stationary, moving, is_transpose)
     s = session()
+    if s.beta:
+        stationary, moving = _in_sbuf(stationary), _in_sbuf(moving)
+    _check_operands(dst, stationary, moving, is_transpose)
     if s.compute:
         added = add_into(dst, _product(stationary, moving, _double(perf_mode)), accumulate)
     else:
@@ -82,9 +95,9 @@ def nc_matmul(dst: Any, stationary: Any, moving: Any, is_stationary_onezero: boo
     if is_transpose:
         attributes["transpose"] = 1
     if tile_position:
-        attributes |= {"tile_row": tile_position[0], "tile_column": tile_position[1]}
+        attributes |= {"tile_row": tile_position[0], "tile_col": tile_position[1]}
     if tile_size:
-        attributes |= {"tile_rows": tile_size[0], "tile_columns": tile_size[1]}
+        attributes |= {"tile_rows": tile_size[0], "tile_cols": tile_size[1]}
     if _double(perf_mode):
         attributes["mode"] = 1
     return emit("nc_matmul", (dst,), (stationary, moving), allowed=(PE,), name="nc_matmul", attributes=attributes)

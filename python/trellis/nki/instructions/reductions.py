@@ -78,7 +78,7 @@ def tensor_scalar_reduce(dst: Any, data: Any, op0: Any, operand0: Any, reduce_op
         if reduce_res is not None and total is not None:
             reduce_res.write(-total if reduce_res_negate else total)
     attributes = scalar_attributes(first, operand0, reverse0, None, None, False)
-    attributes |= {"reduce": reducer, "reduce_command": command}
+    attributes |= {"reduce": reducer, "reduce_cmd": command}
     return emit("tensor_scalar_reduce", (dst, reduce_res), (data, operand0), allowed=(V,), name="tensor_scalar_reduce",
                 attributes=attributes)
 
@@ -105,7 +105,7 @@ def tensor_scalar_cumulative(dst: Any, src: Any, op0: Any, op1: Any, imm0: Any, 
             total = f(total, start)
         s.accumulators["vector"] = total[:, -1:]
         dst.write(total.reshape(x.shape))
-    attributes = {"op": first, "op1": second, "reduce_command": command, **scalar_attribute("value", imm0),
+    attributes = {"op": first, "op1": second, "reduce_cmd": command, **scalar_attribute("value", imm0),
                   **scalar_attribute("value1", imm1)}
     return emit("tensor_scalar_cumulative", (dst,), (src, imm0, imm1), allowed=(V,), name="tensor_scalar_cumulative",
                 attributes=attributes)

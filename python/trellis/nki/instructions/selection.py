@@ -62,7 +62,7 @@ def affine_select(dst: Any, pattern: Any = (), channel_multiplier: Any = 0, on_t
         if keep.size == values.size:
             keep = keep.reshape(values.shape)
         dst.write(np.where(keep, values, operand(on_false_value, values)))
-    keys |= {"compare": word, **scalar_attribute("value", on_false_value)}
+    keys |= {"cmp": word, **scalar_attribute("value", on_false_value)}
     return emit("affine_select", (dst,), (on_true_tile,), allowed=(G,), name="affine_select", attributes=keys)
 
 
@@ -81,7 +81,7 @@ def range_select(dst: Any, on_true_tile: Any, comp_op0: Any, comp_op1: Any, boun
         if reduce_res is not None and total is not None:
             reduce_res.write(total)
     start = {} if isinstance(range_start, NkiTensor) else {"start": number(range_start)}
-    attributes = {"compare": first, "compare1": second, "reduce_command": command} | start
+    attributes = {"cmp": first, "cmp1": second, "reduce_cmd": command} | start
     return emit("range_select", (dst, reduce_res), (on_true_tile, bound0, bound1), allowed=(V,), name="range_select",
                 attributes=attributes)
 
@@ -99,7 +99,7 @@ def select_reduce(dst: Any, predicate: Any, on_true: Any, on_false: Any, reduce_
         total = accumulate("vector", command, alu(reduce_op), out)
         if reduce_res is not None and total is not None:
             reduce_res.write(total)
-    attributes = {"reduce_command": command, **scalar_attribute("value", on_false)}
+    attributes = {"reduce_cmd": command, **scalar_attribute("value", on_false)}
     if reverse_pred:
         attributes["reverse"] = 1
     kind = "select" if reduce_res is None else "select_reduce"

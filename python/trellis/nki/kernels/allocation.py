@@ -16,11 +16,34 @@ class par_dim(int):  # noqa: N801 (NKI's name)
 
 
 class Place:
-    """A memory and where in it: what ncc.sbuf.mod_alloc gives."""
+    """A memory and where in it: what ncc.sbuf.mod_alloc and ncc.sbuf.alloc give."""
 
-    def __init__(self, region: MemoryRegion, base: int | None = None, function: Any = None) -> None:
-        self.region, self.base, self.function = region, base, function
-        self.value = region.value
+    def __init__(self, region: MemoryRegion, function: Any = None) -> None:
+        self.region, self.function, self.value = region, function, region.value
+
+    def address(self, block: tuple[int, ...], partitions: int, each: int) -> tuple[int, int]:
+        """Of a block, by its indices."""
+        got = [int(n) for n in self.function(block or (0,), partitions, each)]
+        if self.region is MemoryRegion.psum and len(got) == 3:
+            return got[1], got[0] * session().limits.bank_bytes + got[2]
+        return got[0], got[-1]
+
+
+def rotating(region: MemoryRegion, base_addr: int = 0, base_bank: int = 0, num_bank_tiles: Any = (),
+             base_partition: int = 0, num_par_tiles: Any = (), num_free_tiles: Any = ()) -> Place:
+    """ncc's mod_alloc: blocks take turns in a number of places."""
+
+    def turn(block: tuple[int, ...], counts: Any) -> int:
+        total = 0
+        for i, n in zip(block, tuple(counts) or (1,) * len(block), strict=False):
+            total = total * n + i % n
+        return total
+
+    def place(block: tuple[int, ...], partitions: int, each: int) -> tuple[int, ...]:
+        at = base_partition + turn(block, num_par_tiles) * partitions, base_addr + turn(block, num_free_tiles) * each
+        return (base_bank + turn(block, num_bank_tiles), *at) if region is MemoryRegion.psum else at
+
+    return Place(region, place)
 
 
 def region_of(buffer: Any) -> MemoryRegion:
@@ -62,14 +85,14 @@ def declare(shape: Any, dtype: Any, buffer: Any = None, name: str = "", address:
     if region.value in ("shared_hbm", "hbm") and s.grid != (1,):
         found: NkiTensor = s.shared(lambda: _placed(sizes, kind, region, partition, name, role, None))
         return found
-    if isinstance(buffer, Place) and buffer.base is not None and address is None:
-        address = (0, buffer.base)
+    if isinstance(buffer, Place) and buffer.function is not None and address is None:
+        return _placed(sizes, kind, region, partition, name, role, buffer.address)
     return _placed(sizes, kind, region, partition, name, role,
                    None if address is None else (number(address[0]), number(address[1])))
 
 
 def _placed(sizes: tuple[int, ...], kind: Any, region: MemoryRegion, partition: int, name: str, role: str,
-            address: tuple[int, int] | None) -> NkiTensor:
+            address: Any) -> NkiTensor:
     memory, strides = allocate(session(), sizes, kind, region.space, partition=partition, name=name, role=role,
                                address=address)
     return NkiTensor(memory, kind, sizes, strides, 0, partition=partition, name=name, region=region)

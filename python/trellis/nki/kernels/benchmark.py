@@ -31,8 +31,7 @@ class Latency:
     def get_latency_percentile(self, percentile: float) -> float:
         """In microseconds."""
         t = self.timing
-        low, high = getattr(t, "interval", (t.time, t.time))
-        seconds = low if percentile <= 0 else high if percentile >= 100 else t.time
+        seconds = t.low if percentile <= 0 else t.high if percentile >= 100 else t.seconds
         return float(seconds) * 1e6
 
 

@@ -72,6 +72,16 @@ class Kernel:
         self.launch(args, kwargs, compute=False)
         return self
 
+    def timing(self) -> Any:
+        """How long the last run takes on its chip, as trellis.nki.timing models it."""
+        from trellis.nki.kernels.benchmark import seconds_of
+
+        if self.trace is None:
+            raise NkiError(f"{self.name} has not run; expected a call before its time is asked for")
+        return seconds_of(self.trace)
+
+    profile = timing
+
     def programs(self) -> tuple[tuple[int, ...], int]:
         """The grid's dimensions, and how many cores they are spread over."""
         sizes = tuple(int(d) for d in self.grid) or (1,)

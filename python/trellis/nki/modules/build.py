@@ -21,7 +21,7 @@ from trellis.nki.instructions import (  # noqa: F401 (each registers its instruc
 )
 from trellis.nki.instructions.emit import IMPLEMENTATIONS, NkiInstruction
 from trellis.nki.instructions.operators import FUNCTIONS
-from trellis.nki.kernels.allocation import Place, par_dim
+from trellis.nki.kernels.allocation import Place, par_dim, rotating
 from trellis.nki.kernels.session import NkiError, active, session
 from trellis.nki.language import declarations, grids, indices, loops, sizes  # noqa: F401
 from trellis.nki.language.arithmetic import install
@@ -157,10 +157,10 @@ class _Memory(types.ModuleType):
         self.region, self.value = region, region.value
 
     def alloc(self, function: Any = None, **_: Any) -> Place:
-        return Place(self.region, None, function)
+        return Place(self.region, function)
 
-    def mod_alloc(self, base_addr: int = 0, **_: Any) -> Place:
-        return Place(self.region, base_addr)
+    def mod_alloc(self, **given: Any) -> Place:
+        return rotating(self.region, **given)
 
     def auto_alloc(self, **_: Any) -> Place:
         return Place(self.region)

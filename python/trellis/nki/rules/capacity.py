@@ -1,8 +1,6 @@
 """Whether a kernel's tiles fit: what must be there at once is counted from each tile's first use to its last."""
 
 from trellis.nki.kernels.session import NkiError, NkiWarning, Session
-from trellis.nki.tensors.types import TYPES
-from trellis.nki.trace import View
 
 
 def check_capacity(s: Session) -> None:
@@ -21,30 +19,16 @@ def check_capacity(s: Session) -> None:
         warnings.warn(text, NkiWarning, stacklevel=2)
 
 
-Block = tuple[int, int]  # of a buffer, which
-WIDTHS = {name: dtype.itemsize for dtype, name in TYPES.values()}
-
-
-def blocks_of(s: Session, view: View) -> tuple[Block, ...]:
-    """The blocks of its buffer that a view touches."""
-    buffer = s.trace.buffers[view.buffer]
-    if not buffer.block_bytes:
-        return ((view.buffer, 0),)
-    block = max(1, buffer.block_bytes // WIDTHS[view.dtype])
-    last = view.offset + sum((n - 1) * max(stride, 0) for n, stride in view.pattern)
-    return tuple((view.buffer, k) for k in range(view.offset // block, last // block + 1))
-
-
-def lifetimes(s: Session) -> dict[Block, tuple[int, int]]:
-    """Of each block of a buffer that is used: its first and last instruction."""
+def lifetimes(s: Session) -> dict[int, tuple[int, int]]:
+    """Of each buffer that is used: its first and last instruction."""
     t = s.trace
-    spans: dict[Block, tuple[int, int]] = {}
-    place = [blocks_of(s, v) for v in t.views]
+    spans: dict[int, tuple[int, int]] = {}
+    place = [v.buffer for v in t.views]
     for i, (outs, ins) in enumerate(zip(t.outputs, t.inputs, strict=True)):
         for v in (*outs, *ins):
-            for b in place[v]:
-                first = spans.get(b)
-                spans[b] = (i, i) if first is None else (first[0], i)
+            b = place[v]
+            first = spans.get(b)
+            spans[b] = (i, i) if first is None else (first[0], i)
     return spans
 
 
@@ -53,11 +37,11 @@ def peak_bytes(s: Session, space: str) -> tuple[int, int]:
     buffers = s.trace.buffers
     events: list[tuple[int, int, int, int]] = []
     addressed = 0
-    for (b, _), (first, last) in lifetimes(s).items():
+    for b, (first, last) in lifetimes(s).items():
         buffer = buffers[b]
         if buffer.space != space or buffer.core != 0:
             continue
-        size = buffer.block_bytes or buffer.row_bytes
+        size = buffer.row_bytes
         if buffer.address is not None:
             addressed = max(addressed, buffer.address[1] + size)
             continue

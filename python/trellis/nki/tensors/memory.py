@@ -1,6 +1,7 @@
 """Storage of tiles and of tensors in HBM, in the order of their dimensions. On chip rows are partitions; a tile's blocks
 follow each other here, and stand side by side there."""
 
+import itertools
 from math import prod
 from typing import Any
 
@@ -65,8 +66,10 @@ class Memory:
 
 
 def allocate(s: Session, shape: tuple[int, ...], dtype: Any, space: str, *, partition: int = 0, name: str = "",
-             role: str = "internal", address: tuple[int, int] | None = None, site: int = 0) -> tuple[Memory, tuple[int, ...]]:
-    """New storage, and the strides of its dimensions in elements. On chip `partition` is the dimension of partitions."""
+             role: str = "internal", address: Any = None, site: int = 0) -> tuple[Memory, tuple[int, ...]]:
+    """New storage, and the strides of its dimensions in elements. On chip `partition` is the dimension of partitions.
+
+    `address` is a place, or a function of a block's indices, its partitions and its bytes in each."""
     size = dtype.itemsize
     strides = [0] * len(shape)
     step = 1
@@ -76,10 +79,14 @@ def allocate(s: Session, shape: tuple[int, ...], dtype: Any, space: str, *, part
     line = s.line()
     rows = 1 if space == "hbm" else shape[partition]
     row_bytes = step * size // max(rows, 1)
-    block = strides[partition] * size if shape else size
-    buffer = s.trace.add_buffer(name or f"{space}{len(s.trace.buffers)}", space, trellis_name(dtype), shape, rows=rows,
-                                row_bytes=row_bytes, role=role, address=address, line=line, site=site or line, core=s.core,
-                                block_bytes=0 if space == "hbm" or block == row_bytes else block)
-    memory = Memory(buffer, space, row_bytes, prod(shape) * size)
-    memory.block = (rows, block) if space != "hbm" and block != row_bytes else None
+    each = strides[partition] * size if space != "hbm" else row_bytes
+    name = name or f"{space}{len(s.trace.buffers)}"
+    blocks = itertools.product(*(range(n) for n in shape[:partition])) if space != "hbm" else [()]
+    first = len(s.trace.buffers)
+    for block in blocks:
+        at = address(block, rows, each) if callable(address) else address
+        s.trace.add_buffer(name, space, trellis_name(dtype), shape[partition:], rows=rows, row_bytes=each, role=role,
+                           address=at, line=line, site=site or line, core=s.core)
+    memory = Memory(first, space, row_bytes, prod(shape) * size)
+    memory.block = (rows, each) if each != row_bytes else None
     return memory, tuple(strides)

@@ -77,30 +77,23 @@ def _split(dims: Dims, rows: int | None) -> tuple[int, int, Dims]:
 
 def _on_chip(t: "NkiTensor", name: str, dims: Dims, offset: int) -> View:
     size = t.dtype.itemsize
-    dims, first, inside, row = _placed(t, dims, max(offset, 0), size)
-    along = [n for n, stride in dims if stride < 0]
+    dims, buffer, first, inside = _placed(t, dims, max(offset, 0), size)
     free = [d for d in dims if d[1] >= 0]
     count = 1
-    for n in along:
-        count *= n
-    return View(t.memory.buffer, first, count, inside, merged(free), 0, name)
+    for n, stride in dims:
+        count *= n if stride < 0 else 1
+    return View(buffer, first, count, inside, merged(free), 0, name)
 
 
 def _placed(t: "NkiTensor", dims: Dims, offset: int, size: int) -> tuple[Dims, int, int, int]:
-    """Dimensions as they stand on the chip, those of partitions with stride -1; the first partition, and the place in it."""
-    if t.memory.block is None:
-        row = max(1, t.memory.row_bytes // size)
-        first, inside = divmod(offset, row)
-        return [(n, -1) if n > 1 and s and s % row == 0 else (n, s) for n, s in dims], first, inside, row
-    partitions, block_bytes = t.memory.block
-    row = max(1, block_bytes // size)
-    block = partitions * row
-    which, inside = divmod(offset, block)
-    first, inside = divmod(inside, row)
-    out: Dims = []
-    for n, s in dims:
-        if n > 1 and s and s % block == 0:
-            out.append((n, s // partitions))
-        else:
-            out.append((n, -1) if n > 1 and s and s % row == 0 else (n, s))
-    return out, first, inside + which * row, row
+    """Dimensions as they stand on the chip, those of partitions with stride -1; the buffer, its partition, and the place
+    in it. Of several blocks, the first: an instruction reaches one."""
+    buffer = t.memory.buffer
+    partitions, row_bytes = t.memory.block or (0, t.memory.row_bytes)
+    row = max(1, row_bytes // size)
+    if partitions:
+        which, offset = divmod(offset, partitions * row)
+        buffer += which
+        dims = [(n, s) for n, s in dims if n == 1 or s == 0 or s % (partitions * row)]
+    first, inside = divmod(offset, row)
+    return [(n, -1) if n > 1 and s and s % row == 0 else (n, s) for n, s in dims], buffer, first, inside
