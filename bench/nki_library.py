@@ -60,6 +60,8 @@ def numbers(x: Any) -> Any:
 
 def compare(golden: Any, outputs: list[Any], tolerance: Any) -> None:
     wanted = golden.golden if hasattr(golden, "golden") else golden
+    if wanted is None:  # the test has looked at the result itself
+        return
     if not isinstance(wanted, dict):
         raise AssertionError(f"golden output of {type(wanted).__name__}; expected names and arrays")
     for (name, answer), got in zip(wanted.items(), outputs, strict=False):

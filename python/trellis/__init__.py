@@ -4,6 +4,7 @@
     trellis.sim        prices and workloads on simulated machines
     trellis.core       programs of one NeuronCore
     trellis.simulate   a PyTorch job's step on a machine that isn't there
+    trellis.nki        NKI kernels, computed and timed without hardware
     trellis.torch      torch.distributed's backend "trellis", and an optimizer
     trellis.gallery    pictures of the above
 
