@@ -292,7 +292,6 @@ FabricSettings fabric_from_environment() {
   f.rails = integer("TRELLIS_RAILS", 1, 4).value_or(integer("OFI_NCCL_FORCE_NUM_RAILS", 1, 4).value_or(1));
   f.registrations = integer("TRELLIS_REGISTRATIONS", 0, 65536).value_or(f.registrations);
   f.instance = variable("TRELLIS_INSTANCE").value_or("");
-  f.hostility = variable("TRELLIS_HOSTILITY").value_or("");
   return f;
 }
 

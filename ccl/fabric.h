@@ -26,8 +26,6 @@ struct FabricSettings {
   // empty: what this host's firmware says.
   std::string instance = "";
   std::string product = "";  // OFI_NCCL_FORCE_PRODUCT_NAME: taken for what the firmware says
-  std::string hostility =
-      "";  // TRELLIS_HOSTILITY: for tests, "seed=1,reorder=20": see ccl/transports/libfabric/wire/fault_injection.h
 };
 
 FabricSettings fabric_from_environment();

@@ -200,8 +200,7 @@ TEST(Config, EveryVariableHasItsField) {
                                     {"TRELLIS_CHECKSUM", "1"},
                                     {"TRELLIS_RAILS", "3"},
                                     {"TRELLIS_REGISTRATIONS", "12"},
-                                    {"TRELLIS_INSTANCE", "trn2.48xlarge"},
-                                    {"TRELLIS_HOSTILITY", "seed=1"}});
+                                    {"TRELLIS_INSTANCE", "trn2.48xlarge"}});
   const Config c = config_from_environment();
   EXPECT_EQ(c.timeout, std::chrono::milliseconds(500));
   EXPECT_EQ(c.algorithm, "all_reduce=ring,broadcast=ring");
@@ -221,7 +220,6 @@ TEST(Config, EveryVariableHasItsField) {
   EXPECT_EQ(c.fabric.rails, 3);
   EXPECT_EQ(c.fabric.registrations, 12);
   EXPECT_EQ(c.fabric.instance, "trn2.48xlarge");
-  EXPECT_EQ(c.fabric.hostility, "seed=1");
 }
 
 TEST(Config, WhatMakesNoSenseIsNamedWithItsValue) {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/transports/libfabric/wire/hostile_wire.h"
 #include "ccl/transports/libfabric/wire/message_kind.h"
+#include "tests/faults/hostile_wire.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -201,7 +201,7 @@ TEST(FaultInjection, OneBitOfAMessageChangesOnTheWayAndNotInTheCallersMemory) {
 }
 
 TEST(FaultInjection, IsReadByName) {
-  const FaultInjection h = hostility_in(
+  const FaultInjection h = fault_injection_in(
       "seed=9,reorder=20,hold=3,refuse=1,credits=2,fail=4,only=1,stall=5,stick=6,former=7,places=8,outstanding=9,flip="
       "10,"
       "spoil=11,twice=12");
@@ -219,7 +219,7 @@ TEST(FaultInjection, IsReadByName) {
   EXPECT_EQ(h.twice, 12);
   EXPECT_EQ(h.only, 1);
   for (const char* wrong : {"speed=1", "seed", "seed=", "seed=x", "reorder=1;fail=2", "hold=0"})
-    EXPECT_THROW(hostility_in(wrong), std::invalid_argument) << wrong;
+    EXPECT_THROW(fault_injection_in(wrong), std::invalid_argument) << wrong;
 }
 
 }  // namespace

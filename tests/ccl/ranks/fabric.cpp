@@ -19,6 +19,7 @@
 #include "ccl/transports/libfabric/wire/provider.h"
 #include "tests/ccl/ranks/cases.h"
 #include "tests/ccl/ranks/run.h"
+#include "tests/faults/injected_faults.h"
 
 namespace trellis::ccl {
 
@@ -32,6 +33,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using kernels::DType;
+using libfabric::InjectedFaults;
 
 void floats(Call& call, std::size_t turn) {
   constexpr kernels::Reduction ops[] = {kernels::Reduction::sum, kernels::Reduction::avg, kernels::Reduction::max};
@@ -67,10 +69,8 @@ std::string wrong_over(const FabricSettings& fabric, Rank ranks) {
 TEST(HostileFabric, ChangesNoBitAlongAnyAlgorithm) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
   const std::size_t counts[] = {13, 9'001};
-  EXPECT_EQ(
-      run_cases("libfabric", 4, counts, floats,
-                {.timeout = 60s, .fabric = {.rails = 2, .hostility = "seed=6,reorder=20,refuse=10,credits=8,fail=5"}}),
-      "");
+  const InjectedFaults faults("seed=6,reorder=20,refuse=10,credits=8,fail=5");
+  EXPECT_EQ(run_cases("libfabric", 4, counts, floats, {.timeout = 60s, .fabric = {.rails = 2}}), "");
 }
 
 TEST(Fabric, RanksThatCarryDataDifferentlyRefuseEachOther) {
@@ -122,7 +122,8 @@ class HostileFabric : public testing::TestWithParam<const char*> {};
 
 TEST_P(HostileFabric, ChangesNoBit) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
-  EXPECT_EQ(wrong_over({.rails = 2, .hostility = GetParam()}, 3), "");
+  const InjectedFaults faults(GetParam());
+  EXPECT_EQ(wrong_over({.rails = 2}, 3), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Fabric, HostileFabric,
@@ -156,12 +157,11 @@ TEST(HostileFabric, MessagesForWhichThereIsNoPlaceWait) {
     }
   };
   for (const bool tagged : {false, true})
-    for (const int places : {1, 2, 3})
-      EXPECT_EQ(
-          run_ranks("libfabric", 4, gather,
-                    {.timeout = 60s, .fabric = {.tagged = tagged, .hostility = fmt::format("places={}", places)}}),
-          "")
+    for (const int places : {1, 2, 3}) {
+      const InjectedFaults faults(fmt::format("places={}", places));
+      EXPECT_EQ(run_ranks("libfabric", 4, gather, {.timeout = 60s, .fabric = {.tagged = tagged}}), "")
           << places << (tagged ? ", tagged" : "");
+    }
 }
 
 // A packet that fails many times in a row was once given up, and its receiver waited for it until the deadline.
@@ -174,10 +174,9 @@ TEST(HostileFabric, AMessageThatFailsTwentyTimesInARowArrives) {
       if (data.front() != 2 || data.back() != 2) throw std::runtime_error("the sum");
     }
   };
+  const InjectedFaults faults("seed=5,fail=90,only=0");
   for (const bool tagged : {false, true})
-    EXPECT_EQ(run_ranks("libfabric", 2, add,
-                        {.timeout = 60s, .fabric = {.tagged = tagged, .hostility = "seed=5,fail=90,only=0"}}),
-              "");
+    EXPECT_EQ(run_ranks("libfabric", 2, add, {.timeout = 60s, .fabric = {.tagged = tagged}}), "");
 }
 
 // Memory at one address that is freed, and allocated, mapped or exposed anew: what is kept of its registration must not
@@ -265,15 +264,15 @@ void exchange_small_and_large(Communicator& c) {
 TEST(HostileFabric, NothingIsLostWhereverTheFirstRailStops) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
   for (int way = 0; way < 4; ++way)
-    for (const int after : {1, 5, 20, 33, 60})
+    for (const int after : {1, 5, 20, 33, 60}) {
+      const InjectedFaults faults(fmt::format("stick={},only=0,early={}", after, way % 2));
       EXPECT_EQ(run_ranks("libfabric", 3, exchange_small_and_large,
                           {.timeout = 10s,
                            .algorithm = "all_reduce=ring",
-                           .fabric = {.tagged = way / 2 != 0,
-                                      .rails = after % 2 == 0 ? 2 : 3,
-                                      .hostility = fmt::format("stick={},only=0,early={}", after, way % 2)}}),
+                           .fabric = {.tagged = way / 2 != 0, .rails = after % 2 == 0 ? 2 : 3}}),
                 "")
           << after << (way / 2 != 0 ? ", tagged" : "") << (way % 2 != 0 ? ", early" : "");
+    }
 }
 
 // The only rail stops, of rank 0 or of all: another is opened in its place, after a part of the timeout in which
@@ -284,11 +283,9 @@ TEST(HostileFabric, NothingIsLostWhereTheOnlyRailStops) {
   for (const char* transport : {"libfabric", "hybrid"})
     for (int way = 0; way < 4; ++way) {
       const std::vector<std::string> said = at_once(stops.size(), [&](std::size_t at) {
+        const InjectedFaults faults(fmt::format("stick={},only=0,early={}", stops[at], way % 2));
         return run_ranks(transport, 3, exchange_small_and_large,
-                         {.timeout = 40s,
-                          .algorithm = "all_reduce=ring",
-                          .fabric = {.tagged = way / 2 != 0,
-                                     .hostility = fmt::format("stick={},only=0,early={}", stops[at], way % 2)}});
+                         {.timeout = 40s, .algorithm = "all_reduce=ring", .fabric = {.tagged = way / 2 != 0}});
       });
       for (std::size_t at = 0; at < stops.size(); ++at)
         EXPECT_EQ(said[at], "") << transport << ", " << stops[at] << (way / 2 != 0 ? ", tagged" : "")
@@ -301,11 +298,9 @@ TEST(HostileFabric, TheOnlyRailMayStopAnyNumberOfTimes) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
   constexpr std::size_t ways = 4;
   const std::vector<std::string> said = at_once(ways, [&](std::size_t way) {
-    return run_ranks(
-        "libfabric", 3, exchange_small_and_large,
-        {.timeout = 40s,
-         .algorithm = "all_reduce=ring",
-         .fabric = {.tagged = way / 2 != 0, .hostility = fmt::format("stick=25,early={},control=3", way % 2)}});
+    const InjectedFaults faults(fmt::format("stick=25,early={},control=3", way % 2));
+    return run_ranks("libfabric", 3, exchange_small_and_large,
+                     {.timeout = 40s, .algorithm = "all_reduce=ring", .fabric = {.tagged = way / 2 != 0}});
   });
   for (std::size_t way = 0; way < ways; ++way) EXPECT_EQ(said[way], "") << way;
 }
@@ -315,7 +310,8 @@ TEST(HostileFabric, AnInterfaceThatStopsIsNoLostPeer) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
   for (const char* transport : {"libfabric", "hybrid"})
     for (const int rail : {0, 1})
-      for (const char* how : {"stick=1", "stick=4", "stick=30,early=1", "fail=100"})
+      for (const char* how : {"stick=1", "stick=4", "stick=30,early=1", "fail=100"}) {
+        const InjectedFaults faults(fmt::format("{},only={},control=1", how, rail));
         EXPECT_EQ(run_ranks(transport, 3,
                             [](Communicator& c) {
                               exchange_small_and_large(c);
@@ -324,11 +320,10 @@ TEST(HostileFabric, AnInterfaceThatStopsIsNoLostPeer) {
                               half->all_reduce(&one, &one, 1, DType::i32);
                               if (one != half->ranks()) throw std::runtime_error("the sum of a half");
                             },
-                            {.timeout = 60s,
-                             .algorithm = "all_reduce=ring",
-                             .fabric = {.rails = 2, .hostility = fmt::format("{},only={},control=1", how, rail)}}),
+                            {.timeout = 60s, .algorithm = "all_reduce=ring", .fabric = {.rails = 2}}),
                   "")
             << transport << ", rail " << rail << ", " << how;
+      }
 }
 
 // A rank on another host: only messages that fail, or are not answered, tell that it has died.

@@ -12,12 +12,14 @@
 
 #include "ccl/transports/libfabric/wire/library.h"
 #include "tests/ccl/ranks/run.h"
+#include "tests/faults/injected_faults.h"
 
 namespace trellis::ccl {
 namespace {
 
 using namespace std::chrono_literals;
 using kernels::DType;
+using libfabric::InjectedFaults;
 
 // Half of the pieces fail, so the sender asks which are missing. There is room for each message at its hundredth try,
 // and an ask that is repeated has an answer of its own. Asks are signs of life, so no timeout ends the wait.
@@ -34,10 +36,8 @@ TEST(HostileFabric, AnAnswerForWhichThereIsNoRoomIsGivenLater) {
     }
   };
   const std::vector<std::string> said = at_once(4, [&](std::size_t way) {
-    return run_ranks("libfabric", 2, pass_on,
-                     {.timeout = 20s,
-                      .fabric = {.tagged = way % 2 != 0,
-                                 .hostility = fmt::format("seed={},refuse=100,fail=50,only=0", 1 + way / 2)}});
+    const InjectedFaults faults(fmt::format("seed={},refuse=100,fail=50,only=0", 1 + way / 2));
+    return run_ranks("libfabric", 2, pass_on, {.timeout = 20s, .fabric = {.tagged = way % 2 != 0}});
   });
   for (std::size_t way = 0; way < said.size(); ++way) EXPECT_EQ(said[way], "") << way;
 }

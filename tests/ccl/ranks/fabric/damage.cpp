@@ -14,12 +14,14 @@
 #include "ccl/store.h"
 #include "ccl/transports/libfabric/wire/library.h"
 #include "tests/ccl/ranks/run.h"
+#include "tests/faults/injected_faults.h"
 
 namespace trellis::ccl {
 namespace {
 
 using namespace std::chrono_literals;
 using kernels::DType;
+using libfabric::InjectedFaults;
 
 constexpr std::size_t small = 13, large = 70'001;
 
@@ -89,8 +91,9 @@ bool is_absent() { return !libfabric::library_absence().empty(); }
 
 TEST(DamagedControl, IsDroppedAndSaidAgain) {
   if (is_absent()) GTEST_SKIP() << libfabric::library_absence();
-  for (const char* const hostility :
-       {"seed=1,flip=20,control=2", "seed=2,twice=60,control=2", "seed=3,flip=10,twice=30,control=2"})
+  for (const char* const text :
+       {"seed=1,flip=20,control=2", "seed=2,twice=60,control=2", "seed=3,flip=10,twice=30,control=2"}) {
+    const InjectedFaults faults(text);
     EXPECT_EQ(run_ranks("libfabric", 3,
                         [](Communicator& c) {
                           if (wrong_results(c, small, 5) + wrong_results(c, large, 2) != 0)
@@ -98,15 +101,16 @@ TEST(DamagedControl, IsDroppedAndSaidAgain) {
                           const auto half = c.split(c.rank() % 2, c.rank());
                           if (wrong_results(*half, small, 5) != 0) throw std::runtime_error("a wrong result of a part");
                         },
-                        {.timeout = 60s, .fabric = {.hostility = hostility}}),
+                        {.timeout = 60s}),
               "")
-        << hostility;
+        << text;
+  }
 }
 
 TEST(DamagedControl, IsNamedWhereNothingElseComes) {
   if (is_absent()) GTEST_SKIP() << libfabric::library_absence();
-  const std::string said = run_ranks("libfabric", 2, [](Communicator&) {},
-                                     {.timeout = 2s, .fabric = {.hostility = "seed=1,flip=100,control=2"}});
+  const InjectedFaults faults("seed=1,flip=100,control=2");
+  const std::string said = run_ranks("libfabric", 2, [](Communicator&) {}, {.timeout = 2s});
   EXPECT_NE(said.find("did not join in time"), said.npos) << said;
   EXPECT_NE(said.find("dropped, which no rank of this job had sent so"), said.npos) << said;
 }
@@ -116,9 +120,8 @@ TEST(DamagedControl, OfARankThatEndsIsStillHeard) {
   if (is_absent()) GTEST_SKIP() << libfabric::library_absence();
   constexpr Rank ranks = 3, ends = 1;
   for (int seed = 1; seed <= 6; ++seed) {
-    const Config config{.timeout = 60s,
-                        .transport = "libfabric",
-                        .fabric = {.hostility = fmt::format("seed={},flip=60,control=2", seed)}};
+    const InjectedFaults faults(fmt::format("seed={},flip=60,control=2", seed));
+    const Config config{.timeout = 60s, .transport = "libfabric"};
     const auto store = memory_store();
     std::array<std::string, ranks> said;
     std::vector<std::thread> threads;
@@ -141,9 +144,10 @@ TEST(DamagedControl, OfARankThatEndsIsStillHeard) {
 
 TEST(RepeatedData, AreTakenOnce) {
   if (is_absent()) GTEST_SKIP() << libfabric::library_absence();
+  const InjectedFaults faults("seed=4,twice=60");
   for (const bool checks : {false, true})
     for (const std::size_t count : {small, large}) {
-      const Outcome o = outcome_over({.checksum = checks, .hostility = "seed=4,twice=60"}, count, 20);
+      const Outcome o = outcome_over({.checksum = checks}, count, 20);
       EXPECT_EQ(o.said, "");
       EXPECT_EQ(o.wrong + o.damaged, 0);
     }
@@ -155,17 +159,15 @@ TEST(Checksums, AreSaidAgainWhereARailStops) {
   for (const int rails : {1, 2})
     for (int after = 10; after < 17; ++after) {
       const bool tagged = after % 2 != 0;
-      EXPECT_EQ(run_ranks("libfabric", 3,
-                          [](Communicator& c) {
-                            if (wrong_results(c, large, 4) != 0) throw std::runtime_error("a wrong result");
-                          },
-                          {.timeout = 40s,
-                           .algorithm = "ring",
-                           .fabric = {.tagged = tagged,
-                                      .checksum = true,
-                                      .rails = rails,
-                                      .hostility = fmt::format("stick={},only=0,early=1", after)}}),
-                "")
+      const InjectedFaults faults(fmt::format("stick={},only=0,early=1", after));
+      EXPECT_EQ(
+          run_ranks(
+              "libfabric", 3,
+              [](Communicator& c) {
+                if (wrong_results(c, large, 4) != 0) throw std::runtime_error("a wrong result");
+              },
+              {.timeout = 40s, .algorithm = "ring", .fabric = {.tagged = tagged, .checksum = true, .rails = rails}}),
+          "")
           << rails << " rails, " << after << (tagged ? ", tagged" : "");
     }
 }
@@ -180,11 +182,12 @@ TEST_P(DamagedData, AreNamedWithChecksums) {
     for (const std::size_t count : {small, large}) {
       // Of small ones the messages; of large ones the pieces, or what is said about them.
       const char* const what = count == large && seed % 2 == 0 ? "spoil" : "flip";
-      fabric.hostility = fmt::format("seed={},{}=15,control=3", seed, what);
+      const std::string text = fmt::format("seed={},{}=15,control=3", seed, what);
+      const InjectedFaults faults(text);
       const Outcome o = outcome_over(fabric, count, 200);
-      EXPECT_EQ(o.said, "") << fabric.hostility << ", " << count;
-      EXPECT_GT(o.damaged, 0) << fabric.hostility << ", " << count;
-      EXPECT_EQ(o.wrong, 0) << fabric.hostility << ", " << count;
+      EXPECT_EQ(o.said, "") << text << ", " << count;
+      EXPECT_GT(o.damaged, 0) << text << ", " << count;
+      EXPECT_EQ(o.wrong, 0) << text << ", " << count;
     }
 }
 
@@ -197,7 +200,8 @@ INSTANTIATE_TEST_SUITE_P(Fabric, DamagedData,
 // What the README says of the data path: without checksums, nothing looks at what arrives.
 TEST(DamagedPieces, AreAWrongResultWithoutChecksums) {
   if (is_absent()) GTEST_SKIP() << libfabric::library_absence();
-  const Outcome o = outcome_over({.hostility = "seed=2,spoil=50"}, large, 10);
+  const InjectedFaults faults("seed=2,spoil=50");
+  const Outcome o = outcome_over({}, large, 10);
   EXPECT_EQ(o.said, "");
   EXPECT_EQ(o.damaged, 0);
   EXPECT_GT(o.wrong, 0);

@@ -11,12 +11,14 @@
 
 #include "ccl/transports/libfabric/wire/library.h"
 #include "tests/ccl/ranks/run.h"
+#include "tests/faults/injected_faults.h"
 
 namespace trellis::ccl {
 namespace {
 
 using namespace std::chrono_literals;
 using kernels::DType;
+using libfabric::InjectedFaults;
 
 // What a rank sent last is lost with a rail that carries no packets, and the rank has nothing further to send on that
 // lane: it divides.
@@ -25,18 +27,18 @@ TEST(HostileFabric, WhatWasSentLastIsSentAgainWhileItsSenderDivides) {
   constexpr int most = 4;
   const std::vector<std::string> said = at_once(most * most, [&](std::size_t at) {
     const int messages = 1 + static_cast<int>(at) / most, stop = 1 + static_cast<int>(at) % most;
-    return run_ranks(
-        "libfabric", 2,
-        [&](Communicator& c) {
-          std::vector<std::int32_t> data(25'000, c.rank());
-          for (int i = 0; i < messages; ++i) {
-            if (c.rank() == 0) c.send(data.data(), data.size(), DType::i32, 1);
-            if (c.rank() == 1) c.recv(data.data(), data.size(), DType::i32, 0);
-            if (std::ranges::count(data, 0) != 25'000) throw std::runtime_error("the data");
-          }
-          c.split(0, c.rank());
-        },
-        {.timeout = 40s, .fabric = {.rails = 2, .hostility = fmt::format("stick={},only=1,early=1", stop)}});
+    const InjectedFaults faults(fmt::format("stick={},only=1,early=1", stop));
+    return run_ranks("libfabric", 2,
+                     [&](Communicator& c) {
+                       std::vector<std::int32_t> data(25'000, c.rank());
+                       for (int i = 0; i < messages; ++i) {
+                         if (c.rank() == 0) c.send(data.data(), data.size(), DType::i32, 1);
+                         if (c.rank() == 1) c.recv(data.data(), data.size(), DType::i32, 0);
+                         if (std::ranges::count(data, 0) != 25'000) throw std::runtime_error("the data");
+                       }
+                       c.split(0, c.rank());
+                     },
+                     {.timeout = 40s, .fabric = {.rails = 2}});
   });
   for (std::size_t at = 0; at < said.size(); ++at) EXPECT_EQ(said[at], "") << at;
 }

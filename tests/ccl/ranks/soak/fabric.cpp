@@ -15,12 +15,14 @@
 
 #include "ccl/transports/libfabric/wire/library.h"
 #include "tests/ccl/ranks/run.h"
+#include "tests/faults/injected_faults.h"
 
 namespace trellis::ccl {
 namespace {
 
 using namespace std::chrono_literals;
 using kernels::DType;
+using libfabric::InjectedFaults;
 
 enum class Fate { lives, dies, freezes };
 
@@ -38,7 +40,7 @@ struct Plan {
     fabric.rails = 1 + up_to(2);
     fabric.tagged = random() % 4 == 0;
     const auto draw = [&](const char* knob, int value) {  // one after the other, so that a seed always draws the same
-      fabric.hostility += fmt::format("{}{}={}", fabric.hostility.empty() ? "" : ",", knob, value);
+      faults += fmt::format("{}{}={}", faults.empty() ? "" : ",", knob, value);
     };
     draw("seed", up_to(1'000'000));
     draw("reorder", up_to(50));
@@ -67,6 +69,7 @@ struct Plan {
   std::uint32_t operations;
   std::string transport;
   FabricSettings fabric;
+  std::string faults;
 };
 
 void operate(Communicator& c, std::mt19937& random) {
@@ -129,6 +132,7 @@ void live(Communicator& c, const Plan& plan) {
 }
 
 std::string wrong_in(const Plan& plan) {
+  const InjectedFaults faults(plan.faults);
   return run_ranks(plan.transport, plan.ranks, [&](Communicator& c) { live(c, plan); },
                    {.timeout = 4s, .fabric = plan.fabric});
 }
@@ -141,8 +145,8 @@ TEST(FabricSoak, DISABLED_RandomFaults) {
   const std::string said = wrong_in(plan);
   EXPECT_EQ(said, plan.fate == Fate::lives ? "" : fmt::format("rank {}: signal 9\n", plan.victim))
       << "TRELLIS_SOAK_SEED=" << seed << " draws this again: " << plan.transport << ", " << plan.ranks << " ranks, "
-      << plan.fabric.rails << " rails" << (plan.fabric.tagged ? ", tagged" : "")
-      << ", TRELLIS_HOSTILITY=" << plan.fabric.hostility << "; rank " << plan.victim
+      << plan.fabric.rails << " rails" << (plan.fabric.tagged ? ", tagged" : "") << ", faults " << plan.faults
+      << "; rank " << plan.victim
       << (plan.fate == Fate::lives  ? " lives"
           : plan.fate == Fate::dies ? " dies"
                                     : " freezes")

@@ -1,4 +1,4 @@
-#include "ccl/transports/libfabric/wire/fault_injection.h"
+#include "tests/faults/fault_injection.h"
 
 #include <fmt/format.h>
 
@@ -68,7 +68,7 @@ Fate fate_of(const FaultInjection& h, const Sent& sent) {
   return f;
 }
 
-FaultInjection hostility_in(const std::string& text) {
+FaultInjection fault_injection_in(const std::string& text) {
   FaultInjection h;
   const std::pair<std::string_view, int*> numbers[] = {
       {"reorder", &h.reorder}, {"hold", &h.hold},       {"refuse", &h.refuse}, {"only", &h.only},
@@ -92,7 +92,7 @@ FaultInjection hostility_in(const std::string& text) {
       }
     if (!known || read.ec != std::errc{} || read.ptr != end)
       throw std::invalid_argument(fmt::format(
-          "'{}' is no part of a fabric's hostility: expected NAME=NUMBER with seed, reorder, hold, refuse, "
+          "'{}' is no part of a fabric's faults: expected NAME=NUMBER with seed, reorder, hold, refuse, "
           "only, control, credits, outstanding, places, fail, former, flip, spoil, twice, stick, early or stall",
           part));
   }

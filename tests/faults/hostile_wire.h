@@ -4,8 +4,8 @@
 #include <map>
 #include <memory>
 
-#include "ccl/transports/libfabric/wire/fault_injection.h"
 #include "ccl/transports/libfabric/wire/wire.h"
+#include "tests/faults/fault_injection.h"
 
 namespace trellis::ccl::libfabric {
 

@@ -1,4 +1,4 @@
-#include "ccl/transports/libfabric/wire/hostile_wire.h"
+#include "tests/faults/hostile_wire.h"
 
 #include <fmt/format.h>
 

@@ -27,7 +27,7 @@ struct FaultInjection {
 };
 
 // "seed=1,reorder=30,only=1": throws invalid_argument that names the part at fault.
-FaultInjection hostility_in(const std::string&);
+FaultInjection fault_injection_in(const std::string&);
 
 // An operation that sends. Messages are told apart by what they are, so what else is sent changes no fate.
 struct Sent {
