@@ -34,8 +34,8 @@ constexpr double hopeless = 4;  // times the fastest
 constexpr std::uint64_t small_bytes = 1 << 20;
 constexpr int first_operations = 2 * static_cast<int>(ccl::ring_cells), first_samples = 5;
 
-schedule::Request request_for(Collective c, const AlgorithmConfig& choice, Rank ranks) {
-  return {.collective = c, .dims = {ranks}, .channels = choice.channels, .segments = choice.segments};
+schedule::Request request_for(Collective c, const AlgorithmConfig& config, Rank ranks) {
+  return {.collective = c, .dims = {ranks}, .channels = config.channels, .segments = config.segments};
 }
 
 // On few ranks many algorithms make the same schedule, which is then called by the best-known name.
@@ -61,22 +61,22 @@ std::vector<AlgorithmConfig> candidates(Collective collective, Rank ranks) {
     for (const std::int32_t channels : lanes_tried)
       for (const std::int32_t segments : lanes_tried) {
         const schedule::Algorithm& algorithm = schedule::algorithm_named(name);
-        const AlgorithmConfig choice{name, channels, segments};
-        const schedule::Request request = request_for(collective, choice, ranks);
+        const AlgorithmConfig config{name, channels, segments};
+        const schedule::Request request = request_for(collective, config, ranks);
         if (channels > ccl::channel_lanes || !schedule::refusal(algorithm, request).empty()) continue;
         schedule::Schedule s = schedule::make(algorithm, request);
         if (!schedule::passes_in_order(s, ccl::channel_lanes) ||
             std::ranges::any_of(made, [&](const schedule::Schedule& other) { return same(s, other); }))
           continue;
-        all.push_back(choice);
+        all.push_back(config);
         made.push_back(std::move(s));
       }
   return all;
 }
 
-bool serves_count(const AlgorithmConfig& choice, const ccl::Call& call, Rank ranks) {
-  const schedule::Algorithm& algorithm = schedule::algorithm_named(choice.algorithm);
-  return ccl::divides(schedule::task_of(algorithm, request_for(call.collective, choice, ranks)), {call.count, {}});
+bool serves_count(const AlgorithmConfig& config, const ccl::Call& call, Rank ranks) {
+  const schedule::Algorithm& algorithm = schedule::algorithm_named(config.algorithm);
+  return ccl::divides(schedule::task_of(algorithm, request_for(call.collective, config, ranks)), {call.count, {}});
 }
 
 double Contest::Entrant::median() const {
@@ -87,14 +87,14 @@ double Contest::Entrant::median() const {
 }
 
 Contest::Contest(Bench& bench, const launch::RankContext& context, Collective collective, kernels::DType type,
-                 std::vector<AlgorithmConfig> choices)
+                 std::vector<AlgorithmConfig> configs)
     : bench_(bench), collective_(collective), type_(type) {
-  for (const AlgorithmConfig& choice : choices) {
-    ccl::Config config = bench.work.front()->config();
-    config.algorithm = fmt::format("{}={}", schedule::name(collective), text_of(choice));
-    const auto name = fmt::format("contest/{}/{}", schedule::name(collective), text_of(choice));
-    entrants_.push_back({choice, ccl::Communicator::create(std::make_shared<ccl::PrefixStore>(context.store, name),
-                                                           context.rank, context.ranks, config)});
+  for (const AlgorithmConfig& config : configs) {
+    ccl::Config settings = bench.work.front()->config();
+    settings.algorithm = fmt::format("{}={}", schedule::name(collective), text_of(config));
+    const auto name = fmt::format("contest/{}/{}", schedule::name(collective), text_of(config));
+    entrants_.push_back({config, ccl::Communicator::create(std::make_shared<ccl::PrefixStore>(context.store, name),
+                                                           context.rank, context.ranks, settings)});
   }
 }
 
@@ -112,7 +112,7 @@ void Contest::prepare(std::uint64_t bytes) {
   back_to_back_ = bytes <= back_to_back_bytes;
   for (Entrant& one : entrants_) {
     one.samples.clear();
-    one.serves = one.alive = serves_count(one.choice, mine_, bench_.ranks());
+    one.serves = one.alive = serves_count(one.config, mine_, bench_.ranks());
   }
 }
 
@@ -156,7 +156,7 @@ std::vector<Cost> Contest::run(std::uint64_t bytes, const AlgorithmConfig* incum
     const double limit = alive.empty() ? 0 : slowest * alive.front()->median();
     for (std::size_t i = 0; i < alive.size(); ++i) alive[i]->alive = i < most && alive[i]->median() <= limit;
     for (Entrant* one : alive)
-      if (incumbent != nullptr && one->choice == *incumbent) one->alive = true;
+      if (incumbent != nullptr && one->config == *incumbent) one->alive = true;
     std::erase_if(alive, [](const Entrant* one) { return !one->alive; });
   };
   const bool small = bytes <= small_bytes;
@@ -175,7 +175,7 @@ std::vector<Cost> Contest::run(std::uint64_t bytes, const AlgorithmConfig* incum
   for (const Entrant& one : entrants_)
     if (one.serves)
       costs.push_back(
-          {one.choice, one.samples.empty() ? 0 : one.median(), static_cast<int>(one.samples.size()), one.alive});
+          {one.config, one.samples.empty() ? 0 : one.median(), static_cast<int>(one.samples.size()), one.alive});
   // Candidates that were given up early have fewer samples, and come after the others.
   std::ranges::stable_sort(
       costs, [](const Cost& a, const Cost& b) { return std::pair(!a.final, a.time) < std::pair(!b.final, b.time); });

@@ -16,7 +16,7 @@ namespace trellis::measure {
 // supports, whose messages can keep the order of lanes. Of those that make the same schedule, one is kept.
 std::vector<ccl::AlgorithmConfig> candidates(schedule::Collective, ccl::Rank ranks);
 
-// Whether the choice can cut a call of this count into its chunks.
+// Whether the config can cut a call of this count into its chunks.
 bool serves_count(const ccl::AlgorithmConfig&, const ccl::Call&, ccl::Rank ranks);
 
 struct Cost {
@@ -39,7 +39,7 @@ class Contest {
 
  private:
   struct Entrant {
-    ccl::AlgorithmConfig choice;
+    ccl::AlgorithmConfig config;
     std::unique_ptr<ccl::Communicator> work;
     std::vector<double> samples = {};  // us
     bool serves = true, alive = true;

@@ -39,7 +39,7 @@ std::string reason(const ccl::Selections& table, schedule::Collective collective
           (r.type && r.type != type))
         continue;
       ++later;
-      if (r.choice == selected) used = &r, later = 0;
+      if (r.config == selected) used = &r, later = 0;
     }
     passed += later;
     if (used != nullptr || whose == ccl::any_machine) break;

@@ -72,7 +72,7 @@ json entry_of(const Recorded& r, const RankDump& of) {
       {"operator", name(r.op)},
       {"points", r.points},
       {"algorithm", r.native              ? "native"
-                    : r.choice != nullptr ? text_of(*r.choice)
+                    : r.config != nullptr ? text_of(*r.config)
                                           : ""}};
   if (r.not_native != nullptr) entry["not_native"] = *r.not_native;
   return entry;

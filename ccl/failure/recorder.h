@@ -36,7 +36,7 @@ struct Recorded {
   std::uint64_t count = 0;
   std::uint64_t points = 0;                 // number of sends and receives, if it consists of these
   std::uint64_t began = 0, ended = 0;       // in TimestampClock; ended 0: still running
-  const AlgorithmConfig* choice = nullptr;  // lives as long as the communicator
+  const AlgorithmConfig* config = nullptr;  // lives as long as the communicator
   bool native = false;                      // the device's own collective, without an algorithm of ours
   const std::string* not_native = nullptr;  // why not, where the device has collectives; lives as long
   const char* division = nullptr;           // "split" or "shrink", if it is not an operation

@@ -41,14 +41,14 @@ std::map<Collective, AlgorithmConfig> fixed_by(std::string_view text) {
   for (const std::string& word : schedule::split_at_commas(text)) {
     const std::string_view item = word;
     const std::size_t equals = item.find('=');
-    const AlgorithmConfig choice =
+    const AlgorithmConfig config =
         schedule::algorithm_config_named(equals == std::string_view::npos ? item : item.substr(equals + 1));
     if (equals != std::string_view::npos)
-      fixed[schedule::collective_named(item.substr(0, equals))] = choice;
-    else if (is_file(choice))
-      fixed[schedule_from_file(choice).task.collective] = choice;
+      fixed[schedule::collective_named(item.substr(0, equals))] = config;
+    else if (is_file(config))
+      fixed[schedule_from_file(config).task.collective] = config;
     else
-      for (Collective c : schedule::algorithm_named(choice.algorithm).serves) fixed[c] = choice;
+      for (Collective c : schedule::algorithm_named(config.algorithm).serves) fixed[c] = config;
   }
   return fixed;
 }
@@ -74,7 +74,7 @@ void prove_made(const schedule::Schedule& s, int lanes) {
 }
 
 // A single row's lanes suffice for every algorithm. Other shapes can have more channels between two ranks than lanes.
-bool fits_lanes(const AlgorithmConfig& choice) { return choice.dims.empty() && choice.order.empty(); }
+bool fits_lanes(const AlgorithmConfig& config) { return config.dims.empty() && config.order.empty(); }
 
 }  // namespace
 
@@ -118,12 +118,12 @@ Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config, HostSha
       selections_(selections_for(config)),
       machine_(config.machine),
       chooser_(ranks, lanes, std::move(places)),
-      given_(most_files, [](const AlgorithmConfig& choice) { return schedule_from_file(choice); }),
+      given_(most_files, [](const AlgorithmConfig& file) { return schedule_from_file(file); }),
       proved_(most_proofs, [this](const Traced& t) { return prove(t); }),
       concealed_(most_proofs, [this](const Concealed& c) { return prove_concealed(c); }) {}
 
-Planner::Chosen Planner::chosen_by(const Call& call, bool in_place, const AlgorithmConfig& choice) const {
-  return {choice,
+Planner::Chosen Planner::chosen_by(const Call& call, bool in_place, const AlgorithmConfig& config) const {
+  return {config,
           {.collective = call.collective,
            .ranks = ranks_,
            .root = call.root,
@@ -133,7 +133,7 @@ Planner::Chosen Planner::chosen_by(const Call& call, bool in_place, const Algori
 }
 
 schedule::Request Planner::request(const Chosen& chosen) const {
-  return schedule::request_by(chosen.choice, {.collective = chosen.task.collective,
+  return schedule::request_by(chosen.config, {.collective = chosen.task.collective,
                                               .dims = {ranks_},
                                               .root = chosen.task.root,
                                               .peer = chosen.task.peer,
@@ -156,12 +156,12 @@ std::string Planner::misfit(const schedule::Task& given, const Call& call, bool 
   return fmt::format("it cuts a block into {} equal chunks: {} elements do not divide", given.pieces, call.count);
 }
 
-// Empty: the choice serves the call.
-std::string Planner::refusal(const AlgorithmConfig& choice, const Call& call, bool in_place) const {
-  if (is_file(choice)) return misfit(given_(choice).task, call, in_place);
-  const schedule::Algorithm& algorithm = schedule::algorithm_named(choice.algorithm);
-  const schedule::Request r = request(chosen_by(call, in_place, choice));
-  if (choice.channels > lanes_) return fmt::format("there are {} lanes", lanes_);
+// Empty: the config serves the call.
+std::string Planner::refusal(const AlgorithmConfig& config, const Call& call, bool in_place) const {
+  if (is_file(config)) return misfit(given_(config).task, call, in_place);
+  const schedule::Algorithm& algorithm = schedule::algorithm_named(config.algorithm);
+  const schedule::Request r = request(chosen_by(call, in_place, config));
+  if (config.channels > lanes_) return fmt::format("there are {} lanes", lanes_);
   if (r.ranks() != ranks_) return fmt::format("its shape has {} ranks", r.ranks());
   if (const std::string why = schedule::refusal(algorithm, r); !why.empty()) return why;
   return divides(schedule::task_of(algorithm, r), {call.count, {}}) ? "" : "the count does not divide into its chunks";
@@ -172,9 +172,9 @@ std::optional<AlgorithmConfig> Planner::choose_by_shape(const Call& call, bool i
   if (shape_.dims.size() < 2) return std::nullopt;
   const bool small = larger_bytes(call, ranks_) < least_ring_between_hosts;
   for (const char* between : {small ? "recursive_doubling" : "ring", "ring", "direct"}) {
-    const AlgorithmConfig choice{
+    const AlgorithmConfig config{
         .algorithm = "hierarchical", .levels = {"direct", between}, .dims = shape_.dims, .numbering = shape_.numbering};
-    if (refusal(choice, call, in_place).empty()) return choice;
+    if (refusal(config, call, in_place).empty()) return config;
   }
   return std::nullopt;
 }
@@ -198,13 +198,13 @@ AlgorithmConfig Planner::choose(const Call& call, bool in_place) const {
                                             text_of(fixed->second), schedule::name(call.collective), call.count, ranks_,
                                             why));
   }
-  if (const std::optional<AlgorithmConfig> choice = choose_by_shape(call, in_place)) return *choice;
+  if (const std::optional<AlgorithmConfig> config = choose_by_shape(call, in_place)) return *config;
   for (const PredictedTime& p : predicted(call))
-    if (refusal(p.choice, call, in_place).empty()) return p.choice;
-  for (AlgorithmConfig choice :
-       selections_.choices(call.collective, ranks_, larger_bytes(call, ranks_), call.type, machine_)) {
-    if (!is_file(choice) && choice.dims.empty() && choice.order.empty()) choice.numbering = shape_.numbering;
-    if (refusal(choice, call, in_place).empty()) return choice;
+    if (refusal(p.config, call, in_place).empty()) return p.config;
+  for (AlgorithmConfig config :
+       selections_.configs(call.collective, ranks_, larger_bytes(call, ranks_), call.type, machine_)) {
+    if (!is_file(config) && config.dims.empty() && config.order.empty()) config.numbering = shape_.numbering;
+    if (refusal(config, call, in_place).empty()) return config;
   }
   for (const auto& [name, algorithm] : schedule::algorithms())
     if (refusal({name}, call, in_place).empty()) return {name};
@@ -229,9 +229,9 @@ bool Planner::traces(const Call& c) const {
 
 // The whole schedule, adapted to this transport's lanes.
 schedule::Queued Planner::written_out(const Chosen& chosen) const {
-  if (is_file(chosen.choice)) return schedule::queued(given_(chosen.choice), lanes_);
-  schedule::Schedule made = schedule::make(schedule::algorithm_named(chosen.choice.algorithm), request(chosen));
-  if (fits_lanes(chosen.choice) || passes_in_order(made, lanes_)) return {std::move(made), {}};
+  if (is_file(chosen.config)) return schedule::queued(given_(chosen.config), lanes_);
+  schedule::Schedule made = schedule::make(schedule::algorithm_named(chosen.config.algorithm), request(chosen));
+  if (fits_lanes(chosen.config) || passes_in_order(made, lanes_)) return {std::move(made), {}};
   return schedule::queued(made, lanes_);
 }
 
@@ -245,15 +245,15 @@ Planner::Proved Planner::part_of(const schedule::Queued& q, bool traced) const {
 
 // Every rank proves a schedule from a file, since the ranks may have read different files.
 Planner::Proved Planner::prove(const Traced& t) const {
-  const AlgorithmConfig& choice = t.chosen.choice;
-  if (is_file(choice)) {
-    if (const schedule::Report report = schedule::verify(given_(choice)); !report.ok())
-      throw std::invalid_argument(fmt::format("{} is wrong: {}", text_of(choice), report.text()));
+  const AlgorithmConfig& config = t.chosen.config;
+  if (is_file(config)) {
+    if (const schedule::Report report = schedule::verify(given_(config)); !report.ok())
+      throw std::invalid_argument(fmt::format("{} is wrong: {}", text_of(config), report.text()));
     return part_of(written_out(t.chosen), t.traced);
   }
   if (rank_ == 0 && ranks_ <= most_proved_here) prove_made(written_out(t.chosen).schedule, lanes_);
-  if (t.traced || !fits_lanes(choice)) return part_of(written_out(t.chosen), t.traced);
-  const schedule::Algorithm& algorithm = schedule::algorithm_named(choice.algorithm);
+  if (t.traced || !fits_lanes(config)) return part_of(written_out(t.chosen), t.traced);
+  const schedule::Algorithm& algorithm = schedule::algorithm_named(config.algorithm);
   const schedule::Request r = request(t.chosen);
   return {schedule::task_of(algorithm, r), schedule::make_program(algorithm, r, rank_)};
 }
@@ -269,17 +269,17 @@ bool Planner::prove_concealed(const Concealed& c) const {
 Planned Planner::make(const PlanKey& asked) {
   const Call& call = asked.call();
   const auto& [in_place, hidden] = asked.manner();
-  const AlgorithmConfig choice = choose(call, in_place);
-  const Chosen chosen = chosen_by(call, in_place, choice);
+  const AlgorithmConfig config = choose(call, in_place);
+  const Chosen chosen = chosen_by(call, in_place, config);
   const Proved& p = proved_({chosen, traces(call)});
   if (worth_showing(call, ranks_) && !p.origins) {
     concealed_({chosen, all_hidden});
     if (hidden.any()) concealed_({chosen, hidden});
   }
-  return made(asked, choice, p);
+  return made(asked, config, p);
 }
 
-Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& choice, const Proved& p) {
+Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& config, const Proved& p) {
   const Call& call = asked.call();
   const schedule::UnreadableBuffers hidden = asked.manner().hidden;
   const Origins* const origins = p.origins ? &*p.origins : nullptr;
@@ -287,7 +287,7 @@ Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& choice, const
     return compile(p.task, program, rank_, counts_of(call, rank_, ranks_), line_bytes / kernels::size_of(call.type),
                    lanes_, origins);
   };
-  Planned planned{.choice = kept(choice), .wire = wire_of(call), .mark = mark_of_call(call, wire_of(call))};
+  Planned planned{.config = kept(config), .wire = wire_of(call), .mark = mark_of_call(call, wire_of(call))};
   std::vector<FlatStep>& steps = planned.compiled.steps;
   if (!hidden.any() || origins != nullptr) {  // origins describe the unchanged program
     planned.compiled = compiled(p.program);

@@ -24,7 +24,7 @@
 namespace trellis::ccl {
 
 struct Planned {
-  const AlgorithmConfig* choice = nullptr;  // lives as long as the planner
+  const AlgorithmConfig* config = nullptr;  // lives as long as the planner
   kernels::DType wire = {};                 // type of its messages
   std::uint64_t mark = 0;                   // equal on ranks that make the same call, whichever operation it is
   Compiled compiled = {};
@@ -44,9 +44,9 @@ class Planner {
   bool traces(const Call&) const;  // values are rounded on their way, by their origins; only with all buffers readable
 
  private:
-  // A task and the algorithm for it. The choice determines the task's pieces and evenness.
+  // A task and the algorithm for it. The config determines the task's pieces and evenness.
   struct Chosen {
-    AlgorithmConfig choice;
+    AlgorithmConfig config;
     schedule::Task task;
     bool operator==(const Chosen&) const = default;
   };
@@ -79,8 +79,8 @@ class Planner {
   Planned make(const PlanKey&);
   Planned made(const PlanKey&, const AlgorithmConfig&, const Proved&);
   const Planned& plan_passing(const Call&, const Manner&);
-  const AlgorithmConfig* kept(const AlgorithmConfig& choice) {
-    return &choices_.emplace(text_of(choice), choice).first->second;
+  const AlgorithmConfig* kept(const AlgorithmConfig& config) {
+    return &configs_.emplace(text_of(config), config).first->second;
   }
 
   const Rank rank_, ranks_;
@@ -92,7 +92,7 @@ class Planner {
   Selections selections_;
   const std::string machine_;
   mutable HostChooser chooser_;
-  std::map<std::string, AlgorithmConfig> choices_;                 // all that were ever made
+  std::map<std::string, AlgorithmConfig> configs_;                 // all that were ever made
   mutable KeyedCache<AlgorithmConfig, schedule::Schedule> given_;  // read from files
   KeyedCache<Traced, Proved> proved_;
   KeyedCache<Concealed, bool> concealed_;  // with the input, the output or both hidden: proved too

@@ -1,4 +1,4 @@
-// Reads schedules that a choice names by file, as file:found.schedule: written by a search or by other programs.
+// Reads schedules that a config names by file, as file:found.schedule: written by a search or by other programs.
 #pragma once
 
 #include <string_view>

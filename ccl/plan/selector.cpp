@@ -77,7 +77,7 @@ void expect_machine(std::string_view name) {
 
 std::string text_of(const Rule& r) {
   const std::string text =
-      fmt::format("{} {} {} {}", schedule::name(r.collective), r.ranks, r.from_bytes, text_of(r.choice));
+      fmt::format("{} {} {} {}", schedule::name(r.collective), r.ranks, r.from_bytes, text_of(r.config));
   return r.type ? fmt::format("{} {}", text, kernels::name(*r.type)) : text;
 }
 
@@ -172,7 +172,7 @@ int Selections::measured_cores(schedule::Collective collective, schedule::Rank r
   return 0;
 }
 
-std::vector<AlgorithmConfig> Selections::choices(schedule::Collective collective, schedule::Rank ranks,
+std::vector<AlgorithmConfig> Selections::configs(schedule::Collective collective, schedule::Rank ranks,
                                                  std::uint64_t bytes, kernels::DType type,
                                                  std::string_view machine) const {
   std::vector<AlgorithmConfig> typed, any;
@@ -181,11 +181,11 @@ std::vector<AlgorithmConfig> Selections::choices(schedule::Collective collective
     if (std::tuple(std::string_view(r.machine), r.collective, r.ranks) == std::tuple(machine, collective, near) &&
         r.from_bytes <= bytes && (!r.type || r.type == type)) {
       std::vector<AlgorithmConfig>& found = r.type ? typed : any;
-      found.insert(found.begin(), r.choice);
+      found.insert(found.begin(), r.config);
     }
   typed.insert(typed.end(), any.begin(), any.end());
   if (machine == any_machine) return typed;
-  const std::vector<AlgorithmConfig> others = choices(collective, ranks, bytes, type, any_machine);
+  const std::vector<AlgorithmConfig> others = configs(collective, ranks, bytes, type, any_machine);
   typed.insert(typed.end(), others.begin(), others.end());
   return typed;
 }

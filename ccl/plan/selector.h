@@ -1,4 +1,4 @@
-// Algorithm selection: a table of measured choices by machine, collective, ranks, bytes and type.
+// Algorithm selection: a table of measured configs by machine, collective, ranks, bytes and type.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Rule {
   schedule::Collective collective = schedule::Collective::all_reduce;
   schedule::Rank ranks = 1;
   std::uint64_t from_bytes = 0;
-  AlgorithmConfig choice;
+  AlgorithmConfig config;
   std::optional<kernels::DType> type = {};  // none: for all types without their own rules
   std::string machine = "*";                // "*": for any machine, where its own rules do not serve
   int cores = 0;  // measured where the ranks had no more cores than these; 0: it holds on any number
@@ -41,11 +41,11 @@ class Selections {
   // Candidates, best first: from the machine's rules, then from those for any machine. Each uses the rules for this
   // number of ranks, or for the nearest number that has some: the last one that begins at or below `bytes`, those with
   // the type first. Empty when the table has no rules for the collective.
-  std::vector<AlgorithmConfig> choices(schedule::Collective, schedule::Rank ranks, std::uint64_t bytes, kernels::DType,
+  std::vector<AlgorithmConfig> configs(schedule::Collective, schedule::Rank ranks, std::uint64_t bytes, kernels::DType,
                                        std::string_view machine) const;
   // The number of ranks whose rules are used for `ranks`; 0: the machine has none for the collective.
   schedule::Rank nearest(schedule::Collective, schedule::Rank ranks, std::string_view machine) const;
-  // Rule::cores of the rules that choices() returns first.
+  // Rule::cores of the rules that configs() returns first.
   int measured_cores(schedule::Collective, schedule::Rank ranks, std::string_view machine) const;
   std::string text() const;  // in the form that read() accepts
   const std::vector<Rule>& rules() const { return rules_; }

@@ -119,7 +119,7 @@ void Communicator::State::open(const Call& c, bool in_place, const Planned* plan
     if (agreement_.needed()) leave_agreed();
     throw;
   }
-  begin([&] { record(agreement_.needed() ? recorder.current() : recorder.begin(), c, planned->choice, native); });
+  begin([&] { record(agreement_.needed() ? recorder.current() : recorder.begin(), c, planned->config, native); });
 }
 
 // The exchange is the operation's first part: it has the operation's number, and others see the call that the ranks
@@ -161,9 +161,9 @@ void Communicator::State::bind(const Call& c, const Planned& planned) {
   bound_.tokens = c.collective == Collective::barrier;
 }
 
-void Communicator::State::record(Recorded& r, const Call& c, const AlgorithmConfig* choice, bool native) {
+void Communicator::State::record(Recorded& r, const Call& c, const AlgorithmConfig* by, bool native) {
   record_call(r, c, operation());
-  r.choice = choice;
+  r.config = by;
   r.native = native;
   r.not_native = exchanging_ ? nullptr : agreement_.why_not();
 }
@@ -242,10 +242,10 @@ void Communicator::State::close() {
 
 // The time of the operation as a whole, instead of that of its copies and sums.
 void Communicator::State::spend(const Call& c, const Planned& planned, bool in_place) {
-  if (planned.choice == nullptr || is_file(*planned.choice))
+  if (planned.config == nullptr || is_file(*planned.config))
     throw device::Unsupported(
         fmt::format("{}: the time of a schedule that the caller supplies is not known", device->name()));
-  const std::string algorithm = text_of(*planned.choice);
+  const std::string algorithm = text_of(*planned.config);
   device->spend(agreement_.run_of(c, algorithm, in_place));
   hold_clock(true);
 }

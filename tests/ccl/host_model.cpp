@@ -63,13 +63,13 @@ std::vector<Regret> regrets(const std::set<Rank>& left_out) {
     HostChooser chooser(ranks, lanes, cores(16));
     const auto& ranked = chooser.ranked(call);
     for (const auto& [memory, times] : memories) {
-      const auto known = [&](const PredictedTime& p) { return times.contains(text_of(p.choice)); };
+      const auto known = [&](const PredictedTime& p) { return times.contains(text_of(p.config)); };
       const auto choice = std::ranges::find_if(ranked, known);
       EXPECT_NE(choice, ranked.end()) << collective << ranks << bytes;
       if (choice == ranked.end()) continue;
       const double best = std::ranges::min_element(times, {}, [](const auto& t) { return t.second; })->second;
-      all.push_back({times.at(text_of(choice->choice)) / best,
-                     fmt::format("{} {} {} {}: {}", collective, ranks, memory, bytes, text_of(choice->choice))});
+      all.push_back({times.at(text_of(choice->config)) / best,
+                     fmt::format("{} {} {} {}: {}", collective, ranks, memory, bytes, text_of(choice->config))});
     }
   }
   std::ranges::sort(all, {}, &Regret::ratio);
@@ -122,8 +122,8 @@ TEST(HostModel, SocketsAndSharedCoresCostTime) {
 TEST(HostModel, SmallCallsTakeFewRoundsAndLargeOnesFewBytes) {
   for (const Rank ranks : {16, 64, 256}) {
     HostChooser chooser(ranks, lanes, cores(ranks));
-    EXPECT_NE(chooser.ranked(call_of(all_reduce, 64, ranks)).front().choice.algorithm, "ring") << ranks;
-    const std::string large = chooser.ranked(call_of(all_reduce, 16 << 20, ranks)).front().choice.algorithm;
+    EXPECT_NE(chooser.ranked(call_of(all_reduce, 64, ranks)).front().config.algorithm, "ring") << ranks;
+    const std::string large = chooser.ranked(call_of(all_reduce, 16 << 20, ranks)).front().config.algorithm;
     for (const char* whole : {"direct", "recursive_doubling", "swing_whole", "binomial"}) EXPECT_NE(large, whole);
   }
 }

@@ -22,7 +22,7 @@ std::string text_of(const Place& p) { return fmt::format(" {}{}+{}", static_cast
 // All that is run of it.
 std::string text_of(const Planned& p) {
   const Compiled& c = p.compiled;
-  std::string text = fmt::format("{} wire {} mark {:x}\n", text_of(*p.choice), static_cast<int>(p.wire), p.mark);
+  std::string text = fmt::format("{} wire {} mark {:x}\n", text_of(*p.config), static_cast<int>(p.wire), p.mark);
   text += fmt::format("scratch {} in {} out {}\n", c.scratch_elements, c.input_elements, c.output_elements);
   for (std::size_t i = 0; i < c.steps.size(); ++i) {
     const FlatStep& s = c.steps[i];
@@ -194,7 +194,7 @@ TEST(Planner, AnotherNumberingIsAnotherPlan) {
   std::set<std::string> plans;
   for (const std::vector<Rank>& host : {std::vector<Rank>{0, 0, 2, 2}, {0, 1, 0, 1}, {0, 1, 1, 0}}) {
     Planner planner(0, 4, lanes, {}, shape_of(host));
-    plans.insert(text_of(*planner.plan(call, false, schedule::UnreadableBuffers{}).choice));
+    plans.insert(text_of(*planner.plan(call, false, schedule::UnreadableBuffers{}).config));
   }
   EXPECT_EQ(plans.size(), 3U);
 }

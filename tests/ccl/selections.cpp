@@ -36,8 +36,8 @@ end
 
 std::string first(Collective c, schedule::Rank ranks, std::uint64_t bytes, DType type = DType::f32,
                   const char* machine = "host") {
-  const auto choices = Selections::read(table).choices(c, ranks, bytes, type, machine);
-  return choices.empty() ? "nothing" : text_of(choices.front());
+  const auto configs = Selections::read(table).configs(c, ranks, bytes, type, machine);
+  return configs.empty() ? "nothing" : text_of(configs.front());
 }
 
 TEST(Selections, TheLastRuleThatBeginsAtTheSizeOrBelow) {
@@ -82,7 +82,7 @@ TEST(Selections, TheNearestNumberOfRanksCounts) {
 TEST(Selections, RulesOfATypeComeBeforeThoseOfAll) {
   EXPECT_EQ(first(Collective::all_reduce, 2, 1 << 20, DType::bf16), "mesh");
   EXPECT_EQ(first(Collective::all_reduce, 2, 8, DType::bf16), "recursive_doubling");
-  const auto all = Selections::read(table).choices(Collective::all_reduce, 2, 1 << 20, DType::bf16, "host");
+  const auto all = Selections::read(table).configs(Collective::all_reduce, 2, 1 << 20, DType::bf16, "host");
   EXPECT_EQ(all.size(), 3U);  // and the others after it, for what it can't serve
 }
 
@@ -92,7 +92,7 @@ TEST(Selections, AMachinesRulesComeBeforeThoseOfAnyMachine) {
   EXPECT_EQ(first(Collective::all_gather, 2, 8, DType::f32, "trn2.48xlarge"), "direct") << "it has none of its own";
   EXPECT_EQ(first(Collective::all_reduce, 16, 8, DType::f32, "trn1.32xlarge"), "mesh");
   EXPECT_EQ(first(Collective::all_reduce, 16, 8, DType::f32, "*"), "mesh");
-  const auto all = Selections::read(table).choices(Collective::all_reduce, 16, 8192, DType::bf16, "trn2.48xlarge");
+  const auto all = Selections::read(table).configs(Collective::all_reduce, 16, 8192, DType::bf16, "trn2.48xlarge");
   std::string text;
   for (const AlgorithmConfig& c : all) text += text_of(c) + " ";
   EXPECT_EQ(text, "bine ring channels=4 mesh ");
@@ -156,7 +156,7 @@ TEST(Selections, AFileIsNamedWithWhatIsWrongInIt) {
 TEST(Selections, TheBuiltInTableNamesAlgorithmsThatExist) {
   ASSERT_FALSE(Selections::built_in().rules().empty());
   for (const Rule& rule : Selections::built_in().rules())
-    EXPECT_NO_THROW(schedule::algorithm_named(rule.choice.algorithm)) << text_of(rule);
+    EXPECT_NO_THROW(schedule::algorithm_named(rule.config.algorithm)) << text_of(rule);
 }
 
 }  // namespace

@@ -29,10 +29,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (Selections::read(text).text() != text) std::abort();
     if (size > 0 && reads(text.substr(0, data[0] * (text.size() - 1) / 256))) std::abort();
     for (const Rule& r : table.rules()) {
-      if (r.ranks < 1 || r.choice.algorithm.empty()) std::abort();
+      if (r.ranks < 1 || r.config.algorithm.empty()) std::abort();
       if (table.nearest(r.collective, r.ranks, r.machine) != r.ranks) std::abort();
       const auto type = r.type.value_or(trellis::kernels::DType::f32);
-      if (table.choices(r.collective, r.ranks, r.from_bytes, type, r.machine).empty()) std::abort();
+      if (table.configs(r.collective, r.ranks, r.from_bytes, type, r.machine).empty()) std::abort();
     }
   } catch (const std::invalid_argument&) {
   }

@@ -44,8 +44,8 @@ std::string prediction_text(const PredictionAsked& asked) {
   for (const ccl::PredictedTime& p : chosen_from.empty() ? std::span(chooser.ranked(asked.call)) : chosen_from) {
     const double both = std::sqrt(p.product());
     if (fastest == 0) fastest = both;
-    if (seen.insert(schedule::family_of(p.choice)).second || asked.all || p.choice == selected)
-      table.add({text_of(p.choice), p.readable_us * 1e-6, p.hidden_us * 1e-6, both / fastest, p.choice == selected});
+    if (seen.insert(schedule::family_of(p.config)).second || asked.all || p.config == selected)
+      table.add({text_of(p.config), p.readable_us * 1e-6, p.hidden_us * 1e-6, both / fastest, p.config == selected});
   }
   if (asked.json) return table.json();
   const std::string of =

@@ -73,9 +73,9 @@ std::vector<AlgorithmConfig> HostChooser::plain_configs(Collective collective) c
   return all;
 }
 
-std::optional<PredictedTime> HostChooser::predicted(const AlgorithmConfig& choice, const Call& call) const {
+std::optional<PredictedTime> HostChooser::predicted(const AlgorithmConfig& config, const Call& call) const {
   const auto joined = [&](bool hidden) {
-    return join_programs(choice, call, ranks_, places_, lanes_, hidden,
+    return join_programs(config, call, ranks_, places_, lanes_, hidden,
                          std::max(most_steps, most_steps_per_rank * static_cast<std::size_t>(ranks_)));
   };
   const auto time = [&](const JoinedPrograms& programs, bool readable) {
@@ -84,22 +84,22 @@ std::optional<PredictedTime> HostChooser::predicted(const AlgorithmConfig& choic
   const auto plain = joined(false);
   if (!plain) return {};
   const auto staged = worth_showing(call, ranks_) ? joined(true) : std::nullopt;
-  return PredictedTime{choice, time(*plain, true), time(staged ? *staged : *plain, false)};
+  return PredictedTime{config, time(*plain, true), time(staged ? *staged : *plain, false)};
 }
 
 std::vector<PredictedTime> HostChooser::rank_all(const Call& call) const {
   std::vector<PredictedTime> all;
-  const auto add = [&](const AlgorithmConfig& choice) {
-    if (auto p = predicted(choice, call)) all.push_back(std::move(*p));
+  const auto add = [&](const AlgorithmConfig& config) {
+    if (auto p = predicted(config, call)) all.push_back(std::move(*p));
   };
-  for (const AlgorithmConfig& choice : plain_configs(call.collective)) add(choice);
+  for (const AlgorithmConfig& config : plain_configs(call.collective)) add(config);
   sort_by_time(all);
   if (larger_bytes(call, ranks_) < least_refined_bytes) return all;
   for (const PredictedTime& plain : best_of(all))
     for (const Lanes& lanes : lanes_tried) {
-      AlgorithmConfig choice = plain.choice;
-      choice.channels = lanes.channels, choice.segments = lanes.segments;
-      add(choice);
+      AlgorithmConfig config = plain.config;
+      config.channels = lanes.channels, config.segments = lanes.segments;
+      add(config);
     }
   sort_by_time(all);
   return all;

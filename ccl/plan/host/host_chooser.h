@@ -10,7 +10,7 @@
 namespace trellis::ccl {
 
 struct PredictedTime {
-  schedule::AlgorithmConfig choice;
+  schedule::AlgorithmConfig config;
   double readable_us = 0;                                     // where peers can read the call's buffers
   double hidden_us = 0;                                       // where they cannot
   double product() const { return readable_us * hidden_us; }  // the order of the choice, which is one for both

@@ -134,12 +134,12 @@ class Joiner {
 
 }  // namespace
 
-std::optional<JoinedPrograms> join_programs(const schedule::AlgorithmConfig& choice, const Call& call, Rank ranks,
+std::optional<JoinedPrograms> join_programs(const schedule::AlgorithmConfig& config, const Call& call, Rank ranks,
                                             const RankPlaces& places, int lanes, bool hidden, std::size_t most_steps) {
-  const schedule::Algorithm& algorithm = schedule::algorithm_named(choice.algorithm);
+  const schedule::Algorithm& algorithm = schedule::algorithm_named(config.algorithm);
   const schedule::Request request =
-      schedule::request_by(choice, {.collective = call.collective, .dims = {ranks}, .root = call.root});
-  if (request.ranks() != ranks || choice.channels > lanes || !schedule::refusal(algorithm, request).empty() ||
+      schedule::request_by(config, {.collective = call.collective, .dims = {ranks}, .root = call.root});
+  if (request.ranks() != ranks || config.channels > lanes || !schedule::refusal(algorithm, request).empty() ||
       !divides(schedule::task_of(algorithm, request), {call.count, {}}))
     return {};
   std::optional<Written> w = written(algorithm, request, most_steps);
