@@ -57,10 +57,11 @@ std::optional<double> fixed_part(const Compared& c) {
   return (c.record->value - rest) * *unit;
 }
 
-std::map<std::string, Launch> fit_launches(const std::vector<Compared>& all, std::string_view without) {
+std::map<std::string, Launch> fit_launches(const std::vector<Compared>& all, const OfRecord& of,
+                                           std::string_view without) {
   std::map<std::string, Groups> found;
   for (const Compared& c : all)
-    if (const auto fixed = fixed_part(c); fixed && c.record->configuration() != without)
+    if (const auto fixed = fixed_part(c); fixed && of(*c.record) != without)
       found[c.answer.launch->figure][c.record->configuration()].push_back(*fixed);
   std::map<std::string, Launch> launches;
   for (const auto& [figure, groups] : found) {
@@ -137,11 +138,11 @@ double Compared::width(const Fit* fit) const {
   return std::sqrt(range.high / range.low);
 }
 
-Fit fit(const std::vector<Compared>& all, std::string_view without) {
-  Fit found{.launches = fit_launches(all, without), .errors = {}};
+Fit fit(const std::vector<Compared>& all, const OfRecord& of, std::string_view without) {
+  Fit found{.launches = fit_launches(all, of, without), .errors = {}};
   std::map<std::string, Groups> errors;
   for (const Compared& c : all)
-    if (c.answer.simulated && c.record->configuration() != without)
+    if (c.answer.simulated && of(*c.record) != without)
       errors[c.kind()][c.record->configuration()].push_back(needed(c, found));
   for (const auto& [kind, groups] : errors)
     found.errors[kind] = {.low = std::exp(std::min(0.0, quantile(groups, (1 - stated) / 2))),
@@ -192,15 +193,15 @@ Accuracy AccuracyOf::found() const {
           .width = at(widths_, 0.5)};
 }
 
-std::map<std::string, Accuracy> hold_out(const std::vector<Compared>& all) {
-  std::set<std::string> configurations;
+std::map<std::string, Accuracy> hold_out(const std::vector<Compared>& all, const OfRecord& of) {
+  std::set<std::string> groups;
   for (const Compared& c : all)
-    if (c.answer.simulated) configurations.insert(c.record->configuration());
+    if (c.answer.simulated) groups.insert(of(*c.record));
   std::map<std::string, AccuracyOf> kinds;
-  for (const std::string& configuration : configurations) {
-    const Fit others = fit(all, configuration);
+  for (const std::string& group : groups) {
+    const Fit others = fit(all, of, group);
     for (const Compared& c : all)
-      if (c.answer.simulated && c.record->configuration() == configuration)
+      if (c.answer.simulated && of(*c.record) == group)
         kinds[c.kind()].add(c.error(&others), c.inside(&others), c.width(&others));
   }
   std::map<std::string, Accuracy> found;

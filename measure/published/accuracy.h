@@ -2,6 +2,7 @@
 // What was fitted can be fitted again without a configuration, which tells how far others are to be believed.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -31,7 +32,9 @@ struct Compared {
   double width(const Fit* = nullptr) const;  // x/÷ this much around its middle
 };
 
-Fit fit(const std::vector<Compared>&, std::string_view without_configuration = "");
+using OfRecord = std::function<std::string(const Record&)>;
+// Of all records but those of which `of` says `without`.
+Fit fit(const std::vector<Compared>&, const OfRecord& of = &Record::configuration, std::string_view without = "");
 // As lines of a data file (sim/published/fitted.published).
 std::string fit_text(const Fit&, const std::vector<Compared>&);
 
@@ -52,8 +55,8 @@ class AccuracyOf {
   std::size_t inside_ = 0;
 };
 
-// For each kind, the records of each configuration answered by what was fitted without it.
-std::map<std::string, Accuracy> hold_out(const std::vector<Compared>&);
+// For each kind, the records of each configuration, or of each publisher, answered by what was fitted without it.
+std::map<std::string, Accuracy> hold_out(const std::vector<Compared>&, const OfRecord& of);
 
 // Whether versions of a kernel rank as they are measured: Kendall's tau over the pairs of each ladder of versions, of
 // those whose measured times differ by more than `tie`.

@@ -77,13 +77,14 @@ std::string Record::kind() const { return id.substr(0, id.find('.')); }
 
 std::string Record::configuration() const {
   static const std::regex sizes(R"(\.(\d+B|i\d+|run[A-Z]\d*|p\d+|[a-z_]*(time|active|pct)[a-z_]*)(?=\.|$))");
-  const std::string_view from = std::string_view(source).substr(0, source.find_first_of(" @;,"));
   const std::string table = std::regex_replace(id, sizes, "");
   const std::size_t parts = kind() == "coll" ? 6 : 2;  // coll.all_reduce.r8.n1.TYPE.LAUNCH
   std::size_t end = 0;
   for (std::size_t i = 0; i < parts && end != table.npos; ++i) end = table.find('.', end + (i > 0 ? 1 : 0));
-  return fmt::format("{}:{}", from, table.substr(0, end));
+  return fmt::format("{}:{}", publisher(), table.substr(0, end));
 }
+
+std::string Record::publisher() const { return source.substr(0, source.find_first_of(" @;,")); }
 
 std::int32_t whole_count(std::string_view what, double value) {
   constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();

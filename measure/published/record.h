@@ -27,6 +27,7 @@ struct Record {
   std::string kind() const;                                       // the id up to the first dot
   // What was measured together, and may share a fault: a collective of so many ranks, or a kernel, of one source.
   std::string configuration() const;
+  std::string publisher() const;  // the page or repository of its source
 };
 
 // A number of a record as a count. Throws invalid_argument, naming it, unless it is whole and from 0 to 2^31 - 1.

@@ -52,6 +52,36 @@ class Sim(program.Case):
         self.assertLessEqual(low, one["time_us"])
         self.assertGreaterEqual(high, one["time_us"])
 
+    def test_it_answers_for_each_launch_or_for_the_one_that_is_named(self):
+        words = ["sim", "all_reduce", "-m", "trn2.48xlarge", "-n", "16", "-b", "64KiB"]
+        each = priced(*words)
+        self.assertEqual((each["launch"], each["era"]), ("device", "2025"))
+        self.assertEqual([one["launch"] for one in each["launches"]], ["graph", "host"])
+        for one in each["launches"]:
+            named = priced(*words, "-a", each["config"], "--launch", one["launch"])
+            self.assertEqual((named["era"], named["time_us"]), (one["era"], one["time_us"]))
+            self.assertNotIn("launches", named)
+            self.assertTrue(one["time_low_us"] < one["time_us"] < one["time_high_us"], one)
+        self.assertLess(each["time_us"] + 50, each["launches"][0]["time_us"])
+        self.assertLess(each["launches"][0]["time_us"] + 200, each["launches"][1]["time_us"])
+        self.assertRegex(trellis(*words).stdout, r"launched +on the device \(era 2025\); by a graph: .*; by the host: ")
+        self.assertRegex(trellis(*words, "--launch", "host").stdout, r"launched +by the host \(era 2026-host\)\n")
+        self.assertNotIn("launch", priced(*RING))
+        for more, why in ((["--launch", "device", "--era", "2026-host"], "in era 2026-host: nothing is known of that"),
+                          (["--launch", "graph", "--era", "2023"], "expected --era 2026-graph"),
+                          (["--launch", "moon"], "--launch: moon not in {device,graph,host}")):
+            self.assertIn(why, trellis(*words, *more, status=2).stderr)
+
+    def test_what_may_as_well_be_faster_is_a_draw(self):
+        close = priced("sim", "all_reduce", "-m", "trn2.48xlarge", "-b", "32MiB")
+        self.assertIn("rdh", " ".join(close["draw_with"]))
+        self.assertRegex(trellis("sim", "all_reduce", "-m", "trn2.48xlarge", "-b", "32MiB").stdout,
+                         r"a draw with   .*: their intervals overlap")
+        self.assertNotIn("draw_with", priced("sim", "all_reduce", "-m", "torus:4x4", "-b", "32MiB"))
+        tuned = trellis("machine", "tune", "trn2.48xlarge", "--explain", "all_reduce", "32MiB", "--algorithms",
+                        "rdh,kangaring").stdout
+        self.assertIn("a draw with rdh: the model's own error leaves open which is faster", tuned)
+
     def test_damage_costs_time(self):
         self.assertGreater(priced(*RING, "--what-if", "slow:0-1:0.5")["time_us"], priced(*RING)["time_us"] * 1.5)
 

@@ -8,6 +8,7 @@
 
 #include "sim/core/check/check.h"
 #include "sim/core/run/run.h"
+#include "sim/hardware/figures/error_range.h"
 #include "sim/hardware/timeline/summary.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/core/subject.h"
@@ -59,9 +60,18 @@ void add_profile(CLI::App& app, Options& o) {
   app.add_flag("--json", o.json, "Print the summary as JSON");
 }
 
+// Of a chip that exists. An ideal one is its own truth.
+sim::ErrorRange error_on(const sim::ChipSpec& chip) {
+  return chip.name == "ideal" ? sim::ErrorRange{} : sim::error_range("kernel");
+}
+
 std::string totals_text(const Program& p, const RunTotals& t, const sim::ChipSpec& chip) {
   std::string out = fmt::format("{} on {}: {:.3f} us, {} instructions, {} DMA descriptors\n", p.name, chip.name,
                                 in_us(t.time), t.instructions, t.descriptors);
+  const sim::ErrorRange error = error_on(chip);
+  if (error.low < error.high)
+    out += fmt::format("  between {:.3f} and {:.3f} us, by the error of published kernels\n", in_us(t.time) * error.low,
+                       in_us(t.time) * error.high);
   const double seconds = sim::in_seconds(std::max<sim::Time>(t.time, 1));
   out += fmt::format("  DMA {:.1f} GB/s; HBM read {:.1f} MB, written {:.1f} MB; {:.2f} TFLOPS\n",
                      t.dma_bytes / seconds * 1e-9, t.hbm_read * 1e-6, t.hbm_written * 1e-6, t.flops / seconds * 1e-12);
@@ -94,6 +104,9 @@ std::string run_json(const Program& p, const RunTotals& t, const sim::ChipSpec& 
   out["program"] = p.name;
   out["chip"] = chip.name;
   out["time_ps"] = t.time;
+  const sim::ErrorRange error = error_on(chip);
+  out["time_low_ps"] = static_cast<sim::Time>(static_cast<double>(t.time) * error.low);
+  out["time_high_ps"] = static_cast<sim::Time>(static_cast<double>(t.time) * error.high);
   out["instructions"] = t.instructions;
   out["descriptors"] = t.descriptors;
   out["dma_bytes"] = t.dma_bytes;

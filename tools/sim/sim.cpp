@@ -145,7 +145,7 @@ class Pricing {
     question_.settings = {.era = era, .fold = !o.no_fold};
     question_.group = first_in_a_row(machine(), o.ranks);
     question_.noise = o.noise;
-    question_.interval = !o.no_interval;
+    question_.interval = question_.launches = !o.no_interval;
     question_.path = question_.phases = o.explain || !o.output.empty();
     question_.timeline = !o.output.empty();
     question_.shown = ranks_named(o.shown);

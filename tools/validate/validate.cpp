@@ -26,7 +26,7 @@ namespace {
 struct Options {
   std::vector<std::string> files;
   std::string only, output, fit;
-  bool json = false, hold_out = false;
+  bool json = false, hold_out = false, by_source = false;
 };
 
 void add(CLI::App& app, Options& o) {
@@ -43,8 +43,10 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--only", o.only, "Only records whose id begins with this");
   auto* const hold_out =
       app.add_flag("--hold-out", o.hold_out,
-                   "Leave out each configuration (one table of one source) in turn, fit launches and errors to the\n"
-                   "others, and print how well that answers the one left out");
+                   "Leave out each table of a source in turn, fit launches and errors to the others,\n"
+                   "and print how well that answers what was left out");
+  app.add_flag("--by-source", o.by_source, "With --hold-out: leave out each source, a repository or page, as a whole")
+      ->needs(hold_out);
   app.add_option("--fit", o.fit,
                  "Fit launches and errors to these records, and write the data file: published/fitted.published")
       ->check(output_file())
@@ -65,12 +67,18 @@ std::set<std::string> fitted_records() {
   return all;
 }
 
+// What is left out at once; none: nothing is.
+OfRecord left_out_by(const Options& o) {
+  if (!o.hold_out) return {};
+  return o.by_source ? OfRecord(&Record::publisher) : OfRecord(&Record::configuration);
+}
+
 void put(nlohmann::ordered_json& j, const Accuracy& a) {
   j = {{"records", a.records}, {"median", a.median}, {"ninth", a.ninth},
        {"worst", a.worst},     {"inside", a.inside}, {"width", a.width}};
 }
 
-std::string json_of(const std::vector<Compared>& all, bool held_out) {
+std::string json_of(const std::vector<Compared>& all, const OfRecord& left_out) {
   nlohmann::ordered_json out;
   out["records"] = nlohmann::ordered_json::array();
   for (const Compared& c : all) {
@@ -91,8 +99,8 @@ std::string json_of(const std::vector<Compared>& all, bool held_out) {
   }
   const Ranking order = ranking(all);
   out["order"] = {{"ladders", order.ladders}, {"pairs", order.pairs}, {"tau", order.tau}};
-  if (held_out)
-    for (const auto& [kind, accuracy] : hold_out(all)) put(out["held_out"][kind], accuracy);
+  if (left_out)
+    for (const auto& [kind, accuracy] : hold_out(all, left_out)) put(out["held_out"][kind], accuracy);
   return json_text(out, 1);
 }
 
@@ -130,7 +138,7 @@ std::map<std::string, Accuracy> totals(const std::vector<Compared>& all, bool fi
   return found;
 }
 
-std::string report(const std::vector<Compared>& all, bool held_out) {
+std::string report(const std::vector<Compared>& all, const OfRecord& left_out) {
   std::size_t width = 0;
   for (const Compared& c : all) width = std::max(width, c.record->id.size());
   std::string out = fmt::format("{:{}} {:>12} {:>12} {:9} {:>8} {:>21} {:4} {:6} {}\n", "record", width, "measured",
@@ -138,7 +146,7 @@ std::string report(const std::vector<Compared>& all, bool held_out) {
   for (const Compared& c : all)
     if (c.answer.simulated) out += line_text(c, width);
   out += totals_text("not fitted", totals(all, false)) + totals_text("fitted", totals(all, true));
-  if (held_out) out += totals_text("left out, others fitted", hold_out(all));
+  if (left_out) out += totals_text("left out, others fitted", hold_out(all, left_out));
   if (const Ranking order = ranking(all); order.pairs > 0)
     out += fmt::format("\norder of {} kernels' versions: Kendall's tau {:.2f} over {} pairs\n", order.ladders,
                        order.tau, order.pairs);
@@ -172,7 +180,7 @@ int run(const Options& o) {
   if (all.empty() && !o.only.empty())
     throw std::invalid_argument(fmt::format("--only {}: no record's id begins with it", o.only));
   if (!o.fit.empty()) write_output(o.fit, fit_text(fit(all), all));
-  write_output(o.output, o.json ? json_of(all, o.hold_out) : report(all, o.hold_out));
+  write_output(o.output, o.json ? json_of(all, left_out_by(o)) : report(all, left_out_by(o)));
   return 0;
 }
 

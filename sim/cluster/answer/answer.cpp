@@ -144,7 +144,7 @@ class Answering {
     }
     if (machine_.spec().chip.empty()) return;
     answer_.interval = with_model_error(by_figures, answer_.price.time, collective_error(answer_.era));
-    if (q_.settings.era.empty()) launch_otherwise(by_figures);
+    if (q_.launches && q_.settings.era.empty()) launch_otherwise(by_figures);
     find_draws();
   }
 

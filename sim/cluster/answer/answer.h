@@ -29,6 +29,7 @@ struct Question {
   Time limit = forever;                   // a config or schedule that takes longer is given up: its time is `forever`
   NoiseRuns noise = {};
   bool interval = true;
+  bool launches = false;         // also how long it takes when started otherwise, where no era is named
   bool path = false;             // the critical path, in the price
   bool phases = false;           // phases, and bytes by resource
   bool links = false;            // bytes by resource
@@ -49,7 +50,7 @@ struct Answer {
   Price price;             // its time is `forever` when it was interrupted, or beyond the limit
   Interval interval;
   std::string era;                 // of the software: the question's, or the machine's usual one; empty: there is none
-  std::vector<Launched> launches;  // other ways to start it, with the interval, where the question names no era
+  std::vector<Launched> launches;  // other ways to start it, where they were asked for
   std::vector<AlgorithmConfig> draws;  // configs of other algorithms whose intervals overlap the chosen one's
   Noisy noisy;
   std::vector<Phase> phases;
