@@ -11,6 +11,9 @@ from trellis.simulate.world.settings import Settings
 __all__ = ["install", "rename"]
 
 
+_kept: list[Any] = []  # C++ has pointers to them
+
+
 def _properties(settings: Settings) -> Any:
     return types.SimpleNamespace(
         name=settings.device, total_memory=settings.memory, major=9, minor=0, multi_processor_count=1, warp_size=32,
@@ -93,7 +96,9 @@ def install(settings: Settings, all_streams: streams.Streams) -> None:
         setattr(module, name, value)
     from torch.utils import backend_registration
 
-    backend_registration._setup_privateuseone_for_python_backend("neuron", module)
+    guard, hook = backend_registration._DummyDeviceGuard(), backend_registration._DummyPrivateUse1Hook()
+    _kept.extend((guard, hook))
+    backend_registration._setup_privateuseone_for_python_backend("neuron", module, hook, guard)
     torch._C._set_only_lift_cpu_tensors(True)  # type: ignore[attr-defined]
     for name, value in told.items():
         setattr(torch.cuda, name, value)

@@ -28,6 +28,7 @@ class Names(TorchFunctionMode):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self._recorder = recorder
+        self._plain_attention = F.scaled_dot_product_attention
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -37,8 +38,6 @@ class Names(TorchFunctionMode):
             args = (args[0], *(here(a) for a in args[1:]))
         elif func is torch.Tensor.cuda:
             return args[0].to("neuron")
-        elif func is F.scaled_dot_product_attention:
-            return self._attention(*args, **kwargs)
         elif func in (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__):
             return self._data(func, args, kwargs)
         elif func is torch.Tensor.pin_memory:
@@ -62,11 +61,11 @@ class Names(TorchFunctionMode):
             )  # fmt: skip
         return func(value, *args[1:], **kwargs)
 
-    def _attention(self, query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
+    def attention(self, query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
                    is_causal: bool = False, scale: Any = None, enable_gqa: bool = False) -> Any:  # fmt: skip
         local = getattr(query, "_local_tensor", query)
         if not isinstance(local, FakeTensor) or query.dim() != 4:
-            return F.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale,
+            return self._plain_attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale,
                                                   enable_gqa=enable_gqa)  # fmt: skip
         if enable_gqa and key.shape[1] != query.shape[1]:
             times = query.shape[1] // key.shape[1]

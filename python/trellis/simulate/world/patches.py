@@ -1,5 +1,6 @@
 """What of torch is replaced, so that a script finds the world that it expects."""
 
+import contextlib
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from trellis.simulate.world.communication import Communication
 from trellis.simulate.world.groups import Groups
-from trellis.simulate.world.names import here
+from trellis.simulate.world.names import Names, here
 from trellis.simulate.world.recorder import Recorder
 from trellis.simulate.world.settings import Settings
 
@@ -66,7 +67,7 @@ def _groups(settings: Settings, groups: Groups) -> None:
         for module in (dist, device_mesh):
             if hasattr(module, name):
                 setattr(module, name, value)
-    dist.is_nccl_available = c10d.is_nccl_available = lambda: True
+    dist.is_nccl_available = lambda: True
     dist.monitored_barrier = c10d.monitored_barrier = lambda *_, **__: None
 
 
@@ -95,13 +96,14 @@ def _mixed_precision() -> None:
     cast.__init__ = of_device  # type: ignore[method-assign]
 
 
-def _backward(recorder: Recorder, communication: Communication) -> None:
+def _backward(communication: Communication, names: Names, on_device: bool) -> None:
     """Backward runs on the thread that calls it, and ends with the reducer's waits."""
     torch.autograd.set_multithreading_enabled(False)
     run = torch.autograd.graph._engine_run_backward
 
     def run_backward(*args: Any, **kwargs: Any) -> Any:
-        done = run(*args, **kwargs)
+        with names if on_device else contextlib.nullcontext():  # hooks compute, too
+            done = run(*args, **kwargs)
         communication.backward_ended()
         return done
 
@@ -174,11 +176,12 @@ def _rest(recorder: Recorder) -> None:
     data.DataLoader.__init__ = load_here  # type: ignore[method-assign]
 
 
-def install(settings: Settings, recorder: Recorder, groups: Groups, communication: Communication) -> None:
+def install(settings: Settings, recorder: Recorder, groups: Groups, communication: Communication, names: Names) -> None:
     _groups(settings, groups)
     if settings.device != "cpu":
         _meshes()
         _mixed_precision()
         _modules()
-    _backward(recorder, communication)
+        torch.nn.functional.scaled_dot_product_attention = names.attention  # type: ignore[assignment]
+    _backward(communication, names, settings.device != "cpu")
     _rest(recorder)

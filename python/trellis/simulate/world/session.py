@@ -36,7 +36,7 @@ class Session:
         if self.settings.device != "cpu":
             device.install(self.settings, self.recorder.streams)
             autocast.install()
-        patches.install(self.settings, self.recorder, self.groups, self.communication)
+        patches.install(self.settings, self.recorder, self.groups, self.communication, self._names)
         self.recorder.places.start()
         self.steps.start()
         if self.settings.device != "cpu":
