@@ -1,0 +1,123 @@
+"""Jobs on a world that isn't there: what is recorded of them, what they cost, how they fail."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+pytest.importorskip("torch")
+
+from trellis.simulate.record import read  # noqa: E402
+
+TINY = pathlib.Path(__file__).parent / "jobs" / "tiny.py"
+WIDTH = 1024
+BLOCK = 4 * (2 * 4 * WIDTH * WIDTH + 4 * WIDTH + WIDTH)  # bytes of a block's parameters in f32
+
+
+def simulate(*words, wrong=False):
+    done = subprocess.run(
+        [sys.executable, "-m", "trellis.simulate", *map(str, words)],
+        capture_output=True, text=True, timeout=400, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert (done.returncode != 0) == wrong, done.stdout[-2000:] + done.stderr[-3000:]
+    return done.stderr if wrong else done.stdout
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """The model on 16 ranks, by "neuron": its record's file, and the answer as plain values."""
+    folder = tmp_path_factory.mktemp("tiny")
+    simulate("--world", 16, "--record", folder / "record", "-o", folder / "answer.json", "-o", folder / "answer.html",
+             "-o", folder / "answer.trace.json", "--", "torchrun", TINY, "neuron")  # fmt: skip
+    return folder
+
+
+def test_all_ranks_are_one_class_that_two_of_them_agree_on(tiny):
+    (one,) = read(tiny / "record").classes
+    assert one.ranks == list(range(16)) and one.recorded == [0, 15]
+
+
+def test_the_bytes_of_sharded_parameters_are_exact(tiny):
+    """Each block is gathered twice and its gradient scattered once."""
+    told = json.loads((tiny / "answer.json").read_text())["communication"]
+    by_kind = {c["kind"]: (c["count"], c["bytes"]) for c in told}
+    assert by_kind["all_gather"] == (4, 4 * BLOCK) and by_kind["reduce_scatter"] == (2, 2 * BLOCK)
+
+
+def test_flops_are_six_for_each_weight_and_row(tiny):
+    record = read(tiny / "record").classes[0].record
+    flops = sum(record.operations[e[2]].flops for e in record.events if e[0] == "op")
+    products = 2 * 2 * 4 * WIDTH * WIDTH * 64
+    first = 2 * 4 * WIDTH * WIDTH * 64  # the gradient of the input is not computed
+    assert flops == 2 * products * 3 - first
+
+
+def test_prefetching_runs_on_streams_of_its_own(tiny):
+    record = read(tiny / "record").classes[0].record
+    assert record.streams[0] == "compute" and {"all_gather", "reduce_scatter"} <= set(record.streams)
+    on = Counter(record.streams[e[1]] for e in record.events if e[0] == "collective")
+    assert on["all_gather"] == 4 and on["reduce_scatter"] == 2
+
+
+def test_places_are_the_jobs_own_modules_and_lines(tiny):
+    record = read(tiny / "record").classes[0].record
+    products = [record.place(e) for e in record.events if e[0] == "op" and record.operations[e[2]].flops]
+    assert {p.module for p in products} == {"0.up", "0.down", "1.up", "1.down"}
+    assert all(p.line.startswith("tiny.py:") or "/tiny.py:" in p.line for p in products)
+
+
+def test_memory_has_its_categories(tiny):
+    categories = read(tiny / "record").classes[0].record.memory.categories
+    assert categories["parameters"] == 2 * BLOCK // 16
+    assert categories["optimizer"] >= 2 * categories["parameters"] and categories["gathered"] >= BLOCK
+
+
+def test_the_answer_is_whole(tiny):
+    told = json.loads((tiny / "answer.json").read_text())
+    assert told["interval"][0] < told["time"] < told["interval"][1] and told["on_defaults"] < 0.2
+    names = {e["name"] for e in json.loads((tiny / "answer.trace.json").read_text())["traceEvents"]}
+    assert {"aten.mm", "all_gather", "reduce_scatter"} <= names
+    assert "<svg" in (tiny / "answer.html").read_text()
+
+
+def test_a_record_is_priced_on_another_machine_and_compared(tiny):
+    slow = simulate("--read", tiny / "record", "-m", "trn1.32xlarge", "--against", tiny / "record")
+    assert "on trn1.32xlarge, 16 ranks: a step takes" in slow and "against torchrun" in slow
+
+
+def test_a_workload_of_trellis_sim_takes_about_as_long(tiny):
+    from trellis import sim
+    from trellis.simulate.export.workload import workload
+    from trellis.simulate.price import price
+
+    out = price(read(tiny / "record"), "trn2.48xlarge")
+    played = sim.play(workload(out), "trn2.48xlarge")
+    assert played.time == pytest.approx(out.time, rel=0.25)  # there, transfers share links and memory
+
+
+def test_another_run_and_cuda_give_the_same_bytes(tiny, tmp_path):
+    simulate("--world", 16, "--record", tmp_path / "again", "--", "torchrun", TINY, "cuda")
+    one, two = read(tiny / "record"), read(tmp_path / "again")
+    assert one.classes[0].record.hash() == two.classes[0].record.hash()
+    two.command = one.command
+    assert two == one
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("swapped", "all_reduce of 4096 B of float32 by sum in .*tiny.py:.*; rank .*all_reduce of 8192 B"),
+        ("unknown", "0 at .*tiny.py:.*tests.unknown.* has no fake implementation.*torch.library.register_fake"),
+        ("data", "0 at .*tiny.py:.*depends on data"),
+        ("mesh", "tiny.py"),
+    ],
+)
+def test_what_cannot_be_simulated_is_said_with_its_line(what, said):
+    import re
+
+    told = simulate("--world", 16, "--", "torchrun", TINY, "neuron", what, wrong=True)
+    assert re.search(said, told, re.S), told
