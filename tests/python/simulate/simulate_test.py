@@ -13,6 +13,10 @@ class Simulate(unittest.TestCase):
     def test_records(self):
         environment.run("pytest", "-q", "-x", "tests/python/simulate/test_match.py", needs=("pytest", "numpy"))
 
+    def test_jobs(self):
+        environment.run("pytest", "-q", "-x", "tests/python/simulate/test_jobs.py", "tests/python/simulate/test_gloo.py",
+                        "tests/python/simulate/test_docs.py", needs=("pytest", "numpy", "torch"))  # fmt: skip
+
 
 if __name__ == "__main__":
     unittest.main()

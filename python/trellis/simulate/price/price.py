@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from trellis import sim
 from trellis.simulate.match import Proof, prove
-from trellis.simulate.price.rates import Rates
+from trellis.simulate.price.rates import Rates, peak_flops
 from trellis.simulate.price.timeline import Ends, Timed, timed
 from trellis.simulate.record import JobRecord, RankRecord
 from trellis.simulate.record.steps import Event
@@ -105,19 +105,12 @@ def price(job: JobRecord, machine: sim.Machine | str, era: str = "") -> Priced:
     out = Priced(job, machine, proof, middle, rates, middle.time, ends[0], ends[1], slowest)
     figures = machine.figures
     out.capacity = figures["hbm.bytes"].value * machine.chips / machine.ranks
-    out.peak_flops = _peak(machine)
+    out.peak_flops = peak_flops(machine)
     _waits(out)
     _operators(out)
     out.flops = sum(_flops(one.record) * len(one.ranks) for one in job.classes)
     out.tokens = sum(one.record.tokens * len(one.ranks) for one in job.classes) // _same_data(job)
     return out
-
-
-def _peak(machine: sim.Machine) -> float:
-    """FLOPs a second of a rank's tensor engines in bf16."""
-    value = {name: f.value for name, f in machine.figures.items()}
-    core = 2 * value["tensor.rows"] * value["tensor.columns"] * value["tensor.clock"] / value["tensor.row.16bit"]
-    return core * value["cores"] * machine.chips / machine.ranks
 
 
 def _flops(record: RankRecord) -> int:

@@ -6,7 +6,7 @@ from trellis import sim
 from trellis.simulate.price.rules import Rule, rule_of
 from trellis.simulate.record import Family, Operation
 
-__all__ = ["Rates", "ranks_words"]
+__all__ = ["Rates", "peak_flops", "ranks_words"]
 
 
 def ranks_words(group: tuple[int, ...]) -> str:
@@ -15,6 +15,22 @@ def ranks_words(group: tuple[int, ...]) -> str:
     if len(group) > 2 and len(steps) == 1 and (step := steps.pop()) > 0:
         return f"{group[0]}-{group[-1]}" + (f":{step}" if step > 1 else "")
     return ",".join(map(str, group))
+
+
+def _figures(machine: sim.Machine) -> dict[str, float]:
+    return {name: figure.value for name, figure in machine.figures.items()}
+
+
+def peak_flops(machine: sim.Machine) -> float:
+    """A second, of a rank's tensor engines in bf16."""
+    f = _figures(machine)
+    core = 2 * f["tensor.rows"] * f["tensor.columns"] * f["tensor.clock"] / f["tensor.row.16bit"]
+    return core * f["cores"] * machine.chips / machine.ranks
+
+
+def memory_rate(machine: sim.Machine) -> float:
+    """Bytes a second, of a rank's part of its chip's HBM."""
+    return _figures(machine)["hbm.rate"] * machine.chips / machine.ranks
 
 
 class Rates:
@@ -33,18 +49,18 @@ class Rates:
     def operation(self, o: Operation) -> float:
         if o not in self._operations:
             self.rules[o] = rule_of(o)
-            self._operations[o] = self._time(self.rules[o])
+            self._operations[o] = self._time(o, self.rules[o])
         return self._operations[o]
 
-    def _time(self, rule: Rule) -> float:
-        if hasattr(sim, "operation_time"):
+    @property
+    def by_engines(self) -> bool:
+        """The simulator prices operations engine by engine; else by the larger of FLOPs and bytes at peak rates."""
+        return hasattr(sim, "operation_time")
+
+    def _time(self, o: Operation, rule: Rule) -> float:
+        if self.by_engines:
             return float(sim.operation_time(rule.kind, chip=self.machine.chip, **rule.shape).total)
-        f = {name: figure.value for name, figure in self.machine.figures.items()}
-        s = rule.shape
-        if rule.kind == "product":
-            flops = 2 * s["batch"] * s["rows"] * s["inner"] * s["columns"]
-            return float(flops / (2 * 128 * 128 * f["tensor.clock"] * 2))
-        return float(s["rows"] * s["columns"] * s.get("batch", 1) * 6 / (f["hbm.rate"] / 4))
+        return max(o.flops / peak_flops(self.machine), (o.read + o.written) / memory_rate(self.machine))
 
     def collective(self, kind: str, family: int, size: int, root: int) -> float:
         """Of all groups of the family at once: they share links."""

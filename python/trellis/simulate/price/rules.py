@@ -60,17 +60,26 @@ def _extents(shape: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _elementwise(vector: float, scalar: float) -> Callable[[Operation], dict[str, Any]]:
+    """Passes over the largest operand or result: the one that a reduction reads, or that a gradient fills."""
+
     def shape(o: Operation) -> dict[str, Any]:
         element = _element(o.type)
-        count = max(max(o.written, o.read) // element if o.outputs == () else o.written // element, 1)
-        first = o.outputs[0] if len(o.outputs) == 1 else ()
-        extents = _extents(first) if prod(first) == count else {
-            "rows": -(-count // _COLUMNS), "columns": min(count, _COLUMNS)}  # fmt: skip
-        elements = extents["rows"] * extents["columns"] * element
-        return {**extents, "inputs": o.read / elements, "outputs": o.written / elements, "vector": vector,
-                "scalar": scalar}  # fmt: skip
+        largest = max([*o.inputs, *o.outputs], key=prod, default=())
+        moved = max(o.read, o.written, element)
+        if prod(largest) * element * 2 > moved:
+            extents = _extents(largest)
+        else:  # a list of tensors
+            count = max(o.written // element, 1)
+            extents = {"rows": -(-count // _COLUMNS), "columns": min(count, _COLUMNS)}
+        size = extents["rows"] * extents["columns"] * element
+        return {**extents, "inputs": o.read / size, "outputs": o.written / size, "vector": vector, "scalar": scalar}
 
     return shape
+
+
+def _of_rows(o: Operation) -> dict[str, Any]:
+    """One element of each row is read."""
+    return {"columns": max(prod(o.inputs[0][:-1]), 1), "inputs": 2, "outputs": 1, "vector": 1, "scalar": 0}
 
 
 def _element(kind: str) -> int:
@@ -102,7 +111,8 @@ _rules("rms_norm_gradient", _of_first_input, "_fused_rms_norm_backward")
 _rules("gelu", _of_output, "gelu", "silu", "tanh", "sigmoid", "relu", "exp", "log", "sin", "cos", "erf", "softplus")
 _rules("gelu_gradient", _of_output, "gelu_backward", "silu_backward", "tanh_backward", "sigmoid_backward",
        "threshold_backward")  # fmt: skip
-_rules("embedding", _of_output, "embedding", "index_select", "gather")
+_rules("embedding", _of_output, "embedding", "index_select", "gather", "index")
+_rules("elementwise", _of_rows, "nll_loss_forward")
 _rules("embedding_gradient", _of_first_input, "embedding_dense_backward", "index_add", "index_put", "scatter_add")
 _rules("elementwise", _elementwise(1, 0), "add", "sub", "rsub", "mul", "div", "neg", "pow", "where", "maximum",
        "minimum", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "bitwise_and",
@@ -111,7 +121,7 @@ _rules("elementwise", _elementwise(1, 0), "add", "sub", "rsub", "mul", "div", "n
        "triu", "tril", "_foreach_add", "_foreach_sub", "_foreach_mul", "_foreach_div", "_foreach_lerp",
        "_foreach_addcmul", "_foreach_addcdiv", "_foreach_neg", "_foreach_pow", "native_dropout",
        "native_dropout_backward", "isnan", "isinf", "sign", "fmod", "remainder", "sgn", "_foreach_clamp_max",
-       "_foreach_maximum", "nll_loss_forward", "nll_loss_backward", "mse_loss", "mse_loss_backward", "fill",
+       "_foreach_maximum", "nll_loss_backward", "mse_loss", "mse_loss_backward", "fill",
        "_weight_norm_interface", "view_as_real", "view_as_complex", "polar", "roll", "cumsum")  # fmt: skip
 _rules("elementwise", _elementwise(1, 1), "sqrt", "rsqrt", "reciprocal", "_foreach_sqrt", "_foreach_reciprocal",
        "_foreach_rsqrt")  # fmt: skip
@@ -122,7 +132,7 @@ _rules("elementwise", _elementwise(1, 0), "sum", "mean", "amax", "amin", "max", 
 _rules("elementwise", _elementwise(0, 0), "_to_copy", "clone", "copy", "cat", "stack", "split_with_sizes_copy",
        "chunk_cat", "_foreach_copy", "slice_backward", "select_backward", "slice_scatter", "constant_pad_nd",
        "contiguous", "repeat", "all_gather_copy_in", "flip", "expand_copy", "_pack", "unfold_backward", "diagonal_copy",
-       "select_scatter", "index", "split_copy", "view_copy", "_reshape_copy", "resize")  # fmt: skip
+       "select_scatter", "split_copy", "view_copy", "_reshape_copy", "resize")  # fmt: skip
 _rules("elementwise", _elementwise(0, 0), "zeros", "ones", "full", "zero", "arange", "zeros_like", "ones_like",
        "full_like", "new_zeros", "new_ones", "new_full", "scalar_tensor", "_foreach_zero", "eye", "linspace", "rand",
        "randn", "randint", "empty_like", "lift_fresh_copy")  # fmt: skip

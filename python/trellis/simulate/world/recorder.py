@@ -151,10 +151,12 @@ class Recorder(TorchDispatchMode):
                 f"the shape of what {func} gives depends on data, and there is no data here",
                 "make the shape a fixed one (a capacity, padding), or say --routing uniform where tokens are routed",
             ) from None
-        except (fake_tensor.UnsupportedOperatorException, NotImplementedError) as error:
+        except (fake_tensor.UnsupportedOperatorException, NotImplementedError, RuntimeError) as error:
+            if type(error) is RuntimeError and "no fake impl" not in str(error):
+                raise
             raise CannotRecord(
                 self.places.now(),
-                f"{func} has no fake implementation ({str(error).splitlines()[0][:120]})",
+                f"{func} has no fake implementation",
                 "register one with torch.library.register_fake: it says the shapes of the results",
             ) from None
         outputs = [o for o in tree_flatten(done)[0] if isinstance(o, torch.Tensor)]

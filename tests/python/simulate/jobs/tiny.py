@@ -1,4 +1,4 @@
-"""A small model on an accelerator: tiny.py DEVICE [WHAT], trained by FSDP2; WHAT makes it go wrong in one way."""
+"""A small model on an accelerator, trained by FSDP2: tiny.py [DEVICE [WHAT]]; WHAT makes it go wrong in one way."""
 
 import sys
 
@@ -36,10 +36,10 @@ def swapped(rank: int, device: str) -> None:
 
 
 def main() -> None:
-    device, what = sys.argv[1], (sys.argv[2:] + [""])[0]
+    device, what = [*sys.argv[1:], *["neuron", ""][len(sys.argv) - 1 :]][:2]
     dist.init_process_group("nccl" if device == "cuda" else device)
     if what == "mesh":
-        dist.init_device_mesh(device, (3, dist.get_world_size() // 3))
+        dist.init_device_mesh(device, (3, dist.get_world_size() // 3 + 1))
     model = nn.Sequential(Block(what), Block(what)).to(device)
     for block in model:
         fully_shard(block)
