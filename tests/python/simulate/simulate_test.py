@@ -14,8 +14,8 @@ class Simulate(unittest.TestCase):
         environment.run("pytest", "-q", "-x", "tests/python/simulate/test_match.py", needs=("pytest", "numpy"))
 
     def test_jobs(self):
-        environment.run("pytest", "-q", "-x", "tests/python/simulate/test_jobs.py", "tests/python/simulate/test_gloo.py",
-                        "tests/python/simulate/test_docs.py", needs=("pytest", "numpy", "torch"))  # fmt: skip
+        files = [f"tests/python/simulate/test_{name}.py" for name in ("jobs", "gloo", "docs")]
+        environment.run("pytest", "-q", "-x", *files, needs=("pytest", "numpy", "torch"))
 
 
 if __name__ == "__main__":

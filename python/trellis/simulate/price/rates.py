@@ -38,6 +38,7 @@ class Rates:
 
     def __init__(self, machine: sim.Machine, families: list[Family], era: str = "") -> None:
         self.machine, self.families, self.era = machine, families, era
+        self._engines = getattr(sim, "operation_time", None)
         self._operations: dict[Operation, float] = {}
         self.rules: dict[Operation, Rule] = {}
         self._collectives: dict[tuple[str, int, int, int], float] = {}
@@ -55,11 +56,11 @@ class Rates:
     @property
     def by_engines(self) -> bool:
         """The simulator prices operations engine by engine; else by the larger of FLOPs and bytes at peak rates."""
-        return hasattr(sim, "operation_time")
+        return self._engines is not None
 
     def _time(self, o: Operation, rule: Rule) -> float:
-        if self.by_engines:
-            return float(sim.operation_time(rule.kind, chip=self.machine.chip, **rule.shape).total)
+        if self._engines is not None:
+            return float(self._engines(rule.kind, chip=self.machine.chip, **rule.shape).total)
         return max(o.flops / peak_flops(self.machine), (o.read + o.written) / memory_rate(self.machine))
 
     def collective(self, kind: str, family: int, size: int, root: int) -> float:
