@@ -94,6 +94,10 @@ def describe(kernel: Kernel, results: Any) -> list[str]:
             out.append(f"result {k}: {trellis_name(r.dtype)}{list(r.shape)}, sum {r.astype(np.float64).sum():.6g}")
     counts = ", ".join(f"{n} {kind}" for kind, n in sorted(trace.summary().items(), key=lambda item: -item[1]))
     out.append(f"{trace.name} on {trace.chip}: {len(trace)} instructions: {counts}")
+    try:
+        out.append(str(kernel.timing()))
+    except (NkiError, ValueError) as e:
+        out.append(f"no time: {e}")
     return out
 
 
