@@ -30,9 +30,9 @@ TYPES: dict[str, tuple[np.dtype[Any], str]] = {
     "float8_e4m3fn": (np.dtype(ml_dtypes.float8_e4m3fn), "f8e4m3fn"),
     "float8_e5m2": (np.dtype(ml_dtypes.float8_e5m2), "f8e5m2"),
     "float8_e8m0fnu": (np.dtype(ml_dtypes.float8_e8m0fnu), "u8"),
-    "float8_e4m3fn_x4": (_packed("e4m3fn", ml_dtypes.float8_e4m3fn), "u32"),
-    "float8_e5m2_x4": (_packed("e5m2", ml_dtypes.float8_e5m2), "u32"),
-    "float4_e2m1fn_x4": (np.dtype([("e2m1fn", np.uint8, (2,))]), "u16"),
+    "float8_e4m3fn_x4": (_packed("float8_e4m3fn_x4", ml_dtypes.float8_e4m3fn), "u32"),
+    "float8_e5m2_x4": (_packed("float8_e5m2_x4", ml_dtypes.float8_e5m2), "u32"),
+    "float4_e2m1fn_x4": (np.dtype([("float4_e2m1fn_x4", np.uint8, (2,))]), "u16"),
 }
 
 F32 = np.dtype(np.float32)
