@@ -40,10 +40,10 @@ Assembled assemble(Draft draft, const ChipSpec& chip, const BackEndOptions& opti
   const std::vector<bool> unordered = unordered_buffers(draft.program);
   const DependencyGraph graph = dependency_graph(draft, unordered);
   const TileGroups as_written(draft, chip, text);
-  std::vector<std::uint32_t> slots = as_written.slots(options.copies);
+  const std::vector<std::uint32_t> slots = as_written.slots(options.copies);
   a.order = list_schedule(draft, graph, as_written, slots, chip, {options.window, options.critical_path});
   const TileGroups tiles(draft, chip, a.order);
-  place_tiles(draft, tiles, tiles.slots(options.copies), chip);
+  place_tiles(draft, tiles, tiles.slots(options.copies, slots), chip);
   a.most = {most_bytes(draft, tiles, Space::sbuf), most_bytes(draft, tiles, Space::psum)};
   a.program = std::move(draft.program);
   a.program.instructions = reordered(a.program, a.order);

@@ -116,9 +116,14 @@ std::vector<std::int64_t> TileGroups::packed(std::span<const std::uint32_t> slot
   return at;
 }
 
-std::vector<std::uint32_t> TileGroups::slots(int copies) const {
+std::vector<std::uint32_t> TileGroups::slots(int copies, std::span<const std::uint32_t> wanted) const {
   std::vector<std::uint32_t> slots = least_slots();
   if (groups_.empty() || packed(slots).empty()) return slots;
+  if (!wanted.empty()) {
+    std::vector<std::uint32_t> both = slots;
+    for (std::size_t g = 0; g < both.size(); ++g) both[g] = std::max(both[g], wanted[g]);
+    if (!packed(both).empty()) slots = both;
+  }
   const auto more = [&](std::size_t g, std::uint32_t turn) {
     return std::min(groups_[g].tiles, (groups_[g].most_live * (4 + turn) + 3) / 4);
   };
@@ -132,7 +137,10 @@ std::vector<std::uint32_t> TileGroups::slots(int copies) const {
     }
     if (groups_.size() > most_groups_tried_alone) break;
     bool any = false;
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
+    std::vector<std::size_t> fewest_first(groups_.size());
+    std::iota(fewest_first.begin(), fewest_first.end(), 0);
+    std::ranges::stable_sort(fewest_first, [&](std::size_t a, std::size_t b) { return slots[a] < slots[b]; });
+    for (const std::size_t g : fewest_first) {
       if (raised[g] == slots[g]) continue;
       const std::uint32_t before = std::exchange(slots[g], raised[g]);
       if (packed(slots).empty())

@@ -42,8 +42,9 @@ class TileGroups {
 
   // Where each group's slots begin, if that many slots of each fit; empty if not.
   std::vector<std::int64_t> packed(std::span<const std::uint32_t> slots) const;
-  // As many slots for each group as it needs, and up to `copies` times that, as far as they fit.
-  std::vector<std::uint32_t> slots(int copies) const;
+  // As many slots for each group as it needs, and up to `copies` times that, as far as they fit; if they fit, not fewer
+  // than `wanted`.
+  std::vector<std::uint32_t> slots(int copies, std::span<const std::uint32_t> wanted = {}) const;
   std::vector<std::uint32_t> least_slots() const;
 
  private:
