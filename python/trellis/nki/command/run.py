@@ -14,12 +14,15 @@ from trellis.nki.imports import as_nki
 from trellis.nki.kernels.jit import Kernel
 from trellis.nki.kernels.session import NkiError, NkiWarning
 from trellis.nki.tensors.types import to_dtype, trellis_name
+from trellis.nki.timing.commands import COMMANDS, run_command
 
 HELP = """NKI kernels without hardware: files that import nki, or neuronxcc.nki, run unmodified.
 
   python -m trellis.nki SCRIPT.py [ARGS]                 runs a script, as Python would
   python -m trellis.nki run FILE.py:KERNEL --arg a=4096x4096:bf16 --arg n=8 [--grid 2]
                                                          runs one kernel on random arrays, and says what it did
+  python -m trellis.nki profile | compare | check | answer | serve ...
+                                                         about time: each has --help
 
 Arguments of a kernel are arrays, NAME=DIMxDIM:TYPE, or values in Python's words, NAME=8. Types are numpy's, NKI's
 (bfloat16, float8_e4m3) or Trellis's (bf16, f8e4m3). Before either:"""
@@ -142,6 +145,8 @@ def main(argv: list[str]) -> int:
     try:
         with as_nki(shadow=options.shadow, chip=options.chip, rules=options.rules,
                     compute=False if options.no_compute else None):
+            if options.words[0] in COMMANDS:
+                return run_command(options.words[0], options.words[1:])
             return run_kernel(options.words[1:]) if options.words[0] == "run" else run_script(options.words)
     except (NkiError, ImportError, FileNotFoundError) as e:
         print(f"error: {e}", file=sys.stderr)

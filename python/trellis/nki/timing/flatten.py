@@ -1,5 +1,6 @@
 """A trace as the flat arrays that the core's back end reads."""
 
+import dataclasses
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,12 @@ _ROLES = {"internal": 0, "input": 1, "output": 2}
 _RINGS = {name: number for number, name in enumerate(ENGINES)}  # as the core's builder: the ring of its engine
 _FURTHER_RINGS = len(ENGINES)
 _MOST_DIMS = 4
+
+
+# Keys by their meaning in full, and as the assembler writes them.
+_SHORT = {"compare": "cmp", "compare1": "cmp1", "target": "to", "source": "from", "semaphore": "sem", "rounding": "round",
+          "epsilon": "eps", "reduce_command": "reduce_cmd", "tile_column": "tile_col", "tile_columns": "tile_cols",
+          "bounds": "oob", "duration": "ns"}  # fmt: skip
 
 
 @cache
@@ -31,6 +38,7 @@ def _vocabulary() -> dict[str, tuple[int, dict[str, int]]]:
 
 
 def _attribute(key: str, value: Any) -> tuple[int, float]:
+    key = _SHORT.get(key, key)
     if key not in _vocabulary():
         raise ValueError(f"attribute {key!r}: expected one of {', '.join(_vocabulary())}")
     number, words = _vocabulary()[key]
@@ -65,6 +73,49 @@ def _buffers(trace: Trace) -> tuple[list[str], npt.NDArray[np.int64]]:
                      1 if b.space == "hbm" else b.rows, offset, max(b.row_bytes, 1), b.site,
                      b.address is not None and b.space != "hbm"))  # fmt: skip
     return unique, np.array(rows, np.int64).reshape(len(rows), 10)
+
+
+def _range(view: View) -> tuple[int, int]:
+    """The bytes of a row, from the first to one past the last."""
+    low = high = view.offset
+    for count, stride in view.pattern:
+        low, high = low + min(0, (count - 1) * stride), high + max(0, (count - 1) * stride)
+    size = _native.element_bytes(view.dtype)
+    return low * size, (high + 1) * size
+
+
+def split_tiles(trace: Trace) -> Trace:
+    """The same kernel with each tile that is only touched by parts apart as so many tiles, which live for themselves.
+
+    So a compiler that fuses loops can keep a few parts of a tile that as a whole would not fit.
+    """
+    ranges: dict[int, set[tuple[int, int]]] = {}
+    for view in trace.views:
+        b = trace.buffers[view.buffer]
+        if b.space != "hbm" and b.address is None:
+            ranges.setdefault(view.buffer, set()).add(_range(view))
+    split = dataclasses.replace(trace, buffers=list(trace.buffers), views=list(trace.views))
+    parts: dict[int, list[tuple[int, int, int]]] = {}  # of a buffer: first byte, one past the last, the new buffer
+    for number, touched in ranges.items():
+        merged: list[list[int]] = []
+        for low, high in sorted(touched):
+            if merged and low < merged[-1][1]:
+                merged[-1][1] = max(merged[-1][1], high)
+            else:
+                merged.append([low, high])
+        if len(merged) == 1:
+            continue
+        whole = trace.buffers[number]
+        for low, high in merged:
+            parts.setdefault(number, []).append((low, high, len(split.buffers)))
+            split.buffers.append(dataclasses.replace(whole, index=len(split.buffers), row_bytes=high - low))
+    for n, view in enumerate(trace.views):
+        if view.buffer not in parts:
+            continue
+        low = _range(view)[0]
+        first, _, part = next(each for each in parts[view.buffer] if each[0] <= low < each[1])
+        split.views[n] = view._replace(buffer=part, offset=view.offset - first // _native.element_bytes(view.dtype))
+    return split
 
 
 def default_engine(trace: Trace, at: int) -> str:

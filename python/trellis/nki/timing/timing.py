@@ -153,11 +153,10 @@ def _lines(trace: Trace, result: model.Outcome) -> tuple[Line, ...]:
 def time_of(trace: Trace, chip: str = "", changes: model.Changes = ()) -> Timing:
     """Times a kernel's trace; on the chip that it was traced for, if none is named."""
     chip = chip or trace.chip
-    draft = model.draft_for(trace, model.CENTRE)
     settled = model.changes_of(trace) + tuple(changes)
     cases = model.scenarios(trace)
     keep = 3 * len(trace) < MOST_SPANS
-    runs = [model.outcome(draft, chip, case, settled, keep and n == 0) for n, case in enumerate(cases)]
+    runs = model.outcomes(trace, chip, cases, settled, keep)
     first, totals = runs[0], runs[0].totals
     seconds = [each.seconds for each in runs]
     timing = Timing(

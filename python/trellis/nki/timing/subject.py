@@ -1,0 +1,141 @@
+"""What a command is about: a script, or one kernel of a file with its arguments; and constants set anew."""
+
+import argparse
+import ast
+import os
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trellis.nki.trace import Trace
+
+HELP = """KERNEL is FILE.py:NAME, called with --arg; or FILE.py, a script, whose last kernel counts, or FILE.py:NAME without
+--arg, whose last call of that kernel counts."""
+
+
+@dataclass
+class Call:
+    """A kernel that ran."""
+
+    trace: Trace
+    arguments: dict[str, Any]
+    result: Any
+
+
+def add_options(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--arg", action="append", default=[], metavar="NAME=DIMxDIM:TYPE", help="an array, or NAME=VALUE")
+    p.add_argument("--grid", default="", help="the kernel's grid, as 2 or 4x2")
+    p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
+                   help="another value of a constant that the file assigns at its top level, such as TILE=256")
+    p.add_argument("--what-if", action="append", default=[], metavar="FIGURE=VALUE",
+                   help="another value of a figure of the chip, such as dma.start=2us")
+    p.add_argument("--chip", default="", help="trn1, inf2, trn2 or trn3; else what the kernel says, else trn2")
+    p.add_argument("--seed", type=int, default=0, help="of random arguments")
+
+
+def halves(text: str, option: str, form: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ValueError(f"{option} {text}: expected {form}")
+    return name, value
+
+
+def figures(options: argparse.Namespace) -> tuple[tuple[str, str], ...]:
+    return tuple(halves(each, "--what-if", "FIGURE=VALUE") for each in options.what_if)
+
+
+class _Constants(ast.NodeTransformer):
+    """Assignments at the top level with other values."""
+
+    def __init__(self, values: dict[str, str]) -> None:
+        self.values, self.found = values, set[str]()
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:  # noqa: N802 (ast's name)
+        for target in node.targets:
+            if isinstance(target, ast.Name) and target.id in self.values:
+                self.found.add(target.id)
+                node.value = ast.copy_location(ast.parse(self.values[target.id], mode="eval").body, node.value)
+        return node
+
+
+def module_of(path: str, sets: Sequence[str], name: str) -> types.ModuleType:
+    """A file as a module, with some of its constants set anew."""
+    with open(path) as file:
+        tree = ast.parse(file.read(), path)
+    constants = _Constants(dict(halves(each, "--set", "NAME=VALUE") for each in sets))
+    tree.body = [constants.visit(n) if isinstance(n, ast.Assign) else n for n in tree.body]
+    if missing := set(constants.values) - constants.found:
+        raise ValueError(f"--set {missing.pop()}: {path} assigns no such constant at its top level")
+    module = types.ModuleType(name)
+    module.__file__ = path
+    sys.modules[name] = module
+    exec(compile(tree, path, "exec"), module.__dict__)
+    return module
+
+
+@contextmanager
+def _seen() -> Iterator[list[tuple[Trace, Any]]]:
+    """Every kernel that runs meanwhile."""
+    from trellis.nki.kernels.jit import settings
+
+    seen: list[tuple[Trace, Any]] = []
+
+    def watch(trace: Trace, result: Any) -> None:
+        seen.append((trace, result))
+
+    settings.watchers.append(watch)
+    try:
+        yield seen
+    finally:
+        settings.watchers.remove(watch)
+
+
+def _named(module: types.ModuleType, path: str, name: str) -> Any:
+    from trellis.nki.kernels.jit import Kernel
+
+    if not hasattr(module, name):
+        kernels = [k for k, v in vars(module).items() if isinstance(v, Kernel)]
+        raise ValueError(f"{path} has no {name}; expected one of {', '.join(kernels) or 'its kernels'}")
+    found = getattr(module, name)
+    with open(path) as file:
+        return found if isinstance(found, Kernel) else Kernel(found, beta="neuronxcc" in file.read())
+
+
+def call_of(subject: str, options: argparse.Namespace) -> Call:
+    """Runs the subject. Needs as_nki()."""
+    from trellis.nki.command.run import argument
+
+    path, colon, name = subject.partition(".py:")
+    path += ".py" if colon else ""
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{path}: no such file; expected FILE.py or FILE.py:KERNEL")
+    folder = os.path.dirname(os.path.abspath(path))
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    before = sys.argv
+    try:
+        sys.argv = [path]
+        if options.arg:
+            if not name:
+                raise ValueError(f"{subject}: --arg needs a kernel, FILE.py:KERNEL")
+            kernel = _named(module_of(path, options.set, os.path.basename(path).removesuffix(".py")), path, name)
+            if options.grid:
+                kernel = kernel[tuple(int(n) for n in options.grid.split("x"))]
+            random = np.random.default_rng(options.seed)
+            arguments = dict(argument(text, random) for text in options.arg)
+            result = kernel(**arguments)
+            return Call(kernel.trace, arguments, result)
+        with _seen() as seen:
+            module_of(path, options.set, "__main__")
+    finally:
+        sys.argv = before
+    calls = [each for each in seen if not name or each[0].name == name]
+    if not calls:
+        raise ValueError(f"{subject}: the script ran no kernel{' of that name' if name else ''}; "
+                         "name one as FILE.py:KERNEL and give its arguments with --arg")  # fmt: skip
+    return Call(calls[-1][0], {}, calls[-1][1])
