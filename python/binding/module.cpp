@@ -8,6 +8,7 @@ NB_MODULE(_native, module) {
   trellis::binding::add_machines(module);
   trellis::binding::add_prices(module);
   trellis::binding::add_workloads(module);
+  trellis::binding::add_operations(module);
   trellis::binding::add_core(module);
   trellis::binding::add_drafts(module);
   trellis::binding::add_kernels(module);

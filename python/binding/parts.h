@@ -25,6 +25,7 @@ void add_runs(nb::module_&);
 void add_machines(nb::module_&);
 void add_prices(nb::module_&);
 void add_workloads(nb::module_&);
+void add_operations(nb::module_&);
 void add_core(nb::module_&);
 void add_drafts(nb::module_&);
 void add_kernels(nb::module_&);

@@ -231,6 +231,29 @@ class CoreTimedRun:
 
 def core_vocabulary() -> dict[str, list[str]]: ...
 def dtype_names() -> list[str]: ...
+def operation_time(
+    chip: str,
+    what_if: Sequence[str],
+    cores: float,
+    kind: str,
+    rows: int,
+    columns: int,
+    inner: int,
+    batch: int,
+    shared: int,
+    type: str,
+    result: str,
+    fused: bool,
+    accumulate: bool,
+    causal: bool,
+    flash: bool,
+    dropout: bool,
+    inputs: float,
+    outputs: float,
+    vector: float,
+    scalar: float,
+) -> dict[str, Any]: ...
+def operation_kinds() -> dict[str, str]: ...
 def parse_core_program(text: str) -> CoreProgram: ...
 def shipped_core_program(name: str, chip: str, settings: Sequence[tuple[str, str]]) -> CoreProgram: ...
 def shipped_core_programs() -> list[tuple[str, str, list[tuple[str, str, float | str]]]]: ...

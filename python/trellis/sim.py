@@ -22,12 +22,14 @@ import numpy.typing as npt
 
 from trellis import _native
 from trellis.machine import Figure, Level, Machine, chip_figures, chips, machines
+from trellis.operations import OperationTime, operation_kinds, operation_time
 from trellis.schedule import Schedule
 from trellis.sizes import Size, in_bytes
 
 __all__ = [
-    "Bounds", "Figure", "Interval", "Leg", "Level", "Links", "Machine", "Played", "Price", "Sensitivity", "Timeline",
-    "chip_figures", "chips", "machines", "play", "price", "sweep", "timeline",
+    "Bounds", "Figure", "Interval", "Leg", "Level", "Links", "Machine", "OperationTime", "Played", "Price",
+    "Sensitivity", "Timeline", "chip_figures", "chips", "machines", "operation_kinds", "operation_time", "play",
+    "price", "sweep", "timeline",
 ]  # fmt: skip
 
 _PS = 1e-12

@@ -275,3 +275,15 @@ def test_dask_spreads_a_sweep():
     with cluster, distributed.Client(cluster) as client:
         spread = sim.sweep(questions, client.get_executor())
     assert [p.time for p in spread] == [sim.price(**question).time for question in questions]
+
+
+def test_one_computation_has_a_time_by_engine():
+    t = sim.operation_time("product", chip="trn1", rows=512, columns=128, inner=128)
+    assert t.tensor == pytest.approx((512 + 83.6) / 2.8e9)
+    assert max(t.tensor, t.vector, t.scalar, t.memory) <= t.total <= t.tensor + t.vector + t.scalar + t.memory
+    assert t.flops == 2 * 512 * 128 * 128
+    assert "product" in sim.operation_kinds()
+    twice = sim.operation_time("copy", rows=65536, columns=4096, what_if=["dma.engine.rate=8.5GB/s"])
+    assert twice.total == pytest.approx(2 * sim.operation_time("copy", rows=65536, columns=4096).total)
+    with pytest.raises(ValueError, match="no kind of operation is called 'prodct'"):
+        sim.operation_time("prodct")

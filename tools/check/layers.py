@@ -32,13 +32,13 @@ FOLDERS = {
     "device":   ["streams", "messages", "host", "neff", "nrt", "simulated", "neuron", "conformance", "libnrt"],
     "sim":      ["hardware", "core", "cluster"],
     "sim/hardware": ["time", "figures", "chip", "timeline", "report"],
-    "sim/cluster": ["machine", "network", "price", "choose", "workload", "answer", "tune"],
+    "sim/cluster": ["machine", "operation", "network", "price", "choose", "workload", "answer", "tune"],
     "ccl":      ["rendezvous", "transports", "plan", "failure", "divide", "diagnosis", "run", "api"],
     "train":    ["mesh", "config", "pipeline", "step", "layers", "models", "update", "whole", "data",
                  "checkpoint", "cache", "trainer"],
     "measure":  ["published"],
     "tools":    ["program", "picture", "answer", "topo", "schedule", "bench", "tune", "core", "doctor", "launch",
-                 "machine", "sim", "device", "neff", "validate", "train", "simulate"],
+                 "machine", "sim", "device", "neff", "train", "validate", "simulate"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')

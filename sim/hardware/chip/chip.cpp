@@ -22,6 +22,14 @@ void expect_at_most(std::string_view chip, std::string_view key, double value, d
     throw std::invalid_argument(fmt::format("{}: {} is {:.17g}: expected at most {:.17g}", chip, key, value, most));
 }
 
+// What sim/cluster/operation and the price of a step ask for; a chip without it is refused here.
+void check_operations(const std::string& name, const Figures& figures) {
+  if (figures.bytes("dma.row.full") <= 0)
+    throw std::invalid_argument(fmt::format("{}: dma.row.full must be above 0", name));
+  for (const auto& [key, figure] : figures.all())
+    if (key.starts_with("operation.") || key.starts_with("step.")) figures.number(key);
+}
+
 }  // namespace
 
 ChipSpec::ChipSpec(std::string chip, Figures figures) : name(std::move(chip)), figures_(std::move(figures)) {
@@ -42,6 +50,7 @@ ChipSpec::ChipSpec(std::string chip, Figures figures) : name(std::move(chip)), f
   read_dma();
   read_memory();
   read_costs();
+  check_operations(name, figures_);
   f.count("collective.cores");  // looked up here so that it counts as used; machines read it
   f.expect_all_used(fmt::format("chip {}", name));
 }

@@ -1,0 +1,35 @@
+// What a computation is, as far as its time depends on it: its kind, its extents, the types of its elements.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+namespace trellis::schedule {
+
+struct OperationShape {
+  std::string kind;                     // of the simulator's registered operations (sim/cluster/operation/kinds)
+  std::uint64_t rows = 1, columns = 1;  // of the result, or of what is worked on; of attention: queries and keys
+  std::uint64_t inner = 1;              // of a product: terms of each sum; of attention: elements of a head
+  std::uint64_t batch = 1;              // so many of these; of attention: heads of all sequences
+  std::uint64_t shared = 1;             // of attention: heads that one head of keys and values serves
+  std::string type = "bf16";            // of what is read
+  std::string result = {};              // of what is written; empty: as what is read
+  bool fused = false;                   // its arrays are its neighbours', and seldom pass through memory
+  bool accumulate = false;              // the result is added to what is there
+  bool causal = false, flash = false;   // of attention: half of the pairs; without a pass through memory
+  bool dropout = false;                 // of attention: of its probabilities
+
+  // Of elementwise work that has no kind of its own: arrays, and passes of an engine over an element. Of a product: 1
+  // input where rows x inner were just read, 0 outputs where the next product adds to the result. Below 0: as usual.
+  double inputs = -1, outputs = -1;
+  double vector = -1, scalar = -1;
+
+  double elements() const {
+    return static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(batch);
+  }
+  const std::string& result_type() const { return result.empty() ? type : result; }
+  auto operator<=>(const OperationShape&) const = default;
+};
+
+}  // namespace trellis::schedule

@@ -1,0 +1,76 @@
+#include "sim/cluster/operation/engine_rates.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/types/dtype.h"
+
+namespace trellis::sim {
+namespace {
+
+double cycles_or(const Figures& f, std::string_view key, double otherwise) {
+  return f.has(key) ? f.cycles(key) : otherwise;
+}
+
+}  // namespace
+
+double bytes_of(std::string_view type) { return static_cast<double>(kernels::size_of(kernels::dtype_named(type))); }
+
+EngineRates::EngineRates(const Figures& f, double cores)
+    : figures_(f),
+      cores_(cores > 0 ? cores : f.number("logical.cores")),
+      array_rows_(f.number("tensor.rows")),
+      array_columns_(f.number("tensor.columns")),
+      moving_most_(f.number("tensor.moving.most")),
+      tensor_clock_(f.frequency("tensor.clock")),
+      exposed_(f.cycles("tensor.load.exposed")),
+      row_16_(f.cycles("tensor.row.16bit")),
+      row_32_(f.cycles("tensor.row.f32")),
+      row_8_(f.cycles("tensor.row.f8")),
+      autocast_(f.number("operation.autocast") > 0) {
+  const double partitions = f.number("sbuf.partitions");
+  const double wide = f.cycles("cost.tensor_tensor.vector.element");
+  const double narrow =
+      cycles_or(f, "cost.tensor_tensor.vector.faster", cycles_or(f, "cost.tensor_tensor.vector.fast", wide));
+  vector_32_ = cores_ * partitions * f.frequency("vector.clock") / wide;
+  vector_16_ = cores_ * partitions * f.frequency("vector.clock") / narrow;
+  scalar_ = cores_ * partitions * f.frequency("scalar.clock") / f.cycles("cost.activation.scalar.element");
+  memory_ =
+      cores_ * std::min(f.rate("hbm.rate") / f.number("cores"), f.number("dma.engines") * f.rate("dma.engine.rate"));
+  row_full_ = f.bytes("dma.row.full");
+  spill_ = f.number("operation.spill");
+  sbuf_ = cores_ * partitions * f.bytes("sbuf.partition");
+}
+
+double EngineRates::row_cycles(std::string_view type) const {
+  const double bytes = bytes_of(type);
+  if (bytes > 2) return autocast_ ? row_16_ : row_32_;
+  return bytes > 1 ? row_16_ : row_8_;
+}
+
+double EngineRates::tile_passes(double tiles, double rows, std::string_view type) const {
+  const double loads = std::ceil(rows / moving_most_);
+  return tiles * (rows * row_cycles(type) + exposed_ * loads) / tensor_clock_ / cores_;
+}
+
+// Either factor may move through the array while tiles of the other are held in it.
+double EngineRates::product(std::uint64_t rows, std::uint64_t columns, std::uint64_t inner,
+                            std::string_view type) const {
+  const double sums = std::ceil(static_cast<double>(inner) / array_rows_);
+  const auto with = [&](std::uint64_t held, std::uint64_t moving) {
+    return tile_passes(sums * std::ceil(static_cast<double>(held) / array_columns_), static_cast<double>(moving), type);
+  };
+  return std::min(with(columns, rows), with(rows, columns));
+}
+
+double EngineRates::vector(double passes, std::string_view type) const {
+  return passes / (bytes_of(type) > 2 ? vector_32_ : vector_16_);
+}
+
+double EngineRates::scalar(double passes) const { return passes / scalar_; }
+
+double EngineRates::memory(double bytes, double row_bytes) const {
+  return bytes / memory_ * std::max(1.0, row_full_ / std::max(row_bytes, 1.0));
+}
+
+}  // namespace trellis::sim

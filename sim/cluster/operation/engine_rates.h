@@ -1,0 +1,46 @@
+// What the engines of a rank do in a second, from its chip's figures, and how long their work takes.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "sim/hardware/figures/figures.h"
+
+namespace trellis::sim {
+
+class EngineRates {
+ public:
+  // `cores`: NeuronCores of a rank; 0: those of a logical core. Throws invalid_argument for a figure that is missing.
+  explicit EngineRates(const Figures& chip, double cores = 0);
+
+  // Seconds. Products of rows x inner by inner x columns, through tiles of the array whose loads are partly exposed.
+  double product(std::uint64_t rows, std::uint64_t columns, std::uint64_t inner, std::string_view type) const;
+  // The array's passes of a tile over so many rows that move through it.
+  double tile_passes(double tiles, double rows, std::string_view type) const;
+  double vector(double passes_of_elements, std::string_view type) const;
+  double scalar(double passes_of_elements) const;
+  // Bytes of rows that are so long: short ones keep the DMA engines from their rate.
+  double memory(double bytes, double row_bytes) const;
+
+  double memory_rate() const { return memory_; }  // bytes a second: the lower of HBM's share and the DMA engines'
+  double sbuf() const { return sbuf_; }           // bytes
+  double spill() const { return spill_; }         // part of fused operations' arrays that pass through memory
+  double lanes() const { return array_rows_; }    // rows and columns of the array
+  const Figures& figures() const { return figures_; }
+  double cores() const { return cores_; }
+
+ private:
+  double row_cycles(std::string_view type) const;
+
+  Figures figures_;
+  double cores_ = 1;
+  double array_rows_ = 0, array_columns_ = 0, moving_most_ = 0, tensor_clock_ = 0, exposed_ = 0;
+  double row_16_ = 0, row_32_ = 0, row_8_ = 0;
+  bool autocast_ = false;
+  double vector_16_ = 0, vector_32_ = 0, scalar_ = 0;  // elements a second
+  double memory_ = 0, row_full_ = 0, sbuf_ = 0, spill_ = 0;
+};
+
+double bytes_of(std::string_view type);  // an element's; throws invalid_argument, naming the known ones
+
+}  // namespace trellis::sim

@@ -1,0 +1,39 @@
+// Elementwise work that has no kind of its own, with as many arrays and passes as its shape says; and sums, copies,
+// casts and fills.
+#include <algorithm>
+
+#include "sim/cluster/operation/passes.h"
+
+namespace trellis::sim {
+namespace {
+
+EngineTimes elementwise(const OperationShape& s, const EngineRates& e) {
+  Passes p;
+  p.reads = s.inputs >= 0 ? s.inputs : 1;
+  p.writes = s.outputs >= 0 ? s.outputs : 1;
+  p.scalar = s.scalar >= 0 ? s.scalar : 0;
+  p.vector = s.vector >= 0 ? s.vector : p.scalar > 0 ? 0 : std::max(1.0, p.reads - 1);
+  p.flops = p.vector + p.scalar;
+  return passes_over(s, e, p);
+}
+
+using Registered = OperationKind::Registered;
+const Registered any({.name = "elementwise",
+                      .summary = "any elementwise work: inputs, outputs, and passes of vector and scalar",
+                      .extents = "rows x columns, batch times",
+                      .work = elementwise});
+const Registered added(kind_of_passes("add", "the sum of two arrays", {.vector = 1, .reads = 2, .flops = 1}));
+const Registered dropout(kind_of_passes("dropout", "drops elements at random", {.vector = 2, .flops = 1}));
+const Registered dropout_gradient(kind_of_passes("dropout_gradient", "of dropout", {.vector = 1, .flops = 1}));
+const Registered rotary(kind_of_passes("rotary", "turns pairs of a head's elements by their position",
+                                       {.vector = 3, .flops = 3}));
+const Registered copy(kind_of_passes("copy", "moves an array through SBUF", {}));
+const Registered cast(kind_of_passes("cast", "another type of each element", {.vector = 1}));
+const Registered fill(kind_of_passes("fill", "one value everywhere", {.reads = 0}));
+// A bias is added where a product leaves PSUM.
+const Registered bias(kind_of_passes("bias", "adds a row to all rows, as a product's results leave PSUM",
+                                     {.reads = 0, .writes = 0, .flops = 1}));
+const Registered sum(kind_of_passes("reduce", "sums of rows or columns", {.vector = 1, .writes = 0, .flops = 1}));
+
+}  // namespace
+}  // namespace trellis::sim

@@ -1,0 +1,32 @@
+// What an optimizer does to its parameters. A compiler that does not fuse it makes each of its operations a pass of its
+// own over memory, which reads two arrays and writes one; how many there are is a figure.
+#include <fmt/format.h>
+
+#include "sim/cluster/operation/passes.h"
+
+namespace trellis::sim {
+namespace {
+
+OperationKind update(std::string rule) {
+  return {.name = rule,
+          .summary = fmt::format("an {} update of so many parameters", rule),
+          .extents = "rows x columns parameters, of the states' type",
+          .work = [key = "operation.update." + rule](const OperationShape& s, const EngineRates& e) {
+            const double operations = e.figures().number(key);
+            return passes_over(
+                s, e, {.vector = operations, .reads = 2 * operations, .writes = operations, .flops = operations});
+          }};
+}
+
+using Registered = OperationKind::Registered;
+const Registered adamw(update("adamw")), lamb(update("lamb")), lamb_apply(update("lamb_apply")), sgd(update("sgd"));
+const Registered norm({.name = "gradient_norm",
+                       .summary = "the sum of squares of gradients, and their scaling to clip it",
+                       .extents = "rows x columns gradients",
+                       .work = [](const OperationShape& s, const EngineRates& e) {
+                         const double reads = e.figures().number("operation.clip.reads");
+                         return passes_over(s, e, {.vector = reads, .reads = reads, .writes = 1, .flops = reads});
+                       }});
+
+}  // namespace
+}  // namespace trellis::sim
