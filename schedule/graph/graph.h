@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "schedule/collective.h"
+#include "schedule/graph/operation_shape.h"
 
 namespace trellis::schedule {
 
@@ -43,6 +44,13 @@ struct Amount {
   bool operator==(const Amount&) const = default;
 };
 
+// So many operations of one shape, one after the other.
+struct ShapedWork {
+  std::uint32_t shape = 0;  // of ExecutionGraph::shapes
+  std::uint32_t count = 1;
+  bool operator==(const ShapedWork&) const = default;
+};
+
 struct GraphTask {
   enum class Kind : std::uint8_t { compute, collective, send, receive } kind = Kind::compute;
   std::string name;
@@ -51,8 +59,11 @@ struct GraphTask {
   // Earlier tasks of the class that must end first, beside the one before it in its stream.
   std::vector<std::uint32_t> after = {};
   std::vector<std::uint32_t> reads = {}, writes = {};  // tensors of the class
-  // Of compute: picoseconds, and work at the chip's rates; the longest counts.
+  // Of compute: picoseconds; operations, whose times follow from their shapes; and without these, work at the chip's
+  // rates. The longest counts.
+  std::uint8_t phase = 0;  // of ExecutionGraph::phases, if there are any
   std::int64_t time = 0;
+  std::vector<ShapedWork> work = {};
   double flops = 0;
   double bytes = 0;  // of the collective's larger buffer, of the message, or read and written by compute
   // Of what is exchanged:
@@ -82,6 +93,8 @@ struct ExecutionGraph {
   std::vector<ElementType> types = {};
   std::vector<MemoryCategory> categories = {};
   std::vector<GraphStream> streams = {};
+  std::vector<OperationShape> shapes = {};  // of computations, each once
+  std::vector<std::string> phases = {};     // what computations are for: forward, backward, ...
   std::vector<Communicator> communicators = {};
   std::vector<RankClass> classes = {};  // every rank is in one
 

@@ -4,12 +4,32 @@
 
 namespace trellis::schedule {
 
+namespace {
+
+// Times add up: operations of one task run one after the other.
+void add_work(std::vector<ShapedWork>& to, const std::vector<ShapedWork>& from) {
+  for (const ShapedWork& w : from) {
+    const auto same = std::ranges::find(to, w.shape, &ShapedWork::shape);
+    if (same == to.end())
+      to.push_back(w);
+    else
+      same->count += w.count;
+  }
+}
+
+// Of work without a shape only the longer of arithmetic and memory is known, which cannot be added up.
+bool adds_up(const GraphTask& t) { return !t.work.empty() || (t.flops == 0 && t.bytes == 0); }
+
+}  // namespace
+
 ExecutionGraph merged(const ExecutionGraph& graph) {
   ExecutionGraph out{.name = graph.name,
                      .ranks = graph.ranks,
                      .types = graph.types,
                      .categories = graph.categories,
                      .streams = graph.streams,
+                     .shapes = graph.shapes,
+                     .phases = graph.phases,
                      .communicators = graph.communicators};
   for (const RankClass& c : graph.classes) {
     RankClass& to = out.classes.emplace_back(RankClass{.ranks = c.ranks});
@@ -17,8 +37,9 @@ ExecutionGraph merged(const ExecutionGraph& graph) {
     for (const GraphTask& t : c.tasks) {
       const bool compute = t.kind == GraphTask::Kind::compute;
       GraphTask* const last = to.tasks.empty() ? nullptr : &to.tasks.back();
-      if (compute && t.after.empty() && last != nullptr && last->kind == GraphTask::Kind::compute &&
-          last->stream == t.stream && graph.streams[t.stream].ordered) {
+      if (compute && adds_up(t) && t.after.empty() && last != nullptr && last->kind == GraphTask::Kind::compute &&
+          adds_up(*last) && last->stream == t.stream && last->phase == t.phase && graph.streams[t.stream].ordered) {
+        add_work(last->work, t.work);
         last->time += t.time, last->flops += t.flops, last->bytes += t.bytes;
       } else {
         GraphTask& added = to.tasks.emplace_back(t);

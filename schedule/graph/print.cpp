@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "schedule/graph/match.h"
+#include "schedule/graph/operation_text.h"
 
 namespace trellis::schedule {
 namespace {
@@ -25,7 +26,10 @@ class Writing {
   std::string run() {
     std::string tasks;
     for (const auto& ends : matched_.order) tasks += lines(ends);
-    return fmt::format("# {}\nranks {}\n{}{}", graph_.name, graph_.ranks, groups(), tasks);
+    std::string operations;
+    for (std::size_t s = 0; s < graph_.shapes.size(); ++s)
+      operations += fmt::format("operation o{} {}\n", s, text_of(graph_.shapes[s]));
+    return fmt::format("# {}\nranks {}\n{}{}{}", graph_.name, graph_.ranks, groups(), operations, tasks);
   }
 
  private:
@@ -59,7 +63,9 @@ class Writing {
     rest = fmt::format("{}{} stream {}\n", rest.empty() ? "" : " after", rest, graph_.streams[t.stream].name);
     std::string text;
     if (t.kind == GraphTask::Kind::compute) {
-      const std::string time = t.time > 0 ? fmt::format(" {}ps", t.time) : "";
+      std::string time = t.time > 0 ? fmt::format(" {}ps", t.time) : "";
+      for (const ShapedWork& w : t.work)
+        time += w.count == 1 ? fmt::format(" o{}", w.shape) : fmt::format(" o{}*{}", w.shape, w.count);
       text = fmt::format("compute {}{} {:.0f}FLOP {:.0f}B on class{}{}", name, time, t.flops, t.bytes,
                          ends[0].rank_class, rest);
     } else if (t.kind == GraphTask::Kind::collective) {

@@ -37,12 +37,12 @@ std::string text(const LoraConfig& l) {
 
 std::string canonical(const Config& c, Rank world) {
   const auto& [name, seed, model, strategy, optimizer, schedule, lora, precision, recompute, layers, micro, global,
-               length, wiring] = c;
-  // The name and the learning rate's schedule change nothing of what is laid out.
-  static_cast<void>(name), static_cast<void>(schedule);
-  return fmt::format("ranks {}\n{}{}{}{}precision {}\nrecompute {} {}\nbatch {} {} {}\nwiring {}\nseed {}\n", world,
-                     text(model), text(strategy), text(optimizer), text(lora), train::name(precision),
-                     train::name(recompute), layers, micro, global, length, train::name(wiring), seed);
+               length, wiring, bf16_sums, flash] = c;
+  // The name, the learning rate's schedule and flash change nothing of what is laid out.
+  static_cast<void>(name), static_cast<void>(schedule), static_cast<void>(flash);
+  return fmt::format("ranks {}\n{}{}{}{}precision {}\nrecompute {} {}\nbatch {} {} {}\nwiring {}\nsums {}\nseed {}\n",
+                     world, text(model), text(strategy), text(optimizer), text(lora), train::name(precision),
+                     train::name(recompute), layers, micro, global, length, train::name(wiring), bf16_sums, seed);
 }
 
 }  // namespace trellis::train

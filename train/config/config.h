@@ -94,6 +94,8 @@ struct Config {
   std::vector<std::size_t> recompute_layers;  // of full; empty: all
   std::size_t micro_batch_size = 1, global_batch_size = 1, seq_length = 32;
   Wiring wiring = Wiring::plain;
+  bool bf16_sums = false;        // over the tensor axis: in bf16, where activations are
+  bool flash_attention = false;  // on the accelerator; here only prices depend on it
 };
 
 // What follows for a number of ranks. Throws invalid_argument that names the field, its value and what was expected.

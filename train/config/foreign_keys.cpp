@@ -20,7 +20,6 @@ std::vector<Key> of_trainer() {
       idle("precision.master_weights", "it is of precision.type manual, and the type decides"),
       idle("precision.fp32_grad_acc", "model.optim.use_fp32_grad_acc says it"),
       idle("precision.fp32_grads_cc", "gradients are summed in fp32"),
-      idle("precision.parallel_layers_reduce_dtype", "sums over the tensor axis are in fp32"),
       idle("model.optim.capturable", "there is no graph to capture"),
       only_false("model_alignment_strategy.peft.load_lora_from_ckpt",
                  "adapters are loaded where the checkpoint that is resumed has them"),

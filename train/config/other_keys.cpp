@@ -40,6 +40,14 @@ std::string set_targets(JobConfig& c, const KeyValue& v) {
   return "";
 }
 
+std::string set_sums(JobConfig& c, const KeyValue& v) {
+  const std::string& w = word(v);
+  const bool narrow = w == "bf16" || w == "torch.bfloat16" || w == "bfloat16";
+  if (!narrow && w != "fp32" && w != "torch.float32" && w != "float32") refuse(v, "fp32 or bf16");
+  c.step.bf16_sums = narrow;
+  return "";
+}
+
 std::string say_dropout(JobConfig&, const KeyValue& v) {
   return decimal(v, word(v), from_below(0, 1)) == 0 ? "" : v.key + " has no effect here: adapters drop nothing";
 }
@@ -52,13 +60,17 @@ std::vector<Key> other_keys() {
   return {
       idle("model.activations_checkpoint_recompute", "the granularity decides"),
       idle("model.fusions.softmax", "softmax is one kernel"),
-      idle("model.fusions.flash_attention", "attention's memory is linear in the sequence always"),
+      key("model.fusions.flash_attention", silent, [](auto& c) { return &c.step.flash_attention; }),
       only("model.fusions.ring_attention", {"false"}, "context parallelism is not built"),
       idle("model.transpose_nki_inputs", "there are no NKI kernels"),
       {.name = "precision.type",
        .apply = set_precision,
        .resumed = said,
        .text = [](const JobConfig& c) { return std::string(name(c.step.precision)); }},
+      {.name = "precision.parallel_layers_reduce_dtype",
+       .apply = set_sums,
+       .resumed = said,
+       .text = [](const JobConfig& c) { return std::string(c.step.bf16_sums ? "bf16" : "fp32"); }},
       idle("compiler_flags", "nothing is compiled"),
       {.name = "compiler_cache_url", .apply = set_cache},
       idle("aync_exec_max_inflight_requests", "steps are not queued"),

@@ -15,6 +15,8 @@ struct Matrix {
 struct ProductOptions {
   float alpha = 1;
   bool accumulate = false;  // add to what the result holds
+  // Of an accelerator: the factor a was just read; the result stays on the chip for the next product, which joins it.
+  bool again = false, kept = false, joined = false;
 };
 
 // c = alpha a b, or c += that.

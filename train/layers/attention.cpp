@@ -77,7 +77,7 @@ void Attention::turn(Writer& w, TensorId t, std::size_t heads, bool back) const 
   const kernels::RotaryShape shape{shape_.rows(), heads, options_.head_size, options_.turned,
                                    heads * options_.head_size};
   w.compute(back ? "turn_back" : "rotary", {t}, {t}, 3.0 * static_cast<double>(w.tensor(t).elements()),
-            [=, a = angles_, o = options_](const Memory& at, const StepInputs&) {
+            fused_over("rotary", w.tensor(t)), [=, a = angles_, o = options_](const Memory& at, const StepInputs&) {
               a->make(o);
               kernels::rotary(type, at.at(t), at.at(t), shape, {a->cosines.data(), a->sines.data(), o.sequence},
                               {.backward = back, .positions = a->positions.data(), .threads = at.threads()});
@@ -90,11 +90,24 @@ Attention::Dropping Attention::dropping(const Saved& s) const {
           options_.heads.heads};
 }
 
+schedule::OperationShape Attention::core_shape(const char* kind, DType type) const {
+  return {.kind = kind,
+          .rows = shape_.sequence,
+          .columns = shape_.sequence,
+          .inner = shape_.head_size,
+          .batch = shape_.batch * shape_.heads,
+          .shared = shape_.heads / shape_.kv_heads,
+          .type = std::string(kernels::name(type)),
+          .causal = shape_.causal,
+          .flash = options_.flash,
+          .dropout = options_.dropout > 0};
+}
+
 TensorId Attention::core(Writer& w, const Saved& s) const {
   const Tensor like = w.tensor(s.q);
   const TensorId out = w.tensor("attended", like.type, like.rows, like.columns);
   const TensorId scratch = w.tensor("scores", DType::f32, attention_scratch(shape_), 1, Category::scratch);
-  w.compute("attention", {s.q, s.k, s.v}, {out, scratch}, shape_.flops(),
+  w.compute("attention", {s.q, s.k, s.v}, {out, scratch}, shape_.flops(), core_shape("attention", like.type),
             [=, type = like.type, shape = shape_, d = dropping(s)](const Memory& at, const StepInputs& now) {
               attention(type, shape, at.at(s.q), at.at(s.k), at.at(s.v), at.at(out), at.as<float>(scratch),
                         at.threads(), d.at(now));
@@ -113,13 +126,18 @@ TensorId Attention::forward(Writer& w, TensorId x, Saved& saved) const {
 }
 
 TensorId Attention::backward(Writer& w, TensorId dy, const Saved& s) const {
-  const TensorId out = s.out == no_tensor ? core(w, s) : s.out;
+  TensorId out = s.out;
+  if (out == no_tensor) {
+    const Writer::For what(w, Phase::recompute);
+    out = core(w, s);
+  }
   const TensorId dout = output_.backward(w, dy, out);
   const Tensor q = w.tensor(s.q), k = w.tensor(s.k);
   const TensorId dq = w.tensor("dq", q.type, q.rows, q.columns);
   TensorId dk = w.tensor("dk", k.type, k.rows, k.columns), dv = w.tensor("dv", k.type, k.rows, k.columns);
   const TensorId scratch = w.tensor("scores", DType::f32, attention_gradient_scratch(shape_), 1, Category::scratch);
   w.compute("attention_gradient", {dout, s.q, s.k, s.v}, {dq, dk, dv, scratch}, 2.5 * shape_.flops(),
+            core_shape("attention_gradient", q.type),
             [=, type = q.type, shape = shape_, d = dropping(s)](const Memory& at, const StepInputs& now) {
               attention_gradient(type, shape, at.at(dout), at.at(s.q), at.at(s.k), at.at(s.v), at.at(dq), at.at(dk),
                                  at.at(dv), at.as<float>(scratch), at.threads(), d.at(now));

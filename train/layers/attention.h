@@ -26,6 +26,7 @@ struct AttentionOptions {
   const char* names[4] = {"q_proj", "k_proj", "v_proj", "o_proj"};
   double dropout = 0;  // of the probabilities
   std::uint64_t seed = 0;
+  bool flash = false;           // how an accelerator makes the core; only its price depends on it
   bool recompute_core = false;  // keep q, k and v, and make the core's output again
 };
 
@@ -50,6 +51,7 @@ class Attention {
   };
   Dropping dropping(const Saved&) const;
   std::string name_;
+  schedule::OperationShape core_shape(const char* kind, DType) const;
   TensorId core(Writer&, const Saved&) const;
   void turn(Writer&, TensorId, std::size_t heads, bool back) const;
 

@@ -60,11 +60,11 @@ void add_smoothing(float* dlogits, const std::int32_t* labels, const Shard& s, d
 // Joins the ranks' parts of each row: the largest over the axis, sums brought to it and added, targets added.
 void join(Writer& w, TensorId largest, TensorId sums, TensorId targets, std::size_t rows) {
   const TensorId all = w.tensor("largest_of_all", DType::f32, rows, 1);
-  w.compute("keep_largest", {largest}, {all}, 0,
+  w.compute("keep_largest", {largest}, {all}, 0, shape_over("copy", w.tensor(all)),
             [=](const Memory& at, const StepInputs&) { std::copy_n(at.as<float>(largest), rows, at.as<float>(all)); });
   w.all_reduce("largest", Axis::tensor, all, kernels::Reduction::max);
   w.compute("to_largest", {largest, all, sums}, {largest, sums}, static_cast<double>(rows),
-            [=](const Memory& at, const StepInputs&) {
+            shape_over("add", w.tensor(all)), [=](const Memory& at, const StepInputs&) {
               float *const own = at.as<float>(largest), *const top = at.as<float>(all), *const sum = at.as<float>(sums);
               for (std::size_t r = 0; r < rows; ++r) sum[r] *= std::exp(own[r] - top[r]), own[r] = top[r];
             });
@@ -82,7 +82,8 @@ void cross_entropy(Writer& w, TensorId logits, TensorId labels, TensorId loss, c
   const TensorId log_sums = one_a_row("log_sums");
   saved = {logits, labels, log_sums};
   w.compute("cross_entropy_parts", {logits, labels}, {largest, sums, targets},
-            4.0 * static_cast<double>(s.rows * s.columns), [=](const Memory& at, const StepInputs&) {
+            4.0 * static_cast<double>(s.rows * s.columns), shape_over("cross_entropy", w.tensor(logits)),
+            [=](const Memory& at, const StepInputs&) {
               kernels::cross_entropy_parts(DType::f32, at.at(logits), at.as<std::int32_t>(labels),
                                            at.as<float>(largest), at.as<float>(sums), at.as<float>(targets), s.rows,
                                            s.columns, s.options(at.threads()));
@@ -93,12 +94,13 @@ void cross_entropy(Writer& w, TensorId logits, TensorId labels, TensorId loss, c
   if (plan.label_smoothing > 0) {
     totals = one_a_row("totals");
     w.compute("totals", {logits}, {totals}, static_cast<double>(s.rows * s.columns),
+              shape_over("reduce", w.tensor(logits)),
               [=](const Memory& at, const StepInputs&) { row_sums(at.as<float>(logits), at.as<float>(totals), s); });
     if (w.shape().tensor > 1 && !plan.whole) w.all_reduce("totals", Axis::tensor, totals);
     reads.push_back(totals);
   }
   w.compute("cross_entropy", reads, {log_sums, loss}, static_cast<double>(s.rows),
-            [=](const Memory& at, const StepInputs&) {
+            shape_over("add", w.tensor(log_sums)), [=](const Memory& at, const StepInputs&) {
               const auto* const label = at.as<std::int32_t>(labels);
               const std::size_t n = counted(label, s.rows);
               double sum =
@@ -120,7 +122,8 @@ void cross_entropy(Writer& w, TensorId logits, TensorId labels, TensorId loss, c
 TensorId cross_entropy_gradient(Writer& w, const LossSaved& saved, const CrossEntropyPlan& plan) {
   const Shard s = shard_of(w, saved.logits, plan);
   w.compute("cross_entropy_gradient", {saved.logits, saved.labels, saved.log_sums}, {saved.logits},
-            3.0 * static_cast<double>(s.rows * s.columns), [=](const Memory& at, const StepInputs&) {
+            3.0 * static_cast<double>(s.rows * s.columns), shape_over("cross_entropy_gradient", w.tensor(saved.logits)),
+            [=](const Memory& at, const StepInputs&) {
               const auto* const label = at.as<std::int32_t>(saved.labels);
               const std::size_t n = counted(label, s.rows);
               const auto factor = static_cast<float>(n == 0 ? 0 : plan.weight / static_cast<double>(n));

@@ -56,7 +56,7 @@ TensorId Embedding::forward(Writer& w, TensorId tokens, TensorId types) const {
   const DType type = w.tensor(weight_->value).type;
   const Slice s = weight_->slice;
   TensorId x = w.tensor("embedded", type, rows, options_.hidden);
-  w.compute("embedding", {tokens, weight_->value}, {x}, 0,
+  w.compute("embedding", {tokens, weight_->value}, {x}, 0, shape_over("embedding", w.tensor(x)),
             [=, v = weight_->value](const Memory& at, const StepInputs&) {
               kernels::embedding(
                   {type, s.row_count, s.columns, static_cast<std::int64_t>(s.row), static_cast<std::int64_t>(s.rows)},
@@ -72,7 +72,7 @@ TensorId Embedding::forward(Writer& w, TensorId tokens, TensorId types) const {
   const std::size_t here = rows_here(w), first = first_here(w);
   if (types_ != nullptr) {
     const TensorId kinds = w.tensor("types", type, here, options_.hidden);
-    w.compute("types", {types, types_->value}, {kinds}, 0,
+    w.compute("types", {types, types_->value}, {kinds}, 0, shape_over("embedding", w.tensor(kinds)),
               [=, p = types_->slice, v = types_->value](const Memory& at, const StepInputs&) {
                 kernels::embedding({type, p.rows, p.columns}, at.at(v), at.as<std::int32_t>(types) + first,
                                    at.at(kinds), here);
@@ -81,7 +81,7 @@ TensorId Embedding::forward(Writer& w, TensorId tokens, TensorId types) const {
   }
   if (positions_ == nullptr) return x;
   const TensorId places = w.tensor("positions", type, here, options_.hidden);
-  w.compute("positions", {positions_->value}, {places}, 0,
+  w.compute("positions", {positions_->value}, {places}, 0, shape_over("embedding", w.tensor(places)),
             [=, p = positions_->slice, v = positions_->value, b = options_.batch](const Memory& at, const StepInputs&) {
               kernels::embedding({type, p.rows, p.columns}, at.at(v), positions_of(first, here, b).data(),
                                  at.at(places), here);
@@ -95,6 +95,7 @@ void Embedding::backward(Writer& w, TensorId dy, TensorId tokens, TensorId types
   const std::size_t here = rows_here(w), first = first_here(w);
   if (types_ != nullptr)
     w.compute("types_gradient", {dy, types, types_->gradient}, {types_->gradient}, 0,
+              shape_over("embedding_gradient", w.tensor(dy)),
               [=, p = types_->slice, g = types_->gradient](const Memory& at, const StepInputs&) {
                 kernels::embedding_gradient({sum, p.rows, p.columns}, at.at(dy), at.as<std::int32_t>(types) + first,
                                             at.at(g), here, {.dy = type, .accumulate = true});
@@ -102,6 +103,7 @@ void Embedding::backward(Writer& w, TensorId dy, TensorId tokens, TensorId types
   if (positions_ != nullptr) {
     w.compute(
         "positions_gradient", {dy, positions_->gradient}, {positions_->gradient}, 0,
+        shape_over("embedding_gradient", w.tensor(dy)),
         [=, p = positions_->slice, g = positions_->gradient, b = options_.batch](const Memory& at, const StepInputs&) {
           kernels::embedding_gradient({sum, p.rows, p.columns}, at.at(dy), positions_of(first, here, b).data(),
                                       at.at(g), here, {.dy = type, .accumulate = true});
@@ -111,7 +113,8 @@ void Embedding::backward(Writer& w, TensorId dy, TensorId tokens, TensorId types
   const std::size_t rows = w.tensor(all).rows;
   const Slice s = weight_->slice;
   w.compute("embedding_gradient", {all, tokens, weight_->gradient}, {weight_->gradient},
-            static_cast<double>(rows * s.columns), [=, g = weight_->gradient](const Memory& at, const StepInputs&) {
+            static_cast<double>(rows * s.columns), shape_over("embedding_gradient", w.tensor(all)),
+            [=, g = weight_->gradient](const Memory& at, const StepInputs&) {
               kernels::embedding_gradient(
                   {sum, s.row_count, s.columns, static_cast<std::int64_t>(s.row), static_cast<std::int64_t>(s.rows)},
                   at.at(all), at.as<std::int32_t>(tokens), at.at(g), rows, {.dy = type, .accumulate = true});

@@ -109,7 +109,7 @@ std::vector<TensorId> ColumnParallel::forward(Writer& w, TensorId x) const {
     const Writer::Scope scope(w, outputs_[i].name.substr(outputs_[i].name.rfind('.') + 1));
     const DType type = outputs_[i].own_type ? outputs_[i].type : w.tensor(all).type;
     const TensorId y = w.tensor("y", type, rows_of(w, all), local_outputs(i));
-    product(w, "matmul", {all, rows_of(w, all), inputs_}, matrices[i], y);
+    product(w, "matmul", {all, rows_of(w, all), inputs_}, matrices[i], y, {.again = i > 0});
     adapters_[i].forward(w, all, y);
     if (biases_[i] != nullptr) add_bias(w, "add_bias", y, biases_[i]->value, local_outputs(i));
     ys.push_back(y);
@@ -125,11 +125,12 @@ TensorId ColumnParallel::backward(Writer& w, const std::vector<TensorId>& from, 
   const std::vector<Matrix> matrices = factors(w, false);
   const std::size_t rows = rows_of(w, dys[0]);
   const bool wide = dys.size() > 1 || ranks(w) > 1;
-  const TensorId dx = w.tensor("dx", wide ? DType::f32 : type, rows, inputs_);
+  const TensorId dx = w.tensor("dx", wide && !options_.bf16_sums ? DType::f32 : type, rows, inputs_);
   std::vector<TensorId> narrow;
   for (std::size_t i = 0; i < dys.size(); ++i) {
     const float factor = 1.0F / static_cast<float>(outputs_[i].part ? outputs_[i].part->copies : 1);
-    product(w, "dx", {dys[i], rows, local_outputs(i)}, matrices[i], dx, {.alpha = factor, .accumulate = i > 0});
+    product(w, "dx", {dys[i], rows, local_outputs(i)}, matrices[i], dx,
+            {.alpha = factor, .accumulate = i > 0, .kept = i + 1 < dys.size(), .joined = i > 0});
     narrow.push_back(adapters_[i].backward(w, dys[i], dx, factor));
   }
   return summed_parts(w, dx, type, options_.sequence, [&] {
@@ -164,7 +165,8 @@ RowParallel::RowParallel(Writer& w, Parameters& parameters, const std::string& n
 TensorId RowParallel::forward(Writer& w, TensorId given) const {
   const TensorId x = options_.narrow ? cast_to(w, "narrow_x", given, DType::bf16) : given;
   const DType type = w.tensor(x).type;
-  const TensorId part = w.tensor("part", ranks(w) > 1 ? DType::f32 : type, rows_of(w, x), outputs_);
+  const TensorId part =
+      w.tensor("part", ranks(w) > 1 && !options_.bf16_sums ? DType::f32 : type, rows_of(w, x), outputs_);
   product(w, "matmul", {x, rows_of(w, x), weight_->slice.column_count}, factor(w, *weight_, true, options_.narrow),
           part);
   adapter_.forward(w, x, part);

@@ -28,6 +28,7 @@ struct LinearOptions {
   bool bias = false;
   double deviation = 0.02;  // of the initial weights
   bool narrow = false;      // autocast: products of f32 values are made in bf16
+  bool bf16_sums = false;   // over the tensor axis, where x is bf16; else in f32
   Adapters adapters = {};
 };
 

@@ -23,7 +23,7 @@ TensorId Norm::forward(Writer& w, TensorId x, Saved& saved) const {
   saved = {x, scales, no_tensor};
   const double flops = 4.0 * static_cast<double>(rows * columns_);
   if (kind_ == Kind::rms) {
-    w.compute("rms_norm", {x, weight_->value}, {y, scales}, flops,
+    w.compute("rms_norm", {x, weight_->value}, {y, scales}, flops, fused_over("rms_norm", w.tensor(x)),
               [=, c = columns_, e = epsilon_, v = weight_->value](const Memory& at, const StepInputs&) {
                 kernels::rms_norm(type, at.at(x), at.at(v), at.at(y), at.as<float>(scales), rows, c,
                                   {.epsilon = e, .threads = at.threads()});
@@ -32,6 +32,7 @@ TensorId Norm::forward(Writer& w, TensorId x, Saved& saved) const {
   }
   const TensorId means = saved.means = w.tensor("means", DType::f32, rows, 1);
   w.compute("layer_norm", {x, weight_->value, bias_->value}, {y, scales, means}, 2 * flops,
+            fused_over("layer_norm", w.tensor(x)),
             [=, c = columns_, e = epsilon_, v = weight_->value, b = bias_->value](const Memory& at, const StepInputs&) {
               kernels::layer_norm(type, at.at(x), at.at(v), at.at(b), at.at(y),
                                   {at.as<float>(means), at.as<float>(scales)}, rows, c,
@@ -48,6 +49,7 @@ TensorId Norm::backward(Writer& w, TensorId dy, const Saved& s) const {
   const double flops = 8.0 * static_cast<double>(rows * columns_);
   if (kind_ == Kind::rms) {
     w.compute("rms_norm_gradient", {dy, s.x, s.scales, weight_->value}, {dx, dweight}, flops,
+              fused_over("rms_norm_gradient", w.tensor(dy)),
               [=, c = columns_, v = weight_->value](const Memory& at, const StepInputs&) {
                 kernels::rms_norm_gradient(type, at.at(dy), at.at(s.x), at.at(v), at.as<float>(s.scales), at.at(dx),
                                            at.as<float>(dweight), rows, c, at.threads());
@@ -55,6 +57,7 @@ TensorId Norm::backward(Writer& w, TensorId dy, const Saved& s) const {
   } else {
     const TensorId dbias = w.tensor("dbias", DType::f32, 1, columns_, Category::scratch);
     w.compute("layer_norm_gradient", {dy, s.x, s.scales, s.means, weight_->value}, {dx, dweight, dbias}, flops,
+              fused_over("layer_norm_gradient", w.tensor(dy)),
               [=, c = columns_, v = weight_->value](const Memory& at, const StepInputs&) {
                 kernels::layer_norm_gradient(type, at.at(dy), at.at(s.x), at.at(v),
                                              {at.as<float>(s.means), at.as<float>(s.scales)}, at.at(dx),

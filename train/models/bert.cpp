@@ -60,7 +60,7 @@ class BertEmbedding : public Block {
 TensorId hyperbolic_tangent(Writer& w, TensorId x) {
   const Tensor like = w.tensor(x);
   const TensorId y = w.tensor("tanh", like.type, like.rows, like.columns);
-  w.compute("tanh", {x}, {y}, 8.0 * static_cast<double>(like.elements()),
+  w.compute("tanh", {x}, {y}, 8.0 * static_cast<double>(like.elements()), fused_over("gelu", like),
             [=, n = like.elements()](const Memory& at, const StepInputs&) {
               for (std::size_t i = 0; i < n; ++i) at.as<float>(y)[i] = std::tanh(at.as<float>(x)[i]);
             });
@@ -71,7 +71,7 @@ TensorId hyperbolic_tangent_gradient(Writer& w, TensorId dy, TensorId y) {
   const Tensor like = w.tensor(y);
   const TensorId dx = w.tensor("dtanh", like.type, like.rows, like.columns);
   w.compute("tanh_gradient", {dy, y}, {dx}, 3.0 * static_cast<double>(like.elements()),
-            [=, n = like.elements()](const Memory& at, const StepInputs&) {
+            fused_over("gelu_gradient", like), [=, n = like.elements()](const Memory& at, const StepInputs&) {
               const float *const g = at.as<float>(dy), *const v = at.as<float>(y);
               for (std::size_t i = 0; i < n; ++i) at.as<float>(dx)[i] = g[i] * (1 - v[i] * v[i]);
             });
@@ -169,7 +169,7 @@ class BertHead : public Block {
   static TensorId gelu(Writer& w, TensorId x) {
     const Tensor like = w.tensor(x);
     const TensorId y = w.tensor("gelu", like.type, like.rows, like.columns);
-    w.compute("gelu", {x}, {y}, 8.0 * static_cast<double>(like.elements()),
+    w.compute("gelu", {x}, {y}, 8.0 * static_cast<double>(like.elements()), fused_over("gelu", like),
               [=, n = like.elements(), type = like.type](const Memory& at, const StepInputs&) {
                 kernels::activate(kernels::Activation::gelu_erf, type, at.at(x), at.at(y), n, at.threads());
               });
@@ -179,6 +179,7 @@ class BertHead : public Block {
     const Tensor like = w.tensor(x);
     const TensorId dx = w.tensor("dgelu", like.type, like.rows, like.columns);
     w.compute("gelu_gradient", {dy, x}, {dx}, 12.0 * static_cast<double>(like.elements()),
+              fused_over("gelu_gradient", like),
               [=, n = like.elements(), type = like.type](const Memory& at, const StepInputs&) {
                 kernels::activate_gradient(kernels::Activation::gelu_erf, type, at.at(dy), at.at(x), at.at(dx), n,
                                            at.threads());

@@ -12,8 +12,10 @@ using Arrangement = TransformerOptions::Arrangement;
 
 TransformerOptions transformer_options(const BlockContext& b, const std::string& name, std::size_t layer) {
   const ModelConfig& m = b.config.model;
-  LinearOptions linear{
-      .sequence = b.scattered(), .deviation = m.initializer_range, .narrow = b.config.precision == Precision::autocast};
+  LinearOptions linear{.sequence = b.scattered(),
+                       .deviation = m.initializer_range,
+                       .narrow = b.config.precision == Precision::autocast,
+                       .bf16_sums = b.config.bf16_sums};
   const LoraConfig& lora = b.config.lora;
   if (lora.rank > 0)
     linear.adapters = {
@@ -34,6 +36,7 @@ TransformerOptions transformer_options(const BlockContext& b, const std::string&
                  .output_deviation = output,
                  .dropout = m.attention_dropout,
                  .seed = b.config.seed,
+                 .flash = b.config.flash_attention,
                  .recompute_core = b.config.recompute == Recompute::selective};
   o.mlp = {.hidden = m.hidden_size, .inner = m.inner(), .linear = linear, .output_deviation = output};
   const auto& listed = b.config.recompute_layers;
@@ -114,6 +117,7 @@ TensorId TransformerLayer::backward(Writer& w, TensorId dy, std::size_t micro) {
   kept_.erase(micro);
   if (options_.recompute) {
     const Writer::Scope scope(w, options_.name + ".again");
+    const Writer::For what(w, Phase::recompute);
     kept.saved = {};
     through(w, kept.x, micro, kept.saved);
   }

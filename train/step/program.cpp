@@ -13,6 +13,26 @@ std::string_view name(Exchange::Kind k) {
   return names[static_cast<std::size_t>(k)];
 }
 
+std::string_view name(Phase p) {
+  constexpr std::string_view names[] = {"forward", "backward", "recompute", "update"};
+  return names[static_cast<std::size_t>(p)];
+}
+
+schedule::OperationShape shape_over(std::string_view kind, DType type, std::size_t rows, std::size_t columns) {
+  if (columns == 1) std::swap(rows, columns);  // a vector lies in one piece
+  return {.kind = std::string(kind), .rows = rows, .columns = columns, .type = std::string(kernels::name(type))};
+}
+
+schedule::OperationShape shape_over(std::string_view kind, const Tensor& t) {
+  return shape_over(kind, t.type, t.rows, t.columns);
+}
+
+schedule::OperationShape fused_over(std::string_view kind, const Tensor& t) {
+  schedule::OperationShape shape = shape_over(kind, t);
+  shape.fused = true;
+  return shape;
+}
+
 double Program::bytes_touched(const Operation& o) const {
   double bytes = 0;
   for (const auto* list : {&o.reads, &o.writes})

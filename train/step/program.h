@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/reduce/reduce.h"
+#include "schedule/graph/operation_shape.h"
 #include "train/mesh/mesh.h"
 
 namespace trellis::train {
@@ -76,18 +77,30 @@ struct Exchange {
 };
 std::string_view name(Exchange::Kind);
 
+// What a computation is for. recompute: a forward pass made again for the backward one.
+enum class Phase : std::uint8_t { forward, backward, recompute, update };
+inline constexpr std::size_t phase_count = 4;
+std::string_view name(Phase);
+
 struct Operation {
   enum class Kind : std::uint8_t { compute, exchange, wait } kind = Kind::compute;
   std::string name;
   std::vector<TensorId> reads, writes;
   double flops = 0;
+  schedule::OperationShape shape = {};                        // of compute: what it costs
   std::function<void(const Memory&, const StepInputs&)> run;  // of compute
+  Phase phase = Phase::forward;
   Exchange exchange;
   // An exchange with a ticket runs beside the operations after it, until the wait with the same ticket. 0: it is
   // finished before the next one begins.
   int ticket = 0;
   bool ahead = false;  // of a wait that stands before its exchange: what it waits for began when the step last ran
 };
+
+// An operation of this kind over a tensor's elements; fused_over: one that a compiler joins with its neighbours.
+schedule::OperationShape shape_over(std::string_view kind, const Tensor&);
+schedule::OperationShape fused_over(std::string_view kind, const Tensor&);
+schedule::OperationShape shape_over(std::string_view kind, DType, std::size_t rows, std::size_t columns);
 
 struct Program {
   std::vector<Tensor> tensors;

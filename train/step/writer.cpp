@@ -14,15 +14,16 @@ TensorId Writer::tensor(std::string name, DType type, std::size_t rows, std::siz
 
 Operation Writer::made(std::string_view name, Operation::Kind kind) const {
   Operation o;
-  o.kind = kind;
+  o.kind = kind, o.phase = phase_;
   o.name = scope_.empty() ? std::string(name) : fmt::format("{}.{}", scope_, name);
   return o;
 }
 
 void Writer::compute(std::string_view name, std::vector<TensorId> reads, std::vector<TensorId> writes, double flops,
-                     Run run) {
+                     schedule::OperationShape shape, Run run) {
   Operation o = made(name, Operation::Kind::compute);
-  o.reads = std::move(reads), o.writes = std::move(writes), o.flops = flops, o.run = std::move(run);
+  o.reads = std::move(reads), o.writes = std::move(writes), o.flops = flops, o.shape = std::move(shape),
+  o.run = std::move(run);
   program_.operations.push_back(std::move(o));
   flops_ += flops;
 }

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "train/step/program.h"
@@ -38,8 +39,22 @@ class Writer {
   };
   const std::string& scope() const { return scope_; }
 
+  // What operations are for, until it ends.
+  class For {
+   public:
+    For(Writer& w, Phase phase) : w_(w), before_(std::exchange(w.phase_, phase)) {}
+    ~For() { w_.phase_ = before_; }
+    For(const For&) = delete;
+    For& operator=(const For&) = delete;
+
+   private:
+    Writer& w_;
+    Phase before_;
+  };
+
   using Run = std::function<void(const Memory&, const StepInputs&)>;
-  void compute(std::string_view name, std::vector<TensorId> reads, std::vector<TensorId> writes, double flops, Run);
+  void compute(std::string_view name, std::vector<TensorId> reads, std::vector<TensorId> writes, double flops,
+               schedule::OperationShape, Run);
 
   // Whole tensors over an axis. With one rank on the axis nothing is written, and `from` must be `to`.
   void all_reduce(std::string_view name, Axis, TensorId, kernels::Reduction = kernels::Reduction::sum);
@@ -77,6 +92,7 @@ class Writer {
   Place place_;
   Program program_;
   double flops_ = 0;
+  Phase phase_ = Phase::forward;
   std::string scope_;
   std::set<TensorId> begun_sums_;
   std::vector<std::size_t> begun_;  // the operations of tickets 1, 2, ...

@@ -7,7 +7,7 @@ namespace {
 
 void write_adamw(Writer& w, const Update& u, std::size_t state) {
   const UpdatedParameter p(w, u, state);
-  w.compute("adamw", p.reads(), p.writes(), 12 * p.elements(),
+  w.compute("adamw", p.reads(), p.writes(), 12 * p.elements(), p.shape("adamw"),
             [p, o = u.config.optimizer](const Memory& at, const StepInputs& now) {
               p.each_run(at, now, [&](const UpdateRun& r) {
                 kernels::adamw(

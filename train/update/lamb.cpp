@@ -25,7 +25,7 @@ kernels::LambOptions options(const OptimizerConfig& o, const UpdatedParameter& p
 void write_moments(Writer& w, const Update& u, std::size_t i) {
   const UpdatedParameter p(w, u, i);
   std::vector<TensorId> writes{u.sums, u.states[i].first, u.states[i].second};
-  w.compute("moments", p.reads(), std::move(writes), 16 * p.elements(),
+  w.compute("moments", p.reads(), std::move(writes), 16 * p.elements(), p.shape("lamb"),
             [p, i, sums = u.sums, share = u.states[i].parameter->share, o = u.config.optimizer](const Memory& at,
                                                                                                 const StepInputs& now) {
               kernels::LambSums whole;
@@ -41,9 +41,10 @@ void write_moments(Writer& w, const Update& u, std::size_t i) {
 
 void prepare(Writer& w, Update& u) {
   u.sums = w.tensor("lamb_sums", DType::f64, u.states.size(), 2);
-  w.compute("zero_sums", {}, {u.sums}, 0, [sums = u.sums, n = u.states.size()](const Memory& at, const StepInputs&) {
-    std::fill_n(at.as<double>(sums), 2 * n, 0.0);
-  });
+  w.compute("zero_sums", {}, {u.sums}, 0, shape_over("fill", w.tensor(u.sums)),
+            [sums = u.sums, n = u.states.size()](const Memory& at, const StepInputs&) {
+              std::fill_n(at.as<double>(sums), 2 * n, 0.0);
+            });
   for (std::size_t i = 0; i < u.states.size(); ++i) {
     if (u.states[i].frozen()) continue;
     const Writer::Scope inside(w, u.states[i].parameter->name);
@@ -57,7 +58,7 @@ void write_lamb(Writer& w, const Update& u, std::size_t i) {
   const UpdatedParameter p(w, u, i);
   std::vector<TensorId> reads = p.reads();
   reads.push_back(u.sums);
-  w.compute("lamb", std::move(reads), p.writes(), 10 * p.elements(),
+  w.compute("lamb", std::move(reads), p.writes(), 10 * p.elements(), p.shape("lamb_apply"),
             [p, i, sums = u.sums, o = u.config.optimizer](const Memory& at, const StepInputs& now) {
               const double* const whole = at.as<double>(sums) + 2 * i;
               const double trust = p.weight_decay() == 0 ? 1 : kernels::trust_ratio({whole[0], whole[1]});

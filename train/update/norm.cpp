@@ -37,15 +37,17 @@ void write_norm(Writer& w, const Config& c, const std::vector<ParameterState>& s
   std::vector<Term> terms;
   std::vector<TensorId> reads;
   double flops = 0;
+  schedule::OperationShape shape{.kind = "gradient_norm", .columns = 0};
   for (const ParameterState& s : states)
     if (s.parameter->owner && !s.frozen()) {
       terms.push_back({s.gradient, w.tensor(s.gradient).type, s.slice.elements(), s.parameter->share});
       reads.push_back(s.gradient);
       flops += 2.0 * static_cast<double>(s.slice.elements());
+      shape.columns += s.slice.elements(), shape.type = kernels::name(terms.back().type);
     }
   const double p = c.optimizer.norm_type, scale = average(w, c);
   const auto join = std::isinf(p) ? kernels::Reduction::max : kernels::Reduction::sum;
-  w.compute("squares", reads, {norm}, flops, [=](const Memory& at, const StepInputs&) {
+  w.compute("squares", reads, {norm}, flops, std::move(shape), [=](const Memory& at, const StepInputs&) {
     double sum = 0;
     for (const Term& t : terms) {
       const double part = powers(t.type, at.at(t.gradient), t.n, p, at.threads());
@@ -59,7 +61,7 @@ void write_norm(Writer& w, const Config& c, const std::vector<ParameterState>& s
   if (w.shape().tensor > 1) w.all_reduce("norm_tensor", Axis::tensor, norm, join);
   if (w.shape().pipeline > 1) w.all_reduce("norm_pipeline", Axis::pipeline, norm, join);
   if (w.shape().data > 1 && c.strategy.zero1) w.all_reduce("norm_data", Axis::data, norm, join);
-  w.compute("norm", {norm}, {norm}, 1, [=](const Memory& at, const StepInputs&) {
+  w.compute("norm", {norm}, {norm}, 1, {.kind = "add"}, [=](const Memory& at, const StepInputs&) {
     double& n = *at.as<double>(norm);
     n = scale * (std::isinf(p) ? n : std::pow(n, 1 / p));
   });

@@ -27,6 +27,7 @@ std::vector<ParameterBucket> parameter_buckets(Writer& w, const Config& c, const
 void write_update(Writer& w, const Config& c, const std::vector<ParameterState>& states, TensorId norm,
                   const std::vector<ParameterBucket>& buckets) {
   const Writer::Scope scope(w, "update");
+  const Writer::For what(w, Phase::update);
   if (norm != no_tensor) write_norm(w, c, states, norm);
   const UpdateRule& rule = update_rule_named(c.optimizer.name);
   Update update{.config = c, .states = states, .norm = norm};

@@ -1,5 +1,6 @@
 #include "train/update/rule.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/reduce/clip.h"
@@ -80,6 +81,12 @@ void UpdatedParameter::each_run(const Memory& at, const StepInputs& now,
     if (keep_ == kernels::Keep::f32_copy) run.weights.values = state(state_.master), run.weights.copy = own;
     work(run);
   }
+}
+
+schedule::OperationShape UpdatedParameter::shape(std::string_view kind) const {
+  return shape_over(kind, keep_ == kernels::Keep::f32_copy ? DType::f32 : type_,
+                    std::max<std::size_t>(1, state_.slice.row_count),
+                    std::max<std::size_t>(1, state_.slice.column_count));
 }
 
 std::vector<TensorId> UpdatedParameter::writes() const {

@@ -7,7 +7,7 @@ namespace {
 
 void write_sgd(Writer& w, const Update& u, std::size_t state) {
   const UpdatedParameter p(w, u, state);
-  w.compute("sgd", p.reads(), p.writes(), 6 * p.elements(),
+  w.compute("sgd", p.reads(), p.writes(), 6 * p.elements(), p.shape("sgd"),
             [p, o = u.config.optimizer](const Memory& at, const StepInputs& now) {
               p.each_run(at, now, [&](const UpdateRun& r) {
                 kernels::sgd(r.weights, r.gradient, DType::f32, r.first, r.n,

@@ -39,6 +39,7 @@ class Graphing {
       const auto category = static_cast<Category>(c);
       graph_.categories.push_back({std::string(name(category)), lasting(category)});
     }
+    for (std::size_t p = 0; p < phase_count; ++p) graph_.phases.emplace_back(name(static_cast<Phase>(p)));
     graph_.streams.push_back({"main"});
     graph_.classes.resize(classes_.size());
     for (Rank r = 0; r < mesh_.ranks(); ++r) graph_.classes[class_of(classes_[0].config, mesh_, r)].ranks.push_back(r);
@@ -50,6 +51,12 @@ class Graphing {
   std::uint8_t type_of(DType t) {
     const auto [found, fresh] = types_.try_emplace(t, static_cast<std::uint8_t>(types_.size()));
     if (fresh) graph_.types.push_back({std::string(kernels::name(t)), kernels::size_of(t)});
+    return found->second;
+  }
+
+  std::uint32_t shape_of(const schedule::OperationShape& shape) {
+    const auto [found, fresh] = shapes_.try_emplace(shape, static_cast<std::uint32_t>(graph_.shapes.size()));
+    if (fresh) graph_.shapes.push_back(shape);
     return found->second;
   }
 
@@ -112,6 +119,8 @@ class Graphing {
     t.reads = listed(o.reads), t.writes = listed(o.writes);
     if (o.kind == Operation::Kind::compute) {
       t.flops = o.flops, t.bytes = program.bytes_touched(o);
+      t.work = {{shape_of(o.shape)}};
+      t.phase = static_cast<std::uint8_t>(o.phase);
       return t;
     }
     const Exchange& e = o.exchange;
@@ -136,6 +145,7 @@ class Graphing {
   const Mesh& mesh_;
   ExecutionGraph graph_;
   std::map<DType, std::uint8_t> types_;
+  std::map<schedule::OperationShape, std::uint32_t> shapes_;
   std::map<Axis, std::uint16_t> beside_;
   std::map<Axis, std::uint32_t> axes_;
 };

@@ -147,6 +147,7 @@ class LayingOut {
 
   void zero_sums() {
     const Writer::Scope scope(writer_, "begin");
+    const Writer::For what(writer_, Phase::backward);
     zero(writer_, "loss", step_.loss);
     for (const Parameter& p : step_.parameters.all())
       if (!p.frozen && !p.overwritten) zero(writer_, p.name, p.gradient);
@@ -158,6 +159,7 @@ class LayingOut {
       const double before = writer_.flops();
       const char word = slot.action == Action::weight ? 'w' : is_forward(slot.action) ? 'f' : 'b';
       const Writer::Scope scope(writer_, fmt::format("{}{}", word, slot.micro));
+      const Writer::For what(writer_, word == 'f' ? Phase::forward : Phase::backward);
       Chunk& chunk = chunks_[static_cast<std::size_t>(slot.chunk)];
       switch (slot.action) {
         case Action::forward:

@@ -60,7 +60,8 @@ Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const
     return {text_of(configs[0]), pattern, pattern->sized() ? options_.element : 0,
             pricer.price(configs[0], part.bytes).time};
   }
-  ChoiceLimits limits{.within = usual_within};
+  ChoiceLimits limits{.within = options_.within};
+  if (options_.most_effort > 0) limits.most_effort = options_.most_effort;
   if (!only.empty()) limits.most_moves = std::numeric_limits<std::int64_t>::max();
   const Choice choice = sim::choose(pricer, configs, part.bytes, limits);
   if (choice.best.empty() && pricer.stopped()) return {};

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "sim/cluster/operation/operation.h"
 #include "sim/cluster/price/run.h"
 #include "sim/cluster/workload/choice.h"
 
@@ -22,11 +23,12 @@ Rates rates_of(const Machine& machine, const PlayOptions& options) {
   Rates rates{options.flops, options.memory};
   if (machine.spec().chip.empty()) return rates;
   const Figures& f = machine.spec().figures;
-  if (rates.memory <= 0) rates.memory = f.rate("hbm.rate") / machine.cores();
+  const double cores = f.number("cores") / machine.cores();
+  if (rates.memory <= 0) rates.memory = EngineRates(f, cores).memory_rate();
   if (rates.flops <= 0) {
     const double core = 2 * f.number("tensor.rows") * f.number("tensor.columns") * f.frequency("tensor.clock") /
                         std::max(f.cycles("tensor.row.16bit"), 1e-9);
-    rates.flops = core * f.number("cores") / machine.cores();
+    rates.flops = core * cores;
   }
   return rates;
 }
@@ -87,6 +89,7 @@ class Player {
 
   void set_durations() {
     const Rates rates = rates_of(machine_, options_);
+    set_operation_times();
     durations_.resize(workload_.parts.size());
     chosen_.resize(workload_.parts.size());
     for (std::uint32_t i = 0; i < workload_.parts.size(); ++i) {
@@ -105,8 +108,21 @@ class Player {
     alone_ = durations_;
   }
 
+  // Of each shape, in seconds. Rates that the caller states are not those of a chip's engines.
+  void set_operation_times() {
+    if (machine_.spec().chip.empty() || options_.flops > 0 || options_.memory > 0) return;
+    const Figures& f = machine_.spec().figures;
+    const EngineRates engines(f, f.number("cores") / machine_.cores());
+    for (const schedule::OperationShape& s : workload_.shapes) operations_.push_back(operation_time(s, engines).total);
+  }
+
   Time compute_time(const Part& part, const Rates& rates) const {
     Time time = part.time;
+    if (!operations_.empty() && !part.work.empty()) {
+      double seconds = 0;
+      for (const schedule::ShapedWork& w : part.work) seconds += operations_[w.shape] * w.count;
+      return slowed(part, std::max(time, transfer_time(seconds, 1.0)));
+    }
     const auto add = [&](double amount, double rate, const char* what) {
       if (amount <= 0) return;
       if (rate <= 0)
@@ -116,6 +132,10 @@ class Player {
     };
     add(part.flops, rates.flops, "FLOPs a second");
     add(part.bytes, rates.memory, "memory");
+    return slowed(part, time);
+  }
+
+  Time slowed(const Part& part, Time time) const {
     double slowness = 1;
     for (std::uint32_t cell : part.cells)
       for (Rank r : workload_.cells[cell].ranks) slowness = std::max(slowness, machine_.slowness(r));
@@ -257,6 +277,7 @@ class Player {
   const PlayOptions& options_;
   Choices choices_;
   std::vector<Rank> everyone_;
+  std::vector<double> operations_;  // seconds, by shape; empty: rates decide
   std::vector<Time> durations_;
   std::vector<const Chosen*> chosen_;
   std::vector<std::uint32_t> collectives_;

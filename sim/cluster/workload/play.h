@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/cluster/choose/choice.h"
 #include "sim/cluster/machine/machine.h"
 #include "sim/cluster/workload/workload.h"
 #include "sim/hardware/timeline/timeline.h"
@@ -20,6 +21,8 @@ struct PlayOptions {
   double memory = 0;                               // bytes a second, of a rank; 0: its part of the chip's HBM
   double element = 4;                              // bytes
   std::optional<std::uint64_t> noise = {};         // as in RunSettings, with a different seed for each collective
+  double within = usual_within;                    // as in ChoiceLimits
+  std::int64_t most_effort = 0;                    // likewise; 0: as there
   std::function<bool(Time, double)> stopped = {};  // as in RunSettings, of each run
 };
 

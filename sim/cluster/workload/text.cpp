@@ -5,13 +5,15 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "schedule/algorithms/algorithm_config.h"
+#include "schedule/graph/operation_text.h"
+#include "sim/cluster/workload/text_amounts.h"
 #include "sim/cluster/workload/workload.h"
-#include "sim/hardware/figures/figure_units.h"
 #include "text/number.h"
 #include "text/words.h"
 
@@ -23,8 +25,6 @@ constexpr std::size_t most_parts = std::size_t{1} << 22;
 constexpr std::size_t most_waits = std::size_t{1} << 24;
 constexpr std::size_t most_streams = 65'535;
 constexpr std::size_t most_named = std::size_t{1} << 26;  // ranks in groups, all lines together
-constexpr double most_time = 1e6;                         // seconds
-constexpr double most_amount = 1e24;                      // bytes, FLOPs
 
 using schedule::GraphTask;
 using Group = std::vector<Rank>;
@@ -74,53 +74,6 @@ Group group_of(std::string_view word, Rank ranks) {
   return group;
 }
 
-struct Amount {
-  double value = 0;
-  std::string_view unit;
-};
-
-Amount amount_of(std::string_view word, const char* expected) {
-  std::string_view unit = word;
-  const auto value = text::take_number<double>(unit);
-  if (!value || !std::isfinite(*value) || *value < 0) refuse("'{}': expected {}", word, expected);
-  return {*value, unit};
-}
-
-double bytes_of(std::string_view word) {
-  const Amount amount = amount_of(word, "bytes, as in 64MB");
-  const Unit* unit = find_unit(amount.unit);
-  if (unit == nullptr || unit->dimension != Dimension::bytes) refuse("'{}': expected bytes, as in 64MB or 8KiB", word);
-  const double bytes = std::floor(in_own_unit(amount.value, *unit));
-  if (bytes > most_amount) refuse("'{}' is more than {} B", word, most_amount);
-  return bytes;
-}
-
-// "120us", "1.2TFLOP", "300MB": any of them, once each.
-bool add_work(std::string_view word, GraphTask& part) {
-  if (word.empty() || (word[0] != '.' && (word[0] < '0' || word[0] > '9'))) return false;
-  constexpr const char* expected = "a time, FLOPs or bytes, as in 120us, 1.2TFLOP or 300MB";
-  const Amount amount = amount_of(word, expected);
-  if (amount.unit.ends_with("FLOP") && amount.unit.size() <= 5) {
-    constexpr std::string_view prefixes = "KMGTPE";
-    const std::size_t prefix = amount.unit.size() == 4 ? prefixes.npos : prefixes.find(amount.unit[0]);
-    if (amount.unit.size() == 5 && prefix == prefixes.npos) refuse("'{}': expected {}", word, expected);
-    part.flops = amount.value * (amount.unit.size() == 4 ? 1 : std::pow(1e3, static_cast<double>(prefix + 1)));
-    if (part.flops > most_amount) refuse("'{}' is more than {} FLOP", word, most_amount);
-    return true;
-  }
-  const Unit* unit = find_unit(amount.unit);
-  if (unit != nullptr && unit->dimension == Dimension::time) {
-    const double seconds = in_own_unit(amount.value, *unit);
-    if (seconds > most_time) refuse("'{}' is more than {} s", word, most_time);
-    part.time = static_cast<Time>(std::llround(seconds * 1e12));
-  } else if (unit != nullptr && unit->dimension == Dimension::bytes) {
-    part.bytes = bytes_of(word);
-  } else {
-    refuse("'{}': expected {}", word, expected);
-  }
-  return true;
-}
-
 class Reader {
  public:
   ExecutionGraph read(std::string_view name, std::string_view text) {
@@ -168,7 +121,26 @@ class Reader {
         refuse("'{}' is the name of an earlier group", words[1]);
       return;
     }
+    if (words[0] == "operation") {
+      if (words.size() < 3) refuse("expected: operation NAME KIND rows=N columns=N ...");
+      if (!operations_.emplace(words[1], static_cast<std::uint32_t>(out_.shapes.size())).second)
+        refuse("'{}' is the name of an earlier operation", words[1]);
+      out_.shapes.push_back(schedule::read_operation(std::span(words).subspan(2)));
+      return;
+    }
     take_task(words);
+  }
+
+  // "NAME" or "NAME*COUNT" of an operation.
+  bool add_operation(std::string_view word, GraphTask& part) const {
+    const std::size_t star = word.find('*');
+    const auto found = operations_.find(word.substr(0, star));
+    if (found == operations_.end()) return false;
+    const std::string_view count = star == word.npos ? "1" : word.substr(star + 1);
+    const auto number = text::number<std::uint32_t>(count, 1, most_parts);
+    if (!number) refuse("'{}': expected a count from 1 to {} after *", word, most_parts);
+    part.work.push_back({found->second, *number});
+    return true;
   }
 
   void take_task(const Words& words) {
@@ -181,7 +153,7 @@ class Reader {
     std::size_t at = 2;
     if (words[0] == "compute") {
       line.stream = "compute";
-      while (at < words.size() && add_work(words[at], part)) ++at;
+      while (at < words.size() && (add_operation(words[at], part) || add_typed_work(words[at], part))) ++at;
       if (at == 2) refuse("compute {}: expected a time, or FLOPs and bytes, as in 120us or 1.2TFLOP 300MB", words[1]);
     } else {
       part.kind = GraphTask::Kind::collective;
@@ -191,7 +163,7 @@ class Reader {
         refuse("{}: its counts differ by rank, which this form has no words for", words[0]);
       if (carries_data(part.collective)) {
         if (at == words.size()) refuse("{} {}: expected bytes, as in 64MB", words[0], words[1]);
-        part.bytes = bytes_of(words[at++]);
+        part.bytes = typed_bytes(words[at++]);
       }
       if (part.collective == schedule::Collective::send_recv) take_ends(words, at, line);
     }
@@ -369,6 +341,7 @@ class Reader {
   std::map<Groups, std::size_t> numbers_;
   std::vector<const Groups*> groups_;
   std::map<std::string_view, std::size_t, std::less<>> named_;
+  std::map<std::string_view, std::uint32_t, std::less<>> operations_;
   std::unordered_set<std::string_view> names_;
   std::vector<Line> lines_;
   std::vector<std::uint32_t> class_of_;

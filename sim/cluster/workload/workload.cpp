@@ -22,7 +22,7 @@ class Spreading {
   }
 
   Workload run() {
-    out_.name = graph_.name, out_.ranks = graph_.ranks;
+    out_.name = graph_.name, out_.ranks = graph_.ranks, out_.shapes = graph_.shapes;
     find_cells();
     for (std::size_t c = 0; c < graph_.classes.size(); ++c)
       part_of_.emplace_back(cells_of_[c].size() * graph_.classes[c].tasks.size());
@@ -69,7 +69,7 @@ class Spreading {
   void place(const std::vector<TaskEnd>& ends) {
     const GraphTask& t = task(ends[0]);
     Part part{.name = t.name, .stream = graph_.streams[t.stream].name, .cells = {}, .after = {}, .time = t.time};
-    part.flops = t.flops, part.bytes = t.bytes;
+    part.work = t.work, part.flops = t.flops, part.bytes = t.bytes;
     if (t.kind == GraphTask::Kind::compute) {
       for (std::uint32_t cell : cells_of_[ends[0].rank_class]) {
         part.cells = {cell};

@@ -32,6 +32,7 @@ struct Part {
   std::vector<std::uint32_t> after;  // parts that must end first; each comes before this one
   // Compute: `time`, and the work below at the chip's rates. The longest of the three counts.
   Time time = 0;
+  std::vector<schedule::ShapedWork> work = {};  // operations; their times add up, and flops and bytes do not count
   double flops = 0;
   double bytes = 0;  // of the collective's larger buffer, or read and written by compute
   schedule::Collective collective = schedule::Collective::all_reduce;
@@ -44,6 +45,7 @@ struct Part {
 struct Workload {
   std::string name;
   Rank ranks = 1;
+  std::vector<schedule::OperationShape> shapes;
   std::vector<Cell> cells;
   std::vector<Part> parts;  // each comes after those that it waits for
 };
@@ -57,6 +59,8 @@ Workload workload_of(const ExecutionGraph&);
 //   group dp 0-15:4 1-15:4 2-15:4 3-15:4      every fourth; 0,5,7-9 is a group, too
 //   compute NAME 120us                        a time; or FLOPs and bytes, at the rates of the machine's chip:
 //   compute NAME 1.2TFLOP 300MB
+//   operation mm product rows=4096 columns=4096 inner=4096    a name for an operation (sim/cluster/operation), and
+//   compute NAME mm*3                         three of it, at the rates of the chip's engines
 //   all_reduce NAME 64MB on tp by ring        any collective of schedule/; bytes of the larger buffer; by an algorithm
 //                                             with as many channels as suit it best, else by the best of all
 //   broadcast NAME 1MiB on tp root 2          root and peer count within the group
