@@ -1,0 +1,135 @@
+#include "sim/cluster/workload/exchanges.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+
+namespace trellis::sim {
+namespace {
+
+using schedule::GraphTask;
+using schedule::TaskEnd;
+
+// A step is not known to a per cent: an algorithm within this much of the fastest serves.
+constexpr double enough = 0.03;
+constexpr std::int64_t most_effort = 4'000'000;
+
+constexpr std::size_t most_groups = 64;  // simulated beside each other
+
+}  // namespace
+
+Exchanges::Exchanges(const ExecutionGraph& graph, const schedule::Matched& matched, const Machine& machine,
+                     const StepOptions& options)
+    : graph_(graph),
+      matched_(matched),
+      machine_(machine),
+      options_{.era = options.era,
+               .algorithm = options.algorithm,
+               .within = enough,
+               .most_effort = most_effort,
+               .stopped = options.stopped},
+      choices_(machine, options_),
+      host_(ranks_of_host(machine)) {
+  for (std::size_t c = 0; c < graph.communicators.size(); ++c) {
+    in_.emplace_back(graph.classes.size(), 0);
+    for (std::uint32_t t = 0; t < matched.together[c].size(); ++t)
+      for (std::uint32_t of : matched.together[c][t].classes) in_[c][of] = t;
+  }
+}
+
+const schedule::CommunicatorClasses& Exchanges::together(TaskEnd e) const {
+  const GraphTask& t = graph_.classes[e.rank_class].tasks[e.task];
+  return matched_.together[t.communicator][in_[t.communicator][e.rank_class]];
+}
+
+bool Exchanges::shares_hosts(const std::vector<Rank>& a, const std::vector<Rank>& b) const {
+  std::set<Rank> hosts;
+  for (Rank r : a) hosts.insert(r / host_);
+  return std::ranges::any_of(b, [&](Rank r) { return hosts.contains(r / host_); });
+}
+
+std::vector<Rank> Exchanges::members_of(std::uint32_t group, TaskEnd e, const GraphTask& other) const {
+  const GraphTask& t = graph_.classes[e.rank_class].tasks[e.task];
+  const auto& groups = graph_.communicators[t.communicator].groups;
+  std::vector<Rank> members;
+  if (groups.empty()) {
+    members.resize(static_cast<std::size_t>(graph_.ranks));
+    std::iota(members.begin(), members.end(), 0);
+  } else {
+    members = groups[group];
+  }
+  if (t.kind == GraphTask::Kind::collective) return members;
+  return {members.at(static_cast<std::size_t>(other.peer)), members.at(static_cast<std::size_t>(t.peer))};
+}
+
+ExchangePrice Exchanges::priced(TaskEnd e, const GraphTask& other) {
+  const GraphTask& t = graph_.classes[e.rank_class].tasks[e.task];
+  const bool message = t.kind != GraphTask::Kind::collective;
+  ExchangePrice price{.name = message ? "send_recv" : std::string(schedule::name(t.collective)),
+                      .algorithm = {},
+                      .communicator = t.communicator,
+                      .bytes = t.bytes};
+  Workload beside{.name = graph_.name, .ranks = graph_.ranks};
+  std::vector<Rank> first;
+  // The end's own groups first; those of other classes do the same at about the same time.
+  std::vector<std::uint32_t> order = together(e).groups;
+  for (const schedule::CommunicatorClasses& set : matched_.together[t.communicator])
+    if (&set != &together(e)) order.insert(order.end(), set.groups.begin(), set.groups.end());
+  for (std::uint32_t g : order) {
+    const std::vector<Rank> members = members_of(g, e, other);
+    if (members.size() < 2) continue;
+    if (first.empty()) first = members;
+    if (!shares_hosts(first, members) || beside.parts.size() == most_groups) continue;
+    Part part{.kind = Part::Kind::collective, .name = t.name, .stream = "comm"};
+    part.bytes = t.bytes, part.root = message ? 0 : t.root, part.peer = message ? 1 : t.peer;
+    part.collective = message ? schedule::Collective::send_recv : t.collective;
+    part.members = members, part.algorithm = t.algorithm;
+    part.cells = {static_cast<std::uint32_t>(beside.cells.size())};
+    beside.cells.push_back({members});
+    beside.parts.push_back(std::move(part));
+  }
+  if (beside.parts.empty()) return price;
+  const Chosen& chosen = choices_.choose(beside.parts[0], first);
+  price.alone = price.together = chosen.pattern == nullptr ? forever : chosen.alone;
+  if (price.alone == forever) return price;
+  price.algorithm = chosen.words;
+  if (beside.parts.size() == 1) return price;
+  for (Part& part : beside.parts)
+    if (part.algorithm.empty()) part.algorithm = price.algorithm;
+  price.together = play(beside, machine_, options_).time;
+  return price;
+}
+
+Time Exchanges::time_of(TaskEnd e, const GraphTask& other) {
+  const GraphTask& t = graph_.classes[e.rank_class].tasks[e.task];
+  const bool message = t.kind != GraphTask::Kind::collective;
+  std::vector<Rank> place = members_of(together(e).groups.front(), e, other);
+  if (machine_.spec().defects.empty()) {  // hosts are alike
+    const Rank first = place.front() / host_ * host_;
+    for (Rank& r : place) r -= first;
+  }
+  const Key key{t.communicator, message ? -1 : static_cast<int>(t.collective),
+                t.bytes,        message ? 0 : t.root,
+                t.algorithm,    std::move(place)};
+  auto found = known_.find(key);
+  if (found == known_.end()) found = known_.emplace(key, priced(e, other)).first;
+  ++found->second.count;
+  return found->second.together;
+}
+
+void Exchanges::begin() {
+  for (auto& [key, price] : known_) price.count = 0;
+}
+
+std::vector<ExchangePrice> Exchanges::prices() const {
+  std::vector<ExchangePrice> all;
+  for (const auto& [key, price] : known_) all.push_back(price);
+  std::ranges::stable_sort(
+      all, [](const ExchangePrice& a, const ExchangePrice& b) { return a.together * a.count > b.together * b.count; });
+  return all;
+}
+
+}  // namespace trellis::sim

@@ -1,0 +1,81 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <stdexcept>
+
+#include "sim/cluster/workload/step_price.h"
+
+namespace trellis::sim {
+namespace {
+
+constexpr std::string_view software = "software.", exposed = "step.exposed.";
+
+// 2.21.1 -> {2, 21, 1}
+std::array<int, 3> release(std::string_view word) {
+  std::array<int, 3> numbers{};
+  const char* at = word.data();
+  const char* const end = at + word.size();
+  for (int& n : numbers) {
+    const auto [rest, error] = std::from_chars(at, end, n);
+    if (error != std::errc())
+      throw std::invalid_argument(fmt::format("software {}: expected a release, as 2.21 or 2.13.1", word));
+    if (rest == end) return numbers;
+    at = rest + 1;
+  }
+  return numbers;
+}
+
+double or_one(const Figures& f, std::string_view key) { return f.has(key) ? f.number(key) : 1; }
+
+double software_factor(const Machine& machine, const std::string& named) {
+  const Figures& f = machine.spec().figures;
+  const std::vector<std::string> all = software_releases(machine);
+  if (all.empty()) return 1;
+  std::string use = all.back();
+  if (!named.empty()) {
+    const auto asked = release(named);
+    if (asked < release(all.front()))
+      throw std::invalid_argument(
+          fmt::format("software {}: expected {} or later; known are {}", named, all.front(), fmt::join(all, ", ")));
+    for (const std::string& each : all)
+      if (release(each) <= asked) use = each;
+  }
+  return or_one(f, "step.level") / f.number(fmt::format("{}{}", software, use));
+}
+
+}  // namespace
+
+std::vector<std::string> software_releases(const Machine& machine) {
+  std::vector<std::string> all;
+  for (const auto& [key, figure] : machine.spec().figures.all())
+    if (key.starts_with(software)) all.push_back(key.substr(software.size()));
+  std::ranges::sort(all, {}, release);
+  return all;
+}
+
+Rank ranks_of_host(const Machine& machine) {
+  std::vector<ResourceId> route;
+  for (Rank r = machine.cores(); r < machine.ranks(); r += machine.cores()) {
+    route.clear();
+    machine.route(0, r, route);
+    if (std::ranges::any_of(route, [&](ResourceId id) { return machine.between_hosts(id); })) return r;
+  }
+  return machine.ranks();
+}
+
+StepFactors factors_of(const ExecutionGraph& graph, const Machine& machine, const StepOptions& options) {
+  const Figures& f = machine.spec().figures;
+  StepFactors factors;
+  factors.software = software_factor(machine, options.software);
+  if (graph.ranks > ranks_of_host(machine) && f.has("step.hosts")) factors.hosts = 1 + f.number("step.hosts");
+  for (const schedule::Communicator& c : graph.communicators)
+    if (const std::string key = fmt::format("{}{}", exposed, c.name); f.has(key))
+      factors.exposed[c.name] = f.number(key);
+  factors.spread = or_one(f, "step.spread");
+  return factors;
+}
+
+}  // namespace trellis::sim

@@ -1,0 +1,241 @@
+#include "sim/cluster/workload/step_price.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+#include "schedule/graph/match.h"
+#include "sim/cluster/operation/operation.h"
+#include "sim/cluster/workload/exchanges.h"
+
+namespace trellis::sim {
+namespace {
+
+using schedule::GraphTask;
+using schedule::TaskEnd;
+
+}  // namespace
+
+struct StepPricer::State {
+  State(const ExecutionGraph& g, const Machine& machine, const StepOptions& options)
+      : graph(g), matched(match(g)), exchanges(g, matched, machine, options) {
+    if (!matched.fault.empty()) throw std::invalid_argument(fmt::format("{}: {}", g.name, matched.fault));
+    const Figures& f = machine.spec().figures;
+    const EngineRates engines(f, f.number("cores") / machine.cores());
+    for (const schedule::OperationShape& s : g.shapes) operations.push_back(operation_time(s, engines));
+    for (const schedule::RankClass& c : g.classes) {
+      slowness.push_back(1);
+      for (Rank r : c.ranks) slowness.back() = std::max(slowness.back(), machine.slowness(r));
+    }
+  }
+
+  const ExecutionGraph& graph;
+  schedule::Matched matched;
+  Exchanges exchanges;
+  std::vector<OperationTime> operations;  // by shape
+  std::vector<double> slowness;           // by class
+};
+
+namespace {
+
+// One pass over the graph in an order in which it can be done.
+template <class State>
+class Walk {
+ public:
+  Walk(State& state, const StepFactors& factors)
+      : graph_(state.graph), matched_(state.matched), exchanges_(state.exchanges), operations_(state.operations) {
+    price_.factors = factors;
+    exchanges_.begin();
+    for (std::size_t c = 0; c < graph_.classes.size(); ++c) {
+      slowness_.push_back(state.slowness[c] * factors.software * factors.hosts);
+      price_.tasks.emplace_back(graph_.classes[c].tasks.size());
+      last_.emplace_back(graph_.streams.size(), none);
+      price_.classes.push_back({.compute = std::vector<Time>(graph_.phases.size() + 1, 0),
+                                .exposed = std::vector<Time>(graph_.communicators.size(), 0),
+                                .engines = std::vector<Time>(4, 0)});
+    }
+  }
+
+  StepPrice run() {
+    for (const auto& ends : matched_.order)
+      if (!place(ends)) return {.time = forever};
+    for (std::size_t c = 0; c < graph_.classes.size(); ++c)
+      price_.classes[c].idle = price_.time - price_.classes[c].busy();
+    price_.low = static_cast<Time>(static_cast<double>(price_.time) / price_.factors.spread);
+    price_.high = static_cast<Time>(static_cast<double>(price_.time) * price_.factors.spread);
+    price_.exchanges = exchanges_.prices();
+    find_path();
+    return std::move(price_);
+  }
+
+ private:
+  static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
+
+  const GraphTask& task(TaskEnd e) const { return graph_.classes[e.rank_class].tasks[e.task]; }
+  StepTask& placed(TaskEnd e) { return price_.tasks[e.rank_class][e.task]; }
+
+  // When the end's own class lets it begin. What its stream waits for on another stream is exposed there.
+  Time ready(TaskEnd e) {
+    StepTask& own = placed(e);
+    const GraphTask& t = task(e);
+    const auto wait_for = [&](std::uint32_t before) {
+      const Time end = price_.tasks[e.rank_class][before].end;
+      if (end <= own.start && own.cause_class >= 0) return;
+      own.start = std::max(own.start, end), own.cause_class = static_cast<std::int32_t>(e.rank_class);
+      own.cause = before;
+    };
+    const std::uint32_t previous = last_[e.rank_class][t.stream];
+    if (graph_.streams[t.stream].ordered && previous != none) wait_for(previous);
+    const Time free = own.start;
+    for (std::uint32_t before : t.after) wait_for(before);
+    if (t.stream == 0 && own.start > free && own.cause_class >= 0) {
+      const GraphTask& awaited = graph_.classes[e.rank_class].tasks[own.cause];
+      if (awaited.kind != GraphTask::Kind::compute)
+        price_.classes[e.rank_class].exposed[awaited.communicator] += own.start - free;
+    }
+    last_[e.rank_class][t.stream] = e.task;
+    return own.start;
+  }
+
+  Time computed(TaskEnd e) {
+    const GraphTask& t = task(e);
+    ClassTime& spent = price_.classes[e.rank_class];
+    double seconds = 0;
+    for (const schedule::ShapedWork& w : t.work) {
+      const OperationTime& o = operations_[w.shape];
+      seconds += o.total * w.count;
+      const double parts[] = {o.engines.tensor, o.engines.vector, o.engines.scalar, o.engines.memory};
+      for (std::size_t i = 0; i < 4; ++i) spent.engines[i] += transfer_time(parts[i] * w.count, 1.0);
+    }
+    const Time time =
+        static_cast<Time>(static_cast<double>(t.time + transfer_time(seconds, 1.0)) * slowness_[e.rank_class]);
+    const std::size_t phase = t.phase < graph_.phases.size() ? t.phase : graph_.phases.size();
+    if (t.stream == 0) spent.compute[phase] += time;
+    return time;
+  }
+
+  Time exchanged(const std::vector<TaskEnd>& ends) {
+    const GraphTask& t = task(ends[0]);
+    const Time time = exchanges_.time_of(ends[0], task(ends.back()));
+    if (time == forever || t.stream != 0) return time;
+    const auto factor = price_.factors.exposed.find(graph_.communicators[t.communicator].name);
+    return factor == price_.factors.exposed.end() ? time
+                                                  : static_cast<Time>(static_cast<double>(time) * factor->second);
+  }
+
+  bool place(const std::vector<TaskEnd>& ends) {
+    const GraphTask& t = task(ends[0]);
+    if (t.kind == GraphTask::Kind::compute) {
+      StepTask& own = placed(ends[0]);
+      const Time start = ready(ends[0]);
+      own.end = start + computed(ends[0]);
+      price_.time = std::max(price_.time, own.end);
+      return true;
+    }
+    const Time took = exchanged(ends);
+    if (took == forever) return false;
+    return t.kind == GraphTask::Kind::collective ? gather(ends, took) : pass(ends, took);
+  }
+
+  // All come to it; it ends for all at once.
+  bool gather(const std::vector<TaskEnd>& ends, Time took) {
+    TaskEnd last = ends[0];
+    for (TaskEnd e : ends)
+      if (ready(e) > placed(last).start) last = e;
+    const Time start = placed(last).start;
+    for (TaskEnd e : ends) {
+      StepTask& own = placed(e);
+      if (own.start < start) own.cause_class = placed(last).cause_class, own.cause = placed(last).cause;
+      own.start = start, own.end = start + took;
+      if (task(e).stream == 0) price_.classes[e.rank_class].exposed[task(e).communicator] += took;
+    }
+    price_.time = std::max(price_.time, start + took);
+    return true;
+  }
+
+  // A message leaves when its sender has come to it, and is there when it arrives.
+  bool pass(const std::vector<TaskEnd>& ends, Time took) {
+    const bool first_sends = task(ends[0]).kind == GraphTask::Kind::send;
+    const TaskEnd from = ends[first_sends ? 0 : 1], to = ends[first_sends ? 1 : 0];
+    const Time sent = ready(from), free = ready(to), arrives = sent + took;
+    placed(from).end = arrives;
+    StepTask& taken = placed(to);
+    taken.end = std::max(free, arrives);
+    if (arrives > free) {
+      taken.start = std::max(free, sent);
+      if (sent > free) taken.cause_class = static_cast<std::int32_t>(from.rank_class), taken.cause = from.task;
+    }
+    if (task(from).stream == 0) price_.classes[from.rank_class].exposed[task(from).communicator] += took;
+    if (task(to).stream == 0) price_.classes[to.rank_class].exposed[task(to).communicator] += taken.end - taken.start;
+    price_.time = std::max(price_.time, std::max(arrives, taken.end));
+    return true;
+  }
+
+  void find_path() {
+    std::int32_t of = -1;
+    std::uint32_t at = 0;
+    for (std::size_t c = 0; c < price_.tasks.size(); ++c)
+      for (std::uint32_t t = 0; t < price_.tasks[c].size(); ++t)
+        if (price_.tasks[c][t].end == price_.time) of = static_cast<std::int32_t>(c), at = t;
+    const std::size_t most = std::transform_reduce(price_.tasks.begin(), price_.tasks.end(), std::size_t{0},
+                                                   std::plus<>(), [](const auto& all) { return all.size(); });
+    while (of >= 0 && price_.path.size() <= most) {
+      price_.path.emplace_back(static_cast<std::uint32_t>(of), at);
+      const StepTask& t = price_.tasks[static_cast<std::size_t>(of)][at];
+      of = t.cause_class, at = t.cause;
+    }
+    std::ranges::reverse(price_.path);
+  }
+
+  const ExecutionGraph& graph_;
+  const schedule::Matched& matched_;
+  Exchanges& exchanges_;
+  const std::vector<OperationTime>& operations_;
+  StepPrice price_;
+  std::vector<double> slowness_;                  // by class
+  std::vector<std::vector<std::uint32_t>> last_;  // by class and stream
+};
+
+}  // namespace
+
+Time ClassTime::busy() const {
+  return std::accumulate(exposed.begin(), exposed.end(), std::accumulate(compute.begin(), compute.end(), Time{0}));
+}
+
+StepPricer::StepPricer(const ExecutionGraph& graph, const Machine& machine, const StepOptions& options) {
+  if (machine.spec().chip.empty())
+    throw std::invalid_argument(
+        fmt::format("{} has no chip: expected a machine whose engines are known, as trn1.32xlarge", machine.name()));
+  if (graph.ranks > machine.ranks())
+    throw std::invalid_argument(
+        fmt::format("{} is for {} ranks: {} has {}", graph.name, graph.ranks, machine.name(), machine.ranks()));
+  state_ = std::make_unique<State>(graph, machine, options);
+}
+StepPricer::~StepPricer() = default;
+StepPricer::StepPricer(StepPricer&&) noexcept = default;
+
+StepPrice StepPricer::price(const StepFactors& factors) { return Walk(*state_, factors).run(); }
+
+StepPrice price_step(const ExecutionGraph& graph, const Machine& machine, const StepOptions& options) {
+  return StepPricer(graph, machine, options).price(factors_of(graph, machine, options));
+}
+
+Time computation_of(const ExecutionGraph& graph, const Machine& machine, const StepOptions& options) {
+  const Figures& f = machine.spec().figures;
+  const EngineRates engines(f, f.number("cores") / machine.cores());
+  std::vector<double> operations;
+  for (const schedule::OperationShape& s : graph.shapes) operations.push_back(operation_time(s, engines).total);
+  double longest = 0;
+  for (const schedule::RankClass& c : graph.classes) {
+    double seconds = 0;
+    for (const GraphTask& t : c.tasks)
+      for (const schedule::ShapedWork& w : t.work) seconds += operations[w.shape] * w.count;
+    longest = std::max(longest, seconds);
+  }
+  const StepFactors factors = factors_of(graph, machine, options);
+  return static_cast<Time>(longest * factors.software * factors.hosts * 1e12);
+}
+
+}  // namespace trellis::sim

@@ -1,0 +1,93 @@
+// Prices a training step class by class: ranks of a class do the same, and groups of a communicator do it beside each
+// other, so that each class is walked once and each exchange is simulated once. The cost is that of the graph, whatever
+// the number of ranks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/cluster/machine/machine.h"
+#include "sim/cluster/workload/play.h"
+
+namespace trellis::sim {
+
+struct StepOptions {
+  std::string era = {};       // of the machine's software, for collectives; empty: the usual one
+  std::string software = {};  // the release whose compiler made the step, as 2.21; empty: the newest that is known
+  std::string algorithm = {};
+  std::function<bool(Time, double)> stopped = {};  // as in RunSettings
+};
+
+// What a figure of the model says of a whole step; each is 1 where a machine's figures do not name it.
+struct StepFactors {
+  double software = 1;                    // of computation's time, for the release
+  double hosts = 1;                       // of computation's time, where there is more than one host
+  std::map<std::string, double> exposed;  // of the time of exchanges that computation waits for, by communicator
+  double spread = 1;                      // of the step's time, either way: the interval
+};
+
+struct StepTask {
+  Time start = 0, end = 0;
+  std::int32_t cause_class = -1;  // the class and task whose end it waited for last; -1: none
+  std::uint32_t cause = 0;
+};
+
+// Where a class's time goes; the parts add up to the step's time.
+struct ClassTime {
+  std::vector<Time> compute;  // by ExecutionGraph::phases, and last of what has none
+  std::vector<Time> exposed;  // by communicator: exchanges that it waits for
+  Time idle = 0;              // it waits for other classes, or is done
+  std::vector<Time> engines;  // picoseconds of Tensor, Vector, Scalar, memory, were each alone
+  Time busy() const;
+};
+
+struct ExchangePrice {
+  std::string name, algorithm;
+  std::uint32_t communicator = 0;
+  double bytes = 0;
+  Time alone = 0, together = 0;  // one group, and all that share hosts with it
+  std::int64_t count = 0;        // in a step, of all classes
+};
+
+struct StepPrice {
+  Time time = 0;  // forever: it was stopped
+  Time low = 0, high = 0;
+  StepFactors factors;
+  std::vector<ClassTime> classes;
+  std::vector<std::vector<StepTask>> tasks;  // by class
+  std::vector<ExchangePrice> exchanges;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> path;  // class and task, in order
+};
+
+// A graph on a machine, to be priced with several factors: what does not depend on them is found out once. The graph
+// and the machine must outlive it.
+class StepPricer {
+ public:
+  // Throws invalid_argument for a graph that is not proved, that does not fit the machine, or a machine without a chip.
+  StepPricer(const ExecutionGraph&, const Machine&, const StepOptions& = {});
+  ~StepPricer();
+  StepPricer(StepPricer&&) noexcept;
+
+  StepPrice price(const StepFactors&);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+StepPrice price_step(const ExecutionGraph&, const Machine&, const StepOptions& = {});
+
+// The longest computation of any class, exchanges left out: a bound on the step.
+Time computation_of(const ExecutionGraph&, const Machine&, const StepOptions& = {});
+
+StepFactors factors_of(const ExecutionGraph&, const Machine&, const StepOptions&);
+std::vector<std::string> software_releases(const Machine&);
+Rank ranks_of_host(const Machine&);
+
+Timeline timeline_of(const ExecutionGraph&, const StepPrice&);
+
+}  // namespace trellis::sim

@@ -1,0 +1,124 @@
+#include "sim/cluster/workload/step_price.h"
+
+#include <gtest/gtest.h>
+
+#include "sim/cluster/operation/operation.h"
+#include "tests/why.h"
+
+namespace trellis::sim {
+namespace {
+
+const char* const products =
+    "operation mm product rows=4096 columns=4096 inner=4096\n"
+    "operation norm rms_norm rows=4096 columns=4096\n";
+
+double seconds_of(const OperationShape& s, const Machine& machine) {
+  const Figures& f = machine.spec().figures;
+  return operation_time(s, EngineRates(f, f.number("cores") / machine.cores())).total;
+}
+
+const OperationShape mm{.kind = "product", .rows = 4096, .columns = 4096, .inner = 4096};
+const OperationShape norm{.kind = "rms_norm", .rows = 4096, .columns = 4096};
+
+TEST(StepPrice, OneRankTakesTheSumOfItsOperations) {
+  const Machine machine = machine_named("trn1.2xlarge");
+  const ExecutionGraph graph =
+      read_graph("step", std::string("ranks 1\n") + products + "compute a mm*3 norm\ncompute b mm after a\n");
+  const StepPrice p = price_step(graph, machine);
+  const double expected = (4 * seconds_of(mm, machine) + seconds_of(norm, machine)) * p.factors.software;
+  EXPECT_NEAR(in_seconds(p.time), expected, 1e-9);
+  EXPECT_EQ(p.classes[0].busy(), p.time);
+  EXPECT_EQ(p.classes[0].idle, 0);
+  EXPECT_EQ(p.path.size(), 2U);
+  EXPECT_LT(p.low, p.time);
+  EXPECT_GT(p.high, p.time);
+}
+
+TEST(StepPrice, APlayedWorkloadHasTheSameOperations) {
+  const Machine machine = machine_named("trn1.2xlarge");
+  const ExecutionGraph graph = read_graph("step", std::string("ranks 2\n") + products + "compute a mm*3 norm\n");
+  EXPECT_NEAR(in_seconds(price(graph, machine).time), 3 * seconds_of(mm, machine) + seconds_of(norm, machine), 1e-9);
+}
+
+TEST(StepPrice, WhatIsWaitedForIsExposedAndWhatRunsBesideIsNot) {
+  const Machine machine = machine_named("trn1.32xlarge");
+  const auto priced = [&](const char* sum) {
+    return price_step(read_graph("step", std::string("ranks 32\n") + products + "compute a mm*30\n" + sum), machine);
+  };
+  const StepPrice waited = priced("all_reduce g 64MB after a stream compute\ncompute b mm*30\n");
+  const StepPrice beside = priced("all_reduce g 64MB after a\ncompute b mm*30\n");
+  const StepPrice late = priced("all_reduce g 64MB after a\ncompute b mm*3 after g\n");
+  EXPECT_GT(waited.classes[0].exposed[0], 0);
+  EXPECT_EQ(waited.time - beside.time, waited.classes[0].exposed[0]);
+  EXPECT_EQ(beside.classes[0].exposed[0], 0);
+  EXPECT_EQ(late.classes[0].exposed[0], late.exchanges[0].together);
+}
+
+TEST(StepPrice, GroupsOfAHostShareItsWayOut) {
+  const Machine machine = machine_named("trn1.32xlarge x 2");
+  std::string groups = "group one 0,32\ngroup all";
+  for (int r = 0; r < 32; ++r) groups += " " + std::to_string(r) + "," + std::to_string(r + 32);
+  const auto took = [&](const char* on) {
+    return price_step(read_graph("step", "ranks 64\n" + groups + "\nall_reduce g 64MB on " + on + "\n"), machine)
+        .exchanges[0];
+  };
+  const ExchangePrice alone = took("one"), shared = took("all");
+  EXPECT_EQ(alone.together, alone.alone);
+  EXPECT_EQ(shared.alone, alone.alone);
+  EXPECT_GT(shared.together, 2 * shared.alone);
+}
+
+TEST(StepPrice, SlowRanksSlowTheirClassDown) {
+  MachineSpec spec = machine_spec("trn1.2xlarge");
+  what_if(spec, "straggler:1:0.5");
+  const ExecutionGraph graph = read_graph("step", std::string("ranks 2\n") + products + "compute a mm\n");
+  EXPECT_NEAR(static_cast<double>(price_step(graph, Machine(spec)).time),
+              2.0 * static_cast<double>(price_step(graph, machine_named("trn1.2xlarge")).time), 10);
+}
+
+TEST(StepPrice, ReleasesOfTheSoftwareCount) {
+  const Machine machine = machine_named("trn1.2xlarge");
+  const ExecutionGraph graph = read_graph("step", std::string("ranks 1\n") + products + "compute a mm\n");
+  const auto factor = [&](const char* release) {
+    return price_step(graph, machine, {.software = release}).factors.software;
+  };
+  EXPECT_EQ(factor("2.13.1"), factor("2.10"));
+  EXPECT_GT(factor("2.5"), factor("2.13"));
+  EXPECT_LT(factor("2.21"), factor("2.13"));
+  EXPECT_EQ(factor("2.99"), factor(""));
+  EXPECT_NE(why([&] { factor("1.0"); }).find("expected 2.3 or later"), std::string::npos);
+  EXPECT_NE(why([&] { factor("new"); }).find("expected a release"), std::string::npos);
+}
+
+TEST(StepPrice, RefusesAMachineWithoutEnginesAndTooFewRanks) {
+  const ExecutionGraph graph = read_graph("step", std::string("ranks 4\n") + products + "compute a mm\n");
+  EXPECT_NE(why([&] { price_step(graph, machine_named("ring:4")); }).find("has no chip"), std::string::npos);
+  EXPECT_NE(why([&] { price_step(graph, machine_named("trn1.2xlarge")); }).find("is for 4 ranks"), std::string::npos);
+}
+
+TEST(OperationText, ReadsBackWhatItPrints) {
+  const char* const text =
+      "ranks 1\noperation a attention rows=128 columns=128 inner=64 batch=8 shared=4 type=f32 causal flash\n"
+      "operation b elementwise rows=3 columns=5 inputs=3 outputs=2 vector=1.5 scalar=2 fused\ncompute c a*2 b\n";
+  const ExecutionGraph graph = read_graph("step", text);
+  ASSERT_EQ(graph.shapes.size(), 2U);
+  EXPECT_EQ(graph.shapes[0], (OperationShape{.kind = "attention",
+                                             .rows = 128,
+                                             .columns = 128,
+                                             .inner = 64,
+                                             .batch = 8,
+                                             .shared = 4,
+                                             .type = "f32",
+                                             .causal = true,
+                                             .flash = true}));
+  EXPECT_EQ(graph.shapes[1].vector, 1.5);
+  EXPECT_EQ(graph.classes[0].tasks[0].work,
+            (std::vector<schedule::ShapedWork>{{.shape = 0, .count = 2}, {.shape = 1, .count = 1}}));
+  EXPECT_NE(why([] { read_graph("s", "ranks 1\noperation a add rows=0\n"); }).find("rows=0: expected 1 to"),
+            std::string::npos);
+  EXPECT_NE(why([] { read_graph("s", "ranks 1\noperation a add row=1\n"); }).find("'row=1': expected rows="),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace trellis::sim

@@ -1,0 +1,178 @@
+#include "tools/train/step_words.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "schedule/graph/match.h"
+#include "sim/hardware/timeline/summary_words.h"
+#include "tools/program/json_text.h"
+#include "tools/program/table.h"
+
+namespace trellis::tools {
+namespace {
+
+using sim::Time;
+
+Table classes_of(const PricedStep& p) {
+  std::vector<Column> columns{{.name = "ranks", .align = Align::left}};
+  for (const std::string& phase : p.graph.phases) columns.push_back({.name = phase, .unit = "s"});
+  for (const schedule::Communicator& c : p.graph.communicators) columns.push_back({.name = c.name, .unit = "s"});
+  columns.push_back({.name = "idle", .unit = "s"});
+  columns.push_back({.name = "memory", .unit = "B"});
+  for (const char* what : {"weights", "gradients", "optimizer", "activations"})
+    columns.push_back({.name = what, .unit = "B"});
+  Table table("classes", std::move(columns));
+  for (std::size_t c = 0; c < p.spent.size(); ++c) {
+    const sim::ClassTime& t = p.spent[c];
+    std::vector<Cell> row{schedule::ranks_words(p.graph.classes[c].ranks)};
+    for (std::size_t i = 0; i < p.graph.phases.size(); ++i) row.emplace_back(sim::in_seconds(t.compute[i]));
+    for (Time exposed : t.exposed) row.emplace_back(sim::in_seconds(exposed));
+    row.emplace_back(sim::in_seconds(t.idle));
+    const schedule::PeakMemory& m = p.memory[c];
+    const auto of = [&](train::Category k) { return static_cast<double>(m.by_category[static_cast<std::size_t>(k)]); };
+    using train::Category;
+    row.emplace_back(static_cast<double>(m.bytes));
+    row.emplace_back(of(Category::parameter));
+    row.emplace_back(of(Category::gradient));
+    row.emplace_back(of(Category::master) + of(Category::moment));
+    row.emplace_back(of(Category::activation) + of(Category::scratch) + of(Category::input));
+    table.add(std::move(row));
+  }
+  return table;
+}
+
+Table exchanges_of(const PricedStep& p) {
+  Table table("exchanges", {{.name = "exchange", .align = Align::left},
+                            {.name = "on", .align = Align::left},
+                            {.name = "size", .unit = "B"},
+                            {.name = "alone", .unit = "s"},
+                            {.name = "together", .unit = "s"},
+                            {.name = "algorithm", .align = Align::left}});
+  constexpr std::size_t most = 12;
+  for (std::size_t i = 0; i < std::min(most, p.price.exchanges.size()); ++i) {
+    const sim::ExchangePrice& e = p.price.exchanges[i];
+    table.add({e.name, p.graph.communicators[e.communicator].name, e.bytes, sim::in_seconds(e.alone),
+               sim::in_seconds(e.together), e.algorithm});
+  }
+  return table;
+}
+
+// Of the ranks that compute longest: the engines' own times, and the sum that operations take.
+std::string engines_words(const PricedStep& p) {
+  const auto& most = *std::ranges::max_element(p.spent, {}, [](const sim::ClassTime& t) {
+    Time sum = 0;
+    for (Time each : t.compute) sum += each;
+    return sum;
+  });
+  return fmt::format("Tensor {}, Vector {}, Scalar {}, DMA {}, each alone", sim::time_words(most.engines[0]),
+                     sim::time_words(most.engines[1]), sim::time_words(most.engines[2]),
+                     sim::time_words(most.engines[3]));
+}
+
+std::string factors_words(const sim::StepFactors& f) {
+  std::string words = fmt::format("computation x {:.3f} for the software's release", f.software);
+  if (f.hosts != 1) words += fmt::format(", x {:.3f} for several hosts", f.hosts);
+  for (const auto& [communicator, part] : f.exposed)
+    words += fmt::format("; {:.0f}% of {} exchanges exposed", 100 * part, communicator);
+  return words;
+}
+
+std::string memory_words(const PricedStep& p) {
+  const auto most = static_cast<double>(p.most_memory().bytes);
+  return fmt::format("{} of {} a rank{}", sim::bytes_words(most), sim::bytes_words(p.memory_of_rank),
+                     p.fits() ? "" : ": does NOT fit");
+}
+
+}  // namespace
+
+std::string step_path_words(const PricedStep& p) {
+  std::map<std::string, Time> parts;
+  Time before = 0, waits = 0;
+  for (const auto& [c, t] : p.price.path) {
+    const schedule::GraphTask& task = p.graph.classes[c].tasks[t];
+    const sim::StepTask& when = p.price.tasks[c][t];
+    const std::string what = task.kind == schedule::GraphTask::Kind::compute
+                                 ? task.phase < p.graph.phases.size() ? p.graph.phases[task.phase] : "computation"
+                                 : fmt::format("{} exchanges", p.graph.communicators[task.communicator].name);
+    waits += std::max<Time>(0, when.start - before);
+    parts[what] += when.end - std::max(when.start, before);
+    before = when.end;
+  }
+  if (waits > 0) parts["waiting"] = waits;
+  std::vector<std::pair<Time, std::string>> sorted;
+  for (const auto& [what, time] : parts) sorted.emplace_back(time, what);
+  std::ranges::sort(sorted, std::greater{});
+  std::vector<std::string> words;
+  for (const auto& [time, what] : sorted)
+    if (time > 0) words.push_back(fmt::format("{} {}", sim::share_words(time, p.price.time), what));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string step_text(const PricedStep& p, const sim::Machine& machine) {
+  const train::MeshShape& m = p.shape;
+  const double seconds = sim::in_seconds(p.time);
+  std::string out = fmt::format("{} on {}: {} ranks, tensor {}, pipeline {}, data {}; {} micro-batches of {}\n",
+                                p.config.name, machine.name(), p.graph.ranks, m.tensor, m.pipeline, m.data,
+                                p.micro_batches, p.config.micro_batch_size);
+  out += fmt::format("  step           {}\n", sim::time_words(p.time));
+  out += fmt::format("  between        {} and {}: four of five published steps are that near\n", sim::time_words(p.low),
+                     sim::time_words(p.high));
+  out += fmt::format("  throughput     {:.4g} sequences/s, {:.4g} tokens/s\n",
+                     static_cast<double>(p.sequences) / seconds, static_cast<double>(p.tokens) / seconds);
+  out += fmt::format("  MFU            {:.1f}% of {:.4g} TFLOP/s; forward and backward, causal halves, nothing twice\n",
+                     100 * p.mfu(), p.peak * 1e-12);
+  out += fmt::format("  memory         {}\n", memory_words(p));
+  out += fmt::format("  engines        {}\n", engines_words(p));
+  out += fmt::format("  model          {}\n", factors_words(p.price.factors));
+  out += fmt::format("  critical path  {}\n", step_path_words(p));
+  if (p.priced < p.micro_batches)
+    out += fmt::format("  laid out       {} micro-batches, of which one more repeats\n", p.priced);
+  return out + "\n" + classes_of(p).text() + "\n" + exchanges_of(p).text() +
+         "proved: communication matches, and nobody waits in a circle\n";
+}
+
+std::string step_json(const PricedStep& p, const sim::Machine& machine) {
+  const train::MeshShape& m = p.shape;
+  const double seconds = sim::in_seconds(p.time);
+  nlohmann::ordered_json out{{"config", p.config.name},
+                             {"machine", machine.name()},
+                             {"ranks", p.graph.ranks},
+                             {"tensor", m.tensor},
+                             {"pipeline", m.pipeline},
+                             {"data", m.data},
+                             {"micro_batches", p.micro_batches},
+                             {"time_ps", p.time},
+                             {"low_ps", p.low},
+                             {"high_ps", p.high},
+                             {"sequences_per_second", static_cast<double>(p.sequences) / seconds},
+                             {"tokens_per_second", static_cast<double>(p.tokens) / seconds},
+                             {"mfu", p.mfu()},
+                             {"memory_bytes", p.most_memory().bytes},
+                             {"memory_of_rank_bytes", p.memory_of_rank},
+                             {"fits", p.fits()},
+                             {"software_factor", p.price.factors.software},
+                             {"hosts_factor", p.price.factors.hosts},
+                             {"critical_path", step_path_words(p)}};
+  out["classes"] = classes_of(p).object()["classes"];
+  out["exchanges"] = exchanges_of(p).object()["exchanges"];
+  return json_text(out, 1);
+}
+
+std::string step_page(const PricedStep& p, const sim::Machine& machine) {
+  std::string text;
+  for (const char c : step_text(p, machine)) {
+    if (c == '<')
+      text += "&lt;";
+    else if (c == '&')
+      text += "&amp;";
+    else
+      text += c;
+  }
+  return "<pre>" + text + "</pre>";
+}
+
+}  // namespace trellis::tools
