@@ -43,7 +43,6 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--what-if", o.what_if, sim::change_grammar);
   app.add_option("--era", o.step.era, "The software's generation, for collectives [the machine's usual one]");
   app.add_option("--software", o.step.software, "The release that compiled the step, as 2.21 [the newest known]");
-  app.add_option("-a,--algorithm", o.step.algorithm, "For all collectives [the best of all, by price]");
   app.add_flag("--whole", o.whole, "Lay out and price every micro-batch, also where the steady state repeats");
   app.add_option("-o,--output", o.output, timeline_help);
   app.add_flag("--json", o.json, "Print JSON");

@@ -44,6 +44,16 @@ sim::ClassTime extended(const sim::ClassTime& a, const sim::ClassTime& b, double
   return out;
 }
 
+// Each micro-batch's input lasts from step to step.
+void extend(schedule::PeakMemory& m, const schedule::PeakMemory& longer, double rounds) {
+  const auto more = [&](std::size_t a, std::size_t b) {
+    return a + static_cast<std::size_t>(static_cast<double>(b - a) * rounds);
+  };
+  m.bytes = more(m.bytes, longer.bytes);
+  for (std::size_t k = 0; k < m.by_category.size(); ++k)
+    m.by_category[k] = more(m.by_category[k], longer.by_category[k]);
+}
+
 double peak_of(const sim::Machine& machine, Rank world) {
   const sim::Figures& f = machine.spec().figures;
   const double core = 2 * f.number("tensor.rows") * f.number("tensor.columns") * f.frequency("tensor.clock") /
@@ -97,7 +107,15 @@ StepOnMachine::StepOnMachine(const Config& config, Rank world, const sim::Machin
     lay(longer);
     rounds_ = static_cast<double>(micro_batches_ - repeats.first) / static_cast<double>(repeats.unit);
   }
+  learn();
   factors_ = sim::factors_of(laid_[0]->graph, machine, options);
+}
+
+// The longer step has the same exchanges.
+void StepOnMachine::learn() {
+  if (laid_.size() < 2) return;
+  laid_[0]->pricer->price({});
+  laid_[1]->pricer->learn(*laid_[0]->pricer);
 }
 
 sim::Time StepOnMachine::time(const sim::StepFactors& factors) {
@@ -122,7 +140,8 @@ PricedStep StepOnMachine::price() {
     if (next.time == sim::forever) return p.time = sim::forever, p;
     p.time = extended(p.time, next.time, rounds_);
     for (std::size_t i = 0; i < p.spent.size(); ++i)
-      p.spent[i] = extended(p.price.classes[i], next.classes[i], rounds_);
+      p.spent[i] = extended(p.price.classes[i], next.classes[i], rounds_),
+      extend(p.memory[i], laid_[1]->memory[i], rounds_);
   }
   p.low = static_cast<sim::Time>(static_cast<double>(p.time) / factors_.spread);
   p.high = static_cast<sim::Time>(static_cast<double>(p.time) * factors_.spread);

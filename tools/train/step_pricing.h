@@ -45,6 +45,7 @@ class StepOnMachine {
 
  private:
   struct Laid;
+  void learn();
   train::Config config_;
   const sim::Machine& machine_;
   sim::StepFactors factors_;

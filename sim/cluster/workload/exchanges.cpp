@@ -15,7 +15,7 @@ using schedule::TaskEnd;
 
 // A step is not known to a per cent: an algorithm within this much of the fastest serves.
 constexpr double enough = 0.03;
-constexpr std::int64_t most_effort = 4'000'000;
+constexpr std::int64_t most_effort = 500'000;
 
 constexpr std::size_t most_groups = 64;  // simulated beside each other
 
@@ -26,11 +26,7 @@ Exchanges::Exchanges(const ExecutionGraph& graph, const schedule::Matched& match
     : graph_(graph),
       matched_(matched),
       machine_(machine),
-      options_{.era = options.era,
-               .algorithm = options.algorithm,
-               .within = enough,
-               .most_effort = most_effort,
-               .stopped = options.stopped},
+      options_{.era = options.era, .within = enough, .most_effort = most_effort, .stopped = options.stopped},
       choices_(machine, options_),
       host_(ranks_of_host(machine)) {
   for (std::size_t c = 0; c < graph.communicators.size(); ++c) {
@@ -119,6 +115,8 @@ Time Exchanges::time_of(TaskEnd e, const GraphTask& other) {
   ++found->second.count;
   return found->second.together;
 }
+
+void Exchanges::learn(const Exchanges& other) { known_.insert(other.known_.begin(), other.known_.end()); }
 
 void Exchanges::begin() {
   for (auto& [key, price] : known_) price.count = 0;

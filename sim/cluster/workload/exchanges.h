@@ -20,7 +20,8 @@ class Exchanges {
 
   // `forever` if it was stopped. The task is one end of what is exchanged; of a message, the sender's.
   Time time_of(schedule::TaskEnd, const schedule::GraphTask& other);
-  void begin();  // of another step: nothing is counted yet
+  void learn(const Exchanges&);  // what another graph of the same communicators and machine found out
+  void begin();                  // of another step: nothing is counted yet
   std::vector<ExchangePrice> prices() const;
 
  private:

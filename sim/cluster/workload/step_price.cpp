@@ -216,6 +216,8 @@ StepPricer::StepPricer(const ExecutionGraph& graph, const Machine& machine, cons
 StepPricer::~StepPricer() = default;
 StepPricer::StepPricer(StepPricer&&) noexcept = default;
 
+void StepPricer::learn(const StepPricer& other) { state_->exchanges.learn(other.state_->exchanges); }
+
 StepPrice StepPricer::price(const StepFactors& factors) { return Walk(*state_, factors).run(); }
 
 StepPrice price_step(const ExecutionGraph& graph, const Machine& machine, const StepOptions& options) {

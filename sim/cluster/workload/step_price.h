@@ -18,7 +18,6 @@ namespace trellis::sim {
 struct StepOptions {
   std::string era = {};       // of the machine's software, for collectives; empty: the usual one
   std::string software = {};  // the release whose compiler made the step, as 2.21; empty: the newest that is known
-  std::string algorithm = {};
   std::function<bool(Time, double)> stopped = {};  // as in RunSettings
 };
 
@@ -73,6 +72,7 @@ class StepPricer {
   StepPricer(StepPricer&&) noexcept;
 
   StepPrice price(const StepFactors&);
+  void learn(const StepPricer&);  // what another graph of the same communicators and machine found out
 
  private:
   struct State;

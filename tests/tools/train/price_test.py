@@ -1,0 +1,76 @@
+"""trellis train price and search: a step's time, where it goes, what fits; a pipeline's repetition; a search's winner."""
+import json
+import unittest
+
+import program
+from small_run import CONFIG, sets, trellis
+
+MODEL = {"data__seq_length": 512, "model__hidden_size": 512, "model__num_attention_heads": 8,
+         "model__num_key_value_heads": 8, "model__intermediate_size": 1024, "model__num_layers": 8,
+         "precision__type": "mixed_precision"}
+
+
+class Price(program.Case):
+    def price(self, machine="trn1.32xlarge", more=(), returncode=0, **keys):
+        done = trellis("train", "price", CONFIG, "-m", machine, "--json", *more, *sets(**{**MODEL, **keys}))
+        self.assertEqual(done.returncode, returncode, done.stderr)
+        return json.loads(done.stdout)
+
+    def piped(self, micro_batches, pipeline=4, chunks=1, **keys):
+        return {"distributed_strategy__tensor_model_parallel_size": 2, "data__micro_batch_size": 1,
+                "distributed_strategy__pipeline_model_parallel_size": pipeline,
+                "distributed_strategy__virtual_pipeline_model_parallel_size": chunks,
+                "distributed_strategy__sequence_parallel": "true",
+                "data__global_batch_size": micro_batches * 32 // 2 // pipeline, **keys}
+
+    def test_the_steady_state_that_repeats_is_what_every_micro_batch_laid_out_takes(self):
+        for keys in self.piped(24), self.piped(24, chunks=2), self.piped(12, pipeline=2), self.piped(9, pipeline=1):
+            folded, whole = self.price(**keys), self.price(more=["--whole"], **keys)
+            self.assertEqual(folded["time_ps"], whole["time_ps"], keys)
+            self.assertEqual(folded["memory_bytes"], whole["memory_bytes"], keys)
+            for a, b in zip(folded["classes"], whole["classes"]):
+                for key in a:
+                    if key.endswith("_us"):
+                        self.assertAlmostEqual(a[key], b[key], delta=1e-6 * folded["time_ps"] * 1e-6, msg=(key, keys))
+
+    def test_where_the_time_goes_adds_up(self):
+        p = self.price(**self.piped(24))
+        for of in p["classes"]:
+            self.assertAlmostEqual(sum(v for k, v in of.items() if k.endswith("_us")), p["time_ps"] * 1e-6,
+                                   delta=1e-5 * p["time_ps"] * 1e-6)
+        self.assertLess(p["low_ps"], p["time_ps"])
+        self.assertGreater(p["high_ps"], p["time_ps"])
+
+    def test_what_a_machine_lacks_costs_time(self):
+        keys = self.piped(12)
+        usual = self.price(**keys)["time_ps"]
+        self.assertGreater(self.price(more=["--what-if", "straggler:3:0.5"], **keys)["time_ps"], 1.2 * usual)
+        self.assertGreater(self.price(more=["--what-if", "dma.engine.rate=8GB/s"], **keys)["time_ps"], usual)
+        self.assertLess(self.price(more=["--what-if", "tensor.clock=5GHz"], **keys)["time_ps"], usual)
+        self.assertGreater(self.price(more=["--software", "2.3"], **keys)["time_ps"], usual)
+
+    def test_what_does_not_fit_is_said(self):
+        p = self.price(returncode=1, more=["--what-if", "hbm.bytes=0.01GiB"], **self.piped(12))
+        self.assertFalse(p["fits"])
+
+    def test_wrong_words_are_refused(self):
+        for more, said in ((["-m", "ring:2"], "has no chip"),
+                           (["-m", "trn1.2xlarge", "--software", "new"], "expected a release"),
+                           (["-m", "trn1.2xlarge", "-n", "64", "--set", "data.global_batch_size=256"], "is for 64 ranks")):
+            done = trellis("train", "price", CONFIG, *more)
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertIn(said, done.stderr)
+
+    def test_a_search_finds_nothing_slower_than_any_layout_that_it_lists(self):
+        done = trellis("train", "search", CONFIG, "-m", "trn1.2xlarge", "-g", "16", "--json", *sets(**MODEL))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        times = [l["step_us"] for l in found["layouts"] if l["fits"]]
+        self.assertEqual(times, sorted(times))
+        self.assertLess(found["priced"], found["layouts_possible"])
+        memory = [l["memory_bytes"] for l in found["front"]]
+        self.assertEqual(memory, sorted(memory, reverse=True))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,78 @@
+// trellis train validate: priced steps held against published training records.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "tools/program/command.h"
+#include "tools/program/json_text.h"
+#include "tools/program/output.h"
+#include "tools/program/output_option.h"
+#include "tools/validate/training.h"
+
+namespace trellis::tools {
+namespace {
+
+struct Options {
+  std::string file, setups, only, output;
+  bool json = false;
+};
+
+void add(CLI::App& app, Options& o) {
+  app.description(
+      "Lays out and prices the step of each published training record, as `trellis train price` does, with what a "
+      "file\n"
+      "beside the records says of its run: model, precision, recomputation, and a rule where a record contradicts\n"
+      "itself. Prints each record's step measured, simulated, and simulated with the two fitted figures as the other\n"
+      "families of models give them; whether the interval around that holds it; errors with 0, 1 and 2 figures "
+      "fitted,\n"
+      "and with each family left out; and the baseline to beat, a table of one MFU a family.");
+  app.add_option("file", o.file, "Records, as sim/published/measured.json")->required();
+  app.add_option("--setups", o.setups, "What they were run with [training.json beside the file]");
+  app.add_option("--only", o.only, "Only records whose id begins with this");
+  app.add_flag("--json", o.json, "Print JSON");
+  app.add_option("-o,--output", o.output, "Write here [standard output]")->check(output_file());
+}
+
+std::string json_of(const TrainingAnswer& training) {
+  nlohmann::ordered_json out{{"records", nlohmann::ordered_json::array()}};
+  for (const TrainingLine& l : training.lines)
+    out["records"].push_back({{"id", l.id},
+                              {"family", l.family},
+                              {"measured_s", l.measured},
+                              {"simulated_s", l.simulated},
+                              {"left_out_s", l.left_out},
+                              {"low_s", l.low},
+                              {"high_s", l.high},
+                              {"inside", l.inside()},
+                              {"table_s", l.table},
+                              {"fits", l.fits},
+                              {"rule", l.rule}});
+  for (const FittedFigures& f : training.fitted)
+    out["fitted"].push_back({{"without", f.without}, {"exposed", f.exposed}, {"hosts", f.hosts}});
+  for (const auto& [id, why] : training.apart) out["apart"][id] = why;
+  for (const auto& [id, why] : training.faults) out["not_priced"][id] = why;
+  return json_text(out, 1);
+}
+
+int run(const Options& o) {
+  const std::string beside = (std::filesystem::path(o.file).parent_path() / "training.json").string();
+  std::vector<measure::Record> asked;
+  std::ranges::copy_if(measure::read_records(read_input(o.file), o.file), std::back_inserter(asked),
+                       [&](const measure::Record& r) { return r.id.starts_with(o.only); });
+  const TrainingAnswer training = training_answer(read_input(o.setups.empty() ? beside : o.setups), asked);
+  if (training.lines.empty())
+    throw std::invalid_argument(fmt::format("{}: no record of it is among the setups", o.file));
+  write_output(o.output, o.json ? json_of(training) : training_text(training));
+  return 0;
+}
+
+const Registered registered(command("train validate", "Hold priced training steps against published records",
+                                    "trellis train validate sim/published/measured.json\n"
+                                    "trellis train validate sim/published/measured.json --only train.bert",
+                                    add, run));
+
+}  // namespace
+}  // namespace trellis::tools
