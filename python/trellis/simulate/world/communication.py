@@ -69,6 +69,7 @@ class Communication:
         self._counts: dict[Any, int] = {}
         self.peers: set[int] = set()
         self._works: deque[_Work] = deque(maxlen=1 << 16)
+        recorder.before_operation = self._before_operation
         recorder.communicate = {
             "c10d": self._c10d, "_c10d_functional": self._functional, "_c10d_functional_autograd": self._functional,
             "_dtensor": self._functional,
@@ -86,6 +87,11 @@ class Communication:
             self._after_backward.append(number)
         else:
             self.waited(number)
+
+    def _before_operation(self) -> None:
+        """After the last node of a backward pass the reducer waits for its buckets, then copies them."""
+        if self._after_backward and torch._C._current_autograd_node() is None and not self.recorder.places.inside:
+            self.backward_ended()
 
     def backward_ended(self) -> None:
         waits, self._after_backward = self._after_backward, []

@@ -52,6 +52,12 @@ class _Job:
 
         self._line = line
         self._session = Session(settings, line, ended=self._ended)
+        self._session.recorder.failed = self._failed
+
+    def _failed(self, error: BaseException) -> None:
+        self._line.tell("failed", _fault(error, self._session.settings))
+        sys.stdout.flush()
+        os._exit(1)
 
     def _ended(self) -> None:
         session = self._session

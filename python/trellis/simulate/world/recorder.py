@@ -1,5 +1,6 @@
 """Records what a rank does: operations of the device in their streams, and what is communicated."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -43,6 +44,8 @@ class Recorder(TorchDispatchMode):
         self.phase = "other"  # beside forward and backward, which are seen
         self.on = False  # this step is recorded
         self.on_first = lambda: None  # called before an operation that may begin a step
+        self.before_operation: Callable[[], None] = lambda: None
+        self.failed: Callable[[BaseException], None] = lambda error: None
         self.communicate: dict[str, Any] = {}  # by namespace
         self.assumed: dict[str, None] = {}
         self._operations: dict[Operation, int] = {}
@@ -89,24 +92,35 @@ class Recorder(TorchDispatchMode):
     # What torch calls
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        kwargs = {k: v for k, v in (kwargs or {}).items() if k != "pin_memory"}
         if func is torch.ops.prim.device.default:
             return args[0].fake_device if isinstance(args[0], FakeTensor) else func(*args)
+        if func is torch.ops.aten.is_pinned.default and self.settings.device != "cpu":
+            return True  # nothing is copied, so all memory of the host is as good
         if any(t not in _PLAIN and not issubclass(t, FakeTensor) for t in types if t.__torch_dispatch__ is not
                torch._C._disabled_torch_dispatch_impl):  # fmt: skip
             return NotImplemented
         handler = self.communicate.get(getattr(func, "namespace", ""))
         if handler is not None:
-            return handler(func, args, kwargs)
+            return self._told(lambda: handler(func, args, kwargs))
         flat = tree_flatten((args, kwargs))[0]
         if self._is_fake(func, flat, kwargs):
-            return self._on_device(func, flat, args, kwargs)
+            return self._told(lambda: self._on_device(func, flat, args, kwargs))
         if self.settings.device == "cpu":
             self.on_first()
         done = func(*args, **kwargs)
         if self.settings.device == "cpu":
             self._recorded(func, flat, [o for o in tree_flatten(done)[0] if isinstance(o, torch.Tensor)])
         return done
+
+    def _told(self, work: Callable[[], Any]) -> Any:
+        """An error in a backward pass would have to go through destructors of torch that end the process."""
+        try:
+            return work()
+        except Exception as error:
+            if torch._C._current_graph_task_id() != -1:
+                self.failed(error)
+            raise
 
     def _is_fake(self, func: Any, flat: list[Any], kwargs: dict[str, Any]) -> bool:
         if self.settings.device == "cpu":
@@ -209,6 +223,7 @@ class Recorder(TorchDispatchMode):
         made = [o for o in outputs if id(o.untyped_storage()) not in held]
         if not made and not mutable:
             return  # a view
+        self.before_operation()
         shapes = tuple(tuple(t.shape) for t in inputs)
         results = tuple(tuple(t.shape) for t in outputs)
         kind = str((outputs or inputs)[0].dtype).removeprefix("torch.") if outputs or inputs else ""
