@@ -54,7 +54,7 @@ class StepOnMachine {
   std::vector<std::shared_ptr<Laid>> laid_;  // with fewer micro-batches, and with a round more; or the whole step alone
 };
 
-// The longest computation of any class in a step, exchanges left out: a bound on its time.
+// The longest computation of any class in its micro-batches: a bound on a step of as many.
 sim::Time computation_of(const train::Config&, train::Rank world, const sim::Machine&, const sim::StepOptions& = {});
 
 PricedStep price_of(const train::Config&, train::Rank world, const sim::Machine&, const sim::StepOptions& = {},

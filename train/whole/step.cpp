@@ -147,7 +147,7 @@ class LayingOut {
 
   void zero_sums() {
     const Writer::Scope scope(writer_, "begin");
-    const Writer::For what(writer_, Phase::backward);
+    const Writer::For what(writer_, Phase::update);
     zero(writer_, "loss", step_.loss);
     for (const Parameter& p : step_.parameters.all())
       if (!p.frozen && !p.overwritten) zero(writer_, p.name, p.gradient);

@@ -233,7 +233,8 @@ Time computation_of(const ExecutionGraph& graph, const Machine& machine, const S
   for (const schedule::RankClass& c : graph.classes) {
     double seconds = 0;
     for (const GraphTask& t : c.tasks)
-      for (const schedule::ShapedWork& w : t.work) seconds += operations[w.shape] * w.count;
+      if (t.phase >= graph.phases.size() || graph.phases[t.phase] != "update")
+        for (const schedule::ShapedWork& w : t.work) seconds += operations[w.shape] * w.count;
     longest = std::max(longest, seconds);
   }
   const StepFactors factors = factors_of(graph, machine, options);

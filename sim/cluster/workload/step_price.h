@@ -81,7 +81,7 @@ class StepPricer {
 
 StepPrice price_step(const ExecutionGraph&, const Machine&, const StepOptions& = {});
 
-// The longest computation of any class, exchanges left out: a bound on the step.
+// The longest computation of any class, exchanges and the phase "update" left out: a bound on what micro-batches take.
 Time computation_of(const ExecutionGraph&, const Machine&, const StepOptions& = {});
 
 StepFactors factors_of(const ExecutionGraph&, const Machine&, const StepOptions&);

@@ -68,6 +68,8 @@ class Price(program.Case):
         times = [l["step_us"] for l in found["layouts"] if l["fits"]]
         self.assertEqual(times, sorted(times))
         self.assertLess(found["priced"], found["layouts_possible"])
+        for l in found["layouts"]:
+            self.assertLessEqual(l["bound_us"], l["step_us"])
         memory = [l["memory_bytes"] for l in found["front"]]
         self.assertEqual(memory, sorted(memory, reverse=True))
 

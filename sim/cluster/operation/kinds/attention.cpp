@@ -28,7 +28,8 @@ EngineTimes core(const OperationShape& s, const EngineRates& e, const CoreWork& 
   const double own = heads * head * bytes * (w.reads * queries + w.writes * keys / static_cast<double>(s.shared));
   const double spilled = w.spilled * pairs * bytes;
   t.bytes = own + spilled;
-  t.memory = e.memory(own, row * heads) + e.memory(spilled, row * heads);  // scores lie as the next pass wants them
+  t.memory =
+      e.memory(own, row * heads) + e.memory(spilled, keys * heads * bytes);  // scores lie as the next pass wants them
   t.flops = 2 * w.products * (s.causal ? 0.5 : 1) * heads * queries * keys * head;
   return t;
 }
