@@ -28,17 +28,11 @@ def peak_flops(machine: sim.Machine) -> float:
     return core * f["cores"] * machine.chips / machine.ranks
 
 
-def memory_rate(machine: sim.Machine) -> float:
-    """Bytes a second, of a rank's part of its chip's HBM."""
-    return _figures(machine)["hbm.rate"] * machine.chips / machine.ranks
-
-
 class Rates:
     """Seconds. `compute` and `links` scale times: ends of the interval."""
 
     def __init__(self, machine: sim.Machine, families: list[Family], era: str = "") -> None:
         self.machine, self.families, self.era = machine, families, era
-        self._engines = getattr(sim, "operation_time", None)
         self._operations: dict[Operation, float] = {}
         self.rules: dict[Operation, Rule] = {}
         self._collectives: dict[tuple[str, int, int, int], float] = {}
@@ -50,18 +44,11 @@ class Rates:
     def operation(self, o: Operation) -> float:
         if o not in self._operations:
             self.rules[o] = rule_of(o)
-            self._operations[o] = self._time(o, self.rules[o])
+            self._operations[o] = self._time(self.rules[o])
         return self._operations[o]
 
-    @property
-    def by_engines(self) -> bool:
-        """The simulator prices operations engine by engine; else by the larger of FLOPs and bytes at peak rates."""
-        return self._engines is not None
-
-    def _time(self, o: Operation, rule: Rule) -> float:
-        if self._engines is not None:
-            return float(self._engines(rule.kind, chip=self.machine.chip, **rule.shape).total)
-        return max(o.flops / peak_flops(self.machine), (o.read + o.written) / memory_rate(self.machine))
+    def _time(self, rule: Rule) -> float:
+        return sim.operation_time(rule.kind, chip=self.machine.chip, **rule.shape).total
 
     def collective(self, kind: str, family: int, size: int, root: int) -> float:
         """Of all groups of the family at once: they share links."""

@@ -125,7 +125,8 @@ _rules("elementwise", _elementwise(1, 0), "add", "sub", "rsub", "mul", "div", "n
        "_weight_norm_interface", "view_as_real", "view_as_complex", "polar", "roll", "cumsum")  # fmt: skip
 _rules("elementwise", _elementwise(1, 1), "sqrt", "rsqrt", "reciprocal", "_foreach_sqrt", "_foreach_reciprocal",
        "_foreach_rsqrt")  # fmt: skip
-_rules("elementwise", _elementwise(12, 1), "_fused_adamw", "_fused_adam")
+# Twelve passes over a parameter; four lists of elements are counted: it, its gradient and two moments.
+_rules("elementwise", _elementwise(3, 0.25), "_fused_adamw", "_fused_adam")
 _rules("elementwise", _elementwise(2, 0), "_fused_sgd", "normal", "uniform", "bernoulli", "random")
 _rules("elementwise", _elementwise(1, 0), "sum", "mean", "amax", "amin", "max", "min", "prod", "any", "all", "var",
        "linalg_vector_norm", "_foreach_norm", "var_mean", "argmax", "topk", "sort")  # fmt: skip

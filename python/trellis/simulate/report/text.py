@@ -11,8 +11,6 @@ __all__ = ["assumptions", "text"]
 def assumptions(out: Priced) -> list[str]:
     told = [f"computation lies within a factor of {COMPUTE_FACTOR}, collectives within the machine's figures",
             "operations and communications do not slow each other, nor does the host slow them"]  # fmt: skip
-    if not out.rates.by_engines:
-        told.append("an operation takes the longer of its FLOPs and its bytes at the chip's peak rates")
     defaults = [o for o in out.operators if o.default]
     if defaults:
         whole = sum(o.time for o in out.operators) or 1.0
