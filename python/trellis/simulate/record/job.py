@@ -8,6 +8,8 @@ from typing import Any
 
 from trellis.simulate.record.steps import RankRecord, as_json, of_json
 
+__all__ = ["Family", "JobRecord", "RankClass", "read", "write"]
+
 VERSION = 1
 _HEAD = b"trellis simulated job "
 

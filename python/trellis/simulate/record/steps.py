@@ -19,6 +19,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+__all__ = ["Event", "Memory", "Operation", "PHASES", "Place", "RankRecord", "as_json", "of_json"]
+
 Event = tuple[Any, ...]
 
 PHASES = ("forward", "backward", "recompute", "optimizer", "other")
