@@ -6,13 +6,22 @@ from typing import Any
 from trellis.simulate.record import Family, JobRecord, RankRecord
 from trellis.simulate.record.steps import of_json
 from trellis.simulate.ranks.classes import classes, first_ranks, missing_mates
-from trellis.simulate.ranks.coordinator import Coordinator, start_rank
+from trellis.simulate.ranks.coordinator import Coordinator, RankFailed, start_rank
 
 __all__ = ["record_job"]
 
 
 def _families(told: dict[str, Any]) -> list[Family]:
     return [Family(name, tuple(tuple(g) for g in groups)) for name, groups in told["families"]]
+
+
+def _nothing_ran(rank: int, device: str) -> str:
+    if device == "cpu":
+        return f"rank {rank} computed nothing in its step: expected a step with operators"
+    return (
+        f"rank {rank} computed nothing on device {device} in its step: expected a job that puts its model on {device} "
+        "or cuda; one that computes on the host is recorded with --device cpu"
+    )
 
 
 def record_job(command: list[str], world: int, local_world: int, device: str, step: int, memory: int,
@@ -38,6 +47,9 @@ def record_job(command: list[str], world: int, local_world: int, device: str, st
             told = coordinator.run(missing)
     finally:
         coordinator.close()
+    for rank, record in records.items():
+        if not any(event[0] == "op" for event in record.events):
+            raise RankFailed(_nothing_ran(rank, device))
     grouped, assumed = classes(world, families, records)
     told_of = {line for record in records.values() for line in record.assumptions}
     return JobRecord(world, told[0]["torch"], device, command, families, grouped, sorted(told_of) + assumed)
