@@ -6,6 +6,7 @@
 
 #include "launch/hosts.h"
 #include "text/number.h"
+#include "text/printable.h"
 #include "text/words.h"
 
 namespace trellis::launch {
@@ -62,6 +63,7 @@ std::vector<HostSlots> hosts_in_file(const std::string& path) {
   std::vector<HostSlots> hosts;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
+    text::expect_text(fmt::format("{}:{}", path, number), line);
     line = text::trimmed(line.substr(0, line.find('#')));
     if (line.empty()) continue;
     if (const std::size_t slots = line.find("slots="); slots != std::string::npos && slots > 0)

@@ -117,12 +117,17 @@ std::uint64_t parse_bytes(std::string_view text) {
   std::string_view rest = text;
   const auto number = text::take_number<std::uint64_t>(rest);
   const std::string suffix = lower(rest);
-  constexpr std::array<std::pair<char, int>, 4> scales{{{'k', 10}, {'m', 20}, {'g', 30}, {'t', 40}}};
+  constexpr std::array<std::pair<char, int>, 6> scales{
+      {{'k', 10}, {'m', 20}, {'g', 30}, {'t', 40}, {'p', 50}, {'e', 60}}};
   int shift = suffix.empty() || suffix == "b" ? 0 : -1;
   for (const auto& [letter, power] : scales)
     if (suffix == std::string{letter} || suffix == std::string{letter, 'b'} || suffix == std::string{letter} + "ib")
       shift = power;
-  if (!number || shift < 0 || *number > (std::uint64_t{1} << 60 >> shift))
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const bool beyond = !number && digits == text.size() && digits > 0;  // of 64 bits
+  if (beyond || (number && shift >= 0 && *number > (std::uint64_t{1} << 60 >> shift)))
+    throw std::invalid_argument(fmt::format("'{}' is too large a size: expected at most 1 EiB", text));
+  if (!number || shift < 0)
     throw std::invalid_argument(fmt::format("'{}' is no size: expected one like 8, 64KB, 1M or 2GiB", text));
   return *number << shift;
 }

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "text/nearest.h"
+
 namespace trellis::text {
 
 template <class Entry>
@@ -45,9 +47,9 @@ class Registry {
   // caller's before the name.
   const Entry& named(std::string_view name, std::string_view said = {}) const {
     if (const Entry* found = find(name)) return *found;
-    throw std::invalid_argument(fmt::format("{} '{}': expected one of {}",
+    throw std::invalid_argument(fmt::format("{} '{}': expected one of {}{}",
                                             said.empty() ? fmt::format("no {} is called", noun_) : std::string(said),
-                                            name, fmt::join(names(), ", ")));
+                                            name, fmt::join(names(), ", "), did_you_mean(name, names())));
   }
 
  private:

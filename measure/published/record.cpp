@@ -98,7 +98,8 @@ std::vector<Record> read_records(std::string_view text, std::string_view file) {
   try {
     json = nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception& e) {
-    throw std::invalid_argument(fmt::format("{}: {}", file, e.what()));
+    const std::string_view said = e.what();  // "[json.exception.parse_error.101] parse error at ..."
+    throw std::invalid_argument(fmt::format("{} is no JSON: {}", file, said.substr(said.find("] ") + 2)));
   }
   if (json.is_object() && json.contains("records")) json = nlohmann::json(json["records"]);
   if (!json.is_array()) throw std::invalid_argument(fmt::format("{}: expected a list of records", file));

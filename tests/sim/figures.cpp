@@ -133,8 +133,9 @@ TEST(Figures, TakesOverAnotherFile) {
 
 TEST(Figures, AskingForWhatIsNotThereNamesWhatIs) {
   Figures f = read("dma.size = 64 B | documented | x\nhbm.rate = 1 GB/s | documented | x\nx = 1.5 | documented | x");
-  EXPECT_EQ(why([&] { f.at("dma.sise"); }), "no figure 'dma.sise': expected one of dma.size");
-  EXPECT_EQ(why([&] { f.at("none"); }), "no figure 'none': expected one that begins with dma, hbm, x");
+  EXPECT_EQ(why([&] { f.at("dma.sise"); }),
+            "the figure 'dma.sise' is missing: expected a line `dma.sise = VALUE | MARK | SOURCE`");
+  EXPECT_EQ(why([&] { f.at("none"); }), "the figure 'none' is missing: expected a line `none = VALUE | MARK | SOURCE`");
   EXPECT_EQ(why([&] { f.time("dma.size"); }), "dma.size is a bytes: expected a time");
   EXPECT_EQ(why([&] { f.count("x"); }), "x is 1.5: expected a whole number from 0 to 2147483647");
   for (const double large : {2147483648.0, 4294967300.0, 1e12}) {

@@ -103,7 +103,8 @@ TEST(ImportOwn, Faults) {
   EXPECT_EQ(fault("level torus wire\n"), "machine net: line 1: 'level torus wire': expected level KIND NAME DIMS");
   EXPECT_TRUE(
       fault("like trn9\n").starts_with("machine net: line 1: no 'trn9' among the machines: there are eras, gpu"));
-  EXPECT_EQ(fault(wire), "no figure 'wire.latency': expected one of wire.rate");
+  EXPECT_EQ(fault(wire),
+            "the figure 'wire.latency' is missing: expected a line `wire.latency = VALUE | MARK | SOURCE`");
   EXPECT_THROW(Machine(import_machine("net", "chip trn2\n" + whole)).overheads(""), std::invalid_argument);
   const std::string idle = "level ring wire 4\nwire.rate = 0 GB/s 0..1 | assumed | mine\n";
   EXPECT_NE(fault(idle + "wire.latency = 1 us 0.5..2 | assumed | mine\n").find("wire x+ carries nothing"),

@@ -1,14 +1,18 @@
-// Prints JSON. Names and messages may hold bytes that are not UTF-8, which JSON does not allow: each is replaced by
-// U+FFFD.
+// Prints JSON, and in it what made it. Names and messages may hold bytes that are not UTF-8, which JSON does not allow:
+// each is replaced by U+FFFD.
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tools/program/origin.h"
+
 namespace trellis::tools {
 
+// An object gets one more entry, "made_by".
 template <class Json>
-std::string json_text(const Json& json, int indent = 2) {
+std::string json_text(Json json, int indent = 2) {
+  if (json.is_object()) json["made_by"] = origin_json();
   return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

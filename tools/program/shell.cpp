@@ -5,95 +5,23 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <deque>
-#include <map>
-#include <memory>
 #include <new>
 #include <stdexcept>
 
 #include "ccl/tell.h"
 #include "text/nearest.h"
+#include "text/printable.h"
 #include "tools/program/cli_checks.h"
+#include "tools/program/origin.h"
 #include "tools/program/output.h"
+#include "tools/program/parser_tree.h"
 
 namespace trellis::tools {
 namespace {
 
-// The parser's tree, and the function that each leaf runs.
-struct Tree {
-  cli11::App root;
-  std::map<const cli11::App*, std::function<int()>> runs;
-  std::map<const cli11::App*, std::string> summaries;
-  std::deque<CLI::App> commands;  // the same, as commands see them
-};
-
-// CLI11 from 2.5 on would wrap what is in lines already.
-template <class Formatter>
-void keep_lines(Formatter& formatter) {
-  if constexpr (requires { formatter.enable_description_formatting(false); }) {
-    formatter.enable_description_formatting(false);
-    formatter.enable_footer_formatting(false);
-  }
-}
-
-// Lists commands with their summary only; the rest is in each command's own help.
-class Listing : public cli11::Formatter {
- public:
-  explicit Listing(const Tree& tree) : tree_(tree) { keep_lines<cli11::Formatter>(*this); }
-
- private:
-  std::string make_subcommand(const cli11::App* command) const override {
-    return fmt::format("  {:<{}}{}\n", command->get_name(), column_width_ - 2, tree_.summaries.at(command));
-  }
-
-  const Tree& tree_;
-};
-
-std::string footer(const std::string& examples) {
-  if (examples.empty()) throw std::logic_error("a command without an example");
-  std::string text = "\nExamples:\n";
-  for (const std::string& line : cli11::detail::split(examples, '\n')) {
-    if (!line.empty()) text += "  " + line + "\n";
-  }
-  return text;
-}
-
-void grow(Tree& tree, const Command& command) {
-  cli11::App* parent = &tree.root;
-  const std::vector<std::string> words = cli11::detail::split(command.path, ' ');
-  for (std::size_t i = 0; i + 1 < words.size(); ++i) parent = parent->get_subcommand(words[i]);
-  cli11::App* app = parent->add_subcommand(words.back(), command.summary);
-  tree.summaries[app] = command.summary;
-  app->footer(footer(command.examples));
-  if (command.setup) tree.runs[app] = command.setup(tree.commands.emplace_back(*app));
-}
-
 const cli11::App* deepest(const cli11::App* app) {
   while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
   return app;
-}
-
-// The words that a user types before this app's own arguments: "trellis schedule show".
-std::string path_of(const cli11::App* app) {
-  const cli11::App* parent = app->get_parent();
-  return parent == nullptr ? app->get_name() : path_of(parent) + " " + app->get_name();
-}
-
-std::vector<std::string> option_names(const cli11::App* app) {
-  std::vector<std::string> names;
-  for (const cli11::Option* option : app->get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
-  }
-  return names;
-}
-
-std::vector<std::string> command_names(const cli11::App* app) {
-  std::vector<std::string> names;
-  for (const cli11::App* child : app->get_subcommands([](const cli11::App*) { return true; })) {
-    names.push_back(child->get_name());
-  }
-  return names;
 }
 
 std::string unexpected(const cli11::App* app, const std::string& argument) {
@@ -133,11 +61,19 @@ int fail(int status, std::string message) {
   for (std::size_t at = message.find('\n'); at != std::string::npos; at = message.find('\n', at)) {
     message.replace(at, 1, "; ");
   }
-  ccl::tell("trellis: {}\n", message);
+  ccl::tell("trellis: {}\n", text::printable(message));
   return status;
 }
 
-int parse_and_run(Tree& tree, std::vector<std::string> arguments) {
+// `trellis help sim` is `trellis sim --help`.
+std::vector<std::string> asked_for_help(std::vector<std::string> arguments) {
+  if (arguments.empty() || arguments.front() != "help") return arguments;
+  arguments.erase(arguments.begin());
+  if (std::ranges::find(arguments, "--help") == arguments.end()) arguments.emplace_back("--help");
+  return arguments;
+}
+
+int parse_and_run(ParserTree& tree, std::vector<std::string> arguments) {
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
   try {
     tree.root.parse(std::move(arguments));
@@ -167,14 +103,9 @@ int parse_and_run(Tree& tree, std::vector<std::string> arguments) {
 
 int run(const std::vector<Command>& commands, const std::string& version, const std::vector<std::string>& arguments) {
   try {
-    Tree tree;
-    tree.root.name("trellis");
-    tree.root.formatter(std::make_shared<Listing>(tree));
-    tree.root.description("Collectives for Trainium: written down, proved, priced, run.");
-    tree.root.set_version_flag("--version", "trellis " + version, "Print the version and exit");
-    tree.root.footer("\nExamples:\n  trellis --help\n  trellis COMMAND --help\n  trellis --version\n");
-    for (const Command& command : commands) grow(tree, command);
-    return parse_and_run(tree, arguments);
+    begin_origin(version, arguments);
+    ParserTree tree(commands, version);
+    return parse_and_run(tree, asked_for_help(arguments));
   } catch (const std::invalid_argument& error) {
     return fail(2, error.what());
   } catch (const std::bad_alloc&) {

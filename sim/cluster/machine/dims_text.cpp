@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <stdexcept>
 
 #include "text/number.h"
@@ -13,6 +14,9 @@ std::vector<Chip> dims_of(std::string_view text) {
   std::vector<Chip> dims;
   for (const std::string_view word : text::split(text, 'x')) {
     const auto size = text::number<Chip>(word, 1);
+    if (!size && !word.empty() && word.find_first_not_of("0123456789") == word.npos && word.front() != '0')
+      throw std::invalid_argument(
+          fmt::format("'{}' in '{}' is too large: expected at most {}", word, text, std::numeric_limits<Chip>::max()));
     if (!size) throw std::invalid_argument(fmt::format("'{}': expected sizes like 8 or 4x4", text));
     dims.push_back(*size);
   }

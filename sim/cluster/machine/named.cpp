@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 
 #include "sim/cluster/machine/dims_text.h"
 #include "sim/cluster/machine/several.h"
 #include "sim/hardware/figures/data.h"
+#include "text/nearest.h"
 #include "text/number.h"
 #include "text/words.h"
 
@@ -24,6 +26,9 @@ MachineSpec shape(std::string_view name) {
       throw std::invalid_argument(
           fmt::format("'{}' in '{}': expected a fabric and its size, as in ring:8", part, name));
     const std::string kind(part.substr(0, colon));
+    if (has_data("machines", kind))
+      throw std::invalid_argument(fmt::format(
+          "'{}': {} is a machine, and takes no sizes: expected it alone, or as \"{} x 4\"", name, kind, kind));
     if (kind != "cores") fabric_kind(kind);
     spec.levels.push_back({kind, kind, dims_of(part.substr(colon + 1))});
   }
@@ -81,15 +86,25 @@ MachineSpec joined(MachineSpec one, Chip count, std::string_view name) {
   return one;
 }
 
+// Throws for a known machine's name with a number after it that is none of machines.
+void expect_count(std::string_view name, const std::vector<std::string>& known) {
+  const std::size_t sign = name.find_first_of("x*", name.find(' '));
+  if (name.find(' ') == name.npos || sign == name.npos) return;
+  if (std::ranges::find(known, name.substr(0, name.find(' '))) == known.end()) return;
+  throw std::invalid_argument(
+      fmt::format("'{}': expected a whole number of machines from 1 to {}", name, std::numeric_limits<Chip>::max()));
+}
+
 MachineSpec machine_spec(std::string_view name) {
   if (name.find(':') != name.npos) return shape(name);
   std::string_view one = name;
   const bool whole = has_data("machines", name);
   const auto count = whole ? std::nullopt : several(one);
   const auto names = machine_names();
+  if (!count && !whole) expect_count(name, names);
   if (std::ranges::find(names, one) == names.end())
-    throw std::invalid_argument(
-        fmt::format("no machine is called '{}': expected {}; or a shape like torus:4x4", one, fmt::join(names, ", ")));
+    throw std::invalid_argument(fmt::format("no machine is called '{}': expected {}; or a shape like torus:4x4{}", one,
+                                            fmt::join(names, ", "), text::did_you_mean(one, names)));
   MachineSpec spec = read_machine(one, data_text("machines", one));
   return count ? joined(std::move(spec), *count, name) : spec;
 }

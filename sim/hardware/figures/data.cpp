@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "text/nearest.h"
+
 namespace trellis::sim {
 
 std::vector<std::string> data_names(std::string_view kind) {
@@ -23,8 +25,9 @@ bool has_data(std::string_view kind, std::string_view name) {
 std::string_view data_text(std::string_view kind, std::string_view name) {
   for (const DataFile& file : data_files())
     if (file.kind == kind && file.name == name) return file.text;
-  throw std::invalid_argument(
-      fmt::format("no '{}' among the {}: there are {}", name, kind, fmt::join(data_names(kind), ", ")));
+  throw std::invalid_argument(fmt::format("no '{}' among the {}: there are {}{}", name, kind,
+                                          fmt::join(data_names(kind), ", "),
+                                          text::did_you_mean(name, data_names(kind))));
 }
 
 }  // namespace trellis::sim

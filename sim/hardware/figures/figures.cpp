@@ -9,10 +9,17 @@
 #include <stdexcept>
 
 #include "sim/hardware/figures/figure_units.h"
+#include "text/nearest.h"
 #include "text/number.h"
 
 namespace trellis::sim {
 namespace {
+
+std::vector<std::string> keys_of(const std::map<std::string, Figure, std::less<>>& figures) {
+  std::vector<std::string> all;
+  for (const auto& [key, figure] : figures) all.push_back(key);
+  return all;
+}
 
 // For a missing key: the known keys with the same first word, or all first words.
 std::string known_keys(const std::map<std::string, Figure, std::less<>>& figures, std::string_view key) {
@@ -75,7 +82,8 @@ bool Figures::has(std::string_view key) const { return figures_.find(key) != fig
 const Figure& Figures::at(std::string_view key) const {
   const auto found = figures_.find(key);
   if (found == figures_.end())
-    throw std::invalid_argument(fmt::format("no figure '{}': {}", key, known_keys(figures_, key)));
+    throw std::invalid_argument(
+        fmt::format("the figure '{}' is missing: expected a line `{} = VALUE | MARK | SOURCE`", key, key));
   if (used_.find(key) == used_.end()) used_.emplace(key);
   return found->second;
 }
@@ -111,7 +119,8 @@ Time Figures::time(std::string_view key) const {
 void Figures::set(std::string_view key, double value) {
   const auto found = figures_.find(key);
   if (found == figures_.end())
-    throw std::invalid_argument(fmt::format("no figure '{}': {}", key, known_keys(figures_, key)));
+    throw std::invalid_argument(fmt::format("no figure '{}': {}{}", key, known_keys(figures_, key),
+                                            text::did_you_mean(key, keys_of(figures_))));
   Figure& figure = found->second;
   const bool may_be_negative = figure.dimension == Dimension::number || figure.dimension == Dimension::time;
   if (!std::isfinite(value) || (value < 0 && !may_be_negative))

@@ -6,6 +6,7 @@
 #include "sim/cluster/machine/import/import.h"
 #include "sim/cluster/machine/several.h"
 #include "text/file.h"
+#include "text/printable.h"
 
 namespace trellis::sim {
 namespace {
@@ -40,7 +41,12 @@ MachineSpec machine_of_file(const std::string& typed, const std::string& path, s
 
 MachineSpec typed_machine(const std::string& typed, const std::vector<std::string>& changes) {
   const auto path = machine_file(typed);
-  MachineSpec spec = path ? machine_of_file(typed, *path, text::read_file(*path)) : machine_spec(typed);
+  const auto read = [&] {
+    std::string text = text::read_file(*path);
+    text::expect_text(*path, text);
+    return text;
+  };
+  MachineSpec spec = path ? machine_of_file(typed, *path, read()) : machine_spec(typed);
   for (const std::string& change : changes) what_if(spec, change);
   return spec;
 }

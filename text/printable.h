@@ -1,0 +1,16 @@
+// Text for a terminal: what would move its cursor or is no text is spelled out.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace trellis::text {
+
+// Control characters and bytes that are not UTF-8 become \x1b and the like; everything else stays.
+std::string printable(std::string_view text);
+
+// Of a file's text: throws invalid_argument where it holds a zero byte, as no text does: "'a.out' is not a text file:
+// byte 7 is zero".
+void expect_text(std::string_view path, std::string_view text);
+
+}  // namespace trellis::text

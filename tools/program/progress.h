@@ -1,0 +1,51 @@
+// Shows that long work goes on: on a terminal in one line that is overwritten, elsewhere with a line every ten seconds;
+// with the time that is left where it can be foreseen.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace trellis::tools {
+
+// Thread-safe. Goes to standard error when `wanted`; with TRELLIS_PROGRESS=0 on a terminal alone. Says nothing of work
+// that takes less than some seconds, except on a terminal. A child that was forked goes on with its own copy.
+class Progress {
+ public:
+  explicit Progress(std::size_t all = 0, bool wanted = true);  // so many parts; 0: not known
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void restart();                                 // the clock: what follows is other work
+  void next(const std::string& what);             // starts the next part
+  void skip(std::size_t some);                    // parts that need no time, as they were done before
+  void say(const std::string& what, double part = -1);  // what goes on, and which part of it is done; below 0: unknown
+  void clear();                                   // erases the line, before something else is printed
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void begin();   // the thread that shows what nobody says anew; for the process that calls
+  void show();    // with the mutex
+  void run();
+  std::string line() const;
+
+  const bool terminal_, shown_;
+  std::size_t all_, done_ = 0, skipped_ = 0;
+  std::string what_;
+  double part_ = -1;
+  bool on_screen_ = false, over_ = false;
+  Clock::time_point began_ = Clock::now(), last_ = began_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::thread ticks_;
+  int process_ = 0;  // whose thread that is
+};
+
+std::string duration_words(double seconds);  // "35 s", "12 min", "3.5 h"
+
+}  // namespace trellis::tools
