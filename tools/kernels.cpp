@@ -1,15 +1,12 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 
-#include "ccl/tell.h"
 #include "kernels/check/matmul_accuracy.h"
 #include "kernels/check/row_trial.h"
 #include "kernels/check/trial.h"
@@ -19,6 +16,7 @@
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
+#include "tools/program/progress.h"
 #include "tools/program/table.h"
 
 namespace trellis::tools {
@@ -93,24 +91,6 @@ Kernels chosen(Kernels all, const std::string& prefix) {
   throw std::invalid_argument(
       fmt::format("no kernel's name begins with '{}'; they begin with {}", prefix, fmt::join(families, ", ")));
 }
-
-// Progress on a terminal, in one line that is overwritten.
-class Progress {
- public:
-  explicit Progress(std::size_t all) : all_(all), shown_(isatty(STDERR_FILENO) == 1) {}
-  ~Progress() {
-    if (shown_) ccl::tell("\r\033[K");
-  }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-  void next(const std::string& what) {
-    if (shown_) ccl::tell("\r\033[K{}/{} {}", ++done_, all_, what);
-  }
-
- private:
-  std::size_t all_, done_ = 0;
-  bool shown_;
-};
 
 std::vector<kernels::Subject> timed(const std::string& prefix) {
   std::vector<kernels::Subject> all = kernels::speed_subjects();

@@ -106,7 +106,7 @@ class Speed(Case):
 
     def test_one_document_also_with_the_check(self):
         whole = json.loads(self.printed(self.ONE, "--speed", "--check", "--json"))
-        self.assertEqual(set(whole), {"checks", "kernels"})
+        self.assertEqual(set(whole), {"checks", "kernels", "made_by"})
         self.assert_speeds(whole["kernels"])
         self.assertEqual([(row["name"], row["agrees"]) for row in whole["checks"]], [(self.ONE, True)])
 

@@ -8,6 +8,8 @@ import time
 import unittest
 
 TRELLIS = os.environ["TRELLIS"]
+os.environ["TRELLIS_PROGRESS"] = "0"  # a slow host says nothing on standard error
+os.environ.setdefault("SOURCE_DATE_EPOCH", "0")  # the same command writes the same bytes, at any time and on any host
 
 
 def trellis(*words, **how):
@@ -22,6 +24,12 @@ def ended(*words, status=0, **how):
     ran = trellis(*words, **how)
     assert ran.returncode == status, (words, ran.returncode, ran.stdout, ran.stderr)
     return ran
+
+
+def without_origin(text):
+    """Of a picture or a table: without the lines that say what made it."""
+    text = re.sub(r"<metadata>\n.*?</metadata>\n", "", text, flags=re.S)
+    return re.sub(r"^# +(program|command|host|date|machine|figures|era|seed|chip): .*\n", "", text, flags=re.M)
 
 
 def await_handler(process, number, patience=120):

@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 import program
-from program import TRELLIS
+from program import TRELLIS, without_origin
 
 STEP = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "examples/step.txt"
 RING = ["sim", "all_reduce", "--machine", "ring:16", "-a", "ring", "--bytes", "64MiB"]
@@ -285,7 +285,7 @@ class Sim(program.Case):
         counts = folder / "counts.json"
         for op in ("all_gather_v", "reduce_scatter_v", "all_to_all_v"):
             counts.write_text('{"counts": [1, 1, 1, 1]}')
-            self.assertEqual(table(op, "--variable-size-op-metadata", counts), table(op))
+            self.assertEqual(*map(without_origin, (table(op, "--variable-size-op-metadata", counts), table(op))))
             counts.write_text('{"counts": [4, 0, 1, 1]}')
             self.assertNotEqual(table(op, "--variable-size-op-metadata", counts), table(op))
 

@@ -6,12 +6,17 @@
 
 #include "tools/answer/crossover_chart.h"
 #include "tools/program/cli_checks.h"
+#include "tools/program/origin.h"
 
 namespace trellis::tools {
 
 void add_noise_options(CLI::App& app, sim::NoiseRuns& o) {
   app.add_option("--noise", o.runs, "Repeat N times with random software delays")->check(at_least_zero());
   app.add_option("--seed", o.seed, "Seed of the first repetition; each further one adds 1")->capture_default_str();
+}
+
+void note_seed(const sim::NoiseRuns& o) {
+  if (o.runs > 0) note_origin("seed", std::to_string(o.seed));
 }
 
 std::string noise_words(const sim::Noisy& noisy) {

@@ -1,19 +1,18 @@
-// Progress of a long pricing on a terminal, with the estimated time left; Ctrl-C ends the pricing.
+// Progress of a long pricing, with the estimated time left; Ctrl-C ends the pricing.
 #pragma once
 
-#include <chrono>
 #include <mutex>
 #include <string>
 
 #include "sim/cluster/answer/progress_monitor.h"
-#include "tools/answer/interruption.h"
+#include "tools/program/interruption.h"
+#include "tools/program/progress.h"
 
 namespace trellis::tools {
 
 class PriceProgress final : public sim::ProgressMonitor {
  public:
-  PriceProgress();
-  ~PriceProgress() override { clear(); }
+  PriceProgress() = default;
   PriceProgress(const PriceProgress&) = delete;
   PriceProgress& operator=(const PriceProgress&) = delete;
 
@@ -25,18 +24,17 @@ class PriceProgress final : public sim::ProgressMonitor {
   bool interrupted() const override { return interrupted_ || interrupts_.asked(); }
   sim::Time reached() const { return reached_; }
   double done() const { return done_; }  // part of all moves
-  void clear();                          // erases the progress line, before something else is printed
+  void clear() { progress_.clear(); }    // erases the progress line, before something else is printed
 
  private:
   using Clock = std::chrono::steady_clock;
 
   std::mutex mutex_;
   Interrupts interrupts_;
+  Progress progress_;
   bool interrupted_ = false;
-  const bool shown_;
-  bool line_ = false;
   std::string what_;
-  Clock::time_point began_ = Clock::now(), last_ = began_;
+  Clock::time_point last_ = Clock::now();
   sim::Time reached_ = 0;
   double done_ = 0;
   double decided_ = -1;  // part of the configs that are compared; below 0: nothing is compared

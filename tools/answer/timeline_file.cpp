@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "sim/hardware/timeline/perfetto.h"
+#include "tools/program/origin.h"
 #include "tools/program/output.h"
 
 namespace trellis::tools {
@@ -19,7 +20,9 @@ void expect_timeline_file(const std::string& path) {
 bool is_page(const std::string& path) { return path.ends_with(".html"); }
 
 void write_timeline(const std::string& path, const sim::Timeline& timeline, const sim::ReportOptions& options) {
-  write_output(path, is_page(path) ? sim::html_report(timeline, options) : sim::perfetto(timeline));
+  sim::ReportOptions all = options;
+  all.made_by = origin();
+  write_output(path, is_page(path) ? sim::html_report(timeline, all) : sim::perfetto(timeline, sim::ns, all.made_by));
 }
 
 }  // namespace trellis::tools

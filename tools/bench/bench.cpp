@@ -14,10 +14,11 @@
 #include "tools/bench/on.h"
 #include "tools/bench/on_hosts.h"
 #include "tools/bench/options.h"
-#include "tools/bench/report/progress.h"
 #include "tools/bench/report/result.h"
 #include "tools/program/command.h"
+#include "tools/program/origin.h"
 #include "tools/program/output.h"
+#include "tools/program/progress.h"
 
 namespace trellis::tools {
 
@@ -99,7 +100,7 @@ class Sweep {
   std::vector<std::unique_ptr<BenchBuffers>> buffers_;
   std::vector<BenchResult> results_;
   BenchTotals totals_;
-  BenchProgress progress_;
+  Progress progress_;
 };
 
 void Sweep::allocate() {
@@ -235,6 +236,7 @@ int run(const BenchOptions& options) {
   if (!options.hosts.empty() || !options.hosts_file.empty()) return bench_on_hosts(options);
   const BenchSettings s = bench_settings(options);
   if (!options.on.empty()) return bench_on(options.on, s);
+  note_origin("seed", std::to_string(s.seed));
   if (ccl::launched_from_environment().rank == 0)
     for (const std::string& path : {s.json, s.csv, s.plot}) expect_writable(path);
   return run_on_ranks({.ranks = s.ranks, .threads = s.threads, .pin = s.pin, .timeout = s.timeout},

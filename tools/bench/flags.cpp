@@ -97,7 +97,7 @@ const std::vector<Flag> all_flags = {
     {letters, "-S", "1: a column of timestamps", &O::timestamps, "", 0, 1, nccl},
     {letters, "-S", "Slurm mode", {}, "", 0, -1, nccom, {}, under_srun},
     {letters, "-t,--stats", "ranks, as threads", &O::threads_each, "", 1, most_threads, nccl},
-    {letters, "-t,--stats", "columns: avg, p50, p99", &O::stats, "", 0, -1, nccom},
+    {letters, "-t,--stats", "columns: avg, p50, p99 [these three]", &O::stats, "", 0, -1, nccom},
     {letters, "-u", "elements that buffers are unaligned", &O::unaligned, "", 0, most_unaligned, nccl},
     {letters, "-u", "CPUs of a Slurm node", {}, "", 0, -1, nccom, {}, under_srun_cpus},
     {letters, "-c,--check", "passes of checking, 0 for none", &O::passes, "1", 0, 1'000'000, nccl},

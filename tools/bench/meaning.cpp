@@ -112,8 +112,10 @@ void read_letters(BenchOptions& o, Style style) {
   throw std::invalid_argument(fmt::format("--check {}: expected random or all_ones", o.check_data));
 }
 
-std::vector<std::string> stats_of(const std::vector<std::string>& asked) {
-  std::vector<std::string> stats = asked.empty() ? std::vector<std::string>{"avg"} : asked;
+std::vector<std::string> stats_of(const std::vector<std::string>& asked, bool simulated) {
+  std::vector<std::string> stats = asked;
+  if (asked.empty()) stats = {"avg"};
+  if (asked.empty() && !simulated) stats.insert(stats.end(), {"p50", "p99"});
   for (const std::string& s : stats)
     if (s != "avg" && !(s.starts_with("p") && text::number<int>(std::string_view(s).substr(1), 0, 100)))
       throw std::invalid_argument(fmt::format("-t {}: expected avg or p0 to p100", s));
@@ -277,7 +279,8 @@ BenchSettings bench_settings(BenchOptions o) {
   s.memory_report = o.memory != 0;
   s.show_algorithm = o.show_algorithm;
   s.show_sizes = o.show_sizes;
-  s.stats = stats_of(o.stats);
+  s.simulated = !o.on.empty();
+  s.stats = stats_of(o.stats, s.simulated);
   s.algorithm = o.algorithm;
   if (!o.transport.empty()) s.transport = ccl::transport_named(o.transport).name;
   s.provider = o.provider;

@@ -11,6 +11,7 @@
 #include "sim/cluster/answer/answer.h"
 #include "sim/cluster/machine/import/typed.h"
 #include "text/number.h"
+#include "tools/answer/asked_machine.h"
 #include "tools/answer/price_progress.h"
 #include "tools/bench/report/result.h"
 #include "tools/program/output.h"
@@ -166,7 +167,7 @@ int bench_on(const std::string& place, const BenchSettings& s) {
   if (!place.starts_with(simulator))
     throw std::invalid_argument(fmt::format("--on {}: expected sim:MACHINE, as in sim:trn2.48xlarge", place));
   expect_nothing_to_run(s);
-  return Simulated(s, sim::typed_machine(place.substr(simulator.size()), s.what_if)).run();
+  return Simulated(s, asked_machine(place.substr(simulator.size()), s.what_if, s.era)).run();
 }
 
 }  // namespace trellis::tools

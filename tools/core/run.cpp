@@ -14,6 +14,7 @@
 #include "tools/core/subject.h"
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
+#include "tools/program/origin.h"
 #include "tools/program/output.h"
 
 namespace trellis::tools {
@@ -65,6 +66,11 @@ sim::ErrorRange error_on(const sim::ChipSpec& chip) {
   return chip.name == "ideal" ? sim::ErrorRange{} : sim::error_range("kernel");
 }
 
+std::string rate_words(double flops) {
+  if (flops <= 0) return "no matrix products";
+  return flops < 1e10 ? fmt::format("{:.2f} GFLOPS", flops * 1e-9) : fmt::format("{:.2f} TFLOPS", flops * 1e-12);
+}
+
 std::string totals_text(const Program& p, const RunTotals& t, const sim::ChipSpec& chip) {
   std::string out = fmt::format("{} on {}: {:.3f} us, {} instructions, {} DMA descriptors\n", p.name, chip.name,
                                 in_us(t.time), t.instructions, t.descriptors);
@@ -73,8 +79,8 @@ std::string totals_text(const Program& p, const RunTotals& t, const sim::ChipSpe
     out += fmt::format("  between {:.3f} and {:.3f} us, by the error of published kernels\n", in_us(t.time) * error.low,
                        in_us(t.time) * error.high);
   const double seconds = sim::in_seconds(std::max<sim::Time>(t.time, 1));
-  out += fmt::format("  DMA {:.1f} GB/s; HBM read {:.1f} MB, written {:.1f} MB; {:.2f} TFLOPS\n",
-                     t.dma_bytes / seconds * 1e-9, t.hbm_read * 1e-6, t.hbm_written * 1e-6, t.flops / seconds * 1e-12);
+  out += fmt::format("  DMA {:.1f} GB/s; HBM read {:.1f} MB, written {:.1f} MB; {}\n", t.dma_bytes / seconds * 1e-9,
+                     t.hbm_read * 1e-6, t.hbm_written * 1e-6, rate_words(t.flops / seconds));
   for (std::size_t s = 0; s < t.streams.size(); ++s) {
     const StreamTotals& stream = t.streams[s];
     if (stream.instructions == 0) continue;
@@ -163,6 +169,7 @@ int run_program(const Options& o) {
     read_inputs(o, *memory);
     for (const auto& [name, file] : outputs) memory->hbm(name);  // throws for a name that it has not
   }
+  if (memory) note_origin("seed", std::to_string(o.seed));
   const RunTotals totals = run(program, chip, {.memory = memory.get()});
   std::vector<Comparison> comparisons;
   if (memory && ships != nullptr && ships->compare != nullptr && o.inputs.empty())
@@ -194,7 +201,7 @@ int profile(const Options& o) {
   const std::string title = fmt::format("{} on {}", program.name, chip.name);
   if (!o.output.empty()) write_timeline(o.output, timeline, {.title = title, .peaks = peaks});
   const sim::Summary summary = sim::summarize(timeline, peaks);
-  write_output("", o.json ? sim::summary_json(timeline, summary)
+  write_output("", o.json ? json_text(nlohmann::ordered_json::parse(sim::summary_json(timeline, summary)), 1)
                           : totals_text(program, totals, chip) + sim::summary_text(timeline, summary));
   return 0;
 }

@@ -4,8 +4,11 @@
 
 #include <filesystem>
 #include <stdexcept>
+#include <system_error>
 
 #include "sim/hardware/figures/data.h"
+#include "text/printable.h"
+#include "tools/answer/asked_machine.h"
 #include "tools/program/output.h"
 
 namespace trellis::tools {
@@ -35,13 +38,18 @@ sim::ChipSpec chip_of(const CoreSubject& s) {
     const auto [key, value] = halves(change, "--what-if", "FIGURE=VALUE");
     figures.set(key, std::string_view(value));
   }
+  note_chip(s.chip, s.what_if, figures);
   return sim::ChipSpec(s.chip, std::move(figures));
 }
 
 const Shipped* shipped_of(const CoreSubject& s) {
   const auto found = shipped().find(s.program);
   if (found != shipped().end()) return &found->second;
-  if (!std::filesystem::exists(s.program)) shipped_named(s.program);  // throws, naming the known programs
+  if (!std::filesystem::exists(s.program)) {
+    if (s.program.find_first_of("./") != s.program.npos)
+      throw std::system_error(ENOENT, std::generic_category(), fmt::format("cannot read '{}'", s.program));
+    shipped_named(s.program);  // throws, naming the known programs
+  }
   return nullptr;
 }
 
@@ -57,7 +65,13 @@ Arguments arguments_of(const CoreSubject& s, const Shipped& program) {
 Program program_of(const CoreSubject& s, const sim::ChipSpec& chip) {
   if (const Shipped* program = shipped_of(s)) return program->build(arguments_of(s, *program), chip);
   if (!s.parameters.empty()) throw std::invalid_argument("-p: only programs that ship have parameters");
-  return parse(read_input(s.program));
+  const std::string text = read_input(s.program);
+  text::expect_text(s.program, text);
+  try {
+    return parse(text);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("{}, {}", s.program, error.what()));
+  }
 }
 
 }  // namespace trellis::tools

@@ -15,6 +15,7 @@
 #include "launch/remote.h"
 #include "text/number.h"
 #include "tools/program/command.h"
+#include "tools/program/json_text.h"
 #include "tools/program/output.h"
 
 namespace trellis::tools {
@@ -165,7 +166,7 @@ int run(const Options& o) {
     all.push_back(json_of(d));
   }
   for (const auto& [file, why] : read.left_out) ccl::tell("trellis: {}: left out: {}\n", file, why);
-  write_output("", o.json ? json{{"jobs", all}, {"left_out", read.left_out}}.dump(2) + "\n" : text);
+  write_output("", o.json ? json_text(json{{"jobs", all}, {"left_out", read.left_out}}) : text);
   return well ? 0 : 1;
 }
 

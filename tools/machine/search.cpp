@@ -14,13 +14,14 @@
 #include "sim/cluster/tune/search.h"
 #include "sim/cluster/tune/synthesis.h"
 #include "sim/hardware/thread_pool.h"
+#include "tools/answer/asked_machine.h"
 #include "tools/answer/crossover_chart.h"
-#include "tools/answer/interruption.h"
-#include "tools/bench/report/progress.h"
 #include "tools/machine/points.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
+#include "tools/program/interruption.h"
 #include "tools/program/output.h"
+#include "tools/program/progress.h"
 #include "tools/program/table.h"
 
 namespace trellis::tools {
@@ -154,7 +155,7 @@ Looked look(const Options& o, const Machine& machine, const sim::Group& group, c
             double bytes) {
   Points points(o.points, machine, o.era, {});
   const Interrupts interrupts;
-  BenchProgress progress(0, true);
+  Progress progress(0, true);
   sim::SweepControl control{.threads = o.threads};
   if (o.threads <= 0) control.threads = sim::processors();
   control.stopped = [&] { return interrupts.asked(); };
@@ -207,7 +208,7 @@ int tell_of_interruption(const Options& o, const Looked& l, std::string text) {
 }
 
 int run(const Options& o) {
-  const Machine machine(sim::typed_machine(o.machine, o.what_if));
+  const Machine machine(asked_machine(o.machine, o.what_if, o.era));
   const sim::Group group = sim::group_named(machine, o.group);
   const Pricer::Settings settings{.collective = bench_op(o.collective).collective, .era = o.era};
   const auto bytes = static_cast<double>(parse_bytes(o.bytes));

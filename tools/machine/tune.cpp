@@ -17,13 +17,15 @@
 #include "sim/cluster/machine/launch.h"
 #include "sim/cluster/tune/borders.h"
 #include "sim/hardware/thread_pool.h"
+#include "tools/answer/asked_machine.h"
 #include "tools/answer/crossover_chart.h"
-#include "tools/answer/interruption.h"
-#include "tools/bench/report/progress.h"
 #include "tools/machine/points.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
+#include "tools/program/interruption.h"
+#include "tools/program/origin.h"
 #include "tools/program/output.h"
+#include "tools/program/progress.h"
 #include "tools/program/table.h"
 
 namespace trellis::tools {
@@ -87,7 +89,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--explain", o.explain, "A collective and a size: explain the choice")->expected(2);
 }
 
-Machine machine_for(const Options& o) { return Machine(sim::typed_machine(o.machine, o.what_if)); }
+Machine machine_for(const Options& o) { return Machine(asked_machine(o.machine, o.what_if, o.era)); }
 
 std::vector<Group> groups_for(const Options& o, const Machine& machine) {
   std::vector<Group> groups;
@@ -171,7 +173,7 @@ sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collec
 
 int threads_for(const Options& o) { return o.threads > 0 ? o.threads : sim::processors(); }
 
-Tuned tuned(const Options& o, const Machine& machine, const sim::Sweep& s, Points& points, BenchProgress& progress,
+Tuned tuned(const Options& o, const Machine& machine, const sim::Sweep& s, Points& points, Progress& progress,
             const Interrupts& interrupts, const ccl::Launched& launched) {
   sim::SweepControl control{.threads = threads_for(o)};
   progress.skip(points.known(s).size());
@@ -265,7 +267,7 @@ int tune(const Options& o) {
                                             launched.ranks, launched.by));
   Points points(o.points, machine, o.era, launched);
   const Interrupts interrupts;
-  BenchProgress progress(all, true);
+  Progress progress(all, true);
   std::vector<Tuned> done;
   std::size_t finished = 0;
   for (const sim::Sweep& s : sweeps) {
@@ -293,7 +295,7 @@ int tune(const Options& o) {
     write_output("", unwritten_text(o));
     return 1;
   }
-  if (!o.output.empty()) write_output(o.output, table_of(o, done).text());
+  if (!o.output.empty()) write_output(o.output, origin_comment() + table_of(o, done).text());
   if (!o.chart.empty()) write_output(o.chart, tune_chart(machine.name(), charts));
   return 0;
 }

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "tools/program/origin.h"
+
 namespace trellis::tools::draw {
 namespace {
 
@@ -84,6 +86,11 @@ void Svg::text(Point at, std::string_view words, std::string_view attributes) {
                  attributes, escaped(words));
 }
 
-std::string Svg::finish() && { return std::move(body_) + "</svg>\n"; }
+std::string Svg::finish() && {
+  std::string made_by;
+  for (const auto& [name, value] : origin()) made_by += fmt::format("{}: {}\n", name, escaped(value));
+  if (!made_by.empty()) body_ += "<metadata>\n" + made_by + "</metadata>\n";
+  return std::move(body_) + "</svg>\n";
+}
 
 }  // namespace trellis::tools::draw

@@ -12,7 +12,7 @@ namespace trellis::tools {
 // An object gets one more entry, "made_by".
 template <class Json>
 std::string json_text(Json json, int indent = 2) {
-  if (json.is_object()) json["made_by"] = origin_json();
+  if (json.is_object() && !origin().empty()) json["made_by"] = origin_json();
   return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -1,5 +1,5 @@
-// What made a result: program, command line, machine, figures, seed, host, date. Written into each page, table and trace,
-// so that two files can be told apart, and either be made again.
+// What made a result: program, command line, machine, figures, seed, host, date. Written into each page, table and
+// trace, so that two files can be told apart, and either be made again.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

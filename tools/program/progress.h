@@ -20,17 +20,17 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void restart();                                 // the clock: what follows is other work
-  void next(const std::string& what);             // starts the next part
-  void skip(std::size_t some);                    // parts that need no time, as they were done before
+  void restart();                                       // the clock: what follows is other work
+  void next(const std::string& what);                   // starts the next part
+  void skip(std::size_t some);                          // parts that need no time, as they were done before
   void say(const std::string& what, double part = -1);  // what goes on, and which part of it is done; below 0: unknown
-  void clear();                                   // erases the line, before something else is printed
+  void clear();                                         // erases the line, before something else is printed
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  void begin();   // the thread that shows what nobody says anew; for the process that calls
-  void show();    // with the mutex
+  void begin();  // the thread that shows what nobody says anew; for the process that calls
+  void show();   // with the mutex
   void run();
   std::string line() const;
 

@@ -14,7 +14,7 @@
 #include "tools/program/cli_checks.h"
 #include "tools/program/origin.h"
 #include "tools/program/output.h"
-#include "tools/program/parser_tree.h"
+#include "tools/program/tree/parser_tree.h"
 
 namespace trellis::tools {
 namespace {
@@ -78,6 +78,9 @@ int parse_and_run(ParserTree& tree, std::vector<std::string> arguments) {
   try {
     tree.root.parse(std::move(arguments));
   } catch (const cli11::CallForHelp&) {
+    if (const std::vector<std::string> strangers = tree.root.remaining(true);
+        !strangers.empty() && !strangers.front().starts_with("-"))
+      return fail(2, unexpected(deepest(&tree.root), strangers.front()));
     write_output("", tree.root.help());
     return 0;
   } catch (const cli11::CallForVersion& version) {

@@ -11,6 +11,7 @@
 #include "schedule/formats/text.h"
 #include "schedule/proof/verify.h"
 #include "text/nearest.h"
+#include "text/printable.h"
 #include "tools/program/output.h"
 
 namespace trellis::tools {
@@ -89,7 +90,11 @@ void expect_proved(const schedule::Schedule& s, const Subject& what, bool unprov
         fmt::format("{}: {}; nothing is written without --unproved", in_words(what), report.text()));
 }
 
-TypedFile typed_file(const std::string& path) { return {path, read_input(path)}; }
+TypedFile typed_file(const std::string& path) {
+  TypedFile file{path, read_input(path)};
+  if (!path.ends_with(".et")) text::expect_text(path, file.text);  // a Chakra trace is none
+  return file;
+}
 
 bool holds_schedule(const TypedFile& file) {
   const std::string ending = std::filesystem::path(file.path).extension();

@@ -32,7 +32,7 @@ struct Job {
 };
 
 struct Result {
-  enum class Kind : std::uint8_t { proved, folded, refused, failed } kind = Kind::refused;
+  enum class Kind : std::uint8_t { undone, proved, folded, elsewhere, refused, failed } kind = Kind::undone;
   std::string text;  // the refusal
   std::int64_t steps = 0;
   double seconds = 0;
@@ -85,12 +85,24 @@ void add_requests(const schedule::Algorithm& algorithm, Collective collective, R
         }
 }
 
+// Neither for this request nor for the plain one of its shape.
+bool is_for_other_shapes(const Asked& a) {
+  return !refusal(*a.algorithm, {.collective = a.request.collective,
+                                 .dims = a.request.dims,
+                                 .peer = a.request.collective == Collective::send_recv ? a.request.ranks() - 1 : 0,
+                                 .pairs = a.request.pairs})
+              .empty();
+}
+
 Result work(const Asked& a) {
   const auto start = std::chrono::steady_clock::now();
   Result result;
   try {
     result.text = refusal(*a.algorithm, a.request);
-    if (result.text.empty()) {
+    result.kind = Result::Kind::refused;
+    if (!result.text.empty()) {
+      if (is_for_other_shapes(a)) result.kind = Result::Kind::elsewhere;
+    } else {
       const bool folded = too_large(a);
       const Proof proof = prove(a, folded);
       result.kind = !proof.ok() ? Result::Kind::failed : folded ? Result::Kind::folded : Result::Kind::proved;
@@ -107,14 +119,15 @@ Result work(const Asked& a) {
 }
 
 std::vector<Result> work_all(const std::vector<Job>& jobs, unsigned threads,
-                             const std::function<void(std::size_t, std::size_t)>& progress) {
+                             const std::function<bool(std::size_t, std::size_t)>& progress) {
   std::vector<Result> results(jobs.size());
   std::atomic<std::size_t> next = 0, done = 0;
+  std::atomic<bool> stopped = false;
   std::mutex mutex;
   std::condition_variable finished;
   const auto worker = [&] {
     for (std::size_t i = next++; i < jobs.size(); i = next++) {
-      results[i] = work(jobs[i].asked);
+      if (!stopped) results[i] = work(jobs[i].asked);
       if (++done < jobs.size()) continue;
       const std::lock_guard lock(mutex);
       finished.notify_all();
@@ -124,7 +137,7 @@ std::vector<Result> work_all(const std::vector<Job>& jobs, unsigned threads,
   for (unsigned i = 0; i < std::max(threads, 1u); ++i) pool.emplace_back(worker);
   std::unique_lock lock(mutex);
   while (!finished.wait_for(lock, std::chrono::milliseconds(200), [&] { return done >= jobs.size(); }))
-    progress(done, jobs.size());
+    stopped = stopped || !progress(done, jobs.size());
   return results;
 }
 
@@ -163,8 +176,12 @@ void add_up(const std::vector<Job>& jobs, std::vector<Result>& results, std::vec
         ++row.failed;
         if (row.faults.size() < most_faults) row.faults.push_back(std::move(result.text));
         break;
+      case Result::Kind::undone:
+        ++row.undone;
+        break;
+      case Result::Kind::elsewhere:
       case Result::Kind::refused:
-        ++row.refused;
+        ++(result.kind == Result::Kind::refused ? row.refused : row.elsewhere);
         Reason& reason = reasons[jobs[i].row][without_numbers(result.text)];
         if (reason.times++ == 0) reason.first = std::move(result.text);
     }
@@ -193,7 +210,7 @@ std::vector<std::vector<Rank>> shapes(Rank ranks) {
   return all;
 }
 
-std::vector<Swept> sweep(const Sweep& wish, const std::function<void(std::size_t, std::size_t)>& progress) {
+std::vector<Swept> sweep(const Sweep& wish, const std::function<bool(std::size_t, std::size_t)>& progress) {
   std::vector<Job> jobs;
   std::vector<Swept> rows;
   for (const auto& [name, algorithm] : schedule::algorithms()) {

@@ -20,7 +20,9 @@ struct Swept {
   std::string algorithm;
   schedule::Collective collective = schedule::Collective::all_reduce;
   std::int64_t proved = 0, refused = 0, failed = 0, folded = 0;
-  std::string reason;  // the most common refusal
+  std::int64_t elsewhere = 0;  // the algorithm is not for such a shape, whatever else is asked
+  std::int64_t undone = 0;     // when it was interrupted
+  std::string reason;          // the most common of both
   std::int64_t steps = 0;
   double seconds = 0;  // of processor time
   std::vector<std::string> faults;
@@ -28,7 +30,8 @@ struct Swept {
 
 std::vector<std::vector<schedule::Rank>> shapes(schedule::Rank ranks);  // some shapes of so many ranks
 
-// Calls progress(done, of) from time to time. The rows do not depend on the number of threads, except the seconds.
-std::vector<Swept> sweep(const Sweep&, const std::function<void(std::size_t, std::size_t)>& progress);
+// Calls progress(done, of) from time to time, and ends early when that returns false. The rows do not depend on the
+// number of threads, except the seconds.
+std::vector<Swept> sweep(const Sweep&, const std::function<bool(std::size_t, std::size_t)>& progress);
 
 }  // namespace trellis::tools

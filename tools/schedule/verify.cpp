@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <new>
@@ -10,8 +9,10 @@
 #include "ccl/tell.h"
 #include "sim/hardware/thread_pool.h"
 #include "tools/program/command.h"
+#include "tools/program/interruption.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
+#include "tools/program/progress.h"
 #include "tools/program/table.h"
 #include "tools/schedule/proof.h"
 #include "tools/schedule/subject.h"
@@ -113,13 +114,10 @@ int verify_some(const Options& o) {
   return report(proofs, o.json, status);
 }
 
-// Progress on a terminal, in one line that is overwritten and erased at the end.
-void show_progress(std::size_t done, std::size_t of) { ccl::tell("\r{} of {} requests\033[K", done, of); }
-
 Table table_of(const std::vector<Swept>& rows, bool some_folded) {
   std::vector<Column> columns{{.name = "algorithm", .align = Align::left},
                               {.name = "collective", .align = Align::left}};
-  for (const char* name : {"proved", "folded", "refused", "failed", "steps"})
+  for (const char* name : {"proved", "folded", "does not apply", "refused", "failed", "steps"})
     if (some_folded || std::string_view(name) != "folded") columns.push_back({.name = name});
   columns.push_back({.name = "time", .unit = "s"});
   columns.push_back({.name = "refused most for", .align = Align::left});
@@ -127,7 +125,7 @@ Table table_of(const std::vector<Swept>& rows, bool some_folded) {
   for (const Swept& r : rows) {
     std::vector<Cell> cells{r.algorithm, std::string(schedule::name(r.collective)), r.proved};
     if (some_folded) cells.emplace_back(r.folded);
-    for (const std::int64_t n : {r.refused, r.failed, r.steps}) cells.emplace_back(n);
+    for (const std::int64_t n : {r.elsewhere, r.refused, r.failed, r.steps}) cells.emplace_back(n);
     cells.emplace_back(r.seconds);
     cells.emplace_back(r.reason);
     table.add(std::move(cells));
@@ -144,15 +142,19 @@ int verify_all(const Options& o) {
     throw std::invalid_argument(fmt::format("--all tries every {} by itself", option));
   if (!o.request.algorithm.empty()) schedule::algorithm_named(o.request.algorithm);
   if (!o.collective.empty()) schedule::collective_named(o.collective);
-  const bool terminal = isatty(STDERR_FILENO) == 1;
-  const auto rows = sweep({o.request.algorithm, o.collective, parse_rank_counts(o.ranks), o.jobs},
-                          [&](std::size_t done, std::size_t of) {
-                            if (terminal) show_progress(done, of);
-                          });
-  if (terminal) ccl::tell("\r\033[K");
+  const Interrupts interrupts;
+  Progress progress;
+  bool stopped = false;
+  const auto rows = sweep(
+      {o.request.algorithm, o.collective, parse_rank_counts(o.ranks), o.jobs}, [&](std::size_t done, std::size_t of) {
+        progress.say(fmt::format("{} of {} requests", done, of), static_cast<double>(done) / static_cast<double>(of));
+        return !(stopped = stopped || interrupts.asked());
+      });
+  progress.clear();
   Swept sum{.algorithm = {}, .reason = {}, .faults = {}};
   for (const Swept& row : rows) {
-    sum.proved += row.proved, sum.folded += row.folded, sum.refused += row.refused, sum.failed += row.failed;
+    sum.proved += row.proved, sum.folded += row.folded, sum.elsewhere += row.elsewhere;
+    sum.refused += row.refused, sum.failed += row.failed, sum.undone += row.undone;
     sum.faults.insert(sum.faults.end(), row.faults.begin(), row.faults.end());
   }
   if (rows.empty())
@@ -161,6 +163,7 @@ int verify_all(const Options& o) {
   if (o.json) {
     auto whole = table.object();
     whole["faults"] = sum.faults;
+    if (stopped) whole["not_tried"] = sum.undone;
     write_output("", json_text(whole));
   } else {
     std::string text = table.text();
@@ -168,10 +171,12 @@ int verify_all(const Options& o) {
     if (const auto told = static_cast<std::int64_t>(sum.faults.size()); sum.failed > told)
       text += fmt::format("and {} faults more of these rows\n", sum.failed - told);
     const std::string folded = sum.folded > 0 ? fmt::format(", {} proved when small and sampled", sum.folded) : "";
-    write_output(
-        "", text + fmt::format("{} proved{}, {} refused, {} failed\n", sum.proved, folded, sum.refused, sum.failed));
+    text += fmt::format("{} proved{}, {} do not apply, {} refused, {} failed\n", sum.proved, folded, sum.elsewhere,
+                        sum.refused, sum.failed);
+    if (stopped) text += fmt::format("interrupted: {} requests were not tried\n", sum.undone);
+    write_output("", text);
   }
-  return sum.failed == 0 ? 0 : 1;
+  return sum.failed == 0 && !stopped ? 0 : 1;
 }
 
 int run(const Options& o) {

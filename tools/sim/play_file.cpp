@@ -16,6 +16,7 @@
 #include "sim/hardware/figures/figure_units.h"
 #include "sim/hardware/timeline/summary_words.h"
 #include "text/number.h"
+#include "tools/answer/asked_machine.h"
 #include "tools/answer/price_progress.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/program/json_text.h"
@@ -179,10 +180,11 @@ int play_file(const Playing& o) {
   PlayOptions options{.era = o.era, .algorithm = o.algorithm, .flops = o.tflops * 1e12};
   if (!o.memory.empty()) options.memory = rate_of(o.memory);
   PriceProgress watch;
-  PricedMachine priced(typed_machine(o.machine, o.what_if), &watch);
+  PricedMachine priced(asked_machine(o.machine, o.what_if, o.era), &watch);
   Workload workload = workload_of(o);
   read_schedules(workload, o.algorithm);
   expect_noise(o.noise, priced.machine(), o.era);
+  note_seed(o.noise);
   const PlayReport report{workload, priced.machine(), answer(workload, options, o.noise, priced)};
   if (report.answer.played.time == forever) throw std::runtime_error("interrupted before the end was reached");
   watch.clear();

@@ -12,11 +12,13 @@
 #include "sim/hardware/timeline/summary_words.h"
 #include "text/number.h"
 #include "text/words.h"
+#include "tools/answer/asked_machine.h"
 #include "tools/answer/noise.h"
 #include "tools/answer/price_progress.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
+#include "tools/program/origin.h"
 #include "tools/program/output.h"
 #include "tools/schedule/request_options.h"
 #include "tools/schedule/subject.h"
@@ -142,6 +144,8 @@ class Pricing {
   Pricing(const Options& o, MachineSpec spec) : o_(o), priced_(std::move(spec), &watch_) {
     const std::string era = o.launch.empty() ? o.era : era_launched(machine(), o.era, o.launch);
     expect_noise(o.noise, machine(), era);
+    note_seed(o.noise);
+    note_origin("era", era.empty() ? machine().spec().era : era);
     question_.settings = {.era = era, .fold = !o.no_fold};
     question_.group = first_in_a_row(machine(), o.ranks);
     question_.noise = o.noise;
@@ -295,7 +299,7 @@ int run(const Options& o) {
   if (!o.shown.empty() && o.output.empty()) throw std::invalid_argument("--show goes with -o");
   ranks_named(o.shown);  // throws when they are wrong
   expect_timeline_file(o.output);
-  return Pricing(o, typed_machine(o.machine, o.what_if)).run(file);
+  return Pricing(o, asked_machine(o.machine, o.what_if, o.era)).run(file);
 }
 
 constexpr const char* examples =

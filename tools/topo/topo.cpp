@@ -5,6 +5,7 @@
 
 #include "sim/cluster/machine/import/typed.h"
 #include "text/nearest.h"
+#include "tools/answer/asked_machine.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
@@ -103,7 +104,7 @@ int show(const Options& o) {
     return 0;
   }
   if (is_simulated(o)) {
-    const sim::Machine machine(sim::typed_machine(o.machine, o.what_if));
+    const sim::Machine machine(asked_machine(o.machine, o.what_if));
     write_output("", o.json ? sim_topo_json(machine) : sim_topo_text(machine));
     return 0;
   }
@@ -115,7 +116,7 @@ int show(const Options& o) {
 
 int draw(const Options& o) {
   if (is_simulated(o)) {
-    write_output(o.output, sim_topo_picture(sim::Machine(sim::typed_machine(o.machine, o.what_if))));
+    write_output(o.output, sim_topo_picture(sim::Machine(asked_machine(o.machine, o.what_if))));
     return 0;
   }
   const TopoMachine machine = host_named(o.machine);

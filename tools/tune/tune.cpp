@@ -17,11 +17,12 @@
 #include "launch/run_on_ranks.h"
 #include "measure/rules.h"
 #include "schedule/algorithms/tuner.h"
-#include "tools/bench/report/progress.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
+#include "tools/program/origin.h"
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
+#include "tools/program/progress.h"
 #include "tools/program/table.h"
 #include "tools/schedule/request_options.h"
 #include "tools/tune/predict.h"
@@ -119,7 +120,7 @@ struct Measured {
 };
 Measured measured(const RankContext& context, Collective c, kernels::DType type,
                   const std::vector<ccl::AlgorithmConfig>& choices, const std::vector<std::uint64_t>& sizes,
-                  BenchProgress& progress) {
+                  Progress& progress) {
   const BenchSettings s = settings_for(c);
   Bench bench(s, context);
   try {
@@ -169,7 +170,7 @@ struct Tuned {
 
 // Rank 0's process returns them as text, the gain in the first line.
 Tuned tuned(Collective c, ccl::Rank ranks, kernels::DType type, const std::vector<std::uint64_t>& sizes,
-            BenchProgress& progress) {
+            Progress& progress) {
   std::array<int, 2> ends;
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "a pipe");
   const ccl::Descriptor from(ends[0]);
@@ -177,7 +178,7 @@ Tuned tuned(Collective c, ccl::Rank ranks, kernels::DType type, const std::vecto
   const std::vector<ccl::AlgorithmConfig> choices = candidates(c, ranks);
   const int status =
       run_on_ranks({.ranks = ranks, .timeout = settings_for(c).timeout}, [&](const RankContext& context) {
-        BenchProgress silent(0, false);
+        Progress silent(0, false);
         const Measured all = measured(context, c, type, choices, sizes, context.rank == 0 ? progress : silent);
         if (context.rank != 0) return 0;
         ccl::Selections found;
@@ -241,7 +242,7 @@ int tune(const Options& o) {
   ccl::expect_machine(machine);
   for (const Collective c : collectives)
     for (const ccl::Rank ranks : counts) expect_room(c, ranks, type_of(o), sizes.back(), "--sizes");
-  BenchProgress progress(collectives.size() * counts.size() * sizes.size(), true);
+  Progress progress(collectives.size() * counts.size() * sizes.size(), true);
   ccl::Selections table;
   std::string gains;
   for (const Collective c : collectives)
@@ -257,7 +258,7 @@ int tune(const Options& o) {
       }
     }
   progress.clear();
-  write_output(o.output, gains + table.text());
+  write_output(o.output, origin_comment() + gains + table.text());
   return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -9,14 +10,17 @@
 #include <string>
 #include <vector>
 
+#include "launch/hosts.h"
 #include "measure/published/accuracy.h"
 #include "measure/published/record.h"
 #include "sim/hardware/figures/data.h"
 #include "sim/hardware/figures/figures.h"
 #include "tools/program/command.h"
+#include "tools/program/interruption.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
+#include "tools/program/progress.h"
 
 namespace trellis::tools {
 
@@ -38,8 +42,9 @@ void add(CLI::App& app, Options& o) {
       "the median, the 90th percentile and the worst of the errors, the part of the records within their intervals,\n"
       "and the intervals' median width (x/÷); apart for the records that a figure of the hardware's data was fitted\n"
       "to. Then what it could not model, and why.");
-  app.add_option("files", o.files, "Records, in the form of a list of {id, generation, what, parameters, value, unit}")
-      ->required();
+  app.add_option("files", o.files,
+                 "Records, in the form of a list of {id, generation, what, parameters, value, unit} [those that were "
+                 "installed]");
   app.add_option("--only", o.only, "Only records whose id begins with this");
   auto* const hold_out =
       app.add_flag("--hold-out", o.hold_out,
@@ -53,6 +58,18 @@ void add(CLI::App& app, Options& o) {
       ->excludes(hold_out);
   app.add_flag("--json", o.json, R"(Print {"records":[{"id","measured","simulated","low","high","inside",...}]})");
   app.add_option("-o,--output", o.output, "Write here [standard output]")->check(output_file());
+}
+
+// Those that were given, or those that an installation has beside the program.
+std::vector<std::string> record_files(const Options& o) {
+  if (!o.files.empty()) return o.files;
+  const auto prefix = std::filesystem::path(launch::path_of_this_program()).parent_path().parent_path();
+  const std::string installed = prefix / "share/trellis/published/measured.json";
+  if (!std::filesystem::exists(installed))
+    throw std::invalid_argument(fmt::format(
+        "no file was given, and {} is not there: expected records, as sim/published/measured.json of the source",
+        installed));
+  return {installed};
 }
 
 // Every record that a figure of any chip or machine was fitted to.
@@ -156,11 +173,17 @@ std::string report(const std::vector<Compared>& all, const OfRecord& left_out) {
   return out;
 }
 
-std::vector<Compared> compared(const std::vector<Record>& records, const std::string& only) {
+// With fewer of them when the user ends it.
+std::vector<Compared> compared(const std::vector<Record>& records, const std::string& only, bool& interrupted) {
   const std::set<std::string> fitted = fitted_records();
   std::vector<Compared> all;
+  const auto wanted = [&](const Record& r) { return r.id.starts_with(only); };
+  Progress progress(static_cast<std::size_t>(std::ranges::count_if(records, wanted)));
+  const Interrupts interrupts;
   for (const Record& r : records) {
-    if (!r.id.starts_with(only)) continue;
+    if (!wanted(r)) continue;
+    if ((interrupted = interrupts.asked())) break;
+    progress.next(r.id);
     Compared c{&r, answer(r, records), false};
     c.fitted = fitted.contains(r.id) || std::ranges::find(c.answer.fitted_to, r.id) != c.answer.fitted_to.end();
     if (c.answer.simulated && !(std::isfinite(*c.answer.simulated) && *c.answer.simulated > 0 && r.value > 0))
@@ -172,11 +195,20 @@ std::vector<Compared> compared(const std::vector<Record>& records, const std::st
 
 int run(const Options& o) {
   std::vector<Record> records;
-  for (const std::string& file : o.files) {
+  for (const std::string& file : record_files(o)) {
     std::vector<Record> more = read_records(read_input(file), file);
     records.insert(records.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }
-  const std::vector<Compared> all = compared(records, o.only);
+  bool interrupted = false;
+  const std::vector<Compared> all = compared(records, o.only, interrupted);
+  if (interrupted) {
+    std::string unwritten;
+    for (const std::string& file : {o.output, o.fit})
+      if (!file.empty()) unwritten += fmt::format(", and {} was not written", file);
+    write_output("",
+                 report(all, OfRecord()) + fmt::format("interrupted: {} records are there{}\n", all.size(), unwritten));
+    return 1;
+  }
   if (all.empty() && !o.only.empty())
     throw std::invalid_argument(fmt::format("--only {}: no record's id begins with it", o.only));
   if (!o.fit.empty()) write_output(o.fit, fit_text(fit(all), all));
@@ -185,6 +217,7 @@ int run(const Options& o) {
 }
 
 const Registered registered(command<Options>("validate", "Hold the simulator against published measurements",
+                                             "trellis validate\n"
                                              "trellis validate measured.json\n"
                                              "trellis validate measured.json --only dma. --json\n"
                                              "trellis validate measured.json mine.json --hold-out\n"

@@ -91,6 +91,14 @@ void put_tracks(Text& text, const Timeline& timeline, const Summary& s, std::siz
   put(text, "</section>\n");
 }
 
+void put_origin(Text& text, const ReportOptions& options) {
+  if (options.made_by.empty()) return;
+  put(text, "<section id='made_by'><h2>What made this page</h2><table>\n");
+  for (const auto& [name, value] : options.made_by)
+    put(text, "<tr><td>{}</td><td>{}</td></tr>\n", escaped_html(name), escaped_html(value));
+  put(text, "</table></section>\n");
+}
+
 }  // namespace
 
 std::string escaped_html(std::string_view text) {
@@ -137,6 +145,7 @@ std::string html_report(const Timeline& timeline, const ReportOptions& options) 
   put_tracks(text, timeline, summary, options.most_tracks);
   const std::string roofline = roofline_svg(summary);
   if (!roofline.empty()) put(text, "<section><h2>Roofline</h2>\n{}</section>\n", roofline);
+  put_origin(text, options);
   put(text, "<script type='application/json' id='data'>{}</script>\n", report_data(timeline, rows, blocks, summary));
   put(text, "<script>{}{}</script>\n</body></html>\n", report_script, report_input);
   return fmt::to_string(text);

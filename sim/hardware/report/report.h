@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/hardware/timeline/summary.h"
 #include "sim/hardware/timeline/timeline.h"
@@ -12,7 +14,8 @@ namespace trellis::sim {
 
 struct ReportOptions {
   std::string title = "timeline";
-  std::string introduction = {};  // HTML between the heading and the timeline
+  std::string introduction = {};                                  // HTML between the heading and the timeline
+  std::vector<std::pair<std::string, std::string>> made_by = {};  // what made it, at the page's end
   Peaks peaks = {};
   std::size_t most_blocks = 200'000;  // limit; beyond it the shortest spans are merged, and the page says so
   std::size_t most_tracks = 200;      // in the table

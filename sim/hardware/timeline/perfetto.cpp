@@ -33,14 +33,15 @@ namespace thread {
 constexpr std::uint32_t pid = 1, tid = 2, name = 5;
 }
 namespace event {
-constexpr std::uint32_t note = 4, type = 9, name = 10, track = 11, double_value = 44, flow = 47, last_flow = 48;
-constexpr std::uint64_t begin = 1, end = 2, counter = 4;  // type
+constexpr std::uint32_t note = 4, type = 9, name = 10, track = 11, own_name = 23, double_value = 44, flow = 47,
+                        last_flow = 48;
+constexpr std::uint64_t begin = 1, end = 2, instant = 3, counter = 4;  // type
 }  // namespace event
 namespace interned {
 constexpr std::uint32_t event_names = 2, note_names = 3, iid = 1, name = 2;
 }
 namespace note {
-constexpr std::uint32_t name = 1, integer = 4, real = 5, text = 6;
+constexpr std::uint32_t name = 1, integer = 4, real = 5, text = 6, own_name = 10;
 enum Name : std::uint64_t { wait = 1, waited, bytes, flops, start, duration };
 constexpr std::string_view names[] = {"waited for", "waited, ps", "bytes", "flops", "start, ps", "duration, ps"};
 }  // namespace note
@@ -49,9 +50,10 @@ class Writer {
  public:
   Writer(const Timeline& timeline, Time tick) : timeline_(timeline), tick_(tick), rows_(rows_of(timeline)) {}
 
-  std::string written() {
+  std::string written(const std::vector<std::pair<std::string, std::string>>& made_by) {
     names();
     tracks();
+    if (!made_by.empty()) origin(made_by);
     causes();
     events();
     return trace_.take();
@@ -119,6 +121,25 @@ class Writer {
         m.number(track::parent, group_uuid(rows_.counter_groups[c]));
         m.message(track::counter, Message{});
       });
+  }
+
+  void origin(const std::vector<std::pair<std::string, std::string>>& made_by) {
+    const std::uint64_t uuid = counter_uuid(timeline_.counters.size());
+    put_track(uuid, rows_.groups.size(), [](Message& m) { m.text(track::name, "made by"); });
+    event_.clear();
+    for (const auto& [name, value] : made_by) {
+      note_.clear();
+      note_.text(note::own_name, name);
+      note_.text(note::text, value);
+      event_.message(event::note, note_);
+    }
+    event_.number(event::type, event::instant);
+    event_.text(event::own_name, "made by");
+    event_.number(event::track, uuid);
+    packet_.number(packet::timestamp, 0);
+    packet_.number(packet::sequence, 1);
+    packet_.message(packet::event, event_);
+    put_packet();
   }
 
   // A flow runs from its earliest event to later ones, so a cause that begins no earlier in ticks gets no arrow.
@@ -215,9 +236,10 @@ class Writer {
 
 }  // namespace
 
-std::string perfetto(const Timeline& timeline, Time tick) {
+std::string perfetto(const Timeline& timeline, Time tick,
+                     const std::vector<std::pair<std::string, std::string>>& made_by) {
   if (tick < 1) throw std::invalid_argument(fmt::format("a tick of {} ps: expected at least 1", tick));
-  return Writer(timeline, tick).written();
+  return Writer(timeline, tick).written(made_by);
 }
 
 }  // namespace trellis::sim

@@ -119,6 +119,12 @@ TEST(Report, DataComesBack) {
   EXPECT_EQ(data["labels"][4], "copy <out>");
 }
 
+TEST(Report, SaysWhatMadeIt) {
+  const std::string page = html_report(example(), {.made_by = {{"command", "trellis sim 'a<b'"}}});
+  EXPECT_NE(page.find("<tr><td>command</td><td>trellis sim &#39;a&lt;b&#39;</td></tr>"), std::string::npos);
+  EXPECT_EQ(html_report(example()).find("made_by"), std::string::npos);
+}
+
 TEST(Report, AnEmptyTimelineHasAPage) { EXPECT_NE(html_report({}).find("</html>"), std::string::npos); }
 
 }  // namespace

@@ -41,7 +41,7 @@ TEST(BenchOptions, DefaultsAreThoseOfTheGrammar) {
   EXPECT_FALSE(nccom.in_place);
   EXPECT_EQ(nccl.sizes, std::vector<std::uint64_t>{32u << 20});
   EXPECT_EQ(nccom.sizes, nccl.sizes);
-  EXPECT_EQ(nccom.stats, Words{"avg"});
+  EXPECT_EQ(nccom.stats, (Words{"avg", "p50", "p99"}));
 }
 
 TEST(BenchOptions, SizesStepAsTheGrammarSays) {

@@ -58,20 +58,21 @@ TEST(BenchTable, NcclStyle) {
       "#  Rank  0 Group  0\n"
       "#  Rank  1 Group  0\n"
       "#\n"
-      "#                                                              out-of-place                       in-place\n"
+      "#                                                              out-of-place                       "
+      "in-place                             out                  in\n"
       "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   "
-      "busbw  #wrong\n"
+      "busbw  #wrong       p50       p99       p50       p99\n"
       "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  "
-      "(GB/s)\n");
+      "(GB/s)              (us)      (us)      (us)      (us)\n");
   const BenchResult out = result(false, {100, 300}), in = result(true, {400});
   EXPECT_EQ(
       bench_row(s, &out, &in),
       "     1048576        262144     float     sum      -1   200.00    5.24    7.86       0   400.00    2.62    3.93 "
-      "    N/A\n");
+      "    N/A    100.00    300.00    400.00    400.00\n");
   EXPECT_EQ(
       bench_row(s, &out, nullptr),
       "     1048576        262144     float     sum      -1   200.00    5.24    7.86       0      N/A     N/A     N/A "
-      "    N/A\n");
+      "    N/A    100.00    300.00       N/A       N/A\n");
   EXPECT_EQ(bench_footer(s, {.wrong = 3, .checked = 2, .busbw_sum = 3, .rows = 2, .memory_bytes = 0}),
             "# Out of bounds values : 3 FAILED\n"
             "# Avg bus bandwidth    : 1.5\n"
@@ -95,7 +96,7 @@ TEST(BenchTable, BetweenWhatASimulatedTimeLies) {
   BenchResult out = result(false, {200});
   out.low_us = 150, out.high_us = 300;
   BenchSettings nccl = settings(Style::nccl), nccom = settings(Style::nccom);
-  nccl.interval = nccom.interval = true;
+  nccl.interval = nccom.interval = nccl.simulated = nccom.simulated = true;
   const std::string row = bench_row(nccl, &out, nullptr);
   EXPECT_NE(row.find("       0   150.00   300.00"), std::string::npos) << row;
   EXPECT_EQ(row.size(), bench_row(nccl, &out, &out).size());

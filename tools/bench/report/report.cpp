@@ -64,7 +64,7 @@ std::string bench_csv(const BenchSettings& s, const std::vector<BenchResult>& re
     }
     text += line + "\n";
   }
-  return heading + "\n" + text;
+  return origin_comment() + heading + "\n" + text;
 }
 
 }  // namespace trellis::tools

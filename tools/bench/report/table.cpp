@@ -5,6 +5,7 @@
 
 #include "schedule/collective_traits.h"
 #include "tools/bench/report/result.h"
+#include "tools/program/origin.h"
 
 namespace trellis::tools {
 
@@ -67,7 +68,24 @@ int width_of(const std::vector<TableCell>& cells) {
   return width;
 }
 
-// The columns after both halves.
+// The columns after both halves, where nothing that reads nccl-tests' tables counts columns: the median and the worst
+// hundredth out of place, then in place. A simulated time has neither.
+void append_spread(const BenchSettings& s, std::vector<TableCell>& cells, const std::array<std::string, 4>& words) {
+  if (s.simulated) return;
+  for (const std::string& word : words) cells.push_back({word, 8});
+}
+
+std::array<std::string, 4> spread_of(const BenchResult* out, const BenchResult* in) {
+  std::array<std::string, 4> words;
+  for (std::size_t half = 0; half < 2; ++half) {
+    const BenchResult* const r = half == 0 ? out : in;
+    const Statistics all = statistics_of(r == nullptr ? std::vector<double>{} : r->measured.us);
+    words[2 * half] = r == nullptr ? "N/A" : fitted(all.percentile(50), 7);
+    words[2 * half + 1] = r == nullptr ? "N/A" : fitted(all.percentile(99), 7);
+  }
+  return words;
+}
+
 void append_rest(const BenchSettings& s, std::vector<TableCell>& cells, const std::string& time,
                  const std::string& algorithm) {
   if (s.show_algorithm) cells.push_back({algorithm, 22});
@@ -87,6 +105,9 @@ std::string nccl_columns(const BenchSettings& s) {
     append(middle, names);
     append(bottom, units);
   }
+  append_spread(s, top, {"", "out", "", "in"});
+  append_spread(s, middle, {"p50", "p99", "p50", "p99"});
+  append_spread(s, bottom, {"(us)", "(us)", "(us)", "(us)"});
   append_rest(s, middle, "timestamp", "algorithm");
   for (auto* cells : {&top, &middle, &bottom}) cells->front().gap = 2;
   return commented(line_of(top)) + commented(line_of(middle)) + commented(line_of(bottom));
@@ -119,6 +140,7 @@ std::string nccl_row(const BenchSettings& s, const BenchResult& any, const Bench
                                   {fmt::format("{}", any.root), 6}};
   append(cells, nccl_half(s, out));
   append(cells, nccl_half(s, in));
+  append_spread(s, cells, spread_of(out, in));
   append_rest(s, cells, s.timestamps ? now_text() : "", any.measured.algorithm);
   return line_of(cells) + "\n";
 }
@@ -127,6 +149,7 @@ std::string nccl_heading(const BenchSettings& s, const std::vector<std::string>&
   const std::string iterations =
       s.iterations != 0 ? fmt::format("{}", s.iterations) : fmt::format("{}-{}", least_iterations, most_iterations);
   std::string text = "# trellis bench, in the style of nccl-tests\n";
+  text += origin_comment("#  ");
   text += fmt::format("# Collective test starting: {}\n", s.op.word);
   text += fmt::format(
       "# nThread {} nGpus 1 minBytes {} maxBytes {} {} warmup iters: {} iters: {} agg iters: {} validate: {} graph: 0 "
@@ -204,7 +227,8 @@ double BenchResult::algbw_GBps(double us) const {
 double BenchResult::busbw_GBps(double us) const { return algbw_GBps(us) * bus_factor(collective, ranks); }
 
 std::string bench_heading(const BenchSettings& s, const std::vector<std::string>& ranks) {
-  return s.style == Style::nccl ? nccl_heading(s, ranks) : nccom_line(nccom_columns(s, nullptr), true);
+  return s.style == Style::nccl ? nccl_heading(s, ranks)
+                                : origin_comment() + nccom_line(nccom_columns(s, nullptr), true);
 }
 
 std::string bench_row(const BenchSettings& s, const BenchResult* out, const BenchResult* in) {

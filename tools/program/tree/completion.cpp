@@ -1,5 +1,5 @@
-// trellis completion: what bash, zsh and fish need to complete the program's command line. Their scripts ask the program
-// itself, so that they never fall behind it.
+// trellis completion: what bash, zsh and fish need to complete the program's command line. Their scripts ask the
+// program itself, so that they never fall behind it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,14 +10,15 @@
 #include "sim/core/programs/shipped.h"
 #include "sim/hardware/figures/data.h"
 #include "tools/program/output.h"
-#include "tools/program/parser_tree.h"
+#include "tools/program/tree/parser_tree.h"
 
 namespace trellis::tools {
 namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::string_view bash = R"sh(# bash completion of trellis: put it into /usr/share/bash-completion/completions/trellis
+constexpr std::string_view bash =
+    R"sh(# bash completion of trellis: put it into /usr/share/bash-completion/completions/trellis
 _trellis() {
   local line IFS=$'\n'
   COMPREPLY=()
@@ -42,7 +43,8 @@ _trellis() {
 _trellis "$@"
 )sh";
 
-constexpr std::string_view fish = R"sh(# fish completion of trellis: put it into /usr/share/fish/vendor_completions.d/trellis.fish
+constexpr std::string_view fish =
+    R"sh(# fish completion of trellis: put it into /usr/share/fish/vendor_completions.d/trellis.fish
 function __trellis_words
   set -l words (commandline -opc) (commandline -ct)
   trellis completion words -- $words[2..-1] 2> /dev/null

@@ -8,7 +8,7 @@
 #include "text/words.h"
 #include "tools/program/origin.h"
 #include "tools/program/output.h"
-#include "tools/program/parser_tree.h"
+#include "tools/program/tree/parser_tree.h"
 
 namespace trellis::tools {
 namespace {
@@ -47,7 +47,8 @@ std::string option_text(const cli11::Option& option) {
   if (names.empty()) names = bold(option.get_single_name());
   std::string more = option.get_items_expected_max() == 0 ? "" : option.get_type_name();
   if (more == "TEXT") more = "";
-  if (!option.get_default_str().empty()) more += fmt::format("{}[{}]", more.empty() ? "" : " ", option.get_default_str());
+  if (!option.get_default_str().empty())
+    more += fmt::format("{}[{}]", more.empty() ? "" : " ", option.get_default_str());
   return fmt::format(".TP\n{}{}{}\n{}\n", names, more.empty() ? "" : " ", roff(more), roff(option.get_description()));
 }
 
@@ -67,7 +68,8 @@ std::string section(const char* title, const std::string& text) {
   return text.empty() ? "" : fmt::format(".SH {}\n{}", title, text);
 }
 
-std::string page_of(const ParserTree& tree, const cli11::App* app, const std::string& program, const std::string& date) {
+std::string page_of(const ParserTree& tree, const cli11::App* app, const std::string& program,
+                    const std::string& date) {
   const auto summary = tree.summaries.find(app);
   const std::string about = summary == tree.summaries.end() ? app->get_description() : summary->second;
   const auto children = children_of(app);
@@ -78,7 +80,8 @@ std::string page_of(const ParserTree& tree, const cli11::App* app, const std::st
     commands += fmt::format(".TP\n{}\n{}\n", bold(child->get_name()), roff(tree.summaries.at(child)));
     see += ", " + bold(page_name(child)) + "(1)";
   }
-  std::string text = fmt::format(".TH \"{}\" 1 \"{}\" \"{}\" \"Trellis\"\n", page_name(app), date.substr(0, 10), program);
+  std::string text =
+      fmt::format(".TH \"{}\" 1 \"{}\" \"{}\" \"Trellis\"\n", page_name(app), date.substr(0, 10), program);
   text += section("NAME", fmt::format("{} \\- {}\n", roff(page_name(app)), roff(about)));
   text += section("SYNOPSIS", usage(app, !children.empty(), tree.runs.contains(app)));
   if (app->get_description() != about) text += section("DESCRIPTION", kept(app->get_description()));
@@ -116,7 +119,8 @@ int run(const Options& o) {
   return 0;
 }
 
-const Registered manual(command("manual", "Writes the manual pages", "trellis manual ~/.local/share/man/man1", add, run));
+const Registered manual(command("manual", "Writes the manual pages", "trellis manual ~/.local/share/man/man1", add,
+                                run));
 
 }  // namespace
 }  // namespace trellis::tools

@@ -1,4 +1,4 @@
-#include "tools/program/parser_tree.h"
+#include "tools/program/tree/parser_tree.h"
 
 #include <fmt/format.h>
 

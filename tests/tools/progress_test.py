@@ -1,0 +1,54 @@
+"""Long work says that it goes on, in a log as on a terminal, and ends at once with what it has when it is asked to."""
+import os
+import pty
+import signal
+import subprocess
+import time
+import unittest
+
+from program import TRELLIS, Case
+
+LONG = ["schedule", "verify", "--all", "--ranks", "1..64"]
+
+
+class Progress(Case):
+    def began(self, **how):
+        ran = subprocess.Popen([TRELLIS, *LONG], stdout=subprocess.PIPE, text=True, **how)
+        self.addCleanup(ran.stdout.close)
+        self.addCleanup(ran.kill)
+        return ran
+
+    def assert_ends_at_once(self, ran):
+        ran.send_signal(signal.SIGINT)
+        asked = time.monotonic()
+        said = ran.communicate()[0]
+        self.assertLess(time.monotonic() - asked, 10)  # a second, on a host with nothing else to do
+        self.assertEqual(ran.returncode, 1)
+        self.assertRegex(said, r"\n\d+ proved.*\ninterrupted: \d+ requests were not tried\n$")
+
+    def test_a_log_gets_a_line_every_ten_seconds(self):
+        ran = self.began(stderr=subprocess.PIPE, env=os.environ | {"TRELLIS_PROGRESS": "1"})
+        self.addCleanup(ran.stderr.close)
+        began = time.monotonic()
+        self.assertRegex(ran.stderr.readline(), r"^trellis: \d+ of \d+ requests, \d+ s, about \d+ (s|min) left\n$")
+        self.assertGreater(time.monotonic() - began, 8)
+        ran.send_signal(signal.SIGINT)
+        ran.wait(60)
+        self.assertEqual(ran.returncode, 1)
+
+    def test_a_terminal_sees_a_line_that_is_erased(self):
+        reader, writer = pty.openpty()
+        ran = self.began(stderr=writer)
+        os.close(writer)
+        said = b""
+        while b"left" not in said:
+            said += os.read(reader, 4096)
+        self.assertRegex(said.decode(), r"\r\x1b\[K\d+ of \d+ requests, \d+ s, about \d+ (s|min) left")
+        self.assert_ends_at_once(ran)
+        said = os.read(reader, 65536)
+        self.assertTrue(said.endswith(b"\r\x1b[K"), said)
+        os.close(reader)
+
+
+if __name__ == "__main__":
+    unittest.main()
