@@ -5,7 +5,7 @@
 #include <iostream>
 #include <vector>
 
-#include "ccl/communicator.h"
+#include <trellis/communicator.h>
 
 int main() try {
   const auto communicator = trellis::Communicator::from_environment();

@@ -1,4 +1,5 @@
 """A fresh installation serves a program of ten lines, found by CMake and by pkg-config, also after it was moved."""
+import json
 import os
 import pathlib
 import shutil
@@ -41,6 +42,35 @@ class Install(unittest.TestCase):
         program = PLACE / "by_pkg_config"
         said(os.environ["CXX"], CONSUMER / "consumer.cpp", *flags, "-o", program)
         self.assertEqual(said(program, LD_LIBRARY_PATH=str(self.libraries)), "proved\n")
+
+    def test_the_doors(self):
+        """Each <trellis/NAME.h> compiles alone, and the simulator answers a program as it answers the command line."""
+        flags = said("pkg-config", "--cflags", "--libs", "trellis", PKG_CONFIG_PATH=str(self.pkgconfig)).split()
+        doors = [path.name for path in (self.prefix / "include" / "trellis").glob("*.h") if path.name != "trellis.h"]
+        self.assertIn("simulate.h", doors)
+        for door in doors:
+            with self.subTest(door):
+                said(os.environ["CXX"], *flags, "-x", "c++", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-include",
+                     f"trellis/{door}", "/dev/null")
+        program = PLACE / "simulate"
+        said(os.environ["CXX"], self.prefix / "share" / "trellis" / "examples" / "simulate.cpp", *flags, "-o", program)
+        lines = said(program).splitlines()  # without LD_LIBRARY_PATH
+        sim = json.loads(said(self.prefix / "bin" / "trellis", "sim", "all_reduce", "-a", "kangaring", "-b", "64MiB", "--json"))
+        self.assertEqual(lines[0].split()[:2], [f"{sim['time_us']:.0f}", "us,"])
+        self.assertIn(" by kangaring", lines[0])
+        self.assertGreater(int(lines[2].split()[1]), int(lines[0].split()[0]))  # of the dead link
+
+    def test_what_the_program_says_of_itself(self):
+        share = self.prefix / "share"
+        self.assertTrue((share / "man" / "man1" / "trellis-sim.1").read_text().startswith('.TH "trellis-sim" 1 '))
+        for name in ("bash-completion/completions/trellis", "zsh/site-functions/_trellis",
+                     "fish/vendor_completions.d/trellis.fish"):
+            self.assertIn("trellis completion words --", (share / name).read_text())
+        for name in ("README.md", "LICENSE", "docs/program.md", "docs/tutorials/README.md"):
+            self.assertTrue((share / "doc" / "trellis" / name).exists(), name)
+
+    def test_validate_has_its_records(self):
+        self.assertIn("net.rdma", said(self.prefix / "bin" / "trellis", "validate", "--only", "net.rdma"))
 
     def test_the_program_finds_its_library(self):
         self.assertRegex(said(self.prefix / "bin" / "trellis", "--version"), r"^trellis ")

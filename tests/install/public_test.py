@@ -12,8 +12,9 @@ ROOM = re.compile(r"trellis_room\(NAME (\w+)[^)]*?PUBLIC ([^)]*)\)")
 
 
 def public_headers():
-    return {f"{name}/{header}" for path in SOURCE.glob("*/CMakeLists.txt")
-            for name, headers in ROOM.findall(re.sub("#.*", "", path.read_text())) for header in headers.split()}
+    return {f"{path.parent.relative_to(SOURCE)}/{header}"
+            for path in [*SOURCE.glob("*/CMakeLists.txt"), *SOURCE.glob("*/*/CMakeLists.txt")]
+            for _, headers in ROOM.findall(re.sub("#.*", "", path.read_text())) for header in headers.split()}
 
 
 def exports():
