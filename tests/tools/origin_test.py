@@ -69,10 +69,10 @@ class Origin(Case):
 
     def test_tables_of_bench(self):
         folder = self.new_folder()
-        words = ["bench", "all_reduce", "--on", "sim:ring:4", "-b", "1K", "-e", "1K", "--no-interval", "--csv", "r.csv",
+        words = ["bench", "all_reduce_perf", "--on", "sim:ring:4", "-b", "1K", "-e", "1K", "--no-interval", "--csv", "r.csv",
                  "--json", "r.json"]
         text = ended(*words, cwd=folder).stdout
-        self.assertIn("command: trellis bench all_reduce --on sim:ring:4", text)
+        self.assertIn("command: trellis bench all_reduce_perf --on sim:ring:4", text)
         self.assertEqual(json.loads((folder / "r.json").read_text())["made_by"]["machine"], "ring:4")
         self.assertIn("# machine: ring:4\n", (folder / "r.csv").read_text())
 

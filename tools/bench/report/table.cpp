@@ -227,8 +227,7 @@ double BenchResult::algbw_GBps(double us) const {
 double BenchResult::busbw_GBps(double us) const { return algbw_GBps(us) * bus_factor(collective, ranks); }
 
 std::string bench_heading(const BenchSettings& s, const std::vector<std::string>& ranks) {
-  return s.style == Style::nccl ? nccl_heading(s, ranks)
-                                : origin_comment() + nccom_line(nccom_columns(s, nullptr), true);
+  return s.style == Style::nccl ? nccl_heading(s, ranks) : nccom_line(nccom_columns(s, nullptr), true);
 }
 
 std::string bench_row(const BenchSettings& s, const BenchResult* out, const BenchResult* in) {
