@@ -9,7 +9,8 @@ import unittest
 import program
 
 SOURCE = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"])
-PAGES = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
+BUILD = pathlib.Path(os.environ["TRELLIS_BINARY_DIR"])
+PAGES = [SOURCE / "README.md", *sorted((SOURCE / "docs").rglob("*.md"))]
 
 
 def shown_commands(text):
@@ -27,7 +28,7 @@ class DocumentsTest(unittest.TestCase):
     def test_commands_print_what_is_shown(self):
         shown = 0
         for page in PAGES:
-            for words, wanted in shown_commands(page.read_text()):
+            for words, wanted in () if page.parent.name == "tutorials" else shown_commands(page.read_text()):
                 with self.subTest(page=page.name, command=" ".join(words)):
                     ran = program.trellis(*words, cwd=SOURCE, timeout=300)
                     self.assertEqual([line.rstrip() for line in ran.stdout.splitlines()], wanted, ran.stderr)
@@ -48,7 +49,7 @@ class DocumentsTest(unittest.TestCase):
 
     def test_the_first_program_of_the_readme_compiles(self):
         code = re.search(r"^    #include <vector>\n(?:(?:    .*)?\n)*?    }\n", (SOURCE / "README.md").read_text(), re.M)
-        ran = subprocess.run([os.environ["CXX"], "-std=c++20", "-fsyntax-only", f"-I{SOURCE}", "-x", "c++", "-"],
+        ran = subprocess.run([os.environ["CXX"], "-std=c++20", "-fsyntax-only", f"-I{SOURCE}", f"-I{BUILD}/include", "-x", "c++", "-"],
                              input=code[0], capture_output=True, text=True, timeout=300)
         self.assertEqual(ran.returncode, 0, ran.stderr)
 
