@@ -34,7 +34,7 @@ TEST(Printable, AFileWithAZeroByteIsNoText) {
     expect_text("a.out", std::string_view("ab\0c", 4));
     FAIL();
   } catch (const std::invalid_argument& error) {
-    EXPECT_STREQ(error.what(), "'a.out' is not a text file: byte 3 is zero");
+    EXPECT_STREQ(error.what(), "a.out: not a text file, as byte 3 is zero");
   }
 }
 
