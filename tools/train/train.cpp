@@ -132,7 +132,12 @@ int run(const Options& o) {
     return 0;
   }
   if (o.config.empty()) throw std::invalid_argument("trellis train: config is required; see `trellis train --help`");
-  const std::string meant = text::did_you_mean(o.config, {"show", "draw", "export", "curve", "checkpoint", "cache"});
+  std::vector<std::string> below;  // the commands of train
+  constexpr std::string_view prefix = "train ";
+  for (const Command& c : commands())
+    if (c.path.starts_with(prefix) && c.path.find(' ', prefix.size()) == c.path.npos)
+      below.push_back(c.path.substr(prefix.size()));
+  const std::string meant = text::did_you_mean(o.config, below);
   if (!meant.empty() && !std::filesystem::exists(o.config))
     throw std::invalid_argument(fmt::format("trellis train has no command or file '{}'{}", o.config, meant));
   return train_here(o, read_config(o.config, o.changes));
