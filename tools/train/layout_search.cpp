@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 #include <stdexcept>
+#include <utility>
 
 namespace trellis::tools {
 namespace {
@@ -61,15 +64,51 @@ class Listing {
   std::vector<StepLayout> all_;
 };
 
-// The longest computation of a class in one micro-batch, in each slot of a full pipeline.
-sim::Time bound_of(const Config& config, const sim::Machine& machine, const sim::StepOptions& options) {
-  const train::Derived derived = train::derive(config, machine.ranks());
-  Config one = config;
-  const auto stages = static_cast<std::size_t>(config.strategy.virtual_pipeline > 1 ? config.strategy.pipeline : 1);
-  one.global_batch_size = stages * config.micro_batch_size * static_cast<std::size_t>(derived.mesh.data);
-  const sim::Time each = computation_of(one, machine.ranks(), machine, options) / static_cast<sim::Time>(stages);
-  return each * static_cast<sim::Time>(derived.micro_batches);
-}
+// Of layouts, each from a step of one or two micro-batches. Those that differ in their chunks alone have one such step.
+class Bounds {
+ public:
+  Bounds(const Config& config, const sim::Machine& machine, const sim::StepOptions& options)
+      : config_(config), machine_(machine), options_(options) {}
+
+  void find(PricedLayout& l) {
+    StepLayout plain = l.layout;
+    plain.strategy.virtual_pipeline = 1;
+    const Config config = with(config_, plain);
+    const train::Derived derived = train::derive(config, machine_.ranks());
+    const auto pipeline = static_cast<std::size_t>(plain.strategy.pipeline);
+    const std::size_t held = std::min(pipeline, derived.micro_batches);
+    const auto [at, is_new] = known_.try_emplace(words_of(plain));
+    if (is_new) at->second = {needs_of(config, derived, 1), held > 1 ? needs_of(config, derived, 2) : StepNeeds{}};
+    const auto& [one, two] = at->second;
+
+    const auto batches = static_cast<double>(derived.micro_batches);
+    const auto [shortest, longest] = std::ranges::minmax(one.computation);
+    // Before the last stage begins, and after it has ended, the others have a forward and a backward pass. Where stages
+    // have several chunks, their layers may lie otherwise, and the mean is what the longest has at least.
+    const double filling = static_cast<double>(shortest) * (batches + static_cast<double>(pipeline - 1));
+    const double mean =
+        static_cast<double>(std::accumulate(one.computation.begin(), one.computation.end(), sim::Time{})) /
+        static_cast<double>(one.computation.size());
+    l.bound = static_cast<sim::Time>(l.layout.strategy.virtual_pipeline > 1
+                                         ? mean * batches
+                                         : std::max(static_cast<double>(longest) * batches, filling));
+    // The first stage holds as many micro-batches as there are stages, and each takes as much as the second one.
+    l.memory = std::ranges::max(one.memory);
+    if (held > 1)
+      l.memory = std::max(l.memory, one.memory[0] + (two.memory[0] - one.memory[0]) * static_cast<double>(held - 1));
+  }
+
+ private:
+  StepNeeds needs_of(Config config, const train::Derived& derived, std::size_t micro_batches) const {
+    config.global_batch_size = micro_batches * config.micro_batch_size * static_cast<std::size_t>(derived.mesh.data);
+    return tools::needs_of(config, machine_.ranks(), machine_, options_);
+  }
+
+  const Config& config_;
+  const sim::Machine& machine_;
+  const sim::StepOptions& options_;
+  std::map<std::string, std::pair<StepNeeds, StepNeeds>> known_;  // with one micro-batch, and with two
+};
 
 void note(PricedLayout& l, const PricedStep& p) {
   l.time = p.time, l.mfu = p.mfu();
@@ -120,15 +159,21 @@ LayoutSearch search_layouts(const Config& config, const sim::Machine& machine, c
     search.layouts.push_back({.layout = std::move(l)});
   const std::size_t steps = 2 * search.layouts.size();
   std::size_t done = 0;
+  Bounds bounds(config, machine, options);
   for (PricedLayout& l : search.layouts) {
     if ((search.stopped = stopped(done++, steps))) return search;
-    l.bound = bound_of(with(config, l.layout), machine, options);
+    bounds.find(l);
   }
-  std::ranges::stable_sort(search.layouts, {}, &PricedLayout::bound);
+  const auto is_too_large = [&](const PricedLayout& l) { return l.memory > search.memory_of_rank; };
+  std::ranges::stable_sort(search.layouts, [&](const PricedLayout& a, const PricedLayout& b) {
+    if (is_too_large(a) != is_too_large(b)) return is_too_large(b);
+    return is_too_large(a) ? a.memory < b.memory : a.bound < b.bound;
+  });
+  search.too_large = static_cast<std::size_t>(std::ranges::count_if(search.layouts, is_too_large));
   sim::Time best = sim::forever;
   for (PricedLayout& l : search.layouts) {
     if ((search.stopped = stopped(done++, steps))) break;
-    if (l.bound >= best) break;
+    if (l.bound >= best || is_too_large(l)) break;
     const PricedStep priced = price_of(with(config, l.layout), machine.ranks(), machine, options);
     if ((search.stopped = priced.time == sim::forever)) break;
     note(l, priced);

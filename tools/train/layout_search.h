@@ -19,9 +19,9 @@ std::string words_of(const StepLayout&);  // "T=8 P=4 V=1 micro-batch 1 SP ZeRO-
 
 struct PricedLayout {
   StepLayout layout;
-  sim::Time bound = 0;  // computation alone, in a full pipeline
-  sim::Time time = 0;   // 0: the bound rules it out, or it was not reached
-  double memory = 0;    // the most of a rank, in bytes
+  sim::Time bound = 0;  // computation alone, and the pipeline's filling and draining
+  sim::Time time = 0;   // 0: the bound or memory rules it out, or it was not reached
+  double memory = 0;    // the most of a rank, in bytes; where it was not priced, what it needs at least
   bool fits = false;
   double mfu = 0, exposed = 0, bubble = 0;  // parts of the step, of the class that waits least
 };
@@ -29,7 +29,7 @@ struct PricedLayout {
 struct LayoutSearch {
   std::vector<PricedLayout> layouts;  // that are possible; those priced first, the fastest that fits first
   double memory_of_rank = 0;
-  std::size_t priced = 0;
+  std::size_t priced = 0, too_large = 0;  // the latter do not fit, and are not priced
   bool stopped = false;
 
   const PricedLayout* best() const;                // that fits; null: none does, or none was reached

@@ -30,9 +30,10 @@ void add(CLI::App& app, Options& o) {
   app.description(fmt::format(
       "Tries the layouts of a model on all ranks of a machine: tensor and pipeline sizes, chunks a rank, "
       "micro-batches,\n"
-      "ZeRO-1, recomputation; sequence parallelism wherever there is a tensor axis. A bound - a layout's computation\n"
-      "alone, in a full pipeline - rules out those that cannot win; the others are priced as `trellis train price` "
-      "does.\n"
+      "ZeRO-1, recomputation; sequence parallelism wherever there is a tensor axis. Those that need more memory than "
+      "a\n"
+      "rank has are ruled out, and so are those that cannot win by a bound, a layout's computation and the filling of\n"
+      "its pipeline; the others are priced as `trellis train price` does.\n"
       "Prints the fastest that fit, and the front of time and memory. Ctrl-C prints what is known by then.\n\n{}",
       sim::machine_grammar));
   app.add_option("config", o.config, "The configuration: its model, sequence length, precision")->required();
@@ -61,14 +62,24 @@ Table table_of(const std::string& name, const std::vector<const PricedLayout*>& 
   return table;
 }
 
+// Of a search in which nothing fits.
+std::string least_of(const LayoutSearch& search) {
+  const auto least = std::ranges::min_element(search.layouts, {}, &PricedLayout::memory);
+  std::string out = fmt::format("  best           none fits into {} a rank", sim::bytes_words(search.memory_of_rank));
+  if (least != search.layouts.end() && least->memory > 0)
+    out += fmt::format("; the smallest, {}, needs {}", words_of(least->layout), sim::bytes_words(least->memory));
+  return out + "\n";
+}
+
 std::string text_of(const LayoutSearch& search, const std::vector<const PricedLayout*>& first,
                     const sim::Machine& machine, const train::Config& config) {
-  std::string out = fmt::format("{} on {}, {} sequences a step: {} layouts, {} priced{}\n", config.name, machine.name(),
-                                config.global_batch_size, search.layouts.size(), search.priced,
-                                search.stopped ? "; stopped before all were looked at" : ", the others ruled out");
+  std::string out =
+      fmt::format("{} on {}, {} sequences a step: {} layouts, {} too large, {} priced{}\n", config.name, machine.name(),
+                  config.global_batch_size, search.layouts.size(), search.too_large, search.priced,
+                  search.stopped ? "; stopped before all were looked at" : ", the others ruled out");
   const PricedLayout* const best = search.best();
   if (best == nullptr)
-    out += fmt::format("  best           none fits into {} a rank\n", sim::bytes_words(search.memory_of_rank));
+    out += least_of(search);
   else
     out +=
         fmt::format("  best           {}: {}, {} of {} a rank\n", words_of(best->layout), sim::time_words(best->time),
@@ -95,6 +106,7 @@ int run(const Options& given) {
     if (l.time > 0 && first.size() < o.most) first.push_back(&l);
   if (o.json) {
     nlohmann::ordered_json out{{"layouts_possible", search.layouts.size()},
+                               {"too_large", search.too_large},
                                {"priced", search.priced},
                                {"stopped", search.stopped},
                                {"memory_of_rank_bytes", search.memory_of_rank}};

@@ -158,9 +158,12 @@ const schedule::PeakMemory& PricedStep::most_memory() const {
   return *std::ranges::max_element(memory, {}, &schedule::PeakMemory::bytes);
 }
 
-sim::Time computation_of(const Config& config, Rank world, const sim::Machine& machine,
-                         const sim::StepOptions& options) {
-  return sim::computation_of(schedule::merged(train::graph_of(train::classes_of(config, world))), machine, options);
+StepNeeds needs_of(const Config& config, Rank world, const sim::Machine& machine, const sim::StepOptions& options) {
+  const schedule::ExecutionGraph graph = train::graph_of(train::classes_of(config, world));
+  StepNeeds needs{.computation = sim::computation_of(schedule::merged(graph), machine, options)};
+  for (const schedule::RankClass& of : graph.classes)
+    needs.memory.push_back(static_cast<double>(schedule::peak_memory(graph, of).bytes));
+  return needs;
 }
 
 PricedStep price_of(const Config& config, Rank world, const sim::Machine& machine, const sim::StepOptions& options,

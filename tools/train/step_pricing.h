@@ -54,8 +54,12 @@ class StepOnMachine {
   std::vector<std::shared_ptr<Laid>> laid_;  // with fewer micro-batches, and with a round more; or the whole step alone
 };
 
-// The longest computation of any class in its micro-batches: a bound on a step of as many.
-sim::Time computation_of(const train::Config&, train::Rank world, const sim::Machine&, const sim::StepOptions& = {});
+// What bounds a step, of a layout that is neither proved nor priced. Classes are in the order of their pipeline ranks.
+struct StepNeeds {
+  std::vector<sim::Time> computation;  // of each class, in all of its micro-batches, without the update
+  std::vector<double> memory;          // of each class, in bytes
+};
+StepNeeds needs_of(const train::Config&, train::Rank world, const sim::Machine&, const sim::StepOptions& = {});
 
 PricedStep price_of(const train::Config&, train::Rank world, const sim::Machine&, const sim::StepOptions& = {},
                     bool whole = false);

@@ -224,21 +224,21 @@ StepPrice price_step(const ExecutionGraph& graph, const Machine& machine, const 
   return StepPricer(graph, machine, options).price(factors_of(graph, machine, options));
 }
 
-Time computation_of(const ExecutionGraph& graph, const Machine& machine, const StepOptions& options) {
+std::vector<Time> computation_of(const ExecutionGraph& graph, const Machine& machine, const StepOptions& options) {
   const Figures& f = machine.spec().figures;
   const EngineRates engines(f, f.number("cores") / machine.cores());
   std::vector<double> operations;
   for (const schedule::OperationShape& s : graph.shapes) operations.push_back(operation_time(s, engines).total);
-  double longest = 0;
+  const StepFactors factors = factors_of(graph, machine, options);
+  std::vector<Time> all;
   for (const schedule::RankClass& c : graph.classes) {
     double seconds = 0;
     for (const GraphTask& t : c.tasks)
       if (t.phase >= graph.phases.size() || graph.phases[t.phase] != "update")
         for (const schedule::ShapedWork& w : t.work) seconds += operations[w.shape] * w.count;
-    longest = std::max(longest, seconds);
+    all.push_back(static_cast<Time>(seconds * factors.software * factors.hosts * 1e12));
   }
-  const StepFactors factors = factors_of(graph, machine, options);
-  return static_cast<Time>(longest * factors.software * factors.hosts * 1e12);
+  return all;
 }
 
 }  // namespace trellis::sim

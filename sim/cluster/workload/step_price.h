@@ -81,8 +81,8 @@ class StepPricer {
 
 StepPrice price_step(const ExecutionGraph&, const Machine&, const StepOptions& = {});
 
-// The longest computation of any class, exchanges and the phase "update" left out: a bound on what micro-batches take.
-Time computation_of(const ExecutionGraph&, const Machine&, const StepOptions& = {});
+// The computation of each class, exchanges and the phase "update" left out: bounds on what micro-batches take.
+std::vector<Time> computation_of(const ExecutionGraph&, const Machine&, const StepOptions& = {});
 
 StepFactors factors_of(const ExecutionGraph&, const Machine&, const StepOptions&);
 std::vector<std::string> software_releases(const Machine&);

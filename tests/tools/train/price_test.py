@@ -70,8 +70,20 @@ class Price(program.Case):
         self.assertLess(found["priced"], found["layouts_possible"])
         for l in found["layouts"]:
             self.assertLessEqual(l["bound_us"], l["step_us"])
+        self.assertEqual(found["too_large"], 0)
         memory = [l["memory_bytes"] for l in found["front"]]
         self.assertEqual(memory, sorted(memory, reverse=True))
+
+    def test_a_search_leaves_out_what_does_not_fit_and_nothing_that_does(self):
+        words = ["train", "search", CONFIG, "-m", "trn1.2xlarge", "-g", "16", "--json", "--most", "1000", *sets(**MODEL)]
+        free = json.loads(trellis(*words).stdout)
+        most = sorted(l["memory_bytes"] for l in free["layouts"])[len(free["layouts"]) // 3]
+        narrow = json.loads(trellis(*words, "--what-if", f"hbm.bytes={2 * most}B").stdout)
+        self.assertGreater(narrow["too_large"], 0)
+        fitting = [l for l in narrow["layouts"] if l["fits"]]
+        self.assertLessEqual(max(l["memory_bytes"] for l in fitting), most)
+        self.assertLessEqual(min(l["step_us"] for l in fitting),
+                             min(l["step_us"] for l in free["layouts"] if l["memory_bytes"] <= most))
 
 
 if __name__ == "__main__":
