@@ -20,6 +20,7 @@ struct Suspect {
   Rank rank;  // here; -1: it is an outsider
   Activity here = {};
   Family::Outsider outside = {};
+  bool former = false;  // who led here has given up waiting for it
 };
 
 class Search {
@@ -27,10 +28,10 @@ class Search {
   explicit Search(const Wait& w) : w_(w), now_(Clock::now()) {}
 
   // With all that it waits for, and so on, behind it.
-  void follow(Rank place) {
+  void follow(Rank place, bool former = false) {
     const Rank rank = w_.family.rank_at(place);
     if (rank == w_.transport.rank() || std::ranges::find(suspects_, place, &Suspect::place) != suspects_.end()) return;
-    Suspect s{.place = place, .rank = rank};
+    Suspect s{.place = place, .rank = rank, .former = former};
     if (rank >= 0)
       s.here = w_.transport.activity(rank);
     else
@@ -40,7 +41,14 @@ class Search {
     if (s.here.running && s.here.waits_for >= 0 && s.here.waits_for < w_.transport.ranks())
       next.push_back(w_.family.place(s.here.waits_for));
     suspects_.push_back(std::move(s));
-    for (const Rank p : next) follow(p);
+    for (const Rank p : next) follow(p, former);
+  }
+
+  // Those of whom the suspects have given up that they come, and who are stopped or silent still.
+  void follow_former() {
+    for (std::size_t i = 0; i < suspects_.size(); ++i)
+      if (suspects_[i].rank >= 0)
+        for (const Rank place : w_.watch.waited_elsewhere(suspects_[i].rank)) follow(place, true);
   }
 
   Culprit found() const {
@@ -49,15 +57,17 @@ class Search {
     const Suspect* still = nullptr;
     for (const Suspect& s : suspects_) {
       if (s.outside.known && !s.outside.answers) return of(How::still, s);
-      if (s.here.waits_somewhere() && is_unchanged(s) && (still == nullptr || unchanged(s) > unchanged(*still)))
+      if (!s.former && s.here.waits_somewhere() && is_unchanged(s) &&
+          (still == nullptr || unchanged(s) > unchanged(*still)))
         still = &s;
     }
     if (still != nullptr) return of(How::still, *still);
     for (const Suspect& s : suspects_)
-      if (s.rank >= 0 ? !s.here.waits_somewhere() && is_unchanged(s) : !s.outside.occupied) return of(How::idle, s);
+      if (!s.former && (s.rank >= 0 ? !s.here.waits_somewhere() && is_unchanged(s) : !s.outside.occupied))
+        return of(How::idle, s);
     Culprit none;
     for (const Suspect& s : suspects_)
-      if (s.rank >= 0) none.waited_for.push_back(s.rank);
+      if (s.rank >= 0 && !s.former) none.waited_for.push_back(s.rank);
     return none;
   }
 
@@ -77,6 +87,7 @@ Culprit culprit_of(const Wait& w, Rank first, std::span<const Rank> needed) {
   Search search(w);
   if (first >= 0) search.follow(w.family.place(first));
   for (const Rank r : needed) search.follow(w.family.place(r));
+  search.follow_former();
   return search.found();
 }
 

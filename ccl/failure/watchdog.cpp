@@ -23,6 +23,16 @@ bool Watchdog::Seen::is(const Activity& a) const {
          occupied == a.waits_somewhere();
 }
 
+void Watchdog::Seen::note_elsewhere(Rank place) {
+  const auto end = elsewhere.begin() + static_cast<std::ptrdiff_t>(waited_elsewhere);
+  if (place < 0 || std::find(elsewhere.begin(), end, place) != end) return;
+  if (waited_elsewhere == elsewhere.size())
+    std::ranges::rotate(elsewhere, elsewhere.begin() + 1);
+  else
+    ++waited_elsewhere;
+  elsewhere[waited_elsewhere - 1] = place;
+}
+
 void Watchdog::look(const Transport& t, Deadline now) {
   if (ranks_.empty() || now - looked_ >= apart_) look_now(t, now);
 }
@@ -37,6 +47,7 @@ void Watchdog::look_now(const Transport& t, Deadline now) {
     const auto moves = static_cast<std::uint16_t>(a.moves + a.moves_elsewhere);
     if (!first && seen.moves != moves) seen.moved = now;
     seen.moves = moves;
+    seen.note_elsewhere(a.elsewhere);
     seen.waits = static_cast<std::uint16_t>(a.waits + a.waits_elsewhere);
     if (first) seen.waits_before = seen.waits;
     if (!first && seen.is(a)) continue;
@@ -75,6 +86,12 @@ int Watchdog::calls(Rank r) const {
   const auto at = static_cast<std::size_t>(r);
   constexpr int round = 0x100;  // some transports show as many bits
   return at < ranks_.size() ? (ranks_[at].waits - ranks_[at].waits_before) & (round - 1) : 0;
+}
+
+std::span<const Rank> Watchdog::waited_elsewhere(Rank r) const {
+  const auto at = static_cast<std::size_t>(r);
+  if (at >= ranks_.size()) return {};
+  return std::span(ranks_[at].elsewhere).first(ranks_[at].waited_elsewhere);
 }
 
 std::chrono::nanoseconds Watchdog::longest_absence(const Transport& t, std::uint64_t operation, Deadline now) const {

@@ -2,6 +2,8 @@
 // this communicator or of another one of the family, shows a heartbeat; one that has stopped does not.
 #pragma once
 
+#include <array>
+#include <span>
 #include <vector>
 
 #include "ccl/transports/transport.h"
@@ -27,6 +29,8 @@ class Watchdog {
   bool moved(Rank, Deadline now, std::chrono::nanoseconds time) const;
   // The calls, of any communicator of the family, in which it has begun to wait since data moved here.
   int calls(Rank) const;
+  // Whom it was seen to wait for in other communicators of the family: places, the last few of them.
+  std::span<const Rank> waited_elsewhere(Rank) const;
   // The longest time for which a rank has been in no operation at all and has not come as far as this one.
   std::chrono::nanoseconds longest_absence(const Transport&, std::uint64_t operation, Deadline now) const;
 
@@ -38,7 +42,10 @@ class Watchdog {
     std::uint16_t waits = 0, waits_before = 0;  // now; when data moved here
     Deadline since = {};
     Deadline moved = {};  // when that was seen last
+    std::array<Rank, 4> elsewhere = {};
+    std::size_t waited_elsewhere = 0;  // places of it that are filled
     bool is(const Activity&) const;
+    void note_elsewhere(Rank place);
   };
   const std::chrono::nanoseconds enough_, apart_;
   Deadline looked_ = {};
