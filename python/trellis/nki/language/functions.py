@@ -1,4 +1,4 @@
-"""nl's functions by name. Those of several instructions say which; the colleague that times them sees each one."""
+"""nl's functions by name. Those of several instructions say which; each is timed on its own."""
 
 from collections.abc import Callable
 from math import prod
