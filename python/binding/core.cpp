@@ -38,14 +38,7 @@ std::variant<double, std::string> default_of(const Parameter& p) {
 }
 
 nb::dict as_dict(const Program& p, const RunTotals& t, const sim::Timeline& timeline) {
-  nb::dict d;
-  d["time_ps"] = t.time;
-  d["instructions"] = t.instructions;
-  d["descriptors"] = t.descriptors;
-  d["dma_bytes"] = t.dma_bytes;
-  d["hbm_read_bytes"] = t.hbm_read;
-  d["hbm_written_bytes"] = t.hbm_written;
-  d["flops"] = t.flops;
+  nb::dict d = dict_of(t);
   nb::list engines;
   for (std::size_t s = 0; s < t.streams.size(); ++s)
     if (t.streams[s].instructions > 0)
@@ -109,6 +102,18 @@ nb::dict run_on_arrays(const Program& p, const std::string& chip, bool compute,
 }
 
 }  // namespace
+
+nb::dict dict_of(const RunTotals& t) {
+  nb::dict d;
+  d["time_ps"] = t.time;
+  d["instructions"] = t.instructions;
+  d["descriptors"] = t.descriptors;
+  d["dma_bytes"] = t.dma_bytes;
+  d["hbm_read_bytes"] = t.hbm_read;
+  d["hbm_written_bytes"] = t.hbm_written;
+  d["flops"] = t.flops;
+  return d;
+}
 
 void add_core(nb::module_& m) {
   nb::class_<Program>(m, "CoreProgram")

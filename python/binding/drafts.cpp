@@ -191,14 +191,7 @@ TimedRun timed(const Assembled& a, const sim::ChipSpec& chip, bool keep_timeline
 
 nb::dict totals_of(const TimedRun& r) {
   const RunTotals& t = r.totals;
-  nb::dict d;
-  d["time_ps"] = t.time;
-  d["instructions"] = t.instructions;
-  d["descriptors"] = t.descriptors;
-  d["dma_bytes"] = t.dma_bytes;
-  d["hbm_read_bytes"] = t.hbm_read;
-  d["hbm_written_bytes"] = t.hbm_written;
-  d["flops"] = t.flops;
+  nb::dict d = dict_of(t);
   d["dma_any_ps"] = t.dma_any;
   d["dma_busy_ps"] = t.dma_busy;
   d["peak_flops"] = r.peaks.flops_per_second;

@@ -1,5 +1,8 @@
 // Times of single computations, by the formulas of the simulator.
+#include <optional>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "python/binding/parts.h"
 #include "sim/cluster/operation/operation.h"
@@ -20,7 +23,7 @@ nb::dict as_dict(const OperationTime& t) {
   return d;
 }
 
-EngineRates rates_of(const std::string& chip, const std::vector<std::string>& changes, double cores) {
+EngineRates read_rates(const std::string& chip, const std::vector<std::string>& changes, double cores) {
   Figures figures = chip_named(chip).figures();
   for (const std::string& change : changes) {
     const std::size_t equals = change.find('=');
@@ -29,6 +32,16 @@ EngineRates rates_of(const std::string& chip, const std::vector<std::string>& ch
     figures.set(change.substr(0, equals), std::string_view(change).substr(equals + 1));
   }
   return EngineRates(figures, cores);
+}
+
+// Those of the last call are kept: a step's operations are asked for one after the other, all of one chip. Python's
+// lock guards them.
+const EngineRates& rates_of(const std::string& chip, const std::vector<std::string>& changes, double cores) {
+  using Asked = std::tuple<std::string, std::vector<std::string>, double>;
+  static std::optional<std::pair<Asked, EngineRates>> kept;
+  if (Asked asked{chip, changes, cores}; !kept || kept->first != asked)
+    kept.emplace(std::move(asked), read_rates(chip, changes, cores));
+  return kept->second;
 }
 
 }  // namespace

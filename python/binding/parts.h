@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "kernels/types/dtype.h"
+#include "sim/core/run/run.h"
 
 namespace trellis::binding {
 
@@ -41,5 +42,8 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> as_array(std::vector<T> values) {
   const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return {kept->data(), {kept->size()}, owner};
 }
+
+// What a run of a core's program amounts to, by name.
+nb::dict dict_of(const sim::core::RunTotals&);
 
 }  // namespace trellis::binding

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <optional>
 #include <stdexcept>
 
 #include "sim/cluster/workload/step_price.h"
+#include "text/number.h"
 
 namespace trellis::sim {
 namespace {
@@ -16,14 +17,13 @@ constexpr std::string_view software = "software.", exposed = "step.exposed.";
 // 2.21.1 -> {2, 21, 1}
 std::array<int, 3> release(std::string_view word) {
   std::array<int, 3> numbers{};
-  const char* at = word.data();
-  const char* const end = at + word.size();
+  std::string_view rest = word;
   for (int& n : numbers) {
-    const auto [rest, error] = std::from_chars(at, end, n);
-    if (error != std::errc())
-      throw std::invalid_argument(fmt::format("software {}: expected a release, as 2.21 or 2.13.1", word));
-    if (rest == end) return numbers;
-    at = rest + 1;
+    const std::optional<int> value = text::take_number<int>(rest);
+    if (!value) throw std::invalid_argument(fmt::format("software {}: expected a release, as 2.21 or 2.13.1", word));
+    n = *value;
+    if (rest.empty()) return numbers;
+    rest.remove_prefix(1);
   }
   return numbers;
 }

@@ -16,15 +16,21 @@ namespace {
 using schedule::GraphTask;
 using schedule::TaskEnd;
 
+std::vector<OperationTime> times_by_shape(const ExecutionGraph& graph, const Machine& machine) {
+  const Figures& f = machine.spec().figures;
+  const EngineRates engines(f, f.number("cores") / machine.cores());
+  std::vector<OperationTime> times;
+  for (const schedule::OperationShape& s : graph.shapes) times.push_back(operation_time(s, engines));
+  return times;
+}
+
 }  // namespace
 
 struct StepPricer::State {
   State(const ExecutionGraph& g, const Machine& machine, const StepOptions& options)
       : graph(g), matched(match(g)), exchanges(g, matched, machine, options) {
     if (!matched.fault.empty()) throw std::invalid_argument(fmt::format("{}: {}", g.name, matched.fault));
-    const Figures& f = machine.spec().figures;
-    const EngineRates engines(f, f.number("cores") / machine.cores());
-    for (const schedule::OperationShape& s : g.shapes) operations.push_back(operation_time(s, engines));
+    operations = times_by_shape(g, machine);
     for (const schedule::RankClass& c : g.classes) {
       slowness.push_back(1);
       for (Rank r : c.ranks) slowness.back() = std::max(slowness.back(), machine.slowness(r));
@@ -225,17 +231,14 @@ StepPrice price_step(const ExecutionGraph& graph, const Machine& machine, const 
 }
 
 std::vector<Time> computation_of(const ExecutionGraph& graph, const Machine& machine, const StepOptions& options) {
-  const Figures& f = machine.spec().figures;
-  const EngineRates engines(f, f.number("cores") / machine.cores());
-  std::vector<double> operations;
-  for (const schedule::OperationShape& s : graph.shapes) operations.push_back(operation_time(s, engines).total);
+  const std::vector<OperationTime> operations = times_by_shape(graph, machine);
   const StepFactors factors = factors_of(graph, machine, options);
   std::vector<Time> all;
   for (const schedule::RankClass& c : graph.classes) {
     double seconds = 0;
     for (const GraphTask& t : c.tasks)
       if (t.phase >= graph.phases.size() || graph.phases[t.phase] != "update")
-        for (const schedule::ShapedWork& w : t.work) seconds += operations[w.shape] * w.count;
+        for (const schedule::ShapedWork& w : t.work) seconds += operations[w.shape].total * w.count;
     all.push_back(static_cast<Time>(seconds * factors.software * factors.hosts * 1e12));
   }
   return all;
