@@ -172,6 +172,11 @@ std::string fit_text(const Fit& fit, const std::vector<Compared>& all) {
   return text;
 }
 
+double value_at(std::vector<double> values, double part) {
+  std::ranges::sort(values);
+  return values[static_cast<std::size_t>(std::ceil(part * static_cast<double>(values.size()))) - 1];
+}
+
 void AccuracyOf::add(double error, bool inside, double width) {
   errors_.push_back(std::abs(error));
   widths_.push_back(width);
@@ -181,16 +186,12 @@ void AccuracyOf::add(double error, bool inside, double width) {
 Accuracy AccuracyOf::found() const {
   const std::size_t n = errors_.size();
   if (n == 0) return {};
-  const auto at = [n](std::vector<double> values, double q) {
-    std::ranges::sort(values);
-    return values[static_cast<std::size_t>(std::ceil(q * static_cast<double>(n))) - 1];
-  };
   return {.records = n,
-          .median = at(errors_, 0.5),
-          .ninth = at(errors_, 0.9),
+          .median = value_at(errors_, 0.5),
+          .ninth = value_at(errors_, 0.9),
           .worst = std::ranges::max(errors_),
           .inside = static_cast<double>(inside_) / static_cast<double>(n),
-          .width = at(widths_, 0.5)};
+          .width = value_at(widths_, 0.5)};
 }
 
 std::map<std::string, Accuracy> hold_out(const std::vector<Compared>& all, const OfRecord& of) {

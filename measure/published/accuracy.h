@@ -45,6 +45,9 @@ struct Accuracy {
   double inside = 0, width = 1;             // part of records within their interval; the median width
 };
 
+// Of so many values the one below which this part of them lies.
+double value_at(std::vector<double> values, double part);
+
 class AccuracyOf {
  public:
   void add(double error, bool inside, double width);

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "tools/program/origin.h"
 
@@ -12,7 +13,8 @@ namespace trellis::tools {
 // An object gets one more entry, "made_by".
 template <class Json>
 std::string json_text(Json json, int indent = 2) {
-  if (json.is_object() && !origin().empty()) json["made_by"] = origin_json();
+  if (json.is_object())
+    if (auto made_by = origin_json(); !made_by.empty()) json["made_by"] = std::move(made_by);
   return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "launch/remote.h"
 #include "text/number.h"
 #include "text/words.h"
 
@@ -58,9 +59,7 @@ std::string shell_word(const std::string& word) {
            std::string_view("-_=+:,./@%^").find(c) != std::string_view::npos;
   };
   if (!word.empty() && std::ranges::all_of(word, plain)) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
+  return launch::shell_word(word);
 }
 
 void begin_origin(const std::string& version, const std::vector<std::string>& arguments) {
@@ -68,7 +67,7 @@ void begin_origin(const std::string& version, const std::vector<std::string>& ar
   for (const std::string& word : arguments) command += " " + shell_word(word);
   const std::optional<std::time_t> wanted = wanted_date();
   facts() = {{"program", "trellis " + version}, {"command", command}};
-  if (!wanted) facts().emplace_back("host", host_text());
+  if (!wanted) facts().emplace_back("host", "");  // found out when it is asked for
   facts().emplace_back("date", date_text(wanted.value_or(std::time(nullptr))));
 }
 
@@ -77,11 +76,15 @@ void note_origin(const std::string& name, const std::string& value) {
   if (!value.empty()) facts().emplace_back(name, value);
 }
 
-Facts origin() { return facts(); }
+Facts origin() {
+  for (auto& [name, value] : facts())
+    if (name == "host" && value.empty()) value = host_text();
+  return facts();
+}
 
 std::string origin_comment(std::string_view mark) {
   std::string text;
-  for (const auto& [name, value] : facts()) {
+  for (const auto& [name, value] : origin()) {
     std::string line = value;
     std::ranges::replace(line, '\n', ' ');
     text += fmt::format("{}{}: {}\n", mark, name, line);
@@ -91,7 +94,7 @@ std::string origin_comment(std::string_view mark) {
 
 nlohmann::ordered_json origin_json() {
   nlohmann::ordered_json all = nlohmann::ordered_json::object();
-  for (const auto& [name, value] : facts()) all[name] = value;
+  for (const auto& [name, value] : origin()) all[name] = value;
   return all;
 }
 

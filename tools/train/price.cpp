@@ -1,17 +1,12 @@
 // trellis train price: how long a training step takes on a simulated machine, where the time goes, whether it fits.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-
 #include "sim/cluster/machine/import/typed.h"
-#include "sim/hardware/timeline/summary_words.h"
+#include "tools/answer/asked_machine.h"
 #include "tools/answer/price_progress.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/program/command.h"
-#include "tools/program/json_text.h"
 #include "tools/program/output.h"
-#include "tools/program/table.h"
 #include "tools/train/config_file.h"
 #include "tools/train/step_pricing.h"
 #include "tools/train/step_words.h"
@@ -52,7 +47,7 @@ int run(const Options& given) {
   Options o = given;
   expect_timeline_file(o.output);
   const ReadConfig read = read_config(o.config, o.changes);
-  const sim::Machine machine(sim::typed_machine(o.machine, o.what_if));
+  const sim::Machine machine(asked_machine(o.machine, o.what_if, o.step.era));
   const train::Rank world = o.ranks > 0 ? o.ranks : machine.ranks();
   PriceProgress watch;
   watch.begin("a training step");

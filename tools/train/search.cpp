@@ -6,8 +6,8 @@
 
 #include "sim/cluster/machine/import/typed.h"
 #include "sim/hardware/timeline/summary_words.h"
+#include "tools/answer/asked_machine.h"
 #include "tools/answer/price_progress.h"
-#include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
@@ -93,12 +93,16 @@ int run(const Options& given) {
   const ReadConfig read = read_config(o.config, o.changes);
   train::Config config = read.job.step;
   if (o.global_batch > 0) config.global_batch_size = o.global_batch;
-  const sim::Machine machine(sim::typed_machine(o.machine, o.what_if));
+  const sim::Machine machine(asked_machine(o.machine, o.what_if));
   PriceProgress watch;
-  o.step.stopped = [&](sim::Time, double) { return watch.interrupted(); };
+  watch.begin("layouts");
+  double part = 0;  // of them that are decided
+  const auto stopped = [&] { return watch.stopped(0, part); };
+  o.step.stopped = [&](sim::Time, double) { return stopped(); };
   const LayoutSearch search = search_layouts(config, machine, o.step, [&](std::size_t done, std::size_t of) {
-    watch.begin(fmt::format("layouts, {} of {}", done, of));
-    return watch.stopped(0, static_cast<double>(done) / static_cast<double>(of));
+    part = static_cast<double>(done) / static_cast<double>(of);
+    watch.decided(part);
+    return stopped();
   });
   watch.clear();
   std::vector<const PricedLayout*> first;

@@ -124,6 +124,11 @@ sim::Time StepOnMachine::time(const sim::StepFactors& factors) {
   return extended(first, laid_[1]->pricer->price(factors).time, rounds_);
 }
 
+double StepOnMachine::flops() const {
+  const Laid& laid = *laid_[0];
+  return laid.flops * static_cast<double>(micro_batches_) / static_cast<double>(laid.micro_batches);
+}
+
 PricedStep StepOnMachine::price() {
   Laid& laid = *laid_[0];
   PricedStep p{.config = config_,
@@ -145,10 +150,9 @@ PricedStep StepOnMachine::price() {
   }
   p.low = static_cast<sim::Time>(static_cast<double>(p.time) / factors_.spread);
   p.high = static_cast<sim::Time>(static_cast<double>(p.time) * factors_.spread);
-  p.sequences = config_.global_batch_size, p.tokens = config_.global_batch_size * config_.seq_length;
   p.peak = peak_of(machine_, p.graph.ranks);
   p.memory_of_rank = machine_.spec().figures.bytes("hbm.bytes") / machine_.cores();
-  p.flops = laid.flops * static_cast<double>(p.micro_batches) / static_cast<double>(p.priced);
+  p.flops = flops();
   return p;
 }
 

@@ -24,8 +24,9 @@ struct PricedStep {
   double memory_of_rank = 0;                  // that the machine has, in bytes
   double flops = 0;                           // of all ranks: the model's own, recomputation left out
   double peak = 0;                            // FLOP/s of all ranks' Tensor engines in 16 bits
-  std::size_t sequences = 0, tokens = 0;      // of a step
 
+  std::size_t sequences() const { return config.global_batch_size; }  // of a step
+  std::size_t tokens() const { return sequences() * config.seq_length; }
   double mfu() const { return flops / (peak * sim::in_seconds(time)); }
   bool fits() const;
   const schedule::PeakMemory& most_memory() const;
@@ -40,6 +41,7 @@ class StepOnMachine {
                 bool whole = false);
 
   const sim::StepFactors& factors() const { return factors_; }  // those of the machine's figures
+  double flops() const;                                         // of all ranks: the model's own, recomputation left out
   sim::Time time(const sim::StepFactors&);
   PricedStep price();
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schedule/graph/match.h"
+#include "sim/hardware/report/parts.h"
 #include "sim/hardware/timeline/summary_words.h"
 #include "tools/program/json_text.h"
 #include "tools/program/table.h"
@@ -122,7 +123,7 @@ std::string step_text(const PricedStep& p, const sim::Machine& machine) {
   out += fmt::format("  between        {} and {}: four of five published steps are that near\n", sim::time_words(p.low),
                      sim::time_words(p.high));
   out += fmt::format("  throughput     {:.4g} sequences/s, {:.4g} tokens/s\n",
-                     static_cast<double>(p.sequences) / seconds, static_cast<double>(p.tokens) / seconds);
+                     static_cast<double>(p.sequences()) / seconds, static_cast<double>(p.tokens()) / seconds);
   out += fmt::format("  MFU            {:.1f}% of {:.4g} TFLOP/s; forward and backward, causal halves, nothing twice\n",
                      100 * p.mfu(), p.peak * 1e-12);
   out += fmt::format("  memory         {}\n", memory_words(p));
@@ -148,8 +149,8 @@ std::string step_json(const PricedStep& p, const sim::Machine& machine) {
                              {"time_ps", p.time},
                              {"low_ps", p.low},
                              {"high_ps", p.high},
-                             {"sequences_per_second", static_cast<double>(p.sequences) / seconds},
-                             {"tokens_per_second", static_cast<double>(p.tokens) / seconds},
+                             {"sequences_per_second", static_cast<double>(p.sequences()) / seconds},
+                             {"tokens_per_second", static_cast<double>(p.tokens()) / seconds},
                              {"mfu", p.mfu()},
                              {"memory_bytes", p.most_memory().bytes},
                              {"memory_of_rank_bytes", p.memory_of_rank},
@@ -163,16 +164,7 @@ std::string step_json(const PricedStep& p, const sim::Machine& machine) {
 }
 
 std::string step_page(const PricedStep& p, const sim::Machine& machine) {
-  std::string text;
-  for (const char c : step_text(p, machine)) {
-    if (c == '<')
-      text += "&lt;";
-    else if (c == '&')
-      text += "&amp;";
-    else
-      text += c;
-  }
-  return "<pre>" + text + "</pre>";
+  return "<pre>" + sim::escaped_html(step_text(p, machine)) + "</pre>";
 }
 
 }  // namespace trellis::tools

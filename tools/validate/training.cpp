@@ -9,6 +9,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "measure/published/accuracy.h"
 #include "tools/train/config_file.h"
 #include "tools/train/step_pricing.h"
 
@@ -47,12 +48,11 @@ class TrainingStep {
  public:
   TrainingStep(const json& all, const json& entry, const Record& r)
       : machine_(sim::machine_named(machine_of(r))),
-        config_(parse_config(r.id, "", keys_of(all, entry, r)).job.step),
-        step_(config_, machine_.ranks(), machine_, {.software = r.word("sdk")}) {
+        step_(parse_config(r.id, "", keys_of(all, entry, r)).job.step, machine_.ranks(), machine_,
+              {.software = r.word("sdk")}) {
     several_ = machine_.ranks() > sim::ranks_of_host(machine_);
     for (const double exposed : {0.0, 1.0})
       for (const double hosts : {0.0, 1.0}) corners_.push_back(std::log(seconds(exposed, hosts)));
-    flops_ = step_.price().flops;
   }
 
   double seconds(double exposed, double hosts) {
@@ -63,7 +63,7 @@ class TrainingStep {
   }
   double usual() { return sim::in_seconds(step_.time(step_.factors())); }
   double spread() const { return step_.factors().spread; }
-  double flops_of_rank() const { return flops_ / machine_.ranks(); }
+  double flops_of_rank() const { return step_.flops() / machine_.ranks(); }
 
   // Between the corners, times are as good as linear in either figure: a fit needs no more.
   double about(double exposed, double hosts) const {
@@ -79,11 +79,9 @@ class TrainingStep {
   }
 
   sim::Machine machine_;
-  train::Config config_;
   StepOnMachine step_;
   bool several_ = false;
   std::vector<double> corners_;  // log seconds: exposed 0 and 1, hosts 0 and 1
-  double flops_ = 0;
 };
 
 struct Prepared {
@@ -197,11 +195,7 @@ std::string training_text(const TrainingAnswer& a) {
   out += fmt::format("\ninside the interval, its family left out: {} of {}\n\n{:32} {:>8} {:>9} {:>9}\n", inside, fit,
                      "training", "median", "90%", "worst");
   for (const auto& [how, errors] : a.errors) {
-    std::vector<double> sorted = errors;
-    std::ranges::sort(sorted);
-    const auto at = [&](double q) {
-      return std::expm1(sorted[static_cast<std::size_t>(std::ceil(q * static_cast<double>(sorted.size()))) - 1]);
-    };
+    const auto at = [&](double part) { return std::expm1(measure::value_at(errors, part)); };
     out += fmt::format("{:32} {:>7.1f}% {:>8.1f}% {:>8.1f}%\n", how, 100 * at(0.5), 100 * at(0.9), 100 * at(1));
   }
   for (const FittedFigures& f : a.fitted)
