@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 ENGINES = ("tensor", "vector", "scalar", "gpsimd", "sync")
-SPACES = ("hbm", "sbuf", "psum")
 
 
 @dataclass

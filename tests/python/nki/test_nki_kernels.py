@@ -81,6 +81,20 @@ def test_two_cores_meet_and_exchange():
     np.testing.assert_array_equal(swap[2](x), x[::-1])
 
 
+def test_cores_that_wait_for_what_nobody_sends_are_refused():
+    @nki.jit
+    def apart(x):
+        me = nl.program_id(0)
+        mine, other = nl.ndarray((128, 64), nl.float32), nl.ndarray((128, 64), nl.float32)
+        nisa.dma_copy(dst=mine, src=x[0:128, 0:64])
+        nisa.sendrecv(src=mine, dst=other, send_to_rank=1 - me, recv_from_rank=1 - me, pipe_id=me)
+        return other
+
+    with pytest.raises(Exception, match="every core waits for another"):
+        apart[2](numbers(128, 64))
+
+
+
 def test_loops_by_registers():
     @nki.jit
     def total(x, count):

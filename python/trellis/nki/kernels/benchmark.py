@@ -41,10 +41,10 @@ class BenchmarkResult:
 
 
 class Benchmark(Kernel):
-    """Runs a kernel without its arithmetic, and keeps its time."""
+    """Runs a kernel, and keeps its time."""
 
     def launch(self, args: Any, kwargs: Any, *, compute: bool | None = None, chip: str | None = None) -> Any:
-        returned = super().launch(args, kwargs, compute=True if compute is None else compute, chip=chip)
+        returned = super().launch(args, kwargs, compute=compute, chip=chip)
         assert self.trace is not None
         self.benchmark_result = BenchmarkResult(self.trace)
         return returned

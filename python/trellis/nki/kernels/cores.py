@@ -16,6 +16,7 @@ class Team:
         self.turn = 0
         self.ended = [False] * len(programs)
         self.met = [0] * len(programs)
+        self.idle = 0  # looks in a row that found nothing to go on with
         self.mail: dict[tuple[Any, ...], deque[Any]] = {}
         self.ready = threading.Condition()
         self.failure: BaseException | None = None
@@ -68,15 +69,20 @@ class Team:
             self.ready.notify_all()
 
     def wait(self, me: int, until: Callable[[], bool], what: str) -> None:
-        """Lets others run until a condition holds."""
+        """Lets others run until a condition holds. A core looks once in its turn, so where all have looked twice in a row
+        for nothing, nobody goes on."""
         while not until():
+            self.idle += 1
             if self.failure is not None or all(e for k, e in enumerate(self.ended) if k != me):
                 raise self.failure or refuse(f"{what}: the other core has ended")
+            if self.idle > 2 * len(self.programs):
+                raise refuse(f"{what}: every core waits for another")
             self.state[me] = (self.session.accumulators, self.session.mask)
             self._pass(me)
             with self.ready:
                 self.ready.wait_for(lambda: self.turn == me)
             self._take(me)
+        self.idle = 0
 
     def turn_over(self, me: int) -> None:
         """After what others may see: they do as much before this one goes on, as cores side by side would."""

@@ -40,9 +40,9 @@ def _reference(text: str, path: str, arguments: dict[str, Any]) -> Any:
 
 def _error(e: BaseException) -> dict[str, Any]:
     """With the line of the user's file, the innermost that is not ours."""
-    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep  # the package
     frames = [f for f in traceback.extract_tb(e.__traceback__) if not f.filename.startswith(ours)]
-    place = next((f for f in reversed(frames) if f.filename.endswith(".py") and "/trellis/" not in f.filename), None)
+    place = next((f for f in reversed(frames) if f.filename.endswith(".py")), None)
     error: dict[str, Any] = {"error": f"{type(e).__name__}: {e}"}
     if isinstance(e, SyntaxError):
         error.update(file=e.filename, line=e.lineno)

@@ -41,7 +41,6 @@ class Timing:
     memory: dict[str, int]  # bytes of a partition that live tiles take at most
     ends: tuple[tuple[str, float], ...]  # scenario, seconds
     hints: tuple[str, ...] = ()
-    spills: int = 0
     outcome: model.Outcome | None = field(default=None, repr=False, compare=False)
 
     def json(self) -> dict[str, Any]:
@@ -62,7 +61,6 @@ class Timing:
             "roofline": self.roofline,
             "dma": self.dma,
             "memory": self.memory,
-            "spills": self.spills,
             "scenarios": [{"name": name, "us": round(seconds * 1e6, 3)} for name, seconds in self.ends],
         }  # fmt: skip
 

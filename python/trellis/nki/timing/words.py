@@ -87,7 +87,7 @@ def report(t: Timing) -> str:
     lines.append(f"  roofline      at least {time(roof['least_us'] * 1e-6)}, bound by {roof['bound']}; "
                  f"{100 * roof['mfu']:.1f}% of the peak, {roof['flops_per_byte']:.3g} FLOP a byte")  # fmt: skip
     lines.append(f"  DMA           {_bytes(t.dma['bytes'])} in descriptors of {t.dma['bytes_per_descriptor']:.0f} bytes, "
-                 f"at {100 * t.dma['efficiency']:.0f}% of the engines' rate; spills {t.spills}")  # fmt: skip
+                 f"at {100 * t.dma['efficiency']:.0f}% of the engines' rate")  # fmt: skip
     lines.append(f"  on chip       {t.memory['sbuf']} bytes of a partition of SBUF, {t.memory['psum']} of PSUM")
     lines += [f"  waited for    {each}" for each in t.waits]
     lines += [f"  hot line      {time(each.path)} of the critical path: {each.text}" for each in t.hot_lines[:MOST]]
