@@ -119,3 +119,23 @@ def test_a_pipeline_of_two_stages_has_its_bubble():
     second = [message("receive", 0, 0), ("wait", 0, 0), *work]
     times = timed(job(first, second), seconds)
     assert times.time == 4 + 5 + 4 and sum(times.classes[1].exposed.values()) == 9
+
+
+def test_flags_beside_is_causal_do_not_halve_attention():
+    flops = pytest.importorskip("trellis.simulate.world.flops")
+    shapes = ((2, 8, 256, 64),) * 3
+    whole = 2 * 2 * 8 * 256 * 256 * 128
+    name = "aten._scaled_dot_product_efficient_attention.default"
+    assert flops.of(name, [True, 0.0, False], shapes, ()) == whole
+    assert flops.of(name, [True, 0.0, True], shapes, ()) == whole // 2
+    assert flops.of("aten._scaled_dot_product_flash_attention.default", [0.0, True], shapes, ()) == whole // 2
+
+
+def test_what_if_of_the_machine_reaches_computation():
+    from trellis import sim
+    from trellis.simulate.price.rates import Rates
+    from trellis.simulate.record import Operation
+
+    mm = Operation("aten.mm", ((4096, 4096), (4096, 4096)), ((4096, 4096),), "bfloat16", 2 * 4096**3, 1 << 26, 1 << 25)
+    usual = Rates(sim.Machine("trn2.48xlarge"), []).operation(mm)
+    assert Rates(sim.Machine("trn2.48xlarge").what_if("tensor.clock=1GHz"), []).operation(mm) > 1.5 * usual

@@ -3,6 +3,7 @@ same order; every message has a receiver that expects it; and nobody waits in a 
 
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from trellis.simulate.record import JobRecord
 from trellis.simulate.record.steps import Event
@@ -54,16 +55,22 @@ class _Sequences:
         return f"rank {rank} does {_words(event)} in {record.place(event)}"
 
 
+def _expect_same(
+    all_of: _Sequences, what: str, family: int, one: tuple[int, int], other: tuple[int, int],
+    first: list[Event], second: list[Event], fields: slice,
+) -> None:  # fmt: skip
+    """Of two members, each a class and a rank of it."""
+    for index, (a, b) in enumerate(zip_longest(first, second), 1):
+        if a is None or b is None or a[fields] != b[fields]:
+            name = all_of.job.families[family].name
+            raise Mismatch(f"{what} {index} of a group {name} differs: {all_of.told(*one, a)}; "
+                           f"{all_of.told(*other, b)}")  # fmt: skip
+
+
 def _compare(all_of: _Sequences, family: int, one: tuple[int, int], other: tuple[int, int]) -> None:
     """Collectives of two members: each a class and a rank of it."""
     first, second = all_of.collectives[one[0]].get(family, []), all_of.collectives[other[0]].get(family, [])
-    for index in range(max(len(first), len(second))):
-        a = first[index] if index < len(first) else None
-        b = second[index] if index < len(second) else None
-        if a is None or b is None or a[3:9] != b[3:9]:
-            name = all_of.job.families[family].name
-            raise Mismatch(f"collective {index + 1} of a group {name} differs: {all_of.told(one[0], one[1], a)}; "
-                           f"{all_of.told(other[0], other[1], b)}")  # fmt: skip
+    _expect_same(all_of, "collective", family, one, other, first, second, slice(3, 9))
 
 
 def _compare_messages(
@@ -72,13 +79,7 @@ def _compare_messages(
     """Messages from one member of a group to another: each a class, a rank of it, its place in the group."""
     sent = all_of.messages[source[0]].get((family, target[2], "send"), [])
     taken = all_of.messages[target[0]].get((family, source[2], "receive"), [])
-    for index in range(max(len(sent), len(taken))):
-        a = sent[index] if index < len(sent) else None
-        b = taken[index] if index < len(taken) else None
-        if a is None or b is None or a[5:8] != b[5:8]:
-            name = all_of.job.families[family].name
-            raise Mismatch(f"message {index + 1} of a group {name} differs: {all_of.told(source[0], source[1], a)}; "
-                           f"{all_of.told(target[0], target[1], b)}")  # fmt: skip
+    _expect_same(all_of, "message", family, source[:2], target[:2], sent, taken, slice(5, 8))
 
 
 def prove(job: JobRecord) -> Proof:

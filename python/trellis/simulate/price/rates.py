@@ -28,11 +28,22 @@ def peak_flops(machine: sim.Machine) -> float:
     return core * f["cores"] * machine.chips / machine.ranks
 
 
+_UNITS = {"rate": "B/s", "frequency": "Hz", "time": "s", "bytes": "B", "cycles": "cycles"}
+
+
+def _changes(machine: sim.Machine) -> list[str]:
+    """Figures of the chip that this machine has otherwise."""
+    stock = sim.chip_figures(machine.chip) if machine.chip else {}
+    changed = [(n, f) for n, f in machine.figures.items() if n in stock and f.value != stock[n].value]
+    return [f"{name}={f.value!r} {_UNITS.get(f.dimension, '')}".strip() for name, f in changed]
+
+
 class Rates:
-    """Seconds. `compute` and `links` scale times: ends of the interval."""
+    """Seconds."""
 
     def __init__(self, machine: sim.Machine, families: list[Family], era: str = "") -> None:
         self.machine, self.families, self.era = machine, families, era
+        self._what_if = _changes(machine)
         self._operations: dict[Operation, float] = {}
         self.rules: dict[Operation, Rule] = {}
         self._collectives: dict[tuple[str, int, int, int], float] = {}
@@ -48,7 +59,7 @@ class Rates:
         return self._operations[o]
 
     def _time(self, rule: Rule) -> float:
-        return sim.operation_time(rule.kind, chip=self.machine.chip, **rule.shape).total
+        return sim.operation_time(rule.kind, chip=self.machine.chip, what_if=self._what_if, **rule.shape).total
 
     def collective(self, kind: str, family: int, size: int, root: int) -> float:
         """Of all groups of the family at once: they share links."""
@@ -83,9 +94,9 @@ class Rates:
 
     def spread(self, kind: str, family: int) -> tuple[float, float]:
         """The ends of the machine's interval as factors of the time, of the largest collective of the kind."""
-        key = (kind, self.families[family].size)
+        key = (kind, family)
         if key not in self._low_high:
-            size = self.largest.get((kind, family), 1)
+            size = self.largest.get(key, 1)
             told: dict[str, Any] = {"ranks": self.families[family].size, "explain": False, "era": self.era}
             try:
                 price = sim.price(kind, self.machine, max(size, 1), **told)

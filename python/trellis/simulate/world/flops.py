@@ -53,7 +53,10 @@ _RULES: dict[str, Callable[[Shapes, Shapes], int]] = {
     "aten._scaled_dot_product_cudnn_attention_backward": _attention_backward,
     "aten._scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
 }  # fmt: skip
-_HALVED = "_scaled_dot_product"  # causal: half of the scores are left out
+_FLAGS_BEFORE = {  # bools among the arguments ahead of is_causal
+    "aten._scaled_dot_product_efficient_attention": 1, "aten._scaled_dot_product_cudnn_attention": 1,
+    "aten._scaled_dot_product_efficient_attention_backward": 4,
+}  # fmt: skip
 
 
 def of(name: str, flat: list[Any], inputs: Shapes, outputs: Shapes) -> int:
@@ -64,5 +67,6 @@ def of(name: str, flat: list[Any], inputs: Shapes, outputs: Shapes) -> int:
     if base == "aten._scaled_mm":
         inputs = inputs[:2]
     count = rule(inputs, outputs)
-    causal = _HALVED in name and any(x is True for x in flat)
+    flags = [x for x in flat if isinstance(x, bool)][_FLAGS_BEFORE.get(base, 0) :]
+    causal = "_scaled_dot_product" in base and flags[:1] == [True]  # half of the scores are left out
     return count // 2 if causal else count

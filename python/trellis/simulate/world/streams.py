@@ -126,4 +126,5 @@ class Event:
         return True
 
     def elapsed_time(self, other: "Event") -> float:
+        self._owner.recorder.assume("the job measures times with events: each is told to it as 1 ms")
         return 1.0
