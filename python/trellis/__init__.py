@@ -18,7 +18,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trellis import core, schedule, sim, simulate
+    from trellis import core, schedule, sim
+
+    def simulate(machine: Any, **how: Any) -> Any:
+        """The module can be called. Its types are torch's, which need not be installed."""
 
 __version__ = "0.1.0"
 __all__ = ["core", "schedule", "sim", "simulate"]

@@ -12,6 +12,8 @@ from typing import Any
 
 from trellis.nki.kernels.jit import settings
 
+__all__ = ["as_nki"]
+
 ROOTS = ("nki", "neuronxcc")
 # What kernels import at the top of a file, and often do not use.
 ABSENT = ("torch_xla", "torch_neuronx", "jax", "jax_neuronx", "neuron_dtypes", "transformers", "libneuronxla",
@@ -63,11 +65,12 @@ class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def installed(root: str) -> bool:
-    """Whether a real package of this name is installed."""
+    """Whether a real package of this name is installed: a folder without a module of its own is none."""
     if root in sys.modules:
         return getattr(sys.modules[root], "_trellis", False) is False
     try:
-        return importlib.util.find_spec(root) is not None
+        spec = importlib.util.find_spec(root)
+        return spec is not None and spec.origin is not None
     except (ImportError, ValueError):
         return False
 

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+__all__ = ["ENGINES", "Trace", "View"]
+
 ENGINES = ("tensor", "vector", "scalar", "gpsimd", "sync")
 
 

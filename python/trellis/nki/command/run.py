@@ -16,6 +16,8 @@ from trellis.nki.kernels.session import NkiError, NkiWarning
 from trellis.nki.tensors.types import to_dtype, trellis_name
 from trellis.nki.timing.commands import COMMANDS, run_command
 
+__all__ = ["argument", "main"]
+
 HELP = """NKI kernels without hardware: files that import nki, or neuronxcc.nki, run unmodified.
 
   python -m trellis.nki SCRIPT.py [ARGS]                 runs a script, as Python would

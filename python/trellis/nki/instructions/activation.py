@@ -8,6 +8,8 @@ from trellis.nki.instructions.emit import S, V, emit, instruction, operand, refu
 from trellis.nki.instructions.operators import TIMED_AS, alu, apply, evaluate, function_name, name_of, reduce
 from trellis.nki.tensors.tensor import NkiTensor
 
+__all__ = ["accumulate", "activation", "command_of"]
+
 
 def command_of(cmd: Any) -> str:
     return "idle" if cmd is None else name_of(cmd)

@@ -10,6 +10,12 @@ from trellis.nki.instructions.operators import alu, apply
 from trellis.nki.tensors.registers import VirtualRegister, number
 from trellis.nki.tensors.types import F32
 
+__all__ = [
+    "ALL", "all_gather", "all_reduce", "all_to_all", "collective_permute", "core_barrier", "current_rank",
+    "rank_id", "reduce_scatter", "register_alloc", "register_load", "register_move", "register_store",
+    "scalar_load", "scalar_store", "sendrecv",
+]  # fmt: skip
+
 ALL = (SYNC, "scalar", "gpsimd", "vector", "tensor")
 
 

@@ -8,6 +8,8 @@ from trellis.nki.instructions.emit import G, S, SYNC, emit, engine_of, instructi
 from trellis.nki.instructions.operators import alu, apply, name_of
 from trellis.nki.tensors.types import F32
 
+__all__ = ["check_inside", "copied", "dma_copy", "record_copy"]
+
 RINGS = (SYNC, S, G)
 
 

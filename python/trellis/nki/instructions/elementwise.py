@@ -9,6 +9,8 @@ from trellis.nki.instructions.operators import BITS, UNARY, alu, apply
 from trellis.nki.tensors.tensor import NkiTensor
 from trellis.nki.tensors.types import bits_type, is_integer
 
+__all__ = ["memset", "scalar_attributes", "scalar_steps", "tensor_copy", "tensor_scalar", "tensor_tensor", "together"]
+
 
 def together(a: Any, b: Any) -> tuple[Any, Any]:
     """Values whose shapes differ only in how free dimensions are divided, in one shape."""

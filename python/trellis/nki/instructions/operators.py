@@ -7,6 +7,11 @@ import numpy as np
 
 from trellis.nki.kernels.session import refuse
 
+__all__ = [
+    "ALU", "alu", "apply", "BITS", "evaluate", "function_name", "FUNCTIONS", "name_of", "reduce", "TIMED_AS",
+    "UNARY",
+]  # fmt: skip
+
 Function = Callable[..., Any]
 
 

@@ -6,6 +6,8 @@ import numpy as np
 
 from trellis.nki.instructions.emit import G, V, emit, instruction, operand, scalar_attribute, session
 
+__all__ = ["dropout", "generator"]
+
 
 def generator() -> Any:
     s = session()

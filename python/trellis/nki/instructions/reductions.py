@@ -10,6 +10,8 @@ from trellis.nki.instructions.emit import G, V, emit, instruction, operand, refu
 from trellis.nki.instructions.operators import ALU, alu, apply, reduce
 from trellis.nki.tensors.tensor import NkiTensor, broadcasts
 
+__all__ = ["axes_of", "masked", "tensor_partition_reduce", "tensor_reduce"]
+
 NEUTRAL = {"add": 0.0, "max": -np.inf, "min": np.inf, "multiply": 1.0}
 
 

@@ -8,6 +8,8 @@ from trellis.nki.instructions.emit import G, V, emit, instruction, refuse, sessi
 from trellis.nki.instructions.reductions import masked
 from trellis.nki.tensors.types import F32
 
+__all__ = ["nc_n_gather"]
+
 CORE = 16  # partitions of one of GpSimd's cores
 NOWHERE = 0xFFFFFFFF
 

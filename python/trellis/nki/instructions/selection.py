@@ -12,6 +12,8 @@ from trellis.nki.tensors.affine import as_affine
 from trellis.nki.tensors.registers import number
 from trellis.nki.tensors.tensor import NkiTensor
 
+__all__ = ["affine_select", "by_place", "iota", "range_select", "select_reduce"]
+
 
 def by_place(rows: int, pattern: Any, offset: Any, channel_multiplier: int) -> Any:
     """offset + row * channel_multiplier + what the pattern's dimensions add; [rows, counts...]."""

@@ -12,6 +12,8 @@ from trellis.nki.tensors.memory import allocate
 from trellis.nki.tensors.tensor import NkiTensor
 from trellis.nki.tensors.types import TYPES, to_dtype
 
+__all__ = ["Arguments"]
+
 
 def as_array(x: Any) -> Any:
     """The numpy array of an array of numpy, torch or jax; None for what is none."""

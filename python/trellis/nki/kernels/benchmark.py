@@ -6,6 +6,8 @@ from trellis.nki.kernels.jit import Kernel
 from trellis.nki.kernels.session import NkiError
 from trellis.nki.trace import Trace
 
+__all__ = ["Benchmark", "Profile", "seconds_of"]
+
 
 def seconds_of(trace: Trace) -> Any:
     """The timing of a trace, by trellis.nki.timing."""

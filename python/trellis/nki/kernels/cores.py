@@ -7,6 +7,8 @@ from typing import Any
 
 from trellis.nki.kernels.session import Session, refuse
 
+__all__ = ["Team"]
+
 
 class Team:
     """Threads of which exactly one has the turn."""

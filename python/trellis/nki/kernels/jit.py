@@ -14,6 +14,8 @@ from trellis.nki.kernels.session import NkiError, Session, new_session
 from trellis.nki.rules.capacity import check_capacity
 from trellis.nki.trace import Trace
 
+__all__ = ["chip_for", "decorator", "Kernel", "settings"]
+
 DEFAULT_CHIP = "trn2"
 
 

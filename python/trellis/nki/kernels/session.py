@@ -11,6 +11,8 @@ from typing import Any
 from trellis.nki.rules.chips import ChipLimits, limits_of
 from trellis.nki.trace import Trace
 
+__all__ = ["active", "new_session", "NkiError", "NkiWarning", "refuse", "Session", "session", "where"]
+
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _ours: dict[CodeType, bool] = {}
 

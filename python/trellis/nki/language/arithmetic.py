@@ -15,6 +15,8 @@ from trellis.nki.language.indices import mask_of
 from trellis.nki.tensors.tensor import NkiTensor
 from trellis.nki.tensors.types import F32, U8, is_float, to_dtype
 
+__all__ = ["binary", "binary_into", "finish", "install", "promoted", "spread", "unary"]
+
 COMPARISONS = {"is_equal", "not_equal", "is_gt", "is_ge", "is_lt", "is_le", "logical_and", "logical_or", "logical_xor"}
 
 

@@ -14,6 +14,8 @@ from trellis.nki.tensors.registers import VirtualRegister
 from trellis.nki.tensors.tensor import NkiTensor
 from trellis.nki.tensors.types import F32
 
+__all__ = ["assign", "in_place"]
+
 
 def assign(self: NkiTensor, key: Any, value: Any) -> None:
     """self[key] = value."""

@@ -16,6 +16,11 @@ from trellis.nki.language.functions import function, load
 from trellis.nki.tensors.tensor import NkiTensor
 from trellis.nki.tensors.types import to_dtype
 
+__all__ = [
+    "device_print", "dropout", "empty_like", "full", "gather_flattened", "ndarray", "ones", "rand",
+    "random_seed", "shared_constant", "shared_identity_matrix", "zeros", "zeros_like",
+]  # fmt: skip
+
 
 @function("ndarray")
 def ndarray(shape: Any, dtype: Any, buffer: Any = None, name: str = "", address: Any = None, **_: Any) -> Any:

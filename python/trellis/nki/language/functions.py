@@ -19,6 +19,8 @@ from trellis.nki.tensors.indexing import under
 from trellis.nki.tensors.tensor import NkiTensor
 from trellis.nki.tensors.types import F32, to_dtype
 
+__all__ = ["function", "LANGUAGE", "load"]
+
 LANGUAGE: dict[str, Callable[..., Any]] = {}
 
 

@@ -6,6 +6,8 @@ from typing import Any
 from trellis.nki.kernels.allocation import declare
 from trellis.nki.language.functions import function
 
+__all__ = ["alloc_blocks", "alloc_tiles", "blocks", "NAMES", "NkiBlockGrid", "NkiTileGrid", "tiles"]
+
 NAMES = ("NkiTileGrid", "NkiBlockGrid")
 
 

@@ -6,6 +6,8 @@ import numpy as np
 
 from trellis.nki.tensors.registers import number
 
+__all__ = ["mask_of"]
+
 
 class IndexArray(np.ndarray[Any, Any]):
     """An array of indices or, compared, a mask. `a and b` of masks is both, as the old compiler reads it."""

@@ -10,6 +10,11 @@ from trellis.nki.language.functions import function
 from trellis.nki.tensors.indexing import DynSlice
 from trellis.nki.tensors.registers import VirtualRegister, number
 
+__all__ = [
+    "ALL", "CoreCount", "ds", "dynamic_range", "fori_loop", "nc", "no_reorder", "num_programs", "program_id",
+    "program_ndim", "spmd_dim", "spread_over", "while_loop",
+]  # fmt: skip
+
 ALL = ("sync", "scalar", "gpsimd", "vector", "tensor")
 
 

@@ -15,6 +15,8 @@ from trellis.nki.language.indices import mask_of
 from trellis.nki.tensors.indexing import under
 from trellis.nki.tensors.types import F32, to_dtype
 
+__all__ = ["returning"]
+
 Shape = tuple[tuple[int, ...], Any, str]  # shape, type, memory
 
 

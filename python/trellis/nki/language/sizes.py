@@ -6,6 +6,8 @@ from trellis.nki.kernels.jit import chip_for
 from trellis.nki.kernels.session import active, session
 from trellis.nki.rules.chips import PARTITIONS, ChipLimits, limits_of
 
+__all__ = ["NKIObject"]
+
 
 def _limits() -> ChipLimits:
     return session().limits if active() else limits_of(chip_for())

@@ -1,6 +1,5 @@
 """Module objects under the public names, made from the tables."""
 
-import sys
 import types
 from collections.abc import Callable
 from functools import cache
@@ -46,7 +45,10 @@ class NamedModule(types.ModuleType):
         super().__init__(name)
         self.__dict__["_tables"], self.__dict__["_works"], self.__dict__["_wrap"] = tables, works or {}, wrap
         self.__path__ = []
-        self.__all__: list[str] = []
+
+    @property
+    def __all__(self) -> list[str]:
+        return [name for name in dir(self) if not name.startswith("_")]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -223,4 +225,4 @@ def everything() -> dict[str, types.ModuleType]:
     return found
 
 
-__all__ = ["NamedModule", "everything", "modules", "sys"]
+__all__ = ["NamedModule", "everything", "modules"]

@@ -10,6 +10,8 @@ from trellis.nki.kernels.jit import Kernel, decorator
 from trellis.nki.language.sizes import NKIObject
 from trellis.nki.tensors.types import TYPES
 
+__all__ = ["collectives", "neuronxcc", "top"]
+
 
 class ReplicaGroup(NKIObject):
     """The ranks of a collective: lists of ranks, one list a group."""

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+__all__ = ["environment", "finfo", "MemoryRegion"]
+
 
 class engine(enum.Enum):  # noqa: N801 (NKI's name)
     tensor = 1

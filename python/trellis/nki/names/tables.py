@@ -9,6 +9,8 @@ from typing import Any
 from trellis.nki.kernels.session import NkiError, where
 from trellis.nki.names.constants import environment
 
+__all__ = ["accepting", "entries", "make", "missing", "unsupported", "with_older"]
+
 NEWEST = "0.7"
 
 

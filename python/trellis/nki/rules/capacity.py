@@ -2,6 +2,8 @@
 
 from trellis.nki.kernels.session import NkiError, NkiWarning, Session
 
+__all__ = ["check_capacity"]
+
 
 def check_capacity(s: Session) -> None:
     """Refuses, or warns of, more bytes a partition at once than SBUF or PSUM has."""

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+__all__ = ["ChipLimits", "limits_of", "PARTITIONS"]
+
 PARTITIONS = 128
 
 

@@ -10,6 +10,8 @@ from trellis.nki.tensors.registers import VirtualRegister, number
 from trellis.nki.tensors.types import to_dtype
 from trellis.nki.tensors.views import Reshaping
 
+__all__ = ["Access"]
+
 GROUP = 16  # partitions whose indices are read together
 
 

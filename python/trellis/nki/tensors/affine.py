@@ -4,6 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+__all__ = ["Affine", "as_affine", "from_affine"]
+
 
 class Affine(NamedTuple):
     base: int

@@ -10,6 +10,8 @@ import numpy as np
 from trellis.nki.kernels.session import Session
 from trellis.nki.tensors.types import trellis_name
 
+__all__ = ["allocate", "Memory"]
+
 
 # Storage that a kernel has dropped, by size: what the system gives anew costs a fault for each page.
 KEPT_FROM, MOST_KEPT = 1 << 15, 1 << 28

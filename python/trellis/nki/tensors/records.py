@@ -8,6 +8,8 @@ from trellis.nki.trace import View
 if TYPE_CHECKING:
     from trellis.nki.tensors.tensor import NkiTensor
 
+__all__ = ["Dims", "merged", "MOST_DIMS", "view_of"]
+
 MOST_DIMS = 4
 Dims = list[tuple[int, int]]
 

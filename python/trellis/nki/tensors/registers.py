@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+__all__ = ["number", "VirtualRegister"]
+
 
 def _wrapped(value: Any, bits: int = 32) -> int:
     low: int = int(value) & ((1 << bits) - 1)

@@ -11,6 +11,8 @@ from trellis.nki.tensors.memory import Memory
 from trellis.nki.tensors.types import BF16, F32, convert
 from trellis.nki.tensors.access import Access
 
+__all__ = ["broadcasts", "NkiTensor"]
+
 
 class NkiTensor(Access):
     """Elements of a memory: by strides, or, where indices follow no stride, one by one (`flat`)."""

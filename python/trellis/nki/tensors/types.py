@@ -5,6 +5,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+__all__ = ["BF16", "bits_type", "convert", "F32", "is_float", "is_integer", "to_dtype", "trellis_name", "TYPES", "U8"]
+
 
 def _packed(name: str, element: Any) -> np.dtype[Any]:
     return np.dtype([(name, element, (4,))])

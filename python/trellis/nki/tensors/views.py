@@ -8,6 +8,8 @@ import numpy as np
 from trellis.nki.kernels.session import refuse
 from trellis.nki.tensors.types import to_dtype
 
+__all__ = ["Reshaping"]
+
 
 def _positive(dim: int, ndim: int) -> int:
     if not -ndim <= dim < ndim:

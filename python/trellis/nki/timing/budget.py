@@ -6,6 +6,8 @@ from typing import Any
 
 from trellis.nki.timing.timing import Timing
 
+__all__ = ["key", "read", "SLOWER", "verdicts", "write"]
+
 SLOWER = 1.05
 
 

@@ -12,6 +12,8 @@ from trellis.nki.timing.answer import answer
 from trellis.nki.timing.compare import Comparison
 from trellis.nki.timing.timing import Timing, time_of
 
+__all__ = ["COMMANDS", "run_command"]
+
 
 def _parser(name: str, text: str) -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(f"python -m trellis.nki {name}", description=f"{text}\n\n{subject.HELP}",

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from trellis.nki.timing import words
 from trellis.nki.timing.timing import Timing
 
+__all__ = ["Comparison"]
+
 
 @dataclass(frozen=True)
 class Comparison:

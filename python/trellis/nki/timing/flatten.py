@@ -10,6 +10,8 @@ import numpy.typing as npt
 from trellis import _native
 from trellis.nki.trace import ENGINES, Trace, View
 
+__all__ = ["draft_of", "label", "split_tiles"]
+
 _SPACES = {"sbuf": 0, "psum": 1, "hbm": 2}
 _ROLES = {"internal": 0, "input": 1, "output": 2}
 _RINGS = {name: number for number, name in enumerate(ENGINES)}  # as the core's builder: the ring of its engine

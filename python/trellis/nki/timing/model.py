@@ -13,6 +13,8 @@ from trellis import _native
 from trellis.nki.timing.flatten import draft_of, split_tiles
 from trellis.nki.trace import Trace
 
+__all__ = ["Outcome"]
+
 
 @dataclass(frozen=True)
 class Scenario:

@@ -10,6 +10,8 @@ from typing import Any
 
 from trellis.nki.timing.answer import answer
 
+__all__ = ["serve"]
+
 
 def options_for(arguments: dict[str, str], **more: Any) -> argparse.Namespace:
     """What the command line would have given."""

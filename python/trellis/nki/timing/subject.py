@@ -14,6 +14,8 @@ import numpy as np
 
 from trellis.nki.trace import Trace
 
+__all__ = ["add_options", "Call", "call_of", "figures", "halves", "HELP", "module_of"]
+
 HELP = """KERNEL is FILE.py:NAME, called with --arg; or FILE.py, a script, whose last kernel counts, or FILE.py:NAME without
 --arg, whose last call of that kernel counts."""
 

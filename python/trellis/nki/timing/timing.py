@@ -9,6 +9,8 @@ from trellis.nki.timing import model, words
 from trellis.nki.timing.flatten import label
 from trellis.nki.trace import Trace
 
+__all__ = ["time_of", "Timing"]
+
 MOST_SPANS = 2_000_000  # of a timeline that is kept
 DRIFT = 1.05  # published times of one configuration differ by this, or more, between releases of the SDK
 

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from trellis.nki.timing.model import Outcome
     from trellis.nki.timing.timing import Timing
 
+__all__ = ["MOST", "report", "time", "waits", "with_hints"]
+
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 _PLATEAU = 2048  # bytes of a partition from which DMA is efficient (nki/deep-dives/nki-dma-bandwidth-guide.rst)
 _SHORT = 512  # bytes of a descriptor below which it is slow (the same)
