@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace ccl;
 
-// Of two ranks that are connected already.
+// The time of a meeting of two ranks that are connected already.
 void two_meet(benchmark::State& state) {
   TcpStoreServer server({.address = "127.0.0.1", .secret = "secret"});
   const auto join = [&] { return tcp_store("127.0.0.1", server.port(), "secret", Clock::now() + 60s); };

@@ -26,8 +26,9 @@ struct LastRun {
 
 class Communicator : public SpanCalls<Communicator> {
  public:
-  // Of the job that `trellis launch`, torchrun, mpirun or srun started, configured by the environment; of this process
-  // alone where none did. All ranks make as many. Throws what create does, and invalid_argument for a bad variable.
+  // The communicator of the job that `trellis launch`, torchrun, mpirun or srun started, configured by the environment;
+  // of this process alone if there is no such job. All ranks make equally many. Throws what create does, and
+  // invalid_argument for a bad variable.
   static std::unique_ptr<Communicator> from_environment();
   // Returns when all `ranks` have called it with stores that see each other. Use a store, or a prefix, only once.
   static std::unique_ptr<Communicator> create(std::shared_ptr<Store>, Rank rank, Rank ranks, const Config& = {},

@@ -83,8 +83,8 @@ class Device {
   virtual std::unique_ptr<Stream> stream() = 0;
   virtual std::unique_ptr<Event> event() = 0;
 
-  // Of simulated time: where this thread's work is now; the time of a collective as a whole, from the last of its
-  // ranks' clocks on; and between hold and release, what this thread does is free.
+  // Devices with simulated time override these: clock says where this thread's work is now, spend takes the time of a
+  // whole collective from the latest of its ranks' clocks on, and between hold and release this thread's work is free.
   virtual RankClock clock() const { return {wall_time(), topology().core}; }
   virtual void spend(const CollectiveRun&) {}
   virtual void hold_clock() {}

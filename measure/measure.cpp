@@ -38,7 +38,7 @@ double cost_of_clock(const Bench& bench) {
   return least;
 }
 
-// Of a job that was started here, ranks are of this host.
+// If the job was started here, all its ranks are on this host.
 int local_rank(const launch::RankContext& context) {
   return context.by.empty() ? context.rank : ccl::launched_from_environment().local_rank;
 }

@@ -9,8 +9,8 @@ namespace trellis::text {
 // Control characters and bytes that are not UTF-8 become \x1b and the like; everything else stays.
 std::string printable(std::string_view text);
 
-// Of a file's text: throws invalid_argument where it holds a zero byte, as no text does: "a.out: not a text file, as
-// byte 7 is zero".
+// Throws invalid_argument if the text of the file at `path` holds a zero byte, which no text file does: "a.out: not a
+// text file, as byte 7 is zero".
 void expect_text(std::string_view path, std::string_view text);
 
 }  // namespace trellis::text

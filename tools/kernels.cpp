@@ -128,7 +128,7 @@ std::string heading_of(const Timing& t) {
   return std::string(name(t.regime)) + (t.threads == 1 ? "" : fmt::format(", {} threads", t.threads));
 }
 
-// Of the speeds: without numbers of threads, fractions side by side.
+// The summary of speeds: fractions side by side if there are no numbers of threads.
 Table empty_summary(const std::vector<Timing>& timings, bool by_threads) {
   std::vector<Column> columns = {{.name = "name", .align = Align::left}, {.name = "sources"}};
   if (by_threads) {

@@ -53,8 +53,8 @@ struct JobEvidence {
 
 class Evidence {
  public:
-  // Throws invalid_argument when it contradicts earlier dumps. Of two dumps by one rank of a communicator the later
-  // counts.
+  // Throws invalid_argument when it contradicts earlier dumps. If one rank of a communicator
+  // wrote two dumps, the later one counts.
   void add(RankDump);
   void add(LaunchRecord record) { launches_.push_back(std::move(record)); }
   bool empty() const { return communicators_.empty() && launches_.empty(); }

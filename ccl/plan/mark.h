@@ -9,7 +9,8 @@
 
 namespace trellis::ccl {
 
-// Of a call, whichever operation it is; `wire`: the type of its messages. Equal on ranks that make the same call.
+// A hash of a call, whatever its operation number; `wire`: the type of its messages. Equal on ranks that make the same
+// call.
 std::uint64_t mark_of_call(const Call&, kernels::DType wire);
 
 // Ranks that make the same call as the same operation have the same mark; an operation and the exchange before it have

@@ -29,7 +29,7 @@ std::string difference(const MemberCheck& mine, const std::string& firsts) {
                      terms);
 }
 
-// The first rank that has not come. Of many that wait, one looks for it and tells the others.
+// The first rank that has not come. One of the waiting ranks looks for it and tells the others.
 std::optional<Rank> missing(Store& store, Rank ranks) {
   constexpr std::chrono::seconds others_patience{2};
   try {

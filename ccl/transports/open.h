@@ -21,7 +21,7 @@ struct Joining {
   // Called repeatedly while ranks are missing. An exception from it ends the joining for all ranks. Not set: PeerLost
   // is thrown at the deadline.
   std::function<void(std::span<const Rank> missing)> waiting = {};
-  // Of a communicator that is divided from another: that one's transport, and the new ranks' numbers there.
+  // For a communicator that is split from another: the other's transport, and the new ranks' numbers there.
   const Transport* parent = nullptr;
   std::span<const Rank> group = {};
 };

@@ -28,7 +28,7 @@ void print(std::string_view kind, std::string_view function, std::string_view te
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-// Of sockets, files and threads.
+// The status for an error of a socket, a file or a thread.
 Status status_of(const std::error_code& code) {
   static constexpr std::pair<std::errc, Status> all[] = {
       {std::errc::timed_out, Status::timeout},

@@ -44,7 +44,7 @@ Status guarded(std::string_view function, Work&& work) noexcept {
   }
 }
 
-// Of a function that returns nothing or a value.
+// Like guarded, for a function that returns nothing or a value instead of a status.
 template <class Value, class Work>
 Value guarded_value(std::string_view function, Value otherwise, Work&& work) noexcept {
   try {

@@ -184,7 +184,7 @@ void CoreMessages::listen_to_hosts() {
   }
 }
 
-// Of peers that nobody accepts, as many are kept as there can be ends; the oldest goes.
+// Keeps the calls of peers that nobody has accepted yet: at most as many as there can be ends; the oldest goes.
 void CoreMessages::arrived(CallListener::Call c) {
   const int port = c.hello.from < 0 ? -1 : c.hello.first_port + c.hello.from;
   if (port < 1024 || port > last_port) return;

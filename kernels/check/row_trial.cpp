@@ -61,7 +61,7 @@ std::uint64_t RowTrial::element_bits(DType type) {
   return bits;
 }
 
-// Of hostile data, a row in eight may have NaNs, infinities and very large or small values.
+// In hostile data, one row in eight may have NaNs, infinities and very large or small values.
 double RowTrial::value(std::uint32_t random) const {
   const double plain = (random >> 8) * 0x1p-21 - 4;
   if (data_ == Data::plain || count_ / columns_ % 8 != 3) return plain;

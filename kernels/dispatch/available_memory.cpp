@@ -29,7 +29,7 @@ std::uint64_t limit_of_group(const std::string& folder, const GroupFiles& files)
   return number_of_file(folder + files.limit).value_or(unknown_memory);
 }
 
-// Of the machine, where /proc isn't mounted.
+// The whole machine's memory, for where /proc isn't mounted.
 std::uint64_t system_memory() {
   const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
   return pages <= 0 || bytes <= 0 ? unknown_memory

@@ -11,7 +11,7 @@ namespace trellis::kernels {
 
 inline constexpr const char* system_cpu_folder = "/sys/devices/system/cpu";
 
-// Of the data caches of a hardware thread; 0: there is none, or the files do not tell.
+// The sizes of the data caches that a hardware thread uses; 0: there is none, or the files do not tell.
 struct CacheSizes {
   std::size_t l1_bytes = 0;
   std::size_t l2_bytes = 0;

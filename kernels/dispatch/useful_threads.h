@@ -6,7 +6,7 @@
 
 namespace trellis::kernels {
 
-// Of the threads that are wanted, as many as have a part; 0 are wanted: one for each core.
+// The number of threads to use: as many as are wanted, but no more than there are parts. 0 wanted: one for each core.
 inline int useful_threads(int wanted, std::size_t parts, int cores) {
   const int most = std::max(1, wanted == 0 ? cores : wanted);
   return static_cast<int>(std::min(static_cast<std::size_t>(most), parts));

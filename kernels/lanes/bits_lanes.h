@@ -12,8 +12,8 @@ TRELLIS_INLINE U random_mixed(U x, U inner) {
   return x ^ (x >> 15);
 }
 
-// Of any group of elements in rows of sixteen: of four rows for roundings that take 16 bits, of two for the others. A
-// group has 32 words.
+// The random words for a group of elements in rows of sixteen. A group has 32 words, which serve four rows where a
+// rounding takes 16 bits, and two rows otherwise.
 class Bits {
  public:
   explicit Bits(const RandomKey& key) : key_(key) {}

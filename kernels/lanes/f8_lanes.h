@@ -7,7 +7,7 @@
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
-// Of four vectors of codes below 256, in order.
+// Narrows four vectors of codes below 256 to bytes, in order.
 TRELLIS_INLINE Bytes bytes_of(const U* codes) {
 #if defined(__AVX512F__)
   typedef std::uint8_t Quarter __attribute__((vector_size(16)));
@@ -32,7 +32,7 @@ TRELLIS_INLINE Bytes bytes_of(const U* codes) {
 #endif
 }
 
-// Of numbers to nearest, four vectors at a time, which make one of codes.
+// Rounds four vectors of numbers to nearest; the result is one vector of codes.
 template <Format f>
 TRELLIS_INLINE Bytes codes_of_four(const F* values) {
   U codes[4];

@@ -39,7 +39,7 @@ class NextBits {
 #endif
     }
   }
-  // Of vector number v of the elements, in the low halves of its lanes.
+  // The random bits for vector number v of the elements, in the low halves of its lanes.
   TRELLIS_INLINE U of(int v) const {
     const U some = words_[v / vectors_of_32 * vectors + v % vectors];
     return v % vectors_of_32 < vectors ? some & 0xFFFF : some >> 16;

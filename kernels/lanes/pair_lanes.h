@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t upper = 0xFFFF'0000;
 constexpr int pair_lanes = 2 * lanes;  // elements of two vectors
 
-// Of pair_lanes elements: the even and the odd ones, or the first and the others.
+// Holds pair_lanes elements as two vectors: the even and the odd ones, or the first half and the second.
 template <Order order>
 struct Two {
   F first, second;
@@ -96,7 +96,7 @@ TRELLIS_INLINE Q nearest(Rows2 r) {
 #endif
 }
 
-// Of numbers that are not NaN; random as Bits32 has it.
+// Rounds numbers that are not NaN. `first` and `second` are random words as Bits32 gives them.
 template <Rounding rounding, Order order>
 TRELLIS_INLINE Q rounded(Two<order> t, U first, U second) {
   if constexpr (rounding == Rounding::nearest) return nearest(t);

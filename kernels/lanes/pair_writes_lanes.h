@@ -53,7 +53,7 @@ TRELLIS_INLINE bool no_nan(const Two<order>* twos) {
   return !any(bad);
 }
 
-// Of no NaN. random: of some elements of which these are the vectors `vector` and the next one.
+// Rounds and writes two vectors without NaNs. They are the vectors `vector` and `vector` + 1 that `random` serves.
 template <Rounding rounding, bool streaming, Order order, class Random>
 TRELLIS_INLINE void write_two(void* array, std::ptrdiff_t at, Two<order> t, const Random& random, int vector) {
   const Q codes = rounded<rounding>(t, random.of(vector), random.of(vector + 1));

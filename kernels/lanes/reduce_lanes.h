@@ -22,8 +22,8 @@ TRELLIS_INLINE F joined(F a, F b) {
   return a + b;
 }
 
-// The sources of a walk. Of a known number without a loop: each is then read by an instruction of its own, whose stride
-// the CPU's prefetchers learn.
+// The sources of a walk. If their number is known at compile time, there is no loop: an instruction of its own reads
+// each source, and the CPU's prefetchers learn its stride.
 template <int known>
 struct Sources {
   const void* first[known == 0 ? 1 : known];

@@ -45,7 +45,7 @@ struct Turn {
   const Operands<Shape>& o;
   Draws32& draws;
 
-  // Of the 32 from `at` on, of which so many twos are done. False, and nothing is written, if there are hard ones.
+  // Handles the 32 elements from `at` on. If some need the slow path, returns false and writes nothing.
   template <class Source, class... Done>
   [[nodiscard]] TRELLIS_INLINE bool run(std::ptrdiff_t at, const Source& stepped, const Done&... done) const {
     if constexpr (sizeof...(Done) * 2 < vectors_of_32) {

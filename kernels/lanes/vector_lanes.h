@@ -19,7 +19,7 @@
 #define TRELLIS_ISA vec128
 #endif
 #define TRELLIS_INLINE [[gnu::always_inline]] inline
-// Of a lambda: compilers do not agree on the order.
+// Attributes of a mutable lambda: compilers do not agree on the order of the two words.
 #ifdef __clang__
 #define TRELLIS_INLINE_MUTABLE __attribute__((always_inline)) mutable
 #else

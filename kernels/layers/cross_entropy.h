@@ -22,9 +22,10 @@ struct CrossEntropy {
   std::size_t counted = 0;  // how many do
 };
 
-// Of each row: the largest logit, the sum of e^(logit - largest) in the order of rows.h, and the label's logit, 0 when
-// the label is ignored or another shard's. Shards are joined by the caller: largest of the largest, sums each times
-// e^(largest - largest of all) added, targets added. Logits are f32 or bf16, arithmetic is in f32.
+// Computes for each row the largest logit, the sum of e^(logit - largest) in the order of rows.h, and the label's
+// logit, which is 0 if the label is ignored or another shard's. Shards are joined by the caller: largest of the
+// largest, sums each times e^(largest - largest of all) added, targets added. Logits are f32 or bf16, arithmetic is in
+// f32.
 void cross_entropy_parts(DType, const void* logits, const std::int32_t* labels, float* largest, float* sums,
                          float* targets, std::size_t rows, std::size_t columns, const CrossEntropyOptions& = {});
 

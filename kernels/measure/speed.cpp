@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t arena_alignment = 4096;
 constexpr double shortest_s = 2e-4;  // of one timing
 
-// Of one thread the time that it ran: what others take of its CPU does not count.
+// One thread is timed by the CPU time that it used, so that other programs on its CPU do not count.
 double now(int threads) {
   timespec t;
   clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);

@@ -21,7 +21,7 @@ struct LambOptions {
   int threads = 1;
 };
 
-// Of a tensor, or of its shard: then the shards' are added up before trust_ratio.
+// The sums over a tensor, or over its shard. The caller adds up the shards' sums before trust_ratio.
 struct LambSums {
   double parameters = 0;  // sum of squares
   double direction = 0;

@@ -72,7 +72,7 @@ struct Format {
 inline constexpr Format f32_format{8, 23}, tf32_format{8, 10}, f16_format{5, 10}, bf16_format{8, 7},
     f8e3m4_format{3, 4}, f8e4m3_format{4, 3}, f8e4m3fn_format{4, 3, false}, f8e5m2_format{5, 2};
 
-// Of the floating types but f64.
+// The bit layout of a floating type; f64 has none here.
 constexpr Format format_of(DType d) {
   constexpr Format formats[] = {f32_format,    tf32_format,   f16_format,      bf16_format,
                                 f8e3m4_format, f8e4m3_format, f8e4m3fn_format, f8e5m2_format};

@@ -19,7 +19,7 @@ constexpr double mostly_fixed = 0.2;  // at most this part of a time may be more
 // Values in groups of equal weight: each configuration counts once, however many records it has.
 using Groups = std::map<std::string, std::vector<double>>;
 
-// The value below which a part of the weight lies. Of n groups, what is left out at the ends is rounded to fewer, as
+// The value below which a part of the weight lies. With n groups, the weight left out at the ends is rounded down, as
 // the next group is one of n + 1 (split conformal prediction).
 double quantile(const Groups& groups, double part) {
   std::vector<std::pair<double, double>> weighted;

@@ -33,19 +33,19 @@ struct Compared {
 };
 
 using OfRecord = std::function<std::string(const Record&)>;
-// Of all records but those of which `of` says `without`.
+// Fits all records but those whose group, as `of` names it, is `without`.
 Fit fit(const std::vector<Compared>&, const OfRecord& of = &Record::configuration, std::string_view without = "");
 // As lines of a data file (sim/published/fitted.published).
 std::string fit_text(const Fit&, const std::vector<Compared>&);
 
-// Of many records; shares and errors are parts of 1.
+// How well many records are met; shares and errors are parts of 1.
 struct Accuracy {
   std::size_t records = 0;
   double median = 0, ninth = 0, worst = 0;  // absolute errors
   double inside = 0, width = 1;             // part of records within their interval; the median width
 };
 
-// Of so many values the one below which this part of them lies.
+// The quantile of the values: this part of them lies below it.
 double value_at(std::vector<double> values, double part);
 
 class AccuracyOf {

@@ -41,8 +41,8 @@ std::string stage_of(const std::string& word) {
   return found == words.end() ? word : found->second;
 }
 
-// Of the steps of a search for the best kernel, only the last can be answered by a program: what the earlier ones
-// lacked isn't published.
+// In a published search for the best kernel, only the last step can be compared: what the earlier kernels lacked isn't
+// published.
 bool is_last_step(const Record& r, const std::vector<Record>& all) {
   const std::string prefix = r.id.substr(0, r.id.rfind('.') + 1);
   const auto step = r.number("step");

@@ -55,7 +55,7 @@ struct Algorithm {
   bool (*even)(const Request&) = nullptr;          // whether all chunks must be equally large; null: no
   Symmetry (*symmetry)(const Request&) = nullptr;  // null: each rank is its own class
   UsualShape usual_shape = UsualShape::row;
-  // Of algorithms that make the same schedule, the tuner keeps the one with the largest number, as the best known.
+  // If algorithms make the same schedule, the tuner keeps the one with the largest number, as the best known.
   int renown = 0;
 };
 

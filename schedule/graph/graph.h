@@ -59,14 +59,14 @@ struct GraphTask {
   // Earlier tasks of the class that must end first, beside the one before it in its stream.
   std::vector<std::uint32_t> after = {};
   std::vector<std::uint32_t> reads = {}, writes = {};  // tensors of the class
-  // Of compute: picoseconds; operations, whose times follow from their shapes; and without these, work at the chip's
-  // rates. The longest counts.
+  // A computation takes the longest of `time` in picoseconds, its operations, whose times follow from their shapes, and
+  // if it has no operations, `flops` and `bytes` at the chip's rates.
   std::uint8_t phase = 0;  // of ExecutionGraph::phases, if there are any
   std::int64_t time = 0;
   std::vector<ShapedWork> work = {};
   double flops = 0;
   double bytes = 0;  // of the collective's larger buffer, of the message, or read and written by compute
-  // Of what is exchanged:
+  // For collectives, sends and receives:
   std::uint32_t communicator = 0;
   Collective collective = Collective::all_reduce;
   std::string reduction = {};     // "sum", as ends must agree on it; empty: nothing is said

@@ -20,8 +20,9 @@ struct OperationShape {
   bool causal = false, flash = false;   // of attention: half of the pairs; without a pass through memory
   bool dropout = false;                 // of attention: of its probabilities
 
-  // Of elementwise work that has no kind of its own: arrays, and passes of an engine over an element. Of a product: 1
-  // input where rows x inner were just read, 0 outputs where the next product adds to the result. Below 0: as usual.
+  // Arrays that are read and written; below 0: as many as the kind usually has. A product has 1 input if rows x inner
+  // were just read, and 0 outputs if the next product adds to its result. vector, scalar: the engines' passes over an
+  // element.
   double inputs = -1, outputs = -1;
   double vector = -1, scalar = -1;
 

@@ -113,7 +113,7 @@ TEST(Config, EveryVariableThatIsReadIsDocumented) {
             read);
 }
 
-// Of other libraries: what has the same meaning here counts, and what would be missed is refused.
+// Other libraries' variables count if they mean the same here, and are refused if their meaning would be missed.
 TEST(Config, VariablesOfOtherLibrariesForTheFabric) {
   const auto read = [](const Variables& variables) {
     const Surroundings here(variables);

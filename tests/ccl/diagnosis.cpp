@@ -101,7 +101,7 @@ TEST(Diagnosis, NothingIsWrongWhereAllAreThrough) {
   EXPECT_EQ(jobs[0].parts[0].lines, std::vector<std::string>{"all 3 ranks have finished operation 7"});
 }
 
-// Of two ranks the first waits in operation 8 for the second, of which it sees this.
+// The first of two ranks waits in operation 8 for the second, which it sees standing like this.
 RankDump waits_for_one_that_is(Standing standing, std::int64_t process) {
   RankDump d = idle(0, 2, 8);
   d.entries.back().under_way = true;

@@ -41,7 +41,7 @@ struct Regret {
   std::string of;
 };
 
-// Of the fastest by the model among the measured candidates, against the fastest that was measured.
+// The regret of the model's choice among the measured candidates, against the fastest that was measured.
 std::vector<Regret> regrets(const std::set<Rank>& left_out) {
   std::ifstream file(std::string(TRELLIS_SOURCE_DIR) + "/bench/results/host16.json");
   const auto costs = nlohmann::json::parse(file).at("costs");

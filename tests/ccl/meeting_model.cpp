@@ -204,7 +204,7 @@ std::vector<Rank> Model::expected(const Process& p, Rank r) const {
   return group_of(r, wishes);
 }
 
-// Of what is made nobody who has joined is anywhere else, until it has returned from there.
+// Whoever has joined a group that is made is nowhere else until it has returned from there.
 void Model::check(const World& w) const {
   for (std::uint8_t i = 0; i < w.ballot_count; ++i) {
     const Ballot& b = w.ballots[i];

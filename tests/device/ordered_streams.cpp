@@ -88,7 +88,7 @@ TEST(OrderedStreams, AStreamThatGoesIsWaitedForUntilThen) {
   all->synchronize();
 }
 
-// Of random work by one thread each piece finds done what CUDA says is done before it.
+// One thread queues random work; each piece finds done whatever CUDA says is done before it.
 TEST(OrderedStreams, RandomWorkIsInOrder) {
   std::mt19937 random(7);
   const OrderedStreams streams(host_of_process());

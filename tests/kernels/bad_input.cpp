@@ -153,7 +153,7 @@ TEST(BadInput, InPlaceIsRefusedOrGivesTheSameBits) {
         together.at[w] = together.at[r];
         const std::string said = complaint(call, together.at);
         if (!allowed) {
-          // Of a written and a read one that no header speaks of, either may be.
+          // If no header speaks of a written and a read array that overlap, either outcome is right.
           EXPECT_TRUE(!call.pieces[r].written || says(said, "overlaps")) << call.name << " " << w << " " << r;
           continue;
         }

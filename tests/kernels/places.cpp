@@ -93,7 +93,7 @@ TEST(Places, ASpecialElementShowsInItsOwnPlaceAlone) {
   }
 }
 
-// Of a table, in every column of a row, and in every row of a column: other rows (or columns) keep their bits.
+// Tries every column of a row and every row of a column of a table: other rows (or columns) keep their bits.
 TEST(Places, ASpecialElementOfATableStaysInItsRowOrColumn) {
   constexpr std::size_t rows = 5, columns = 35;
   for (const auto& [name, kernel] : row_kernels())

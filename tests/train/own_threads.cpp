@@ -21,7 +21,7 @@ CoresOfRank on(int begin, int end, std::uint64_t machine = 1, std::uint64_t cont
   return rank;
 }
 
-// Of every rank.
+// The own threads of every rank.
 std::vector<int> threads(const std::vector<CoresOfRank>& all) {
   std::vector<int> each;
   for (std::size_t r = 0; r < all.size(); ++r) each.push_back(own_threads(all, r));

@@ -26,7 +26,7 @@ constexpr std::chrono::hours for_ever{24 * 365 * 50};  // a time that clocks can
 
 std::string value_of(const std::vector<std::string>& values) { return values.empty() ? "" : values.front(); }
 
-// Of a flag that has no meaning here, only what changes nothing.
+// Refuses a flag that has no meaning here, unless its value changes nothing.
 void refuse(std::string_view name, const Flag& f, const std::string& value) {
   if (std::ranges::find(f.allowed, value) != f.allowed.end()) return;
   const std::string expected = f.allowed.empty() ? "" : fmt::format("expected {}; ", fmt::join(f.allowed, " or "));

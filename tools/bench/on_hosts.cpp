@@ -23,7 +23,7 @@ int count_in(const char* name, const std::string& text) {
   return static_cast<int>(text::count(name, text, 1, most_ranks_asked));
 }
 
-// Of a letter in the grammar of nccom-test, or of a flag of its own; 0: not given.
+// The number that a letter of nccom-test's grammar, or a flag of its own, gives; 0: not given.
 int number_typed(const BenchOptions& o, char letter, const char* name, int of_flag) {
   const auto values = o.letters.find(letter);
   if (!is_nccom(o) || values == o.letters.end() || values->second.empty()) return of_flag;

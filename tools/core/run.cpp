@@ -61,7 +61,7 @@ void add_profile(CLI::App& app, Options& o) {
   app.add_flag("--json", o.json, "Print the summary as JSON");
 }
 
-// Of a chip that exists. An ideal one is its own truth.
+// The error on a chip that exists. An ideal chip has none.
 sim::ErrorRange error_on(const sim::ChipSpec& chip) {
   return chip.name == "ideal" ? sim::ErrorRange{} : sim::error_range("kernel");
 }

@@ -155,7 +155,7 @@ void add_choices(sim::Sweep& s, Pricer& pricer) {
   }
 }
 
-// Of all algorithms, those that are wrong are left out, with a line in `wrong`; one that was named is refused.
+// Wrong algorithms are left out, with a line in `wrong`; a wrong one that the caller named is refused.
 sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collective, const Group& group,
                      std::vector<std::string>& wrong) {
   sim::Sweep s{group, {.collective = collective, .era = o.era}, {}, sizes_for(o)};

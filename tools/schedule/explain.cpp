@@ -47,7 +47,7 @@ std::string dims_words(const std::vector<schedule::Rank>& dims) {
   return words + "; the innermost first";
 }
 
-// Of the form that needs no quotes in a shell.
+// The form that needs no quotes in a shell.
 std::string short_form(const AlgorithmConfig& c) {
   std::string text = c.algorithm;
   if (!c.levels.empty()) text += fmt::format("({})", fmt::join(c.levels, ","));

@@ -143,8 +143,8 @@ Sketch Sketcher::placed(std::size_t at, Grid& grid) const {
   return s;
 }
 
-// A grid of its first two dimensions; links that close rings run round the outside. Of further dimensions one plane is
-// drawn.
+// A grid of its first two dimensions; links that close rings run round the outside. One plane of any
+// further dimensions is drawn.
 Sketch Sketcher::torus(std::size_t at, Chip first) const {
   const Layer& layer = plan_.layers()[at];
   const auto& dims = layer.fabric->dims();

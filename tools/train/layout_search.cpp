@@ -64,7 +64,7 @@ class Listing {
   std::vector<StepLayout> all_;
 };
 
-// Of layouts, each from a step of one or two micro-batches. Those that differ in their chunks alone have one such step.
+// Lower bounds of layouts' times, from a step of one or two micro-batches. Layouts that differ only in chunks share it.
 class Bounds {
  public:
   Bounds(const Config& config, const sim::Machine& machine, const sim::StepOptions& options)

@@ -7,7 +7,7 @@
 
 namespace trellis::tools {
 
-// Of the tensor engines of a rank's cores, in products of the precision's type. Throws invalid_argument for a machine
+// The peak of a rank's tensor engines, in products of the precision's type. Throws invalid_argument for a machine
 // that is not known, or has no chip.
 double peak_tflops(const std::string& machine, train::Precision);
 

@@ -15,7 +15,7 @@ std::string pipeline_picture(const train::PipelineSchedule&, const train::Timing
 // Self-contained HTML.
 std::string pipeline_page(const train::PipelineSchedule&, const train::Timing&, const train::Mesh&);
 
-// Of tools/train/web, which the build embeds.
+// The files of tools/train/web, which the build embeds.
 extern const std::string_view pipeline_style, pipeline_controls, pipeline_script;
 
 }  // namespace trellis::tools

@@ -62,7 +62,7 @@ Table table_of(const std::string& name, const std::vector<const PricedLayout*>& 
   return table;
 }
 
-// Of a search in which nothing fits.
+// What a search reports in which nothing fits.
 std::string least_of(const LayoutSearch& search) {
   const auto least = std::ranges::min_element(search.layouts, {}, &PricedLayout::memory);
   std::string out = fmt::format("  best           none fits into {} a rank", sim::bytes_words(search.memory_of_rank));

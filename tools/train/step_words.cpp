@@ -62,7 +62,7 @@ Table exchanges_of(const PricedStep& p) {
   return table;
 }
 
-// Of the ranks that compute longest: the engines' own times, and the sum that operations take.
+// For the ranks that compute longest: the engines' own times, and the sum that operations take.
 std::string engines_words(const PricedStep& p) {
   const auto& most = *std::ranges::max_element(p.spent, {}, [](const sim::ClassTime& t) {
     Time sum = 0;

@@ -66,7 +66,7 @@ std::string line_of(const train::StepRecord& r, std::int64_t steps) {
   return text;
 }
 
-// Of a run that went on, its metrics.csv has what came before.
+// A resumed run's earlier losses come from its metrics.csv.
 void write_curve(const std::string& path, const train::JobConfig& job, const std::vector<train::StepRecord>& history) {
   std::vector<LossLine> lines{{.name = job.step.name, .points = {}}, {.name = "validation", .points = {}}};
   const auto begin = static_cast<double>(history.front().step);

@@ -22,7 +22,7 @@ std::string first_moment(const ParameterState& s) {
 }
 std::string second_moment(const ParameterState& s) { return "second_moment:" + s.parameter->name; }
 
-// Of ranks that hold the same elements, the first one saves them.
+// If several ranks hold the same elements, the first one saves them.
 bool saves(const Step& step, const ParameterState& s, bool parameter) {
   const Parameter& p = *s.parameter;
   if (!p.first_copy) return false;

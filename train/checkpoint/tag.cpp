@@ -23,7 +23,7 @@ std::string tag_name(std::int64_t step) { return fmt::format("step_{:08}", step)
 
 namespace {
 
-// Of a tag's name; none: it is no tag.
+// The step in a tag's name; none: it is no tag.
 std::optional<std::int64_t> step_of(const std::string& name) {
   constexpr std::string_view begin = "step_";
   if (!name.starts_with(begin)) return std::nullopt;

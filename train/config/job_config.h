@@ -43,7 +43,7 @@ struct ExperimentConfig {
   bool save_last = false;                             // the newest stays beside the best save_top_k
   bool masters = true;                                // use_master_weights_in_ckpt
   bool asynchronous = false;
-  // Of proved steps, compiler_cache_url: a folder; empty: none, or EXP_DIR/steps where `trellis train` sets it.
+  // The folder of proved steps (compiler_cache_url); empty: none, or EXP_DIR/steps where `trellis train` sets it.
   std::string cache = "";
   bool retry_failed = false;
   bool log_parameter_norm = false, log_gradient_norm = true;

@@ -15,7 +15,8 @@ struct Matrix {
 struct ProductOptions {
   float alpha = 1;
   bool accumulate = false;  // add to what the result holds
-  // Of an accelerator: the factor a was just read; the result stays on the chip for the next product, which joins it.
+  // For an accelerator's price: the factor a was just read (again); the result stays on the chip (kept) for the next
+  // product, which adds to it (joined).
   bool again = false, kept = false, joined = false;
 };
 

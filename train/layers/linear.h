@@ -34,7 +34,7 @@ struct LinearOptions {
 
 class Adapter {
  public:
-  // Of the weight NAME.weight; of none, where the last word of the name is no target.
+  // Adapts the weight NAME.weight; adapts nothing if the last word of the name is no target.
   Adapter(Writer&, Parameters&, const Adapters&, const std::string& name, std::size_t inputs, std::size_t outputs,
           Split, const std::optional<TensorPart>& = {});
   void forward(Writer&, TensorId x, TensorId y) const;  // y += its part

@@ -38,7 +38,7 @@ struct PipelineShape {
   bool operator==(const PipelineShape&) const = default;
 };
 
-// Of a micro-batch in one stage; any unit. A schedule that does not split counts backward + weight as one.
+// The costs of a micro-batch in one stage, in any unit. A schedule that does not split counts backward + weight as one.
 struct StageCosts {
   std::int64_t forward = 1, backward = 1, weight = 1;
 };

@@ -16,7 +16,7 @@
 
 namespace trellis::train {
 
-// Of one step: for each micro-batch, its tokens and labels, one sample after the other.
+// The data of one step: for each micro-batch, its tokens and labels, one sample after the other.
 struct Batch {
   std::int64_t step = 0;
   std::vector<std::vector<std::int32_t>> tokens, labels;

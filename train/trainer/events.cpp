@@ -29,7 +29,7 @@ text::ProtobufMessage event_now() {
 constexpr std::string_view file_begin = "events.out.tfevents";
 constexpr std::size_t head_bytes = 12, tail_bytes = 4;  // around a record: its length and two checksums
 
-// The number of an event's field 2; -1: it has none, or is no event. Of fields before it only wall_time is known.
+// The number of an event's field 2; -1: there is none, or this is no event. Only wall_time may come before.
 std::int64_t step_of(std::string_view event) {
   constexpr unsigned char wall_time = 1 << 3 | 1, step = 2 << 3;
   constexpr std::size_t wall_bytes = 9;

@@ -23,7 +23,7 @@ class Validation {
   std::int64_t batches_ = 0;
 };
 
-// Of token files. Throws what TokenFile, Sampler and MaskedPairs throw; also for tokens that are not in the vocabulary.
+// Reads token files. Throws what TokenFile, Sampler and MaskedPairs throw, and for tokens outside of the vocabulary.
 std::unique_ptr<Source> source_of(const std::vector<std::string>& paths, const JobConfig&, const Step&);
 
 }  // namespace trellis::train

@@ -58,7 +58,7 @@ class UpdatedParameter {
 
   double weight_decay() const { return weight_decay_; }
   double elements() const { return static_cast<double>(state_.slice.elements()); }
-  // Of an operation of the rule on these elements.
+  // The shape of an operation of the rule on these elements.
   schedule::OperationShape shape(std::string_view kind) const;
   std::vector<TensorId> reads() const;
   std::vector<TensorId> writes() const;

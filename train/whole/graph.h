@@ -8,8 +8,8 @@
 
 namespace trellis::train {
 
-// `classes`: as classes_of gives them. Of several steps after each other, also what a step begins for the next one is
-// waited for; in the last step it ends with the graph.
+// `classes`: as classes_of gives them. With several steps, a step also waits for what the one before
+// began for it; what the last step begins ends with the graph.
 schedule::ExecutionGraph graph_of(const std::vector<Step>& classes, int steps = 1);
 
 }  // namespace trellis::train

@@ -17,7 +17,7 @@ struct Step {
   Program program;
   Parameters parameters;
   std::vector<ParameterState> states;
-  // Of each micro-batch, i32, sequence x batch: the first positions of all sequences, then the second ones, and so on.
+  // For each micro-batch, i32, sequence x batch: the first positions of all sequences, then the second ones, and so on.
   // Empty on stages that do not read them.
   std::vector<TensorId> tokens, labels;
   std::vector<TensorId> types, next;  // of models of pairs: by token; by sequence

@@ -8,7 +8,7 @@ namespace trellis::train {
 // A forward pass and a backward one that takes twice as much: 3. With adapters, whose weights have no gradients: 2.
 int passes_of_model(const Config&);
 
-// Of this rank, in a step: those of its forward passes, times passes_of_model. Whatever is recomputed does not count.
+// This rank's model FLOPs in a step: those of its forward passes, times passes_of_model. Recomputation does not count.
 double model_flops(const Step&);
 
 }  // namespace trellis::train

@@ -27,7 +27,7 @@ std::size_t rounded(std::size_t count) {
   return width <= 2 ? count : count >> (width - 2) << (width - 2);
 }
 
-// Of those with one time, which are mostly one schedule by several names, the first.
+// Keeps the first of those with equal times, which are mostly one schedule under several names.
 std::vector<PredictedTime> best_of(const std::vector<PredictedTime>& sorted) {
   std::vector<PredictedTime> best;
   for (const PredictedTime& p : sorted) {

@@ -118,7 +118,7 @@ class Walk {
     }
   }
 
-  // Of a message in slots; the receiver begins with the first.
+  // The part of a message that arrives first in slots; the receiver begins with it.
   static double piece(double bytes) { return std::min(bytes, std::max(bytes / 4, least_piece)); }
 
   void let(std::uint32_t i, double when) {

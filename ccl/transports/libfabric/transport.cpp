@@ -169,7 +169,7 @@ void FabricTransport::sleep(std::chrono::microseconds most) {
     usleep(100);
 }
 
-// Of what peers have told: they do while this waits.
+// Counts the arrivals at all peers, as they report them, and from them: peers make progress while this rank waits.
 std::uint64_t FabricTransport::arrivals() const {
   std::uint64_t all = 0;
   for (Rank r = 0; r < ranks(); ++r) {

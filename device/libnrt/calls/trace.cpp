@@ -109,7 +109,7 @@ Status nrt_profile_continuous_start(ContinuousOptions* options) {
   });
 }
 
-// Of the model on the core: its runs all take the same time here.
+// Saves the profile of the model on the core; all its runs take the same time here.
 Status nrt_profile_continuous_save(std::uint32_t vnc, ContinuousOptions* options) {
   return call("nrt_profile_continuous_save", [&](Runtime& r) {
     const auto object = r.continuous.get(options);

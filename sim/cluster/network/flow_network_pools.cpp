@@ -11,7 +11,7 @@ std::uint32_t FlowNetwork::pool_of(const Flow& f) const {
   return f.parts == 1 ? table_.resources[table_.parts[f.first].resource].pool : none;
 }
 
-// Of all flows on the resource.
+// Makes a pool of all flows on the resource.
 void FlowNetwork::make_pool(std::uint32_t resource) {
   Resource& r = table_.resources[resource];
   r.pool = free_pools_.take();

@@ -9,8 +9,8 @@ namespace {
 using enum schedule::Collective;
 using schedule::Task;
 
-// Of the larger buffer: the least that a rank must send, that must cross from one half of the ranks to the other, and
-// that a rank must read and write of memory.
+// Lower bounds, in parts of the larger buffer: what a rank must send, what must cross from one half of the ranks to the
+// other, and what a rank must read and write in memory.
 struct Needs {
   double sent = 0, crossing = 0, touched = 0;
 };

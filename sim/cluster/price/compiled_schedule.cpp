@@ -158,7 +158,7 @@ std::uint32_t CompiledSchedule::sized(const Program& program, const schedule::Ki
   return static_cast<std::uint32_t>(sum);
 }
 
-// Of a chunk. The pieces of a block have equal sizes except the last ones, which have the rest.
+// The number of elements in a chunk. The pieces of a block have equal sizes except the last ones, which have the rest.
 std::int64_t CompiledSchedule::elements_of(std::int64_t kind) const {
   const std::int64_t piece = kind % task_.pieces;
   if (blocks_.empty()) return piece < *elements_ ? 1 : 0;

@@ -9,7 +9,7 @@
 
 namespace trellis::sim {
 
-// Of a traced run: the numbers of its moves in order of time.
+// The numbers of the moves on a traced run's critical path, in order of time.
 std::vector<std::int64_t> critical_moves(const Run&);
 std::vector<Leg> critical_path(const Run&, const std::vector<std::int64_t>& moves, const Overheads&, Time end);
 

@@ -71,7 +71,7 @@ class Run {
   std::int64_t events() const;
   bool exact() const;  // false: crowded flows were approximated
 
-  // Of a traced run: every move has a number, in this order. `place` says whose move it is.
+  // The moves of a traced run, in the order of their numbers. `place` says whose move it is.
   const std::vector<Trace>& traces() const;
   struct Place {
     std::size_t collective = 0;

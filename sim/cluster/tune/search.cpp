@@ -18,7 +18,7 @@ using schedule::Algorithm;
 using schedule::Collective;
 using Shape = std::vector<Rank>;
 
-// Of a block, for each rank. Levels whose cuts have no common divisor would multiply the chunks without bound.
+// The most pieces of a rank's block. Levels whose cuts have no common divisor would multiply the chunks without bound.
 constexpr std::int64_t most_pieces = 8;
 constexpr const char* composed = "hierarchical";
 

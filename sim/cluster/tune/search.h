@@ -15,9 +15,9 @@ namespace trellis::sim {
 // factors.
 std::vector<std::vector<Rank>> shapes_of(const std::vector<Rank>& dims);
 
-// Every composition of algorithms over every such shape of at least two levels. Of algorithms that give the same
-// schedule at a level only one is used, and none that is wrong. Throws CompilationStopped where the pricer's settings
-// say stop, as the next two do.
+// Every composition of algorithms over every such shape of at least two levels. If several algorithms give the same
+// schedule at a level, one is used; wrong ones are left out. Throws CompilationStopped if the pricer's settings say
+// stop, as the next two do.
 std::vector<AlgorithmConfig> compositions(const Pricer&, const std::vector<std::string>& algorithms,
                                           std::size_t most_levels);
 

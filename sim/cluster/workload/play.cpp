@@ -108,7 +108,7 @@ class Player {
     alone_ = durations_;
   }
 
-  // Of each shape, in seconds. Rates that the caller states are not those of a chip's engines.
+  // Computes the time of each shape, in seconds. Rates that the caller states replace those of a chip's engines.
   void set_operation_times() {
     if (machine_.spec().chip.empty() || options_.flops > 0 || options_.memory > 0) return;
     const Figures& f = machine_.spec().figures;

@@ -142,7 +142,7 @@ void Kernel::score(Step& p) {
   reduce(b_, p.most, p.scores, AluOp::max);
 }
 
-// Of a query's last tile, where lse will read it.
+// Where the largest score goes: for a query's last tile, where lse will read it.
 Operand Kernel::most_of(const Step& p) {
   return p.ends ? heads_[static_cast<std::size_t>(p.head % under_way)].mosts.column_range(p.query / lanes, 1)
                 : columns_.next();

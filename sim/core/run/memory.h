@@ -17,7 +17,7 @@ inline constexpr int register_count = 64;  // of an engine
 
 // The order in which a row is reduced to one number. sequential: from left to right. lanes: as in
 // kernels/layers/rows.h, element i is combined into state i % row_sums, which begins as neutral(); then the second half
-// of the states is combined into the first until one is left. Of the hardware only tensor_reduce's order is published
+// of the states is combined into the first until one is left. Only tensor_reduce's order on hardware is published
 // (README.md).
 enum class SumOrder : std::uint8_t { lanes, sequential };
 

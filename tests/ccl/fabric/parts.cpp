@@ -50,7 +50,7 @@ TEST(Landings, WhatComesAfterTheEndIsIgnored) {
   EXPECT_EQ(all.landed(next), 0U);
 }
 
-// Of a thousand former processes, each of which had four landings open, next to none is taken for this one.
+// A thousand former processes had four landings open each; nearly none of these is taken for one of this process.
 TEST(Landings, ThoseOfAFormerProcessAreOthers) {
   Landings all(Landings::most_places, 1);
   for (int i = 0; i < 4; ++i) all.open(1, 0, true);
@@ -156,8 +156,8 @@ TEST(Rails, TheSlowestStillGetsSome) {
   EXPECT_LT(got, 1000 / 6);
 }
 
-// Of a nanosecond to a second, by chance: as on a machine that is busy with other things. A rail is at most eight times
-// as slow as another for it.
+// Pieces take a nanosecond to a second, at random, as on a busy machine. A rail counts as at most eight times slower
+// than another for that.
 TEST(Rails, NoneGoesWithoutWhateverTimePiecesTake) {
   for (unsigned seed = 0; seed < 50; ++seed)
     for (const int count : {2, 3}) {

@@ -29,7 +29,7 @@ std::string run_file(const std::string& text, Call call, bool in_place, Config c
       "loopback", s.ranks(), [&](Communicator& comm) { run_case(comm, c, 3); }, config);
 }
 
-// Of memory that nobody has written; it goes nowhere.
+// Sends memory that nobody has written; the result goes nowhere.
 constexpr std::string_view sends_rubbish = R"(trellis schedule 1
 collective all_reduce
 ranks 2
@@ -81,7 +81,7 @@ TEST(ScheduleFile, HoweverItIsWrittenDown) {
       }
 }
 
-// Of a rooted collective only the root has both buffers; a rank's block can be empty.
+// Only the root of a rooted collective has both buffers; a rank's block can be empty.
 TEST(ScheduleFile, InPlace) {
   for (const auto collective : {Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter,
                                 Collective::all_gather_v, Collective::reduce_scatter_v, Collective::all_reduce}) {

@@ -48,7 +48,7 @@ TEST_F(UnwrittenDumps, AnErrorTellsThatItsDumpCouldNotBeWritten) {
   EXPECT_NE(said.find("; the dump could not be written: " + c.dump + "/trellis_"), std::string::npos) << said;
 }
 
-// Of a process that gets this signal where its dump cannot be written: how it ends, and what it says.
+// How a process ends, and what it says, if it gets this signal and cannot write its dump.
 std::pair<std::string, std::string> asked_in_vain(const Config& c, const std::string& heard, int signal) {
   const std::string ended = run_processes(
       1,

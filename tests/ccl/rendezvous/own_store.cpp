@@ -21,7 +21,7 @@ std::ptrdiff_t entries(const char* folder) {
   return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
 }
 
-// Of this process, in which other tests' servers may end meanwhile.
+// What this process holds; other tests' servers may end in it meanwhile.
 struct Held {
   std::ptrdiff_t descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
   bool at_most(const Held& other) const { return descriptors <= other.descriptors && threads <= other.threads; }

@@ -87,7 +87,7 @@ void LaneSender::piece_done(const PieceOut& p, bool well) {
   }
 }
 
-// Of the last ask alone: what an earlier answer calls missing may have been sent again since.
+// Ignores answers to earlier requests: those pieces may already have been retransmitted.
 void LaneSender::lacking(const Packet& p, std::span<const std::uint32_t> pieces) {
   if (p.number != large_ || p.mark != asks_) return;
   std::erase_if(again_, [&](Again& a) {

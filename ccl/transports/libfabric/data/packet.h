@@ -53,7 +53,7 @@ struct Grant {
   std::uint64_t key[most_rails] = {};
 };
 
-// Of the bytes from `offset` on of a message: those of one Grant.
+// The checksum of one Grant's bytes of a message, from `offset` on.
 struct Sum {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
@@ -79,8 +79,8 @@ Grant grant_in(std::span<const std::byte> payload);
 Sum sum_in(std::span<const std::byte> payload);
 
 std::uint32_t checksum_of(const Packet&, std::span<const std::byte> payload);
-// Of what arrived where checksums are wanted: who sent it to this rank, if some of its bits were changed on the way;
-// -1: some other rank did. None: it is whole, or was never meant for this rank.
+// With checksums on, the sender of an arrived packet that was damaged on the way, if it was for this rank; -1: the
+// sender can't be told. None: the packet is whole, or was never meant for this rank.
 std::optional<Rank> sender_of_damaged(std::span<const std::byte> from, const Addressee&);
 
 }  // namespace trellis::ccl::libfabric

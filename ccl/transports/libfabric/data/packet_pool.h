@@ -17,7 +17,7 @@ struct PacketBuffer : Operation {
   std::byte* data = nullptr;
   void* descriptor = nullptr;
   int rail = 0;  // of one that is received
-  // Of one that is sent:
+  // Only for a packet that is sent:
   fi_addr_t to = FI_ADDR_UNSPEC;
   Rank peer = -1;
   std::size_t bytes = 0;

@@ -15,7 +15,7 @@ constexpr double remembered = 2;  // pieces by which a rail may have had less th
 
 }  // namespace
 
-// Of the fastest rail, in seconds a byte; 0: none is known.
+// The fastest rail's seconds per byte; 0: none is known.
 double Rails::best_speed() const {
   double best = 0;
   for (const Rail& r : rails_)

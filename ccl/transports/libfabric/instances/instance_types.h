@@ -30,8 +30,8 @@ struct Instance {
 std::vector<Instance> read_instances(std::string_view text);
 const std::vector<Instance>& instances();  // of instances.txt
 
-// The instance of this type; null: none is known. Of what the firmware says (`product`), or of what the settings name,
-// which throws invalid_argument with the known names. "none": null.
+// The instance that the settings name, or else the one that the firmware reports (`product`). Null: the firmware's is
+// not known, or the settings say "none". Throws invalid_argument with the known names if the settings' is not known.
 const Instance* instance_of(const std::string& setting, const std::string& product);
 std::string product_of_this_host();
 

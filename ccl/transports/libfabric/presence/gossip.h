@@ -23,7 +23,8 @@ class Gossip {
   // News of a rank, which numbers them, have come by way of another. Whether they are new here.
   bool came(Rank by, Rank of, std::uint32_t edition);
   bool owes(Rank to) const;
-  // Of whom `to` is to hear next; none: it has all. Then: that goes in a message over a path, which has arrived or not.
+  // The rank whose state `to` is told next; none: it knows all. `goes`: that state was sent over a path. `ended`: the
+  // message arrived, or was lost.
   std::optional<Rank> next(Rank to);
   void goes(Rank to, int path);
   void ended(Rank to, int path, bool well);

@@ -19,7 +19,7 @@ constexpr std::size_t queue_events = 4096;  // room for completions that were no
 constexpr int most_key_turns = 100;
 constexpr std::size_t usual_piece = std::size_t{1} << 30;
 
-// Of libfabric 2: FI_OPT_MAX_MSG_SIZE and FI_OPT_INJECT_MSG_SIZE. What an endpoint offers for all kinds of transfers is
+// libfabric 2's FI_OPT_MAX_MSG_SIZE and FI_OPT_INJECT_MSG_SIZE. What an endpoint offers for all kinds of transfers is
 // the most of any kind: on EFA, a write may be far larger than a message.
 constexpr int max_message_option = 12, max_inject_option = 16;
 

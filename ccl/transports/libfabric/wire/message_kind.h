@@ -11,7 +11,7 @@ inline constexpr int protocol_version = 4;  // of messages and of what ranks tel
 
 // Zeros and ones, which strangers send, are none of these.
 enum class MessageKind : std::uint8_t {
-  // Of data, each in a Packet:
+  // On the data path, each in a Packet:
   eager = 0x11,  // a whole message follows
   announce,      // a large message waits for grants
   grant,         // where pieces of a large message may be put: a Grant follows
@@ -19,7 +19,7 @@ enum class MessageKind : std::uint8_t {
   ask,           // which of these pieces of a large message have not arrived: their numbers follow
   lack,          // the answer: those
   sum,           // what the bytes of a large message amount to, where checksums are wanted: a Sum follows
-  // Of control:
+  // On the control path:
   state = 0x51  // a rank's public state, sealed
 };
 

@@ -8,7 +8,7 @@
 
 namespace trellis::ccl::libfabric {
 
-// Of libfabric's version 1.20 and later; Debian's headers lack it.
+// libfabric's fi_mr_dmabuf, which it has since version 1.20; Debian's headers lack it.
 struct Dmabuf {
   int fd = -1;
   std::uint64_t offset = 0;

@@ -64,7 +64,7 @@ c10::intrusive_ptr<Trellis::Options> Trellis::getBackendOptions() {
   return options;
 }
 
-// Of the operations from now on.
+// Applies to operations that are called from now on.
 void Trellis::setTimeout(std::chrono::milliseconds timeout) {
   if (timeout > options_->timeout)
     TORCH_WARN("trellis: a timeout of ", timeout.count(), " ms for collectives: the group's is ",
@@ -135,7 +135,7 @@ std::string Trellis::dump() {
   return comm ? comm->dump() : "{}";
 }
 
-// Of a group of some of this group's ranks.
+// The options of a new group that consists of some of this group's ranks.
 c10::intrusive_ptr<Trellis::Options> Trellis::options_of(const c10::intrusive_ptr<Options>& wished,
                                                          const std::vector<int>& ranks) const {
   auto options = c10::make_intrusive<Options>(wished ? *wished : *options_);

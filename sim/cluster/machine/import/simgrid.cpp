@@ -119,7 +119,7 @@ void fat_tree(const Cluster& c, MachineText& machine) {
   expect_hosts(c, down);
   double over = 1;
   for (std::size_t i = 0; i + 1 < down.size(); ++i) {
-    // Of one switch: downlink cables over uplink cables.
+    // A switch's downlink cables over its uplink cables.
     const double ratio = static_cast<double>(down[i]) * cables[i] / (static_cast<double>(up[i + 1]) * cables[i + 1]);
     if (i > 0 && ratio != over)
       refuse_import(c.name, "oversubscribed {} times at one level and {} at another: only one can be said", over,

@@ -73,7 +73,7 @@ Outcome outcome_of(Communicator& c, std::size_t count, int rounds) {
   return o;
 }
 
-// Of two ranks together, which are threads.
+// The outcome of two ranks together, which are threads.
 Outcome outcome_over(const FabricSettings& fabric, std::size_t count, int rounds) {
   const Config config{.timeout = 20s, .algorithm = "ring", .transport = "libfabric", .fabric = fabric};
   const auto store = memory_store();
@@ -180,7 +180,7 @@ TEST_P(DamagedData, AreNamedWithChecksums) {
   fabric.checksum = true;
   for (int seed = 1; seed <= 4; ++seed)
     for (const std::size_t count : {small, large}) {
-      // Of small ones the messages; of large ones the pieces, or what is said about them.
+      // Small messages are damaged themselves; of large ones, the pieces or the control messages are.
       const char* const what = count == large && seed % 2 == 0 ? "spoil" : "flip";
       const std::string text = fmt::format("seed={},{}=15,control=3", seed, what);
       const InjectedFaults faults(text);
